@@ -1,0 +1,18 @@
+# add_floor(NAME LIBS...): one static library from a top-level folder. Its include path shows the folder itself and, through
+# the libraries it links, the floors below; `#include "engine/..."` in tokenizer/ does not compile.
+function(add_floor name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  set(include_root ${CMAKE_BINARY_DIR}/floors/${name})
+  file(MAKE_DIRECTORY ${include_root})
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${name} ${include_root}/${name} SYMBOLIC)
+  if(NOT sources)
+    add_library(vllmcli_${name} INTERFACE)
+    target_include_directories(vllmcli_${name} INTERFACE ${include_root})
+    target_link_libraries(vllmcli_${name} INTERFACE ${ARGN})
+    return()
+  endif()
+  add_library(vllmcli_${name} STATIC ${sources})
+  target_include_directories(vllmcli_${name} PUBLIC ${include_root})
+  target_link_libraries(vllmcli_${name} PUBLIC ${ARGN})
+endfunction()

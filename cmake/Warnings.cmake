@@ -1,0 +1,22 @@
+# Flags that hold for every target. Warnings are errors with both compilers.
+add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+# Contraction is decided by the source, never by the compiler: results must not depend on which loop was vectorized.
+add_compile_options(-ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options(-Wthread-safety)
+endif()
+if(VLLMCLI_SANITIZE)
+  add_compile_options(-fsanitize=${VLLMCLI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${VLLMCLI_SANITIZE})
+  # gcc's sanitizer instrumentation makes these two fire inside the standard library.
+  add_compile_options(-Wno-maybe-uninitialized)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-tsan -Wno-stringop-overflow -Wno-array-bounds)
+  endif()
+else()
+  add_compile_options(-fstack-protector-strong)
+  add_compile_definitions($<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
+  add_link_options(-Wl,-z,relro,-z,now)
+endif()
+add_compile_definitions(_GLIBCXX_ASSERTIONS)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
