@@ -24,7 +24,7 @@ class UtilityReply {
   };
   void Reset() EXCLUDES(mutex_);
   void Set(const Result& result) EXCLUDES(mutex_);
-  // No result will come.
+  // No result will come, now and later.
   void Abandon() EXCLUDES(mutex_);
   // False when abandoned.
   bool Wait(Result& result) EXCLUDES(mutex_);
@@ -56,7 +56,7 @@ class InputQueue {
   // Swaps all waiting messages into `messages`, whose content is dropped. With `wait`, sleeps until there is one.
   void TakeAll(std::vector<InputMessage>& messages, bool wait) EXCLUDES(mutex_);
 
-  // Ends the queue: waiting producers return, waiting utility calls are abandoned, messages are dropped. Idempotent.
+  // Ends the queue: waiting producers return, messages are dropped. Idempotent.
   void Close() EXCLUDES(mutex_);
 
  private:

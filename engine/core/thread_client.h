@@ -43,7 +43,7 @@ class ThreadClient final : public EngineCoreClient {
     std::exception_ptr failure GUARDED_BY(mutex);
   };
 
-  void ThreadMain(const VllmConfig& config, const ExecutorFactory& factory, Handshake& handshake) noexcept;
+  void ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept;
   void BusyLoop(EngineCore& engine_core);
   // False when the message ends the loop at once.
   bool Handle(InputMessage& message, EngineCore& engine_core, bool& draining);
@@ -51,6 +51,7 @@ class ThreadClient final : public EngineCoreClient {
   [[noreturn]] void ThrowDead();
 
   EngineReady ready_;
+  Handshake handshake_;
   InputQueue input_queue_{kInputQueueCapacity};
   OutputQueue output_queue_;
   UtilityReply utility_reply_;
