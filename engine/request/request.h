@@ -60,6 +60,7 @@ class Request {
   std::optional<int32_t> stop_token_id;
   SteadyTime scheduled_time{};
   SteadyTime first_token_time{};
+  SteadyTime last_token_time{};
 
   // What the ranks know of it.
   bool known_to_ranks = false;

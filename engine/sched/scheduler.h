@@ -81,25 +81,27 @@ class Scheduler {
   // Takes the policy's victim out of the running requests and puts it back to the waiting ones.
   Request* PreemptOne(size_t& request_index, int64_t& token_budget);
   void BuildOutput();
-  void TellNew(const Request& request);
+  void TellNew(Request& request);
   void TellCached(const Request& request, bool resumed);
 
   // Appends sampled tokens until one stops the request; returns how many were taken.
   size_t AppendTokens(Request& request, std::span<const int32_t> token_ids);
-  void AddOutput(Request& request, size_t num_new_tokens, const Logprobs* logprobs, EngineCoreOutputs& outputs);
-  // Frees what a finished request holds; the object lives on until EraseFinished.
+  EngineCoreOutput& AddOutput(Request& request, size_t num_new_tokens, const Logprobs* logprobs,
+                              EngineCoreOutputs& outputs);
+  // Frees what a finished request holds and has the ranks told; the object lives on.
   void Release(Request& request);
+  // Drops the finished among the running requests.
   void EraseFinished();
   Request* Find(RequestId id) const;
 
   const SchedulerConfig config_;
   const int64_t max_model_len_;
+  const int64_t max_num_tokens_;  // max_model_len, or one more than the KV blocks hold
   KVCacheManager kv_cache_;
   std::unordered_map<RequestId, std::unique_ptr<Request>> requests_;
   std::unique_ptr<RequestQueue> waiting_;
   std::vector<Request*> running_;
   std::vector<RequestId> finished_req_ids_;
-  std::vector<RequestId> released_;
 
   std::vector<Scheduled> scheduled_;
   SchedulerOutput output_;
