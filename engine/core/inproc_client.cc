@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/core/output_queue.h"
 
 namespace vllm {
 

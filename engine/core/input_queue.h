@@ -40,9 +40,9 @@ class UtilityReply {
 struct InputMessage {
   enum class Kind : uint8_t { kAdd, kAbort, kResetPrefixCache, kGetStats, kShutdown };
   Kind kind = Kind::kAdd;
-  EngineCoreRequestPtr request;      // kAdd
-  std::vector<RequestId> ids;        // kAbort
-  UtilityReply* reply = nullptr;     // kResetPrefixCache, kGetStats
+  EngineCoreRequestPtr request;                       // kAdd
+  std::vector<RequestId> ids;                         // kAbort
+  UtilityReply* reply = nullptr;                      // kResetPrefixCache, kGetStats
   ShutdownMode shutdown_mode = ShutdownMode::kAbort;  // kShutdown
 };
 

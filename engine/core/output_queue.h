@@ -16,7 +16,8 @@ namespace vllm {
 
 class OutputQueue {
  public:
-  // Merges a step's outputs. `step` is left with unspecified entries to be cleared by its owner. Allocates only to grow.
+  // Merges a step's outputs. `step` is left with unspecified entries to be cleared by its owner. Allocates only to
+  // grow.
   void Publish(EngineCoreOutputs& step) EXCLUDES(mutex_);
   // The engine has failed; the first cause stays.
   void Die(const std::string& cause) EXCLUDES(mutex_);

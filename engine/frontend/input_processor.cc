@@ -54,7 +54,8 @@ void InputProcessor::CheckStop(const SamplingParams& params) const {
   if (tokenizer_ == nullptr) throw RequestError("stop: stop strings need a tokenizer (none is loaded)");
   for (size_t i = 0; i < params.stop.size(); ++i) {
     // Text is made of whole characters, so that no other string could ever match one of them.
-    if (!IsValidUtf8(params.stop[i])) throw RequestError("stop: must be valid UTF-8 (string " + std::to_string(i) + ")");
+    if (!IsValidUtf8(params.stop[i]))
+      throw RequestError("stop: must be valid UTF-8 (string " + std::to_string(i) + ")");
   }
 }
 
