@@ -5,17 +5,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "kernels/attention.h"
 #include "kernels/dtype.h"
+#include "kernels/isa.h"
 #include "kernels/packed_matrix.h"
 
 namespace vllm {
-
-enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512 };
 
 struct Kernels {
   std::string_view name;
@@ -43,12 +40,6 @@ struct Kernels {
   // out[i] = exp(x[i]), within 2 ulp; exp(-inf) is 0, NaN stays NaN. For tests and callers outside of attention.
   void (*exp)(const float* x, int64_t n, float* out);
 };
-
-// The best one that this machine runs.
-Isa BestIsa();
-std::vector<Isa> AvailableIsas();
-std::optional<Isa> ParseIsa(std::string_view name);
-std::string_view ToString(Isa isa);
 
 // REQUIRES: the machine runs it.
 const Kernels& KernelsFor(Isa isa);
