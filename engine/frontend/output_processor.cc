@@ -16,9 +16,7 @@ void OutputProcessor::SubmitAllowed(ParentRequest& parent) {
   while (parent.HasChildToSubmit()) {
     const int64_t index = parent.num_submitted();
     to_submit_.push_back(parent.MakeNextChild());
-    children_.emplace(parent.child_id(index),
-                      Child{&parent, RequestState(index, parent.params(), parent.prompt_token_ids(),
-                                                  parent.arrival_time(), tokenizer_)});
+    children_.try_emplace(parent.child_id(index), parent, index, tokenizer_);
   }
 }
 

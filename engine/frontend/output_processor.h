@@ -48,6 +48,9 @@ class OutputProcessor {
 
  private:
   struct Child {
+    Child(ParentRequest& of, int64_t index, const Tokenizer* tokenizer)
+        : parent(&of), state(index, of.params(), of.prompt_token_ids(), of.arrival_time(), tokenizer) {}
+
     ParentRequest* parent;
     RequestState state;
   };
