@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "engine/config/errors.h"
+#include "engine/config/max_model_len.h"
 #include "engine/model_loader/config_fields.h"
 #include "engine/model_loader/escape.h"
 #include "engine/model_loader/json_file.h"
@@ -105,6 +106,7 @@ ModelConfig LoadModelConfig(const std::string& folder) {
   const char* eps = NameOf(fields, "rms_norm_eps", "layer_norm_epsilon");
   config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);
   ReadRopeConfig(fields, config);
+  config.max_model_len = DerivedMaxModelLen(config);
   config.tie_word_embeddings = fields.Bool("tie_word_embeddings").value_or(false);
   config.attention_bias = fields.Bool("attention_bias").value_or(false);
   config.mlp_bias = fields.Bool("mlp_bias").value_or(false);

@@ -1,6 +1,5 @@
 #include "engine/model_loader/rope_config.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -58,10 +57,6 @@ void ReadScaling(const ConfigFields& fields, int64_t max_position_embeddings, Ro
   }
 }
 
-int64_t Stretched(int64_t positions, double factor) {
-  return static_cast<int64_t>(std::clamp(static_cast<double>(positions) * factor, 1.0, static_cast<double>(1 << 30)));
-}
-
 }  // namespace
 
 void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
@@ -84,18 +79,6 @@ void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
   }
   double partial = fields.PositiveDouble("partial_rotary_factor", 1.0).value_or(1.0);
   if (partial != 1.0) fields.Refuse("partial_rotary_factor", "rotating a part of each head is not supported");
-
-  switch (scaling.kind) {
-    case RopeScaling::Kind::kLinear:
-    case RopeScaling::Kind::kDynamic:
-      config.max_model_len = Stretched(config.max_position_embeddings, scaling.factor);
-      break;
-    case RopeScaling::Kind::kYarn:
-      config.max_model_len = Stretched(scaling.original_max_position_embeddings, scaling.factor);
-      break;
-    default:
-      config.max_model_len = config.max_position_embeddings;
-  }
 }
 
 }  // namespace vllm

@@ -7,9 +7,8 @@
 namespace vllm {
 
 // Sets rope_theta and rope_scaling of `config` from rope_theta and rope_scaling, or from the rope_parameters that
-// transformers 5 writes in their place, and max_model_len from max_position_embeddings and the scaling: linear, dynamic
-// and yarn stretch the context by their factor, llama3's is in max_position_embeddings already.
-// REQUIRES: config.max_position_embeddings is set. Throws ModelError; an unknown kind is refused by name.
+// transformers 5 writes in their place. REQUIRES: config.max_position_embeddings is set.
+// Throws ModelError; an unknown kind is refused by name.
 void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config);
 
 }  // namespace vllm

@@ -10,6 +10,8 @@
 
 #include "engine/request/logprobs.h"
 #include "engine/request/sampling_params.h"
+#include "engine/sample/logits_processors.h"
+#include "engine/sample/row_selector.h"
 
 namespace vllm {
 
@@ -24,21 +26,37 @@ class Sampler {
  public:
   explicit Sampler(int64_t vocab_size);
 
-  // Samples one token without allocating after warm-up. `logprobs` (may be null) gets one position appended when params
-  // ask for logprobs. Returns -1 and sets `error` when the logits hold NaN or +inf, or when nothing remains to choose
-  // from.
+  // Samples one token without allocating, but for what `logprobs` grows by. `logprobs` (may be null) gets one position
+  // appended when params ask for logprobs. Returns -1 and sets `error` when the logits hold NaN or +inf, or when
+  // nothing remains to choose from. REQUIRES: row.logits has vocab_size entries; params are normalized.
   int32_t Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error);
 
-  // Appends the logprob, rank and top num_logprobs (-1: all) of `token_id` under raw `logits`.
+  // Appends the logprob, rank and top num_logprobs (-1: all) of `token_id` under raw `logits`. Where these hold NaN or
+  // +inf, or nothing else than -inf, the logprobs are NaN. REQUIRES: token_id is in the vocabulary.
   void AppendLogprobs(std::span<const float> logits, int32_t token_id, int64_t num_logprobs, Logprobs& out);
 
-  // The exact distribution that Sample draws from, [vocab_size]; for tests. Overwrites row.logits.
+  // The exact distribution that Sample draws from, [vocab_size]; for tests. All 0 where Sample would return -1.
+  // Overwrites row.logits.
   std::vector<double> Distribution(const SamplingRow& row);
 
  private:
-  struct Scratch;
+  // What a row's token is drawn from, after all processing.
+  enum class Support : uint8_t {
+    kNone,        // nothing: `error` says why
+    kArgMax,      // one token: the row is greedy
+    kCandidates,  // selector_.candidates(), weighed
+    kVocabulary,  // everything, weighed in selector_.block_sums()
+  };
+  Support Process(const SamplingRow& row, std::string& error);
+  int32_t Draw(Support support, const SamplingRow& row) const;
+  void AppendInvalid(size_t k, Logprobs& out) const;
+
   int64_t vocab_size_;
-  std::vector<float> scratch_;
+  LogitsProcessors processors_;
+  RowSelector selector_;
+  std::vector<float> raw_;  // the row before processing, when its logprobs are wanted
+  double total_ = 0.0;      // the support's weight
+  float inverse_temperature_ = 1.0f;
 };
 
 }  // namespace vllm
