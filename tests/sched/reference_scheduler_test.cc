@@ -17,7 +17,7 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int64_t kDefaultSteps = 40'000;
 #else
-constexpr int64_t kDefaultSteps = 3'000'000;
+constexpr int64_t kDefaultSteps = 1'000'000;
 #endif
 
 int64_t NumSteps() {
