@@ -173,27 +173,26 @@ void AddSteps(Steps& steps, const nlohmann::json& json) {
   }
 }
 
-PreTokenizers Finish(Steps steps) {
+PreTokenizers Finish(Steps steps, bool leave_bytes) {
   PreTokenizers result{std::move(steps), false};
-  if (!result.steps.empty() && dynamic_cast<ByteLevelStep*>(result.steps.back().get()) != nullptr) {
-    result.steps.pop_back();
-    result.byte_level = true;
-  }
+  if (result.steps.empty() || dynamic_cast<ByteLevelStep*>(result.steps.back().get()) == nullptr) return result;
+  result.byte_level = true;
+  if (leave_bytes) result.steps.pop_back();
   return result;
 }
 
 }  // namespace
 
-PreTokenizers MakePreTokenizers(const nlohmann::json& json) {
+PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes) {
   Steps steps;
   AddSteps(steps, json);
-  return Finish(std::move(steps));
+  return Finish(std::move(steps), leave_bytes);
 }
 
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space) {
   Steps steps;
   AddByteLevel(steps, add_prefix_space, true);
-  return Finish(std::move(steps));
+  return Finish(std::move(steps), true);
 }
 
 }  // namespace vllm
