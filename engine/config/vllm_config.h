@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/config/model_config.h"
+#include "kernels/isa.h"
 
 namespace vllm {
 
@@ -55,6 +56,7 @@ struct VllmConfig {
   uint64_t seed = 0;  // for requests without a seed of their own
   // OpenBLAS sums in an order that depends on the number of rows: results then depend on batching.
   LinearBackend linear_backend = LinearBackend::kNative;
+  std::optional<Isa> isa;  // none: the best that the machine runs
 
   // Fills what is derived (threads_per_rank, budget against max_model_len) and checks every field and combination.
   // Throws ConfigError naming the flag and its value.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -38,8 +39,11 @@ class EngineCoreClient {
 
   // Fills `outputs` with all that has come since the last call; waits up to `timeout` for something to come.
   // In-process: runs one step. Returns false when nothing came. Throws EngineDeadError, with the first cause, when the
-  // engine has failed.
+  // engine has failed; what came before the failure is given out first.
   virtual bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) = 0;
+
+  // Makes the next GetOutputs return at once and OutputFd readable until then, though nothing may have come.
+  virtual void WakeOutputs() = 0;
 
   // A descriptor that is readable while outputs (or the engine's death) wait, for poll(); -1 when there is none
   // (in-process).
@@ -53,8 +57,12 @@ class EngineCoreClient {
   virtual void Shutdown(ShutdownMode mode) = 0;
 };
 
-// The executor is made on the thread that will run it, so that a failure to load surfaces from these functions as the
-// exception it was.
-using ExecutorFactory = std::unique_ptr<Executor> (*)(const VllmConfig& config);
+// The executor is made on the thread that will run it.
+using ExecutorFactory = std::function<std::unique_ptr<Executor>(const VllmConfig& config)>;
+
+// Both return once the engine is ready and throw what loading, profiling or allocating threw, with its type.
+// REQUIRES: config is final.
+std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, ExecutorFactory factory);
+std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory);
 
 }  // namespace vllm

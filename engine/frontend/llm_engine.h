@@ -13,14 +13,13 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/core/engine_core_client.h"
+#include "engine/frontend/metrics.h"
 #include "engine/request/request_output.h"
 #include "engine/request/sampling_params.h"
 
 namespace vllm {
 
 class Tokenizer;
-class InputProcessor;
-class OutputProcessor;
 
 // Text is tokenized with special tokens added (complete) or without (a rendered chat template brings its own).
 struct TextPrompt {
@@ -60,7 +59,9 @@ class LLMEngine {
 
   // Readable while Step would not wait; -1 when there is no such descriptor.
   int OutputFd() const;
-  const SchedulerStats& stats() const;  // as of the last outputs
+  const SchedulerStats& stats() const;     // as of the last outputs
+  const FrontendMetrics& metrics() const;  // since start
+  // As given, with model.max_model_len and cache.num_blocks as the engine has them.
   const VllmConfig& config() const;
   int64_t max_model_len() const;
   const Tokenizer* tokenizer() const;

@@ -2,6 +2,7 @@
 // penalties.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,12 +26,16 @@ struct Logprobs {
     ranks.clear();
   }
   // REQUIRES: the same width, or this is empty.
-  void Append(const Logprobs& other) {
-    if (other.empty()) return;
+  void Append(const Logprobs& other) { AppendFirst(other, other.num_positions()); }
+  // The first `count` positions of `other` only, or all when it has fewer. REQUIRES: as Append.
+  void AppendFirst(const Logprobs& other, size_t count) {
+    count = std::min(count, other.num_positions());
+    if (count == 0) return;
     width = other.width;
-    token_ids.insert(token_ids.end(), other.token_ids.begin(), other.token_ids.end());
-    logprobs.insert(logprobs.end(), other.logprobs.begin(), other.logprobs.end());
-    ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.end());
+    const auto entries = static_cast<std::ptrdiff_t>(count * width);
+    token_ids.insert(token_ids.end(), other.token_ids.begin(), other.token_ids.begin() + entries);
+    logprobs.insert(logprobs.end(), other.logprobs.begin(), other.logprobs.begin() + entries);
+    ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.begin() + static_cast<std::ptrdiff_t>(count));
   }
 };
 

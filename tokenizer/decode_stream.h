@@ -1,0 +1,36 @@
+// Incremental decoding: the text of a sequence of tokens while they are being generated. Owned by one request, used
+// from one thread; the Tokenizer must outlive it.
+// Invariant 1: what Feed and Flush append is always valid UTF-8.
+// Invariant 2: Prime(p), Feed of every id of g and Flush together append t, where Decode(p + g) is t behind the text
+// that was certain after p alone.
+// Text is withheld only while a later token could still change it: bytes of an incomplete character, a run of byte
+// tokens ("<0xE2>"), the last token where a decoder treats the last one differently.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "tokenizer/decoder.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vllm {
+
+class DecodeStream {
+ public:
+  DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens);
+
+  // Takes the prompt as context. To be called before the first Feed, if at all.
+  void Prime(std::span<const int32_t> prompt_ids);
+  // Appends the text that is certain now. An id without a token is skipped.
+  void Feed(int32_t id, std::string& out);
+  // Appends the rest; bytes of an incomplete character become U+FFFD. Nothing may be fed afterwards.
+  void Flush(std::string& out);
+
+ private:
+  const Tokenizer& tokenizer_;
+  bool skip_special_tokens_;
+  DecoderRun run_;
+};
+
+}  // namespace vllm
