@@ -29,9 +29,6 @@ Bpe::Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges)
     }
   }
   const bool affixes = !config_.continuing_subword_prefix.empty() || !config_.end_of_word_suffix.empty();
-  if (affixes && config_.byte_level) {
-    throw TokenizerError("reading the model: continuing_subword_prefix and end_of_word_suffix do not go with bytes");
-  }
   std::string text;
   for (unsigned c = 0; c < (config_.byte_level ? 256U : 128U); ++c) {
     text.clear();
@@ -137,12 +134,6 @@ void Bpe::FirstSymbols(std::string_view word, BpeScratch& scratch) const {
       continue;
     }
     if (config_.byte_fallback) {
-      // In byte-level words the character of the vocabulary, not the byte it stands for, is what falls back.
-      std::string alphabet;
-      if (config_.byte_level) {
-        AppendCodePoint(ByteToAlphabet(lead), alphabet);
-        character = alphabet;
-      }
       const auto fallback = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
       if (std::all_of(character.begin(), character.end(), [&](char c) { return fallback(c) >= 0; })) {
         // The reference keeps an unknown character before these bytes waiting, so it comes after them.

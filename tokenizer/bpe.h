@@ -25,6 +25,11 @@ struct BpeConfig {
   bool ignore_merges = false;
   // Words come as the bytes themselves and the vocabulary is written in the byte-level alphabet.
   bool byte_level = false;
+
+  // Prefix, suffix and byte_fallback speak of the characters of the vocabulary, so these need words written in them.
+  bool CanTakeBytes() const {
+    return continuing_subword_prefix.empty() && end_of_word_suffix.empty() && !byte_fallback;
+  }
 };
 
 // Buffers that keep their memory from word to word.
@@ -39,7 +44,7 @@ struct BpeScratch {
 
 class Bpe {
  public:
-  // Throws TokenizerError when unk_token is not in the vocabulary.
+  // Throws TokenizerError when unk_token is not in the vocabulary. REQUIRES: !byte_level || CanTakeBytes().
   Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges);
 
   // Appends the ids of `word`. REQUIRES: word is valid UTF-8 unless byte_level.

@@ -35,17 +35,20 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   // Replaces every word by the words it splits into; none of them is empty.
   virtual void Apply(WordList& list) const = 0;
+  // By how much it can lengthen a word at most.
+  virtual int Growth() const { return 1; }
 };
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
-  // The last step is to write words in the byte-level alphabet, and is left out: the model takes the bytes.
+  // The last step is to write words in the byte-level alphabet.
   bool byte_level = false;
 };
 
-// No steps when `json` is null. Throws TokenizerError, by name for a type that is not supported.
-PreTokenizers MakePreTokenizers(const nlohmann::json& json);
-// What GPT-2 has: its regular expression, then bytes.
+// No steps when `json` is null. With `leave_bytes` a last step that writes the byte-level alphabet is left out, for a
+// model that takes the bytes. Throws TokenizerError, by name for a type that is not supported.
+PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes);
+// What GPT-2 has: its regular expression, then bytes (left out).
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space);
 
 }  // namespace vllm

@@ -102,9 +102,8 @@ bool Tokenizer::IsSpecial(int32_t id) const {
 }
 
 std::string_view Tokenizer::Kind() const {
-  const BpeConfig& config = parts_->model->config();
-  if (config.byte_level) return "BPE byte-level";
-  return config.byte_fallback ? "BPE byte-fallback" : "BPE";
+  if (parts_->pre_tokenizers.byte_level) return "BPE byte-level";
+  return parts_->model->config().byte_fallback ? "BPE byte-fallback" : "BPE";
 }
 
 // The reference gives the decoder the normalized form of an added token, and looks that form up among the texts of the

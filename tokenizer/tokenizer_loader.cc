@@ -131,9 +131,7 @@ bool OptionalBool(const RawMembers& members, std::string_view key, const std::st
   return json.get<bool>();
 }
 
-std::unique_ptr<Bpe> ReadModel(std::string_view json, bool byte_level, const std::string& file_name) {
-  const std::string name = "the model of " + file_name;
-  const RawMembers members = ReadMembers(json, name);
+BpeConfig ReadModelConfig(const RawMembers& members, const std::string& name) {
   const std::string type = OptionalString(members, "type", name);
   if (!type.empty() && type != "BPE") {
     throw TokenizerError("reading " + name + ": model type " + QuoteForError(type) + " is not supported (only BPE)");
@@ -152,10 +150,7 @@ std::unique_ptr<Bpe> ReadModel(std::string_view json, bool byte_level, const std
   config.fuse_unk = OptionalBool(members, "fuse_unk", name);
   config.byte_fallback = OptionalBool(members, "byte_fallback", name);
   config.ignore_merges = OptionalBool(members, "ignore_merges", name);
-  config.byte_level = byte_level;
-  Vocabulary vocabulary = ReadVocabulary(members.find("vocab")->second, name);
-  MergeTable merges = ReadMerges(members.find("merges")->second, vocabulary, config, name);
-  return std::make_unique<Bpe>(std::move(config), std::move(vocabulary), std::move(merges));
+  return config;
 }
 
 std::vector<AddedToken> ReadAddedTokens(const nlohmann::json& json) {
@@ -185,10 +180,16 @@ std::unique_ptr<TokenizerParts> ReadParts(std::string_view json, const std::stri
   const RawMembers members = ReadMembers(json, name);
   auto parts = std::make_unique<TokenizerParts>();
   parts->normalizer = MakeNormalizer(ParseMember(members, "normalizer", name));
-  parts->pre_tokenizers = MakePreTokenizers(ParseMember(members, "pre_tokenizer", name));
   const auto model = members.find("model");
   if (model == members.end()) throw TokenizerError("reading " + name + ": member model is missing");
-  parts->model = ReadModel(model->second, parts->pre_tokenizers.byte_level, name);
+  const std::string model_name = "the model of " + name;
+  const RawMembers model_members = ReadMembers(model->second, model_name);
+  BpeConfig config = ReadModelConfig(model_members, model_name);
+  parts->pre_tokenizers = MakePreTokenizers(ParseMember(members, "pre_tokenizer", name), config.CanTakeBytes());
+  config.byte_level = parts->pre_tokenizers.byte_level && config.CanTakeBytes();
+  Vocabulary vocabulary = ReadVocabulary(model_members.find("vocab")->second, model_name);
+  MergeTable merges = ReadMerges(model_members.find("merges")->second, vocabulary, config, model_name);
+  parts->model = std::make_unique<Bpe>(std::move(config), std::move(vocabulary), std::move(merges));
   AddTokens(ReadAddedTokens(ParseMember(members, "added_tokens", name)), *parts);
   parts->post_processor = PostProcessor(ParseMember(members, "post_processor", name), parts->vocab_size);
   parts->decoder = Decoder(ParseMember(members, "decoder", name));

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 #include <stdexcept>
 
 #include "tokenizer/onig_pattern.h"
@@ -13,6 +14,30 @@
 
 namespace vllm {
 namespace {
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// Letters and numbers that Unicode 15, 15.1 and 16 added: the reference knows them, older releases of Oniguruma do not.
+constexpr Range kNewerLetters[] = {
+    {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D4A, 0x10D65},
+    {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x1123F, 0x11240}, {0x11380, 0x11389}, {0x1138B, 0x1138B},
+    {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113B7}, {0x113D1, 0x113D1}, {0x113D3, 0x113D3},
+    {0x11BC0, 0x11BE0}, {0x11F02, 0x11F02}, {0x11F04, 0x11F10}, {0x11F12, 0x11F33}, {0x1342F, 0x1342F},
+    {0x13441, 0x13446}, {0x13460, 0x143FA}, {0x16100, 0x1611D}, {0x16D40, 0x16D6C}, {0x18CFF, 0x18CFF},
+    {0x1B132, 0x1B132}, {0x1B155, 0x1B155}, {0x1DF25, 0x1DF2A}, {0x1E030, 0x1E06D}, {0x1E4D0, 0x1E4EB},
+    {0x1E5D0, 0x1E5ED}, {0x1E5F0, 0x1E5F0}, {0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF}};
+constexpr Range kNewerNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x11F50, 0x11F59},
+                                   {0x16130, 0x16139}, {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1D2C0, 0x1D2D3},
+                                   {0x1E4F0, 0x1E4F9}, {0x1E5F1, 0x1E5FA}};
+
+void AddRanges(std::span<const Range> ranges, uint8_t bit, std::vector<uint8_t>& flat) {
+  for (const Range& range : ranges) {
+    for (char32_t c = range.first; c <= range.last; ++c) flat[c] |= bit;
+  }
+}
 
 // Characters that NFC changes or that may combine with what stands before them: marks, second halves of compositions,
 // singletons. A text without any is in NFC already.
@@ -63,6 +88,8 @@ UnicodeTable::UnicodeTable() {
   std::vector<uint8_t> flat(0x110000, 0);
   AddProperty("L", kLetter, flat);
   AddProperty("N", kNumber, flat);
+  AddRanges(kNewerLetters, kLetter, flat);
+  AddRanges(kNewerNumbers, kNumber, flat);
   AddProperty("Space", kSpace, flat);
   AddProperty("P", kPunctuation, flat);
   AddProperty("M", kMark, flat);

@@ -1,5 +1,6 @@
 // Unicode properties of one code point, from Oniguruma's own tables so that the hand-written scanners and the regular
-// expressions they stand for agree on every code point. The table is built on first use; any thread.
+// expressions they stand for agree. Letters and numbers are those of Unicode 16, as in the reference, also where the
+// installed Oniguruma is older. The table is built on first use; any thread.
 #pragma once
 
 #include <array>

@@ -224,9 +224,11 @@ class LlamaForCausalLM final : public Model {
   Scratch scratch_;
 };
 
-const ModelRegistration kLlama("LlamaForCausalLM", [](const ModelBuildContext& build) {
-  return std::make_unique<LlamaForCausalLM>(build);
-});
+std::unique_ptr<Model> BuildLlama(const ModelBuildContext& build) { return std::make_unique<LlamaForCausalLM>(build); }
+
+const ModelRegistration kLlama("LlamaForCausalLM", BuildLlama);
+// The same decoder; its configs bring a sliding window.
+const ModelRegistration kMistral("MistralForCausalLM", BuildLlama);
 
 }  // namespace
 

@@ -5,9 +5,7 @@
 namespace vllm {
 namespace {
 
-TEST(StopCheckerTest, NothingIsFoundWithoutNewBytes) {
-  EXPECT_FALSE(StopChecker({"stop"}, false).Find("a stop", 0));
-}
+TEST(StopCheckerTest, NothingIsFoundWithoutNewBytes) { EXPECT_FALSE(StopChecker({"stop"}, false).Find("a stop", 0)); }
 
 TEST(StopCheckerTest, AMatchThatEndsInOldTextIsNotFoundAgain) {
   const StopChecker checker({"stop"}, false);

@@ -3,18 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
-#include "engine/executor/make_executor.h"
 #include "engine/model_loader/hf_config.h"
+#include "tests/support/one_request.h"
 #include "tests/support/realdata.h"
 
 namespace vllm {
 namespace {
 
+using testing_support::OneRequest;
 using testing_support::ReadJson;
 using testing_support::RealData;
 
@@ -36,74 +36,6 @@ VllmConfig MakeConfig(const RunSpec& spec) {
   config.Finalize();
   return config;
 }
-
-// A loop that knows one request: prompt in chunks, then token by token.
-class OneRequest {
- public:
-  explicit OneRequest(const RunSpec& spec) : config_(MakeConfig(spec)), executor_(MakeExecutor(config_)) {
-    executor_->DetermineAvailableMemory();
-    executor_->InitializeKvCache(config_.model.max_model_len / config_.cache.block_size + 1);
-  }
-
-  std::vector<int32_t> Greedy(const std::vector<int32_t>& prompt, int64_t max_tokens, int64_t chunk,
-                              std::optional<int64_t> logprobs = std::nullopt,
-                              std::optional<int64_t> prompt_logprobs = std::nullopt) {
-    auto request = std::make_shared<EngineCoreRequest>();
-    request->request_id = next_id_++;
-    request->prompt_token_ids = prompt;
-    request->sampling_params.temperature = 0.0;
-    request->sampling_params.max_tokens = max_tokens;
-    request->sampling_params.logprobs = logprobs;
-    request->sampling_params.prompt_logprobs = prompt_logprobs;
-    output_logprobs.Clear();
-    prompt_output.Clear();
-
-    std::vector<int32_t> blocks;
-    // Blocks in falling order: the table is not the identity.
-    const int64_t num_blocks = config_.model.max_model_len / config_.cache.block_size;
-    for (int64_t i = 0; i < num_blocks; ++i) blocks.push_back(static_cast<int32_t>(num_blocks - i));
-    std::vector<int32_t> output;
-    int64_t computed = 0;
-    size_t told = 0;
-    bool first = true;
-    while (static_cast<int64_t>(output.size()) < max_tokens) {
-      SchedulerOutput step;
-      const int64_t total = static_cast<int64_t>(prompt.size() + output.size());
-      const int64_t n = std::min(chunk, total - computed);
-      if (first) {
-        step.scheduled_new_reqs.push_back({request, blocks, 0});
-        first = false;
-      } else {
-        CachedRequestData& cached = step.scheduled_cached_reqs;
-        cached.request_ids.push_back(request->request_id);
-        cached.resumed_from_preemption.push_back(0);
-        cached.num_computed_tokens.push_back(computed);
-        for (; told < output.size(); ++told) cached.new_token_ids.push_back(output[told]);
-        cached.new_token_offsets.push_back(cached.new_token_ids.size());
-        cached.new_block_offsets.push_back(0);
-      }
-      step.num_scheduled_tokens.push_back({request->request_id, n});
-      step.total_num_scheduled_tokens = n;
-      const ModelRunnerOutput& result = executor_->ExecuteModel(step);
-      computed += n;
-      EXPECT_TRUE(result.failed.empty());
-      for (const int32_t token : result.sampled_token_ids) output.push_back(token);
-      for (const Logprobs& l : result.logprobs) output_logprobs.Append(l);
-      for (const auto& [id, l] : result.prompt_logprobs) prompt_output.Append(l);
-    }
-    SchedulerOutput forget;
-    forget.finished_req_ids.push_back(request->request_id);
-    executor_->ExecuteModel(forget);
-    return output;
-  }
-
-  Logprobs output_logprobs, prompt_output;
-
- private:
-  VllmConfig config_;
-  std::unique_ptr<Executor> executor_;
-  RequestId next_id_ = 1;
-};
 
 struct ReferenceModel {
   std::string name, folder, ids_key;
@@ -139,7 +71,7 @@ void ExpectReferenceIds(const std::vector<int32_t>& ids, const nlohmann::json& c
 }
 
 TEST_P(ReferenceTest, GreedyTokensEqualTheReference) {
-  OneRequest engine({GetParam().folder});
+  OneRequest engine(MakeConfig({GetParam().folder}));
   for (const nlohmann::json& c : Reference("greedy")["cases"]) {
     const auto prompt = c["prompt_ids"].get<std::vector<int32_t>>();
     ExpectReferenceIds(engine.Greedy(prompt, c["max_tokens"], 2048), c, GetParam().ids_key);
@@ -148,7 +80,7 @@ TEST_P(ReferenceTest, GreedyTokensEqualTheReference) {
 
 TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnTwoRanks) {
   for (const int64_t threads : {1, 2}) {
-    OneRequest engine({GetParam().folder, 2, threads});
+    OneRequest engine(MakeConfig({GetParam().folder, 2, threads}));
     for (const nlohmann::json& c : Reference("greedy")["cases"]) {
       const auto prompt = c["prompt_ids"].get<std::vector<int32_t>>();
       ExpectReferenceIds(engine.Greedy(prompt, c["max_tokens"], 7), c, GetParam().ids_key);
@@ -159,7 +91,7 @@ TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnTwoRanks) {
 
 TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnEveryInstructionSet) {
   for (const Isa isa : AvailableIsas()) {
-    OneRequest engine({GetParam().folder, 1, 1, DType::kFloat32, isa});
+    OneRequest engine(MakeConfig({GetParam().folder, 1, 1, DType::kFloat32, isa}));
     const nlohmann::json c = Reference("greedy")["cases"][1];
     ExpectReferenceIds(engine.Greedy(c["prompt_ids"].get<std::vector<int32_t>>(), c["max_tokens"], 5), c,
                        GetParam().ids_key);
@@ -170,7 +102,7 @@ TEST_P(ReferenceTest, LogprobsAreTheSameBitsForAnyChunksAndThreads) {
   const auto prompt = Reference("logprobs")["prompt_logprobs"]["ids"].get<std::vector<int32_t>>();
   Logprobs first_output, first_prompt;
   for (const int64_t threads : {1, 2, 3}) {
-    OneRequest engine({GetParam().folder, 1, threads, DType::kBFloat16});
+    OneRequest engine(MakeConfig({GetParam().folder, 1, threads, DType::kBFloat16}));
     for (const int64_t chunk : {2048, 16, 5, 1}) {
       engine.Greedy(prompt, 20, chunk, 3, 3);
       if (first_output.empty()) {
@@ -187,7 +119,7 @@ TEST_P(ReferenceTest, LogprobsAreTheSameBitsForAnyChunksAndThreads) {
 TEST_P(ReferenceTest, PromptLogprobsAreWithinOneInTenThousand) {
   const nlohmann::json reference = Reference("logprobs")["prompt_logprobs"];
   const auto ids = reference["ids"].get<std::vector<int32_t>>();
-  OneRequest engine({GetParam().folder});
+  OneRequest engine(MakeConfig({GetParam().folder}));
   engine.Greedy(ids, 1, 2048, std::nullopt, 5);
   const Logprobs& got = engine.prompt_output;
   const nlohmann::json& tokens = reference["tokens"];
@@ -205,7 +137,7 @@ TEST_P(ReferenceTest, PromptLogprobsAreWithinOneInTenThousand) {
 }
 
 TEST_P(ReferenceTest, WholeDistributionsAreWithinOneInTenThousand) {
-  OneRequest engine({GetParam().folder});
+  OneRequest engine(MakeConfig({GetParam().folder}));
   for (const nlohmann::json& c : Reference("logits")["cases"]) {
     const auto ids = c["ids"].get<std::vector<int32_t>>();
     const auto logits = (c.contains("logits") ? c["logits"].back() : c["logits_last"]).get<std::vector<double>>();
@@ -222,8 +154,8 @@ TEST_P(ReferenceTest, WholeDistributionsAreWithinOneInTenThousand) {
 
 TEST(CheckpointFormsTest, TheSameWeightsInOneFileAndInShardsGiveTheSameTokens) {
   VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-bf16-sharded");
-  OneRequest whole({"models/stories260K/hf-bf16", 1, 1, DType::kBFloat16});
-  OneRequest sharded({"models/stories260K/hf-bf16-sharded", 1, 1, DType::kBFloat16});
+  OneRequest whole(MakeConfig({"models/stories260K/hf-bf16", 1, 1, DType::kBFloat16}));
+  OneRequest sharded(MakeConfig({"models/stories260K/hf-bf16-sharded", 1, 1, DType::kBFloat16}));
   EXPECT_EQ(whole.Greedy({1, 403, 407}, 100, 2048), sharded.Greedy({1, 403, 407}, 100, 2048));
 }
 
