@@ -21,7 +21,8 @@ class EvilModel final : public Model {
 
   void Forward(const ModelInput& input, KvCache& cache, float* hidden) override {
     const int64_t call = num_calls_++;
-    if (plan.when == EvilPlan::When::kForward && rank_ == plan.rank && call == plan.call) throw std::runtime_error(kEvilCause);
+    if (plan.when == EvilPlan::When::kForward && rank_ == plan.rank && call == plan.call)
+      throw std::runtime_error(kEvilCause);
     inner_->Forward(input, cache, hidden);
   }
 

@@ -1,5 +1,6 @@
-// "EvilForCausalLM": a Llama that fails as it is told: at load, in the profiling run or at a later step, on one rank, by throwing or
-// by computing logits that are not numbers. Register by linking; a test sets the plan before it makes an executor.
+// "EvilForCausalLM": a Llama that fails as it is told: at load, in the profiling run or at a later step, on one rank,
+// by throwing or by computing logits that are not numbers. Register by linking; a test sets the plan before it makes an
+// executor.
 #pragma once
 
 #include <cstdint>
