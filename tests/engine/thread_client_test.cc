@@ -210,8 +210,8 @@ TEST(ThreadClientTest, ASlowReaderGetsOneMergedEntryARequest) {
   const auto request = FakeRequest(1, {1}, 100);
   client.AddRequest(request);
   client.AddRequest(FakeRequest(2, {2}, 100));
-  for (SchedulerStats stats{.num_running_reqs = 1}; stats.num_running_reqs + stats.num_waiting_reqs > 0;) {
-    stats = client.GetStats();
+  const auto busy = [](const SchedulerStats& stats) { return stats.num_running_reqs + stats.num_waiting_reqs > 0; };
+  while (busy(client.GetStats())) {
   }
   EngineCoreOutputs outputs;
   ASSERT_TRUE(client.GetOutputs(outputs, 0ms));

@@ -157,9 +157,9 @@ TEST(SchedulerOutputTest, LogprobsGoToTheRequestTheyAreIndexedTo) {
 TEST(SchedulerOutputTest, PromptLogprobsOfAllChunksComeWithTheFirstToken) {
   SchedulerHarness h({.max_num_batched_tokens = 4});
   h.Add(MakeRequest(1, Iota(0, 10), {.edit = [](SamplingParams& p) { p.prompt_logprobs = 1; }}));
-  const std::vector<std::pair<int32_t, int32_t>> chunks = {{1, 4}, {5, 4}, {9, 1}};
-  for (const auto& [first, count] : chunks) {
-    h.edit_output = [&](ModelRunnerOutput& o) { o.prompt_logprobs.push_back({1, MakeLogprobs(first, count)}); };
+  const std::vector<Logprobs> chunks = {MakeLogprobs(1, 4), MakeLogprobs(5, 4), MakeLogprobs(9, 1)};
+  for (const Logprobs& chunk : chunks) {
+    h.edit_output = [&](ModelRunnerOutput& o) { o.prompt_logprobs.push_back({1, chunk}); };
     h.Step();
   }
   ASSERT_EQ(h.outputs.size(), 1u);
