@@ -34,7 +34,8 @@ const std::string kGood =
 const std::string kGoodData = "abcdefghijklmnop";
 
 TEST(SafetensorsTest, TensorsAreReadByName) {
-  auto entries = Parse(File(kGood, kGoodData));
+  std::string file = File(kGood, kGoodData);
+  auto entries = Parse(file);
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "a");
   EXPECT_EQ(entries[0].dtype, "F32");
