@@ -87,6 +87,7 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, std::vector<
   const PatternSet& set = normalized ? normalized_ : raw_;
   segments.clear();
   size_t done = 0;
+  size_t space_end = 0;  // only white space between the last match with rstrip and here
   if (!set.patterns.empty()) {
     for (size_t position = 0; position < text.size();) {
       if (!set.starts[static_cast<unsigned char>(text[position])]) {
@@ -107,7 +108,12 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, std::vector<
         while (begin > done && ClassBefore(text, begin, kSpace)) begin = PreviousCodePoint(text, begin);
         begin = std::max(begin, done);
       }
-      while (token.rstrip && ClassAt(text, end, kSpace)) end += CodePointAt(text, end).length;
+      if (token.rstrip) {
+        // The search goes on inside the white space taken here; remembering its end keeps that linear.
+        space_end = std::max(space_end, end);
+        while (ClassAt(text, space_end, kSpace)) space_end += CodePointAt(text, space_end).length;
+        end = space_end;
+      }
       if (done < begin) segments.push_back({done, begin, -1});
       segments.push_back({begin, end, token.id});
       done = end;

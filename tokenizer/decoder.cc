@@ -1,5 +1,7 @@
 #include "tokenizer/decoder.h"
 
+#include <algorithm>
+
 #include "tokenizer/decoder_stages.h"
 #include "tokenizer/json_fields.h"
 #include "tokenizer/pattern_json.h"
@@ -59,6 +61,7 @@ void Decoder::AddSteps(const nlohmann::json& json) {
     const nlohmann::json& pattern = Field(json, "pattern", where);
     if (pattern.is_object() && pattern.contains("String")) step.text = StringField(pattern, "String", where);
     if (step.text.empty()) step.pattern = MakePattern(pattern, where);
+    growth_ *= std::max(1.0, ReplaceGrowth(pattern, step.content));
   } else if (type == "Metaspace") {
     step.kind = Kind::kMetaspace;
     step.text = OneCharacter(json, "replacement", where);
@@ -75,6 +78,12 @@ void Decoder::AddSteps(const nlohmann::json& json) {
     throw TokenizerError("reading " + where + ": not supported");
   }
   steps_.push_back(std::move(step));
+  // A text must not grow without bound on its way through a chain of Replace.
+  constexpr size_t kMaxSteps = 64;
+  constexpr double kMaxGrowth = 256;
+  if (steps_.size() > kMaxSteps || !(growth_ <= kMaxGrowth)) {
+    throw TokenizerError("reading " + where + ": too many steps, or texts grow too much (limit 64 steps, 256 times)");
+  }
 }
 
 class DecoderRun::Output : public TokenSink {

@@ -48,6 +48,7 @@ class Decoder {
   void AddSteps(const nlohmann::json& json);
 
   std::vector<DecoderStep> steps_;
+  double growth_ = 1;  // by how much the steps can lengthen a text at most
 };
 
 // Receives a sequence of tokens, each as any number of chunks of valid UTF-8 and an end.

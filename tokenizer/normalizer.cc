@@ -2,7 +2,7 @@
 
 #include <utf8proc.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "tokenizer/pattern_json.h"
 #include "tokenizer/text_pattern.h"
 #include "tokenizer/unicode.h"
+#include "tokenizer/unicode_form.h"
 #include "tokenizer/utf8.h"
 
 namespace vllm {
@@ -40,33 +41,13 @@ class SequenceNormalizer : public Normalizer {
   std::vector<std::unique_ptr<Normalizer>> steps_;
 };
 
-class UnicodeForm : public Normalizer {
+class UnicodeNormalizer : public Normalizer {
  public:
-  explicit UnicodeForm(int options) : options_(options) {}
-
-  void Apply(std::string& text) const override {
-    if (IsAscii(text) || ((options_ & UTF8PROC_COMPAT) == 0 && (options_ & UTF8PROC_COMPOSE) && IsNfc(text))) return;
-    utf8proc_uint8_t* normalized = nullptr;
-    const utf8proc_ssize_t size =
-        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                     &normalized, static_cast<utf8proc_option_t>(options_));
-    if (size < 0) return;  // Out of memory: valid UTF-8 has no other way to fail.
-    text.assign(reinterpret_cast<const char*>(normalized), static_cast<size_t>(size));
-    std::free(normalized);
-  }
+  explicit UnicodeNormalizer(UnicodeForm form) : form_(form) {}
+  void Apply(std::string& text) const override { NormalizeUnicode(form_, text); }
 
  private:
-  static bool IsNfc(std::string_view text) {
-    const UnicodeTable& table = UnicodeTable::Get();
-    for (size_t position = 0; position < text.size();) {
-      const auto [code_point, length] = CodePointAt(text, position);
-      if (table.Is(code_point, kNfcUnstable)) return false;
-      position += length;
-    }
-    return true;
-  }
-
-  int options_;
+  UnicodeForm form_;
 };
 
 class PrependNormalizer : public Normalizer {
@@ -146,28 +127,46 @@ class ByteLevelNormalizer : public Normalizer {
   }
 };
 
-}  // namespace
+// What a file may ask for: texts must not grow without bound on their way through a chain of Replace.
+struct Budget {
+  int num_steps = 64;
+  double growth = 256;
 
-std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json) {
+  void Spend(double factor, const std::string& where) {
+    growth /= std::max(factor, 1.0);
+    if (--num_steps < 0 || !(growth >= 1)) {
+      throw TokenizerError("reading " + where + ": too many steps, or texts grow too much (limit 64 steps, 256 times)");
+    }
+  }
+};
+
+std::unique_ptr<Normalizer> Make(const nlohmann::json& json, Budget& budget) {
   if (json.is_null()) return nullptr;
   const std::string type = StringField(json, "type", "the normalizer");
   const std::string where = "the normalizer " + QuoteForError(type);
   if (type == "Sequence") {
     std::vector<std::unique_ptr<Normalizer>> steps;
     for (const nlohmann::json& step : ArrayField(json, "normalizers", where)) {
-      if (auto normalizer = MakeNormalizer(step)) steps.push_back(std::move(normalizer));
+      if (auto normalizer = Make(step, budget)) steps.push_back(std::move(normalizer));
     }
     return std::make_unique<SequenceNormalizer>(std::move(steps));
   }
-  if (type == "NFC") return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  if (type == "NFD") return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
-  if (type == "NFKC") return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
-  if (type == "NFKD") return std::make_unique<UnicodeForm>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
-  if (type == "Prepend") return std::make_unique<PrependNormalizer>(StringField(json, "prepend", where));
   if (type == "Replace") {
-    return std::make_unique<ReplaceNormalizer>(MakePattern(Field(json, "pattern", where), where),
-                                               StringField(json, "content", where));
+    const nlohmann::json& pattern = Field(json, "pattern", where);
+    std::string content = StringField(json, "content", where);
+    budget.Spend(ReplaceGrowth(pattern, content), where);
+    return std::make_unique<ReplaceNormalizer>(MakePattern(pattern, where), std::move(content));
   }
+  if (type == "Prepend") {
+    std::string prefix = StringField(json, "prepend", where);
+    budget.Spend(static_cast<double>(prefix.size()), where);
+    return std::make_unique<PrependNormalizer>(std::move(prefix));
+  }
+  budget.Spend(type == "ByteLevel" ? 2 : 1, where);
+  if (type == "NFC") return std::make_unique<UnicodeNormalizer>(UnicodeForm::kNfc);
+  if (type == "NFD") return std::make_unique<UnicodeNormalizer>(UnicodeForm::kNfd);
+  if (type == "NFKC") return std::make_unique<UnicodeNormalizer>(UnicodeForm::kNfkc);
+  if (type == "NFKD") return std::make_unique<UnicodeNormalizer>(UnicodeForm::kNfkd);
   if (type == "Lowercase") return std::make_unique<LowercaseNormalizer>();
   if (type == "Strip") {
     return std::make_unique<StripNormalizer>(BoolField(json, "strip_left", where),
@@ -176,6 +175,13 @@ std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json) {
   if (type == "StripAccents") return std::make_unique<StripAccentsNormalizer>();
   if (type == "ByteLevel") return std::make_unique<ByteLevelNormalizer>();
   throw TokenizerError("reading " + where + ": not supported");
+}
+
+}  // namespace
+
+std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json) {
+  Budget budget;
+  return Make(json, budget);
 }
 
 }  // namespace vllm

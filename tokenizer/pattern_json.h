@@ -13,6 +13,9 @@ namespace vllm {
 // `where` names the owner in errors.
 std::unique_ptr<TextPattern> MakePattern(const nlohmann::json& json, const std::string& where);
 
+// By how much replacing the matches of a pattern by content can lengthen a text at most.
+double ReplaceGrowth(const nlohmann::json& pattern, std::string_view content);
+
 // text with every match replaced by content.
 std::string ReplaceMatches(const TextPattern& pattern, std::string_view text, std::string_view content);
 

@@ -44,6 +44,7 @@ class SplitStep : public PreTokenizer {
 
 class PrefixSpaceStep : public PreTokenizer {
  public:
+  int Growth() const override { return 2; }
   void Apply(WordList& list) const override {
     for (Word& word : list.words) {
       if (word.text.starts_with(' ')) continue;
@@ -56,6 +57,7 @@ class PrefixSpaceStep : public PreTokenizer {
 
 class ByteLevelStep : public PreTokenizer {
  public:
+  int Growth() const override { return 2; }
   void Apply(WordList& list) const override {
     for (Word& word : list.words) {
       std::string text;
@@ -70,6 +72,7 @@ class MetaspaceStep : public PreTokenizer {
  public:
   enum class Prepend { kAlways, kFirst, kNever };
   MetaspaceStep(std::string replacement, Prepend prepend) : replacement_(std::move(replacement)), prepend_(prepend) {}
+  int Growth() const override { return 4; }
 
   void Apply(WordList& list) const override {
     for (Word& word : list.words) {
@@ -170,6 +173,13 @@ void AddSteps(Steps& steps, const nlohmann::json& json) {
     AddClassSplit(steps, kPunctuation, SplitBehavior::kIsolated);
   } else {
     throw TokenizerError("reading " + where + ": not supported");
+  }
+  constexpr size_t kMaxSteps = 16;
+  constexpr double kMaxGrowth = 256;
+  double growth = 1;
+  for (const auto& step : steps) growth *= step->Growth();
+  if (steps.size() > kMaxSteps || !(growth <= kMaxGrowth)) {
+    throw TokenizerError("reading " + where + ": too many steps, or words grow too much (limit 16 steps, 256 times)");
   }
 }
 

@@ -35,6 +35,8 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   // Replaces every word by the words it splits into; none of them is empty.
   virtual void Apply(WordList& list) const = 0;
+  // By how much it can lengthen a word at most.
+  virtual int Growth() const { return 1; }
 };
 
 struct PreTokenizers {

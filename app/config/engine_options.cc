@@ -28,14 +28,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   VllmConfig config;
   config.model = model;
   config.model.dtype = ParseDType(settings.Text("dtype").value_or("auto"), model.checkpoint_dtype);
-  if (settings.Has("max-model-len")) {
-    config.model.max_model_len = AtLeastOne(settings, "max-model-len", 0);
-    if (config.model.max_model_len > model.max_position_embeddings && model.max_position_embeddings > 0) {
-      throw ConfigError("--max-model-len: more than the model's positions (" +
-                        std::to_string(config.model.max_model_len) + ", limit " +
-                        std::to_string(model.max_position_embeddings) + ")");
-    }
-  }
+  config.model.max_model_len = AtLeastOne(settings, "max-model-len", config.model.max_model_len);
   config.cache.block_size = AtLeastOne(settings, "block-size", config.cache.block_size);
   config.cache.enable_prefix_caching = settings.Switch("enable-prefix-caching");
   if (settings.Has("num-kv-blocks")) config.cache.num_blocks_override = AtLeastOne(settings, "num-kv-blocks", 0);
@@ -96,9 +89,7 @@ SamplingParams MakeSamplingParams(const Settings& settings, const GenerationConf
   params.include_stop_str_in_output = settings.Switch("include-stop-str-in-output");
   params.skip_special_tokens = settings.Switch("skip-special-tokens");
   // In a batch the seed is the engine's: every row draws its own from it.
-  if (settings.command == Command::kRun || settings.command == Command::kComplete) {
-    params.seed = settings.Unsigned("seed");
-  }
+  if (settings.command != Command::kBatch) params.seed = settings.Unsigned("seed");
   return params;
 }
 

@@ -38,7 +38,11 @@ void CheckArchitecture(const ModelConfig& config) {
 
 std::unique_ptr<Model> BuildModel(const ModelBuildContext& context) {
   CheckArchitecture(context.config.model);
-  return Registry().find(context.config.model.architecture)->second(context);
+  return BuildArchitecture(context.config.model.architecture, context);
+}
+
+std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const ModelBuildContext& context) {
+  return Registry().find(architecture)->second(context);
 }
 
 HeadShards ShardHeads(const ModelConfig& config, int rank, int size) {

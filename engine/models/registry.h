@@ -30,6 +30,8 @@ bool IsKnownArchitecture(std::string_view architecture);
 // Throws ModelError naming the architecture and the known ones.
 void CheckArchitecture(const ModelConfig& config);
 std::unique_ptr<Model> BuildModel(const ModelBuildContext& context);
+// As another architecture than the config names. REQUIRES: it is known.
+std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const ModelBuildContext& context);
 
 // The heads of one rank. Throws ConfigError when they do not divide: heads by ranks, and KV heads by ranks or ranks by
 // KV heads, which then hold copies.

@@ -179,7 +179,7 @@ TEST(ThreadClientTest, AddingWaitsWhileTheQueueIsFullAndLosesNothing) {
     if (step == 0) std::this_thread::sleep_for(100ms);
   };
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
-  const size_t count = 2 * ThreadClient::kInputQueueCapacity;
+  const size_t count = 8 * ThreadClient::kInputQueueCapacity;
   const auto start = Clock::now();
   for (RequestId id = 1; id <= count; ++id) client.AddRequest(FakeRequest(id, {1}, 1));
   EXPECT_GT(Clock::now() - start, 50ms);
@@ -195,7 +195,7 @@ TEST(ThreadClientTest, AWaitingAddWakesWhenTheEngineDies) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
   const auto start = Clock::now();
   try {
-    for (RequestId id = 1; id <= 2 * ThreadClient::kInputQueueCapacity; ++id) {
+    for (RequestId id = 1; id <= 8 * ThreadClient::kInputQueueCapacity; ++id) {
       client.AddRequest(FakeRequest(id, {1}, 1));
     }
     FAIL();
@@ -210,7 +210,9 @@ TEST(ThreadClientTest, ASlowReaderGetsOneMergedEntryARequest) {
   const auto request = FakeRequest(1, {1}, 100);
   client.AddRequest(request);
   client.AddRequest(FakeRequest(2, {2}, 100));
-  while (client.GetStats().num_running_reqs + client.GetStats().num_waiting_reqs > 0) std::this_thread::sleep_for(1ms);
+  const auto busy = [](const SchedulerStats& stats) { return stats.num_running_reqs + stats.num_waiting_reqs > 0; };
+  while (busy(client.GetStats())) {
+  }
   EngineCoreOutputs outputs;
   ASSERT_TRUE(client.GetOutputs(outputs, 0ms));
   ASSERT_EQ(outputs.size(), 2u);

@@ -40,7 +40,7 @@ class Episode {
 
   void Run(int64_t num_steps) {
     for (int64_t i = 0; i < num_steps && !testing::Test::HasFailure(); ++i) {
-      if (Chance(busy_ ? 45 : 12)) AddRandom();
+      if (Chance(busy_ ? 60 : 15)) AddRandom();
       if (Chance(3)) AbortRandom();
       if (Chance(1)) busy_ = !busy_;
       Step(i % 16 == 0);
@@ -58,6 +58,7 @@ class Episode {
   int64_t num_hit_tokens() const { return num_hit_tokens_; }
   int64_t num_finished() const { return num_finished_; }
   int64_t num_refused() const { return num_refused_; }
+  int64_t num_scheduled() const { return num_scheduled_; }
 
  private:
   uint64_t Below(uint64_t bound) { return random_() % bound; }
@@ -70,10 +71,10 @@ class Episode {
     SchedulerOptions options;
     options.hash_function = hash_function;
     options.block_size = Between(1, 6);
-    options.num_blocks = Between(2, 30);
+    options.num_blocks = Between(2, 40);
     options.enable_prefix_caching = Chance(75);
-    options.max_num_batched_tokens = Between(1, Chance(50) ? 12 : 120);
-    options.max_num_seqs = Between(1, 9);
+    options.max_num_batched_tokens = Between(1, Chance(40) ? 12 : 200);
+    options.max_num_seqs = Between(1, 12);
     options.long_prefill_token_threshold = Chance(40) ? Between(1, 20) : 0;
     options.enable_chunked_prefill = Chance(70);
     options.policy = Chance(50) ? SchedulingPolicy::kPriority : SchedulingPolicy::kFcfs;
@@ -86,7 +87,8 @@ class Episode {
   void AddRandom() {
     const RequestId id = ++last_id_;
     const int64_t pool_tokens = options_.num_blocks * options_.block_size;
-    const int64_t length = Chance(5) ? Between(1, pool_tokens + 3) : Between(1, std::max<int64_t>(1, pool_tokens / 2));
+    const int64_t length =
+        Chance(5) ? Between(1, pool_tokens + 3) : Between(1, std::max<int64_t>(1, pool_tokens / (Chance(50) ? 2 : 6)));
     std::vector<int32_t> prompt;
     const uint64_t family = Below(3);
     for (int64_t i = 0; i < length; ++i) {
@@ -135,6 +137,7 @@ class Episode {
     ASSERT_EQ(output.preempted_req_ids, expected.preempted) << Describe();
     ASSERT_TRUE(!had_work || output.total_num_scheduled_tokens > 0) << "no progress: " << Describe();
     num_preemptions_ += static_cast<int64_t>(expected.preempted.size());
+    num_scheduled_ += static_cast<int64_t>(expected.scheduled.size());
     CompareState();
     // An abort may arrive while the ranks compute.
     if (Chance(3)) AbortRandom();
@@ -213,12 +216,13 @@ class Episode {
   int64_t num_hit_tokens_ = 0;
   int64_t num_finished_ = 0;
   int64_t num_refused_ = 0;
+  int64_t num_scheduled_ = 0;
 };
 
 BlockHash ConstantHash(const BlockHash&, std::span<const int32_t>, std::string_view) { return {}; }
 
 void RunEpisodes(uint64_t first_seed, int64_t num_steps, BlockHashFunction hash_function) {
-  int64_t steps = 0, preemptions = 0, hits = 0, finished = 0, refused = 0;
+  int64_t steps = 0, preemptions = 0, hits = 0, finished = 0, refused = 0, scheduled = 0;
   for (uint64_t seed = first_seed; steps < num_steps; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Episode episode(seed, hash_function);
@@ -229,15 +233,17 @@ void RunEpisodes(uint64_t first_seed, int64_t num_steps, BlockHashFunction hash_
     hits += episode.num_hit_tokens();
     finished += episode.num_finished();
     refused += episode.num_refused();
+    scheduled += episode.num_scheduled();
   }
   // The run has to have been where it hurts.
+  EXPECT_GT(scheduled, steps);
   EXPECT_GT(preemptions, steps / 200);
   EXPECT_GT(hits, steps / 10);
   EXPECT_GT(finished, steps / 50);
   EXPECT_GT(refused, 0);
-  std::printf("%lld steps, %lld finished, %lld refused, %lld preemptions, %lld cached tokens\n",
-              static_cast<long long>(steps), static_cast<long long>(finished), static_cast<long long>(refused),
-              static_cast<long long>(preemptions), static_cast<long long>(hits));
+  std::printf("%lld steps, %lld scheduled, %lld finished, %lld refused, %lld preemptions, %lld cached tokens\n",
+              static_cast<long long>(steps), static_cast<long long>(scheduled), static_cast<long long>(finished),
+              static_cast<long long>(refused), static_cast<long long>(preemptions), static_cast<long long>(hits));
 }
 
 TEST(ReferenceSchedulerTest, SchedulerAgreesOverRandomSteps) { RunEpisodes(1, NumSteps(), &HashBlockTokens); }

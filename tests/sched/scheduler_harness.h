@@ -36,9 +36,9 @@ struct RequestSpec {
   bool ignore_eos = true;
   int64_t priority = 0;
   int64_t arrival_ms = 0;
-  std::string cache_salt;
-  std::string lora_name;
-  std::function<void(SamplingParams&)> edit;
+  std::string cache_salt = {};
+  std::string lora_name = {};
+  std::function<void(SamplingParams&)> edit = {};
 };
 
 EngineCoreRequestPtr MakeRequest(RequestId id, std::vector<int32_t> prompt_token_ids, const RequestSpec& options = {});

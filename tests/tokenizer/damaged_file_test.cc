@@ -136,6 +136,31 @@ TEST(DamagedFile, TemplatesThatDoubleTheTextAgainAndAgainAreRefused) {
   EXPECT_NE(ErrorOf(file).find("too long"), std::string::npos) << ErrorOf(file);
 }
 
+TEST(DamagedFile, StepsThatLengthenTextsAgainAndAgainAreRefused) {
+  const nlohmann::json replace = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(100, 'a')}};
+  nlohmann::json file = SmallFile();
+  file["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::vector<nlohmann::json>(5, replace)}};
+  EXPECT_NE(ErrorOf(file).find("grow too much"), std::string::npos) << ErrorOf(file);
+  file = SmallFile();
+  file["decoder"] = {{"type", "Sequence"}, {"decoders", std::vector<nlohmann::json>(5, replace)}};
+  EXPECT_NE(ErrorOf(file).find("grow too much"), std::string::npos) << ErrorOf(file);
+  file = SmallFile();
+  const nlohmann::json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}};
+  file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", std::vector<nlohmann::json>(7, bytes)}};
+  EXPECT_NE(ErrorOf(file).find("grow too much"), std::string::npos) << ErrorOf(file);
+}
+
+TEST(DamagedFile, ARegularExpressionThatExplodesIsRefusedOrCompiled) {
+  for (const char* regex : {"(((a{1000}){1000}){1000}){1000}", "((((((a?){50}){50}){50}){50}){50}){50}",
+                            "(?:(?:(?:(?:x{0,99}){0,99}){0,99}){0,99}){0,99}y", "[\\p{L}&&[^\\p{N}]]{99999}"}) {
+    nlohmann::json file = SmallFile();
+    file["pre_tokenizer"] = {
+        {"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+    Loads(file.dump());
+  }
+}
+
 TEST(DamagedFile, OtherModelsAreRefusedByName) {
   nlohmann::json file = SmallFile();
   for (const char* type : {"Unigram", "WordPiece", "WordLevel"}) {

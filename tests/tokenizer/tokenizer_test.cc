@@ -6,6 +6,7 @@
 
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/unicode.h"
+#include "tokenizer/unicode_form.h"
 
 namespace vllm {
 namespace {
@@ -68,6 +69,29 @@ TEST(Tokenizer, AHugeTextOfOneKindIsEncodedInAboutLinearTime) {
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << name << " " << unit;
     }
   }
+}
+
+TEST(Tokenizer, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
+  std::string text = "a";
+  // Marks of two combining classes in the wrong order, which neighbour by neighbour exchange sorts quadratically.
+  while (text.size() < (1 << 20)) text += "\xCC\x81\xCC\xA3";
+  for (const UnicodeForm form : {UnicodeForm::kNfc, UnicodeForm::kNfd, UnicodeForm::kNfkc, UnicodeForm::kNfkd}) {
+    std::string normalized = text;
+    const auto start = std::chrono::steady_clock::now();
+    NormalizeUnicode(form, normalized);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    EXPECT_TRUE(IsValidUtf8(normalized));
+  }
+}
+
+TEST(Tokenizer, AddedTokensOfWhiteSpaceThatTakeMoreWhiteSpaceStayLinear) {
+  const auto tokenizer = Tokenizer::FromJson(
+      R"({"added_tokens": [{"id": 1, "content": " ", "rstrip": true, "lstrip": true, "normalized": false}],
+          "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})",
+      "a test");
+  const auto start = std::chrono::steady_clock::now();
+  tokenizer->Encode(std::string(1 << 20, ' '), false);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 TEST(Tokenizer, ManyThreadsGetTheSameIds) {
