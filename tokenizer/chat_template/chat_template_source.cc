@@ -1,0 +1,98 @@
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tokenizer/chat_template/chat_template.h"
+#include "tokenizer/chat_template/globals.h"
+#include "tokenizer/chat_template/lexer.h"
+
+namespace vllm {
+namespace {
+
+using nlohmann::json;
+
+// tokenizer_config.json of a large vocabulary lists every added token; 64 MiB is far above any seen.
+constexpr uintmax_t kMaxConfigBytes = uintmax_t{64} << 20;
+
+[[noreturn]] void Fail(const std::filesystem::path& path, const std::string& why) {
+  throw ChatTemplateError("chat template cannot be read from " + jinja::EscapeForError(path.string()) + ": " + why);
+}
+
+std::optional<std::string> ReadFile(const std::filesystem::path& path, uintmax_t max_bytes) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  if (!std::filesystem::is_regular_file(path, error)) Fail(path, "not a regular file");
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) Fail(path, error.message());
+  if (size > max_bytes) Fail(path, "file is too large (limit " + std::to_string(max_bytes) + " bytes)");
+  std::ifstream file(path, std::ios::binary);
+  std::string text(static_cast<size_t>(size), '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(size))) Fail(path, "read error");
+  return text;
+}
+
+json ReadObject(const std::filesystem::path& path) {
+  const std::optional<std::string> text = ReadFile(path, kMaxConfigBytes);
+  if (!text) return json::object();
+  json object = json::parse(*text, nullptr, false);
+  if (object.is_discarded()) Fail(path, "not valid JSON");
+  if (!object.is_object()) Fail(path, "not a JSON object");
+  return object;
+}
+
+// "<s>" or {"content": "<s>", ...}; empty when absent.
+std::string TokenText(const json& config, const char* name) {
+  const auto found = config.find(name);
+  if (found == config.end()) return {};
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_object()) return {};
+  const auto content = found->find("content");
+  return content != found->end() && content->is_string() ? content->get<std::string>() : std::string();
+}
+
+std::optional<std::string> TemplateText(const json& config, const std::filesystem::path& path) {
+  const auto found = config.find("chat_template");
+  if (found == config.end() || found->is_null()) return std::nullopt;
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_array()) Fail(path, "chat_template is neither a string nor a list");
+  for (const json& entry : *found) {
+    if (!entry.is_object()) Fail(path, "chat_template has an entry that is not an object");
+    const auto name = entry.find("name");
+    const auto text = entry.find("template");
+    if (name == entry.end() || !name->is_string() || text == entry.end() || !text->is_string()) {
+      Fail(path, "chat_template has an entry without name and template");
+    }
+    if (name->get_ref<const std::string&>() == "default") return text->get<std::string>();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_folder) {
+  const std::filesystem::path folder(model_folder);
+  const std::filesystem::path config_path = folder / "tokenizer_config.json";
+  const std::filesystem::path template_path = folder / "chat_template.jinja";
+  const json config = ReadObject(config_path);
+  ChatTemplateSource source;
+  if (std::optional<std::string> text = ReadFile(template_path, jinja::kMaxSourceBytes)) {
+    source.text = *std::move(text);
+    source.origin = template_path.string();
+  } else if (std::optional<std::string> inner = TemplateText(config, config_path)) {
+    source.text = *std::move(inner);
+    source.origin = config_path.string();
+  } else {
+    return std::nullopt;
+  }
+  source.bos_token = TokenText(config, "bos_token");
+  source.eos_token = TokenText(config, "eos_token");
+  if (source.bos_token.empty() || source.eos_token.empty()) {
+    const json map = ReadObject(folder / "special_tokens_map.json");
+    if (source.bos_token.empty()) source.bos_token = TokenText(map, "bos_token");
+    if (source.eos_token.empty()) source.eos_token = TokenText(map, "eos_token");
+  }
+  return source;
+}
+
+}  // namespace vllm

@@ -1,0 +1,25 @@
+// The methods of str, list, tuple, dict, cycler and namespace values a template may call. One thread per runtime.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tokenizer/chat_template/args.h"
+#include "tokenizer/chat_template/runtime.h"
+#include "tokenizer/chat_template/value.h"
+
+namespace vllm::jinja {
+
+// kUnsafe: it exists in Python but the sandbox refuses it (append, update, ...).
+enum class MethodAccess { kNone, kSafe, kUnsafe };
+MethodAccess FindMethod(const Value& object, std::string_view name);
+
+// REQUIRES: FindMethod(self, name) is kSafe.
+Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);
+
+// string_methods.cc
+using StringMethod = Value (*)(Runtime& runtime, const Value& self, const Args& args);
+// Null when str has no such method.
+StringMethod FindStringMethod(std::string_view name);
+
+}  // namespace vllm::jinja

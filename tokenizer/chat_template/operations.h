@@ -1,0 +1,33 @@
+// Python's operators and protocols on values: truth, equality, order, containment, length, iteration, arithmetic.
+// Each spends fuel for the elements it looks at. All throw EvalError where Python raises. One thread per budget.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tokenizer/chat_template/ast.h"
+#include "tokenizer/chat_template/budget.h"
+#include "tokenizer/chat_template/value.h"
+
+namespace vllm::jinja {
+
+bool Truthy(const Value& value);
+bool Equals(Budget& budget, const Value& a, const Value& b);
+// a < b.
+bool Less(Budget& budget, const Value& a, const Value& b);
+bool Contains(Budget& budget, const Value& item, const Value& container);
+// `op` is one of the comparisons.
+bool CompareValues(Budget& budget, Op op, const Value& a, const Value& b);
+
+// Null when the value has no length.
+std::optional<int64_t> Length(const Value& value);
+bool IsIterable(const Value& value);
+// The items of any iterable; an iterator is used up.
+std::vector<Value> ToVector(Budget& budget, const Value& value);
+
+// + - * / // % **; % on a string formats.
+Value Arithmetic(Budget& budget, Op op, const Value& a, const Value& b);
+Value Negate(const Value& value);
+
+}  // namespace vllm::jinja
