@@ -140,7 +140,8 @@ void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
   InputMessage message;
   message.kind = InputMessage::Kind::kAdd;
   message.request = std::move(request);
-  if (!input_queue_.Push(std::move(message))) ThrowDead();
+  // The death is known a moment before the queue closes.
+  if (output_queue_.death_cause() || !input_queue_.Push(std::move(message))) ThrowDead();
 }
 
 void ThreadClient::AbortRequests(std::span<const RequestId> request_ids) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <map>
 #include <random>
 
@@ -249,7 +250,13 @@ TEST_P(LLMEngineTest, LogitsThatAreNoNumbersAreThatRequestsError) {
 TEST_P(LLMEngineTest, DeathEndsEveryPendingRequestWithTheCauseThenThrows) {
   const auto start = std::chrono::steady_clock::now();
   FakeModel model;
-  model.throw_at_step = 5;
+  // Not before all requests are there.
+  const auto armed = std::make_shared<std::atomic<bool>>(false);
+  model.on_step = [armed](int64_t step, const SchedulerOutput&) {
+    if (step < 5) return;
+    while (!*armed) std::this_thread::sleep_for(1ms);
+    throw std::runtime_error("fake failure at step 5");
+  };
   LLMEngine engine = Make(model);
   params_.ignore_eos = true;
   params_.max_tokens = 50;
@@ -260,6 +267,7 @@ TEST_P(LLMEngineTest, DeathEndsEveryPendingRequestWithTheCauseThenThrows) {
   many.max_tokens = 50;
   many.output_kind = RequestOutputKind::kFinalOnly;
   engine.AddRequest("n", std::vector<int32_t>(40, 7), many);
+  *armed = true;
   const auto all = RunAll(engine);
   for (const char* id : {"a", "b", "n"}) {
     EXPECT_EQ(all.at(id).output.error, "fake failure at step 5");

@@ -76,7 +76,8 @@ Value Reals(Op op, double a, double b) {
       if (a == 0 && b < 0) throw EvalError("0 cannot be raised to a negative power");
       if (a < 0 && std::isfinite(b) && b != std::floor(b)) throw EvalError("power of a negative number is complex");
       const double result = std::pow(a, b);
-      if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) throw EvalError("result is too large for a float");
+      if (std::isinf(result) && std::isfinite(a) && std::isfinite(b))
+        throw EvalError("result is too large for a float");
       return Value::Float(result);
     }
     default:
