@@ -173,7 +173,11 @@ void Bpe::MergeShort(std::vector<int32_t>& ids) const {
 // The heap holds (rank, position) of every mergeable pair, also of pairs that have changed since; an entry counts only
 // while its rank is still the one of the pair that starts at its position.
 void Bpe::MergeLong(BpeScratch& scratch) const {
-  auto& [ids, previous, next, merges, heap, text] = scratch;
+  std::vector<int32_t>& ids = scratch.ids;
+  std::vector<uint32_t>& previous = scratch.previous;
+  std::vector<uint32_t>& next = scratch.next;
+  std::vector<MergeTable::Merge>& merges = scratch.merges;
+  std::vector<uint64_t>& heap = scratch.heap;
   const size_t count = ids.size();
   previous.resize(count);
   next.resize(count);

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 #include "tokenizer/json_fields.h"
 #include "tokenizer/json_scanner.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_parts.h"
+#include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
 
 namespace vllm {
@@ -199,6 +199,7 @@ std::unique_ptr<TokenizerParts> ReadParts(std::string_view json, const std::stri
 }  // namespace
 
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts) {
+  UnicodeTable::Get();  // Built here, so that the first Encode cannot fail and is not slow.
   const Vocabulary& vocabulary = parts.model->vocabulary();
   auto next_id = static_cast<int64_t>(vocabulary.size());
   int32_t vocab_size = vocabulary.IdLimit();
@@ -276,6 +277,7 @@ std::unique_ptr<Tokenizer> Tokenizer::FromVocabAndMerges(const std::string& voca
   parts->pre_tokenizers = Gpt2PreTokenizers(BoolField(settings, "add_prefix_space", "tokenizer_config.json", false));
   MergeTable table = reader.Take();
   parts->model = std::make_unique<Bpe>(std::move(config), std::move(vocabulary), std::move(table));
+  std::string bos;
   std::vector<AddedToken> tokens;
   for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
     nlohmann::json value = settings.contains(key) ? settings[key] : nlohmann::json();
@@ -283,13 +285,13 @@ std::unique_ptr<Tokenizer> Tokenizer::FromVocabAndMerges(const std::string& voca
     std::string content = value.is_string() ? value.get<std::string>() : "";
     if (content.empty() && value.is_null() && std::string_view(key) != "pad_token") content = "<|endoftext|>";
     if (parts->model->vocabulary().Find(content) < 0) continue;
+    if (std::string_view(key) == "bos_token") bos = content;
     AddedToken token;
     token.content = content;
     token.special = true;
     token.normalized = false;
     tokens.push_back(std::move(token));
   }
-  const std::string bos = tokens.empty() ? "" : tokens.front().content;
   AddTokens(std::move(tokens), *parts);
   if (!bos.empty() && BoolField(settings, "add_bos_token", "tokenizer_config.json", false)) {
     parts->post_processor = PostProcessor({parts->added.FindContent(bos)->id});

@@ -50,9 +50,9 @@ bool ProgressLine::IsDue() {
 void ProgressLine::Show(std::string_view text) {
   if (!enabled_) return;
   // The text is our own digits and letters: a byte is a column. A full last column would wrap.
-  const size_t columns = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
+  const size_t width = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
   std::string line = "\r";
-  line += SafeText(text.substr(0, columns > 1 ? columns - 1 : 0)).view();
+  line += SafeText(text.substr(0, width > 1 ? width - 1 : 0)).view();
   line += "\x1b[K";
   shown_ = true;
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());

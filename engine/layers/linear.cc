@@ -1,16 +1,10 @@
 #include "engine/layers/linear.h"
 
-#include <algorithm>
 #include <array>
 
 namespace vllm {
 
 namespace {
-
-// Below this many multiply-adds a job costs less than waking another thread for it.
-constexpr int64_t kMinWorkPerTask = 1 << 15;
-// A task covers whole groups of panels, so that the widest tile of any instruction set fits.
-constexpr int64_t kPanelsPerGroup = 8;
 
 std::vector<float> LoadVector(const WeightSource& weights, const std::string& name, int64_t total, Shard shard) {
   const TensorView view = weights.Get(name, std::array{total});
@@ -22,36 +16,17 @@ std::vector<float> LoadVector(const WeightSource& weights, const std::string& na
 
 }  // namespace
 
-void RunLinear(const RankContext& context, const PackedMatrixView& w, const float* bias, const float* x,
-               int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride) {
-  const int64_t num_panels = w.num_panels();
-  const int64_t work_per_group = num_rows * w.num_columns * kPanelRows * kPanelsPerGroup;
-  const int64_t num_groups = (num_panels + kPanelsPerGroup - 1) / kPanelsPerGroup;
-  // Four tasks a thread even out threads of unequal speed.
-  const int64_t wanted_tasks = context.threads->num_threads() * int64_t{4};
-  int64_t groups_per_task = std::max<int64_t>(1, num_groups / wanted_tasks);
-  groups_per_task =
-      std::max(groups_per_task, (kMinWorkPerTask + work_per_group - 1) / std::max<int64_t>(1, work_per_group));
-  const int64_t panels_per_task = groups_per_task * kPanelsPerGroup;
-  const int64_t num_tasks = (num_panels + panels_per_task - 1) / panels_per_task;
-  context.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
-    const int64_t begin = task * panels_per_task;
-    context.kernels->linear(x, x_stride, num_rows, w, bias, y, y_stride, begin,
-                            std::min(num_panels, begin + panels_per_task));
-  });
-}
-
 ColumnParallelLinear::ColumnParallelLinear(const RankContext& context, const WeightSource& weights, int64_t in_features,
                                            const std::vector<OutputSlice>& slices, bool has_bias, DType dtype)
     : context_(context) {
   int64_t num_rows = 0;
   for (const OutputSlice& slice : slices) num_rows += slice.shard.count;
-  weight_ = PackedMatrix(num_rows, in_features, dtype);
+  weight_ = LinearWeight(context, num_rows, in_features, dtype);
   int64_t row = 0;
   for (const OutputSlice& slice : slices) {
     const TensorView view = weights.Get(slice.name + ".weight", std::array{slice.total_rows, in_features});
     const int64_t stride = in_features * static_cast<int64_t>(SizeOf(view.dtype));
-    weight_.PackRows(view.data.data() + slice.shard.begin * stride, view.dtype, stride, row, slice.shard.count);
+    weight_.FillRows(view.data.data() + slice.shard.begin * stride, view.dtype, stride, row, slice.shard.count);
     row += slice.shard.count;
     if (has_bias) {
       const std::vector<float> bias = LoadVector(weights, slice.name + ".bias", slice.total_rows, slice.shard);
@@ -62,24 +37,23 @@ ColumnParallelLinear::ColumnParallelLinear(const RankContext& context, const Wei
 
 void ColumnParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y,
                                    int64_t y_stride) const {
-  RunLinear(context_, weight_.view(), bias_.empty() ? nullptr : bias_.data(), x, x_stride, num_rows, y, y_stride);
+  weight_.Multiply(context_, bias_.empty() ? nullptr : bias_.data(), x, x_stride, num_rows, y, y_stride);
 }
 
 RowParallelLinear::RowParallelLinear(const RankContext& context, const WeightSource& weights, const std::string& name,
                                      int64_t out_features, int64_t total_in_features, Shard in_shard, bool has_bias,
                                      DType dtype)
-    : context_(context), weight_(out_features, in_shard.count, dtype) {
+    : context_(context), weight_(context, out_features, in_shard.count, dtype) {
   const TensorView view = weights.Get(name + ".weight", std::array{out_features, total_in_features});
   const auto size = static_cast<int64_t>(SizeOf(view.dtype));
-  weight_.PackRows(view.data.data() + in_shard.begin * size, view.dtype, total_in_features * size, 0, out_features);
+  weight_.FillRows(view.data.data() + in_shard.begin * size, view.dtype, total_in_features * size, 0, out_features);
   if (has_bias) bias_ = LoadVector(weights, name + ".bias", out_features, {0, out_features});
 }
 
 void RowParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const {
   const int64_t out_features = weight_.num_rows();
   const bool alone = context_.size() == 1;
-  RunLinear(context_, weight_.view(), alone && !bias_.empty() ? bias_.data() : nullptr, x, x_stride, num_rows, y,
-            out_features);
+  weight_.Multiply(context_, alone && !bias_.empty() ? bias_.data() : nullptr, x, x_stride, num_rows, y, out_features);
   if (alone) return;
   context_.communicator->AllReduce(y, num_rows * out_features);
   if (bias_.empty()) return;

@@ -7,15 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/layers/linear_weight.h"
 #include "engine/layers/rank_context.h"
 #include "engine/model_loader/weights.h"
-#include "kernels/packed_matrix.h"
 
 namespace vllm {
-
-// x [num_rows, in] by w [out, in] on the rank's threads; bias may be null.
-void RunLinear(const RankContext& context, const PackedMatrixView& w, const float* bias, const float* x,
-               int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride);
 
 // Rows [shard.begin, + count) of a checkpoint tensor `name`.weight [total_rows, in_features] (and `name`.bias).
 struct OutputSlice {
@@ -36,7 +32,7 @@ class ColumnParallelLinear {
 
  private:
   const RankContext& context_;
-  PackedMatrix weight_;
+  LinearWeight weight_;
   std::vector<float> bias_;
 };
 
@@ -51,7 +47,7 @@ class RowParallelLinear {
 
  private:
   const RankContext& context_;
-  PackedMatrix weight_;
+  LinearWeight weight_;
   std::vector<float> bias_;
 };
 

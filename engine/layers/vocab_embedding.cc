@@ -4,7 +4,7 @@
 #include <array>
 
 #include "engine/layers/for_each_row.h"
-#include "engine/layers/linear.h"
+#include "engine/layers/linear_weight.h"
 
 namespace vllm {
 
@@ -36,8 +36,8 @@ void VocabParallelEmbedding::Embed(std::span<const int32_t> token_ids, float* ou
 }
 
 void VocabParallelEmbedding::Logits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) const {
-  RunLinear(context_, weight_.view(), nullptr, hidden, weight_.num_columns(), num_rows, logits + shard_.begin,
-            logits_stride);
+  MultiplyPacked(context_, weight_.view(), nullptr, hidden, weight_.num_columns(), num_rows, logits + shard_.begin,
+                 logits_stride);
 }
 
 }  // namespace vllm

@@ -40,7 +40,7 @@ class BatchProgramTest : public testing::Test {
   }
   ProgramResult Batch(std::vector<std::string> flags, const std::string& input = "") {
     flags.insert(flags.begin(), {"batch", "-m", model_});
-    return RunProgram(flags, {.input = input});
+    return RunProgram(flags, Input(input));
   }
   static std::vector<std::string> Lines(const std::string& text) {
     std::vector<std::string> lines;

@@ -68,6 +68,12 @@ std::string GuideModel() {
   return std::filesystem::exists(path + "/config.json") ? path : "";
 }
 
+ProgramOptions Input(const std::string& input) {
+  ProgramOptions options;
+  options.input = input;
+  return options;
+}
+
 ProgramResult RunProgram(const std::vector<std::string>& arguments, const ProgramOptions& options) {
   ProgramResult result;
   signal(SIGPIPE, SIG_IGN);

@@ -27,6 +27,9 @@ struct ProgramOptions {
   std::map<std::string, std::string> environment;
 };
 
+// Options with this standard input.
+ProgramOptions Input(const std::string& input);
+
 ProgramResult RunProgram(const std::vector<std::string>& arguments, const ProgramOptions& options = {});
 
 // Folder of shared trained models, or empty when it is not there.

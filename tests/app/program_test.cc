@@ -63,7 +63,9 @@ TEST(ProgramTest, CompletionsConfigAndModelsNeedNoModel) {
   EXPECT_EQ(RunProgram({"completions", "bash"}).status, 0);
   EXPECT_EQ(RunProgram({"completions", "csh"}).status, 2);
   EXPECT_EQ(RunProgram({"models"}).status, 0);
-  const ProgramResult config = RunProgram({"config", "--json"}, {.environment = {{"VLLMCLI_MODEL", "/m"}}});
+  ProgramOptions environment;
+  environment.environment = {{"VLLMCLI_MODEL", "/m"}};
+  const ProgramResult config = RunProgram({"config", "--json"}, environment);
   EXPECT_EQ(config.status, 0);
   EXPECT_EQ(Json::parse(config.out)["model"]["source"], "environment");
 }
@@ -114,9 +116,9 @@ TEST(ProgramTest, PipedTextComesBeforeTheWords) {
   std::vector<std::string> tail = flags;
   tail.push_back("day");
   const Json whole = Json::parse(RunProgram(words).out);
-  EXPECT_EQ(Json::parse(RunProgram(flags, {.input = "One day\n"}).out)["outputs"], whole["outputs"]);
+  EXPECT_EQ(Json::parse(RunProgram(flags, Input("One day\n")).out)["outputs"], whole["outputs"]);
   words.back() = "One\nday";
-  EXPECT_EQ(Json::parse(RunProgram(tail, {.input = "One\n"}).out)["outputs"],
+  EXPECT_EQ(Json::parse(RunProgram(tail, Input("One\n")).out)["outputs"],
             Json::parse(RunProgram(words).out)["outputs"]);
 }
 
@@ -164,17 +166,17 @@ TEST(ProgramTest, TokenizeGoesThereAndBack) {
   EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--no-add-special-tokens", "--count", "Once upon a time"}).out,
             std::to_string(list.size()) + "\n");
   EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--no-add-special-tokens", "--jsonl"},
-                       {.input = "\"Once upon a time\"\n\"\"\n"})
+                       Input("\"Once upon a time\"\n\"\"\n"))
                 .out,
             ids.out + "[]\n");
-  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--decode", "--jsonl"}, {.input = ids.out}).out,
+  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--decode", "--jsonl"}, Input(ids.out)).out,
             "\"Once upon a time\"\n");
 }
 
 TEST(ProgramTest, RenderPrintsTheExactPrompt) {
   NEEDS_STORIES();
   const std::vector<std::string> flags = {"render", "-m", Stories(), "--chat-template", TemplateFile(), "-"};
-  EXPECT_EQ(RunProgram(flags, {.input = R"([{"role":"user","content":"hi"}])"}).out, "user: hi\nassistant:");
+  EXPECT_EQ(RunProgram(flags, Input(R"([{"role":"user","content":"hi"}])")).out, "user: hi\nassistant:");
   const ProgramResult lines = RunProgram(
       {"render", "--jsonl", "-"},
       {.input = "{\"chat_template\":\"{{ messages[0].content }}\",\"context\":{\"messages\":[{\"role\":\"user\","

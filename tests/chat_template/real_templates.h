@@ -19,9 +19,7 @@ inline std::string ReadText(const std::string& path) {
 
 inline std::string RealData(const std::string& name) { return std::string(VLLMCLI_REALDATA) + "/" + name; }
 
-inline bool HasRealTemplates() {
-  return std::ifstream(RealData("chat-template-vectors/rendered.json")).good();
-}
+inline bool HasRealTemplates() { return std::ifstream(RealData("chat-template-vectors/rendered.json")).good(); }
 
 struct RealRendering {
   std::string template_name, source, context_name, context_json, bos_token, eos_token, expected;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <string>
 
@@ -33,7 +34,8 @@ const std::string kGood =
 const std::string kGoodData = "abcdefghijklmnop";
 
 TEST(SafetensorsTest, TensorsAreReadByName) {
-  auto entries = Parse(File(kGood, kGoodData));
+  std::string file = File(kGood, kGoodData);
+  auto entries = Parse(file);
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].name, "a");
   EXPECT_EQ(entries[0].dtype, "F32");
@@ -181,6 +183,71 @@ TEST(SafetensorsTest, GetChecksNameShapeAndDtype) {
   EXPECT_NE(refusal("a", wrong).find("shape is [2, 1], the model needs [1, 2]"), std::string::npos);
   EXPECT_NE(refusal("b", one).find("tensor b of "), std::string::npos);
   EXPECT_NE(refusal("q", one).find("only F32, F16 and BF16 can (I32)"), std::string::npos);
+}
+
+// The damaged files of tests/golden/safetensors_verdicts.py.
+class DamagedFiles {
+ public:
+  std::string Next() {
+    static const std::string kBases[] = {
+        R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},)"
+        R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  )",
+        R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}})",
+        R"({"a":{"x":[1,{"y":null}],"shape":[16],"dtype":"U8","data_offsets":[0,16]},)"
+        R"("z":{"dtype":"I64","shape":[0],"data_offsets":[16,16]}})"};
+    static const char kCharacters[] =
+        "{}[]\",:0123456789-.eE+ \\u\n\0\xff"
+        "abdFBIU_ntrfalse";
+    static const std::string kAlphabet(kCharacters, sizeof(kCharacters) - 1);
+    std::string header = kBases[Random(3)];
+    for (size_t edits = Random(3); edits > 0; --edits) {
+      size_t at = Random(header.size());
+      size_t kind = Random(4);
+      char byte = kAlphabet[Random(kAlphabet.size())];
+      if (kind == 0) header[at] = byte;
+      if (kind == 1) header.insert(at, 1, byte);
+      if (kind == 2) header.erase(at, 1);
+      if (kind == 3) header.insert(at, header.substr(at, 1 + Random(30)));
+    }
+    uint64_t length = header.size();
+    if (Random(10) == 0) length += Random(5) - 2;
+    size_t data = 16;
+    if (Random(10) == 0) data += Random(3) - 1;
+    std::string file = File(header, std::string(data, 'x'));
+    for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(length >> (8 * i) & 255);
+    return file;
+  }
+  uint64_t state() const { return state_; }
+
+ private:
+  size_t Random(size_t limit) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<size_t>(state_ >> 33) % limit;
+  }
+  uint64_t state_ = 1;
+};
+
+TEST(SafetensorsTest, VerdictsOnTenThousandDamagedFilesAreThoseOfTheReferenceReader) {
+  std::ifstream golden(std::string(VLLMCLI_TEST_DATA) + "/safetensors_verdicts.txt");
+  std::string verdicts, line;
+  for (int i = 0; i < 100 && std::getline(golden, line); ++i) verdicts += line;
+  ASSERT_EQ(verdicts.size(), 10000u);
+  DamagedFiles files;
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    std::string file = files.Next();
+    std::string refusal = Refusal(file);
+    if (verdicts[i] == '0') {
+      EXPECT_NE(refusal, "") << i << ' ' << file;
+      continue;
+    }
+    // Where the header says that this reader is the stricter one.
+    bool stricter = refusal.find("duplicate key") != std::string::npos ||
+                    refusal.find("does not begin with '{'") != std::string::npos ||
+                    refusal.find("in the wrong place") != std::string::npos;
+    EXPECT_TRUE(refusal.empty() || stricter) << i << ' ' << refusal << ' ' << file;
+  }
+  std::getline(golden, line);
+  EXPECT_EQ(line, std::to_string(files.state()));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "tokenizer/tokenizer.h"
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -64,9 +63,9 @@ TEST(Tokenizer, AHugeTextOfOneKindIsEncodedInAboutLinearTime) {
     for (const char* unit : {"a", "e ", " ", "\n", "7", "<|end|>", "[LS]", " [LS]", "\xCC\x81", "<", "\xE2\x96\x81"}) {
       std::string text;
       while (text.size() < (1 << 20)) text += unit;
-      const auto start = std::chrono::steady_clock::now();
+      const double start = CpuSeconds();
       EXPECT_FALSE(tokenizer->Encode(text, true).empty());
-      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << name << " " << unit;
+      EXPECT_LT(CpuSeconds() - start, 10.0) << name << " " << unit;
     }
   }
 }
@@ -77,9 +76,9 @@ TEST(Tokenizer, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
   while (text.size() < (1 << 20)) text += "\xCC\x81\xCC\xA3";
   for (const UnicodeForm form : {UnicodeForm::kNfc, UnicodeForm::kNfd, UnicodeForm::kNfkc, UnicodeForm::kNfkd}) {
     std::string normalized = text;
-    const auto start = std::chrono::steady_clock::now();
+    const double start = CpuSeconds();
     NormalizeUnicode(form, normalized);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    EXPECT_LT(CpuSeconds() - start, 5.0);
     EXPECT_TRUE(IsValidUtf8(normalized));
   }
 }
@@ -89,9 +88,9 @@ TEST(Tokenizer, AddedTokensOfWhiteSpaceThatTakeMoreWhiteSpaceStayLinear) {
       R"({"added_tokens": [{"id": 1, "content": " ", "rstrip": true, "lstrip": true, "normalized": false}],
           "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})",
       "a test");
-  const auto start = std::chrono::steady_clock::now();
+  const double start = CpuSeconds();
   tokenizer->Encode(std::string(1 << 20, ' '), false);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(CpuSeconds() - start, 5.0);
 }
 
 TEST(Tokenizer, ManyThreadsGetTheSameIds) {

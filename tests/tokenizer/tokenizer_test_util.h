@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -28,6 +29,9 @@ inline std::vector<std::string> ReadLines(const std::string& path) {
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
 }
+
+// Processor time of this process: bounds on it hold on a busy machine too.
+inline double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 inline std::string DataPath(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/tokenizer/" + name; }
 inline std::string RealPath(const std::string& name) { return std::string(VLLMCLI_REALDATA) + "/" + name; }

@@ -1,8 +1,6 @@
 // Two engines must agree: the hand-written scanners and Oniguruma running the expression they stand for.
 #include "tokenizer/word_scanner.h"
 
-#include <chrono>
-
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/onig_pattern.h"
 
@@ -60,11 +58,11 @@ TEST(WordScanner, AMegabyteOfOneClassTakesLinearTime) {
     for (const char* unit : {"a", "7", " ", "\n", ".", "'", "\xE4\xB8\xAD", "\xE3\x80\x80", " \n", "\xCC\x81"}) {
       std::string text;
       while (text.size() < (1 << 20)) text += unit;
-      const auto start = std::chrono::steady_clock::now();
+      const double start = CpuSeconds();
       std::vector<Match> matches;
       pattern.FindMatches(text + "x", matches);
       // A quadratic scan of a megabyte would take minutes.
-      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << regex << unit;
+      EXPECT_LT(CpuSeconds() - start, 5.0) << regex << unit;
     }
   }
 }
@@ -73,9 +71,9 @@ TEST(OnigPattern, ABacktrackingExpressionIsCutOffAndTheTextStillCovered) {
   const OnigPattern pattern("(a|aa)+$");
   const std::string text = "b " + std::string(100, 'a') + "b aaaa";
   std::vector<Match> matches;
-  const auto start = std::chrono::steady_clock::now();
+  const double start = CpuSeconds();
   pattern.FindMatches(text, matches);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(CpuSeconds() - start, 20.0);
   ASSERT_FALSE(matches.empty());
   size_t covered = 0;
   for (const Match& match : matches) {

@@ -101,6 +101,12 @@ TEST_P(LlamaGoldenTest, AgreesWithTransformersOnFourRanks) {
   ExpectGolden(Config(4, DType::kFloat32), 2048, 1e-4);
 }
 
+TEST_P(LlamaGoldenTest, AgreesWithTransformersByOpenBlas) {
+  VllmConfig config = Config(1, DType::kFloat32);
+  config.linear_backend = LinearBackend::kOpenBlas;
+  ExpectGolden(config, 2048, 1e-4);
+}
+
 TEST_P(LlamaGoldenTest, BFloat16IsNoFurtherOffThanTransformersOwn) {
   ExpectGolden(Config(1, DType::kBFloat16), 2048, Golden("bfloat16_error", {1})[0]);
 }

@@ -18,10 +18,7 @@ namespace {
                   TypeName(a.kind()) + "' and '" + TypeName(b.kind()) + "'");
 }
 
-Value Checked(bool overflow, int64_t value) {
-  if (overflow) throw EvalError("integer is out of range (64 bits)");
-  return Value::Int(value);
-}
+[[noreturn]] void FailOverflow() { throw EvalError("integer is out of range (64 bits)"); }
 
 Value IntegerPower(int64_t base, int64_t exponent) {
   if (exponent < 0) {
@@ -33,7 +30,7 @@ Value IntegerPower(int64_t base, int64_t exponent) {
   bool base_overflow = false;
   for (; exponent > 0; exponent >>= 1) {
     if ((exponent & 1) != 0) {
-      if (base_overflow || __builtin_mul_overflow(result, base, &result)) return Checked(true, 0);
+      if (base_overflow || __builtin_mul_overflow(result, base, &result)) FailOverflow();
     }
     if (!base_overflow && __builtin_mul_overflow(base, base, &base)) base_overflow = true;
   }
@@ -44,11 +41,14 @@ Value Integers(Op op, int64_t a, int64_t b) {
   int64_t result = 0;
   switch (op) {
     case Op::kAdd:
-      return Checked(__builtin_add_overflow(a, b, &result), result);
+      if (__builtin_add_overflow(a, b, &result)) FailOverflow();
+      return Value::Int(result);
     case Op::kSub:
-      return Checked(__builtin_sub_overflow(a, b, &result), result);
+      if (__builtin_sub_overflow(a, b, &result)) FailOverflow();
+      return Value::Int(result);
     case Op::kMul:
-      return Checked(__builtin_mul_overflow(a, b, &result), result);
+      if (__builtin_mul_overflow(a, b, &result)) FailOverflow();
+      return Value::Int(result);
     case Op::kPow:
       return IntegerPower(a, b);
     default:
@@ -56,7 +56,10 @@ Value Integers(Op op, int64_t a, int64_t b) {
   }
   if (b == 0) throw EvalError("division by zero");
   if (op == Op::kDiv) return Value::Float(static_cast<double>(a) / static_cast<double>(b));
-  if (b == -1) return op == Op::kMod ? Value::Int(0) : Checked(__builtin_sub_overflow(int64_t{0}, a, &result), result);
+  if (b == -1) {
+    if (__builtin_sub_overflow(int64_t{0}, a, &result)) FailOverflow();
+    return Value::Int(op == Op::kMod ? 0 : result);
+  }
   const bool inexact = a % b != 0 && ((a % b < 0) != (b < 0));
   return op == Op::kMod ? Value::Int(a % b + (inexact ? b : 0)) : Value::Int(a / b - (inexact ? 1 : 0));
 }
@@ -73,7 +76,8 @@ Value Reals(Op op, double a, double b) {
       if (a == 0 && b < 0) throw EvalError("0 cannot be raised to a negative power");
       if (a < 0 && std::isfinite(b) && b != std::floor(b)) throw EvalError("power of a negative number is complex");
       const double result = std::pow(a, b);
-      if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) throw EvalError("result is too large for a float");
+      if (std::isinf(result) && std::isfinite(a) && std::isfinite(b))
+        throw EvalError("result is too large for a float");
       return Value::Float(result);
     }
     default:
@@ -167,7 +171,7 @@ Value Arithmetic(Budget& budget, Op op, const Value& a, const Value& b) {
 
 Value Negate(const Value& value) {
   if (value.is_integer()) {
-    if (value.integer() == std::numeric_limits<int64_t>::min()) return Checked(true, 0);
+    if (value.integer() == std::numeric_limits<int64_t>::min()) FailOverflow();
     return Value::Int(-value.integer());
   }
   if (value.is(Kind::kFloat)) return Value::Float(-value.real());

@@ -36,9 +36,9 @@ enum class ExprKind : uint8_t {
   kPos,
   kAnd,
   kOr,
-  kBinary,   // left, right; op
-  kConcat,   // a ~ b ~ c
-  kCompare,  // a < b < c; ops
+  kBinary,       // left, right; op
+  kConcat,       // a ~ b ~ c
+  kCompare,      // a < b < c; ops
   kConditional,  // test, then, else or null
 };
 
@@ -127,14 +127,14 @@ struct Stmt {
   std::vector<ExprPtr> defaults;  // of the last params
 
   // Filled by the scope pass.
-  VarRef ref;                          // macro: the variable that names it
+  VarRef ref;  // macro: the variable that names it
   ScopeLayout scope, else_scope, test_scope;
-  FunctionLayout function;             // macro, call block, generation, block, recursive for
+  FunctionLayout function;  // macro, call block, generation, block, recursive for
   uint16_t loop_slot = 0;
   std::vector<uint16_t> param_slots;
   bool takes_caller = false, takes_kwargs = false, takes_varargs = false;
   uint16_t caller_slot = 0, kwargs_slot = 0, varargs_slot = 0;
-  bool toplevel = false;               // set: also visible to blocks
+  bool toplevel = false;  // set: also visible to blocks
 };
 
 struct Template {

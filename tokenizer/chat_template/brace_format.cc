@@ -162,8 +162,7 @@ class BraceFormatter {
     if (!rest.empty() && rest[0] == '!') {
       if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':')) throw EvalError("invalid conversion in format");
       if (rest[1] != 's' && rest[1] != 'r') throw EvalError("unknown conversion in format");
-      value = MakeString(&runtime_.budget,
-                         rest[1] == 's' ? Str(runtime_.budget, value) : Repr(runtime_.budget, value));
+      value = MakeString(&runtime_.budget, rest[1] == 's' ? Str(runtime_.budget, value) : Repr(runtime_.budget, value));
       rest = rest.substr(2);
     }
     const std::string spec = rest.empty() ? "" : Run(rest.substr(1), depth + 1);
@@ -185,7 +184,6 @@ class BraceFormatter {
         value = GetItem(runtime_, value, MakeString(&runtime_.budget, std::string(name.substr(i + 1, end - i - 1))));
         i = end;
       }
-      if (value.is_undefined()) throw EvalError("format field is undefined");
     }
     return value;
   }

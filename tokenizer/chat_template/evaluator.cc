@@ -231,8 +231,7 @@ Evaluator::Flow Evaluator::RunLoop(const Stmt& stmt, const Value& iterable, int 
   const auto loop = std::make_shared<LoopObject>();
   loop->Charge(&budget_, sizeof(LoopObject));
   const LoopCloser closer(*loop);
-  loop->source = iterable.is(Kind::kList) ? iterable
-                                          : MakeSequence(&budget_, Kind::kList, ToVector(budget_, iterable));
+  loop->source = iterable.is(Kind::kList) ? iterable : MakeSequence(&budget_, Kind::kList, ToVector(budget_, iterable));
   loop->depth0 = depth;
   if (stmt.recursive) {
     loop->stmt = &stmt;

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <optional>
 
+#include "tokenizer/chat_template/string_operations.h"
+
 namespace vllm::jinja {
 namespace {
 
@@ -240,7 +242,7 @@ ExprPtr ExpressionParser::ParseNumber() {
   ExprPtr node = NewExpr(ExprKind::kConst, token.line);
   if (token.kind == TokenKind::kFloat) {
     double value = 0;
-    std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+    ParseFloat(token.text, value);
     node->value = Value::Float(value);
     return node;
   }
@@ -497,8 +499,8 @@ ExprPtr ExpressionParser::ParseTest(ExprPtr node) {
   test->name = std::move(name);
   if (IsOp("(")) {
     ParseCallArguments(*test);
-  } else if (IsOp("[") || IsOp("{") || current().kind == TokenKind::kString ||
-             current().kind == TokenKind::kInteger || current().kind == TokenKind::kFloat ||
+  } else if (IsOp("[") || IsOp("{") || current().kind == TokenKind::kString || current().kind == TokenKind::kInteger ||
+             current().kind == TokenKind::kFloat ||
              (current().kind == TokenKind::kName && !IsName("else") && !IsName("or") && !IsName("and"))) {
     if (IsName("is")) Fail("tests cannot be chained with 'is'");
     Grow(*test, ParsePostfix(ParsePrimary(false)));

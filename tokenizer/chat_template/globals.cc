@@ -106,8 +106,12 @@ struct NamedFunction {
 };
 
 constexpr NamedFunction kFunctions[] = {
-    {"range", Range},   {"dict", Dict},     {"namespace", Namespace},
-    {"cycler", Cycler}, {"joiner", Joiner}, {"raise_exception", RaiseException},
+    {"range", Range},
+    {"dict", Dict},
+    {"namespace", Namespace},
+    {"cycler", Cycler},
+    {"joiner", Joiner},
+    {"raise_exception", RaiseException},
     {"strftime_now", StrftimeNow},
 };
 

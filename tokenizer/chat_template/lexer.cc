@@ -76,7 +76,10 @@ class Unescaper {
   void NonAscii() {
     const char32_t c = NextCodePoint(text_, position_);
     char buffer[16];
-    std::snprintf(buffer, sizeof buffer, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x",
+    std::snprintf(buffer, sizeof buffer,
+                  c < 0x100     ? "\\x%02x"
+                  : c < 0x10000 ? "\\u%04x"
+                                : "\\U%08x",
                   static_cast<unsigned>(c));
     result_ += buffer;
   }
@@ -134,7 +137,8 @@ class Lexer {
 
   size_t NumSpaces(size_t at) const { return text_.size() - at - StripLeft(text_.substr(at)).size(); }
 
-  // Bytes of "%}" or "#}" with its whitespace control at `at`: "+%}", "-%}" and the blanks behind, "%}" and one newline.
+  // Bytes of "%}" or "#}" with its whitespace control at `at`: "+%}", "-%}" and the blanks behind, "%}" and one
+  // newline.
   size_t EndTag(std::string_view end, size_t at) const {
     const std::string_view rest = text_.substr(at);
     if (rest.empty()) return 0;
@@ -153,7 +157,8 @@ class Lexer {
       data = StripRight(data);
     } else if (sign != '+' && !is_variable) {
       const size_t line_start = data.rfind('\n') + 1;
-      if ((line_start > 0 || line_starting_) && data.size() > line_start && StripLeft(data.substr(line_start)).empty()) {
+      if ((line_start > 0 || line_starting_) && data.size() > line_start &&
+          StripLeft(data.substr(line_start)).empty()) {
         data = data.substr(0, line_start);
       }
     }

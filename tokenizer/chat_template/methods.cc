@@ -100,7 +100,8 @@ Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, con
       return SequenceMethod(runtime, self, name, args);
     case Kind::kFloat: {
       const BoundArgs none("is_integer", args, {});
-      return Value::Bool(self.real() == static_cast<double>(static_cast<int64_t>(std::clamp(self.real(), -9e18, 9e18))));
+      return Value::Bool(self.real() ==
+                         static_cast<double>(static_cast<int64_t>(std::clamp(self.real(), -9e18, 9e18))));
     }
     case Kind::kCycler: {
       const BoundArgs none("cycler", args, {});

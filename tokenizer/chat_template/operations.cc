@@ -28,6 +28,16 @@ bool SameItems(Budget& budget, const std::vector<Value>& a, const std::vector<Va
   return true;
 }
 
+// keys() and items() compare as sets, values() by identity.
+bool SameViews(Budget& budget, const SequenceObject& a, const SequenceObject& b) {
+  const std::string_view label = a.label;
+  if (label != b.label || label == "dict_values") return &a == &b;
+  if (a.items.size() != b.items.size()) return false;
+  return std::all_of(a.items.begin(), a.items.end(), [&](const Value& item) {
+    return std::any_of(b.items.begin(), b.items.end(), [&](const Value& other) { return Equals(budget, item, other); });
+  });
+}
+
 bool SameDicts(Budget& budget, const DictObject& a, const DictObject& b) {
   if (a.items.size() != b.items.size()) return false;
   for (const auto& [key, value] : a.items) {
@@ -76,11 +86,12 @@ bool Equals(Budget& budget, const Value& a, const Value& b) {
       return SameItems(budget, a.items(), b.items());
     case Kind::kDict:
       return SameDicts(budget, a.dict(), b.dict());
+    case Kind::kDictView:
+      return SameViews(budget, a.as<SequenceObject>(), b.as<SequenceObject>());
     case Kind::kRange: {
       const int64_t length = a.range().length();
       if (length != b.range().length()) return false;
-      return length == 0 ||
-             (a.range().start == b.range().start && (length == 1 || a.range().step == b.range().step));
+      return length == 0 || (a.range().start == b.range().start && (length == 1 || a.range().step == b.range().step));
     }
     default:
       return a.object() == b.object();

@@ -26,7 +26,10 @@ void AppendQuoted(std::string_view text, std::string& out) {
       out += text.substr(start, i - start);
     } else {
       char buffer[16];
-      std::snprintf(buffer, sizeof buffer, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x",
+      std::snprintf(buffer, sizeof buffer,
+                    c < 0x100     ? "\\x%02x"
+                    : c < 0x10000 ? "\\u%04x"
+                                  : "\\U%08x",
                     static_cast<unsigned>(c));
       out += buffer;
     }

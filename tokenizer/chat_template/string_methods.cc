@@ -73,8 +73,7 @@ Value Partition(Runtime& runtime, const Value& self, const Args& args) {
 
 Value Replace(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs bound("replace", args, {"old", "new", "count"}, 2);
-  return Text(runtime, self,
-              ReplaceText(runtime.budget, self.text(), bound.Text(0), bound.Text(1), bound.Int(2, -1)));
+  return Text(runtime, self, ReplaceText(runtime.budget, self.text(), bound.Text(0), bound.Text(1), bound.Int(2, -1)));
 }
 
 // The part [start, stop) that find, count, startswith, ... look at, with its first code point's index.

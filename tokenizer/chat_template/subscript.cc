@@ -97,10 +97,11 @@ Value GetItem(Runtime& runtime, const Value& object, const Value& index) {
 
 Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step) {
   if (object.is_undefined()) throw EvalError(object.UndefinedMessage());
-  if (!object.is_string() && !object.is_sequence() && !object.is(Kind::kRange)) return Value::Undefined();
+  if (!object.is_string() && !object.is_sequence() && !object.is(Kind::kRange)) {
+    throw EvalError(std::string("'") + TypeName(object.kind()) + "' object cannot be sliced");
+  }
   for (const Value* part : {&start, &stop, &step}) {
-    if (part->is_undefined()) throw EvalError(part->UndefinedMessage());
-    if (!part->is(Kind::kNone) && !part->is_integer()) return Value::Undefined();
+    if (!part->is(Kind::kNone) && !part->is_integer()) throw EvalError("slice indices must be integers or none");
   }
   const int64_t length = *Length(object);
   const int64_t stride = step.is(Kind::kNone) ? 1 : step.integer();
@@ -125,11 +126,9 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
 
   if (object.is(Kind::kRange)) {
     const RangeObject& range = object.range();
-    if (count < 2) {
-      const int64_t from = range.at(first);
-      return MakeRange(&runtime.budget, from, from + (count == 0 ? 0 : range.step), range.step);
-    }
-    return MakeRange(&runtime.budget, range.at(first), range.at(last), range.step * stride);
+    int64_t range_step = 0;
+    if (__builtin_mul_overflow(range.step, stride, &range_step)) throw EvalError("slice step is out of range");
+    return MakeRange(&runtime.budget, range.at(first), range.at(last), range_step);
   }
   if (object.is_sequence()) {
     runtime.budget.CheckRoom(count * sizeof(Value));

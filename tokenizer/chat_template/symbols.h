@@ -30,7 +30,8 @@ class Symbols {
 
   // One branch of an if in this scope: starts with what the scope knows, is merged or thrown away.
   static Symbols BranchOf(const Symbols& scope);
-  // `body`, `elifs`, `otherwise`: the three branches of an if. A name that only some of them assign keeps its outer value.
+  // `body`, `elifs`, `otherwise`: the three branches of an if. A name that only some of them assign keeps its outer
+  // value.
   void MergeBranches(const Symbols& body, const Symbols& elifs, const Symbols& otherwise);
 
   void Load(const std::string& name);

@@ -171,8 +171,7 @@ size_t FindText(std::string_view text, std::string_view needle, size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (needle.empty()) return from;
   const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
-  return found == nullptr ? std::string_view::npos
-                          : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+  return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
 size_t FindTextLast(std::string_view text, std::string_view needle) {

@@ -70,8 +70,7 @@ Value Replace(Runtime& runtime, const Value& input, const Args& args) {
   const std::string from = Str(runtime.budget, *bound[0]);
   const std::string to = Str(runtime.budget, *bound[1]);
   const int64_t count = bound.NotNone(2) == nullptr ? -1 : bound.Int(2, -1);
-  return MakeString(&runtime.budget,
-                    ReplaceText(runtime.budget, Str(runtime.budget, input), from, to, count));
+  return MakeString(&runtime.budget, ReplaceText(runtime.budget, Str(runtime.budget, input), from, to, count));
 }
 
 Value String(Runtime& runtime, const Value& input, const Args& args) {
@@ -183,7 +182,8 @@ void AppendUrlQuoted(std::string_view text, bool in_query, std::string& out) {
   static constexpr std::string_view kHex = "0123456789ABCDEF";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = std::isalnum(byte) != 0 || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !in_query);
+    const bool plain =
+        std::isalnum(byte) != 0 || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !in_query);
     if (plain && byte < 0x80) {
       out += c;
     } else if (c == ' ' && in_query) {
