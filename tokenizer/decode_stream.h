@@ -1,8 +1,8 @@
 // Incremental decoding: the text of a sequence of tokens while they are being generated. Owned by one request, used
 // from one thread; the Tokenizer must outlive it.
 // Invariant 1: what Feed and Flush append is always valid UTF-8.
-// Invariant 2: Prime(p), Feed of every id of g and Flush together append t, where Decode(p + g) is t behind the text
-// that was certain after p alone.
+// Invariant 2: Prime(p), Feed of every id of g and Flush together append t, where Decode(p + g) is t behind what it has
+// in common with Decode(p): nothing of the prompt is ever repeated, such as its last line break.
 // Text is withheld only while a later token could still change it: bytes of an incomplete character, a run of byte
 // tokens ("<0xE2>"), the last token where a decoder treats the last one differently.
 #pragma once
@@ -28,9 +28,13 @@ class DecodeStream {
   void Flush(std::string& out);
 
  private:
+  // Removes from out[begin..] what is still prompt text.
+  void DropPromptTail(size_t begin, std::string& out);
+
   const Tokenizer& tokenizer_;
   bool skip_special_tokens_;
   DecoderRun run_;
+  std::string prompt_tail_;  // text of the prompt that run_ still withholds; not to be given out
 };
 
 }  // namespace vllm

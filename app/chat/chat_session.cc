@@ -117,7 +117,9 @@ bool ChatSession::Stream(const std::string& request_id) {
         engine.AbortRequest(request_id);
       } else if (signal_number == SIGTSTP) {
         echo_off.reset();
+        RestoreTerminal();
         SuspendProcess();
+        EnterChatModes();
         echo_off.emplace();
       } else if (signal_number != 0) {
         throw Interrupted(signal_number);

@@ -154,8 +154,11 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt) {
 
 void LineEditor::Suspend() {
   rl_deprep_terminal();
+  RestoreTerminal();
   SuspendProcess();
+  EnterChatModes();
   rl_prep_terminal(1);
+  NoteBracketedPaste(CanMoveCursor(STDOUT_FILENO));
   rl_forced_update_display();
 }
 

@@ -11,6 +11,7 @@
 #include "app/config/xdg.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
+#include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
 
 namespace vllm {
@@ -33,6 +34,7 @@ std::string HistoryPath() {
 
 void ChatOnTerminal(ChatSession& session, bool prints_stats) {
   CatchSuspend();
+  EnterChatModes();
   LineEditor editor(HistoryPath(), SlashCommandNames(), SettableNames());
   PrintNote(session.model().location.name + ": /help lists commands, Ctrl-D leaves");
   while (const std::optional<std::string> line = editor.ReadLine(">>> ")) {

@@ -44,6 +44,15 @@ void RestoreTerminal() {
 
 void NoteBracketedPaste(bool on) { g_bracketed_paste = on; }
 
+void EnterChatModes() {
+  termios modes{};
+  if (!g_have_saved.load() || tcgetattr(STDIN_FILENO, &modes) != 0) return;
+  modes.c_lflag &= ~static_cast<tcflag_t>(ICANON);
+  modes.c_cc[VMIN] = 1;
+  modes.c_cc[VTIME] = 0;
+  tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
 EchoOff::EchoOff() {
   termios modes{};
   if (!g_have_saved.load() || tcgetattr(STDIN_FILENO, &modes) != 0) return;

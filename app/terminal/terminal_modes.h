@@ -13,6 +13,10 @@ void RestoreTerminal();
 // Told by whoever lets readline switch bracketed paste on, so that RestoreTerminal knows to switch it off.
 void NoteBracketedPaste(bool on);
 
+// For a chat: keys reach the program at once and as they are, also those typed while it is busy. In the terminal's own
+// line mode a Ctrl-D typed ahead would be lost. Until RestoreTerminal.
+void EnterChatModes();
+
 // While alive, keys typed are not echoed into a streaming answer; they wait for the next prompt.
 class EchoOff {
  public:

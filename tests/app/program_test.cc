@@ -179,8 +179,8 @@ TEST(ProgramTest, RenderPrintsTheExactPrompt) {
   EXPECT_EQ(RunProgram(flags, Input(R"([{"role":"user","content":"hi"}])")).out, "user: hi\nassistant:");
   const ProgramResult lines = RunProgram(
       {"render", "--jsonl", "-"},
-      {.input = "{\"chat_template\":\"{{ messages[0].content }}\",\"context\":{\"messages\":[{\"role\":\"user\","
-                "\"content\":\"hi\"}]}}\n{\"chat_template\":\"{% if\",\"context\":{}}\n"});
+      Input("{\"chat_template\":\"{{ messages[0].content }}\",\"context\":{\"messages\":[{\"role\":\"user\","
+                "\"content\":\"hi\"}]}}\n{\"chat_template\":\"{% if\",\"context\":{}}\n"));
   EXPECT_EQ(lines.status, 0) << lines.err;
   std::istringstream stream(lines.out);
   std::string first;

@@ -65,12 +65,24 @@ TEST(DecodeStream, WhatFollowsAPromptIsTheRestOfTheWholeText) {
       const auto ids = RandomIds(random, *tokenizer, random() % 10);
       std::vector<int32_t> all = prompt;
       all.insert(all.end(), ids.begin(), ids.end());
-      DecodeStream stream(*tokenizer, false);
-      std::string text;
-      for (const int32_t id : prompt) stream.Feed(id, text);
-      ASSERT_EQ(text + Stream(*tokenizer, prompt, ids, false), tokenizer->Decode(all, false));
+      const std::string whole = tokenizer->Decode(all, false);
+      const std::string prompt_text = tokenizer->Decode(prompt, false);
+      size_t common = 0;
+      while (common < whole.size() && common < prompt_text.size()) {
+        const size_t step = CodePointAt(prompt_text, common).length;
+        if (whole.compare(common, step, prompt_text, common, step) != 0) break;
+        common += step;
+      }
+      ASSERT_EQ(Stream(*tokenizer, prompt, ids, false), whole.substr(common));
     }
   }
+}
+
+TEST(DecodeStream, TheLineBreakThatEndsAPromptIsNotRepeated) {
+  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_fallback.json"));
+  const int32_t line_break = tokenizer->TokenToId("<0x0A>").value();
+  const std::vector<int32_t> ids = tokenizer->Encode("hi", false);
+  EXPECT_EQ(Stream(*tokenizer, {1, line_break}, ids, true), tokenizer->Decode(ids, true).insert(0, " "));
 }
 
 TEST(DecodeStream, ACharacterOfSeveralTokensComesWhole) {
