@@ -1,0 +1,13 @@
+// `batch --check`: every row is read, tokenized and validated as a run would do it, and nothing runs.
+#pragma once
+
+#include "app/batch/record_reader.h"
+#include "app/batch/row_parser.h"
+#include "app/config/settings.h"
+
+namespace vllm {
+
+// Prints the error record of each bad row and a summary; returns the exit status.
+int CheckBatch(const Settings& settings, InputFormat format, RowDefaults defaults, RecordReader& reader);
+
+}  // namespace vllm

@@ -1,0 +1,89 @@
+#include "app/batch/batch_output.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+bool IsSameFile(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+void RefuseInput(const std::string& path, const struct stat& status, int input_fd) {
+  struct stat input {};
+  if (S_ISREG(status.st_mode) && fstat(input_fd, &input) == 0 && IsSameFile(input, status)) {
+    throw ConfigError("batch output " + path + ": is the input");
+  }
+}
+
+}  // namespace
+
+void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd) {
+  struct stat status {};
+  if (path.empty() || stat(path.c_str(), &status) != 0) return;
+  RefuseInput(path, status, input_fd);
+  if (S_ISDIR(status.st_mode)) throw ConfigError("batch output " + path + ": is a folder");
+  if (S_ISREG(status.st_mode) && !overwrite) {
+    throw ConfigError("batch output " + path + ": exists; --overwrite replaces it");
+  }
+}
+
+BatchOutput::BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered) : ordered_(ordered) {
+  if (path.empty()) return;
+  CheckBatchOutput(path, overwrite, input_fd);
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+  if (fd_ < 0) throw ResourceError("batch output " + path + ": " + std::strerror(errno));
+  struct stat status {};
+  if (fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
+    // The file is emptied only when it is ours.
+    const bool is_locked = flock(fd_, LOCK_EX | LOCK_NB) == 0;
+    const bool is_full = status.st_size > 0 && !overwrite;
+    if (!is_locked || is_full || ftruncate(fd_, 0) != 0) {
+      close(fd_);
+      fd_ = -1;
+      throw ConfigError("batch output " + path + (is_locked ? ": exists" : ": another process writes it"));
+    }
+  }
+  file_ = std::make_unique<OutputStream>(fd_, path);
+}
+
+BatchOutput::~BatchOutput() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void BatchOutput::Put(int64_t row_index, const SafeText& record) {
+  if (!ordered_) {
+    WriteRecord(record);
+    return;
+  }
+  held_.emplace(row_index, record);
+  while (!held_.empty() && held_.begin()->first == next_index_) {
+    WriteRecord(held_.begin()->second);
+    held_.erase(held_.begin());
+    ++next_index_;
+  }
+}
+
+void BatchOutput::WriteRecord(const SafeText& record) {
+  if (file_ == nullptr) {
+    StandardOutput().WriteLine(record);
+  } else {
+    const off_t start = lseek(fd_, 0, SEEK_CUR);
+    try {
+      file_->WriteLine(record);
+    } catch (const ResourceError&) {
+      // Keeps the file a whole number of lines; a device that is no file has nothing to cut.
+      if (start >= 0) [[maybe_unused]] const int cut = ftruncate(fd_, start);
+      throw;
+    }
+  }
+  ++num_written_;
+}
+
+}  // namespace vllm

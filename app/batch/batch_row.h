@@ -1,0 +1,44 @@
+// BatchRow: one row of a batch as the engine will get it, and what went wrong with one that it will not. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "engine/frontend/llm_engine.h"
+#include "engine/request/sampling_params.h"
+
+namespace vllm {
+
+enum class RowKind : uint8_t { kPlain, kOpenAiChat, kOpenAiCompletion };
+
+// What names a row in the output: its custom_id, or its index from 0 among the rows of the input.
+struct RowId {
+  int64_t index = 0;
+  int64_t line = 0;  // of the input, from 1
+  std::optional<std::string> custom_id;
+  bool is_openai = false;
+};
+
+struct BatchRow {
+  RowId id;
+  RowKind kind = RowKind::kPlain;
+  Prompt prompt;
+  SamplingParams params;
+  RequestOptions options;
+  std::string model;  // as an OpenAI row says it
+};
+
+// Codes: invalid_json, invalid_row, invalid_request, line_too_long, duplicate_custom_id, engine_error.
+class RowError : public std::runtime_error {
+ public:
+  RowError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}
+  const std::string& code() const { return code_; }
+
+ private:
+  std::string code_;
+};
+
+}  // namespace vllm

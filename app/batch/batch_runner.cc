@@ -1,0 +1,148 @@
+#include "app/batch/batch_runner.h"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "app/generation/engine_wait.h"
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+bool IsRegularFile(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
+BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format,
+                         int64_t total_bytes)
+    : engine_(engine),
+      source_(source),
+      output_(output),
+      text_format_(text_format),
+      total_bytes_(total_bytes),
+      // Enough that the scheduler always has a row waiting.
+      window_(2 * engine.config().scheduler.max_num_seqs),
+      input_is_file_(IsRegularFile(source.reader().fd())),
+      start_(std::chrono::steady_clock::now()) {}
+
+void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view message) {
+  ++counts_.num_failed;
+  if (text_format_) {
+    progress_.Clear();
+    PrintError("line " + std::to_string(id.line) + ": " + std::string(message));
+    output_.Put(id.index, SafeText());
+  } else {
+    output_.Put(id.index, SafeJson(ErrorRecord(id, code, message)));
+  }
+}
+
+void BatchRunner::TakeRows() {
+  needs_input_ = false;
+  // With --ordered, rows that are done wait for the slowest: they count too, or a slow row would fill the memory.
+  while (!at_end_ && static_cast<int64_t>(running_.size()) < window_ && output_.num_held() < 16 * window_) {
+    const RowSource::Status status = source_.Next();
+    if (status == RowSource::Status::kEnd) {
+      at_end_ = true;
+    } else if (status == RowSource::Status::kNeedInput) {
+      if (!input_is_file_) {
+        needs_input_ = true;
+        return;
+      }
+      source_.reader().Fill();
+    } else if (status == RowSource::Status::kBadRow) {
+      ++counts_.num_rows;
+      Fail(source_.id, source_.code, source_.message);
+    } else {
+      ++counts_.num_rows;
+      BatchRow& row = source_.row;
+      const RowId& id = source_.id;
+      row.params.output_kind = RequestOutputKind::kFinalOnly;
+      const std::string request_id =
+          id.custom_id ? "row:" + *id.custom_id : "row-" + std::to_string(id.index);
+      try {
+        engine_.AddRequest(request_id, row.prompt, row.params, row.options);
+      } catch (const RequestError& error) {
+        Fail(id, "invalid_request", error.what());
+        continue;
+      }
+      running_.emplace(request_id,
+                       RecordHead{id, row.kind, row.model.empty() ? engine_.config().model.model : row.model,
+                                  row.params.logprobs.has_value(), row.params.prompt_logprobs.has_value()});
+    }
+  }
+}
+
+void BatchRunner::Finish(const RequestOutput& output) {
+  const auto at = running_.find(output.request_id);
+  if (at == running_.end()) return;
+  const RecordHead head = std::move(at->second);
+  running_.erase(at);
+  counts_.num_prompt_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
+  counts_.num_cached_tokens += output.num_cached_tokens;
+  for (const CompletionOutput& completion : output.outputs) {
+    counts_.num_generation_tokens += static_cast<int64_t>(completion.token_ids.size());
+  }
+  for (const CompletionOutput& completion : output.outputs) {
+    if (completion.finish_reason == FinishReason::kError) {
+      Fail(head.id, "engine_error", output.error);
+      return;
+    }
+  }
+  if (!text_format_) {
+    output_.Put(head.id.index, SafeJson(ResultRecord(head, output, engine_.tokenizer())));
+    return;
+  }
+  std::string text;
+  for (const CompletionOutput& completion : output.outputs) {
+    if (&completion != &output.outputs.front()) text += '\n';
+    text += completion.text;
+  }
+  output_.Put(head.id.index, SafeText(text));
+}
+
+void BatchRunner::ShowProgress() {
+  if (!progress_.IsDue()) return;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const auto num_done = counts_.num_rows - static_cast<int64_t>(running_.size());
+  std::array<char, 160> text{};
+  int length = std::snprintf(text.data(), text.size(), "%lld rows, in %.1f tok/s, out %.1f tok/s",
+                             static_cast<long long>(num_done),
+                             static_cast<double>(counts_.num_prompt_tokens) / seconds,
+                             static_cast<double>(counts_.num_generation_tokens) / seconds);
+  if (total_bytes_ > 0 && num_done > 0 && source_.reader().bytes_taken() > 0) {
+    // Rows still unread are taken to be as long as those read.
+    const double num_rows = static_cast<double>(counts_.num_rows) * static_cast<double>(total_bytes_) /
+                            static_cast<double>(source_.reader().bytes_taken());
+    const double left = (num_rows / static_cast<double>(num_done) - 1.0) * seconds;
+    const long long whole = static_cast<long long>(left);
+    std::snprintf(text.data() + length, text.size() - static_cast<size_t>(length), ", %lld:%02lld:%02lld left",
+                  whole / 3600, whole / 60 % 60, whole % 60);
+  }
+  progress_.Show(text.data());
+}
+
+BatchCounts BatchRunner::Run() {
+  while (true) {
+    TakeRows();
+    if (at_end_ && running_.empty()) break;
+    const int input_fd = needs_input_ ? source_.reader().fd() : -1;
+    const Wake wake = WaitForEngine(engine_, input_fd, std::chrono::milliseconds(200));
+    if (wake.signal) ThrowIfInterrupted();
+    if (wake.input) source_.reader().Fill();
+    for (const RequestOutput& output : engine_.Step(std::chrono::milliseconds(0))) {
+      if (output.finished) Finish(output);
+    }
+    ShowProgress();
+  }
+  progress_.Clear();
+  return counts_;
+}
+
+}  // namespace vllm

@@ -1,0 +1,78 @@
+#include "app/batch/chat_prompt.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "app/batch/batch_row.h"
+#include "app/batch/sampling_fields.h"
+#include "app/generation/result_json.h"
+
+namespace vllm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Parts of type text are joined by line breaks, as vLLM does for templates that take a string.
+Json ContentText(const Json& content) {
+  if (content.is_string() || content.is_null()) return content;
+  if (!content.is_array()) throw RowError("invalid_row", "messages: content must be a text or a list of parts");
+  std::string text;
+  for (const Json& part : content) {
+    if (!part.is_object() || part.value("type", Json()) != "text" || !part.value("text", Json()).is_string()) {
+      throw RowError("invalid_row", "messages: only parts of type text can be used");
+    }
+    if (&part != &content.front()) text += '\n';
+    text += part["text"].get<std::string>();
+  }
+  return text;
+}
+
+}  // namespace
+
+bool IsChatField(const std::string& name) {
+  return name == "messages" || name == "tools" || name == "add_generation_prompt" || name == "chat_template_kwargs";
+}
+
+std::string ChatPrompt(const Json& body, const std::string& system, const PromptRenderer* renderer) {
+  if (renderer == nullptr) {
+    throw RowError("invalid_request", "messages: the model has no chat template; --chat-template gives it one");
+  }
+  const auto given = body.find("messages");
+  if (given == body.end() || !given->is_array() || given->empty()) {
+    throw RowError("invalid_row", "messages: must be a list with at least one message");
+  }
+  Json messages = Json::array();
+  for (const Json& message : *given) {
+    if (!message.is_object() || !message.value("role", Json()).is_string()) {
+      throw RowError("invalid_row", "messages: each must be an object with a role and a content");
+    }
+    Json copy = message;
+    copy["content"] = ContentText(message.value("content", Json()));
+    messages.push_back(std::move(copy));
+  }
+  if (!system.empty() && messages.front()["role"] != "system") {
+    messages.insert(messages.begin(), Json({{"role", "system"}, {"content", system}}));
+  }
+  Json context;
+  context["messages"] = std::move(messages);
+  if (body.contains("tools") && !body["tools"].is_null()) {
+    if (!body["tools"].is_array()) throw RowError("invalid_row", "tools: must be a list");
+    context["tools"] = body["tools"];
+  }
+  context["add_generation_prompt"] =
+      body.contains("add_generation_prompt") ? SwitchField("add_generation_prompt", body["add_generation_prompt"]) : true;
+  if (body.contains("chat_template_kwargs") && !body["chat_template_kwargs"].is_null()) {
+    if (!body["chat_template_kwargs"].is_object()) {
+      throw RowError("invalid_row", "chat_template_kwargs: must be an object");
+    }
+    for (const auto& [name, value] : body["chat_template_kwargs"].items()) context[name] = value;
+  }
+  try {
+    return renderer->RenderJson(DumpJson(context));
+  } catch (const ChatTemplateError& error) {
+    throw RowError("invalid_request", error.what());
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,82 @@
+#include "app/batch/delimited.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/config/parse_value.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+
+std::vector<std::string> SplitDelimited(std::string_view record, char delimiter) {
+  std::vector<std::string> fields(1);
+  size_t i = 0;
+  while (i < record.size()) {
+    std::string& field = fields.back();
+    if (record[i] == '"' && field.empty()) {
+      ++i;
+      while (true) {
+        if (i >= record.size()) throw RequestError("row: a quote is not closed");
+        if (record[i] != '"') {
+          field.push_back(record[i++]);
+        } else if (i + 1 < record.size() && record[i + 1] == '"') {
+          field.push_back('"');
+          i += 2;
+        } else {
+          ++i;
+          break;
+        }
+      }
+      if (i < record.size() && record[i] != delimiter) throw RequestError("row: text follows a closing quote");
+      if (i >= record.size()) break;
+    }
+    if (record[i] == delimiter) {
+      fields.emplace_back();
+    } else {
+      field.push_back(record[i]);
+    }
+    ++i;
+  }
+  return fields;
+}
+
+RowTemplate::RowTemplate(std::string_view text, const std::vector<std::string>& columns) {
+  std::string literal;
+  size_t i = 0;
+  while (i < text.size()) {
+    const char c = text[i];
+    if ((c == '{' || c == '}') && i + 1 < text.size() && text[i + 1] == c) {
+      literal.push_back(c);
+      i += 2;
+    } else if (c == '{') {
+      const size_t close = text.find('}', i);
+      if (close == std::string_view::npos) throw ConfigError("--template: a brace is not closed ({{ is a brace)");
+      const std::string name(text.substr(i + 1, close - i - 1));
+      const auto at = std::find(columns.begin(), columns.end(), name);
+      if (at == columns.end()) {
+        const std::string near = NearestName(name, columns);
+        throw ConfigError("--template: no column has this name (" + name + ")" +
+                          (near.empty() ? "" : ", did you mean " + near + "?"));
+      }
+      parts_.push_back({std::exchange(literal, {}), static_cast<int>(at - columns.begin())});
+      i = close + 1;
+    } else if (c == '}') {
+      throw ConfigError("--template: a closing brace without an opening one (}} is a brace)");
+    } else {
+      literal.push_back(c);
+      ++i;
+    }
+  }
+  if (!literal.empty()) parts_.push_back({std::move(literal), -1});
+}
+
+std::string RowTemplate::Fill(const std::vector<std::string>& fields) const {
+  std::string out;
+  for (const Part& part : parts_) {
+    out += part.text;
+    if (part.column >= 0) out += fields[static_cast<size_t>(part.column)];
+  }
+  return out;
+}
+
+}  // namespace vllm

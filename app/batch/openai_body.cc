@@ -1,0 +1,85 @@
+#include "app/batch/openai_body.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "app/batch/sampling_fields.h"
+
+namespace vllm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 9> kIgnored = {
+    "user", "metadata", "store", "service_tier", "stream_options", "parallel_tool_calls", "safety_identifier",
+    "prompt_cache_key", "verbosity"};
+
+void Refuse(const std::string& name, bool unless) {
+  if (!unless) throw RowError("invalid_row", name + ": not supported");
+}
+
+}  // namespace
+
+bool SetOpenAiField(const std::string& name, const Json& value, const Json& body, BatchRow& row) {
+  const bool is_chat = row.kind == RowKind::kOpenAiChat;
+  if (name == "model") {
+    if (!value.is_null()) row.model = TextField(name, value);
+    return true;
+  }
+  if (name == "max_completion_tokens") {
+    if (!value.is_null()) row.params.max_tokens = IntegerField(name, value);
+    return true;
+  }
+  if (name == "logprobs" && is_chat) {
+    if (value.is_null() || !SwitchField(name, value)) return true;
+    const Json top = body.value("top_logprobs", Json());
+    row.params.logprobs = top.is_null() ? 0 : IntegerField("top_logprobs", top);
+    return true;
+  }
+  if (name == "top_logprobs" && is_chat) {
+    const Json logprobs = body.value("logprobs", Json());
+    if (!value.is_null() && !(logprobs.is_boolean() && logprobs.get<bool>())) {
+      throw RowError("invalid_row", "top_logprobs: needs logprobs to be true");
+    }
+    return true;
+  }
+  if (name == "stream" || name == "echo") {
+    Refuse(name, value.is_null() || value == false);
+    return true;
+  }
+  if (name == "best_of") {
+    Refuse(name, value.is_null() || value == body.value("n", Json(1)));
+    return true;
+  }
+  if (name == "suffix" || name == "functions" || name == "audio" || name == "prediction") {
+    Refuse(name, value.is_null());
+    return true;
+  }
+  if (name == "response_format") {
+    Refuse(name, value.is_null() || (value.is_object() && value.value("type", Json()) == "text"));
+    return true;
+  }
+  if (name == "tool_choice") {
+    Refuse(name, value.is_null() || value == "auto" || value == "none");
+    return true;
+  }
+  if (name == "modalities") {
+    Refuse(name, value.is_null() || value == Json::array({"text"}));
+    return true;
+  }
+  return std::find(kIgnored.begin(), kIgnored.end(), name) != kIgnored.end();
+}
+
+RowKind OpenAiKind(const Json& row) {
+  const Json method = row.value("method", Json("POST"));
+  if (method != "POST") throw RowError("invalid_row", "method: must be POST");
+  const std::string url = TextField("url", row.value("url", Json()));
+  if (url == "/v1/chat/completions") return RowKind::kOpenAiChat;
+  if (url == "/v1/completions") return RowKind::kOpenAiCompletion;
+  throw RowError("invalid_row", "url: must be /v1/chat/completions or /v1/completions (" + url.substr(0, 64) + ")");
+}
+
+}  // namespace vllm

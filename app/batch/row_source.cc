@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <utility>
+
+#include "app/batch/batch_runner.h"
+
+namespace vllm {
+namespace {
+
+// FNV-1a, from two offsets.
+uint64_t HashText(const std::string& text, uint64_t hash) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash ^ (hash >> 29);
+}
+
+bool IsBlank(std::string_view record) {
+  return std::all_of(record.begin(), record.end(), [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
+}
+
+}  // namespace
+
+RowSource::RowSource(RecordReader& reader, RowParser& parser, std::optional<std::string> row_template)
+    : reader_(reader), parser_(parser), row_template_(std::move(row_template)) {}
+
+bool RowSource::IsNewCustomId(const std::string& custom_id) {
+  return custom_ids_.emplace(HashText(custom_id, 0xcbf29ce484222325ULL), HashText(custom_id, 0x9e3779b97f4a7c15ULL))
+      .second;
+}
+
+RowSource::Status RowSource::Next() {
+  std::string_view record;
+  while (true) {
+    const RecordReader::Status status = reader_.Next(record);
+    if (status == RecordReader::Status::kNeedInput) return Status::kNeedInput;
+    if (status == RecordReader::Status::kEnd) return Status::kEnd;
+    if (status == RecordReader::Status::kRecord && IsBlank(record)) continue;
+    if (status == RecordReader::Status::kRecord && parser_.needs_columns()) {
+      parser_.SetColumns(record, row_template_);
+      continue;
+    }
+    id = RowId();
+    id.index = next_index_++;
+    id.line = reader_.line();
+    id.is_openai = last_was_openai_;  // what a line that cannot be read is taken for
+    if (status == RecordReader::Status::kTooLong) {
+      code = "line_too_long";
+      message = "row: too long (limit 64 MiB)";
+      return Status::kBadRow;
+    }
+    try {
+      row = parser_.Parse(record, id);
+      last_was_openai_ = id.is_openai;
+      if (id.custom_id && !IsNewCustomId(*id.custom_id)) {
+        throw RowError("duplicate_custom_id", "custom_id: used by an earlier row");
+      }
+      return Status::kRow;
+    } catch (const RowError& error) {
+      code = error.code();
+      message = error.what();
+      return Status::kBadRow;
+    }
+  }
+}
+
+}  // namespace vllm

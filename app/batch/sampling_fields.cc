@@ -1,0 +1,156 @@
+#include "app/batch/sampling_fields.h"
+
+#include <charconv>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "app/batch/batch_row.h"
+
+namespace vllm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void Fail(const std::string& name, const char* why, const Json& value) {
+  std::string shown = value.is_structured() ? value.type_name() : value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (shown.size() > 64) shown = shown.substr(0, 64) + "...";
+  throw RowError("invalid_row", name + ": " + why + " (" + shown + ")");
+}
+
+std::vector<std::string> TextsField(const std::string& name, const Json& value) {
+  if (value.is_string()) return {value.get<std::string>()};
+  if (!value.is_array()) Fail(name, "must be a text or a list of texts", value);
+  std::vector<std::string> texts;
+  for (const Json& element : value) texts.push_back(TextField(name, element));
+  return texts;
+}
+
+std::vector<int32_t> IdsField(const std::string& name, const Json& value) {
+  if (!value.is_array()) Fail(name, "must be a list of token ids", value);
+  std::vector<int32_t> ids;
+  ids.reserve(value.size());
+  for (const Json& element : value) {
+    const int64_t id = IntegerField(name, element);
+    if (!(id >= 0 && id <= std::numeric_limits<int32_t>::max())) Fail(name, "must be a token id", element);
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+std::vector<std::pair<int32_t, float>> BiasField(const std::string& name, const Json& value) {
+  if (!value.is_object()) Fail(name, "must be an object of token ids and numbers", value);
+  std::vector<std::pair<int32_t, float>> biases;
+  for (const auto& [key, bias] : value.items()) {
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size()) Fail(name, "keys must be token ids", Json(key));
+    biases.emplace_back(id, static_cast<float>(NumberField(name, bias)));
+  }
+  return biases;
+}
+
+}  // namespace
+
+int64_t IntegerField(const std::string& name, const Json& value) {
+  if (value.is_number_unsigned()) {
+    if (value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      Fail(name, "out of range", value);
+    }
+    return value.get<int64_t>();
+  }
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (number >= -9e15 && number <= 9e15 && number == static_cast<double>(static_cast<int64_t>(number))) {
+      return static_cast<int64_t>(number);
+    }
+  }
+  Fail(name, "must be a whole number", value);
+}
+
+double NumberField(const std::string& name, const Json& value) {
+  if (!value.is_number()) Fail(name, "must be a number", value);
+  return value.get<double>();
+}
+
+bool SwitchField(const std::string& name, const Json& value) {
+  if (!value.is_boolean()) Fail(name, "must be true or false", value);
+  return value.get<bool>();
+}
+
+std::string TextField(const std::string& name, const Json& value) {
+  if (!value.is_string()) Fail(name, "must be a text", value);
+  return value.get<std::string>();
+}
+
+bool SetSamplingField(const std::string& name, const Json& value, SamplingParams& params) {
+  const auto number = [&](double& field) {
+    if (!value.is_null()) field = NumberField(name, value);
+    return true;
+  };
+  const auto integer = [&](int64_t& field) {
+    if (!value.is_null()) field = IntegerField(name, value);
+    return true;
+  };
+  const auto optional_integer = [&](std::optional<int64_t>& field) {
+    if (!value.is_null()) field = IntegerField(name, value);
+    return true;
+  };
+  const auto boolean = [&](bool& field) {
+    if (!value.is_null()) field = SwitchField(name, value);
+    return true;
+  };
+  if (name == "n") return integer(params.n);
+  if (name == "presence_penalty") return number(params.presence_penalty);
+  if (name == "frequency_penalty") return number(params.frequency_penalty);
+  if (name == "repetition_penalty") return number(params.repetition_penalty);
+  if (name == "temperature") return number(params.temperature);
+  if (name == "top_p") return number(params.top_p);
+  if (name == "top_k") return integer(params.top_k);
+  if (name == "min_p") return number(params.min_p);
+  if (name == "max_tokens") return optional_integer(params.max_tokens);
+  if (name == "min_tokens") return integer(params.min_tokens);
+  if (name == "logprobs") return optional_integer(params.logprobs);
+  if (name == "prompt_logprobs") return optional_integer(params.prompt_logprobs);
+  if (name == "ignore_eos") return boolean(params.ignore_eos);
+  if (name == "skip_special_tokens") return boolean(params.skip_special_tokens);
+  if (name == "include_stop_str_in_output") return boolean(params.include_stop_str_in_output);
+  if (name == "detokenize") return boolean(params.detokenize);
+  if (name == "seed") {
+    if (value.is_null()) return true;
+    if (value.is_number_unsigned()) {
+      params.seed = value.get<uint64_t>();
+    } else {
+      const int64_t seed = IntegerField(name, value);
+      // -1 is vLLM's "no seed"; other negative ones are as good a seed as any.
+      params.seed = seed == -1 ? std::nullopt : std::optional<uint64_t>(static_cast<uint64_t>(seed));
+    }
+    return true;
+  }
+  if (name == "stop") {
+    if (!value.is_null()) params.stop = TextsField(name, value);
+    return true;
+  }
+  if (name == "bad_words") {
+    if (!value.is_null()) params.bad_words = TextsField(name, value);
+    return true;
+  }
+  if (name == "stop_token_ids") {
+    if (!value.is_null()) params.stop_token_ids = IdsField(name, value);
+    return true;
+  }
+  if (name == "allowed_token_ids") {
+    if (!value.is_null()) params.allowed_token_ids = IdsField(name, value);
+    return true;
+  }
+  if (name == "logit_bias") {
+    if (!value.is_null()) params.logit_bias = BiasField(name, value);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace vllm

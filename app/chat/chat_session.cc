@@ -1,0 +1,161 @@
+#include "app/chat/chat_session.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "app/config/engine_options.h"
+#include "app/generation/engine_wait.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/signals.h"
+#include "app/terminal/terminal_modes.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+// An answer gets at least this many tokens: else the oldest turns make room.
+int64_t AnswerRoom(int64_t max_model_len) { return std::max<int64_t>(1, std::min<int64_t>(256, max_model_len / 4)); }
+
+std::vector<int32_t> StopIds(const LoadedModel& model) {
+  std::vector<int32_t> ids = model.engine->config().model.eos_token_ids;
+  ids.insert(ids.end(), model.sampling_params.stop_token_ids.begin(), model.sampling_params.stop_token_ids.end());
+  return ids;
+}
+
+}  // namespace
+
+ChatSession::ChatSession(LoadedModel model, Settings settings)
+    : model_(std::move(model)),
+      settings_(std::move(settings)),
+      params_(model_.sampling_params),
+      conversation_(*model_.renderer, *model_.tokenizer, StopIds(model_)) {
+  params_.output_kind = RequestOutputKind::kDelta;
+  conversation_.Reset(settings_.Text("system").value_or(""));
+}
+
+void ChatSession::Clear() { conversation_.Reset(conversation_.system()); }
+
+void ChatSession::SetSystem(const std::string& text) { conversation_.Reset(text); }
+
+void ChatSession::Set(const std::string& name, const std::string& value) {
+  const Flag* flag = FindFlag(name);
+  if (flag == nullptr || flag->group != FlagGroup::kSampling || !flag->belongs_to(Command::kChat)) {
+    throw ConfigError("/set " + name + ": no such sampling setting");
+  }
+  Settings changed = settings_;
+  changed.Set(*flag, {value}, SettingSource::kCommandLine, "/set " + name);
+  SamplingParams params = MakeSamplingParams(changed, LoadGenerationConfig(model_.location.folder));
+  SamplingParams checked = params;
+  const VllmConfig& config = model_.engine->config();
+  try {
+    checked.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
+  } catch (const RequestError& error) {
+    throw ConfigError(std::string("/set ") + error.what());
+  }
+  params.output_kind = RequestOutputKind::kDelta;
+  params_ = std::move(params);
+  settings_ = std::move(changed);
+}
+
+void ChatSession::Say(const std::string& message) {
+  const int64_t max_model_len = model_.engine->max_model_len();
+  std::vector<int32_t> ids;
+  try {
+    ids = conversation_.Ask(message, max_model_len - AnswerRoom(max_model_len));
+  } catch (const ChatTemplateError& error) {
+    PrintError(error.what());
+    return;
+  }
+  if (ids.empty()) {
+    PrintError("the message is too long for the context of " + std::to_string(max_model_len) + " tokens");
+    return;
+  }
+  if (conversation_.num_dropped_turns() > 0) {
+    PrintNote("[the context is full: the oldest " + std::to_string(conversation_.num_dropped_turns()) +
+              " turns are forgotten]");
+  }
+  if (conversation_.was_rendered_anew() && !told_of_rewriting_) {
+    told_of_rewriting_ = true;
+    PrintNote("[this chat template changes earlier turns: they are read again with each message]");
+  }
+  const std::string request_id = "chat-" + std::to_string(num_requests_++);
+  last_stats_ = RequestStats();
+  last_stats_.num_prompt_tokens = static_cast<int64_t>(ids.size());
+  last_stats_.load_seconds = model_.load_seconds;
+  try {
+    model_.engine->AddRequest(request_id, std::move(ids), params_);
+  } catch (const RequestError& error) {
+    conversation_.Withdraw();
+    PrintError(error.what());
+    return;
+  }
+  if (Stream(request_id)) {
+    conversation_.Answer(answer_ids_, answer_text_);
+  } else {
+    conversation_.Withdraw();
+  }
+}
+
+bool ChatSession::Stream(const std::string& request_id) {
+  LLMEngine& engine = *model_.engine;
+  std::optional<EchoOff> echo_off;
+  echo_off.emplace();
+  answer_ids_.clear();
+  answer_text_.clear();
+  SafeTextFilter filter;
+  bool at_line_start = true;
+  bool failed = false;
+  FinishReason reason = FinishReason::kNone;
+  while (engine.HasUnfinishedRequests()) {
+    if (WaitForEngine(engine, -1, std::chrono::milliseconds(200)).signal) {
+      const int signal_number = TakeSignal();
+      if (signal_number == SIGINT) {
+        engine.AbortRequest(request_id);
+      } else if (signal_number == SIGTSTP) {
+        echo_off.reset();
+        RestoreTerminal();
+        SuspendProcess();
+        EnterChatModes();
+        echo_off.emplace();
+      } else if (signal_number != 0) {
+        throw Interrupted(signal_number);
+      }
+    }
+    for (const RequestOutput& output : engine.Step(std::chrono::milliseconds(0))) {
+      last_stats_.num_cached_tokens = output.num_cached_tokens;
+      last_stats_.metrics = output.metrics;
+      for (const CompletionOutput& completion : output.outputs) {
+        answer_ids_.insert(answer_ids_.end(), completion.token_ids.begin(), completion.token_ids.end());
+        answer_text_ += completion.text;
+        reason = completion.finish_reason;
+        SafeText text;
+        filter.Feed(completion.text, text);
+        if (reason != FinishReason::kNone) filter.Flush(text);
+        if (!text.empty()) at_line_start = text.view().back() == '\n';
+        StandardOutput().Write(text);
+        if (reason == FinishReason::kError) {
+          failed = true;
+          if (!at_line_start) StandardOutput().Write(SafeText("\n"));
+          at_line_start = true;
+          PrintError(output.error);
+        }
+      }
+    }
+  }
+  if (!at_line_start) StandardOutput().Write(SafeText("\n"));
+  if (reason == FinishReason::kLength) {
+    const bool context_full = !params_.max_tokens ||
+                              last_stats_.num_prompt_tokens + static_cast<int64_t>(answer_ids_.size()) >=
+                                  engine.max_model_len();
+    PrintNote(context_full ? "[cut off: the context of " + std::to_string(engine.max_model_len()) +
+                                 " tokens is full; /clear begins anew]"
+                           : "[cut off after " + std::to_string(*params_.max_tokens) + " tokens]");
+  }
+  return !failed;
+}
+
+}  // namespace vllm

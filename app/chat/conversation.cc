@@ -1,0 +1,115 @@
+#include "app/chat/conversation.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace vllm {
+
+Conversation::Conversation(const PromptRenderer& renderer, const Tokenizer& tokenizer, std::vector<int32_t> stop_ids)
+    : renderer_(renderer), tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)) {
+  // Nothing that a person or a template writes: letters alone, so that no filter changes them, and random.
+  std::random_device device;
+  nonce_ = "answer";
+  for (int i = 0; i < 24; ++i) nonce_.push_back(static_cast<char>('a' + device() % 26));
+}
+
+void Conversation::Reset(std::string system) {
+  system_ = std::move(system);
+  turns_.clear();
+  ids_.clear();
+  rendered_.clear();
+  exact_ = true;
+}
+
+std::vector<ChatMessage> Conversation::Messages(const std::string& message, bool with_placeholders) const {
+  std::vector<ChatMessage> messages;
+  if (!system_.empty()) messages.push_back({"system", system_});
+  for (const Turn& turn : turns_) {
+    messages.push_back({"user", turn.message});
+    messages.push_back({"assistant", with_placeholders ? turn.placeholder : turn.answer});
+  }
+  messages.push_back({"user", message});
+  return messages;
+}
+
+std::vector<int32_t> Conversation::EncodeTail(std::string_view tail) const {
+  // Behind a special token, as it stands in the conversation: at the beginning of a text some tokenizers add a space.
+  if (!stop_ids_.empty() && tokenizer_.IsSpecial(stop_ids_[0])) {
+    std::string anchored(tokenizer_.IdToToken(stop_ids_[0]).value_or(""));
+    anchored += tail;
+    std::vector<int32_t> ids = tokenizer_.Encode(anchored, false);
+    if (!ids.empty() && ids[0] == stop_ids_[0]) {
+      ids.erase(ids.begin());
+      return ids;
+    }
+  }
+  return tokenizer_.Encode(tail, false);
+}
+
+std::vector<int32_t> Conversation::RenderAnew(const std::string& message) const {
+  return tokenizer_.Encode(renderer_.Render(Messages(message, false), true), false);
+}
+
+std::vector<int32_t> Conversation::Ask(const std::string& message, int64_t max_tokens) {
+  num_dropped_turns_ = 0;
+  was_rendered_anew_ = false;
+  std::string rendered = renderer_.Render(Messages(message, true), true);
+  std::vector<int32_t> ids;
+  if (turns_.empty()) {
+    ids = tokenizer_.Encode(rendered, false);
+  } else {
+    const std::string known = rendered_ + turns_.back().placeholder;
+    if (exact_ && rendered.compare(0, known.size(), known) == 0) {
+      std::vector<int32_t> tail = EncodeTail(std::string_view(rendered).substr(known.size()));
+      ids = ids_;
+      // The token that ended the answer is part of what the template puts behind every answer.
+      if (!ids.empty() && std::find(stop_ids_.begin(), stop_ids_.end(), ids.back()) != stop_ids_.end()) {
+        if (!tail.empty() && tail.front() == ids.back()) {
+          tail.erase(tail.begin());
+        } else {
+          ids.pop_back();
+        }
+      }
+      ids.insert(ids.end(), tail.begin(), tail.end());
+    } else {
+      was_rendered_anew_ = exact_;
+      ids = RenderAnew(message);
+    }
+  }
+  std::vector<Turn> dropped_from = turns_;
+  while (static_cast<int64_t>(ids.size()) > max_tokens && !turns_.empty()) {
+    turns_.erase(turns_.begin());
+    ++num_dropped_turns_;
+    ids = RenderAnew(message);
+    rendered.clear();
+  }
+  if (static_cast<int64_t>(ids.size()) > max_tokens) {
+    turns_ = std::move(dropped_from);
+    num_dropped_turns_ = 0;
+    return {};
+  }
+  if (rendered.empty()) rendered = renderer_.Render(Messages(message, true), true);
+  pending_message_ = message;
+  pending_rendered_ = std::move(rendered);
+  pending_ids_ = ids;
+  return ids;
+}
+
+void Conversation::Answer(const std::vector<int32_t>& token_ids, const std::string& text) {
+  turns_.push_back({std::move(pending_message_), text, nonce_ + std::to_string(next_placeholder_++) + "."});
+  ids_ = std::move(pending_ids_);
+  ids_.insert(ids_.end(), token_ids.begin(), token_ids.end());
+  rendered_ = std::move(pending_rendered_);
+  exact_ = true;
+}
+
+void Conversation::Withdraw() {
+  pending_message_.clear();
+  pending_rendered_.clear();
+  pending_ids_.clear();
+  // Turns that Ask dropped to make room are gone; what is left was not rendered together with ids_.
+  if (num_dropped_turns_ > 0) exact_ = false;
+}
+
+}  // namespace vllm

@@ -1,0 +1,182 @@
+#include "app/chat/line_editor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "app/terminal/output_stream.h"
+#include "app/terminal/progress_line.h"
+#include "app/terminal/signals.h"
+#include "app/terminal/terminal_modes.h"
+
+// After the standard headers: they need FILE.
+#include <readline/history.h>
+#include <readline/readline.h>
+
+namespace vllm {
+namespace {
+
+constexpr int kMaxHistoryLines = 2000;
+
+// What readline's callbacks, which carry no pointer, reach.
+struct EditorState {
+  bool has_line = false;
+  bool at_end = false;
+  std::string line;
+  std::vector<std::string> completions;
+  std::vector<std::string> arguments;
+};
+EditorState g_editor;
+
+void OnLine(char* line) {
+  rl_callback_handler_remove();
+  g_editor.has_line = line != nullptr;
+  g_editor.at_end = line == nullptr;
+  if (line != nullptr) g_editor.line = line;
+  std::free(line);
+}
+
+char* NextMatch(const char* text, int state) {
+  static size_t next = 0;
+  if (state == 0) next = 0;
+  const std::vector<std::string>& words = rl_line_buffer[0] == '/' && std::strchr(rl_line_buffer, ' ') == nullptr
+                                              ? g_editor.completions
+                                              : g_editor.arguments;
+  while (next < words.size()) {
+    const std::string& word = words[next++];
+    if (word.compare(0, std::strlen(text), text) == 0) return strdup(word.c_str());
+  }
+  return nullptr;
+}
+
+char** Complete(const char* text, int start, int) {
+  rl_attempted_completion_over = 1;  // never file names
+  if (rl_line_buffer[0] != '/') return nullptr;
+  const bool is_set = std::strncmp(rl_line_buffer, "/set ", 5) == 0 && start == 5;
+  return start == 0 || is_set ? rl_completion_matches(text, NextMatch) : nullptr;
+}
+
+void OnWindowChange(int) {}  // only wakes poll()
+
+}  // namespace
+
+LineEditor::LineEditor(std::string history_path, std::vector<std::string> completions,
+                       std::vector<std::string> arguments)
+    : history_path_(std::move(history_path)) {
+  g_editor.completions = std::move(completions);
+  g_editor.arguments = std::move(arguments);
+  // Readline counts columns by LC_CTYPE; numbers stay as they are in C.
+  const char* locale = std::setlocale(LC_CTYPE, "");
+  if (locale == nullptr || std::strcmp(locale, "C") == 0 || std::strcmp(locale, "POSIX") == 0) {
+    std::setlocale(LC_CTYPE, "C.UTF-8");
+  }
+  rl_readline_name = "vllmcli";
+  rl_catch_signals = 0;
+  rl_catch_sigwinch = 0;
+  rl_attempted_completion_function = Complete;
+  rl_basic_word_break_characters = " ";
+  const bool plain = !CanMoveCursor(STDOUT_FILENO);
+  rl_variable_bind("enable-bracketed-paste", plain ? "off" : "on");
+  rl_variable_bind("bell-style", "none");
+  struct sigaction action {};
+  action.sa_handler = OnWindowChange;
+  sigaction(SIGWINCH, &action, nullptr);
+  using_history();
+  history_comment_char = '#';
+  history_write_timestamps = 1;  // so that a message of several lines stays one
+  if (!history_path_.empty()) read_history(history_path_.c_str());
+}
+
+LineEditor::~LineEditor() {
+  rl_callback_handler_remove();
+  NoteBracketedPaste(false);
+}
+
+std::optional<std::string> LineEditor::ReadLine(const std::string& prompt) {
+  g_editor.has_line = false;
+  g_editor.at_end = false;
+  g_editor.line.clear();
+  NoteBracketedPaste(CanMoveCursor(STDOUT_FILENO));
+  rl_callback_handler_install(prompt.c_str(), OnLine);
+  auto last_interrupt = std::chrono::steady_clock::time_point::min();
+  int columns = TerminalColumns(STDOUT_FILENO);
+  while (!g_editor.has_line && !g_editor.at_end) {
+    std::array<pollfd, 2> fds = {{{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}}};
+    const int num_ready = poll(fds.data(), fds.size(), -1);
+    if (const int now = TerminalColumns(STDOUT_FILENO); now != columns) {
+      columns = now;
+      rl_resize_terminal();
+    }
+    if (num_ready < 0) continue;
+    if (fds[1].revents != 0) {
+      const int signal_number = TakeSignal();
+      if (signal_number == SIGTSTP) {
+        Suspend();
+      } else if (signal_number == SIGINT) {
+        const auto now = std::chrono::steady_clock::now();
+        const bool again = last_interrupt != std::chrono::steady_clock::time_point::min() &&
+                           now - last_interrupt < std::chrono::seconds(1);
+        if (again) {
+          rl_callback_handler_remove();
+          throw Interrupted(SIGINT);
+        }
+        last_interrupt = now;
+        rl_callback_sigcleanup();
+        rl_free_line_state();
+        rl_replace_line("", 0);
+        rl_point = 0;
+        rl_crlf();
+        rl_on_new_line();
+        rl_redisplay();
+      } else if (signal_number != 0) {
+        rl_callback_handler_remove();
+        throw Interrupted(signal_number);
+      }
+      continue;
+    }
+    if (fds[0].revents != 0) rl_callback_read_char();
+  }
+  NoteBracketedPaste(false);
+  if (g_editor.at_end) return std::nullopt;
+  Remember(g_editor.line);
+  return g_editor.line;
+}
+
+void LineEditor::Suspend() {
+  rl_deprep_terminal();
+  RestoreTerminal();
+  SuspendProcess();
+  EnterChatModes();
+  rl_prep_terminal(1);
+  NoteBracketedPaste(CanMoveCursor(STDOUT_FILENO));
+  rl_forced_update_display();
+}
+
+void LineEditor::Remember(const std::string& line) {
+  if (line.find_first_not_of(" \t\n") == std::string::npos) return;
+  const HIST_ENTRY* last = history_length > 0 ? history_get(history_base + history_length - 1) : nullptr;
+  if (last != nullptr && line == last->line) return;
+  add_history(line.c_str());
+  if (history_path_.empty() || history_failed_) return;
+  // append_history wants a file that exists; it is for its owner alone.
+  const int fd = open(history_path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0 || append_history(1, history_path_.c_str()) != 0) {
+    history_failed_ = true;
+    PrintWarning("history " + history_path_ + ": " + std::strerror(errno));
+  } else {
+    history_truncate_file(history_path_.c_str(), 2 * kMaxHistoryLines);
+  }
+  if (fd >= 0) close(fd);
+}
+
+}  // namespace vllm

@@ -1,0 +1,32 @@
+// LineEditor: lines typed at a terminal, through readline's callback interface: editing, history, completion of slash
+// commands, a pasted text of several lines as one line. Readline's state is global: one LineEditor at a time. Main thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace vllm {
+
+class LineEditor {
+ public:
+  // `history_path` empty: nothing is kept. `completions`: the words Tab completes at the start of a line that begins
+  // with a slash; `arguments`: those it completes behind one.
+  LineEditor(std::string history_path, std::vector<std::string> completions, std::vector<std::string> arguments);
+  ~LineEditor();
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  // Waits for a line; none at the end of input (Ctrl-D on an empty line). Ctrl-C clears the line and, twice within a
+  // second, throws Interrupted; so do SIGTERM and SIGHUP. The terminal is in its usual modes when this returns.
+  std::optional<std::string> ReadLine(const std::string& prompt);
+
+ private:
+  void Suspend();
+  void Remember(const std::string& line);
+
+  std::string history_path_;
+  bool history_failed_ = false;
+};
+
+}  // namespace vllm

@@ -1,0 +1,124 @@
+#include "app/chat/slash_commands.h"
+
+#include <array>
+#include <string_view>
+
+#include "app/config/parse_value.h"
+#include "app/terminal/output_stream.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+struct SlashCommand {
+  std::string_view name;
+  std::string_view arguments;
+  std::string_view help;
+};
+
+constexpr std::array<SlashCommand, 9> kSlashCommands = {{
+    {"/help", "", "list these commands"},
+    {"/clear", "", "forget the conversation"},
+    {"/system", "[TEXT]", "set the system message and begin anew; without TEXT show it"},
+    {"/set", "[NAME VALUE]", "change a sampling setting; without arguments show all"},
+    {"/show", "", "describe the model and its context"},
+    {"/stats", "", "tokens and times of the last answer and of the engine"},
+    {"/exit", "", "leave"},
+    {"/quit", "", "leave"},
+    {"/bye", "", "leave"},
+}};
+
+void PrintHelp() {
+  for (const SlashCommand& command : kSlashCommands) {
+    std::string line = "  " + std::string(command.name) + " " + std::string(command.arguments);
+    line.append(line.size() < 24 ? 24 - line.size() : 1, ' ');
+    PrintNote(line + std::string(command.help));
+  }
+  PrintNote("Ctrl-C stops an answer, Ctrl-D on an empty line leaves.");
+}
+
+void PrintSettings(const Settings& settings) {
+  for (const std::string& name : SettableNames()) {
+    const std::vector<std::string>* values = settings.Values(name);
+    std::string line = "  " + name;
+    line.append(line.size() < 30 ? 30 - line.size() : 1, ' ');
+    if (values == nullptr) {
+      line += "(the model's or the default)";
+    } else {
+      for (const std::string& value : *values) line += value + " ";
+    }
+    PrintNote(line);
+  }
+}
+
+void PrintModel(const ChatSession& session) {
+  const VllmConfig& config = session.model().engine->config();
+  PrintNote("  model    " + session.model().location.name + " (" + session.model().location.folder + ")");
+  PrintNote("  kind     " + config.model.architecture + ", " + std::string(ToString(config.model.dtype)));
+  PrintNote("  context  " + std::to_string(session.model().engine->max_model_len()) + " tokens, " +
+            std::to_string(session.conversation().num_tokens()) + " in use, " +
+            std::to_string(session.conversation().num_turns()) + " turns");
+  PrintNote("  template " + session.model().renderer->source().origin);
+}
+
+}  // namespace
+
+std::vector<std::string> SlashCommandNames() {
+  std::vector<std::string> names;
+  for (const SlashCommand& command : kSlashCommands) names.emplace_back(command.name);
+  return names;
+}
+
+std::vector<std::string> SettableNames() {
+  std::vector<std::string> names;
+  for (const Flag& flag : FlagTable()) {
+    if (flag.group == FlagGroup::kSampling && flag.belongs_to(Command::kChat)) names.emplace_back(flag.name);
+  }
+  return names;
+}
+
+bool RunSlashCommand(const std::string& line, ChatSession& session) {
+  const size_t space = line.find_first_of(" \t\n");
+  const std::string name = line.substr(0, space);
+  std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
+  rest.erase(0, rest.find_first_not_of(" \t"));
+  if (name == "/exit" || name == "/quit" || name == "/bye") return false;
+  if (name == "/help") {
+    PrintHelp();
+  } else if (name == "/clear") {
+    session.Clear();
+    PrintNote("[the conversation is forgotten]");
+  } else if (name == "/system") {
+    if (rest.empty()) {
+      const std::string& system = session.conversation().system();
+      PrintNote(system.empty() ? "[no system message]" : system);
+    } else {
+      session.SetSystem(rest);
+      PrintNote("[system message set, the conversation begins anew]");
+    }
+  } else if (name == "/set") {
+    const size_t gap = rest.find_first_of(" \t");
+    if (rest.empty()) {
+      PrintSettings(session.settings());
+    } else if (gap == std::string::npos) {
+      PrintError("/set needs a name and a value");
+    } else {
+      try {
+        session.Set(rest.substr(0, gap), rest.substr(rest.find_first_not_of(" \t", gap)));
+      } catch (const ConfigError& error) {
+        PrintError(error.what());
+      }
+    }
+  } else if (name == "/show") {
+    PrintModel(session);
+  } else if (name == "/stats") {
+    PrintNote(RequestStatsText(session.last_stats()));
+    PrintNote(EngineStatsText(session.model().engine->stats()));
+  } else {
+    const std::string near = NearestName(name, SlashCommandNames());
+    PrintError("unknown command " + name + (near.empty() ? ": see /help" : ", did you mean " + near + "?"));
+  }
+  return true;
+}
+
+}  // namespace vllm

@@ -1,0 +1,120 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "app/batch/batch_check.h"
+#include "app/batch/batch_runner.h"
+#include "app/commands/commands.h"
+#include "app/generation/engine_factory.h"
+#include "app/generation/request_stats.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+InputFormat FormatOf(const Settings& settings, const std::string& path) {
+  std::string name = settings.Text("input-format").value_or("");
+  if (name.empty() && path == "-") return InputFormat::kJsonLines;
+  if (name.empty()) {
+    name = std::filesystem::path(path).extension().string();
+    if (!name.empty()) name.erase(0, 1);
+  }
+  if (name == "txt") return InputFormat::kText;
+  if (name == "jsonl") return InputFormat::kJsonLines;
+  if (name == "csv") return InputFormat::kCsv;
+  if (name == "tsv") return InputFormat::kTsv;
+  throw ConfigError("batch input " + path + ": unknown ending; --input-format says txt, jsonl, csv or tsv");
+}
+
+char DelimiterOf(InputFormat format) {
+  if (format == InputFormat::kCsv) return ',';
+  return format == InputFormat::kTsv ? '\t' : '\0';
+}
+
+// Closes what it opened.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path) {
+    if (path == "-") {
+      fd_ = STDIN_FILENO;
+      return;
+    }
+    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) throw ModelError("batch input " + path + ": " + std::strerror(errno));
+    struct stat status {};
+    if (fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode)) throw ModelError("batch input " + path + ": is a folder");
+  }
+  ~InputFile() {
+    if (fd_ > STDIN_FILENO) close(fd_);
+  }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  int fd() const { return fd_; }
+  int64_t size() const {
+    struct stat status {};
+    return fstat(fd_, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+void PrintStats(const BatchCounts& counts, const LoadedModel& model, double seconds) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(),
+                "%lld rows (%lld failed) in %.2f s: %.2f rows/s, prompt %lld tokens (%lld cached) %.1f tokens/s, output "
+                "%lld tokens %.1f tokens/s, load %.2f s",
+                static_cast<long long>(counts.num_rows), static_cast<long long>(counts.num_failed), seconds,
+                static_cast<double>(counts.num_rows) / seconds, static_cast<long long>(counts.num_prompt_tokens),
+                static_cast<long long>(counts.num_cached_tokens),
+                static_cast<double>(counts.num_prompt_tokens) / seconds,
+                static_cast<long long>(counts.num_generation_tokens),
+                static_cast<double>(counts.num_generation_tokens) / seconds, model.load_seconds);
+  PrintNote(text.data());
+  PrintNote(EngineStatsText(model.engine->stats()));
+}
+
+}  // namespace
+
+int BatchCommand(const Settings& settings) {
+  if (settings.arguments.size() != 1) throw ConfigError("batch: needs one INPUT (- is standard input)");
+  const std::string& path = settings.arguments[0];
+  const InputFormat format = FormatOf(settings, path);
+  const InputFile input(path);
+  const std::string output_path = settings.Text("output").value_or("");
+  const bool overwrite = settings.Switch("overwrite");
+  CheckBatchOutput(output_path, overwrite, input.fd());
+  RowDefaults defaults;
+  defaults.system = settings.Text("system").value_or("");
+  defaults.prompts_are_chats = settings.Switch("chat");
+  RecordReader reader(input.fd(), path == "-" ? "standard input" : path, DelimiterOf(format));
+  if (settings.Switch("check")) return CheckBatch(settings, format, defaults, reader);
+
+  LoadedModel model = LoadModel(settings);
+  defaults.params = model.sampling_params;
+  RowParser parser(format, defaults, model.renderer.get());
+  RowSource source(reader, parser, settings.Text("template"));
+  BatchOutput output(output_path, overwrite, input.fd(), settings.Switch("ordered"));
+  BatchRunner runner(*model.engine, source, output, settings.Text("format").value_or("jsonl") == "text", input.size());
+  const auto start = std::chrono::steady_clock::now();
+  const BatchCounts counts = runner.Run();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (settings.Switch("stats")) PrintStats(counts, model, seconds);
+  if (counts.num_failed > 0) {
+    PrintError(std::to_string(counts.num_failed) + " of " + std::to_string(counts.num_rows) + " rows failed");
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace vllm

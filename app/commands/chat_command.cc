@@ -1,0 +1,83 @@
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "app/batch/record_reader.h"
+#include "app/chat/chat_session.h"
+#include "app/chat/line_editor.h"
+#include "app/chat/slash_commands.h"
+#include "app/commands/commands.h"
+#include "app/config/xdg.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/signals.h"
+#include "app/terminal/terminal_modes.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+// False when the chat is to end.
+bool TakeLine(const std::string& line, ChatSession& session, bool prints_stats) {
+  if (line.find_first_not_of(" \t\n") == std::string::npos) return true;
+  if (line.front() == '/') return RunSlashCommand(line, session);
+  session.Say(line);
+  if (prints_stats) PrintNote(RequestStatsText(session.last_stats()));
+  return true;
+}
+
+std::string HistoryPath() {
+  const std::string home = StateHome();
+  if (home.empty() || !MakePrivateFolder(home)) return "";
+  return home + "/history";
+}
+
+void ChatOnTerminal(ChatSession& session, bool prints_stats) {
+  CatchSuspend();
+  EnterChatModes();
+  LineEditor editor(HistoryPath(), SlashCommandNames(), SettableNames());
+  PrintNote(session.model().location.name + ": /help lists commands, Ctrl-D leaves");
+  while (const std::optional<std::string> line = editor.ReadLine(">>> ")) {
+    if (!TakeLine(*line, session, prints_stats)) return;
+  }
+  PrintNote("");
+}
+
+// A file or pipe: each line is a message.
+void ChatFromStream(ChatSession& session, bool prints_stats) {
+  RecordReader reader(STDIN_FILENO, "standard input", '\0');
+  std::string_view record;
+  while (true) {
+    const RecordReader::Status status = reader.Next(record);
+    if (status == RecordReader::Status::kEnd) return;
+    if (status == RecordReader::Status::kNeedInput) {
+      ThrowIfInterrupted();
+      reader.Fill();
+    } else if (status == RecordReader::Status::kTooLong) {
+      PrintError("line " + std::to_string(reader.line()) + ": too long (limit 64 MiB)");
+    } else if (!TakeLine(std::string(record), session, prints_stats)) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+int ChatCommand(const Settings& settings) {
+  if (!settings.arguments.empty()) throw ConfigError("chat: takes no arguments; vllmcli run answers a prompt");
+  LoadedModel model = LoadModel(settings);
+  if (model.renderer == nullptr) {
+    throw ModelError("model " + model.location.name +
+                     ": has no chat template; use vllmcli complete, or give a template with --chat-template");
+  }
+  ChatSession session(std::move(model), settings);
+  const bool prints_stats = settings.Switch("stats");
+  if (isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) {
+    ChatOnTerminal(session, prints_stats);
+  } else {
+    ChatFromStream(session, prints_stats);
+  }
+  return 0;
+}
+
+}  // namespace vllm

@@ -1,0 +1,14 @@
+#include "app/commands/commands.h"
+#include "app/config/completions.h"
+#include "app/terminal/output_stream.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+
+int CompletionsCommand(const Settings& settings) {
+  if (settings.arguments.size() != 1) throw ConfigError("completions: needs a shell: bash, zsh or fish");
+  StandardOutput().Write(SafeText(CompletionScript(settings.arguments[0])));
+  return 0;
+}
+
+}  // namespace vllm

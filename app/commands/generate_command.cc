@@ -1,0 +1,160 @@
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/generation/engine_factory.h"
+#include "app/generation/engine_wait.h"
+#include "app/generation/prompt_input.h"
+#include "app/generation/request_stats.h"
+#include "app/generation/result_json.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum class OutputForm { kText, kJson, kStreamJson };
+
+// Writes one request's outputs as they come and remembers what the end needs.
+class AnswerWriter {
+ public:
+  AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form)
+      : model_(model), params_(params), form_(form), out_(StandardOutput()) {}
+
+  void Take(const RequestOutput& output) {
+    if (!output.prompt_token_ids.empty()) {
+      stats_.num_prompt_tokens = static_cast<int64_t>(output.prompt_token_ids.size());
+    }
+    stats_.num_cached_tokens = output.num_cached_tokens;
+    stats_.metrics = output.metrics;
+    stats_.load_seconds = model_.load_seconds;
+    for (const CompletionOutput& completion : output.outputs) {
+      if (completion.finish_reason == FinishReason::kError) failed_ = true;
+    }
+    if (failed_) {
+      error_ = output.error;
+    } else if (form_ == OutputForm::kText) {
+      WriteText(output);
+    } else if (form_ == OutputForm::kStreamJson) {
+      WriteDeltas(output);
+    } else if (output.finished) {
+      WriteObject(output);
+    }
+  }
+
+  const RequestStats& stats() const { return stats_; }
+  bool failed() const { return failed_; }
+  const std::string& error() const { return error_; }
+
+ private:
+  void WriteText(const RequestOutput& output) {
+    for (const CompletionOutput& completion : output.outputs) {
+      SafeText text;
+      filter_.Feed(completion.text, text);
+      if (completion.finish_reason != FinishReason::kNone) filter_.Flush(text);
+      if (!text.empty()) at_line_start_ = text.view().back() == '\n';
+      if (completion.finish_reason != FinishReason::kNone) {
+        if (!at_line_start_) text += SafeText("\n");
+        at_line_start_ = true;
+      }
+      out_.Write(text);
+    }
+  }
+
+  void AddLogprobs(const RequestOutput& output, Json& json) const {
+    if (params_.prompt_logprobs) json["prompt_logprobs"] = PromptLogprobsJson(output, model_.tokenizer.get());
+  }
+
+  void WriteDeltas(const RequestOutput& output) {
+    for (const CompletionOutput& completion : output.outputs) {
+      Json json;
+      json["id"] = output.request_id;
+      json.update(CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get()));
+      if (output.finished && &completion == &output.outputs.back()) {
+        json["prompt_tokens"] = stats_.num_prompt_tokens;
+        json["cached_tokens"] = stats_.num_cached_tokens;
+        json["timings"] = TimingsJson(stats_);
+      }
+      out_.WriteLine(SafeJson(DumpJson(json)));
+    }
+  }
+
+  void WriteObject(const RequestOutput& output) {
+    Json json;
+    json["id"] = output.request_id;
+    json["model"] = model_.location.name;
+    json["prompt_tokens"] = stats_.num_prompt_tokens;
+    json["cached_tokens"] = stats_.num_cached_tokens;
+    Json outputs = Json::array();
+    for (const CompletionOutput& completion : output.outputs) {
+      outputs.push_back(CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get()));
+    }
+    json["outputs"] = std::move(outputs);
+    AddLogprobs(output, json);
+    json["timings"] = TimingsJson(stats_);
+    out_.WriteLine(SafeJson(DumpJson(json)));
+  }
+
+  const LoadedModel& model_;
+  const SamplingParams& params_;
+  OutputForm form_;
+  OutputStream& out_;
+  SafeTextFilter filter_;
+  RequestStats stats_;
+  bool at_line_start_ = true;
+  bool failed_ = false;
+  std::string error_;
+};
+
+Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std::optional<std::string>& text) {
+  if (settings.Has("prompt-ids")) return settings.Ids("prompt-ids");
+  if (settings.command == Command::kComplete) return TextPrompt{*text, true};
+  if (model.renderer == nullptr) {
+    throw ModelError("model " + model.location.name +
+                     ": has no chat template; use vllmcli complete, or give a template with --chat-template");
+  }
+  std::vector<ChatMessage> messages;
+  if (const auto system = settings.Text("system")) messages.push_back({"system", *system});
+  messages.push_back({"user", *text});
+  return TextPrompt{model.renderer->Render(messages, true), false};
+}
+
+}  // namespace
+
+int GenerateCommand(const Settings& settings) {
+  const std::optional<std::string> text = settings.Has("prompt-ids") ? std::nullopt : ReadPrompt(settings);
+  if (!text && !settings.Has("prompt-ids")) {
+    throw ConfigError("no prompt: give one as an argument or on standard input");
+  }
+  LoadedModel model = LoadModel(settings);
+  SamplingParams params = model.sampling_params;
+  OutputForm form = settings.Switch("json") ? OutputForm::kJson : OutputForm::kText;
+  if (settings.Switch("stream-json")) form = OutputForm::kStreamJson;
+  const bool streams = form == OutputForm::kStreamJson || (form == OutputForm::kText && params.n == 1);
+  params.output_kind = streams ? RequestOutputKind::kDelta : RequestOutputKind::kFinalOnly;
+
+  LLMEngine& engine = *model.engine;
+  engine.AddRequest(std::string(InfoOf(settings.command).name) + "-0", MakePrompt(settings, model, text), params);
+  AnswerWriter writer(model, params, form);
+  while (engine.HasUnfinishedRequests()) {
+    if (WaitForEngine(engine, -1, std::chrono::milliseconds(100)).signal) ThrowIfInterrupted();
+    for (const RequestOutput& output : engine.Step(std::chrono::milliseconds(0))) writer.Take(output);
+  }
+  if (settings.Switch("stats")) {
+    PrintNote(RequestStatsText(writer.stats()));
+    PrintNote(EngineStatsText(engine.stats()));
+  }
+  if (writer.failed()) {
+    PrintError(writer.error());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace vllm

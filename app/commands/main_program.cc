@@ -1,0 +1,119 @@
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "app/commands/commands.h"
+#include "app/config/command_line.h"
+#include "app/config/config_file.h"
+#include "app/config/help.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/signals.h"
+#include "app/terminal/terminal_modes.h"
+#include "engine/config/errors.h"
+#include "tokenizer/chat_template/chat_template.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vllm {
+namespace {
+
+enum ExitStatus : int { kOk = 0, kRequestFailed = 1, kUsage = 2, kUnusableModel = 3, kNoResource = 4 };
+
+int Dispatch(const Settings& settings) {
+  switch (settings.command) {
+    case Command::kChat:
+      return ChatCommand(settings);
+    case Command::kRun:
+    case Command::kComplete:
+      return GenerateCommand(settings);
+    case Command::kBatch:
+      return BatchCommand(settings);
+    case Command::kBench:
+      return BenchCommand(settings);
+    case Command::kTokenize:
+      return TokenizeCommand(settings);
+    case Command::kRender:
+      return RenderCommand(settings);
+    case Command::kModels:
+      return ModelsCommand(settings);
+    case Command::kShow:
+      return ShowCommand(settings);
+    case Command::kConfig:
+      return ConfigCommand(settings);
+    case Command::kCompletions:
+      return CompletionsCommand(settings);
+  }
+  return kUsage;
+}
+
+int Run(std::vector<std::string> words) {
+  const bool on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
+  CommandLine line = ParseCommandLine(std::move(words), on_terminal ? Command::kChat : Command::kRun);
+  Settings& settings = line.settings;
+  if (line.request == Request::kVersion) {
+    StandardOutput().Write(SafeText(VersionText()));
+    return kOk;
+  }
+  if (line.request == Request::kHelp) {
+    StandardOutput().Write(
+        SafeText(HelpText(line.has_command ? std::optional<Command>(settings.command) : std::nullopt)));
+    return kOk;
+  }
+  // Completions must come out whatever the configuration file says.
+  if (settings.command != Command::kCompletions) {
+    ReadConfigFile(settings.Text("config").value_or(""), settings);
+    const char* model = std::getenv("VLLMCLI_MODEL");
+    if (model != nullptr && *model != '\0') {
+      settings.Set(*FindFlag("model"), {model}, SettingSource::kEnvironment, "VLLMCLI_MODEL");
+    }
+  }
+  return Dispatch(settings);
+}
+
+}  // namespace
+
+int Main(std::vector<std::string> words) {
+  ReserveStandardDescriptors();
+  SaveTerminal();
+  InstallSignals();
+  int status = kOk;
+  try {
+    status = Run(std::move(words));
+  } catch (const OutputClosed&) {
+    status = kOk;
+  } catch (const Interrupted& interrupted) {
+    status = 128 + interrupted.signal_number();
+  } catch (const ConfigError& error) {
+    PrintError(error.what());
+    status = kUsage;
+  } catch (const ModelError& error) {
+    PrintError(error.what());
+    status = kUnusableModel;
+  } catch (const TokenizerError& error) {
+    PrintError(error.what());
+    status = kUnusableModel;
+  } catch (const ChatTemplateError& error) {
+    PrintError(error.what());
+    status = kUnusableModel;
+  } catch (const ResourceError& error) {
+    PrintError(error.what());
+    status = kNoResource;
+  } catch (const std::bad_alloc&) {
+    PrintError("out of memory");
+    status = kNoResource;
+  } catch (const std::system_error& error) {
+    PrintError(error.what());
+    status = kNoResource;
+  } catch (const std::exception& error) {
+    PrintError(error.what());
+    status = kRequestFailed;
+  }
+  RestoreTerminal();
+  return status;
+}
+
+}  // namespace vllm

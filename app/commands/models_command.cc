@@ -1,0 +1,41 @@
+#include <algorithm>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/size_text.h"
+#include "app/generation/result_json.h"
+#include "app/model_hub/model_hub.h"
+#include "app/terminal/output_stream.h"
+
+namespace vllm {
+
+int ModelsCommand(const Settings& settings) {
+  const std::vector<ModelLocation> models = ListModels();
+  if (settings.Switch("json")) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const ModelLocation& model : models) {
+      list.push_back({{"name", model.name},
+                      {"folder", model.folder},
+                      {"origin", model.origin},
+                      {"bytes", FolderBytes(model.folder)}});
+    }
+    StandardOutput().WriteLine(SafeJson(DumpJson(list)));
+    return 0;
+  }
+  size_t width = 4;
+  for (const ModelLocation& model : models) width = std::max(width, model.name.size());
+  std::string out;
+  for (const ModelLocation& model : models) {
+    std::string line = model.name;
+    line.append(width + 2 - line.size(), ' ');
+    std::string size = SizeText(FolderBytes(model.folder));
+    size.insert(0, size.size() < 10 ? 10 - size.size() : 0, ' ');
+    out += line + size + "  " + model.origin + "\n";
+  }
+  StandardOutput().Write(SafeText(out));
+  return 0;
+}
+
+}  // namespace vllm

@@ -1,0 +1,130 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "app/batch/record_reader.h"
+#include "app/commands/commands.h"
+#include "app/generation/model_files.h"
+#include "app/generation/result_json.h"
+#include "app/terminal/output_stream.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaxDepth = 128;
+
+Json ParseLimited(std::string_view text, const std::string& name) {
+  bool too_deep = false;
+  const auto check_depth = [&too_deep](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMaxDepth) too_deep = true;
+    return depth <= kMaxDepth;
+  };
+  Json json = Json::parse(text.begin(), text.end(), check_depth, false);
+  if (json.is_discarded() && !too_deep) throw ModelError("render " + name + ": not valid JSON");
+  if (too_deep) throw ModelError("render " + name + ": nested too deeply (limit 128)");
+  return json;
+}
+
+std::string RenderOne(const PromptRenderer& renderer, Json context) {
+  if (context.is_array()) context = Json({{"messages", std::move(context)}});
+  if (!context.is_object()) throw ModelError("render: the context must be an object or an array of messages");
+  return renderer.RenderJson(DumpJson(context));
+}
+
+// The special tokens that a line may bring with it beside "chat_template" and "context".
+std::string TokenOf(const Json& line, const char* name) {
+  const auto at = line.find(name);
+  return at != line.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings& settings) {
+  Json result;
+  try {
+    if (!line.is_object() || !line.contains("context")) {
+      throw ModelError("a line must be an object with chat_template and context");
+    }
+    if (!line.contains("chat_template")) {
+      if (fallback == nullptr) throw ModelError("chat_template is missing");
+      result["text"] = RenderOne(*fallback, line["context"]);
+      return result;
+    }
+    if (!line["chat_template"].is_string()) throw ModelError("chat_template must be a text");
+    ChatTemplateSource source;
+    source.text = line["chat_template"].get<std::string>();
+    source.bos_token = TokenOf(line, "bos_token");
+    source.eos_token = TokenOf(line, "eos_token");
+    const PromptRenderer renderer(std::move(source), settings.Text("now"));
+    result["text"] = RenderOne(renderer, line["context"]);
+  } catch (const ModelError& error) {
+    result = Json({{"error", error.what()}});
+  } catch (const ChatTemplateError& error) {
+    result = Json({{"error", error.what()}});
+  }
+  return result;
+}
+
+int RenderLines(const Settings& settings, const std::string& path) {
+  // The model's template serves the lines without one of their own; there need not be a model.
+  std::unique_ptr<PromptRenderer> fallback;
+  if (settings.Has("model") || settings.Has("chat-template")) {
+    fallback = LoadPromptRenderer(settings, LocateModel(settings));
+  }
+  const int fd = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw ModelError("render " + path + ": " + std::strerror(errno));
+  RecordReader reader(fd, path, '\0');
+  std::string_view record;
+  while (true) {
+    const RecordReader::Status status = reader.Next(record);
+    if (status == RecordReader::Status::kEnd) break;
+    if (status == RecordReader::Status::kNeedInput) {
+      reader.Fill();
+      continue;
+    }
+    if (status == RecordReader::Status::kRecord && record.empty()) continue;
+    Json result;
+    try {
+      if (status == RecordReader::Status::kTooLong) throw ModelError("the line is too long (limit 64 MiB)");
+      result = RenderLine(ParseLimited(record, "line " + std::to_string(reader.line())), fallback.get(), settings);
+    } catch (const ModelError& error) {
+      result = Json({{"error", error.what()}});
+    }
+    StandardOutput().WriteLine(SafeJson(DumpJson(result)));
+  }
+  if (fd != STDIN_FILENO) close(fd);
+  return 0;
+}
+
+}  // namespace
+
+int RenderCommand(const Settings& settings) {
+  if (settings.arguments.size() > 1) throw ConfigError("render: needs one FILE.json (- is standard input)");
+  const std::string path = settings.arguments.empty() ? "-" : settings.arguments[0];
+  if (settings.Switch("jsonl")) return RenderLines(settings, path);
+  const ModelLocation location = LocateModel(settings);
+  const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
+  if (renderer == nullptr) {
+    throw ModelError("model " + location.name + ": has no chat template; --chat-template gives one");
+  }
+  const std::string text = RenderOne(*renderer, ParseLimited(ReadTextFile(path, 64 << 20), path));
+  if (settings.Switch("json")) {
+    StandardOutput().WriteLine(SafeJson(DumpJson(Json({{"text", text}}))));
+  } else {
+    // To the byte: no line break that the template did not make.
+    StandardOutput().Write(SafeText(text));
+  }
+  return 0;
+}
+
+}  // namespace vllm

@@ -1,0 +1,12 @@
+// Sizes and counts as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace vllm {
+
+std::string SizeText(int64_t bytes);   // "7.6 MB"
+std::string CountText(int64_t count);  // "3.81 M"
+
+}  // namespace vllm

@@ -1,0 +1,59 @@
+#include "app/config/command.h"
+
+#include <array>
+
+namespace vllm {
+namespace {
+
+constexpr std::array<CommandInfo, 11> kCommands = {{
+    {Command::kChat, "chat", "", "", false, "talk with a model",
+     "Talks with a model. The conversation is kept as the exact tokens said, so each turn computes only what is new. "
+     "/help lists the commands. Ctrl-C stops an answer and keeps what was said, Ctrl-D on an empty line leaves."},
+    {Command::kRun, "run", "[PROMPT...]", "", false, "answer one prompt through the model's chat template",
+     "Answers one prompt. The words of PROMPT are joined by spaces; text piped in comes before them, with a line break "
+     "between. Put -- before a prompt that begins with a dash."},
+    {Command::kComplete, "complete", "[PROMPT...]", "", false, "continue a text, without a template",
+     "Continues PROMPT as plain text with the tokenizer's special tokens added; otherwise like run. Without "
+     "--max-tokens it goes on until the model ends the text or the context is full."},
+    {Command::kBatch, "batch", "INPUT", "", true, "answer all prompts of a file",
+     "Answers every row of INPUT by continuous batching and writes one JSON line a row as it completes. INPUT is .txt, "
+     ".jsonl, .csv or .tsv, or - for standard input. A row of .txt and a \"prompt\" are continued as plain text, or "
+     "with --chat answered through the chat template; \"messages\" always go through the template. A bad row becomes "
+     "an error record and never ends the job."},
+    {Command::kBench, "bench", "latency|throughput", "latency|throughput", false, "measure the engine",
+     "latency runs one batch of random prompts again and again; throughput runs many requests at once. "
+     "--load-format dummy needs only a folder with config.json."},
+    {Command::kTokenize, "tokenize", "[TEXT]", "", false, "text to token ids and back",
+     "Prints the token ids of TEXT, or of standard input, as one JSON array; --decode does the opposite."},
+    {Command::kRender, "render", "FILE.json", "", true, "messages to the prompt text of a chat template",
+     "Renders a JSON object with messages, tools and other variables (or an array of messages) through the model's "
+     "chat template and prints the exact prompt text. - is standard input."},
+    {Command::kModels, "models", "", "", false, "list the models that are here",
+     "Lists the models in the Hugging Face cache and in the program's own folder, and the one that ships."},
+    {Command::kShow, "show", "[MODEL]", "", true, "describe a model without loading it",
+     "Prints architecture, parameters, types, sizes and files of a model. Reads no weights beyond their headers."},
+    {Command::kConfig, "config", "", "", false, "show the settings in effect and where they come from",
+     "Prints every setting with its value and source: default, the configuration file, the environment or a flag."},
+    {Command::kCompletions, "completions", "bash|zsh|fish", "bash|zsh|fish", false, "print a completion script",
+     "Prints the script that lets bash, zsh or fish complete this program's commands and flags."},
+}};
+
+}  // namespace
+
+std::span<const CommandInfo> CommandTable() { return kCommands; }
+
+std::optional<Command> FindCommand(std::string_view name) {
+  for (const CommandInfo& info : kCommands) {
+    if (info.name == name) return info.command;
+  }
+  return std::nullopt;
+}
+
+const CommandInfo& InfoOf(Command command) {
+  for (const CommandInfo& info : kCommands) {
+    if (info.command == command) return info;
+  }
+  return kCommands[0];
+}
+
+}  // namespace vllm

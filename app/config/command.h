@@ -1,0 +1,39 @@
+// The program's commands, one table: dispatch, --help, the man page and the completions are made from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace vllm {
+
+enum class Command : uint32_t {
+  kChat = 1u << 0,
+  kRun = 1u << 1,
+  kComplete = 1u << 2,
+  kBatch = 1u << 3,
+  kBench = 1u << 4,
+  kTokenize = 1u << 5,
+  kRender = 1u << 6,
+  kModels = 1u << 7,
+  kShow = 1u << 8,
+  kConfig = 1u << 9,
+  kCompletions = 1u << 10,
+};
+
+struct CommandInfo {
+  Command command;
+  std::string_view name;
+  std::string_view arguments;  // as in the usage line
+  std::string_view choices;    // what the argument may be, '|' between; empty: anything or a file
+  bool takes_file;
+  std::string_view summary;
+  std::string_view description;
+};
+
+std::span<const CommandInfo> CommandTable();
+std::optional<Command> FindCommand(std::string_view name);
+const CommandInfo& InfoOf(Command command);
+
+}  // namespace vllm

@@ -1,0 +1,110 @@
+#include "app/config/engine_options.h"
+
+#include <random>
+#include <string>
+
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+int64_t AtLeastOne(const Settings& settings, std::string_view name, int64_t otherwise) {
+  const std::optional<int64_t> value = settings.Integer(name);
+  if (!value) return otherwise;
+  if (*value < 1) throw ConfigError("--" + std::string(name) + ": must be at least 1 (" + std::to_string(*value) + ")");
+  return *value;
+}
+
+DType ParseDType(const std::string& name, DType otherwise) {
+  if (name == "float32") return DType::kFloat32;
+  if (name == "float16") return DType::kFloat16;
+  if (name == "bfloat16") return DType::kBFloat16;
+  return otherwise;
+}
+
+}  // namespace
+
+VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
+  VllmConfig config;
+  config.model = model;
+  config.model.dtype = ParseDType(settings.Text("dtype").value_or("auto"), model.checkpoint_dtype);
+  config.model.max_model_len = AtLeastOne(settings, "max-model-len", config.model.max_model_len);
+  config.cache.block_size = AtLeastOne(settings, "block-size", config.cache.block_size);
+  config.cache.enable_prefix_caching = settings.Switch("enable-prefix-caching");
+  if (settings.Has("num-kv-blocks")) config.cache.num_blocks_override = AtLeastOne(settings, "num-kv-blocks", 0);
+  config.cache.kv_cache_memory_bytes = settings.Size("kv-cache-memory");
+  config.scheduler.max_num_batched_tokens =
+      AtLeastOne(settings, "max-num-batched-tokens", config.scheduler.max_num_batched_tokens);
+  config.scheduler.max_num_seqs = AtLeastOne(settings, "max-num-seqs", config.scheduler.max_num_seqs);
+  config.scheduler.long_prefill_token_threshold = settings.Integer("long-prefill-token-threshold").value_or(0);
+  config.scheduler.enable_chunked_prefill = settings.Switch("enable-chunked-prefill");
+  config.scheduler.policy = settings.Text("scheduling-policy").value_or("fcfs") == "priority"
+                                ? SchedulingPolicy::kPriority
+                                : SchedulingPolicy::kFcfs;
+  config.parallel.tensor_parallel_size = AtLeastOne(settings, "tensor-parallel-size", 1);
+  config.parallel.threads_per_rank = settings.Integer("threads-per-rank").value_or(0);
+  const std::string load_format = settings.Text("load-format").value_or("auto");
+  if (load_format == "safetensors") config.load.load_format = LoadFormat::kSafetensors;
+  if (load_format == "gguf") config.load.load_format = LoadFormat::kGguf;
+  if (load_format == "dummy") config.load.load_format = LoadFormat::kDummy;
+  config.max_logprobs = settings.Integer("max-logprobs").value_or(config.max_logprobs);
+  if (settings.Text("linear-backend").value_or("native") == "openblas") {
+    config.linear_backend = LinearBackend::kOpenBlas;
+  }
+  config.seed = ChooseSeed(settings);
+  return config;
+}
+
+SamplingParams MakeSamplingParams(const Settings& settings, const GenerationConfig& generation) {
+  SamplingParams params;
+  if (generation.temperature) params.temperature = *generation.temperature;
+  if (generation.do_sample && !*generation.do_sample) params.temperature = 0.0;
+  if (generation.top_p) params.top_p = *generation.top_p;
+  if (generation.top_k) params.top_k = *generation.top_k;
+  if (generation.min_p) params.min_p = *generation.min_p;
+  if (generation.repetition_penalty) params.repetition_penalty = *generation.repetition_penalty;
+  if (generation.max_new_tokens) params.max_tokens = *generation.max_new_tokens;
+
+  const auto number = [&settings](std::string_view name, double& field) {
+    if (const auto value = settings.Number(name)) field = *value;
+  };
+  number("temperature", params.temperature);
+  number("top-p", params.top_p);
+  number("min-p", params.min_p);
+  number("presence-penalty", params.presence_penalty);
+  number("frequency-penalty", params.frequency_penalty);
+  number("repetition-penalty", params.repetition_penalty);
+  if (const auto value = settings.Integer("top-k")) params.top_k = *value;
+  if (const auto value = settings.Integer("max-tokens")) params.max_tokens = *value;
+  if (const auto value = settings.Integer("min-tokens")) params.min_tokens = *value;
+  if (const auto value = settings.Integer("n")) params.n = *value;
+  if (const auto value = settings.Integer("logprobs")) params.logprobs = *value;
+  if (const auto value = settings.Integer("prompt-logprobs")) params.prompt_logprobs = *value;
+  params.stop = settings.Texts("stop");
+  params.stop_token_ids = settings.Ids("stop-token-ids");
+  params.bad_words = settings.Texts("bad-words");
+  params.logit_bias = settings.Biases("logit-bias");
+  if (settings.Has("allowed-token-ids")) params.allowed_token_ids = settings.Ids("allowed-token-ids");
+  params.ignore_eos = settings.Switch("ignore-eos");
+  params.include_stop_str_in_output = settings.Switch("include-stop-str-in-output");
+  params.skip_special_tokens = settings.Switch("skip-special-tokens");
+  // In a batch the seed is the engine's: every row draws its own from it.
+  if (settings.command != Command::kBatch) params.seed = settings.Unsigned("seed");
+  return params;
+}
+
+uint64_t ChooseSeed(const Settings& settings) {
+  if (const auto seed = settings.Unsigned("seed")) return *seed;
+  switch (settings.command) {
+    case Command::kChat:
+    case Command::kRun:
+    case Command::kComplete: {
+      std::random_device device;
+      return (static_cast<uint64_t>(device()) << 32) | device();
+    }
+    default:
+      return 0;
+  }
+}
+
+}  // namespace vllm

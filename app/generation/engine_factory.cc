@@ -1,0 +1,49 @@
+#include "app/generation/engine_factory.h"
+
+#include <chrono>
+
+#include "app/config/engine_options.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+#include "engine/core/thread_client.h"
+#include "engine/executor/make_executor.h"
+
+namespace vllm {
+namespace {
+
+// Sampling flags that no request could use are a mistake of the command line, found before the weights are read.
+void CheckDefaults(SamplingParams params, const VllmConfig& config) {
+  try {
+    params.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
+  } catch (const RequestError& error) {
+    throw ConfigError(std::string("sampling: ") + error.what());
+  }
+}
+
+}  // namespace
+
+LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadedModel loaded;
+  loaded.location = LocateModel(settings);
+  ModelConfig model = LoadModelConfig(loaded.location.folder);
+  model.model = loaded.location.name;
+  VllmConfig config = MakeVllmConfig(settings, model);
+  loaded.sampling_params = MakeSamplingParams(settings, LoadGenerationConfig(loaded.location.folder));
+  config.Finalize();
+  CheckDefaults(loaded.sampling_params, config);
+  if (tokenizer_required || HasTokenizer(loaded.location)) loaded.tokenizer = LoadTokenizer(loaded.location);
+  loaded.renderer = LoadPromptRenderer(settings, loaded.location);
+  loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, MakeThreadClient(config, MakeExecutor));
+  const int64_t wanted = config.model.max_model_len;
+  if (loaded.engine->max_model_len() < wanted) {
+    PrintWarning("the KV cache holds " + std::to_string(loaded.engine->max_model_len()) + " of the model's " +
+                 std::to_string(wanted) + " tokens of context; --kv-cache-memory gives it more");
+  }
+  loaded.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  EnterMainLoop();
+  return loaded;
+}
+
+}  // namespace vllm

@@ -1,0 +1,27 @@
+// LoadedModel: a model ready to answer: its files, tokenizer, template and running engine. Owned by a command; main thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/config/settings.h"
+#include "app/generation/model_files.h"
+#include "engine/frontend/llm_engine.h"
+#include "engine/request/sampling_params.h"
+
+namespace vllm {
+
+struct LoadedModel {
+  ModelLocation location;
+  SamplingParams sampling_params;  // the model's defaults under the settings
+  std::shared_ptr<const Tokenizer> tokenizer;  // null only where it was not required
+  std::unique_ptr<PromptRenderer> renderer;    // null: the model has no chat template
+  std::unique_ptr<LLMEngine> engine;
+  double load_seconds = 0.0;
+};
+
+// Loads everything and starts the engine's threads. From here on signals no longer end the process by themselves: the
+// caller polls them. Throws ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError.
+LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
+
+}  // namespace vllm

@@ -1,0 +1,79 @@
+#include "app/generation/model_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+constexpr size_t kMaxTemplateBytes = 4 << 20;
+
+bool IsFile(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
+
+}  // namespace
+
+ModelLocation LocateModel(const Settings& settings) { return FindModel(settings.Text("model").value_or("")); }
+
+bool HasTokenizer(const ModelLocation& location) {
+  return IsFile(location.folder + "/tokenizer.json") ||
+         (IsFile(location.folder + "/vocab.json") && IsFile(location.folder + "/merges.txt"));
+}
+
+std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
+  if (!HasTokenizer(location)) throw ModelError("tokenizer " + location.folder + ": neither tokenizer.json nor vocab.json and merges.txt in this folder");
+  if (IsFile(location.folder + "/tokenizer.json")) return Tokenizer::FromFile(location.folder + "/tokenizer.json");
+  const std::string config = location.folder + "/tokenizer_config.json";
+  return Tokenizer::FromVocabAndMerges(location.folder + "/vocab.json", location.folder + "/merges.txt",
+                                       IsFile(config) ? config : "");
+}
+
+std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location) {
+  std::optional<ChatTemplateSource> source = FindChatTemplate(location.folder);
+  if (const auto path = settings.Text("chat-template")) {
+    if (!source) source.emplace();
+    source->text = ReadTextFile(*path, kMaxTemplateBytes);
+    source->origin = *path;
+  }
+  if (!source || source->text.empty()) return nullptr;
+  return std::make_unique<PromptRenderer>(std::move(*source), settings.Text("now"));
+}
+
+std::string ReadTextFile(const std::string& path, size_t max_bytes) {
+  const bool is_stdin = path == "-";
+  const int fd = is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw ConfigError("reading " + path + ": " + std::strerror(errno));
+  std::string text;
+  std::string buffer(1 << 16, '\0');
+  std::string failure;
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) {
+      ThrowIfInterrupted();
+      continue;
+    }
+    if (got < 0) failure = std::strerror(errno);
+    if (got <= 0) break;
+    text.append(buffer, 0, static_cast<size_t>(got));
+    if (text.size() > max_bytes) {
+      failure = "too long (limit " + std::to_string(max_bytes >> 20) + " MiB)";
+      break;
+    }
+  }
+  if (!is_stdin) close(fd);
+  if (!failure.empty()) throw ConfigError("reading " + (is_stdin ? "standard input" : path) + ": " + failure);
+  return text;
+}
+
+}  // namespace vllm

@@ -1,0 +1,29 @@
+// ModelFiles: what a model's folder says beside its weights, each part read when asked for. Owned by a command.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/config/settings.h"
+#include "app/generation/prompt_renderer.h"
+#include "app/model_hub/model_hub.h"
+#include "engine/model_loader/hf_config.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vllm {
+
+// The model the settings name. Throws ModelError.
+ModelLocation LocateModel(const Settings& settings);
+
+// tokenizer.json of the folder, or vocab.json and merges.txt. Throws ModelError or TokenizerError.
+std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location);
+bool HasTokenizer(const ModelLocation& location);
+
+// --chat-template or the folder's own; null when there is none. Throws ChatTemplateError, ConfigError.
+std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location);
+
+// A text file from the command line, "-" for standard input. Throws ConfigError when it cannot be read or is longer.
+std::string ReadTextFile(const std::string& path, size_t max_bytes);
+
+}  // namespace vllm

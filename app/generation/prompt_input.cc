@@ -1,0 +1,47 @@
+#include "app/generation/prompt_input.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/generation/model_files.h"
+#include "app/terminal/output_stream.h"
+
+namespace vllm {
+namespace {
+
+constexpr size_t kMaxPromptBytes = 64 << 20;
+
+bool StdinBringsText() {
+  struct stat status {};
+  if (fstat(STDIN_FILENO, &status) != 0) return false;
+  if ((fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY) return false;  // it was closed
+  return isatty(STDIN_FILENO) == 0 && !S_ISDIR(status.st_mode);
+}
+
+}  // namespace
+
+std::optional<std::string> ReadPrompt(const Settings& settings) {
+  std::string words;
+  for (const std::string& argument : settings.arguments) {
+    if (&argument != &settings.arguments.front()) words += ' ';
+    words += argument;
+  }
+  std::string piped;
+  if (StdinBringsText()) {
+    pollfd wait{STDIN_FILENO, POLLIN, 0};
+    if (!settings.arguments.empty() && poll(&wait, 1, 2000) == 0) {
+      PrintNote("vllmcli: reading more of the prompt from standard input until it ends (</dev/null leaves it out)");
+    }
+    piped = ReadTextFile("-", kMaxPromptBytes);
+    if (!piped.empty() && piped.back() == '\n') piped.pop_back();
+  }
+  if (piped.empty()) {
+    if (settings.arguments.empty()) return std::nullopt;
+    return words;
+  }
+  return settings.arguments.empty() ? piped : piped + "\n" + words;
+}
+
+}  // namespace vllm

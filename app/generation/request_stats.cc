@@ -1,0 +1,62 @@
+#include "app/generation/request_stats.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+namespace vllm {
+namespace {
+
+double Rate(int64_t count, double seconds) { return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0; }
+
+double Rounded(double value) { return std::round(value * 1000.0) / 1000.0; }
+
+}  // namespace
+
+double RequestStats::prefill_tokens_per_second() const {
+  return Rate(num_prompt_tokens - num_cached_tokens, metrics.prefill_seconds());
+}
+
+double RequestStats::decode_tokens_per_second() const {
+  return Rate(metrics.num_generation_tokens - 1, metrics.decode_seconds());
+}
+
+std::string RequestStatsText(const RequestStats& stats) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(),
+                "prompt %lld tokens (%lld cached) %.1f tokens/s, answer %lld tokens %.1f tokens/s, first token after "
+                "%.0f ms, total %.0f ms, load %.2f s",
+                static_cast<long long>(stats.num_prompt_tokens), static_cast<long long>(stats.num_cached_tokens),
+                stats.prefill_tokens_per_second(), static_cast<long long>(stats.metrics.num_generation_tokens),
+                stats.decode_tokens_per_second(), stats.metrics.time_to_first_token_seconds() * 1e3,
+                stats.metrics.e2e_seconds() * 1e3, stats.load_seconds);
+  return text.data();
+}
+
+nlohmann::ordered_json TimingsJson(const RequestStats& stats) {
+  nlohmann::ordered_json json;
+  json["load_ms"] = Rounded(stats.load_seconds * 1e3);
+  json["ttft_ms"] = Rounded(stats.metrics.time_to_first_token_seconds() * 1e3);
+  json["prefill_tps"] = Rounded(stats.prefill_tokens_per_second());
+  json["decode_tps"] = Rounded(stats.decode_tokens_per_second());
+  json["total_ms"] = Rounded(stats.metrics.e2e_seconds() * 1e3);
+  return json;
+}
+
+std::string EngineStatsText(const SchedulerStats& stats) {
+  const double hit_rate = stats.prefix_cache.queries > 0 ? 100.0 * static_cast<double>(stats.prefix_cache.hits) /
+                                                               static_cast<double>(stats.prefix_cache.queries)
+                                                         : 0.0;
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(),
+                "engine: %lld steps, %lld preemptions, prefix cache hit rate %.1f%% (%lld of %lld tokens), KV cache "
+                "usage %.1f%%",
+                static_cast<long long>(stats.step), static_cast<long long>(stats.num_preemptions), hit_rate,
+                static_cast<long long>(stats.prefix_cache.hits), static_cast<long long>(stats.prefix_cache.queries),
+                stats.kv_cache_usage * 100.0);
+  return text.data();
+}
+
+}  // namespace vllm

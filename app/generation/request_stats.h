@@ -1,0 +1,31 @@
+// What --stats, /stats and "timings" say of one request.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/request/request_output.h"
+#include "engine/request/scheduler_stats.h"
+
+namespace vllm {
+
+struct RequestStats {
+  int64_t num_prompt_tokens = 0;
+  int64_t num_cached_tokens = 0;
+  RequestMetrics metrics;
+  double load_seconds = 0.0;
+
+  double prefill_tokens_per_second() const;
+  double decode_tokens_per_second() const;
+};
+
+// One line.
+std::string RequestStatsText(const RequestStats& stats);
+// {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}
+nlohmann::ordered_json TimingsJson(const RequestStats& stats);
+// One line on the engine since its start.
+std::string EngineStatsText(const SchedulerStats& stats);
+
+}  // namespace vllm

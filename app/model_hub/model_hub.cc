@@ -1,0 +1,181 @@
+#include "app/model_hub/model_hub.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "app/config/xdg.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kShippedName = "guide";
+
+bool IsFolder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+bool IsFile(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+// A part of a repository's name: what the hub allows, so never a path out of the cache.
+bool IsPlainName(std::string_view name) {
+  if (name.empty() || name.size() > 96 || name.front() == '.' || name.front() == '-') return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+  });
+}
+
+bool IsRepositoryName(std::string_view name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return IsPlainName(name);
+  return IsPlainName(name.substr(0, slash)) && IsPlainName(name.substr(slash + 1));
+}
+
+fs::path HubCache() {
+  if (const char* cache = std::getenv("HF_HUB_CACHE"); cache != nullptr && *cache != '\0') return cache;
+  if (const char* home = std::getenv("HF_HOME"); home != nullptr && *home != '\0') return fs::path(home) / "hub";
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
+    return fs::path(cache) / "huggingface" / "hub";
+  }
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home != '/') return {};
+  return fs::path(home) / ".cache" / "huggingface" / "hub";
+}
+
+fs::path OwnFolder() {
+  const std::string data = DataHome();
+  return data.empty() ? fs::path() : fs::path(data) / "models";
+}
+
+std::optional<fs::path> SnapshotOf(const fs::path& repository) {
+  std::ifstream ref(repository / "refs" / "main");
+  std::string revision;
+  if (ref) ref >> revision;
+  if (IsPlainName(revision) && IsFolder(repository / "snapshots" / revision)) {
+    return repository / "snapshots" / revision;
+  }
+  // Without a ref (a copied cache) a single snapshot is clear enough.
+  std::optional<fs::path> only;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(repository / "snapshots", error)) {
+    if (only) return std::nullopt;
+    only = entry.path();
+  }
+  return only;
+}
+
+std::optional<fs::path> FindShipped() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path folder = self.parent_path();
+    const fs::path installed = folder / VLLMCLI_DATADIR_FROM_BINDIR / "vllmcli" / "guide_model";
+    if (IsFile(installed / "config.json")) return installed.lexically_normal();
+    // In a build tree: build/<preset>/vllmcli, or build/<preset>/tests/app_test.
+    for (const char* up : {"", ".."}) {
+      const fs::path build = (folder / up).lexically_normal();
+      if (!IsFile(build / "CMakeCache.txt")) continue;
+      const fs::path source = (build / ".." / ".." / "app" / "guide_model").lexically_normal();
+      if (IsFile(source / "config.json")) return source;
+    }
+  }
+  const fs::path fixed = fs::path(VLLMCLI_FULL_DATADIR) / "vllmcli" / "guide_model";
+  if (IsFile(fixed / "config.json")) return fixed;
+  return std::nullopt;
+}
+
+}  // namespace
+
+ModelLocation FindModel(const std::string& name) {
+  if (name.empty() || (name == kShippedName && !IsFolder(name))) {
+    const std::optional<fs::path> shipped = FindShipped();
+    if (!shipped) {
+      throw ModelError("model: none named and the one that ships is not installed; name one with -m or $VLLMCLI_MODEL");
+    }
+    return {std::string(kShippedName), shipped->string(), "shipped"};
+  }
+  std::string path = name;
+  if (path.rfind("~/", 0) == 0) {
+    if (const char* home = std::getenv("HOME"); home != nullptr) path = home + path.substr(1);
+  }
+  if (IsFolder(path)) {
+    if (!IsFile(fs::path(path) / "config.json") && !IsFile(fs::path(path) / "tokenizer.json")) {
+      throw ModelError("model " + name + ": no config.json in this folder");
+    }
+    return {name, path, "folder"};
+  }
+  if (IsFile(path)) {
+    if (fs::path(path).extension() == ".gguf") {
+      throw ModelError("model " + name + ": GGUF files cannot be read yet; use the model's Hugging Face folder");
+    }
+    throw ModelError("model " + name + ": is a file, must be a folder with config.json");
+  }
+  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such folder");
+  if (const fs::path cache = HubCache(); !cache.empty()) {
+    std::string folder = "models--" + name;
+    if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
+    if (IsFolder(cache / folder)) {
+      const std::optional<fs::path> snapshot = SnapshotOf(cache / folder);
+      if (!snapshot) throw ModelError("model " + name + ": its folder in the Hugging Face cache has no usable snapshot");
+      return {name, snapshot->string(), "Hugging Face cache"};
+    }
+  }
+  if (const fs::path own = OwnFolder(); !own.empty() && IsFile(own / name / "config.json")) {
+    return {name, (own / name).string(), "own folder"};
+  }
+  throw ModelError("model " + name + ": neither a folder nor in the Hugging Face cache (" + HubCache().string() + ")");
+}
+
+std::vector<ModelLocation> ListModels() {
+  std::vector<ModelLocation> models;
+  std::error_code error;
+  constexpr std::string_view kPrefix = "models--";
+  for (const fs::directory_entry& entry : fs::directory_iterator(HubCache(), error)) {
+    std::string name = entry.path().filename().string();
+    if (name.rfind(kPrefix, 0) != 0) continue;
+    name.erase(0, kPrefix.size());
+    if (const size_t dashes = name.find("--"); dashes != std::string::npos) name.replace(dashes, 2, "/");
+    const std::optional<fs::path> snapshot = SnapshotOf(entry.path());
+    if (snapshot && IsFile(*snapshot / "config.json")) models.push_back({name, snapshot->string(), "Hugging Face cache"});
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(OwnFolder(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (IsFile(entry.path() / "config.json")) {
+      models.push_back({name, entry.path().string(), "own folder"});
+      continue;
+    }
+    std::error_code inner;
+    for (const fs::directory_entry& child : fs::directory_iterator(entry.path(), inner)) {
+      if (!IsFile(child.path() / "config.json")) continue;
+      models.push_back({name + "/" + child.path().filename().string(), child.path().string(), "own folder"});
+    }
+  }
+  std::sort(models.begin(), models.end(), [](const ModelLocation& a, const ModelLocation& b) { return a.name < b.name; });
+  if (const std::optional<fs::path> shipped = FindShipped()) {
+    models.push_back({std::string(kShippedName), shipped->string(), "shipped"});
+  }
+  return models;
+}
+
+int64_t FolderBytes(const std::string& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    std::error_code inner;
+    if (entry.is_regular_file(inner)) bytes += static_cast<int64_t>(entry.file_size(inner));
+  }
+  return bytes;
+}
+
+}  // namespace vllm

@@ -1,0 +1,65 @@
+#include "app/terminal/output_stream.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+
+OutputStream::OutputStream(int fd, std::string name)
+    : fd_(fd), name_(std::move(name)), is_terminal_(isatty(fd) == 1) {}
+
+void OutputStream::WriteBytes(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd_, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EINTR) {
+      ThrowIfInterrupted();
+    } else if (errno == EAGAIN) {
+      pollfd wait{fd_, POLLOUT, 0};
+      poll(&wait, 1, 1000);
+      ThrowIfInterrupted();
+    } else if (errno == EPIPE) {
+      throw OutputClosed("writing " + name_ + ": the reader is gone");
+    } else {
+      throw ResourceError("writing " + name_ + ": " + std::strerror(errno));
+    }
+  }
+}
+
+void OutputStream::Write(const SafeText& text) { WriteBytes(text.view()); }
+
+void OutputStream::WriteLine(const SafeText& text) {
+  std::string line(text.view());
+  line.push_back('\n');
+  WriteBytes(line);
+}
+
+OutputStream& StandardOutput() {
+  static OutputStream stream(STDOUT_FILENO, "standard output");
+  return stream;
+}
+
+namespace {
+
+void WriteError(std::string_view prefix, std::string_view text) {
+  std::string line(prefix);
+  line += SafeText(text).view();
+  line.push_back('\n');
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace
+
+void PrintError(std::string_view text) { WriteError("vllmcli: ", text); }
+void PrintWarning(std::string_view text) { WriteError("vllmcli: warning: ", text); }
+void PrintNote(std::string_view text) { WriteError("", text); }
+
+}  // namespace vllm

@@ -1,0 +1,46 @@
+// OutputStream: the one way to standard output and error. Takes SafeText only, writes it whole and at once, and tells
+// a reader that went away (ends the program quietly) from a device that is full (an error). Main thread.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "app/terminal/safe_text.h"
+
+namespace vllm {
+
+// The reader of an output is gone (EPIPE).
+class OutputClosed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class OutputStream {
+ public:
+  // `fd` is borrowed; `name` is for errors: "standard output", a file's name.
+  OutputStream(int fd, std::string name);
+
+  // Throws OutputClosed, ResourceError `writing <name>: <why>`, or Interrupted when a signal comes while it waits.
+  void Write(const SafeText& text);
+  void WriteLine(const SafeText& text);
+  bool IsTerminal() const { return is_terminal_; }
+  int fd() const { return fd_; }
+
+ private:
+  void WriteBytes(std::string_view bytes);
+
+  int fd_;
+  std::string name_;
+  bool is_terminal_;
+};
+
+OutputStream& StandardOutput();
+
+// Lines on standard error, "vllmcli: <text>"; a failure to write them is ignored. The text may come from outside.
+void PrintError(std::string_view text);
+void PrintWarning(std::string_view text);
+// A plain line on standard error: statistics, notes.
+void PrintNote(std::string_view text);
+
+}  // namespace vllm

@@ -1,0 +1,68 @@
+#include "app/terminal/progress_line.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "app/terminal/safe_text.h"
+
+// After the standard headers: it defines macros with plain names.
+#include <curses.h>
+#include <term.h>
+
+namespace vllm {
+
+bool CanMoveCursor(int fd) {
+  if (isatty(fd) != 1) return false;
+  const char* no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  const char* name = std::getenv("TERM");
+  if (name == nullptr || *name == '\0' || std::strcmp(name, "dumb") == 0) return false;
+  int status = 0;
+  if (setupterm(name, fd, &status) != OK || status != 1) return false;
+  const char* clear_to_end = tigetstr(const_cast<char*>("el"));
+  const bool can = clear_to_end != nullptr && clear_to_end != reinterpret_cast<char*>(-1);
+  del_curterm(cur_term);
+  return can;
+}
+
+int TerminalColumns(int fd) {
+  winsize size{};
+  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+ProgressLine::ProgressLine() : enabled_(CanMoveCursor(STDERR_FILENO)) {}
+
+ProgressLine::~ProgressLine() { Clear(); }
+
+bool ProgressLine::IsDue() {
+  if (!enabled_) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < std::chrono::milliseconds(200)) return false;
+  last_ = now;
+  return true;
+}
+
+void ProgressLine::Show(std::string_view text) {
+  if (!enabled_) return;
+  // The text is our own digits and letters: a byte is a column. A full last column would wrap.
+  const size_t width = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
+  std::string line = "\r";
+  line += SafeText(text.substr(0, width > 1 ? width - 1 : 0)).view();
+  line += "\x1b[K";
+  shown_ = true;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void ProgressLine::Clear() {
+  if (!shown_) return;
+  shown_ = false;
+  constexpr std::string_view kErase = "\r\x1b[K";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kErase.data(), kErase.size());
+}
+
+}  // namespace vllm

@@ -1,0 +1,105 @@
+#include "app/terminal/signals.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "app/terminal/terminal_modes.h"
+
+namespace vllm {
+namespace {
+
+constexpr std::array<int, 4> kTaken = {SIGTERM, SIGHUP, SIGINT, SIGTSTP};
+
+std::atomic<int> g_waiting[kTaken.size()];
+std::atomic<int> g_event_fd{-1};
+std::atomic<bool> g_in_main_loop{false};
+static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
+
+void OnSignal(int signal_number) {
+  const int saved_errno = errno;
+  if (!g_in_main_loop.load()) {
+    RestoreTerminal();
+    _exit(128 + signal_number);
+  }
+  for (size_t i = 0; i < kTaken.size(); ++i) {
+    if (kTaken[i] == signal_number) g_waiting[i].fetch_add(1);
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(g_event_fd.load(), &one, sizeof(one));
+  errno = saved_errno;
+}
+
+void Install(int signal_number) {
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = 0;  // no SA_RESTART: a blocked write or read must return to see the signal
+  sigaction(signal_number, &action, nullptr);
+}
+
+}  // namespace
+
+void InstallSignals() {
+  g_event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  signal(SIGPIPE, SIG_IGN);
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
+    // What nohup or a shell's background job ignores stays ignored.
+    struct sigaction current {};
+    sigaction(signal_number, nullptr, &current);
+    if (current.sa_handler != SIG_IGN) Install(signal_number);
+  }
+}
+
+void EnterMainLoop() { g_in_main_loop = true; }
+
+int SignalFd() { return g_event_fd; }
+
+int TakeSignal() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(g_event_fd, &count, sizeof(count));
+  int taken = 0;
+  bool more = false;
+  for (size_t i = 0; i < kTaken.size(); ++i) {
+    if (taken == 0 && g_waiting[i].load() > 0) {
+      taken = kTaken[i];
+      g_waiting[i].fetch_sub(1);
+    }
+    more = more || g_waiting[i].load() > 0;
+  }
+  if (more) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(g_event_fd, &one, sizeof(one));
+  }
+  return taken;
+}
+
+void ThrowIfInterrupted() {
+  for (size_t i = 0; i < kTaken.size(); ++i) {
+    if (kTaken[i] != SIGTSTP && g_waiting[i].load() > 0) throw Interrupted(kTaken[i]);
+  }
+}
+
+void CatchSuspend() { Install(SIGTSTP); }
+
+void SuspendProcess() {
+  signal(SIGTSTP, SIG_DFL);
+  kill(0, SIGTSTP);  // the whole foreground group, as the terminal does
+  Install(SIGTSTP);
+}
+
+void ReserveStandardDescriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    const int opened = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened >= 0 && opened != fd) close(opened);
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,129 @@
+# bash completion of vllmcli
+_vllmcli() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+  local command= word
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case $word in
+      -*) ;;
+      *) command=$word; break ;;
+    esac
+  done
+  COMPREPLY=()
+  case $previous in
+    --model|-m) compopt -o filenames; COMPREPLY=($(compgen -d -- "$current")); return ;;
+    --load-format) COMPREPLY=($(compgen -W 'auto safetensors gguf dummy' -- "$current")); return ;;
+    --dtype) COMPREPLY=($(compgen -W 'auto float32 float16 bfloat16' -- "$current")); return ;;
+    --quantization|-q) COMPREPLY=($(compgen -W 'none' -- "$current")); return ;;
+    --max-model-len) return ;;
+    --system) return ;;
+    --chat-template) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --prompt-ids) return ;;
+    --now) return ;;
+    --max-tokens|-n) return ;;
+    --temperature|-t) return ;;
+    --top-p) return ;;
+    --top-k) return ;;
+    --min-p) return ;;
+    --presence-penalty) return ;;
+    --frequency-penalty) return ;;
+    --repetition-penalty) return ;;
+    --stop) return ;;
+    --stop-token-ids) return ;;
+    --min-tokens) return ;;
+    --n) return ;;
+    --logprobs) return ;;
+    --prompt-logprobs) return ;;
+    --logit-bias) return ;;
+    --allowed-token-ids) return ;;
+    --bad-words) return ;;
+    --seed) return ;;
+    --output|-o) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --input-format) COMPREPLY=($(compgen -W 'txt jsonl csv tsv' -- "$current")); return ;;
+    --template) return ;;
+    --format) COMPREPLY=($(compgen -W 'jsonl text' -- "$current")); return ;;
+    --input-len) return ;;
+    --output-len) return ;;
+    --batch-size) return ;;
+    --num-iters-warmup) return ;;
+    --num-iters) return ;;
+    --num-prompts) return ;;
+    --output-json) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --tensor-parallel-size) return ;;
+    --threads-per-rank) return ;;
+    --max-num-seqs) return ;;
+    --max-num-batched-tokens) return ;;
+    --long-prefill-token-threshold) return ;;
+    --block-size) return ;;
+    --kv-cache-memory) return ;;
+    --num-kv-blocks) return ;;
+    --scheduling-policy) COMPREPLY=($(compgen -W 'fcfs priority' -- "$current")); return ;;
+    --max-logprobs) return ;;
+    --linear-backend) COMPREPLY=($(compgen -W 'native openblas' -- "$current")); return ;;
+    --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+  esac
+  if [[ -z $command && $current != -* ]]; then
+    COMPREPLY=($(compgen -W 'chat run complete batch bench tokenize render models show config completions' -- "$current"))
+    return
+  fi
+  if [[ -z $command ]]; then
+    COMPREPLY=($(compgen -W '--help --version --model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --config --help -h' -- "$current"))
+    return
+  fi
+  case $command in
+    chat)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --config --help -h' -- "$current"))
+      fi ;;
+    run)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --json --stream-json --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --config --help -h' -- "$current"))
+      fi ;;
+    complete)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --prompt-ids --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --json --stream-json --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --config --help -h' -- "$current"))
+      fi ;;
+    batch)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --chat --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --output -o --overwrite --input-format --template --format --ordered --check --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --config --help -h' -- "$current"))
+      else
+        compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
+      fi ;;
+    bench)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --n --seed --json --input-len --output-len --batch-size --num-iters-warmup --num-iters --num-prompts --output-json --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --config --help -h' -- "$current"))
+      else
+        COMPREPLY=($(compgen -W 'latency throughput' -- "$current"))
+      fi ;;
+    tokenize)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --skip-special-tokens --no-skip-special-tokens --json --decode --count --add-special-tokens --no-add-special-tokens --jsonl --config --help -h' -- "$current"))
+      fi ;;
+    render)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --chat-template --now --json --jsonl --config --help -h' -- "$current"))
+      else
+        compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
+      fi ;;
+    models)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--json --config --help -h' -- "$current"))
+      fi ;;
+    show)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --json --config --help -h' -- "$current"))
+      else
+        compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
+      fi ;;
+    config)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --json --config --help -h' -- "$current"))
+      fi ;;
+    completions)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--config --help -h' -- "$current"))
+      else
+        COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
+      fi ;;
+  esac
+}
+complete -F _vllmcli vllmcli

@@ -1,0 +1,96 @@
+#include "engine/config/vllm_config.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "engine/config/errors.h"
+#include "engine/config/max_model_len.h"
+
+namespace vllm {
+namespace {
+
+constexpr int64_t kMaxModelLen = int64_t{1} << 30;
+constexpr int64_t kMaxBatchedTokens = int64_t{1} << 20;
+constexpr int64_t kMaxBlocks = int64_t{1} << 30;
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+constexpr int64_t kMaxVocab = int64_t{1} << 24;
+constexpr int64_t kMaxThreads = 1024;
+
+[[noreturn]] void Fail(const std::string& flag, const std::string& why, int64_t value) {
+  throw ConfigError(flag + ": " + why + " (" + std::to_string(value) + ")");
+}
+
+void CheckRange(const char* flag, int64_t value, int64_t low, int64_t high) {
+  if (value < low || value > high) Fail(flag, "not in " + std::to_string(low) + " to " + std::to_string(high), value);
+}
+
+// The cores this process may run on: a container or taskset may leave fewer than the machine has.
+int64_t NumCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  // More than CPU_SETSIZE processors.
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+void CheckHeads(const ModelConfig& model, int64_t ranks) {
+  if (model.num_attention_heads == 0) return;  // no model yet
+  if (model.num_attention_heads % ranks != 0) {
+    Fail("--tensor-parallel-size",
+         "does not divide the model's " + std::to_string(model.num_attention_heads) + " heads", ranks);
+  }
+  int64_t kv_heads = model.num_key_value_heads;
+  if (kv_heads > 0 && kv_heads % ranks != 0 && ranks % kv_heads != 0) {
+    Fail("--tensor-parallel-size",
+         "neither divides nor is divided by the model's " + std::to_string(kv_heads) + " KV heads", ranks);
+  }
+}
+
+}  // namespace
+
+void VllmConfig::Finalize() {
+  CheckRange("--max-model-len", model.max_model_len, 1, kMaxModelLen);
+  if (model.max_position_embeddings > 0 && model.max_model_len > DerivedMaxModelLen(model)) {
+    Fail("--max-model-len", "the model was made for at most " + std::to_string(DerivedMaxModelLen(model)) + " tokens",
+         model.max_model_len);
+  }
+  CheckRange("--block-size", cache.block_size, 16, 1024);
+  if (cache.block_size % 16 != 0) Fail("--block-size", "not a multiple of 16", cache.block_size);
+  if (cache.num_blocks_override) CheckRange("--num-kv-blocks", *cache.num_blocks_override, 1, kMaxBlocks);
+  if (cache.kv_cache_memory_bytes) CheckRange("--kv-cache-memory", *cache.kv_cache_memory_bytes, 1, kMaxBytes);
+
+  CheckRange("--max-num-seqs", scheduler.max_num_seqs, 1, 4096);
+  CheckRange("--max-num-batched-tokens", scheduler.max_num_batched_tokens, 1, kMaxBatchedTokens);
+  CheckRange("--long-prefill-token-threshold", scheduler.long_prefill_token_threshold, 0, kMaxModelLen);
+  if (scheduler.long_prefill_token_threshold > model.max_model_len) {
+    Fail("--long-prefill-token-threshold", "above --max-model-len " + std::to_string(model.max_model_len),
+         scheduler.long_prefill_token_threshold);
+  }
+  // Unchunked, a prompt has to fit into one step.
+  if (!scheduler.enable_chunked_prefill) {
+    scheduler.max_num_batched_tokens = std::max(scheduler.max_num_batched_tokens, model.max_model_len);
+    if (scheduler.max_num_batched_tokens > kMaxBatchedTokens) {
+      Fail("--no-enable-chunked-prefill", "--max-model-len is above " + std::to_string(kMaxBatchedTokens),
+           model.max_model_len);
+    }
+  }
+  if (!(scheduler.watermark >= 0.0 && scheduler.watermark < 1.0)) {
+    std::ostringstream value;
+    value << scheduler.watermark;
+    throw ConfigError("--watermark: not in [0, 1) (" + value.str() + ")");
+  }
+
+  CheckRange("--tensor-parallel-size", parallel.tensor_parallel_size, 1, 64);
+  CheckHeads(model, parallel.tensor_parallel_size);
+  CheckRange("--threads-per-rank", parallel.threads_per_rank, 0, kMaxThreads);
+  if (parallel.threads_per_rank == 0) {
+    parallel.threads_per_rank = std::clamp<int64_t>(NumCores() / parallel.tensor_parallel_size, 1, kMaxThreads);
+  }
+  CheckRange("--max-logprobs", max_logprobs, -1, kMaxVocab);
+}
+
+}  // namespace vllm

@@ -1,0 +1,66 @@
+// The engine's whole configuration: made once from flags and files, validated once by Finalize, then read-only.
+// Names and defaults are vLLM's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/config/model_config.h"
+#include "kernels/isa.h"
+
+namespace vllm {
+
+struct CacheConfig {
+  int64_t block_size = 16;  // tokens a KV block; a multiple of 16
+  bool enable_prefix_caching = true;
+  std::optional<int64_t> num_blocks_override;    // --num-kv-blocks, null block not counted
+  std::optional<int64_t> kv_cache_memory_bytes;  // --kv-cache-memory, all ranks together
+  int64_t num_blocks = 0;                        // usable blocks, set at start-up; the null block comes on top
+};
+
+enum class SchedulingPolicy : uint8_t { kFcfs, kPriority };
+
+struct SchedulerConfig {
+  int64_t max_num_batched_tokens = 2048;
+  int64_t max_num_seqs = 128;
+  int64_t long_prefill_token_threshold = 0;  // 0: off
+  bool enable_chunked_prefill = true;
+  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  // A waiting prompt is admitted only when all of it fits into free blocks, though it is computed in chunks.
+  bool scheduler_reserve_full_isl = true;
+  double watermark = 0.0;  // share of blocks kept free at admission
+};
+
+struct ParallelConfig {
+  int64_t tensor_parallel_size = 1;
+  int64_t threads_per_rank = 0;  // 0: the machine's cores divided by the ranks
+  bool pin_cores = true;         // with more than one rank, each rank's threads keep to cores of their own
+};
+
+enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
+
+struct LoadConfig {
+  LoadFormat load_format = LoadFormat::kAuto;
+};
+
+enum class LinearBackend : uint8_t { kNative, kOpenBlas };
+
+struct VllmConfig {
+  ModelConfig model;
+  CacheConfig cache;
+  SchedulerConfig scheduler;
+  ParallelConfig parallel;
+  LoadConfig load;
+  int64_t max_logprobs = 20;
+  uint64_t seed = 0;  // for requests without a seed of their own
+  // OpenBLAS sums in an order that depends on the number of rows: results then depend on batching.
+  LinearBackend linear_backend = LinearBackend::kNative;
+  std::optional<Isa> isa;  // none: the best that the machine runs
+
+  // Fills what is derived (threads_per_rank, budget against max_model_len) and checks every field and combination.
+  // Throws ConfigError naming the flag and its value.
+  void Finalize();
+};
+
+}  // namespace vllm

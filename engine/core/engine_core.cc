@@ -1,0 +1,87 @@
+#include "engine/core/engine_core.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/config/errors.h"
+#include "engine/sched/scheduler.h"
+
+namespace vllm {
+
+int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes) {
+  int64_t usable_bytes = memory_bytes;
+  if (config.cache.kv_cache_memory_bytes) usable_bytes = std::min(usable_bytes, *config.cache.kv_cache_memory_bytes);
+  const int64_t affordable = usable_bytes / block_bytes - 1;
+  if (affordable < 1) {
+    std::string limit = std::to_string(memory_bytes) + " bytes available";
+    if (config.cache.kv_cache_memory_bytes) {
+      limit += ", limited to " + std::to_string(*config.cache.kv_cache_memory_bytes) + " by --kv-cache-memory";
+    }
+    throw ResourceError("allocation of the kv cache: not one block of " + std::to_string(config.cache.block_size) +
+                        " tokens fits (2 blocks with the null block x " + std::to_string(block_bytes) +
+                        " bytes = " + std::to_string(2 * block_bytes) + " bytes; " + limit + ")");
+  }
+  const int64_t blocks_per_seq = (config.model.max_model_len + config.cache.block_size - 1) / config.cache.block_size;
+  return std::min(affordable, blocks_per_seq * config.scheduler.max_num_seqs);
+}
+
+EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory) {
+  const auto start = std::chrono::steady_clock::now();
+  executor_ = factory(config);
+  CacheConfig cache = config.cache;
+  cache.num_blocks = cache.num_blocks_override
+                         ? *cache.num_blocks_override
+                         : NumKvBlocks(config, executor_->DetermineAvailableMemory(), executor_->KvBlockBytes());
+  executor_->InitializeKvCache(cache.num_blocks);
+  // A single sequence never gets more tokens than the whole pool holds.
+  ready_.max_model_len = std::min(config.model.max_model_len, cache.num_blocks * cache.block_size);
+  ready_.num_blocks = cache.num_blocks;
+  scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
+  ready_.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+EngineCore::~EngineCore() = default;
+
+void EngineCore::AddRequest(EngineCoreRequestPtr request) {
+  const RequestId request_id = request->request_id;
+  std::string refusal;
+  if (!scheduler_->AddRequest(std::move(request), &refusal)) refused_.emplace_back(request_id, std::move(refusal));
+}
+
+void EngineCore::AbortRequests(std::span<const RequestId> request_ids) {
+  scheduler_->FinishRequests(request_ids, FinishReason::kAbort);
+  std::erase_if(refused_, [&](const auto& refused) {
+    return std::find(request_ids.begin(), request_ids.end(), refused.first) != request_ids.end();
+  });
+}
+
+bool EngineCore::HasUnfinishedRequests() const { return !refused_.empty() || scheduler_->HasUnfinishedRequests(); }
+
+bool EngineCore::HasWork() const { return HasUnfinishedRequests() || scheduler_->HasFinishedRequests(); }
+
+bool EngineCore::Step(EngineCoreOutputs& outputs) {
+  outputs.Clear();
+  bool executed = false;
+  if (scheduler_->HasUnfinishedRequests() || scheduler_->HasFinishedRequests()) {
+    const SchedulerOutput& scheduler_output = scheduler_->Schedule();
+    // A step without tokens still tells the ranks whom to forget.
+    executed = scheduler_output.total_num_scheduled_tokens > 0 || !scheduler_output.finished_req_ids.empty() ||
+               !scheduler_output.preempted_req_ids.empty();
+    static const ModelRunnerOutput kNothing;
+    scheduler_->UpdateFromOutput(executed ? executor_->ExecuteModel(scheduler_output) : kNothing, outputs);
+  }
+  for (auto& [request_id, reason] : refused_) {
+    EngineCoreOutput& output = outputs.Add(request_id);
+    output.finish_reason = FinishReason::kError;
+    output.error = std::move(reason);
+  }
+  refused_.clear();
+  outputs.stats = scheduler_->MakeStats();
+  return executed;
+}
+
+bool EngineCore::ResetPrefixCache() { return scheduler_->ResetPrefixCache(); }
+
+SchedulerStats EngineCore::GetStats() const { return scheduler_->MakeStats(); }
+
+}  // namespace vllm

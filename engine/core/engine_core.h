@@ -1,0 +1,62 @@
+// EngineCore: schedule -> run -> update, over one Executor and one Scheduler. Owned by a client; every member is called
+// from the thread that constructed it (the caller's with InprocClient, the busy loop's with ThreadClient).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/core/engine_core_client.h"
+#include "engine/executor/executor.h"
+#include "engine/request/engine_core_outputs.h"
+#include "engine/request/engine_core_request.h"
+
+namespace vllm {
+
+class Scheduler;
+
+class EngineCore {
+ public:
+  // Loads the model, sizes and allocates the KV cache. Throws what the executor throws, and ResourceError when not even
+  // one KV block fits.
+  EngineCore(const VllmConfig& config, const ExecutorFactory& factory);
+  ~EngineCore();
+  EngineCore(const EngineCore&) = delete;
+  EngineCore& operator=(const EngineCore&) = delete;
+
+  const EngineReady& ready() const { return ready_; }
+
+  // A request that can never fit becomes a FinishReason::kError output of the next Step.
+  void AddRequest(EngineCoreRequestPtr request);
+  void AbortRequests(std::span<const RequestId> request_ids);
+
+  // Whether Step has anything to run, to tell the ranks or to report.
+  bool HasWork() const;
+  bool HasUnfinishedRequests() const;
+
+  // Clears `outputs` and runs one step into it. Returns whether the executor ran. Throws what the executor threw; the
+  // engine is dead then. A decode step allocates nothing once the buffers have grown.
+  bool Step(EngineCoreOutputs& outputs);
+
+  bool ResetPrefixCache();
+  SchedulerStats GetStats() const;
+  // For tests.
+  const Scheduler& scheduler() const { return *scheduler_; }
+
+ private:
+  EngineReady ready_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::vector<std::pair<RequestId, std::string>> refused_;
+};
+
+// How many usable KV blocks to allocate. One more block, the null block, is paid for out of `memory_bytes`. Never more
+// than max_num_seqs sequences of max_model_len tokens can use. Throws ResourceError, with the arithmetic, when none
+// fits.
+int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes);
+
+}  // namespace vllm

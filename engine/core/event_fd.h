@@ -1,0 +1,21 @@
+// EventFd: a descriptor that poll() sees as readable between Set and Reset. Any thread may call any member.
+#pragma once
+
+namespace vllm {
+
+class EventFd {
+ public:
+  EventFd();  // throws ResourceError
+  ~EventFd();
+  EventFd(const EventFd&) = delete;
+  EventFd& operator=(const EventFd&) = delete;
+
+  void Set() noexcept;
+  void Reset() noexcept;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace vllm

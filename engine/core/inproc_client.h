@@ -1,0 +1,40 @@
+// InprocClient: an EngineCore stepped in the caller's thread; for tests and benchmarks.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/core/engine_core.h"
+#include "engine/core/engine_core_client.h"
+
+namespace vllm {
+
+class InprocClient final : public EngineCoreClient {
+ public:
+  InprocClient(const VllmConfig& config, const ExecutorFactory& factory);
+
+  const EngineReady& ready() const override { return ready_; }
+  void AddRequest(EngineCoreRequestPtr request) override;
+  void AbortRequests(std::span<const RequestId> request_ids) override;
+  bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) override;
+  void WakeOutputs() override {}
+  int OutputFd() const override { return -1; }
+  bool ResetPrefixCache() override;
+  SchedulerStats GetStats() override;
+  void Shutdown(ShutdownMode mode) override;
+
+  // For tests; null after Shutdown.
+  const EngineCore* engine_core() const { return engine_core_.get(); }
+
+ private:
+  void ThrowIfDead() const;
+  // Runs one step; a failure is kept as the cause of death.
+  void Step(EngineCoreOutputs& outputs);
+
+  EngineReady ready_;
+  std::unique_ptr<EngineCore> engine_core_;
+  std::optional<std::string> death_cause_;
+  EngineCoreOutputs drained_;  // what a draining shutdown made, for the next GetOutputs
+};
+
+}  // namespace vllm

@@ -1,0 +1,34 @@
+// RequestIndex: a small open-addressing map from request id to a position, emptied in O(1) and reused, so that a step
+// allocates nothing once it has grown. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/request/request_id.h"
+
+namespace vllm {
+
+class RequestIndex {
+ public:
+  // The position stored for `request_id`; when there is none, stores and returns `fresh`. Amortized O(1).
+  size_t FindOrInsert(RequestId request_id, size_t fresh);
+  void Clear();
+  size_t size() const { return size_; }
+
+ private:
+  struct Slot {
+    RequestId request_id = 0;
+    uint64_t generation = 0;  // live when equal to generation_
+    size_t position = 0;
+  };
+  Slot& Probe(RequestId request_id);
+  void Grow();
+
+  std::vector<Slot> slots_;  // a power of two, at most half full
+  uint64_t generation_ = 1;
+  size_t size_ = 0;
+};
+
+}  // namespace vllm

@@ -1,0 +1,185 @@
+#include "engine/core/thread_client.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+#include <utility>
+
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+// A thread started while this lives takes no signal that is meant for the program: those go to the front end's thread,
+// which knows what to do with them. Faults stay, they belong to the thread that causes them.
+class BlockSignals {
+ public:
+  BlockSignals() {
+    sigset_t set;
+    sigfillset(&set);
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, signal);
+    pthread_sigmask(SIG_BLOCK, &set, &saved_);
+  }
+  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+
+ private:
+  sigset_t saved_;
+};
+
+}  // namespace
+
+ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory) {
+  {
+    BlockSignals block_signals;
+    try {
+      thread_ = std::thread([this, config, factory = std::move(factory)] { ThreadMain(config, factory); });
+    } catch (const std::system_error& error) {
+      throw ResourceError(std::string("start of the engine's thread: ") + error.what());
+    }
+  }
+  std::exception_ptr failure;
+  {
+    MutexLock lock(handshake_.mutex);
+    while (!handshake_.done) handshake_.changed.Wait(handshake_.mutex);
+    ready_ = handshake_.ready;
+    failure = std::exchange(handshake_.failure, nullptr);
+  }
+  if (failure) {
+    thread_.join();
+    std::rethrow_exception(failure);
+  }
+}
+
+ThreadClient::~ThreadClient() { Shutdown(ShutdownMode::kAbort); }
+
+void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept {
+  pthread_setname_np(pthread_self(), "engine-core");
+  std::unique_ptr<EngineCore> engine_core;
+  std::exception_ptr failure;
+  try {
+    engine_core = std::make_unique<EngineCore>(config, factory);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const bool ready = engine_core != nullptr;
+  {
+    MutexLock lock(handshake_.mutex);
+    if (ready) handshake_.ready = engine_core->ready();
+    handshake_.failure = std::move(failure);
+    handshake_.done = true;
+    handshake_.changed.NotifyAll();
+  }
+  if (!ready) return;
+  try {
+    BusyLoop(*engine_core);
+    output_queue_.Close();
+  } catch (const std::exception& error) {
+    output_queue_.Die(error.what());
+  } catch (...) {
+    output_queue_.Die("unknown exception in the engine");
+  }
+  // The cause is published before anyone who waits learns that the queue is closed.
+  input_queue_.Close();
+  utility_reply_.Abandon();
+}
+
+void ThreadClient::BusyLoop(EngineCore& engine_core) {
+  std::vector<InputMessage> messages;
+  EngineCoreOutputs outputs;
+  bool draining = false;
+  while (true) {
+    const bool idle = !engine_core.HasWork();
+    if (idle && draining) return;
+    input_queue_.TakeAll(messages, /*wait=*/idle);
+    for (InputMessage& message : messages) {
+      if (!Handle(message, engine_core, draining)) return;
+    }
+    if (!engine_core.HasWork()) continue;
+    const bool executed = engine_core.Step(outputs);
+    const bool progress = executed || !outputs.empty();
+    output_queue_.Publish(outputs);
+    // Nothing could be scheduled: whatever is waited for comes from elsewhere.
+    if (!progress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+bool ThreadClient::Handle(InputMessage& message, EngineCore& engine_core, bool& draining) {
+  switch (message.kind) {
+    case InputMessage::Kind::kAdd:
+      engine_core.AddRequest(std::move(message.request));
+      return true;
+    case InputMessage::Kind::kAbort:
+      engine_core.AbortRequests(message.ids);
+      return true;
+    case InputMessage::Kind::kResetPrefixCache: {
+      UtilityReply::Result result;
+      result.ok = engine_core.ResetPrefixCache();
+      message.reply->Set(result);
+      return true;
+    }
+    case InputMessage::Kind::kGetStats: {
+      UtilityReply::Result result;
+      result.ok = true;
+      result.stats = engine_core.GetStats();
+      message.reply->Set(result);
+      return true;
+    }
+    case InputMessage::Kind::kShutdown:
+      draining = message.shutdown_mode == ShutdownMode::kDrain;
+      return draining;
+  }
+  return true;
+}
+
+void ThreadClient::ThrowDead() {
+  throw EngineDeadError(output_queue_.death_cause().value_or("the engine was shut down"));
+}
+
+void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
+  InputMessage message;
+  message.kind = InputMessage::Kind::kAdd;
+  message.request = std::move(request);
+  // The death is known a moment before the queue closes.
+  if (output_queue_.death_cause() || !input_queue_.Push(std::move(message))) ThrowDead();
+}
+
+void ThreadClient::AbortRequests(std::span<const RequestId> request_ids) {
+  InputMessage message;
+  message.kind = InputMessage::Kind::kAbort;
+  message.ids.assign(request_ids.begin(), request_ids.end());
+  input_queue_.Push(std::move(message));
+}
+
+bool ThreadClient::GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) {
+  return output_queue_.Take(outputs, std::chrono::steady_clock::now() + timeout);
+}
+
+UtilityReply::Result ThreadClient::CallUtility(InputMessage::Kind kind) {
+  utility_reply_.Reset();
+  InputMessage message;
+  message.kind = kind;
+  message.reply = &utility_reply_;
+  UtilityReply::Result result;
+  if (!input_queue_.Push(std::move(message)) || !utility_reply_.Wait(result)) ThrowDead();
+  return result;
+}
+
+bool ThreadClient::ResetPrefixCache() { return CallUtility(InputMessage::Kind::kResetPrefixCache).ok; }
+
+SchedulerStats ThreadClient::GetStats() { return CallUtility(InputMessage::Kind::kGetStats).stats; }
+
+void ThreadClient::Shutdown(ShutdownMode mode) {
+  if (!thread_.joinable()) return;
+  InputMessage message;
+  message.kind = InputMessage::Kind::kShutdown;
+  message.shutdown_mode = mode;
+  input_queue_.Push(std::move(message));
+  thread_.join();
+}
+
+std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory) {
+  return std::make_unique<ThreadClient>(config, std::move(factory));
+}
+
+}  // namespace vllm

@@ -1,0 +1,61 @@
+// ThreadClient: an EngineCore on a thread of its own, between a bounded input queue and a merging output queue.
+// The EngineCore is made, run and destroyed on that thread; only values cross. Members are called from the front-end
+// thread only.
+#pragma once
+
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "engine/core/engine_core.h"
+#include "engine/core/engine_core_client.h"
+#include "engine/core/input_queue.h"
+#include "engine/core/output_queue.h"
+#include "engine/core/thread_annotations.h"
+
+namespace vllm {
+
+class ThreadClient final : public EngineCoreClient {
+ public:
+  // Messages that may wait before AddRequest blocks.
+  static constexpr size_t kInputQueueCapacity = 1024;
+
+  ThreadClient(const VllmConfig& config, ExecutorFactory factory);
+  ~ThreadClient() override;
+
+  const EngineReady& ready() const override { return ready_; }
+  void AddRequest(EngineCoreRequestPtr request) override;
+  void AbortRequests(std::span<const RequestId> request_ids) override;
+  bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) override;
+  void WakeOutputs() override { output_queue_.Wake(); }
+  int OutputFd() const override { return output_queue_.fd(); }
+  bool ResetPrefixCache() override;
+  SchedulerStats GetStats() override;
+  void Shutdown(ShutdownMode mode) override;
+
+ private:
+  // The READY handshake: written once by the engine's thread.
+  struct Handshake {
+    Mutex mutex;
+    CondVar changed;
+    bool done GUARDED_BY(mutex) = false;
+    EngineReady ready GUARDED_BY(mutex);
+    std::exception_ptr failure GUARDED_BY(mutex);
+  };
+
+  void ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept;
+  void BusyLoop(EngineCore& engine_core);
+  // False when the message ends the loop at once.
+  bool Handle(InputMessage& message, EngineCore& engine_core, bool& draining);
+  UtilityReply::Result CallUtility(InputMessage::Kind kind);
+  [[noreturn]] void ThrowDead();
+
+  EngineReady ready_;
+  Handshake handshake_;
+  InputQueue input_queue_{kInputQueueCapacity};
+  OutputQueue output_queue_;
+  UtilityReply utility_reply_;
+  std::thread thread_;
+};
+
+}  // namespace vllm

@@ -1,0 +1,31 @@
+// Executor: runs a scheduled step on every rank and returns what rank 0 sampled. One real form runs the rank in the
+// calling thread, another a thread a rank; tests have a fake. Owned by EngineCore; called from its thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/sched/model_runner_output.h"
+#include "engine/sched/scheduler_output.h"
+
+namespace vllm {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Bytes of one KV block (K and V, all layers), all ranks together.
+  virtual int64_t KvBlockBytes() const = 0;
+
+  // Runs a step of the largest allowed size on random tokens and returns the bytes that remain for KV blocks, all ranks
+  // together: what the machine and its limits leave after weights and that step. Throws what a rank threw.
+  virtual int64_t DetermineAvailableMemory() = 0;
+
+  // Allocates the KV cache: num_blocks usable blocks with ids 1.., and the null block 0. Throws ResourceError.
+  virtual void InitializeKvCache(int64_t num_blocks) = 0;
+
+  // Runs one step. The result is valid until the next call. Throws the first failing rank's exception; then the
+  // executor is dead: no rank waits for another, and only the destructor may be called.
+  virtual const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) = 0;
+};
+
+}  // namespace vllm

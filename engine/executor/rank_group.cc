@@ -1,0 +1,123 @@
+#include "engine/executor/rank_group.h"
+
+#include "engine/layers/rank_context.h"
+#include "kernels/spin_wait.h"
+
+namespace vllm {
+
+class RankGroup::RankCommunicator final : public Communicator {
+ public:
+  RankCommunicator(RankGroup& group, int rank) : group_(group), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return group_.size_; }
+  void Barrier() override {
+    if (group_.size_ > 1) group_.Barrier();
+  }
+
+  // Each element is summed by one rank, in rank order, and written to all: every rank ends with the same bits.
+  void AllReduce(float* data, int64_t count) override {
+    if (group_.size_ == 1) return;
+    group_.buffers_[static_cast<size_t>(rank_)] = data;
+    group_.Barrier();
+    const Shard shard = ShardOf(count, rank_, group_.size_);
+    // A run at a time stays in the first-level cache over all ranks.
+    constexpr int64_t kRun = 1024;
+    float sum[kRun];
+    for (int64_t begin = shard.begin; begin < shard.begin + shard.count; begin += kRun) {
+      const int64_t n = std::min(kRun, shard.begin + shard.count - begin);
+      const float* first = group_.buffers_[0] + begin;
+      for (int64_t i = 0; i < n; ++i) sum[i] = first[i];
+      for (size_t rank = 1; rank < group_.buffers_.size(); ++rank) {
+        const float* other = group_.buffers_[rank] + begin;
+        for (int64_t i = 0; i < n; ++i) sum[i] += other[i];
+      }
+      for (float* buffer : group_.buffers_) {
+        for (int64_t i = 0; i < n; ++i) buffer[begin + i] = sum[i];
+      }
+    }
+    group_.Barrier();
+  }
+
+ private:
+  RankGroup& group_;
+  const int rank_;
+};
+
+RankGroup::RankGroup(int size) : size_(size), buffers_(static_cast<size_t>(size)) {
+  for (int rank = 0; rank < size; ++rank) communicators_.push_back(std::make_unique<RankCommunicator>(*this, rank));
+  try {
+    for (int rank = 1; rank < size; ++rank) threads_.emplace_back([this, rank] { ThreadLoop(rank); });
+  } catch (...) {
+    Stop();
+    throw;
+  }
+}
+
+RankGroup::~RankGroup() { Stop(); }
+
+void RankGroup::Stop() {
+  stop_.store(true, std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+Communicator& RankGroup::communicator(int rank) { return *communicators_[static_cast<size_t>(rank)]; }
+
+void RankGroup::RunAll(RankFunction function, void* context) {
+  if (cause_) std::rethrow_exception(cause_);
+  function_ = function;
+  context_ = context;
+  num_busy_.store(static_cast<uint32_t>(threads_.size()), std::memory_order_relaxed);
+  if (!threads_.empty()) {
+    epoch_.fetch_add(1, std::memory_order_release);
+    epoch_.notify_all();
+  }
+  RunRank(0);
+  uint32_t busy = num_busy_.load(std::memory_order_acquire);
+  while (busy != 0) busy = WaitWhileEqual(num_busy_, busy);
+  if (cause_) std::rethrow_exception(cause_);
+}
+
+void RankGroup::RunRank(int rank) {
+  try {
+    function_(context_, rank);
+  } catch (const RankAborted&) {
+    // The rank that failed has told its own cause.
+  } catch (...) {
+    {
+      const std::lock_guard lock(cause_mutex_);
+      if (!cause_) cause_ = std::current_exception();
+    }
+    failed_.store(true, std::memory_order_release);
+    phase_.fetch_add(1, std::memory_order_release);
+    phase_.notify_all();
+  }
+}
+
+void RankGroup::ThreadLoop(int rank) {
+  uint32_t seen = 0;
+  for (;;) {
+    seen = WaitWhileEqual(epoch_, seen);
+    if (stop_.load(std::memory_order_relaxed)) return;
+    RunRank(rank);
+    if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_busy_.notify_one();
+  }
+}
+
+void RankGroup::Barrier() {
+  // The phase is read before the failure flag: a failure after this read moves the phase on, so the wait below ends.
+  const uint32_t phase = phase_.load(std::memory_order_acquire);
+  if (failed_.load(std::memory_order_acquire)) throw RankAborted();
+  if (num_arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(size_)) {
+    num_arrived_.store(0, std::memory_order_relaxed);
+    phase_.fetch_add(1, std::memory_order_release);
+    phase_.notify_all();
+  } else {
+    WaitWhileEqual(phase_, phase);
+  }
+  if (failed_.load(std::memory_order_acquire)) throw RankAborted();
+}
+
+}  // namespace vllm

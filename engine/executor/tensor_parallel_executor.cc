@@ -1,0 +1,113 @@
+#include "engine/executor/tensor_parallel_executor.h"
+
+#include <sched.h>
+
+#include <cstring>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "engine/config/errors.h"
+#include "engine/executor/available_memory.h"
+#include "engine/executor/make_executor.h"
+#include "engine/models/registry.h"
+#include "kernels/thread_pool.h"
+
+namespace vllm {
+
+namespace {
+
+// The share of what is left that the KV cache may take by itself. The rest stays for the page cache, other programs and
+// our own text.
+constexpr double kKvMemoryFraction = 0.5;
+
+int64_t LogitsBytes(const VllmConfig& config) {
+  return ModelRunner::LogitsRows(config) * config.model.vocab_size * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : config_(config) {
+  CheckArchitecture(config_.model);
+  const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
+  for (int rank = 0; rank < size; ++rank) ShardHeads(config_.model, rank, size);
+  const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
+  const std::string wanted = std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
+  try {
+    logits_ = AlignedBuffer(static_cast<size_t>(LogitsBytes(config_)));
+    ranks_ = std::make_unique<RankGroup>(size);
+    PlaceRanks();
+    workers_.resize(static_cast<size_t>(size));
+    ranks_->Run([&](int rank) {
+      const auto index = static_cast<size_t>(rank);
+      if (!cores_.empty()) PinThisThread(cores_[index][0]);
+      workers_[index] =
+          std::make_unique<Worker>(config_, *weights, ranks_->communicator(rank),
+                                   cores_.empty() ? std::vector<int>() : cores_[index], logits_.as<float>());
+    });
+  } catch (const std::bad_alloc&) {
+    throw ResourceError("cannot load model " + config_.model.model + ": out of memory (" +
+                        std::to_string(weights->TotalBytes()) + " bytes of weights, " +
+                        std::to_string(ReadAvailableMemory().bytes) + " bytes available)");
+  } catch (const std::system_error& e) {
+    throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + wanted + " wanted)");
+  }
+}
+
+TensorParallelExecutor::~TensorParallelExecutor() {
+  // A worker's memory goes back on any thread; its rank is idle or dead by now.
+  workers_.clear();
+  ranks_.reset();
+  if (caller_cores_.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : caller_cores_) CPU_SET(static_cast<size_t>(core), &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+void TensorParallelExecutor::PlaceRanks() {
+  const auto size = static_cast<size_t>(config_.parallel.tensor_parallel_size);
+  const auto threads = static_cast<size_t>(config_.parallel.threads_per_rank);
+  const std::vector<int> cores = UsableCores();
+  if (size == 1 || !config_.parallel.pin_cores || cores.size() < size * threads) return;
+  caller_cores_ = cores;
+  for (size_t rank = 0; rank < size; ++rank) {
+    const auto first = cores.begin() + static_cast<std::ptrdiff_t>(rank * threads);
+    cores_.emplace_back(first, first + static_cast<std::ptrdiff_t>(threads));
+  }
+}
+
+int64_t TensorParallelExecutor::KvBlockBytes() const {
+  int64_t bytes = 0;
+  for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->KvBlockBytes();
+  return bytes;
+}
+
+int64_t TensorParallelExecutor::DetermineAvailableMemory() {
+  std::memset(logits_.data(), 0, logits_.size_bytes());
+  ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
+  return static_cast<int64_t>(static_cast<double>(ReadAvailableMemory().bytes) * kKvMemoryFraction);
+}
+
+void TensorParallelExecutor::InitializeKvCache(int64_t num_blocks) {
+  try {
+    ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->InitializeKvCache(num_blocks); });
+  } catch (const std::bad_alloc&) {
+    throw ResourceError("cannot allocate the KV cache: out of memory (" + std::to_string(num_blocks) + " blocks of " +
+                        std::to_string(KvBlockBytes()) + " bytes)");
+  }
+}
+
+const ModelRunnerOutput& TensorParallelExecutor::ExecuteModel(const SchedulerOutput& scheduler_output) {
+  ranks_->Run([&](int rank) {
+    workers_[static_cast<size_t>(rank)]->Execute(scheduler_output, rank == 0 ? &output_ : nullptr);
+  });
+  return output_;
+}
+
+std::unique_ptr<Executor> MakeExecutor(const VllmConfig& config) {
+  return std::make_unique<TensorParallelExecutor>(config);
+}
+
+}  // namespace vllm

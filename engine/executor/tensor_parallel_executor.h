@@ -1,0 +1,40 @@
+// TensorParallelExecutor: the real Executor: one Worker a rank, rank 0 in the calling thread, the others on threads of
+// their own (none with one rank). See executor.h for the promises.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/executor/executor.h"
+#include "engine/executor/rank_group.h"
+#include "engine/worker/worker.h"
+#include "kernels/aligned_buffer.h"
+
+namespace vllm {
+
+class TensorParallelExecutor final : public Executor {
+ public:
+  // Loads the weights on all ranks. Throws ModelError, ConfigError or ResourceError.
+  explicit TensorParallelExecutor(const VllmConfig& config);
+  ~TensorParallelExecutor() override;
+
+  int64_t KvBlockBytes() const override;
+  int64_t DetermineAvailableMemory() override;
+  void InitializeKvCache(int64_t num_blocks) override;
+  const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
+
+ private:
+  void PlaceRanks();
+
+  const VllmConfig config_;
+  AlignedBuffer logits_;
+  std::unique_ptr<RankGroup> ranks_;
+  std::vector<std::vector<int>> cores_;  // a rank's own; empty where ranks are not pinned
+  std::vector<int> caller_cores_;        // the calling thread's before it was pinned
+  std::vector<std::unique_ptr<Worker>> workers_;
+  ModelRunnerOutput output_;
+};
+
+}  // namespace vllm

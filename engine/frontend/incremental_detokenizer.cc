@@ -1,0 +1,62 @@
+#include "engine/frontend/incremental_detokenizer.h"
+
+#include <algorithm>
+
+#include "tokenizer/utf8.h"
+
+namespace vllm {
+
+IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, const SamplingParams& params,
+                                               std::span<const int32_t> prompt_token_ids)
+    : stream_(tokenizer, params.skip_special_tokens),
+      checker_(params.stop, params.include_stop_str_in_output),
+      min_tokens_(params.min_tokens) {
+  // Most answers fit, so that a decode step does not allocate; longer ones grow by doubling.
+  text_.reserve(static_cast<size_t>(std::clamp<int64_t>(params.max_tokens.value_or(0), 0, 1024)) * 4);
+  stream_.Prime(prompt_token_ids);
+}
+
+void IncrementalDetokenizer::CheckStop(size_t checked_size) {
+  // A stop string counts only when a token after the first min_tokens completes it.
+  if (checker_.empty() || num_tokens_ <= min_tokens_) return;
+  const auto match = checker_.Find(text_, text_.size() - checked_size);
+  if (!match) return;
+  stop_index_ = match->stop_index;
+  text_.resize(match->output_size);
+}
+
+size_t IncrementalDetokenizer::Append(std::span<const int32_t> token_ids) {
+  for (size_t i = 0; i < token_ids.size(); ++i) {
+    const size_t checked_size = text_.size();
+    stream_.Feed(token_ids[i], text_);
+    ++num_tokens_;
+    CheckStop(checked_size);
+    if (stop_index_) return i + 1;
+  }
+  return token_ids.size();
+}
+
+void IncrementalDetokenizer::Finish() {
+  if (stop_index_) return;
+  const size_t checked_size = text_.size();
+  stream_.Flush(text_);
+  CheckStop(checked_size);
+}
+
+std::string_view IncrementalDetokenizer::ShownText(bool finished) const {
+  size_t size = text_.size();
+  if (!finished) {
+    for (size_t i = 0; i < checker_.holdback() && size > 0; ++i) size = PreviousCodePoint(text_, size);
+  }
+  return std::string_view(text_).substr(0, size);
+}
+
+std::string_view IncrementalDetokenizer::TakeDelta(bool finished) {
+  const std::string_view shown = ShownText(finished);
+  if (shown.size() <= delta_start_) return {};
+  const std::string_view delta = shown.substr(delta_start_);
+  delta_start_ = shown.size();
+  return delta;
+}
+
+}  // namespace vllm

@@ -1,0 +1,55 @@
+// IncrementalDetokenizer: one request's token ids -> text, whole characters only, ended by stop strings and with their
+// possible beginnings held back. Results do not depend on how the ids are cut into calls. Owned by the OutputProcessor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/frontend/stop_checker.h"
+#include "engine/request/sampling_params.h"
+#include "tokenizer/decode_stream.h"
+
+namespace vllm {
+
+class Tokenizer;
+
+class IncrementalDetokenizer {
+ public:
+  // The tokenizer must outlive this.
+  IncrementalDetokenizer(const Tokenizer& tokenizer, const SamplingParams& params,
+                         std::span<const int32_t> prompt_token_ids);
+
+  // Appends tokens one by one until a stop string completes; returns how many tokens were taken, the completing one
+  // included. REQUIRES: not stopped.
+  size_t Append(std::span<const int32_t> token_ids);
+  // Counts a token whose text is not shown: the stop token that ended the request.
+  void AppendHidden() { ++num_tokens_; }
+  // The request has ended: bytes of an unfinished character become U+FFFD. May complete a stop string.
+  void Finish();
+
+  // The stop string that ended the text.
+  const std::string* stop_string() const { return stop_index_ ? &checker_.stop(*stop_index_) : nullptr; }
+
+  // The text that may be shown: all of it once finished, else without the holdback.
+  std::string_view ShownText(bool finished) const;
+  // What ShownText has gained since the last call.
+  std::string_view TakeDelta(bool finished);
+
+ private:
+  // Applies the stop strings to the text from `checked_size` on.
+  void CheckStop(size_t checked_size);
+
+  DecodeStream stream_;
+  StopChecker checker_;
+  int64_t min_tokens_;
+  int64_t num_tokens_ = 0;
+  std::string text_;
+  size_t delta_start_ = 0;  // bytes of text_ that TakeDelta has given out
+  std::optional<size_t> stop_index_;
+};
+
+}  // namespace vllm

@@ -1,0 +1,124 @@
+#include "engine/frontend/input_processor.h"
+
+#include <algorithm>
+
+#include "engine/config/errors.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/utf8.h"
+
+namespace vllm {
+
+uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id) {
+  // FNV-1a over the id, then SplitMix64's finalizer, so that neighbouring ids and seeds share nothing.
+  uint64_t h = 0xCBF29CE484222325ull ^ engine_seed * 0x9E3779B97F4A7C15ull;
+  for (const char c : request_id) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+  h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9ull;
+  h = (h ^ h >> 27) * 0x94D049BB133111EBull;
+  return h ^ h >> 31;
+}
+
+InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer)
+    : vocab_size_(config.model.vocab_size),
+      max_model_len_(max_model_len),
+      max_logprobs_(config.max_logprobs),
+      seed_(config.seed),
+      eos_token_ids_(config.model.eos_token_ids),
+      tokenizer_(tokenizer) {
+  // An end token that the model cannot produce ends nothing, and would be out of the sampler's range.
+  std::erase_if(eos_token_ids_, [this](int32_t id) { return id < 0 || id >= vocab_size_; });
+}
+
+std::vector<int32_t> InputProcessor::Tokenize(const TextPrompt& prompt) const {
+  if (tokenizer_ == nullptr) throw RequestError("prompt: text needs a tokenizer (none is loaded)");
+  return tokenizer_->Encode(prompt.text, prompt.add_special_tokens);
+}
+
+void InputProcessor::CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const {
+  if (prompt_token_ids.empty()) throw RequestError("prompt: must have at least one token (0)");
+  for (const int32_t id : prompt_token_ids) {
+    if (id < 0 || id >= vocab_size_) {
+      throw RequestError("prompt_token_ids: must be within the vocabulary of " + std::to_string(vocab_size_) + " (" +
+                         std::to_string(id) + ")");
+    }
+  }
+  // One token of the model's length is left for the answer.
+  const int64_t limit = max_model_len_ - 1;
+  const auto num_tokens = static_cast<int64_t>(prompt_token_ids.size());
+  if (num_tokens > limit) {
+    throw RequestError("prompt is " + std::to_string(num_tokens) + " tokens, limit " + std::to_string(limit));
+  }
+}
+
+void InputProcessor::CheckStop(const SamplingParams& params) const {
+  if (params.stop.empty()) return;
+  if (tokenizer_ == nullptr) throw RequestError("stop: stop strings need a tokenizer (none is loaded)");
+  for (size_t i = 0; i < params.stop.size(); ++i) {
+    // Text is made of whole characters, so that no other string could ever match one of them.
+    if (!IsValidUtf8(params.stop[i]))
+      throw RequestError("stop: must be valid UTF-8 (string " + std::to_string(i) + ")");
+  }
+}
+
+void InputProcessor::AddEos(SamplingParams& params) const {
+  if (eos_token_ids_.empty()) return;
+  params.eos_token_id = eos_token_ids_.front();
+  if (params.ignore_eos) return;
+  for (const int32_t id : std::span(eos_token_ids_).subspan(1)) {
+    auto& stop_ids = params.stop_token_ids;
+    if (std::find(stop_ids.begin(), stop_ids.end(), id) == stop_ids.end()) stop_ids.push_back(id);
+  }
+}
+
+void InputProcessor::EncodeBadWords(SamplingParams& params) const {
+  params.bad_words_token_ids.clear();
+  if (params.bad_words.empty()) return;
+  if (tokenizer_ == nullptr) throw RequestError("bad_words: words need a tokenizer (none is loaded)");
+  for (size_t i = 0; i < params.bad_words.size(); ++i) {
+    const size_t start = params.bad_words[i].find_first_not_of(" \t\n\r\f\v");
+    const std::string word = start == std::string::npos ? "" : params.bad_words[i].substr(start);
+    std::vector<int32_t> ids = tokenizer_->Encode(word, /*add_special_tokens=*/false);
+    if (ids.empty()) throw RequestError("bad_words: must have a token each (word " + std::to_string(i) + ")");
+    std::vector<int32_t> spaced = tokenizer_->Encode(" " + word, /*add_special_tokens=*/false);
+    // The form inside a text counts only when it is another word of the vocabulary, not the space and the same word.
+    const bool keep_spaced = spaced.size() == ids.size() && spaced.front() != ids.front();
+    params.bad_words_token_ids.push_back(std::move(ids));
+    if (keep_spaced) params.bad_words_token_ids.push_back(std::move(spaced));
+  }
+  for (const auto& ids : params.bad_words_token_ids) {
+    for (const int32_t id : ids) {
+      if (id < 0 || id >= vocab_size_) {
+        throw RequestError("bad_words: must be within the vocabulary of " + std::to_string(vocab_size_) + " (" +
+                           std::to_string(id) + ")");
+      }
+    }
+  }
+}
+
+ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt& prompt,
+                                       const SamplingParams& user_params) const {
+  ProcessedInput input;
+  SamplingParams& params = input.params;
+  params = user_params;
+  params.Normalize(vocab_size_, max_model_len_, max_logprobs_);
+  CheckStop(params);
+  if (tokenizer_ == nullptr) params.detokenize = false;
+
+  if (const auto* text = std::get_if<TextPrompt>(&prompt)) {
+    input.prompt_token_ids = Tokenize(*text);
+  } else {
+    input.prompt_token_ids = std::get<std::vector<int32_t>>(prompt);
+  }
+  CheckPrompt(input.prompt_token_ids);
+
+  const int64_t room = max_model_len_ - static_cast<int64_t>(input.prompt_token_ids.size());
+  params.max_tokens = std::min(params.max_tokens.value_or(room), room);
+  params.min_tokens = std::min(params.min_tokens, *params.max_tokens);
+  AddEos(params);
+  EncodeBadWords(params);
+  if (!params.seed) params.seed = DeriveSeed(seed_, request_id);
+  // A prompt token that is taken from the cache is not computed, and so has no logprobs.
+  if (params.prompt_logprobs) params.skip_reading_prefix_cache = true;
+  return input;
+}
+
+}  // namespace vllm

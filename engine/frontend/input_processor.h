@@ -1,0 +1,49 @@
+// InputProcessor: a caller's prompt and SamplingParams -> a validated request. Stateless but for what the model and the
+// configuration allow; owned by LLMEngine, called from the front-end thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/frontend/llm_engine.h"
+#include "engine/request/sampling_params.h"
+
+namespace vllm {
+
+// What the engine gets, before it is split into n sequences.
+struct ProcessedInput {
+  std::vector<int32_t> prompt_token_ids;
+  SamplingParams params;
+};
+
+class InputProcessor {
+ public:
+  // `tokenizer` may be null and must outlive this. `max_model_len` is the engine's, not the model's.
+  InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer);
+
+  // Throws RequestError naming the field and its value.
+  ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params) const;
+
+ private:
+  std::vector<int32_t> Tokenize(const TextPrompt& prompt) const;
+  void CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const;
+  void CheckStop(const SamplingParams& params) const;
+  void AddEos(SamplingParams& params) const;
+  void EncodeBadWords(SamplingParams& params) const;
+
+  int64_t vocab_size_;
+  int64_t max_model_len_;
+  int64_t max_logprobs_;
+  uint64_t seed_;
+  std::vector<int32_t> eos_token_ids_;
+  const Tokenizer* tokenizer_;
+};
+
+// The seed of a request that brings none: a function of the engine's seed and the caller's request id alone, so that
+// sampled text does not depend on order or company. Stable between versions and machines.
+uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id);
+
+}  // namespace vllm

@@ -1,0 +1,44 @@
+#include "engine/frontend/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vllm {
+namespace {
+
+constexpr double kFirstBound = 1e-6;
+constexpr double kGrowth = 1.1;
+
+}  // namespace
+
+void DurationHistogram::Add(double seconds) {
+  if (!(seconds >= 0.0)) return;
+  double bucket = 0.0;
+  if (seconds > kFirstBound) bucket = std::ceil(std::log(seconds / kFirstBound) / std::log(kGrowth));
+  buckets_[static_cast<size_t>(std::min(bucket, static_cast<double>(kNumBuckets - 1)))] += 1;
+  count_ += 1;
+  sum_ += seconds;
+  max_ = std::max(max_, seconds);
+}
+
+double DurationHistogram::Percentile(double share) const {
+  const double wanted = share * static_cast<double>(count_);
+  int64_t seen = 0;
+  for (size_t i = 0; i < kNumBuckets; ++i) {
+    seen += buckets_[i];
+    if (seen > 0 && static_cast<double>(seen) >= wanted) {
+      return std::min(max_, kFirstBound * std::pow(kGrowth, static_cast<double>(i)));
+    }
+  }
+  return 0.0;
+}
+
+void FrontendMetrics::RecordFinished(FinishReason reason, const RequestMetrics& metrics) {
+  num_finished[static_cast<size_t>(reason)] += 1;
+  if (metrics.scheduled_time != SteadyTime{}) queue_time.Add(metrics.queue_seconds());
+  if (metrics.num_generation_tokens > 0) time_to_first_token.Add(metrics.time_to_first_token_seconds());
+  if (metrics.num_generation_tokens > 1) inter_token_latency.Add(metrics.inter_token_seconds());
+  e2e_latency.Add(metrics.e2e_seconds());
+}
+
+}  // namespace vllm

@@ -1,0 +1,37 @@
+// StopChecker: finds the stop string that completes first in growing text. Immutable after construction.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vllm {
+
+class StopChecker {
+ public:
+  // REQUIRES: no string is empty and all are valid UTF-8.
+  StopChecker(std::vector<std::string> stop, bool include_stop_str_in_output);
+
+  struct Match {
+    size_t stop_index;   // which string
+    size_t output_size;  // bytes of the text that belong to the output
+  };
+  // Looks for a stop string that ends within the last `num_new_bytes` of `text`. The one that completes earliest wins,
+  // ties go by list order.
+  std::optional<Match> Find(std::string_view text, size_t num_new_bytes) const;
+
+  // Code points to keep back while the request runs: the longest stop string's, less one. None when stop strings stay
+  // in the output.
+  size_t holdback() const { return holdback_; }
+  const std::string& stop(size_t index) const { return stop_[index]; }
+  bool empty() const { return stop_.empty(); }
+
+ private:
+  std::vector<std::string> stop_;
+  bool include_;
+  size_t holdback_ = 0;
+};
+
+}  // namespace vllm

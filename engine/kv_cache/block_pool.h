@@ -1,0 +1,93 @@
+// BlockPool: every KV block, who is free, and which of them the prefix cache can offer. Block 0 is the null block: it
+// is never handed out, never cached and not counted. All KV-cache groups share one pool. Owned by KVCacheManager;
+// engine thread only.
+//
+// A cached block is found by its hash and then compared token by token, together with its extra keys and the identity
+// of its parent prefix: a hash collision can cost a miss's time, never another prompt's contents.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/kv_cache/cached_block_map.h"
+#include "engine/kv_cache/free_kv_cache_block_queue.h"
+#include "engine/kv_cache/kv_cache_block.h"
+
+namespace vllm {
+
+// What a full block of a request is, apart from its tokens' place in memory.
+struct BlockKey {
+  BlockHash hash;
+  uint32_t group_id = 0;
+  PrefixId parent_prefix_id = kEmptyPrefix;
+  std::span<const int32_t> token_ids;  // [block_size]
+  std::string_view extra_keys;
+};
+
+class BlockPool {
+ public:
+  // num_blocks usable blocks with ids 1..num_blocks. REQUIRES: both positive.
+  BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching);
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
+  int64_t num_blocks() const { return num_blocks_; }
+  int64_t block_size() const { return block_size_; }
+  bool enable_caching() const { return enable_caching_; }
+  int64_t num_free_blocks() const { return free_queue_.num_free_blocks(); }
+  int64_t num_cached_blocks() const { return cached_blocks_.size(); }
+  // 0..1, the null block not counted.
+  double usage() const;
+  KVCacheBlock* null_block() { return &blocks_[0]; }
+
+  // Takes a block from the front of the free queue, with ref_cnt 1; what it had cached is forgotten.
+  // REQUIRES: num_free_blocks() > 0.
+  KVCacheBlock* GetNewBlock();
+
+  // One more user of a cached block; if it was free it leaves the free queue.
+  void Touch(KVCacheBlock* block);
+
+  // One user less for each block of a request, given in table order. Those without users become free: un-hashed ones to
+  // the front of the queue, cached ones to its end, the tail of the request to be taken first.
+  void FreeBlocks(std::span<KVCacheBlock* const> blocks);
+
+  // The first cached block with exactly this key, or null.
+  KVCacheBlock* GetCachedBlock(const BlockKey& key) const;
+
+  // Offers a full block to later lookups and returns its prefix id. A duplicate of a cached block stays a block of its
+  // own but shares the prefix id. REQUIRES: enable_caching, the block is in use and not cached.
+  PrefixId CacheFullBlock(KVCacheBlock* block, const BlockKey& key, RequestId publisher);
+
+  // Withdraws every block that this request published, in use or not. O(num_blocks).
+  void EvictPublishedBy(RequestId publisher);
+
+  // Forgets all cached contents; false, and nothing done, while any block is in use.
+  bool ResetPrefixCache();
+
+  // The block with this id; for tests and integrity checks.
+  const KVCacheBlock& block(int32_t block_id) const { return blocks_[static_cast<size_t>(block_id)]; }
+  std::vector<const KVCacheBlock*> GetAllFreeBlocks() const { return free_queue_.GetAllFreeBlocks(); }
+  // Empty, or which of the pool's invariants is broken. O(num_blocks).
+  std::string CheckIntegrity() const;
+
+ private:
+  void Uncache(KVCacheBlock* block);
+  bool Matches(const KVCacheBlock& block, const BlockKey& key) const;
+  int32_t* TokensOf(const KVCacheBlock& block) const;
+
+  const int64_t num_blocks_;
+  const int64_t block_size_;
+  const bool enable_caching_;
+  std::vector<KVCacheBlock> blocks_;  // [num_blocks + 1]
+  FreeKVCacheBlockQueue free_queue_;
+  CachedBlockMap cached_blocks_;
+  std::unique_ptr<int32_t[]> token_ids_;  // [num_blocks + 1, block_size], of cached blocks
+  std::vector<std::string> extra_keys_;   // [num_blocks + 1]
+  PrefixId next_prefix_id_ = kEmptyPrefix + 1;
+};
+
+}  // namespace vllm

@@ -1,0 +1,69 @@
+#include "engine/layers/attention.h"
+
+#include <algorithm>
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+KvCache::KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int64_t block_size, DType dtype)
+    : block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
+  const auto element = static_cast<int64_t>(SizeOf(dtype));
+  for (const KvLayerSpec& layer : layers) {
+    const int64_t tokens = num_blocks * block_size * layer.num_kv_heads;
+    keys_.emplace_back(static_cast<size_t>(tokens * layer.head_dim * element));
+    values_.emplace_back(static_cast<size_t>(tokens * PaddedHeadDim(layer.head_dim) * element));
+  }
+}
+
+Attention::Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale)
+    : context_(context), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale) {
+  AttentionArgs args;
+  args.head_dim = spec.head_dim;
+  args.num_queries_per_kv = num_heads / spec.num_kv_heads;
+  scratch_.resize(static_cast<size_t>(context.threads->num_threads()));
+  for (std::vector<float>& scratch : scratch_) scratch.resize(static_cast<size_t>(AttentionScratchFloats(args)));
+}
+
+void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const float* query, const float* key,
+                        const float* value, int64_t qkv_stride, float* out, int64_t out_stride) {
+  AttentionArgs args;
+  args.query = query;
+  args.query_stride = qkv_stride;
+  args.out = out;
+  args.out_stride = out_stride;
+  args.key_cache = cache.key(layer_);
+  args.value_cache = cache.value(layer_);
+  args.kv_dtype = cache.dtype();
+  args.block_size = cache.block_size();
+  args.num_kv_heads = spec_.num_kv_heads;
+  args.num_queries_per_kv = num_heads_ / spec_.num_kv_heads;
+  args.head_dim = spec_.head_dim;
+  args.scale = scale_;
+  args.sliding_window = spec_.sliding_window;
+
+  const auto num_tokens = static_cast<int64_t>(metadata.slot_mapping.size());
+  ForEachRow(context_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
+    for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
+      const int64_t offset = row * qkv_stride + head * spec_.head_dim;
+      WriteKv(args, cache.key(layer_), cache.value(layer_), metadata.slot_mapping[static_cast<size_t>(row)], head,
+              key + offset, value + offset);
+    }
+  });
+
+  tasks_.clear();
+  const int64_t rows_per_task = std::max<int64_t>(1, kMaxQueriesPerTask / args.num_queries_per_kv);
+  for (const AttentionSequence& sequence : metadata.sequences) {
+    for (int64_t row = 0; row < sequence.num_rows; row += rows_per_task) {
+      for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
+        tasks_.push_back({sequence.first_row + row, std::min(rows_per_task, sequence.num_rows - row),
+                          sequence.first_position + row, sequence.block_table, head});
+      }
+    }
+  }
+  context_.threads->ParallelFor(static_cast<int64_t>(tasks_.size()), [&](int64_t task, int thread) {
+    context_.kernels->attention(args, tasks_[static_cast<size_t>(task)], scratch_[static_cast<size_t>(thread)].data());
+  });
+}
+
+}  // namespace vllm

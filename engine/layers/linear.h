@@ -1,0 +1,54 @@
+// Linear layers y = x W^T + b, split over ranks by columns of y (ColumnParallel) or of x (RowParallel), as Megatron and
+// vLLM do. A rank packs its own shard at load; Forward is called from the rank's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/layers/linear_weight.h"
+#include "engine/layers/rank_context.h"
+#include "engine/model_loader/weights.h"
+
+namespace vllm {
+
+// Rows [shard.begin, + count) of a checkpoint tensor `name`.weight [total_rows, in_features] (and `name`.bias).
+struct OutputSlice {
+  std::string name;
+  int64_t total_rows = 0;
+  Shard shard;
+};
+
+// The rank's rows of one or several checkpoint matrices, stacked (q, k, v; gate, up).
+class ColumnParallelLinear {
+ public:
+  ColumnParallelLinear(const RankContext& context, const WeightSource& weights, int64_t in_features,
+                       const std::vector<OutputSlice>& slices, bool has_bias, DType dtype);
+
+  int64_t out_features() const { return weight_.num_rows(); }
+  // y: [num_rows, out_features()].
+  void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride) const;
+
+ private:
+  const RankContext& context_;
+  LinearWeight weight_;
+  std::vector<float> bias_;
+};
+
+// The rank's columns of one checkpoint matrix; the ranks' partial sums are all-reduced, then the bias is added.
+class RowParallelLinear {
+ public:
+  RowParallelLinear(const RankContext& context, const WeightSource& weights, const std::string& name,
+                    int64_t out_features, int64_t total_in_features, Shard in_shard, bool has_bias, DType dtype);
+
+  // x: [num_rows, in_shard.count]; y: [num_rows, out_features], contiguous.
+  void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const;
+
+ private:
+  const RankContext& context_;
+  LinearWeight weight_;
+  std::vector<float> bias_;
+};
+
+}  // namespace vllm

@@ -1,0 +1,35 @@
+// RankContext: what every layer of one tensor-parallel rank works with. Owned by the Worker; outlives its layers.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/config/vllm_config.h"
+#include "engine/layers/communicator.h"
+#include "kernels/kernels.h"
+#include "kernels/thread_pool.h"
+
+namespace vllm {
+
+struct RankContext {
+  const Kernels* kernels = nullptr;
+  ThreadPool* threads = nullptr;
+  Communicator* communicator = nullptr;
+  LinearBackend linear_backend = LinearBackend::kNative;
+
+  int rank() const { return communicator->rank(); }
+  int size() const { return communicator->size(); }
+};
+
+// Elements [begin, begin + count) of a dimension that belong to one rank.
+struct Shard {
+  int64_t begin = 0;
+  int64_t count = 0;
+};
+
+// Splits `total` into `size` runs whose lengths differ by at most one.
+inline Shard ShardOf(int64_t total, int rank, int size) {
+  const int64_t begin = total * rank / size;
+  return {begin, total * (rank + 1) / size - begin};
+}
+
+}  // namespace vllm

@@ -1,0 +1,38 @@
+// RotaryEmbedding (arXiv 2104.09864): the angles of a step's positions, computed once a step and shared by all layers.
+// Scaling kinds and formulas as transformers' modeling_rope_utils; angles are taken in double.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/config/model_config.h"
+#include "engine/layers/rank_context.h"
+
+namespace vllm {
+
+class RotaryEmbedding {
+ public:
+  explicit RotaryEmbedding(const ModelConfig& config);
+
+  int64_t half() const { return static_cast<int64_t>(inverse_frequencies_.size()); }
+
+  // cos, sin: [positions.size(), half()], scaled by the attention factor.
+  void Angles(const RankContext& context, std::span<const int64_t> positions, float* cos, float* sin) const;
+
+  // For tests: inverse frequencies as used at `position`.
+  std::vector<double> InverseFrequenciesAt(int64_t position) const;
+  double attention_factor() const { return attention_factor_; }
+
+ private:
+  void RowAngles(int64_t position, float* cos, float* sin) const;
+
+  std::vector<double> inverse_frequencies_;  // [half]
+  double attention_factor_ = 1.0;
+  // Dynamic NTK: past this position the base grows with the position itself, never with the batch.
+  int64_t dynamic_from_ = 0;  // 0: not dynamic
+  double base_ = 10000.0;
+  double factor_ = 1.0;
+};
+
+}  // namespace vllm

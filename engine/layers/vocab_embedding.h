@@ -1,0 +1,34 @@
+// VocabParallelEmbedding: the rank's rows of the token embedding, and of the output projection, which is the same
+// matrix when the checkpoint ties them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "engine/layers/rank_context.h"
+#include "engine/model_loader/weights.h"
+#include "kernels/packed_matrix.h"
+
+namespace vllm {
+
+class VocabParallelEmbedding {
+ public:
+  // Tensor `name` [vocab_size, hidden_size].
+  VocabParallelEmbedding(const RankContext& context, const WeightSource& weights, const std::string& name,
+                         int64_t vocab_size, int64_t hidden_size, DType dtype);
+
+  // out: [token_ids.size(), hidden_size], complete on every rank.
+  void Embed(std::span<const int32_t> token_ids, float* out) const;
+
+  // Writes this rank's columns of logits [num_rows, vocab_size]; hidden: [num_rows, hidden_size]. The other ranks write
+  // theirs; a barrier has to follow before anyone reads.
+  void Logits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) const;
+
+ private:
+  const RankContext& context_;
+  Shard shard_;
+  PackedMatrix weight_;
+};
+
+}  // namespace vllm

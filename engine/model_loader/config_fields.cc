@@ -1,0 +1,130 @@
+#include "engine/model_loader/config_fields.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/escape.h"
+
+namespace vllm {
+namespace {
+
+using nlohmann::json;
+
+std::string Number(double value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+// Compact text of a value; containers are not walked into.
+std::string ValueText(const json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list of " + std::to_string(value.size());
+  if (value.is_string()) return '"' + Escape(value.get_ref<const std::string&>(), 60) + '"';
+  return value.dump();
+}
+
+int64_t CheckedInt(const ConfigFields& fields, const char* name, const json& value, int64_t low, int64_t high) {
+  if (!value.is_number_integer()) fields.Refuse(name, "not a whole number");
+  // Unsigned values beyond int64 would wrap to negative ones.
+  bool huge =
+      value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  int64_t number = huge ? 0 : value.get<int64_t>();
+  if (huge || number < low || number > high) {
+    fields.Refuse(name, "not in " + std::to_string(low) + " to " + std::to_string(high));
+  }
+  return number;
+}
+
+}  // namespace
+
+ConfigFields::ConfigFields(const json& object, std::string what, std::string prefix)
+    : object_(object), what_(std::move(what)), prefix_(std::move(prefix)) {
+  if (object_.is_object()) return;
+  std::string field = prefix_.empty() ? "" : prefix_.substr(0, prefix_.size() - 1) + ": ";
+  throw ModelError(what_ + ": " + field + "not an object (" + ValueText(object_) + ")");
+}
+
+bool ConfigFields::Has(const char* name) const {
+  auto it = object_.find(name);
+  return it != object_.end() && !it->is_null();
+}
+
+const json& ConfigFields::At(const char* name) const { return *object_.find(name); }
+
+ConfigFields ConfigFields::Child(const char* name) const { return ConfigFields(At(name), what_, prefix_ + name + "."); }
+
+std::optional<int64_t> ConfigFields::Int(const char* name, int64_t low, int64_t high) const {
+  if (!Has(name)) return std::nullopt;
+  return CheckedInt(*this, name, At(name), low, high);
+}
+
+std::optional<double> ConfigFields::Double(const char* name, double low, double high) const {
+  if (!Has(name)) return std::nullopt;
+  const json& value = At(name);
+  if (!value.is_number()) Refuse(name, "not a number");
+  double number = value.get<double>();
+  if (!(number >= low && number <= high)) Refuse(name, "not in " + Number(low) + " to " + Number(high));
+  return number;
+}
+
+std::optional<double> ConfigFields::PositiveDouble(const char* name, double high) const {
+  std::optional<double> number = Double(name, 0.0, high);
+  if (number == 0.0) Refuse(name, "not above 0");
+  return number;
+}
+
+std::optional<bool> ConfigFields::Bool(const char* name) const {
+  if (!Has(name)) return std::nullopt;
+  if (!At(name).is_boolean()) Refuse(name, "not true or false");
+  return At(name).get<bool>();
+}
+
+std::optional<std::string> ConfigFields::String(const char* name) const {
+  if (!Has(name)) return std::nullopt;
+  if (!At(name).is_string()) Refuse(name, "not a string");
+  return At(name).get<std::string>();
+}
+
+int64_t ConfigFields::RequiredInt(const char* name, int64_t low, int64_t high) const {
+  if (!Has(name)) Fail(name, "missing");
+  return *Int(name, low, high);
+}
+
+double ConfigFields::RequiredPositiveDouble(const char* name, double high) const {
+  if (!Has(name)) Fail(name, "missing");
+  return *PositiveDouble(name, high);
+}
+
+std::vector<int32_t> ConfigFields::TokenIds(const char* name, int64_t high) const {
+  constexpr size_t kMaxIds = 128;
+  std::vector<int32_t> ids;
+  if (!Has(name)) return ids;
+  const json& value = At(name);
+  if (value.is_array() && value.size() > kMaxIds) Refuse(name, "too many ids, limit " + std::to_string(kMaxIds));
+  if (value.is_array()) {
+    for (const json& id : value) {
+      if (!id.is_number_integer()) Fail(name, "not a whole number (" + ValueText(id) + ")");
+      bool bad = id.is_number_unsigned() ? id.get<uint64_t>() > static_cast<uint64_t>(high) : true;
+      if (bad) Fail(name, "not in 0 to " + std::to_string(high) + " (" + ValueText(id) + ")");
+      ids.push_back(id.get<int32_t>());
+    }
+  } else {
+    ids.push_back(static_cast<int32_t>(CheckedInt(*this, name, value, 0, high)));
+  }
+  return ids;
+}
+
+void ConfigFields::Fail(const char* name, const std::string& why) const {
+  throw ModelError(what_ + ": " + prefix_ + name + ": " + why);
+}
+
+void ConfigFields::Refuse(const char* name, const std::string& why) const {
+  Fail(name, why + " (" + ValueText(At(name)) + ")");
+}
+
+}  // namespace vllm

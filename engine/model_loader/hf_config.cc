@@ -1,0 +1,150 @@
+#include "engine/model_loader/hf_config.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "engine/config/errors.h"
+#include "engine/config/max_model_len.h"
+#include "engine/model_loader/config_fields.h"
+#include "engine/model_loader/escape.h"
+#include "engine/model_loader/json_file.h"
+#include "engine/model_loader/rope_config.h"
+
+namespace vllm {
+namespace {
+
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+constexpr int64_t kMaxLayers = 1024;
+constexpr int64_t kMaxHeads = 1024;
+constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
+constexpr int64_t kMaxSize = int64_t{1} << 24;
+constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
+
+// Where GPT-2's family spells a field differently, its spelling.
+const char* NameOf(const ConfigFields& fields, const char* name, const char* alternative) {
+  return !fields.Has(name) && fields.Has(alternative) ? alternative : name;
+}
+
+std::string ReadArchitecture(const ConfigFields& fields) {
+  const char* name = "architectures";
+  if (!fields.Has(name)) fields.Fail(name, "missing");
+  const nlohmann::json& list = fields.At(name);
+  if (!list.is_array() || list.empty() || !list[0].is_string()) fields.Refuse(name, "not a list of names");
+  return list[0].get<std::string>();
+}
+
+DType ReadDType(const ConfigFields& fields) {
+  const char* name = NameOf(fields, "dtype", "torch_dtype");
+  std::string text = fields.String(name).value_or("float32");
+  if (text.starts_with("torch.")) text.erase(0, 6);
+  for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    if (text == ToString(dtype)) return dtype;
+  }
+  fields.Refuse(name, "not float32, float16 or bfloat16");
+}
+
+void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
+  config.vocab_size = fields.RequiredInt("vocab_size", 1, kMaxSize);
+  config.hidden_size = fields.RequiredInt(NameOf(fields, "hidden_size", "n_embd"), 1, kMaxSize);
+  if (fields.Has("n_embd") && !fields.Has("intermediate_size")) {
+    config.intermediate_size = fields.Int("n_inner", 1, kMaxSize).value_or(4 * config.hidden_size);
+  } else {
+    config.intermediate_size = fields.RequiredInt("intermediate_size", 1, kMaxSize);
+  }
+  config.num_hidden_layers = fields.RequiredInt(NameOf(fields, "num_hidden_layers", "n_layer"), 1, kMaxLayers);
+  const char* heads = NameOf(fields, "num_attention_heads", "n_head");
+  config.num_attention_heads = fields.RequiredInt(heads, 1, kMaxHeads);
+  config.num_key_value_heads = fields.Int("num_key_value_heads", 1, kMaxHeads).value_or(config.num_attention_heads);
+  if (config.num_attention_heads % config.num_key_value_heads != 0) {
+    fields.Refuse("num_key_value_heads",
+                  "does not divide num_attention_heads " + std::to_string(config.num_attention_heads));
+  }
+  if (std::optional<int64_t> head_dim = fields.Int("head_dim", 1, kMaxHeadDim)) {
+    config.head_dim = *head_dim;
+  } else {
+    if (config.hidden_size % config.num_attention_heads != 0) {
+      fields.Refuse(heads, "does not divide hidden_size " + std::to_string(config.hidden_size));
+    }
+    config.head_dim = config.hidden_size / config.num_attention_heads;
+  }
+  // The rotary embedding turns pairs.
+  if (config.head_dim % 2 != 0) {
+    fields.Fail("head_dim", "not even (" + std::to_string(config.head_dim) + ")");
+  }
+  config.max_position_embeddings =
+      fields.RequiredInt(NameOf(fields, "max_position_embeddings", "n_positions"), 1, kMaxSize);
+  bool slides = fields.Bool("use_sliding_window").value_or(true);
+  std::optional<int64_t> window = fields.Int("sliding_window", 1, kMaxSize);
+  if (slides) config.sliding_window = window;
+}
+
+void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {
+  for (int32_t id : from) {
+    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
+  }
+}
+
+}  // namespace
+
+ModelConfig LoadModelConfig(const std::string& folder) {
+  std::string what = "config.json " + Escape(folder);
+  nlohmann::json object = ParseJson(ReadTextFile(folder + "/config.json", kMaxConfigBytes, what), what);
+  ConfigFields fields(object, what);
+
+  ModelConfig config;
+  config.model = folder;
+  config.folder = folder;
+  config.architecture = ReadArchitecture(fields);
+  config.model_type = fields.String("model_type").value_or("");
+  if (config.model_type.empty()) fields.Fail("model_type", "missing");
+  if (fields.Has("quantization_config")) fields.Fail("quantization_config", "quantized weights are not supported");
+  ReadSizes(fields, config);
+  config.hidden_act = fields.String(NameOf(fields, "hidden_act", "activation_function")).value_or(config.hidden_act);
+  const char* eps = NameOf(fields, "rms_norm_eps", "layer_norm_epsilon");
+  config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);
+  ReadRopeConfig(fields, config);
+  config.max_model_len = DerivedMaxModelLen(config);
+  config.tie_word_embeddings = fields.Bool("tie_word_embeddings").value_or(false);
+  config.attention_bias = fields.Bool("attention_bias").value_or(false);
+  config.mlp_bias = fields.Bool("mlp_bias").value_or(false);
+  config.checkpoint_dtype = ReadDType(fields);
+  config.dtype = config.checkpoint_dtype;
+
+  std::vector<int32_t> bos = fields.TokenIds("bos_token_id", config.vocab_size - 1);
+  if (!bos.empty()) config.bos_token_id = bos[0];
+  AppendUnique(fields.TokenIds("eos_token_id", config.vocab_size - 1), config.eos_token_ids);
+  AppendUnique(LoadGenerationConfig(folder).eos_token_ids, config.eos_token_ids);
+  for (int32_t id : config.eos_token_ids) {
+    if (id >= config.vocab_size) {
+      throw ModelError("generation_config.json " + Escape(folder) + ": eos_token_id: not in 0 to " +
+                       std::to_string(config.vocab_size - 1) + " (" + std::to_string(id) + ")");
+    }
+  }
+  return config;
+}
+
+GenerationConfig LoadGenerationConfig(const std::string& folder) {
+  GenerationConfig config;
+  std::string path = folder + "/generation_config.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return config;
+  std::string what = "generation_config.json " + Escape(folder);
+  nlohmann::json object = ParseJson(ReadTextFile(path, kMaxConfigBytes, what), what);
+  ConfigFields fields(object, what);
+  config.do_sample = fields.Bool("do_sample");
+  // The ranges of SamplingParams, so that a bad default is blamed on its file and not on the request. Zero is a
+  // temperature, and it means the same as do_sample false.
+  config.temperature = fields.Double("temperature", 0.0, 2.0);
+  config.top_p = fields.PositiveDouble("top_p", 1.0);
+  config.top_k = fields.Int("top_k", -1, std::numeric_limits<int32_t>::max());
+  config.min_p = fields.Double("min_p", 0.0, 1.0);
+  config.repetition_penalty = fields.PositiveDouble("repetition_penalty", std::numeric_limits<double>::max());
+  config.max_new_tokens = fields.Int("max_new_tokens", 1, std::numeric_limits<int32_t>::max());
+  config.eos_token_ids = fields.TokenIds("eos_token_id", kMaxTokenId);
+  return config;
+}
+
+}  // namespace vllm

@@ -1,0 +1,128 @@
+#include "engine/model_loader/json_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/escape.h"
+
+namespace vllm {
+namespace {
+
+using nlohmann::json;
+
+// Builds the value itself, so that depth is limited while reading and the last key is known when reading fails.
+class Builder {
+ public:
+  explicit Builder(const std::string& what) : what_(what) {}
+
+  json Take() { return std::move(root_); }
+
+  bool null() { return Add(nullptr); }
+  bool boolean(bool value) { return Add(value); }
+  bool number_integer(json::number_integer_t value) { return Add(value); }
+  bool number_unsigned(json::number_unsigned_t value) { return Add(value); }
+  bool number_float(json::number_float_t value, const std::string&) { return Add(value); }
+  bool string(std::string& value) { return Add(std::move(value)); }
+  bool binary(json::binary_t&) { return false; }
+  bool start_object(size_t) { return Open(json::object()); }
+  bool start_array(size_t) { return Open(json::array()); }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+  bool key(std::string& name) {
+    key_ = name;
+    slot_ = &(*open_.back())[name];
+    return true;
+  }
+  bool parse_error(size_t position, const std::string& last_token, const json::exception&) {
+    std::string where = key_.empty() ? "" : Escape(key_, 60) + ": ";
+    throw ModelError(what_ + ": " + where + "not valid JSON at byte " + std::to_string(position) + " (" +
+                     Escape(last_token.size() > 40 ? last_token.substr(last_token.size() - 40) : last_token) + ")");
+  }
+
+ private:
+  json* Place(json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    *slot_ = std::move(value);
+    return slot_;
+  }
+  bool Add(json value) {
+    Place(std::move(value));
+    return true;
+  }
+  bool Open(json value) {
+    if (open_.size() >= static_cast<size_t>(kMaxJsonDepth)) {
+      throw ModelError(what_ + ": " + Escape(key_, 60) + ": nested too deeply (limit " + std::to_string(kMaxJsonDepth) +
+                       ")");
+    }
+    open_.push_back(Place(std::move(value)));
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const std::string& what_;
+  json root_;
+  // Containers being filled, outermost first. An ancestor does not grow while its child is open, so the pointers hold.
+  std::vector<json*> open_;
+  json* slot_ = nullptr;
+  std::string key_;
+};
+
+}  // namespace
+
+std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what) {
+  auto fail = [&](const std::string& why) { throw ModelError(what + ": " + why); };
+  struct Descriptor {
+    int fd;
+    ~Descriptor() {
+      if (fd >= 0) close(fd);
+    }
+  } file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) fail(std::strerror(errno));
+  struct stat status;
+  if (fstat(file.fd, &status) != 0) fail(std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail("not a regular file");
+  size_t size = static_cast<size_t>(status.st_size);
+  if (size > max_bytes) fail("too large (" + std::to_string(size) + " bytes, limit " + std::to_string(max_bytes) + ")");
+  std::string text(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    ssize_t got = read(file.fd, text.data() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(std::strerror(errno));
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  text.resize(done);
+  return text;
+}
+
+json ParseJson(std::string_view text, const std::string& what) {
+  // The parser takes a zero byte for the end of its input.
+  if (size_t at = text.find('\0'); at != std::string_view::npos) {
+    throw ModelError(what + ": not valid JSON at byte " + std::to_string(at) + " (zero byte)");
+  }
+  Builder builder(what);
+  json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.Take();
+}
+
+}  // namespace vllm

@@ -1,0 +1,58 @@
+#include "engine/model_loader/weights.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/dummy_weights.h"
+#include "engine/model_loader/escape.h"
+#include "engine/model_loader/safetensors.h"
+
+namespace vllm {
+namespace {
+
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+// The name of a weight file in a pickle format, or nothing.
+std::string FindPickle(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::string extension = it->path().extension().string();
+    if (extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".ckpt") {
+      found.push_back(it->path().filename().string());
+    }
+  }
+  return found.empty() ? "" : *std::min_element(found.begin(), found.end());
+}
+
+}  // namespace
+
+int64_t TensorView::num_elements() const { return static_cast<int64_t>(data.size() / SizeOf(dtype)); }
+
+std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
+  const std::string& folder = config.model.folder;
+  if (config.load.load_format == LoadFormat::kDummy) {
+    return std::make_unique<DummyWeights>(config.model.dtype, config.model.tie_word_embeddings);
+  }
+  std::string what = "weights of " + Escape(folder) + ": ";
+  if (config.load.load_format == LoadFormat::kGguf) throw ModelError(what + "gguf files cannot be read yet");
+  std::error_code error;
+  // A dangling link counts as there: its own message is better than "none found".
+  auto present = [&](const char* name) {
+    return std::filesystem::symlink_status(std::filesystem::path(folder) / name, error).type() !=
+           std::filesystem::file_type::not_found;
+  };
+  if (present(kSingleFile)) return std::make_unique<SafetensorsFile>(folder + "/" + kSingleFile);
+  if (present(kIndexFile)) return std::make_unique<ShardedSafetensors>(folder, kIndexFile);
+  if (std::string pickle = FindPickle(folder); !pickle.empty()) {
+    throw ModelError(what +
+                     "only pickle files, which can run code when they are opened, convert them to safetensors (" +
+                     Escape(pickle) + ")");
+  }
+  throw ModelError(what + "neither " + kSingleFile + " nor " + kIndexFile + " is there");
+}
+
+}  // namespace vllm

@@ -1,0 +1,38 @@
+// Model: one rank's share of a decoder. Made and called on the rank's thread; all ranks call the same members in the
+// same order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/layers/attention.h"
+#include "engine/layers/rank_context.h"
+#include "engine/model_loader/weights.h"
+
+namespace vllm {
+
+// One step's rows, all requests flattened.
+struct ModelInput {
+  std::span<const int32_t> token_ids;  // [num_tokens]
+  std::span<const int64_t> positions;  // [num_tokens]
+  const AttentionMetadata& attention;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // What each layer keeps of a token on this rank.
+  virtual const std::vector<KvLayerSpec>& KvLayers() const = 0;
+
+  // hidden: [num_tokens, hidden_size], after the final norm. REQUIRES: num_tokens <= max_num_batched_tokens.
+  virtual void Forward(const ModelInput& input, KvCache& cache, float* hidden) = 0;
+
+  // Writes this rank's columns of logits [num_rows, vocab_size]; complete after a barrier of all ranks.
+  virtual void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) = 0;
+};
+
+}  // namespace vllm

@@ -1,0 +1,30 @@
+// What crosses the input queue: a validated request of one sequence (n = 1). Immutable; shared by front end, scheduler
+// and ranks through shared_ptr<const>, so that a prompt is stored once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/request/request_id.h"
+#include "engine/request/sampling_params.h"
+
+namespace vllm {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+struct EngineCoreRequest {
+  RequestId request_id = 0;
+  std::vector<int32_t> prompt_token_ids;  // at least one, all inside the vocabulary
+  SamplingParams sampling_params;         // normalized; max_tokens set; seed set
+  SteadyTime arrival_time;
+  int64_t priority = 0;    // lower runs first
+  std::string cache_salt;  // enters the first block's hash
+  std::string lora_name;   // enters every block's hash
+};
+
+using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;
+
+}  // namespace vllm

@@ -1,0 +1,29 @@
+// Why a request ended, in the words of the OpenAI API and vLLM.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace vllm {
+
+enum class FinishReason : uint8_t { kNone, kStop, kLength, kAbort, kError, kRepetition };
+
+constexpr std::string_view ToString(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return "";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kAbort:
+      return "abort";
+    case FinishReason::kError:
+      return "error";
+    case FinishReason::kRepetition:
+      return "repetition";
+  }
+  return "";
+}
+
+}  // namespace vllm

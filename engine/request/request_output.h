@@ -1,0 +1,65 @@
+// RequestOutput: what the front end gives its caller, as vLLM's LLM.generate does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/request/engine_core_request.h"
+#include "engine/request/finish_reason.h"
+#include "engine/request/logprobs.h"
+
+namespace vllm {
+
+// none (EOS, length, ...), the stop token's id, or the stop string.
+using StopReason = std::variant<std::monostate, int32_t, std::string>;
+
+struct CompletionOutput {
+  int64_t index = 0;
+  std::string text;                 // cumulative or delta by output_kind; always whole UTF-8 characters
+  std::vector<int32_t> token_ids;   // likewise; exactly the tokens sampled, without those sampled past a stop string
+  Logprobs logprobs;                // likewise, when asked for
+  double cumulative_logprob = 0.0;  // over all tokens so far, when logprobs were asked for
+  FinishReason finish_reason = FinishReason::kNone;
+  StopReason stop_reason;
+};
+
+// All zero until the event has happened.
+struct RequestMetrics {
+  SteadyTime arrival_time{};
+  SteadyTime scheduled_time{};
+  SteadyTime first_token_time{};
+  SteadyTime last_token_time{};
+  SteadyTime finished_time{};
+  int64_t num_generation_tokens = 0;
+  int64_t num_preemptions = 0;
+
+  double queue_seconds() const { return Seconds(arrival_time, scheduled_time); }
+  double time_to_first_token_seconds() const { return Seconds(arrival_time, first_token_time); }
+  double prefill_seconds() const { return Seconds(scheduled_time, first_token_time); }
+  double decode_seconds() const { return Seconds(first_token_time, last_token_time); }
+  double inter_token_seconds() const {
+    return num_generation_tokens > 1 ? decode_seconds() / static_cast<double>(num_generation_tokens - 1) : 0.0;
+  }
+  double e2e_seconds() const { return Seconds(arrival_time, finished_time); }
+
+ private:
+  static double Seconds(SteadyTime from, SteadyTime to) {
+    return to > from ? std::chrono::duration<double>(to - from).count() : 0.0;
+  }
+};
+
+struct RequestOutput {
+  std::string request_id;                 // the caller's
+  std::vector<int32_t> prompt_token_ids;  // with the first output only, unless cumulative or final
+  Logprobs prompt_logprobs;               // positions 1.. of the prompt
+  std::vector<CompletionOutput> outputs;
+  bool finished = false;
+  int64_t num_cached_tokens = 0;
+  std::string error;  // with FinishReason::kError
+  RequestMetrics metrics;
+};
+
+}  // namespace vllm

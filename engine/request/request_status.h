@@ -1,0 +1,57 @@
+// RequestStatus: where a request stands in the scheduler's life of it. Statuses that wait for a grammar, for remote KV
+// or for streamed input join before kRunning.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/request/finish_reason.h"
+
+namespace vllm {
+
+enum class RequestStatus : uint8_t {
+  kWaiting,
+  kRunning,
+  kPreempted,
+  kFinishedStopped,
+  kFinishedLengthCapped,
+  kFinishedAborted,
+  kFinishedError,
+  kFinishedRepetition,
+};
+
+constexpr bool IsFinished(RequestStatus status) { return status > RequestStatus::kPreempted; }
+
+constexpr FinishReason ToFinishReason(RequestStatus status) {
+  switch (status) {
+    case RequestStatus::kFinishedStopped:
+      return FinishReason::kStop;
+    case RequestStatus::kFinishedLengthCapped:
+      return FinishReason::kLength;
+    case RequestStatus::kFinishedAborted:
+      return FinishReason::kAbort;
+    case RequestStatus::kFinishedError:
+      return FinishReason::kError;
+    case RequestStatus::kFinishedRepetition:
+      return FinishReason::kRepetition;
+    default:
+      return FinishReason::kNone;
+  }
+}
+
+// REQUIRES: reason is not kNone.
+constexpr RequestStatus ToFinishedStatus(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return RequestStatus::kFinishedStopped;
+    case FinishReason::kLength:
+      return RequestStatus::kFinishedLengthCapped;
+    case FinishReason::kAbort:
+      return RequestStatus::kFinishedAborted;
+    case FinishReason::kRepetition:
+      return RequestStatus::kFinishedRepetition;
+    default:
+      return RequestStatus::kFinishedError;
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,137 @@
+#include "engine/request/sampling_params.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+// Below this vLLM finds float16 softmax unstable and raises the temperature; only exactly 0 is greedy.
+constexpr double kMinTemperature = 0.01;
+constexpr float kMaxLogitBias = 100.0f;
+
+template <typename T>
+[[noreturn]] void Fail(const char* field, const std::string& why, T value) {
+  std::ostringstream text;
+  text << field << ": " << why << " (" << value << ")";
+  throw RequestError(text.str());
+}
+
+void CheckRange(const char* field, double value, double low, double high) {
+  if (value >= low && value <= high) return;
+  std::ostringstream why;
+  why << "not in " << low << " to " << high;
+  Fail(field, why.str(), value);
+}
+
+void CheckAtLeast(const char* field, int64_t value, int64_t low) {
+  if (value < low) Fail(field, "below " + std::to_string(low), value);
+}
+
+void CheckCount(const char* field, size_t count, size_t limit) {
+  if (count > limit) Fail(field, "too many, limit " + std::to_string(limit), count);
+}
+
+void CheckId(const char* field, int64_t id, int64_t vocab_size) {
+  if (id < 0 || id >= vocab_size) Fail(field, "token id not in 0 to " + std::to_string(vocab_size - 1), id);
+}
+
+void CheckIds(const char* field, const std::vector<int32_t>& ids, int64_t vocab_size) {
+  for (int32_t id : ids) CheckId(field, id, vocab_size);
+}
+
+void CheckLogprobs(const char* field, std::optional<int64_t> value, int64_t max_logprobs) {
+  if (!value || *value == -1) return;
+  CheckAtLeast(field, *value, -1);
+  if (max_logprobs >= 0 && *value > max_logprobs) Fail(field, "above " + std::to_string(max_logprobs), *value);
+}
+
+void CheckStop(const SamplingParams& params) {
+  CheckCount("stop", params.stop.size(), Limits::kMaxStopStrings);
+  for (size_t i = 0; i < params.stop.size(); ++i) {
+    if (params.stop[i].empty()) Fail("stop", "an empty string", "number " + std::to_string(i + 1));
+    if (params.stop[i].size() > Limits::kMaxStopBytes) {
+      Fail("stop", "longer than " + std::to_string(Limits::kMaxStopBytes) + " bytes", params.stop[i].size());
+    }
+  }
+  if (!params.stop.empty() && !params.detokenize) Fail("stop", "needs detokenize", "false");
+}
+
+// As in a dictionary, the last of a repeated id counts.
+void NormalizeLogitBias(std::vector<std::pair<int32_t, float>>& logit_bias, int64_t vocab_size) {
+  CheckCount("logit_bias", logit_bias.size(), Limits::kMaxLogitBias);
+  for (auto& [id, bias] : logit_bias) {
+    CheckId("logit_bias", id, vocab_size);
+    if (std::isnan(bias)) Fail("logit_bias", "not a number", bias);
+    bias = std::clamp(bias, -kMaxLogitBias, kMaxLogitBias);
+  }
+  std::reverse(logit_bias.begin(), logit_bias.end());
+  auto by_id = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::stable_sort(logit_bias.begin(), logit_bias.end(), by_id);
+  auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  logit_bias.erase(std::unique(logit_bias.begin(), logit_bias.end(), same), logit_bias.end());
+}
+
+void CheckBadWords(const SamplingParams& params, int64_t vocab_size) {
+  CheckCount("bad_words", params.bad_words.size(), Limits::kMaxBadWords);
+  for (size_t i = 0; i < params.bad_words.size(); ++i) {
+    if (params.bad_words[i].empty()) Fail("bad_words", "an empty string", "number " + std::to_string(i + 1));
+  }
+  for (const std::vector<int32_t>& ids : params.bad_words_token_ids) {
+    if (ids.empty()) Fail("bad_words", "a word without tokens", 0);
+    CheckIds("bad_words", ids, vocab_size);
+  }
+}
+
+}  // namespace
+
+void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_t max_logprobs) {
+  CheckAtLeast("n", n, 1);
+  if (n > Limits::kMaxN) Fail("n", "above " + std::to_string(Limits::kMaxN), n);
+  CheckRange("presence_penalty", presence_penalty, -2.0, 2.0);
+  CheckRange("frequency_penalty", frequency_penalty, -2.0, 2.0);
+  if (!(repetition_penalty > 0.0 && repetition_penalty <= std::numeric_limits<double>::max())) {
+    Fail("repetition_penalty", "not above 0 and finite", repetition_penalty);
+  }
+  CheckRange("temperature", temperature, 0.0, 2.0);
+  if (temperature > 0.0 && temperature < kMinTemperature) temperature = kMinTemperature;
+  if (!(top_p > 0.0 && top_p <= 1.0)) Fail("top_p", "not in (0, 1]", top_p);
+  CheckAtLeast("top_k", top_k, -1);
+  if (top_k == -1) top_k = 0;
+  CheckRange("min_p", min_p, 0.0, 1.0);
+
+  if (max_tokens) CheckAtLeast("max_tokens", *max_tokens, 1);
+  CheckAtLeast("min_tokens", min_tokens, 0);
+  int64_t most = max_tokens.value_or(max_model_len);
+  if (min_tokens > most) Fail("min_tokens", "above max_tokens " + std::to_string(most), min_tokens);
+  CheckLogprobs("logprobs", logprobs, max_logprobs);
+  CheckLogprobs("prompt_logprobs", prompt_logprobs, max_logprobs);
+
+  CheckStop(*this);
+  CheckCount("stop_token_ids", stop_token_ids.size(), Limits::kMaxStopTokenIds);
+  CheckIds("stop_token_ids", stop_token_ids, vocab_size);
+  NormalizeLogitBias(logit_bias, vocab_size);
+  if (allowed_token_ids) {
+    if (allowed_token_ids->empty()) Fail("allowed_token_ids", "empty", 0);
+    CheckCount("allowed_token_ids", allowed_token_ids->size(), static_cast<size_t>(std::max<int64_t>(vocab_size, 0)));
+    CheckIds("allowed_token_ids", *allowed_token_ids, vocab_size);
+  }
+  CheckBadWords(*this, vocab_size);
+  if (eos_token_id) CheckId("eos_token_id", *eos_token_id, vocab_size);
+
+  if (seed == std::numeric_limits<uint64_t>::max()) seed.reset();
+  if (prompt_logprobs) skip_reading_prefix_cache = true;
+  if (greedy()) {
+    if (n > 1) Fail("n", "more than one with temperature 0", n);
+    temperature = 0.0;
+    top_p = 1.0;
+    top_k = 0;
+    min_p = 0.0;
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,63 @@
+// SamplingParams: how one request samples and when it stops. vLLM's names, defaults and ranges.
+// A plain value; immutable once a request is in the engine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace vllm {
+
+enum class RequestOutputKind : uint8_t { kCumulative, kDelta, kFinalOnly };
+
+// Bounds on what one request may ask for; shown by --help.
+struct Limits {
+  static constexpr int64_t kMaxN = 128;
+  static constexpr size_t kMaxStopStrings = 16;
+  static constexpr size_t kMaxStopBytes = 256;
+  static constexpr size_t kMaxStopTokenIds = 128;
+  static constexpr size_t kMaxLogitBias = 1024;
+  static constexpr size_t kMaxBadWords = 1024;
+};
+
+struct SamplingParams {
+  int64_t n = 1;
+  double presence_penalty = 0.0;
+  double frequency_penalty = 0.0;
+  double repetition_penalty = 1.0;
+  double temperature = 1.0;
+  double top_p = 1.0;
+  int64_t top_k = 0;  // 0 or -1: off
+  double min_p = 0.0;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stop;
+  std::vector<int32_t> stop_token_ids;
+  bool ignore_eos = false;
+  std::optional<int64_t> max_tokens;  // none: what fits into max_model_len
+  int64_t min_tokens = 0;
+  std::optional<int64_t> logprobs;         // -1: the whole vocabulary
+  std::optional<int64_t> prompt_logprobs;  // as logprobs; turns off reading the prefix cache for this request
+  bool detokenize = true;
+  bool skip_special_tokens = true;
+  bool include_stop_str_in_output = false;
+  RequestOutputKind output_kind = RequestOutputKind::kCumulative;
+  std::vector<std::pair<int32_t, float>> logit_bias;  // clamped to +-100
+  std::optional<std::vector<int32_t>> allowed_token_ids;
+  std::vector<std::string> bad_words;
+  bool skip_reading_prefix_cache = false;
+
+  // Set by the InputProcessor, never by a user.
+  std::vector<std::vector<int32_t>> bad_words_token_ids;
+  std::optional<int32_t> eos_token_id;
+
+  bool greedy() const { return temperature == 0.0; }
+
+  // Brings the fields to their canonical form (0 < t < 0.01 becomes 0.01; greedy forces top_p 1, top_k 0, min_p 0; seed
+  // -1 is none) and checks each. Throws RequestError `<field>: <why> (<value>)`.
+  void Normalize(int64_t vocab_size, int64_t max_model_len, int64_t max_logprobs);
+};
+
+}  // namespace vllm

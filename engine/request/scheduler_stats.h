@@ -1,0 +1,24 @@
+// SchedulerStats: one step's view of the engine, a value published with each step's outputs.
+#pragma once
+
+#include <cstdint>
+
+namespace vllm {
+
+struct PrefixCacheStats {
+  int64_t requests = 0;
+  int64_t queries = 0;  // tokens looked up
+  int64_t hits = 0;     // tokens found
+};
+
+struct SchedulerStats {
+  int64_t step = 0;
+  int64_t num_running_reqs = 0;
+  int64_t num_waiting_reqs = 0;
+  double kv_cache_usage = 0.0;       // 0..1, the null block not counted
+  PrefixCacheStats prefix_cache;     // since start
+  int64_t num_preemptions = 0;       // since start
+  int64_t num_scheduled_tokens = 0;  // in this step
+};
+
+}  // namespace vllm

@@ -1,0 +1,143 @@
+#include "engine/sample/row_ops.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+namespace vllm {
+namespace {
+
+// Each pass is one inline body, compiled again by each function of a wider instruction set that calls it. The inner
+// loops run over kLanes independent lanes, which is what the compiler turns into vectors.
+#define VLLM_INLINE inline __attribute__((always_inline))
+constexpr size_t kLanes = 16;
+
+VLLM_INLINE bool BlockMaximaBody(const float* row, size_t num_blocks, float* block_max) {
+  std::array<int32_t, kLanes> bad = {};
+  for (size_t b = 0; b < num_blocks; ++b, row += kRowBlock) {
+    std::array<float, kLanes> best;
+    for (size_t l = 0; l < kLanes; ++l) best[l] = row[l];
+    for (size_t i = 0; i < kRowBlock; i += kLanes) {
+      for (size_t l = 0; l < kLanes; ++l) {
+        float x = row[i + l];
+        best[l] = x > best[l] ? x : best[l];
+        bad[l] |= x <= std::numeric_limits<float>::max() ? 0 : 1;  // NaN and +inf
+      }
+    }
+    for (size_t half = kLanes / 2; half > 0; half /= 2) {
+      for (size_t l = 0; l < half; ++l) best[l] = best[l + half] > best[l] ? best[l + half] : best[l];
+    }
+    block_max[b] = best[0];
+  }
+  int32_t any = 0;
+  for (int32_t flag : bad) any |= flag;
+  return any == 0;
+}
+
+// GNU vector types: eight lanes whatever the instruction set, which the compiler splits where registers are narrower.
+typedef float Float8 __attribute__((vector_size(32)));
+typedef int32_t Int8 __attribute__((vector_size(32)));
+typedef double Double8 __attribute__((vector_size(64)));
+
+// The operations of Weight(), one for one.
+VLLM_INLINE void BlockWeightSumsBody(const float* row, size_t num_blocks, float max, float inverse_temperature,
+                                     double* block_sum) {
+  for (size_t b = 0; b < num_blocks; ++b, row += kRowBlock) {
+    Double8 sum = {};
+    for (size_t i = 0; i < kRowBlock; i += 8) {
+      Float8 x;
+      std::memcpy(&x, row + i, sizeof(x));
+      Float8 y = (x - max) * inverse_temperature;
+      Int8 counts = y > -87.0f;
+      Float8 clamped = counts ? y : Float8{} - 87.0f;
+      Float8 n = (clamped * 1.44269504f + 12582912.0f) - 12582912.0f;
+      Float8 r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
+      Float8 p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+      p = p * r + 8.3334519073e-3f;
+      p = p * r + 4.1665795894e-2f;
+      p = p * r + 1.6666665459e-1f;
+      p = p * r + 5.0000001201e-1f;
+      p = (p * (r * r) + r) + 1.0f;
+      Int8 scale = (__builtin_convertvector(n, Int8) + 127) << 23;
+      Float8 weight = p * __builtin_bit_cast(Float8, scale);
+      Int8 bits = __builtin_bit_cast(Int8, weight) & counts;
+      sum += __builtin_convertvector(__builtin_bit_cast(Float8, bits), Double8);
+    }
+    block_sum[b] = ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+  }
+}
+
+VLLM_INLINE int64_t CountAtLeastBody(const float* row, size_t num_blocks, float value) {
+  int64_t total = 0;
+  for (size_t b = 0; b < num_blocks; ++b, row += kRowBlock) {
+    int32_t count = 0;
+    for (size_t i = 0; i < kRowBlock; ++i) count += row[i] >= value ? 1 : 0;
+    total += count;
+  }
+  return total;
+}
+
+struct RowOps {
+  bool (*block_maxima)(const float*, size_t, float*);
+  void (*block_weight_sums)(const float*, size_t, float, float, double*);
+  int64_t (*count_at_least)(const float*, size_t, float);
+};
+
+#define VLLM_ROW_OPS(suffix, attribute)                                                                               \
+  attribute bool BlockMaxima##suffix(const float* row, size_t n, float* out) { return BlockMaximaBody(row, n, out); } \
+  attribute void BlockWeightSums##suffix(const float* row, size_t n, float max, float inverse, double* out) {         \
+    BlockWeightSumsBody(row, n, max, inverse, out);                                                                   \
+  }                                                                                                                   \
+  attribute int64_t CountAtLeast##suffix(const float* row, size_t n, float value) {                                   \
+    return CountAtLeastBody(row, n, value);                                                                           \
+  }                                                                                                                   \
+  constexpr RowOps k##suffix = {BlockMaxima##suffix, BlockWeightSums##suffix, CountAtLeast##suffix};
+
+VLLM_ROW_OPS(Generic, )
+#if defined(__x86_64__)
+VLLM_ROW_OPS(Avx2, __attribute__((target("avx2"))))
+#endif
+
+const RowOps& Ops() {
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  if (has_avx2) return kAvx2;
+#endif
+  return kGeneric;
+}
+
+// The row's last, partial block, filled up with entries that weigh nothing. Returns false when there is none.
+bool PaddedTail(std::span<const float> row, std::array<float, kRowBlock>& tail) {
+  size_t size = row.size() % kRowBlock;
+  if (size == 0) return false;
+  tail.fill(-std::numeric_limits<float>::infinity());
+  std::copy(row.end() - static_cast<std::ptrdiff_t>(size), row.end(), tail.begin());
+  return true;
+}
+
+}  // namespace
+
+bool BlockMaxima(std::span<const float> row, std::span<float> block_max) {
+  size_t whole = row.size() / kRowBlock;
+  bool good = Ops().block_maxima(row.data(), whole, block_max.data());
+  std::array<float, kRowBlock> tail;
+  if (PaddedTail(row, tail)) good &= Ops().block_maxima(tail.data(), 1, &block_max[whole]);
+  return good;
+}
+
+void BlockWeightSums(std::span<const float> row, float max, float inverse_temperature, std::span<double> block_sum) {
+  size_t whole = row.size() / kRowBlock;
+  Ops().block_weight_sums(row.data(), whole, max, inverse_temperature, block_sum.data());
+  std::array<float, kRowBlock> tail;
+  if (PaddedTail(row, tail)) Ops().block_weight_sums(tail.data(), 1, max, inverse_temperature, &block_sum[whole]);
+}
+
+int64_t CountAtLeast(std::span<const float> row, float value) {
+  int64_t count = Ops().count_at_least(row.data(), row.size() / kRowBlock, value);
+  // Not padded: -inf would count when value is -inf.
+  for (size_t i = row.size() / kRowBlock * kRowBlock; i < row.size(); ++i) count += row[i] >= value ? 1 : 0;
+  return count;
+}
+
+}  // namespace vllm

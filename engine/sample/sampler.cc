@@ -1,0 +1,169 @@
+#include "engine/sample/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/sample/random.h"
+#include "engine/sample/row_ops.h"
+
+namespace vllm {
+
+Sampler::Sampler(int64_t vocab_size)
+    : vocab_size_(vocab_size), processors_(vocab_size), selector_(static_cast<size_t>(vocab_size)) {
+  raw_.reserve(static_cast<size_t>(vocab_size));
+}
+
+Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
+  const SamplingParams& params = *row.params;
+  if (!selector_.Load(row.logits)) {
+    error = "the model's logits hold NaN or infinity";
+    return Support::kNone;
+  }
+  if (LogitsProcessors::Active(params, row.output_token_ids.size())) {
+    processors_.Apply(params, row.prompt_token_ids, row.output_token_ids, row.logits);
+    if (!selector_.Load(row.logits)) {
+      error = "the penalties take the logits to infinity";
+      return Support::kNone;
+    }
+  }
+  if (selector_.max() == -std::numeric_limits<float>::infinity()) {
+    error = "no token remains to choose from";
+    return Support::kNone;
+  }
+  if (params.greedy()) return Support::kArgMax;
+
+  inverse_temperature_ = static_cast<float>(1.0 / params.temperature);
+  // min_p and top-k are both cuts from below, so the higher of the two is both, in whatever order.
+  bool has_cut = false;
+  Cut cut;
+  if (params.top_k > 0 && params.top_k < vocab_size_) {
+    cut.logit = selector_.KthLargest(static_cast<size_t>(params.top_k));
+    has_cut = true;
+  }
+  if (params.min_p > 0.0) {
+    // exp((x - max) / t) >= min_p
+    float least =
+        static_cast<float>(static_cast<double>(selector_.max()) + params.temperature * std::log(params.min_p));
+    cut.logit = std::max(cut.logit, least);
+    has_cut = true;
+  }
+  if (has_cut) {
+    selector_.Gather(cut);
+    total_ = selector_.Weigh(inverse_temperature_);
+    if (params.top_p < 1.0) {
+      selector_.Restrict(selector_.TopPOfCandidates(params.top_p, total_));
+      total_ = selector_.Weigh(inverse_temperature_);
+    }
+    return Support::kCandidates;
+  }
+  total_ = selector_.WeighAll(inverse_temperature_);
+  if (!(params.top_p < 1.0)) return Support::kVocabulary;
+  selector_.Gather(selector_.TopPOfRow(params.top_p, total_, inverse_temperature_));
+  total_ = selector_.Weigh(inverse_temperature_);
+  return Support::kCandidates;
+}
+
+// The inverse of the cumulative distribution, summed in the order of ids. The sums that find the place are those that
+// made the total, so the place exists; only inside a block may rounding step over it, to the last token that counts.
+int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
+  if (support == Support::kArgMax) return selector_.ArgMax();
+  uint64_t position = row.prompt_token_ids.size() + row.output_token_ids.size();
+  double target = UniformAt(row.params->seed.value_or(0), position) * total_;
+  double sum = 0.0;
+  int32_t last = -1;
+  if (support == Support::kCandidates) {
+    for (const Candidate& candidate : selector_.candidates()) {
+      sum += static_cast<double>(candidate.weight);
+      if (sum > target) return candidate.id;
+      if (candidate.weight > 0.0f) last = candidate.id;
+    }
+    return last;
+  }
+  std::span<const double> block_sums = selector_.block_sums();
+  size_t block = 0;
+  size_t last_block = 0;
+  for (; block < block_sums.size() && !(sum + block_sums[block] > target); ++block) {
+    sum += block_sums[block];
+    if (block_sums[block] > 0.0) last_block = block;
+  }
+  if (block == block_sums.size()) block = last_block;
+  size_t end = std::min((block + 1) * kRowBlock, row.logits.size());
+  for (size_t i = block * kRowBlock; i < end; ++i) {
+    float weight = Weight(row.logits[i], selector_.max(), inverse_temperature_);
+    sum += static_cast<double>(weight);
+    if (weight > 0.0f) last = static_cast<int32_t>(i);
+    if (sum > target) break;
+  }
+  return last;
+}
+
+int32_t Sampler::Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error) {
+  bool wants_logprobs = logprobs != nullptr && row.params->logprobs.has_value();
+  bool keeps_raw = wants_logprobs && LogitsProcessors::Active(*row.params, row.output_token_ids.size());
+  if (keeps_raw) raw_.assign(row.logits.begin(), row.logits.end());
+  Support support = Process(row, error);
+  if (support == Support::kNone) return -1;
+  int32_t token_id = Draw(support, row);
+  if (wants_logprobs) {
+    AppendLogprobs(keeps_raw ? std::span<const float>(raw_) : row.logits, token_id, *row.params->logprobs, *logprobs);
+  }
+  return token_id;
+}
+
+void Sampler::AppendLogprobs(std::span<const float> logits, int32_t token_id, int64_t num_logprobs, Logprobs& out) {
+  size_t k = num_logprobs < 0 ? logits.size() : std::min(static_cast<size_t>(num_logprobs), logits.size());
+  out.width = k + 1;
+  out.token_ids.push_back(token_id);
+  bool good = selector_.Load(logits);
+  double max = static_cast<double>(selector_.max());
+  if (!good || max == -std::numeric_limits<double>::infinity()) return AppendInvalid(k, out);
+
+  double log_sum = max + std::log(selector_.WeighAll(1.0f));
+  auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) - log_sum); };
+  float chosen = logits[static_cast<size_t>(token_id)];
+  out.logprobs.push_back(logprob(chosen));
+  out.ranks.push_back(static_cast<int32_t>(CountAtLeast(logits, chosen)));
+  if (k == 0) return;
+
+  selector_.Gather({.logit = selector_.KthLargest(k), .id = 0});
+  std::vector<Candidate>& top = selector_.candidates();
+  std::partial_sort(
+      top.begin(), top.begin() + static_cast<std::ptrdiff_t>(k), top.end(),
+      [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; });
+  for (size_t i = 0; i < k; ++i) {
+    out.token_ids.push_back(top[i].id);
+    out.logprobs.push_back(logprob(top[i].logit));
+  }
+}
+
+void Sampler::AppendInvalid(size_t k, Logprobs& out) const {
+  for (size_t i = 0; i < k; ++i) out.token_ids.push_back(static_cast<int32_t>(i));
+  out.logprobs.insert(out.logprobs.end(), k + 1, std::numeric_limits<float>::quiet_NaN());
+  out.ranks.push_back(static_cast<int32_t>(vocab_size_));
+}
+
+std::vector<double> Sampler::Distribution(const SamplingRow& row) {
+  std::vector<double> probs(row.logits.size(), 0.0);
+  std::string error;
+  switch (Process(row, error)) {
+    case Support::kNone:
+      break;
+    case Support::kArgMax:
+      probs[static_cast<size_t>(selector_.ArgMax())] = 1.0;
+      break;
+    case Support::kCandidates:
+      for (const Candidate& c : selector_.candidates()) {
+        probs[static_cast<size_t>(c.id)] = static_cast<double>(c.weight) / total_;
+      }
+      break;
+    case Support::kVocabulary:
+      for (size_t i = 0; i < probs.size(); ++i) {
+        probs[i] = static_cast<double>(Weight(row.logits[i], selector_.max(), inverse_temperature_)) / total_;
+      }
+      break;
+  }
+  return probs;
+}
+
+}  // namespace vllm

@@ -1,0 +1,32 @@
+// ModelRunnerOutput: what one step sampled. Owned and reused by rank 0's ModelRunner; valid until its next step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/request/logprobs.h"
+#include "engine/request/request_id.h"
+
+namespace vllm {
+
+struct ModelRunnerOutput {
+  // One entry a scheduled request, in the order of SchedulerOutput::num_scheduled_tokens. A request in the middle of
+  // its prompt samples nothing: its range is empty.
+  std::vector<RequestId> request_ids;
+  std::vector<int32_t> sampled_token_ids;  // entry i: [sampled_offsets[i], sampled_offsets[i + 1])
+  std::vector<size_t> sampled_offsets{0};
+  // Sampled rows' logprobs; logprobs_index[i] is entry i's place in `logprobs`, or -1.
+  std::vector<Logprobs> logprobs;
+  std::vector<int32_t> logprobs_index;
+  // Prompt logprobs computed in this step (a chunk's worth), appended by the scheduler in order.
+  std::vector<std::pair<RequestId, Logprobs>> prompt_logprobs;
+  // Requests whose logits were not numbers; their text says what was seen. They sampled nothing.
+  std::vector<std::pair<RequestId, std::string>> failed;
+
+  void Clear();
+};
+
+}  // namespace vllm

@@ -1,0 +1,101 @@
+#include "engine/sched/request_queue.h"
+
+#include <cassert>
+#include <tuple>
+
+namespace vllm {
+namespace {
+
+bool ComesBefore(const Request& a, const Request& b) {
+  return std::tuple(a.core()->priority, a.core()->arrival_time, a.id()) <
+         std::tuple(b.core()->priority, b.core()->arrival_time, b.id());
+}
+
+}  // namespace
+
+void FcfsRequestQueue::Add(Request* request) {
+  request->queue_prev = last_;
+  request->queue_next = nullptr;
+  (last_ == nullptr ? first_ : last_->queue_next) = request;
+  last_ = request;
+  ++size_;
+}
+
+void FcfsRequestQueue::Prepend(Request* request) {
+  request->queue_prev = nullptr;
+  request->queue_next = first_;
+  (first_ == nullptr ? last_ : first_->queue_prev) = request;
+  first_ = request;
+  ++size_;
+}
+
+Request* FcfsRequestQueue::Pop() {
+  Request* request = first_;
+  Remove(request);
+  return request;
+}
+
+void FcfsRequestQueue::Remove(Request* request) {
+  assert(size_ > 0);
+  (request->queue_prev == nullptr ? first_ : request->queue_prev->queue_next) = request->queue_next;
+  (request->queue_next == nullptr ? last_ : request->queue_next->queue_prev) = request->queue_prev;
+  request->queue_prev = nullptr;
+  request->queue_next = nullptr;
+  --size_;
+}
+
+void PriorityRequestQueue::Add(Request* request) {
+  heap_.push_back(request);
+  request->heap_index = heap_.size() - 1;
+  SiftUp(request->heap_index);
+}
+
+Request* PriorityRequestQueue::Pop() {
+  Request* request = heap_.front();
+  Remove(request);
+  return request;
+}
+
+void PriorityRequestQueue::Remove(Request* request) {
+  const size_t index = request->heap_index;
+  assert(index < heap_.size() && heap_[index] == request);
+  Request* last = heap_.back();
+  heap_.pop_back();
+  if (last == request) return;
+  // The last one fills the gap; it may belong above or below it.
+  Place(last, index);
+  SiftUp(index);
+  SiftDown(last->heap_index);
+}
+
+void PriorityRequestQueue::SiftUp(size_t index) {
+  Request* request = heap_[index];
+  for (size_t parent; index > 0; index = parent) {
+    parent = (index - 1) / 2;
+    if (!ComesBefore(*request, *heap_[parent])) break;
+    Place(heap_[parent], index);
+  }
+  Place(request, index);
+}
+
+void PriorityRequestQueue::SiftDown(size_t index) {
+  Request* request = heap_[index];
+  for (size_t child; (child = 2 * index + 1) < heap_.size(); index = child) {
+    if (child + 1 < heap_.size() && ComesBefore(*heap_[child + 1], *heap_[child])) ++child;
+    if (!ComesBefore(*heap_[child], *request)) break;
+    Place(heap_[child], index);
+  }
+  Place(request, index);
+}
+
+void PriorityRequestQueue::Place(Request* request, size_t index) {
+  heap_[index] = request;
+  request->heap_index = index;
+}
+
+std::unique_ptr<RequestQueue> CreateRequestQueue(SchedulingPolicy policy) {
+  if (policy == SchedulingPolicy::kPriority) return std::make_unique<PriorityRequestQueue>();
+  return std::make_unique<FcfsRequestQueue>();
+}
+
+}  // namespace vllm

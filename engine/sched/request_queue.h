@@ -1,0 +1,68 @@
+// RequestQueue: the requests that wait, in the order of the scheduling policy. Links live in the requests, so that no
+// operation allocates (the heap grows its array) and an abort in the middle is cheap. Owned by the Scheduler.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/request/request.h"
+
+namespace vllm {
+
+class RequestQueue {
+ public:
+  virtual ~RequestQueue() = default;
+
+  // A new request takes its place.
+  virtual void Add(Request* request) = 0;
+  // A preempted request comes back: to the front, or where the policy puts it.
+  virtual void Prepend(Request* request) = 0;
+  // The next request, or null.
+  virtual Request* Peek() const = 0;
+  // REQUIRES: not empty.
+  virtual Request* Pop() = 0;
+  // REQUIRES: the request is in this queue.
+  virtual void Remove(Request* request) = 0;
+  virtual size_t size() const = 0;
+  bool empty() const { return size() == 0; }
+};
+
+// First come, first served. All O(1).
+class FcfsRequestQueue final : public RequestQueue {
+ public:
+  void Add(Request* request) override;
+  void Prepend(Request* request) override;
+  Request* Peek() const override { return first_; }
+  Request* Pop() override;
+  void Remove(Request* request) override;
+  size_t size() const override { return size_; }
+
+ private:
+  Request* first_ = nullptr;
+  Request* last_ = nullptr;
+  size_t size_ = 0;
+};
+
+// By (priority, arrival time, request id), the smallest first. O(log size).
+class PriorityRequestQueue final : public RequestQueue {
+ public:
+  void Add(Request* request) override;
+  void Prepend(Request* request) override { Add(request); }
+  Request* Peek() const override { return heap_.empty() ? nullptr : heap_.front(); }
+  Request* Pop() override;
+  void Remove(Request* request) override;
+  size_t size() const override { return heap_.size(); }
+
+ private:
+  void SiftUp(size_t index);
+  void SiftDown(size_t index);
+  void Place(Request* request, size_t index);
+
+  std::vector<Request*> heap_;  // heap_[request->heap_index] == request
+};
+
+std::unique_ptr<RequestQueue> CreateRequestQueue(SchedulingPolicy policy);
+
+}  // namespace vllm

@@ -1,0 +1,356 @@
+#include "engine/sched/scheduler.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <utility>
+
+#include "engine/sched/check_stop.h"
+
+namespace vllm {
+namespace {
+
+// A request whose tokens fill all blocks can still sample one token more, which needs no slot any more; after that it
+// could never be scheduled again, so this is a limit as hard as max_model_len.
+int64_t MaxNumTokens(const CacheConfig& cache, int64_t max_model_len) {
+  return std::min(max_model_len, cache.num_blocks * cache.block_size + 1);
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
+                     BlockHashFunction hash_function)
+    : config_(config),
+      max_model_len_(max_model_len),
+      max_num_tokens_(MaxNumTokens(cache, max_model_len)),
+      kv_cache_(cache, max_model_len, config.watermark, hash_function),
+      waiting_(CreateRequestQueue(config.policy)) {
+  assert(config.max_num_batched_tokens > 0 && config.max_num_seqs > 0 && max_model_len > 0);
+}
+
+Scheduler::~Scheduler() = default;
+
+bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* refusal) {
+  const auto num_tokens = static_cast<int64_t>(request->prompt_token_ids.size());
+  const auto refuse = [&](int64_t limit, const std::string& why) {
+    if (refusal != nullptr) {
+      *refusal = "prompt is " + std::to_string(num_tokens) + " tokens, limit " + std::to_string(limit) + ": " + why;
+    }
+    return false;
+  };
+  if (num_tokens == 0) {
+    if (refusal != nullptr) *refusal = "prompt has no tokens";
+    return false;
+  }
+  if (num_tokens >= max_model_len_) {
+    return refuse(max_model_len_ - 1,
+                  "max_model_len is " + std::to_string(max_model_len_) + ", one token of it to generate");
+  }
+  if (kv_cache_.BlocksFor(num_tokens + 1) > kv_cache_.num_blocks()) {
+    return refuse(kv_cache_.num_blocks() * kv_cache_.block_size() - 1,
+                  "the kv cache has " + std::to_string(kv_cache_.num_blocks()) + " blocks of " +
+                      std::to_string(kv_cache_.block_size()) + " tokens, one token of it to generate");
+  }
+  const int64_t threshold = config_.long_prefill_token_threshold;
+  const int64_t first_chunk = threshold > 0 ? std::min(threshold, num_tokens) : num_tokens;
+  if (!config_.enable_chunked_prefill && first_chunk > config_.max_num_batched_tokens) {
+    return refuse(config_.max_num_batched_tokens, "max_num_batched_tokens without chunked prefill");
+  }
+  auto owned = std::make_unique<Request>(std::move(request));
+  Request* added = owned.get();
+  const bool inserted = requests_.emplace(added->id(), std::move(owned)).second;
+  assert(inserted);
+  if (inserted) waiting_->Add(added);
+  return true;
+}
+
+void Scheduler::FinishRequests(std::span<const RequestId> ids, FinishReason reason) {
+  assert(reason != FinishReason::kNone);
+  for (const RequestId id : ids) {
+    Request* request = Find(id);
+    if (request == nullptr) continue;
+    if (request->status == RequestStatus::kRunning) {
+      std::erase(running_, request);
+    } else {
+      waiting_->Remove(request);
+    }
+    request->status = ToFinishedStatus(reason);
+    Release(*request);
+    requests_.erase(id);
+  }
+}
+
+const SchedulerOutput& Scheduler::Schedule() {
+  ++step_;
+  now_ = std::chrono::steady_clock::now();
+  output_.Clear();
+  output_.finished_req_ids.swap(finished_req_ids_);
+  scheduled_.clear();
+
+  int64_t token_budget = config_.max_num_batched_tokens;
+  ScheduleRunning(token_budget);
+  // Whoever was preempted for want of blocks must not see a newcomer take those that the preemption freed.
+  if (output_.preempted_req_ids.empty()) ScheduleWaiting(token_budget);
+  BuildOutput();
+  return output_;
+}
+
+void Scheduler::ScheduleRunning(int64_t& token_budget) {
+  size_t index = 0;
+  while (index < running_.size() && token_budget > 0) {
+    Request* request = running_[index];
+    int64_t num_new_tokens = request->num_tokens_with_spec() - request->num_computed_tokens;
+    if (config_.long_prefill_token_threshold > 0) {
+      num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
+    }
+    num_new_tokens = std::min({num_new_tokens, token_budget, max_model_len_ - request->num_computed_tokens - 1});
+    if (num_new_tokens <= 0) {
+      // Not strictly first come, first served: those behind may run though this one cannot.
+      ++index;
+      continue;
+    }
+
+    bool preempted_itself = false;
+    while (!kv_cache_.AllocateSlots(*request, num_new_tokens)) {
+      preempted_itself = PreemptOne(index, token_budget) == request;
+      if (preempted_itself) break;
+    }
+    if (preempted_itself) {
+      // By priority the victim may stand before others that can run with the blocks it gave back. Where vLLM would
+      // let a step pass with nothing to do, they run now.
+      if (scheduled_.empty()) continue;
+      break;
+    }
+    scheduled_.push_back({request, num_new_tokens, RequestStatus::kRunning});
+    token_budget -= num_new_tokens;
+    ++index;
+  }
+}
+
+Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
+  size_t victim_index = running_.size() - 1;
+  if (config_.policy == SchedulingPolicy::kPriority) {
+    const auto key = [](const Request* r) { return std::pair(r->core()->priority, r->core()->arrival_time); };
+    victim_index = 0;
+    for (size_t i = 1; i < running_.size(); ++i) {
+      if (key(running_[i]) > key(running_[victim_index])) victim_index = i;
+    }
+  }
+  Request* victim = running_[victim_index];
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_index));
+  if (victim_index < request_index) --request_index;
+  // Already scheduled in this step: its tokens go back to the budget.
+  const auto it = std::find_if(scheduled_.begin(), scheduled_.end(), [&](auto& s) { return s.request == victim; });
+  if (it != scheduled_.end()) {
+    token_budget += it->num_tokens;
+    scheduled_.erase(it);
+  }
+
+  kv_cache_.Free(*victim);
+  victim->status = RequestStatus::kPreempted;
+  victim->num_computed_tokens = 0;
+  victim->num_blocks_told = 0;
+  // They are computed again from the first position.
+  victim->prompt_logprobs.Clear();
+  ++victim->num_preemptions;
+  ++num_preemptions_;
+  waiting_->Prepend(victim);
+  output_.preempted_req_ids.push_back(victim->id());
+  return victim;
+}
+
+void Scheduler::ScheduleWaiting(int64_t& token_budget) {
+  while (!waiting_->empty() && token_budget > 0 && num_running() < config_.max_num_seqs) {
+    Request* request = waiting_->Peek();
+    const ComputedBlocks computed = kv_cache_.GetComputedBlocks(*request);
+    int64_t num_new_tokens = request->num_tokens() - computed.num_tokens;
+    if (config_.long_prefill_token_threshold > 0) {
+      num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
+    }
+    // A resumed request may have outgrown the budget of a whole step: then it has to be chunked after all.
+    if (!config_.enable_chunked_prefill && num_new_tokens > token_budget &&
+        num_new_tokens <= config_.max_num_batched_tokens) {
+      break;
+    }
+    num_new_tokens = std::min(num_new_tokens, token_budget);
+    if (!kv_cache_.AllocateSlots(
+            *request, num_new_tokens, computed,
+            {.full_sequence_must_fit = config_.scheduler_reserve_full_isl, .apply_watermark = !running_.empty()})) {
+      break;
+    }
+    kv_cache_.RecordPrefixCacheStats(*request, computed.num_tokens);
+    waiting_->Pop();
+    running_.push_back(request);
+    scheduled_.push_back({request, num_new_tokens, request->status});
+    token_budget -= num_new_tokens;
+    if (request->status == RequestStatus::kWaiting) {
+      request->ReserveTokens(max_num_tokens_, kv_cache_.block_size());
+      request->scheduled_time = now_;
+      request->num_cached_tokens = computed.num_tokens;
+    }
+    request->status = RequestStatus::kRunning;
+    request->num_computed_tokens = computed.num_tokens;
+  }
+}
+
+void Scheduler::BuildOutput() {
+  for (const Scheduled& scheduled : scheduled_) {
+    Request& request = *scheduled.request;
+    if (request.known_to_ranks) {
+      TellCached(request, scheduled.status_before == RequestStatus::kPreempted);
+    } else {
+      TellNew(request);
+    }
+    request.num_output_tokens_told = request.num_output_tokens();
+    request.num_blocks_told = static_cast<int64_t>(kv_cache_.Blocks(request.id()).size());
+    output_.num_scheduled_tokens.push_back({request.id(), scheduled.num_tokens});
+    output_.total_num_scheduled_tokens += scheduled.num_tokens;
+    // At once, so that the next step could be scheduled while this one runs.
+    request.num_computed_tokens += scheduled.num_tokens;
+  }
+  if (!running_.empty()) output_.num_common_prefix_blocks = kv_cache_.NumCommonPrefixBlocks(*running_.front());
+}
+
+void Scheduler::TellNew(Request& request) {
+  NewRequestData& data = output_.scheduled_new_reqs.emplace_back();
+  data.request = request.core();
+  data.num_computed_tokens = request.num_computed_tokens;
+  for (const KVCacheBlock* block : kv_cache_.Blocks(request.id())) data.block_ids.push_back(block->block_id);
+  request.known_to_ranks = true;
+}
+
+void Scheduler::TellCached(const Request& request, bool resumed) {
+  CachedRequestData& data = output_.scheduled_cached_reqs;
+  data.request_ids.push_back(request.id());
+  data.resumed_from_preemption.push_back(resumed);
+  data.num_computed_tokens.push_back(request.num_computed_tokens);
+  const auto tokens = request.output_token_ids().subspan(static_cast<size_t>(request.num_output_tokens_told));
+  data.new_token_ids.insert(data.new_token_ids.end(), tokens.begin(), tokens.end());
+  data.new_token_offsets.push_back(data.new_token_ids.size());
+  const auto blocks = kv_cache_.Blocks(request.id()).subspan(static_cast<size_t>(request.num_blocks_told));
+  for (const KVCacheBlock* block : blocks) data.new_block_ids.push_back(block->block_id);
+  data.new_block_offsets.push_back(data.new_block_ids.size());
+}
+
+void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutputs& outputs) {
+  now_ = std::chrono::steady_clock::now();
+  for (const auto& [id, error] : output.failed) {
+    Request* request = Find(id);
+    if (request == nullptr || request->status != RequestStatus::kRunning) continue;
+    request->status = RequestStatus::kFinishedError;
+    kv_cache_.EvictPublishedBy(id);
+    AddOutput(*request, 0, nullptr, outputs).error = error;
+    Release(*request);
+  }
+  for (const auto& [id, logprobs] : output.prompt_logprobs) {
+    Request* request = Find(id);
+    // After the first token they have been handed out; a resumed request computes them once more.
+    if (request != nullptr && request->num_output_tokens() == 0) request->prompt_logprobs.Append(logprobs);
+  }
+  for (size_t i = 0; i < output.request_ids.size(); ++i) {
+    Request* request = Find(output.request_ids[i]);
+    if (request == nullptr || request->status != RequestStatus::kRunning) continue;
+    const size_t begin = output.sampled_offsets[i];
+    const auto token_ids = std::span(output.sampled_token_ids).subspan(begin, output.sampled_offsets[i + 1] - begin);
+    if (token_ids.empty()) continue;
+    const size_t num_taken = AppendTokens(*request, token_ids);
+    const int32_t row = i < output.logprobs_index.size() ? output.logprobs_index[i] : -1;
+    AddOutput(*request, num_taken, row < 0 ? nullptr : &output.logprobs[static_cast<size_t>(row)], outputs);
+    if (IsFinished(request->status)) Release(*request);
+  }
+  EraseFinished();
+  outputs.stats = MakeStats();
+}
+
+size_t Scheduler::AppendTokens(Request& request, std::span<const int32_t> token_ids) {
+  size_t num_taken = 0;
+  for (const int32_t token_id : token_ids) {
+    request.AppendOutputToken(token_id);
+    ++num_taken;
+    if (CheckStop(request, max_num_tokens_)) break;
+  }
+  return num_taken;
+}
+
+EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, const Logprobs* logprobs,
+                                       EngineCoreOutputs& outputs) {
+  EngineCoreOutput& output = outputs.Add(request.id());
+  const auto token_ids = request.output_token_ids().last(num_new_tokens);
+  output.new_token_ids.assign(token_ids.begin(), token_ids.end());
+  if (logprobs != nullptr) output.new_logprobs.AppendFirst(*logprobs, num_new_tokens);
+  const bool first = num_new_tokens > 0 && token_ids.size() == request.output_token_ids().size();
+  if (first) {
+    request.first_token_time = now_;
+    std::swap(output.prompt_logprobs, request.prompt_logprobs);
+  }
+  if (num_new_tokens > 0) request.last_token_time = now_;
+  output.finish_reason = ToFinishReason(request.status);
+  output.stop_token_id = request.stop_token_id;
+  output.num_cached_tokens = std::max<int64_t>(0, request.num_cached_tokens);
+  output.num_preemptions = request.num_preemptions;
+  output.scheduled_time = request.scheduled_time;
+  output.first_token_time = request.first_token_time;
+  output.last_token_time = request.last_token_time;
+  return output;
+}
+
+void Scheduler::Release(Request& request) {
+  kv_cache_.Free(request);
+  if (request.known_to_ranks) finished_req_ids_.push_back(request.id());
+}
+
+void Scheduler::EraseFinished() {
+  // Two passes over the list keep the order of those that go on, and no request is looked at after it is gone.
+  size_t kept = 0;
+  for (Request* request : running_) {
+    if (IsFinished(request->status)) {
+      requests_.erase(request->id());
+    } else {
+      running_[kept++] = request;
+    }
+  }
+  running_.resize(kept);
+}
+
+Request* Scheduler::Find(RequestId id) const {
+  const auto it = requests_.find(id);
+  return it == requests_.end() ? nullptr : it->second.get();
+}
+
+const Request* Scheduler::FindRequest(RequestId id) const { return Find(id); }
+
+SchedulerStats Scheduler::MakeStats() const {
+  return {.step = step_,
+          .num_running_reqs = num_running(),
+          .num_waiting_reqs = num_waiting(),
+          .kv_cache_usage = kv_cache_.usage(),
+          .prefix_cache = kv_cache_.prefix_cache_stats(),
+          .num_preemptions = num_preemptions_,
+          .num_scheduled_tokens = output_.total_num_scheduled_tokens};
+}
+
+std::string Scheduler::CheckIntegrity() const {
+  std::string error = kv_cache_.CheckIntegrity();
+  if (!error.empty()) return error;
+  if (num_running() > config_.max_num_seqs) return "running: more than max_num_seqs";
+  if (running_.size() + waiting_->size() != requests_.size()) return "requests: running and waiting are not all";
+  if (kv_cache_.full_attention().num_tables() != num_running()) return "blocks: held by others than the running";
+  for (const Request* request : running_) {
+    const std::string name = "request " + std::to_string(request->id()) + ": ";
+    if (Find(request->id()) != request) return name + "running though gone";
+    if (request->status != RequestStatus::kRunning) return name + "running with another status";
+    if (request->num_computed_tokens > request->num_tokens()) return name + "computed tokens beyond its tokens";
+    const auto num_blocks = static_cast<int64_t>(kv_cache_.Blocks(request->id()).size());
+    if (num_blocks != kv_cache_.BlocksFor(request->num_computed_tokens)) return name + "wrong number of blocks";
+  }
+  for (const auto& [id, request] : requests_) {
+    if (request->status == RequestStatus::kRunning) continue;
+    const std::string name = "request " + std::to_string(id) + ": ";
+    if (IsFinished(request->status)) return name + "finished but kept";
+    if (request->num_computed_tokens != 0) return name + "waiting with computed tokens";
+    if (!kv_cache_.Blocks(id).empty()) return name + "waiting with blocks";
+  }
+  return {};
+}
+
+}  // namespace vllm

@@ -1,0 +1,78 @@
+#include "engine/worker/input_batch.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace vllm {
+
+InputBatch::InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size)
+    : max_model_len_(max_model_len), block_size_(block_size) {
+  const auto rows = static_cast<size_t>(max_num_tokens);
+  token_ids_.reserve(rows);
+  positions_.reserve(rows);
+  attention_.slot_mapping.reserve(rows);
+}
+
+CachedRequestState& InputBatch::StateOf(RequestId request_id) {
+  const auto it = states_.find(request_id);
+  if (it == states_.end()) throw std::logic_error("input batch: unknown request " + std::to_string(request_id));
+  return *it->second;
+}
+
+void InputBatch::Update(const SchedulerOutput& scheduler_output) {
+  for (const RequestId id : scheduler_output.finished_req_ids) states_.erase(id);
+
+  for (const NewRequestData& data : scheduler_output.scheduled_new_reqs) {
+    auto state = std::make_unique<CachedRequestState>();
+    state->request = data.request;
+    const std::vector<int32_t>& prompt = data.request->prompt_token_ids;
+    const int64_t max_tokens = data.request->sampling_params.max_tokens.value_or(max_model_len_);
+    const int64_t limit = std::min(max_model_len_, static_cast<int64_t>(prompt.size()) + max_tokens);
+    state->token_ids.reserve(static_cast<size_t>(std::max(limit, static_cast<int64_t>(prompt.size()))));
+    state->token_ids.assign(prompt.begin(), prompt.end());
+    state->block_ids.reserve(static_cast<size_t>(limit / block_size_ + 1));
+    state->block_ids.assign(data.block_ids.begin(), data.block_ids.end());
+    state->num_computed_tokens = data.num_computed_tokens;
+    states_[data.request->request_id] = std::move(state);
+  }
+
+  const CachedRequestData& cached = scheduler_output.scheduled_cached_reqs;
+  for (size_t i = 0; i < cached.size(); ++i) {
+    CachedRequestState& state = StateOf(cached.request_ids[i]);
+    if (cached.resumed_from_preemption[i] != 0) state.block_ids.clear();
+    const std::span<const int32_t> blocks = cached.NewBlocks(i);
+    state.block_ids.insert(state.block_ids.end(), blocks.begin(), blocks.end());
+    const std::span<const int32_t> tokens = cached.NewTokens(i);
+    state.token_ids.insert(state.token_ids.end(), tokens.begin(), tokens.end());
+    state.num_computed_tokens = cached.num_computed_tokens[i];
+  }
+
+  entries_.clear();
+  token_ids_.clear();
+  positions_.clear();
+  attention_.slot_mapping.clear();
+  attention_.sequences.clear();
+  for (const ScheduledTokens& scheduled : scheduler_output.num_scheduled_tokens) {
+    CachedRequestState& state = StateOf(scheduled.request_id);
+    const int64_t first = state.num_computed_tokens;
+    const int64_t last = first + scheduled.num_tokens;
+    if (last > static_cast<int64_t>(state.token_ids.size()) ||
+        last > static_cast<int64_t>(state.block_ids.size()) * block_size_) {
+      throw std::logic_error("input batch: request " + std::to_string(scheduled.request_id) +
+                             " is scheduled past its tokens or blocks (" + std::to_string(last) + ")");
+    }
+    const auto row = static_cast<int64_t>(token_ids_.size());
+    entries_.push_back({&state, row, scheduled.num_tokens});
+    attention_.sequences.push_back({row, scheduled.num_tokens, first, state.block_ids.data()});
+    for (int64_t position = first; position < last; ++position) AddRow(state, position);
+  }
+}
+
+void InputBatch::AddRow(const CachedRequestState& state, int64_t position) {
+  token_ids_.push_back(state.token_ids[static_cast<size_t>(position)]);
+  positions_.push_back(position);
+  const int64_t block = state.block_ids[static_cast<size_t>(position / block_size_)];
+  attention_.slot_mapping.push_back(block * block_size_ + position % block_size_);
+}
+
+}  // namespace vllm

@@ -1,0 +1,155 @@
+#include "engine/worker/model_runner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+
+namespace vllm {
+
+int64_t ModelRunner::LogitsRows(const VllmConfig& config) {
+  // Enough rows that the output projection is read for many at once, few enough that a large vocabulary stays in tens
+  // of megabytes.
+  constexpr int64_t kMaxRows = 64;
+  return std::min(
+      {kMaxRows, config.scheduler.max_num_batched_tokens, std::max<int64_t>(config.scheduler.max_num_seqs, 1)});
+}
+
+ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, float* shared_logits)
+    : config_(config),
+      rank_(rank),
+      model_(model),
+      shared_logits_(shared_logits),
+      batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size) {
+  const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
+  hidden_ = AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
+  gathered_ = AlignedBuffer(static_cast<size_t>(LogitsRows(config)) * row_bytes);
+  if (rank.rank() == 0) {
+    for (int thread = 0; thread < rank.threads->num_threads(); ++thread)
+      samplers_.emplace_back(config.model.vocab_size);
+  }
+}
+
+void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KvCache& cache, ModelRunnerOutput* output) {
+  batch_.Update(scheduler_output);
+  if (output != nullptr) output->Clear();
+  if (batch_.entries().empty()) return;
+
+  const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention()};
+  model_.Forward(input, cache, hidden_.as<float>());
+
+  CollectLogitsRows();
+  const auto rows_at_once = static_cast<size_t>(LogitsRows(config_));
+  for (size_t begin = 0; begin < logits_rows_.size(); begin += rows_at_once) {
+    // Rank 0 has to be done with the rows before others overwrite them.
+    if (begin > 0) rank_.communicator->Barrier();
+    ComputeRows(begin, std::min(begin + rows_at_once, logits_rows_.size()));
+  }
+  if (output != nullptr) FillOutput(*output);
+}
+
+void ModelRunner::CollectLogitsRows() {
+  logits_rows_.clear();
+  const std::vector<BatchEntry>& entries = batch_.entries();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const BatchEntry& entry = entries[i];
+    CachedRequestState& state = *entry.state;
+    if (state.request->sampling_params.prompt_logprobs) {
+      const int64_t last = std::min(entry.first_position() + entry.num_rows, state.num_prompt_tokens() - 1);
+      for (int64_t position = std::max(entry.first_position(), state.num_prompt_logprobs); position < last;
+           ++position) {
+        const int32_t target = state.token_ids[static_cast<size_t>(position + 1)];
+        logits_rows_.push_back({i, entry.first_row + position - entry.first_position(), target});
+      }
+      state.num_prompt_logprobs = std::max(state.num_prompt_logprobs, last);
+    }
+    if (entry.samples()) logits_rows_.push_back({i, entry.first_row + entry.num_rows - 1, -1});
+  }
+}
+
+void ModelRunner::ComputeRows(size_t begin, size_t end) {
+  const auto size = static_cast<size_t>(config_.model.hidden_size);
+  auto* gathered = gathered_.as<float>();
+  for (size_t i = begin; i < end; ++i) {
+    std::memcpy(gathered + (i - begin) * size, hidden_.as<float>() + static_cast<size_t>(logits_rows_[i].row) * size,
+                size * sizeof(float));
+  }
+  const int64_t vocab_size = config_.model.vocab_size;
+  const auto num_rows = static_cast<int64_t>(end - begin);
+  model_.ComputeLogits(gathered, num_rows, shared_logits_, vocab_size);
+  rank_.communicator->Barrier();
+  if (rank_.rank() != 0) return;
+  if (results_.size() < logits_rows_.size()) results_.resize(logits_rows_.size());
+  rank_.threads->ParallelFor(num_rows, [&](int64_t row, int thread) {
+    SampleRow(begin + static_cast<size_t>(row), thread, shared_logits_ + row * vocab_size);
+  });
+}
+
+void ModelRunner::SampleRow(size_t index, int thread, const float* logits_row) {
+  const LogitsRow& row = logits_rows_[index];
+  const CachedRequestState& state = *batch_.entries()[row.entry].state;
+  const SamplingParams& params = state.request->sampling_params;
+  RowResult& result = results_[index];
+  result.token_id = -1;
+  result.has_logprobs = false;
+  result.logprobs.Clear();
+  result.error.clear();
+  Sampler& sampler = samplers_[static_cast<size_t>(thread)];
+  const std::span<float> logits(const_cast<float*>(logits_row), static_cast<size_t>(config_.model.vocab_size));
+  try {
+    if (row.prompt_target >= 0) {
+      sampler.AppendLogprobs(logits, row.prompt_target, *params.prompt_logprobs, result.logprobs);
+      if (std::isnan(result.logprobs.logprobs[0]))
+        result.error = "the model computed a logit of a prompt token that is not a number";
+      return;
+    }
+    const std::span<const int32_t> tokens(state.token_ids);
+    const auto num_prompt = static_cast<size_t>(state.num_prompt_tokens());
+    const SamplingRow sampling{logits, &params, tokens.first(num_prompt), tokens.subspan(num_prompt)};
+    result.has_logprobs = params.logprobs.has_value();
+    result.token_id = sampler.Sample(sampling, result.has_logprobs ? &result.logprobs : nullptr, result.error);
+  } catch (const std::exception& e) {
+    // A row's failure is the request's own; nothing may leave a pool thread.
+    result.token_id = -1;
+    result.error = e.what();
+  }
+}
+
+void ModelRunner::FillOutput(ModelRunnerOutput& output) {
+  const std::vector<BatchEntry>& entries = batch_.entries();
+  size_t next = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const RequestId id = entries[i].state->request->request_id;
+    output.request_ids.push_back(id);
+    output.logprobs_index.push_back(-1);
+    const std::string* error = nullptr;
+    Logprobs* prompt = nullptr;
+    for (; next < logits_rows_.size() && logits_rows_[next].entry == i; ++next) {
+      RowResult& result = results_[next];
+      if (!result.error.empty()) {
+        if (error == nullptr) error = &result.error;
+        continue;
+      }
+      if (logits_rows_[next].prompt_target >= 0) {
+        if (prompt == nullptr) prompt = &output.prompt_logprobs.emplace_back(id, Logprobs{}).second;
+        prompt->Append(result.logprobs);
+        continue;
+      }
+      if (error != nullptr) continue;
+      output.sampled_token_ids.push_back(result.token_id);
+      if (result.has_logprobs) {
+        output.logprobs_index.back() = static_cast<int32_t>(output.logprobs.size());
+        output.logprobs.push_back(result.logprobs);
+      }
+    }
+    output.sampled_offsets.push_back(output.sampled_token_ids.size());
+    if (error != nullptr) output.failed.emplace_back(id, *error);
+  }
+}
+
+void ModelRunner::Prefault() {
+  std::memset(hidden_.data(), 0, hidden_.size_bytes());
+  std::memset(gathered_.data(), 0, gathered_.size_bytes());
+}
+
+}  // namespace vllm

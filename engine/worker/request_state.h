@@ -1,0 +1,22 @@
+// CachedRequestState: what a rank remembers of a request between steps. Owned by the rank's InputBatch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/request/engine_core_request.h"
+
+namespace vllm {
+
+struct CachedRequestState {
+  EngineCoreRequestPtr request;
+  std::vector<int32_t> token_ids;  // prompt, then what was sampled and told
+  std::vector<int32_t> block_ids;
+  int64_t num_computed_tokens = 0;
+  // Prompt positions whose logprobs have been given out; a recomputed prompt does not give them again.
+  int64_t num_prompt_logprobs = 0;
+
+  int64_t num_prompt_tokens() const { return static_cast<int64_t>(request->prompt_token_ids.size()); }
+};
+
+}  // namespace vllm

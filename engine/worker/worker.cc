@@ -1,0 +1,62 @@
+#include "engine/worker/worker.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "engine/models/registry.h"
+
+namespace vllm {
+
+Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
+               const std::vector<int>& cores, float* shared_logits)
+    : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores) {
+  rank_.kernels = &KernelsFor(config.isa.value_or(BestIsa()));
+  rank_.threads = &threads_;
+  rank_.communicator = &communicator;
+  rank_.linear_backend = config.linear_backend;
+  model_ = BuildModel({config_, weights, rank_});
+  runner_ = std::make_unique<ModelRunner>(config_, rank_, *model_, shared_logits);
+}
+
+int64_t Worker::KvBlockBytes() const {
+  int64_t bytes = 0;
+  for (const KvLayerSpec& layer : model_->KvLayers())
+    bytes += layer.BlockBytes(config_.cache.block_size, config_.model.dtype);
+  return bytes;
+}
+
+void Worker::Profile() {
+  runner_->Prefault();
+  const int64_t num_tokens = std::max<int64_t>(
+      1,
+      std::min({config_.scheduler.max_num_batched_tokens, config_.cache.block_size, config_.model.max_model_len - 1}));
+  auto request = std::make_shared<EngineCoreRequest>();
+  request->request_id = std::numeric_limits<RequestId>::max();
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    request->prompt_token_ids.push_back(static_cast<int32_t>(i * 7919 % config_.model.vocab_size));
+  }
+  request->sampling_params.max_tokens = 1;
+  request->sampling_params.temperature = 0.0;
+
+  KvCache cache(model_->KvLayers(), 2, config_.cache.block_size, config_.model.dtype);
+  ModelRunnerOutput output;
+  SchedulerOutput step;
+  step.scheduled_new_reqs.push_back({request, {1}, 0});
+  step.num_scheduled_tokens.push_back({request->request_id, num_tokens});
+  step.total_num_scheduled_tokens = num_tokens;
+  runner_->Execute(step, cache, rank_.rank() == 0 ? &output : nullptr);
+  SchedulerOutput forget;
+  forget.finished_req_ids.push_back(request->request_id);
+  runner_->Execute(forget, cache, rank_.rank() == 0 ? &output : nullptr);
+}
+
+void Worker::InitializeKvCache(int64_t num_blocks) {
+  cache_ = KvCache(model_->KvLayers(), num_blocks + 1, config_.cache.block_size, config_.model.dtype);
+}
+
+void Worker::Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output) {
+  runner_->Execute(scheduler_output, cache_, output);
+}
+
+}  // namespace vllm

@@ -1,0 +1,40 @@
+// Worker: one tensor-parallel rank: its threads, its shard of the weights, its KV cache and its ModelRunner. Made and
+// used on the rank's thread, so that memory is first touched where it is used.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/layers/attention.h"
+#include "engine/layers/rank_context.h"
+#include "engine/model_loader/weights.h"
+#include "engine/models/model.h"
+#include "engine/worker/model_runner.h"
+
+namespace vllm {
+
+class Worker {
+ public:
+  // Loads the rank's shard. `cores`: the rank's own, or empty. Throws what loading throws.
+  Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
+         const std::vector<int>& cores, float* shared_logits);
+
+  // Bytes of one KV block on this rank.
+  int64_t KvBlockBytes() const;
+  // Touches every buffer of a step and runs a small one on random tokens, with all ranks.
+  void Profile();
+  void InitializeKvCache(int64_t num_blocks);
+  void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
+
+ private:
+  const VllmConfig& config_;
+  ThreadPool threads_;
+  RankContext rank_;
+  std::unique_ptr<Model> model_;
+  KvCache cache_;
+  std::unique_ptr<ModelRunner> runner_;
+};
+
+}  // namespace vllm

@@ -1,0 +1,35 @@
+#include "kernels/aligned_buffer.h"
+
+#include <sys/mman.h>
+
+#include <new>
+#include <utility>
+
+namespace vllm {
+
+namespace {
+constexpr size_t kHugePage = size_t{2} << 20;
+}
+
+AlignedBuffer::AlignedBuffer(size_t size_bytes) : size_bytes_(size_bytes) {
+  if (size_bytes == 0) return;
+  void* p = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  if (size_bytes >= 4 * kHugePage) madvise(p, size_bytes, MADV_HUGEPAGE);
+  data_ = p;
+}
+
+AlignedBuffer::~AlignedBuffer() {
+  if (data_ != nullptr) munmap(data_, size_bytes_);
+}
+
+AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_bytes_, other.size_bytes_);
+  return *this;
+}
+
+}  // namespace vllm

@@ -1,0 +1,131 @@
+// Panels of a packed weight against rows of x. Included inside an instruction set's namespace.
+
+struct WeightFloat32 {
+  using Element = float;
+  static Vec Load(const float* p) { return Vec::Load(p); }
+};
+struct WeightBFloat16 {
+  using Element = uint16_t;
+  static Vec Load(const uint16_t* p) { return Vec::LoadBFloat16(p); }
+};
+struct WeightFloat16 {
+  using Element = uint16_t;
+  static Vec Load(const uint16_t* p) { return Vec::LoadFloat16(p); }
+};
+
+struct LinearCall {
+  const float* x;
+  int64_t x_stride;
+  const void* weight;
+  int64_t num_rows_w;
+  int64_t num_columns;
+  const float* bias;
+  float* y;
+  int64_t y_stride;
+};
+
+// Columns are taken in blocks that keep a panel group in the second-level cache while all rows pass over it; partial
+// sums wait in y, where they lose nothing, so that the order of additions is the same with and without blocks.
+inline constexpr int64_t kColumnBlock = 1024;
+
+template <typename W, int kRows, int kPanels>
+static inline void LinearTile(const LinearCall& call, int64_t row, int64_t panel, int64_t k_begin, int64_t k_end) {
+  const auto* base = static_cast<const typename W::Element*>(call.weight);
+  const typename W::Element* w[kPanels];
+  for (int p = 0; p < kPanels; ++p) w[p] = base + (panel + p) * call.num_columns * kPanelRows;
+  const float* x[kRows];
+  for (int r = 0; r < kRows; ++r) x[r] = call.x + (row + r) * call.x_stride;
+
+  Vec acc[kRows][kPanels];
+  for (int r = 0; r < kRows; ++r) {
+    for (int p = 0; p < kPanels; ++p) {
+      if (k_begin == 0) {
+        acc[r][p] = Vec::Zero();
+        continue;
+      }
+      const int64_t n = (panel + p) * kPanelRows;
+      const int64_t left = call.num_rows_w - n;
+      const float* y = call.y + (row + r) * call.y_stride + n;
+      acc[r][p] = left >= kPanelRows ? Vec::Load(y) : Vec::LoadPartial(y, static_cast<int>(left));
+    }
+  }
+  for (int64_t k = k_begin; k < k_end; ++k) {
+    Vec wv[kPanels];
+    for (int p = 0; p < kPanels; ++p) wv[p] = W::Load(w[p] + k * kPanelRows);
+    for (int r = 0; r < kRows; ++r) {
+      const Vec xv = Vec::Set1(x[r][k]);
+      for (int p = 0; p < kPanels; ++p) acc[r][p] = Vec::Fma(xv, wv[p], acc[r][p]);
+    }
+  }
+  const bool last = k_end == call.num_columns;
+  for (int r = 0; r < kRows; ++r) {
+    for (int p = 0; p < kPanels; ++p) {
+      const int64_t n = (panel + p) * kPanelRows;
+      const int64_t left = call.num_rows_w - n;
+      const int lanes = left >= kPanelRows ? static_cast<int>(kPanelRows) : static_cast<int>(left);
+      Vec sum = acc[r][p];
+      if (last && call.bias != nullptr) sum = Vec::Add(sum, Vec::LoadPartial(call.bias + n, lanes));
+      float* y = call.y + (row + r) * call.y_stride + n;
+      if (lanes == kPanelRows) {
+        sum.Store(y);
+      } else {
+        sum.StorePartial(y, lanes);
+      }
+    }
+  }
+}
+
+template <typename W, int kRows, int kPanels>
+static inline void LinearRows(const LinearCall& call, int64_t rows_left, int64_t row, int64_t panel, int64_t k_begin,
+                              int64_t k_end) {
+  if constexpr (kRows > 0) {
+    if (rows_left >= kRows) {
+      LinearTile<W, kRows, kPanels>(call, row, panel, k_begin, k_end);
+    } else {
+      LinearRows<W, kRows - 1, kPanels>(call, rows_left, row, panel, k_begin, k_end);
+    }
+  }
+}
+
+template <typename W, int kPanels>
+static void LinearPanels(const LinearCall& call, int64_t num_rows, int64_t panel, int64_t k_begin, int64_t k_end) {
+  for (int64_t row = 0; row < num_rows; row += kRowTile) {
+    LinearRows<W, kRowTile, kPanels>(call, num_rows - row, row, panel, k_begin, k_end);
+  }
+}
+
+template <typename W>
+static void LinearTyped(const LinearCall& call, int64_t num_rows, int64_t panel_begin, int64_t panel_end) {
+  if (num_rows == 1) {
+    int64_t panel = panel_begin;
+    for (; panel + kPanelTileOneRow <= panel_end; panel += kPanelTileOneRow) {
+      LinearTile<W, 1, kPanelTileOneRow>(call, 0, panel, 0, call.num_columns);
+    }
+    for (; panel < panel_end; ++panel) LinearTile<W, 1, 1>(call, 0, panel, 0, call.num_columns);
+    return;
+  }
+  int64_t k_begin = 0;
+  do {
+    int64_t k_end = k_begin + kColumnBlock;
+    if (num_rows <= kRowTile || k_end > call.num_columns) k_end = call.num_columns;
+    int64_t panel = panel_begin;
+    for (; panel + kPanelTile <= panel_end; panel += kPanelTile) {
+      LinearPanels<W, kPanelTile>(call, num_rows, panel, k_begin, k_end);
+    }
+    for (; panel < panel_end; ++panel) LinearPanels<W, 1>(call, num_rows, panel, k_begin, k_end);
+    k_begin = k_end;
+  } while (k_begin < call.num_columns);
+}
+
+static void Linear(const float* x, int64_t x_stride, int64_t num_rows, const PackedMatrixView& w, const float* bias,
+                   float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
+  const LinearCall call{x, x_stride, w.data, w.num_rows, w.num_columns, bias, y, y_stride};
+  switch (w.dtype) {
+    case DType::kFloat32:
+      return LinearTyped<WeightFloat32>(call, num_rows, panel_begin, panel_end);
+    case DType::kBFloat16:
+      return LinearTyped<WeightBFloat16>(call, num_rows, panel_begin, panel_end);
+    case DType::kFloat16:
+      return LinearTyped<WeightFloat16>(call, num_rows, panel_begin, panel_end);
+  }
+}

@@ -1,0 +1,20 @@
+// Vector exp, shared by softmax and silu. Included inside an instruction set's namespace.
+
+// exp(x) for x <= 88.3; above, the result saturates near 2^127. Cody-Waite reduction to |r| <= ln2 / 2, then a degree-6
+// polynomial (Cephes expf). The operand order of Min and Max keeps NaN.
+static inline Vec Exp(Vec x) {
+  const Vec clamped = Vec::Max(Vec::Set1(-104.0f), Vec::Min(Vec::Set1(88.02f), x));
+  const Vec n = Vec::Round(Vec::Mul(clamped, Vec::Set1(1.44269504088896341f)));
+  Vec r = Vec::Fma(n, Vec::Set1(-0.693359375f), clamped);
+  r = Vec::Fma(n, Vec::Set1(2.12194440e-4f), r);
+  Vec p = Vec::Set1(1.9875691500e-4f);
+  p = Vec::Fma(p, r, Vec::Set1(1.3981999507e-3f));
+  p = Vec::Fma(p, r, Vec::Set1(8.3334519073e-3f));
+  p = Vec::Fma(p, r, Vec::Set1(4.1665795894e-2f));
+  p = Vec::Fma(p, r, Vec::Set1(1.6666665459e-1f));
+  p = Vec::Fma(p, r, Vec::Set1(5.0000001201e-1f));
+  p = Vec::Fma(p, Vec::Mul(r, r), Vec::Add(r, Vec::Set1(1.0f)));
+  // 2^n in two factors, so that results below the smallest normal number fade to zero instead of wrapping round.
+  const Vec half = Vec::Round(Vec::Mul(n, Vec::Set1(0.5f)));
+  return Vec::Mul(Vec::Mul(p, Vec::Pow2(half)), Vec::Pow2(Vec::Sub(n, half)));
+}

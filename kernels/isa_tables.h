@@ -1,0 +1,14 @@
+// The tables themselves, one a translation unit. Only kernels.cc reads them; everyone else goes through KernelsFor.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace vllm {
+
+extern const Kernels kGenericKernels;
+#if defined(__x86_64__)
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+#endif
+
+}  // namespace vllm

@@ -1,0 +1,47 @@
+// Kernels: the table of arithmetic on spans, one table an instruction set, chosen at run time. A kernel allocates
+// nothing, calls no other thread and may run on any thread. Every output element is reduced in an order that does not
+// depend on how many rows or elements the call covers, so any split of the work gives the same bits (on one instruction
+// set).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/attention.h"
+#include "kernels/dtype.h"
+#include "kernels/isa.h"
+#include "kernels/packed_matrix.h"
+
+namespace vllm {
+
+struct Kernels {
+  std::string_view name;
+
+  // y[r, n] = sum over k of x[r, k] * w[n, k], k ascending, + bias[n]; for panels [panel_begin, panel_end) of w.
+  // x: [num_rows, w.num_columns()] with x_stride; y: [num_rows, w.num_rows()] with y_stride; bias may be null.
+  void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const PackedMatrixView& w, const float* bias,
+                 float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end);
+
+  // out[i] = weight[i] * x[i] / sqrt(mean(x^2) + eps) over one row of n. out may be x.
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
+
+  // out[i] = silu(gate[i]) * up[i]. out may be gate or up.
+  void (*silu_and_mul)(const float* gate, const float* up, int64_t n, float* out);
+
+  // x[i] += y[i].
+  void (*add)(float* x, const float* y, int64_t n);
+
+  // Rotates one head of 2 * half values in place, pairs (i, i + half), as transformers' rotate_half.
+  void (*rotary)(float* head, const float* cos, const float* sin, int64_t half);
+
+  // See attention.h.
+  void (*attention)(const AttentionArgs& args, const AttentionTask& task, float* scratch);
+
+  // out[i] = exp(x[i]), within 2 ulp; exp(-inf) is 0, NaN stays NaN. For tests and callers outside of attention.
+  void (*exp)(const float* x, int64_t n, float* out);
+};
+
+// REQUIRES: the machine runs it.
+const Kernels& KernelsFor(Isa isa);
+
+}  // namespace vllm

@@ -1,0 +1,52 @@
+// PackedMatrix: a weight [num_rows, num_columns] in the order the inner loop streams it: panels of 16 rows, within a
+// panel column by column. Element (n, k) is at data[(n / 16 * num_columns + k) * 16 + n % 16]; rows past num_rows are
+// zero. Made once at load by the rank that uses it, then read by that rank's threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/aligned_buffer.h"
+#include "kernels/dtype.h"
+
+namespace vllm {
+
+inline constexpr int64_t kPanelRows = 16;
+
+struct PackedMatrixView {
+  const void* data = nullptr;
+  DType dtype = DType::kFloat32;
+  int64_t num_rows = 0;
+  int64_t num_columns = 0;
+
+  int64_t num_panels() const { return (num_rows + kPanelRows - 1) / kPanelRows; }
+};
+
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  // All zeros. Throws std::bad_alloc.
+  PackedMatrix(int64_t num_rows, int64_t num_columns, DType dtype);
+
+  int64_t num_rows() const { return view_.num_rows; }
+  int64_t num_columns() const { return view_.num_columns; }
+  const PackedMatrixView& view() const { return view_; }
+  size_t size_bytes() const { return buffer_.size_bytes(); }
+
+  // Copies `count` source rows of num_columns values into rows [first_row, first_row + count). Source row i, column 0
+  // is at source + i * source_stride_bytes; it may be unaligned. Values are rounded to this matrix' type.
+  void PackRows(const std::byte* source, DType source_dtype, int64_t source_stride_bytes, int64_t first_row,
+                int64_t count);
+
+  // One row back as float32, for embedding lookups; out has num_columns values.
+  void UnpackRow(int64_t row, float* out) const;
+
+ private:
+  AlignedBuffer buffer_;
+  PackedMatrixView view_;
+};
+
+// Source elements as float32, one by one; `source` may be unaligned.
+void ConvertToFloat(const std::byte* source, DType source_dtype, int64_t count, float* out);
+
+}  // namespace vllm

@@ -1,0 +1,65 @@
+// Vec for AVX-512 (F, BW, DQ, VL): one register of sixteen. See vec_generic.h for the members' meaning.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace vllm::avx512 {
+
+struct Vec {
+  static constexpr int kLanes = 16;
+  __m512 v;
+
+  static Vec Set1(float x) { return {_mm512_set1_ps(x)}; }
+  static Vec Zero() { return {_mm512_setzero_ps()}; }
+  static __mmask16 MaskBelow(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
+  static Vec Load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static Vec LoadPartial(const float* p, int n) { return {_mm512_maskz_loadu_ps(MaskBelow(n), p)}; }
+  static Vec LoadBFloat16(const uint16_t* p) {
+    const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16))};
+  }
+  static Vec LoadFloat16(const uint16_t* p) {
+    return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+  void Store(float* p) const { _mm512_storeu_ps(p, v); }
+  void StorePartial(float* p, int n) const { _mm512_mask_storeu_ps(p, MaskBelow(n), v); }
+  static Vec Add(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
+  static Vec Sub(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
+  static Vec Mul(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  static Vec Div(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
+  static Vec Fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+  static Vec Max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }
+  static Vec Min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
+  static Vec Round(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+  static Vec Pow2(Vec n) {
+    const __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(e, 23))};
+  }
+  static Vec SelectRange(int first, int last, Vec a, Vec b) {
+    const unsigned mask = ((1u << last) - 1u) & ~((1u << first) - 1u);
+    return {_mm512_mask_blend_ps(static_cast<__mmask16>(mask), b.v, a.v)};
+  }
+  static float ReduceAdd(Vec a) {
+    const __m256 s8 = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+    const __m128 s4 = _mm_add_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps(s8, 1));
+    const __m128 s2 = _mm_add_ps(s4, _mm_movehl_ps(s4, s4));
+    return _mm_cvtss_f32(_mm_add_ss(s2, _mm_shuffle_ps(s2, s2, 1)));
+  }
+  static float ReduceMax(Vec a) {
+    const __m256 s8 = _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+    const __m128 s4 = _mm_max_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps(s8, 1));
+    const __m128 s2 = _mm_max_ps(s4, _mm_movehl_ps(s4, s4));
+    return _mm_cvtss_f32(_mm_max_ss(s2, _mm_shuffle_ps(s2, s2, 1)));
+  }
+};
+
+// Thirty-two registers: 6 rows x 4 panels are 24 accumulators, 4 weights and 1 broadcast. One row is bound by FMA
+// latency unless eight chains run at once.
+inline constexpr int kRowTile = 6;
+inline constexpr int kPanelTile = 4;
+inline constexpr int kPanelTileOneRow = 8;
+inline constexpr int kQueryTile = 8;
+
+}  // namespace vllm::avx512

@@ -1,0 +1,63 @@
+// ThreadPool: the threads of one rank. The owner's thread takes part in the work; ParallelFor returns when all of it is
+// done. Workers spin for some microseconds between jobs, then sleep, so an idle engine uses no CPU. Which thread runs
+// which task is not fixed: tasks must not depend on it. Used by its owner's thread only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace vllm {
+
+class ThreadPool {
+ public:
+  // num_threads >= 1 counts the caller. `cores` (may be empty): thread i keeps to cores[i]; the caller is pinned by its
+  // owner. Throws std::system_error when the machine refuses a thread.
+  explicit ThreadPool(int num_threads, const std::vector<int>& cores = {});
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls f(task, thread) for each task in [0, num_tasks); thread < num_threads(). REQUIRES: f does not throw.
+  template <typename F>
+  void ParallelFor(int64_t num_tasks, F&& f) {
+    if (workers_.empty() || num_tasks <= 1) {
+      for (int64_t task = 0; task < num_tasks; ++task) f(task, 0);
+      return;
+    }
+    using Function = std::remove_reference_t<F>;
+    Run(
+        num_tasks, [](void* context, int64_t task, int thread) { (*static_cast<Function*>(context))(task, thread); },
+        &f);
+  }
+
+ private:
+  using TaskFunction = void (*)(void* context, int64_t task, int thread);
+
+  void Run(int64_t num_tasks, TaskFunction function, void* context);
+  void WorkerLoop(int thread, int core);
+  void TakeTasks(int thread);
+  void JoinAll();
+
+  // The job; written by the owner before epoch_ moves on, read by workers after they saw it move.
+  TaskFunction function_ = nullptr;
+  void* context_ = nullptr;
+  int64_t num_tasks_ = 0;
+
+  alignas(64) std::atomic<int64_t> next_task_{0};
+  alignas(64) std::atomic<uint32_t> epoch_{0};
+  alignas(64) std::atomic<uint32_t> num_busy_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> workers_;
+};
+
+// Keeps the calling thread to one core; ignored where the system refuses.
+void PinThisThread(int core);
+// The cores this process may use, ascending.
+std::vector<int> UsableCores();
+
+}  // namespace vllm

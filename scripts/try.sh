@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Installs packages, builds vllmcli, and runs its main job on the model that ships: a batch of prompts, then one answer.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/install_packages.sh
+cmake --preset release
+cmake --build --preset release --target vllmcli
+
+echo
+echo "== build/release/vllmcli batch scripts/try_prompts.txt"
+build/release/vllmcli batch scripts/try_prompts.txt --format text
+echo
+echo "== build/release/vllmcli run 'What does exit status 3 mean?'"
+build/release/vllmcli run 'What does exit status 3 mean?'

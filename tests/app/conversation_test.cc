@@ -1,0 +1,121 @@
+#include "app/chat/conversation.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace vllm {
+namespace {
+
+std::unique_ptr<PromptRenderer> Renderer(const std::string& text) {
+  ChatTemplateSource source;
+  source.text = text;
+  source.eos_token = "</s>";
+  return std::make_unique<PromptRenderer>(std::move(source), std::nullopt);
+}
+
+constexpr char kPlainTemplate[] =
+    "{% for m in messages %}{{ m.role }}: {{ m.content | trim }}</s>\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant: {% endif %}";
+
+class ConversationTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    tokenizer_ = Tokenizer::FromFile(std::string(VLLMCLI_TEST_DATA) + "/tokenizer/byte_fallback.json");
+    const std::optional<int32_t> eos = tokenizer_->TokenToId("</s>");
+    ASSERT_TRUE(eos && tokenizer_->IsSpecial(*eos));
+    eos_ = *eos;
+  }
+  Conversation Make(const PromptRenderer& renderer) { return Conversation(renderer, *tokenizer_, {eos_}); }
+  std::string Text(const std::vector<int32_t>& ids) { return tokenizer_->Decode(ids, false); }
+  static bool BeginsWith(const std::vector<int32_t>& ids, const std::vector<int32_t>& prefix) {
+    return ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  int32_t eos_ = 0;
+};
+
+TEST_F(ConversationTest, TheNextPromptBeginsWithExactlyWhatWasSampled) {
+  const auto renderer = Renderer(kPlainTemplate);
+  Conversation conversation = Make(*renderer);
+  conversation.Reset("be kind");
+  std::vector<int32_t> said = conversation.Ask("hello", 1000);
+  // Sampled in a way that no tokenizer would cut the text: byte by byte.
+  std::vector<int32_t> answer;
+  for (const char* byte : {"<0x68>", "<0x69>"}) answer.push_back(tokenizer_->TokenToId(byte).value());
+  answer.push_back(eos_);
+  conversation.Answer(answer, "hi");
+  said.insert(said.end(), answer.begin(), answer.end());
+  const std::vector<int32_t> next = conversation.Ask("and now?", 1000);
+  EXPECT_TRUE(BeginsWith(next, said));
+  EXPECT_FALSE(conversation.was_rendered_anew());
+  // The end-of-text token stands there once.
+  EXPECT_NE(next[said.size()], eos_);
+  EXPECT_NE(Text(next).find("hi</s>"), std::string::npos) << Text(next);
+}
+
+TEST_F(ConversationTest, AnAnswerCutOffGetsTheTemplatesEnd) {
+  const auto renderer = Renderer(kPlainTemplate);
+  Conversation conversation = Make(*renderer);
+  std::vector<int32_t> said = conversation.Ask("hello", 1000);
+  const std::vector<int32_t> answer = tokenizer_->Encode("well then", false);
+  conversation.Answer(answer, "well then");
+  said.insert(said.end(), answer.begin(), answer.end());
+  const std::vector<int32_t> next = conversation.Ask("more", 1000);
+  ASSERT_TRUE(BeginsWith(next, said));
+  EXPECT_EQ(next[said.size()], eos_);
+}
+
+TEST_F(ConversationTest, ATemplateThatRewritesHistoryIsRenderedAnew) {
+  const auto renderer = Renderer(
+      "{% for m in messages %}{% if loop.last %}{{ m.content }}{% else %}[{{ m.role }}] {{ m.content }}{% endif %}"
+      "</s>{% endfor %}");
+  Conversation conversation = Make(*renderer);
+  conversation.Ask("one", 1000);
+  conversation.Answer({eos_}, "two");
+  const std::vector<int32_t> next = conversation.Ask("three", 1000);
+  EXPECT_TRUE(conversation.was_rendered_anew());
+  EXPECT_EQ(next, tokenizer_->Encode("[user] one</s>[assistant] two</s>three</s>", false));
+}
+
+TEST_F(ConversationTest, TheOldestTurnsMakeRoomAndAreCounted) {
+  const auto renderer = Renderer(kPlainTemplate);
+  Conversation conversation = Make(*renderer);
+  conversation.Reset("sys");
+  for (const char* message : {"first message here", "second message here", "third message here"}) {
+    ASSERT_FALSE(conversation.Ask(message, 1000).empty());
+    conversation.Answer({eos_}, "");
+  }
+  const int64_t limit = conversation.num_tokens();
+  const std::vector<int32_t> next = conversation.Ask("fourth message here", limit);
+  EXPECT_LE(static_cast<int64_t>(next.size()), limit);
+  EXPECT_GE(conversation.num_dropped_turns(), 1);
+  const std::string text = Text(next);
+  EXPECT_EQ(text.find("first"), std::string::npos);
+  EXPECT_NE(text.find("sys"), std::string::npos);
+  EXPECT_NE(text.find("fourth"), std::string::npos);
+}
+
+TEST_F(ConversationTest, AMessageThatCannotFitChangesNothing) {
+  const auto renderer = Renderer(kPlainTemplate);
+  Conversation conversation = Make(*renderer);
+  std::vector<int32_t> said = conversation.Ask("one", 1000);
+  conversation.Answer({eos_}, "");
+  said.push_back(eos_);
+  EXPECT_TRUE(conversation.Ask(std::string(2000, 'x'), 100).empty());
+  EXPECT_EQ(conversation.num_turns(), 1);
+  EXPECT_TRUE(BeginsWith(conversation.Ask("two", 1000), said));
+}
+
+TEST_F(ConversationTest, AWithdrawnMessageIsForgotten) {
+  const auto renderer = Renderer(kPlainTemplate);
+  Conversation conversation = Make(*renderer);
+  const std::vector<int32_t> one = conversation.Ask("one", 1000);
+  conversation.Withdraw();
+  EXPECT_EQ(conversation.Ask("one", 1000), one);
+}
+
+}  // namespace
+}  // namespace vllm

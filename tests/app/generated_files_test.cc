@@ -1,0 +1,62 @@
+// The manual page and the completion scripts are made from the tables and committed. With VLLMCLI_WRITE_GENERATED set,
+// this test writes them instead of comparing.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "app/config/completions.h"
+#include "app/config/flag.h"
+#include "app/config/help.h"
+#include "app/config/man_page.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+void ExpectCurrent(const std::string& name, const std::string& text) {
+  const std::string path = std::string(VLLMCLI_SOURCE_DIR) + "/" + name;
+  if (std::getenv("VLLMCLI_WRITE_GENERATED") != nullptr) {
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string committed((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_TRUE(committed == text) << name << " is not what the tables give; run app_test with VLLMCLI_WRITE_GENERATED=1";
+}
+
+TEST(GeneratedFilesTest, TheManualPageIsCurrent) { ExpectCurrent("man/vllmcli.1", ManPage()); }
+
+TEST(GeneratedFilesTest, TheCompletionsAreCurrent) {
+  ExpectCurrent("completions/vllmcli.bash", CompletionScript("bash"));
+  ExpectCurrent("completions/_vllmcli", CompletionScript("zsh"));
+  ExpectCurrent("completions/vllmcli.fish", CompletionScript("fish"));
+  EXPECT_THROW(CompletionScript("csh"), ConfigError);
+}
+
+TEST(GeneratedFilesTest, EveryFlagStandsInHelpManualPageAndCompletions) {
+  const std::string bash = CompletionScript("bash");
+  const std::string zsh = CompletionScript("zsh");
+  const std::string fish = CompletionScript("fish");
+  const std::string man = ManPage();
+  for (const Flag& flag : FlagTable()) {
+    const std::string name(flag.name);
+    EXPECT_NE(bash.find("--" + name), std::string::npos) << name;
+    EXPECT_NE(zsh.find("--" + name), std::string::npos) << name;
+    EXPECT_NE(fish.find(" -l " + name), std::string::npos) << name;
+    std::string escaped;
+    for (const char c : name) escaped += c == '-' ? std::string("\\-") : std::string(1, c);
+    EXPECT_NE(man.find(escaped), std::string::npos) << name;
+    for (const CommandInfo& info : CommandTable()) {
+      EXPECT_EQ(HelpText(info.command).find(FlagUsage(flag) + (flag.takes_value() ? "" : " ")) != std::string::npos ||
+                    HelpText(info.command).find(FlagUsage(flag) + "\n") != std::string::npos,
+                flag.belongs_to(info.command))
+          << info.name << " " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,217 @@
+#include "tests/app/program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace vllm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// In the child: nothing of the developer's own configuration gets into a test.
+void ExecProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
+  std::map<std::string, std::string> variables = {{"PATH", "/usr/bin:/bin"},
+                                                  {"HOME", "/nonexistent"},
+                                                  {"TERM", "xterm"},
+                                                  {"LANG", "C.UTF-8"},
+                                                  {"TZ", "UTC"}};
+  for (const auto& [name, value] : environment) variables[name] = value;
+  for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+    if (const char* value = std::getenv(name)) variables[name] = value;
+  }
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : variables) texts.push_back(name + "=" + value);
+  std::vector<char*> envp;
+  for (std::string& text : texts) envp.push_back(text.data());
+  envp.push_back(nullptr);
+  std::string binary = VLLMCLI_BINARY;
+  std::vector<std::string> words = arguments;
+  std::vector<char*> argv = {binary.data()};
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execve(binary.c_str(), argv.data(), envp.data());
+  _exit(127);
+}
+
+int StatusOf(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+std::string ModesOf(int fd) {
+  termios modes{};
+  tcgetattr(fd, &modes);
+  std::string text = std::to_string(modes.c_iflag) + " " + std::to_string(modes.c_oflag) + " " +
+                     std::to_string(modes.c_cflag) + " " + std::to_string(modes.c_lflag);
+  text.append(reinterpret_cast<const char*>(modes.c_cc), sizeof(modes.c_cc));
+  return text;
+}
+
+}  // namespace
+
+std::string RealModel(const std::string& name) {
+  const std::string path = std::string(VLLMCLI_REALDATA) + "/models/" + name;
+  return std::filesystem::exists(path) ? path : "";
+}
+
+std::string GuideModel() {
+  const std::string path = std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model";
+  return std::filesystem::exists(path + "/config.json") ? path : "";
+}
+
+ProgramOptions Input(const std::string& input) {
+  ProgramOptions options;
+  options.input = input;
+  return options;
+}
+
+ProgramResult RunProgram(const std::vector<std::string>& arguments, const ProgramOptions& options) {
+  ProgramResult result;
+  signal(SIGPIPE, SIG_IGN);
+  int in[2];
+  int out[2];
+  int err[2];
+  if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return result;
+  const Clock::time_point start = Clock::now();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    signal(SIGPIPE, SIG_DFL);
+    dup2(in[0], STDIN_FILENO);
+    if (options.redirect_out.empty()) {
+      dup2(out[1], STDOUT_FILENO);
+    } else {
+      dup2(open(options.redirect_out.c_str(), O_WRONLY), STDOUT_FILENO);
+    }
+    dup2(err[1], STDERR_FILENO);
+    if (options.close_stdin) close(STDIN_FILENO);
+    ExecProgram(arguments, options.environment);
+  }
+  close(in[0]);
+  close(out[1]);
+  close(err[1]);
+  size_t sent = 0;
+  bool in_open = true;
+  bool out_open = true;
+  bool err_open = true;
+  bool signalled = false;
+  std::string buffer(1 << 16, '\0');
+  while (out_open || err_open) {
+    if (in_open && sent == options.input.size() && !options.keep_stdin_open) {
+      close(in[1]);
+      in_open = false;
+    }
+    pollfd fds[3] = {{in_open && sent < options.input.size() ? in[1] : -1, POLLOUT, 0},
+                     {out_open ? out[0] : -1, POLLIN, 0},
+                     {err_open ? err[0] : -1, POLLIN, 0}};
+    if (poll(fds, 3, 60000) <= 0) {
+      kill(pid, SIGKILL);
+      break;
+    }
+    if (fds[0].revents != 0) {
+      const ssize_t written = write(in[1], options.input.data() + sent, options.input.size() - sent);
+      sent = written < 0 ? options.input.size() : sent + static_cast<size_t>(written);
+    }
+    if (fds[1].revents != 0) {
+      const ssize_t got = read(out[0], buffer.data(), buffer.size());
+      if (got > 0) result.out.append(buffer, 0, static_cast<size_t>(got));
+      out_open = got > 0;
+      if (options.close_out_after > 0 && result.out.size() >= options.close_out_after) out_open = false;
+      if (!out_open) close(out[0]);
+      if (got > 0 && options.signal_after_output != 0 && !signalled) {
+        signalled = true;
+        kill(pid, options.signal_after_output);
+      }
+    }
+    if (fds[2].revents != 0) {
+      const ssize_t got = read(err[0], buffer.data(), buffer.size());
+      if (got > 0) result.err.append(buffer, 0, static_cast<size_t>(got));
+      err_open = got > 0;
+    }
+  }
+  int wait_status = 0;
+  waitpid(pid, &wait_status, 0);
+  result.status = StatusOf(wait_status);
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (in_open) close(in[1]);
+  if (out_open) close(out[0]);
+  close(err[0]);
+  return result;
+}
+
+PtyProgram::PtyProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = 80;
+  if (openpty(&master_, &slave_, nullptr, nullptr, &size) != 0) return;
+  fcntl(master_, F_SETFD, FD_CLOEXEC);
+  modes_before_ = ModesOf(slave_);
+  pid_ = fork();
+  if (pid_ == 0) {
+    setsid();
+    ioctl(slave_, TIOCSCTTY, 0);
+    for (int fd = 0; fd < 3; ++fd) dup2(slave_, fd);
+    if (slave_ > 2) close(slave_);
+    ExecProgram(arguments, environment);
+  }
+}
+
+PtyProgram::~PtyProgram() {
+  if (pid_ > 0 && status_ < 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(master_);
+  close(slave_);
+}
+
+void PtyProgram::Send(const std::string& keys) {
+  [[maybe_unused]] const ssize_t written = write(master_, keys.data(), keys.size());
+}
+
+bool PtyProgram::ReadSome(std::chrono::milliseconds limit) {
+  pollfd wait{master_, POLLIN, 0};
+  if (poll(&wait, 1, static_cast<int>(limit.count())) <= 0) return false;
+  char buffer[4096];
+  const ssize_t got = read(master_, buffer, sizeof(buffer));
+  if (got <= 0) return false;
+  output_.append(buffer, static_cast<size_t>(got));
+  return true;
+}
+
+bool PtyProgram::WaitFor(const std::string& text, std::chrono::milliseconds limit) {
+  const Clock::time_point end = Clock::now() + limit;
+  while (true) {
+    const size_t at = output_.find(text, seen_);
+    if (at != std::string::npos) {
+      seen_ = at + text.size();
+      return true;
+    }
+    if (Clock::now() >= end) return false;
+    ReadSome(std::chrono::milliseconds(50));
+  }
+}
+
+int PtyProgram::WaitForExit(std::chrono::milliseconds limit) {
+  const Clock::time_point end = Clock::now() + limit;
+  while (status_ < 0 && Clock::now() < end) {
+    ReadSome(std::chrono::milliseconds(20));
+    int wait_status = 0;
+    if (waitpid(pid_, &wait_status, WNOHANG) == pid_) status_ = StatusOf(wait_status);
+  }
+  while (ReadSome(std::chrono::milliseconds(0))) {
+  }
+  return status_;
+}
+
+bool PtyProgram::TerminalIsRestored() const { return ModesOf(slave_) == modes_before_; }
+
+}  // namespace vllm

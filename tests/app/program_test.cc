@@ -1,0 +1,218 @@
+// The program from outside: exit statuses, streams, JSON, pipes.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/app/program.h"
+
+namespace vllm {
+namespace {
+
+using Json = nlohmann::json;
+
+// A trained model without a chat template; its stories go on and on.
+std::string Stories() { return RealModel("stories260K/hf-f32"); }
+
+#define NEEDS_STORIES() \
+  if (Stories().empty()) GTEST_SKIP() << "the shared trained models are not here"
+
+constexpr char kSimpleTemplate[] =
+    "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}";
+
+std::string TemplateFile() {
+  const std::string path = testing::TempDir() + "/vllmcli_simple.jinja";
+  FILE* file = fopen(path.c_str(), "w");
+  fputs(kSimpleTemplate, file);
+  fclose(file);
+  return path;
+}
+
+TEST(ProgramTest, HelpAndVersionAreQuickAndGoToStandardOutput) {
+  for (const char* flag : {"--help", "--version"}) {
+    const ProgramResult result = RunProgram({flag});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_FALSE(result.out.empty());
+    EXPECT_EQ(result.err, "");
+    EXPECT_LT(result.seconds, 1.0);  // 50 ms on a quiet machine
+  }
+  EXPECT_EQ(RunProgram({"batch", "--help"}).status, 0);
+}
+
+TEST(ProgramTest, UsageMistakesExitWithTwo) {
+  EXPECT_EQ(RunProgram({"nonsense"}).status, 2);
+  EXPECT_EQ(RunProgram({"run", "--no-such-flag", "x"}).status, 2);
+  EXPECT_EQ(RunProgram({"run"}).status, 2);
+  EXPECT_EQ(RunProgram({}).status, 2);
+  EXPECT_EQ(RunProgram({"batch"}).status, 2);
+  EXPECT_EQ(RunProgram({"complete", "-n", "x", "y"}).status, 2);
+  ProgramOptions closed;
+  closed.close_stdin = true;
+  EXPECT_EQ(RunProgram({"run"}, closed).status, 2);
+}
+
+TEST(ProgramTest, AModelThatIsNotThereExitsWithThree) {
+  EXPECT_EQ(RunProgram({"complete", "-m", "/no/such/folder", "x"}).status, 3);
+  EXPECT_EQ(RunProgram({"complete", "-m", "no/such-repository", "x"}).status, 3);
+  EXPECT_EQ(RunProgram({"show", "/dev/null"}).status, 3);
+}
+
+TEST(ProgramTest, CompletionsConfigAndModelsNeedNoModel) {
+  EXPECT_EQ(RunProgram({"completions", "bash"}).status, 0);
+  EXPECT_EQ(RunProgram({"completions", "csh"}).status, 2);
+  EXPECT_EQ(RunProgram({"models"}).status, 0);
+  ProgramOptions environment;
+  environment.environment = {{"VLLMCLI_MODEL", "/m"}};
+  const ProgramResult config = RunProgram({"config", "--json"}, environment);
+  EXPECT_EQ(config.status, 0);
+  EXPECT_EQ(Json::parse(config.out)["model"]["source"], "environment");
+}
+
+TEST(ProgramTest, AFullDeviceExitsWithFour) {
+  ProgramOptions full;
+  full.redirect_out = "/dev/full";
+  const ProgramResult result = RunProgram({"--help"}, full);
+  EXPECT_EQ(result.status, 4);
+  EXPECT_NE(result.err.find("standard output"), std::string::npos);
+}
+
+TEST(ProgramTest, CompletePrintsTheTextAndNothingElse) {
+  NEEDS_STORIES();
+  const ProgramResult text = RunProgram({"complete", "-m", Stories(), "-t", "0", "-n", "12", "Once upon a time"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_EQ(text.err, "");
+  const ProgramResult json =
+      RunProgram({"complete", "-m", Stories(), "-t", "0", "-n", "12", "--json", "--logprobs", "2", "Once upon a time"});
+  const Json object = Json::parse(json.out);
+  const Json& output = object["outputs"][0];
+  EXPECT_EQ(output["text"].get<std::string>() + "\n", text.out);
+  EXPECT_EQ(output["token_ids"].size(), 12u);
+  EXPECT_EQ(output["finish_reason"], "length");
+  EXPECT_TRUE(output["stop_reason"].is_null());
+  EXPECT_EQ(output["logprobs"].size(), 12u);
+  EXPECT_EQ(output["logprobs"][0]["top"].size(), 2u);
+  EXPECT_GT(object["prompt_tokens"], 1);
+  EXPECT_TRUE(object["timings"].contains("ttft_ms"));
+}
+
+TEST(ProgramTest, DeltasAddUpToTheAnswer) {
+  NEEDS_STORIES();
+  const std::vector<std::string> common = {"complete", "-m", Stories(), "-t", "0", "-n", "20", "Once"};
+  std::vector<std::string> streaming = common;
+  streaming.insert(streaming.begin() + 1, "--stream-json");
+  std::istringstream lines(RunProgram(streaming).out);
+  std::string text;
+  for (std::string line; std::getline(lines, line);) text += Json::parse(line)["text"].get<std::string>();
+  EXPECT_EQ(text + "\n", RunProgram(common).out);
+}
+
+TEST(ProgramTest, PipedTextComesBeforeTheWords) {
+  NEEDS_STORIES();
+  const std::vector<std::string> flags = {"complete", "-m", Stories(), "-t", "0", "-n", "4", "--json"};
+  std::vector<std::string> words = flags;
+  words.push_back("One day");
+  std::vector<std::string> tail = flags;
+  tail.push_back("day");
+  const Json whole = Json::parse(RunProgram(words).out);
+  EXPECT_EQ(Json::parse(RunProgram(flags, Input("One day\n")).out)["outputs"], whole["outputs"]);
+  words.back() = "One\nday";
+  EXPECT_EQ(Json::parse(RunProgram(tail, Input("One\n")).out)["outputs"],
+            Json::parse(RunProgram(words).out)["outputs"]);
+}
+
+TEST(ProgramTest, AReaderThatGoesAwayEndsTheProgramQuietly) {
+  NEEDS_STORIES();
+  ProgramOptions head;
+  head.close_out_after = 5;
+  const ProgramResult result = RunProgram({"complete", "-m", Stories(), "--ignore-eos", "Once"}, head);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(ProgramTest, SignalsEndWith128PlusTheirNumber) {
+  NEEDS_STORIES();
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    ProgramOptions options;
+    options.signal_after_output = number;
+    EXPECT_EQ(RunProgram({"complete", "-m", Stories(), "--ignore-eos", "Once"}, options).status, 128 + number);
+  }
+}
+
+TEST(ProgramTest, SamplingFlagsOutOfRangeExitWithTwo) {
+  NEEDS_STORIES();
+  EXPECT_EQ(RunProgram({"complete", "-m", Stories(), "--top-p", "2", "x"}).status, 2);
+  EXPECT_EQ(RunProgram({"complete", "-m", Stories(), "--n", "1000000000", "x"}).status, 2);
+  EXPECT_EQ(RunProgram({"complete", "-m", Stories(), "--block-size", "7", "x"}).status, 2);
+}
+
+TEST(ProgramTest, RunNeedsATemplate) {
+  NEEDS_STORIES();
+  const ProgramResult without = RunProgram({"run", "-m", Stories(), "hi"});
+  EXPECT_EQ(without.status, 3);
+  EXPECT_NE(without.err.find("complete"), std::string::npos);
+  const ProgramResult with = RunProgram({"run", "-m", Stories(), "--chat-template", TemplateFile(), "-n", "4", "hi"});
+  EXPECT_EQ(with.status, 0) << with.err;
+}
+
+TEST(ProgramTest, TokenizeGoesThereAndBack) {
+  NEEDS_STORIES();
+  const ProgramResult ids = RunProgram({"tokenize", "-m", Stories(), "--no-add-special-tokens", "Once upon a time"});
+  ASSERT_EQ(ids.status, 0) << ids.err;
+  const Json list = Json::parse(ids.out);
+  ASSERT_TRUE(list.is_array());
+  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--decode", ids.out}).out, "Once upon a time\n");
+  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--no-add-special-tokens", "--count", "Once upon a time"}).out,
+            std::to_string(list.size()) + "\n");
+  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--no-add-special-tokens", "--jsonl"},
+                       Input("\"Once upon a time\"\n\"\"\n"))
+                .out,
+            ids.out + "[]\n");
+  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--decode", "--jsonl"}, Input(ids.out)).out,
+            "\"Once upon a time\"\n");
+}
+
+TEST(ProgramTest, RenderPrintsTheExactPrompt) {
+  NEEDS_STORIES();
+  const std::vector<std::string> flags = {"render", "-m", Stories(), "--chat-template", TemplateFile(), "-"};
+  EXPECT_EQ(RunProgram(flags, Input(R"([{"role":"user","content":"hi"}])")).out, "user: hi\nassistant:");
+  const ProgramResult lines = RunProgram(
+      {"render", "--jsonl", "-"},
+      Input("{\"chat_template\":\"{{ messages[0].content }}\",\"context\":{\"messages\":[{\"role\":\"user\","
+                "\"content\":\"hi\"}]}}\n{\"chat_template\":\"{% if\",\"context\":{}}\n"));
+  EXPECT_EQ(lines.status, 0) << lines.err;
+  std::istringstream stream(lines.out);
+  std::string first;
+  std::string second;
+  std::getline(stream, first);
+  std::getline(stream, second);
+  EXPECT_EQ(Json::parse(first), (Json{{"text", "hi"}}));
+  EXPECT_TRUE(Json::parse(second).contains("error"));
+}
+
+TEST(ProgramTest, ShowDescribesAModel) {
+  NEEDS_STORIES();
+  const ProgramResult result = RunProgram({"show", "--json", Stories()});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["architecture"], "LlamaForCausalLM");
+  EXPECT_EQ(json["hidden_size"], 64);
+  EXPECT_GT(json["parameters"], 200000);
+}
+
+TEST(ProgramTest, BenchWithDummyWeightsNeedsOnlyAConfig) {
+  NEEDS_STORIES();
+  const ProgramResult latency =
+      RunProgram({"bench", "latency", "-m", Stories(), "--load-format", "dummy", "--input-len", "8", "--output-len", "4",
+                  "--batch-size", "2", "--num-iters", "2", "--num-iters-warmup", "1", "--json"});
+  ASSERT_EQ(latency.status, 0) << latency.err;
+  EXPECT_GT(Json::parse(latency.out)["avg_latency"], 0.0);
+  const ProgramResult throughput = RunProgram({"bench", "throughput", "-m", Stories(), "--input-len", "8",
+                                               "--output-len", "4", "--num-prompts", "5"});
+  ASSERT_EQ(throughput.status, 0) << throughput.err;
+  EXPECT_EQ(throughput.out.rfind("Throughput: ", 0), 0u);
+}
+
+}  // namespace
+}  // namespace vllm

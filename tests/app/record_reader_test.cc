@@ -1,0 +1,101 @@
+#include "app/batch/record_reader.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/batch/delimited.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+struct Seen {
+  std::vector<std::string> records;
+  std::vector<int64_t> lines;
+};
+
+// Sends `text` through a pipe in pieces of `piece` bytes.
+Seen ReadAll(const std::string& text, char delimiter, size_t piece, size_t max_bytes = 1 << 20) {
+  int fds[2];
+  if (pipe(fds) != 0) return {};
+  std::thread writer([&] {
+    for (size_t at = 0; at < text.size(); at += piece) {
+      const std::string part = text.substr(at, piece);
+      if (write(fds[1], part.data(), part.size()) < 0) break;
+    }
+    close(fds[1]);
+  });
+  RecordReader reader(fds[0], "pipe", delimiter, max_bytes);
+  Seen seen;
+  std::string_view record;
+  while (true) {
+    const RecordReader::Status status = reader.Next(record);
+    if (status == RecordReader::Status::kEnd) break;
+    if (status == RecordReader::Status::kNeedInput) {
+      reader.Fill();
+      continue;
+    }
+    seen.records.push_back(status == RecordReader::Status::kTooLong ? "TOO LONG" : std::string(record));
+    seen.lines.push_back(reader.line());
+  }
+  writer.join();
+  close(fds[0]);
+  EXPECT_EQ(reader.bytes_taken(), static_cast<int64_t>(text.size()));
+  return seen;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(RecordReaderTest, LinesComeWholeHoweverTheyArrive) {
+  for (const size_t piece : {1, 2, 3, 7, 100}) {
+    const Seen seen = ReadAll("one\r\n\ntwo\nlast", '\0', piece);
+    EXPECT_EQ(seen.records, (Texts{"one", "", "two", "last"}));
+    EXPECT_EQ(seen.lines, (std::vector<int64_t>{1, 2, 3, 4}));
+  }
+}
+
+TEST(RecordReaderTest, NothingGivesNoRecord) {
+  EXPECT_TRUE(ReadAll("", '\0', 1).records.empty());
+  EXPECT_EQ(ReadAll("\n", '\0', 1).records, (Texts{""}));
+}
+
+TEST(RecordReaderTest, ALineTooLongIsOneRecordAndTheRestGoesOn) {
+  for (const size_t piece : {1, 50, 1000}) {
+    const Seen seen = ReadAll("a\n" + std::string(300, 'x') + "\nb\n" + std::string(200, 'y'), '\0', piece, 100);
+    EXPECT_EQ(seen.records, (Texts{"a", "TOO LONG", "b", "TOO LONG"})) << piece;
+    EXPECT_EQ(seen.lines, (std::vector<int64_t>{1, 2, 3, 4}));
+  }
+}
+
+TEST(RecordReaderTest, QuotedFieldsSpanLines) {
+  for (const size_t piece : {1, 3, 100}) {
+    const Seen seen = ReadAll("a,\"x\ny\"\"\n\",c\nit\"s,plain\n\"q\"\n", ',', piece);
+    EXPECT_EQ(seen.records, (Texts{"a,\"x\ny\"\"\n\",c", "it\"s,plain", "\"q\""}));
+    EXPECT_EQ(seen.lines, (std::vector<int64_t>{1, 4, 5}));
+  }
+}
+
+TEST(DelimitedTest, FieldsAreUnquoted) {
+  EXPECT_EQ(SplitDelimited("a,\"b,\"\"c\"\"\",,d\"e", ','), (Texts{"a", "b,\"c\"", "", "d\"e"}));
+  EXPECT_EQ(SplitDelimited("a\tb,c", '\t'), (Texts{"a", "b,c"}));
+  EXPECT_EQ(SplitDelimited("", ','), (Texts{""}));
+  EXPECT_EQ(SplitDelimited("\"\"", ','), (Texts{""}));
+  EXPECT_EQ(SplitDelimited("\"a\",", ','), (Texts{"a", ""}));
+  EXPECT_THROW(SplitDelimited("\"a", ','), RequestError);
+  EXPECT_THROW(SplitDelimited("\"a\"b", ','), RequestError);
+}
+
+TEST(RowTemplateTest, ColumnsAreFilledInAndDoubledBracesAreBraces) {
+  const Texts columns = {"text", "lang"};
+  EXPECT_EQ(RowTemplate("{{{lang}}}: {text}{text}", columns).Fill({"hi", "de"}), "{de}: hihi");
+  EXPECT_THROW(RowTemplate("{txt}", columns), ConfigError);
+  EXPECT_THROW(RowTemplate("{text", columns), ConfigError);
+  EXPECT_THROW(RowTemplate("text}", columns), ConfigError);
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,142 @@
+#include "app/batch/row_parser.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace vllm {
+namespace {
+
+std::unique_ptr<PromptRenderer> Renderer() {
+  ChatTemplateSource source;
+  source.text =
+      "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}{% if tools %}T{{ tools | length }}{% endif %}"
+      "{% if add_generation_prompt %}>{% endif %}{{ extra }}";
+  return std::make_unique<PromptRenderer>(std::move(source), std::nullopt);
+}
+
+class RowParserTest : public testing::Test {
+ protected:
+  BatchRow Parse(std::string_view record) {
+    id_ = RowId();
+    return RowParser(InputFormat::kJsonLines, defaults_, renderer_.get()).Parse(record, id_);
+  }
+  std::string ErrorOf(std::string_view record) {
+    try {
+      Parse(record);
+    } catch (const RowError& error) {
+      return error.code() + ": " + error.what();
+    }
+    return "";
+  }
+  static std::string TextOf(const BatchRow& row) { return std::get<TextPrompt>(row.prompt).text; }
+
+  std::unique_ptr<PromptRenderer> renderer_ = Renderer();
+  RowDefaults defaults_;
+  RowId id_;
+};
+
+TEST_F(RowParserTest, ARowIsATextOrIdsOrMessages) {
+  const BatchRow text = Parse(R"({"prompt":"a"})");
+  EXPECT_EQ(TextOf(text), "a");
+  EXPECT_TRUE(std::get<TextPrompt>(text.prompt).add_special_tokens);
+  EXPECT_EQ(std::get<std::vector<int32_t>>(Parse(R"({"prompt_token_ids":[1,2]})").prompt), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(std::get<std::vector<int32_t>>(Parse(R"({"prompt":[3]})").prompt), (std::vector<int32_t>{3}));
+  const BatchRow chat = Parse(R"({"messages":[{"role":"user","content":"a"}]})");
+  EXPECT_EQ(TextOf(chat), "user=a;>");
+  EXPECT_FALSE(std::get<TextPrompt>(chat.prompt).add_special_tokens);
+}
+
+TEST_F(RowParserTest, SamplingFieldsHaveVllmsNames) {
+  const SamplingParams params =
+      Parse(R"({"prompt":"a","max_tokens":3,"temperature":0.5,"top_k":4,"top_p":0.5,"min_p":0.1,"n":2,"seed":9,
+               "stop":"x","stop_token_ids":[1],"bad_words":["b"],"logit_bias":{"5":-2},"allowed_token_ids":[7],
+               "logprobs":2,"prompt_logprobs":1,"ignore_eos":true,"min_tokens":1,"presence_penalty":1,
+               "frequency_penalty":-1,"repetition_penalty":1.1,"skip_special_tokens":false,
+               "include_stop_str_in_output":true})")
+          .params;
+  EXPECT_EQ(params.max_tokens, 3);
+  EXPECT_EQ(params.temperature, 0.5);
+  EXPECT_EQ(params.top_k, 4);
+  EXPECT_EQ(params.n, 2);
+  EXPECT_EQ(params.seed, 9u);
+  EXPECT_EQ(params.stop, (std::vector<std::string>{"x"}));
+  EXPECT_EQ(params.logit_bias, (std::vector<std::pair<int32_t, float>>{{5, -2.0F}}));
+  EXPECT_EQ(params.allowed_token_ids, (std::vector<int32_t>{7}));
+  EXPECT_EQ(params.logprobs, 2);
+  EXPECT_TRUE(params.ignore_eos);
+  EXPECT_FALSE(params.skip_special_tokens);
+}
+
+TEST_F(RowParserTest, NullLeavesTheDefault) {
+  defaults_.params.max_tokens = 5;
+  EXPECT_EQ(Parse(R"({"prompt":"a","max_tokens":null,"seed":null,"stop":null})").params.max_tokens, 5);
+}
+
+TEST_F(RowParserTest, MistakesNameTheField) {
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","topp":1})"), "invalid_row: topp: unknown field, did you mean top_p?");
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","max_tokens":"x"})"), "invalid_row: max_tokens: must be a whole number (\"x\")");
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","temperature":[1]})"), "invalid_row: temperature: must be a number (array)");
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","messages":[]})"), "invalid_row: row: has both prompt and messages");
+  EXPECT_EQ(ErrorOf("{}"), "invalid_row: row: needs prompt, messages or prompt_token_ids");
+  EXPECT_EQ(ErrorOf(R"({"prompt_token_ids":[-1]})"), "invalid_row: prompt_token_ids: must be token ids (-1)");
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","custom_id":5})"), "invalid_row: custom_id: must be a text (5)");
+  EXPECT_EQ(ErrorOf("[1]").substr(0, 12), "invalid_json");
+}
+
+TEST_F(RowParserTest, AnErrorOfBadJsonDoesNotShowThePrompt) {
+  EXPECT_EQ(ErrorOf("{\"prompt\":\"my secret\" x}").find("secret"), std::string::npos);
+}
+
+TEST_F(RowParserTest, DeepNestingIsRefused) {
+  EXPECT_NE(ErrorOf("{\"prompt\":" + std::string(100000, '[')), "");
+  const std::string balanced = std::string(5000, '[') + std::string(5000, ']');
+  EXPECT_EQ(ErrorOf("{\"messages\":[{\"role\":\"user\",\"content\":" + balanced + "}]}"),
+            "invalid_json: nested too deeply (limit 128)");
+}
+
+TEST_F(RowParserTest, ASystemMessageIsPutInFrontUnlessThereIsOne) {
+  defaults_.system = "S";
+  EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"user","content":"a"}]})")), "system=S;user=a;>");
+  EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"system","content":"own"},{"role":"user","content":"a"}]})")),
+            "system=own;user=a;>");
+  defaults_.prompts_are_chats = true;
+  EXPECT_EQ(TextOf(Parse(R"({"prompt":"a"})")), "system=S;user=a;>");
+}
+
+TEST_F(RowParserTest, PartsToolsAndTemplateVariablesReachTheTemplate) {
+  EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
+                            "tools":[{},{}],"chat_template_kwargs":{"extra":"E"},"add_generation_prompt":false})")),
+            "user=a\nb;T2E");
+  EXPECT_NE(ErrorOf(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})"), "");
+}
+
+TEST_F(RowParserTest, WithoutATemplateMessagesAreRefused) {
+  renderer_.reset();
+  EXPECT_EQ(ErrorOf(R"({"messages":[{"role":"user","content":"a"}]})").substr(0, 15), "invalid_request");
+}
+
+TEST_F(RowParserTest, OpenAiBodiesHaveTheirOwnNames) {
+  const BatchRow row = Parse(
+      R"({"custom_id":"c","method":"POST","url":"/v1/chat/completions","body":{"model":"m","user":"u","max_completion_tokens":7,
+          "logprobs":true,"top_logprobs":3,"messages":[{"role":"user","content":"a"}],"stream":false}})");
+  EXPECT_EQ(row.kind, RowKind::kOpenAiChat);
+  EXPECT_EQ(row.params.max_tokens, 7);
+  EXPECT_EQ(row.params.logprobs, 3);
+  EXPECT_EQ(row.model, "m");
+  EXPECT_EQ(id_.custom_id, "c");
+  EXPECT_TRUE(id_.is_openai);
+  const auto openai = [](const std::string& body) {
+    return R"({"custom_id":"c","method":"POST","url":"/v1/completions","body":)" + body + "}";
+  };
+  EXPECT_EQ(Parse(openai(R"({"prompt":"a","logprobs":2})")).params.logprobs, 2);
+  EXPECT_EQ(ErrorOf(openai(R"({"prompt":"a","stream":true})")), "invalid_row: stream: not supported");
+  EXPECT_EQ(ErrorOf(openai(R"({"prompt":"a","best_of":3})")), "invalid_row: best_of: not supported");
+  EXPECT_EQ(ErrorOf(openai(R"({"messages":[]})")), "invalid_row: prompt: missing");
+  EXPECT_EQ(ErrorOf(R"({"method":"POST","url":"/v1/completions","body":{"prompt":"a"}})"),
+            "invalid_row: custom_id: missing");
+  EXPECT_NE(ErrorOf(R"({"custom_id":"c","method":"GET","url":"/v1/completions","body":{"prompt":"a"}})"), "");
+}
+
+}  // namespace
+}  // namespace vllm

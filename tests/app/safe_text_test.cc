@@ -1,0 +1,144 @@
+#include "app/terminal/safe_text.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+namespace vllm {
+namespace {
+
+std::string Safe(std::string_view text) { return std::string(SafeText(text).view()); }
+
+std::string Utf8(uint32_t c) {
+  std::string out;
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+  } else if (c < 0x800) {
+    out += static_cast<char>(0xC0 | (c >> 6));
+    out += static_cast<char>(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    out += static_cast<char>(0xE0 | (c >> 12));
+    out += static_cast<char>(0x80 | ((c >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (c & 0x3F));
+  } else {
+    out += static_cast<char>(0xF0 | (c >> 18));
+    out += static_cast<char>(0x80 | ((c >> 12) & 0x3F));
+    out += static_cast<char>(0x80 | ((c >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (c & 0x3F));
+  }
+  return out;
+}
+
+// What a terminal could act on: any C0 but \n and \t, DEL, a byte 80..9F that does not continue a character, or U+0080..9F.
+bool HasControl(std::string_view bytes) {
+  for (size_t i = 0; i < bytes.size();) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    if (byte < 0x80) {
+      if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) return true;
+      ++i;
+    } else if (byte < 0xC2) {
+      return true;
+    } else {
+      const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+      if (i + length > bytes.size()) return true;
+      if (byte == 0xC2 && static_cast<unsigned char>(bytes[i + 1]) < 0xA0) return true;
+      i += length;
+    }
+  }
+  return false;
+}
+
+TEST(SafeTextTest, OrdinaryTextIsUnchanged) {
+  EXPECT_EQ(Safe("a\tb\nc \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"), "a\tb\nc \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80");
+}
+
+TEST(SafeTextTest, EverySingleByteIsHarmless) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string text(1, static_cast<char>(byte));
+    EXPECT_FALSE(HasControl(Safe(text))) << byte;
+    EXPECT_FALSE(HasControl(Safe("x" + text + "[31m"))) << byte;
+  }
+}
+
+TEST(SafeTextTest, EveryCodePointIsItselfOrShownInHex) {
+  for (uint32_t c = 0; c <= 0x10FFFF; ++c) {
+    if (c >= 0xD800 && c <= 0xDFFF) continue;
+    const std::string safe = Safe(Utf8(c));
+    if (IsUnsafeCodePoint(c)) {
+      ASSERT_EQ(safe.front(), '<') << c;
+      ASSERT_EQ(safe.back(), '>') << c;
+    } else {
+      ASSERT_EQ(safe, Utf8(c)) << c;
+    }
+    ASSERT_FALSE(HasControl(safe)) << c;
+  }
+}
+
+TEST(SafeTextTest, ControlSequencesAreShown) {
+  EXPECT_EQ(Safe("\x1b[31mred"), "<1b>[31mred");
+  EXPECT_EQ(Safe("\x1b]52;c;QQ==\x07"), "<1b>]52;c;QQ==<07>");
+  EXPECT_EQ(Safe("\xC2\x9B" "31m"), "<9b>31m");
+  EXPECT_EQ(Safe("a\xE2\x80\xAE" "b"), "a<202e>b");
+  EXPECT_EQ(Safe("\xF3\xA0\x81\x81"), "<e0041>");
+  EXPECT_EQ(Safe("\xE2\x80\xA8"), "<2028>");
+  EXPECT_EQ(Safe("\r"), "<0d>");
+  EXPECT_EQ(Safe("\x7F"), "<7f>");
+}
+
+TEST(SafeTextTest, InvalidBytesBecomeReplacementCharacters) {
+  EXPECT_EQ(Safe("\x9B"), "\xEF\xBF\xBD");
+  EXPECT_EQ(Safe("\xC0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(Safe("\xE2\x82"), "\xEF\xBF\xBD");
+  EXPECT_EQ(Safe("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(Safe("\xE2\x1b["), "\xEF\xBF\xBD<1b>[");
+}
+
+TEST(SafeTextTest, CuttingTheStreamAnywhereChangesNothing) {
+  const std::string texts[] = {"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "\xC2\x9B" "31m\xE2\x80\xAEx\xF3\xA0\x81\x81",
+                               "a\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xC3", "\x1bP+q\x1b\\\x9D" "0;t\x9C"};
+  for (const std::string& text : texts) {
+    const std::string whole = Safe(text);
+    for (size_t i = 0; i <= text.size(); ++i) {
+      for (size_t j = i; j <= text.size(); ++j) {
+        SafeTextFilter filter;
+        SafeText out;
+        filter.Feed(text.substr(0, i), out);
+        filter.Feed(text.substr(i, j - i), out);
+        filter.Feed(text.substr(j), out);
+        filter.Flush(out);
+        ASSERT_EQ(out.view(), whole) << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST(SafeTextTest, RandomBytesInRandomPiecesAreHarmless) {
+  std::mt19937 random(7);
+  const std::string alphabet = "\x1b[]0;m\x07\x9b\xc2\x80\xe2\x80\xae\xf3\xa0\x81\x7f\r\nab\xff";
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (size_t i = random() % 24; i > 0; --i) text += alphabet[random() % alphabet.size()];
+    SafeTextFilter filter;
+    SafeText out;
+    for (size_t at = 0; at < text.size();) {
+      const size_t length = 1 + random() % 4;
+      filter.Feed(std::string_view(text).substr(at, length), out);
+      at += length;
+    }
+    filter.Flush(out);
+    ASSERT_FALSE(HasControl(out.view()));
+    ASSERT_EQ(out.view(), Safe(text));
+  }
+}
+
+TEST(SafeTextTest, JsonKeepsItsMeaningAndHoldsNoControl) {
+  EXPECT_EQ(SafeJson("{\"a\":\"x\\u001b\"}").view(), "{\"a\":\"x\\u001b\"}");
+  EXPECT_EQ(SafeJson("\"\x7F\xC2\x9B\"").view(), "\"\\u007f\\u009b\"");
+  EXPECT_EQ(SafeJson("\"\xE2\x80\xAE\"").view(), "\"\\u202e\"");
+  EXPECT_EQ(SafeJson("\"\xF3\xA0\x81\x81\"").view(), "\"\\udb40\\udc41\"");
+  EXPECT_EQ(SafeJson("\"\xC3\xA9\xF0\x9F\x98\x80\"").view(), "\"\xC3\xA9\xF0\x9F\x98\x80\"");
+}
+
+}  // namespace
+}  // namespace vllm

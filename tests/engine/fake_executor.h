@@ -1,0 +1,285 @@
+// FakeExecutor: a deterministic model without arithmetic that keeps a rank's books and refuses (throws) when the
+// scheduler breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache, so that
+// any scheduling must give the same tokens and a wrong block is seen at once. It can fail on demand.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/core/engine_core_client.h"
+#include "engine/executor/executor.h"
+
+namespace vllm::testing {
+
+struct FakeModel {
+  int64_t memory_bytes = 1 << 20;
+  int64_t block_bytes = 1024;
+  bool throw_at_load = false;
+  bool throw_at_profile = false;
+  bool throw_at_cache = false;
+  int64_t throw_at_step = -1;  // counts from 0
+  std::chrono::microseconds step_time{0};
+  bool check_kv = true;  // off for benchmarks: it reads the whole context in each step
+  // Overrides the hash: the token that follows `tokens`.
+  std::function<int32_t(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> next_token;
+  // Whether the logits after `tokens` are no numbers.
+  std::function<bool(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> fails;
+  // Called at the start of each step, on the executor's thread.
+  std::function<void(int64_t step, const SchedulerOutput&)> on_step;
+};
+
+inline uint64_t FakeMix(uint64_t h, uint64_t x) {
+  h = (h ^ x) * 0x9E3779B97F4A7C15ull;
+  h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull;
+  return h ^ (h >> 32);
+}
+
+inline int32_t FakeNextToken(uint64_t kv, const EngineCoreRequest& request, int64_t vocab_size) {
+  const SamplingParams& params = request.sampling_params;
+  if (!params.greedy()) kv = FakeMix(kv, params.seed.value_or(0));
+  return static_cast<int32_t>(kv % static_cast<uint64_t>(vocab_size));
+}
+
+// What the fake model answers to `request`, without any engine, for `num_tokens` tokens.
+inline std::vector<int32_t> FakeGenerate(const EngineCoreRequest& request, int64_t num_tokens, int64_t vocab_size) {
+  uint64_t kv = 0;
+  for (const int32_t id : request.prompt_token_ids) kv = FakeMix(kv, static_cast<uint64_t>(id));
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    ids.push_back(FakeNextToken(kv, request, vocab_size));
+    kv = FakeMix(kv, static_cast<uint64_t>(ids.back()));
+  }
+  return ids;
+}
+
+class FakeExecutor final : public Executor {
+ public:
+  FakeExecutor(const VllmConfig& config, FakeModel model)
+      : model_(std::move(model)), vocab_size_(config.model.vocab_size), block_size_(config.cache.block_size) {
+    if (model_.throw_at_load) throw std::runtime_error("fake failure at load");
+  }
+
+  int64_t KvBlockBytes() const override { return model_.block_bytes; }
+  int64_t DetermineAvailableMemory() override {
+    if (model_.throw_at_profile) throw std::runtime_error("fake failure at profiling");
+    return model_.memory_bytes;
+  }
+  void InitializeKvCache(int64_t num_blocks) override {
+    if (model_.throw_at_cache) throw std::runtime_error("fake failure at cache allocation");
+    num_blocks_ = num_blocks;
+    kv_.assign(static_cast<size_t>((num_blocks + 1) * block_size_), 0);
+    block_seen_.assign(static_cast<size_t>(num_blocks + 1), 0);
+  }
+
+  const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& step) override {
+    if (model_.on_step) model_.on_step(step_, step);
+    if (step_ == model_.throw_at_step) {
+      throw std::runtime_error("fake failure at step " + std::to_string(step_));
+    }
+    ++step_;
+    if (model_.step_time.count() > 0) std::this_thread::sleep_for(model_.step_time);
+    UpdateStates(step);
+    output_.Clear();
+    int64_t total = 0;
+    for (const ScheduledTokens& scheduled : step.num_scheduled_tokens) {
+      total += scheduled.num_tokens;
+      Run(Known(scheduled.request_id), scheduled.num_tokens);
+    }
+    Require(total == step.total_num_scheduled_tokens, "total_num_scheduled_tokens is not the sum");
+    Require(step.num_scheduled_tokens.size() == step.scheduled_new_reqs.size() + step.scheduled_cached_reqs.size(),
+            "a request is scheduled but not told, or told but not scheduled");
+    return output_;
+  }
+
+  size_t num_known_requests() const { return states_.size(); }
+
+ private:
+  struct State {
+    EngineCoreRequestPtr request;
+    std::vector<int32_t> tokens;
+    std::vector<int32_t> blocks;
+    int64_t num_computed = 0;
+    bool preempted = false;
+    int64_t told_in_step = 0;
+    int64_t ran_in_step = 0;
+  };
+
+  static void Require(bool condition, const char* what) {
+    if (!condition) throw std::logic_error(std::string("protocol broken: ") + what);
+  }
+
+  State& Known(RequestId id) {
+    const auto it = states_.find(id);
+    Require(it != states_.end(), "a rank is told of a request it does not know");
+    return it->second;
+  }
+
+  void UpdateStates(const SchedulerOutput& step) {
+    for (const RequestId id : step.finished_req_ids) states_.erase(id);
+    for (const RequestId id : step.preempted_req_ids) {
+      State& state = Known(id);
+      Require(!state.preempted, "preempted twice");
+      state.preempted = true;
+      state.blocks.clear();
+    }
+    for (const NewRequestData& data : step.scheduled_new_reqs) {
+      Require(data.request != nullptr, "a new request without its data");
+      const auto [it, inserted] = states_.try_emplace(data.request->request_id);
+      Require(inserted, "a prompt is told twice");
+      State& state = it->second;
+      state.request = data.request;
+      state.tokens.reserve(data.request->prompt_token_ids.size() +
+                           static_cast<size_t>(data.request->sampling_params.max_tokens.value_or(0)));
+      state.tokens = data.request->prompt_token_ids;
+      state.blocks.reserve(256);
+      state.blocks = data.block_ids;
+      state.num_computed = data.num_computed_tokens;
+      state.told_in_step = step_;
+    }
+    const CachedRequestData& cached = step.scheduled_cached_reqs;
+    for (size_t i = 0; i < cached.size(); ++i) {
+      State& state = Known(cached.request_ids[i]);
+      Require(state.told_in_step != step_, "told twice in one step");
+      state.told_in_step = step_;
+      Require(state.preempted == (cached.resumed_from_preemption[i] != 0), "resumed and preempted do not agree");
+      if (state.preempted) {
+        state.preempted = false;
+        state.num_computed = cached.num_computed_tokens[i];
+      }
+      Require(state.num_computed == cached.num_computed_tokens[i], "num_computed_tokens differs from the rank's");
+      const auto tokens = cached.NewTokens(i);
+      const auto blocks = cached.NewBlocks(i);
+      state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
+      state.blocks.insert(state.blocks.end(), blocks.begin(), blocks.end());
+    }
+  }
+
+  uint64_t& Kv(const State& state, int64_t position) {
+    const auto block = static_cast<size_t>(position / block_size_);
+    Require(block < state.blocks.size(), "a token has no block");
+    return kv_[static_cast<size_t>(state.blocks[block] * block_size_ + position % block_size_)];
+  }
+
+  void CheckBlocks(const State& state) {
+    ++epoch_;
+    for (const int32_t id : state.blocks) {
+      Require(id >= 1 && id <= num_blocks_, "a block id is out of range");
+      Require(block_seen_[static_cast<size_t>(id)] != epoch_, "a block is twice in one table");
+      block_seen_[static_cast<size_t>(id)] = epoch_;
+    }
+  }
+
+  void CheckKv(const State& state) {
+    uint64_t kv = 0;
+    for (int64_t p = 0; p < state.num_computed; ++p) {
+      kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(p)]));
+      Require(Kv(state, p) == kv, "a computed token's KV is not this request's");
+    }
+  }
+
+  void Run(State& state, int64_t num_tokens) {
+    Require(state.told_in_step == step_ && state.ran_in_step != step_, "scheduled twice, or not told in this step");
+    state.ran_in_step = step_;
+    const auto known = static_cast<int64_t>(state.tokens.size());
+    Require(num_tokens > 0 && state.num_computed + num_tokens <= known, "more tokens scheduled than are known");
+    if (model_.check_kv) {
+      CheckBlocks(state);
+      CheckKv(state);
+    }
+    uint64_t kv = state.num_computed > 0 ? Kv(state, state.num_computed - 1) : 0;
+    const int64_t first = state.num_computed;
+    for (int64_t i = 0; i < num_tokens; ++i, ++state.num_computed) {
+      kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(state.num_computed)]));
+      Kv(state, state.num_computed) = kv;
+    }
+    AddPromptLogprobs(state, first, num_tokens);
+    output_.request_ids.push_back(state.request->request_id);
+    output_.logprobs_index.push_back(-1);
+    if (state.num_computed == known) Sample(state, kv);
+    output_.sampled_offsets.push_back(output_.sampled_token_ids.size());
+  }
+
+  void Sample(const State& state, uint64_t kv) {
+    if (model_.fails && model_.fails(*state.request, state.tokens)) {
+      output_.failed.emplace_back(state.request->request_id, "logits are not numbers (nan)");
+      return;
+    }
+    const int32_t token = model_.next_token ? model_.next_token(*state.request, state.tokens)
+                                            : FakeNextToken(kv, *state.request, vocab_size_);
+    output_.sampled_token_ids.push_back(token);
+    if (const auto k = state.request->sampling_params.logprobs) {
+      output_.logprobs_index.back() = static_cast<int32_t>(output_.logprobs.size());
+      AppendLogprobs(token, *k, output_.logprobs.emplace_back());
+    }
+  }
+
+  // A probability of 2^-(1 + id mod 8) for the chosen token; the others are made up.
+  void AppendLogprobs(int32_t token, int64_t k, Logprobs& logprobs) const {
+    logprobs.width = static_cast<size_t>(k + 1);
+    for (int64_t i = 0; i <= k; ++i) {
+      const auto id = static_cast<int32_t>((token + i) % vocab_size_);
+      logprobs.token_ids.push_back(id);
+      logprobs.logprobs.push_back(-0.6931472f * static_cast<float>(1 + id % 8));
+    }
+    logprobs.ranks.push_back(1);
+  }
+
+  void AddPromptLogprobs(const State& state, int64_t first, int64_t num_tokens) {
+    const auto k = state.request->sampling_params.prompt_logprobs;
+    if (!k) return;
+    const auto num_prompt = static_cast<int64_t>(state.request->prompt_token_ids.size());
+    Logprobs logprobs;
+    for (int64_t p = first + 1; p <= first + num_tokens && p < num_prompt; ++p) {
+      AppendLogprobs(state.tokens[static_cast<size_t>(p)], *k, logprobs);
+    }
+    if (!logprobs.empty()) output_.prompt_logprobs.emplace_back(state.request->request_id, std::move(logprobs));
+  }
+
+  FakeModel model_;
+  int64_t vocab_size_;
+  int64_t block_size_;
+  int64_t num_blocks_ = 0;
+  int64_t step_ = 0;
+  std::unordered_map<RequestId, State> states_;
+  std::vector<uint64_t> kv_;
+  std::vector<uint64_t> block_seen_;
+  uint64_t epoch_ = 0;
+  ModelRunnerOutput output_;
+};
+
+inline ExecutorFactory FakeExecutorFactory(FakeModel model = {}) {
+  return [model](const VllmConfig& config) { return std::make_unique<FakeExecutor>(config, model); };
+}
+
+// A small configuration, ready for an engine without a model.
+inline VllmConfig FakeConfig() {
+  VllmConfig config;
+  config.model.vocab_size = 259;
+  config.model.max_model_len = 256;
+  config.cache.block_size = 16;
+  config.scheduler.max_num_seqs = 8;
+  config.scheduler.max_num_batched_tokens = 64;
+  return config;
+}
+
+inline EngineCoreRequestPtr FakeRequest(RequestId id, std::vector<int32_t> prompt, int64_t max_tokens,
+                                        SamplingParams params = {}) {
+  auto request = std::make_shared<EngineCoreRequest>();
+  request->request_id = id;
+  request->prompt_token_ids = std::move(prompt);
+  request->sampling_params = std::move(params);
+  request->sampling_params.max_tokens = max_tokens;
+  if (!request->sampling_params.seed) request->sampling_params.seed = id;
+  request->arrival_time = std::chrono::steady_clock::now();
+  return request;
+}
+
+}  // namespace vllm::testing

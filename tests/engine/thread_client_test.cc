@@ -1,0 +1,362 @@
+#include "engine/core/thread_client.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <time.h>
+
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include "engine/config/errors.h"
+#include "tests/engine/fake_executor.h"
+
+namespace vllm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::FakeConfig;
+using testing::FakeExecutorFactory;
+using testing::FakeGenerate;
+using testing::FakeModel;
+using testing::FakeRequest;
+
+using Clock = std::chrono::steady_clock;
+
+int64_t NumThreads() {
+  int64_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
+  return count;
+}
+
+struct Answers {
+  std::map<RequestId, std::vector<int32_t>> token_ids;
+  std::map<RequestId, FinishReason> finished;
+
+  void Add(const EngineCoreOutputs& outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      auto& ids = token_ids[outputs[i].request_id];
+      ids.insert(ids.end(), outputs[i].new_token_ids.begin(), outputs[i].new_token_ids.end());
+      if (outputs[i].finish_reason != FinishReason::kNone) {
+        EXPECT_TRUE(finished.emplace(outputs[i].request_id, outputs[i].finish_reason).second);
+      }
+    }
+  }
+};
+
+// Reads until `num_finished` requests have ended; gives up after ten seconds.
+Answers ReadUntil(EngineCoreClient& client, size_t num_finished) {
+  Answers answers;
+  EngineCoreOutputs outputs;
+  const auto deadline = Clock::now() + 10s;
+  while (answers.finished.size() < num_finished && Clock::now() < deadline) {
+    if (client.GetOutputs(outputs, 100ms)) answers.Add(outputs);
+  }
+  EXPECT_EQ(answers.finished.size(), num_finished);
+  return answers;
+}
+
+// The cause with which reading ends.
+std::string ReadUntilDead(EngineCoreClient& client) {
+  EngineCoreOutputs outputs;
+  const auto deadline = Clock::now() + 10s;
+  while (Clock::now() < deadline) {
+    try {
+      client.GetOutputs(outputs, 100ms);
+    } catch (const EngineDeadError& error) {
+      return error.what();
+    }
+  }
+  return "still alive";
+}
+
+bool Readable(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  return poll(&entry, 1, 0) == 1;
+}
+
+TEST(ThreadClientTest, IsReadyOnceConstructed) {
+  ThreadClient client(FakeConfig(), FakeExecutorFactory());
+  EXPECT_EQ(client.ready().num_blocks, 128);
+  EXPECT_EQ(client.ready().max_model_len, 256);
+  EXPECT_GE(client.ready().load_seconds, 0.0);
+}
+
+TEST(ThreadClientTest, AnswersEveryRequest) {
+  ThreadClient client(FakeConfig(), FakeExecutorFactory());
+  std::map<RequestId, EngineCoreRequestPtr> requests;
+  for (RequestId id = 1; id <= 50; ++id) {
+    requests[id] = FakeRequest(id, {static_cast<int32_t>(id), 2, 3}, 20);
+    client.AddRequest(requests[id]);
+  }
+  const Answers answers = ReadUntil(client, 50);
+  for (const auto& [id, request] : requests) EXPECT_EQ(answers.token_ids.at(id), FakeGenerate(*request, 20, 259));
+}
+
+TEST(ThreadClientTest, AFailureToLoadComesWithItsTypeAndLeavesNoThread) {
+  const int64_t before = NumThreads();
+  const auto failing = [](const VllmConfig&) -> std::unique_ptr<Executor> { throw ModelError("no such tensor"); };
+  EXPECT_THROW(ThreadClient(FakeConfig(), failing), ModelError);
+  FakeModel model;
+  model.memory_bytes = 10;
+  EXPECT_THROW(ThreadClient(FakeConfig(), FakeExecutorFactory(model)), ResourceError);
+  EXPECT_EQ(NumThreads(), before);
+}
+
+TEST(ThreadClientTest, AnExceptionThatIsNoStdExceptionIsReportedToo) {
+  FakeModel model;
+  model.on_step = [](int64_t, const SchedulerOutput&) { throw 42; };
+  ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+  client.AddRequest(FakeRequest(1, {1}, 5));
+  EXPECT_EQ(ReadUntilDead(client), "unknown exception in the engine");
+}
+
+TEST(ThreadClientTest, OnceDeadEveryCallSaysTheFirstCause) {
+  FakeModel model;
+  model.throw_at_step = 3;
+  ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+  client.AddRequest(FakeRequest(1, {1}, 50));
+  EXPECT_EQ(ReadUntilDead(client), "fake failure at step 3");
+  EXPECT_EQ(ReadUntilDead(client), "fake failure at step 3");
+  EXPECT_TRUE(Readable(client.OutputFd()));
+  try {
+    client.AddRequest(FakeRequest(2, {1}, 5));
+    FAIL();
+  } catch (const EngineDeadError& error) {
+    EXPECT_STREQ(error.what(), "fake failure at step 3");
+  }
+  EXPECT_THROW(client.GetStats(), EngineDeadError);
+  EXPECT_THROW(client.ResetPrefixCache(), EngineDeadError);
+  const std::vector<RequestId> ids = {1};
+  client.AbortRequests(ids);
+  client.Shutdown(ShutdownMode::kDrain);
+}
+
+TEST(ThreadClientTest, WhatCameBeforeDeathIsGivenOutFirst) {
+  FakeModel model;
+  model.throw_at_step = 4;
+  ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+  client.AddRequest(FakeRequest(1, {1}, 2));
+  client.AddRequest(FakeRequest(2, {1}, 50));
+  std::this_thread::sleep_for(50ms);
+  EngineCoreOutputs outputs;
+  ASSERT_TRUE(client.GetOutputs(outputs, 1000ms));
+  Answers answers;
+  answers.Add(outputs);
+  EXPECT_EQ(answers.finished.count(1), 1u);
+  EXPECT_EQ(ReadUntilDead(client), "fake failure at step 4");
+}
+
+// At load, in profiling, at cache allocation or at step k: ended within a second, with the cause, no thread left.
+TEST(ThreadClientTest, AHundredDeathsEndWithinASecondAndLeaveNoThread) {
+  const int64_t before = NumThreads();
+  std::mt19937 random(11);
+  for (int round = 0; round < 100; ++round) {
+    FakeModel model;
+    const auto where = random() % 6;
+    model.throw_at_load = where == 0;
+    model.throw_at_profile = where == 1;
+    model.throw_at_cache = where == 2;
+    model.throw_at_step = where >= 3 ? static_cast<int64_t>(random() % 20) : -1;
+    const auto start = Clock::now();
+    std::string cause;
+    try {
+      ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+      for (RequestId id = 1; id <= 5; ++id) client.AddRequest(FakeRequest(id, {1, 2, 3}, 60));
+      cause = ReadUntilDead(client);
+    } catch (const std::runtime_error& error) {
+      cause = error.what();
+    }
+    ASSERT_EQ(cause.rfind("fake failure at ", 0), 0u) << cause;
+    ASSERT_LT(Clock::now() - start, 1s);
+  }
+  EXPECT_EQ(NumThreads(), before);
+}
+
+TEST(ThreadClientTest, AddingWaitsWhileTheQueueIsFullAndLosesNothing) {
+  FakeModel model;
+  model.on_step = [](int64_t step, const SchedulerOutput&) {
+    if (step == 0) std::this_thread::sleep_for(100ms);
+  };
+  ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+  const size_t count = 8 * ThreadClient::kInputQueueCapacity;
+  const auto start = Clock::now();
+  for (RequestId id = 1; id <= count; ++id) client.AddRequest(FakeRequest(id, {1}, 1));
+  EXPECT_GT(Clock::now() - start, 50ms);
+  ReadUntil(client, count);
+}
+
+TEST(ThreadClientTest, AWaitingAddWakesWhenTheEngineDies) {
+  FakeModel model;
+  model.on_step = [](int64_t, const SchedulerOutput&) {
+    std::this_thread::sleep_for(100ms);
+    throw std::runtime_error("late failure");
+  };
+  ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+  const auto start = Clock::now();
+  try {
+    for (RequestId id = 1; id <= 8 * ThreadClient::kInputQueueCapacity; ++id) {
+      client.AddRequest(FakeRequest(id, {1}, 1));
+    }
+    FAIL();
+  } catch (const EngineDeadError& error) {
+    EXPECT_STREQ(error.what(), "late failure");
+  }
+  EXPECT_LT(Clock::now() - start, 1s);
+}
+
+TEST(ThreadClientTest, ASlowReaderGetsOneMergedEntryARequest) {
+  ThreadClient client(FakeConfig(), FakeExecutorFactory());
+  const auto request = FakeRequest(1, {1}, 100);
+  client.AddRequest(request);
+  client.AddRequest(FakeRequest(2, {2}, 100));
+  const auto busy = [](const SchedulerStats& stats) { return stats.num_running_reqs + stats.num_waiting_reqs > 0; };
+  while (busy(client.GetStats())) {
+  }
+  EngineCoreOutputs outputs;
+  ASSERT_TRUE(client.GetOutputs(outputs, 0ms));
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(outputs[0].new_token_ids, FakeGenerate(*request, 100, 259));
+  EXPECT_EQ(outputs[0].finish_reason, FinishReason::kLength);
+  EXPECT_FALSE(client.GetOutputs(outputs, 0ms));
+}
+
+TEST(ThreadClientTest, TheDescriptorIsReadableWhileOutputsWait) {
+  ThreadClient client(FakeConfig(), FakeExecutorFactory());
+  EXPECT_FALSE(Readable(client.OutputFd()));
+  client.AddRequest(FakeRequest(1, {1}, 1));
+  pollfd entry{client.OutputFd(), POLLIN, 0};
+  ASSERT_EQ(poll(&entry, 1, 5000), 1);
+  EngineCoreOutputs outputs;
+  EXPECT_TRUE(client.GetOutputs(outputs, 0ms));
+  EXPECT_FALSE(Readable(client.OutputFd()));
+}
+
+TEST(ThreadClientTest, AWakeUpEndsOneWait) {
+  ThreadClient client(FakeConfig(), FakeExecutorFactory());
+  EngineCoreOutputs outputs;
+  client.WakeOutputs();
+  EXPECT_TRUE(Readable(client.OutputFd()));
+  const auto start = Clock::now();
+  EXPECT_FALSE(client.GetOutputs(outputs, 5s));
+  EXPECT_LT(Clock::now() - start, 1s);
+  EXPECT_FALSE(Readable(client.OutputFd()));
+  EXPECT_FALSE(client.GetOutputs(outputs, 20ms));
+  EXPECT_GE(Clock::now() - start, 20ms);
+}
+
+TEST(ThreadClientTest, UtilityCallsReturnTheirResult) {
+  ThreadClient client(FakeConfig(), FakeExecutorFactory());
+  client.AddRequest(FakeRequest(1, std::vector<int32_t>(40, 1), 1));
+  ReadUntil(client, 1);
+  EXPECT_EQ(client.GetStats().prefix_cache.requests, 1);
+  EXPECT_TRUE(client.ResetPrefixCache());
+}
+
+TEST(ThreadClientTest, AnAbortStopsARequestWithinAStep) {
+  FakeModel model;
+  model.step_time = 1ms;
+  VllmConfig config = FakeConfig();
+  config.model.max_model_len = 100000;
+  model.memory_bytes = 1 << 28;
+  model.check_kv = false;
+  ThreadClient client(config, FakeExecutorFactory(model));
+  client.AddRequest(FakeRequest(1, {1}, 90000));
+  EngineCoreOutputs outputs;
+  ASSERT_TRUE(client.GetOutputs(outputs, 5s));
+  const std::vector<RequestId> ids = {1};
+  client.AbortRequests(ids);
+  client.GetStats();  // behind the abort in the queue
+  client.GetOutputs(outputs, 0ms);
+  EXPECT_FALSE(client.GetOutputs(outputs, 50ms));
+  EXPECT_EQ(client.GetStats().num_running_reqs, 0);
+}
+
+TEST(ThreadClientTest, DrainingFinishesWhatRunsAndKeepsItForTheReader) {
+  ThreadClient client(FakeConfig(), FakeExecutorFactory());
+  for (RequestId id = 1; id <= 20; ++id) client.AddRequest(FakeRequest(id, {1, 2}, 30));
+  client.Shutdown(ShutdownMode::kDrain);
+  client.Shutdown(ShutdownMode::kAbort);
+  Answers answers;
+  EngineCoreOutputs outputs;
+  while (client.GetOutputs(outputs, 1s)) answers.Add(outputs);
+  EXPECT_EQ(answers.finished.size(), 20u);
+  EXPECT_THROW(client.AddRequest(FakeRequest(21, {1}, 1)), EngineDeadError);
+}
+
+TEST(ThreadClientTest, AnAbortingShutdownDoesNotWaitForRequests) {
+  FakeModel model;
+  model.step_time = 1ms;
+  VllmConfig config = FakeConfig();
+  config.model.max_model_len = 100000;
+  model.memory_bytes = 1 << 28;
+  model.check_kv = false;
+  const int64_t before = NumThreads();
+  const auto start = Clock::now();
+  {
+    ThreadClient client(config, FakeExecutorFactory(model));
+    client.AddRequest(FakeRequest(1, {1}, 90000));
+    EngineCoreOutputs outputs;
+    client.GetOutputs(outputs, 1s);
+  }
+  EXPECT_LT(Clock::now() - start, 1s);
+  EXPECT_EQ(NumThreads(), before);
+}
+
+TEST(ThreadClientTest, AnIdleEngineUsesNoProcessorTime) {
+  ThreadClient client(FakeConfig(), FakeExecutorFactory());
+  client.AddRequest(FakeRequest(1, {1}, 5));
+  ReadUntil(client, 1);
+  std::this_thread::sleep_for(20ms);
+  const auto cpu_seconds = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  const double before = cpu_seconds();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LT(cpu_seconds() - before, 0.03);
+}
+
+TEST(ThreadClientTest, AStormOfAbortsLosesNoOtherRequest) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr RequestId kCount = 1500;
+#else
+  constexpr RequestId kCount = 10000;
+#endif
+  VllmConfig config = FakeConfig();
+  config.cache.num_blocks_override = 40;
+  ThreadClient client(config, FakeExecutorFactory());
+  std::mt19937 random(5);
+  std::map<RequestId, EngineCoreRequestPtr> kept;
+  Answers answers;
+  EngineCoreOutputs outputs;
+  for (RequestId id = 1; id <= kCount; ++id) {
+    std::vector<int32_t> prompt(1 + random() % 40, static_cast<int32_t>(random() % 3));
+    const auto request = FakeRequest(id, prompt, 1 + static_cast<int64_t>(random() % 8));
+    client.AddRequest(request);
+    if (random() % 4 == 0) kept[id] = request;
+    if (id > 8 && random() % 2 == 0) {
+      std::vector<RequestId> ids;
+      for (RequestId other = id - 8; other <= id; ++other) {
+        if (!kept.contains(other)) ids.push_back(other);
+      }
+      client.AbortRequests(ids);
+    }
+    if (random() % 16 == 0 && client.GetOutputs(outputs, 0ms)) answers.Add(outputs);
+  }
+  const auto deadline = Clock::now() + 60s;
+  const auto done = [&] {
+    return std::all_of(kept.begin(), kept.end(), [&](const auto& k) { return answers.finished.contains(k.first); });
+  };
+  while (!done() && Clock::now() < deadline) {
+    if (client.GetOutputs(outputs, 100ms)) answers.Add(outputs);
+  }
+  for (const auto& [id, request] : kept) {
+    ASSERT_EQ(answers.token_ids[id], FakeGenerate(*request, *request->sampling_params.max_tokens, 259));
+  }
+  client.Shutdown(ShutdownMode::kDrain);
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,58 @@
+// A tokenizer whose ids 0..255 are the bytes, so that a test can cut text anywhere; 256 "<s>" is put in front of a
+// prompt, 257 "</s>" ends a text, and 258 is " word", one token of five characters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/utf8.h"
+
+namespace vllm::testing {
+
+inline constexpr int32_t kBos = 256;
+inline constexpr int32_t kEos = 257;
+inline constexpr int32_t kWord = 258;
+
+inline std::unique_ptr<Tokenizer> MakeByteTokenizer() {
+  std::string vocab;
+  int32_t next_unprintable = 256;
+  for (int32_t byte = 0; byte < 256; ++byte) {
+    const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    std::string token;
+    AppendCodePoint(static_cast<char32_t>(printable ? byte : next_unprintable++), token);
+    if (token == "\"" || token == "\\") token = "\\" + token;
+    vocab += (vocab.empty() ? "\"" : ",\"") + token + "\":" + std::to_string(byte);
+  }
+  const auto added = [](int32_t id, const std::string& content, bool special) {
+    return "{\"id\":" + std::to_string(id) + ",\"content\":\"" + content +
+           "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":" +
+           (special ? "true" : "false") + "}";
+  };
+  const std::string json =
+      "{\"added_tokens\":[" + added(kBos, "<s>", true) + "," + added(kEos, "</s>", true) + "," +
+      added(kWord, " word", false) +
+      "],\"normalizer\":null,"
+      "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":false},"
+      "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":0}"
+      "},"
+      "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[],"
+      "\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[256],\"tokens\":[\"<s>\"]}}},"
+      "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":false},"
+      "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":null,"
+      "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false,\"vocab\":{" +
+      vocab + "},\"merges\":[]}}";
+  return Tokenizer::FromJson(json, "byte tokenizer");
+}
+
+// The ids of the bytes of `text`.
+inline std::vector<int32_t> Bytes(std::string_view text) {
+  std::vector<int32_t> ids;
+  for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
+  return ids;
+}
+
+}  // namespace vllm::testing

@@ -1,0 +1,145 @@
+#include "engine/frontend/input_processor.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/config/errors.h"
+#include "tests/engine/fake_executor.h"
+#include "tests/frontend/byte_tokenizer.h"
+
+namespace vllm {
+namespace {
+
+using testing::Bytes;
+using testing::kBos;
+using testing::kEos;
+using testing::kWord;
+
+class InputProcessorTest : public ::testing::Test {
+ protected:
+  InputProcessorTest() {
+    config_.model.eos_token_ids = {kEos, kWord};
+    params_.temperature = 0.0;
+  }
+  ProcessedInput Process(const Prompt& prompt) const {
+    return InputProcessor(config_, 64, with_tokenizer_ ? tokenizer_.get() : nullptr).Process("id", prompt, params_);
+  }
+  std::string Refusal(const Prompt& prompt) const {
+    try {
+      Process(prompt);
+    } catch (const RequestError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
+  bool with_tokenizer_ = true;
+  VllmConfig config_ = testing::FakeConfig();
+  SamplingParams params_;
+};
+
+TEST_F(InputProcessorTest, TextIsTokenizedWithOrWithoutSpecialTokens) {
+  EXPECT_EQ(Process(TextPrompt{"hi", true}).prompt_token_ids, (std::vector<int32_t>{kBos, 'h', 'i'}));
+  EXPECT_EQ(Process(TextPrompt{"hi", false}).prompt_token_ids, Bytes("hi"));
+}
+
+TEST_F(InputProcessorTest, AnEmptyTextIsFineWhenSpecialTokensFillIt) {
+  EXPECT_EQ(Process(TextPrompt{"", true}).prompt_token_ids, std::vector<int32_t>{kBos});
+  EXPECT_EQ(Refusal(TextPrompt{"", false}), "prompt: must have at least one token (0)");
+  EXPECT_EQ(Refusal(std::vector<int32_t>{}), "prompt: must have at least one token (0)");
+}
+
+TEST_F(InputProcessorTest, IdsMustBeInTheVocabulary) {
+  EXPECT_EQ(Refusal(std::vector<int32_t>{1, 259}), "prompt_token_ids: must be within the vocabulary of 259 (259)");
+  EXPECT_EQ(Refusal(std::vector<int32_t>{-1}), "prompt_token_ids: must be within the vocabulary of 259 (-1)");
+}
+
+TEST_F(InputProcessorTest, APromptMustLeaveRoomForOneToken) {
+  EXPECT_EQ(Process(std::vector<int32_t>(63, 1)).params.max_tokens, 1);
+  EXPECT_EQ(Refusal(std::vector<int32_t>(64, 1)), "prompt is 64 tokens, limit 63");
+}
+
+TEST_F(InputProcessorTest, MaxTokensIsWhatFits) {
+  EXPECT_EQ(Process(std::vector<int32_t>(10, 1)).params.max_tokens, 54);
+  params_.max_tokens = 5;
+  EXPECT_EQ(Process(std::vector<int32_t>(10, 1)).params.max_tokens, 5);
+  params_.max_tokens = 60;
+  EXPECT_EQ(Process(std::vector<int32_t>(10, 1)).params.max_tokens, 54);
+}
+
+TEST_F(InputProcessorTest, MinTokensNeverKeepsARequestBeyondItsLength) {
+  params_.min_tokens = 60;
+  const auto input = Process(std::vector<int32_t>(10, 1));
+  EXPECT_EQ(input.params.min_tokens, input.params.max_tokens);
+}
+
+TEST_F(InputProcessorTest, TheFirstEosIsTheEosAndTheOthersAreStopIds) {
+  params_.stop_token_ids = {7};
+  const auto input = Process(Bytes("x"));
+  EXPECT_EQ(input.params.eos_token_id, kEos);
+  EXPECT_EQ(input.params.stop_token_ids, (std::vector<int32_t>{7, kWord}));
+}
+
+TEST_F(InputProcessorTest, IgnoringEosIgnoresTheModelsOtherEndTokensToo) {
+  params_.ignore_eos = true;
+  EXPECT_TRUE(Process(Bytes("x")).params.stop_token_ids.empty());
+}
+
+TEST_F(InputProcessorTest, EndTokensOutsideTheVocabularyAreDropped) {
+  config_.model.eos_token_ids = {5000, kEos};
+  EXPECT_EQ(Process(Bytes("x")).params.eos_token_id, kEos);
+}
+
+TEST_F(InputProcessorTest, ABadWordCountsAtTheStartOfATextAndInside) {
+  // "word" is four tokens, " word" is one: the lengths differ, so that only the first form is kept.
+  params_.bad_words = {"word", "  x"};
+  const auto ids = Process(Bytes("a")).params.bad_words_token_ids;
+  ASSERT_EQ(ids.size(), 2u);
+  EXPECT_EQ(ids[0], Bytes("word"));
+  EXPECT_EQ(ids[1], Bytes("x"));
+}
+
+TEST_F(InputProcessorTest, ABlankBadWordIsRefused) {
+  params_.bad_words = {" "};
+  EXPECT_EQ(Refusal(Bytes("a")), "bad_words: must have a token each (word 0)");
+}
+
+TEST_F(InputProcessorTest, WithoutATokenizerOnlyIdsGo) {
+  with_tokenizer_ = false;
+  EXPECT_FALSE(Process(Bytes("a")).params.detokenize);
+  EXPECT_EQ(Refusal(TextPrompt{"a"}), "prompt: text needs a tokenizer (none is loaded)");
+  params_.stop = {"x"};
+  EXPECT_EQ(Refusal(Bytes("a")), "stop: stop strings need a tokenizer (none is loaded)");
+  params_.stop.clear();
+  params_.bad_words = {"x"};
+  EXPECT_EQ(Refusal(Bytes("a")), "bad_words: words need a tokenizer (none is loaded)");
+}
+
+TEST_F(InputProcessorTest, AStopStringThatIsNoTextIsRefused) {
+  params_.stop = {"ok", "\xFF"};
+  EXPECT_NE(Refusal(Bytes("a")), "accepted");
+}
+
+TEST_F(InputProcessorTest, AnUnseededRequestsSeedDependsOnItsIdAndTheEnginesSeedAlone) {
+  EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
+  EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(0, "ie"));
+  EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(1, "id"));
+  // The value is a promise: results must not change between versions.
+  EXPECT_EQ(DeriveSeed(0, "row-1"), DeriveSeed(0, "row-1"));
+  params_.seed = 9;
+  EXPECT_EQ(Process(Bytes("a")).params.seed, 9u);
+}
+
+TEST_F(InputProcessorTest, PromptLogprobsTurnOffReadingThePrefixCache) {
+  EXPECT_FALSE(Process(Bytes("a")).params.skip_reading_prefix_cache);
+  params_.prompt_logprobs = 0;
+  EXPECT_TRUE(Process(Bytes("a")).params.skip_reading_prefix_cache);
+}
+
+TEST_F(InputProcessorTest, ParametersAreChecked) {
+  params_.top_p = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Refusal(Bytes("a")).rfind("top_p: ", 0), 0u);
+}
+
+}  // namespace
+}  // namespace vllm

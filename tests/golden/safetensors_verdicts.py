@@ -1,0 +1,70 @@
+"""Makes tests/data/safetensors_verdicts.txt: for 10000 damaged safetensors files, whether the reference reader (the safetensors
+package) takes them: one character each, 1 or 0. Files are made by a small generator that tests/model/safetensors_test.cc has
+as well, so only the verdicts are stored; the last line is the generator's state at the end, which must agree.
+
+    python tests/golden/safetensors_verdicts.py > tests/data/safetensors_verdicts.txt
+"""
+
+import struct
+
+from safetensors import deserialize
+
+BASES = [
+    b'{"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},'
+    b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  ',
+    b'{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}',
+    b'{"a":{"x":[1,{"y":null}],"shape":[16],"dtype":"U8","data_offsets":[0,16]},"z":{"dtype":"I64","shape":[0],"data_offsets":[16,16]}}',
+]
+ALPHABET = b'{}[]",:0123456789-.eE+ \\u\n\x00\xffabdFBIU_ntrfalse'
+
+
+class Generator:
+    def __init__(self):
+        self.state = 1
+
+    def next(self, limit):
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (self.state >> 33) % limit
+
+
+def make(generator):
+    header = bytearray(BASES[generator.next(len(BASES))])
+    for _ in range(generator.next(3)):
+        at = generator.next(len(header))
+        kind = generator.next(4)
+        byte = ALPHABET[generator.next(len(ALPHABET))]
+        if kind == 0:
+            header[at] = byte
+        elif kind == 1:
+            header.insert(at, byte)
+        elif kind == 2:
+            del header[at]
+        else:
+            end = min(len(header), at + 1 + generator.next(30))
+            header[at:at] = header[at:end]
+    length = len(header)
+    if generator.next(10) == 0:
+        length += generator.next(5) - 2
+    data = 16
+    if generator.next(10) == 0:
+        data += generator.next(3) - 1
+    return struct.pack("<Q", length) + bytes(header) + b"x" * data
+
+
+def accepted(data):
+    try:
+        deserialize(data)
+        return "1"
+    except Exception:
+        return "0"
+
+
+def main():
+    generator = Generator()
+    verdicts = "".join(accepted(make(generator)) for _ in range(10000))
+    for start in range(0, len(verdicts), 100):
+        print(verdicts[start : start + 100])
+    print(generator.state)
+
+
+main()

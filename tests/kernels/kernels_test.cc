@@ -1,0 +1,173 @@
+// Every instruction set against the plain loop, over random shapes, tails and offsets; and the promise that a result
+// does not depend on how the work was cut.
+#include "kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace vllm {
+namespace {
+
+class KernelsTest : public testing::TestWithParam<Isa> {
+ protected:
+  const Kernels& kernels() const { return KernelsFor(GetParam()); }
+  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  std::vector<float> Floats(int64_t n, float scale = 1.0f) {
+    std::normal_distribution<float> normal(0.0f, scale);
+    std::vector<float> values(static_cast<size_t>(n));
+    for (float& value : values) value = normal(random_);
+    return values;
+  }
+  std::mt19937 random_{7};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, KernelsTest, testing::ValuesIn(AvailableIsas()),
+                         [](const auto& isa) { return std::string(ToString(isa.param)); });
+
+PackedMatrix Pack(const std::vector<float>& w, int64_t rows, int64_t columns, DType dtype) {
+  PackedMatrix packed(rows, columns, dtype);
+  packed.PackRows(reinterpret_cast<const std::byte*>(w.data()), DType::kFloat32, columns * 4, 0, rows);
+  return packed;
+}
+
+TEST_P(KernelsTest, LinearAgreesWithThePlainLoop) {
+  for (int round = 0; round < 400; ++round) {
+    const int64_t num_rows = Int(0, 20);
+    const int64_t out = Int(1, 90);
+    const int64_t in = round % 10 == 0 ? Int(1000, 2500) : Int(1, 130);
+    const DType dtype = std::array{DType::kFloat32, DType::kBFloat16, DType::kFloat16}[static_cast<size_t>(round % 3)];
+    const int64_t x_stride = in + Int(0, 5);
+    const int64_t y_stride = out + Int(0, 5);
+    const std::vector<float> x = Floats(num_rows * x_stride + 1);
+    const PackedMatrix w = Pack(Floats(out * in), out, in, dtype);
+    const std::vector<float> bias = Floats(out);
+    const bool with_bias = round % 2 == 0;
+    std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
+    kernels().linear(x.data(), x_stride, num_rows, w.view(), with_bias ? bias.data() : nullptr, y.data(), y_stride, 0,
+                     w.view().num_panels());
+    std::vector<float> row(static_cast<size_t>(in));
+    for (int64_t n = 0; n < out; ++n) {
+      w.UnpackRow(n, row.data());
+      for (int64_t r = 0; r < num_rows; ++r) {
+        double sum = 0.0, magnitude = 1.0;
+        for (int64_t k = 0; k < in; ++k) {
+          const double product =
+              static_cast<double>(x[static_cast<size_t>(r * x_stride + k)]) * row[static_cast<size_t>(k)];
+          sum += product;
+          magnitude += std::abs(product);
+        }
+        if (with_bias) sum += bias[static_cast<size_t>(n)];
+        // Sequential summation in float32 errs by at most K roundings of the running magnitude; in practice by far
+        // less.
+        ASSERT_NEAR(y[static_cast<size_t>(r * y_stride + n)], sum, magnitude * 1e-6)
+            << out << "x" << in << " row " << r;
+      }
+    }
+    // Nothing outside of the result was written.
+    for (int64_t r = 0; r < num_rows; ++r) {
+      for (int64_t n = out; n < y_stride; ++n) ASSERT_EQ(y[static_cast<size_t>(r * y_stride + n)], -77.0f);
+    }
+  }
+}
+
+TEST_P(KernelsTest, LinearGivesTheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    const int64_t out = 16 * 11 + 5, in = 2100, num_rows = 23;
+    const std::vector<float> x = Floats(num_rows * in);
+    const PackedMatrix w = Pack(Floats(out * in), out, in, dtype);
+    const std::vector<float> bias = Floats(out);
+    std::vector<float> all(static_cast<size_t>(num_rows * out));
+    kernels().linear(x.data(), in, num_rows, w.view(), bias.data(), all.data(), out, 0, w.view().num_panels());
+    for (int round = 0; round < 20; ++round) {
+      const int64_t first = Int(0, num_rows - 1);
+      const int64_t count = Int(1, num_rows - first);
+      std::vector<float> some(static_cast<size_t>(count * out));
+      for (int64_t panel = 0; panel < w.view().num_panels();) {
+        const int64_t end = std::min(w.view().num_panels(), panel + Int(1, 9));
+        kernels().linear(x.data() + first * in, in, count, w.view(), bias.data(), some.data(), out, panel, end);
+        panel = end;
+      }
+      for (int64_t i = 0; i < count * out; ++i)
+        ASSERT_EQ(some[static_cast<size_t>(i)], all[static_cast<size_t>(first * out + i)]);
+    }
+  }
+}
+
+TEST_P(KernelsTest, ExpIsWithinTwoUnitsInTheLastPlace) {
+  std::vector<float> x;
+  for (float v = -87.0f; v < 88.0f; v += 0.0137f) x.push_back(v);
+  std::vector<float> y(x.size());
+  kernels().exp(x.data(), static_cast<int64_t>(x.size()), y.data());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double exact = std::exp(static_cast<double>(x[i]));
+    ASSERT_NEAR(y[i] / exact, 1.0, 3e-7) << x[i];
+  }
+}
+
+TEST_P(KernelsTest, ExpKeepsTheEdges) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> x = {-infinity, -200.0f, 0.0f, std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> y(x.size());
+  kernels().exp(x.data(), static_cast<int64_t>(x.size()), y.data());
+  EXPECT_EQ(y[0], 0.0f);
+  EXPECT_EQ(y[1], 0.0f);
+  EXPECT_EQ(y[2], 1.0f);
+  EXPECT_TRUE(std::isnan(y[3]));
+}
+
+TEST_P(KernelsTest, RmsNormAgreesWithThePlainLoop) {
+  for (int round = 0; round < 200; ++round) {
+    const int64_t n = Int(1, 200);
+    const std::vector<float> x = Floats(n, 3.0f), w = Floats(n);
+    std::vector<float> y(static_cast<size_t>(n));
+    kernels().rms_norm(x.data(), w.data(), 1e-5f, n, y.data());
+    double sum = 0.0;
+    for (const float v : x) sum += static_cast<double>(v) * v;
+    const double scale = 1.0 / std::sqrt(sum / static_cast<double>(n) + 1e-5);
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_NEAR(y[i], w[i] * x[i] * scale, 2e-6 * (1.0 + std::abs(w[i] * x[i] * scale)));
+  }
+}
+
+TEST_P(KernelsTest, SiluAndMulAgreesWithThePlainLoop) {
+  for (int64_t n = 0; n < 70; ++n) {
+    const std::vector<float> gate = Floats(n, 5.0f), up = Floats(n);
+    std::vector<float> y(static_cast<size_t>(n));
+    kernels().silu_and_mul(gate.data(), up.data(), n, y.data());
+    for (size_t i = 0; i < gate.size(); ++i) {
+      const double exact = gate[i] / (1.0 + std::exp(-static_cast<double>(gate[i]))) * up[i];
+      ASSERT_NEAR(y[i], exact, 1e-6 * (1.0 + std::abs(exact)));
+    }
+  }
+}
+
+TEST_P(KernelsTest, RotaryTurnsPairsHalfAHeadApart) {
+  for (int64_t half = 1; half < 70; ++half) {
+    std::vector<float> head = Floats(2 * half);
+    const std::vector<float> before = head, cos = Floats(half), sin = Floats(half);
+    kernels().rotary(head.data(), cos.data(), sin.data(), half);
+    for (size_t i = 0; i < static_cast<size_t>(half); ++i) {
+      const float a = before[i], b = before[i + static_cast<size_t>(half)];
+      ASSERT_NEAR(head[i], a * cos[i] - b * sin[i], 1e-5);
+      ASSERT_NEAR(head[i + static_cast<size_t>(half)], b * cos[i] + a * sin[i], 1e-5);
+    }
+  }
+}
+
+TEST_P(KernelsTest, AddStopsAtTheEnd) {
+  for (int64_t n = 0; n < 50; ++n) {
+    std::vector<float> x(static_cast<size_t>(n) + 1, 1.0f), y(static_cast<size_t>(n) + 1, 2.0f);
+    kernels().add(x.data(), y.data(), n);
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(x[static_cast<size_t>(i)], 3.0f);
+    ASSERT_EQ(x[static_cast<size_t>(n)], 1.0f);
+  }
+}
+
+}  // namespace
+}  // namespace vllm

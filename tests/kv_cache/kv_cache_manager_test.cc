@@ -1,0 +1,316 @@
+#include "engine/kv_cache/kv_cache_manager.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kv_cache/kv_test_util.h"
+
+namespace vllm {
+namespace {
+
+using V = std::vector<int32_t>;
+
+TEST(KVCacheManagerTest, AllocatesWholeBlocksAndFillsThemBeforeTakingMore) {
+  ManagerFixture f(10);
+  Request request(MakeCore(1, Iota(0, 6)));
+  EXPECT_EQ(f.Admit(request), 0);
+  EXPECT_EQ(f.Blocks(request), (V{1, 2}));
+  EXPECT_TRUE(f.Decode(request, 6));
+  EXPECT_TRUE(f.Decode(request, 7));
+  EXPECT_EQ(f.Blocks(request).size(), 2u);
+  EXPECT_TRUE(f.Decode(request, 8));
+  EXPECT_EQ(f.Blocks(request), (V{1, 2, 3}));
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, FailedAllocationChangesNothing) {
+  ManagerFixture f(2);
+  Request a(MakeCore(1, Iota(0, 8)));
+  EXPECT_EQ(f.Admit(a), 0);
+  Request b(MakeCore(2, Iota(100, 5)));
+  EXPECT_EQ(f.Admit(b), -1);
+  EXPECT_TRUE(f.Blocks(b).empty());
+  EXPECT_FALSE(f.Decode(a, 8));
+  EXPECT_EQ(f.Blocks(a), (V{1, 2}));
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, RepeatedPrefixHitsFullBlocksOnly) {
+  ManagerFixture f(10);
+  Request a(MakeCore(1, Iota(0, 11)));
+  EXPECT_EQ(f.Admit(a), 0);
+  Request b(MakeCore(2, Iota(0, 11)));
+  EXPECT_EQ(f.Admit(b), 8);
+  EXPECT_EQ(f.Blocks(a), (V{1, 2, 3}));
+  EXPECT_EQ(f.Blocks(b), (V{1, 2, 4}));
+  EXPECT_EQ(f.manager.pool().block(1).ref_cnt, 2);
+  EXPECT_EQ(f.manager.pool().block(3).ref_cnt, 1);
+}
+
+TEST(KVCacheManagerTest, LastTokenIsAlwaysComputedAgainThoughAWholeBlockIs) {
+  ManagerFixture f(10);
+  Request a(MakeCore(1, Iota(0, 8)));
+  f.Admit(a);
+  Request b(MakeCore(2, Iota(0, 8)));
+  EXPECT_EQ(f.Admit(b), 4);
+  Request c(MakeCore(3, Iota(0, 9)));
+  EXPECT_EQ(f.Admit(c), 8);
+}
+
+TEST(KVCacheManagerTest, DifferentBlockEndsTheHit) {
+  ManagerFixture f(20);
+  Request a(MakeCore(1, Iota(0, 16)));
+  f.Admit(a);
+  auto tokens = Iota(0, 16);
+  tokens[5] = 77;
+  Request b(MakeCore(2, tokens));
+  EXPECT_EQ(f.Admit(b), 4);
+}
+
+TEST(KVCacheManagerTest, GeneratedTokensAreCachedToo) {
+  ManagerFixture f(10);
+  Request a(MakeCore(1, Iota(0, 3)));
+  f.Admit(a);
+  for (int32_t i = 3; i < 9; ++i) EXPECT_TRUE(f.Decode(a, i));
+  f.manager.Free(a);
+  Request b(MakeCore(2, Iota(0, 10)));
+  EXPECT_EQ(f.Admit(b), 8);
+}
+
+TEST(KVCacheManagerTest, FreedBlocksAreReusedInUncachedFirstThenTailFirstOrder) {
+  ManagerFixture f(6);
+  Request a(MakeCore(1, Iota(0, 14)));
+  f.Admit(a);
+  EXPECT_EQ(f.Blocks(a), (V{1, 2, 3, 4}));
+  f.manager.Free(a);
+  EXPECT_EQ(FreeIds(f.manager.pool()), (V{4, 5, 6, 3, 2, 1}));
+}
+
+TEST(KVCacheManagerTest, EvictionTakesTheTailOfAnOldPrefixFirst) {
+  ManagerFixture f(4);
+  Request a(MakeCore(1, Iota(0, 13)));
+  f.Admit(a);
+  f.manager.Free(a);
+  Request other(MakeCore(2, Iota(100, 7)));
+  EXPECT_EQ(f.Admit(other), 0);
+  f.manager.Free(other);
+  Request again(MakeCore(3, Iota(0, 13)));
+  EXPECT_EQ(f.Admit(again), 8);
+}
+
+TEST(KVCacheManagerTest, HitBlocksInTheFreeQueueAreNotCountedAsFree) {
+  ManagerFixture f(4);
+  Request a(MakeCore(1, Iota(0, 8)));
+  f.Admit(a);
+  f.manager.Free(a);
+  Request running(MakeCore(2, Iota(100, 3)));
+  EXPECT_EQ(f.Admit(running), 0);
+  // Three blocks are free, two of them hits: tokens 8..12 take two more blocks than there are.
+  Request b(MakeCore(3, Iota(0, 13)));
+  EXPECT_EQ(f.Admit(b), -1);
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+  Request c(MakeCore(4, Iota(0, 12)));
+  EXPECT_EQ(f.Admit(c), 8);
+}
+
+TEST(KVCacheManagerTest, ComputedBlocksAreNotEvictedByTheirOwnAllocation) {
+  ManagerFixture f(3);
+  Request a(MakeCore(1, Iota(0, 8)));
+  f.Admit(a);
+  f.manager.Free(a);
+  Request b(MakeCore(2, Iota(0, 9)));
+  EXPECT_EQ(f.Admit(b), 8);
+  EXPECT_EQ(f.Blocks(b), (V{1, 2, 3}));
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, ConcurrentDuplicatesKeepTheirOwnBlocks) {
+  ManagerFixture f(10);
+  Request a(MakeCore(1, Iota(0, 4)));
+  Request b(MakeCore(2, Iota(0, 4)));
+  f.Admit(a);
+  f.Admit(b);
+  EXPECT_EQ(f.Blocks(a), (V{1}));
+  EXPECT_EQ(f.Blocks(b), (V{2}));
+  EXPECT_TRUE(f.Decode(a, 50));
+  EXPECT_TRUE(f.Decode(b, 60));
+  f.manager.Free(a);
+  Request c(MakeCore(3, Iota(0, 5)));
+  EXPECT_EQ(f.Admit(c), 4);
+  EXPECT_EQ(f.Blocks(c)[0], 1);
+}
+
+TEST(KVCacheManagerTest, CacheSaltSeparatesEqualPrompts) {
+  ManagerFixture f(20);
+  Request a(MakeCore(1, Iota(0, 9), "one")), b(MakeCore(2, Iota(0, 9), "two"));
+  Request c(MakeCore(3, Iota(0, 9), "one")), d(MakeCore(4, Iota(0, 9)));
+  EXPECT_EQ(f.Admit(a), 0);
+  EXPECT_EQ(f.Admit(b), 0);
+  EXPECT_EQ(f.Admit(c), 8);
+  EXPECT_EQ(f.Admit(d), 0);
+}
+
+TEST(KVCacheManagerTest, LoraNameSeparatesEqualPrompts) {
+  ManagerFixture f(20);
+  Request a(MakeCore(1, Iota(0, 9), "", "adapter")), b(MakeCore(2, Iota(0, 9)));
+  EXPECT_EQ(f.Admit(a), 0);
+  EXPECT_EQ(f.Admit(b), 0);
+}
+
+TEST(KVCacheManagerTest, PromptLogprobsTurnReadingOffButNotWriting) {
+  ManagerFixture f(20);
+  auto core = MakeCore(1, Iota(0, 9));
+  core->sampling_params.prompt_logprobs = 0;
+  Request a(core);
+  EXPECT_EQ(f.Admit(a), 0);
+  Request b(MakeCore(2, Iota(0, 9)));
+  EXPECT_EQ(f.Admit(b), 8);
+  auto again = MakeCore(3, Iota(0, 9));
+  again->sampling_params.prompt_logprobs = 5;
+  Request c(again);
+  EXPECT_EQ(f.Admit(c), 0);
+}
+
+TEST(KVCacheManagerTest, SkipReadingPrefixCacheIsHonoured) {
+  ManagerFixture f(20);
+  Request a(MakeCore(1, Iota(0, 9)));
+  f.Admit(a);
+  auto core = MakeCore(2, Iota(0, 9));
+  core->sampling_params.skip_reading_prefix_cache = true;
+  Request b(core);
+  EXPECT_EQ(f.Admit(b), 0);
+}
+
+TEST(KVCacheManagerTest, WithoutCachingNothingHitsAndTheLastFreedIsTakenFirst) {
+  ManagerFixture f(5, false);
+  Request a(MakeCore(1, Iota(0, 9)));
+  f.Admit(a);
+  f.manager.Free(a);
+  EXPECT_EQ(FreeIds(f.manager.pool()), (V{3, 2, 1, 4, 5}));
+  Request b(MakeCore(2, Iota(0, 9)));
+  EXPECT_EQ(f.Admit(b), 0);
+  EXPECT_EQ(f.manager.prefix_cache_stats().requests, 0);
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, FullSequenceMustFitThoughOnlyAChunkIsAllocated) {
+  ManagerFixture f(3);
+  Request request(MakeCore(1, Iota(0, 16)));
+  EXPECT_FALSE(f.manager.AllocateSlots(request, 4, {}, {.full_sequence_must_fit = true}));
+  EXPECT_TRUE(f.manager.AllocateSlots(request, 4, {}, {.full_sequence_must_fit = false}));
+  EXPECT_EQ(f.Blocks(request).size(), 1u);
+}
+
+TEST(KVCacheManagerTest, WatermarkKeepsBlocksFreeAtAdmission) {
+  KVCacheManager manager(ManagerFixture::Config(10, 4, true), 1000, 0.25);
+  EXPECT_EQ(manager.watermark_blocks(), 2);
+  Request request(MakeCore(1, Iota(0, 36)));
+  EXPECT_FALSE(manager.AllocateSlots(request, 36, {}, {.apply_watermark = true}));
+  EXPECT_TRUE(manager.AllocateSlots(request, 36, {}, {.apply_watermark = false}));
+}
+
+TEST(KVCacheManagerTest, ChunkPublishesOnlyBlocksItFills) {
+  ManagerFixture f(10);
+  Request a(MakeCore(1, Iota(0, 16)));
+  EXPECT_TRUE(f.manager.AllocateSlots(a, 6, {}, {}));
+  a.num_computed_tokens = 6;
+  EXPECT_EQ(f.manager.pool().num_cached_blocks(), 1);
+  EXPECT_TRUE(f.manager.AllocateSlots(a, 6));
+  EXPECT_EQ(f.manager.pool().num_cached_blocks(), 3);
+}
+
+TEST(KVCacheManagerTest, CommonPrefixIsWhatEveryTableShares) {
+  ManagerFixture f(20);
+  Request a(MakeCore(1, Iota(0, 13))), b(MakeCore(2, Iota(0, 13))), c(MakeCore(3, Iota(0, 7)));
+  f.Admit(a);
+  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(a), 4);
+  f.Admit(b);
+  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(a), 3);
+  f.Admit(c);
+  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(a), 1);
+  Request d(MakeCore(4, Iota(500, 3)));
+  f.Admit(d);
+  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(a), 0);
+  f.manager.Free(d);
+  f.manager.Free(c);
+  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(b), 3);
+}
+
+TEST(KVCacheManagerTest, UsageIsTheShareOfBlocksInUse) {
+  ManagerFixture f(4);
+  EXPECT_EQ(f.manager.usage(), 0.0);
+  Request a(MakeCore(1, Iota(0, 4)));
+  f.Admit(a);
+  EXPECT_DOUBLE_EQ(f.manager.usage(), 0.25);
+  f.manager.Free(a);
+  EXPECT_EQ(f.manager.usage(), 0.0);
+}
+
+TEST(KVCacheManagerTest, ResetNeedsAllBlocksFree) {
+  ManagerFixture f(4);
+  Request a(MakeCore(1, Iota(0, 9)));
+  f.Admit(a);
+  EXPECT_FALSE(f.manager.ResetPrefixCache());
+  f.manager.Free(a);
+  EXPECT_TRUE(f.manager.ResetPrefixCache());
+  Request b(MakeCore(2, Iota(0, 9)));
+  EXPECT_EQ(f.Admit(b), 0);
+}
+
+TEST(KVCacheManagerTest, StatsCountTokensLookedUpAndFound) {
+  ManagerFixture f(20);
+  Request a(MakeCore(1, Iota(0, 9)));
+  f.manager.RecordPrefixCacheStats(a, 0);
+  Request b(MakeCore(2, Iota(0, 9)));
+  f.manager.RecordPrefixCacheStats(b, 8);
+  EXPECT_EQ(f.manager.prefix_cache_stats().requests, 2);
+  EXPECT_EQ(f.manager.prefix_cache_stats().queries, 18);
+  EXPECT_EQ(f.manager.prefix_cache_stats().hits, 8);
+}
+
+TEST(KVCacheManagerTest, PoisonedBlocksAndWhatGrewOnThemAreNotFoundAgain) {
+  ManagerFixture f(20);
+  Request poisoned(MakeCore(1, Iota(0, 9)));
+  f.Admit(poisoned);
+  // Another request builds on the poisoned prefix before the poison is noticed.
+  Request victim(MakeCore(2, Iota(0, 17)));
+  EXPECT_EQ(f.Admit(victim), 8);
+  f.manager.EvictPublishedBy(1);
+  f.manager.Free(poisoned);
+  Request clean(MakeCore(3, Iota(0, 9)));
+  EXPECT_EQ(f.Admit(clean), 0);
+  // The prefix is published again, but the block that grew on the poison does not join it.
+  Request longer(MakeCore(4, Iota(0, 17)));
+  EXPECT_EQ(f.Admit(longer), 8);
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, ConstantHashFindsTheSameBlocks) {
+  ManagerFixture good(12), bad(12, true, &ConstantHash);
+  uint64_t random = 1;
+  std::vector<std::unique_ptr<Request>> in_good, in_bad;
+  for (RequestId id = 1; id <= 400; ++id) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    auto core = MakeCore(id, Iota(static_cast<int32_t>(random >> 33) % 3, 4 + static_cast<int64_t>(random >> 40) % 16),
+                         random >> 63 ? "s" : "");
+    core->prompt_token_ids.back() = static_cast<int32_t>(random >> 50) % 2;
+    auto a = std::make_unique<Request>(core), b = std::make_unique<Request>(core);
+    const int64_t hit = good.Admit(*a);
+    EXPECT_EQ(hit, bad.Admit(*b)) << id;
+    EXPECT_EQ(good.Blocks(*a), bad.Blocks(*b)) << id;
+    if (hit >= 0) {
+      in_good.push_back(std::move(a));
+      in_bad.push_back(std::move(b));
+    }
+    if (hit < 0 || in_good.size() > 3) {
+      good.manager.Free(*in_good.front());
+      bad.manager.Free(*in_bad.front());
+      in_good.erase(in_good.begin());
+      in_bad.erase(in_bad.begin());
+    }
+    ASSERT_EQ(FreeIds(good.manager.pool()), FreeIds(bad.manager.pool()));
+  }
+  EXPECT_EQ(bad.manager.CheckIntegrity(), "");
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,65 @@
+#include "engine/sample/row_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace vllm {
+namespace {
+
+TEST(RowOpsTest, WeightIsExpToTwoUnitsInTheLastPlace) {
+  EXPECT_EQ(Weight(3.5f, 3.5f, 0.7f), 1.0f);
+  EXPECT_EQ(Weight(-std::numeric_limits<float>::infinity(), 0.0f, 1.0f), 0.0f);
+  EXPECT_EQ(Weight(-88.0f, 0.0f, 1.0f), 0.0f);
+  for (float y = 0.0f; y > -87.0f; y -= 0.00317f) {
+    double exact = std::exp(static_cast<double>(y));
+    EXPECT_NEAR(static_cast<double>(Weight(y, 0.0f, 1.0f)) / exact, 1.0, 2.4e-7) << y;
+  }
+}
+
+TEST(RowOpsTest, VectorsGiveTheBitsOfTheScalarCode) {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal(0.0f, 20.0f);
+  for (size_t size : {1, 63, 64, 65, 200, 1000}) {
+    std::vector<float> row(size);
+    for (float& x : row) x = normal(random);
+    float max = *std::max_element(row.begin(), row.end());
+    std::vector<double> sums(NumRowBlocks(size));
+    std::vector<float> maxima(NumRowBlocks(size));
+    BlockWeightSums(row, max, 0.9f, sums);
+    EXPECT_TRUE(BlockMaxima(row, maxima));
+    for (size_t b = 0; b < sums.size(); ++b) {
+      double lanes[8] = {};
+      float block_max = -std::numeric_limits<float>::infinity();
+      for (size_t i = 0; i < kRowBlock; ++i) {
+        size_t at = b * kRowBlock + i;
+        if (at >= size) break;
+        lanes[i % 8] += static_cast<double>(Weight(row[at], max, 0.9f));
+        block_max = std::max(block_max, row[at]);
+      }
+      EXPECT_EQ(sums[b],
+                ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7])));
+      EXPECT_EQ(maxima[b], block_max);
+    }
+    EXPECT_EQ(CountAtLeast(row, 0.0f), std::count_if(row.begin(), row.end(), [](float x) { return x >= 0.0f; }));
+    EXPECT_EQ(CountAtLeast(row, -std::numeric_limits<float>::infinity()), static_cast<int64_t>(size));
+  }
+}
+
+TEST(RowOpsTest, NanAndInfinityAreFoundAnywhere) {
+  for (float bad : {std::nanf(""), -std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    for (size_t at = 0; at < 150; ++at) {
+      std::vector<float> row(150, -std::numeric_limits<float>::infinity());
+      std::vector<float> maxima(NumRowBlocks(150));
+      EXPECT_TRUE(BlockMaxima(row, maxima));
+      row[at] = bad;
+      EXPECT_FALSE(BlockMaxima(row, maxima)) << at;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vllm

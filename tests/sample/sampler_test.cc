@@ -1,0 +1,305 @@
+#include "engine/sample/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace vllm {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+std::vector<double> Probs(std::vector<float> logits, const SamplingParams& params, std::vector<int32_t> prompt = {},
+                          std::vector<int32_t> output = {}) {
+  Sampler sampler(static_cast<int64_t>(logits.size()));
+  return sampler.Distribution({logits, &params, prompt, output});
+}
+
+std::set<int> Support(const std::vector<double>& probs) {
+  std::set<int> support;
+  for (size_t i = 0; i < probs.size(); ++i) {
+    if (probs[i] > 0.0) support.insert(static_cast<int>(i));
+  }
+  return support;
+}
+
+int32_t SampleOne(std::vector<float> logits, const SamplingParams& params, std::string* error = nullptr,
+                  std::vector<int32_t> output = {}, Logprobs* logprobs = nullptr) {
+  Sampler sampler(static_cast<int64_t>(logits.size()));
+  std::string text;
+  int32_t token = sampler.Sample({logits, &params, {}, output}, logprobs, text);
+  if (error != nullptr) *error = text;
+  return token;
+}
+
+SamplingParams Greedy() {
+  SamplingParams params;
+  params.temperature = 0.0;
+  return params;
+}
+
+TEST(SamplerTest, GreedyTakesTheFirstOfEqualMaxima) {
+  EXPECT_EQ(SampleOne({1, 3, 2, 3}, Greedy()), 1);
+  std::vector<float> wide(200, -1.0f);
+  wide[130] = wide[199] = 5.0f;
+  EXPECT_EQ(SampleOne(wide, Greedy()), 130);
+}
+
+TEST(SamplerTest, TopKKeepsTiesOfTheKthValue) {
+  SamplingParams params;
+  params.top_k = 2;
+  EXPECT_EQ(Support(Probs({5, 1, 3, 3, 0}, params)), (std::set<int>{0, 2, 3}));
+}
+
+TEST(SamplerTest, TopKAboveTheVocabularyIsOff) {
+  SamplingParams params;
+  params.top_k = 100;
+  EXPECT_EQ(Support(Probs({5, 1, 3}, params)).size(), 3u);
+}
+
+TEST(SamplerTest, TopPKeepsAtLeastTheMostProbable) {
+  SamplingParams params;
+  params.top_p = 1e-9;
+  EXPECT_EQ(Support(Probs({5, 1, 5.5, 3}, params)), (std::set<int>{2}));
+}
+
+TEST(SamplerTest, TopPKeepsTheLaterOfEqualTokens) {
+  // Four quarters: the ascending order drops ids 0 and 1 first.
+  SamplingParams params;
+  params.top_p = 0.4;
+  EXPECT_EQ(Support(Probs({1, 1, 1, 1}, params)), (std::set<int>{2, 3}));
+}
+
+TEST(SamplerTest, TopPCountsOnlyWhatTopKLeft) {
+  // Of all tokens the first has about 0.36; of the two that top-k leaves it has 0.5, still below 0.6.
+  std::vector<float> logits = {2, 2.001f, 1, 1, 1};
+  SamplingParams params;
+  params.top_p = 0.45;
+  EXPECT_EQ(Support(Probs(logits, params)), (std::set<int>{0, 1}));
+  params.top_k = 2;
+  EXPECT_EQ(Support(Probs(logits, params)), (std::set<int>{1}));
+}
+
+TEST(SamplerTest, TemperatureComesBeforeMinP) {
+  SamplingParams params;
+  params.min_p = 0.3;
+  EXPECT_EQ(Support(Probs({2, 0.5f, 0}, params)), (std::set<int>{0}));
+  params.temperature = 2.0;
+  EXPECT_EQ(Support(Probs({2, 0.5f, 0}, params)), (std::set<int>{0, 1, 2}));
+}
+
+TEST(SamplerTest, MinPOfOneKeepsTheMaximaOnly) {
+  SamplingParams params;
+  params.min_p = 1.0;
+  EXPECT_EQ(Support(Probs({2, 2, 1.9999f}, params)), (std::set<int>{0, 1}));
+}
+
+TEST(SamplerTest, RepetitionPenaltySeesThePromptAndTheOthersDoNot) {
+  SamplingParams params = Greedy();
+  params.repetition_penalty = 2.0;
+  EXPECT_EQ(Support(Probs({4, 3, -1}, params, {0}, {})), (std::set<int>{1}));
+  params.repetition_penalty = 1.0;
+  params.presence_penalty = 2.0;
+  params.frequency_penalty = 2.0;
+  EXPECT_EQ(Support(Probs({4, 3, -1}, params, {0}, {})), (std::set<int>{0}));
+  EXPECT_EQ(Support(Probs({4, 3, -1}, params, {}, {0})), (std::set<int>{1}));
+}
+
+TEST(SamplerTest, RepetitionPenaltyMultipliesNegativeLogitsAndCountsOnce) {
+  SamplingParams params;
+  params.repetition_penalty = 2.0;
+  std::vector<double> once = Probs({-1, 0}, params, {0}, {});
+  EXPECT_NEAR(once[0] / once[1], std::exp(-2.0), 1e-6);
+  EXPECT_EQ(once, Probs({-1, 0}, params, {0, 0}, {0, 0}));
+}
+
+TEST(SamplerTest, FrequencyCountsAndPresenceDoesNot) {
+  SamplingParams params;
+  params.frequency_penalty = 0.5;
+  std::vector<double> probs = Probs({0, 0}, params, {}, {0, 0, 0});
+  EXPECT_NEAR(probs[0] / probs[1], std::exp(-1.5), 1e-6);
+  params.frequency_penalty = 0.0;
+  params.presence_penalty = 0.5;
+  probs = Probs({0, 0}, params, {}, {0, 0, 0});
+  EXPECT_NEAR(probs[0] / probs[1], std::exp(-0.5), 1e-6);
+}
+
+TEST(SamplerTest, RepetitionComesBeforeFrequency) {
+  SamplingParams params;
+  params.repetition_penalty = 2.0;
+  params.frequency_penalty = 1.0;
+  std::vector<double> probs = Probs({4, 0}, params, {}, {0});
+  EXPECT_NEAR(probs[0] / probs[1], std::exp(4.0 / 2.0 - 1.0), 1e-5);
+}
+
+TEST(SamplerTest, LogitBiasComesBeforePenalties) {
+  SamplingParams params;
+  params.logit_bias = {{0, 2.0f}};
+  params.repetition_penalty = 2.0;
+  std::vector<double> probs = Probs({-1, 0}, params, {0}, {});
+  EXPECT_NEAR(probs[0] / probs[1], std::exp(0.5), 1e-6);
+}
+
+TEST(SamplerTest, AllowedTokensAreTheOnlyOnes) {
+  SamplingParams params;
+  params.allowed_token_ids = {3, 1, 1};
+  EXPECT_EQ(Support(Probs({9, 1, 9, 0}, params)), (std::set<int>{1, 3}));
+}
+
+TEST(SamplerTest, MinTokensHoldsBackEosAndStopIds) {
+  SamplingParams params;
+  params.min_tokens = 2;
+  params.eos_token_id = 0;
+  params.stop_token_ids = {2};
+  EXPECT_EQ(Support(Probs({9, 1, 9, 0}, params, {}, {1})), (std::set<int>{1, 3}));
+  EXPECT_EQ(Support(Probs({9, 1, 9, 0}, params, {0, 0}, {1})), (std::set<int>{1, 3}));
+  EXPECT_EQ(Support(Probs({9, 1, 9, 0}, params, {}, {1, 1})).size(), 4u);
+}
+
+TEST(SamplerTest, BadWordsBlockTheirLastTokenAfterTheOthers) {
+  SamplingParams params;
+  params.bad_words_token_ids = {{1, 2, 3}, {0}};
+  EXPECT_EQ(Support(Probs({0, 0, 0, 0}, params, {}, {1, 2})), (std::set<int>{1, 2}));
+  EXPECT_EQ(Support(Probs({0, 0, 0, 0}, params, {}, {2, 1})), (std::set<int>{1, 2, 3}));
+  EXPECT_EQ(Support(Probs({0, 0, 0, 0}, params, {}, {2})), (std::set<int>{1, 2, 3}));
+  EXPECT_EQ(Support(Probs({0, 0, 0, 0}, params, {1, 2}, {})), (std::set<int>{1, 2, 3}));
+}
+
+TEST(SamplerTest, BadLogitsAreAnErrorAndNeverAToken) {
+  for (float bad : {std::nanf(""), kInf}) {
+    for (size_t at : {size_t{0}, size_t{63}, size_t{64}, size_t{99}}) {
+      std::vector<float> logits(100, 1.0f);
+      logits[at] = bad;
+      for (const SamplingParams& params : {Greedy(), SamplingParams()}) {
+        std::string error;
+        EXPECT_EQ(SampleOne(logits, params, &error), -1);
+        EXPECT_EQ(error, "the model's logits hold NaN or infinity");
+      }
+    }
+  }
+}
+
+TEST(SamplerTest, NothingLeftIsAnError) {
+  std::string error;
+  EXPECT_EQ(SampleOne({-kInf, -kInf}, Greedy(), &error), -1);
+  EXPECT_EQ(error, "no token remains to choose from");
+  SamplingParams params;
+  params.bad_words_token_ids = {{0}, {1}};
+  EXPECT_EQ(SampleOne({1, 2}, params, &error), -1);
+  EXPECT_EQ(error, "no token remains to choose from");
+}
+
+TEST(SamplerTest, PenaltiesThatOverflowAreAnError) {
+  SamplingParams params;
+  params.repetition_penalty = 1e-300;
+  std::string error;
+  EXPECT_EQ(SampleOne({1, 2}, params, &error, {0}), -1);
+  EXPECT_EQ(error, "the penalties take the logits to infinity");
+}
+
+TEST(SamplerTest, MaskedTokensAreNeverDrawn) {
+  std::vector<float> logits(300, -kInf);
+  logits[70] = logits[299] = 0.0f;
+  for (int64_t top_k : {0, 1, 2, 5, 299}) {
+    for (double top_p : {0.3, 0.999999, 1.0}) {
+      SamplingParams params;
+      params.top_k = top_k;
+      params.top_p = top_p;
+      for (uint64_t seed = 0; seed < 50; ++seed) {
+        params.seed = seed;
+        int32_t token = SampleOne(logits, params);
+        EXPECT_TRUE(token == 70 || token == 299) << token;
+      }
+    }
+  }
+}
+
+TEST(SamplerTest, TheDrawIsAFunctionOfSeedAndPosition) {
+  std::vector<float> logits(500, 0.0f);
+  SamplingParams params;
+  params.seed = 9;
+  EXPECT_EQ(SampleOne(logits, params), SampleOne(logits, params));
+  std::set<int32_t> by_position, by_seed;
+  for (uint64_t i = 0; i < 20; ++i) {
+    by_position.insert(SampleOne(logits, params, nullptr, std::vector<int32_t>(i, 0)));
+    SamplingParams other;
+    other.seed = i;
+    by_seed.insert(SampleOne(logits, other));
+  }
+  EXPECT_GT(by_position.size(), 15u);
+  EXPECT_GT(by_seed.size(), 15u);
+}
+
+TEST(SamplerTest, LogprobsAreRawWhateverIsSampledFrom) {
+  SamplingParams params;
+  params.temperature = 2.0;
+  params.top_k = 1;
+  params.logit_bias = {{0, 50.0f}};
+  params.repetition_penalty = 1.5;
+  params.logprobs = 2;
+  Logprobs logprobs;
+  EXPECT_EQ(SampleOne({0, 1, 2, 1}, params, nullptr, {2}, &logprobs), 0);
+  double sum = std::log(1 + 2 * std::exp(1) + std::exp(2));
+  EXPECT_EQ(logprobs.width, 3u);
+  EXPECT_EQ(logprobs.token_ids, (std::vector<int32_t>{0, 2, 1}));
+  EXPECT_NEAR(logprobs.logprobs[0], -sum, 1e-6);
+  EXPECT_NEAR(logprobs.logprobs[1], 2 - sum, 1e-6);
+  EXPECT_NEAR(logprobs.logprobs[2], 1 - sum, 1e-6);
+  EXPECT_EQ(logprobs.ranks, (std::vector<int32_t>{4}));
+}
+
+TEST(SamplerTest, RanksCountTies) {
+  Sampler sampler(5);
+  std::vector<float> logits = {1, 3, 3, 2, 3};
+  Logprobs logprobs;
+  for (int32_t token : {0, 1, 2, 3, 4}) sampler.AppendLogprobs(logits, token, 1, logprobs);
+  EXPECT_EQ(logprobs.ranks, (std::vector<int32_t>{5, 3, 3, 4, 3}));
+  EXPECT_EQ(logprobs.token_ids[1], 1);
+}
+
+TEST(SamplerTest, LogprobsOfZeroAndOfAllHaveTheirWidths) {
+  std::vector<float> logits = {1, 3, 2};
+  Sampler sampler(3);
+  Logprobs none, all, many;
+  sampler.AppendLogprobs(logits, 2, 0, none);
+  EXPECT_EQ(none.width, 1u);
+  EXPECT_EQ(none.token_ids, (std::vector<int32_t>{2}));
+  sampler.AppendLogprobs(logits, 2, -1, all);
+  EXPECT_EQ(all.token_ids, (std::vector<int32_t>{2, 1, 2, 0}));
+  sampler.AppendLogprobs(logits, 2, 20, many);
+  EXPECT_EQ(many.token_ids, all.token_ids);
+}
+
+TEST(SamplerTest, NoLogprobsAreAppendedUnlessAskedForOrOnError) {
+  Logprobs logprobs;
+  SampleOne({1, 2}, Greedy(), nullptr, {}, &logprobs);
+  EXPECT_TRUE(logprobs.empty());
+  SamplingParams params = Greedy();
+  params.logprobs = 1;
+  SampleOne({1, kInf}, params, nullptr, {}, &logprobs);
+  EXPECT_TRUE(logprobs.empty());
+}
+
+TEST(SamplerTest, LogprobsOfBadLogitsAreNotNumbers) {
+  Sampler sampler(3);
+  Logprobs logprobs;
+  sampler.AppendLogprobs(std::vector<float>{1, std::nanf(""), 2}, 2, 2, logprobs);
+  sampler.AppendLogprobs(std::vector<float>{-kInf, -kInf, -kInf}, 2, 2, logprobs);
+  ASSERT_EQ(logprobs.logprobs.size(), 6u);
+  for (float value : logprobs.logprobs) EXPECT_TRUE(std::isnan(value));
+  EXPECT_EQ(logprobs.num_positions(), 2u);
+}
+
+TEST(SamplerTest, MaskedTokensHaveALogprobOfMinusInfinity) {
+  Sampler sampler(3);
+  Logprobs logprobs;
+  sampler.AppendLogprobs(std::vector<float>{0, -kInf, 0}, 1, 3, logprobs);
+  EXPECT_EQ(logprobs.logprobs[0], -kInf);
+  EXPECT_NEAR(logprobs.logprobs[1], -std::log(2.0f), 1e-6);
+  EXPECT_EQ(logprobs.ranks[0], 3);
+}
+
+}  // namespace
+}  // namespace vllm

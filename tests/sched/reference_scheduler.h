@@ -1,0 +1,91 @@
+// ReferenceScheduler: the scheduler's rules once more, written to be read: vectors, full scans and exact prefixes in
+// place of linked lists, hashes and counters. The real one must agree with it step by step, down to block ids.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/request/engine_core_request.h"
+#include "engine/request/finish_reason.h"
+
+namespace vllm {
+
+class ReferenceScheduler {
+ public:
+  ReferenceScheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len);
+
+  bool AddRequest(const EngineCoreRequestPtr& request);
+  void Abort(RequestId id);
+
+  struct Step {
+    std::vector<std::pair<RequestId, int64_t>> scheduled;
+    std::vector<RequestId> preempted;
+  };
+  Step Schedule();
+
+  // Whether the request, as scheduled last, samples in this step: all its tokens are computed.
+  bool Samples(RequestId id) const;
+  // How it ended, kNone when it goes on.
+  FinishReason Sampled(RequestId id, int32_t token_id);
+  // Its result was not a number: it ends with kError and what it published is withdrawn.
+  void Fail(RequestId id);
+
+  struct Tracked {
+    EngineCoreRequestPtr core;
+    std::vector<int32_t> token_ids;  // prompt and output
+    int64_t num_computed = 0;
+    int64_t num_output = 0;
+    int64_t num_cached = -1;  // hit at first admission
+    int64_t num_preemptions = 0;
+    std::vector<int32_t> blocks;
+    std::vector<int64_t> contents;  // content ids of its leading published or hit blocks
+  };
+  const Tracked* Find(RequestId id) const;
+  size_t num_requests() const { return requests_.size(); }
+  size_t num_free_blocks() const { return free_.size(); }
+  const std::vector<int32_t>& free_blocks() const { return free_; }
+  std::vector<RequestId> running() const { return running_; }
+  size_t num_waiting() const { return waiting_.size(); }
+
+ private:
+  struct Block {
+    int64_t users = 0;
+    bool published = false;
+    int64_t published_at = 0;
+    int64_t parent_content = 0;
+    int64_t content = 0;  // the same for blocks with the same parent content, salt and tokens
+    std::string salt;
+    std::vector<int32_t> prefix;  // all tokens from the first on
+    RequestId publisher = 0;
+  };
+  bool Comes(RequestId a, RequestId b) const;
+  int64_t BlocksFor(int64_t num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
+  // The published block that holds this request's tokens of block `index` after content `parent`; 0 when there is none.
+  int32_t Lookup(const Tracked& request, int64_t index, int64_t parent) const;
+  std::vector<int32_t> LongestHit(const Tracked& request) const;
+  void Take(Tracked& request, int64_t num_tokens);
+  void Publish(Tracked& request, int64_t num_tokens);
+  void Release(Tracked& request);
+  void Preempt(RequestId id, Step& step, int64_t& budget);
+  void Finish(RequestId id);
+
+  SchedulerConfig config_;
+  bool caching_;
+  int64_t block_size_;
+  int64_t num_blocks_;
+  int64_t max_model_len_;
+  std::map<RequestId, Tracked> requests_;
+  std::vector<RequestId> waiting_;  // next first
+  std::vector<RequestId> running_;
+  std::vector<Block> blocks_;  // [num_blocks + 1]
+  std::vector<int32_t> free_;  // next to be taken first
+  int64_t clock_ = 0;
+  int64_t next_content_ = 1;
+};
+
+}  // namespace vllm

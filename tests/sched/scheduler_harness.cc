@@ -1,0 +1,186 @@
+#include "tests/sched/scheduler_harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace vllm {
+
+SchedulerConfig SchedulerOptions::Config() const {
+  SchedulerConfig config;
+  config.max_num_batched_tokens = max_num_batched_tokens;
+  config.max_num_seqs = max_num_seqs;
+  config.long_prefill_token_threshold = long_prefill_token_threshold;
+  config.enable_chunked_prefill = enable_chunked_prefill;
+  config.policy = policy;
+  config.scheduler_reserve_full_isl = scheduler_reserve_full_isl;
+  config.watermark = watermark;
+  return config;
+}
+
+CacheConfig SchedulerOptions::Cache() const {
+  CacheConfig cache;
+  cache.block_size = block_size;
+  cache.num_blocks = num_blocks;
+  cache.enable_prefix_caching = enable_prefix_caching;
+  return cache;
+}
+
+EngineCoreRequestPtr MakeRequest(RequestId id, std::vector<int32_t> prompt_token_ids, const RequestSpec& options) {
+  auto request = std::make_shared<EngineCoreRequest>();
+  request->request_id = id;
+  request->prompt_token_ids = std::move(prompt_token_ids);
+  request->sampling_params.max_tokens = options.max_tokens;
+  request->sampling_params.ignore_eos = options.ignore_eos;
+  request->sampling_params.seed = id;
+  request->arrival_time = SteadyTime(std::chrono::milliseconds(options.arrival_ms));
+  request->priority = options.priority;
+  request->cache_salt = options.cache_salt;
+  request->lora_name = options.lora_name;
+  if (options.edit) options.edit(request->sampling_params);
+  return request;
+}
+
+std::vector<int32_t> Repeat(int32_t token_id, int64_t count) {
+  return std::vector<int32_t>(static_cast<size_t>(count), token_id);
+}
+
+std::vector<int32_t> Iota(int32_t first, int64_t count) {
+  std::vector<int32_t> token_ids(static_cast<size_t>(count));
+  std::iota(token_ids.begin(), token_ids.end(), first);
+  return token_ids;
+}
+
+SchedulerHarness::SchedulerHarness(const SchedulerOptions& options)
+    : scheduler(options.Config(), options.Cache(), options.max_model_len, options.hash_function),
+      next_token([](RequestId id, int64_t position) { return static_cast<int32_t>(id * 1000 + position % 1000); }),
+      options_(options) {}
+
+void SchedulerHarness::Add(EngineCoreRequestPtr request) {
+  std::string refusal;
+  ASSERT_TRUE(scheduler.AddRequest(std::move(request), &refusal)) << refusal;
+}
+
+void SchedulerHarness::Add(RequestId id, int64_t num_prompt_tokens, const RequestSpec& options) {
+  Add(MakeRequest(id, Repeat(static_cast<int32_t>(id), num_prompt_tokens), options));
+}
+
+void SchedulerHarness::Abort(RequestId id) { scheduler.FinishRequests(std::span(&id, 1), FinishReason::kAbort); }
+
+const SchedulerOutput& SchedulerHarness::Schedule() {
+  output = &scheduler.Schedule();
+  TellRanks();
+  return *output;
+}
+
+void SchedulerHarness::TellRanks() {
+  for (const RequestId id : output->finished_req_ids) EXPECT_EQ(ranks_.erase(id), 1u) << "finished but unknown " << id;
+  for (const RequestId id : output->preempted_req_ids) {
+    ASSERT_TRUE(ranks_.contains(id)) << "preempted but unknown " << id;
+    ranks_[id].preempted = true;
+    ranks_[id].block_ids.clear();
+  }
+  for (const NewRequestData& data : output->scheduled_new_reqs) {
+    const RequestId id = data.request->request_id;
+    ASSERT_FALSE(ranks_.contains(id)) << "told twice " << id;
+    ranks_[id] = {data.request, {}, data.block_ids, data.num_computed_tokens, false};
+  }
+  const CachedRequestData& cached = output->scheduled_cached_reqs;
+  for (size_t i = 0; i < cached.size(); ++i) {
+    const RequestId id = cached.request_ids[i];
+    ASSERT_TRUE(ranks_.contains(id)) << "cached but unknown " << id;
+    RankView& view = ranks_[id];
+    EXPECT_EQ(view.preempted, cached.resumed_from_preemption[i] == 1) << id;
+    const auto tokens = cached.NewTokens(i);
+    view.output_token_ids.insert(view.output_token_ids.end(), tokens.begin(), tokens.end());
+    if (cached.resumed_from_preemption[i]) {
+      view.block_ids.clear();
+    } else {
+      EXPECT_EQ(view.num_computed_tokens, cached.num_computed_tokens[i]) << id;
+    }
+    view.preempted = false;
+    const auto blocks = cached.NewBlocks(i);
+    view.block_ids.insert(view.block_ids.end(), blocks.begin(), blocks.end());
+    view.num_computed_tokens = cached.num_computed_tokens[i];
+  }
+  int64_t total = 0;
+  std::set<RequestId> seen;
+  for (const ScheduledTokens& scheduled : output->num_scheduled_tokens) {
+    EXPECT_TRUE(seen.insert(scheduled.request_id).second) << "scheduled twice " << scheduled.request_id;
+    EXPECT_GT(scheduled.num_tokens, 0);
+    total += scheduled.num_tokens;
+    RankView& view = ranks_[scheduled.request_id];
+    view.num_computed_tokens += scheduled.num_tokens;
+    // The rank must know each token it is to compute and have a slot for it.
+    EXPECT_LE(view.num_computed_tokens,
+              static_cast<int64_t>(view.request->prompt_token_ids.size() + view.output_token_ids.size()));
+    EXPECT_LE(view.num_computed_tokens, static_cast<int64_t>(view.block_ids.size()) * options_.block_size);
+  }
+  EXPECT_EQ(seen.size(), output->scheduled_new_reqs.size() + cached.size());
+  EXPECT_EQ(total, output->total_num_scheduled_tokens);
+  EXPECT_LE(total, options_.max_num_batched_tokens);
+}
+
+void SchedulerHarness::Update() {
+  runner_output.Clear();
+  for (const ScheduledTokens& scheduled : output->num_scheduled_tokens) {
+    const RankView& view = ranks_[scheduled.request_id];
+    const auto num_known = static_cast<int64_t>(view.request->prompt_token_ids.size() + view.output_token_ids.size());
+    runner_output.request_ids.push_back(scheduled.request_id);
+    if (view.num_computed_tokens == num_known) {
+      runner_output.sampled_token_ids.push_back(next_token(scheduled.request_id, num_known));
+    }
+    runner_output.sampled_offsets.push_back(runner_output.sampled_token_ids.size());
+    runner_output.logprobs_index.push_back(-1);
+  }
+  if (edit_output) edit_output(runner_output);
+  outputs.Clear();
+  scheduler.UpdateFromOutput(runner_output, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const EngineCoreOutput& entry = outputs[i];
+    Finished& result = results[entry.request_id];
+    EXPECT_EQ(result.reason, FinishReason::kNone) << "output after the end of " << entry.request_id;
+    result.token_ids.insert(result.token_ids.end(), entry.new_token_ids.begin(), entry.new_token_ids.end());
+    result.reason = entry.finish_reason;
+    result.num_cached_tokens = entry.num_cached_tokens;
+    result.num_preemptions = entry.num_preemptions;
+    result.stop_token_id = entry.stop_token_id;
+    result.error = entry.error;
+  }
+}
+
+const SchedulerOutput& SchedulerHarness::Step() {
+  Schedule();
+  Update();
+  return *output;
+}
+
+void SchedulerHarness::RunToEnd(int64_t max_steps) {
+  for (int64_t i = 0; i < max_steps && scheduler.HasUnfinishedRequests(); ++i) {
+    Step();
+    ASSERT_GT(output->total_num_scheduled_tokens, 0) << "a step without progress";
+  }
+  ASSERT_FALSE(scheduler.HasUnfinishedRequests()) << "still unfinished after " << max_steps << " steps";
+  Schedule();
+  EXPECT_EQ(scheduler.CheckIntegrity(), "");
+  EXPECT_EQ(scheduler.kv_cache().usage(), 0.0);
+  EXPECT_FALSE(scheduler.HasFinishedRequests());
+  EXPECT_TRUE(ranks_.empty());
+}
+
+int64_t SchedulerHarness::Scheduled(RequestId id) const {
+  for (const ScheduledTokens& scheduled : output->num_scheduled_tokens) {
+    if (scheduled.request_id == id) return scheduled.num_tokens;
+  }
+  return 0;
+}
+
+std::vector<int32_t> SchedulerHarness::BlockIds(RequestId id) const {
+  std::vector<int32_t> ids;
+  for (const KVCacheBlock* block : scheduler.kv_cache().Blocks(id)) ids.push_back(block->block_id);
+  return ids;
+}
+
+}  // namespace vllm

@@ -1,0 +1,280 @@
+// What happens when blocks run out, when requests are aborted, and when they outgrow the KV cache.
+#include <gtest/gtest.h>
+
+#include "tests/sched/scheduler_harness.h"
+
+namespace vllm {
+namespace {
+
+using Ids = std::vector<RequestId>;
+
+// Two requests of 2 blocks each in a pool of 5 whose tokens fill their blocks at the same time.
+SchedulerOptions TwoOfFive(bool caching = false) {
+  return {.num_blocks = 5, .block_size = 4, .enable_prefix_caching = caching};
+}
+
+TEST(SchedulerPreemptionTest, LastRunningRequestIsPreempted) {
+  SchedulerHarness h(TwoOfFive());
+  h.Add(1, 8);
+  h.Add(2, 8);
+  h.Step();
+  h.Step();
+  EXPECT_EQ(h.output->preempted_req_ids, (Ids{2}));
+  EXPECT_EQ(h.Scheduled(1), 1);
+  EXPECT_EQ(h.Scheduled(2), 0);
+  EXPECT_EQ(h.scheduler.num_waiting(), 1);
+  EXPECT_EQ(h.scheduler.MakeStats().num_preemptions, 1);
+  EXPECT_EQ(h.scheduler.FindRequest(2)->status, RequestStatus::kPreempted);
+  EXPECT_EQ(h.scheduler.FindRequest(2)->num_computed_tokens, 0);
+}
+
+TEST(SchedulerPreemptionTest, PreemptedRequestGoesToTheFrontOfWaiting) {
+  SchedulerHarness h({.num_blocks = 5, .block_size = 4, .enable_prefix_caching = false, .max_num_seqs = 2});
+  h.Add(1, 8, {.max_tokens = 3});
+  h.Add(2, 8, {.max_tokens = 3});
+  h.Add(3, 1, {.max_tokens = 3});
+  h.Step();
+  h.Step();
+  EXPECT_EQ(h.output->preempted_req_ids, (Ids{2}));
+  h.Step();
+  h.Step();
+  ASSERT_EQ(h.output->num_scheduled_tokens.size(), 2u);
+  EXPECT_EQ(h.output->num_scheduled_tokens[0].request_id, 2u);
+  EXPECT_EQ(h.output->num_scheduled_tokens[1].request_id, 3u);
+  h.RunToEnd();
+}
+
+TEST(SchedulerPreemptionTest, NobodyIsAdmittedInAStepThatPreempted) {
+  SchedulerHarness h(TwoOfFive());
+  h.Add(1, 8);
+  h.Add(2, 8);
+  h.Step();
+  h.Add(3, 1);
+  h.Step();
+  EXPECT_EQ(h.output->preempted_req_ids, (Ids{2}));
+  EXPECT_EQ(h.Scheduled(3), 0);
+}
+
+TEST(SchedulerPreemptionTest, ResumedRequestComputesPromptAndOutputAgain) {
+  SchedulerHarness h(TwoOfFive());
+  h.Add(1, 8, {.max_tokens = 2});
+  h.Add(2, 8, {.max_tokens = 4});
+  h.Step();
+  h.Step();
+  ASSERT_EQ(h.results[1].reason, FinishReason::kLength);
+  h.Step();
+  EXPECT_EQ(h.Scheduled(2), 9);
+  const CachedRequestData& cached = h.output->scheduled_cached_reqs;
+  ASSERT_EQ(cached.request_ids, (Ids{2}));
+  EXPECT_EQ(cached.resumed_from_preemption[0], 1);
+  EXPECT_EQ(cached.num_computed_tokens[0], 0);
+  EXPECT_EQ(cached.NewBlocks(0).size(), 3u);
+  // Sampled in the first step, and the rank has not been told yet.
+  EXPECT_EQ(cached.NewTokens(0).size(), 1u);
+  EXPECT_EQ(h.output->finished_req_ids, (Ids{1}));
+  h.RunToEnd();
+  EXPECT_EQ(h.results[2].num_preemptions, 1);
+  EXPECT_EQ(h.results[2].token_ids, (std::vector<int32_t>{2008, 2009, 2010, 2011}));
+}
+
+TEST(SchedulerPreemptionTest, ResumedRequestFindsItsOwnBlocksInThePrefixCache) {
+  SchedulerHarness h(TwoOfFive(true));
+  h.Add(1, 8, {.max_tokens = 2});
+  h.Add(2, 8, {.max_tokens = 4});
+  h.Step();
+  h.Step();
+  h.Step();
+  EXPECT_EQ(h.output->scheduled_cached_reqs.num_computed_tokens[0], 8);
+  EXPECT_EQ(h.Scheduled(2), 1);
+  h.RunToEnd();
+  // What is reported is the hit at first admission.
+  EXPECT_EQ(h.results[2].num_cached_tokens, 0);
+}
+
+TEST(SchedulerPreemptionTest, PriorityPreemptsTheLargestPriorityThenTheLatestArrival) {
+  SchedulerHarness h(
+      {.num_blocks = 7, .block_size = 4, .enable_prefix_caching = false, .policy = SchedulingPolicy::kPriority});
+  h.Add(1, 8, {.priority = 1, .arrival_ms = 9});
+  h.Add(2, 8, {.priority = 1, .arrival_ms = 3});
+  h.Add(3, 8, {.priority = 0, .arrival_ms = 20});
+  h.Step();
+  EXPECT_EQ(h.scheduler.num_running(), 3);
+  h.Step();
+  // 3 and 2 take what is left or given; 1 came later than 2.
+  EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
+  EXPECT_EQ(h.Scheduled(2), 1);
+  EXPECT_EQ(h.Scheduled(3), 1);
+}
+
+TEST(SchedulerPreemptionTest, PriorityVictimThatIsAlreadyScheduledGivesItsTokensBack) {
+  SchedulerHarness h({.num_blocks = 5,
+                      .block_size = 4,
+                      .enable_prefix_caching = false,
+                      .max_num_batched_tokens = 16,
+                      .policy = SchedulingPolicy::kPriority});
+  h.Add(1, 8, {.priority = 5});
+  h.Step();
+  h.Add(2, 8, {.priority = 0});
+  h.Step();
+  // 1 runs in front of 2 with three of five blocks, both grow: 2 needs the blocks of 1.
+  EXPECT_EQ(h.Scheduled(1), 1);
+  EXPECT_EQ(h.Scheduled(2), 8);
+  h.Step();
+  EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
+  EXPECT_EQ(h.Scheduled(1), 0);
+  EXPECT_EQ(h.Scheduled(2), 1);
+  EXPECT_EQ(h.output->total_num_scheduled_tokens, 1);
+  h.RunToEnd();
+  EXPECT_EQ(h.results[1].token_ids.size(), 13u);
+}
+
+TEST(SchedulerPreemptionTest, PriorityVictimInFrontLeavesTheStepToTheOthers) {
+  SchedulerHarness h(
+      {.num_blocks = 4, .block_size = 4, .enable_prefix_caching = false, .policy = SchedulingPolicy::kPriority});
+  h.Add(1, 7, {.priority = 5});
+  h.Step();
+  h.Add(2, 7, {.priority = 0});
+  h.Step();
+  h.Step();
+  // 1 cannot grow, is its own victim, and 2 goes on in the same step.
+  EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
+  EXPECT_EQ(h.Scheduled(2), 1);
+}
+
+TEST(SchedulerPreemptionTest, RequestThatFillsTheWholeKvCacheEndsByLength) {
+  SchedulerHarness h({.num_blocks = 3, .block_size = 4});
+  h.Add(1, 5, {.max_tokens = 100});
+  h.RunToEnd();
+  EXPECT_EQ(h.results[1].reason, FinishReason::kLength);
+  // Twelve tokens have slots; the thirteenth is sampled from them and needs none.
+  EXPECT_EQ(h.results[1].token_ids.size(), 8u);
+  EXPECT_EQ(h.results[1].num_preemptions, 0);
+}
+
+TEST(SchedulerPreemptionTest, RequestsThatOutgrowTheKvCacheTogetherAllEnd) {
+  SchedulerHarness h({.num_blocks = 6, .block_size = 4, .enable_prefix_caching = false});
+  for (RequestId id = 1; id <= 4; ++id) h.Add(id, 3 + static_cast<int64_t>(id), {.max_tokens = 1000});
+  h.RunToEnd();
+  for (RequestId id = 1; id <= 4; ++id) {
+    EXPECT_EQ(h.results[id].reason, FinishReason::kLength);
+    EXPECT_EQ(h.results[id].token_ids.size(), 25 - (3 + id));
+  }
+}
+
+TEST(SchedulerPreemptionTest, MinTokensAboveTheKvCacheDoesNotHang) {
+  SchedulerHarness h({.num_blocks = 3, .block_size = 4});
+  h.Add(1, 5, {.max_tokens = 100, .edit = [](SamplingParams& params) { params.min_tokens = 100; }});
+  h.RunToEnd();
+  EXPECT_EQ(h.results[1].reason, FinishReason::kLength);
+}
+
+TEST(SchedulerPreemptionTest, ResumedRequestAboveTheBudgetIsChunkedThoughChunkingIsOff) {
+  SchedulerHarness h({.num_blocks = 9,
+                      .block_size = 4,
+                      .enable_prefix_caching = false,
+                      .max_num_batched_tokens = 16,
+                      .enable_chunked_prefill = false});
+  h.Add(1, 8, {.max_tokens = 14});
+  h.Add(2, 8, {.max_tokens = 14});
+  while (h.scheduler.MakeStats().num_preemptions == 0) h.Step();
+  EXPECT_EQ(h.scheduler.FindRequest(2)->num_tokens(), 17);
+  while (h.Scheduled(2) == 0) h.Step();
+  EXPECT_EQ(h.Scheduled(2), 16);
+  h.RunToEnd();
+  EXPECT_EQ(h.results[2].token_ids.size(), 14u);
+}
+
+TEST(SchedulerPreemptionTest, PreemptionDoesNotChangeTheTokens) {
+  std::map<RequestId, std::vector<int32_t>> roomy;
+  for (const int64_t num_blocks : {1000, 12, 9, 7}) {
+    SchedulerHarness h({.num_blocks = num_blocks, .block_size = 4, .max_num_batched_tokens = 30});
+    for (RequestId id = 1; id <= 6; ++id) h.Add(id, 4 + static_cast<int64_t>(id), {.max_tokens = 15});
+    h.RunToEnd();
+    for (RequestId id = 1; id <= 6; ++id) {
+      if (num_blocks == 1000) roomy[id] = h.results[id].token_ids;
+      EXPECT_EQ(h.results[id].token_ids, roomy[id]);
+    }
+  }
+}
+
+TEST(SchedulerAbortTest, WaitingRequestIsForgotten) {
+  SchedulerHarness h({.max_num_seqs = 1});
+  h.Add(1, 8);
+  h.Add(2, 8);
+  h.Step();
+  h.Abort(2);
+  EXPECT_EQ(h.scheduler.num_waiting(), 0);
+  // No rank has heard of it.
+  EXPECT_FALSE(h.scheduler.HasFinishedRequests());
+  h.RunToEnd();
+}
+
+TEST(SchedulerAbortTest, RunningRequestGivesItsBlocksBackAndRanksAreToldOnce) {
+  SchedulerHarness h;
+  h.Add(1, 8);
+  h.Add(2, 8);
+  h.Step();
+  h.Abort(1);
+  EXPECT_TRUE(h.scheduler.HasFinishedRequests());
+  EXPECT_EQ(h.scheduler.FindRequest(1), nullptr);
+  EXPECT_EQ(h.scheduler.CheckIntegrity(), "");
+  h.Step();
+  EXPECT_EQ(h.output->finished_req_ids, (Ids{1}));
+  h.Step();
+  EXPECT_TRUE(h.output->finished_req_ids.empty());
+}
+
+TEST(SchedulerAbortTest, AbortDuringAStepDropsItsResult) {
+  SchedulerHarness h;
+  h.Add(1, 8);
+  h.Add(2, 8);
+  h.Step();
+  h.Schedule();
+  h.Abort(1);
+  h.Update();
+  ASSERT_EQ(h.outputs.size(), 1u);
+  EXPECT_EQ(h.outputs[0].request_id, 2u);
+  h.Abort(2);
+  h.Schedule();
+  EXPECT_EQ(h.output->total_num_scheduled_tokens, 0);
+  EXPECT_EQ(h.output->finished_req_ids, (Ids{1, 2}));
+  EXPECT_EQ(h.scheduler.kv_cache().usage(), 0.0);
+}
+
+TEST(SchedulerAbortTest, PreemptedRequestIsToldToRanksAsFinished) {
+  SchedulerHarness h(TwoOfFive());
+  h.Add(1, 8);
+  h.Add(2, 8);
+  h.Step();
+  h.Step();
+  ASSERT_EQ(h.output->preempted_req_ids, (Ids{2}));
+  h.Abort(2);
+  h.Step();
+  EXPECT_EQ(h.output->finished_req_ids, (Ids{2}));
+  h.RunToEnd();
+}
+
+TEST(SchedulerAbortTest, UnknownAndRepeatedIdsAreIgnored) {
+  SchedulerHarness h;
+  h.Add(1, 8);
+  h.Step();
+  h.Abort(77);
+  h.Abort(1);
+  h.Abort(1);
+  h.Schedule();
+  EXPECT_EQ(h.output->finished_req_ids, (Ids{1}));
+}
+
+TEST(SchedulerAbortTest, AllCanBeAbortedAtOnce) {
+  SchedulerHarness h({.max_num_seqs = 3});
+  std::vector<RequestId> ids;
+  for (RequestId id = 1; id <= 9; ++id) h.Add(ids.emplace_back(id), 8);
+  h.Step();
+  h.scheduler.FinishRequests(ids, FinishReason::kAbort);
+  EXPECT_FALSE(h.scheduler.HasUnfinishedRequests());
+  EXPECT_EQ(h.scheduler.CheckIntegrity(), "");
+  EXPECT_TRUE(h.scheduler.ResetPrefixCache());
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,155 @@
+// Prefix caching as requests see it, and what must never come out of the cache.
+#include <gtest/gtest.h>
+
+#include "tests/sched/scheduler_harness.h"
+
+namespace vllm {
+namespace {
+
+using Ids = std::vector<RequestId>;
+constexpr SchedulerOptions kSmall{.num_blocks = 100, .block_size = 4};
+
+TEST(SchedulerPrefixCacheTest, SecondRequestSkipsWhatTheFirstComputed) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 10)));
+  h.Step();
+  h.Add(MakeRequest(2, Iota(0, 10)));
+  h.Step();
+  EXPECT_EQ(h.Scheduled(2), 2);
+  ASSERT_EQ(h.output->scheduled_new_reqs.size(), 1u);
+  EXPECT_EQ(h.output->scheduled_new_reqs[0].num_computed_tokens, 8);
+  EXPECT_EQ(h.output->scheduled_new_reqs[0].block_ids, (std::vector<int32_t>{1, 2, 4}));
+  EXPECT_EQ(h.results[2].num_cached_tokens, 8);
+  EXPECT_EQ(h.results[1].num_cached_tokens, 0);
+}
+
+TEST(SchedulerPrefixCacheTest, RequestsOfOneStepShareWhatStandsBeforeThem) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 10)));
+  h.Add(MakeRequest(2, Iota(0, 10)));
+  h.Schedule();
+  // Blocks are published when they are allocated: the ranks write a layer's keys before any row of it attends.
+  EXPECT_EQ(h.Scheduled(1), 10);
+  EXPECT_EQ(h.Scheduled(2), 2);
+}
+
+TEST(SchedulerPrefixCacheTest, FinishedRequestsStayInTheCache) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 10), {.max_tokens = 1}));
+  h.RunToEnd();
+  h.Add(MakeRequest(2, Iota(0, 10)));
+  h.Step();
+  EXPECT_EQ(h.Scheduled(2), 2);
+}
+
+TEST(SchedulerPrefixCacheTest, NextTurnFindsTheAnswerToo) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 6), {.max_tokens = 8}));
+  h.RunToEnd();
+  std::vector<int32_t> turn = Iota(0, 6);
+  turn.insert(turn.end(), h.results[1].token_ids.begin(), h.results[1].token_ids.end());
+  for (int32_t i = 0; i < 5; ++i) turn.push_back(70 + i);
+  h.Add(MakeRequest(2, turn));
+  h.Step();
+  // 14 tokens were known, the last of them never computed: three full blocks.
+  EXPECT_EQ(h.results[2].num_cached_tokens, 12);
+}
+
+TEST(SchedulerPrefixCacheTest, ResetForgetsOnlyWhenNothingRuns) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 10), {.max_tokens = 2}));
+  h.Step();
+  EXPECT_FALSE(h.scheduler.ResetPrefixCache());
+  h.RunToEnd();
+  EXPECT_TRUE(h.scheduler.ResetPrefixCache());
+  h.Add(MakeRequest(2, Iota(0, 10)));
+  h.Step();
+  EXPECT_EQ(h.results[2].num_cached_tokens, 0);
+}
+
+TEST(SchedulerPrefixCacheTest, StatsCountAdmittedRequestsOnly) {
+  SchedulerHarness h({.num_blocks = 5, .block_size = 4});
+  h.Add(MakeRequest(1, Iota(0, 10), {.max_tokens = 3}));
+  h.Add(MakeRequest(2, Iota(50, 14), {.max_tokens = 2}));
+  h.Step();
+  h.Step();
+  EXPECT_EQ(h.outputs.stats.prefix_cache.requests, 1);
+  EXPECT_EQ(h.outputs.stats.prefix_cache.queries, 10);
+  h.RunToEnd();
+  EXPECT_EQ(h.outputs.stats.prefix_cache.requests, 2);
+  EXPECT_EQ(h.outputs.stats.prefix_cache.queries, 24);
+}
+
+TEST(SchedulerPrefixCacheTest, CommonPrefixBlocksAreCountedOverTheRunning) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 10)));
+  h.Add(MakeRequest(2, Iota(0, 11)));
+  h.Schedule();
+  EXPECT_EQ(h.output->num_common_prefix_blocks, 2);
+}
+
+TEST(SchedulerPrefixCacheTest, CachingOffComputesEverything) {
+  SchedulerHarness h({.num_blocks = 100, .block_size = 4, .enable_prefix_caching = false});
+  h.Add(MakeRequest(1, Iota(0, 10)));
+  h.Step();
+  h.Add(MakeRequest(2, Iota(0, 10)));
+  h.Step();
+  EXPECT_EQ(h.Scheduled(2), 10);
+}
+
+TEST(SchedulerPrefixCacheTest, FailedRequestEndsWithItsErrorAndPublishesNothing) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 10)));
+  h.Schedule();
+  h.edit_output = [](ModelRunnerOutput& output) {
+    output.sampled_token_ids.clear();
+    output.sampled_offsets = {0, 0};
+    output.failed.push_back({1, "logits are not numbers (nan at step 1)"});
+  };
+  h.Update();
+  h.edit_output = nullptr;
+  EXPECT_EQ(h.results[1].reason, FinishReason::kError);
+  EXPECT_EQ(h.results[1].error, "logits are not numbers (nan at step 1)");
+  EXPECT_TRUE(h.results[1].token_ids.empty());
+  EXPECT_FALSE(h.scheduler.HasUnfinishedRequests());
+  EXPECT_TRUE(h.scheduler.HasFinishedRequests());
+  EXPECT_EQ(h.scheduler.kv_cache().pool().num_cached_blocks(), 0);
+  h.Add(MakeRequest(2, Iota(0, 10)));
+  h.Step();
+  EXPECT_EQ(h.Scheduled(2), 10);
+}
+
+TEST(SchedulerPrefixCacheTest, FailureLeavesTheOtherRequestsAndTheirBlocksAlone) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 10)));
+  h.Step();
+  h.Add(MakeRequest(2, Iota(0, 18)));
+  h.Schedule();
+  h.edit_output = [](ModelRunnerOutput& output) {
+    output.sampled_token_ids.pop_back();
+    output.sampled_offsets[2] = output.sampled_offsets[1];
+    output.failed.push_back({2, "nan"});
+  };
+  h.Update();
+  h.edit_output = nullptr;
+  EXPECT_EQ(h.results[2].reason, FinishReason::kError);
+  EXPECT_EQ(h.results[1].token_ids.size(), 2u);
+  // The two blocks that request 1 published are still offered, those of request 2 are not.
+  h.Add(MakeRequest(3, Iota(0, 18)));
+  h.Step();
+  EXPECT_EQ(h.results[3].num_cached_tokens, 8);
+  EXPECT_EQ(h.scheduler.CheckIntegrity(), "");
+}
+
+TEST(SchedulerPrefixCacheTest, FailureOfAnAbortedRequestIsIgnored) {
+  SchedulerHarness h(kSmall);
+  h.Add(MakeRequest(1, Iota(0, 10)));
+  h.Schedule();
+  h.Abort(1);
+  h.edit_output = [](ModelRunnerOutput& output) { output.failed.push_back({1, "nan"}); };
+  h.Update();
+  EXPECT_TRUE(h.outputs.empty());
+}
+
+}  // namespace
+}  // namespace vllm

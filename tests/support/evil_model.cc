@@ -1,0 +1,51 @@
+#include "tests/support/evil_model.h"
+
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/models/registry.h"
+
+namespace vllm::testing_support {
+
+namespace {
+
+EvilPlan plan;
+
+class EvilModel final : public Model {
+ public:
+  EvilModel(std::unique_ptr<Model> inner, int rank) : inner_(std::move(inner)), rank_(rank) {}
+
+  const std::vector<KvLayerSpec>& KvLayers() const override { return inner_->KvLayers(); }
+
+  void Forward(const ModelInput& input, KvCache& cache, float* hidden) override {
+    const int64_t call = num_calls_++;
+    if (plan.when == EvilPlan::When::kForward && rank_ == plan.rank && call == plan.call)
+      throw std::runtime_error(kEvilCause);
+    inner_->Forward(input, cache, hidden);
+  }
+
+  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t stride) override {
+    inner_->ComputeLogits(hidden, num_rows, logits, stride);
+    if (plan.when == EvilPlan::When::kLogits && rank_ == plan.rank && num_calls_ > plan.call && plan.row < num_rows) {
+      logits[plan.row * stride] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+
+ private:
+  std::unique_ptr<Model> inner_;
+  int rank_;
+  int64_t num_calls_ = 0;
+};
+
+const ModelRegistration kEvil("EvilForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
+  if (plan.when == EvilPlan::When::kLoad && build.rank.rank() == plan.rank) throw std::runtime_error(kEvilCause);
+  return std::make_unique<EvilModel>(BuildArchitecture("LlamaForCausalLM", build), build.rank.rank());
+});
+
+}  // namespace
+
+void SetEvilPlan(const EvilPlan& new_plan) { plan = new_plan; }
+
+}  // namespace vllm::testing_support

@@ -1,0 +1,86 @@
+// OneRequest: the shortest way from a prompt to greedy tokens and logprobs: no scheduler, no front end, one request at
+// a time.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/executor/make_executor.h"
+
+namespace vllm::testing_support {
+
+// A loop that knows one request: prompt in chunks, then token by token, straight on the real executor.
+class OneRequest {
+ public:
+  explicit OneRequest(const VllmConfig& config) : config_(config), executor_(MakeExecutor(config_)) {
+    executor_->DetermineAvailableMemory();
+    executor_->InitializeKvCache(config_.model.max_model_len / config_.cache.block_size + 1);
+  }
+
+  std::vector<int32_t> Greedy(const std::vector<int32_t>& prompt, int64_t max_tokens, int64_t chunk,
+                              std::optional<int64_t> logprobs = std::nullopt,
+                              std::optional<int64_t> prompt_logprobs = std::nullopt) {
+    auto request = std::make_shared<EngineCoreRequest>();
+    request->request_id = next_id_++;
+    request->prompt_token_ids = prompt;
+    request->sampling_params.temperature = 0.0;
+    request->sampling_params.max_tokens = max_tokens;
+    request->sampling_params.logprobs = logprobs;
+    request->sampling_params.prompt_logprobs = prompt_logprobs;
+    output_logprobs.Clear();
+    prompt_output.Clear();
+
+    std::vector<int32_t> blocks;
+    // Blocks in falling order: the table is not the identity.
+    const int64_t num_blocks = config_.model.max_model_len / config_.cache.block_size;
+    for (int64_t i = 0; i < num_blocks; ++i) blocks.push_back(static_cast<int32_t>(num_blocks - i));
+    std::vector<int32_t> output;
+    int64_t computed = 0;
+    size_t told = 0;
+    bool first = true;
+    while (static_cast<int64_t>(output.size()) < max_tokens) {
+      SchedulerOutput step;
+      const int64_t total = static_cast<int64_t>(prompt.size() + output.size());
+      const int64_t n = std::min(chunk, total - computed);
+      if (first) {
+        step.scheduled_new_reqs.push_back({request, blocks, 0});
+        first = false;
+      } else {
+        CachedRequestData& cached = step.scheduled_cached_reqs;
+        cached.request_ids.push_back(request->request_id);
+        cached.resumed_from_preemption.push_back(0);
+        cached.num_computed_tokens.push_back(computed);
+        for (; told < output.size(); ++told) cached.new_token_ids.push_back(output[told]);
+        cached.new_token_offsets.push_back(cached.new_token_ids.size());
+        cached.new_block_offsets.push_back(0);
+      }
+      step.num_scheduled_tokens.push_back({request->request_id, n});
+      step.total_num_scheduled_tokens = n;
+      const ModelRunnerOutput& result = executor_->ExecuteModel(step);
+      computed += n;
+      EXPECT_TRUE(result.failed.empty());
+      for (const int32_t token : result.sampled_token_ids) output.push_back(token);
+      for (const Logprobs& l : result.logprobs) output_logprobs.Append(l);
+      for (const auto& [id, l] : result.prompt_logprobs) prompt_output.Append(l);
+    }
+    SchedulerOutput forget;
+    forget.finished_req_ids.push_back(request->request_id);
+    executor_->ExecuteModel(forget);
+    return output;
+  }
+
+  Logprobs output_logprobs, prompt_output;
+
+ private:
+  VllmConfig config_;
+  std::unique_ptr<Executor> executor_;
+  RequestId next_id_ = 1;
+};
+
+}  // namespace vllm::testing_support

@@ -1,0 +1,150 @@
+// A rank that throws at load, in the profiling run or at a random step: every request ends within a second with the
+// cause, the engine shuts down, and no thread is left.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/executor/make_executor.h"
+#include "engine/frontend/llm_engine.h"
+#include "engine/model_loader/hf_config.h"
+#include "tests/support/evil_model.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::EvilPlan;
+using testing_support::kEvilCause;
+using testing_support::SetEvilPlan;
+
+int64_t NumThreads() {
+  int64_t n = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) n += entry.exists() ? 1 : 0;
+  return n;
+}
+
+VllmConfig EvilConfig(int64_t ranks, int64_t threads) {
+  VllmConfig config;
+  config.model = LoadModelConfig(std::string(VLLMCLI_TEST_DATA) + "/llama/plain");
+  config.model.architecture = "EvilForCausalLM";
+  config.parallel.tensor_parallel_size = ranks;
+  config.parallel.threads_per_rank = threads;
+  config.cache.kv_cache_memory_bytes = 4 << 20;
+  config.Finalize();
+  return config;
+}
+
+SamplingParams Greedy(int64_t max_tokens) {
+  SamplingParams params;
+  params.temperature = 0.0;
+  params.max_tokens = max_tokens;
+  params.ignore_eos = true;
+  return params;
+}
+
+class EngineDeathTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // Any thread that a sanitizer starts for itself has started after this.
+    std::thread([] {}).join();
+    threads_before_ = NumThreads();
+  }
+  void TearDown() override {
+    SetEvilPlan({});
+    EXPECT_EQ(NumThreads(), threads_before_);
+  }
+  int64_t threads_before_ = 0;
+};
+
+TEST_F(EngineDeathTest, AFailureAtLoadOrInProfilingSurfacesAsItself) {
+  for (int round = 0; round < 20; ++round) {
+    const int64_t ranks = 1 + round % 2;
+    const auto when = round % 4 < 2 ? EvilPlan::When::kLoad : EvilPlan::When::kForward;
+    SetEvilPlan({when, static_cast<int>(ranks - 1), 0, 0});
+    try {
+      MakeThreadClient(EvilConfig(ranks, 1), MakeExecutor);
+      FAIL() << "no exception";
+    } catch (const std::runtime_error& e) {
+      EXPECT_NE(std::string(e.what()).find(kEvilCause), std::string::npos) << e.what();
+    }
+    EXPECT_EQ(NumThreads(), threads_before_);
+  }
+}
+
+TEST_F(EngineDeathTest, AFailureAtARandomStepEndsEveryRequestWithItsCause) {
+  std::mt19937 random(9);
+  for (int round = 0; round < 100; ++round) {
+    const int64_t ranks = 1 + round % 2;
+    const int guilty = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    const int64_t call = 1 + static_cast<int64_t>(random() % 30);
+    SetEvilPlan({EvilPlan::When::kForward, guilty, call, 0});
+    const VllmConfig config = EvilConfig(ranks, 1 + round % 3 / 2);
+    LLMEngine engine(config, nullptr, MakeThreadClient(config, MakeExecutor));
+    size_t num_failed = 0;
+    const auto started = std::chrono::steady_clock::now();
+    try {
+      for (int i = 0; i < 6; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>{5, 6, 7}, Greedy(40));
+      while (engine.HasUnfinishedRequests()) {
+        for (const RequestOutput& output : engine.Step()) {
+          if (!output.finished) continue;
+          ++num_failed;
+          EXPECT_EQ(output.outputs[0].finish_reason, FinishReason::kError);
+          EXPECT_NE(output.error.find(kEvilCause), std::string::npos) << output.error;
+        }
+      }
+      EXPECT_EQ(num_failed, 6u);
+    } catch (const EngineDeadError& e) {
+      // The engine died while requests were still being added.
+      EXPECT_NE(std::string(e.what()).find(kEvilCause), std::string::npos) << e.what();
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(5))
+        << "a bound against hanging, not a figure";
+  }
+}
+
+TEST_F(EngineDeathTest, LogitsThatAreNotNumbersEndThatRequestOnly) {
+  // In-process, so that all three requests are there from the first step on.
+  for (const int64_t ranks : {1, 2}) {
+    const VllmConfig config = EvilConfig(ranks, 1);
+    SetEvilPlan({});
+    std::vector<std::vector<int32_t>> healthy;
+    {
+      LLMEngine engine(config, nullptr, MakeInprocClient(config, MakeExecutor));
+      for (int i = 0; i < 3; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>{5, 6, 7 + i}, Greedy(20));
+      healthy.resize(3);
+      while (engine.HasUnfinishedRequests()) {
+        for (const RequestOutput& output : engine.Step()) {
+          if (output.finished) healthy[std::stoul(output.request_id)] = output.outputs[0].token_ids;
+        }
+      }
+    }
+    // Row 1 of each step's logits turns bad from the sixth forward on: a request fails, then the one that moves up to
+    // its row.
+    SetEvilPlan({EvilPlan::When::kLogits, 0, 6, 1});
+    LLMEngine engine(config, nullptr, MakeInprocClient(config, MakeExecutor));
+    for (int i = 0; i < 3; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>{5, 6, 7 + i}, Greedy(20));
+    std::vector<FinishReason> reasons(3);
+    while (engine.HasUnfinishedRequests()) {
+      for (const RequestOutput& output : engine.Step()) {
+        if (!output.finished) continue;
+        const size_t index = std::stoul(output.request_id);
+        reasons[index] = output.outputs[0].finish_reason;
+        const std::vector<int32_t>& ids = output.outputs[0].token_ids;
+        ASSERT_LE(ids.size(), healthy[index].size());
+        for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], healthy[index][i]);
+      }
+    }
+    // The last one left is alone in its row 0 and ends well.
+    EXPECT_EQ(std::count(reasons.begin(), reasons.end(), FinishReason::kError), 2);
+    EXPECT_EQ(std::count(reasons.begin(), reasons.end(), FinishReason::kLength), 1);
+  }
+}
+
+}  // namespace
+}  // namespace vllm

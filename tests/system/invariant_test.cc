@@ -1,0 +1,180 @@
+// Same request, same result, bit for bit: whatever it was batched with and however it was scheduled. On the model that
+// ships and on tiny random ones, with text, stop strings, seeds, n, logprobs and shared prefixes in one mix.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/model_loader/hf_config.h"
+#include "tests/system/run_requests.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::RunHow;
+using testing_support::RunRequests;
+using testing_support::RunResult;
+using testing_support::TestRequest;
+
+struct EngineSetup {
+  int64_t max_num_seqs = 128;
+  int64_t max_num_batched_tokens = 2048;
+  bool prefix_caching = true;
+  std::optional<int64_t> num_blocks = std::nullopt;
+  int64_t ranks = 1;
+  int64_t threads = 1;
+  DType dtype = DType::kFloat32;
+  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  int64_t long_prefill_token_threshold = 0;
+  std::optional<Isa> isa = std::nullopt;
+};
+
+VllmConfig MakeConfig(const std::string& folder, const EngineSetup& setup) {
+  VllmConfig config;
+  config.model = LoadModelConfig(folder);
+  config.model.dtype = setup.dtype;
+  config.scheduler.max_num_seqs = setup.max_num_seqs;
+  config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
+  config.scheduler.policy = setup.policy;
+  config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
+  config.cache.enable_prefix_caching = setup.prefix_caching;
+  config.cache.num_blocks_override = setup.num_blocks;
+  config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
+  config.parallel.tensor_parallel_size = setup.ranks;
+  config.parallel.threads_per_rank = setup.threads;
+  config.isa = setup.isa;
+  config.Finalize();
+  return config;
+}
+
+class InvariantTest : public testing::Test {
+ protected:
+  static std::string Folder() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
+
+  void SetUp() override {
+    tokenizer_ = Tokenizer::FromFile(Folder() + "/tokenizer.json");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    MakeRequests(16, 60);
+#else
+    MakeRequests(48, 200);
+#endif
+    base_ =
+        RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1}), tokenizer_, requests_, {.one_at_a_time = true}).outputs;
+    ASSERT_EQ(base_.size(), requests_.size());
+    for (const auto& [id, output] : base_) {
+      if (output.rfind("refused", 0) == 0) ADD_FAILURE() << id << " " << output;
+    }
+  }
+
+  void MakeRequests(int count, int64_t max_prompt) {
+    std::mt19937 random(42);
+    const auto pick = [&](int64_t low, int64_t high) {
+      return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
+    std::vector<int32_t> shared;
+    for (int i = 0; i < 50; ++i) shared.push_back(static_cast<int32_t>(pick(300, 1500)));
+    const char* texts[] = {"How do I run a batch of prompts?", "What does exit status 3 mean?", "stop",
+                           "Once upon a time there was a cat \xf0\x9f\x90\x88 and", "vllmcli chat"};
+    for (int i = 0; i < count; ++i) {
+      TestRequest request;
+      request.id = "request " + std::to_string(i);
+      if (i % 3 == 0) {
+        request.prompt = TextPrompt{texts[static_cast<size_t>(i / 3) % std::size(texts)]};
+      } else {
+        std::vector<int32_t> ids;
+        if (i % 3 == 1) ids = shared;
+        for (int64_t n = pick(1, max_prompt); n > 0; --n) ids.push_back(static_cast<int32_t>(pick(300, 1500)));
+        request.prompt = ids;
+      }
+      SamplingParams& params = request.params;
+      params.max_tokens = pick(1, 40);
+      params.temperature = i % 2 == 0 ? 0.0 : 0.9;
+      params.ignore_eos = i % 5 == 0;
+      if (i % 2 == 1) {
+        params.seed = static_cast<uint64_t>(i);
+        if (i % 4 == 1) params.n = 3;
+        if (i % 6 == 3) params.top_p = 0.8;
+        if (i % 6 == 5) params.top_k = 20;
+        if (i % 10 == 7) params.seed.reset();
+      }
+      if (i % 4 == 2) params.logprobs = 3;
+      if (i % 8 == 6) params.prompt_logprobs = 2;
+      if (i % 7 == 0) params.stop = {"the", "model ", "."};
+      if (i % 9 == 0) params.repetition_penalty = 1.2;
+      if (i % 11 == 0) params.frequency_penalty = 0.5;
+      request.options.priority = i % 3;
+      requests_.push_back(request);
+    }
+  }
+
+  void ExpectBase(const EngineSetup& setup, const RunHow& how = {}) {
+    const RunResult result = RunRequests(MakeConfig(Folder(), setup), tokenizer_, requests_, how);
+    stats_ = result.stats;
+    ASSERT_EQ(result.outputs.size(), base_.size());
+    for (const auto& [id, output] : base_) EXPECT_EQ(result.outputs.at(id), output) << id;
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<TestRequest> requests_;
+  std::map<std::string, std::string> base_;
+  SchedulerStats stats_;
+};
+
+TEST_F(InvariantTest, BatchSizesAndBudgetsDoNotMatter) {
+  for (const int64_t seqs : {4, 64}) {
+    for (const int64_t tokens : {16, 100, 2048}) ExpectBase({.max_num_seqs = seqs, .max_num_batched_tokens = tokens});
+  }
+}
+
+TEST_F(InvariantTest, PrefixCachingDoesNotMatter) {
+  ExpectBase({.prefix_caching = false});
+  ExpectBase({.prefix_caching = true});
+  EXPECT_GT(stats_.prefix_cache.hits, 0);
+}
+
+TEST_F(InvariantTest, PreemptionDoesNotMatter) {
+  // A little more than the longest request needs alone.
+  for (const bool caching : {true, false}) {
+    ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .prefix_caching = caching, .num_blocks = 24});
+    EXPECT_GT(stats_.num_preemptions, 0);
+  }
+}
+
+TEST_F(InvariantTest, OrderOfArrivalAndPriorityDoNotMatter) {
+  std::shuffle(requests_.begin(), requests_.end(), std::mt19937(5));
+  ExpectBase({});
+  ExpectBase({.max_num_seqs = 5, .policy = SchedulingPolicy::kPriority, .long_prefill_token_threshold = 30});
+}
+
+TEST_F(InvariantTest, ThreadsWithinARankAndTheKindOfClientDoNotMatter) {
+  ExpectBase({.threads = 2});
+  ExpectBase({.threads = 3});
+  ExpectBase({}, {.in_process = true});
+}
+
+TEST_F(InvariantTest, TwoRanksAgreeAmongThemselves) {
+  base_ =
+      RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_, {.one_at_a_time = true})
+          .outputs;
+  ExpectBase({.max_num_seqs = 64, .ranks = 2});
+  ExpectBase({.max_num_seqs = 7, .max_num_batched_tokens = 33, .prefix_caching = false, .num_blocks = 24, .ranks = 2});
+}
+
+TEST_F(InvariantTest, EachInstructionSetAndTypeAgreesWithItself) {
+  requests_.resize(12);
+  for (const Isa isa : AvailableIsas()) {
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+      base_ = RunRequests(MakeConfig(Folder(), {.max_num_seqs = 3, .dtype = dtype, .isa = isa}), tokenizer_, requests_)
+                  .outputs;
+      ExpectBase({.max_num_batched_tokens = 60, .dtype = dtype, .isa = isa});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,40 @@
+// Runs a list of requests through the whole engine (front end, core thread or in-process core, scheduler, real model)
+// and gives every result in one comparable form.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/frontend/llm_engine.h"
+#include "engine/request/scheduler_stats.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vllm::testing_support {
+
+struct TestRequest {
+  std::string id;
+  Prompt prompt;
+  SamplingParams params;
+  RequestOptions options = {};
+};
+
+struct RunResult {
+  // A request's id to all it gave: text, tokens, finish and stop reason, logprobs to the last bit.
+  std::map<std::string, std::string> outputs;
+  SchedulerStats stats;
+};
+
+struct RunHow {
+  bool in_process = false;
+  bool one_at_a_time = false;
+};
+
+// REQUIRES: config is final. Requests that the engine refuses appear with the refusal as their output.
+RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
+                      const std::vector<TestRequest>& requests, const RunHow& how = {});
+
+}  // namespace vllm::testing_support

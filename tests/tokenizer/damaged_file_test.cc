@@ -1,0 +1,232 @@
+// A tokenizer file is input from outside: whatever it holds, loading gives a tokenizer or a TokenizerError.
+#include <nlohmann/json.hpp>
+
+#include "tests/tokenizer/tokenizer_test_util.h"
+#include "tokenizer/json_scanner.h"
+
+namespace vllm {
+namespace {
+
+const char* const kFiles[] = {"byte_level.json", "byte_fallback.json"};
+
+// Loads and, where that succeeds, uses the tokenizer.
+bool Loads(std::string_view json) {
+  try {
+    const auto tokenizer = Tokenizer::FromJson(json, "a test");
+    const std::vector<int32_t> ids = tokenizer->Encode("The ships\xF0\x9F\x98\x80 [LS] <|end|>\n 12\xFF", true);
+    tokenizer->Decode(ids, true);
+    return true;
+  } catch (const TokenizerError& error) {
+    for (const char c : std::string_view(error.what())) EXPECT_TRUE(c >= 0x20 && c < 0x7F) << error.what();
+    return false;
+  }
+}
+
+nlohmann::json SmallFile() {
+  return nlohmann::json::parse(R"({"added_tokens": [], "model": {"type": "BPE", "unk_token": null,
+      "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})");
+}
+
+std::string ErrorOf(const nlohmann::json& file) {
+  try {
+    Tokenizer::FromJson(file.dump(), "a test");
+  } catch (const TokenizerError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DamagedFile, CutAtEveryByteIsRefused) {
+  for (const char* name : kFiles) {
+    const std::string json = ReadTestFile(DataPath(name));
+    ASSERT_TRUE(Loads(json));
+    for (size_t length = 0; length < json.size(); ++length) {
+      ASSERT_FALSE(Loads(std::string_view(json).substr(0, length))) << length;
+    }
+  }
+}
+
+TEST(DamagedFile, RandomChangesNeverCrash) {
+  std::mt19937 random(17);
+  for (const char* name : kFiles) {
+    const std::string json = ReadTestFile(DataPath(name));
+    for (int round = 0; round < 1500; ++round) {
+      std::string damaged = json;
+      for (size_t changes = 1 + random() % 4; changes > 0; --changes) {
+        const size_t at = random() % damaged.size();
+        switch (random() % 4) {
+          case 0:
+            damaged[at] = static_cast<char>(random());
+            break;
+          case 1:
+            damaged[at] = "\"\\{}[],:09-e"[random() % 12];
+            break;
+          case 2:
+            damaged.erase(at, 1 + random() % 40);
+            break;
+          default:
+            damaged.insert(at, damaged.substr(random() % damaged.size(), random() % 40));
+        }
+        if (damaged.empty()) damaged = "{";
+      }
+      Loads(damaged);
+    }
+  }
+}
+
+TEST(DamagedFile, AMemberOfTheWrongKindIsRefusedOrIgnored) {
+  const nlohmann::json kinds[] = {
+      nullptr, true, -1, 1.5, 1e300, "x", nlohmann::json::array(), nlohmann::json::object()};
+  for (const char* name : kFiles) {
+    const nlohmann::json file = nlohmann::json::parse(ReadTestFile(DataPath(name)));
+    // Down the tree without recursion, leaving out the long lists.
+    std::vector<nlohmann::json::json_pointer> pending{nlohmann::json::json_pointer()};
+    while (!pending.empty()) {
+      const auto pointer = pending.back();
+      pending.pop_back();
+      const nlohmann::json& value = file[pointer];
+      if (value.is_structured() && value.size() < 60) {
+        for (const auto& item : value.items()) {
+          pending.push_back(value.is_array() ? pointer / std::stoul(item.key()) : pointer / item.key());
+        }
+      }
+      for (const nlohmann::json& kind : kinds) {
+        nlohmann::json changed = file;
+        changed[pointer] = kind;
+        Loads(changed.dump());
+      }
+    }
+  }
+}
+
+TEST(DamagedFile, AMergeOutsideTheVocabularyIsNamed) {
+  nlohmann::json file = SmallFile();
+  file["model"]["merges"] = {"a b", "b a"};
+  EXPECT_NE(ErrorOf(file).find("merge 1 of the model of a test: \"ba\" is not in the vocabulary"), std::string::npos)
+      << ErrorOf(file);
+  file["model"]["merges"] = {std::string(100000, 'a') + " b"};
+  EXPECT_NE(ErrorOf(file), "");
+  file["model"]["merges"] = {"a  b"};
+  EXPECT_NE(ErrorOf(file), "");
+  file["model"]["merges"] = nlohmann::json::parse(R"([["a"]])");
+  EXPECT_NE(ErrorOf(file), "");
+}
+
+TEST(DamagedFile, AMergeShorterThanThePrefixIsRefused) {
+  nlohmann::json file = SmallFile();
+  file["model"]["continuing_subword_prefix"] = "####";
+  EXPECT_NE(ErrorOf(file).find("continuing_subword_prefix"), std::string::npos);
+}
+
+TEST(DamagedFile, ATemplateNamingAnAbsentTokenIsRefused) {
+  nlohmann::json file = SmallFile();
+  file["post_processor"] = nlohmann::json::parse(
+      R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}], "pair": [],
+          "special_tokens": {}})");
+  EXPECT_NE(ErrorOf(file).find("\"<s>\""), std::string::npos) << ErrorOf(file);
+  file["post_processor"]["special_tokens"] = nlohmann::json::parse(R"({"<s>": {"id": "<s>", "ids": [77]}})");
+  EXPECT_NE(ErrorOf(file).find("outside 0..2"), std::string::npos) << ErrorOf(file);
+}
+
+TEST(DamagedFile, TemplatesThatDoubleTheTextAgainAndAgainAreRefused) {
+  nlohmann::json file = SmallFile();
+  const auto twice = nlohmann::json::parse(
+      R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}]})");
+  file["post_processor"] = {{"type", "Sequence"}, {"processors", std::vector<nlohmann::json>(60, twice)}};
+  EXPECT_NE(ErrorOf(file).find("too long"), std::string::npos) << ErrorOf(file);
+}
+
+TEST(DamagedFile, StepsThatLengthenTextsAgainAndAgainAreRefused) {
+  const nlohmann::json replace = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(100, 'a')}};
+  nlohmann::json file = SmallFile();
+  file["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::vector<nlohmann::json>(5, replace)}};
+  EXPECT_NE(ErrorOf(file).find("grow too much"), std::string::npos) << ErrorOf(file);
+  file = SmallFile();
+  file["decoder"] = {{"type", "Sequence"}, {"decoders", std::vector<nlohmann::json>(5, replace)}};
+  EXPECT_NE(ErrorOf(file).find("grow too much"), std::string::npos) << ErrorOf(file);
+  file = SmallFile();
+  const nlohmann::json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}};
+  file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", std::vector<nlohmann::json>(7, bytes)}};
+  EXPECT_NE(ErrorOf(file).find("grow too much"), std::string::npos) << ErrorOf(file);
+}
+
+TEST(DamagedFile, ARegularExpressionThatExplodesIsRefusedOrCompiled) {
+  for (const char* regex : {"(((a{1000}){1000}){1000}){1000}", "((((((a?){50}){50}){50}){50}){50}){50}",
+                            "(?:(?:(?:(?:x{0,99}){0,99}){0,99}){0,99}){0,99}y", "[\\p{L}&&[^\\p{N}]]{99999}"}) {
+    nlohmann::json file = SmallFile();
+    file["pre_tokenizer"] = {
+        {"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+    Loads(file.dump());
+  }
+}
+
+TEST(DamagedFile, OtherModelsAreRefusedByName) {
+  nlohmann::json file = SmallFile();
+  for (const char* type : {"Unigram", "WordPiece", "WordLevel"}) {
+    file["model"]["type"] = type;
+    EXPECT_NE(ErrorOf(file).find(std::string("\"") + type + "\" is not supported"), std::string::npos) << ErrorOf(file);
+  }
+}
+
+TEST(DamagedFile, DeepNestingIsRefused) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_FALSE(Loads(deep));
+  EXPECT_FALSE(Loads(R"({"normalizer": )" + deep + "}"));
+  std::string sequences;
+  for (int i = 0; i < 100000; ++i) sequences += R"({"type":"Sequence","normalizers":[)";
+  EXPECT_FALSE(Loads(R"({"normalizer": )" + sequences + "}"));
+}
+
+TEST(DamagedFile, AnUnknownTokenOutsideTheVocabularyIsRefused) {
+  nlohmann::json file = SmallFile();
+  file["model"]["unk_token"] = "<unk>";
+  EXPECT_NE(ErrorOf(file).find("unk_token \"<unk>\" is not in the vocabulary"), std::string::npos);
+}
+
+TEST(DamagedFile, AMissingFileIsNamed) {
+  try {
+    Tokenizer::FromFile("/nonexistent/tokenizer.json");
+    FAIL();
+  } catch (const TokenizerError& error) {
+    EXPECT_NE(std::string(error.what()).find("/nonexistent/tokenizer.json"), std::string::npos);
+  }
+}
+
+TEST(JsonScanner, ReadsEscapesAsJsonSays) {
+  JsonScanner scanner(R"(["a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00", "", -12, 0])", "a test");
+  scanner.BeginArray();
+  ASSERT_TRUE(scanner.NextElement());
+  EXPECT_EQ(scanner.ReadString(), "a\"\\/\b\f\n\r\t\xC3\xA9\xF0\x9F\x98\x80");
+  ASSERT_TRUE(scanner.NextElement());
+  EXPECT_EQ(scanner.ReadString(), "");
+  ASSERT_TRUE(scanner.NextElement());
+  EXPECT_EQ(scanner.ReadInteger(), -12);
+  ASSERT_TRUE(scanner.NextElement());
+  EXPECT_EQ(scanner.ReadInteger(), 0);
+  EXPECT_FALSE(scanner.NextElement());
+  scanner.ExpectEnd();
+}
+
+TEST(JsonScanner, RefusesWhatIsNotJson) {
+  for (const char* text : {"[\"\\ud800\"]", "[\"\\x\"]", "[\"a\nb\"]", "[01]", "[1.5]", "[1e3]", "[-]", "[,]", "[1,]",
+                           "[1 2]", "[\"a]", "[\"\\u12\"]", "[99999999999999999999]"}) {
+    JsonScanner scanner(text, "a test");
+    EXPECT_THROW(
+        {
+          scanner.BeginArray();
+          while (scanner.NextElement()) {
+            if (scanner.Peek() == '"') {
+              scanner.ReadString();
+            } else {
+              scanner.ReadInteger();
+            }
+          }
+        },
+        TokenizerError)
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,58 @@
+// The committed vectors, made by tests/golden/tokenizer_golden.py with the reference.
+#include <nlohmann/json.hpp>
+
+#include "tests/tokenizer/tokenizer_test_util.h"
+#include "tokenizer/decode_stream.h"
+
+namespace vllm {
+namespace {
+
+class GoldenFile : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenFile, IdsAndTextsAreThoseOfTheReference) {
+  const auto tokenizer = Tokenizer::FromFile(DataPath(std::string(GetParam()) + ".json"));
+  const std::vector<std::string> lines = ReadLines(DataPath(std::string(GetParam()) + ".jsonl"));
+  ASSERT_GT(lines.size(), 50u);
+  for (const std::string& line : lines) {
+    SCOPED_TRACE(line);
+    const nlohmann::json row = nlohmann::json::parse(line);
+    const auto text = row["text"].get<std::string>();
+    const auto ids = row["ids"].get<std::vector<int32_t>>();
+    const auto ids_special = row["ids_special"].get<std::vector<int32_t>>();
+    EXPECT_EQ(tokenizer->Encode(text, false), ids);
+    EXPECT_EQ(tokenizer->Encode(text, true), ids_special);
+    EXPECT_EQ(tokenizer->Decode(ids, false), row["decode"].get<std::string>());
+    EXPECT_EQ(tokenizer->Decode(ids_special, true), row["decode_skip_special"].get<std::string>());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Committed, GoldenFile, testing::Values("byte_level", "byte_fallback"),
+                         [](const auto& param_info) { return std::string(param_info.param); });
+
+TEST(GoldenComponents, EachComponentAloneDoesWhatTheReferenceDoes) {
+  const std::vector<std::string> lines = ReadLines(DataPath("components.jsonl"));
+  ASSERT_GT(lines.size(), 60u);
+  for (const std::string& line : lines) {
+    const nlohmann::json component = nlohmann::json::parse(line);
+    SCOPED_TRACE(component["name"].get<std::string>());
+    const bool decodes = component.contains("decode");
+    nlohmann::json file;
+    file["model"] = {{"type", "BPE"}, {"vocab", component["vocab"]}, {"merges", nlohmann::json::array()}};
+    if (!decodes) file["model"]["end_of_word_suffix"] = "</w>";
+    file[component["key"].get<std::string>()] = component["spec"];
+    const auto tokenizer = Tokenizer::FromJson(file.dump(), "a component");
+    for (const nlohmann::json& row : component[decodes ? "decode" : "encode"]) {
+      SCOPED_TRACE(row.dump());
+      const auto ids = row["ids"].get<std::vector<int32_t>>();
+      const auto text = row["text"].get<std::string>();
+      if (!decodes) {
+        EXPECT_EQ(tokenizer->Encode(text, true), ids);
+        continue;
+      }
+      EXPECT_EQ(tokenizer->Decode(ids, true), text);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vllm

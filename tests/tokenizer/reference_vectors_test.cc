@@ -1,0 +1,68 @@
+// The vectors of the real Hugging Face library: ids and decoded texts must be equal, one by one.
+#include <nlohmann/json.hpp>
+
+#include "tests/tokenizer/tokenizer_test_util.h"
+#include "tokenizer/decode_stream.h"
+
+namespace vllm {
+namespace {
+
+class ReferenceVectors : public testing::TestWithParam<const char*> {};
+
+TEST_P(ReferenceVectors, IdsAndTextsAreThoseOfTheReference) {
+  const std::string vectors = RealPath("tokenizer-vectors/hf/") + GetParam() + ".jsonl";
+  const std::unique_ptr<Tokenizer> tokenizer = LoadRealTokenizer(GetParam());
+  if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "no real data for " << GetParam();
+  int num_wrong = 0;
+  for (const std::string& line : ReadLines(vectors)) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    const auto text = row["text"].get<std::string>();
+    const auto ids = row["ids"].get<std::vector<int32_t>>();
+    const auto ids_special = row["ids_special"].get<std::vector<int32_t>>();
+    bool right = true;
+    const auto expect_equal = [&right](const auto& actual, const auto& expected) {
+      right = right && actual == expected;
+      EXPECT_EQ(actual, expected);
+    };
+    expect_equal(tokenizer->Encode(text, false), ids);
+    expect_equal(tokenizer->Encode(text, true), ids_special);
+    // The vectors decode the ids without, respectively with, special tokens.
+    expect_equal(tokenizer->Decode(ids, false), row["decode"].get<std::string>());
+    expect_equal(tokenizer->Decode(ids_special, true), row["decode_skip_special"].get<std::string>());
+    if (!right) std::cerr << "text: " << row["text"].dump().substr(0, 300) << "\n";
+    if (!right && ++num_wrong == 5) break;
+  }
+}
+
+TEST_P(ReferenceVectors, StreamingGivesTheWholeText) {
+  const std::string vectors = RealPath("tokenizer-vectors/hf/") + GetParam() + ".jsonl";
+  const std::unique_ptr<Tokenizer> tokenizer = LoadRealTokenizer(GetParam());
+  if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "no real data for " << GetParam();
+  for (const std::string& line : ReadLines(vectors)) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    const auto ids = row["ids_special"].get<std::vector<int32_t>>();
+    for (const bool skip : {false, true}) {
+      DecodeStream stream(*tokenizer, skip);
+      std::string text;
+      for (const int32_t id : ids) {
+        const size_t before = text.size();
+        stream.Feed(id, text);
+        ASSERT_TRUE(IsValidUtf8(std::string_view(text).substr(before)));
+      }
+      stream.Flush(text);
+      ASSERT_EQ(text, tokenizer->Decode(ids, skip));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Real, ReferenceVectors,
+                         testing::Values("TinyStories-656K", "babyllama-tok105", "gpt2", "llama3.2", "mistral-7b-v0.3",
+                                         "opt", "phi-3-mini", "qwen2.5", "stories260K", "toy-roberta"),
+                         [](const auto& param_info) {
+                           std::string name = param_info.param;
+                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace vllm

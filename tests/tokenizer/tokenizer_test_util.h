@@ -1,0 +1,72 @@
+// Files and random texts shared by the tokenizer tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/utf8.h"
+
+namespace vllm {
+
+inline std::string ReadTestFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::vector<std::string> ReadLines(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+// Processor time of this process: bounds on it hold on a busy machine too.
+inline double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+inline std::string DataPath(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/tokenizer/" + name; }
+inline std::string RealPath(const std::string& name) { return std::string(VLLMCLI_REALDATA) + "/" + name; }
+
+// Every tokenizer of the shared real data, by the name of its vectors; null when its files are not there.
+inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
+  for (const std::string& folder : {"tokenizers/" + name, "models/" + name, "models/" + name + "/hf-f32"}) {
+    const std::string path = RealPath(folder);
+    if (std::filesystem::exists(path + "/tokenizer.json")) return Tokenizer::FromFile(path + "/tokenizer.json");
+    if (std::filesystem::exists(path + "/merges.txt")) {
+      return Tokenizer::FromVocabAndMerges(path + "/vocab.json", path + "/merges.txt", path + "/tokenizer_config.json");
+    }
+  }
+  return nullptr;
+}
+
+// Texts made of what tokenizers treat specially: white space of all kinds, apostrophes, digits, marks, case pairs.
+inline std::string RandomText(std::mt19937& random, size_t num_characters) {
+  static const char32_t kInteresting[] = {
+      ' ',    ' ',      ' ',    '\n',   '\r',   '\t',   '\'',   '\'',   's',     'S',     'T',    'r',    'e',
+      'v',    'm',      'l',    'L',    'd',    'a',    'Z',    '0',    '7',     '.',     '!',    '-',    '_',
+      '<',    '|',      '>',    0xA0,   0x3000, 0x85,   0x2028, 0x17F,  0xE9,    0x301,   0x345,  0x130,  0x3A3,
+      0xBD,   0x661,    0x2160, 0x2581, 0x4E2D, 0x3042, 0xAC00, 0x11A8, 0x1F600, 0x1F1E6, 0x200D, 0xFE0F, 0xFEFF,
+      0xFFFD, 0x10FFFF, 0x212A, 0xDF,   0x1E9E, 0xFB05, 0x0,    0x7F,   0x1C5};
+  std::uniform_int_distribution<size_t> pick(0, std::size(kInteresting) - 1);
+  std::uniform_int_distribution<uint32_t> any(1, 0x10FFFF);
+  std::string text;
+  for (size_t i = 0; i < num_characters; ++i) {
+    char32_t c = kInteresting[pick(random)];
+    // Only blocks that were full long ago: what newer Unicode versions added, an older Oniguruma does not know.
+    if (random() % 8 == 0) c = any(random) % 0x530;
+    if (random() % 16 == 0) c = 0x4E00 + any(random) % 0x5000;
+    AppendCodePoint(c, text);
+  }
+  return text;
+}
+
+}  // namespace vllm

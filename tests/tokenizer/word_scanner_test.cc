@@ -1,0 +1,103 @@
+// Two engines must agree: the hand-written scanners and Oniguruma running the expression they stand for.
+#include "tokenizer/word_scanner.h"
+
+#include "tests/tokenizer/tokenizer_test_util.h"
+#include "tokenizer/onig_pattern.h"
+
+namespace vllm {
+namespace {
+
+const std::string kRegexes[] = {
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
+std::string Describe(std::string_view text, const TextPattern& pattern) {
+  std::vector<Match> matches;
+  pattern.FindMatches(text, matches);
+  std::string description;
+  for (const Match& match : matches) {
+    description += match.is_match ? 'm' : '-';
+    description += std::to_string(match.begin);
+    description += "..";
+    description += std::to_string(match.end);
+    description += ' ';
+  }
+  return description;
+}
+
+TEST(WordScanner, AgreesWithOnigurumaOnRandomTexts) {
+  for (const std::string& regex : kRegexes) {
+    const WordScanner* scanner = FindWordScanner(regex);
+    ASSERT_NE(scanner, nullptr) << regex;
+    const ScannerPattern fast(*scanner);
+    const OnigPattern slow(regex);
+    std::mt19937 random(7);
+    for (int round = 0; round < 20000; ++round) {
+      const std::string text = RandomText(random, 1 + random() % 24);
+      ASSERT_EQ(Describe(text, fast), Describe(text, slow)) << testing::PrintToString(text) << " " << regex;
+    }
+  }
+}
+
+TEST(WordScanner, AgreesWithOnigurumaOnRealTexts) {
+  for (const char* name : {"frankenstein.txt", "wagahaiwa_nekodearu.txt"}) {
+    const std::string path = RealPath("corpora/") + name;
+    if (!std::filesystem::exists(path)) GTEST_SKIP() << "no corpora in the real data";
+    const std::string text = ReadTestFile(path).substr(0, 90000);
+    const std::string valid = ReplaceInvalidUtf8(text);
+    for (const std::string& regex : kRegexes) {
+      EXPECT_EQ(Describe(valid, ScannerPattern(*FindWordScanner(regex))), Describe(valid, OnigPattern(regex)));
+    }
+  }
+}
+
+TEST(WordScanner, AMegabyteOfOneClassTakesLinearTime) {
+  for (const std::string& regex : kRegexes) {
+    const ScannerPattern pattern(*FindWordScanner(regex));
+    for (const char* unit : {"a", "7", " ", "\n", ".", "'", "\xE4\xB8\xAD", "\xE3\x80\x80", " \n", "\xCC\x81"}) {
+      std::string text;
+      while (text.size() < (1 << 20)) text += unit;
+      const double start = CpuSeconds();
+      std::vector<Match> matches;
+      pattern.FindMatches(text + "x", matches);
+      // A quadratic scan of a megabyte would take minutes.
+      EXPECT_LT(CpuSeconds() - start, 5.0) << regex << unit;
+    }
+  }
+}
+
+TEST(OnigPattern, ABacktrackingExpressionIsCutOffAndTheTextStillCovered) {
+  const OnigPattern pattern("(a|aa)+$");
+  const std::string text = "b " + std::string(100, 'a') + "b aaaa";
+  std::vector<Match> matches;
+  const double start = CpuSeconds();
+  pattern.FindMatches(text, matches);
+  EXPECT_LT(CpuSeconds() - start, 20.0);
+  ASSERT_FALSE(matches.empty());
+  size_t covered = 0;
+  for (const Match& match : matches) {
+    EXPECT_EQ(match.begin, covered);
+    covered = match.end;
+  }
+  EXPECT_EQ(covered, text.size());
+  EXPECT_TRUE(matches.back().is_match);
+  EXPECT_EQ(matches.back().end - matches.back().begin, 4u);
+}
+
+TEST(OnigPattern, AnInvalidExpressionIsRefused) {
+  EXPECT_THROW(OnigPattern("(a"), TokenizerError);
+  EXPECT_THROW(OnigPattern("[z-a]"), TokenizerError);
+  EXPECT_THROW(OnigPattern(std::string(100000, 'a')), TokenizerError);
+}
+
+TEST(OnigPattern, ManyNestedGroupsAreRefusedOrCompiled) {
+  const std::string nested = std::string(30000, '(') + "a" + std::string(30000, ')');
+  try {
+    const OnigPattern pattern(nested);
+  } catch (const TokenizerError&) {
+  }
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,76 @@
+#include "engine/executor/rank_group.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+namespace vllm {
+namespace {
+
+int64_t NumThreads() {
+  int64_t n = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) n += entry.exists() ? 1 : 0;
+  return n;
+}
+
+TEST(RankGroupTest, AllReduceAddsInRankOrderOnEveryRank) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (int size = 1; size <= 4; ++size) {
+    RankGroup group(size);
+    for (const int64_t count : {0, 1, 3, 1000, 5000}) {
+      std::vector<std::vector<float>> data(static_cast<size_t>(size), std::vector<float>(static_cast<size_t>(count)));
+      for (auto& row : data) {
+        for (float& x : row) x = normal(random);
+      }
+      std::vector<float> expected = data[0];
+      for (size_t rank = 1; rank < data.size(); ++rank) {
+        for (size_t i = 0; i < expected.size(); ++i) expected[i] += data[rank][i];
+      }
+      group.Run([&](int rank) { group.communicator(rank).AllReduce(data[static_cast<size_t>(rank)].data(), count); });
+      for (const auto& row : data) EXPECT_EQ(row, expected);
+    }
+  }
+}
+
+TEST(RankGroupTest, ManyRoundsOfMeetings) {
+  RankGroup group(3);
+  std::vector<float> x(3, 0.0f);
+  for (int round = 0; round < 500; ++round) {
+    group.Run([&](int rank) {
+      auto& mine = x[static_cast<size_t>(rank)];
+      mine = static_cast<float>(rank);
+      group.communicator(rank).AllReduce(&mine, 1);
+      group.communicator(rank).Barrier();
+    });
+    for (const float value : x) ASSERT_EQ(value, 3.0f);
+  }
+}
+
+TEST(RankGroupTest, ARankThatThrowsWakesThoseThatWaitAndItsCauseIsTold) {
+  const int64_t before = NumThreads();
+  for (int round = 0; round < 200; ++round) {
+    const int size = 2 + round % 3;
+    const int guilty = round % size;
+    RankGroup group(size);
+    try {
+      group.Run([&](int rank) {
+        group.communicator(rank).Barrier();
+        if (rank == guilty) throw std::runtime_error("rank " + std::to_string(guilty));
+        group.communicator(rank).Barrier();
+        FAIL() << "passed a barrier that a dead rank never reached";
+      });
+      FAIL() << "no exception";
+    } catch (const std::runtime_error& e) {
+      EXPECT_EQ(e.what(), "rank " + std::to_string(guilty));
+    }
+    EXPECT_THROW(group.Run([](int) {}), std::runtime_error);
+  }
+  EXPECT_EQ(NumThreads(), before);
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,220 @@
+#include "tokenizer/bpe.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "tokenizer/byte_level.h"
+#include "tokenizer/tokenizer_error.h"
+#include "tokenizer/utf8.h"
+
+namespace vllm {
+namespace {
+
+constexpr std::string_view kMetaspace = "\xE2\x96\x81";
+// Below this many symbols scanning all pairs for the best one beats keeping a heap.
+constexpr size_t kShortWord = 40;
+// Longer words are hardly ever tokens, so they are not looked up whole.
+constexpr size_t kLongestMemoWord = 64;
+constexpr uint32_t kNone = UINT32_MAX;
+
+}  // namespace
+
+Bpe::Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges)
+    : config_(std::move(config)), vocabulary_(std::move(vocabulary)), merges_(std::move(merges)) {
+  if (!config_.unk_token.empty()) {
+    unk_id_ = vocabulary_.Find(config_.unk_token);
+    if (unk_id_ < 0) {
+      throw TokenizerError("reading the model: unk_token " + QuoteForError(config_.unk_token) +
+                           " is not in the vocabulary");
+    }
+  }
+  const bool affixes = !config_.continuing_subword_prefix.empty() || !config_.end_of_word_suffix.empty();
+  std::string text;
+  for (unsigned c = 0; c < (config_.byte_level ? 256U : 128U); ++c) {
+    text.clear();
+    AppendCodePoint(config_.byte_level ? ByteToAlphabet(static_cast<unsigned char>(c)) : c, text);
+    ascii_ids_.push_back(vocabulary_.Find(text));
+  }
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    constexpr char kHex[] = "0123456789ABCDEF";
+    const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
+    fallback_ids_.push_back(vocabulary_.Find({name, sizeof name}));
+  }
+  split_at_metaspace_ = !affixes && !config_.byte_level && !config_.ignore_merges && NoTokenContinuesIntoMetaspace();
+  const auto num_ids = static_cast<size_t>(vocabulary_.IdLimit());
+  if (!affixes) memo_ = std::make_unique<std::atomic<uint8_t>[]>(num_ids);
+}
+
+// When no token has U+2581 after another character, no merge crosses the place before it, and a text without
+// pre-tokenizer falls apart into words there with the same result.
+bool Bpe::NoTokenContinuesIntoMetaspace() const {
+  if (vocabulary_.Find(kMetaspace) < 0) return false;
+  for (int32_t id = 0; id < vocabulary_.IdLimit(); ++id) {
+    const std::string_view token = vocabulary_.TokenOf(id).value_or("");
+    const size_t last = token.rfind(kMetaspace);
+    if (last == token.npos || last == 0) continue;
+    for (size_t position = 0; position < last; position += kMetaspace.size()) {
+      if (token.substr(position, kMetaspace.size()) != kMetaspace) return false;
+    }
+  }
+  return true;
+}
+
+void Bpe::Encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& out) const {
+  if (word.empty()) return;
+  if (!split_at_metaspace_) {
+    EncodeChunk(word, scratch, out);
+    return;
+  }
+  size_t start = 0;
+  size_t end = 0;
+  while (start < word.size()) {
+    while (word.substr(end, kMetaspace.size()) == kMetaspace) end += kMetaspace.size();
+    end = std::min(word.find(kMetaspace, end), word.size());
+    EncodeChunk(word.substr(start, end - start), scratch, out);
+    start = end;
+  }
+}
+
+int32_t Bpe::FindWord(std::string_view word, BpeScratch& scratch) const {
+  if (!config_.byte_level) return vocabulary_.Find(word);
+  scratch.text.clear();
+  AppendByteLevel(word, scratch.text);
+  return vocabulary_.Find(scratch.text);
+}
+
+void Bpe::EncodeChunk(std::string_view chunk, BpeScratch& scratch, std::vector<int32_t>& out) const {
+  int32_t whole = -1;
+  if (config_.ignore_merges || (memo_ && chunk.size() <= kLongestMemoWord)) whole = FindWord(chunk, scratch);
+  if (whole >= 0) {
+    if (config_.ignore_merges ||
+        (memo_ && memo_[static_cast<size_t>(whole)].load(std::memory_order_relaxed) == kWhole)) {
+      out.push_back(whole);
+      return;
+    }
+  }
+  FirstSymbols(chunk, scratch);
+  if (scratch.ids.size() <= kShortWord) {
+    MergeShort(scratch.ids);
+  } else {
+    MergeLong(scratch);
+  }
+  if (whole >= 0 && memo_) {
+    const bool is_whole = scratch.ids.size() == 1 && scratch.ids[0] == whole;
+    memo_[static_cast<size_t>(whole)].store(is_whole ? kWhole : kSplit, std::memory_order_relaxed);
+  }
+  out.insert(out.end(), scratch.ids.begin(), scratch.ids.end());
+}
+
+void Bpe::FirstSymbols(std::string_view word, BpeScratch& scratch) const {
+  std::vector<int32_t>& ids = scratch.ids;
+  ids.clear();
+  bool pending_unk = false;
+  const bool affixes = memo_ == nullptr;
+  for (size_t position = 0; position < word.size();) {
+    const auto lead = static_cast<unsigned char>(word[position]);
+    const size_t length = config_.byte_level ? 1 : CodePointAt(word, position).length;
+    std::string_view character = word.substr(position, length);
+    int32_t id;
+    if (affixes) {
+      scratch.text.clear();
+      if (position > 0) scratch.text += config_.continuing_subword_prefix;
+      scratch.text += character;
+      if (position + length == word.size()) scratch.text += config_.end_of_word_suffix;
+      character = scratch.text;
+      id = vocabulary_.Find(character);
+    } else {
+      id = lead < ascii_ids_.size() ? ascii_ids_[lead] : vocabulary_.Find(character);
+    }
+    position += length;
+    if (id >= 0) {
+      if (pending_unk) ids.push_back(unk_id_);
+      pending_unk = false;
+      ids.push_back(id);
+      continue;
+    }
+    if (config_.byte_fallback) {
+      const auto fallback = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
+      if (std::all_of(character.begin(), character.end(), [&](char c) { return fallback(c) >= 0; })) {
+        // The reference keeps an unknown character before these bytes waiting, so it comes after them.
+        for (const char c : character) ids.push_back(fallback(c));
+        continue;
+      }
+    }
+    if (unk_id_ < 0) continue;
+    if (pending_unk && !config_.fuse_unk) ids.push_back(unk_id_);
+    pending_unk = true;
+  }
+  if (pending_unk) ids.push_back(unk_id_);
+}
+
+void Bpe::MergeShort(std::vector<int32_t>& ids) const {
+  size_t count = ids.size();
+  MergeTable::Merge merges[kShortWord];
+  for (size_t i = 0; i + 1 < count; ++i) merges[i] = merges_.Find(ids[i], ids[i + 1]);
+  while (count > 1) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < count; ++i) {
+      if (merges[i].rank < merges[best].rank) best = i;
+    }
+    if (merges[best].rank == MergeTable::kNoRank) break;
+    ids[best] = merges[best].id;
+    --count;
+    for (size_t i = best + 1; i < count; ++i) {
+      ids[i] = ids[i + 1];
+      merges[i - 1] = merges[i];
+    }
+    if (best > 0) merges[best - 1] = merges_.Find(ids[best - 1], ids[best]);
+    if (best + 1 < count) merges[best] = merges_.Find(ids[best], ids[best + 1]);
+  }
+  ids.resize(count);
+}
+
+// The heap holds (rank, position) of every mergeable pair, also of pairs that have changed since; an entry counts only
+// while its rank is still the one of the pair that starts at its position.
+void Bpe::MergeLong(BpeScratch& scratch) const {
+  std::vector<int32_t>& ids = scratch.ids;
+  std::vector<uint32_t>& previous = scratch.previous;
+  std::vector<uint32_t>& next = scratch.next;
+  std::vector<MergeTable::Merge>& merges = scratch.merges;
+  std::vector<uint64_t>& heap = scratch.heap;
+  const size_t count = ids.size();
+  previous.resize(count);
+  next.resize(count);
+  merges.assign(count, {});
+  heap.clear();
+  const auto entry = [](uint32_t rank, size_t position) { return uint64_t{rank} << 32 | position; };
+  for (size_t i = 0; i < count; ++i) {
+    previous[i] = i == 0 ? kNone : static_cast<uint32_t>(i - 1);
+    next[i] = i + 1 == count ? kNone : static_cast<uint32_t>(i + 1);
+    if (i + 1 < count) merges[i] = merges_.Find(ids[i], ids[i + 1]);
+    if (merges[i].rank != MergeTable::kNoRank) heap.push_back(entry(merges[i].rank, i));
+  }
+  const std::greater<> later;
+  std::make_heap(heap.begin(), heap.end(), later);
+  const auto update = [&, entry](uint32_t position) {
+    const uint32_t right = next[position];
+    merges[position] = right == kNone ? MergeTable::Merge{} : merges_.Find(ids[position], ids[right]);
+    if (merges[position].rank == MergeTable::kNoRank) return;
+    heap.push_back(entry(merges[position].rank, position));
+    std::push_heap(heap.begin(), heap.end(), later);
+  };
+  while (!heap.empty()) {
+    const uint64_t top = heap.front();
+    std::pop_heap(heap.begin(), heap.end(), later);
+    heap.pop_back();
+    const auto position = static_cast<uint32_t>(top);
+    if (merges[position].rank != top >> 32) continue;
+    const uint32_t right = next[position];
+    ids[position] = merges[position].id;
+    next[position] = next[right];
+    if (next[right] != kNone) previous[next[right]] = position;
+    ids[right] = -1;
+    merges[right] = {};
+    update(position);
+    if (previous[position] != kNone) update(previous[position]);
+  }
+  std::erase(ids, -1);
+}
+
+}  // namespace vllm

@@ -1,0 +1,53 @@
+#include "tokenizer/decode_stream.h"
+
+#include "tokenizer/utf8.h"
+
+namespace vllm {
+
+DecodeStream::DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens)
+    : tokenizer_(tokenizer), skip_special_tokens_(skip_special_tokens), run_(tokenizer.decoder()) {}
+
+void DecodeStream::Prime(std::span<const int32_t> prompt_ids) {
+  // A run that is ended after the prompt tells what the other one, which goes on, withholds.
+  DecoderRun ended(tokenizer_.decoder());
+  std::string certain;
+  for (const int32_t id : prompt_ids) {
+    const auto token = tokenizer_.TokenForDecoding(id, skip_special_tokens_);
+    if (!token) continue;
+    run_.Feed(*token, certain);
+    certain.clear();
+    ended.Feed(*token, certain);
+    certain.clear();
+  }
+  ended.Finish(prompt_tail_);
+}
+
+void DecodeStream::DropPromptTail(size_t begin, std::string& out) {
+  size_t length = 0;
+  while (length < prompt_tail_.size() && begin + length < out.size()) {
+    const size_t step = CodePointAt(prompt_tail_, length).length;
+    if (out.compare(begin + length, step, prompt_tail_, length, step) != 0) {
+      prompt_tail_.clear();  // the rest turned out otherwise: an incomplete character became whole
+      break;
+    }
+    length += step;
+  }
+  prompt_tail_.erase(0, length);
+  out.erase(begin, length);
+}
+
+void DecodeStream::Feed(int32_t id, std::string& out) {
+  const auto token = tokenizer_.TokenForDecoding(id, skip_special_tokens_);
+  if (!token) return;
+  const size_t begin = out.size();
+  run_.Feed(*token, out);
+  if (!prompt_tail_.empty()) DropPromptTail(begin, out);
+}
+
+void DecodeStream::Flush(std::string& out) {
+  const size_t begin = out.size();
+  run_.Finish(out);
+  if (!prompt_tail_.empty()) DropPromptTail(begin, out);
+}
+
+}  // namespace vllm

@@ -1,0 +1,54 @@
+// The merges of a BPE model: (left id, right id) -> (rank, id of the result), in one flat open-addressing table.
+// Filled by the loader, read-only afterwards and then usable from any thread.
+// Invariant: no search looks at more than kMaxProbes slots.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace vllm {
+
+class MergeTable {
+ public:
+  static constexpr uint32_t kNoRank = UINT32_MAX;
+  struct Merge {
+    uint32_t rank = kNoRank;
+    int32_t id = -1;
+  };
+
+  explicit MergeTable(size_t num_merges = 0);
+
+  // A repeated pair takes the later rank. REQUIRES: left, right, result >= 0.
+  void Add(int32_t left, int32_t right, uint32_t rank, int32_t result);
+
+  // rank == kNoRank when the pair does not merge.
+  Merge Find(int32_t left, int32_t right) const {
+    const uint64_t key = Key(left, right);
+    for (size_t slot = SlotOf(key);; slot = (slot + 1) & (slots_.size() - 1)) {
+      if (slots_[slot].key == key) return slots_[slot].merge;
+      if (slots_[slot].key == kFree) return {};
+    }
+  }
+
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr uint64_t kFree = ~uint64_t{0};
+  static constexpr size_t kMaxProbes = 4096;
+  struct Slot {
+    uint64_t key = kFree;
+    Merge merge;
+  };
+
+  static uint64_t Key(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+  }
+  size_t SlotOf(uint64_t key) const { return static_cast<size_t>((key * 0x9E3779B97F4A7C15ULL) >> shift_); }
+
+  std::vector<Slot> slots_;
+  int shift_;
+  size_t size_ = 0;
+};
+
+}  // namespace vllm

@@ -1,0 +1,208 @@
+#include "tokenizer/pre_tokenizer.h"
+
+#include <utility>
+
+#include "tokenizer/byte_level.h"
+#include "tokenizer/json_fields.h"
+#include "tokenizer/pattern_json.h"
+#include "tokenizer/split_behavior.h"
+#include "tokenizer/unicode.h"
+#include "tokenizer/utf8.h"
+#include "tokenizer/word_scanner.h"
+
+namespace vllm {
+namespace {
+
+class SplitStep : public PreTokenizer {
+ public:
+  SplitStep(std::unique_ptr<TextPattern> pattern, SplitBehavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+
+  void Apply(WordList& list) const override {
+    std::swap(list.words, list.previous);
+    list.words.clear();
+    for (const Word& word : list.previous) {
+      list.matches.clear();
+      pattern_->FindMatches(word.text, list.matches);
+      if (invert_) {
+        for (Match& match : list.matches) match.is_match = !match.is_match;
+      }
+      ApplyBehavior(behavior_, list.matches);
+      for (const Match& piece : list.matches) {
+        if (piece.is_match || piece.begin == piece.end) continue;
+        list.words.push_back(
+            {word.text.substr(piece.begin, piece.end - piece.begin), word.at_start && piece.begin == 0});
+      }
+    }
+  }
+
+ private:
+  std::unique_ptr<TextPattern> pattern_;
+  SplitBehavior behavior_;
+  bool invert_;
+};
+
+class PrefixSpaceStep : public PreTokenizer {
+ public:
+  int Growth() const override { return 2; }
+  void Apply(WordList& list) const override {
+    for (Word& word : list.words) {
+      if (word.text.starts_with(' ')) continue;
+      std::string text(1, ' ');
+      text += word.text;
+      word.text = list.Keep(std::move(text));
+    }
+  }
+};
+
+class ByteLevelStep : public PreTokenizer {
+ public:
+  int Growth() const override { return 2; }
+  void Apply(WordList& list) const override {
+    for (Word& word : list.words) {
+      std::string text;
+      AppendByteLevel(word.text, text);
+      word.text = list.Keep(std::move(text));
+    }
+  }
+};
+
+// Writes U+2581 (or whatever `replacement` is) for spaces and in front.
+class MetaspaceStep : public PreTokenizer {
+ public:
+  enum class Prepend { kAlways, kFirst, kNever };
+  MetaspaceStep(std::string replacement, Prepend prepend) : replacement_(std::move(replacement)), prepend_(prepend) {}
+  int Growth() const override { return 4; }
+
+  void Apply(WordList& list) const override {
+    for (Word& word : list.words) {
+      const bool asked = prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && word.at_start);
+      const bool has_it = word.text.starts_with(' ') || word.text.starts_with(replacement_);
+      std::string text;
+      text.reserve(word.text.size() + word.text.size() / 2 + replacement_.size());
+      if (asked && !has_it) text += replacement_;
+      for (const char c : word.text) {
+        if (c == ' ') {
+          text += replacement_;
+        } else {
+          text += c;
+        }
+      }
+      word.text = list.Keep(std::move(text));
+    }
+  }
+
+ private:
+  std::string replacement_;
+  Prepend prepend_;
+};
+
+using Steps = std::vector<std::unique_ptr<PreTokenizer>>;
+
+void AddSplit(Steps& steps, std::unique_ptr<TextPattern> pattern, SplitBehavior behavior, bool invert = false) {
+  steps.push_back(std::make_unique<SplitStep>(std::move(pattern), behavior, invert));
+}
+
+void AddClassSplit(Steps& steps, uint8_t classes, SplitBehavior behavior) {
+  AddSplit(steps, std::make_unique<ClassPattern>(classes, false, false), behavior);
+}
+
+void AddByteLevel(Steps& steps, bool add_prefix_space, bool use_regex) {
+  if (add_prefix_space) steps.push_back(std::make_unique<PrefixSpaceStep>());
+  if (use_regex) {
+    AddSplit(steps, std::make_unique<ScannerPattern>(Gpt2WordScanner()), SplitBehavior::kIsolated);
+  }
+  steps.push_back(std::make_unique<ByteLevelStep>());
+}
+
+void AddMetaspace(Steps& steps, const nlohmann::json& json, const std::string& where) {
+  const std::string replacement = StringField(json, "replacement", where);
+  if (CountCodePoints(replacement) != 1) {
+    throw TokenizerError("reading " + where + ": replacement " + QuoteForError(replacement) + " is not one character");
+  }
+  using Prepend = MetaspaceStep::Prepend;
+  const bool has_scheme = json.contains("prepend_scheme");
+  const std::string scheme = has_scheme ? StringField(json, "prepend_scheme", where) : "always";
+  Prepend prepend = Prepend::kAlways;
+  if (scheme == "first") {
+    prepend = Prepend::kFirst;
+  } else if (scheme == "never") {
+    prepend = Prepend::kNever;
+  } else if (scheme != "always") {
+    throw TokenizerError("reading " + where + ": unknown prepend_scheme " + QuoteForError(scheme));
+  }
+  if (!BoolField(json, "add_prefix_space", where, true)) {
+    if (has_scheme && prepend != Prepend::kNever) {
+      throw TokenizerError("reading " + where + ": add_prefix_space does not match prepend_scheme " +
+                           QuoteForError(scheme));
+    }
+    prepend = Prepend::kNever;
+  }
+  steps.push_back(std::make_unique<MetaspaceStep>(replacement, prepend));
+  if (BoolField(json, "split", where, true)) {
+    AddSplit(steps, MakeLiteralPattern(replacement), SplitBehavior::kMergedWithNext);
+  }
+}
+
+void AddSteps(Steps& steps, const nlohmann::json& json) {
+  if (json.is_null()) return;
+  const std::string type = StringField(json, "type", "the pre-tokenizer");
+  const std::string where = "the pre-tokenizer " + QuoteForError(type);
+  if (type == "Sequence") {
+    for (const nlohmann::json& step : ArrayField(json, "pretokenizers", where)) AddSteps(steps, step);
+  } else if (type == "ByteLevel") {
+    AddByteLevel(steps, BoolField(json, "add_prefix_space", where), BoolField(json, "use_regex", where, true));
+  } else if (type == "Split") {
+    AddSplit(steps, MakePattern(Field(json, "pattern", where), where),
+             ParseSplitBehavior(StringField(json, "behavior", where), where), BoolField(json, "invert", where));
+  } else if (type == "Metaspace") {
+    AddMetaspace(steps, json, where);
+  } else if (type == "Digits") {
+    AddClassSplit(steps, kNumber,
+                  BoolField(json, "individual_digits", where) ? SplitBehavior::kIsolated : SplitBehavior::kContiguous);
+  } else if (type == "Whitespace") {
+    AddSplit(steps, std::make_unique<WordOrSymbolsPattern>(), SplitBehavior::kRemoved, true);
+  } else if (type == "WhitespaceSplit") {
+    AddClassSplit(steps, kSpace, SplitBehavior::kRemoved);
+  } else if (type == "Punctuation") {
+    AddClassSplit(steps, kPunctuation,
+                  json.contains("behavior") ? ParseSplitBehavior(StringField(json, "behavior", where), where)
+                                            : SplitBehavior::kIsolated);
+  } else if (type == "BertPreTokenizer") {
+    AddClassSplit(steps, kSpace, SplitBehavior::kRemoved);
+    AddClassSplit(steps, kPunctuation, SplitBehavior::kIsolated);
+  } else {
+    throw TokenizerError("reading " + where + ": not supported");
+  }
+  constexpr size_t kMaxSteps = 16;
+  constexpr double kMaxGrowth = 256;
+  double growth = 1;
+  for (const auto& step : steps) growth *= step->Growth();
+  if (steps.size() > kMaxSteps || !(growth <= kMaxGrowth)) {
+    throw TokenizerError("reading " + where + ": too many steps, or words grow too much (limit 16 steps, 256 times)");
+  }
+}
+
+PreTokenizers Finish(Steps steps, bool leave_bytes) {
+  PreTokenizers result{std::move(steps), false};
+  if (result.steps.empty() || dynamic_cast<ByteLevelStep*>(result.steps.back().get()) == nullptr) return result;
+  result.byte_level = true;
+  if (leave_bytes) result.steps.pop_back();
+  return result;
+}
+
+}  // namespace
+
+PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes) {
+  Steps steps;
+  AddSteps(steps, json);
+  return Finish(std::move(steps), leave_bytes);
+}
+
+PreTokenizers Gpt2PreTokenizers(bool add_prefix_space) {
+  Steps steps;
+  AddByteLevel(steps, add_prefix_space, true);
+  return Finish(std::move(steps), true);
+}
+
+}  // namespace vllm

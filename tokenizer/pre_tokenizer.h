@@ -1,0 +1,54 @@
+// Splits a text into words, each of which the model encodes by itself ("pre_tokenizer" in tokenizer.json).
+// Read-only after construction, any thread.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/text_pattern.h"
+
+namespace vllm {
+
+struct Word {
+  std::string_view text;
+  // The word begins where the whole input began (Metaspace's prepend_scheme "first" asks).
+  bool at_start;
+};
+
+// The words of one text on their way through the pre-tokenizers; a step that writes new text keeps it here.
+struct WordList {
+  std::vector<Word> words;
+  std::deque<std::string> owned;
+
+  std::vector<Word> previous;  // work space of a step
+  std::vector<Match> matches;  // likewise
+
+  std::string_view Keep(std::string text) { return owned.emplace_back(std::move(text)); }
+};
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer() = default;
+  // Replaces every word by the words it splits into; none of them is empty.
+  virtual void Apply(WordList& list) const = 0;
+  // By how much it can lengthen a word at most.
+  virtual int Growth() const { return 1; }
+};
+
+struct PreTokenizers {
+  std::vector<std::unique_ptr<PreTokenizer>> steps;
+  // The last step is to write words in the byte-level alphabet.
+  bool byte_level = false;
+};
+
+// No steps when `json` is null. With `leave_bytes` a last step that writes the byte-level alphabet is left out, for a
+// model that takes the bytes. Throws TokenizerError, by name for a type that is not supported.
+PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes);
+// What GPT-2 has: its regular expression, then bytes (left out).
+PreTokenizers Gpt2PreTokenizers(bool add_prefix_space);
+
+}  // namespace vllm

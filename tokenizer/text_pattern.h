@@ -1,0 +1,61 @@
+// Where a pre-tokenizer or a Replace finds its matches in a text: a literal string, a class of characters, one of the
+// well-known regular expressions (word_scanner.h) or any regular expression (onig_pattern.h).
+// Read-only after construction, any thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vllm {
+
+struct Match {
+  size_t begin;
+  size_t end;
+  bool is_match;
+};
+
+class TextPattern {
+ public:
+  virtual ~TextPattern() = default;
+  // Cuts text into matches and what lies between them, covering it whole. Appends to `matches`.
+  // REQUIRES: text is valid UTF-8.
+  virtual void FindMatches(std::string_view text, std::vector<Match>& matches) const = 0;
+};
+
+class LiteralPattern : public TextPattern {
+ public:
+  // REQUIRES: literal is not empty.
+  explicit LiteralPattern(std::string literal) : literal_(std::move(literal)) {}
+  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+
+ private:
+  std::string literal_;
+};
+
+// Single characters, or with `whole_runs` runs, of the CharClass bits; with `complement` of all other characters.
+class ClassPattern : public TextPattern {
+ public:
+  ClassPattern(unsigned char classes, bool whole_runs, bool complement)
+      : classes_(classes), whole_runs_(whole_runs), complement_(complement) {}
+  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+
+ private:
+  unsigned char classes_;
+  bool whole_runs_;
+  bool complement_;
+};
+
+// \w+|[^\w\s]+
+class WordOrSymbolsPattern : public TextPattern {
+ public:
+  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+};
+
+std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal);
+// The fastest pattern that means `regex`. Throws TokenizerError when it does not compile.
+std::unique_ptr<TextPattern> MakeRegexPattern(const std::string& regex);
+
+}  // namespace vllm

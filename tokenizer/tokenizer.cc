@@ -1,0 +1,121 @@
+#include "tokenizer/tokenizer.h"
+
+#include "tokenizer/tokenizer_parts.h"
+#include "tokenizer/utf8.h"
+
+namespace vllm {
+namespace {
+
+// The work space of one Encode.
+class Encoding {
+ public:
+  explicit Encoding(const TokenizerParts& parts) : parts_(parts) {}
+
+  std::vector<int32_t> Run(std::string_view text) {
+    ids_.reserve(text.size() / 3 + 8);
+    std::vector<Segment> segments;
+    parts_.added.Split(text, /*normalized=*/false, segments);
+    for (const Segment& segment : segments) {
+      if (segment.id >= 0) {
+        ids_.push_back(segment.id);
+      } else {
+        EncodeRaw(text.substr(segment.begin, segment.end - segment.begin), segment.begin == 0);
+      }
+    }
+    return std::move(ids_);
+  }
+
+ private:
+  void EncodeRaw(std::string_view text, bool at_start) {
+    std::string normalized;
+    if (parts_.normalizer) {
+      normalized = text;
+      parts_.normalizer->Apply(normalized);
+      text = normalized;
+    }
+    parts_.added.Split(text, /*normalized=*/true, segments_);
+    for (const Segment& segment : segments_) {
+      if (segment.id >= 0) {
+        ids_.push_back(segment.id);
+      } else {
+        EncodeNormalized(text.substr(segment.begin, segment.end - segment.begin), at_start && segment.begin == 0);
+      }
+    }
+  }
+
+  void EncodeNormalized(std::string_view text, bool at_start) {
+    words_.words.assign(1, Word{text, at_start});
+    for (const auto& step : parts_.pre_tokenizers.steps) step->Apply(words_);
+    for (const Word& word : words_.words) parts_.model->Encode(word.text, scratch_, ids_);
+    words_.owned.clear();
+  }
+
+  const TokenizerParts& parts_;
+  std::vector<int32_t> ids_;
+  std::vector<Segment> segments_;
+  WordList words_;
+  BpeScratch scratch_;
+};
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
+Tokenizer::~Tokenizer() = default;
+
+std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_tokens) const {
+  std::string repaired;
+  if (!IsValidUtf8(text)) {
+    repaired = ReplaceInvalidUtf8(text);
+    text = repaired;
+  }
+  std::vector<int32_t> ids = Encoding(*parts_).Run(text);
+  if (add_special_tokens) parts_->post_processor.Apply(ids);
+  return ids;
+}
+
+std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  std::string text;
+  DecoderRun run(parts_->decoder);
+  for (const int32_t id : ids) {
+    if (const auto token = TokenForDecoding(id, skip_special_tokens)) run.Feed(*token, text);
+  }
+  run.Finish(text);
+  return text;
+}
+
+int32_t Tokenizer::VocabSize() const { return parts_->vocab_size; }
+
+std::optional<int32_t> Tokenizer::TokenToId(std::string_view token) const {
+  if (const AddedToken* added = parts_->added.FindContent(token)) return added->id;
+  const int32_t id = parts_->model->vocabulary().Find(token);
+  return id < 0 ? std::nullopt : std::optional(id);
+}
+
+std::optional<std::string_view> Tokenizer::IdToToken(int32_t id) const {
+  if (const AddedToken* added = parts_->added.FindId(id)) return added->content;
+  return parts_->model->vocabulary().TokenOf(id);
+}
+
+bool Tokenizer::IsSpecial(int32_t id) const {
+  const AddedToken* added = parts_->added.FindId(id);
+  return added != nullptr && added->special;
+}
+
+std::string_view Tokenizer::Kind() const {
+  if (parts_->pre_tokenizers.byte_level) return "BPE byte-level";
+  return parts_->model->config().byte_fallback ? "BPE byte-fallback" : "BPE";
+}
+
+// The reference gives the decoder the normalized form of an added token, and looks that form up among the texts of the
+// special tokens when it skips them; so a special token that normalization changes is not skipped.
+std::optional<std::string_view> Tokenizer::TokenForDecoding(int32_t id, bool skip_special_tokens) const {
+  const AddedToken* added = parts_->added.FindId(id);
+  if (added == nullptr) return parts_->model->vocabulary().TokenOf(id);
+  const std::string_view token = added->normalized ? added->normalized_content : added->content;
+  if (skip_special_tokens && parts_->added.IsSpecialText(token)) return std::nullopt;
+  return token;
+}
+
+const Decoder& Tokenizer::decoder() const { return parts_->decoder; }
+
+}  // namespace vllm

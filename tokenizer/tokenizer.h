@@ -1,0 +1,63 @@
+// Text <-> token ids, exactly as Hugging Face `tokenizers` does it from tokenizer.json. Knows no engine and no model.
+// Immutable after loading: all const methods may be called from any thread.
+//
+// On disk, as far as it is read here (everything else is ignored; "truncation" and "padding" too, as vLLM does):
+//   {"added_tokens": [{"content", "single_word", "lstrip", "rstrip", "normalized", "special"}...],
+//    "normalizer": N, "pre_tokenizer": P, "post_processor": Q, "decoder": D,
+//    "model": {"type": "BPE", "vocab": {token: id...}, "merges": ["a b"...] or [["a", "b"]...], "unk_token",
+//              "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}}
+// N, P, Q, D are null or objects with a "type"; see normalizer.h, pre_tokenizer.h, post_processor.h and decoder.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/tokenizer_error.h"
+
+namespace vllm {
+
+class Decoder;
+struct TokenizerParts;
+
+class Tokenizer {
+ public:
+  // Both throw TokenizerError: the file is damaged or asks for what is not supported.
+  static std::unique_ptr<Tokenizer> FromFile(const std::string& tokenizer_json_path);
+  static std::unique_ptr<Tokenizer> FromJson(std::string_view json, const std::string& name_for_errors);
+  // The files of GPT-2 and OPT, which have no tokenizer.json. tokenizer_config.json (its path may be empty) says
+  // add_bos_token, add_prefix_space and which tokens are special. Throws TokenizerError.
+  static std::unique_ptr<Tokenizer> FromVocabAndMerges(const std::string& vocab_path, const std::string& merges_path,
+                                                       const std::string& tokenizer_config_path);
+  ~Tokenizer();
+
+  // Text need not be trusted: ill-formed UTF-8 is replaced by U+FFFD first. Never throws but for lack of memory.
+  std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const;
+  // Ids that have no token are skipped. Always valid UTF-8.
+  std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
+
+  // 1 + largest id.
+  int32_t VocabSize() const;
+  std::optional<int32_t> TokenToId(std::string_view token) const;
+  // As written in the file ("Ġhello", "▁the", "<0x0A>"). The view lives as long as the tokenizer.
+  std::optional<std::string_view> IdToToken(int32_t id) const;
+  // Whether id is an added token marked special.
+  bool IsSpecial(int32_t id) const;
+  // "BPE byte-level", "BPE byte-fallback" or "BPE".
+  std::string_view Kind() const;
+
+  // For DecodeStream: what the decoder is given for `id`; nothing when it is to be skipped.
+  std::optional<std::string_view> TokenForDecoding(int32_t id, bool skip_special_tokens) const;
+  const Decoder& decoder() const;
+
+ private:
+  explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
+
+  std::unique_ptr<const TokenizerParts> parts_;
+};
+
+}  // namespace vllm

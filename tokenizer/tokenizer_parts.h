@@ -1,0 +1,32 @@
+// What a Tokenizer is made of, put together by the loader. For this folder only.
+#pragma once
+
+#include <memory>
+
+#include "tokenizer/added_vocabulary.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/decoder.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/post_processor.h"
+#include "tokenizer/pre_tokenizer.h"
+
+namespace vllm {
+
+struct TokenizerParts {
+  AddedVocabulary added;
+  std::unique_ptr<Normalizer> normalizer;  // null: none
+  PreTokenizers pre_tokenizers;
+  std::unique_ptr<Bpe> model;
+  PostProcessor post_processor;
+  Decoder decoder = Decoder::ByteLevel();
+  int32_t vocab_size = 0;
+};
+
+// Gives each token the id the reference would (the one its text has already, else the next free one) and adds it.
+// REQUIRES: parts.model and parts.normalizer are set. Throws TokenizerError.
+void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts);
+
+// The bytes of a file. Throws TokenizerError.
+std::string ReadFileForTokenizer(const std::string& path);
+
+}  // namespace vllm

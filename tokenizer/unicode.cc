@@ -1,0 +1,115 @@
+#include "tokenizer/unicode.h"
+
+#include <oniguruma.h>
+#include <utf8proc.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <span>
+#include <stdexcept>
+
+#include "tokenizer/onig_pattern.h"
+#include "tokenizer/utf8.h"
+
+namespace vllm {
+namespace {
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// Letters and numbers that Unicode 15, 15.1 and 16 added: the reference knows them, older releases of Oniguruma do not.
+constexpr Range kNewerLetters[] = {
+    {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D4A, 0x10D65},
+    {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x1123F, 0x11240}, {0x11380, 0x11389}, {0x1138B, 0x1138B},
+    {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113B7}, {0x113D1, 0x113D1}, {0x113D3, 0x113D3},
+    {0x11BC0, 0x11BE0}, {0x11F02, 0x11F02}, {0x11F04, 0x11F10}, {0x11F12, 0x11F33}, {0x1342F, 0x1342F},
+    {0x13441, 0x13446}, {0x13460, 0x143FA}, {0x16100, 0x1611D}, {0x16D40, 0x16D6C}, {0x18CFF, 0x18CFF},
+    {0x1B132, 0x1B132}, {0x1B155, 0x1B155}, {0x1DF25, 0x1DF2A}, {0x1E030, 0x1E06D}, {0x1E4D0, 0x1E4EB},
+    {0x1E5D0, 0x1E5ED}, {0x1E5F0, 0x1E5F0}, {0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF}};
+constexpr Range kNewerNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x11F50, 0x11F59},
+                                   {0x16130, 0x16139}, {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1D2C0, 0x1D2D3},
+                                   {0x1E4F0, 0x1E4F9}, {0x1E5F1, 0x1E5FA}};
+
+void AddRanges(std::span<const Range> ranges, uint8_t bit, std::vector<uint8_t>& flat) {
+  for (const Range& range : ranges) {
+    for (char32_t c = range.first; c <= range.last; ++c) flat[c] |= bit;
+  }
+}
+
+// Characters that NFC changes or that may combine with what stands before them: marks, second halves of compositions,
+// singletons. A text without any is in NFC already.
+bool IsNfcUnstable(utf8proc_int32_t code_point) {
+  if (code_point >= 0x1160 && code_point <= 0x11FF) return true;   // Hangul vowels and tails
+  if (code_point >= 0xAC00 && code_point <= 0xD7A3) return false;  // Hangul syllables
+  const utf8proc_property_t* property = utf8proc_get_property(code_point);
+  if (property->combining_class != 0) return true;
+  // utf8proc marks first halves of compositions by indices below 0x8000.
+  if (property->comb_index != UINT16_MAX && property->comb_index >= 0x8000) return true;
+  if (property->decomp_seqindex == UINT16_MAX || property->decomp_type != 0) return false;
+  std::string text;
+  AppendCodePoint(static_cast<char32_t>(code_point), text);
+  utf8proc_uint8_t* normalized = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &normalized, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const bool changes =
+      size != static_cast<utf8proc_ssize_t>(text.size()) || std::memcmp(normalized, text.data(), text.size()) != 0;
+  std::free(normalized);
+  return changes;
+}
+
+}  // namespace
+
+const UnicodeTable& UnicodeTable::Get() {
+  static const UnicodeTable table;
+  return table;
+}
+
+void UnicodeTable::AddProperty(const char* name, uint8_t bit, std::vector<uint8_t>& flat) {
+  const auto* begin = reinterpret_cast<const OnigUChar*>(name);
+  const int ctype = ONIG_ENCODING_UTF8->property_name_to_ctype(ONIG_ENCODING_UTF8, const_cast<OnigUChar*>(begin),
+                                                               const_cast<OnigUChar*>(begin) + std::strlen(name));
+  OnigCodePoint single_byte_limit = 0;
+  const OnigCodePoint* ranges = nullptr;
+  if (ctype < 0 ||
+      ONIG_ENCODING_UTF8->get_ctype_code_range(static_cast<OnigCtype>(ctype), &single_byte_limit, &ranges) != 0) {
+    throw std::runtime_error(std::string("reading the unicode property ") + name + ": unknown to oniguruma");
+  }
+  for (OnigCodePoint i = 0; i < ranges[0]; ++i) {
+    for (OnigCodePoint c = ranges[1 + 2 * i]; c <= ranges[2 + 2 * i] && c < flat.size(); ++c) flat[c] |= bit;
+  }
+}
+
+UnicodeTable::UnicodeTable() {
+  InitializeOniguruma();
+  std::vector<uint8_t> flat(0x110000, 0);
+  AddProperty("L", kLetter, flat);
+  AddProperty("N", kNumber, flat);
+  AddRanges(kNewerLetters, kLetter, flat);
+  AddRanges(kNewerNumbers, kNumber, flat);
+  AddProperty("Space", kSpace, flat);
+  AddProperty("P", kPunctuation, flat);
+  AddProperty("M", kMark, flat);
+  AddProperty("Word", kWord, flat);
+  flat[0x200C] |= kWord;
+  flat[0x200D] |= kWord;
+  for (const char c : std::string("$+<=>^`|~")) flat[static_cast<unsigned char>(c)] |= kPunctuation;
+  flat['\r'] |= kNewline;
+  flat['\n'] |= kNewline;
+  for (utf8proc_int32_t c = 0x300; c < 0x110000; ++c) {
+    if (IsNfcUnstable(c)) flat[static_cast<size_t>(c)] |= kNfcUnstable;
+  }
+  std::map<Page, uint16_t> known;
+  for (int i = 0; i < kNumPages; ++i) {
+    Page page;
+    std::memcpy(page.data(), flat.data() + static_cast<size_t>(i) * kPageSize, kPageSize);
+    const auto [it, is_new] = known.try_emplace(page, static_cast<uint16_t>(pages_.size()));
+    if (is_new) pages_.push_back(page);
+    page_index_[static_cast<size_t>(i)] = it->second;
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,65 @@
+// UTF-8: decoding, validation and repair. Pure functions, any thread.
+// Ill-formed input is replaced as the Unicode standard recommends (chapter 3, U+FFFD substitution of maximal subparts).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace vllm {
+
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
+struct Utf8Step {
+  enum class Kind {
+    kValid,       // `code_point` is decoded from `length` bytes
+    kInvalid,     // `length` bytes form one maximal subpart, to be replaced by one U+FFFD
+    kIncomplete,  // the text ended inside a sequence that was well formed so far; `length` bytes
+  };
+  Kind kind;
+  char32_t code_point;
+  size_t length;
+};
+
+// Reads one step at `position`. REQUIRES: position < bytes.size().
+Utf8Step DecodeUtf8(std::string_view bytes, size_t position);
+
+struct CodePoint {
+  char32_t value;
+  size_t length;
+};
+
+// Reads one code point of text known to be valid. REQUIRES: position < text.size(), text is valid UTF-8.
+inline CodePoint CodePointAt(std::string_view text, size_t position) {
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data()) + position;
+  if (p[0] < 0x80) return {p[0], 1};
+  if (p[0] < 0xE0) return {static_cast<char32_t>((p[0] & 0x1F) << 6 | (p[1] & 0x3F)), 2};
+  if (p[0] < 0xF0) return {static_cast<char32_t>((p[0] & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F)), 3};
+  return {static_cast<char32_t>((p[0] & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F)), 4};
+}
+
+// Start of the code point that ends before `position`. REQUIRES: 0 < position <= text.size(), text is valid UTF-8.
+inline size_t PreviousCodePoint(std::string_view text, size_t position) {
+  do {
+    --position;
+  } while (position > 0 && (static_cast<unsigned char>(text[position]) & 0xC0) == 0x80);
+  return position;
+}
+
+bool IsValidUtf8(std::string_view bytes);
+bool IsAscii(std::string_view bytes);
+
+// Appends `bytes` to `out`, each maximal ill-formed subpart as U+FFFD.
+void AppendValidUtf8(std::string_view bytes, std::string& out);
+std::string ReplaceInvalidUtf8(std::string_view bytes);
+
+// REQUIRES: code_point is a Unicode scalar value.
+void AppendCodePoint(char32_t code_point, std::string& out);
+
+// Number of code points of valid text; of other bytes, the number of bytes that do not continue a sequence.
+size_t CountCodePoints(std::string_view text);
+
+// Length of the tail of `bytes` that is the beginning of a sequence more bytes could complete; 0 when there is none.
+size_t IncompleteUtf8Tail(std::string_view bytes);
+
+}  // namespace vllm

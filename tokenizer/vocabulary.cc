@@ -1,0 +1,110 @@
+#include "tokenizer/vocabulary.h"
+
+#include <bit>
+#include <cstring>
+
+#include "tokenizer/tokenizer_error.h"
+
+namespace vllm {
+namespace {
+
+uint64_t HashBytes(std::string_view bytes) {
+  constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
+  uint64_t hash = bytes.size() * kMultiplier;
+  const auto mix = [&hash](uint64_t word) {
+    hash = (hash ^ word) * kMultiplier;
+    hash ^= hash >> 32;
+  };
+  size_t position = 0;
+  for (; position + 8 <= bytes.size(); position += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + position, 8);
+    mix(word);
+  }
+  uint64_t word = 0;
+  if (position < bytes.size()) std::memcpy(&word, bytes.data() + position, bytes.size() - position);
+  mix(word);
+  mix(hash >> 17);
+  return hash;
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(size_t num_tokens, size_t num_bytes) {
+  text_.reserve(num_bytes);
+  entries_.reserve(num_tokens);
+  Grow(std::bit_ceil(num_tokens * 2 + 16));
+}
+
+void Vocabulary::Grow(size_t num_slots) {
+  slots_.assign(num_slots, Slot{0, 0});
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const uint64_t hash = HashBytes(Text(entries_[i]));
+    size_t slot = hash & (num_slots - 1);
+    while (slots_[slot].entry != 0) slot = (slot + 1) & (num_slots - 1);
+    slots_[slot] = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(i + 1)};
+  }
+}
+
+void Vocabulary::Add(std::string_view token, int64_t id) {
+  if (!(id >= 0 && id <= kMaxId)) {
+    throw TokenizerError("reading the vocabulary: token " + QuoteForError(token) + " has id " + std::to_string(id) +
+                         " (limit " + std::to_string(kMaxId) + ")");
+  }
+  if ((entries_.size() + 1) * 3 > slots_.size() * 2) Grow(slots_.size() * 2);
+  const uint64_t hash = HashBytes(token);
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  size_t slot = hash & (slots_.size() - 1);
+  for (size_t probes = 0; slots_[slot].entry != 0; ++probes) {
+    Entry& entry = entries_[slots_[slot].entry - 1];
+    if (slots_[slot].tag == tag && Text(entry) == token) {
+      entry.id = static_cast<int32_t>(id);
+      return;
+    }
+    if (probes == kMaxProbes) {
+      throw TokenizerError("reading the vocabulary: the tokens around " + QuoteForError(token) + " share one hash");
+    }
+    slot = (slot + 1) & (slots_.size() - 1);
+  }
+  entries_.push_back(
+      {static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(token.size()), static_cast<int32_t>(id)});
+  text_ += token;
+  slots_[slot] = {tag, static_cast<uint32_t>(entries_.size())};
+  max_token_bytes_ = std::max(max_token_bytes_, token.size());
+}
+
+void Vocabulary::Finish() {
+  id_limit_ = 0;
+  for (const Entry& entry : entries_) id_limit_ = std::max(id_limit_, entry.id + 1);
+  // The table of ids must stay in proportion to the file, or eight bytes of file would ask for 64 MiB.
+  const size_t limit = entries_.size() * 4 + (1 << 20);
+  if (static_cast<size_t>(id_limit_) > limit) {
+    throw TokenizerError("reading the vocabulary: id " + std::to_string(id_limit_ - 1) + " among " +
+                         std::to_string(entries_.size()) + " tokens (limit " + std::to_string(limit) + ")");
+  }
+  by_id_.assign(static_cast<size_t>(id_limit_), 0);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    by_id_[static_cast<size_t>(entries_[i].id)] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+int32_t Vocabulary::Find(std::string_view token) const {
+  if (token.size() > max_token_bytes_) return -1;
+  const uint64_t hash = HashBytes(token);
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  for (size_t slot = hash & (slots_.size() - 1); slots_[slot].entry != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+    if (slots_[slot].tag != tag) continue;
+    const Entry& entry = entries_[slots_[slot].entry - 1];
+    if (Text(entry) == token) return entry.id;
+  }
+  return -1;
+}
+
+std::optional<std::string_view> Vocabulary::TokenOf(int32_t id) const {
+  if (id < 0 || id >= id_limit_) return std::nullopt;
+  const uint32_t entry = by_id_[static_cast<size_t>(id)];
+  if (entry == 0) return std::nullopt;
+  return Text(entries_[entry - 1]);
+}
+
+}  // namespace vllm

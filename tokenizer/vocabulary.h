@@ -1,0 +1,58 @@
+// A model's vocabulary: token text <-> id, exactly as the file writes the tokens. Filled by the loader, read-only
+// afterwards and then usable from any thread.
+// Invariant 1: every token has one id, an id at most one token it is shown as (the last of the file).
+// Invariant 2: no search looks at more than kMaxProbes slots, whatever the file was crafted to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vllm {
+
+class Vocabulary {
+ public:
+  static constexpr int64_t kMaxId = (1 << 24) - 1;
+
+  // Makes room for `num_tokens` with `num_bytes` of text together.
+  explicit Vocabulary(size_t num_tokens = 0, size_t num_bytes = 0);
+
+  // A repeated token takes the later id. Throws TokenizerError when the id is out of range.
+  void Add(std::string_view token, int64_t id);
+  // Builds the way from ids to tokens. Throws TokenizerError when the ids are spread too thin to be a vocabulary.
+  void Finish();
+
+  // The id of `token`, or -1.
+  int32_t Find(std::string_view token) const;
+  std::optional<std::string_view> TokenOf(int32_t id) const;
+  size_t size() const { return entries_.size(); }
+  // 1 + largest id.
+  int32_t IdLimit() const { return id_limit_; }
+  size_t MaxTokenBytes() const { return max_token_bytes_; }
+
+ private:
+  static constexpr size_t kMaxProbes = 4096;
+  struct Entry {
+    uint32_t offset;
+    uint32_t length;
+    int32_t id;
+  };
+  struct Slot {
+    uint32_t tag;
+    uint32_t entry;  // 1 + index into entries_, 0 when free
+  };
+
+  std::string_view Text(const Entry& entry) const { return {text_.data() + entry.offset, entry.length}; }
+  void Grow(size_t num_slots);
+
+  std::string text_;
+  std::vector<Entry> entries_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> by_id_;  // 1 + index into entries_, 0 when the id has no token
+  int32_t id_limit_ = 0;
+  size_t max_token_bytes_ = 0;
+};
+
+}  // namespace vllm
