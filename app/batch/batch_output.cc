@@ -79,11 +79,11 @@ void BatchOutput::WriteRecord(const SafeText& record) {
       file_->WriteLine(record);
     } catch (const ResourceError&) {
       // Keeps the file a whole number of lines; a device that is no file has nothing to cut.
-      if (start >= 0) [[maybe_unused]] const int cut = ftruncate(fd_, start);
+      if (start >= 0) [[maybe_unused]]
+        const int cut = ftruncate(fd_, start);
       throw;
     }
   }
-  ++num_written_;
 }
 
 }  // namespace vllm

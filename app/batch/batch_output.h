@@ -24,7 +24,7 @@ class BatchOutput {
   void Put(int64_t row_index, const SafeText& record);
   // Rows that wait for an earlier one.
   int64_t num_held() const { return static_cast<int64_t>(held_.size()); }
-  int64_t num_written() const { return num_written_; }
+  bool is_stdout() const { return file_ == nullptr; }
 
  private:
   void WriteRecord(const SafeText& record);
@@ -33,7 +33,6 @@ class BatchOutput {
   std::unique_ptr<OutputStream> file_;
   bool ordered_;
   int64_t next_index_ = 0;
-  int64_t num_written_ = 0;
   std::map<int64_t, SafeText> held_;
 };
 

@@ -64,8 +64,7 @@ void BatchRunner::TakeRows() {
       BatchRow& row = source_.row;
       const RowId& id = source_.id;
       row.params.output_kind = RequestOutputKind::kFinalOnly;
-      const std::string request_id =
-          id.custom_id ? "row:" + *id.custom_id : "row-" + std::to_string(id.index);
+      const std::string request_id = id.custom_id ? "row:" + *id.custom_id : "row-" + std::to_string(id.index);
       try {
         engine_.AddRequest(request_id, row.prompt, row.params, row.options);
       } catch (const RequestError& error) {
@@ -113,8 +112,7 @@ void BatchRunner::ShowProgress() {
   const auto num_done = counts_.num_rows - static_cast<int64_t>(running_.size());
   std::array<char, 160> text{};
   int length = std::snprintf(text.data(), text.size(), "%lld rows, in %.1f tok/s, out %.1f tok/s",
-                             static_cast<long long>(num_done),
-                             static_cast<double>(counts_.num_prompt_tokens) / seconds,
+                             static_cast<long long>(num_done), static_cast<double>(counts_.num_prompt_tokens) / seconds,
                              static_cast<double>(counts_.num_generation_tokens) / seconds);
   if (total_bytes_ > 0 && num_done > 0 && source_.reader().bytes_taken() > 0) {
     // Rows still unread are taken to be as long as those read.
@@ -133,7 +131,7 @@ BatchCounts BatchRunner::Run() {
     TakeRows();
     if (at_end_ && running_.empty()) break;
     const int input_fd = needs_input_ ? source_.reader().fd() : -1;
-    const Wake wake = WaitForEngine(engine_, input_fd, std::chrono::milliseconds(200));
+    const Wake wake = WaitForEngine(engine_, input_fd, std::chrono::milliseconds(200), output_.is_stdout());
     if (wake.signal) ThrowIfInterrupted();
     if (wake.input) source_.reader().Fill();
     for (const RequestOutput& output : engine_.Step(std::chrono::milliseconds(0))) {

@@ -60,8 +60,9 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
     if (!body["tools"].is_array()) throw RowError("invalid_row", "tools: must be a list");
     context["tools"] = body["tools"];
   }
-  context["add_generation_prompt"] =
-      body.contains("add_generation_prompt") ? SwitchField("add_generation_prompt", body["add_generation_prompt"]) : true;
+  context["add_generation_prompt"] = body.contains("add_generation_prompt")
+                                         ? SwitchField("add_generation_prompt", body["add_generation_prompt"])
+                                         : true;
   if (body.contains("chat_template_kwargs") && !body["chat_template_kwargs"].is_null()) {
     if (!body["chat_template_kwargs"].is_object()) {
       throw RowError("invalid_row", "chat_template_kwargs: must be an object");

@@ -13,9 +13,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 9> kIgnored = {
-    "user", "metadata", "store", "service_tier", "stream_options", "parallel_tool_calls", "safety_identifier",
-    "prompt_cache_key", "verbosity"};
+constexpr std::array<std::string_view, 9> kIgnored = {"user",
+                                                      "metadata",
+                                                      "store",
+                                                      "service_tier",
+                                                      "stream_options",
+                                                      "parallel_tool_calls",
+                                                      "safety_identifier",
+                                                      "prompt_cache_key",
+                                                      "verbosity"};
 
 void Refuse(const std::string& name, bool unless) {
   if (!unless) throw RowError("invalid_row", name + ": not supported");

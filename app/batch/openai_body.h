@@ -7,9 +7,9 @@
 
 namespace vllm {
 
-// Sets what the field called `name` means for a row of this kind; false when it is not one of OpenAI's own. Fields whose
-// effect would be missed (stream, echo, response_format, ...) are refused, those without effect on the text are ignored.
-// Throws RowError.
+// Sets what the field called `name` means for a row of this kind; false when it is not one of OpenAI's own. Fields
+// whose effect would be missed (stream, echo, response_format, ...) are refused, those without effect on the text are
+// ignored. Throws RowError.
 bool SetOpenAiField(const std::string& name, const nlohmann::ordered_json& value, const nlohmann::ordered_json& body,
                     BatchRow& row);
 

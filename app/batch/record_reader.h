@@ -1,5 +1,5 @@
-// RecordReader: a batch's input as a stream of records (lines, or CSV records whose quoted fields span lines), read from
-// a descriptor without ever blocking for more than one read(). Memory is bounded by the longest allowed record.
+// RecordReader: a batch's input as a stream of records (lines, or CSV records whose quoted fields span lines), read
+// from a descriptor without ever blocking for more than one read(). Memory is bounded by the longest allowed record.
 // Main thread.
 #pragma once
 
@@ -25,7 +25,7 @@ class RecordReader {
   // One read(): call when the descriptor is readable. Throws ResourceError.
   void Fill();
 
-  int64_t line() const { return record_line_; }        // of the last record, from 1
+  int64_t line() const { return record_line_; }         // of the last record, from 1
   int64_t bytes_taken() const { return bytes_taken_; }  // by the records so far
   int fd() const { return fd_; }
 

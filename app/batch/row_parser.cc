@@ -56,15 +56,32 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
 }
 
 [[noreturn]] void UnknownField(const std::string& name, bool in_openai_row) {
-  std::vector<std::string> known = {"prompt",      "messages",          "prompt_token_ids",
-                                    "n",           "presence_penalty",  "frequency_penalty",
-                                    "temperature", "top_p",             "top_k",
-                                    "min_p",       "repetition_penalty", "max_tokens",
-                                    "min_tokens",  "logprobs",          "prompt_logprobs",
-                                    "ignore_eos",  "stop",              "stop_token_ids",
-                                    "bad_words",   "allowed_token_ids", "logit_bias",
-                                    "seed",        "custom_id",         "priority",
-                                    "cache_salt",  "skip_special_tokens"};
+  std::vector<std::string> known = {"prompt",
+                                    "messages",
+                                    "prompt_token_ids",
+                                    "n",
+                                    "presence_penalty",
+                                    "frequency_penalty",
+                                    "temperature",
+                                    "top_p",
+                                    "top_k",
+                                    "min_p",
+                                    "repetition_penalty",
+                                    "max_tokens",
+                                    "min_tokens",
+                                    "logprobs",
+                                    "prompt_logprobs",
+                                    "ignore_eos",
+                                    "stop",
+                                    "stop_token_ids",
+                                    "bad_words",
+                                    "allowed_token_ids",
+                                    "logit_bias",
+                                    "seed",
+                                    "custom_id",
+                                    "priority",
+                                    "cache_salt",
+                                    "skip_special_tokens"};
   if (in_openai_row) known.emplace_back("max_completion_tokens");
   const std::string near = NearestName(name, known);
   throw RowError("invalid_row",
@@ -178,7 +195,8 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
   if (row.kind == RowKind::kOpenAiChat && prompt_name != "messages") {
     throw RowError("invalid_row", "messages: missing");
   }
-  if (row.kind == RowKind::kOpenAiCompletion && prompt_name != "prompt") throw RowError("invalid_row", "prompt: missing");
+  if (row.kind == RowKind::kOpenAiCompletion && prompt_name != "prompt")
+    throw RowError("invalid_row", "prompt: missing");
   if (prompt == nullptr) throw RowError("invalid_row", "row: needs prompt, messages or prompt_token_ids");
 
   if (prompt_name == "messages") {

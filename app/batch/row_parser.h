@@ -1,8 +1,8 @@
 // RowParser: a record of the input -> a BatchRow, or the reason why not. Stateless but for what it is made with; main
 // thread. A JSON row is one of
 //     {"prompt": TEXT | [IDS]} {"prompt_token_ids": [IDS]} {"messages": [{"role","content"},...]}
-// with sampling fields, custom_id, priority, cache_salt, add_special_tokens, tools, chat_template_kwargs beside it, or an
-// OpenAI batch row {"custom_id","method":"POST","url":"/v1/chat/completions" | "/v1/completions","body":{...}}.
+// with sampling fields, custom_id, priority, cache_salt, add_special_tokens, tools, chat_template_kwargs beside it, or
+// an OpenAI batch row {"custom_id","method":"POST","url":"/v1/chat/completions" | "/v1/completions","body":{...}}.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ enum class InputFormat : uint8_t { kText, kJsonLines, kCsv, kTsv };
 
 struct RowDefaults {
   SamplingParams params;
-  std::string system;        // empty: none
+  std::string system;  // empty: none
   bool prompts_are_chats = false;
 };
 

@@ -15,7 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 [[noreturn]] void Fail(const std::string& name, const char* why, const Json& value) {
-  std::string shown = value.is_structured() ? value.type_name() : value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string shown =
+      value.is_structured() ? value.type_name() : value.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (shown.size() > 64) shown = shown.substr(0, 64) + "...";
   throw RowError("invalid_row", name + ": " + why + " (" + shown + ")");
 }

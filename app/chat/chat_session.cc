@@ -148,9 +148,9 @@ bool ChatSession::Stream(const std::string& request_id) {
   }
   if (!at_line_start) StandardOutput().Write(SafeText("\n"));
   if (reason == FinishReason::kLength) {
-    const bool context_full = !params_.max_tokens ||
-                              last_stats_.num_prompt_tokens + static_cast<int64_t>(answer_ids_.size()) >=
-                                  engine.max_model_len();
+    const bool context_full =
+        !params_.max_tokens ||
+        last_stats_.num_prompt_tokens + static_cast<int64_t>(answer_ids_.size()) >= engine.max_model_len();
     PrintNote(context_full ? "[cut off: the context of " + std::to_string(engine.max_model_len()) +
                                  " tokens is full; /clear begins anew]"
                            : "[cut off after " + std::to_string(*params_.max_tokens) + " tokens]");

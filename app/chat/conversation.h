@@ -1,8 +1,8 @@
 // Conversation: what was said, as the exact token ids that the model saw and made. A new turn adds the ids of the new
 // text alone, so the engine finds all earlier turns in its prefix cache and nothing the model said is tokenized again.
 //
-// The template is rendered with a placeholder for each answer. Invariant: the text before the newest message is the text
-// rendered for the turns before it; what lies between the last placeholder and the end is what a new turn adds. A
+// The template is rendered with a placeholder for each answer. Invariant: the text before the newest message is the
+// text rendered for the turns before it; what lies between the last placeholder and the end is what a new turn adds. A
 // template that rewrites history breaks this; then the whole conversation is rendered and tokenized anew.
 // Owned by the chat; main thread.
 #pragma once
@@ -56,9 +56,9 @@ class Conversation {
   std::vector<int32_t> stop_ids_;
   std::string system_;
   std::vector<Turn> turns_;
-  std::vector<int32_t> ids_;   // of all turns_, the last answer included
-  std::string rendered_;       // the prompt text of the last turn, with placeholders
-  bool exact_ = true;          // ids_ and rendered_ belong together
+  std::vector<int32_t> ids_;  // of all turns_, the last answer included
+  std::string rendered_;      // the prompt text of the last turn, with placeholders
+  bool exact_ = true;         // ids_ and rendered_ belong together
   // What Ask prepared.
   std::string pending_message_;
   std::string pending_rendered_;

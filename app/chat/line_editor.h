@@ -1,5 +1,6 @@
 // LineEditor: lines typed at a terminal, through readline's callback interface: editing, history, completion of slash
-// commands, a pasted text of several lines as one line. Readline's state is global: one LineEditor at a time. Main thread.
+// commands, a pasted text of several lines as one line. Readline's state is global: one LineEditor at a time. Main
+// thread.
 #pragma once
 
 #include <optional>

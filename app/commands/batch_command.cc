@@ -71,15 +71,15 @@ class InputFile {
 
 void PrintStats(const BatchCounts& counts, const LoadedModel& model, double seconds) {
   std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(),
-                "%lld rows (%lld failed) in %.2f s: %.2f rows/s, prompt %lld tokens (%lld cached) %.1f tokens/s, output "
-                "%lld tokens %.1f tokens/s, load %.2f s",
-                static_cast<long long>(counts.num_rows), static_cast<long long>(counts.num_failed), seconds,
-                static_cast<double>(counts.num_rows) / seconds, static_cast<long long>(counts.num_prompt_tokens),
-                static_cast<long long>(counts.num_cached_tokens),
-                static_cast<double>(counts.num_prompt_tokens) / seconds,
-                static_cast<long long>(counts.num_generation_tokens),
-                static_cast<double>(counts.num_generation_tokens) / seconds, model.load_seconds);
+  std::snprintf(
+      text.data(), text.size(),
+      "%lld rows (%lld failed) in %.2f s: %.2f rows/s, prompt %lld tokens (%lld cached) %.1f tokens/s, output "
+      "%lld tokens %.1f tokens/s, load %.2f s",
+      static_cast<long long>(counts.num_rows), static_cast<long long>(counts.num_failed), seconds,
+      static_cast<double>(counts.num_rows) / seconds, static_cast<long long>(counts.num_prompt_tokens),
+      static_cast<long long>(counts.num_cached_tokens), static_cast<double>(counts.num_prompt_tokens) / seconds,
+      static_cast<long long>(counts.num_generation_tokens), static_cast<double>(counts.num_generation_tokens) / seconds,
+      model.load_seconds);
   PrintNote(text.data());
   PrintNote(EngineStatsText(model.engine->stats()));
 }

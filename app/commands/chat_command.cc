@@ -13,6 +13,7 @@
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
+#include "tokenizer/utf8.h"
 
 namespace vllm {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 bool TakeLine(const std::string& line, ChatSession& session, bool prints_stats) {
   if (line.find_first_not_of(" \t\n") == std::string::npos) return true;
   if (line.front() == '/') return RunSlashCommand(line, session);
-  session.Say(line);
+  session.Say(ReplaceInvalidUtf8(line));
   if (prints_stats) PrintNote(RequestStatsText(session.last_stats()));
   return true;
 }

@@ -1,5 +1,5 @@
-// The program's commands: each runs to its end on the main thread and returns the exit status. Failures that the outside
-// world causes are thrown; Main turns them into a line on standard error and a status.
+// The program's commands: each runs to its end on the main thread and returns the exit status. Failures that the
+// outside world causes are thrown; Main turns them into a line on standard error and a status.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ int ShowCommand(const Settings& settings);
 int ConfigCommand(const Settings& settings);
 int CompletionsCommand(const Settings& settings);
 
-// The whole program: parses `words` (argv without the program's name), runs a command, maps failures to the exit status.
+// The whole program: parses `words` (argv without the program's name), runs a command, maps failures to the exit
+// status.
 int Main(std::vector<std::string> words);
 
 }  // namespace vllm

@@ -37,9 +37,9 @@ std::string Joined(const std::vector<std::string>& values) {
 int ConfigCommand(const Settings& settings) {
   const bool as_json = settings.Switch("json");
   nlohmann::ordered_json json;
-  std::string out = "# file: " + (settings.config_path.empty() ? "none, would be " + ConfigHome() + "/config.toml"
-                                                               : settings.config_path) +
-                    "\n";
+  std::string out =
+      "# file: " +
+      (settings.config_path.empty() ? "none, would be " + ConfigHome() + "/config.toml" : settings.config_path) + "\n";
   for (const Flag& flag : FlagTable()) {
     if (!flag.in_config) continue;
     const std::vector<std::string>* values = settings.Values(flag.name);

@@ -110,8 +110,7 @@ std::string ValueText(const std::string& name, const Json& value) {
 
 int ShowCommand(const Settings& settings) {
   if (settings.arguments.size() > 1) throw ConfigError("show: needs at most one MODEL");
-  const ModelLocation location =
-      settings.arguments.empty() ? LocateModel(settings) : FindModel(settings.arguments[0]);
+  const ModelLocation location = settings.arguments.empty() ? LocateModel(settings) : FindModel(settings.arguments[0]);
   const Json json = Describe(settings, location);
   if (settings.Switch("json")) {
     StandardOutput().WriteLine(SafeJson(DumpJson(json)));

@@ -64,7 +64,8 @@ std::string Bash() {
     std::string pattern = "--" + std::string(flag.name);
     if (flag.short_name != 0) pattern += std::string("|-") + flag.short_name;
     if (flag.kind == ValueKind::kChoice) {
-      out += "    " + pattern + ") COMPREPLY=($(compgen -W '" + Spaced(flag.choices) + "' -- \"$current\")); return ;;\n";
+      out +=
+          "    " + pattern + ") COMPREPLY=($(compgen -W '" + Spaced(flag.choices) + "' -- \"$current\")); return ;;\n";
     } else if (flag.kind == ValueKind::kPath) {
       out += "    " + pattern + ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n";
     } else if (flag.name == "model") {
@@ -197,8 +198,7 @@ std::string Fish() {
   }
   out += "complete -c vllmcli -n __fish_use_subcommand -l version -d 'print the version'\n";
   for (const CommandInfo& info : CommandTable()) {
-    const std::string head =
-        "complete -c vllmcli -n '__fish_seen_subcommand_from " + std::string(info.name) + "'";
+    const std::string head = "complete -c vllmcli -n '__fish_seen_subcommand_from " + std::string(info.name) + "'";
     if (!info.choices.empty()) out += head + " -a '" + Spaced(info.choices) + "'\n";
     if (info.takes_file) out += head + " -F\n";
     for (const Flag& flag : FlagTable()) {

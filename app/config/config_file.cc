@@ -79,7 +79,8 @@ void ApplyTable(const toml::table& table, const std::string& path, bool is_top, 
     }
     // A key of another command is checked, then left alone.
     Settings elsewhere;
-    Settings& target = flag->belongs_to(settings.command) || settings.command == Command::kConfig ? settings : elsewhere;
+    Settings& target =
+        flag->belongs_to(settings.command) || settings.command == Command::kConfig ? settings : elsewhere;
     target.Set(*flag, std::move(values), SettingSource::kConfigFile, where);
   }
 }

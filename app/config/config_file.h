@@ -1,5 +1,5 @@
-// The configuration file, TOML: flags by their long names, at the top for every command or in a table named as a command
-// for that one. An unknown key is an error. Worked example:
+// The configuration file, TOML: flags by their long names, at the top for every command or in a table named as a
+// command for that one. An unknown key is an error. Worked example:
 //     model = "/models/llama"
 //     temperature = 0.7
 //     stop = ["###"]

@@ -47,7 +47,7 @@ std::span<const Flag> FlagTable();
 // Null when there is none. Underscores count as dashes.
 const Flag* FindFlag(std::string_view name);
 std::string_view TitleOf(FlagGroup group);
-inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel, FlagGroup::kPrompt, FlagGroup::kSampling,
+inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel,  FlagGroup::kPrompt,   FlagGroup::kSampling,
                                             FlagGroup::kOutput, FlagGroup::kBatchRun, FlagGroup::kBenchRun,
                                             FlagGroup::kEngine, FlagGroup::kGeneral};
 

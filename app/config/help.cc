@@ -2,7 +2,6 @@
 
 #include <string_view>
 
-
 namespace vllm {
 namespace {
 
@@ -74,19 +73,21 @@ std::string FlagUsage(const Flag& flag) {
 std::string HelpText(std::optional<Command> command) {
   std::string out;
   if (!command) {
-    out += "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
-           "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
-           "Without a command: chat on a terminal, else run on what standard input brings.\n\nCommands:\n";
+    out +=
+        "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
+        "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
+        "Without a command: chat on a terminal, else run on what standard input brings.\n\nCommands:\n";
     for (const CommandInfo& info : CommandTable()) {
       AppendEntry(std::string(info.name) + (info.arguments.empty() ? "" : " " + std::string(info.arguments)), 30,
                   info.summary, out);
     }
-    out += "\nvllmcli COMMAND --help shows the flags of a command. Flags may also stand in\n"
-           "$XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows what is in effect.\n\n"
-           "Environment: VLLMCLI_MODEL names the model, HF_HUB_CACHE and HF_HOME where downloaded ones are,\n"
-           "NO_COLOR and TERM=dumb keep the terminal plain.\n\n"
-           "Exit status: 0 all well, 1 a request or some rows failed, 2 usage or configuration, 3 model or data\n"
-           "unusable, 4 out of memory, disk or another resource, 130/143/129 by SIGINT/SIGTERM/SIGHUP.\n";
+    out +=
+        "\nvllmcli COMMAND --help shows the flags of a command. Flags may also stand in\n"
+        "$XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows what is in effect.\n\n"
+        "Environment: VLLMCLI_MODEL names the model, HF_HUB_CACHE and HF_HOME where downloaded ones are,\n"
+        "NO_COLOR and TERM=dumb keep the terminal plain.\n\n"
+        "Exit status: 0 all well, 1 a request or some rows failed, 2 usage or configuration, 3 model or data\n"
+        "unusable, 4 out of memory, disk or another resource, 130/143/129 by SIGINT/SIGTERM/SIGHUP.\n";
     return out;
   }
   const CommandInfo& info = InfoOf(*command);

@@ -163,7 +163,8 @@ std::string ManPage() {
   out += ".SH NAME\nvllmcli \\- chat with language models and run batches of prompts, on CPUs\n";
   out += ".SH SYNOPSIS\n.B vllmcli\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR] [\\fIARGUMENTS\\fR]\n";
   out +=
-      ".SH DESCRIPTION\nOne program that answers prompts with a language model read from a Hugging Face folder, without a "
+      ".SH DESCRIPTION\nOne program that answers prompts with a language model read from a Hugging Face folder, "
+      "without a "
       "server. Without a command it is a chat on a terminal, and\n.B run\non what standard input brings otherwise.\n";
   out += ".SH COMMANDS\n";
   for (const CommandInfo& info : CommandTable()) {

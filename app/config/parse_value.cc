@@ -37,7 +37,9 @@ std::string_view Trim(std::string_view text) {
 
 int64_t ParseInteger(std::string_view text) { return ParseWhole<int64_t>(text, "must be a whole number"); }
 
-uint64_t ParseUnsigned(std::string_view text) { return ParseWhole<uint64_t>(text, "must be a whole number, at least 0"); }
+uint64_t ParseUnsigned(std::string_view text) {
+  return ParseWhole<uint64_t>(text, "must be a whole number, at least 0");
+}
 
 double ParseNumber(std::string_view text) {
   const double value = ParseWhole<double>(text, "must be a number");

@@ -1,4 +1,5 @@
-// LoadedModel: a model ready to answer: its files, tokenizer, template and running engine. Owned by a command; main thread.
+// LoadedModel: a model ready to answer: its files, tokenizer, template and running engine. Owned by a command; main
+// thread.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@ namespace vllm {
 
 struct LoadedModel {
   ModelLocation location;
-  SamplingParams sampling_params;  // the model's defaults under the settings
+  SamplingParams sampling_params;              // the model's defaults under the settings
   std::shared_ptr<const Tokenizer> tokenizer;  // null only where it was not required
   std::unique_ptr<PromptRenderer> renderer;    // null: the model has no chat template
   std::unique_ptr<LLMEngine> engine;

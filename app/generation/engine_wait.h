@@ -13,7 +13,8 @@ struct Wake {
   bool input = false;   // `input_fd` can be read, or is at its end
 };
 
-// `input_fd` -1: none. Throws OutputClosed when standard output is a pipe whose reader is gone.
-Wake WaitForEngine(const LLMEngine& engine, int input_fd, std::chrono::milliseconds timeout);
+// `input_fd` -1: none. With `watches_stdout`, throws OutputClosed when standard output is a pipe whose reader is gone.
+Wake WaitForEngine(const LLMEngine& engine, int input_fd, std::chrono::milliseconds timeout,
+                   bool watches_stdout = true);
 
 }  // namespace vllm

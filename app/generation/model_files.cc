@@ -32,7 +32,9 @@ bool HasTokenizer(const ModelLocation& location) {
 }
 
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
-  if (!HasTokenizer(location)) throw ModelError("tokenizer " + location.folder + ": neither tokenizer.json nor vocab.json and merges.txt in this folder");
+  if (!HasTokenizer(location))
+    throw ModelError("tokenizer " + location.folder +
+                     ": neither tokenizer.json nor vocab.json and merges.txt in this folder");
   if (IsFile(location.folder + "/tokenizer.json")) return Tokenizer::FromFile(location.folder + "/tokenizer.json");
   const std::string config = location.folder + "/tokenizer_config.json";
   return Tokenizer::FromVocabAndMerges(location.folder + "/vocab.json", location.folder + "/merges.txt",

@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "app/generation/model_files.h"
 #include "app/terminal/output_stream.h"
+#include "tokenizer/utf8.h"
 
 namespace vllm {
 namespace {
@@ -37,11 +40,14 @@ std::optional<std::string> ReadPrompt(const Settings& settings) {
     piped = ReadTextFile("-", kMaxPromptBytes);
     if (!piped.empty() && piped.back() == '\n') piped.pop_back();
   }
-  if (piped.empty()) {
-    if (settings.arguments.empty()) return std::nullopt;
-    return words;
+  if (piped.empty() && settings.arguments.empty()) return std::nullopt;
+  std::string prompt = std::move(piped);
+  if (!settings.arguments.empty()) prompt += (prompt.empty() ? "" : "\n") + words;
+  if (!IsValidUtf8(prompt)) {
+    PrintWarning("the prompt is not UTF-8: bytes that are no characters are replaced by U+FFFD");
+    prompt = ReplaceInvalidUtf8(prompt);
   }
-  return settings.arguments.empty() ? piped : piped + "\n" + words;
+  return prompt;
 }
 
 }  // namespace vllm

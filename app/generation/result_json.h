@@ -12,8 +12,8 @@
 
 namespace vllm {
 
-// {"index","text","token_ids","finish_reason","stop_reason","logprobs","cumulative_logprob"}; logprobs is null or a list
-// with one object a token: {"token_id","token","logprob","rank","top":[{"token_id","token","logprob"},...]}.
+// {"index","text","token_ids","finish_reason","stop_reason","logprobs","cumulative_logprob"}; logprobs is null or a
+// list with one object a token: {"token_id","token","logprob","rank","top":[{"token_id","token","logprob"},...]}.
 nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_logprobs, const Tokenizer* tokenizer);
 
 // One object a prompt token, null for the first.

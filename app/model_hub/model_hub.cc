@@ -32,7 +32,8 @@ bool IsFile(const fs::path& path) {
 bool IsPlainName(std::string_view name) {
   if (name.empty() || name.size() > 96 || name.front() == '.' || name.front() == '-') return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
   });
 }
 
@@ -127,7 +128,8 @@ ModelLocation FindModel(const std::string& name) {
     if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
     if (IsFolder(cache / folder)) {
       const std::optional<fs::path> snapshot = SnapshotOf(cache / folder);
-      if (!snapshot) throw ModelError("model " + name + ": its folder in the Hugging Face cache has no usable snapshot");
+      if (!snapshot)
+        throw ModelError("model " + name + ": its folder in the Hugging Face cache has no usable snapshot");
       return {name, snapshot->string(), "Hugging Face cache"};
     }
   }
@@ -147,7 +149,8 @@ std::vector<ModelLocation> ListModels() {
     name.erase(0, kPrefix.size());
     if (const size_t dashes = name.find("--"); dashes != std::string::npos) name.replace(dashes, 2, "/");
     const std::optional<fs::path> snapshot = SnapshotOf(entry.path());
-    if (snapshot && IsFile(*snapshot / "config.json")) models.push_back({name, snapshot->string(), "Hugging Face cache"});
+    if (snapshot && IsFile(*snapshot / "config.json"))
+      models.push_back({name, snapshot->string(), "Hugging Face cache"});
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(OwnFolder(), error)) {
     const std::string name = entry.path().filename().string();
@@ -161,7 +164,8 @@ std::vector<ModelLocation> ListModels() {
       models.push_back({name + "/" + child.path().filename().string(), child.path().string(), "own folder"});
     }
   }
-  std::sort(models.begin(), models.end(), [](const ModelLocation& a, const ModelLocation& b) { return a.name < b.name; });
+  std::sort(models.begin(), models.end(),
+            [](const ModelLocation& a, const ModelLocation& b) { return a.name < b.name; });
   if (const std::optional<fs::path> shipped = FindShipped()) {
     models.push_back({std::string(kShippedName), shipped->string(), "shipped"});
   }

@@ -12,8 +12,7 @@
 
 namespace vllm {
 
-OutputStream::OutputStream(int fd, std::string name)
-    : fd_(fd), name_(std::move(name)), is_terminal_(isatty(fd) == 1) {}
+OutputStream::OutputStream(int fd, std::string name) : fd_(fd), name_(std::move(name)), is_terminal_(isatty(fd) == 1) {}
 
 void OutputStream::WriteBytes(std::string_view bytes) {
   while (!bytes.empty()) {

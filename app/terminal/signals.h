@@ -1,5 +1,5 @@
-// Signals: SIGINT, SIGTERM, SIGHUP (and SIGTSTP in a chat) as something the main loop polls. The handlers only count and
-// wake a descriptor; while a long load runs they restore the terminal and leave. SIGPIPE is ignored: a reader that
+// Signals: SIGINT, SIGTERM, SIGHUP (and SIGTSTP in a chat) as something the main loop polls. The handlers only count
+// and wake a descriptor; while a long load runs they restore the terminal and leave. SIGPIPE is ignored: a reader that
 // goes away is seen as EPIPE by OutputStream. One set a process; used from the main thread.
 #pragma once
 

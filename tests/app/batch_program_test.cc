@@ -101,12 +101,13 @@ TEST_F(BatchProgramTest, ARowsRecordIsTheSameUnderAnyScheduling) {
   std::reverse(shuffled.begin(), shuffled.end());
   std::string backwards;
   for (const std::string& line : shuffled) backwards += line + "\n";
-  const std::vector<std::vector<std::string>> variants = {{"--max-num-seqs", "1"},
-                                                          {"--max-num-seqs", "4"},
-                                                          {"--max-num-batched-tokens", "16"},
-                                                          {"--no-enable-prefix-caching"},
-                                                          {"--num-kv-blocks", "12", "--max-model-len", "128", "--stats"},
-                                                          {"--ordered"}};
+  const std::vector<std::vector<std::string>> variants = {
+      {"--max-num-seqs", "1"},
+      {"--max-num-seqs", "4"},
+      {"--max-num-batched-tokens", "16"},
+      {"--no-enable-prefix-caching"},
+      {"--num-kv-blocks", "12", "--max-model-len", "128", "--stats"},
+      {"--ordered"}};
   for (std::vector<std::string> flags : variants) {
     const std::string name = flags[0];
     flags.push_back(input);
@@ -125,10 +126,12 @@ TEST_F(BatchProgramTest, ABadRowIsARecordAndTheOthersGoOn) {
                                   "{\"prompt\":\"Once\",\"top_p\":7}\n"
                                   "{\"prompt_token_ids\":[1,99999999]}\n"
                                   "[]\n"
-                                  "{\"prompt\":\"" + std::string(5000, 'z') + "\"}\n"
-                                  "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n"
-                                  "{\"custom_id\":\"a\",\"prompt\":\"Once\"}\n"
-                                  "{\"custom_id\":\"a\",\"prompt\":\"Once\"}\n");
+                                  "{\"prompt\":\"" +
+                                      std::string(5000, 'z') +
+                                      "\"}\n"
+                                      "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n"
+                                      "{\"custom_id\":\"a\",\"prompt\":\"Once\"}\n"
+                                      "{\"custom_id\":\"a\",\"prompt\":\"Once\"}\n");
   const ProgramResult result = Batch({"-n", "2", "--ordered", input});
   EXPECT_EQ(result.status, 1);
   const std::vector<std::string> lines = Lines(result.out);

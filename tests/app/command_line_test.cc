@@ -48,8 +48,7 @@ TEST(CommandLineTest, AnEmptyPromptIsAnArgument) {
 }
 
 TEST(CommandLineTest, AfterTwoDashesAllIsPrompt) {
-  EXPECT_EQ(Parse({"run", "--", "--stats", "-tp"}).settings.arguments,
-            (std::vector<std::string>{"--stats", "-tp"}));
+  EXPECT_EQ(Parse({"run", "--", "--stats", "-tp"}).settings.arguments, (std::vector<std::string>{"--stats", "-tp"}));
 }
 
 TEST(CommandLineTest, TpIsTensorParallelSizeAndNotTemperature) {
@@ -66,8 +65,8 @@ TEST(CommandLineTest, NegatableSwitchesHaveBothForms) {
 }
 
 TEST(CommandLineTest, RepeatedFlagsAddUpOrTheLastCounts) {
-  const CommandLine line = Parse({"run", "--stop", "a", "--stop", "b", "-t", "1", "-t", "0.5", "--stop-token-ids", "1,2",
-                                  "--stop-token-ids", "3", "--logit-bias", "5=-1"});
+  const CommandLine line = Parse({"run", "--stop", "a", "--stop", "b", "-t", "1", "-t", "0.5", "--stop-token-ids",
+                                  "1,2", "--stop-token-ids", "3", "--logit-bias", "5=-1"});
   EXPECT_EQ(line.settings.Texts("stop"), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(line.settings.Number("temperature"), 0.5);
   EXPECT_EQ(line.settings.Ids("stop-token-ids"), (std::vector<int32_t>{1, 2, 3}));

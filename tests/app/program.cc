@@ -20,11 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 // In the child: nothing of the developer's own configuration gets into a test.
 void ExecProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
-  std::map<std::string, std::string> variables = {{"PATH", "/usr/bin:/bin"},
-                                                  {"HOME", "/nonexistent"},
-                                                  {"TERM", "xterm"},
-                                                  {"LANG", "C.UTF-8"},
-                                                  {"TZ", "UTC"}};
+  std::map<std::string, std::string> variables = {
+      {"PATH", "/usr/bin:/bin"}, {"HOME", "/nonexistent"}, {"TERM", "xterm"}, {"LANG", "C.UTF-8"}, {"TZ", "UTC"}};
   for (const auto& [name, value] : environment) variables[name] = value;
   for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(name)) variables[name] = value;
@@ -147,7 +144,8 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   return result;
 }
 
-PtyProgram::PtyProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
+PtyProgram::PtyProgram(const std::vector<std::string>& arguments,
+                       const std::map<std::string, std::string>& environment) {
   winsize size{};
   size.ws_row = 24;
   size.ws_col = 80;

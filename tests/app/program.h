@@ -18,12 +18,12 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::string input;              // sent to standard input, which then ends
-  std::string redirect_out;       // file opened as standard output instead of a pipe
-  size_t close_out_after = 0;     // bytes after which the reader of standard output goes away; 0: never
-  bool close_stdin = false;       // as <&- does
-  bool keep_stdin_open = false;   // standard input does not end
-  int signal_after_output = 0;    // sent when the first output has come
+  std::string input;             // sent to standard input, which then ends
+  std::string redirect_out;      // file opened as standard output instead of a pipe
+  size_t close_out_after = 0;    // bytes after which the reader of standard output goes away; 0: never
+  bool close_stdin = false;      // as <&- does
+  bool keep_stdin_open = false;  // standard input does not end
+  int signal_after_output = 0;   // sent when the first output has come
   std::map<std::string, std::string> environment;
 };
 
@@ -40,7 +40,8 @@ std::string GuideModel();
 // The program on a pseudo-terminal of 80 x 24.
 class PtyProgram {
  public:
-  explicit PtyProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment = {});
+  explicit PtyProgram(const std::vector<std::string>& arguments,
+                      const std::map<std::string, std::string>& environment = {});
   ~PtyProgram();
   PtyProgram(const PtyProgram&) = delete;
   PtyProgram& operator=(const PtyProgram&) = delete;

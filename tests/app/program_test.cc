@@ -177,10 +177,10 @@ TEST(ProgramTest, RenderPrintsTheExactPrompt) {
   NEEDS_STORIES();
   const std::vector<std::string> flags = {"render", "-m", Stories(), "--chat-template", TemplateFile(), "-"};
   EXPECT_EQ(RunProgram(flags, Input(R"([{"role":"user","content":"hi"}])")).out, "user: hi\nassistant:");
-  const ProgramResult lines = RunProgram(
-      {"render", "--jsonl", "-"},
-      Input("{\"chat_template\":\"{{ messages[0].content }}\",\"context\":{\"messages\":[{\"role\":\"user\","
-                "\"content\":\"hi\"}]}}\n{\"chat_template\":\"{% if\",\"context\":{}}\n"));
+  const ProgramResult lines =
+      RunProgram({"render", "--jsonl", "-"},
+                 Input("{\"chat_template\":\"{{ messages[0].content }}\",\"context\":{\"messages\":[{\"role\":\"user\","
+                       "\"content\":\"hi\"}]}}\n{\"chat_template\":\"{% if\",\"context\":{}}\n"));
   EXPECT_EQ(lines.status, 0) << lines.err;
   std::istringstream stream(lines.out);
   std::string first;
@@ -204,12 +204,12 @@ TEST(ProgramTest, ShowDescribesAModel) {
 TEST(ProgramTest, BenchWithDummyWeightsNeedsOnlyAConfig) {
   NEEDS_STORIES();
   const ProgramResult latency =
-      RunProgram({"bench", "latency", "-m", Stories(), "--load-format", "dummy", "--input-len", "8", "--output-len", "4",
-                  "--batch-size", "2", "--num-iters", "2", "--num-iters-warmup", "1", "--json"});
+      RunProgram({"bench", "latency", "-m", Stories(), "--load-format", "dummy", "--input-len", "8", "--output-len",
+                  "4", "--batch-size", "2", "--num-iters", "2", "--num-iters-warmup", "1", "--json"});
   ASSERT_EQ(latency.status, 0) << latency.err;
   EXPECT_GT(Json::parse(latency.out)["avg_latency"], 0.0);
-  const ProgramResult throughput = RunProgram({"bench", "throughput", "-m", Stories(), "--input-len", "8",
-                                               "--output-len", "4", "--num-prompts", "5"});
+  const ProgramResult throughput = RunProgram(
+      {"bench", "throughput", "-m", Stories(), "--input-len", "8", "--output-len", "4", "--num-prompts", "5"});
   ASSERT_EQ(throughput.status, 0) << throughput.err;
   EXPECT_EQ(throughput.out.rfind("Throughput: ", 0), 0u);
 }

@@ -40,7 +40,8 @@ TEST_F(RowParserTest, ARowIsATextOrIdsOrMessages) {
   const BatchRow text = Parse(R"({"prompt":"a"})");
   EXPECT_EQ(TextOf(text), "a");
   EXPECT_TRUE(std::get<TextPrompt>(text.prompt).add_special_tokens);
-  EXPECT_EQ(std::get<std::vector<int32_t>>(Parse(R"({"prompt_token_ids":[1,2]})").prompt), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(std::get<std::vector<int32_t>>(Parse(R"({"prompt_token_ids":[1,2]})").prompt),
+            (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(std::get<std::vector<int32_t>>(Parse(R"({"prompt":[3]})").prompt), (std::vector<int32_t>{3}));
   const BatchRow chat = Parse(R"({"messages":[{"role":"user","content":"a"}]})");
   EXPECT_EQ(TextOf(chat), "user=a;>");
@@ -105,9 +106,10 @@ TEST_F(RowParserTest, ASystemMessageIsPutInFrontUnlessThereIsOne) {
 }
 
 TEST_F(RowParserTest, PartsToolsAndTemplateVariablesReachTheTemplate) {
-  EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
+  EXPECT_EQ(
+      TextOf(Parse(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
                             "tools":[{},{}],"chat_template_kwargs":{"extra":"E"},"add_generation_prompt":false})")),
-            "user=a\nb;T2E");
+      "user=a\nb;T2E");
   EXPECT_NE(ErrorOf(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})"), "");
 }
 

@@ -30,7 +30,8 @@ std::string Utf8(uint32_t c) {
   return out;
 }
 
-// What a terminal could act on: any C0 but \n and \t, DEL, a byte 80..9F that does not continue a character, or U+0080..9F.
+// What a terminal could act on: any C0 but \n and \t, DEL, a byte 80..9F that does not continue a character, or
+// U+0080..9F.
 bool HasControl(std::string_view bytes) {
   for (size_t i = 0; i < bytes.size();) {
     const auto byte = static_cast<unsigned char>(bytes[i]);
@@ -78,8 +79,12 @@ TEST(SafeTextTest, EveryCodePointIsItselfOrShownInHex) {
 TEST(SafeTextTest, ControlSequencesAreShown) {
   EXPECT_EQ(Safe("\x1b[31mred"), "<1b>[31mred");
   EXPECT_EQ(Safe("\x1b]52;c;QQ==\x07"), "<1b>]52;c;QQ==<07>");
-  EXPECT_EQ(Safe("\xC2\x9B" "31m"), "<9b>31m");
-  EXPECT_EQ(Safe("a\xE2\x80\xAE" "b"), "a<202e>b");
+  EXPECT_EQ(Safe("\xC2\x9B"
+                 "31m"),
+            "<9b>31m");
+  EXPECT_EQ(Safe("a\xE2\x80\xAE"
+                 "b"),
+            "a<202e>b");
   EXPECT_EQ(Safe("\xF3\xA0\x81\x81"), "<e0041>");
   EXPECT_EQ(Safe("\xE2\x80\xA8"), "<2028>");
   EXPECT_EQ(Safe("\r"), "<0d>");
@@ -95,8 +100,12 @@ TEST(SafeTextTest, InvalidBytesBecomeReplacementCharacters) {
 }
 
 TEST(SafeTextTest, CuttingTheStreamAnywhereChangesNothing) {
-  const std::string texts[] = {"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "\xC2\x9B" "31m\xE2\x80\xAEx\xF3\xA0\x81\x81",
-                               "a\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xC3", "\x1bP+q\x1b\\\x9D" "0;t\x9C"};
+  const std::string texts[] = {"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\",
+                               "\xC2\x9B"
+                               "31m\xE2\x80\xAEx\xF3\xA0\x81\x81",
+                               "a\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xC3",
+                               "\x1bP+q\x1b\\\x9D"
+                               "0;t\x9C"};
   for (const std::string& text : texts) {
     const std::string whole = Safe(text);
     for (size_t i = 0; i <= text.size(); ++i) {

@@ -82,7 +82,7 @@ TEST(DecodeStream, TheLineBreakThatEndsAPromptIsNotRepeated) {
   const auto tokenizer = Tokenizer::FromFile(DataPath("byte_fallback.json"));
   const int32_t line_break = tokenizer->TokenToId("<0x0A>").value();
   const std::vector<int32_t> ids = tokenizer->Encode("hi", false);
-  EXPECT_EQ(Stream(*tokenizer, {1, line_break}, ids, true), tokenizer->Decode(ids, true).insert(0, " "));
+  EXPECT_EQ(Stream(*tokenizer, {1, line_break}, ids, true), " hi");
 }
 
 TEST(DecodeStream, ACharacterOfSeveralTokensComesWhole) {
