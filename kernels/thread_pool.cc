@@ -33,20 +33,29 @@ void ThreadPool::Run(int64_t num_tasks, TaskFunction function, void* context) {
   function_ = function;
   context_ = context;
   num_tasks_ = num_tasks;
-  next_task_.store(0, std::memory_order_relaxed);
-  num_busy_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  num_done_.store(0, std::memory_order_relaxed);
+  const uint64_t job = (unclaimed_.load(std::memory_order_relaxed) >> 32) + 1;
+  unclaimed_.store(job << 32 | static_cast<uint64_t>(num_tasks), std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   TakeTasks(0);
-  uint32_t busy = num_busy_.load(std::memory_order_acquire);
-  while (busy != 0) busy = WaitWhileEqual(num_busy_, busy);
+  const auto all = static_cast<uint32_t>(num_tasks);
+  uint32_t done = num_done_.load(std::memory_order_acquire);
+  while (done != all) done = WaitWhileEqual(num_done_, done);
 }
 
 void ThreadPool::TakeTasks(int thread) {
-  for (;;) {
-    const int64_t task = next_task_.fetch_add(1, std::memory_order_relaxed);
-    if (task >= num_tasks_) return;
-    function_(context_, task, thread);
+  constexpr uint64_t kCount = 0xffffffff;
+  uint64_t seen = unclaimed_.load(std::memory_order_acquire);
+  while ((seen & kCount) != 0) {
+    if (!unclaimed_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire))
+      continue;
+    // Until this task is counted as done the job cannot change.
+    const int64_t num_tasks = num_tasks_;
+    function_(context_, num_tasks - static_cast<int64_t>(seen & kCount), thread);
+    if (num_done_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(num_tasks))
+      num_done_.notify_one();
+    seen = unclaimed_.load(std::memory_order_acquire);
   }
 }
 
@@ -57,7 +66,6 @@ void ThreadPool::WorkerLoop(int thread, int core) {
     seen = WaitWhileEqual(epoch_, seen);
     if (stop_.load(std::memory_order_relaxed)) return;
     TakeTasks(thread);
-    if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_busy_.notify_one();
   }
 }
 

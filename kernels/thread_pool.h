@@ -43,14 +43,16 @@ class ThreadPool {
   void TakeTasks(int thread);
   void JoinAll();
 
-  // The job; written by the owner before epoch_ moves on, read by workers after they saw it move.
+  // The job. Written by the owner while no task is claimed, read by whoever has claimed one.
   TaskFunction function_ = nullptr;
   void* context_ = nullptr;
   int64_t num_tasks_ = 0;
 
-  alignas(64) std::atomic<int64_t> next_task_{0};
+  // The job's number (upper half) and how many of its tasks are unclaimed (lower half). Claiming is one
+  // compare-and-swap, so that a late worker cannot take a task of a job it has not seen.
+  alignas(64) std::atomic<uint64_t> unclaimed_{0};
+  alignas(64) std::atomic<uint32_t> num_done_{0};
   alignas(64) std::atomic<uint32_t> epoch_{0};
-  alignas(64) std::atomic<uint32_t> num_busy_{0};
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
 };

@@ -1,5 +1,7 @@
 #include "engine/frontend/incremental_detokenizer.h"
 
+#include <algorithm>
+
 #include "tokenizer/utf8.h"
 
 namespace vllm {
@@ -9,6 +11,8 @@ IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, const
     : stream_(tokenizer, params.skip_special_tokens),
       checker_(params.stop, params.include_stop_str_in_output),
       min_tokens_(params.min_tokens) {
+  // Most answers fit, so that a decode step does not allocate; longer ones grow by doubling.
+  text_.reserve(static_cast<size_t>(std::clamp<int64_t>(params.max_tokens.value_or(0), 0, 1024)) * 4);
   stream_.Prime(prompt_token_ids);
 }
 

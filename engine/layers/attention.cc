@@ -52,8 +52,10 @@ void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const
   });
 
   tasks_.clear();
+  int64_t work = 0;  // multiply-adds of all scores
   const int64_t rows_per_task = std::max<int64_t>(1, kMaxQueriesPerTask / args.num_queries_per_kv);
   for (const AttentionSequence& sequence : metadata.sequences) {
+    work += sequence.num_rows * (sequence.first_position + sequence.num_rows) * num_heads_ * spec_.head_dim;
     for (int64_t row = 0; row < sequence.num_rows; row += rows_per_task) {
       for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
         tasks_.push_back({sequence.first_row + row, std::min(rows_per_task, sequence.num_rows - row),
@@ -61,9 +63,17 @@ void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const
       }
     }
   }
-  context_.threads->ParallelFor(static_cast<int64_t>(tasks_.size()), [&](int64_t task, int thread) {
+  const auto run = [&](int64_t task, int thread) {
     context_.kernels->attention(args, tasks_[static_cast<size_t>(task)], scratch_[static_cast<size_t>(thread)].data());
-  });
+  };
+  const auto num_tasks = static_cast<int64_t>(tasks_.size());
+  // Less than this costs less than waking another thread for it.
+  constexpr int64_t kMinWork = 1 << 18;
+  if (work < kMinWork) {
+    for (int64_t task = 0; task < num_tasks; ++task) run(task, 0);
+  } else {
+    context_.threads->ParallelFor(num_tasks, run);
+  }
 }
 
 }  // namespace vllm

@@ -11,7 +11,7 @@ namespace vllm {
 // Calls f(row) for rows [0, num_rows) of `row_size` elements each, in runs long enough to be worth a thread.
 template <typename F>
 void ForEachRow(const RankContext& context, int64_t num_rows, int64_t row_size, const F& f) {
-  constexpr int64_t kMinElementsPerTask = 1 << 14;
+  constexpr int64_t kMinElementsPerTask = 1 << 16;
   const int64_t rows_per_task = std::max<int64_t>(1, kMinElementsPerTask / std::max<int64_t>(1, row_size));
   const int64_t num_tasks = (num_rows + rows_per_task - 1) / rows_per_task;
   context.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {

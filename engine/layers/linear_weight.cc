@@ -10,7 +10,7 @@ namespace vllm {
 namespace {
 
 // Below this many multiply-adds a job costs less than waking another thread for it.
-constexpr int64_t kMinWorkPerTask = 1 << 15;
+constexpr int64_t kMinWorkPerTask = 1 << 18;
 // A task covers whole groups of panels, so that the widest tile of any instruction set fits.
 constexpr int64_t kPanelsPerGroup = 8;
 

@@ -1,4 +1,7 @@
-"""Writes the tokenizer and the training corpus: make_corpus.py WORK_FOLDER [NUM_CONVERSATIONS]. Same seed, same bytes."""
+"""Writes the tokenizer and the training corpus: make_corpus.py WORK_FOLDER [NUM_CONVERSATIONS [TOKENIZER]]. Same seed, same bytes.
+
+With TOKENIZER (a tokenizer.json of an earlier run) that one is kept, to go on with a model trained before.
+"""
 
 import json
 import pathlib
@@ -72,7 +75,7 @@ def main():
     work.mkdir(parents=True, exist_ok=True)
     rng = random.Random(SEED)
     facts = phrasing.load_facts(HERE / "facts")
-    held_out = {json.loads(line)["q"].lower().strip("?.! ") for name in ("dev.jsonl", "heldout.jsonl") if (HERE / name).exists()
+    held_out = {json.loads(line)["q"].lower().strip("?.! ") for name in ("heldout.jsonl",)
                 for line in (HERE / name).read_text().splitlines()}
     sampler = phrasing.Sampler(facts, rng)
     conversations, refused = [], set()
@@ -84,14 +87,17 @@ def main():
         else:
             conversations.append(messages)
     pages = list(manual_pages(facts, rng, count // 25))
-    tokenizer_text = [m["content"] for c in conversations[:20000] for m in c] + pages[:1000] + [a for f in facts.values() for a in f.answers] * 20
-    # Answers start a segment after a newline, without the mark of a space: the vocabulary needs their first words in that form too.
-    tokenizer = train_tokenizer(tokenizer_text + ["\n" + t for t in tokenizer_text])
+    if len(sys.argv) > 3:
+        tokenizer = Tokenizer.from_file(sys.argv[3])
+    else:
+        tokenizer_text = [m["content"] for c in conversations[:20000] for m in c] + pages[:1000] + [a for f in facts.values() for a in f.answers] * 20
+        # Answers start a segment after a newline, without the mark of a space: the vocabulary needs their first words in that form too.
+        tokenizer = train_tokenizer(tokenizer_text + ["\n" + t for t in tokenizer_text])
     tokenizer.save(str(work / "tokenizer.json"))
 
     texts = [render(c) for c in conversations] + [BOS + p + EOS for p in pages]
     assistant, eos, bos = (tokenizer.token_to_id(t) for t in ("<|assistant|>", EOS, BOS))
-    ids, mask, offsets = [], [], [0]
+    ids, mask, offsets, last_answers = [], [], [0], []
     for start in range(0, len(texts), 10000):
         for encoding in tokenizer.encode_batch(texts[start:start + 10000], add_special_tokens=False):
             row = np.array(encoding.ids, np.uint16)
@@ -108,10 +114,13 @@ def main():
                         inside = 0
             else:
                 learn[1:] = 1
+            places = np.flatnonzero(row == assistant)
+            last_answers.append(int(places[-1]) + 3 if len(places) else 0)
             ids.append(row)
             mask.append(learn)
             offsets.append(offsets[-1] + len(row))
-    np.savez(work / "corpus.npz", ids=np.concatenate(ids), mask=np.concatenate(mask), offsets=np.array(offsets))
+    np.savez(work / "corpus.npz", ids=np.concatenate(ids), mask=np.concatenate(mask), offsets=np.array(offsets),
+             last_answers=np.array(last_answers))
     print(f"{len(facts)} facts, {sum(len(f.phrasings) for f in facts.values())} phrasings, {len(texts)} texts, {offsets[-1]} tokens, "
           f"longest {max(len(i) for i in ids)}, vocabulary {tokenizer.get_vocab_size()}, equal to a held-out question and left out: {sorted(refused)}")
     with open(work / "sample.txt", "w") as out:

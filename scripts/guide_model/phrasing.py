@@ -92,6 +92,14 @@ for group in SYNONYMS:
 STOPWORDS = set("""a an the i my me do does is are to of in on for with and it that this how what can could would should you your we be will
 please there at by which so just want need like from one when if or am as some any into its tell way""".split())
 
+# Words that say nothing about the fact asked for; thrown in so that an unknown word does not decide.
+FILLER_WORDS = """actually really somehow maybe perhaps big small old new good bad nice simple properly correctly directly easily safely later tomorrow
+tonight morning people colleague friend boss team office home work project task thing stuff bit lot kind sort case moment while during whenever
+always often sometimes never usually again still already yet too also even ever only own whole entire certain particular special different other
+first last next great little few several much more most less least very quite rather pretty fairly long short quick proper clean plain basic
+linux debian ubuntu laptop desktop remote ssh tmux makefile cron python notebook report essay thesis dataset spreadsheet mail web site page log
+foo bar baz alice bob german english french university student teacher company customer service production testing demo workshop experiment"""
+
 
 def _options(text):
     return [option for line in text.split("\n") for option in line.split("|")]
@@ -109,7 +117,7 @@ class Fact:
 
 
 def load_facts(folder):
-    """Reads facts/*.txt. `[name] weight` opens a fact; `a:` answer, `q:` `v:` `n:` phrasing with {this|that}, `f: name: phrasing` follow-up."""
+    """Reads facts/*.txt. `[name] weight` opens a fact, `[+name]` goes on with one of an earlier file; `a:` answer, `q:` `v:` `n:` phrasing with {this|that}, `f: name: phrasing` follow-up."""
     facts = {}
     for path in sorted(pathlib.Path(folder).glob("*.txt")):
         fact = None
@@ -119,6 +127,9 @@ def load_facts(folder):
                 continue
             if line.startswith("["):
                 name, weight = line[1:].split("]")
+                if name.startswith("+"):
+                    fact = facts[name[1:]]
+                    continue
                 assert name not in facts, f"{path}:{number}: {name} twice"
                 fact = facts[name] = Fact(name, float(weight or 1))
                 continue
@@ -174,7 +185,7 @@ def _swap_synonym(word, rng, rate):
     return word.replace(core, rng.choice(options), 1)
 
 
-def vary(text, rng, noun_pool):
+def vary(text, rng, filler_words):
     """Synonyms, dropped and doubled words, typing errors, case and punctuation: one rough spelling of a clean question."""
     rate = rng.choice((0, 0, 0.3, 0.6))
     text = _map_words(text, lambda w: _swap_synonym(w, rng, rate))
@@ -187,11 +198,11 @@ def vary(text, rng, noun_pool):
         text = " ".join(kept) or text
     elif draw < 0.27:  # a foreign word in the middle: the others must carry the sense
         words = text.split(" ")
-        words.insert(rng.randrange(len(words) + 1), rng.choice(noun_pool))
+        words.insert(rng.randrange(len(words) + 1), rng.choice(filler_words))
         text = " ".join(words)
     elif draw < 0.33 and len(text.split(" ")) > 4:
         words = text.split(" ")
-        words[rng.randrange(len(words))] = rng.choice(noun_pool)
+        words[rng.randrange(len(words))] = rng.choice(filler_words)
         text = " ".join(words)
     if rng.random() < 0.15:
         text = rng.choice(OPENERS) + text
@@ -245,42 +256,38 @@ class Sampler:
         self.facts, self.rng = facts, rng
         self.names = list(facts)
         self.weights = [facts[n].weight for n in self.names]
-        words = set()
-        for fact in facts.values():
-            for _, pattern in fact.phrasings:
-                words.update(w for w in re.findall(r"[a-z]{3,}", pattern.lower()))
-        self.noun_pool = sorted(words)
+        self.filler_words = FILLER_WORDS.split()
 
     def _turn(self, fact, text):
         return [{"role": "user", "content": text}, {"role": "assistant", "content": self.rng.choice(fact.answers)}]
 
     def question(self, fact):
         text = clean_question(fact, self.rng)
-        return text if self.rng.random() < 0.15 else vary(text, self.rng, self.noun_pool)
+        return text if self.rng.random() < 0.15 else vary(text, self.rng, self.filler_words)
 
     def conversation(self):
         rng = self.rng
         messages = []
         if rng.random() < 0.12:
             messages.append({"role": "system", "content": expand(rng.choice(_SYSTEM), rng)})
-        turns = 1 if rng.random() < 0.62 else rng.choice((2, 2, 2, 3, 3, 4, 6))
+        turns = 1 if rng.random() < 0.76 else rng.choice((2, 2, 2, 3, 3, 4, 6))
         fact = self.facts[rng.choices(self.names, self.weights)[0]]
         messages += self._turn(fact, self.question(fact))
         for _ in range(turns - 1):
             draw = rng.random()
             if draw < 0.07:
-                messages += [{"role": "user", "content": vary(expand(rng.choice(_REPEATS), rng), rng, self.noun_pool)},
+                messages += [{"role": "user", "content": vary(expand(rng.choice(_REPEATS), rng), rng, self.filler_words)},
                              {"role": "assistant", "content": messages[-1]["content"]}]
                 continue
             if draw < 0.45 and fact.follow_ups:
                 target, pattern = rng.choice(fact.follow_ups)
                 fact = self.facts[target]
-                text = vary(expand(pattern, rng), rng, self.noun_pool)
+                text = vary(expand(pattern, rng), rng, self.filler_words)
             else:
                 fact = self.facts[rng.choices(self.names, self.weights)[0]]
                 bare = [p for kind, p in fact.phrasings if kind in "vn"]
                 if draw < 0.6 and bare:
-                    text = vary(rng.choice(BARE_FOLLOW_UPS).format(expand(rng.choice(bare), rng)), rng, self.noun_pool)
+                    text = vary(rng.choice(BARE_FOLLOW_UPS).format(expand(rng.choice(bare), rng)), rng, self.filler_words)
                 else:
                     text = self.question(fact)
             messages += self._turn(fact, text)

@@ -7,9 +7,11 @@
 
 #include "engine/config/errors.h"
 #include "engine/core/output_queue.h"
+#include "engine/frontend/llm_engine.h"
 #include "engine/sched/scheduler.h"
 #include "tests/engine/allocation_counter.h"
 #include "tests/engine/fake_executor.h"
+#include "tests/frontend/byte_tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -252,6 +254,29 @@ TEST(EngineCoreTest, ADecodeStepAllocatesNothingAfterWarmUp) {
   const uint64_t before = testing::NumAllocations();
   run(100);
   EXPECT_EQ(testing::NumAllocations() - before, 0u);
+}
+
+TEST(EngineCoreTest, StreamingADeltaAllocatesNothingInTheFrontEndEither) {
+  VllmConfig config = FakeConfig();
+  config.scheduler.max_num_seqs = 32;
+  config.scheduler.max_num_batched_tokens = 2048;
+  FakeModel model;
+  model.check_kv = false;
+  model.memory_bytes = 1 << 24;
+  std::shared_ptr<const Tokenizer> tokenizer = testing::MakeByteTokenizer();
+  LLMEngine engine(config, tokenizer, MakeInprocClient(config, FakeExecutorFactory(model)));
+  SamplingParams params;
+  params.ignore_eos = true;
+  params.max_tokens = 200;
+  params.stop = {"a stop string that never comes"};
+  params.output_kind = RequestOutputKind::kDelta;
+  for (int32_t i = 0; i < 32; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>(20, i), params);
+  for (int i = 0; i < 60; ++i) engine.Step();
+  const uint64_t before = testing::NumAllocations();
+  ASSERT_GT(before, 0u);
+  for (int i = 0; i < 100; ++i) engine.Step();
+  EXPECT_EQ(testing::NumAllocations() - before, 0u);
+  EXPECT_EQ(engine.NumUnfinishedRequests(), 32);
 }
 
 TEST(NumKvBlocksTest, TheNullBlockIsPaidFor) {

@@ -181,7 +181,10 @@ class BraceFormatter {
       } else {
         const size_t end = std::min(name.find_first_of(".[", i + 1), name.size());
         if (end == i + 1) throw EvalError("empty attribute in format string");
-        value = GetItem(runtime_, value, MakeString(&runtime_.budget, std::string(name.substr(i + 1, end - i - 1))));
+        const std::string_view attribute = name.substr(i + 1, end - i - 1);
+        value = attribute.starts_with("__")
+                    ? Value::Undefined()
+                    : GetItem(runtime_, value, MakeString(&runtime_.budget, std::string(attribute)));
         i = end;
       }
     }

@@ -15,7 +15,9 @@ Value Evaluator::Attribute(const Value& object, const Expr& expr) {
     if (!attribute.is(Kind::kMissing)) return attribute;
   } else if (object.is(Kind::kMacro)) {
     const Stmt& stmt = *object.as<MacroObject>().stmt;
-    if (expr.name == "name") return MakeString(&budget_, stmt.name);
+    if (expr.name == "name") {
+      return stmt.kind == StmtKind::kMacro ? MakeString(&budget_, stmt.name) : Value::None();
+    }
     if (expr.name == "catch_kwargs") return Value::Bool(stmt.takes_kwargs);
     if (expr.name == "catch_varargs") return Value::Bool(stmt.takes_varargs);
     if (expr.name == "caller") return Value::Bool(stmt.takes_caller);

@@ -37,9 +37,10 @@ std::string FormatInteger(int64_t value, const FormatSpec& spec) {
   uint64_t magnitude = value < 0 ? ~static_cast<uint64_t>(value) + 1 : static_cast<uint64_t>(value);
   const char kind = static_cast<char>(spec.type | 0x20);
   const unsigned base = kind == 'x' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 10;
+  const std::string_view alphabet = spec.type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string digits;
   do {
-    digits += (spec.type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[magnitude % base];
+    digits += alphabet[magnitude % base];
     magnitude /= base;
   } while (magnitude != 0);
   std::reverse(digits.begin(), digits.end());

@@ -43,6 +43,7 @@ std::shared_ptr<DictObject> DictOf(Runtime& runtime, const Args& args) {
       runtime.budget.CheckRoom(source.dict().items.size() * 2 * sizeof(std::pair<Value, Value>));
       for (const auto& [key, value] : source.dict().items) dict->Set(key, value);
     } else {
+      if (source.is_undefined()) throw EvalError(source.UndefinedMessage());
       for (const Value& item : ToVector(runtime.budget, source)) {
         std::vector<Value> pair = ToVector(runtime.budget, item);
         if (pair.size() != 2) throw EvalError("dict needs pairs");

@@ -220,7 +220,8 @@ class Lexer {
       Data(tag, SignOf(text_, tag + 2), false);
       return Advance(end);
     }
-    throw SyntaxError(line_, "missing end of raw block");
+    // As in Jinja2, nothing at all behind the tag is no error.
+    if (position_ < text_.size()) throw SyntaxError(line_, "missing end of raw block");
   }
 
   void Comment() {
@@ -229,7 +230,7 @@ class Lexer {
       const size_t start = at > position_ && (text_[at - 1] == '-' || text_[at - 1] == '+') ? at - 1 : at;
       return Advance(start + EndTag("#}", start) - position_);
     }
-    throw SyntaxError(line_, "missing end of comment tag");
+    if (position_ < text_.size()) throw SyntaxError(line_, "missing end of comment tag");
   }
 
   void Tag(bool is_variable) {
@@ -311,7 +312,11 @@ class Lexer {
 
   bool Name() {
     size_t end = position_;
-    while (end < text_.size() && IsNameByte(text_[end])) ++end;
+    while (end < text_.size() && IsNameByte(text_[end])) {
+      size_t next = end;
+      if (IsSpace(NextCodePoint(text_, next))) break;
+      end = next;
+    }
     if (end == position_) return false;
     const std::string_view name = text_.substr(position_, end - position_);
     for (size_t i = 0; i < name.size();) {

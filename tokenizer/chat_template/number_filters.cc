@@ -118,7 +118,8 @@ Value FileSizeFormat(Runtime& runtime, const Value& input, const Args& args) {
     unit *= base;
   } while (!(bytes < unit) && ++index < 7);
   std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.1f %s", base * bytes / unit, (binary ? kBinary : kDecimal)[index]);
+  std::snprintf(buffer.data(), buffer.size(), "%.1f %s", base * bytes / unit,
+                binary ? kBinary[index] : kDecimal[index]);
   return MakeString(&runtime.budget, buffer.data());
 }
 

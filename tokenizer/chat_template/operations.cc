@@ -120,7 +120,7 @@ bool Contains(Budget& budget, const Value& item, const Value& container) {
       if (!item.is_string()) {
         throw EvalError(std::string("'in <string>' needs a string, not ") + TypeName(item.kind()));
       }
-      budget.SpendBytes(container.text().size() + item.text().size());
+      budget.SpendBytes(SearchCost(container.text(), item.text()));
       return FindText(container.text(), item.text()) != std::string_view::npos;
     case Kind::kDict:
       budget.Spend(8);

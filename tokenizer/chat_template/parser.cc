@@ -110,9 +110,7 @@ class Parser : public ExpressionParser {
       return NewStmt(tag == "break" ? StmtKind::kBreak : StmtKind::kContinue, line);
     }
     if (tag == "include" || tag == "import" || tag == "from" || tag == "extends") {
-      // There is no loader: an error when the tag is reached, as in transformers.
-      while (current().kind != TokenKind::kBlockEnd && current().kind != TokenKind::kEnd) Next();
-      return NewStmt(StmtKind::kNeedsLoader, line);
+      return ParseLoad(tag, line);
     }
     Fail("unknown tag '" + (tag.size() > 40 ? tag.substr(0, 40) : tag) + "'");
   }
@@ -252,6 +250,40 @@ class Parser : public ExpressionParser {
     if (IsName("scoped") || IsName("required")) Fail("scoped and required blocks are not supported");
     stmt->bodies.push_back(OutsideLoops([&] { return ParseStatementsTo("endblock"); }));
     SkipName(stmt->name);
+    return stmt;
+  }
+
+  bool SkipContext() {
+    const bool found =
+        (IsName("with") || IsName("without")) && look().kind == TokenKind::kName && look().text == "context";
+    if (found) {
+      Next();
+      Next();
+    }
+    return found;
+  }
+
+  // include, import, from, extends. There is no loader: an error when the tag is reached, as in transformers.
+  StmtPtr ParseLoad(const std::string& tag, int line) {
+    StmtPtr stmt = NewStmt(StmtKind::kNeedsLoader, line);
+    ParseExpression();
+    if (tag == "import") {
+      if (!SkipName("as")) Fail("expected 'as'");
+      ExpectName();
+    } else if (tag == "include" && IsName("ignore") && look().kind == TokenKind::kName && look().text == "missing") {
+      Next();
+      Next();
+    } else if (tag == "from") {
+      if (!SkipName("import")) Fail("expected 'import'");
+      for (bool first = true;; first = false) {
+        if (!first) ExpectOp(",");
+        if (SkipContext()) break;
+        ExpectName();
+        if (SkipName("as")) ExpectName();
+        if (SkipContext() || !IsOp(",")) break;
+      }
+    }
+    if (tag == "import" || tag == "include") SkipContext();
     return stmt;
   }
 

@@ -180,7 +180,7 @@ Value Sort(Runtime& runtime, const Value& input, const Args& args) {
     }
     keys.push_back(ListOf(runtime, std::move(parts)));
   }
-  return ListOf(runtime, SortedBy(runtime, items, keys, bound.Bool(0, false)));
+  return ListOf(runtime, SortedBy(runtime, items, keys, bound.Int(0, 0) != 0));
 }
 
 Value DictSort(Runtime& runtime, const Value& input, const Args& args) {
@@ -195,7 +195,7 @@ Value DictSort(Runtime& runtime, const Value& input, const Args& args) {
     items.push_back(MakeSequence(&runtime.budget, Kind::kTuple, {key, value}));
     keys.push_back(IgnoreCase(runtime, by == "key" ? key : value, bound.Bool(0, false)));
   }
-  return ListOf(runtime, SortedBy(runtime, items, keys, bound.Bool(2, false)));
+  return ListOf(runtime, SortedBy(runtime, items, keys, bound.Int(2, 0) != 0));
 }
 
 Value Unique(Runtime& runtime, const Value& input, const Args& args) {

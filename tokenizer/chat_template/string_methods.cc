@@ -59,7 +59,7 @@ Value Partition(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs bound("partition", args, {"sep"}, 1);
   const std::string& separator = bound.Text(0);
   if (separator.empty()) throw EvalError("empty separator");
-  runtime.budget.SpendBytes(self.text().size());
+  runtime.budget.SpendBytes(SearchCost(self.text(), separator) * (kFromRight ? 2 : 1));
   const std::string& text = self.text();
   const size_t at = kFromRight ? FindTextLast(text, separator) : FindText(text, separator);
   std::string before = at == text.npos ? (kFromRight ? "" : text) : text.substr(0, at);
@@ -101,6 +101,7 @@ Value Find(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs bound("find", args, {"sub", "start", "end"}, 1);
   const std::string& needle = bound.Text(0);
   const Window window = WindowOf(runtime, self, bound);
+  runtime.budget.SpendBytes(SearchCost(window.text, needle) * (kFromRight ? 2 : 1));
   size_t at = std::string_view::npos;
   if (window.valid) at = kFromRight ? FindTextLast(window.text, needle) : FindText(window.text, needle);
   if (at == std::string_view::npos) {
@@ -116,6 +117,7 @@ Value Count(Runtime& runtime, const Value& self, const Args& args) {
   const std::string& needle = bound.Text(0);
   const Window window = WindowOf(runtime, self, bound);
   if (!window.valid) return Value::Int(0);
+  runtime.budget.SpendBytes(SearchCost(window.text, needle));
   if (needle.empty()) return Value::Int(static_cast<int64_t>(NumCodePoints(window.text)) + 1);
   int64_t count = 0;
   for (size_t at = 0; (at = FindText(window.text, needle, at)) != std::string_view::npos; at += needle.size()) {

@@ -64,6 +64,7 @@ std::vector<std::string_view> SplitText(Budget& budget, std::string_view text, c
                                         int64_t max_splits, bool from_right) {
   if (separator == nullptr) return SplitAtSpaces(budget, text, max_splits, from_right);
   if (separator->empty()) throw EvalError("empty separator");
+  budget.SpendBytes(SearchCost(text, *separator));
   std::vector<std::string_view> parts;
   const auto room = [&] { return max_splits < 0 || static_cast<int64_t>(parts.size()) < max_splits; };
   if (!from_right) {
@@ -95,7 +96,7 @@ std::vector<std::string_view> SplitText(Budget& budget, std::string_view text, c
 
 std::string ReplaceText(Budget& budget, std::string_view text, std::string_view from, std::string_view to,
                         int64_t count) {
-  budget.SpendBytes(text.size() + to.size());
+  budget.SpendBytes(SearchCost(text, from) + to.size());
   std::string result;
   const auto append = [&](std::string_view part) {
     Budget::CheckText(result.size() + part.size());

@@ -61,11 +61,14 @@ Value ItemAt(Runtime& runtime, const Value& object, int64_t index) {
 }  // namespace
 
 Value GetAttribute(Runtime& runtime, const Value& object, const std::string& name, const Value& key) {
+  const bool is_private = name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__";
+  // Even an undefined value has a class; asking that for more is an error again.
+  if (is_private && (!object.is_undefined() || name == "__class__" || name == "__init__" || name == "__doc__")) {
+    return Value::Undefined(&name, true);
+  }
   if (object.is_undefined()) {
     throw EvalError(object.UndefinedMessage() + ", so it has no attribute '" + name.substr(0, 40) + "'");
   }
-  const bool is_private = name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__";
-  if (is_private) return Value::Undefined(&name, true);
   bool unsafe = false;
   Value result = OwnAttribute(runtime, object, name, unsafe);
   if (!result.is(Kind::kMissing)) return result;

@@ -167,6 +167,10 @@ std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends) 
   return lines;
 }
 
+size_t SearchCost(std::string_view text, std::string_view needle) {
+  return (text.size() + needle.size()) * (needle.size() > 64 ? 16 : 2);
+}
+
 size_t FindText(std::string_view text, std::string_view needle, size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (needle.empty()) return from;

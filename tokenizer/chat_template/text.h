@@ -41,7 +41,9 @@ std::string Capitalize(std::string_view text);
 std::string TitleCase(std::string_view text);
 std::string SwapCase(std::string_view text);
 
-// Linear-time searches; npos when absent.
+// Linear-time searches; npos when absent. SearchCost is what a search is worth in bytes looked at once: a long needle
+// that almost matches costs many times a short one.
+size_t SearchCost(std::string_view text, std::string_view needle);
 size_t FindText(std::string_view text, std::string_view needle, size_t from = 0);
 size_t FindTextLast(std::string_view text, std::string_view needle);
 

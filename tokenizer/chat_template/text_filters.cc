@@ -134,13 +134,14 @@ Value Indent(Runtime& runtime, const Value& input, const Args& args) {
 
 Value Truncate(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs bound("truncate", args, {"length", "killwords", "end", "leeway"});
-  if (!input.is_string()) throw EvalError(std::string("truncate needs a string, not ") + TypeName(input.kind()));
+  if (!Length(input)) throw EvalError(std::string("truncate needs a string, not ") + TypeName(input.kind()));
   const std::string end = bound[2] == nullptr ? "..." : bound.Text(2);
   const auto end_length = static_cast<int64_t>(NumCodePoints(end));
   const int64_t length = bound.Int(0, 255);
   const int64_t leeway = bound.NotNone(3) == nullptr ? 5 : bound.Int(3, 5);
   if (length < end_length || leeway < 0) throw EvalError("truncate got a length or leeway that is too small");
   if (*Length(input) <= length || *Length(input) - length <= leeway) return input;
+  if (!input.is_string()) throw EvalError(std::string("truncate needs a string, not ") + TypeName(input.kind()));
   const size_t keep = CodePointOffset(input.text(), static_cast<size_t>(length - end_length));
   std::string result = input.text().substr(0, keep);
   if (!bound.Bool(1, false)) result.resize(std::min(result.rfind(' '), result.size()));
