@@ -63,7 +63,7 @@ void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const
       }
     }
   }
-  const auto run = [&](int64_t task, int thread) {
+  auto run = [&](int64_t task, int thread) {
     context_.kernels->attention(args, tasks_[static_cast<size_t>(task)], scratch_[static_cast<size_t>(thread)].data());
   };
   const auto num_tasks = static_cast<int64_t>(tasks_.size());
