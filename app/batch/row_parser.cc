@@ -124,10 +124,15 @@ void RowParser::SetColumns(std::string_view record, const std::optional<std::str
 }
 
 Prompt RowParser::TextRowPrompt(const std::string& text) const {
-  if (!defaults_.prompts_are_chats) return TextPrompt{text, true};
+  if (!PromptsAreChats()) return TextPrompt{text, true};
   Json body;
   body["messages"] = Json::array({Json({{"role", "user"}, {"content", text}})});
   return TextPrompt{ChatPrompt(body, defaults_.system, renderer_), false};
+}
+
+bool RowParser::PromptsAreChats() const {
+  if (defaults_.prompts_are_chats) return *defaults_.prompts_are_chats;
+  return format_ != InputFormat::kJsonLines && renderer_ != nullptr;
 }
 
 BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
@@ -207,7 +212,7 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     row.prompt = TextPrompt{TextField("prompt", *prompt), add_special_tokens};
   } else {
     const std::string text = TextField("prompt", *prompt);
-    if (defaults_.prompts_are_chats) {
+    if (PromptsAreChats()) {
       row.prompt = TextRowPrompt(text);
     } else {
       row.prompt = TextPrompt{text, add_special_tokens};

@@ -20,7 +20,9 @@ enum class InputFormat : uint8_t { kText, kJsonLines, kCsv, kTsv };
 struct RowDefaults {
   SamplingParams params;
   std::string system;  // empty: none
-  bool prompts_are_chats = false;
+  // Whether a text is one user message of a chat. None: lines and table rows are where the model has a chat template,
+  // {"prompt"} rows are not.
+  std::optional<bool> prompts_are_chats;
 };
 
 class RowParser {
@@ -38,6 +40,7 @@ class RowParser {
  private:
   BatchRow ParseJson(std::string_view record, RowId& id) const;
   Prompt TextRowPrompt(const std::string& text) const;
+  bool PromptsAreChats() const;
 
   InputFormat format_;
   RowDefaults defaults_;

@@ -96,7 +96,7 @@ int BatchCommand(const Settings& settings) {
   CheckBatchOutput(output_path, overwrite, input.fd());
   RowDefaults defaults;
   defaults.system = settings.Text("system").value_or("");
-  defaults.prompts_are_chats = settings.Switch("chat");
+  if (settings.Has("chat")) defaults.prompts_are_chats = settings.Switch("chat");
   RecordReader reader(input.fd(), path == "-" ? "standard input" : path, DelimiterOf(format));
   if (settings.Switch("check")) return CheckBatch(settings, format, defaults, reader);
 

@@ -17,9 +17,9 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "--max-tokens it goes on until the model ends the text or the context is full."},
     {Command::kBatch, "batch", "INPUT", "", true, "answer all prompts of a file",
      "Answers every row of INPUT by continuous batching and writes one JSON line a row as it completes. INPUT is .txt, "
-     ".jsonl, .csv or .tsv, or - for standard input. A row of .txt and a \"prompt\" are continued as plain text, or "
-     "with --chat answered through the chat template; \"messages\" always go through the template. A bad row becomes "
-     "an error record and never ends the job."},
+     ".jsonl, .csv or .tsv, or - for standard input. A line of text is answered through the model's chat "
+     "template where it has one, a \"prompt\" is continued as plain text (--[no-]chat decides otherwise); \"messages\" "
+     "always go through the template. A bad row becomes an error record and never ends the job."},
     {Command::kBench, "bench", "latency|throughput", "latency|throughput", false, "measure the engine",
      "latency runs one batch of random prompts again and again; throughput runs many requests at once. "
      "--load-format dummy needs only a folder with config.json."},

@@ -1,7 +1,9 @@
 #include "app/config/engine_options.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "engine/config/errors.h"
 
@@ -50,6 +52,11 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.max_logprobs = settings.Integer("max-logprobs").value_or(config.max_logprobs);
   if (settings.Text("linear-backend").value_or("native") == "openblas") {
     config.linear_backend = LinearBackend::kOpenBlas;
+  }
+  config.isa = ParseIsa(settings.Text("isa").value_or("auto"));
+  const std::vector<Isa> isas = AvailableIsas();
+  if (config.isa && std::find(isas.begin(), isas.end(), *config.isa) == isas.end()) {
+    throw ConfigError("--isa: this machine does not run it (" + std::string(ToString(*config.isa)) + ")");
   }
   config.seed = ChooseSeed(settings);
   return config;

@@ -38,8 +38,9 @@ constexpr Flag kFlags[] = {
      "system message in front of the conversation"},
     {"chat-template", 0, kPath, "FILE", "", "", kPrompt, kTemplated, false, true,
      "use this Jinja template instead of the model's"},
-    {"chat", 0, kSwitch, "", "", "", kPrompt, Bits(kBatch), false, false,
-     "answer text prompts through the chat template, each as one user message"},
+    {"chat", 0, kNegatable, "", "", "", kPrompt, Bits(kBatch), false, false,
+     "take a text for one user message and answer it through the chat template; default: lines of .txt, .csv and .tsv "
+     "where the model has a template, {\"prompt\"} rows not"},
     {"prompt-ids", 0, kIds, "IDS", "", "", kPrompt, Bits(kComplete), false, false,
      "the prompt as token ids, 1,2,3, instead of text"},
     {"now", 0, kText, "DATE", "", "", kPrompt, kTemplated, false, false,
@@ -147,6 +148,8 @@ constexpr Flag kFlags[] = {
      "largest K of --logprobs and --prompt-logprobs; -1: no limit"},
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
      "openblas: results may depend on what else is in the batch"},
+    {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx512", "auto", kEngine, kEngines, false, true,
+     "instruction set of the kernels; auto is the best that the machine runs"},
 
     // All commands.
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,

@@ -19,7 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // In the child: nothing of the developer's own configuration gets into a test.
-void ExecProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
+void ExecProgram(std::string binary, const std::vector<std::string>& arguments,
+                 const std::map<std::string, std::string>& environment) {
   std::map<std::string, std::string> variables = {
       {"PATH", "/usr/bin:/bin"}, {"HOME", "/nonexistent"}, {"TERM", "xterm"}, {"LANG", "C.UTF-8"}, {"TZ", "UTC"}};
   for (const auto& [name, value] : environment) variables[name] = value;
@@ -31,7 +32,6 @@ void ExecProgram(const std::vector<std::string>& arguments, const std::map<std::
   std::vector<char*> envp;
   for (std::string& text : texts) envp.push_back(text.data());
   envp.push_back(nullptr);
-  std::string binary = VLLMCLI_BINARY;
   std::vector<std::string> words = arguments;
   std::vector<char*> argv = {binary.data()};
   for (std::string& word : words) argv.push_back(word.data());
@@ -90,7 +90,7 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
     }
     dup2(err[1], STDERR_FILENO);
     if (options.close_stdin) close(STDIN_FILENO);
-    ExecProgram(arguments, options.environment);
+    ExecProgram(options.program.empty() ? VLLMCLI_BINARY : options.program, arguments, options.environment);
   }
   close(in[0]);
   close(out[1]);
@@ -158,7 +158,7 @@ PtyProgram::PtyProgram(const std::vector<std::string>& arguments,
     ioctl(slave_, TIOCSCTTY, 0);
     for (int fd = 0; fd < 3; ++fd) dup2(slave_, fd);
     if (slave_ > 2) close(slave_);
-    ExecProgram(arguments, environment);
+    ExecProgram(VLLMCLI_BINARY, arguments, environment);
   }
 }
 

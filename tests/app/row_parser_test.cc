@@ -105,6 +105,17 @@ TEST_F(RowParserTest, ASystemMessageIsPutInFrontUnlessThereIsOne) {
   EXPECT_EQ(TextOf(Parse(R"({"prompt":"a"})")), "system=S;user=a;>");
 }
 
+TEST_F(RowParserTest, ALineOfTextIsAnsweredByTheTemplateWhereThereIsOne) {
+  RowId id;
+  const auto text_of_line = [&](const PromptRenderer* renderer) {
+    return TextOf(RowParser(InputFormat::kText, defaults_, renderer).Parse("a", id));
+  };
+  EXPECT_EQ(text_of_line(renderer_.get()), "user=a;>");
+  EXPECT_EQ(text_of_line(nullptr), "a");
+  defaults_.prompts_are_chats = false;
+  EXPECT_EQ(text_of_line(renderer_.get()), "a");
+}
+
 TEST_F(RowParserTest, PartsToolsAndTemplateVariablesReachTheTemplate) {
   EXPECT_EQ(
       TextOf(Parse(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
