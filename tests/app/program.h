@@ -18,7 +18,7 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::string program;            // another program than the real one
+  std::string program;           // another program than the real one
   std::string input;             // sent to standard input, which then ends
   std::string redirect_out;      // file opened as standard output instead of a pipe
   size_t close_out_after = 0;    // bytes after which the reader of standard output goes away; 0: never
