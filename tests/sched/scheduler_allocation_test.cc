@@ -1,23 +1,8 @@
-// Decode steps allocate nothing: operator new is counted in this program.
+// Decode steps allocate nothing.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "tests/sched/scheduler_harness.h"
-
-namespace {
-std::atomic<int64_t> num_allocations{0};
-}  // namespace
-
-void* operator new(size_t size) {
-  ++num_allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "tests/support/allocation_counter.h"
 
 namespace vllm {
 namespace {
@@ -45,10 +30,10 @@ TEST(SchedulerAllocationTest, DecodeStepsAllocateNothing) {
   }
   // The first steps admit everybody; after a block's worth every per-step vector has seen its largest size.
   for (int i = 0; i < 20; ++i) step();
-  const int64_t before = num_allocations;
+  const uint64_t before = testing::NumAllocations();
   // Enough for every request to take and publish many blocks.
   for (int i = 0; i < 400; ++i) step();
-  EXPECT_EQ(num_allocations - before, 0);
+  EXPECT_EQ(testing::NumAllocations() - before, 0u);
   EXPECT_EQ(scheduler.num_running(), 64);
 }
 

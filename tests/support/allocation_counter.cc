@@ -1,4 +1,4 @@
-#include "tests/engine/allocation_counter.h"
+#include "tests/support/allocation_counter.h"
 
 #include <cstdlib>
 #include <new>
