@@ -26,6 +26,14 @@ uint64_t vllm::testing::NumAllocations() { return num_allocations; }
 
 void* operator new(std::size_t size) { return Allocate(size); }
 void* operator new[](std::size_t size) { return Allocate(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++num_allocations;
+  return std::malloc(size > 0 ? size : 1);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  ++num_allocations;
+  return std::malloc(size > 0 ? size : 1);
+}
 void* operator new(std::size_t size, std::align_val_t alignment) { return AllocateAligned(size, alignment); }
 void* operator new[](std::size_t size, std::align_val_t alignment) { return AllocateAligned(size, alignment); }
 void operator delete(void* memory) noexcept { std::free(memory); }
@@ -36,3 +44,5 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }

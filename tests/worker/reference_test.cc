@@ -72,7 +72,8 @@ void ExpectReferenceIds(const std::vector<int32_t>& ids, const nlohmann::json& c
 
 TEST_P(ReferenceTest, GreedyTokensEqualTheReference) {
   OneRequest engine(MakeConfig({GetParam().folder}));
-  for (const nlohmann::json& c : Reference("greedy")["cases"]) {
+  const nlohmann::json reference = Reference("greedy");
+  for (const nlohmann::json& c : reference["cases"]) {
     const auto prompt = c["prompt_ids"].get<std::vector<int32_t>>();
     ExpectReferenceIds(engine.Greedy(prompt, c["max_tokens"], 2048), c, GetParam().ids_key);
   }
@@ -81,7 +82,8 @@ TEST_P(ReferenceTest, GreedyTokensEqualTheReference) {
 TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnTwoRanks) {
   for (const int64_t threads : {1, 2}) {
     OneRequest engine(MakeConfig({GetParam().folder, 2, threads}));
-    for (const nlohmann::json& c : Reference("greedy")["cases"]) {
+    const nlohmann::json reference = Reference("greedy");
+    for (const nlohmann::json& c : reference["cases"]) {
       const auto prompt = c["prompt_ids"].get<std::vector<int32_t>>();
       ExpectReferenceIds(engine.Greedy(prompt, c["max_tokens"], 7), c, GetParam().ids_key);
       if (threads == 2) break;
@@ -138,7 +140,8 @@ TEST_P(ReferenceTest, PromptLogprobsAreWithinOneInTenThousand) {
 
 TEST_P(ReferenceTest, WholeDistributionsAreWithinOneInTenThousand) {
   OneRequest engine(MakeConfig({GetParam().folder}));
-  for (const nlohmann::json& c : Reference("logits")["cases"]) {
+  const nlohmann::json reference = Reference("logits");
+  for (const nlohmann::json& c : reference["cases"]) {
     const auto ids = c["ids"].get<std::vector<int32_t>>();
     const auto logits = (c.contains("logits") ? c["logits"].back() : c["logits_last"]).get<std::vector<double>>();
     double total = 0.0;
