@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ VllmConfig MakeConfig(const RunSpec& spec) {
 struct ReferenceModel {
   std::string name, folder, ids_key;
 };
+
+void PrintTo(const ReferenceModel& model, std::ostream* out) { *out << model.name; }
 
 const ReferenceModel kModels[] = {
     {"stories260K", "models/stories260K/hf-f32", "greedy_ids"},
