@@ -17,6 +17,9 @@ can you show me how I {}|please explain how I can {}|help me {}|help me to {}|te
 what is the way to {}|what's the way to {}|what's the right way to {}|what is the best way to {}|what's the easiest way to {}|the way to {}
 trying to {}|I am trying to {}|I'm looking for a way to {}|my goal is to {}|suppose I want to {}|what if I want to {}|say I want to {}|let me {}
 {}|{}|{}|please {}|where do I {}|where can I {}|do you know how to {}|who can tell me how to {}|what are the steps to {}|steps to {}|what would let me {}
+I'm keen to {}|would you know how to {}|what's required to {}|in which way can I {}|could you help me {}|is one able to {}|may one {}|how might one {}|how would a beginner {}
+the trick to {}|I was told one can {}|please say how to {}|what's the procedure to {}|what do I have to do to {}|do you happen to know how to {}|give me the command to {}|which of the flags would {}
+I must {}|we need to {}|my boss wants me to {}|it would be nice to {}|I'd prefer to {}|somebody asked me to {}|what would you do to {}|how is one to {}|by what means can I {}|what lets one {}
 I was wondering how to {}|I wonder how I can {}|what does it take to {}|remind me how to {}|what does one do to {}|need to {}|want to {}|how do people {}"""
 NOUN_WRAPPERS = """what is {}|what is {}|what's {}|what does {} do|what does {} mean|what does {} mean|explain {}|please explain {}|tell me about {}|tell me more about {}|{}|{}|{}
 describe {}|what about {}|meaning of {}|the meaning of {}|I don't understand {}|what do you know about {}|info on {}|information about {}|help with {}
@@ -82,12 +85,119 @@ tokenise|tokenize
 work|function|operate
 completion|continuation
 finish|complete|end
-script|shell script|program""".split("\n")]
+script|shell script|program
+want|wish|would like|desire|intend|hope|plan|need
+need|require|must have|want
+get|obtain|receive|fetch|acquire|grab
+find|locate|discover|spot
+know|learn|find out|understand|discover
+tell|inform|say|explain|report
+explain|describe|clarify|outline|detail|illustrate
+ask|query|question|enquire|inquire
+send|submit|deliver|transmit|post|throw
+load|open|import|read in|bring in|mount
+save|keep|retain|record|dump
+read|ingest|consume|parse|take in
+put|place|stick|insert|enter
+name|specify|state|mention|indicate|give
+choose|decide on|opt for|settle on
+switch|toggle|swap|flip
+turn off|disable|deactivate|kill|shut off
+turn on|enable|activate|switch on
+reduce|lower|decrease|cut|shrink|lessen|minimise|bring down
+increase|raise|boost|enlarge|grow|extend|lift|bump
+limit|restrain|constrain|curb
+avoid|prevent|dodge|escape|get around|skip
+check|verify|inspect|examine|test|validate
+change|replace|exchange|vary|update|edit
+make|create|produce|build|generate|form
+write|type|compose|produce|output|emit
+happens|occurs|takes place|goes on|results
+run|perform|do|carry through|operate|conduct
+work|behave|go|act
+answer|response|reply|result|output|what it says
+answers|responses|replies|results|outputs
+question|query|prompt|request
+questions|queries|prompts|requests
+file|document|text file
+files|documents|data
+text|words|content|passage|writing
+speed|rate|pace|performance|velocity
+time|duration|period
+amount|quantity|volume|count
+kind|type|sort|class
+kinds|types|sorts|classes
+way|method|means|manner|possibility|approach|trick
+key|keystroke|button|keyboard shortcut|key combination
+command|instruction|subcommand
+commands|instructions|subcommands
+flag|command-line flag|command-line option|knob
+problem|trouble|issue|difficulty|bug
+model|llm|language model|neural network|net|network|ai
+models|llms|networks|checkpoints
+chat|talk|conversation|dialog|exchange
+chat|repl|interactive mode
+several|various|a few|a number of|some|many
+all|every|each of the|the complete
+whole|entire|complete|full
+big|huge|giant|massive|large|enormous
+small|tiny|little|compact
+quickly|fast|rapidly|swiftly
+easy|simple|straightforward|painless
+same|equal|unchanged|exact same
+different|other|another|separate
+current|present|running|ongoing|active
+previous|earlier|former|last|prior|past
+exactly|precisely|literally
+possible|feasible|doable|allowed|permitted
+good|suitable|fine|right|proper|sensible
+wrong|bad|incorrect|faulty|invalid
+broken|corrupt|damaged|defective|bad
+automatically|by itself|on its own
+together|at once|simultaneously|in parallel|at the same time
+before|prior to|ahead of
+after|once|following
+while|during|as
+without|with no|minus|lacking
+inside|within|in
+also|too|as well
+only|just|merely|solely|nothing but
+default|usual|preset|out-of-the-box
+supported|possible|accepted|allowed|understood|available
+memory|main memory|ram|working memory
+cores|cpus|processors|cpu cores|threads
+disk|drive|storage
+folder|path|location|place
+weights|parameters|tensors
+prompt|input|question|message|text
+message|text|line|utterance
+history|memory|past|log
+reproducible|repeatable|deterministic|stable
+random|varied|unpredictable
+creative|imaginative|inventive|original
+shorter|more concise|less long|tighter
+slow|sluggish|laggy|not fast
+repeat|redo|say again|reiterate
+repeats|loops|echoes
+remember|recall|retain|keep in mind
+forget|drop|lose|discard
+mean|imply|denote|represent
+means|indicates|signifies|says|tells
+result|outcome|output
+print|echo|write out|output|dump
+split|divide|share|spread|partition|distribute
+count|tally|number|total
+see|look at|view|inspect|observe|watch
+measure|gauge|assess|determine|evaluate|rate
+install|set up|deploy
+build|compile|make
+help|support|aid|hand|advice
+thanks|thank you|cheers|thx""".split("\n")]
 SYNONYM_OF = {}
 for group in SYNONYMS:
     for word in group:
         if " " not in word:
-            SYNONYM_OF.setdefault(word, []).extend(w for w in group if w != word)
+            SYNONYM_OF.setdefault(word, []).extend(w for w in group if w != word and w not in SYNONYM_OF.get(word, ()))
 
 STOPWORDS = set("""a an the i my me do does is are to of in on for with and it that this how what can could would should you your we be will
 please there at by which so just want need like from one when if or am as some any into its tell way""".split())
@@ -187,7 +297,7 @@ def _swap_synonym(word, rng, rate):
 
 def vary(text, rng, filler_words):
     """Synonyms, dropped and doubled words, typing errors, case and punctuation: one rough spelling of a clean question."""
-    rate = rng.choice((0, 0, 0.3, 0.6))
+    rate = rng.choice((0, 0, 0.15, 0.4))
     text = _map_words(text, lambda w: _swap_synonym(w, rng, rate))
     draw = rng.random()
     if draw < 0.08:  # keywords only
