@@ -7,8 +7,8 @@ cmake --preset release
 cmake --build --preset release --target vllmcli
 
 echo
-echo "== build/release/vllmcli batch scripts/try_prompts.txt"
-build/release/vllmcli batch scripts/try_prompts.txt --format text
+echo "== build/release/vllmcli batch scripts/try_prompts.txt --format text --ordered"
+build/release/vllmcli batch scripts/try_prompts.txt --format text --ordered
 echo
 echo "== build/release/vllmcli run 'What does exit status 3 mean?'"
 build/release/vllmcli run 'What does exit status 3 mean?'
