@@ -70,6 +70,9 @@ void BatchRunner::TakeRows() {
       } catch (const RequestError& error) {
         Fail(id, "invalid_request", error.what());
         continue;
+      } catch (const EngineDeadError& error) {
+        Fail(id, "engine_error", error.what());
+        throw;
       }
       running_.emplace(request_id,
                        RecordHead{id, row.kind, row.model.empty() ? engine_.config().model.model : row.model,
@@ -126,21 +129,46 @@ void BatchRunner::ShowProgress() {
   progress_.Show(text.data());
 }
 
+void BatchRunner::Step(std::chrono::milliseconds timeout) {
+  for (const RequestOutput& output : engine_.Step(timeout)) {
+    if (output.finished) Finish(output);
+  }
+}
+
+void BatchRunner::FinishDead(const EngineDeadError& death) {
+  try {
+    while (!running_.empty()) Step(std::chrono::milliseconds(100));
+  } catch (const EngineDeadError&) {
+    // What it still had to say has been taken.
+  }
+  for (const auto& [request_id, head] : running_) Fail(head.id, "engine_error", death.what());
+  running_.clear();
+  progress_.Clear();
+}
+
 BatchCounts BatchRunner::Run() {
+  try {
+    RunRows();
+  } catch (const EngineDeadError& death) {
+    // Every row that was taken gets its record before the program ends.
+    FinishDead(death);
+    throw;
+  }
+  progress_.Clear();
+  return counts_;
+}
+
+void BatchRunner::RunRows() {
   while (true) {
     TakeRows();
-    if (at_end_ && running_.empty()) break;
+    if (at_end_ && running_.empty()) return;
     const int input_fd = needs_input_ ? source_.reader().fd() : -1;
     const Wake wake = WaitForEngine(engine_, input_fd, std::chrono::milliseconds(200), output_.is_stdout());
     if (wake.signal) ThrowIfInterrupted();
     if (wake.input) source_.reader().Fill();
-    for (const RequestOutput& output : engine_.Step(std::chrono::milliseconds(0))) {
-      if (output.finished) Finish(output);
-    }
+    Step(std::chrono::milliseconds(0));
     ShowProgress();
   }
-  progress_.Clear();
-  return counts_;
 }
 
 }  // namespace vllm

@@ -13,6 +13,7 @@
 #include "app/batch/record_reader.h"
 #include "app/batch/row_parser.h"
 #include "app/terminal/progress_line.h"
+#include "engine/config/errors.h"
 
 namespace vllm {
 
@@ -66,7 +67,12 @@ class BatchRunner {
   BatchCounts Run();
 
  private:
+  void RunRows();
   void TakeRows();
+  // One engine step; its finished rows get their records.
+  void Step(std::chrono::milliseconds timeout);
+  // The engine has failed: takes what it still says and records an error for each row it has left.
+  void FinishDead(const EngineDeadError& death);
   void Fail(const RowId& id, std::string_view code, std::string_view message);
   void Finish(const RequestOutput& output);
   void ShowProgress();

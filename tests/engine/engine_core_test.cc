@@ -9,9 +9,9 @@
 #include "engine/core/output_queue.h"
 #include "engine/frontend/llm_engine.h"
 #include "engine/sched/scheduler.h"
-#include "tests/support/allocation_counter.h"
 #include "tests/engine/fake_executor.h"
 #include "tests/frontend/byte_tokenizer.h"
+#include "tests/support/allocation_counter.h"
 
 namespace vllm {
 namespace {

@@ -1,0 +1,27 @@
+// How many threads this process has, for tests that say none is left.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <thread>
+
+namespace vllm::testing_support {
+
+inline int64_t NumThreads() {
+  int64_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
+  return count;
+}
+
+// A joined thread stays in /proc for a moment after the join: gives it that moment, so that only a thread that really
+// lives counts.
+inline int64_t NumThreadsOnceSettled(int64_t expected) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (NumThreads() > expected && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return NumThreads();
+}
+
+}  // namespace vllm::testing_support
