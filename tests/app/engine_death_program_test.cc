@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -69,14 +70,17 @@ TEST_F(EngineDeathProgramTest, ABatchWritesARecordForEachRowItHadTaken) {
     const ProgramResult result =
         Run({"batch", (folder_ / "rows.txt").string(), "--ignore-eos", "-n", "60"}, "forward", ranks - 1, 12, ranks);
     EXPECT_EQ(result.status, 1);
+    // How many rows it had taken when the rank failed is a matter of luck, up to the row it was then giving the engine.
     std::istringstream lines(result.out);
-    int num_errors = 0;
+    std::set<int> indices;
     for (std::string line; std::getline(lines, line);) {
       const nlohmann::json record = nlohmann::json::parse(line);
       EXPECT_NE(record["error"]["message"].get<std::string>().find("the evil model throws"), std::string::npos);
-      ++num_errors;
+      EXPECT_TRUE(indices.insert(record["index"].get<int>()).second) << line;
     }
-    EXPECT_EQ(num_errors, 4);
+    ASSERT_FALSE(indices.empty());
+    EXPECT_EQ(*indices.rbegin(), static_cast<int>(indices.size()) - 1);
+    EXPECT_LE(indices.size(), 4U);
   }
 }
 
