@@ -74,6 +74,11 @@ void Decoder::AddSteps(const nlohmann::json& json) {
   } else if (type == "BPEDecoder") {
     step.kind = Kind::kBpe;
     step.text = StringField(json, "suffix", where);
+  } else if (type == "CTC") {
+    step.kind = Kind::kCtc;
+    step.text = StringField(json, "pad_token", where);
+    step.content = StringField(json, "word_delimiter_token", where);
+    step.flag = BoolField(json, "cleanup", where);
   } else {
     throw TokenizerError("reading " + where + ": not supported");
   }

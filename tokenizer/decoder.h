@@ -23,6 +23,7 @@ struct DecoderStep {
     kMetaspace,     // `text` becomes a space; nothing in the first token when `flag`
     kWordPiece,     // `text` marks a continued word; `flag`: clean up spaces before punctuation
     kBpe,           // `text` ends a word
+    kCtc,           // a repeated token and `text` are nothing; `flag`: clean up, and `content` is a space
     kJoin,          // no decoder: tokens joined by spaces
   };
   Kind kind;

@@ -54,7 +54,7 @@ class Encoding {
   std::vector<int32_t> ids_;
   std::vector<Segment> segments_;
   WordList words_;
-  BpeScratch scratch_;
+  ModelScratch scratch_;
 };
 
 }  // namespace
@@ -101,10 +101,7 @@ bool Tokenizer::IsSpecial(int32_t id) const {
   return added != nullptr && added->special;
 }
 
-std::string_view Tokenizer::Kind() const {
-  if (parts_->pre_tokenizers.byte_level) return "BPE byte-level";
-  return parts_->model->config().byte_fallback ? "BPE byte-fallback" : "BPE";
-}
+std::string_view Tokenizer::Kind() const { return parts_->kind; }
 
 // The reference gives the decoder the normalized form of an added token, and looks that form up among the texts of the
 // special tokens when it skips them; so a special token that normalization changes is not skipped.

@@ -4,9 +4,9 @@
 // On disk, as far as it is read here (everything else is ignored; "truncation" and "padding" too, as vLLM does):
 //   {"added_tokens": [{"content", "single_word", "lstrip", "rstrip", "normalized", "special"}...],
 //    "normalizer": N, "pre_tokenizer": P, "post_processor": Q, "decoder": D,
-//    "model": {"type": "BPE", "vocab": {token: id...}, "merges": ["a b"...] or [["a", "b"]...], "unk_token",
-//              "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}}
-// N, P, Q, D are null or objects with a "type"; see normalizer.h, pre_tokenizer.h, post_processor.h and decoder.h.
+//    "model": M}
+// M is described in model_json.h. N, P, Q, D are null or objects with a "type"; see normalizer.h, pre_tokenizer.h,
+// post_processor.h and decoder.h.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class Tokenizer {
   std::optional<std::string_view> IdToToken(int32_t id) const;
   // Whether id is an added token marked special.
   bool IsSpecial(int32_t id) const;
-  // "BPE byte-level", "BPE byte-fallback" or "BPE".
+  // "BPE byte-level", "BPE byte-fallback", "BPE", "Unigram", "WordPiece", ...
   std::string_view Kind() const;
 
   // For DecodeStream: what the decoder is given for `id`; nothing when it is to be skipped.
