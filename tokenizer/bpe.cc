@@ -4,13 +4,13 @@
 #include <functional>
 
 #include "tokenizer/byte_level.h"
+#include "tokenizer/metaspace.h"
 #include "tokenizer/tokenizer_error.h"
 #include "tokenizer/utf8.h"
 
 namespace vllm {
 namespace {
 
-constexpr std::string_view kMetaspace = "\xE2\x96\x81";
 // Below this many symbols scanning all pairs for the best one beats keeping a heap.
 constexpr size_t kShortWord = 40;
 // Longer words are hardly ever tokens, so they are not looked up whole.
@@ -36,24 +36,10 @@ Bpe::Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges)
     ascii_ids_.push_back(vocabulary_.Find(text));
   }
   fallback_ids_ = ByteFallbackIds(vocabulary_);
-  split_at_metaspace_ = !affixes && !config_.byte_level && !config_.ignore_merges && NoTokenContinuesIntoMetaspace();
+  split_at_metaspace_ =
+      !affixes && !config_.byte_level && !config_.ignore_merges && NoTokenContinuesIntoMetaspace(vocabulary_);
   const auto num_ids = static_cast<size_t>(vocabulary_.IdLimit());
   if (!affixes) memo_ = std::make_unique<std::atomic<uint8_t>[]>(num_ids);
-}
-
-// When no token has U+2581 after another character, no merge crosses the place before it, and a text without
-// pre-tokenizer falls apart into words there with the same result.
-bool Bpe::NoTokenContinuesIntoMetaspace() const {
-  if (vocabulary_.Find(kMetaspace) < 0) return false;
-  for (int32_t id = 0; id < vocabulary_.IdLimit(); ++id) {
-    const std::string_view token = vocabulary_.TokenOf(id).value_or("");
-    const size_t last = token.rfind(kMetaspace);
-    if (last == token.npos || last == 0) continue;
-    for (size_t position = 0; position < last; position += kMetaspace.size()) {
-      if (token.substr(position, kMetaspace.size()) != kMetaspace) return false;
-    }
-  }
-  return true;
 }
 
 void Bpe::Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const {
@@ -62,11 +48,8 @@ void Bpe::Encode(std::string_view word, ModelScratch& scratch, std::vector<int32
     EncodeChunk(word, scratch, out);
     return;
   }
-  size_t start = 0;
-  size_t end = 0;
-  while (start < word.size()) {
-    while (word.substr(end, kMetaspace.size()) == kMetaspace) end += kMetaspace.size();
-    end = std::min(word.find(kMetaspace, end), word.size());
+  for (size_t start = 0; start < word.size();) {
+    const size_t end = MetaspaceWordEnd(word, start);
     EncodeChunk(word.substr(start, end - start), scratch, out);
     start = end;
   }

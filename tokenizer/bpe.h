@@ -48,7 +48,6 @@ class Bpe : public TokenModel {
   void FirstSymbols(std::string_view word, ModelScratch& scratch) const;
   void MergeShort(std::vector<int32_t>& ids) const;
   void MergeLong(ModelScratch& scratch) const;
-  bool NoTokenContinuesIntoMetaspace() const;
 
   BpeConfig config_;
   MergeTable merges_;

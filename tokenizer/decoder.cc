@@ -29,8 +29,12 @@ Decoder::Decoder(const nlohmann::json& json) {
 }
 
 Decoder Decoder::ByteLevel() {
+  return Of({.kind = DecoderStep::Kind::kByteLevel, .text = {}, .content = {}, .pattern = nullptr});
+}
+
+Decoder Decoder::Of(DecoderStep step) {
   Decoder decoder;
-  decoder.steps_.push_back({.kind = DecoderStep::Kind::kByteLevel, .text = {}, .content = {}, .pattern = nullptr});
+  decoder.steps_.push_back(std::move(step));
   return decoder;
 }
 

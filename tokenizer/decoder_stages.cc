@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tokenizer/byte_level.h"
+#include "tokenizer/metaspace.h"
 #include "tokenizer/pattern_json.h"
 #include "tokenizer/utf8.h"
 
@@ -337,6 +338,61 @@ class BpeStage : public WholeTokenStage {
   bool has_waiting_ = false;
 };
 
+class SentencePieceStage : public WholeTokenStage {
+ public:
+  SentencePieceStage(const DecoderStep& step, TokenSink& next)
+      : WholeTokenStage(next), step_(step), strips_(step.start != 0) {}
+
+  void Finish() override {
+    FlushBytes(/*all=*/true);
+    next_.EndToken();
+    next_.Finish();
+  }
+
+ protected:
+  void Token(std::string& token) override {
+    if (const int byte = step_.flag ? ParseByteToken(token) : -1; byte >= 0) {
+      bytes_ += static_cast<char>(byte);
+      FlushBytes(/*all=*/false);
+      return;
+    }
+    FlushBytes(/*all=*/true);
+    if (token == step_.text) {
+      Write(step_.content);
+      return;
+    }
+    if (strips_ && !written_ && token.starts_with(kMetaspace)) {
+      token.erase(0, kMetaspace.size());
+      strips_ = step_.stop != 0;
+    }
+    ReplaceAll(token, kMetaspace, " ");
+    Write(token);
+  }
+
+ private:
+  void Write(std::string_view text) {
+    written_ = written_ || !text.empty();
+    next_.Chunk(text);
+  }
+
+  // Each byte that cannot begin a character is one U+FFFD.
+  void FlushBytes(bool all) {
+    while (!bytes_.empty()) {
+      const Utf8Step step = DecodeUtf8(bytes_, 0);
+      if (step.kind == Utf8Step::Kind::kIncomplete && !all) return;
+      const bool valid = step.kind == Utf8Step::Kind::kValid;
+      const size_t length = valid ? step.length : 1;
+      Write(valid ? std::string_view(bytes_).substr(0, length) : kReplacementCharacter);
+      bytes_.erase(0, length);
+    }
+  }
+
+  const DecoderStep& step_;
+  std::string bytes_;
+  bool strips_;
+  bool written_ = false;
+};
+
 class JoinStage : public Stage {
  public:
   using Stage::Stage;
@@ -374,6 +430,8 @@ std::unique_ptr<TokenSink> MakeDecoderStage(const DecoderStep& step, TokenSink& 
       return std::make_unique<BpeStage>(step, next);
     case DecoderStep::Kind::kCtc:
       return std::make_unique<CtcStage>(step, next);
+    case DecoderStep::Kind::kSentencePiece:
+      return std::make_unique<SentencePieceStage>(step, next);
     case DecoderStep::Kind::kJoin:
       break;
   }

@@ -1,10 +1,9 @@
-// Tokenizer::FromFile, FromJson and FromVocabAndMerges: everything is validated here, before anything is used.
+// Tokenizer::FromFile and FromJson: everything is validated here, before anything is used.
 #include <algorithm>
 #include <fstream>
 
-#include "tokenizer/bpe.h"
+#include "tokenizer/folder_settings.h"
 #include "tokenizer/json_fields.h"
-#include "tokenizer/merge_reader.h"
 #include "tokenizer/model_json.h"
 #include "tokenizer/raw_json.h"
 #include "tokenizer/tokenizer.h"
@@ -22,15 +21,8 @@ std::vector<AddedToken> ReadAddedTokens(const nlohmann::json& json) {
   if (json.is_null()) return tokens;
   if (!json.is_array()) throw TokenizerError("reading added_tokens: not a list");
   for (const nlohmann::json& item : json) {
-    AddedToken token;
-    token.content = StringField(item, "content", "an added token");
-    const std::string where = "the added token " + QuoteForError(token.content);
-    IntegerField(item, "id", where, Vocabulary::kMaxId + 1);
-    token.single_word = BoolField(item, "single_word", where, false);
-    token.lstrip = BoolField(item, "lstrip", where, false);
-    token.rstrip = BoolField(item, "rstrip", where, false);
-    token.special = BoolField(item, "special", where, false);
-    token.normalized = BoolField(item, "normalized", where, !token.special);
+    AddedToken token = ReadAddedToken(item);
+    IntegerField(item, "id", "the added token " + QuoteForError(token.content), Vocabulary::kMaxId + 1);
     tokens.push_back(std::move(token));
   }
   return tokens;
@@ -66,7 +58,9 @@ void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts) {
   int32_t vocab_size = vocabulary.IdLimit();
   for (AddedToken& token : tokens) {
     if (token.content.empty()) continue;
-    if (const AddedToken* known = parts.added.FindContent(token.content)) {
+    if (token.id >= 0) {
+      // Given by the caller.
+    } else if (const AddedToken* known = parts.added.FindContent(token.content)) {
       token.id = known->id;
     } else {
       const int32_t model_id = vocabulary.Find(token.content);
@@ -108,58 +102,6 @@ std::unique_ptr<Tokenizer> Tokenizer::FromJson(std::string_view json, const std:
   } catch (const nlohmann::json::exception& error) {
     throw TokenizerError("reading " + name_for_errors + ": " + error.what());
   }
-}
-
-std::unique_ptr<Tokenizer> Tokenizer::FromVocabAndMerges(const std::string& vocab_path, const std::string& merges_path,
-                                                         const std::string& tokenizer_config_path) {
-  const std::string vocab = ReadFileForTokenizer(vocab_path);
-  const std::string merges = ReadFileForTokenizer(merges_path);
-  const std::string name = QuoteForError(vocab_path);
-  if (!IsValidUtf8(vocab) || !IsValidUtf8(merges)) throw TokenizerError("reading " + name + ": not valid UTF-8");
-  nlohmann::json settings = nlohmann::json::object();
-  if (!tokenizer_config_path.empty()) {
-    settings = nlohmann::json::parse(ReadFileForTokenizer(tokenizer_config_path), nullptr, false);
-    if (!settings.is_object()) {
-      throw TokenizerError("reading " + QuoteForError(tokenizer_config_path) + ": not a JSON object");
-    }
-  }
-  BpeConfig config;
-  config.byte_level = true;
-  Vocabulary vocabulary = ReadVocabulary(vocab, name);
-  const std::string merges_name = QuoteForError(merges_path);
-  MergeReader reader(vocabulary, config.continuing_subword_prefix, merges.size() / 8, merges_name);
-  for (std::string_view rest = merges; !rest.empty();) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.empty() && !line.starts_with("#version")) reader.AddLine(line);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  auto parts = std::make_unique<TokenizerParts>();
-  parts->pre_tokenizers = Gpt2PreTokenizers(BoolField(settings, "add_prefix_space", "tokenizer_config.json", false));
-  MergeTable table = reader.Take();
-  parts->model = std::make_unique<Bpe>(std::move(config), std::move(vocabulary), std::move(table));
-  parts->kind = "BPE byte-level";
-  std::string bos;
-  std::vector<AddedToken> tokens;
-  for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
-    nlohmann::json value = settings.contains(key) ? settings[key] : nlohmann::json();
-    if (value.is_object() && value.contains("content")) value = value["content"];
-    std::string content = value.is_string() ? value.get<std::string>() : "";
-    if (content.empty() && value.is_null() && std::string_view(key) != "pad_token") content = "<|endoftext|>";
-    if (parts->model->vocabulary().Find(content) < 0) continue;
-    if (std::string_view(key) == "bos_token") bos = content;
-    AddedToken token;
-    token.content = content;
-    token.special = true;
-    token.normalized = false;
-    tokens.push_back(std::move(token));
-  }
-  AddTokens(std::move(tokens), *parts);
-  if (!bos.empty() && BoolField(settings, "add_bos_token", "tokenizer_config.json", false)) {
-    parts->post_processor = PostProcessor({parts->added.FindContent(bos)->id});
-  }
-  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(parts)));
 }
 
 }  // namespace vllm

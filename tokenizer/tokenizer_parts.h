@@ -23,7 +23,8 @@ struct TokenizerParts {
   std::string kind;  // what Tokenizer::Kind tells
 };
 
-// Gives each token the id the reference would (the one its text has already, else the next free one) and adds it.
+// Gives each token without an id the one the reference would (the one its text has already, else the next free one) and
+// adds it. To be called once.
 // REQUIRES: parts.model and parts.normalizer are set. Throws TokenizerError.
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts);
 
