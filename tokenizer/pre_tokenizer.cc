@@ -104,7 +104,7 @@ void AddSplit(Steps& steps, std::unique_ptr<TextPattern> pattern, SplitBehavior 
   steps.push_back(std::make_unique<SplitStep>(std::move(pattern), behavior, invert));
 }
 
-void AddClassSplit(Steps& steps, uint8_t classes, SplitBehavior behavior) {
+void AddClassSplit(Steps& steps, uint16_t classes, SplitBehavior behavior) {
   AddSplit(steps, std::make_unique<ClassPattern>(classes, false, false), behavior);
 }
 
