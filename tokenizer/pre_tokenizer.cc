@@ -212,6 +212,12 @@ PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes) {
   return Finish(std::move(steps), leave_bytes);
 }
 
+PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes) {
+  Steps steps;
+  for (const std::string& regex : regexes) AddSplit(steps, MakeRegexPattern(regex), SplitBehavior::kIsolated);
+  return {std::move(steps), /*byte_level=*/true};
+}
+
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space) {
   Steps steps;
   AddByteLevel(steps, add_prefix_space, true);
