@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "engine/config/errors.h"
 
@@ -51,15 +52,30 @@ LinearWeight::LinearWeight(const RankContext& context, int64_t num_rows, int64_t
   dense_ = AlignedBuffer(static_cast<size_t>(num_rows * num_columns) * sizeof(float));
 }
 
-void LinearWeight::FillRows(const std::byte* source, DType source_dtype, int64_t source_stride_bytes, int64_t first_row,
-                            int64_t count) {
+void LinearWeight::FillRow(const std::byte* source, DType dtype, int64_t row) {
   if (open_blas_ == nullptr) {
-    packed_.PackRows(source, source_dtype, source_stride_bytes, first_row, count);
+    packed_.PackRows(source, dtype, 0, row, 1);
+  } else {
+    ConvertToFloat(source, dtype, num_columns_, dense_.as<float>() + row * num_columns_);
+  }
+}
+
+void LinearWeight::FillRows(const TensorView& source, bool transposed, Shard rows, int64_t first_column,
+                            int64_t first_row) {
+  const DType dtype = source.dtype();
+  const auto size = static_cast<int64_t>(SizeOf(dtype));
+  if (!transposed) {
+    for (int64_t i = 0; i < rows.count; ++i) {
+      FillRow(source.Row(rows.begin + i) + first_column * size, dtype, first_row + i);
+    }
     return;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    ConvertToFloat(source + i * source_stride_bytes, source_dtype, num_columns_,
-                   dense_.as<float>() + (first_row + i) * num_columns_);
+  std::vector<float> row(static_cast<size_t>(num_columns_));
+  for (int64_t i = 0; i < rows.count; ++i) {
+    for (int64_t k = 0; k < num_columns_; ++k) {
+      ConvertToFloat(source.Row(first_column + k) + (rows.begin + i) * size, dtype, 1, &row[static_cast<size_t>(k)]);
+    }
+    FillRow(reinterpret_cast<const std::byte*>(row.data()), DType::kFloat32, first_row + i);
   }
 }
 

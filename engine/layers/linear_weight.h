@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/layers/rank_context.h"
+#include "engine/model_loader/weights.h"
 #include "kernels/aligned_buffer.h"
 #include "kernels/openblas.h"
 #include "kernels/packed_matrix.h"
@@ -19,15 +20,16 @@ class LinearWeight {
   LinearWeight(const RankContext& context, int64_t num_rows, int64_t num_columns, DType dtype);
 
   int64_t num_rows() const { return num_rows_; }
-  // See PackedMatrix::PackRows.
-  void FillRows(const std::byte* source, DType source_dtype, int64_t source_stride_bytes, int64_t first_row,
-                int64_t count);
+  // Columns [first_column, + num_columns) of the source's rows become rows [first_row, + rows.count). The source is
+  // [out, in], or [in, out] when it is transposed. Throws ModelError when its type cannot be used.
+  void FillRows(const TensorView& source, bool transposed, Shard rows, int64_t first_column, int64_t first_row);
 
   // y [num_rows of x, num_rows()] = x w^T + bias, on the rank's threads; bias may be null.
   void Multiply(const RankContext& context, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
                 float* y, int64_t y_stride) const;
 
  private:
+  void FillRow(const std::byte* source, DType dtype, int64_t row);
   void MultiplyDense(const RankContext& context, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
                      float* y, int64_t y_stride) const;
 

@@ -11,7 +11,7 @@ RmsNorm::RmsNorm(const RankContext& context, const WeightSource& weights, const 
                  double eps)
     : context_(context), weight_(static_cast<size_t>(size)), eps_(static_cast<float>(eps)) {
   const TensorView view = weights.Get(name + ".weight", std::array{size});
-  ConvertToFloat(view.data.data(), view.dtype, size, weight_.data());
+  ConvertToFloat(view.data.data(), view.dtype(), size, weight_.data());
 }
 
 void RmsNorm::Forward(const float* x, int64_t num_rows, float* out) const {

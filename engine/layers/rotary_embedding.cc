@@ -90,6 +90,10 @@ RotaryEmbedding::RotaryEmbedding(const ModelConfig& config)
       ScaleYarn(scaling, config.rope_theta, config.head_dim, inverse_frequencies_);
       attention_factor_ = YarnAttentionFactor(scaling);
       break;
+    case RopeScaling::Kind::kLongRope:
+    case RopeScaling::Kind::kFactors:
+      for (size_t i = 0; i < inverse_frequencies_.size(); ++i) inverse_frequencies_[i] /= scaling.short_factor.at(i);
+      break;
   }
 }
 

@@ -9,14 +9,13 @@
 namespace vllm {
 
 VocabParallelEmbedding::VocabParallelEmbedding(const RankContext& context, const WeightSource& weights,
-                                               const std::string& name, int64_t vocab_size, int64_t hidden_size,
-                                               DType dtype)
+                                               const ModelConfig& model, const std::string& name, int64_t vocab_size,
+                                               int64_t hidden_size)
     : context_(context),
       shard_(ShardOf(vocab_size, context.rank(), context.size())),
-      weight_(shard_.count, hidden_size, dtype) {
+      weight_(shard_.count, hidden_size, model.dtype) {
   const TensorView view = weights.Get(name, std::array{vocab_size, hidden_size});
-  const int64_t stride = hidden_size * static_cast<int64_t>(SizeOf(view.dtype));
-  weight_.PackRows(view.data.data() + shard_.begin * stride, view.dtype, stride, 0, shard_.count);
+  weight_.PackRows(view.Row(shard_.begin), view.dtype(), view.RowBytes(), 0, shard_.count);
 }
 
 void VocabParallelEmbedding::Embed(std::span<const int32_t> token_ids, float* out) const {

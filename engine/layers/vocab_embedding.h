@@ -15,8 +15,8 @@ namespace vllm {
 class VocabParallelEmbedding {
  public:
   // Tensor `name` [vocab_size, hidden_size].
-  VocabParallelEmbedding(const RankContext& context, const WeightSource& weights, const std::string& name,
-                         int64_t vocab_size, int64_t hidden_size, DType dtype);
+  VocabParallelEmbedding(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
+                         const std::string& name, int64_t vocab_size, int64_t hidden_size);
 
   // out: [token_ids.size(), hidden_size], complete on every rank.
   void Embed(std::span<const int32_t> token_ids, float* out) const;

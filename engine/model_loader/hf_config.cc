@@ -79,6 +79,8 @@ void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
   bool slides = fields.Bool("use_sliding_window").value_or(true);
   std::optional<int64_t> window = fields.Int("sliding_window", 1, kMaxSize);
   if (slides) config.sliding_window = window;
+  config.layers.assign(static_cast<size_t>(config.num_hidden_layers),
+                       {.sliding_window = config.sliding_window.value_or(0)});
 }
 
 void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {

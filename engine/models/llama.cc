@@ -41,13 +41,13 @@ class LlamaAttention {
         head_dim_(build.config.model.head_dim),
         q_size_(shards.heads.count * head_dim_),
         kv_size_(shards.kv_heads.count * head_dim_),
-        qkv_proj_(build.rank, build.weights, build.config.model.hidden_size,
-                  QkvSlices(build.config.model, prefix, shards), build.config.model.attention_bias,
-                  build.config.model.dtype),
-        o_proj_(build.rank, build.weights, prefix + "o_proj", build.config.model.hidden_size,
+        qkv_proj_(build.rank, build.weights, build.config.model, build.config.model.hidden_size,
+                  QkvSlices(build.config.model, prefix, shards), build.config.model.attention_bias),
+        o_proj_(build.rank, build.weights, build.config.model, prefix + "o_proj", build.config.model.hidden_size,
                 build.config.model.num_attention_heads * head_dim_, {shards.heads.begin * head_dim_, q_size_},
-                build.config.model.attention_bias, build.config.model.dtype),
-        attention_(build.rank, layer, {shards.kv_heads.count, head_dim_, build.config.model.sliding_window.value_or(0)},
+                build.config.model.attention_bias),
+        attention_(build.rank, layer,
+                   {shards.kv_heads.count, head_dim_, build.config.model.layers[layer].sliding_window},
                    shards.heads.count, static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim_)))) {}
 
   // x: [num_tokens, hidden], normed; out likewise.
@@ -93,13 +93,12 @@ class LlamaMlp {
   LlamaMlp(const ModelBuildContext& build, const std::string& prefix)
       : rank_(build.rank),
         shard_(ShardOf(build.config.model.intermediate_size, build.rank.rank(), build.rank.size())),
-        gate_up_proj_(build.rank, build.weights, build.config.model.hidden_size,
+        gate_up_proj_(build.rank, build.weights, build.config.model, build.config.model.hidden_size,
                       {{prefix + "gate_proj", build.config.model.intermediate_size, shard_},
                        {prefix + "up_proj", build.config.model.intermediate_size, shard_}},
-                      build.config.model.mlp_bias, build.config.model.dtype),
-        down_proj_(build.rank, build.weights, prefix + "down_proj", build.config.model.hidden_size,
-                   build.config.model.intermediate_size, shard_, build.config.model.mlp_bias,
-                   build.config.model.dtype) {}
+                      build.config.model.mlp_bias),
+        down_proj_(build.rank, build.weights, build.config.model, prefix + "down_proj", build.config.model.hidden_size,
+                   build.config.model.intermediate_size, shard_, build.config.model.mlp_bias) {}
 
   void Forward(int64_t num_tokens, const float* x, int64_t hidden_size, Scratch& scratch, float* out) {
     auto* gate_up = scratch.gate_up.as<float>();
@@ -140,8 +139,8 @@ class LlamaForCausalLM final : public Model {
       : rank_(build.rank),
         config_(build.config.model),
         rotary_(config_),
-        embed_tokens_(build.rank, build.weights, EmbeddingName(build), config_.vocab_size, config_.hidden_size,
-                      config_.dtype),
+        embed_tokens_(build.rank, build.weights, config_, EmbeddingName(build), config_.vocab_size,
+                      config_.hidden_size),
         norm_(build.rank, build.weights, "model.norm", config_.hidden_size, config_.rms_norm_eps) {
     if (config_.hidden_act != "silu" && config_.hidden_act != "swish") {
       throw ModelError("config.json " + config_.folder + ": hidden_act: not supported by " + config_.architecture +
@@ -155,11 +154,11 @@ class LlamaForCausalLM final : public Model {
     for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
       const std::string prefix = "model.layers." + std::to_string(layer) + ".";
       layers_.push_back(std::make_unique<LlamaLayer>(build, prefix, static_cast<size_t>(layer), shards));
-      kv_layers_.push_back({shards.kv_heads.count, config_.head_dim, config_.sliding_window.value_or(0)});
+      kv_layers_.push_back(
+          {shards.kv_heads.count, config_.head_dim, config_.layers[static_cast<size_t>(layer)].sliding_window});
     }
     if (!config_.tie_word_embeddings) {
-      lm_head_.emplace(build.rank, build.weights, "lm_head.weight", config_.vocab_size, config_.hidden_size,
-                       config_.dtype);
+      lm_head_.emplace(build.rank, build.weights, config_, "lm_head.weight", config_.vocab_size, config_.hidden_size);
     }
     const int64_t max_tokens = build.config.scheduler.max_num_batched_tokens;
     const int64_t q_size = shards.heads.count * config_.head_dim;
