@@ -21,6 +21,9 @@ std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location);
 bool HasTokenizer(const ModelLocation& location);
 
 // --chat-template or the folder's own; null when there is none. Throws ChatTemplateError, ConfigError.
+// --template-var as the text of a JSON object, or empty. Throws ConfigError.
+std::string TemplateVariables(const Settings& settings);
+
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location);
 
 // A text file from the command line, "-" for standard input. Throws ConfigError when it cannot be read or is longer.
