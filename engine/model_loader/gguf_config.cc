@@ -256,6 +256,20 @@ ModelConfig ReadGgufConfig(const GgufFile& file) {
 
 ModelConfig LoadGgufConfig(const std::string& path) { return ReadGgufConfig(GgufFile(path)); }
 
+GenerationConfig LoadGgufGenerationConfig(const std::string& path) {
+  const GgufFile file(path);
+  const GgufMetadata& keys = file.metadata();
+  GenerationConfig config;
+  // The ranges of generation_config.json.
+  config.temperature = keys.Double("general.sampling.temp", 0.0, 2.0);
+  config.top_k = keys.Int("general.sampling.top_k", -1, std::numeric_limits<int32_t>::max());
+  config.top_p = keys.PositiveDouble("general.sampling.top_p", 1.0);
+  config.min_p = keys.Double("general.sampling.min_p", 0.0, 1.0);
+  config.repetition_penalty =
+      keys.PositiveDouble("general.sampling.penalty_repeat", std::numeric_limits<double>::max());
+  return config;
+}
+
 int64_t CountParameters(const GgufFile& file) {
   int64_t count = 0;
   for (const GgufTensor* tensor : file.tensors()) {

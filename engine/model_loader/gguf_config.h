@@ -6,6 +6,7 @@
 
 #include "engine/config/model_config.h"
 #include "engine/model_loader/gguf_file.h"
+#include "engine/model_loader/hf_config.h"
 
 namespace vllm {
 
@@ -13,6 +14,9 @@ namespace vllm {
 // that is not known is refused with those that are. dtype is the type of most matrices, float16 where they are blocks.
 ModelConfig ReadGgufConfig(const GgufFile& file);
 ModelConfig LoadGgufConfig(const std::string& path);
+
+// The model's own sampling defaults, from general.sampling.*. Throws ModelError.
+GenerationConfig LoadGgufGenerationConfig(const std::string& path);
 
 // Parameters as the tensors' shapes say; rotary tables are none.
 int64_t CountParameters(const GgufFile& file);
