@@ -1,6 +1,9 @@
 #include "engine/model_loader/gguf_metadata.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <sstream>
@@ -27,6 +30,16 @@ std::string NumberText(double value) {
 std::string TypeText(const GgufValue& value) {
   if (value.type != GgufValueType::kArray) return std::string(NameOf(value.type));
   return "array of " + std::string(NameOf(value.element_type));
+}
+
+// The double that a configuration had written where the file keeps the nearest float: 1e-05, not 9.99999974738e-06.
+double Shortest(float value) {
+  if (!std::isfinite(value)) return value;
+  std::array<char, 32> text{};
+  const char* end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double shortest = 0.0;
+  std::from_chars(text.data(), end, shortest);
+  return shortest;
 }
 
 // None when the type is no whole number, or the number is beyond int64.
@@ -96,7 +109,7 @@ std::optional<double> GgufMetadata::Double(std::string_view key, double low, dou
   if (value == nullptr) return std::nullopt;
   double number = 0.0;
   if (value->type == GgufValueType::kFloat32) {
-    number = Load<float>(value->bytes.data());
+    number = Shortest(Load<float>(value->bytes.data()));
   } else if (value->type == GgufValueType::kFloat64) {
     number = Load<double>(value->bytes.data());
   } else {

@@ -34,7 +34,7 @@ class GgufMetadata {
   size_t size() const { return pairs_.size(); }
 
   // All throw ModelError when the value is of another type or not in the range; none when there is no such key.
-  // Whole numbers may be of any width.
+  // Whole numbers may be of any width. Of a float32 the shortest decimal that rounds to it is taken.
   std::optional<int64_t> Int(std::string_view key, int64_t low, int64_t high) const;
   std::optional<double> Double(std::string_view key, double low, double high) const;
   std::optional<double> PositiveDouble(std::string_view key, double high) const;
