@@ -59,7 +59,8 @@ template <size_t kCount>
 void AddFrom(const Defaults (&table)[kCount], const std::string& model_type, nlohmann::json& config) {
   for (const Defaults& defaults : table) {
     if (defaults.model_type != model_type) continue;
-    for (const auto& [name, value] : nlohmann::json::parse(defaults.fields).items()) {
+    const nlohmann::json fields = nlohmann::json::parse(defaults.fields);
+    for (const auto& [name, value] : fields.items()) {
       if (!config.contains(name)) config[name] = value;
     }
   }
