@@ -14,6 +14,8 @@
 #include "app/generation/result_json.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "engine/model_loader/gguf_config.h"
+#include "engine/model_loader/gguf_tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -27,14 +29,26 @@ bool IsFile(const std::string& path) {
 
 }  // namespace
 
-ModelLocation LocateModel(const Settings& settings) { return FindModel(settings.Text("model").value_or("")); }
+ModelLocation LocateModel(const Settings& settings) {
+  return FindModel(settings.Text("model").value_or(""), settings.Text("load-format").value_or("auto"));
+}
+
+ModelConfig LoadModelConfig(const ModelLocation& location) {
+  return location.is_gguf() ? LoadGgufConfig(location.gguf_file) : LoadModelConfig(location.folder);
+}
+
+GenerationConfig LoadGenerationConfig(const ModelLocation& location) {
+  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file) : LoadGenerationConfig(location.folder);
+}
 
 bool HasTokenizer(const ModelLocation& location) {
+  if (location.is_gguf()) return HasGgufTokenizer(GgufFile(location.gguf_file).metadata());
   return IsFile(location.folder + "/tokenizer.json") ||
          (IsFile(location.folder + "/vocab.json") && IsFile(location.folder + "/merges.txt"));
 }
 
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
+  if (location.is_gguf()) return LoadGgufTokenizer(GgufFile(location.gguf_file));
   if (!HasTokenizer(location))
     throw ModelError("tokenizer " + location.folder +
                      ": neither tokenizer.json nor vocab.json and merges.txt in this folder");
@@ -60,7 +74,9 @@ std::string TemplateVariables(const Settings& settings) {
 }
 
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location) {
-  std::optional<ChatTemplateSource> source = FindChatTemplate(location.folder);
+  std::optional<ChatTemplateSource> source = location.is_gguf()
+                                                 ? GgufChatTemplate(GgufFile(location.gguf_file).metadata())
+                                                 : FindChatTemplate(location.folder);
   if (const auto path = settings.Text("chat-template")) {
     if (!source) source.emplace();
     source->text = ReadTextFile(*path, kMaxTemplateBytes);
