@@ -43,6 +43,7 @@ struct EngineSetup {
   DType dtype = DType::kFloat32;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   int64_t long_prefill_token_threshold = 0;
+  bool reserve_full_isl = true;
 };
 
 class KvGroupsTest : public testing::TestWithParam<Variant> {
@@ -66,6 +67,7 @@ class KvGroupsTest : public testing::TestWithParam<Variant> {
     config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
     config.scheduler.policy = setup.policy;
     config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
+    config.scheduler.scheduler_reserve_full_isl = setup.reserve_full_isl;
     config.cache.block_size = setup.block_size;
     config.cache.enable_prefix_caching = setup.prefix_caching;
     config.cache.num_blocks_override = setup.num_blocks;
@@ -157,7 +159,8 @@ TEST_P(KvGroupsTest, PreemptionDoesNotMatter) {
     ExpectBase({.max_num_seqs = 64,
                 .max_num_batched_tokens = 64,
                 .prefix_caching = caching,
-                .num_blocks = GetParam().tiny_pool});
+                .num_blocks = GetParam().tiny_pool,
+                .reserve_full_isl = false});
     EXPECT_GT(stats_.num_preemptions, 0);
   }
 }
@@ -191,9 +194,9 @@ TEST_P(KvGroupsTest, TwoRanksAndBFloat16AgreeWithWholeSequences) {
 INSTANTIATE_TEST_SUITE_P(Windows, KvGroupsTest,
                          testing::Values(Variant{"FullAndTwoWindows", {32, 0, 32, 100}, 62},
                                          Variant{"EveryOtherLayerSlides", {40, 0, 40, 0}, 42},
-                                         Variant{"OnlyOneWindow", {48, 48, 48, 48}, 16},
+                                         Variant{"OnlyOneWindow", {48, 48, 48, 48}, 10},
                                          Variant{"NoWindow", {0, 0, 0, 0}, 30},
-                                         Variant{"Padded", {20, 0, 20, 0, 20, 0, 20, 0, 20}, 42}),
+                                         Variant{"Padded", {20, 0, 20, 0, 20, 0, 20, 0, 20}, 40}),
                          [](const auto& variant) { return std::string(variant.param.name); });
 
 }  // namespace
