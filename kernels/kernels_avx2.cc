@@ -16,7 +16,7 @@ namespace vllm::avx2 {
 
 namespace vllm {
 
-const Kernels kAvx2Kernels = {"avx2",    avx2::Linear, avx2::RmsNorm,   avx2::SiluAndMul,
-                              avx2::Add, avx2::Rotary, avx2::Attention, avx2::ExpRow};
+const Kernels kAvx2Kernels = {"avx2",       avx2::Linear,    avx2::RmsNorm, avx2::SiluAndMul,  avx2::Add,
+                              avx2::Rotary, avx2::Attention, avx2::ExpRow,  &kAvx2QuantKernels};
 
 }  // namespace vllm

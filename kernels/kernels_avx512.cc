@@ -16,7 +16,7 @@ namespace vllm::avx512 {
 
 namespace vllm {
 
-const Kernels kAvx512Kernels = {"avx512",    avx512::Linear, avx512::RmsNorm,   avx512::SiluAndMul,
-                                avx512::Add, avx512::Rotary, avx512::Attention, avx512::ExpRow};
+const Kernels kAvx512Kernels = {"avx512",       avx512::Linear,    avx512::RmsNorm, avx512::SiluAndMul,  avx512::Add,
+                                avx512::Rotary, avx512::Attention, avx512::ExpRow,  &kAvx512QuantKernels};
 
 }  // namespace vllm

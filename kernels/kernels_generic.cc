@@ -16,7 +16,8 @@ namespace vllm::generic {
 
 namespace vllm {
 
-const Kernels kGenericKernels = {"generic",    generic::Linear, generic::RmsNorm,   generic::SiluAndMul,
-                                 generic::Add, generic::Rotary, generic::Attention, generic::ExpRow};
+const Kernels kGenericKernels = {"generic",           generic::Linear, generic::RmsNorm,
+                                 generic::SiluAndMul, generic::Add,    generic::Rotary,
+                                 generic::Attention,  generic::ExpRow, &kGenericQuantKernels};
 
 }  // namespace vllm
