@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/quantization_config.h"
 #include "kernels/dtype.h"
 
 namespace vllm {
 
 // Rotary scaling as transformers' rope_scaling: which kind, and the fields that kind reads.
 struct RopeScaling {
-  enum class Kind : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn };
+  enum class Kind : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope, kFactors };
   Kind kind = Kind::kNone;
   double factor = 1.0;
   int64_t original_max_position_embeddings = 0;
@@ -27,11 +28,24 @@ struct RopeScaling {
   std::optional<double> mscale;
   std::optional<double> mscale_all_dim;
   bool truncate = true;
+  // longrope: a divisor of each frequency; short_factor within the original length. Kind::kFactors (a GGUF file's
+  // rope_freqs tensor) has short_factor only.
+  std::vector<double> short_factor;
+  std::vector<double> long_factor;
+};
+
+// One layer where layers differ.
+struct LayerConfig {
+  int64_t sliding_window = 0;   // tokens a query sees, itself included; 0: all
+  bool use_rope = true;         // SmolLM3 has layers without positions
+  bool use_local_rope = false;  // rope_local_theta without scaling (Gemma 3's sliding layers)
+  bool is_moe = false;
 };
 
 struct ModelConfig {
   std::string model;         // as the user named it
   std::string folder;        // where its files are
+  std::string gguf_file;     // the (first) GGUF file where the model is one; else empty
   std::string architecture;  // "LlamaForCausalLM"
   std::string model_type;    // "llama"
 
@@ -51,6 +65,36 @@ struct ModelConfig {
   bool tie_word_embeddings = false;
   bool attention_bias = false;
   bool mlp_bias = false;
+  std::vector<LayerConfig> layers;  // [num_hidden_layers]
+
+  // Families that differ from Llama; 0, 1 or nothing where a family has no such thing.
+  int64_t rotary_dim = 0;  // leading dimensions of a head that turn (partial_rotary_factor); 0: head_dim
+  std::optional<double> rope_local_theta;
+  double norm_offset = 0.0;  // added to norm weights: 1 in Gemma's Hugging Face checkpoints
+  bool norm_affine = true;   // OPT: layer norms have weights
+  std::optional<double> query_pre_attn_scalar;
+  std::optional<double> attn_logit_softcapping;
+  std::optional<double> final_logit_softcapping;
+  double embedding_multiplier = 1.0;  // Granite
+  double residual_multiplier = 1.0;
+  std::optional<double> attention_multiplier;
+  double logits_scaling = 1.0;
+  int64_t word_embed_proj_dim = 0;               // OPT; 0: hidden_size
+  bool do_layer_norm_before = true;              // OPT
+  bool remove_final_norm = false;                // OPT
+  bool use_parallel_residual = false;            // StableLM, Falcon
+  int64_t num_parallel_norms = 1;                // Falcon: 2 where attention and MLP, side by side, have a norm each
+  bool use_qk_norm = false;                      // where it is a switch of the family's
+  bool scale_attn_by_inverse_layer_idx = false;  // GPT-2
+  bool conv1d_weights = false;                   // linear weights are stored [in, out], as GPT-2's Conv1D
+  int64_t num_experts = 0;
+  int64_t num_experts_per_tok = 0;
+  int64_t moe_intermediate_size = 0;
+  int64_t shared_expert_intermediate_size = 0;
+  bool norm_topk_prob = false;
+  // Where a multimodal checkpoint keeps its text model: "language_model." stands before the tensors' names.
+  std::string weight_prefix;
+  QuantizationConfig quantization;
 
   std::optional<int32_t> bos_token_id;
   // config.json's and generation_config.json's together; the first is the EOS, all of them stop a request.

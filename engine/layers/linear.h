@@ -13,18 +13,12 @@
 
 namespace vllm {
 
-// Rows [shard.begin, + count) of a checkpoint tensor `name`.weight [total_rows, in_features] (and `name`.bias).
-struct OutputSlice {
-  std::string name;
-  int64_t total_rows = 0;
-  Shard shard;
-};
-
 // The rank's rows of one or several checkpoint matrices, stacked (q, k, v; gate, up).
 class ColumnParallelLinear {
  public:
-  ColumnParallelLinear(const RankContext& context, const WeightSource& weights, int64_t in_features,
-                       const std::vector<OutputSlice>& slices, bool has_bias, DType dtype);
+  // `model` says the type to compute in, how weights are quantized and whether they are stored transposed.
+  ColumnParallelLinear(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
+                       int64_t in_features, const std::vector<OutputSlice>& slices, bool has_bias);
 
   int64_t out_features() const { return weight_.num_rows(); }
   // y: [num_rows, out_features()].
@@ -36,11 +30,13 @@ class ColumnParallelLinear {
   std::vector<float> bias_;
 };
 
-// The rank's columns of one checkpoint matrix; the ranks' partial sums are all-reduced, then the bias is added.
+// The rank's columns of one checkpoint matrix; the ranks' partial sums are all-reduced, then the bias is added. Without
+// `reduce` y is the rank's partial sum, for callers that add several before they reduce; there is no bias then.
 class RowParallelLinear {
  public:
-  RowParallelLinear(const RankContext& context, const WeightSource& weights, const std::string& name,
-                    int64_t out_features, int64_t total_in_features, Shard in_shard, bool has_bias, DType dtype);
+  RowParallelLinear(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
+                    const std::string& name, int64_t out_features, int64_t total_in_features, Shard in_shard,
+                    bool has_bias, bool reduce = true);
 
   // x: [num_rows, in_shard.count]; y: [num_rows, out_features], contiguous.
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const;
@@ -49,6 +45,7 @@ class RowParallelLinear {
   const RankContext& context_;
   LinearWeight weight_;
   std::vector<float> bias_;
+  bool reduce_;
 };
 
 }  // namespace vllm

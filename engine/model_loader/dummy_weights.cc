@@ -108,7 +108,8 @@ TensorView DummyWeights::Get(std::string_view name, std::span<const int64_t> sha
   if (pattern.fd < 0) pattern.fd = MakePattern(dtype_, ones);
   // A start of the tensor's own, a multiple of a cache line.
   size_t start = HashName(name) % (kPatternBytes / 64) * 64;
-  return {.dtype = dtype_,
+  return {.name = std::string(name),
+          .type = ToWeightType(dtype_),
           .shape = {shape.begin(), shape.end()},
           .data = Window(pattern, start + bytes).subspan(start, bytes)};
 }

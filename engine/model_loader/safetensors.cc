@@ -22,10 +22,11 @@ std::string ShapeText(std::span<const T> shape) {
   return text + "]";
 }
 
-std::optional<DType> UsableDType(std::string_view name) {
-  if (name == "F32") return DType::kFloat32;
-  if (name == "F16") return DType::kFloat16;
-  if (name == "BF16") return DType::kBFloat16;
+std::optional<WeightType> KnownType(std::string_view name) {
+  for (const WeightType type : {WeightType::kFloat32, WeightType::kFloat16, WeightType::kBFloat16, WeightType::kInt8,
+                                WeightType::kUInt8, WeightType::kInt32, WeightType::kInt64, WeightType::kFloat8E4M3}) {
+    if (name == InfoOf(type).name) return type;
+  }
   return std::nullopt;
 }
 
@@ -56,9 +57,9 @@ TensorView SafetensorsFile::Get(std::string_view name, std::span<const int64_t> 
   if (!same) {
     fail("shape is " + ShapeText<uint64_t>(entry->shape) + ", the model needs " + ShapeText<int64_t>(shape));
   }
-  std::optional<DType> dtype = UsableDType(entry->dtype);
-  if (!dtype) fail("dtype cannot be used, only F32, F16 and BF16 can (" + std::string(entry->dtype) + ")");
-  return {.dtype = *dtype, .shape = {shape.begin(), shape.end()}, .data = entry->data};
+  const std::optional<WeightType> type = KnownType(entry->dtype);
+  if (!type) fail("dtype cannot be used (" + std::string(entry->dtype) + ")");
+  return {.name = std::string(name), .type = *type, .shape = {shape.begin(), shape.end()}, .data = entry->data};
 }
 
 std::vector<std::string> SafetensorsFile::Names() const {

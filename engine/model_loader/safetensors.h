@@ -21,7 +21,7 @@ class SafetensorsFile : public WeightSource {
   explicit SafetensorsFile(const std::string& path);
 
   bool Contains(std::string_view name) const override { return Find(name) != nullptr; }
-  // Only F32, F16 and BF16 are handed out; other types throw ModelError naming the tensor and its type.
+  // Types that no model computes on (F64, BOOL, ...) throw ModelError naming the tensor and its type.
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
   std::vector<std::string> Names() const override;
   int64_t TotalBytes() const override;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/dummy_weights.h"
 #include "engine/model_loader/escape.h"
+#include "engine/model_loader/gguf_weights.h"
 #include "engine/model_loader/safetensors.h"
 
 namespace vllm {
@@ -30,7 +32,25 @@ std::string FindPickle(const std::string& folder) {
 
 }  // namespace
 
-int64_t TensorView::num_elements() const { return static_cast<int64_t>(data.size() / SizeOf(dtype)); }
+int64_t TensorView::num_elements() const {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
+const std::byte* TensorView::Row(int64_t i) const {
+  if (interleaved_head_dim > 0) {
+    const int64_t half = interleaved_head_dim / 2;
+    const int64_t at = i % interleaved_head_dim;
+    i += (at < half ? 2 * at : 2 * (at - half) + 1) - at;
+  }
+  return data.data() + i * RowBytes();
+}
+
+DType TensorView::dtype() const {
+  if (const std::optional<DType> plain = ToDType(type)) return *plain;
+  throw ModelError("tensor " + Escape(name) + ": must be F32, F16 or BF16 (" + std::string(InfoOf(type).name) + ")");
+}
 
 std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
   const std::string& folder = config.model.folder;
@@ -38,7 +58,7 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
     return std::make_unique<DummyWeights>(config.model.dtype, config.model.tie_word_embeddings);
   }
   std::string what = "weights of " + Escape(folder) + ": ";
-  if (config.load.load_format == LoadFormat::kGguf) throw ModelError(what + "gguf files cannot be read yet");
+  if (!config.model.gguf_file.empty()) return std::make_unique<GgufWeights>(config.model);
   std::error_code error;
   // A dangling link counts as there: its own message is better than "none found".
   auto present = [&](const char* name) {

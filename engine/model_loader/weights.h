@@ -10,17 +10,28 @@
 #include <vector>
 
 #include "engine/config/vllm_config.h"
-#include "kernels/dtype.h"
+#include "kernels/weight_type.h"
 
 namespace vllm {
 
 // Row-major. `data` is borrowed from the source and may be unaligned for its type.
 struct TensorView {
-  DType dtype = DType::kFloat32;
+  std::string name;  // as the source has it, for messages
+  WeightType type = WeightType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
+  // Above 0: the rows are the heads of a rotary query or key projection, of this many rows each, stored with the two
+  // halves of a head interleaved (0, half, 1, half + 1, ...), as GGUF files of the llama architecture have them. Row()
+  // undoes it.
+  int64_t interleaved_head_dim = 0;
 
   int64_t num_elements() const;
+  // The last dimension in bytes.
+  int64_t RowBytes() const { return BytesOf(type, shape.back()); }
+  // Row i of the tensor seen as [num_elements / last dimension, last dimension], in the model's order.
+  const std::byte* Row(int64_t i) const;
+  // Throws ModelError naming the tensor when its elements are no plain float32, float16 or bfloat16.
+  DType dtype() const;
 };
 
 class WeightSource {
@@ -33,8 +44,9 @@ class WeightSource {
   virtual int64_t TotalBytes() const = 0;
 };
 
-// Opens the weights of config.model.folder: model.safetensors, or the shards of model.safetensors.index.json, or with
-// LoadFormat::kDummy values that depend on the tensor's name only. Throws ModelError.
+// Opens the weights of config.model.gguf_file, or of config.model.folder: model.safetensors, or the shards of
+// model.safetensors.index.json, or with LoadFormat::kDummy values that depend on the tensor's name only. Throws
+// ModelError.
 std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config);
 
 }  // namespace vllm

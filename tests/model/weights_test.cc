@@ -160,7 +160,7 @@ TEST(WeightsTest, TrainedModelsOpenWithTheShapesOfTheirConfig) {
     auto source = OpenWeights(config);
     std::vector<int64_t> shape = {config.model.vocab_size, config.model.hidden_size};
     TensorView embedding = source->Get("model.embed_tokens.weight", shape);
-    EXPECT_EQ(embedding.dtype, config.model.checkpoint_dtype) << name;
+    EXPECT_EQ(embedding.dtype(), config.model.checkpoint_dtype) << name;
     EXPECT_EQ(config.model.num_key_value_heads, 4) << name;
     EXPECT_EQ(config.model.eos_token_ids[0], 2) << name;
   }

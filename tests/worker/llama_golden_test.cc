@@ -58,7 +58,7 @@ class LlamaGoldenTest : public testing::TestWithParam<std::string> {
     const auto weights = OpenWeights(config);
     const TensorView view = weights->Get(name, shape);
     std::vector<float> values(static_cast<size_t>(view.num_elements()));
-    ConvertToFloat(view.data.data(), view.dtype, view.num_elements(), values.data());
+    ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), values.data());
     std::filesystem::remove_all(folder);
     return values;
   }
