@@ -16,8 +16,9 @@ KvCache::KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int
   }
 }
 
-Attention::Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale)
-    : context_(context), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale) {
+Attention::Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale,
+                     float softcap)
+    : context_(context), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale), softcap_(softcap) {
   AttentionArgs args;
   args.head_dim = spec.head_dim;
   args.num_queries_per_kv = num_heads / spec.num_kv_heads;
@@ -40,6 +41,7 @@ void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const
   args.num_queries_per_kv = num_heads_ / spec_.num_kv_heads;
   args.head_dim = spec_.head_dim;
   args.scale = scale_;
+  args.softcap = softcap_;
   args.sliding_window = spec_.sliding_window;
 
   const AttentionGroup& group = metadata.groups[cache.group(layer_)];

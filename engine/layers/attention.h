@@ -56,7 +56,8 @@ struct AttentionMetadata {
 
 class Attention {
  public:
-  Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale);
+  Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale,
+            float softcap = 0.0f);
 
   // query [num_tokens, num_heads * head_dim] with its stride; key and value [num_tokens, num_kv_heads * head_dim]
   // likewise; all rotated. Stores K and V, then writes out [num_tokens, num_heads * head_dim]. Reads nothing of a block
@@ -70,6 +71,7 @@ class Attention {
   KvLayerSpec spec_;
   int64_t num_heads_;
   float scale_;
+  float softcap_;
   std::vector<AttentionTask> tasks_;         // reused
   std::vector<std::vector<float>> scratch_;  // a thread
 };
