@@ -133,6 +133,7 @@ std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata)
   return ChatTemplateSource{.text = std::string(*text),
                             .bos_token = TokenText(metadata, "tokenizer.ggml.bos_token_id", tokens),
                             .eos_token = TokenText(metadata, "tokenizer.ggml.eos_token_id", tokens),
+                            .tool_use_text = {},
                             .origin = key};
 }
 
