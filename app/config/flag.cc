@@ -28,8 +28,8 @@ constexpr Flag kFlags[] = {
      "dummy: random weights of the shapes config.json asks for"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
      "type of weights and KV cache; auto is the checkpoint's own"},
-    {"quantization", 'q', kChoice, "METHOD", "none", "none", kModel, kEngines, false, true,
-     "quantize the weights while loading"},
+    {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
+     "quantize the weights of a model of plain numbers while loading: 8 or 4 bits each"},
     {"max-model-len", 0, kInteger, "N", "", "", kModel, kEngines, false, true,
      "longest prompt and output together, in tokens; default: the model's own"},
 
