@@ -92,6 +92,8 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
     if (rest.empty()) {
       const std::string& system = session.conversation().system();
       PrintNote(system.empty() ? "[no system message]" : system);
+    } else if (!session.model().renderer->takes_system_message()) {
+      PrintError("the chat template takes no system message");
     } else {
       session.SetSystem(rest);
       PrintNote("[system message set, the conversation begins anew]");

@@ -26,6 +26,9 @@ GenerationConfig LoadGenerationConfig(const ModelLocation& location);
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location);
 bool HasTokenizer(const ModelLocation& location);
 
+// --template-var as the text of a JSON object, or empty. Throws ConfigError.
+std::string TemplateVariables(const Settings& settings);
+
 // --chat-template or the model's own; null when there is none. Throws ChatTemplateError, ConfigError.
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location);
 
