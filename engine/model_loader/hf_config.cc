@@ -11,6 +11,7 @@
 #include "engine/model_loader/config_fields.h"
 #include "engine/model_loader/escape.h"
 #include "engine/model_loader/json_file.h"
+#include "engine/model_loader/quantization_parser.h"
 #include "engine/model_loader/rope_config.h"
 
 namespace vllm {
@@ -102,7 +103,7 @@ ModelConfig LoadModelConfig(const std::string& folder) {
   config.architecture = ReadArchitecture(fields);
   config.model_type = fields.String("model_type").value_or("");
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
-  if (fields.Has("quantization_config")) fields.Fail("quantization_config", "quantized weights are not supported");
+  config.quantization = ReadQuantization(fields);
   ReadSizes(fields, config);
   config.hidden_act = fields.String(NameOf(fields, "hidden_act", "activation_function")).value_or(config.hidden_act);
   const char* eps = NameOf(fields, "rms_norm_eps", "layer_norm_epsilon");
