@@ -36,6 +36,7 @@ struct AttentionArgs {
   int64_t num_queries_per_kv = 1;
   int64_t head_dim = 0;
   float scale = 1.0f;
+  float softcap = 0.0f;        // above 0: a scaled score becomes softcap * tanh(score / softcap)
   int64_t sliding_window = 0;  // a query sees this many positions, itself included; 0: all
 };
 

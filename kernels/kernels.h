@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/dtype.h"
 #include "kernels/isa.h"
@@ -26,11 +27,26 @@ struct Kernels {
   // out[i] = weight[i] * x[i] / sqrt(mean(x^2) + eps) over one row of n. out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
 
-  // out[i] = silu(gate[i]) * up[i]. out may be gate or up.
-  void (*silu_and_mul)(const float* gate, const float* up, int64_t n, float* out);
+  // out[i] = weight[i] * (x[i] - mean) / sqrt(variance + eps) + bias[i] over one row of n; weight and bias may be null,
+  // out may be x.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n, float* out);
+
+  // The two halves of rms_norm, for a row that lies on several ranks: the sum of x[i]^2, and weight[i] * (x[i] *
+  // factor).
+  float (*sum_of_squares)(const float* x, int64_t n);
+  void (*mul_scaled)(const float* x, const float* weight, float factor, int64_t n, float* out);
+
+  // out[i] = activation(x[i]) * factor[i]; factor may be null, out may be x or factor.
+  void (*activation)(Activation activation, const float* x, const float* factor, int64_t n, float* out);
 
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int64_t n);
+  // x[i] += y[i] * factor.
+  void (*add_scaled)(float* x, const float* y, float factor, int64_t n);
+  // x[i] *= factor.
+  void (*scale)(float* x, float factor, int64_t n);
+  // x[i] = cap * tanh(x[i] / cap).
+  void (*soft_cap)(float* x, float cap, int64_t n);
 
   // Rotates one head of 2 * half values in place, pairs (i, i + half), as transformers' rotate_half.
   void (*rotary)(float* head, const float* cos, const float* sin, int64_t half);

@@ -7,6 +7,7 @@ namespace vllm::avx2 {
 
 #include "kernels/impl/math.inl"
 // clang-format off: the rest builds on math.inl
+#include "kernels/impl/activation.inl"
 #include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
@@ -16,7 +17,22 @@ namespace vllm::avx2 {
 
 namespace vllm {
 
-const Kernels kAvx2Kernels = {"avx2",       avx2::Linear,    avx2::RmsNorm, avx2::SiluAndMul,  avx2::Add,
-                              avx2::Rotary, avx2::Attention, avx2::ExpRow,  &kAvx2QuantKernels};
+const Kernels kAvx2Kernels = {
+    .name = "avx2",
+    .linear = avx2::Linear,
+    .rms_norm = avx2::RmsNorm,
+    .layer_norm = avx2::LayerNorm,
+    .sum_of_squares = avx2::SumOfSquares,
+    .mul_scaled = avx2::MulScaled,
+    .activation = avx2::ActivationRow,
+    .add = avx2::Add,
+    .add_scaled = avx2::AddScaled,
+    .scale = avx2::Scale,
+    .soft_cap = avx2::SoftCapRow,
+    .rotary = avx2::Rotary,
+    .attention = avx2::Attention,
+    .exp = avx2::ExpRow,
+    .quant = &kAvx2QuantKernels,
+};
 
 }  // namespace vllm

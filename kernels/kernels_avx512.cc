@@ -7,6 +7,7 @@ namespace vllm::avx512 {
 
 #include "kernels/impl/math.inl"
 // clang-format off: the rest builds on math.inl
+#include "kernels/impl/activation.inl"
 #include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
@@ -16,7 +17,22 @@ namespace vllm::avx512 {
 
 namespace vllm {
 
-const Kernels kAvx512Kernels = {"avx512",       avx512::Linear,    avx512::RmsNorm, avx512::SiluAndMul,  avx512::Add,
-                                avx512::Rotary, avx512::Attention, avx512::ExpRow,  &kAvx512QuantKernels};
+const Kernels kAvx512Kernels = {
+    .name = "avx512",
+    .linear = avx512::Linear,
+    .rms_norm = avx512::RmsNorm,
+    .layer_norm = avx512::LayerNorm,
+    .sum_of_squares = avx512::SumOfSquares,
+    .mul_scaled = avx512::MulScaled,
+    .activation = avx512::ActivationRow,
+    .add = avx512::Add,
+    .add_scaled = avx512::AddScaled,
+    .scale = avx512::Scale,
+    .soft_cap = avx512::SoftCapRow,
+    .rotary = avx512::Rotary,
+    .attention = avx512::Attention,
+    .exp = avx512::ExpRow,
+    .quant = &kAvx512QuantKernels,
+};
 
 }  // namespace vllm

@@ -7,6 +7,7 @@ namespace vllm::generic {
 
 #include "kernels/impl/math.inl"
 // clang-format off: the rest builds on math.inl
+#include "kernels/impl/activation.inl"
 #include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
@@ -16,8 +17,22 @@ namespace vllm::generic {
 
 namespace vllm {
 
-const Kernels kGenericKernels = {"generic",           generic::Linear, generic::RmsNorm,
-                                 generic::SiluAndMul, generic::Add,    generic::Rotary,
-                                 generic::Attention,  generic::ExpRow, &kGenericQuantKernels};
+const Kernels kGenericKernels = {
+    .name = "generic",
+    .linear = generic::Linear,
+    .rms_norm = generic::RmsNorm,
+    .layer_norm = generic::LayerNorm,
+    .sum_of_squares = generic::SumOfSquares,
+    .mul_scaled = generic::MulScaled,
+    .activation = generic::ActivationRow,
+    .add = generic::Add,
+    .add_scaled = generic::AddScaled,
+    .scale = generic::Scale,
+    .soft_cap = generic::SoftCapRow,
+    .rotary = generic::Rotary,
+    .attention = generic::Attention,
+    .exp = generic::ExpRow,
+    .quant = &kGenericQuantKernels,
+};
 
 }  // namespace vllm

@@ -83,7 +83,8 @@ const AddedVocabulary::Pattern* AddedVocabulary::LongestMatch(const PatternSet& 
   return longest;
 }
 
-void AddedVocabulary::Split(std::string_view text, bool normalized, std::vector<Segment>& segments) const {
+void AddedVocabulary::Split(std::string_view text, bool normalized, bool special,
+                            std::vector<Segment>& segments) const {
   const PatternSet& set = normalized ? normalized_ : raw_;
   segments.clear();
   size_t done = 0;
@@ -103,6 +104,7 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, std::vector<
       size_t begin = position;
       size_t end = position + match->text.size();
       position = end;
+      if (token.special && !special) continue;
       if (token.single_word && (ClassBefore(text, begin, kWord) || ClassAt(text, end, kWord))) continue;
       if (token.lstrip) {
         while (begin > done && ClassBefore(text, begin, kSpace)) begin = PreviousCodePoint(text, begin);

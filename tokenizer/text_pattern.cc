@@ -53,6 +53,15 @@ void WordOrSymbolsPattern::FindMatches(std::string_view text, std::vector<Match>
   }
 }
 
+void FixedLengthPattern::FindMatches(std::string_view text, std::vector<Match>& matches) const {
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = begin;
+    for (size_t i = 0; i < length_ && end < text.size(); ++i) end += CodePointAt(text, end).length;
+    matches.push_back({begin, end, true});
+    begin = end;
+  }
+}
+
 std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal) {
   // An empty literal matches between any two characters; Oniguruma knows how.
   if (literal.empty()) return std::make_unique<OnigPattern>("");

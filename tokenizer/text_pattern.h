@@ -54,6 +54,17 @@ class WordOrSymbolsPattern : public TextPattern {
   void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
 };
 
+// Runs of `length` characters; the last may be shorter.
+class FixedLengthPattern : public TextPattern {
+ public:
+  // REQUIRES: length > 0.
+  explicit FixedLengthPattern(size_t length) : length_(length) {}
+  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+
+ private:
+  size_t length_;
+};
+
 std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal);
 // The fastest pattern that means `regex`. Throws TokenizerError when it does not compile.
 std::unique_ptr<TextPattern> MakeRegexPattern(const std::string& regex);

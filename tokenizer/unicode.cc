@@ -3,6 +3,7 @@
 #include <oniguruma.h>
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -61,26 +62,33 @@ bool IsNfcUnstable(utf8proc_int32_t code_point) {
   return changes;
 }
 
-}  // namespace
-
-const UnicodeTable& UnicodeTable::Get() {
-  static const UnicodeTable table;
-  return table;
+void AddProperty(const char* name, uint8_t bit, std::vector<uint8_t>& flat) {
+  ForEachRangeOf(name, [&](char32_t first, char32_t last) {
+    for (char32_t c = first; c <= last; ++c) flat[c] |= bit;
+  });
 }
 
-void UnicodeTable::AddProperty(const char* name, uint8_t bit, std::vector<uint8_t>& flat) {
-  const auto* begin = reinterpret_cast<const OnigUChar*>(name);
-  const int ctype = ONIG_ENCODING_UTF8->property_name_to_ctype(ONIG_ENCODING_UTF8, const_cast<OnigUChar*>(begin),
-                                                               const_cast<OnigUChar*>(begin) + std::strlen(name));
+}  // namespace
+
+void ForEachRangeOf(const char* property, const std::function<void(char32_t, char32_t)>& range) {
+  InitializeOniguruma();
+  auto* name = const_cast<OnigUChar*>(reinterpret_cast<const OnigUChar*>(property));
+  const int ctype = ONIG_ENCODING_UTF8->property_name_to_ctype(ONIG_ENCODING_UTF8, name, name + std::strlen(property));
   OnigCodePoint single_byte_limit = 0;
   const OnigCodePoint* ranges = nullptr;
   if (ctype < 0 ||
       ONIG_ENCODING_UTF8->get_ctype_code_range(static_cast<OnigCtype>(ctype), &single_byte_limit, &ranges) != 0) {
-    throw std::runtime_error(std::string("reading the unicode property ") + name + ": unknown to oniguruma");
+    throw std::runtime_error(std::string("reading the unicode property ") + property + ": unknown to oniguruma");
   }
   for (OnigCodePoint i = 0; i < ranges[0]; ++i) {
-    for (OnigCodePoint c = ranges[1 + 2 * i]; c <= ranges[2 + 2 * i] && c < flat.size(); ++c) flat[c] |= bit;
+    const OnigCodePoint last = std::min<OnigCodePoint>(ranges[2 + 2 * i], 0x10FFFF);
+    if (ranges[1 + 2 * i] <= last) range(ranges[1 + 2 * i], last);
   }
+}
+
+const UnicodeTable& UnicodeTable::Get() {
+  static const UnicodeTable table;
+  return table;
 }
 
 UnicodeTable::UnicodeTable() {

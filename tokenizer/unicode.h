@@ -5,10 +5,15 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace vllm {
+
+// Calls range(first, last) for the code points that have a property of Oniguruma's ("L", "Han", "Age=8.0"). Throws
+// std::runtime_error when there is no such property.
+void ForEachRangeOf(const char* property, const std::function<void(char32_t, char32_t)>& range);
 
 enum CharClass : uint8_t {
   kLetter = 1,        // \p{L}
@@ -37,7 +42,6 @@ class UnicodeTable {
   using Page = std::array<uint8_t, kPageSize>;
 
   UnicodeTable();
-  static void AddProperty(const char* name, uint8_t bit, std::vector<uint8_t>& flat);
 
   std::array<uint16_t, kNumPages> page_index_{};
   std::vector<Page> pages_;

@@ -38,6 +38,8 @@ constexpr Flag kFlags[] = {
      "system message in front of the conversation"},
     {"chat-template", 0, kPath, "FILE", "", "", kPrompt, kTemplated, false, true,
      "use this Jinja template instead of the model's"},
+    {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,
+     "a variable for the chat template, such as enable_thinking=false; VALUE is JSON, or else text"},
     {"chat", 0, kNegatable, "", "", "", kPrompt, Bits(kBatch), false, false,
      "take a text for one user message and answer it through the chat template; default: lines of .txt, .csv and .tsv "
      "where the model has a template, {\"prompt\"} rows not"},

@@ -71,6 +71,7 @@ struct ModelConfig {
   int64_t rotary_dim = 0;  // leading dimensions of a head that turn (partial_rotary_factor); 0: head_dim
   std::optional<double> rope_local_theta;
   double norm_offset = 0.0;  // added to norm weights: 1 in Gemma's Hugging Face checkpoints
+  bool norm_affine = true;   // OPT: layer norms have weights
   std::optional<double> query_pre_attn_scalar;
   std::optional<double> attn_logit_softcapping;
   std::optional<double> final_logit_softcapping;
@@ -78,11 +79,14 @@ struct ModelConfig {
   double residual_multiplier = 1.0;
   std::optional<double> attention_multiplier;
   double logits_scaling = 1.0;
-  int64_t word_embed_proj_dim = 0;     // OPT; 0: hidden_size
-  bool do_layer_norm_before = true;    // OPT
-  bool use_parallel_residual = false;  // StableLM, Falcon
-  bool use_qk_norm = false;            // where it is a switch of the family's
-  bool conv1d_weights = false;         // linear weights are stored [in, out], as GPT-2's Conv1D
+  int64_t word_embed_proj_dim = 0;               // OPT; 0: hidden_size
+  bool do_layer_norm_before = true;              // OPT
+  bool remove_final_norm = false;                // OPT
+  bool use_parallel_residual = false;            // StableLM, Falcon
+  int64_t num_parallel_norms = 1;                // Falcon: 2 where attention and MLP, side by side, have a norm each
+  bool use_qk_norm = false;                      // where it is a switch of the family's
+  bool scale_attn_by_inverse_layer_idx = false;  // GPT-2
+  bool conv1d_weights = false;                   // linear weights are stored [in, out], as GPT-2's Conv1D
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;
   int64_t moe_intermediate_size = 0;

@@ -11,6 +11,7 @@
 #include "engine/config/errors.h"
 #include "engine/executor/available_memory.h"
 #include "engine/executor/make_executor.h"
+#include "engine/layers/head_shards.h"
 #include "engine/models/registry.h"
 #include "kernels/thread_pool.h"
 

@@ -10,10 +10,12 @@ namespace vllm {
 
 namespace {
 
-std::vector<double> PlainFrequencies(double base, int64_t head_dim) {
-  std::vector<double> frequencies(static_cast<size_t>(head_dim / 2));
+int64_t RotaryDim(const ModelConfig& config) { return config.rotary_dim > 0 ? config.rotary_dim : config.head_dim; }
+
+std::vector<double> PlainFrequencies(double base, int64_t rotary_dim) {
+  std::vector<double> frequencies(static_cast<size_t>(rotary_dim / 2));
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+    frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim));
   }
   return frequencies;
 }
@@ -47,9 +49,9 @@ double YarnAttentionFactor(const RopeScaling& scaling) {
 }
 
 // YaRN (arXiv 2309.00071): dimensions that turn often keep their frequency, those that turn rarely are interpolated.
-void ScaleYarn(const RopeScaling& scaling, double base, int64_t head_dim, std::vector<double>& frequencies) {
+void ScaleYarn(const RopeScaling& scaling, double base, int64_t rotary_dim, std::vector<double>& frequencies) {
   const auto original = static_cast<double>(scaling.original_max_position_embeddings);
-  const auto dim = static_cast<double>(head_dim);
+  const auto dim = static_cast<double>(rotary_dim);
   const auto dimension_of = [&](double rotations) {
     return dim * std::log(original / (rotations * 2.0 * std::numbers::pi)) / (2.0 * std::log(base));
   };
@@ -70,8 +72,27 @@ void ScaleYarn(const RopeScaling& scaling, double base, int64_t head_dim, std::v
 
 }  // namespace
 
-RotaryEmbedding::RotaryEmbedding(const ModelConfig& config)
-    : inverse_frequencies_(PlainFrequencies(config.rope_theta, config.head_dim)), base_(config.rope_theta) {
+RotaryEmbedding::RotaryEmbedding(double theta, int64_t rotary_dim)
+    : inverse_frequencies_(PlainFrequencies(theta, rotary_dim)), base_(theta) {}
+
+RotaryEmbedding RotaryEmbedding::Local(const ModelConfig& config) {
+  return RotaryEmbedding(config.rope_local_theta.value(), RotaryDim(config));
+}
+
+void RotaryEmbedding::ScaleLong(const ModelConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  const bool is_long = config.max_model_len > scaling.original_max_position_embeddings;
+  const std::vector<double>& factors = is_long ? scaling.long_factor : scaling.short_factor;
+  for (size_t i = 0; i < inverse_frequencies_.size(); ++i) inverse_frequencies_[i] /= factors.at(i);
+  if (scaling.attention_factor) {
+    attention_factor_ = *scaling.attention_factor;
+  } else if (scaling.factor > 1.0) {
+    const auto original = static_cast<double>(scaling.original_max_position_embeddings);
+    attention_factor_ = std::sqrt(1.0 + std::log(scaling.factor) / std::log(original));
+  }
+}
+
+RotaryEmbedding::RotaryEmbedding(const ModelConfig& config) : RotaryEmbedding(config.rope_theta, RotaryDim(config)) {
   const RopeScaling& scaling = config.rope_scaling;
   switch (scaling.kind) {
     case RopeScaling::Kind::kNone:
@@ -87,10 +108,12 @@ RotaryEmbedding::RotaryEmbedding(const ModelConfig& config)
       ScaleLlama3(scaling, inverse_frequencies_);
       break;
     case RopeScaling::Kind::kYarn:
-      ScaleYarn(scaling, config.rope_theta, config.head_dim, inverse_frequencies_);
+      ScaleYarn(scaling, config.rope_theta, RotaryDim(config), inverse_frequencies_);
       attention_factor_ = YarnAttentionFactor(scaling);
       break;
     case RopeScaling::Kind::kLongRope:
+      ScaleLong(config);
+      break;
     case RopeScaling::Kind::kFactors:
       for (size_t i = 0; i < inverse_frequencies_.size(); ++i) inverse_frequencies_[i] /= scaling.short_factor.at(i);
       break;
@@ -100,9 +123,9 @@ RotaryEmbedding::RotaryEmbedding(const ModelConfig& config)
 std::vector<double> RotaryEmbedding::InverseFrequenciesAt(int64_t position) const {
   const int64_t length = position + 1;
   if (dynamic_from_ == 0 || length <= dynamic_from_) return inverse_frequencies_;
-  const auto head_dim = static_cast<double>(2 * half());
+  const auto dim = static_cast<double>(2 * half());
   const double stretch = factor_ * static_cast<double>(length) / static_cast<double>(dynamic_from_) - (factor_ - 1.0);
-  return PlainFrequencies(base_ * std::pow(stretch, head_dim / (head_dim - 2.0)), 2 * half());
+  return PlainFrequencies(base_ * std::pow(stretch, dim / (dim - 2.0)), 2 * half());
 }
 
 void RotaryEmbedding::RowAngles(int64_t position, float* cos, float* sin) const {

@@ -13,8 +13,14 @@ namespace vllm {
 
 class RotaryEmbedding {
  public:
+  // Of rope_theta and rope_scaling. LongRoPE has factors for short and for long contexts: all positions take the long
+  // ones when max_model_len is above the original length (vLLM's rule; transformers looks at each sequence's length,
+  // which would let a key's rotation depend on how the request goes on).
   explicit RotaryEmbedding(const ModelConfig& config);
+  // Of rope_local_theta, without scaling. REQUIRES: the config has one.
+  static RotaryEmbedding Local(const ModelConfig& config);
 
+  // Half the number of a head's leading dimensions that turn.
   int64_t half() const { return static_cast<int64_t>(inverse_frequencies_.size()); }
 
   // cos, sin: [positions.size(), half()], scaled by the attention factor.
@@ -25,6 +31,8 @@ class RotaryEmbedding {
   double attention_factor() const { return attention_factor_; }
 
  private:
+  RotaryEmbedding(double theta, int64_t rotary_dim);
+  void ScaleLong(const ModelConfig& config);
   void RowAngles(int64_t position, float* cos, float* sin) const;
 
   std::vector<double> inverse_frequencies_;  // [half]

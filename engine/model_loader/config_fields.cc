@@ -119,6 +119,51 @@ std::vector<int32_t> ConfigFields::TokenIds(const char* name, int64_t high) cons
   return ids;
 }
 
+const json& ConfigFields::List(const char* name) const {
+  constexpr size_t kMaxValues = 65536;
+  const json& list = At(name);
+  if (!list.is_array()) Refuse(name, "not a list");
+  if (list.size() > kMaxValues) Refuse(name, "too many values, limit " + std::to_string(kMaxValues));
+  return list;
+}
+
+std::vector<int64_t> ConfigFields::Ints(const char* name, int64_t low, int64_t high) const {
+  std::vector<int64_t> values;
+  if (!Has(name)) return values;
+  for (const json& value : List(name)) {
+    const bool whole = value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() < 1ull << 62);
+    if (!whole || value.get<int64_t>() < low || value.get<int64_t>() > high) {
+      Fail(name, "not a whole number in " + std::to_string(low) + " to " + std::to_string(high) + " (" +
+                     ValueText(value) + ")");
+    }
+    values.push_back(value.get<int64_t>());
+  }
+  return values;
+}
+
+std::vector<double> ConfigFields::PositiveDoubles(const char* name, double high) const {
+  std::vector<double> values;
+  if (!Has(name)) return values;
+  for (const json& value : List(name)) {
+    const double number = value.is_number() ? value.get<double>() : -1.0;
+    if (!(number > 0.0 && number <= high)) {
+      Fail(name, "not a number above 0, up to " + Number(high) + " (" + ValueText(value) + ")");
+    }
+    values.push_back(number);
+  }
+  return values;
+}
+
+std::vector<std::string> ConfigFields::Strings(const char* name) const {
+  std::vector<std::string> values;
+  if (!Has(name)) return values;
+  for (const json& value : List(name)) {
+    if (!value.is_string()) Fail(name, "not a string (" + ValueText(value) + ")");
+    values.push_back(value.get<std::string>());
+  }
+  return values;
+}
+
 void ConfigFields::Fail(const char* name, const std::string& why) const {
   throw ModelError(what_ + ": " + prefix_ + name + ": " + why);
 }

@@ -27,6 +27,10 @@ class ConfigFields {
   double RequiredPositiveDouble(const char* name, double high) const;
   // One id, a list of ids, or nothing; each in [0, high].
   std::vector<int32_t> TokenIds(const char* name, int64_t high) const;
+  // Lists; empty when absent. Each value in its range.
+  std::vector<int64_t> Ints(const char* name, int64_t low, int64_t high) const;
+  std::vector<double> PositiveDoubles(const char* name, double high) const;
+  std::vector<std::string> Strings(const char* name) const;
   const nlohmann::json& At(const char* name) const;  // REQUIRES: Has(name)
   ConfigFields Child(const char* name) const;        // REQUIRES: Has(name); throws when it is no object
 
@@ -34,6 +38,8 @@ class ConfigFields {
   [[noreturn]] void Refuse(const char* name, const std::string& why) const;  // with the field's own value
 
  private:
+  const nlohmann::json& List(const char* name) const;
+
   const nlohmann::json& object_;
   std::string what_;
   std::string prefix_;

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 
 #include "engine/config/errors.h"
 #include "engine/config/max_model_len.h"
 #include "engine/model_loader/config_fields.h"
 #include "engine/model_loader/escape.h"
+#include "engine/model_loader/family_config.h"
+#include "engine/model_loader/hf_defaults.h"
 #include "engine/model_loader/json_file.h"
 #include "engine/model_loader/quantization_parser.h"
 #include "engine/model_loader/rope_config.h"
@@ -24,9 +28,12 @@ constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
 
-// Where GPT-2's family spells a field differently, its spelling.
-const char* NameOf(const ConfigFields& fields, const char* name, const char* alternative) {
-  return !fields.Has(name) && fields.Has(alternative) ? alternative : name;
+// The first of the spellings that is there, else the first.
+const char* NameOf(const ConfigFields& fields, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (fields.Has(name)) return name;
+  }
+  return *names.begin();
 }
 
 std::string ReadArchitecture(const ConfigFields& fields) {
@@ -38,7 +45,7 @@ std::string ReadArchitecture(const ConfigFields& fields) {
 }
 
 DType ReadDType(const ConfigFields& fields) {
-  const char* name = NameOf(fields, "dtype", "torch_dtype");
+  const char* name = NameOf(fields, {"dtype", "torch_dtype"});
   std::string text = fields.String(name).value_or("float32");
   if (text.starts_with("torch.")) text.erase(0, 6);
   for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
@@ -47,22 +54,34 @@ DType ReadDType(const ConfigFields& fields) {
   fields.Refuse(name, "not float32, float16 or bfloat16");
 }
 
+int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& config) {
+  const char* name = NameOf(fields, {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
+  const bool four_times = config.model_type == "gpt2" || config.model_type == "falcon";
+  if (!fields.Has(name) && four_times) return 4 * config.hidden_size;
+  return fields.RequiredInt(name, 1, kMaxSize);
+}
+
+int64_t ReadKvHeads(const ConfigFields& fields, const ModelConfig& config) {
+  const char* name = NameOf(fields, {"num_key_value_heads", "num_kv_heads"});
+  if (config.model_type == "falcon" && !fields.Bool("new_decoder_architecture").value_or(false)) {
+    if (fields.Bool("multi_query").value_or(true)) return 1;
+  }
+  const int64_t kv_heads = fields.Int(name, 1, kMaxHeads).value_or(config.num_attention_heads);
+  if (config.num_attention_heads % kv_heads != 0) {
+    const std::string why = "does not divide num_attention_heads " + std::to_string(config.num_attention_heads);
+    fields.Refuse(name, why);
+  }
+  return kv_heads;
+}
+
 void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
   config.vocab_size = fields.RequiredInt("vocab_size", 1, kMaxSize);
-  config.hidden_size = fields.RequiredInt(NameOf(fields, "hidden_size", "n_embd"), 1, kMaxSize);
-  if (fields.Has("n_embd") && !fields.Has("intermediate_size")) {
-    config.intermediate_size = fields.Int("n_inner", 1, kMaxSize).value_or(4 * config.hidden_size);
-  } else {
-    config.intermediate_size = fields.RequiredInt("intermediate_size", 1, kMaxSize);
-  }
-  config.num_hidden_layers = fields.RequiredInt(NameOf(fields, "num_hidden_layers", "n_layer"), 1, kMaxLayers);
-  const char* heads = NameOf(fields, "num_attention_heads", "n_head");
+  config.hidden_size = fields.RequiredInt(NameOf(fields, {"hidden_size", "n_embd"}), 1, kMaxSize);
+  config.intermediate_size = ReadIntermediateSize(fields, config);
+  config.num_hidden_layers = fields.RequiredInt(NameOf(fields, {"num_hidden_layers", "n_layer"}), 1, kMaxLayers);
+  const char* heads = NameOf(fields, {"num_attention_heads", "n_head"});
   config.num_attention_heads = fields.RequiredInt(heads, 1, kMaxHeads);
-  config.num_key_value_heads = fields.Int("num_key_value_heads", 1, kMaxHeads).value_or(config.num_attention_heads);
-  if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    fields.Refuse("num_key_value_heads",
-                  "does not divide num_attention_heads " + std::to_string(config.num_attention_heads));
-  }
+  config.num_key_value_heads = ReadKvHeads(fields, config);
   if (std::optional<int64_t> head_dim = fields.Int("head_dim", 1, kMaxHeadDim)) {
     config.head_dim = *head_dim;
   } else {
@@ -71,17 +90,8 @@ void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
     }
     config.head_dim = config.hidden_size / config.num_attention_heads;
   }
-  // The rotary embedding turns pairs.
-  if (config.head_dim % 2 != 0) {
-    fields.Fail("head_dim", "not even (" + std::to_string(config.head_dim) + ")");
-  }
   config.max_position_embeddings =
-      fields.RequiredInt(NameOf(fields, "max_position_embeddings", "n_positions"), 1, kMaxSize);
-  bool slides = fields.Bool("use_sliding_window").value_or(true);
-  std::optional<int64_t> window = fields.Int("sliding_window", 1, kMaxSize);
-  if (slides) config.sliding_window = window;
-  config.layers.assign(static_cast<size_t>(config.num_hidden_layers),
-                       {.sliding_window = config.sliding_window.value_or(0)});
+      fields.RequiredInt(NameOf(fields, {"max_position_embeddings", "n_positions"}), 1, kMaxSize);
 }
 
 void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {
@@ -90,12 +100,25 @@ void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {
   }
 }
 
+// Where the text model of a multimodal config is: its own object, with what it takes from the whole.
+nlohmann::json TextConfig(const nlohmann::json& whole) {
+  nlohmann::json text = whole["text_config"];
+  for (const char* name : {"architectures", "dtype", "torch_dtype", "tie_word_embeddings", "bos_token_id",
+                           "eos_token_id", "quantization_config"}) {
+    const bool wanted = !text.contains(name) || std::string_view(name) == "architectures";
+    if (wanted && whole.contains(name)) text[name] = whole[name];
+  }
+  return text;
+}
+
 }  // namespace
 
 ModelConfig LoadModelConfig(const std::string& folder) {
   std::string what = "config.json " + Escape(folder);
   nlohmann::json object = ParseJson(ReadTextFile(folder + "/config.json", kMaxConfigBytes, what), what);
-  ConfigFields fields(object, what);
+  const bool nested = object.is_object() && object.contains("text_config") && object["text_config"].is_object();
+  if (nested) object = TextConfig(object);
+  ConfigFields fields(object, what, nested ? "text_config." : "");
 
   ModelConfig config;
   config.model = folder;
@@ -104,17 +127,29 @@ ModelConfig LoadModelConfig(const std::string& folder) {
   config.model_type = fields.String("model_type").value_or("");
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
   config.quantization = ReadQuantization(fields);
+  AddFamilyDefaults(config.model_type, object);
+  if (nested) {
+    AddTextSizeDefaults(config.model_type, object);
+    config.weight_prefix = "language_model.";
+  }
   ReadSizes(fields, config);
-  config.hidden_act = fields.String(NameOf(fields, "hidden_act", "activation_function")).value_or(config.hidden_act);
-  const char* eps = NameOf(fields, "rms_norm_eps", "layer_norm_epsilon");
+  const char* act = NameOf(fields, {"hidden_act", "activation_function", "activation"});
+  config.hidden_act = fields.String(act).value_or(config.hidden_act);
+  const char* eps = NameOf(fields, {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"});
   config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);
   ReadRopeConfig(fields, config);
+  // The rotary embedding turns pairs.
+  if (config.head_dim % 2 != 0 && config.model_type != "gpt2" && config.model_type != "opt") {
+    fields.Fail("head_dim", "not even (" + std::to_string(config.head_dim) + ")");
+  }
   config.max_model_len = DerivedMaxModelLen(config);
   config.tie_word_embeddings = fields.Bool("tie_word_embeddings").value_or(false);
   config.attention_bias = fields.Bool("attention_bias").value_or(false);
   config.mlp_bias = fields.Bool("mlp_bias").value_or(false);
   config.checkpoint_dtype = ReadDType(fields);
   config.dtype = config.checkpoint_dtype;
+  ReadFamilyConfig(fields, config);
+  ReadLayerConfigs(fields, config);
 
   std::vector<int32_t> bos = fields.TokenIds("bos_token_id", config.vocab_size - 1);
   if (!bos.empty()) config.bos_token_id = bos[0];

@@ -47,8 +47,9 @@ class WeightSource {
   virtual int64_t TotalBytes() const = 0;
 };
 
-// Opens the weights of config.model.folder: model.safetensors, or the shards of model.safetensors.index.json, or with
-// LoadFormat::kDummy values that depend on the tensor's name only. Throws ModelError.
+// Opens the weights of config.model.gguf_file, or of config.model.folder: model.safetensors, or the shards of
+// model.safetensors.index.json, or with LoadFormat::kDummy values that depend on the tensor's name only. Throws
+// ModelError.
 std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config);
 
 }  // namespace vllm

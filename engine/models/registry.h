@@ -33,12 +33,4 @@ std::unique_ptr<Model> BuildModel(const ModelBuildContext& context);
 // As another architecture than the config names. REQUIRES: it is known.
 std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const ModelBuildContext& context);
 
-// The heads of one rank. Throws ConfigError when they do not divide: heads by ranks, and KV heads by ranks or ranks by
-// KV heads, which then hold copies.
-struct HeadShards {
-  Shard heads;
-  Shard kv_heads;
-};
-HeadShards ShardHeads(const ModelConfig& config, int rank, int size);
-
 }  // namespace vllm

@@ -147,7 +147,8 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
           int64_t first = args.sliding_window > 0 ? row_position + 1 - args.sliding_window - position : 0;
           if (first < 0) first = 0;
           if (first > last) first = last;
-          const Vec scaled = Vec::Mul(score[i], Vec::Set1(args.scale));
+          Vec scaled = Vec::Mul(score[i], Vec::Set1(args.scale));
+          if (args.softcap > 0.0f) scaled = SoftCap(scaled, Vec::Set1(args.softcap), Vec::Set1(1.0f / args.softcap));
           Vec::SelectRange(static_cast<int>(first), static_cast<int>(last), scaled, minus_infinity)
               .Store(scores + (q0 + i) * kKvPartition + g * kTokensPerKeyGroup);
         }

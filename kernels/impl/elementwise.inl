@@ -1,6 +1,6 @@
-// Norm, activation, rotation: one row each. Included inside an instruction set's namespace.
+// Norms, sums, scaling, rotation: one row each. Included inside an instruction set's namespace.
 
-static void RmsNorm(const float* x, const float* weight, float eps, int64_t n, float* out) {
+static float SumOfSquares(const float* x, int64_t n) {
   Vec sum = Vec::Zero();
   int64_t i = 0;
   for (; i + Vec::kLanes <= n; i += Vec::kLanes) {
@@ -11,9 +11,13 @@ static void RmsNorm(const float* x, const float* weight, float eps, int64_t n, f
     const Vec v = Vec::LoadPartial(x + i, static_cast<int>(n - i));
     sum = Vec::Fma(v, v, sum);
   }
-  const float mean = Vec::ReduceAdd(sum) / static_cast<float>(n);
-  const Vec scale = Vec::Set1(1.0f / __builtin_sqrtf(mean + eps));
-  for (i = 0; i + Vec::kLanes <= n; i += Vec::kLanes) {
+  return Vec::ReduceAdd(sum);
+}
+
+static void MulScaled(const float* x, const float* weight, float factor, int64_t n, float* out) {
+  const Vec scale = Vec::Set1(factor);
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= n; i += Vec::kLanes) {
     Vec::Mul(Vec::Load(weight + i), Vec::Mul(Vec::Load(x + i), scale)).Store(out + i);
   }
   if (i < n) {
@@ -23,19 +27,33 @@ static void RmsNorm(const float* x, const float* weight, float eps, int64_t n, f
   }
 }
 
-static inline Vec Silu(Vec x) {
-  const Vec e = Exp(Vec::Sub(Vec::Zero(), x));
-  return Vec::Div(x, Vec::Add(Vec::Set1(1.0f), e));
+static void RmsNorm(const float* x, const float* weight, float eps, int64_t n, float* out) {
+  const float mean = SumOfSquares(x, n) / static_cast<float>(n);
+  MulScaled(x, weight, 1.0f / __builtin_sqrtf(mean + eps), n, out);
 }
 
-static void SiluAndMul(const float* gate, const float* up, int64_t n, float* out) {
-  int64_t i = 0;
-  for (; i + Vec::kLanes <= n; i += Vec::kLanes) {
-    Vec::Mul(Silu(Vec::Load(gate + i)), Vec::Load(up + i)).Store(out + i);
+static void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int64_t n, float* out) {
+  Vec sum = Vec::Zero();
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
+    sum = Vec::Add(sum, Vec::LoadPartial(x + i, lanes));
   }
-  if (i < n) {
-    const int left = static_cast<int>(n - i);
-    Vec::Mul(Silu(Vec::LoadPartial(gate + i, left)), Vec::LoadPartial(up + i, left)).StorePartial(out + i, left);
+  const Vec mean = Vec::Set1(Vec::ReduceAdd(sum) / static_cast<float>(n));
+  // The second pass takes squares of differences: no cancellation where the mean is large.
+  Vec squares = Vec::Zero();
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
+    const Vec d = Vec::SelectRange(0, lanes, Vec::Sub(Vec::LoadPartial(x + i, lanes), mean), Vec::Zero());
+    squares = Vec::Fma(d, d, squares);
+  }
+  const float variance = Vec::ReduceAdd(squares) / static_cast<float>(n);
+  const Vec scale = Vec::Set1(1.0f / __builtin_sqrtf(variance + eps));
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
+    Vec v = Vec::Mul(Vec::Sub(Vec::LoadPartial(x + i, lanes), mean), scale);
+    if (weight != nullptr) v = Vec::Mul(v, Vec::LoadPartial(weight + i, lanes));
+    if (bias != nullptr) v = Vec::Add(v, Vec::LoadPartial(bias + i, lanes));
+    v.StorePartial(out + i, lanes);
   }
 }
 
@@ -45,6 +63,33 @@ static void Add(float* x, const float* y, int64_t n) {
   if (i < n) {
     const int left = static_cast<int>(n - i);
     Vec::Add(Vec::LoadPartial(x + i, left), Vec::LoadPartial(y + i, left)).StorePartial(x + i, left);
+  }
+}
+
+static void AddScaled(float* x, const float* y, float factor, int64_t n) {
+  const Vec scale = Vec::Set1(factor);
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
+    // Rounded twice, as a product that is added later would be.
+    Vec::Add(Vec::LoadPartial(x + i, lanes), Vec::Mul(Vec::LoadPartial(y + i, lanes), scale))
+        .StorePartial(x + i, lanes);
+  }
+}
+
+static void Scale(float* x, float factor, int64_t n) {
+  const Vec scale = Vec::Set1(factor);
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
+    Vec::Mul(Vec::LoadPartial(x + i, lanes), scale).StorePartial(x + i, lanes);
+  }
+}
+
+static void SoftCapRow(float* x, float cap, int64_t n) {
+  const Vec caps = Vec::Set1(cap);
+  const Vec inverse = Vec::Set1(1.0f / cap);
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
+    SoftCap(Vec::LoadPartial(x + i, lanes), caps, inverse).StorePartial(x + i, lanes);
   }
 }
 

@@ -1,4 +1,4 @@
-// Vector exp, shared by softmax and silu. Included inside an instruction set's namespace.
+// Vector exp and tanh, shared by softmax, soft caps and activations. Included inside an instruction set's namespace.
 
 // exp(x) for x <= 88.3; above, the result saturates near 2^127. Cody-Waite reduction to |r| <= ln2 / 2, then a degree-6
 // polynomial (Cephes expf). The operand order of Min and Max keeps NaN.
@@ -18,3 +18,29 @@ static inline Vec Exp(Vec x) {
   const Vec half = Vec::Round(Vec::Mul(n, Vec::Set1(0.5f)));
   return Vec::Mul(Vec::Mul(p, Vec::Pow2(half)), Vec::Pow2(Vec::Sub(n, half)));
 }
+
+// exp(x) - 1 for |x| <= 40 or so, without loss near zero: the reduction and polynomial of Exp, with the 1 left out.
+static inline Vec ExpMinusOne(Vec x) {
+  const Vec n = Vec::Round(Vec::Mul(x, Vec::Set1(1.44269504088896341f)));
+  Vec r = Vec::Fma(n, Vec::Set1(-0.693359375f), x);
+  r = Vec::Fma(n, Vec::Set1(2.12194440e-4f), r);
+  Vec p = Vec::Set1(1.9875691500e-4f);
+  p = Vec::Fma(p, r, Vec::Set1(1.3981999507e-3f));
+  p = Vec::Fma(p, r, Vec::Set1(8.3334519073e-3f));
+  p = Vec::Fma(p, r, Vec::Set1(4.1665795894e-2f));
+  p = Vec::Fma(p, r, Vec::Set1(1.6666665459e-1f));
+  p = Vec::Fma(p, r, Vec::Set1(5.0000001201e-1f));
+  p = Vec::Fma(p, Vec::Mul(r, r), r);
+  const Vec scale = Vec::Pow2(n);
+  return Vec::Fma(p, scale, Vec::Sub(scale, Vec::Set1(1.0f)));
+}
+
+// Beyond 9.1 float32 has no value between tanh(x) and 1. NaN stays NaN.
+static inline Vec Tanh(Vec x) {
+  const Vec clamped = Vec::Max(Vec::Set1(-9.1f), Vec::Min(Vec::Set1(9.1f), x));
+  const Vec e = ExpMinusOne(Vec::Add(clamped, clamped));
+  return Vec::Div(e, Vec::Add(e, Vec::Set1(2.0f)));
+}
+
+// cap * tanh(x / cap).
+static inline Vec SoftCap(Vec x, Vec cap, Vec inverse_cap) { return Vec::Mul(cap, Tanh(Vec::Mul(x, inverse_cap))); }

@@ -139,7 +139,7 @@ TEST_P(KernelsTest, SiluAndMulAgreesWithThePlainLoop) {
   for (int64_t n = 0; n < 70; ++n) {
     const std::vector<float> gate = Floats(n, 5.0f), up = Floats(n);
     std::vector<float> y(static_cast<size_t>(n));
-    kernels().silu_and_mul(gate.data(), up.data(), n, y.data());
+    kernels().activation(Activation::kSilu, gate.data(), up.data(), n, y.data());
     for (size_t i = 0; i < gate.size(); ++i) {
       const double exact = gate[i] / (1.0 + std::exp(-static_cast<double>(gate[i]))) * up[i];
       ASSERT_NEAR(y[i], exact, 1e-6 * (1.0 + std::abs(exact)));

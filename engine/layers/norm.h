@@ -1,0 +1,45 @@
+// Norm: root-mean-square norm (arXiv 1910.07467) or layer norm (arXiv 1607.06450) of rows, replicated on every rank.
+// Made at load, then used by the rank's thread and its pool.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/layers/rank_context.h"
+#include "engine/model_loader/weights.h"
+
+namespace vllm {
+
+struct NormSpec {
+  enum class Kind : uint8_t { kRms, kLayer };
+  Kind kind = Kind::kRms;
+  double eps = 1e-6;
+  double offset = 0.0;     // added to the weights
+  bool has_weight = true;  // layer norm only: without, neither weight nor bias
+  bool has_bias = false;   // layer norm only
+};
+
+// Elements [shard.begin, + shard.count) of a vector of `total`, as float32.
+std::vector<float> LoadFloats(const WeightSource& weights, const std::string& name, int64_t total, Shard shard);
+
+class Norm {
+ public:
+  // Reads `name`.weight and `name`.bias as `spec` says.
+  Norm(const RankContext& context, const WeightSource& weights, const std::string& name, int64_t size,
+       const NormSpec& spec);
+
+  // x and out: [num_rows, size], contiguous; out may be x.
+  void Forward(const float* x, int64_t num_rows, float* out) const;
+  // One row of `size`; any thread.
+  void Row(const float* x, float* out) const;
+
+ private:
+  const RankContext& context_;
+  NormSpec::Kind kind_;
+  int64_t size_;
+  float eps_;
+  std::vector<float> weight_, bias_;  // empty: none
+};
+
+}  // namespace vllm

@@ -1,0 +1,102 @@
+#include "engine/layers/sparse_moe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+SparseMoe::SparseMoe(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
+                     const std::string& prefix, const MoeSpec& spec)
+    : context_(context),
+      spec_(spec),
+      hidden_size_(model.hidden_size),
+      router_(context, weights, model, model.hidden_size,
+              {{prefix + spec.router, spec.num_experts, {0, spec.num_experts}}}, false),
+      routed_(static_cast<size_t>(spec.num_experts)) {
+  for (int64_t i = 0; i < spec.num_experts; ++i) {
+    const std::string name = prefix + spec.experts + std::to_string(i) + ".";
+    experts_.push_back(std::make_unique<Mlp>(context, weights, model, name, spec.expert, false));
+  }
+  if (!spec.shared_expert) return;
+  shared_expert_ =
+      std::make_unique<Mlp>(context, weights, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
+  shared_expert_gate_ = std::make_unique<ColumnParallelLinear>(
+      context, weights, model, model.hidden_size,
+      std::vector<OutputSlice>{{prefix + spec.shared_expert_gate, 1, {0, 1}}}, false);
+}
+
+int64_t SparseMoe::scratch_floats() const {
+  const int64_t widest =
+      std::max(experts_[0]->scratch_floats(), shared_expert_ ? shared_expert_->scratch_floats() : int64_t{0});
+  // An expert's rows gathered, what it computes on the way, its output.
+  return 2 * hidden_size_ + std::max(widest, spec_.num_experts);
+}
+
+void SparseMoe::Forward(const float* x, int64_t num_rows, float* scratch, float* out) {
+  router_.Forward(x, hidden_size_, num_rows, scratch, spec_.num_experts);
+  Route(scratch, num_rows);
+  std::memset(out, 0, static_cast<size_t>(num_rows * hidden_size_) * sizeof(float));
+  for (size_t i = 0; i < experts_.size(); ++i) {
+    if (!routed_[i].empty()) AddExpert(*experts_[i], routed_[i], x, scratch, out);
+  }
+  if (shared_expert_) {
+    std::vector<RoutedRow>& all = routed_[0];
+    shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1);
+    all.clear();
+    for (int64_t row = 0; row < num_rows; ++row) all.push_back({row, 1.0f / (1.0f + std::exp(-scratch[row]))});
+    AddExpert(*shared_expert_, all, x, scratch, out);
+  }
+  context_.communicator->AllReduce(out, num_rows * hidden_size_);
+}
+
+void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
+  for (std::vector<RoutedRow>& rows : routed_) rows.clear();
+  for (int64_t row = 0; row < num_rows; ++row) ChooseExperts(router_logits + row * spec_.num_experts, row);
+}
+
+void SparseMoe::ChooseExperts(const float* logits, int64_t row) {
+  candidates_.clear();
+  for (int64_t i = 0; i < spec_.num_experts; ++i) candidates_.emplace_back(logits[i], i);
+  const auto chosen = candidates_.begin() + spec_.num_experts_per_tok;
+  // Equal logits: the lower expert. A NaN sorts as the lowest, so that the order is one.
+  const auto before = [](const std::pair<float, int64_t>& a, const std::pair<float, int64_t>& b) {
+    const bool a_is_nan = std::isnan(a.first), b_is_nan = std::isnan(b.first);
+    if (a_is_nan != b_is_nan) return b_is_nan;
+    return a.first > b.first || (!(a.first < b.first) && a.second < b.second);
+  };
+  std::partial_sort(candidates_.begin(), chosen, candidates_.end(), before);
+  // Weights are a softmax over all experts; scaled to sum to 1, that is a softmax over the chosen ones.
+  const float max = candidates_[0].first;
+  float sum = 0.0f;
+  if (spec_.norm_topk_prob) {
+    for (auto it = candidates_.begin(); it != chosen; ++it) sum += std::exp(it->first - max);
+  } else {
+    for (int64_t i = 0; i < spec_.num_experts; ++i) sum += std::exp(logits[i] - max);
+  }
+  for (auto it = candidates_.begin(); it != chosen; ++it) {
+    routed_[static_cast<size_t>(it->second)].push_back({row, std::exp(it->first - max) / sum});
+  }
+}
+
+void SparseMoe::AddExpert(const Mlp& expert, const std::vector<RoutedRow>& rows, const float* x, float* scratch,
+                          float* out) {
+  const auto count = static_cast<int64_t>(rows.size());
+  float* gathered = scratch;
+  float* result = gathered + count * hidden_size_;
+  float* inner = result + count * hidden_size_;
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(gathered + i * hidden_size_, x + rows[static_cast<size_t>(i)].row * hidden_size_,
+                static_cast<size_t>(hidden_size_) * sizeof(float));
+  }
+  expert.Forward(gathered, count, inner, result);
+  ForEachRow(context_, count, hidden_size_, [&](int64_t i) {
+    const RoutedRow& routed = rows[static_cast<size_t>(i)];
+    context_.kernels->add_scaled(out + routed.row * hidden_size_, result + i * hidden_size_, routed.weight,
+                                 hidden_size_);
+  });
+}
+
+}  // namespace vllm

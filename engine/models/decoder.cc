@@ -1,0 +1,145 @@
+#include "engine/models/decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+namespace {
+
+AlignedBuffer Floats(int64_t rows, int64_t columns) {
+  return AlignedBuffer(static_cast<size_t>(rows * columns) * sizeof(float));
+}
+
+// The first prefix under which the checkpoint has the embedding, else the first.
+std::string FindPrefix(const WeightSource& weights, const DecoderSpec& spec) {
+  for (const std::string& prefix : spec.prefixes) {
+    if (weights.Contains(prefix + spec.embed_tokens + ".weight")) return prefix;
+  }
+  return spec.prefixes.front();
+}
+
+int64_t EmbeddingWidth(const ModelConfig& config) {
+  return config.word_embed_proj_dim > 0 ? config.word_embed_proj_dim : config.hidden_size;
+}
+
+}  // namespace
+
+Decoder::Decoder(const ModelBuildContext& build, const DecoderSpec& spec)
+    : rank_(build.rank),
+      config_(build.config.model),
+      embedding_scale_(static_cast<float>(spec.embedding_scale)),
+      logits_scale_(static_cast<float>(spec.logits_scale)),
+      logits_softcap_(static_cast<float>(spec.logits_softcap)) {
+  const std::string prefix = FindPrefix(build.weights, spec);
+  const int64_t max_tokens = build.config.scheduler.max_num_batched_tokens;
+  BuildHead(build, spec, prefix);
+  if (!spec.embed_positions.empty()) {
+    embed_positions_.emplace(rank_, build.weights, prefix + spec.embed_positions + ".weight",
+                             config_.max_position_embeddings, spec.position_offset, config_.hidden_size);
+  }
+  int64_t inner = 0;
+  int num_tables = 0;
+  for (size_t i = 0; i < spec.layer.size(); ++i) {
+    const std::string name = prefix + spec.layers + std::to_string(i) + ".";
+    layers_.push_back(std::make_unique<DecoderLayer>(build, spec, spec.layer[i], i, name));
+    kv_layers_.push_back(layers_.back()->kv_layer());
+    inner = std::max(inner, layers_.back()->scratch_floats());
+    num_tables = std::max(num_tables, spec.layer[i].attention.rotary_table + 1);
+  }
+  if (num_tables > 0) rotary_.emplace_back(config_);
+  if (num_tables > 1) rotary_.push_back(RotaryEmbedding::Local(config_));
+  for (const RotaryEmbedding& rotary : rotary_) {
+    angles_.push_back(Floats(max_tokens, rotary.half()));
+    angles_.push_back(Floats(max_tokens, rotary.half()));
+    tables_.push_back({angles_.end()[-2].as<float>(), angles_.back().as<float>(), rotary.half()});
+  }
+  scratch_.normed = Floats(max_tokens, config_.hidden_size);
+  scratch_.delta = Floats(max_tokens, config_.hidden_size);
+  scratch_.inner = Floats(max_tokens, inner);
+}
+
+void Decoder::BuildHead(const ModelBuildContext& build, const DecoderSpec& spec, const std::string& prefix) {
+  const int64_t width = EmbeddingWidth(config_);
+  std::string embedding = prefix + spec.embed_tokens + ".weight";
+  std::string head = "lm_head.weight";
+  const std::string prefixed_head = config_.weight_prefix + head;
+  if (!build.weights.Contains(head) && build.weights.Contains(prefixed_head)) head = prefixed_head;
+  // Some exporters drop the duplicate of a tied pair and keep lm_head's name.
+  if (config_.tie_word_embeddings && !build.weights.Contains(embedding) && build.weights.Contains(head)) {
+    embedding = head;
+  }
+  embed_tokens_.emplace(rank_, build.weights, config_, embedding, config_.vocab_size, width);
+  if (!config_.tie_word_embeddings) {
+    lm_head_.emplace(rank_, build.weights, config_, head, config_.vocab_size, width);
+  }
+  if (!spec.final_norm.empty()) {
+    norm_.emplace(rank_, build.weights, prefix + spec.final_norm, config_.hidden_size, spec.norm);
+  }
+  if (spec.project_in.empty()) return;
+  const int64_t max_tokens = build.config.scheduler.max_num_batched_tokens;
+  project_in_.emplace(
+      rank_, build.weights, config_, width,
+      std::vector<OutputSlice>{{prefix + spec.project_in, config_.hidden_size, {0, config_.hidden_size}}}, false);
+  project_out_.emplace(rank_, build.weights, config_, config_.hidden_size,
+                       std::vector<OutputSlice>{{prefix + spec.project_out, width, {0, width}}}, false);
+  embedded_ = Floats(max_tokens, width);
+  projected_ = Floats(max_tokens, width);
+}
+
+void Decoder::Embed(const ModelInput& input, float* hidden) const {
+  const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
+  if (project_in_) {
+    auto* embedded = embedded_.as<float>();
+    embed_tokens_->Embed(input.token_ids, embedded);
+    project_in_->Forward(embedded, EmbeddingWidth(config_), num_tokens, hidden, config_.hidden_size);
+  } else {
+    embed_tokens_->Embed(input.token_ids, hidden);
+  }
+  if (embedding_scale_ != 1.0f) {
+    ForEachRow(rank_, num_tokens, config_.hidden_size, [&](int64_t row) {
+      rank_.kernels->scale(hidden + row * config_.hidden_size, embedding_scale_, config_.hidden_size);
+    });
+  }
+  if (embed_positions_) embed_positions_->AddTo(input.positions, hidden);
+}
+
+void Decoder::ComputeAngles(const ModelInput& input) {
+  for (size_t i = 0; i < rotary_.size(); ++i) {
+    rotary_[i].Angles(rank_, input.positions, angles_[2 * i].as<float>(), angles_[2 * i + 1].as<float>());
+  }
+}
+
+void Decoder::Forward(const ModelInput& input, KvCache& cache, float* hidden) {
+  Embed(input, hidden);
+  ComputeAngles(input);
+  for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Forward(input, cache, tables_, scratch_, hidden);
+  if (norm_) norm_->Forward(hidden, static_cast<int64_t>(input.token_ids.size()), hidden);
+}
+
+void Decoder::ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) {
+  const float* x = hidden;
+  if (project_out_) {
+    const int64_t width = EmbeddingWidth(config_);
+    project_out_->Forward(hidden, config_.hidden_size, num_rows, projected_.as<float>(), width);
+    x = projected_.as<float>();
+  }
+  (lm_head_ ? *lm_head_ : *embed_tokens_).Logits(x, num_rows, logits, logits_stride);
+  if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f) return;
+  const Shard shard = ShardOf(config_.vocab_size, rank_.rank(), rank_.size());
+  ForEachRow(rank_, num_rows, 8 * shard.count, [&](int64_t row) {
+    float* own = logits + row * logits_stride + shard.begin;
+    if (logits_scale_ != 1.0f) rank_.kernels->scale(own, logits_scale_, shard.count);
+    if (logits_softcap_ != 0.0f) rank_.kernels->soft_cap(own, logits_softcap_, shard.count);
+  });
+}
+
+DecoderRegistration::DecoderRegistration(std::string architecture, DecoderSpec (*make_spec)(const ModelConfig&)) {
+  ModelRegistration(std::move(architecture), [make_spec](const ModelBuildContext& build) -> std::unique_ptr<Model> {
+    return std::make_unique<Decoder>(build, make_spec(build.config.model));
+  });
+}
+
+}  // namespace vllm

@@ -1,0 +1,57 @@
+// Decoder: the one decoder-only transformer that all families share, run from a DecoderSpec. A rank's share, made and
+// called on the rank's thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/layers/norm.h"
+#include "engine/layers/position_embedding.h"
+#include "engine/layers/rotary_embedding.h"
+#include "engine/layers/vocab_embedding.h"
+#include "engine/models/decoder_layer.h"
+#include "engine/models/decoder_spec.h"
+#include "engine/models/registry.h"
+
+namespace vllm {
+
+class Decoder final : public Model {
+ public:
+  // Throws ModelError for tensors that are missing or of another shape, ConfigError for heads that do not divide.
+  Decoder(const ModelBuildContext& build, const DecoderSpec& spec);
+
+  const std::vector<KvLayerSpec>& KvLayers() const override { return kv_layers_; }
+  void Forward(const ModelInput& input, KvCache& cache, float* hidden) override;
+  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) override;
+
+ private:
+  void BuildHead(const ModelBuildContext& build, const DecoderSpec& spec, const std::string& prefix);
+  void Embed(const ModelInput& input, float* hidden) const;
+  void ComputeAngles(const ModelInput& input);
+
+  const RankContext& rank_;
+  const ModelConfig& config_;
+  std::vector<RotaryEmbedding> rotary_;
+  std::optional<VocabParallelEmbedding> embed_tokens_;
+  std::optional<PositionEmbedding> embed_positions_;
+  std::optional<ColumnParallelLinear> project_in_, project_out_;  // whole on every rank
+  std::vector<std::unique_ptr<DecoderLayer>> layers_;
+  std::optional<Norm> norm_;
+  std::optional<VocabParallelEmbedding> lm_head_;
+  float embedding_scale_, logits_scale_, logits_softcap_;
+  std::vector<KvLayerSpec> kv_layers_;
+  LayerScratch scratch_;
+  AlignedBuffer embedded_;             // [max_tokens, embedding's width] where that is not hidden_size
+  AlignedBuffer projected_;            // [max_tokens, embedding's width]
+  std::vector<AlignedBuffer> angles_;  // of each rotary table: cos, sin [max_tokens, half]
+  std::vector<RotaryAngles> tables_;
+};
+
+// Registers a family: the architecture's name in config.json and how its spec comes from a config.
+struct DecoderRegistration {
+  DecoderRegistration(std::string architecture, DecoderSpec (*make_spec)(const ModelConfig&));
+};
+
+}  // namespace vllm

@@ -1,0 +1,92 @@
+#include "engine/models/decoder_layer.h"
+
+#include <algorithm>
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+DecoderLayer::DecoderLayer(const ModelBuildContext& build, const DecoderSpec& decoder, const LayerSpec& spec,
+                           size_t layer, const std::string& prefix)
+    : rank_(build.rank),
+      hidden_size_(build.config.model.hidden_size),
+      residual_scale_(static_cast<float>(decoder.residual_scale)),
+      parallel_(spec.parallel),
+      attention_norms_(MakeNorms(build, decoder, spec.attention_block, prefix)),
+      mlp_norms_(MakeNorms(build, decoder, spec.mlp_block, prefix)),
+      attention_(build.rank, build.weights, build.config.model, layer, prefix + spec.attention_block.prefix,
+                 spec.attention) {
+  const std::string mlp_prefix = prefix + spec.mlp_block.prefix;
+  if (spec.moe) {
+    moe_.emplace(build.rank, build.weights, build.config.model, mlp_prefix, *spec.moe);
+  } else {
+    mlp_.emplace(build.rank, build.weights, build.config.model, mlp_prefix, spec.mlp);
+  }
+}
+
+DecoderLayer::Norms DecoderLayer::MakeNorms(const ModelBuildContext& build, const DecoderSpec& decoder,
+                                            const BlockSpec& block, const std::string& prefix) const {
+  Norms norms;
+  const auto make = [&](const std::string& name, std::optional<Norm>& norm) {
+    if (!name.empty()) norm.emplace(build.rank, build.weights, prefix + name, hidden_size_, decoder.norm);
+  };
+  make(block.in_norm, norms.in);
+  make(block.out_norm, norms.out);
+  make(block.sum_norm, norms.sum);
+  return norms;
+}
+
+int64_t DecoderLayer::scratch_floats() const {
+  return std::max(attention_.scratch_floats(), moe_ ? moe_->scratch_floats() : mlp_->scratch_floats());
+}
+
+void DecoderLayer::Forward(const ModelInput& input, KvCache& cache, const std::vector<RotaryAngles>& tables,
+                           LayerScratch& scratch, float* hidden) {
+  const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
+  auto* normed = scratch.normed.as<float>();
+  auto* delta = scratch.delta.as<float>();
+  auto* inner = scratch.inner.as<float>();
+  const float* x = hidden;
+  const auto norm_input = [&](const Norms& norms) {
+    if (!norms.in) return;
+    norms.in->Forward(hidden, num_tokens, normed);
+    x = normed;
+  };
+  norm_input(attention_norms_);
+  attention_.Forward(input.attention, cache, tables, x, num_tokens, inner, delta);
+  if (parallel_) {
+    // Before attention's part is added to what this norm reads.
+    norm_input(mlp_norms_);
+    AddDelta(attention_norms_, num_tokens, delta, hidden);
+  } else {
+    AddDelta(attention_norms_, num_tokens, delta, hidden);
+    x = hidden;
+    norm_input(mlp_norms_);
+  }
+  RunMlp(x, num_tokens, inner, delta);
+  AddDelta(mlp_norms_, num_tokens, delta, hidden);
+}
+
+void DecoderLayer::RunMlp(const float* x, int64_t num_tokens, float* scratch, float* out) {
+  if (moe_) {
+    moe_->Forward(x, num_tokens, scratch, out);
+  } else {
+    mlp_->Forward(x, num_tokens, scratch, out);
+  }
+}
+
+void DecoderLayer::AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const {
+  ForEachRow(rank_, num_tokens, hidden_size_, [&](int64_t row) {
+    float* x = hidden + row * hidden_size_;
+    float* y = delta + row * hidden_size_;
+    if (norms.out) norms.out->Row(y, y);
+    if (residual_scale_ == 1.0f) {
+      rank_.kernels->add(x, y, hidden_size_);
+    } else {
+      rank_.kernels->add_scaled(x, y, residual_scale_, hidden_size_);
+    }
+    if (norms.sum) norms.sum->Row(x, x);
+  });
+}
+
+}  // namespace vllm

@@ -1,0 +1,53 @@
+// DecoderLayer: attention and MLP (or experts) with the norms and sums around them, as a LayerSpec says. Made and used
+// on the rank's thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/models/decoder_spec.h"
+#include "engine/models/model.h"
+#include "engine/models/registry.h"
+
+namespace vllm {
+
+// A step's intermediate rows, shared by all layers of a rank.
+struct LayerScratch {
+  AlignedBuffer normed;  // [max_tokens, hidden]
+  AlignedBuffer delta;   // [max_tokens, hidden] what a block adds
+  AlignedBuffer inner;   // [max_tokens, the widest block's scratch]
+};
+
+class DecoderLayer {
+ public:
+  DecoderLayer(const ModelBuildContext& build, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
+               const std::string& prefix);
+
+  const KvLayerSpec& kv_layer() const { return attention_.kv_layer(); }
+  int64_t scratch_floats() const;
+  // hidden: [num_tokens, hidden_size], in and out.
+  void Forward(const ModelInput& input, KvCache& cache, const std::vector<RotaryAngles>& tables, LayerScratch& scratch,
+               float* hidden);
+
+ private:
+  struct Norms {
+    std::optional<Norm> in, out, sum;
+  };
+  Norms MakeNorms(const ModelBuildContext& build, const DecoderSpec& decoder, const BlockSpec& block,
+                  const std::string& prefix) const;
+  void RunMlp(const float* x, int64_t num_tokens, float* scratch, float* out);
+  // hidden += out_norm(delta), then sum_norm.
+  void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
+
+  const RankContext& rank_;
+  int64_t hidden_size_;
+  float residual_scale_;
+  bool parallel_;
+  Norms attention_norms_, mlp_norms_;
+  DecoderAttention attention_;
+  std::optional<Mlp> mlp_;
+  std::optional<SparseMoe> moe_;
+};
+
+}  // namespace vllm

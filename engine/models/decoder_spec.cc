@@ -1,0 +1,67 @@
+#include "engine/models/decoder_spec.h"
+
+#include <cmath>
+
+namespace vllm {
+
+namespace {
+
+double ScoreScale(const ModelConfig& config) {
+  if (config.attention_multiplier) return *config.attention_multiplier;
+  return 1.0 / std::sqrt(config.query_pre_attn_scalar.value_or(static_cast<double>(config.head_dim)));
+}
+
+}  // namespace
+
+double RoundTo(DType dtype, double value) {
+  const auto rounded = static_cast<float>(value);
+  switch (dtype) {
+    case DType::kBFloat16:
+      return BFloat16ToFloat(FloatToBFloat16(rounded));
+    case DType::kFloat16:
+      return Float16ToFloat(FloatToFloat16(rounded));
+    case DType::kFloat32:
+      break;
+  }
+  return rounded;
+}
+
+DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
+  DecoderSpec spec;
+  if (!config.weight_prefix.empty()) {
+    // "language_model.model.embed_tokens" in older files, "model.language_model.embed_tokens" in newer ones.
+    spec.prefixes = {config.weight_prefix + "model.", "model." + config.weight_prefix, "model."};
+  }
+  spec.norm = {NormSpec::Kind::kRms, config.rms_norm_eps, config.norm_offset, true, true};
+  spec.embedding_scale = config.embedding_multiplier;
+  spec.residual_scale = config.residual_multiplier;
+  spec.logits_scale = 1.0 / config.logits_scaling;
+  spec.logits_softcap = config.final_logit_softcapping.value_or(0.0);
+  LayerSpec layer;
+  layer.attention.qkv_bias = config.attention_bias;
+  layer.attention.o_bias = config.attention_bias;
+  layer.attention.qk_norm.norm = spec.norm;
+  layer.attention.scale = ScoreScale(config);
+  layer.attention.softcap = config.attn_logit_softcapping.value_or(0.0);
+  layer.mlp.has_bias = config.mlp_bias;
+  layer.mlp.intermediate_size = config.intermediate_size;
+  layer.mlp.activation = ActivationByName(config);
+  for (const LayerConfig& differs : config.layers) {
+    layer.attention.sliding_window = differs.sliding_window;
+    layer.attention.rotary_table = !differs.use_rope ? -1 : differs.use_local_rope ? 1 : 0;
+    spec.layer.push_back(layer);
+  }
+  return spec;
+}
+
+MoeSpec BaseMoeSpec(const ModelConfig& config, const MlpSpec& mlp) {
+  MoeSpec moe;
+  moe.expert = mlp;
+  moe.expert.intermediate_size = config.moe_intermediate_size;
+  moe.num_experts = config.num_experts;
+  moe.num_experts_per_tok = config.num_experts_per_tok;
+  moe.norm_topk_prob = config.norm_topk_prob;
+  return moe;
+}
+
+}  // namespace vllm

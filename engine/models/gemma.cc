@@ -1,0 +1,42 @@
+// Gemma (arXiv 2403.08295, 2408.00118, 2503.19786): Llama with a scaled embedding and norms whose weights count from 1.
+// Gemma 2 and 3 also norm what a block gives before it is added. Gemma 2 caps scores and logits; Gemma 3 norms queries
+// and keys and turns sliding layers by a base of their own. Of a Gemma 3 with a vision part, the text part is run.
+#include <cmath>
+
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+DecoderSpec GemmaSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  // transformers keeps the factor in the weights' type.
+  spec.embedding_scale = RoundTo(config.dtype, std::sqrt(static_cast<double>(config.hidden_size)));
+  return spec;
+}
+
+DecoderSpec Gemma2Spec(const ModelConfig& config) {
+  DecoderSpec spec = GemmaSpec(config);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention_block.out_norm = "post_attention_layernorm";
+    layer.mlp_block.in_norm = "pre_feedforward_layernorm";
+    layer.mlp_block.out_norm = "post_feedforward_layernorm";
+  }
+  return spec;
+}
+
+DecoderSpec Gemma3Spec(const ModelConfig& config) {
+  DecoderSpec spec = Gemma2Spec(config);
+  for (LayerSpec& layer : spec.layer) layer.attention.qk_norm.kind = QkNormKind::kHead;
+  return spec;
+}
+
+const DecoderRegistration kGemma("GemmaForCausalLM", GemmaSpec);
+const DecoderRegistration kGemma2("Gemma2ForCausalLM", Gemma2Spec);
+const DecoderRegistration kGemma3("Gemma3ForCausalLM", Gemma3Spec);
+const DecoderRegistration kGemma3Vision("Gemma3ForConditionalGeneration", Gemma3Spec);
+
+}  // namespace
+
+}  // namespace vllm

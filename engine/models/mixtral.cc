@@ -1,0 +1,25 @@
+// MixtralForCausalLM (arXiv 2401.04088): Mistral with experts, whose weights sum to 1, in every layer.
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+DecoderSpec MixtralSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) {
+    layer.mlp_block.prefix = "block_sparse_moe.";
+    layer.mlp.gate_proj = "w1";
+    layer.mlp.down_proj = "w2";
+    layer.mlp.up_proj = "w3";
+    layer.moe = BaseMoeSpec(config, layer.mlp);
+    layer.moe->norm_topk_prob = true;
+  }
+  return spec;
+}
+
+const DecoderRegistration kMixtral("MixtralForCausalLM", MixtralSpec);
+
+}  // namespace
+
+}  // namespace vllm

@@ -1,0 +1,25 @@
+// Olmo2ForCausalLM (arXiv 2501.00656): Llama with norms behind the blocks instead of before them, and one norm over all
+// query heads, one over all key heads.
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+DecoderSpec Olmo2Spec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention_block.in_norm = "";
+    layer.attention_block.out_norm = "post_attention_layernorm";
+    layer.mlp_block.in_norm = "";
+    layer.mlp_block.out_norm = "post_feedforward_layernorm";
+    layer.attention.qk_norm.kind = QkNormKind::kWhole;
+  }
+  return spec;
+}
+
+const DecoderRegistration kOlmo2("Olmo2ForCausalLM", Olmo2Spec);
+
+}  // namespace
+
+}  // namespace vllm

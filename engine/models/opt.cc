@@ -1,0 +1,45 @@
+// OPTForCausalLM (arXiv 2205.01068): learned positions that start at row 2, layer norms before the blocks or (350m) on
+// the sums behind them, an MLP of two matrices with ReLU, and (350m) an embedding narrower than the model.
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+DecoderSpec OptSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  spec.prefixes = {"model.decoder.", "decoder."};
+  spec.embed_positions = "embed_positions";
+  spec.position_offset = 2;
+  spec.norm.kind = NormSpec::Kind::kLayer;
+  spec.norm.eps = 1e-5;  // torch's default; the config has none
+  spec.norm.has_weight = config.norm_affine;
+  spec.final_norm = config.do_layer_norm_before && !config.remove_final_norm ? "final_layer_norm" : "";
+  if (config.word_embed_proj_dim > 0 && config.word_embed_proj_dim != config.hidden_size) {
+    spec.project_in = "project_in";
+    spec.project_out = "project_out";
+  }
+  for (LayerSpec& layer : spec.layer) {
+    const std::string attention_norm = "self_attn_layer_norm";
+    const std::string mlp_norm = "final_layer_norm";
+    if (config.do_layer_norm_before) {
+      layer.attention_block.in_norm = attention_norm;
+      layer.mlp_block = {"", mlp_norm, "", ""};
+    } else {
+      layer.attention_block = {"self_attn.", "", "", attention_norm};
+      layer.mlp_block = {"", "", "", mlp_norm};
+    }
+    layer.attention.o_proj = "out_proj";
+    layer.attention.rotary_table = -1;
+    layer.mlp.gate_proj = "";
+    layer.mlp.up_proj = "fc1";
+    layer.mlp.down_proj = "fc2";
+  }
+  return spec;
+}
+
+const DecoderRegistration kOpt("OPTForCausalLM", OptSpec);
+
+}  // namespace
+
+}  // namespace vllm

@@ -1,0 +1,22 @@
+// Phi3ForCausalLM (arXiv 2404.14219; Phi-3, Phi-3.5, Phi-4, Phi-4-mini): Llama with q, k and v in one matrix, gate and
+// up in another, and LongRoPE.
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+DecoderSpec Phi3Spec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention.layout = QkvLayout::kFused;
+    layer.mlp.gate_up_proj = "gate_up_proj";
+  }
+  return spec;
+}
+
+const DecoderRegistration kPhi3("Phi3ForCausalLM", Phi3Spec);
+
+}  // namespace
+
+}  // namespace vllm

@@ -1,0 +1,36 @@
+// Qwen2ForCausalLM (Qwen2, Qwen2.5): Llama with biases on q, k and v. Qwen2MoeForCausalLM has experts and one that all
+// tokens share in its sparse layers.
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+DecoderSpec Qwen2Spec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention.qkv_bias = true;
+    layer.attention.o_bias = false;
+  }
+  return spec;
+}
+
+DecoderSpec Qwen2MoeSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (size_t i = 0; i < spec.layer.size(); ++i) {
+    LayerSpec& layer = spec.layer[i];
+    layer.attention.o_bias = false;
+    if (!config.layers[i].is_moe) continue;
+    layer.moe = BaseMoeSpec(config, layer.mlp);
+    layer.moe->shared_expert = layer.mlp;
+    layer.moe->shared_expert->intermediate_size = config.shared_expert_intermediate_size;
+  }
+  return spec;
+}
+
+const DecoderRegistration kQwen2("Qwen2ForCausalLM", Qwen2Spec);
+const DecoderRegistration kQwen2Moe("Qwen2MoeForCausalLM", Qwen2MoeSpec);
+
+}  // namespace
+
+}  // namespace vllm

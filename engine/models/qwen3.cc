@@ -1,0 +1,24 @@
+// Qwen3ForCausalLM (arXiv 2505.09388): Llama with an RMS norm on each query and key head. Qwen3MoeForCausalLM has
+// experts in its sparse layers.
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+DecoderSpec Qwen3Spec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (size_t i = 0; i < spec.layer.size(); ++i) {
+    LayerSpec& layer = spec.layer[i];
+    layer.attention.qk_norm.kind = QkNormKind::kHead;
+    if (config.layers[i].is_moe) layer.moe = BaseMoeSpec(config, layer.mlp);
+  }
+  return spec;
+}
+
+const DecoderRegistration kQwen3("Qwen3ForCausalLM", Qwen3Spec);
+const DecoderRegistration kQwen3Moe("Qwen3MoeForCausalLM", Qwen3Spec);
+
+}  // namespace
+
+}  // namespace vllm

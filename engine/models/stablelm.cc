@@ -1,0 +1,31 @@
+// StableLmForCausalLM (StableLM 2, StableLM 3B): Llama with layer norms, a partial rotation, and by its config biases
+// on q, k and v, a norm of its own on each head, attention and MLP side by side.
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+DecoderSpec StableLmSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  spec.norm.kind = NormSpec::Kind::kLayer;
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention.o_bias = false;
+    if (config.use_qk_norm) {
+      layer.attention.qk_norm = {QkNormKind::kEachHead, "q_layernorm", "k_layernorm", spec.norm};
+      layer.attention.qk_norm.norm.has_bias = false;
+    }
+    if (!config.use_parallel_residual) continue;
+    layer.parallel = true;
+    layer.mlp_block.in_norm = "";
+  }
+  return spec;
+}
+
+// The first checkpoints named the class after the whole series.
+const DecoderRegistration kStableLm("StableLmForCausalLM", StableLmSpec);
+const DecoderRegistration kStableLmEpoch("StableLMEpochForCausalLM", StableLmSpec);
+
+}  // namespace
+
+}  // namespace vllm

@@ -1,0 +1,10 @@
+// Activation: the function between the two matrices of an MLP. Pure values; any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace vllm {
+
+enum class Activation : uint8_t { kSilu, kGelu, kGeluTanh, kQuickGelu, kRelu, kRelu2 };
+
+}  // namespace vllm
