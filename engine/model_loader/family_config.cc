@@ -26,7 +26,10 @@ void ReadGemma(const ConfigFields& fields, ModelConfig& config) {
   }
   if (config.model_type == "gemma") return;
   config.query_pre_attn_scalar = fields.PositiveDouble("query_pre_attn_scalar", kMaxMultiplier);
-  config.attn_logit_softcapping = fields.PositiveDouble("attn_logit_softcapping", kMaxMultiplier);
+  // transformers reads the cap on scores in Gemma 2 only.
+  if (config.model_type == "gemma2") {
+    config.attn_logit_softcapping = fields.PositiveDouble("attn_logit_softcapping", kMaxMultiplier);
+  }
   config.final_logit_softcapping = fields.PositiveDouble("final_logit_softcapping", kMaxMultiplier);
 }
 
