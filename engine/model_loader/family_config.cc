@@ -130,7 +130,9 @@ bool HasLayerTypes(const std::string& family) {
 }
 
 void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
-  const std::optional<int64_t> window = fields.Int("sliding_window", 1, kMaxSize);
+  // Qwen2-MoE's files say 0 where they have none.
+  std::optional<int64_t> window = fields.Int("sliding_window", config.model_type == "qwen2_moe" ? 0 : 1, kMaxSize);
+  if (window == 0) window.reset();
   if (fields.Bool("use_sliding_window").value_or(true)) config.sliding_window = window;
   std::vector<std::string> types;
   if (HasLayerTypes(config.model_type)) types = fields.Strings("layer_types");
