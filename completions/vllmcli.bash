@@ -13,7 +13,7 @@ _vllmcli() {
     --model|-m) compopt -o filenames; COMPREPLY=($(compgen -d -- "$current")); return ;;
     --load-format) COMPREPLY=($(compgen -W 'auto safetensors gguf dummy' -- "$current")); return ;;
     --dtype) COMPREPLY=($(compgen -W 'auto float32 float16 bfloat16' -- "$current")); return ;;
-    --quantization|-q) COMPREPLY=($(compgen -W 'none' -- "$current")); return ;;
+    --quantization|-q) COMPREPLY=($(compgen -W 'none int8 int4' -- "$current")); return ;;
     --max-model-len) return ;;
     --system) return ;;
     --chat-template) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;

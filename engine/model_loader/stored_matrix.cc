@@ -36,7 +36,7 @@ StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part) {
 }
 
 StoredMatrix QuantizeRows(int64_t bits, const MatrixPart& part, const std::function<void(int64_t i, float* out)>& row,
-                          const std::function<void(int64_t count, const std::function<void(int64_t i)>&)>& for_each) {
+                          const ForEach& for_each) {
   const int64_t stored = RoundUp(part.num_columns, kQuantColumns);
   StoredMatrix result{QuantMatrix(bits == 8 ? QuantFormat::kQ8_0 : QuantFormat::kIQ4_NL, part.num_rows, stored),
                       ShiftedOrder(stored, 0, part.num_columns)};

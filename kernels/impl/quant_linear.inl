@@ -35,8 +35,9 @@ template <typename Format, int kRows>
 static inline void OneRowOfX(const QuantCall& call, int64_t n) {
   typename Format::Row rows[kRows];
   for (int i = 0; i < kRows; ++i) rows[i] = Format::RowOf(call.w, n + i);
-  for (int64_t k_begin = 0, k_end; k_begin < call.w.num_columns; k_begin = k_end) {
-    k_end = call.StretchEnd(k_begin);
+  int64_t k_begin = 0;
+  do {
+    const int64_t k_end = call.StretchEnd(k_begin);
     Vec sums[kRows];
     for (int i = 0; i < kRows; ++i) sums[i] = Vec::Zero();
     for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
@@ -50,7 +51,8 @@ static inline void OneRowOfX(const QuantCall& call, int64_t n) {
       }
     }
     for (int i = 0; i < kRows; ++i) call.Store(0, n + i, k_begin, k_end, sums[i]);
-  }
+    k_begin = k_end;
+  } while (k_begin < call.w.num_columns);
 }
 
 template <typename Format>
@@ -99,15 +101,17 @@ template <typename Format>
 static void SeveralRowsOfX(const QuantCall& call, int64_t n_begin, int64_t n_end) {
   alignas(64) float unpacked[kRowsUnpacked * kStretch];
   const int64_t count = n_end - n_begin;
-  for (int64_t k_begin = 0, k_end; k_begin < call.w.num_columns; k_begin = k_end) {
-    k_end = call.StretchEnd(k_begin);
+  int64_t k_begin = 0;
+  do {
+    const int64_t k_end = call.StretchEnd(k_begin);
     for (int64_t i = 0; i < count; ++i) Unpack<Format>(call.w, n_begin + i, k_begin, k_end, unpacked + i * kStretch);
     int64_t i = 0;
     for (; i + kDotColumns <= count; i += kDotColumns) {
       DotRows<kDotColumns>(call, unpacked + i * kStretch, n_begin + i, k_begin, k_end);
     }
     for (; i < count; ++i) DotRows<1>(call, unpacked + i * kStretch, n_begin + i, k_begin, k_end);
-  }
+    k_begin = k_end;
+  } while (k_begin < call.w.num_columns);
 }
 
 template <typename Format>
