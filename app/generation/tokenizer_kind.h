@@ -8,7 +8,8 @@
 
 namespace vllm {
 
-// As Tokenizer::Kind says it. Throws ModelError or TokenizerError. REQUIRES: HasTokenizer.
+// As Tokenizer::Kind says it; for GGUF with the name of its words: "BPE byte-level (qwen2)". Throws ModelError or
+// TokenizerError. REQUIRES: HasTokenizer.
 std::string TokenizerKind(const ModelLocation& location);
 
 }  // namespace vllm
