@@ -9,12 +9,12 @@
 namespace vllm {
 namespace {
 
-bool ClassBefore(std::string_view text, size_t position, uint8_t classes) {
+bool ClassBefore(std::string_view text, size_t position, uint16_t classes) {
   if (position == 0) return false;
   return UnicodeTable::Get().Is(CodePointAt(text, PreviousCodePoint(text, position)).value, classes);
 }
 
-bool ClassAt(std::string_view text, size_t position, uint8_t classes) {
+bool ClassAt(std::string_view text, size_t position, uint16_t classes) {
   return position < text.size() && UnicodeTable::Get().Is(CodePointAt(text, position).value, classes);
 }
 

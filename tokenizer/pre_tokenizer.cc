@@ -104,7 +104,7 @@ void AddSplit(Steps& steps, std::unique_ptr<TextPattern> pattern, SplitBehavior 
   steps.push_back(std::make_unique<SplitStep>(std::move(pattern), behavior, invert));
 }
 
-void AddClassSplit(Steps& steps, uint8_t classes, SplitBehavior behavior) {
+void AddClassSplit(Steps& steps, uint16_t classes, SplitBehavior behavior) {
   AddSplit(steps, std::make_unique<ClassPattern>(classes, false, false), behavior);
 }
 
@@ -210,6 +210,12 @@ PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes) {
   Steps steps;
   AddSteps(steps, json);
   return Finish(std::move(steps), leave_bytes);
+}
+
+PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes) {
+  Steps steps;
+  for (const std::string& regex : regexes) AddSplit(steps, MakeRegexPattern(regex), SplitBehavior::kIsolated);
+  return {std::move(steps), /*byte_level=*/true};
 }
 
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space) {

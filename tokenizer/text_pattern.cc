@@ -41,7 +41,7 @@ void WordOrSymbolsPattern::FindMatches(std::string_view text, std::vector<Match>
   int previous = -1;
   for (size_t position = 0; position < text.size();) {
     const auto [code_point, length] = CodePointAt(text, position);
-    const uint8_t classes = table.ClassOf(code_point);
+    const uint16_t classes = table.ClassOf(code_point);
     const int kind = (classes & kWord) ? 2 : (classes & kSpace) ? 0 : 1;
     if (kind == previous) {
       matches.back().end = position + length;

@@ -8,10 +8,14 @@ namespace vllm {
 
 namespace {
 
-// Nodes for every block, and as many again and more for ancestors that have lost theirs. Without a free node a request
-// stops publishing.
+// A node for every block, and as many again for ancestors that have lost theirs: more where all groups slide, since a
+// sequence then holds few of its blocks. Without a free node a request stops publishing.
 int64_t MaxPrefixes(const CacheConfig& cache, int64_t max_model_len) {
-  return 4 * cache.num_blocks + max_model_len / cache.block_size + 1;
+  int64_t factor = 16;
+  for (const int64_t window : cache.group_windows) {
+    factor = std::min(factor, window > 0 ? std::max<int64_t>(2, max_model_len / window) : 2);
+  }
+  return factor * cache.num_blocks + max_model_len / cache.block_size + 1;
 }
 
 }  // namespace

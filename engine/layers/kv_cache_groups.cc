@@ -1,4 +1,4 @@
-#include "engine/kv_cache/kv_cache_groups.h"
+#include "engine/layers/kv_cache_groups.h"
 
 #include <algorithm>
 #include <map>
