@@ -12,10 +12,9 @@ endif()
 if(VLLMCLI_SANITIZE)
   add_compile_options(-fsanitize=${VLLMCLI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${VLLMCLI_SANITIZE})
-  # gcc's sanitizer instrumentation makes these two fire inside the standard library.
-  add_compile_options(-Wno-maybe-uninitialized)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    add_compile_options(-Wno-tsan -Wno-stringop-overflow -Wno-array-bounds)
+    # gcc's sanitizer instrumentation makes these fire inside the standard library.
+    add_compile_options(-Wno-maybe-uninitialized -Wno-tsan -Wno-stringop-overflow -Wno-array-bounds)
   endif()
 else()
   add_compile_options(-fstack-protector-strong)

@@ -13,10 +13,11 @@ _vllmcli() {
     --model|-m) compopt -o filenames; COMPREPLY=($(compgen -d -- "$current")); return ;;
     --load-format) COMPREPLY=($(compgen -W 'auto safetensors gguf dummy' -- "$current")); return ;;
     --dtype) COMPREPLY=($(compgen -W 'auto float32 float16 bfloat16' -- "$current")); return ;;
-    --quantization|-q) COMPREPLY=($(compgen -W 'none' -- "$current")); return ;;
+    --quantization|-q) COMPREPLY=($(compgen -W 'none int8 int4' -- "$current")); return ;;
     --max-model-len) return ;;
     --system) return ;;
     --chat-template) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --template-var) return ;;
     --prompt-ids) return ;;
     --now) return ;;
     --max-tokens|-n) return ;;
@@ -67,17 +68,17 @@ _vllmcli() {
     return
   fi
   if [[ -z $command ]]; then
-    COMPREPLY=($(compgen -W '--help --version --model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
+    COMPREPLY=($(compgen -W '--help --version --model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --template-var --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
     return
   fi
   case $command in
     chat)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --template-var --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
       fi ;;
     run)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --json --stream-json --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --template-var --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --json --stream-json --stats --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
       fi ;;
     complete)
       if [[ $current == -* ]]; then
@@ -85,7 +86,7 @@ _vllmcli() {
       fi ;;
     batch)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --chat --no-chat --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --output -o --overwrite --input-format --template --format --ordered --check --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --max-model-len --system --chat-template --template-var --chat --no-chat --now --max-tokens -n --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --output -o --overwrite --input-format --template --format --ordered --check --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
@@ -101,7 +102,7 @@ _vllmcli() {
       fi ;;
     render)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --chat-template --now --json --jsonl --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --chat-template --template-var --now --json --jsonl --config --help -h' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;

@@ -12,6 +12,7 @@
 #include "kernels/dtype.h"
 #include "kernels/isa.h"
 #include "kernels/packed_matrix.h"
+#include "kernels/quant_matrix.h"
 
 namespace vllm {
 
@@ -55,6 +56,9 @@ struct Kernels {
 
   // out[i] = exp(x[i]), within 2 ulp; exp(-inf) is 0, NaN stays NaN. For tests and callers outside of attention.
   void (*exp)(const float* x, int64_t n, float* out);
+
+  // See quant_matrix.h.
+  const QuantKernels* quant;
 };
 
 // REQUIRES: the machine runs it.

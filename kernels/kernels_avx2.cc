@@ -32,6 +32,7 @@ const Kernels kAvx2Kernels = {
     .rotary = avx2::Rotary,
     .attention = avx2::Attention,
     .exp = avx2::ExpRow,
+    .quant = &kAvx2QuantKernels,
 };
 
 }  // namespace vllm

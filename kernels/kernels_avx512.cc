@@ -32,6 +32,7 @@ const Kernels kAvx512Kernels = {
     .rotary = avx512::Rotary,
     .attention = avx512::Attention,
     .exp = avx512::ExpRow,
+    .quant = &kAvx512QuantKernels,
 };
 
 }  // namespace vllm

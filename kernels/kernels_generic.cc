@@ -32,6 +32,7 @@ const Kernels kGenericKernels = {
     .rotary = generic::Rotary,
     .attention = generic::Attention,
     .exp = generic::ExpRow,
+    .quant = &kGenericQuantKernels,
 };
 
 }  // namespace vllm

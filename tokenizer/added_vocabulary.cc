@@ -9,12 +9,12 @@
 namespace vllm {
 namespace {
 
-bool ClassBefore(std::string_view text, size_t position, uint8_t classes) {
+bool ClassBefore(std::string_view text, size_t position, uint16_t classes) {
   if (position == 0) return false;
   return UnicodeTable::Get().Is(CodePointAt(text, PreviousCodePoint(text, position)).value, classes);
 }
 
-bool ClassAt(std::string_view text, size_t position, uint8_t classes) {
+bool ClassAt(std::string_view text, size_t position, uint16_t classes) {
   return position < text.size() && UnicodeTable::Get().Is(CodePointAt(text, position).value, classes);
 }
 
@@ -83,7 +83,8 @@ const AddedVocabulary::Pattern* AddedVocabulary::LongestMatch(const PatternSet& 
   return longest;
 }
 
-void AddedVocabulary::Split(std::string_view text, bool normalized, std::vector<Segment>& segments) const {
+void AddedVocabulary::Split(std::string_view text, bool normalized, bool special,
+                            std::vector<Segment>& segments) const {
   const PatternSet& set = normalized ? normalized_ : raw_;
   segments.clear();
   size_t done = 0;
@@ -103,6 +104,7 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, std::vector<
       size_t begin = position;
       size_t end = position + match->text.size();
       position = end;
+      if (token.special && !special) continue;
       if (token.single_word && (ClassBefore(text, begin, kWord) || ClassAt(text, end, kWord))) continue;
       if (token.lstrip) {
         while (begin > done && ClassBefore(text, begin, kSpace)) begin = PreviousCodePoint(text, begin);

@@ -47,8 +47,9 @@ class AddedVocabulary {
   bool IsSpecialText(std::string_view text) const;
   const std::vector<AddedToken>& tokens() const { return tokens_; }
 
-  // Cuts text into segments that cover it; only the tokens with `normalized` as asked are looked for.
-  void Split(std::string_view text, bool normalized, std::vector<Segment>& segments) const;
+  // Cuts text into segments that cover it; only the tokens with `normalized` as asked are looked for, and not the
+  // special ones unless `special`.
+  void Split(std::string_view text, bool normalized, bool special, std::vector<Segment>& segments) const;
 
  private:
   struct Pattern {

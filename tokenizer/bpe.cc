@@ -4,13 +4,13 @@
 #include <functional>
 
 #include "tokenizer/byte_level.h"
+#include "tokenizer/metaspace.h"
 #include "tokenizer/tokenizer_error.h"
 #include "tokenizer/utf8.h"
 
 namespace vllm {
 namespace {
 
-constexpr std::string_view kMetaspace = "\xE2\x96\x81";
 // Below this many symbols scanning all pairs for the best one beats keeping a heap.
 constexpr size_t kShortWord = 40;
 // Longer words are hardly ever tokens, so they are not looked up whole.
@@ -20,7 +20,7 @@ constexpr uint32_t kNone = UINT32_MAX;
 }  // namespace
 
 Bpe::Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges)
-    : config_(std::move(config)), vocabulary_(std::move(vocabulary)), merges_(std::move(merges)) {
+    : TokenModel(std::move(vocabulary)), config_(std::move(config)), merges_(std::move(merges)) {
   if (!config_.unk_token.empty()) {
     unk_id_ = vocabulary_.Find(config_.unk_token);
     if (unk_id_ < 0) {
@@ -35,55 +35,34 @@ Bpe::Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges)
     AppendCodePoint(config_.byte_level ? ByteToAlphabet(static_cast<unsigned char>(c)) : c, text);
     ascii_ids_.push_back(vocabulary_.Find(text));
   }
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    constexpr char kHex[] = "0123456789ABCDEF";
-    const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
-    fallback_ids_.push_back(vocabulary_.Find({name, sizeof name}));
-  }
-  split_at_metaspace_ = !affixes && !config_.byte_level && !config_.ignore_merges && NoTokenContinuesIntoMetaspace();
+  fallback_ids_ = ByteFallbackIds(vocabulary_);
+  split_at_metaspace_ =
+      !affixes && !config_.byte_level && !config_.ignore_merges && NoTokenContinuesIntoMetaspace(vocabulary_);
   const auto num_ids = static_cast<size_t>(vocabulary_.IdLimit());
   if (!affixes) memo_ = std::make_unique<std::atomic<uint8_t>[]>(num_ids);
 }
 
-// When no token has U+2581 after another character, no merge crosses the place before it, and a text without
-// pre-tokenizer falls apart into words there with the same result.
-bool Bpe::NoTokenContinuesIntoMetaspace() const {
-  if (vocabulary_.Find(kMetaspace) < 0) return false;
-  for (int32_t id = 0; id < vocabulary_.IdLimit(); ++id) {
-    const std::string_view token = vocabulary_.TokenOf(id).value_or("");
-    const size_t last = token.rfind(kMetaspace);
-    if (last == token.npos || last == 0) continue;
-    for (size_t position = 0; position < last; position += kMetaspace.size()) {
-      if (token.substr(position, kMetaspace.size()) != kMetaspace) return false;
-    }
-  }
-  return true;
-}
-
-void Bpe::Encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& out) const {
+void Bpe::Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const {
   if (word.empty()) return;
   if (!split_at_metaspace_) {
     EncodeChunk(word, scratch, out);
     return;
   }
-  size_t start = 0;
-  size_t end = 0;
-  while (start < word.size()) {
-    while (word.substr(end, kMetaspace.size()) == kMetaspace) end += kMetaspace.size();
-    end = std::min(word.find(kMetaspace, end), word.size());
+  for (size_t start = 0; start < word.size();) {
+    const size_t end = MetaspaceWordEnd(word, start);
     EncodeChunk(word.substr(start, end - start), scratch, out);
     start = end;
   }
 }
 
-int32_t Bpe::FindWord(std::string_view word, BpeScratch& scratch) const {
+int32_t Bpe::FindWord(std::string_view word, ModelScratch& scratch) const {
   if (!config_.byte_level) return vocabulary_.Find(word);
   scratch.text.clear();
   AppendByteLevel(word, scratch.text);
   return vocabulary_.Find(scratch.text);
 }
 
-void Bpe::EncodeChunk(std::string_view chunk, BpeScratch& scratch, std::vector<int32_t>& out) const {
+void Bpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const {
   int32_t whole = -1;
   if (config_.ignore_merges || (memo_ && chunk.size() <= kLongestMemoWord)) whole = FindWord(chunk, scratch);
   if (whole >= 0) {
@@ -106,7 +85,7 @@ void Bpe::EncodeChunk(std::string_view chunk, BpeScratch& scratch, std::vector<i
   out.insert(out.end(), scratch.ids.begin(), scratch.ids.end());
 }
 
-void Bpe::FirstSymbols(std::string_view word, BpeScratch& scratch) const {
+void Bpe::FirstSymbols(std::string_view word, ModelScratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids;
   ids.clear();
   bool pending_unk = false;
@@ -172,7 +151,7 @@ void Bpe::MergeShort(std::vector<int32_t>& ids) const {
 
 // The heap holds (rank, position) of every mergeable pair, also of pairs that have changed since; an entry counts only
 // while its rank is still the one of the pair that starts at its position.
-void Bpe::MergeLong(BpeScratch& scratch) const {
+void Bpe::MergeLong(ModelScratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids;
   std::vector<uint32_t>& previous = scratch.previous;
   std::vector<uint32_t>& next = scratch.next;

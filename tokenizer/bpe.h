@@ -1,5 +1,4 @@
-// Byte-pair encoding of one word (pre-token). Read-only after construction, any thread; what one call needs to work in
-// is lent by the caller as a BpeScratch.
+// Byte-pair encoding of one word (pre-token). Read-only after construction, any thread.
 // The rule is the reference's (Hugging Face `tokenizers`, models/bpe): start from single characters, always merge the
 // pair of lowest rank, leftmost first. O(n log n) in the length of the word.
 #pragma once
@@ -12,7 +11,7 @@
 #include <vector>
 
 #include "tokenizer/merge_table.h"
-#include "tokenizer/vocabulary.h"
+#include "tokenizer/token_model.h"
 
 namespace vllm {
 
@@ -32,39 +31,25 @@ struct BpeConfig {
   }
 };
 
-// Buffers that keep their memory from word to word.
-struct BpeScratch {
-  std::vector<int32_t> ids;
-  std::vector<uint32_t> previous;
-  std::vector<uint32_t> next;
-  std::vector<MergeTable::Merge> merges;
-  std::vector<uint64_t> heap;
-  std::string text;
-};
-
-class Bpe {
+class Bpe : public TokenModel {
  public:
   // Throws TokenizerError when unk_token is not in the vocabulary. REQUIRES: !byte_level || CanTakeBytes().
   Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges);
 
-  // Appends the ids of `word`. REQUIRES: word is valid UTF-8 unless byte_level.
-  void Encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& out) const;
+  void Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const override;
 
   const BpeConfig& config() const { return config_; }
-  const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
   enum Memo : uint8_t { kUnknown, kWhole, kSplit };
 
-  int32_t FindWord(std::string_view word, BpeScratch& scratch) const;
-  void EncodeChunk(std::string_view chunk, BpeScratch& scratch, std::vector<int32_t>& out) const;
-  void FirstSymbols(std::string_view word, BpeScratch& scratch) const;
+  int32_t FindWord(std::string_view word, ModelScratch& scratch) const;
+  void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
+  void FirstSymbols(std::string_view word, ModelScratch& scratch) const;
   void MergeShort(std::vector<int32_t>& ids) const;
-  void MergeLong(BpeScratch& scratch) const;
-  bool NoTokenContinuesIntoMetaspace() const;
+  void MergeLong(ModelScratch& scratch) const;
 
   BpeConfig config_;
-  Vocabulary vocabulary_;
   MergeTable merges_;
   int32_t unk_id_ = -1;
   std::vector<int32_t> ascii_ids_;     // byte_level: the 256 bytes; otherwise U+0000..U+007F

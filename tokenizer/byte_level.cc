@@ -54,4 +54,27 @@ void AppendFromByteLevel(std::string_view token, std::string& out) {
   }
 }
 
+int ParseByteToken(std::string_view token) {
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+  };
+  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return -1;
+  const int high = digit(token[3]);
+  const int low = digit(token[4]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+std::vector<int32_t> ByteFallbackIds(const Vocabulary& vocabulary) {
+  std::vector<int32_t> ids;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    constexpr char kHex[] = "0123456789ABCDEF";
+    const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
+    ids.push_back(vocabulary.Find({name, sizeof name}));
+  }
+  return ids;
+}
+
 }  // namespace vllm

@@ -1,9 +1,13 @@
 // GPT-2's printable alphabet for bytes: each of the 256 bytes is written as one code point of U+0021..U+0143.
-// Pure functions, any thread.
+// And the other way to write bytes, SentencePiece's byte tokens "<0x00>".."<0xFF>". Pure functions, any thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "tokenizer/vocabulary.h"
 
 namespace vllm {
 
@@ -16,5 +20,10 @@ void AppendByteLevel(std::string_view bytes, std::string& out);
 // Appends the bytes that `token` stands for; a token with a code point outside the alphabet stands for itself.
 // REQUIRES: token is valid UTF-8.
 void AppendFromByteLevel(std::string_view token, std::string& out);
+
+// The byte that a byte token stands for, or -1; hexadecimal digits of either case.
+int ParseByteToken(std::string_view token);
+// The ids of the 256 byte tokens, -1 where the vocabulary has none.
+std::vector<int32_t> ByteFallbackIds(const Vocabulary& vocabulary);
 
 }  // namespace vllm

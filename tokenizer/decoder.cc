@@ -29,8 +29,12 @@ Decoder::Decoder(const nlohmann::json& json) {
 }
 
 Decoder Decoder::ByteLevel() {
+  return Of({.kind = DecoderStep::Kind::kByteLevel, .text = {}, .content = {}, .pattern = nullptr});
+}
+
+Decoder Decoder::Of(DecoderStep step) {
   Decoder decoder;
-  decoder.steps_.push_back({.kind = DecoderStep::Kind::kByteLevel, .text = {}, .content = {}, .pattern = nullptr});
+  decoder.steps_.push_back(std::move(step));
   return decoder;
 }
 
@@ -74,6 +78,11 @@ void Decoder::AddSteps(const nlohmann::json& json) {
   } else if (type == "BPEDecoder") {
     step.kind = Kind::kBpe;
     step.text = StringField(json, "suffix", where);
+  } else if (type == "CTC") {
+    step.kind = Kind::kCtc;
+    step.text = StringField(json, "pad_token", where);
+    step.content = StringField(json, "word_delimiter_token", where);
+    step.flag = BoolField(json, "cleanup", where);
   } else {
     throw TokenizerError("reading " + where + ": not supported");
   }

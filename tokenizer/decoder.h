@@ -15,15 +15,18 @@ namespace vllm {
 
 struct DecoderStep {
   enum class Kind {
-    kByteLevel,     // the byte-level alphabet back into bytes, all tokens fused
-    kByteFallback,  // runs of "<0x0A>" into text
-    kFuse,          // all tokens into one
-    kStrip,         // up to `start` and `stop` times `text` off the ends of each token
-    kReplace,       // matches of `pattern` become `content`
-    kMetaspace,     // `text` becomes a space; nothing in the first token when `flag`
-    kWordPiece,     // `text` marks a continued word; `flag`: clean up spaces before punctuation
-    kBpe,           // `text` ends a word
-    kJoin,          // no decoder: tokens joined by spaces
+    kByteLevel,      // the byte-level alphabet back into bytes, all tokens fused
+    kByteFallback,   // runs of "<0x0A>" into text
+    kFuse,           // all tokens into one
+    kStrip,          // up to `start` and `stop` times `text` off the ends of each token
+    kReplace,        // matches of `pattern` become `content`
+    kMetaspace,      // `text` becomes a space; nothing in the first token when `flag`
+    kWordPiece,      // `text` marks a continued word; `flag`: clean up spaces before punctuation
+    kBpe,            // `text` ends a word
+    kCtc,            // a repeated token and `text` are nothing; `flag`: clean up, and `content` is a space
+    kSentencePiece,  // U+2581 is a space, none at the beginning when `start`, or not even several when `stop`; the
+                     // unknown piece `text` is `content`; runs of "<0x0A>" are bytes when `flag`
+    kJoin,           // no decoder: tokens joined by spaces
   };
   Kind kind;
   std::string text;
@@ -40,6 +43,8 @@ class Decoder {
   explicit Decoder(const nlohmann::json& json);
   // Only the byte-level step.
   static Decoder ByteLevel();
+  // Only this step.
+  static Decoder Of(DecoderStep step);
 
   const std::vector<DecoderStep>& steps() const { return steps_; }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tokenizer/byte_level.h"
+#include "tokenizer/metaspace.h"
 #include "tokenizer/pattern_json.h"
 #include "tokenizer/utf8.h"
 
@@ -86,7 +87,7 @@ class ByteFallbackStage : public Stage {
 
   void EndToken() override {
     if (!passing_) {
-      const int byte = ParseByte(token_);
+      const int byte = ParseByteToken(token_);
       if (byte >= 0) {
         run_ += static_cast<char>(byte);
         token_.clear();
@@ -107,20 +108,6 @@ class ByteFallbackStage : public Stage {
 
  private:
   static constexpr size_t kByteTokenLength = 6;
-
-  static int HexDigit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-  }
-
-  static int ParseByte(std::string_view token) {
-    if (token.size() != kByteTokenLength || !token.starts_with("<0x") || token.back() != '>') return -1;
-    const int high = HexDigit(token[3]);
-    const int low = HexDigit(token[4]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-  }
 
   void FlushRun() {
     if (run_.empty()) return;
@@ -270,6 +257,13 @@ void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
   }
 }
 
+void CleanUpWordPiece(std::string& text) {
+  constexpr std::pair<std::string_view, std::string_view> kRules[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kRules) ReplaceAll(text, from, to);
+}
+
 class WordPieceStage : public WholeTokenStage {
  public:
   WordPieceStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
@@ -284,19 +278,35 @@ class WordPieceStage : public WholeTokenStage {
       }
     }
     first_ = false;
-    if (step_.flag) CleanUp(token);
+    if (step_.flag) CleanUpWordPiece(token);
     Emit(token);
   }
 
  private:
-  static void CleanUp(std::string& text) {
-    constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
-        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-    for (const auto& [from, to] : kRules) ReplaceAll(text, from, to);
+  const DecoderStep& step_;
+  bool first_ = true;
+};
+
+class CtcStage : public WholeTokenStage {
+ public:
+  CtcStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+
+ protected:
+  void Token(std::string& token) override {
+    if (!first_ && token == last_) return;
+    first_ = false;
+    last_ = token;
+    if (!step_.text.empty()) ReplaceAll(token, step_.text, "");
+    if (step_.flag) {
+      CleanUpWordPiece(token);
+      if (!step_.content.empty()) ReplaceAll(token, step_.content, " ");
+    }
+    if (!token.empty()) Emit(token);
   }
 
+ private:
   const DecoderStep& step_;
+  std::string last_;
   bool first_ = true;
 };
 
@@ -326,6 +336,61 @@ class BpeStage : public WholeTokenStage {
   const DecoderStep& step_;
   std::string waiting_;
   bool has_waiting_ = false;
+};
+
+class SentencePieceStage : public WholeTokenStage {
+ public:
+  SentencePieceStage(const DecoderStep& step, TokenSink& next)
+      : WholeTokenStage(next), step_(step), strips_(step.start != 0) {}
+
+  void Finish() override {
+    FlushBytes(/*all=*/true);
+    next_.EndToken();
+    next_.Finish();
+  }
+
+ protected:
+  void Token(std::string& token) override {
+    if (const int byte = step_.flag ? ParseByteToken(token) : -1; byte >= 0) {
+      bytes_ += static_cast<char>(byte);
+      FlushBytes(/*all=*/false);
+      return;
+    }
+    FlushBytes(/*all=*/true);
+    if (token == step_.text) {
+      Write(step_.content);
+      return;
+    }
+    if (strips_ && !written_ && token.starts_with(kMetaspace)) {
+      token.erase(0, kMetaspace.size());
+      strips_ = step_.stop != 0;
+    }
+    ReplaceAll(token, kMetaspace, " ");
+    Write(token);
+  }
+
+ private:
+  void Write(std::string_view text) {
+    written_ = written_ || !text.empty();
+    next_.Chunk(text);
+  }
+
+  // Each byte that cannot begin a character is one U+FFFD.
+  void FlushBytes(bool all) {
+    while (!bytes_.empty()) {
+      const Utf8Step step = DecodeUtf8(bytes_, 0);
+      if (step.kind == Utf8Step::Kind::kIncomplete && !all) return;
+      const bool valid = step.kind == Utf8Step::Kind::kValid;
+      const size_t length = valid ? step.length : 1;
+      Write(valid ? std::string_view(bytes_).substr(0, length) : kReplacementCharacter);
+      bytes_.erase(0, length);
+    }
+  }
+
+  const DecoderStep& step_;
+  std::string bytes_;
+  bool strips_;
+  bool written_ = false;
 };
 
 class JoinStage : public Stage {
@@ -363,6 +428,10 @@ std::unique_ptr<TokenSink> MakeDecoderStage(const DecoderStep& step, TokenSink& 
       return std::make_unique<WordPieceStage>(step, next);
     case DecoderStep::Kind::kBpe:
       return std::make_unique<BpeStage>(step, next);
+    case DecoderStep::Kind::kCtc:
+      return std::make_unique<CtcStage>(step, next);
+    case DecoderStep::Kind::kSentencePiece:
+      return std::make_unique<SentencePieceStage>(step, next);
     case DecoderStep::Kind::kJoin:
       break;
   }

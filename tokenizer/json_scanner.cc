@@ -1,5 +1,8 @@
 #include "tokenizer/json_scanner.h"
 
+#include <charconv>
+#include <system_error>
+
 #include "tokenizer/tokenizer_error.h"
 #include "tokenizer/utf8.h"
 
@@ -144,6 +147,36 @@ int64_t JsonScanner::ReadInteger() {
     Fail("expected an integer, found a fraction");
   }
   return negative ? -value : value;
+}
+
+double JsonScanner::ReadNumber() {
+  Peek();
+  const size_t start = position_;
+  const auto digits = [this] {
+    const size_t first = position_;
+    while (position_ < text_.size() && text_[position_] >= '0' && text_[position_] <= '9') ++position_;
+    if (position_ == first) Fail("expected a number");
+    return position_ - first;
+  };
+  const auto next_is = [this](char a, char b) {
+    return position_ < text_.size() && (text_[position_] == a || text_[position_] == b);
+  };
+  if (next_is('-', '-')) ++position_;
+  const bool zero = next_is('0', '0');
+  if (digits() > 1 && zero) Fail("number with a leading zero");
+  if (next_is('.', '.')) {
+    ++position_;
+    digits();
+  }
+  if (next_is('e', 'E')) {
+    ++position_;
+    if (next_is('+', '-')) ++position_;
+    digits();
+  }
+  double value = 0;
+  const auto result = std::from_chars(text_.data() + start, text_.data() + position_, value);
+  if (result.ec != std::errc() || result.ptr != text_.data() + position_) Fail("number out of range");
+  return value;
 }
 
 void JsonScanner::SkipString() {

@@ -23,6 +23,7 @@ class JsonScanner {
   // The view is valid until the next ReadString (it shows the text itself unless the string has escapes).
   std::string_view ReadString();
   int64_t ReadInteger();
+  double ReadNumber();
   // Passes over one value of any kind, nested at most kMaxDepth deep, and returns its text. Only brackets and strings
   // are checked: whoever reads the value checks the rest.
   std::string_view SkipValue();

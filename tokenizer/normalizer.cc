@@ -1,34 +1,23 @@
 #include "tokenizer/normalizer.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "tokenizer/base64.h"
+#include "tokenizer/bert_normalizer.h"
 #include "tokenizer/byte_level.h"
+#include "tokenizer/charsmap.h"
 #include "tokenizer/json_fields.h"
 #include "tokenizer/pattern_json.h"
 #include "tokenizer/text_pattern.h"
+#include "tokenizer/text_walk.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/unicode_form.h"
 #include "tokenizer/utf8.h"
 
 namespace vllm {
 namespace {
-
-// Calls change(code_point, out) for every character of text.
-template <typename Change>
-void ForEachCharacter(std::string& text, Change change) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t position = 0; position < text.size();) {
-    const auto [code_point, length] = CodePointAt(text, position);
-    change(code_point, out);
-    position += length;
-  }
-  text = std::move(out);
-}
 
 class SequenceNormalizer : public Normalizer {
  public:
@@ -75,14 +64,7 @@ class ReplaceNormalizer : public Normalizer {
 class LowercaseNormalizer : public Normalizer {
  public:
   void Apply(std::string& text) const override {
-    ForEachCharacter(text, [](char32_t c, std::string& out) {
-      // The only character whose lower case is two.
-      if (c == 0x130) {
-        out += "i\xCC\x87";
-      } else {
-        AppendCodePoint(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
-      }
-    });
+    ForEachCharacter(text, [](char32_t c, std::string& out) { AppendLowercase(c, out); });
   }
 };
 
@@ -115,6 +97,56 @@ class StripAccentsNormalizer : public Normalizer {
       if (!table.Is(c, kMark)) AppendCodePoint(c, out);
     });
   }
+};
+
+class NmtNormalizer : public Normalizer {
+ public:
+  void Apply(std::string& text) const override {
+    ForEachCharacter(text, [](char32_t c, std::string& out) {
+      const bool removed =
+          (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+      const bool space = c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 ||
+                         (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF ||
+                         c == 0xFFFD;
+      if (!removed) AppendCodePoint(space ? U' ' : c, out);
+    });
+  }
+};
+
+// The reference looks a short grapheme up as a whole and otherwise each of its characters, and takes the shortest rule
+// that what is looked up starts with.
+class PrecompiledNormalizer : public Normalizer {
+ public:
+  explicit PrecompiledNormalizer(Charsmap charsmap) : charsmap_(std::move(charsmap)) {}
+
+  void Apply(std::string& text) const override {
+    constexpr size_t kLongestGrapheme = 5;
+    std::string out;
+    out.reserve(text.size());
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = GraphemeEnd(text, begin);
+      const std::string_view grapheme = std::string_view(text).substr(begin, end - begin);
+      if (grapheme.size() > kLongestGrapheme || !AppendRule(grapheme, out)) {
+        for (size_t i = 0; i < grapheme.size();) {
+          const std::string_view character = grapheme.substr(i, CodePointAt(grapheme, i).length);
+          if (!AppendRule(character, out)) out += character;
+          i += character.size();
+        }
+      }
+      begin = end;
+    }
+    text = std::move(out);
+  }
+
+ private:
+  bool AppendRule(std::string_view key, std::string& out) const {
+    const Charsmap::Rule rule = charsmap_.Shortest(key);
+    if (rule.length == 0) return false;
+    out += rule.replacement;
+    return true;
+  }
+
+  Charsmap charsmap_;
 };
 
 class ByteLevelNormalizer : public Normalizer {
@@ -157,12 +189,28 @@ std::unique_ptr<Normalizer> Make(const nlohmann::json& json, Budget& budget) {
     budget.Spend(ReplaceGrowth(pattern, content), where);
     return std::make_unique<ReplaceNormalizer>(MakePattern(pattern, where), std::move(content));
   }
+  if (type == "Precompiled") {
+    const nlohmann::json& map = Field(json, "precompiled_charsmap", where);
+    Charsmap charsmap(map.is_null() ? "" : DecodeBase64(StringField(json, "precompiled_charsmap", where), where),
+                      where);
+    budget.Spend(static_cast<double>(charsmap.LongestReplacement()), where);
+    return std::make_unique<PrecompiledNormalizer>(std::move(charsmap));
+  }
   if (type == "Prepend") {
     std::string prefix = StringField(json, "prepend", where);
     budget.Spend(static_cast<double>(prefix.size()), where);
     return std::make_unique<PrependNormalizer>(std::move(prefix));
   }
   budget.Spend(type == "ByteLevel" ? 2 : 1, where);
+  if (type == "BertNormalizer") {
+    BertNormalizerConfig config;
+    config.clean_text = BoolField(json, "clean_text", where, true);
+    config.handle_chinese_chars = BoolField(json, "handle_chinese_chars", where, true);
+    config.lowercase = BoolField(json, "lowercase", where, true);
+    config.strip_accents = BoolField(json, "strip_accents", where, config.lowercase);
+    return std::make_unique<BertNormalizer>(config);
+  }
+  if (type == "Nmt") return std::make_unique<NmtNormalizer>();
   if (type == "NFC") return std::make_unique<UnicodeNormalizer>(UnicodeForm::kNfc);
   if (type == "NFD") return std::make_unique<UnicodeNormalizer>(UnicodeForm::kNfd);
   if (type == "NFKC") return std::make_unique<UnicodeNormalizer>(UnicodeForm::kNfkc);

@@ -14,8 +14,12 @@ class PostProcessor {
  public:
   // Leaves a text as it is.
   PostProcessor() : template_{kText} {}
-  // Adds `prefix` in front.
-  explicit PostProcessor(std::vector<int32_t> prefix) : template_(std::move(prefix)) { template_.push_back(kText); }
+  // Adds `prefix` in front and `suffix` behind.
+  explicit PostProcessor(std::vector<int32_t> prefix, const std::vector<int32_t>& suffix = {})
+      : template_(std::move(prefix)) {
+    template_.push_back(kText);
+    template_.insert(template_.end(), suffix.begin(), suffix.end());
+  }
   // Throws TokenizerError; ids must be below id_limit.
   PostProcessor(const nlohmann::json& json, int32_t id_limit);
 

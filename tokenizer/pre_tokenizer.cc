@@ -5,6 +5,7 @@
 #include "tokenizer/byte_level.h"
 #include "tokenizer/json_fields.h"
 #include "tokenizer/pattern_json.h"
+#include "tokenizer/script_pattern.h"
 #include "tokenizer/split_behavior.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
@@ -103,7 +104,7 @@ void AddSplit(Steps& steps, std::unique_ptr<TextPattern> pattern, SplitBehavior 
   steps.push_back(std::make_unique<SplitStep>(std::move(pattern), behavior, invert));
 }
 
-void AddClassSplit(Steps& steps, uint8_t classes, SplitBehavior behavior) {
+void AddClassSplit(Steps& steps, uint16_t classes, SplitBehavior behavior) {
   AddSplit(steps, std::make_unique<ClassPattern>(classes, false, false), behavior);
 }
 
@@ -168,6 +169,18 @@ void AddSteps(Steps& steps, const nlohmann::json& json) {
     AddClassSplit(steps, kPunctuation,
                   json.contains("behavior") ? ParseSplitBehavior(StringField(json, "behavior", where), where)
                                             : SplitBehavior::kIsolated);
+  } else if (type == "CharDelimiterSplit") {
+    const std::string delimiter = StringField(json, "delimiter", where);
+    if (CountCodePoints(delimiter) != 1) {
+      throw TokenizerError("reading " + where + ": delimiter " + QuoteForError(delimiter) + " is not one character");
+    }
+    AddSplit(steps, MakeLiteralPattern(delimiter), SplitBehavior::kRemoved);
+  } else if (type == "FixedLength") {
+    const int64_t length = json.contains("length") ? IntegerField(json, "length", where, int64_t{1} << 40) : 5;
+    if (length == 0) throw TokenizerError("reading " + where + ": field length is 0 (limit 1)");
+    AddSplit(steps, std::make_unique<FixedLengthPattern>(static_cast<size_t>(length)), SplitBehavior::kIsolated);
+  } else if (type == "UnicodeScripts") {
+    AddSplit(steps, std::make_unique<ScriptPattern>(), SplitBehavior::kRemoved, true);
   } else if (type == "BertPreTokenizer") {
     AddClassSplit(steps, kSpace, SplitBehavior::kRemoved);
     AddClassSplit(steps, kPunctuation, SplitBehavior::kIsolated);
@@ -197,6 +210,12 @@ PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes) {
   Steps steps;
   AddSteps(steps, json);
   return Finish(std::move(steps), leave_bytes);
+}
+
+PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes) {
+  Steps steps;
+  for (const std::string& regex : regexes) AddSplit(steps, MakeRegexPattern(regex), SplitBehavior::kIsolated);
+  return {std::move(steps), /*byte_level=*/true};
 }
 
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space) {

@@ -48,6 +48,8 @@ struct PreTokenizers {
 // No steps when `json` is null. With `leave_bytes` a last step that writes the byte-level alphabet is left out, for a
 // model that takes the bytes. Throws TokenizerError, by name for a type that is not supported.
 PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes);
+// Splits by each expression in turn, then bytes (left out). Throws TokenizerError when an expression does not compile.
+PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes);
 // What GPT-2 has: its regular expression, then bytes (left out).
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space);
 

@@ -41,7 +41,7 @@ void WordOrSymbolsPattern::FindMatches(std::string_view text, std::vector<Match>
   int previous = -1;
   for (size_t position = 0; position < text.size();) {
     const auto [code_point, length] = CodePointAt(text, position);
-    const uint8_t classes = table.ClassOf(code_point);
+    const uint16_t classes = table.ClassOf(code_point);
     const int kind = (classes & kWord) ? 2 : (classes & kSpace) ? 0 : 1;
     if (kind == previous) {
       matches.back().end = position + length;
@@ -50,6 +50,15 @@ void WordOrSymbolsPattern::FindMatches(std::string_view text, std::vector<Match>
     }
     previous = kind;
     position += length;
+  }
+}
+
+void FixedLengthPattern::FindMatches(std::string_view text, std::vector<Match>& matches) const {
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = begin;
+    for (size_t i = 0; i < length_ && end < text.size(); ++i) end += CodePointAt(text, end).length;
+    matches.push_back({begin, end, true});
+    begin = end;
   }
 }
 

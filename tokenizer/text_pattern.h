@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,12 +39,12 @@ class LiteralPattern : public TextPattern {
 // Single characters, or with `whole_runs` runs, of the CharClass bits; with `complement` of all other characters.
 class ClassPattern : public TextPattern {
  public:
-  ClassPattern(unsigned char classes, bool whole_runs, bool complement)
+  ClassPattern(uint16_t classes, bool whole_runs, bool complement)
       : classes_(classes), whole_runs_(whole_runs), complement_(complement) {}
   void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
 
  private:
-  unsigned char classes_;
+  uint16_t classes_;
   bool whole_runs_;
   bool complement_;
 };
@@ -52,6 +53,17 @@ class ClassPattern : public TextPattern {
 class WordOrSymbolsPattern : public TextPattern {
  public:
   void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+};
+
+// Runs of `length` characters; the last may be shorter.
+class FixedLengthPattern : public TextPattern {
+ public:
+  // REQUIRES: length > 0.
+  explicit FixedLengthPattern(size_t length) : length_(length) {}
+  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+
+ private:
+  size_t length_;
 };
 
 std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal);

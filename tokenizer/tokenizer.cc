@@ -9,12 +9,12 @@ namespace {
 // The work space of one Encode.
 class Encoding {
  public:
-  explicit Encoding(const TokenizerParts& parts) : parts_(parts) {}
+  Encoding(const TokenizerParts& parts, bool parse_special) : parts_(parts), parse_special_(parse_special) {}
 
   std::vector<int32_t> Run(std::string_view text) {
     ids_.reserve(text.size() / 3 + 8);
     std::vector<Segment> segments;
-    parts_.added.Split(text, /*normalized=*/false, segments);
+    parts_.added.Split(text, /*normalized=*/false, parse_special_, segments);
     for (const Segment& segment : segments) {
       if (segment.id >= 0) {
         ids_.push_back(segment.id);
@@ -33,7 +33,7 @@ class Encoding {
       parts_.normalizer->Apply(normalized);
       text = normalized;
     }
-    parts_.added.Split(text, /*normalized=*/true, segments_);
+    parts_.added.Split(text, /*normalized=*/true, parse_special_, segments_);
     for (const Segment& segment : segments_) {
       if (segment.id >= 0) {
         ids_.push_back(segment.id);
@@ -46,15 +46,27 @@ class Encoding {
   void EncodeNormalized(std::string_view text, bool at_start) {
     words_.words.assign(1, Word{text, at_start});
     for (const auto& step : parts_.pre_tokenizers.steps) step->Apply(words_);
-    for (const Word& word : words_.words) parts_.model->Encode(word.text, scratch_, ids_);
+    for (const Word& word : words_.words) EncodeWord(word.text);
     words_.owned.clear();
   }
 
+  // Models count bytes in 31 bits.
+  void EncodeWord(std::string_view word) {
+    constexpr size_t kLongestWord = size_t{1} << 30;
+    while (word.size() > kLongestWord) {
+      const size_t cut = PreviousCodePoint(word, kLongestWord);
+      parts_.model->Encode(word.substr(0, cut), scratch_, ids_);
+      word.remove_prefix(cut);
+    }
+    parts_.model->Encode(word, scratch_, ids_);
+  }
+
   const TokenizerParts& parts_;
+  bool parse_special_;
   std::vector<int32_t> ids_;
   std::vector<Segment> segments_;
   WordList words_;
-  BpeScratch scratch_;
+  ModelScratch scratch_;
 };
 
 }  // namespace
@@ -62,13 +74,13 @@ class Encoding {
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
 Tokenizer::~Tokenizer() = default;
 
-std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_tokens) const {
+std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_tokens, bool parse_special) const {
   std::string repaired;
   if (!IsValidUtf8(text)) {
     repaired = ReplaceInvalidUtf8(text);
     text = repaired;
   }
-  std::vector<int32_t> ids = Encoding(*parts_).Run(text);
+  std::vector<int32_t> ids = Encoding(*parts_, parse_special).Run(text);
   if (add_special_tokens) parts_->post_processor.Apply(ids);
   return ids;
 }
@@ -101,10 +113,7 @@ bool Tokenizer::IsSpecial(int32_t id) const {
   return added != nullptr && added->special;
 }
 
-std::string_view Tokenizer::Kind() const {
-  if (parts_->pre_tokenizers.byte_level) return "BPE byte-level";
-  return parts_->model->config().byte_fallback ? "BPE byte-fallback" : "BPE";
-}
+std::string_view Tokenizer::Kind() const { return parts_->kind; }
 
 // The reference gives the decoder the normalized form of an added token, and looks that form up among the texts of the
 // special tokens when it skips them; so a special token that normalization changes is not skipped.

@@ -4,9 +4,9 @@
 // On disk, as far as it is read here (everything else is ignored; "truncation" and "padding" too, as vLLM does):
 //   {"added_tokens": [{"content", "single_word", "lstrip", "rstrip", "normalized", "special"}...],
 //    "normalizer": N, "pre_tokenizer": P, "post_processor": Q, "decoder": D,
-//    "model": {"type": "BPE", "vocab": {token: id...}, "merges": ["a b"...] or [["a", "b"]...], "unk_token",
-//              "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}}
-// N, P, Q, D are null or objects with a "type"; see normalizer.h, pre_tokenizer.h, post_processor.h and decoder.h.
+//    "model": M}
+// M is described in model_json.h. N, P, Q, D are null or objects with a "type"; see normalizer.h, pre_tokenizer.h,
+// post_processor.h and decoder.h.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,12 @@ class Tokenizer {
   // Both throw TokenizerError: the file is damaged or asks for what is not supported.
   static std::unique_ptr<Tokenizer> FromFile(const std::string& tokenizer_json_path);
   static std::unique_ptr<Tokenizer> FromJson(std::string_view json, const std::string& name_for_errors);
+  // Whatever of tokenizer.json, tokenizer.model, *.tiktoken, or vocab.json and merges.txt the folder has, the first of
+  // them; tokenizer_config.json and added_tokens.json beside the others say which tokens are added. Throws
+  // TokenizerError.
+  static std::unique_ptr<Tokenizer> FromFolder(const std::string& folder);
+  // Whether FromFolder would find a file to read.
+  static bool IsInFolder(const std::string& folder);
   // The files of GPT-2 and OPT, which have no tokenizer.json. tokenizer_config.json (its path may be empty) says
   // add_bos_token, add_prefix_space and which tokens are special. Throws TokenizerError.
   static std::unique_ptr<Tokenizer> FromVocabAndMerges(const std::string& vocab_path, const std::string& merges_path,
@@ -36,7 +42,9 @@ class Tokenizer {
   ~Tokenizer();
 
   // Text need not be trusted: ill-formed UTF-8 is replaced by U+FFFD first. Never throws but for lack of memory.
-  std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const;
+  // Special tokens that are written out in the text ("<|im_start|>") are taken for what they are unless parse_special
+  // is false, which makes them ordinary text.
+  std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens, bool parse_special = true) const;
   // Ids that have no token are skipped. Always valid UTF-8.
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
@@ -47,16 +55,17 @@ class Tokenizer {
   std::optional<std::string_view> IdToToken(int32_t id) const;
   // Whether id is an added token marked special.
   bool IsSpecial(int32_t id) const;
-  // "BPE byte-level", "BPE byte-fallback" or "BPE".
+  // "BPE byte-level", "BPE byte-fallback", "BPE", "Unigram", "WordPiece", ...
   std::string_view Kind() const;
 
   // For DecodeStream: what the decoder is given for `id`; nothing when it is to be skipped.
   std::optional<std::string_view> TokenForDecoding(int32_t id, bool skip_special_tokens) const;
   const Decoder& decoder() const;
 
- private:
+  // For the loaders of this folder.
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
 
+ private:
   std::unique_ptr<const TokenizerParts> parts_;
 };
 

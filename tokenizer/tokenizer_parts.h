@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "tokenizer/added_vocabulary.h"
-#include "tokenizer/bpe.h"
 #include "tokenizer/decoder.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/post_processor.h"
 #include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/token_model.h"
 
 namespace vllm {
 
@@ -16,13 +16,15 @@ struct TokenizerParts {
   AddedVocabulary added;
   std::unique_ptr<Normalizer> normalizer;  // null: none
   PreTokenizers pre_tokenizers;
-  std::unique_ptr<Bpe> model;
+  std::unique_ptr<TokenModel> model;
   PostProcessor post_processor;
   Decoder decoder = Decoder::ByteLevel();
   int32_t vocab_size = 0;
+  std::string kind;  // what Tokenizer::Kind tells
 };
 
-// Gives each token the id the reference would (the one its text has already, else the next free one) and adds it.
+// Gives each token without an id the one the reference would (the one its text has already, else the next free one) and
+// adds it. To be called once.
 // REQUIRES: parts.model and parts.normalizer are set. Throws TokenizerError.
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts);
 

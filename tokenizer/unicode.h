@@ -5,39 +5,49 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace vllm {
 
-enum CharClass : uint8_t {
-  kLetter = 1,        // \p{L}
-  kNumber = 2,        // \p{N}
-  kSpace = 4,         // \s, White_Space
-  kPunctuation = 8,   // \p{P} and the ASCII symbols
-  kMark = 16,         // \p{M}
-  kWord = 32,         // \w with Join_Control, as Rust's regex crate has it
-  kNewline = 64,      // \r or \n
-  kNfcUnstable = 128  // NFC may change it or something next to it
+// Calls range(first, last) for the code points that have a property of Oniguruma's ("L", "Han", "Age=8.0"). Throws
+// std::runtime_error when there is no such property.
+void ForEachRangeOf(const char* property, const std::function<void(char32_t, char32_t)>& range);
+
+enum CharClass : uint16_t {
+  kLetter = 1,         // \p{L}
+  kNumber = 2,         // \p{N}
+  kSpace = 4,          // \s, White_Space
+  kPunctuation = 8,    // \p{P} and the ASCII symbols
+  kMark = 16,          // \p{M}
+  kWord = 32,          // \w with Join_Control, as Rust's regex crate has it
+  kNewline = 64,       // \r or \n
+  kNfcUnstable = 128,  // NFC may change it or something next to it
+  // As regular expressions have them; kMark and kPunctuation are those of older components.
+  kRegexMark = 256,         // \p{M}
+  kRegexPunctuation = 512,  // \p{P}
+  kRegexSymbol = 1024,      // \p{S}
+  kUpperCase = 2048,        // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]: what can be a capital, or has no case
+  kLowerCase = 4096,        // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 };
 
 class UnicodeTable {
  public:
   static const UnicodeTable& Get();
 
-  uint8_t ClassOf(char32_t code_point) const {
+  uint16_t ClassOf(char32_t code_point) const {
     return pages_[page_index_[code_point >> kPageBits]][code_point & (kPageSize - 1)];
   }
-  bool Is(char32_t code_point, uint8_t classes) const { return (ClassOf(code_point) & classes) != 0; }
+  bool Is(char32_t code_point, uint16_t classes) const { return (ClassOf(code_point) & classes) != 0; }
 
  private:
   static constexpr int kPageBits = 8;
   static constexpr int kPageSize = 1 << kPageBits;
   static constexpr int kNumPages = 0x110000 >> kPageBits;
-  using Page = std::array<uint8_t, kPageSize>;
+  using Page = std::array<uint16_t, kPageSize>;
 
   UnicodeTable();
-  static void AddProperty(const char* name, uint8_t bit, std::vector<uint8_t>& flat);
 
   std::array<uint16_t, kNumPages> page_index_{};
   std::vector<Page> pages_;

@@ -1,5 +1,6 @@
 #include "tokenizer/vocabulary.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -37,16 +38,17 @@ Vocabulary::Vocabulary(size_t num_tokens, size_t num_bytes) {
 }
 
 void Vocabulary::Grow(size_t num_slots) {
-  slots_.assign(num_slots, Slot{0, 0});
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    const uint64_t hash = HashBytes(Text(entries_[i]));
-    size_t slot = hash & (num_slots - 1);
+  std::vector<Slot> old(num_slots, Slot{0, 0});
+  old.swap(slots_);
+  for (const Slot& taken : old) {
+    if (taken.entry == 0) continue;
+    size_t slot = HashBytes(Text(entries_[taken.entry - 1])) & (num_slots - 1);
     while (slots_[slot].entry != 0) slot = (slot + 1) & (num_slots - 1);
-    slots_[slot] = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(i + 1)};
+    slots_[slot] = taken;
   }
 }
 
-void Vocabulary::Add(std::string_view token, int64_t id) {
+size_t Vocabulary::SlotFor(std::string_view token, int64_t id) {
   if (!(id >= 0 && id <= kMaxId)) {
     throw TokenizerError("reading the vocabulary: token " + QuoteForError(token) + " has id " + std::to_string(id) +
                          " (limit " + std::to_string(kMaxId) + ")");
@@ -56,21 +58,41 @@ void Vocabulary::Add(std::string_view token, int64_t id) {
   const auto tag = static_cast<uint32_t>(hash >> 32);
   size_t slot = hash & (slots_.size() - 1);
   for (size_t probes = 0; slots_[slot].entry != 0; ++probes) {
-    Entry& entry = entries_[slots_[slot].entry - 1];
-    if (slots_[slot].tag == tag && Text(entry) == token) {
-      entry.id = static_cast<int32_t>(id);
-      return;
-    }
+    if (slots_[slot].tag == tag && Text(entries_[slots_[slot].entry - 1]) == token) return slot;
     if (probes == kMaxProbes) {
       throw TokenizerError("reading the vocabulary: the tokens around " + QuoteForError(token) + " share one hash");
     }
     slot = (slot + 1) & (slots_.size() - 1);
   }
+  slots_[slot].tag = tag;
+  return slot;
+}
+
+void Vocabulary::AddEntry(std::string_view token, int64_t id) {
+  if (text_.size() + token.size() > UINT32_MAX) {
+    throw TokenizerError("reading the vocabulary: its tokens are too long together (limit 4 GiB)");
+  }
   entries_.push_back(
       {static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(token.size()), static_cast<int32_t>(id)});
   text_ += token;
-  slots_[slot] = {tag, static_cast<uint32_t>(entries_.size())};
   max_token_bytes_ = std::max(max_token_bytes_, token.size());
+}
+
+void Vocabulary::Add(std::string_view token, int64_t id) {
+  const size_t slot = SlotFor(token, id);
+  if (slots_[slot].entry != 0) {
+    entries_[slots_[slot].entry - 1].id = static_cast<int32_t>(id);
+    return;
+  }
+  AddEntry(token, id);
+  slots_[slot].entry = static_cast<uint32_t>(entries_.size());
+}
+
+void Vocabulary::AddListed(std::string_view token, int64_t id, bool replace) {
+  const size_t slot = SlotFor(token, id);
+  const bool is_new = slots_[slot].entry == 0;
+  AddEntry(token, id);
+  if (is_new || replace) slots_[slot].entry = static_cast<uint32_t>(entries_.size());
 }
 
 void Vocabulary::Finish() {

@@ -1,6 +1,6 @@
 // A model's vocabulary: token text <-> id, exactly as the file writes the tokens. Filled by the loader, read-only
 // afterwards and then usable from any thread.
-// Invariant 1: every token has one id, an id at most one token it is shown as (the last of the file).
+// Invariant 1: Find gives every token one id; an id is shown as at most one token (the last of the file).
 // Invariant 2: no search looks at more than kMaxProbes slots, whatever the file was crafted to do.
 #pragma once
 
@@ -21,6 +21,9 @@ class Vocabulary {
 
   // A repeated token takes the later id. Throws TokenizerError when the id is out of range.
   void Add(std::string_view token, int64_t id);
+  // As Add, but of a repeated token the earlier id, and what it is shown as, stays; Find gives the later id only when
+  // `replace`. For vocabularies that are lists.
+  void AddListed(std::string_view token, int64_t id, bool replace);
   // Builds the way from ids to tokens. Throws TokenizerError when the ids are spread too thin to be a vocabulary.
   void Finish();
 
@@ -46,6 +49,9 @@ class Vocabulary {
 
   std::string_view Text(const Entry& entry) const { return {text_.data() + entry.offset, entry.length}; }
   void Grow(size_t num_slots);
+  // The slot of `token`, or the free one that is now its.
+  size_t SlotFor(std::string_view token, int64_t id);
+  void AddEntry(std::string_view token, int64_t id);
 
   std::string text_;
   std::vector<Entry> entries_;

@@ -1,143 +1,102 @@
 #include "tokenizer/word_scanner.h"
 
-#include "tokenizer/unicode.h"
+#include <string>
+
 #include "tokenizer/utf8.h"
+#include "tokenizer/word_scans.h"
 
 namespace vllm {
 namespace {
 
-struct Char {
-  char32_t code_point = 0;
-  size_t length = 0;    // 0 at the end of the text
-  uint8_t classes = 0;  // CharClass bits
-};
-
-Char At(std::string_view text, size_t position) {
-  if (position >= text.size()) return {};
-  const auto [code_point, length] = CodePointAt(text, position);
-  return {code_point, length, UnicodeTable::Get().ClassOf(code_point)};
-}
-
-constexpr uint8_t kNotSymbol = kSpace | kLetter | kNumber;
-
-bool IsSymbol(const Char& c) { return c.length != 0 && (c.classes & kNotSymbol) == 0; }
-
-// End of the run of characters that have one of `classes`.
-size_t RunEnd(std::string_view text, size_t position, uint8_t classes) {
-  const UnicodeTable& table = UnicodeTable::Get();
-  while (position < text.size()) {
-    const auto [code_point, length] = CodePointAt(text, position);
-    if (!table.Is(code_point, classes)) break;
-    position += length;
-  }
-  return position;
-}
-
-// End of the run of [^\s\p{L}\p{N}].
-size_t SymbolRunEnd(std::string_view text, size_t position) {
-  const UnicodeTable& table = UnicodeTable::Get();
-  while (position < text.size()) {
-    const auto [code_point, length] = CodePointAt(text, position);
-    if (table.Is(code_point, kNotSymbol)) break;
-    position += length;
-  }
-  return position;
-}
-
-// \s+(?!\S)|\s+ : a run of white space leaves its last character to the word that follows, unless it has only one.
-size_t SpaceEnd(std::string_view text, size_t position) {
-  const size_t end = RunEnd(text, position, kSpace);
-  if (end == text.size()) return end;
-  const size_t last = PreviousCodePoint(text, end);
-  return last > position ? last : end;
-}
-
-// Length of 's|'t|'re|'ve|'m|'ll|'d at `position`, 0 when there is none. Without regard to case U+017F is an s too.
-size_t ContractionLength(std::string_view text, size_t position, bool ignore_case) {
-  if (text[position] != '\'') return 0;
-  const auto letter = [&](size_t offset) -> char {
-    if (position + offset >= text.size()) return '\0';
-    const char c = text[position + offset];
-    return ignore_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  };
-  const char first = letter(1);
-  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
-  const char second = letter(2);
-  if ((first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l')) return 3;
-  if (ignore_case && text.substr(position + 1, 2) == "\xC5\xBF") return 3;
-  return 0;
-}
-
-size_t Gpt2MatchEnd(std::string_view text, size_t position) {
-  if (const size_t length = ContractionLength(text, position, false)) return position + length;
-  Char c = At(text, position);
-  size_t start = position;
-  if (c.code_point == ' ') {
-    const Char next = At(text, position + 1);
-    if (next.length != 0 && (next.classes & kSpace) == 0) {
-      c = next;
-      start = position + 1;
-    }
-  }
-  if (c.classes & kLetter) return RunEnd(text, start + c.length, kLetter);
-  if (c.classes & kNumber) return RunEnd(text, start + c.length, kNumber);
-  if (c.classes & kSpace) return SpaceEnd(text, position);
-  return SymbolRunEnd(text, start + c.length);
-}
-
-// The expression of Llama 3 and Qwen 2, which differ in how many digits a number takes.
-template <int kMaxDigits>
-size_t Llama3MatchEnd(std::string_view text, size_t position) {
-  if (const size_t length = ContractionLength(text, position, true)) return position + length;
-  const Char c = At(text, position);
-  const size_t after = position + c.length;
-  if (c.classes & kLetter) return RunEnd(text, after, kLetter);
-  if (c.classes & kNumber) {
-    size_t end = after;
-    for (int digits = 1; digits < kMaxDigits; ++digits) {
-      const Char next = At(text, end);
-      if ((next.classes & kNumber) == 0) break;
-      end += next.length;
-    }
-    return end;
-  }
-  const Char next = At(text, after);
-  if ((c.classes & kNewline) == 0 && (next.classes & kLetter)) return RunEnd(text, after + next.length, kLetter);
-  if (IsSymbol(c) || (c.code_point == ' ' && IsSymbol(next))) {
-    return RunEnd(text, SymbolRunEnd(text, after), kNewline);
-  }
-  // \s*[\r\n]+ reaches to the last line break of the run.
-  const size_t end = RunEnd(text, position, kSpace);
-  for (size_t last = end; last > position; --last) {
-    if (text[last - 1] == '\n' || text[last - 1] == '\r') return last;
-  }
-  return SpaceEnd(text, position);
-}
+#define CASED_WORD "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL_WORD "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 
 constexpr WordScanner kScanners[] = {
-    {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", Gpt2MatchEnd},
+    {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", Gpt2Scan},
+    // Llama 3, and Qwen 2 with single digits.
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     Llama3MatchEnd<3>},
+     Llama3Scan<3, false>},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     Llama3MatchEnd<1>},
+     Llama3Scan<1, false>},
+    // Newer ways to write the same: Phi-4, GLM-4, Ling.
+    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
+     Llama3Scan<3, false>},
+    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
+     Llama3Scan<1, false>},
+    // Qwen 3.5.
+    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     MarkedWordScan},
+    // tiktoken's cl100k_base; there {1,3}+ takes no more than three, which Oniguruma writes otherwise.
+    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|(?>\p{N}{1,3})| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
+     Llama3Scan<3, true>},
+    // o200k_base, gpt-oss, Llama 4; then with single digits; then tekken.
+    {"[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "*" SMALL_WORD
+     "+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "+" SMALL_WORD
+     "*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+     CasedScan<3, true>},
+    {"[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "*" SMALL_WORD
+     "+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "+" SMALL_WORD
+     "*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+     CasedScan<1, true>},
+    {"[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "*" SMALL_WORD "+|[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "+" SMALL_WORD
+     "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+     CasedScan<1, false>},
+    // DeepSeek V3 and R1, after numbers and East Asian runs.
+    {R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     DeepSeekScan},
+    {"[一-龥぀-ゟ゠-ヿ]+", HanKanaScan},
+    {"[一-龥ࠀ-一가-퟿]+", EastAsianScan},
+    {R"(\p{N}{1,3})", NumberScan<3>},
+    {R"(\p{N})", NumberScan<1>},
+    {"[0-9][0-9][0-9]", ThreeDigitsScan},
+    {R"([\r\n])", LineBreakScan},
+    {R"(\s?\p{L}+)", SpacedLettersScan},
+    {R"(\s?\p{P}+)", SpacedPunctuationScan},
+    {R"( ?[^(\s|[.,!?…。，、।۔،])]+)", BloomScan},
 };
+
+#undef CASED_WORD
+#undef SMALL_WORD
 
 }  // namespace
 
 const WordScanner* FindWordScanner(std::string_view regex) {
+  std::string escaped;
+  for (const char c : regex) {
+    if (c == '\r' || c == '\n') {
+      escaped += c == '\r' ? "\\r" : "\\n";
+    } else {
+      escaped += c;
+    }
+  }
   for (const WordScanner& scanner : kScanners) {
-    if (scanner.regex == regex) return &scanner;
+    if (scanner.regex == escaped) return &scanner;
   }
   return nullptr;
 }
 
+std::span<const WordScanner> AllWordScanners() { return kScanners; }
+
 const WordScanner& Gpt2WordScanner() { return kScanners[0]; }
 
 void ScannerPattern::FindMatches(std::string_view text, std::vector<Match>& matches) const {
+  bool in_gap = false;
   for (size_t position = 0; position < text.size();) {
     const size_t end = scanner_.match_end(text, position);
-    matches.push_back({position, end, true});
-    position = end;
+    if (end > position) {
+      matches.push_back({position, end, true});
+      in_gap = false;
+      position = end;
+      continue;
+    }
+    const size_t next = position + CodePointAt(text, position).length;
+    if (in_gap) {
+      matches.back().end = next;
+    } else {
+      matches.push_back({position, next, false});
+    }
+    in_gap = true;
+    position = next;
   }
 }
 

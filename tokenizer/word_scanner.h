@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,15 +12,18 @@
 
 namespace vllm {
 
-// Each of these expressions matches at every position, so a text is cut into matches without gaps.
 struct WordScanner {
+  // As files write it, but that line breaks in it are written \r and \n.
   std::string_view regex;
-  // End of the match that starts at `position`. REQUIRES: position < text.size(), text is valid UTF-8.
+  // End of the match that starts at `position`, or `position` when none does. REQUIRES: position < text.size(), text is
+  // valid UTF-8.
   size_t (*match_end)(std::string_view text, size_t position);
 };
 
 // The scanner for exactly this regular expression, or null.
 const WordScanner* FindWordScanner(std::string_view regex);
+// All of them, for the tests.
+std::span<const WordScanner> AllWordScanners();
 // The expression of GPT-2, which the ByteLevel pre-tokenizer uses by itself.
 const WordScanner& Gpt2WordScanner();
 

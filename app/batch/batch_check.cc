@@ -39,11 +39,11 @@ void CheckRow(BatchRow& row, const VllmConfig& config, const Tokenizer& tokenize
 
 int CheckBatch(const Settings& settings, InputFormat format, RowDefaults defaults, RecordReader& reader) {
   const ModelLocation location = LocateModel(settings);
-  VllmConfig config = MakeVllmConfig(settings, LoadModelConfig(location.folder));
+  VllmConfig config = MakeVllmConfig(settings, LoadModelConfig(location));
   config.Finalize();
   const std::shared_ptr<const Tokenizer> tokenizer = LoadTokenizer(location);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
-  defaults.params = MakeSamplingParams(settings, LoadGenerationConfig(location.folder));
+  defaults.params = MakeSamplingParams(settings, LoadGenerationConfig(location));
   RowParser parser(format, std::move(defaults), renderer.get());
   RowSource source(reader, parser, settings.Text("template"));
   int64_t num_rows = 0;

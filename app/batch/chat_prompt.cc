@@ -54,9 +54,13 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
   if (!system.empty() && messages.front()["role"] != "system") {
     messages.insert(messages.begin(), Json({{"role", "system"}, {"content", system}}));
   }
+  if (messages.front()["role"] == "system" && !renderer->takes_system_message()) {
+    throw RowError("invalid_request", "messages: the model's chat template takes no system message");
+  }
   Json context;
   context["messages"] = std::move(messages);
-  if (body.contains("tools") && !body["tools"].is_null()) {
+  const bool has_tools = body.contains("tools") && !body["tools"].is_null();
+  if (has_tools) {
     if (!body["tools"].is_array()) throw RowError("invalid_row", "tools: must be a list");
     context["tools"] = body["tools"];
   }
@@ -70,7 +74,7 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
     for (const auto& [name, value] : body["chat_template_kwargs"].items()) context[name] = value;
   }
   try {
-    return renderer->RenderJson(DumpJson(context));
+    return renderer->RenderJson(DumpJson(context), has_tools);
   } catch (const ChatTemplateError& error) {
     throw RowError("invalid_request", error.what());
   }

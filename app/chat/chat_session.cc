@@ -48,7 +48,7 @@ void ChatSession::Set(const std::string& name, const std::string& value) {
   }
   Settings changed = settings_;
   changed.Set(*flag, {value}, SettingSource::kCommandLine, "/set " + name);
-  SamplingParams params = MakeSamplingParams(changed, LoadGenerationConfig(model_.location.folder));
+  SamplingParams params = MakeSamplingParams(changed, LoadGenerationConfig(model_.location));
   SamplingParams checked = params;
   const VllmConfig& config = model_.engine->config();
   try {

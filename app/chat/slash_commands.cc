@@ -53,7 +53,7 @@ void PrintSettings(const Settings& settings) {
 
 void PrintModel(const ChatSession& session) {
   const VllmConfig& config = session.model().engine->config();
-  PrintNote("  model    " + session.model().location.name + " (" + session.model().location.folder + ")");
+  PrintNote("  model    " + session.model().location.name + " (" + session.model().location.path() + ")");
   PrintNote("  kind     " + config.model.architecture + ", " + std::string(ToString(config.model.dtype)));
   PrintNote("  context  " + std::to_string(session.model().engine->max_model_len()) + " tokens, " +
             std::to_string(session.conversation().num_tokens()) + " in use, " +
@@ -92,6 +92,8 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
     if (rest.empty()) {
       const std::string& system = session.conversation().system();
       PrintNote(system.empty() ? "[no system message]" : system);
+    } else if (!session.model().renderer->takes_system_message()) {
+      PrintError("the chat template takes no system message");
     } else {
       session.SetSystem(rest);
       PrintNote("[system message set, the conversation begins anew]");

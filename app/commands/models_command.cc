@@ -16,10 +16,8 @@ int ModelsCommand(const Settings& settings) {
   if (settings.Switch("json")) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const ModelLocation& model : models) {
-      list.push_back({{"name", model.name},
-                      {"folder", model.folder},
-                      {"origin", model.origin},
-                      {"bytes", FolderBytes(model.folder)}});
+      list.push_back(
+          {{"name", model.name}, {"folder", model.path()}, {"origin", model.origin}, {"bytes", ModelBytes(model)}});
     }
     StandardOutput().WriteLine(SafeJson(DumpJson(list)));
     return 0;
@@ -30,7 +28,7 @@ int ModelsCommand(const Settings& settings) {
   for (const ModelLocation& model : models) {
     std::string line = model.name;
     line.append(width + 2 - line.size(), ' ');
-    std::string size = SizeText(FolderBytes(model.folder));
+    std::string size = SizeText(ModelBytes(model));
     size.insert(0, size.size() < 10 ? 10 - size.size() : 0, ' ');
     out += line + size + "  " + model.origin + "\n";
   }

@@ -40,7 +40,8 @@ Json ParseLimited(std::string_view text, const std::string& name) {
 std::string RenderOne(const PromptRenderer& renderer, Json context) {
   if (context.is_array()) context = Json({{"messages", std::move(context)}});
   if (!context.is_object()) throw ModelError("render: the context must be an object or an array of messages");
-  return renderer.RenderJson(DumpJson(context));
+  const bool has_tools = context.contains("tools") && !context["tools"].is_null();
+  return renderer.RenderJson(DumpJson(context), has_tools);
 }
 
 // The special tokens that a line may bring with it beside "chat_template" and "context".
@@ -65,7 +66,7 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
     source.text = line["chat_template"].get<std::string>();
     source.bos_token = TokenOf(line, "bos_token");
     source.eos_token = TokenOf(line, "eos_token");
-    const PromptRenderer renderer(std::move(source), settings.Text("now"));
+    const PromptRenderer renderer(std::move(source), settings.Text("now"), TemplateVariables(settings));
     result["text"] = RenderOne(renderer, line["context"]);
   } catch (const ModelError& error) {
     result = Json({{"error", error.what()}});

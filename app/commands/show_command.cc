@@ -44,7 +44,7 @@ std::string SamplingText(const SamplingParams& params) {
 }
 
 Json Describe(const Settings& settings, const ModelLocation& location) {
-  const ModelConfig model = LoadModelConfig(location.folder);
+  const ModelConfig model = LoadModelConfig(location);
   Json json;
   json["name"] = location.name;
   json["folder"] = location.folder;
@@ -78,7 +78,7 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
   json["kv_cache_bytes_per_token"] = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim *
                                      static_cast<int64_t>(SizeOf(model.checkpoint_dtype));
   json["eos_token_ids"] = model.eos_token_ids;
-  json["files_bytes"] = FolderBytes(location.folder);
+  json["files_bytes"] = ModelBytes(location);
   try {
     json["tokenizer"] = HasTokenizer(location) ? Json(LoadTokenizer(location)->Kind()) : Json();
   } catch (const TokenizerError& error) {
@@ -92,7 +92,7 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
     json["chat_template"] = nullptr;
     json["chat_template_error"] = error.what();
   }
-  json["sampling"] = SamplingText(MakeSamplingParams(settings, LoadGenerationConfig(location.folder)));
+  json["sampling"] = SamplingText(MakeSamplingParams(settings, LoadGenerationConfig(location)));
   return json;
 }
 
@@ -110,7 +110,9 @@ std::string ValueText(const std::string& name, const Json& value) {
 
 int ShowCommand(const Settings& settings) {
   if (settings.arguments.size() > 1) throw ConfigError("show: needs at most one MODEL");
-  const ModelLocation location = settings.arguments.empty() ? LocateModel(settings) : FindModel(settings.arguments[0]);
+  const ModelLocation location = settings.arguments.empty()
+                                     ? LocateModel(settings)
+                                     : FindModel(settings.arguments[0], settings.Text("load-format").value_or("auto"));
   const Json json = Describe(settings, location);
   if (settings.Switch("json")) {
     StandardOutput().WriteLine(SafeJson(DumpJson(json)));

@@ -24,12 +24,22 @@ DType ParseDType(const std::string& name, DType otherwise) {
   return otherwise;
 }
 
+void SetQuantization(const std::string& name, QuantizationConfig& quantization) {
+  if (name == "none") return;
+  if (quantization.method != QuantizationMethod::kNone) {
+    throw ConfigError("--quantization: the checkpoint is quantized already, as " +
+                      std::string(ToString(quantization.method)) + " (" + name + ")");
+  }
+  quantization.method = name == "int8" ? QuantizationMethod::kInt8 : QuantizationMethod::kInt4;
+}
+
 }  // namespace
 
 VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   VllmConfig config;
   config.model = model;
   config.model.dtype = ParseDType(settings.Text("dtype").value_or("auto"), model.checkpoint_dtype);
+  SetQuantization(settings.Text("quantization").value_or("none"), config.model.quantization);
   config.model.max_model_len = AtLeastOne(settings, "max-model-len", config.model.max_model_len);
   config.cache.block_size = AtLeastOne(settings, "block-size", config.cache.block_size);
   config.cache.enable_prefix_caching = settings.Switch("enable-prefix-caching");

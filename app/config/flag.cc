@@ -28,8 +28,8 @@ constexpr Flag kFlags[] = {
      "dummy: random weights of the shapes config.json asks for"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
      "type of weights and KV cache; auto is the checkpoint's own"},
-    {"quantization", 'q', kChoice, "METHOD", "none", "none", kModel, kEngines, false, true,
-     "quantize the weights while loading"},
+    {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
+     "quantize the weights of a model of plain numbers while loading: 8 or 4 bits each"},
     {"max-model-len", 0, kInteger, "N", "", "", kModel, kEngines, false, true,
      "longest prompt and output together, in tokens; default: the model's own"},
 
@@ -38,6 +38,8 @@ constexpr Flag kFlags[] = {
      "system message in front of the conversation"},
     {"chat-template", 0, kPath, "FILE", "", "", kPrompt, kTemplated, false, true,
      "use this Jinja template instead of the model's"},
+    {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,
+     "a variable for the chat template, such as enable_thinking=false; VALUE is JSON, or else text"},
     {"chat", 0, kNegatable, "", "", "", kPrompt, Bits(kBatch), false, false,
      "take a text for one user message and answer it through the chat template; default: lines of .txt, .csv and .tsv "
      "where the model has a template, {\"prompt\"} rows not"},

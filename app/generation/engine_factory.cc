@@ -27,10 +27,10 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   const auto start = std::chrono::steady_clock::now();
   LoadedModel loaded;
   loaded.location = LocateModel(settings);
-  ModelConfig model = LoadModelConfig(loaded.location.folder);
+  ModelConfig model = LoadModelConfig(loaded.location);
   model.model = loaded.location.name;
   VllmConfig config = MakeVllmConfig(settings, model);
-  loaded.sampling_params = MakeSamplingParams(settings, LoadGenerationConfig(loaded.location.folder));
+  loaded.sampling_params = MakeSamplingParams(settings, LoadGenerationConfig(loaded.location));
   config.Finalize();
   CheckDefaults(loaded.sampling_params, config);
   if (tokenizer_required || HasTokenizer(loaded.location)) loaded.tokenizer = LoadTokenizer(loaded.location);

@@ -9,8 +9,13 @@
 #include <system_error>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "app/generation/result_json.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "engine/model_loader/gguf_config.h"
+#include "engine/model_loader/gguf_tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -24,14 +29,26 @@ bool IsFile(const std::string& path) {
 
 }  // namespace
 
-ModelLocation LocateModel(const Settings& settings) { return FindModel(settings.Text("model").value_or("")); }
+ModelLocation LocateModel(const Settings& settings) {
+  return FindModel(settings.Text("model").value_or(""), settings.Text("load-format").value_or("auto"));
+}
+
+ModelConfig LoadModelConfig(const ModelLocation& location) {
+  return location.is_gguf() ? LoadGgufConfig(location.gguf_file) : LoadModelConfig(location.folder);
+}
+
+GenerationConfig LoadGenerationConfig(const ModelLocation& location) {
+  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file) : LoadGenerationConfig(location.folder);
+}
 
 bool HasTokenizer(const ModelLocation& location) {
+  if (location.is_gguf()) return HasGgufTokenizer(GgufFile(location.gguf_file).metadata());
   return IsFile(location.folder + "/tokenizer.json") ||
          (IsFile(location.folder + "/vocab.json") && IsFile(location.folder + "/merges.txt"));
 }
 
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
+  if (location.is_gguf()) return LoadGgufTokenizer(GgufFile(location.gguf_file));
   if (!HasTokenizer(location))
     throw ModelError("tokenizer " + location.folder +
                      ": neither tokenizer.json nor vocab.json and merges.txt in this folder");
@@ -41,15 +58,40 @@ std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
                                        IsFile(config) ? config : "");
 }
 
+std::string TemplateVariables(const Settings& settings) {
+  nlohmann::ordered_json variables;
+  for (const std::string& text : settings.Texts("template-var")) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw ConfigError("--template-var: must be NAME=VALUE (" + text + ")");
+    const std::string value = text.substr(equals + 1);
+    // A few levels are plenty for what a person types.
+    const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::ordered_json&) { return depth <= 32; };
+    const auto json = nlohmann::ordered_json::parse(value, shallow, false);
+    variables[text.substr(0, equals)] = json.is_discarded() ? nlohmann::ordered_json(value) : json;
+  }
+  return variables.is_null() ? "" : DumpJson(variables);
+}
+
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location) {
-  std::optional<ChatTemplateSource> source = FindChatTemplate(location.folder);
+  std::optional<ChatTemplateSource> source = location.is_gguf()
+                                                 ? GgufChatTemplate(GgufFile(location.gguf_file).metadata())
+                                                 : FindChatTemplate(location.folder);
   if (const auto path = settings.Text("chat-template")) {
     if (!source) source.emplace();
     source->text = ReadTextFile(*path, kMaxTemplateBytes);
+    source->tool_use_text.clear();
     source->origin = *path;
   }
   if (!source || source->text.empty()) return nullptr;
-  return std::make_unique<PromptRenderer>(std::move(*source), settings.Text("now"));
+  auto renderer =
+      std::make_unique<PromptRenderer>(std::move(*source), settings.Text("now"), TemplateVariables(settings));
+  // A batch says it row by row.
+  const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
+  if (is_conversation && settings.Text("system").value_or("") != "" && !renderer->takes_system_message()) {
+    throw ConfigError("--system: the chat template takes no system message (" + renderer->source().origin + ")");
+  }
+  return renderer;
 }
 
 std::string ReadTextFile(const std::string& path, size_t max_bytes) {

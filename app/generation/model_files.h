@@ -1,4 +1,5 @@
-// ModelFiles: what a model's folder says beside its weights, each part read when asked for. Owned by a command.
+// ModelFiles: what a model's folder or GGUF file says beside its weights, each part read when asked for. Owned by a
+// command.
 #pragma once
 
 #include <memory>
@@ -16,11 +17,19 @@ namespace vllm {
 // The model the settings name. Throws ModelError.
 ModelLocation LocateModel(const Settings& settings);
 
-// tokenizer.json of the folder, or vocab.json and merges.txt. Throws ModelError or TokenizerError.
+// config.json's and generation_config.json's, or what the GGUF file's metadata say instead. Throw ModelError.
+ModelConfig LoadModelConfig(const ModelLocation& location);
+GenerationConfig LoadGenerationConfig(const ModelLocation& location);
+
+// The GGUF file's own; else tokenizer.json of the folder, or vocab.json and merges.txt. Throws ModelError or
+// TokenizerError.
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location);
 bool HasTokenizer(const ModelLocation& location);
 
-// --chat-template or the folder's own; null when there is none. Throws ChatTemplateError, ConfigError.
+// --template-var as the text of a JSON object, or empty. Throws ConfigError.
+std::string TemplateVariables(const Settings& settings);
+
+// --chat-template or the model's own; null when there is none. Throws ChatTemplateError, ConfigError.
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location);
 
 // A text file from the command line, "-" for standard input. Throws ConfigError when it cannot be read or is longer.

@@ -13,13 +13,18 @@ namespace vllm {
 
 class PromptRenderer {
  public:
-  // `now`: what strftime_now sees; none: the clock. Throws ChatTemplateError.
-  PromptRenderer(ChatTemplateSource source, std::optional<std::string> now);
+  // `now`: what strftime_now sees; none: the clock. `variables_json`: a JSON object of further template variables, or
+  // empty. Throws ChatTemplateError.
+  PromptRenderer(ChatTemplateSource source, std::optional<std::string> now, std::string variables_json = "");
 
   // Throws ChatTemplateError.
   std::string Render(std::span<const ChatMessage> messages, bool add_generation_prompt) const;
-  // Any object of template variables, such as {"messages":[...],"tools":[...]}.
-  std::string RenderJson(std::string_view context_json) const;
+  // Any object of template variables, such as {"messages":[...],"tools":[...]}; they win over variables_json.
+  // `has_tools` takes the model's template for tool use where it has one.
+  std::string RenderJson(std::string_view context_json, bool has_tools) const;
+
+  // Whether a system message reaches the prompt. Some templates refuse one, others leave it out without a word.
+  bool takes_system_message() const { return takes_system_message_; }
 
   const ChatTemplateSource& source() const { return source_; }
 
@@ -28,7 +33,10 @@ class PromptRenderer {
 
   ChatTemplateSource source_;
   std::optional<std::string> now_;
+  std::string variables_json_;
   std::unique_ptr<ChatTemplate> chat_template_;
+  std::unique_ptr<ChatTemplate> tool_use_template_;  // null: the same
+  bool takes_system_message_;
 };
 
 }  // namespace vllm

@@ -5,11 +5,14 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 
 #include "app/config/xdg.h"
 #include "engine/config/errors.h"
+#include "engine/model_loader/escape.h"
+#include "engine/model_loader/gguf_file.h"
 
 namespace vllm {
 namespace {
@@ -76,6 +79,38 @@ std::optional<fs::path> SnapshotOf(const fs::path& repository) {
   return only;
 }
 
+// The GGUF models in a folder, by name: a split one by its first part. Vision towers that lie beside are none.
+std::vector<fs::path> GgufModelsIn(const fs::path& folder) {
+  std::set<fs::path> models;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() != ".gguf" || name.starts_with("mmproj") || !IsFile(entry.path())) continue;
+    models.insert(GgufFile::PartsOf(entry.path().string()).front());
+  }
+  return {models.begin(), models.end()};
+}
+
+bool IsModelFolder(const fs::path& folder) {
+  return IsFile(folder / "config.json") || GgufModelsIn(folder).size() == 1;
+}
+
+// What a folder holds: a Hugging Face model, or one GGUF model.
+ModelLocation LocationIn(const std::string& name, const fs::path& folder, const std::string& origin,
+                         const std::string& load_format) {
+  const bool has_config = IsFile(folder / "config.json") || IsFile(folder / "tokenizer.json");
+  if (load_format != "gguf" && has_config) return {name, folder.string(), origin};
+  const std::vector<fs::path> files = load_format == "safetensors" ? std::vector<fs::path>() : GgufModelsIn(folder);
+  if (files.size() == 1) return {name, folder.string(), origin, files[0].string()};
+  if (files.empty()) {
+    throw ModelError("model " + name +
+                     (load_format == "gguf" ? ": no .gguf file in this folder" : ": no config.json in this folder"));
+  }
+  std::string names;
+  for (const fs::path& file : files) names += (names.empty() ? "" : ", ") + Escape(file.filename().string(), 80);
+  throw ModelError("model " + name + ": several .gguf files in this folder, name one (" + names + ")");
+}
+
 std::optional<fs::path> FindShipped() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
@@ -98,7 +133,7 @@ std::optional<fs::path> FindShipped() {
 
 }  // namespace
 
-ModelLocation FindModel(const std::string& name) {
+ModelLocation FindModel(const std::string& name, const std::string& load_format) {
   if (name.empty() || (name == kShippedName && !IsFolder(name))) {
     const std::optional<fs::path> shipped = FindShipped();
     if (!shipped) {
@@ -110,17 +145,14 @@ ModelLocation FindModel(const std::string& name) {
   if (path.rfind("~/", 0) == 0) {
     if (const char* home = std::getenv("HOME"); home != nullptr) path = home + path.substr(1);
   }
-  if (IsFolder(path)) {
-    if (!IsFile(fs::path(path) / "config.json") && !IsFile(fs::path(path) / "tokenizer.json")) {
-      throw ModelError("model " + name + ": no config.json in this folder");
-    }
-    return {name, path, "folder"};
-  }
+  if (IsFolder(path)) return LocationIn(name, path, "folder", load_format);
   if (IsFile(path)) {
-    if (fs::path(path).extension() == ".gguf") {
-      throw ModelError("model " + name + ": GGUF files cannot be read yet; use the model's Hugging Face folder");
+    if (fs::path(path).extension() != ".gguf") {
+      throw ModelError("model " + name + ": is a file, must be a folder with config.json or a .gguf file");
     }
-    throw ModelError("model " + name + ": is a file, must be a folder with config.json");
+    if (load_format == "safetensors") throw ModelError("model " + name + ": is a GGUF file, not safetensors");
+    const fs::path folder = fs::path(path).parent_path();
+    return {name, folder.empty() ? "." : folder.string(), "file", path};
   }
   if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such folder");
   if (const fs::path cache = HubCache(); !cache.empty()) {
@@ -130,11 +162,11 @@ ModelLocation FindModel(const std::string& name) {
       const std::optional<fs::path> snapshot = SnapshotOf(cache / folder);
       if (!snapshot)
         throw ModelError("model " + name + ": its folder in the Hugging Face cache has no usable snapshot");
-      return {name, snapshot->string(), "Hugging Face cache"};
+      return LocationIn(name, *snapshot, "Hugging Face cache", load_format);
     }
   }
-  if (const fs::path own = OwnFolder(); !own.empty() && IsFile(own / name / "config.json")) {
-    return {name, (own / name).string(), "own folder"};
+  if (const fs::path own = OwnFolder(); !own.empty() && IsModelFolder(own / name)) {
+    return LocationIn(name, own / name, "own folder", load_format);
   }
   throw ModelError("model " + name + ": neither a folder nor in the Hugging Face cache (" + HubCache().string() + ")");
 }
@@ -149,19 +181,19 @@ std::vector<ModelLocation> ListModels() {
     name.erase(0, kPrefix.size());
     if (const size_t dashes = name.find("--"); dashes != std::string::npos) name.replace(dashes, 2, "/");
     const std::optional<fs::path> snapshot = SnapshotOf(entry.path());
-    if (snapshot && IsFile(*snapshot / "config.json"))
-      models.push_back({name, snapshot->string(), "Hugging Face cache"});
+    if (snapshot && IsModelFolder(*snapshot))
+      models.push_back(LocationIn(name, *snapshot, "Hugging Face cache", "auto"));
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(OwnFolder(), error)) {
     const std::string name = entry.path().filename().string();
-    if (IsFile(entry.path() / "config.json")) {
-      models.push_back({name, entry.path().string(), "own folder"});
+    if (IsModelFolder(entry.path())) {
+      models.push_back(LocationIn(name, entry.path(), "own folder", "auto"));
       continue;
     }
     std::error_code inner;
     for (const fs::directory_entry& child : fs::directory_iterator(entry.path(), inner)) {
-      if (!IsFile(child.path() / "config.json")) continue;
-      models.push_back({name + "/" + child.path().filename().string(), child.path().string(), "own folder"});
+      if (!IsModelFolder(child.path())) continue;
+      models.push_back(LocationIn(name + "/" + child.path().filename().string(), child.path(), "own folder", "auto"));
     }
   }
   std::sort(models.begin(), models.end(),
@@ -172,10 +204,17 @@ std::vector<ModelLocation> ListModels() {
   return models;
 }
 
-int64_t FolderBytes(const std::string& folder) {
+int64_t ModelBytes(const ModelLocation& location) {
   int64_t bytes = 0;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  if (location.is_gguf()) {
+    for (const std::string& part : GgufFile::PartsOf(location.gguf_file)) {
+      const uintmax_t size = fs::file_size(part, error);
+      if (!error) bytes += static_cast<int64_t>(size);
+    }
+    return bytes;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(location.folder, error)) {
     std::error_code inner;
     if (entry.is_regular_file(inner)) bytes += static_cast<int64_t>(entry.file_size(inner));
   }

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 
 #include "app/terminal/terminal_modes.h"
+#include "engine/model_loader/mapped_file.h"
 
 namespace vllm {
 namespace {
@@ -44,9 +46,30 @@ void Install(int signal_number) {
   sigaction(signal_number, &action, nullptr);
 }
 
+void WriteError(const char* text) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void OnBusError(int signal_number, siginfo_t* info, void* /*context*/) {
+  RestoreTerminal();
+  if (const char* path = MappedFile::PathAt(info->si_addr)) {
+    WriteError("vllmcli: tensor file ");
+    WriteError(path);
+    WriteError(": was cut short while it was in use\n");
+    _exit(3);
+  }
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
 }  // namespace
 
 void InstallSignals() {
+  struct sigaction bus_error {};
+  bus_error.sa_sigaction = OnBusError;
+  sigemptyset(&bus_error.sa_mask);
+  bus_error.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &bus_error, nullptr);
   g_event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   signal(SIGPIPE, SIG_IGN);
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {

@@ -20,7 +20,8 @@ class Interrupted : public std::runtime_error {
   int signal_number_;
 };
 
-// Installs the handlers. Until EnterMainLoop() a signal ends the process at once with 128 + its number.
+// Installs the handlers. Until EnterMainLoop() a signal ends the process at once with 128 + its number. A fault on a
+// mapped model file, which somebody has cut short, ends it with 3 and the file's name, the terminal as it was.
 void InstallSignals();
 // From here on signals are only recorded: the caller polls SignalFd() and takes them.
 void EnterMainLoop();

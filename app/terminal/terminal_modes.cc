@@ -25,7 +25,7 @@ void OnFatalSignal(int signal_number) {
 void SaveTerminal() {
   if (tcgetattr(STDIN_FILENO, &g_saved) != 0) return;
   g_have_saved = true;
-  for (const int signal_number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGQUIT}) {
+  for (const int signal_number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGQUIT}) {
     struct sigaction action {};
     action.sa_handler = OnFatalSignal;
     sigemptyset(&action.sa_mask);

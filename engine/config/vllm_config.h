@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/config/model_config.h"
 #include "kernels/isa.h"
@@ -17,6 +18,8 @@ struct CacheConfig {
   std::optional<int64_t> num_blocks_override;    // --num-kv-blocks, null block not counted
   std::optional<int64_t> kv_cache_memory_bytes;  // --kv-cache-memory, all ranks together
   int64_t num_blocks = 0;                        // usable blocks, set at start-up; the null block comes on top
+  // The sliding window of each KV-cache group, 0: full attention; set at start-up by what the model needs.
+  std::vector<int64_t> group_windows{0};
 };
 
 enum class SchedulingPolicy : uint8_t { kFcfs, kPriority };

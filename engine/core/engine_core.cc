@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "engine/config/errors.h"
+#include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/sched/scheduler.h"
 
 namespace vllm {
@@ -12,29 +13,40 @@ int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t bloc
   int64_t usable_bytes = memory_bytes;
   if (config.cache.kv_cache_memory_bytes) usable_bytes = std::min(usable_bytes, *config.cache.kv_cache_memory_bytes);
   const int64_t affordable = usable_bytes / block_bytes - 1;
-  if (affordable < 1) {
+  const auto num_groups = static_cast<int64_t>(config.cache.group_windows.size());
+  if (affordable < num_groups) {
     std::string limit = std::to_string(memory_bytes) + " bytes available";
     if (config.cache.kv_cache_memory_bytes) {
       limit += ", limited to " + std::to_string(*config.cache.kv_cache_memory_bytes) + " by --kv-cache-memory";
     }
-    throw ResourceError("allocation of the kv cache: not one block of " + std::to_string(config.cache.block_size) +
-                        " tokens fits (2 blocks with the null block x " + std::to_string(block_bytes) +
-                        " bytes = " + std::to_string(2 * block_bytes) + " bytes; " + limit + ")");
+    const std::string needed = std::to_string(num_groups + 1);
+    const std::string blocks = num_groups == 1
+                                   ? "one block of "
+                                   : "one block for each of " + std::to_string(num_groups) + " groups of layers, of ";
+    throw ResourceError("allocation of the kv cache: not " + blocks + std::to_string(config.cache.block_size) +
+                        " tokens fits (" + needed + " blocks with the null block x " + std::to_string(block_bytes) +
+                        " bytes = " + std::to_string((num_groups + 1) * block_bytes) + " bytes; " + limit + ")");
   }
-  const int64_t blocks_per_seq = (config.model.max_model_len + config.cache.block_size - 1) / config.cache.block_size;
+  const int64_t blocks_per_seq = PeakBlocks(config.cache, config.model.max_model_len, MaxChunk(config.scheduler));
   return std::min(affordable, blocks_per_seq * config.scheduler.max_num_seqs);
 }
 
 EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory) {
   const auto start = std::chrono::steady_clock::now();
   executor_ = factory(config);
-  CacheConfig cache = config.cache;
+  VllmConfig sized = config;
+  CacheConfig& cache = sized.cache;
+  cache.group_windows = executor_->KvGroupWindows();
   cache.num_blocks = cache.num_blocks_override
                          ? *cache.num_blocks_override
-                         : NumKvBlocks(config, executor_->DetermineAvailableMemory(), executor_->KvBlockBytes());
-  executor_->InitializeKvCache(cache.num_blocks);
+                         : NumKvBlocks(sized, executor_->DetermineAvailableMemory(), executor_->KvBlockBytes());
   // A single sequence never gets more tokens than the whole pool holds.
-  ready_.max_model_len = std::min(config.model.max_model_len, cache.num_blocks * cache.block_size);
+  ready_.max_model_len = std::min(config.model.max_model_len, MaxTokensThatFit(cache, MaxChunk(config.scheduler)));
+  if (ready_.max_model_len < 1) {
+    throw ConfigError("--num-kv-blocks: the model has " + std::to_string(cache.group_windows.size()) +
+                      " groups of layers that need a block each (" + std::to_string(cache.num_blocks) + ")");
+  }
+  executor_->InitializeKvCache(cache.num_blocks);
   ready_.num_blocks = cache.num_blocks;
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
   ready_.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
@@ -13,8 +14,11 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Bytes of one KV block (K and V, all layers), all ranks together.
+  // Bytes of one KV block (K and V, all tensors), all ranks together.
   virtual int64_t KvBlockBytes() const = 0;
+
+  // The sliding window of each KV-cache group, 0: full attention.
+  virtual std::vector<int64_t> KvGroupWindows() const { return {0}; }
 
   // Runs a step of the largest allowed size on random tokens and returns the bytes that remain for KV blocks, all ranks
   // together: what the machine and its limits leave after weights and that step. Throws what a rank threw.

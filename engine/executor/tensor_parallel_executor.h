@@ -21,6 +21,7 @@ class TensorParallelExecutor final : public Executor {
   ~TensorParallelExecutor() override;
 
   int64_t KvBlockBytes() const override;
+  std::vector<int64_t> KvGroupWindows() const override { return workers_[0]->KvGroupWindows(); }
   int64_t DetermineAvailableMemory() override;
   void InitializeKvCache(int64_t num_blocks) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;

@@ -5,18 +5,14 @@
 
 namespace vllm {
 
-BlockPool::BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching)
+BlockPool::BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching, int64_t max_prefixes)
     : num_blocks_(num_blocks),
       block_size_(block_size),
       enable_caching_(enable_caching),
       blocks_(static_cast<size_t>(num_blocks) + 1),
-      cached_blocks_(enable_caching ? num_blocks : 1) {
+      cached_blocks_(enable_caching ? num_blocks : 1),
+      prefixes_(enable_caching ? max_prefixes : 1, block_size) {
   assert(num_blocks > 0 && block_size > 0);
-  if (enable_caching) {
-    // Left uninitialized: pages that no cached block needs are never touched.
-    token_ids_.reset(new int32_t[blocks_.size() * static_cast<size_t>(block_size)]);
-    extra_keys_.resize(blocks_.size());
-  }
   blocks_[0].ref_cnt = 1;
   for (size_t i = 1; i < blocks_.size(); ++i) {
     blocks_[i].block_id = static_cast<int32_t>(i);
@@ -43,39 +39,31 @@ void BlockPool::Touch(KVCacheBlock* block) {
 void BlockPool::FreeBlocks(std::span<KVCacheBlock* const> blocks) {
   // Each pushed before the one pushed last, so the request's tail comes to the very front.
   for (KVCacheBlock* block : blocks) {
-    if (block == null_block()) continue;
+    if (block->is_null()) continue;
     assert(block->ref_cnt > 0);
     if (--block->ref_cnt == 0 && !block->is_cached) free_queue_.Prepend(block);
   }
   for (size_t i = blocks.size(); i-- > 0;) {
     KVCacheBlock* block = blocks[i];
-    if (block != null_block() && block->ref_cnt == 0 && block->is_cached) free_queue_.Append(block);
+    if (!block->is_null() && block->ref_cnt == 0 && block->is_cached) free_queue_.Append(block);
   }
 }
 
-KVCacheBlock* BlockPool::GetCachedBlock(const BlockKey& key) const {
-  return cached_blocks_.Find(key.hash, key.group_id, [&](const KVCacheBlock& block) { return Matches(block, key); });
-}
-
-PrefixId BlockPool::CacheFullBlock(KVCacheBlock* block, const BlockKey& key, RequestId publisher) {
-  assert(enable_caching_ && block->ref_cnt > 0 && !block->is_cached && block != null_block());
-  assert(static_cast<int64_t>(key.token_ids.size()) == block_size_);
-  const KVCacheBlock* duplicate = GetCachedBlock(key);
+void BlockPool::CacheFullBlock(KVCacheBlock* block, PrefixId prefix_id, uint32_t group_id, RequestId publisher) {
+  assert(enable_caching_ && block->ref_cnt > 0 && !block->is_cached && !block->is_null());
   block->is_cached = true;
-  block->group_id = key.group_id;
-  block->block_hash = key.hash;
-  block->parent_prefix_id = key.parent_prefix_id;
-  block->prefix_id = duplicate != nullptr ? duplicate->prefix_id : next_prefix_id_++;
+  block->group_id = group_id;
+  block->prefix_id = prefix_id;
   block->publisher = publisher;
-  std::copy(key.token_ids.begin(), key.token_ids.end(), TokensOf(*block));
-  extra_keys_[static_cast<size_t>(block->block_id)] = key.extra_keys;
+  prefixes_.AddUser(prefix_id);
   cached_blocks_.Insert(block);
-  return block->prefix_id;
 }
 
 void BlockPool::EvictPublishedBy(RequestId publisher) {
   for (KVCacheBlock& block : blocks_) {
     if (!block.is_cached || block.publisher != publisher) continue;
+    // What grew on it may hold the same poison: it is not to be found by computing this block again.
+    prefixes_.Retire(block.prefix_id);
     Uncache(&block);
     // A free block without contents is taken first.
     if (block.ref_cnt == 0) {
@@ -83,6 +71,7 @@ void BlockPool::EvictPublishedBy(RequestId publisher) {
       free_queue_.Prepend(&block);
     }
   }
+  prefixes_.RetirePublishedBy(publisher);
 }
 
 bool BlockPool::ResetPrefixCache() {
@@ -96,16 +85,7 @@ bool BlockPool::ResetPrefixCache() {
 void BlockPool::Uncache(KVCacheBlock* block) {
   cached_blocks_.Erase(block);
   block->is_cached = false;
-}
-
-bool BlockPool::Matches(const KVCacheBlock& block, const BlockKey& key) const {
-  return block.parent_prefix_id == key.parent_prefix_id &&
-         std::equal(key.token_ids.begin(), key.token_ids.end(), TokensOf(block)) &&
-         extra_keys_[static_cast<size_t>(block.block_id)] == key.extra_keys;
-}
-
-int32_t* BlockPool::TokensOf(const KVCacheBlock& block) const {
-  return token_ids_.get() + static_cast<int64_t>(block.block_id) * block_size_;
+  prefixes_.RemoveUser(block->prefix_id);
 }
 
 std::string BlockPool::CheckIntegrity() const {
@@ -123,11 +103,7 @@ std::string BlockPool::CheckIntegrity() const {
     num_free += linked;
     num_cached += block.is_cached;
     if (block.is_cached && (&block == blocks_.data() || !enable_caching_)) return name + "cached though it must not be";
-    const KVCacheBlock* self = !block.is_cached
-                                   ? &block
-                                   : cached_blocks_.Find(block.block_hash, block.group_id,
-                                                         [&](const KVCacheBlock& other) { return &other == &block; });
-    if (self != &block) return name + "cached but not found";
+    if (block.is_cached && !cached_blocks_.Contains(block)) return name + "cached but not found";
   }
   if (num_free != num_free_blocks()) return "free queue: wrong count";
   if (static_cast<int64_t>(GetAllFreeBlocks().size()) != num_free) return "free queue: not all blocks linked";

@@ -2,36 +2,26 @@
 // is never handed out, never cached and not counted. All KV-cache groups share one pool. Owned by KVCacheManager;
 // engine thread only.
 //
-// A cached block is found by its hash and then compared token by token, together with its extra keys and the identity
-// of its parent prefix: a hash collision can cost a miss's time, never another prompt's contents.
+// A cached block is known by its prefix in the pool's PrefixTable and by its group.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/kv_cache/cached_block_map.h"
 #include "engine/kv_cache/free_kv_cache_block_queue.h"
 #include "engine/kv_cache/kv_cache_block.h"
+#include "engine/kv_cache/prefix_table.h"
 
 namespace vllm {
 
-// What a full block of a request is, apart from its tokens' place in memory.
-struct BlockKey {
-  BlockHash hash;
-  uint32_t group_id = 0;
-  PrefixId parent_prefix_id = kEmptyPrefix;
-  std::span<const int32_t> token_ids;  // [block_size]
-  std::string_view extra_keys;
-};
-
 class BlockPool {
  public:
-  // num_blocks usable blocks with ids 1..num_blocks. REQUIRES: both positive.
-  BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching);
+  // num_blocks usable blocks with ids 1..num_blocks; max_prefixes is what the prefix cache can tell apart at a time,
+  // evicted ancestors of what it holds included. REQUIRES: all positive.
+  BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching, int64_t max_prefixes);
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
@@ -43,6 +33,8 @@ class BlockPool {
   // 0..1, the null block not counted.
   double usage() const;
   KVCacheBlock* null_block() { return &blocks_[0]; }
+  PrefixTable& prefixes() { return prefixes_; }
+  const PrefixTable& prefixes() const { return prefixes_; }
 
   // Takes a block from the front of the free queue, with ref_cnt 1; what it had cached is forgotten.
   // REQUIRES: num_free_blocks() > 0.
@@ -51,18 +43,21 @@ class BlockPool {
   // One more user of a cached block; if it was free it leaves the free queue.
   void Touch(KVCacheBlock* block);
 
-  // One user less for each block of a request, given in table order. Those without users become free: un-hashed ones to
-  // the front of the queue, cached ones to its end, the tail of the request to be taken first.
+  // One user less for each block of a request, given in table order; null blocks are passed over. Those without users
+  // become free: uncached ones to the front of the queue, cached ones to its end, the tail of the request to be taken
+  // first.
   void FreeBlocks(std::span<KVCacheBlock* const> blocks);
 
-  // The first cached block with exactly this key, or null.
-  KVCacheBlock* GetCachedBlock(const BlockKey& key) const;
+  // The first cached block of this prefix and group, or null.
+  KVCacheBlock* GetCachedBlock(PrefixId prefix_id, uint32_t group_id) const {
+    return cached_blocks_.Find(prefix_id, group_id);
+  }
 
-  // Offers a full block to later lookups and returns its prefix id. A duplicate of a cached block stays a block of its
-  // own but shares the prefix id. REQUIRES: enable_caching, the block is in use and not cached.
-  PrefixId CacheFullBlock(KVCacheBlock* block, const BlockKey& key, RequestId publisher);
+  // Offers a full block to later lookups. A duplicate of a cached block stays a block of its own.
+  // REQUIRES: enable_caching, the block is in use and not cached.
+  void CacheFullBlock(KVCacheBlock* block, PrefixId prefix_id, uint32_t group_id, RequestId publisher);
 
-  // Withdraws every block that this request published, in use or not. O(num_blocks).
+  // Withdraws every block that this request published, in use or not, and what others built on them. O(num_blocks).
   void EvictPublishedBy(RequestId publisher);
 
   // Forgets all cached contents; false, and nothing done, while any block is in use.
@@ -76,8 +71,6 @@ class BlockPool {
 
  private:
   void Uncache(KVCacheBlock* block);
-  bool Matches(const KVCacheBlock& block, const BlockKey& key) const;
-  int32_t* TokensOf(const KVCacheBlock& block) const;
 
   const int64_t num_blocks_;
   const int64_t block_size_;
@@ -85,9 +78,7 @@ class BlockPool {
   std::vector<KVCacheBlock> blocks_;  // [num_blocks + 1]
   FreeKVCacheBlockQueue free_queue_;
   CachedBlockMap cached_blocks_;
-  std::unique_ptr<int32_t[]> token_ids_;  // [num_blocks + 1, block_size], of cached blocks
-  std::vector<std::string> extra_keys_;   // [num_blocks + 1]
-  PrefixId next_prefix_id_ = kEmptyPrefix + 1;
+  PrefixTable prefixes_;
 };
 
 }  // namespace vllm

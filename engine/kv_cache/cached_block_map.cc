@@ -8,13 +8,28 @@ namespace vllm {
 // Twice as many buckets as blocks: chains stay short without ever growing the table.
 CachedBlockMap::CachedBlockMap(int64_t max_blocks) : buckets_(std::bit_ceil(static_cast<size_t>(max_blocks) * 2)) {}
 
-size_t CachedBlockMap::IndexOf(const BlockHash& hash, uint32_t group_id) const {
-  return static_cast<size_t>(hash.lo + group_id * 0x9e3779b97f4a7c15) & (buckets_.size() - 1);
+size_t CachedBlockMap::IndexOf(PrefixId prefix_id, uint32_t group_id) const {
+  // Prefix ids are small and dense: the groups' are put far from each other.
+  return static_cast<size_t>(prefix_id + group_id * 0x9e3779b97f4a7c15) & (buckets_.size() - 1);
+}
+
+KVCacheBlock* CachedBlockMap::Find(PrefixId prefix_id, uint32_t group_id) const {
+  for (KVCacheBlock* block = buckets_[IndexOf(prefix_id, group_id)].first; block != nullptr;
+       block = block->next_in_bucket) {
+    if (block->prefix_id == prefix_id && block->group_id == group_id) return block;
+  }
+  return nullptr;
+}
+
+bool CachedBlockMap::Contains(const KVCacheBlock& block) const {
+  const KVCacheBlock* other = buckets_[IndexOf(block.prefix_id, block.group_id)].first;
+  while (other != nullptr && other != &block) other = other->next_in_bucket;
+  return other != nullptr;
 }
 
 void CachedBlockMap::Insert(KVCacheBlock* block) {
   assert(block->prev_in_bucket == nullptr && block->next_in_bucket == nullptr);
-  Bucket& bucket = buckets_[IndexOf(block->block_hash, block->group_id)];
+  Bucket& bucket = buckets_[IndexOf(block->prefix_id, block->group_id)];
   block->prev_in_bucket = bucket.last;
   (bucket.last == nullptr ? bucket.first : bucket.last->next_in_bucket) = block;
   bucket.last = block;
@@ -22,7 +37,7 @@ void CachedBlockMap::Insert(KVCacheBlock* block) {
 }
 
 void CachedBlockMap::Erase(KVCacheBlock* block) {
-  Bucket& bucket = buckets_[IndexOf(block->block_hash, block->group_id)];
+  Bucket& bucket = buckets_[IndexOf(block->prefix_id, block->group_id)];
   (block->prev_in_bucket == nullptr ? bucket.first : block->prev_in_bucket->next_in_bucket) = block->next_in_bucket;
   (block->next_in_bucket == nullptr ? bucket.last : block->next_in_bucket->prev_in_bucket) = block->prev_in_bucket;
   block->prev_in_bucket = nullptr;

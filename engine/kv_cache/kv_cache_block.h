@@ -10,14 +10,15 @@
 
 namespace vllm {
 
-// 0 names the empty prefix. Ids are never used twice, so two blocks with the same id hold the same tokens after the
-// same prefix, whatever their hashes.
-using PrefixId = uint64_t;
+// Names a prefix of whole blocks while PrefixTable knows it.
+using PrefixId = uint32_t;
 inline constexpr PrefixId kEmptyPrefix = 0;
+inline constexpr PrefixId kNoPrefix = 0xffffffff;
 
 struct KVCacheBlock {
   int32_t block_id = 0;
   int32_t ref_cnt = 0;  // requests that have it in their block table
+  bool is_null() const { return block_id == 0; }
 
   // FreeKVCacheBlockQueue's links; null when the block is not in it.
   KVCacheBlock* prev_free_block = nullptr;
@@ -26,8 +27,6 @@ struct KVCacheBlock {
   // What the prefix cache knows of it. The rest is void unless is_cached.
   bool is_cached = false;
   uint32_t group_id = 0;  // KV-cache group: part of the key
-  BlockHash block_hash;
-  PrefixId parent_prefix_id = kEmptyPrefix;
   PrefixId prefix_id = kEmptyPrefix;
   RequestId publisher = 0;  // the request that computed it
 

@@ -2,21 +2,68 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace vllm {
 
+namespace {
+
+// A node for every block, and as many again for ancestors that have lost theirs: more where all groups slide, since a
+// sequence then holds few of its blocks. Without a free node a request stops publishing.
+int64_t MaxPrefixes(const CacheConfig& cache, int64_t max_model_len) {
+  int64_t factor = 16;
+  for (const int64_t window : cache.group_windows) {
+    factor = std::min(factor, window > 0 ? std::max<int64_t>(2, max_model_len / window) : 2);
+  }
+  return factor * cache.num_blocks + max_model_len / cache.block_size + 1;
+}
+
+}  // namespace
+
 KVCacheManager::KVCacheManager(const CacheConfig& cache, int64_t max_model_len, double watermark,
-                               BlockHashFunction hash_function)
+                               BlockHashFunction hash_function, int64_t max_chunk)
     : max_model_len_(max_model_len),
-      pool_(cache.num_blocks, cache.block_size, cache.enable_prefix_caching),
-      full_attention_(pool_, 0, hash_function),
-      watermark_blocks_(static_cast<int64_t>(watermark * static_cast<double>(cache.num_blocks))) {}
+      hash_function_(hash_function),
+      pool_(cache.num_blocks, cache.block_size, cache.enable_prefix_caching, MaxPrefixes(cache, max_model_len)),
+      watermark_blocks_(static_cast<int64_t>(watermark * static_cast<double>(cache.num_blocks))),
+      hits_(cache.group_windows.size()) {
+  assert(!cache.group_windows.empty());
+  for (const int64_t window : cache.group_windows) {
+    groups_.push_back(MakeSingleTypeManager(pool_, static_cast<uint32_t>(groups_.size()), window,
+                                            max_chunk > 0 ? max_chunk : max_model_len));
+  }
+  scratch_.reserve(static_cast<size_t>(cache.block_size));
+}
+
+KVCacheManager::~KVCacheManager() = default;
+
+PrefixKey KVCacheManager::MakeKey(Request& request, int64_t block_index, PrefixId parent) {
+  return {.hash = request.BlockHashes(block_index + 1, block_size(), hash_function_).back(),
+          .parent = parent,
+          .token_ids = request.Tokens(block_index * block_size(), block_size(), scratch_),
+          .extra_keys = request.extra_keys(block_index == 0)};
+}
 
 ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
-  hit_.clear();
   if (!pool_.enable_caching() || !request.reads_prefix_cache()) return {};
-  full_attention_.FindLongestCacheHit(request, request.num_tokens() - 1, hit_);
-  return {hit_, static_cast<int64_t>(hit_.size()) * block_size()};
+  prefix_ids_.clear();
+  PrefixId prefix_id = kEmptyPrefix;
+  const int64_t max_blocks = (request.num_tokens() - 1) / block_size();
+  for (int64_t i = 0; i < max_blocks; ++i) {
+    prefix_id = pool_.prefixes().Find(MakeKey(request, i, prefix_id));
+    if (prefix_id == kNoPrefix) break;
+    prefix_ids_.push_back(prefix_id);
+  }
+  // Each group is asked for a hit within what those before it gave, round and round, until all agree on a length. It
+  // only ever shrinks, and 0 suits everyone.
+  size_t length = prefix_ids_.size();
+  size_t num_agreed = 0;
+  for (size_t g = 0; num_agreed < groups_.size(); g = (g + 1) % groups_.size()) {
+    groups_[g]->FindLongestCacheHit(std::span(prefix_ids_).first(length), hits_[g]);
+    num_agreed = hits_[g].size() == length ? num_agreed + 1 : 1;
+    length = hits_[g].size();
+  }
+  return {hits_, static_cast<int64_t>(length) * block_size(), length > 0 ? prefix_ids_[length - 1] : kEmptyPrefix};
 }
 
 bool KVCacheManager::AllocateSlots(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
@@ -24,8 +71,7 @@ bool KVCacheManager::AllocateSlots(Request& request, int64_t num_new_tokens, con
   const int64_t watermark_blocks = admission.apply_watermark ? watermark_blocks_ : 0;
   if (admission.full_sequence_must_fit) {
     const int64_t num_tokens = std::min(request.num_tokens(), max_model_len_);
-    const int64_t required = full_attention_.NumBlocksToAllocate(request.id(), num_tokens, computed.blocks);
-    if (required + watermark_blocks > pool_.num_free_blocks()) return false;
+    if (NumBlocksToReserve(num_tokens, computed) + watermark_blocks > pool_.num_free_blocks()) return false;
   }
   return Allocate(request, num_new_tokens, computed, watermark_blocks);
 }
@@ -35,20 +81,129 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   assert(num_new_tokens > 0);
   const int64_t num_tokens = request.num_computed_tokens + computed.num_tokens + num_new_tokens;
   const int64_t num_slots = std::min(num_tokens, max_model_len_);
-  const int64_t required = full_attention_.NumBlocksToAllocate(request.id(), num_slots, computed.blocks);
+  const auto it = tables_.find(request.id());
+  Tables* tables = it == tables_.end() ? nullptr : &it->second;
+  // Before new blocks are taken, so that fewer cached ones are lost; also when the rest fails, they are free all the
+  // same.
+  if (tables != nullptr) RemoveSkippedBlocks(*tables, request.num_computed_tokens);
+  const int64_t required = NumBlocksToAllocate(tables, num_slots, computed);
   if (required + watermark_blocks > pool_.num_free_blocks()) return false;
 
-  if (full_attention_.Blocks(request.id()).empty()) {
-    const int64_t max_tokens = request.params().max_tokens.value_or(max_model_len_);
-    const int64_t max_len =
-        std::min(max_model_len_, request.num_prompt_tokens() + std::min(max_tokens, max_model_len_));
-    full_attention_.AddComputedBlocks(request.id(), computed.blocks,
-                                      std::min(BlocksFor(max_len) + 1, pool_.num_blocks()));
+  if (tables == nullptr) tables = &StartTables(request, computed);
+  const auto num_blocks = static_cast<size_t>(BlocksFor(num_slots));
+  for (std::vector<KVCacheBlock*>& blocks : tables->groups) {
+    while (blocks.size() < num_blocks) blocks.push_back(pool_.GetNewBlock());
   }
-  full_attention_.AllocateNewBlocks(request.id(), num_slots);
   // Draft tokens lie beyond num_tokens(): they may be rejected and are not published.
-  if (pool_.enable_caching()) full_attention_.CacheBlocks(request, std::min(num_tokens, request.num_tokens()));
+  if (pool_.enable_caching()) CacheBlocks(request, *tables, std::min(num_tokens, request.num_tokens()));
   return true;
+}
+
+int64_t KVCacheManager::NumBlocksToAllocate(const Tables* tables, int64_t num_slots,
+                                            const ComputedBlocks& computed) const {
+  const int64_t held =
+      tables != nullptr ? static_cast<int64_t>(tables->groups[0].size()) : computed.num_tokens / block_size();
+  int64_t sum = std::max<int64_t>(BlocksFor(num_slots) - held, 0) * static_cast<int64_t>(groups_.size());
+  for (const std::vector<KVCacheBlock*>& hit : computed.groups) {
+    sum += std::count_if(hit.begin(), hit.end(), [](const KVCacheBlock* b) { return b->ref_cnt == 0; });
+  }
+  return sum;
+}
+
+int64_t KVCacheManager::NumBlocksToReserve(int64_t num_tokens, const ComputedBlocks& computed) const {
+  int64_t sum = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    int64_t num_blocks = BlocksFor(num_tokens);
+    int64_t num_shared = 0;
+    if (!computed.groups.empty()) {
+      for (const KVCacheBlock* block : computed.groups[g]) {
+        if (block->is_null()) {
+          --num_blocks;
+        } else {
+          num_shared += block->ref_cnt > 0;
+        }
+      }
+    }
+    sum += groups_[g]->PeakBlocks(num_blocks) - num_shared;
+  }
+  return sum;
+}
+
+KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, const ComputedBlocks& computed) {
+  const auto [it, inserted] = tables_.try_emplace(request.id());
+  assert(inserted);
+  Tables& tables = it->second;
+  tables.groups.resize(groups_.size());
+  const int64_t max_tokens = request.params().max_tokens.value_or(max_model_len_);
+  const int64_t max_len = std::min(max_model_len_, request.num_prompt_tokens() + std::min(max_tokens, max_model_len_));
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    std::vector<KVCacheBlock*>& blocks = tables.groups[g];
+    // All it can grow to, so that a decode step does not allocate.
+    blocks.reserve(static_cast<size_t>(BlocksFor(max_len) + 1));
+    if (computed.groups.empty()) continue;
+    for (KVCacheBlock* block : computed.groups[g]) {
+      if (!block->is_null()) pool_.Touch(block);
+      blocks.push_back(block);
+    }
+  }
+  tables.num_cached_blocks = computed.num_tokens / block_size();
+  tables.last_prefix_id = computed.prefix_id;
+  pool_.prefixes().AddUser(tables.last_prefix_id);
+  return tables;
+}
+
+void KVCacheManager::RemoveSkippedBlocks(Tables& tables, int64_t num_computed_tokens) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    std::vector<KVCacheBlock*>& blocks = tables.groups[g];
+    const size_t end = std::min(static_cast<size_t>(groups_[g]->NumSkippedBlocks(num_computed_tokens)), blocks.size());
+    size_t begin = end;
+    while (begin > 0 && !blocks[begin - 1]->is_null()) --begin;
+    pool_.FreeBlocks(std::span(blocks).subspan(begin, end - begin));
+    for (; begin < end; ++begin) blocks[begin] = pool_.null_block();
+  }
+}
+
+void KVCacheManager::CacheBlocks(Request& request, Tables& tables, int64_t num_tokens) {
+  const int64_t num_full_blocks = num_tokens / block_size();
+  for (; tables.num_cached_blocks < num_full_blocks; ++tables.num_cached_blocks) {
+    if (tables.last_prefix_id == kNoPrefix) return;
+    const PrefixId parent = tables.last_prefix_id;
+    const auto index = static_cast<size_t>(tables.num_cached_blocks);
+    tables.last_prefix_id = pool_.prefixes().Acquire(MakeKey(request, tables.num_cached_blocks, parent), request.id());
+    pool_.prefixes().RemoveUser(parent);
+    if (tables.last_prefix_id == kNoPrefix) return;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      pool_.CacheFullBlock(tables.groups[g][index], tables.last_prefix_id, static_cast<uint32_t>(g), request.id());
+    }
+  }
+}
+
+void KVCacheManager::Free(const Request& request) {
+  const auto it = tables_.find(request.id());
+  if (it == tables_.end()) return;
+  for (const std::vector<KVCacheBlock*>& blocks : it->second.groups) pool_.FreeBlocks(blocks);
+  pool_.prefixes().RemoveUser(it->second.last_prefix_id);
+  tables_.erase(it);
+}
+
+int64_t KVCacheManager::NumCommonPrefixBlocks(const Request& running) const {
+  int64_t common = 0;
+  bool any = false;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g]->slides()) continue;
+    const auto blocks = Blocks(running.id(), g);
+    const auto end = std::find_if(blocks.begin(), blocks.end(),
+                                  [&](const KVCacheBlock* block) { return block->ref_cnt != num_tables(); });
+    common = any ? std::min(common, end - blocks.begin()) : end - blocks.begin();
+    any = true;
+  }
+  return common;
+}
+
+std::span<KVCacheBlock* const> KVCacheManager::Blocks(RequestId request_id, size_t group) const {
+  const auto it = tables_.find(request_id);
+  if (it == tables_.end()) return {};
+  return it->second.groups[group];
 }
 
 void KVCacheManager::RecordPrefixCacheStats(const Request& request, int64_t num_hit_tokens) {
@@ -62,16 +217,30 @@ std::string KVCacheManager::CheckIntegrity() const {
   std::string error = pool_.CheckIntegrity();
   if (!error.empty()) return error;
   std::vector<int32_t> users(static_cast<size_t>(pool_.num_blocks()) + 1);
+  std::vector<int64_t> prefix_users(static_cast<size_t>(pool_.prefixes().capacity()) + 1);
+  for (const auto& [id, tables] : tables_) {
+    const std::string name = "request " + std::to_string(id) + ": ";
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const std::vector<KVCacheBlock*>& blocks = tables.groups[g];
+      if (blocks.size() != tables.groups[0].size()) return name + "tables of different lengths";
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        ++users[static_cast<size_t>(blocks[i]->block_id)];
+        if (!blocks[i]->is_null()) continue;
+        if (!groups_[g]->slides()) return name + "a null block under full attention";
+        if (i > 0 && !blocks[i - 1]->is_null()) return name + "a null block after another one";
+      }
+    }
+    if (tables.last_prefix_id != kNoPrefix) ++prefix_users[tables.last_prefix_id];
+  }
   users[0] = 1;
-  full_attention_.ForEachTable([&](RequestId, std::span<KVCacheBlock* const> blocks) {
-    for (const KVCacheBlock* block : blocks) ++users[static_cast<size_t>(block->block_id)];
-  });
   for (int32_t id = 0; id <= pool_.num_blocks(); ++id) {
-    if (pool_.block(id).ref_cnt != users[static_cast<size_t>(id)]) {
+    const KVCacheBlock& block = pool_.block(id);
+    if (block.ref_cnt != users[static_cast<size_t>(id)]) {
       return "block " + std::to_string(id) + ": reference count is not the number of its users";
     }
+    if (block.is_cached) ++prefix_users[block.prefix_id];
   }
-  return {};
+  return pool_.prefixes().CheckIntegrity(prefix_users);
 }
 
 }  // namespace vllm

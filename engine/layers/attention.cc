@@ -7,12 +7,12 @@
 namespace vllm {
 
 KvCache::KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int64_t block_size, DType dtype)
-    : block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
+    : groups_(MakeKvCacheGroups(layers)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
   const auto element = static_cast<int64_t>(SizeOf(dtype));
-  for (const KvLayerSpec& layer : layers) {
-    const int64_t tokens = num_blocks * block_size * layer.num_kv_heads;
-    keys_.emplace_back(static_cast<size_t>(tokens * layer.head_dim * element));
-    values_.emplace_back(static_cast<size_t>(tokens * PaddedHeadDim(layer.head_dim) * element));
+  for (const KvLayerSpec& tensor : groups_.tensors) {
+    const int64_t tokens = num_blocks * block_size * tensor.num_kv_heads;
+    keys_.emplace_back(static_cast<size_t>(tokens * tensor.head_dim * element));
+    values_.emplace_back(static_cast<size_t>(tokens * PaddedHeadDim(tensor.head_dim) * element));
   }
 }
 
@@ -44,11 +44,12 @@ void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const
   args.softcap = softcap_;
   args.sliding_window = spec_.sliding_window;
 
-  const auto num_tokens = static_cast<int64_t>(metadata.slot_mapping.size());
+  const AttentionGroup& group = metadata.groups[cache.group(layer_)];
+  const auto num_tokens = static_cast<int64_t>(group.slot_mapping.size());
   ForEachRow(context_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
     for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
       const int64_t offset = row * qkv_stride + head * spec_.head_dim;
-      WriteKv(args, cache.key(layer_), cache.value(layer_), metadata.slot_mapping[static_cast<size_t>(row)], head,
+      WriteKv(args, cache.key(layer_), cache.value(layer_), group.slot_mapping[static_cast<size_t>(row)], head,
               key + offset, value + offset);
     }
   });
@@ -56,7 +57,7 @@ void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const
   tasks_.clear();
   int64_t work = 0;  // multiply-adds of all scores
   const int64_t rows_per_task = std::max<int64_t>(1, kMaxQueriesPerTask / args.num_queries_per_kv);
-  for (const AttentionSequence& sequence : metadata.sequences) {
+  for (const AttentionSequence& sequence : group.sequences) {
     work += sequence.num_rows * (sequence.first_position + sequence.num_rows) * num_heads_ * spec_.head_dim;
     for (int64_t row = 0; row < sequence.num_rows; row += rows_per_task) {
       for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {

@@ -15,30 +15,16 @@ std::vector<float> LoadVector(const WeightSource& weights, const std::string& na
   return values;
 }
 
-TensorView GetMatrix(const WeightSource& weights, const ModelConfig& model, const std::string& name, int64_t rows,
-                     int64_t columns) {
-  if (model.conv1d_weights) return weights.Get(name, std::array{columns, rows});
-  return weights.Get(name, std::array{rows, columns});
-}
-
 }  // namespace
 
 ColumnParallelLinear::ColumnParallelLinear(const RankContext& context, const WeightSource& weights,
                                            const ModelConfig& model, int64_t in_features,
                                            const std::vector<OutputSlice>& slices, bool has_bias)
-    : context_(context) {
-  int64_t num_rows = 0;
-  for (const OutputSlice& slice : slices) num_rows += slice.shard.count;
-  weight_ = LinearWeight(context, num_rows, in_features, model.dtype);
-  int64_t row = 0;
+    : context_(context), weight_(context, weights, model, slices, in_features, {0, in_features}) {
+  if (!has_bias) return;
   for (const OutputSlice& slice : slices) {
-    const TensorView view = GetMatrix(weights, model, slice.name + ".weight", slice.total_rows, in_features);
-    weight_.FillRows(view, model.conv1d_weights, slice.shard, 0, row);
-    row += slice.shard.count;
-    if (has_bias) {
-      const std::vector<float> bias = LoadVector(weights, slice.name + ".bias", slice.total_rows, slice.shard);
-      bias_.insert(bias_.end(), bias.begin(), bias.end());
-    }
+    const std::vector<float> bias = LoadVector(weights, slice.name + ".bias", slice.total_rows, slice.shard);
+    bias_.insert(bias_.end(), bias.begin(), bias.end());
   }
 }
 
@@ -50,9 +36,9 @@ void ColumnParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num
 RowParallelLinear::RowParallelLinear(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
                                      const std::string& name, int64_t out_features, int64_t total_in_features,
                                      Shard in_shard, bool has_bias, bool reduce)
-    : context_(context), weight_(context, out_features, in_shard.count, model.dtype), reduce_(reduce) {
-  const TensorView view = GetMatrix(weights, model, name + ".weight", out_features, total_in_features);
-  weight_.FillRows(view, model.conv1d_weights, {0, out_features}, in_shard.begin, 0);
+    : context_(context),
+      weight_(context, weights, model, {{name, out_features, {0, out_features}}}, total_in_features, in_shard),
+      reduce_(reduce) {
   if (has_bias) bias_ = LoadVector(weights, name + ".bias", out_features, {0, out_features});
 }
 

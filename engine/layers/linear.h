@@ -13,14 +13,6 @@
 
 namespace vllm {
 
-// Rows [shard.begin, + count) of a checkpoint tensor `name`.weight [total_rows, in_features] (and `name`.bias). A part
-// of a fused tensor is a shard that begins there.
-struct OutputSlice {
-  std::string name;
-  int64_t total_rows = 0;
-  Shard shard;
-};
-
 // The rank's rows of one or several checkpoint matrices, stacked (q, k, v; gate, up).
 class ColumnParallelLinear {
  public:

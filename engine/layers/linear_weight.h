@@ -1,10 +1,13 @@
-// LinearWeight: a rank's matrix of a linear layer in the form its backend wants: packed panels for our kernels, or
-// plain float32 rows for OpenBLAS.
+// LinearWeight: a rank's matrix of a linear layer, in parts that each have the form their backend wants: packed panels
+// of plain numbers or stored codes for our kernels, or plain float32 rows for OpenBLAS.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/layers/rank_context.h"
+#include "engine/model_loader/stored_matrix.h"
 #include "engine/model_loader/weights.h"
 #include "kernels/aligned_buffer.h"
 #include "kernels/openblas.h"
@@ -12,36 +15,58 @@
 
 namespace vllm {
 
+// Rows [shard.begin, + count) of a checkpoint's matrix `name`.weight [total_rows, in_features] (and `name`.bias), or of
+// the tensors that a quantized checkpoint has in its place. A part of a fused tensor is a shard that begins there.
+struct OutputSlice {
+  std::string name;
+  int64_t total_rows = 0;
+  Shard shard;
+};
+
 class LinearWeight {
  public:
+  enum class Use : uint8_t { kLinear, kVocabulary };
+
   LinearWeight() = default;
-  // Zeros. Throws ConfigError when OpenBLAS is wanted for another type than float32, ResourceError when it cannot be
-  // loaded.
-  LinearWeight(const RankContext& context, int64_t num_rows, int64_t num_columns, DType dtype);
+  // The slices' rows stacked, columns [columns.begin, + count) of in_features. A vocabulary's matrix is never stored
+  // transposed and is always multiplied by our kernels. Throws ModelError when a tensor cannot be used; ConfigError
+  // when OpenBLAS is wanted for anything but float32, ResourceError when it cannot be loaded.
+  LinearWeight(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
+               const std::vector<OutputSlice>& slices, int64_t in_features, Shard columns, Use use = Use::kLinear);
 
   int64_t num_rows() const { return num_rows_; }
-  // Columns [first_column, + num_columns) of the source's rows become rows [first_row, + rows.count). The source is
-  // [out, in], or [in, out] when it is transposed. Throws ModelError when its type cannot be used.
-  void FillRows(const TensorView& source, bool transposed, Shard rows, int64_t first_column, int64_t first_row);
+  int64_t num_columns() const { return num_columns_; }
+  size_t size_bytes() const;
 
   // y [num_rows of x, num_rows()] = x w^T + bias, on the rank's threads; bias may be null.
   void Multiply(const RankContext& context, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
                 float* y, int64_t y_stride) const;
 
+  // One row as float32, for embedding lookups; out has num_columns() values.
+  void UnpackRow(const RankContext& context, int64_t row, float* out) const;
+
  private:
-  void FillRow(const std::byte* source, DType dtype, int64_t row);
-  void MultiplyDense(const RankContext& context, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
-                     float* y, int64_t y_stride) const;
+  struct Part {
+    int64_t first_row = 0;
+    int64_t num_rows = 0;
+    PackedMatrix packed;  // or
+    AlignedBuffer dense;  // [num_rows, num_columns] float32 for OpenBLAS, or
+    StoredMatrix stored;
+    bool is_stored = false;
+  };
+  struct Call;
+
+  // Neighbouring slices of plain numbers become one part.
+  void AddPlain(const RankContext& context, const ModelConfig& model, const std::vector<TensorView>& views,
+                const std::vector<OutputSlice>& slices, Shard columns, bool transposed);
+  void AddStored(StoredMatrix matrix);
+  const float* InStoredOrder(const RankContext& context, const Part& part, const Call& call) const;
+  void MultiplyDense(const RankContext& context, const Part& part, const Call& call) const;
 
   int64_t num_rows_ = 0;
   int64_t num_columns_ = 0;
-  PackedMatrix packed_;                  // our kernels' form, or
-  const OpenBlas* open_blas_ = nullptr;  // where set:
-  AlignedBuffer dense_;                  // [num_rows, num_columns] float32
+  const OpenBlas* open_blas_ = nullptr;
+  std::vector<Part> parts_;
 };
-
-// y = x w^T + bias by our kernels, on the rank's threads; bias may be null.
-void MultiplyPacked(const RankContext& context, const PackedMatrixView& w, const float* bias, const float* x,
-                    int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride);
 
 }  // namespace vllm

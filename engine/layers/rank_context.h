@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "engine/config/vllm_config.h"
 #include "engine/layers/communicator.h"
@@ -15,6 +17,8 @@ struct RankContext {
   ThreadPool* threads = nullptr;
   Communicator* communicator = nullptr;
   LinearBackend linear_backend = LinearBackend::kNative;
+  // Rows of x in the order of a stored weight's columns; as large as the largest so far. For LinearWeight alone.
+  std::shared_ptr<std::vector<float>> ordered_x = std::make_shared<std::vector<float>>();
 
   int rank() const { return communicator->rank(); }
   int size() const { return communicator->size(); }

@@ -1,22 +1,28 @@
 #include "engine/layers/vocab_embedding.h"
 
 #include <algorithm>
-#include <array>
+#include <string_view>
 
 #include "engine/layers/for_each_row.h"
-#include "engine/layers/linear_weight.h"
 
 namespace vllm {
+
+namespace {
+
+std::string LayerOf(const std::string& tensor) {
+  constexpr std::string_view kSuffix = ".weight";
+  return tensor.ends_with(kSuffix) ? tensor.substr(0, tensor.size() - kSuffix.size()) : tensor;
+}
+
+}  // namespace
 
 VocabParallelEmbedding::VocabParallelEmbedding(const RankContext& context, const WeightSource& weights,
                                                const ModelConfig& model, const std::string& name, int64_t vocab_size,
                                                int64_t hidden_size)
     : context_(context),
       shard_(ShardOf(vocab_size, context.rank(), context.size())),
-      weight_(shard_.count, hidden_size, model.dtype) {
-  const TensorView view = weights.Get(name, std::array{vocab_size, hidden_size});
-  weight_.PackRows(view.Row(shard_.begin), view.dtype(), view.RowBytes(), 0, shard_.count);
-}
+      weight_(context, weights, model, {{LayerOf(name), vocab_size, shard_}}, hidden_size, {0, hidden_size},
+              LinearWeight::Use::kVocabulary) {}
 
 void VocabParallelEmbedding::Embed(std::span<const int32_t> token_ids, float* out) const {
   const int64_t hidden_size = weight_.num_columns();
@@ -25,7 +31,7 @@ void VocabParallelEmbedding::Embed(std::span<const int32_t> token_ids, float* ou
     float* to = out + row * hidden_size;
     const int64_t local = token_ids[static_cast<size_t>(row)] - shard_.begin;
     if (local >= 0 && local < shard_.count) {
-      weight_.UnpackRow(local, to);
+      weight_.UnpackRow(context_, local, to);
     } else {
       std::fill_n(to, hidden_size, 0.0f);
     }
@@ -35,8 +41,7 @@ void VocabParallelEmbedding::Embed(std::span<const int32_t> token_ids, float* ou
 }
 
 void VocabParallelEmbedding::Logits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) const {
-  MultiplyPacked(context_, weight_.view(), nullptr, hidden, weight_.num_columns(), num_rows, logits + shard_.begin,
-                 logits_stride);
+  weight_.Multiply(context_, nullptr, hidden, weight_.num_columns(), num_rows, logits + shard_.begin, logits_stride);
 }
 
 }  // namespace vllm

@@ -6,15 +6,15 @@
 #include <span>
 #include <string>
 
+#include "engine/layers/linear_weight.h"
 #include "engine/layers/rank_context.h"
 #include "engine/model_loader/weights.h"
-#include "kernels/packed_matrix.h"
 
 namespace vllm {
 
 class VocabParallelEmbedding {
  public:
-  // Tensor `name` [vocab_size, hidden_size].
+  // Tensor `name` [vocab_size, hidden_size]; "X.weight" may be quantized as layer X.
   VocabParallelEmbedding(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
                          const std::string& name, int64_t vocab_size, int64_t hidden_size);
 
@@ -28,7 +28,7 @@ class VocabParallelEmbedding {
  private:
   const RankContext& context_;
   Shard shard_;
-  PackedMatrix weight_;
+  LinearWeight weight_;
 };
 
 }  // namespace vllm

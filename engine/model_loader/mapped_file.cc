@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
@@ -18,6 +21,33 @@ namespace {
   throw ModelError("tensor file " + Escape(path) + ": " + why);
 }
 
+// What PathAt reads. Models of more files than this are mapped all the same, only not named.
+struct Mapping {
+  std::atomic<const char*> path{nullptr};  // null: free
+  std::atomic<const std::byte*> begin{nullptr};
+  std::atomic<size_t> size{0};
+};
+std::array<Mapping, 256> g_mappings;
+std::mutex g_mappings_mutex;  // of those who write
+
+void Register(std::span<const std::byte> bytes, const char* path) {
+  std::lock_guard<std::mutex> lock(g_mappings_mutex);
+  for (Mapping& mapping : g_mappings) {
+    if (mapping.path.load() != nullptr) continue;
+    mapping.begin = bytes.data();
+    mapping.size = bytes.size();
+    mapping.path = path;
+    return;
+  }
+}
+
+void Unregister(const char* path) {
+  std::lock_guard<std::mutex> lock(g_mappings_mutex);
+  for (Mapping& mapping : g_mappings) {
+    if (mapping.path.load() == path) mapping.path = nullptr;
+  }
+}
+
 struct Descriptor {
   int fd;
   ~Descriptor() {
@@ -27,7 +57,7 @@ struct Descriptor {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path) : path_(path) {
+MappedFile::MappedFile(const std::string& path) : path_(path), shown_path_(Escape(path)) {
   // O_NONBLOCK: opening a FIFO that somebody put in the folder must not wait for its writer.
   Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) Fail(path, std::strerror(errno));
@@ -37,12 +67,28 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   if (status.st_size == 0) return;
   size_t size = static_cast<size_t>(status.st_size);
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (address == MAP_FAILED) Fail(path, std::string("cannot be mapped: ") + std::strerror(errno));
+  if (address == MAP_FAILED) {
+    throw ResourceError("tensor file " + shown_path_ + ": cannot be mapped: " + std::strerror(errno));
+  }
   bytes_ = {static_cast<const std::byte*>(address), size};
+  Register(bytes_, shown_path_.c_str());
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  Unregister(shown_path_.c_str());
+  munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+const char* MappedFile::PathAt(const void* address) {
+  const auto* at = static_cast<const std::byte*>(address);
+  for (const Mapping& mapping : g_mappings) {
+    const char* path = mapping.path.load();
+    if (path == nullptr) continue;
+    const std::byte* begin = mapping.begin.load();
+    if (at >= begin && at < begin + mapping.size.load()) return path;
+  }
+  return nullptr;
 }
 
 }  // namespace vllm

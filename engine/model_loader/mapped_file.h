@@ -10,7 +10,7 @@ namespace vllm {
 
 class MappedFile {
  public:
-  // Throws ModelError when the file cannot be opened, is not a regular file, or cannot be mapped.
+  // Throws ModelError when the file cannot be opened or is not a regular file, ResourceError when it cannot be mapped.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -19,8 +19,13 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
 
+  // The path, fit for a terminal, of the file that is mapped at this address, or null. A page of a file that was cut
+  // short while it is mapped cannot be read: the fault's handler asks here whose it was. Async-signal-safe.
+  static const char* PathAt(const void* address);
+
  private:
   std::string path_;
+  std::string shown_path_;
   std::span<const std::byte> bytes_;
 };
 

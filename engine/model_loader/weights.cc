@@ -8,6 +8,7 @@
 #include "engine/config/errors.h"
 #include "engine/model_loader/dummy_weights.h"
 #include "engine/model_loader/escape.h"
+#include "engine/model_loader/gguf_weights.h"
 #include "engine/model_loader/safetensors.h"
 
 namespace vllm {
@@ -57,7 +58,7 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
     return std::make_unique<DummyWeights>(config.model.dtype, config.model.tie_word_embeddings);
   }
   std::string what = "weights of " + Escape(folder) + ": ";
-  if (config.load.load_format == LoadFormat::kGguf) throw ModelError(what + "gguf files cannot be read yet");
+  if (!config.model.gguf_file.empty()) return std::make_unique<GgufWeights>(config.model);
   std::error_code error;
   // A dangling link counts as there: its own message is better than "none found".
   auto present = [&](const char* name) {

@@ -5,25 +5,20 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/sched/check_stop.h"
 
 namespace vllm {
-namespace {
-
-// A request whose tokens fill all blocks can still sample one token more, which needs no slot any more; after that it
-// could never be scheduled again, so this is a limit as hard as max_model_len.
-int64_t MaxNumTokens(const CacheConfig& cache, int64_t max_model_len) {
-  return std::min(max_model_len, cache.num_blocks * cache.block_size + 1);
-}
-
-}  // namespace
 
 Scheduler::Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
                      BlockHashFunction hash_function)
     : config_(config),
       max_model_len_(max_model_len),
-      max_num_tokens_(MaxNumTokens(cache, max_model_len)),
-      kv_cache_(cache, max_model_len, config.watermark, hash_function),
+      max_tokens_that_fit_(MaxTokensThatFit(cache, MaxChunk(config))),
+      // A request whose tokens fill all blocks can still sample one token more, which needs no slot any more; after
+      // that it could never be scheduled again, so this is a limit as hard as max_model_len.
+      max_num_tokens_(std::min(max_model_len, max_tokens_that_fit_ + 1)),
+      kv_cache_(cache, max_model_len, config.watermark, hash_function, MaxChunk(config)),
       waiting_(CreateRequestQueue(config.policy)) {
   assert(config.max_num_batched_tokens > 0 && config.max_num_seqs > 0 && max_model_len > 0);
 }
@@ -46,8 +41,8 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* refusal) {
     return refuse(max_model_len_ - 1,
                   "max_model_len is " + std::to_string(max_model_len_) + ", one token of it to generate");
   }
-  if (kv_cache_.BlocksFor(num_tokens + 1) > kv_cache_.num_blocks()) {
-    return refuse(kv_cache_.num_blocks() * kv_cache_.block_size() - 1,
+  if (num_tokens + 1 > max_tokens_that_fit_) {
+    return refuse(std::max<int64_t>(0, max_tokens_that_fit_ - 1),
                   "the kv cache has " + std::to_string(kv_cache_.num_blocks()) + " blocks of " +
                       std::to_string(kv_cache_.block_size()) + " tokens, one token of it to generate");
   }
@@ -215,7 +210,9 @@ void Scheduler::TellNew(Request& request) {
   NewRequestData& data = output_.scheduled_new_reqs.emplace_back();
   data.request = request.core();
   data.num_computed_tokens = request.num_computed_tokens;
-  for (const KVCacheBlock* block : kv_cache_.Blocks(request.id())) data.block_ids.push_back(block->block_id);
+  for (size_t g = 0; g < kv_cache_.num_groups(); ++g) {
+    for (const KVCacheBlock* block : kv_cache_.Blocks(request.id(), g)) data.block_ids.push_back(block->block_id);
+  }
   request.known_to_ranks = true;
 }
 
@@ -227,8 +224,10 @@ void Scheduler::TellCached(const Request& request, bool resumed) {
   const auto tokens = request.output_token_ids().subspan(static_cast<size_t>(request.num_output_tokens_told));
   data.new_token_ids.insert(data.new_token_ids.end(), tokens.begin(), tokens.end());
   data.new_token_offsets.push_back(data.new_token_ids.size());
-  const auto blocks = kv_cache_.Blocks(request.id()).subspan(static_cast<size_t>(request.num_blocks_told));
-  for (const KVCacheBlock* block : blocks) data.new_block_ids.push_back(block->block_id);
+  for (size_t g = 0; g < kv_cache_.num_groups(); ++g) {
+    const auto blocks = kv_cache_.Blocks(request.id(), g).subspan(static_cast<size_t>(request.num_blocks_told));
+    for (const KVCacheBlock* block : blocks) data.new_block_ids.push_back(block->block_id);
+  }
   data.new_block_offsets.push_back(data.new_block_ids.size());
 }
 
@@ -334,7 +333,7 @@ std::string Scheduler::CheckIntegrity() const {
   if (!error.empty()) return error;
   if (num_running() > config_.max_num_seqs) return "running: more than max_num_seqs";
   if (running_.size() + waiting_->size() != requests_.size()) return "requests: running and waiting are not all";
-  if (kv_cache_.full_attention().num_tables() != num_running()) return "blocks: held by others than the running";
+  if (kv_cache_.num_tables() != num_running()) return "blocks: held by others than the running";
   for (const Request* request : running_) {
     const std::string name = "request " + std::to_string(request->id()) + ": ";
     if (Find(request->id()) != request) return name + "running though gone";

@@ -96,7 +96,8 @@ class Scheduler {
 
   const SchedulerConfig config_;
   const int64_t max_model_len_;
-  const int64_t max_num_tokens_;  // max_model_len, or one more than the KV blocks hold
+  const int64_t max_tokens_that_fit_;  // into the KV blocks, of one request alone
+  const int64_t max_num_tokens_;       // max_model_len, or one more than the KV blocks hold
   KVCacheManager kv_cache_;
   std::unordered_map<RequestId, std::unique_ptr<Request>> requests_;
   std::unique_ptr<RequestQueue> waiting_;

@@ -14,12 +14,13 @@ namespace vllm {
 // A request the ranks have not seen (or have been told to forget).
 struct NewRequestData {
   EngineCoreRequestPtr request;
-  std::vector<int32_t> block_ids;
+  std::vector<int32_t> block_ids;  // [num_groups, num_blocks]: a table of each KV-cache group, one after the other
   int64_t num_computed_tokens = 0;
 };
 
 // Requests the ranks know, in structure-of-arrays form. Entry i's tokens are
-// new_token_ids[new_token_offsets[i] .. new_token_offsets[i + 1]), its blocks likewise.
+// new_token_ids[new_token_offsets[i] .. new_token_offsets[i + 1]), its blocks likewise: equally many for each KV-cache
+// group, one group after the other. Blocks that fall out of a sliding window are not told: no rank reads them again.
 struct CachedRequestData {
   std::vector<RequestId> request_ids;
   std::vector<uint8_t> resumed_from_preemption;  // 1: the blocks replace the rank's table instead of extending it
@@ -50,7 +51,7 @@ struct SchedulerOutput {
   // Every scheduled request once: running ones in running order, then those admitted from waiting.
   std::vector<ScheduledTokens> num_scheduled_tokens;
   int64_t total_num_scheduled_tokens = 0;
-  // Leading blocks that every running request shares.
+  // Leading blocks that every running request shares; 0 without a full-attention group.
   int64_t num_common_prefix_blocks = 0;
   // Finished, aborted since the last step: ranks forget them. Told once.
   std::vector<RequestId> finished_req_ids;

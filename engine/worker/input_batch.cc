@@ -5,12 +5,13 @@
 
 namespace vllm {
 
-InputBatch::InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size)
+InputBatch::InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size, size_t num_groups)
     : max_model_len_(max_model_len), block_size_(block_size) {
   const auto rows = static_cast<size_t>(max_num_tokens);
   token_ids_.reserve(rows);
   positions_.reserve(rows);
-  attention_.slot_mapping.reserve(rows);
+  attention_.groups.resize(num_groups);
+  for (AttentionGroup& group : attention_.groups) group.slot_mapping.reserve(rows);
 }
 
 CachedRequestState& InputBatch::StateOf(RequestId request_id) {
@@ -30,8 +31,9 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     const int64_t limit = std::min(max_model_len_, static_cast<int64_t>(prompt.size()) + max_tokens);
     state->token_ids.reserve(static_cast<size_t>(std::max(limit, static_cast<int64_t>(prompt.size()))));
     state->token_ids.assign(prompt.begin(), prompt.end());
-    state->block_ids.reserve(static_cast<size_t>(limit / block_size_ + 1));
-    state->block_ids.assign(data.block_ids.begin(), data.block_ids.end());
+    state->block_ids.resize(attention_.groups.size());
+    for (std::vector<int32_t>& table : state->block_ids) table.reserve(static_cast<size_t>(limit / block_size_ + 1));
+    AddBlocks(data.block_ids, *state);
     state->num_computed_tokens = data.num_computed_tokens;
     states_[data.request->request_id] = std::move(state);
   }
@@ -39,40 +41,67 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
   const CachedRequestData& cached = scheduler_output.scheduled_cached_reqs;
   for (size_t i = 0; i < cached.size(); ++i) {
     CachedRequestState& state = StateOf(cached.request_ids[i]);
-    if (cached.resumed_from_preemption[i] != 0) state.block_ids.clear();
-    const std::span<const int32_t> blocks = cached.NewBlocks(i);
-    state.block_ids.insert(state.block_ids.end(), blocks.begin(), blocks.end());
+    if (cached.resumed_from_preemption[i] != 0) {
+      for (std::vector<int32_t>& table : state.block_ids) table.clear();
+    }
+    AddBlocks(cached.NewBlocks(i), state);
     const std::span<const int32_t> tokens = cached.NewTokens(i);
     state.token_ids.insert(state.token_ids.end(), tokens.begin(), tokens.end());
     state.num_computed_tokens = cached.num_computed_tokens[i];
+    // Preempted before its first token, a request has not been given its prompt's logprobs; the scheduler has dropped
+    // those it had.
+    const bool in_prompt = static_cast<int64_t>(state.token_ids.size()) == state.num_prompt_tokens();
+    if (cached.resumed_from_preemption[i] != 0 && in_prompt) state.num_prompt_logprobs = 0;
   }
 
   entries_.clear();
   token_ids_.clear();
   positions_.clear();
-  attention_.slot_mapping.clear();
-  attention_.sequences.clear();
+  for (AttentionGroup& group : attention_.groups) {
+    group.slot_mapping.clear();
+    group.sequences.clear();
+  }
   for (const ScheduledTokens& scheduled : scheduler_output.num_scheduled_tokens) {
     CachedRequestState& state = StateOf(scheduled.request_id);
     const int64_t first = state.num_computed_tokens;
     const int64_t last = first + scheduled.num_tokens;
     if (last > static_cast<int64_t>(state.token_ids.size()) ||
-        last > static_cast<int64_t>(state.block_ids.size()) * block_size_) {
+        last > static_cast<int64_t>(state.block_ids[0].size()) * block_size_) {
       throw std::logic_error("input batch: request " + std::to_string(scheduled.request_id) +
                              " is scheduled past its tokens or blocks (" + std::to_string(last) + ")");
     }
     const auto row = static_cast<int64_t>(token_ids_.size());
     entries_.push_back({&state, row, scheduled.num_tokens});
-    attention_.sequences.push_back({row, scheduled.num_tokens, first, state.block_ids.data()});
-    for (int64_t position = first; position < last; ++position) AddRow(state, position);
+    for (size_t g = 0; g < attention_.groups.size(); ++g) {
+      attention_.groups[g].sequences.push_back({row, scheduled.num_tokens, first, state.block_ids[g].data()});
+    }
+    AddRows(state, first, last);
   }
 }
 
-void InputBatch::AddRow(const CachedRequestState& state, int64_t position) {
-  token_ids_.push_back(state.token_ids[static_cast<size_t>(position)]);
-  positions_.push_back(position);
-  const int64_t block = state.block_ids[static_cast<size_t>(position / block_size_)];
-  attention_.slot_mapping.push_back(block * block_size_ + position % block_size_);
+void InputBatch::AddBlocks(std::span<const int32_t> block_ids, CachedRequestState& state) const {
+  if (block_ids.size() % state.block_ids.size() != 0) {
+    throw std::logic_error("input batch: request " + std::to_string(state.request->request_id) +
+                           " gets unequal numbers of blocks in " + std::to_string(state.block_ids.size()) + " groups");
+  }
+  const size_t count = block_ids.size() / state.block_ids.size();
+  for (size_t g = 0; g < state.block_ids.size(); ++g) {
+    const std::span<const int32_t> added = block_ids.subspan(g * count, count);
+    state.block_ids[g].insert(state.block_ids[g].end(), added.begin(), added.end());
+  }
+}
+
+void InputBatch::AddRows(const CachedRequestState& state, int64_t first, int64_t last) {
+  for (int64_t position = first; position < last; ++position) {
+    token_ids_.push_back(state.token_ids[static_cast<size_t>(position)]);
+    positions_.push_back(position);
+  }
+  for (size_t g = 0; g < attention_.groups.size(); ++g) {
+    for (int64_t position = first; position < last; ++position) {
+      const int64_t block = state.block_ids[g][static_cast<size_t>(position / block_size_)];
+      attention_.groups[g].slot_mapping.push_back(block * block_size_ + position % block_size_);
+    }
+  }
 }
 
 }  // namespace vllm

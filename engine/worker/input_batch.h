@@ -28,8 +28,8 @@ struct BatchEntry {
 
 class InputBatch {
  public:
-  // `max_num_tokens` rows a step; block tables and tokens hold `max_model_len`.
-  InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size);
+  // `max_num_tokens` rows a step; block tables, one a KV-cache group, and tokens hold `max_model_len`.
+  InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size, size_t num_groups);
 
   // Applies the step's difference and lays out its rows. Throws std::logic_error when the difference does not fit what
   // this rank knows.
@@ -43,7 +43,9 @@ class InputBatch {
 
  private:
   CachedRequestState& StateOf(RequestId request_id);
-  void AddRow(const CachedRequestState& state, int64_t position);
+  // block_ids [num_groups, n]: n more blocks in each table.
+  void AddBlocks(std::span<const int32_t> block_ids, CachedRequestState& state) const;
+  void AddRows(const CachedRequestState& state, int64_t first, int64_t last);
 
   int64_t max_model_len_;
   int64_t block_size_;

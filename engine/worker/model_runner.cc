@@ -20,7 +20,8 @@ ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Mode
       rank_(rank),
       model_(model),
       shared_logits_(shared_logits),
-      batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size) {
+      batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
+             MakeKvCacheGroups(model.KvLayers()).windows.size()) {
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
   hidden_ = AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
   gathered_ = AlignedBuffer(static_cast<size_t>(LogitsRows(config)) * row_bytes);

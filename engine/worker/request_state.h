@@ -10,10 +10,11 @@ namespace vllm {
 
 struct CachedRequestState {
   EngineCoreRequestPtr request;
-  std::vector<int32_t> token_ids;  // prompt, then what was sampled and told
-  std::vector<int32_t> block_ids;
+  std::vector<int32_t> token_ids;               // prompt, then what was sampled and told
+  std::vector<std::vector<int32_t>> block_ids;  // [num_groups][num_blocks]
   int64_t num_computed_tokens = 0;
-  // Prompt positions whose logprobs have been given out; a recomputed prompt does not give them again.
+  // Prompt positions whose logprobs have been given out; once there is a sampled token, a recomputed prompt does not
+  // give them again.
   int64_t num_prompt_logprobs = 0;
 
   int64_t num_prompt_tokens() const { return static_cast<int64_t>(request->prompt_token_ids.size()); }

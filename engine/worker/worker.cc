@@ -20,10 +20,7 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
 }
 
 int64_t Worker::KvBlockBytes() const {
-  int64_t bytes = 0;
-  for (const KvLayerSpec& layer : model_->KvLayers())
-    bytes += layer.BlockBytes(config_.cache.block_size, config_.model.dtype);
-  return bytes;
+  return MakeKvCacheGroups(model_->KvLayers()).BlockBytes(config_.cache.block_size, config_.model.dtype);
 }
 
 void Worker::Profile() {
@@ -39,10 +36,14 @@ void Worker::Profile() {
   request->sampling_params.max_tokens = 1;
   request->sampling_params.temperature = 0.0;
 
-  KvCache cache(model_->KvLayers(), 2, config_.cache.block_size, config_.model.dtype);
+  // Every group writes into a block of its own.
+  std::vector<int32_t> block_ids;
+  for (size_t g = 0; g < KvGroupWindows().size(); ++g) block_ids.push_back(static_cast<int32_t>(g + 1));
+  KvCache cache(model_->KvLayers(), static_cast<int64_t>(block_ids.size()) + 1, config_.cache.block_size,
+                config_.model.dtype);
   ModelRunnerOutput output;
   SchedulerOutput step;
-  step.scheduled_new_reqs.push_back({request, {1}, 0});
+  step.scheduled_new_reqs.push_back({request, block_ids, 0});
   step.num_scheduled_tokens.push_back({request->request_id, num_tokens});
   step.total_num_scheduled_tokens = num_tokens;
   runner_->Execute(step, cache, rank_.rank() == 0 ? &output : nullptr);

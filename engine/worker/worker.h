@@ -23,6 +23,8 @@ class Worker {
 
   // Bytes of one KV block on this rank.
   int64_t KvBlockBytes() const;
+  // The sliding window of each KV-cache group, 0: full attention. The same on every rank.
+  std::vector<int64_t> KvGroupWindows() const { return MakeKvCacheGroups(model_->KvLayers()).windows; }
   // Touches every buffer of a step and runs a small one on random tokens, with all ranks.
   void Profile();
   void InitializeKvCache(int64_t num_blocks);

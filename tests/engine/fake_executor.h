@@ -3,10 +3,12 @@
 // any scheduling must give the same tokens and a wrong block is seen at once. It can fail on demand.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -22,6 +24,7 @@ namespace vllm::testing {
 struct FakeModel {
   int64_t memory_bytes = 1 << 20;
   int64_t block_bytes = 1024;
+  std::vector<int64_t> group_windows = {0};
   bool throw_at_load = false;
   bool throw_at_profile = false;
   bool throw_at_cache = false;
@@ -68,6 +71,7 @@ class FakeExecutor final : public Executor {
   }
 
   int64_t KvBlockBytes() const override { return model_.block_bytes; }
+  std::vector<int64_t> KvGroupWindows() const override { return model_.group_windows; }
   int64_t DetermineAvailableMemory() override {
     if (model_.throw_at_profile) throw std::runtime_error("fake failure at profiling");
     return model_.memory_bytes;
@@ -105,7 +109,7 @@ class FakeExecutor final : public Executor {
   struct State {
     EngineCoreRequestPtr request;
     std::vector<int32_t> tokens;
-    std::vector<int32_t> blocks;
+    std::vector<std::vector<int32_t>> blocks;  // [num_groups]
     int64_t num_computed = 0;
     bool preempted = false;
     int64_t told_in_step = 0;
@@ -128,7 +132,7 @@ class FakeExecutor final : public Executor {
       State& state = Known(id);
       Require(!state.preempted, "preempted twice");
       state.preempted = true;
-      state.blocks.clear();
+      for (auto& table : state.blocks) table.clear();
     }
     for (const NewRequestData& data : step.scheduled_new_reqs) {
       Require(data.request != nullptr, "a new request without its data");
@@ -139,8 +143,9 @@ class FakeExecutor final : public Executor {
       state.tokens.reserve(data.request->prompt_token_ids.size() +
                            static_cast<size_t>(data.request->sampling_params.max_tokens.value_or(0)));
       state.tokens = data.request->prompt_token_ids;
-      state.blocks.reserve(256);
-      state.blocks = data.block_ids;
+      state.blocks.resize(model_.group_windows.size());
+      for (auto& table : state.blocks) table.reserve(256);
+      AddBlocks(data.block_ids, state);
       state.num_computed = data.num_computed_tokens;
       state.told_in_step = step_;
     }
@@ -156,24 +161,42 @@ class FakeExecutor final : public Executor {
       }
       Require(state.num_computed == cached.num_computed_tokens[i], "num_computed_tokens differs from the rank's");
       const auto tokens = cached.NewTokens(i);
-      const auto blocks = cached.NewBlocks(i);
       state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
-      state.blocks.insert(state.blocks.end(), blocks.begin(), blocks.end());
+      AddBlocks(cached.NewBlocks(i), state);
     }
   }
 
-  uint64_t& Kv(const State& state, int64_t position) {
+  void AddBlocks(std::span<const int32_t> block_ids, State& state) const {
+    const size_t num_groups = state.blocks.size();
+    Require(block_ids.size() % num_groups == 0, "groups get unequal numbers of blocks");
+    const size_t count = block_ids.size() / num_groups;
+    for (size_t g = 0; g < num_groups; ++g) {
+      const auto added = block_ids.subspan(g * count, count);
+      state.blocks[g].insert(state.blocks[g].end(), added.begin(), added.end());
+    }
+  }
+
+  uint64_t& Kv(const State& state, size_t group, int64_t position) {
     const auto block = static_cast<size_t>(position / block_size_);
-    Require(block < state.blocks.size(), "a token has no block");
-    return kv_[static_cast<size_t>(state.blocks[block] * block_size_ + position % block_size_)];
+    Require(block < state.blocks[group].size(), "a token has no block");
+    return kv_[static_cast<size_t>(state.blocks[group][block] * block_size_ + position % block_size_)];
+  }
+
+  // The first position that the next token sees.
+  int64_t FirstSeen(const State& state, size_t group) const {
+    const int64_t window = model_.group_windows[group];
+    return window > 0 ? std::max<int64_t>(0, state.num_computed - window + 1) : 0;
   }
 
   void CheckBlocks(const State& state) {
     ++epoch_;
-    for (const int32_t id : state.blocks) {
-      Require(id >= 1 && id <= num_blocks_, "a block id is out of range");
-      Require(block_seen_[static_cast<size_t>(id)] != epoch_, "a block is twice in one table");
-      block_seen_[static_cast<size_t>(id)] = epoch_;
+    for (size_t g = 0; g < state.blocks.size(); ++g) {
+      for (auto i = static_cast<size_t>(FirstSeen(state, g) / block_size_); i < state.blocks[g].size(); ++i) {
+        const int32_t id = state.blocks[g][i];
+        Require(id >= 1 && id <= num_blocks_, "a block id is out of range");
+        Require(block_seen_[static_cast<size_t>(id)] != epoch_, "a block is twice in one request's tables");
+        block_seen_[static_cast<size_t>(id)] = epoch_;
+      }
     }
   }
 
@@ -181,7 +204,9 @@ class FakeExecutor final : public Executor {
     uint64_t kv = 0;
     for (int64_t p = 0; p < state.num_computed; ++p) {
       kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(p)]));
-      Require(Kv(state, p) == kv, "a computed token's KV is not this request's");
+      for (size_t g = 0; g < state.blocks.size(); ++g) {
+        Require(p < FirstSeen(state, g) || Kv(state, g, p) == kv, "a computed token's KV is not this request's");
+      }
     }
   }
 
@@ -194,11 +219,11 @@ class FakeExecutor final : public Executor {
       CheckBlocks(state);
       CheckKv(state);
     }
-    uint64_t kv = state.num_computed > 0 ? Kv(state, state.num_computed - 1) : 0;
+    uint64_t kv = state.num_computed > 0 ? Kv(state, 0, state.num_computed - 1) : 0;
     const int64_t first = state.num_computed;
     for (int64_t i = 0; i < num_tokens; ++i, ++state.num_computed) {
       kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(state.num_computed)]));
-      Kv(state, state.num_computed) = kv;
+      for (size_t g = 0; g < state.blocks.size(); ++g) Kv(state, g, state.num_computed) = kv;
     }
     AddPromptLogprobs(state, first, num_tokens);
     output_.request_ids.push_back(state.request->request_id);

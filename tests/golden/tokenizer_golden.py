@@ -275,4 +275,5 @@ def main():
             file.write(json.dumps(component, separators=(",", ":")) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,9 +9,18 @@ namespace {
 
 using V = std::vector<int32_t>;
 
-BlockKey Key(std::span<const int32_t> tokens, PrefixId parent = kEmptyPrefix, std::string_view extra = {},
-             uint32_t group_id = 0) {
-  return {HashBlockTokens(kNoneHash, tokens, extra), group_id, parent, tokens, extra};
+// Publishes the block as these tokens after this prefix.
+PrefixId Publish(BlockPool& pool, KVCacheBlock* block, std::span<const int32_t> tokens, RequestId publisher,
+                 PrefixId parent = kEmptyPrefix, uint32_t group_id = 0) {
+  const PrefixId id = pool.prefixes().Acquire({HashBlockTokens(kNoneHash, tokens, {}), parent, tokens, {}}, publisher);
+  pool.CacheFullBlock(block, id, group_id, publisher);
+  pool.prefixes().RemoveUser(id);
+  return id;
+}
+
+KVCacheBlock* Lookup(const BlockPool& pool, std::span<const int32_t> tokens, uint32_t group_id = 0) {
+  const PrefixId id = pool.prefixes().Find({HashBlockTokens(kNoneHash, tokens, {}), kEmptyPrefix, tokens, {}});
+  return id == kNoPrefix ? nullptr : pool.GetCachedBlock(id, group_id);
 }
 
 std::vector<KVCacheBlock*> Take(BlockPool& pool, int count) {
@@ -24,7 +33,7 @@ const V kA = {1, 2, 3, 4};
 const V kB = {5, 6, 7, 8};
 
 TEST(BlockPoolTest, NullBlockIsNeverHandedOutNorCounted) {
-  BlockPool pool(3, 4, true);
+  BlockPool pool(3, 4, true, 3);
   EXPECT_EQ(pool.num_free_blocks(), 3);
   EXPECT_EQ(pool.usage(), 0.0);
   EXPECT_EQ(Ids(Take(pool, 3)), (V{1, 2, 3}));
@@ -35,7 +44,7 @@ TEST(BlockPoolTest, NullBlockIsNeverHandedOutNorCounted) {
 }
 
 TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontTailFirst) {
-  BlockPool pool(5, 4, true);
+  BlockPool pool(5, 4, true, 5);
   const auto blocks = Take(pool, 3);
   pool.FreeBlocks(blocks);
   EXPECT_EQ(FreeIds(pool), (V{3, 2, 1, 4, 5}));
@@ -43,19 +52,19 @@ TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontTailFirst) {
 }
 
 TEST(BlockPoolTest, CachedBlocksAreFreedToTheEndTailFirst) {
-  BlockPool pool(5, 4, true);
+  BlockPool pool(5, 4, true, 5);
   const auto blocks = Take(pool, 3);
-  const PrefixId prefix = pool.CacheFullBlock(blocks[0], Key(kA), 1);
-  pool.CacheFullBlock(blocks[1], Key(kB, prefix), 1);
+  const PrefixId prefix = Publish(pool, blocks[0], kA, 1);
+  Publish(pool, blocks[1], kB, 1, prefix);
   pool.FreeBlocks(blocks);
   EXPECT_EQ(FreeIds(pool), (V{3, 4, 5, 2, 1}));
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
 TEST(BlockPoolTest, BlockWithAnotherUserIsNotFreed) {
-  BlockPool pool(2, 4, true);
+  BlockPool pool(2, 4, true, 2);
   const auto blocks = Take(pool, 1);
-  pool.CacheFullBlock(blocks[0], Key(kA), 1);
+  Publish(pool, blocks[0], kA, 1);
   pool.Touch(blocks[0]);
   EXPECT_EQ(blocks[0]->ref_cnt, 2);
   pool.FreeBlocks(blocks);
@@ -65,134 +74,122 @@ TEST(BlockPoolTest, BlockWithAnotherUserIsNotFreed) {
 }
 
 TEST(BlockPoolTest, TouchedFreeBlockLeavesTheFreeQueue) {
-  BlockPool pool(3, 4, true);
+  BlockPool pool(3, 4, true, 3);
   const auto blocks = Take(pool, 1);
-  pool.CacheFullBlock(blocks[0], Key(kA), 1);
+  Publish(pool, blocks[0], kA, 1);
   pool.FreeBlocks(blocks);
-  pool.Touch(pool.GetCachedBlock(Key(kA)));
+  pool.Touch(Lookup(pool, kA));
   EXPECT_EQ(FreeIds(pool), (V{2, 3}));
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
 TEST(BlockPoolTest, FreedCachedBlockIsStillFound) {
-  BlockPool pool(3, 4, true);
+  BlockPool pool(3, 4, true, 3);
   const auto blocks = Take(pool, 1);
-  pool.CacheFullBlock(blocks[0], Key(kA), 1);
+  Publish(pool, blocks[0], kA, 1);
   pool.FreeBlocks(blocks);
-  EXPECT_EQ(pool.GetCachedBlock(Key(kA)), blocks[0]);
-  EXPECT_EQ(pool.GetCachedBlock(Key(kB)), nullptr);
+  EXPECT_EQ(Lookup(pool, kA), blocks[0]);
+  EXPECT_EQ(Lookup(pool, kB), nullptr);
 }
 
 TEST(BlockPoolTest, TakingACachedBlockForgetsItsContents) {
-  BlockPool pool(1, 4, true);
+  BlockPool pool(1, 4, true, 1);
   const auto blocks = Take(pool, 1);
-  pool.CacheFullBlock(blocks[0], Key(kA), 1);
+  Publish(pool, blocks[0], kA, 1);
   pool.FreeBlocks(blocks);
   EXPECT_EQ(pool.GetNewBlock(), blocks[0]);
-  EXPECT_EQ(pool.GetCachedBlock(Key(kA)), nullptr);
+  EXPECT_EQ(Lookup(pool, kA), nullptr);
   EXPECT_EQ(pool.num_cached_blocks(), 0);
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
 TEST(BlockPoolTest, LeastRecentlyFreedCachedBlockIsTakenFirst) {
-  BlockPool pool(2, 4, true);
+  BlockPool pool(2, 4, true, 2);
   const auto blocks = Take(pool, 2);
-  pool.CacheFullBlock(blocks[0], Key(kA), 1);
-  pool.CacheFullBlock(blocks[1], Key(kB), 2);
+  Publish(pool, blocks[0], kA, 1);
+  Publish(pool, blocks[1], kB, 2);
   pool.FreeBlocks(std::span(blocks).subspan(1, 1));
   pool.FreeBlocks(std::span(blocks).subspan(0, 1));
   EXPECT_EQ(pool.GetNewBlock(), blocks[1]);
-  EXPECT_EQ(pool.GetCachedBlock(Key(kA)), blocks[0]);
+  EXPECT_EQ(Lookup(pool, kA), blocks[0]);
 }
 
 TEST(BlockPoolTest, DuplicatesShareAPrefixIdAndTheFirstIsFound) {
-  BlockPool pool(3, 4, true);
+  BlockPool pool(3, 4, true, 3);
   const auto blocks = Take(pool, 2);
-  const PrefixId first = pool.CacheFullBlock(blocks[0], Key(kA), 1);
-  EXPECT_EQ(pool.CacheFullBlock(blocks[1], Key(kA), 2), first);
+  const PrefixId first = Publish(pool, blocks[0], kA, 1);
+  EXPECT_EQ(Publish(pool, blocks[1], kA, 2), first);
   EXPECT_EQ(pool.num_cached_blocks(), 2);
-  EXPECT_EQ(pool.GetCachedBlock(Key(kA)), blocks[0]);
+  EXPECT_EQ(Lookup(pool, kA), blocks[0]);
 }
 
 TEST(BlockPoolTest, RemainingDuplicateIsFoundOnceTheFirstIsGone) {
-  BlockPool pool(2, 4, true);
+  BlockPool pool(2, 4, true, 2);
   const auto blocks = Take(pool, 2);
-  pool.CacheFullBlock(blocks[0], Key(kA), 1);
-  pool.CacheFullBlock(blocks[1], Key(kA), 2);
+  Publish(pool, blocks[0], kA, 1);
+  Publish(pool, blocks[1], kA, 2);
   pool.FreeBlocks(std::span(blocks).first(1));
   EXPECT_EQ(pool.GetNewBlock(), blocks[0]);
-  EXPECT_EQ(pool.GetCachedBlock(Key(kA)), blocks[1]);
+  EXPECT_EQ(Lookup(pool, kA), blocks[1]);
 }
 
-TEST(BlockPoolTest, LookupComparesTokensParentExtraKeysAndGroup) {
-  BlockPool pool(2, 4, true);
+TEST(BlockPoolTest, GroupsAreKeptApart) {
+  BlockPool pool(2, 4, true, 2);
+  const auto blocks = Take(pool, 2);
+  Publish(pool, blocks[0], kA, 1, kEmptyPrefix, 1);
+  EXPECT_EQ(Lookup(pool, kA, 1), blocks[0]);
+  EXPECT_EQ(Lookup(pool, kA, 0), nullptr);
+  Publish(pool, blocks[1], kA, 1, kEmptyPrefix, 0);
+  EXPECT_EQ(Lookup(pool, kA, 0), blocks[1]);
+  EXPECT_EQ(blocks[0]->prefix_id, blocks[1]->prefix_id);
+}
+
+TEST(BlockPoolTest, EvictedBlockLeavesItsPrefix) {
+  BlockPool pool(1, 4, true, 1);
   const auto blocks = Take(pool, 1);
-  BlockKey key = Key(kA, 7, "0:salt", 1);
-  pool.CacheFullBlock(blocks[0], key, 1);
-  EXPECT_EQ(pool.GetCachedBlock(key), blocks[0]);
-  BlockKey other = key;
-  other.token_ids = kB;
-  EXPECT_EQ(pool.GetCachedBlock(other), nullptr);
-  other = key;
-  other.parent_prefix_id = 8;
-  EXPECT_EQ(pool.GetCachedBlock(other), nullptr);
-  other = key;
-  other.extra_keys = "0:pepper";
-  EXPECT_EQ(pool.GetCachedBlock(other), nullptr);
-  other = key;
-  other.group_id = 0;
-  EXPECT_EQ(pool.GetCachedBlock(other), nullptr);
+  Publish(pool, blocks[0], kA, 1);
+  EXPECT_EQ(pool.prefixes().size(), 1);
+  pool.FreeBlocks(blocks);
+  Take(pool, 1);
+  EXPECT_EQ(pool.prefixes().size(), 0);
 }
 
-TEST(BlockPoolTest, PrefixIdIsNotUsedAgainAfterEviction) {
-  BlockPool pool(1, 4, true);
-  auto blocks = Take(pool, 1);
-  const PrefixId first = pool.CacheFullBlock(blocks[0], Key(kA), 1);
-  pool.FreeBlocks(blocks);
-  blocks = Take(pool, 1);
-  EXPECT_NE(pool.CacheFullBlock(blocks[0], Key(kA), 1), first);
+TEST(BlockPoolTest, NullBlocksInATableAreNotFreed) {
+  BlockPool pool(3, 4, true, 3);
+  auto blocks = Take(pool, 3);
+  const std::vector<KVCacheBlock*> table = {pool.null_block(), blocks[1], blocks[2]};
+  pool.FreeBlocks(table);
+  EXPECT_EQ(FreeIds(pool), (V{3, 2}));
+  EXPECT_EQ(pool.null_block()->ref_cnt, 1);
+  EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
 TEST(BlockPoolTest, ResetForgetsEverythingWhenNothingIsInUse) {
-  BlockPool pool(3, 4, true);
+  BlockPool pool(3, 4, true, 3);
   const auto blocks = Take(pool, 2);
-  pool.CacheFullBlock(blocks[0], Key(kA), 1);
+  Publish(pool, blocks[0], kA, 1);
   EXPECT_FALSE(pool.ResetPrefixCache());
-  EXPECT_EQ(pool.GetCachedBlock(Key(kA)), blocks[0]);
+  EXPECT_EQ(Lookup(pool, kA), blocks[0]);
   pool.FreeBlocks(blocks);
   EXPECT_TRUE(pool.ResetPrefixCache());
-  EXPECT_EQ(pool.GetCachedBlock(Key(kA)), nullptr);
+  EXPECT_EQ(Lookup(pool, kA), nullptr);
   EXPECT_EQ(pool.num_cached_blocks(), 0);
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
 TEST(BlockPoolTest, EvictPublishedByWithdrawsOnlyThatRequestsBlocks) {
-  BlockPool pool(3, 4, true);
+  BlockPool pool(3, 4, true, 3);
   const auto blocks = Take(pool, 2);
-  pool.CacheFullBlock(blocks[0], Key(kA), 1);
-  pool.CacheFullBlock(blocks[1], Key(kB), 2);
+  Publish(pool, blocks[0], kA, 1);
+  Publish(pool, blocks[1], kB, 2);
   pool.FreeBlocks(std::span(blocks).first(1));
   pool.EvictPublishedBy(1);
-  EXPECT_EQ(pool.GetCachedBlock(Key(kA)), nullptr);
-  EXPECT_EQ(pool.GetCachedBlock(Key(kB)), blocks[1]);
+  EXPECT_EQ(Lookup(pool, kA), nullptr);
+  EXPECT_EQ(Lookup(pool, kB), blocks[1]);
   EXPECT_EQ(FreeIds(pool), (V{1, 3}));
   pool.EvictPublishedBy(2);
   EXPECT_EQ(pool.num_cached_blocks(), 0);
   EXPECT_EQ(blocks[1]->ref_cnt, 1);
-  EXPECT_EQ(pool.CheckIntegrity(), "");
-}
-
-TEST(BlockPoolTest, ManyBlocksOfOneHashAreToldApart) {
-  BlockPool pool(50, 4, true);
-  const auto blocks = Take(pool, 50);
-  std::vector<V> tokens;
-  for (int32_t i = 0; i < 50; ++i) tokens.push_back(Iota(i, 4));
-  for (size_t i = 0; i < 50; ++i) pool.CacheFullBlock(blocks[i], {{1, 2}, 0, kEmptyPrefix, tokens[i], {}}, i + 1);
-  for (size_t i = 0; i < 50; ++i) EXPECT_EQ(pool.GetCachedBlock({{1, 2}, 0, kEmptyPrefix, tokens[i], {}}), blocks[i]);
-  for (size_t i = 0; i < 50; i += 2) pool.EvictPublishedBy(i + 1);
-  for (size_t i = 0; i < 50; ++i) {
-    EXPECT_EQ(pool.GetCachedBlock({{1, 2}, 0, kEmptyPrefix, tokens[i], {}}), i % 2 ? blocks[i] : nullptr);
-  }
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 

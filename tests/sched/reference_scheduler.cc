@@ -12,6 +12,10 @@ ReferenceScheduler::ReferenceScheduler(const SchedulerConfig& config, const Cach
       block_size_(cache.block_size),
       num_blocks_(cache.num_blocks),
       max_model_len_(max_model_len),
+      windows_(cache.group_windows),
+      max_chunk_(config.long_prefill_token_threshold > 0
+                     ? std::min(config.long_prefill_token_threshold, config.max_num_batched_tokens)
+                     : config.max_num_batched_tokens),
       blocks_(static_cast<size_t>(cache.num_blocks) + 1) {
   for (int32_t id = 1; id <= num_blocks_; ++id) free_.push_back(id);
 }
@@ -19,7 +23,7 @@ ReferenceScheduler::ReferenceScheduler(const SchedulerConfig& config, const Cach
 bool ReferenceScheduler::AddRequest(const EngineCoreRequestPtr& core) {
   const auto num_prompt = static_cast<int64_t>(core->prompt_token_ids.size());
   if (num_prompt + 1 > max_model_len_) return false;
-  if (BlocksFor(num_prompt + 1) > num_blocks_) return false;
+  if (PeakOfAll(num_prompt + 1) > num_blocks_) return false;
   const int64_t threshold = config_.long_prefill_token_threshold;
   const int64_t chunk = threshold > 0 && threshold < num_prompt ? threshold : num_prompt;
   if (!config_.enable_chunked_prefill && chunk > config_.max_num_batched_tokens) return false;
@@ -28,6 +32,7 @@ bool ReferenceScheduler::AddRequest(const EngineCoreRequestPtr& core) {
   Tracked& request = requests_[id];
   request.core = core;
   request.token_ids = core->prompt_token_ids;
+  request.blocks.resize(windows_.size());
   waiting_.push_back(id);
   if (config_.policy == SchedulingPolicy::kPriority) {
     std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return Comes(a, b); });
@@ -74,7 +79,9 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
     if (num_new > max_model_len_ - request.num_computed - 1) num_new = max_model_len_ - request.num_computed - 1;
     if (num_new <= 0) continue;
 
-    const int64_t want = BlocksFor(request.num_computed + num_new) - static_cast<int64_t>(request.blocks.size());
+    Trim(request);
+    const int64_t want = (BlocksFor(request.num_computed + num_new) - static_cast<int64_t>(request.blocks[0].size())) *
+                         static_cast<int64_t>(windows_.size());
     bool gone = false;
     while (!gone && want > static_cast<int64_t>(free_.size())) {
       RequestId victim = running_.back();
@@ -103,27 +110,41 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
          static_cast<int64_t>(running_.size()) < config_.max_num_seqs) {
     const RequestId id = waiting_.front();
     Tracked& request = requests_.at(id);
-    const std::vector<int32_t> hit = LongestHit(request);
-    const auto num_hit = static_cast<int64_t>(hit.size()) * block_size_;
+    std::vector<int64_t> contents;
+    const std::vector<std::vector<int32_t>> hit = LongestHit(request, contents);
+    const auto num_hit = static_cast<int64_t>(contents.size()) * block_size_;
     const auto num_tokens = static_cast<int64_t>(request.token_ids.size());
     int64_t num_new = num_tokens - num_hit;
     if (threshold > 0 && num_new > threshold) num_new = threshold;
     if (!config_.enable_chunked_prefill && num_new > budget && num_new <= config_.max_num_batched_tokens) break;
     if (num_new > budget) num_new = budget;
 
-    int64_t free_without_hit = 0;
-    for (const int32_t block : free_) free_without_hit += std::find(hit.begin(), hit.end(), block) == hit.end();
+    auto free_without_hit = static_cast<int64_t>(free_.size());
+    int64_t reserve = 0;
+    for (size_t g = 0; g < windows_.size(); ++g) {
+      int64_t num_blocks = BlocksFor(num_tokens);
+      for (const int32_t block : hit[g]) {
+        const bool is_free = std::find(free_.begin(), free_.end(), block) != free_.end();
+        free_without_hit -= is_free;
+        num_blocks -= block == 0;
+        reserve -= block != 0 && !is_free;
+      }
+      reserve += Peak(g, num_blocks);
+    }
     const auto watermark = static_cast<int64_t>(config_.watermark * static_cast<double>(num_blocks_));
     const int64_t keep = running_.empty() ? 0 : watermark;
-    const int64_t must_fit = config_.scheduler_reserve_full_isl ? num_tokens : num_hit + num_new;
-    if (BlocksFor(must_fit) - static_cast<int64_t>(hit.size()) + keep > free_without_hit) break;
+    if (config_.scheduler_reserve_full_isl && reserve + keep > static_cast<int64_t>(free_.size())) break;
+    const int64_t now = BlocksFor(num_new) * static_cast<int64_t>(windows_.size());
+    if (now + keep > free_without_hit) break;
 
-    for (const int32_t block : hit) {
-      std::erase(free_, block);
-      ++blocks_[static_cast<size_t>(block)].users;
-      request.blocks.push_back(block);
-      request.contents.push_back(blocks_[static_cast<size_t>(block)].content);
+    for (size_t g = 0; g < windows_.size(); ++g) {
+      for (const int32_t block : hit[g]) {
+        std::erase(free_, block);
+        ++blocks_[static_cast<size_t>(block)].users;
+        request.blocks[g].push_back(block);
+      }
     }
+    request.contents = contents;
     request.num_computed = num_hit;
     if (request.num_cached < 0) request.num_cached = num_hit;
     Take(request, num_hit + num_new);
@@ -157,69 +178,119 @@ void ReferenceScheduler::Preempt(RequestId id, Step& step, int64_t& budget) {
 }
 
 void ReferenceScheduler::Take(Tracked& request, int64_t num_tokens) {
-  while (static_cast<int64_t>(request.blocks.size()) < BlocksFor(num_tokens)) {
-    const int32_t id = free_.front();
-    free_.erase(free_.begin());
-    blocks_[static_cast<size_t>(id)] = Block();
-    blocks_[static_cast<size_t>(id)].users = 1;
-    request.blocks.push_back(id);
+  for (std::vector<int32_t>& table : request.blocks) {
+    while (static_cast<int64_t>(table.size()) < BlocksFor(num_tokens)) {
+      const int32_t id = free_.front();
+      free_.erase(free_.begin());
+      blocks_[static_cast<size_t>(id)] = Block();
+      blocks_[static_cast<size_t>(id)].users = 1;
+      table.push_back(id);
+    }
   }
   if (caching_) Publish(request, num_tokens);
 }
 
+int64_t ReferenceScheduler::Peak(size_t group, int64_t num_blocks) const {
+  const int64_t window = windows_[group];
+  return window == 0 ? num_blocks : std::min(num_blocks, BlocksFor(window - 1 + max_chunk_) + 1);
+}
+
+int64_t ReferenceScheduler::PeakOfAll(int64_t num_tokens) const {
+  int64_t sum = 0;
+  for (size_t g = 0; g < windows_.size(); ++g) sum += Peak(g, BlocksFor(num_tokens));
+  return sum;
+}
+
+ReferenceScheduler::Content ReferenceScheduler::ContentOf(const Tracked& request, int64_t index, int64_t parent) const {
+  const auto begin = request.token_ids.begin() + static_cast<std::ptrdiff_t>(index * block_size_);
+  return {parent, {begin, begin + static_cast<std::ptrdiff_t>(block_size_)}, request.core->cache_salt};
+}
+
 void ReferenceScheduler::Publish(Tracked& request, int64_t num_tokens) {
   for (auto i = static_cast<int64_t>(request.contents.size()); i < num_tokens / block_size_; ++i) {
-    const int64_t parent = i == 0 ? 0 : request.contents.back();
-    const int32_t same = Lookup(request, i, parent);
-    Block& block = blocks_[static_cast<size_t>(request.blocks[static_cast<size_t>(i)])];
-    block.content = same != 0 ? blocks_[static_cast<size_t>(same)].content : next_content_++;
-    block.published = true;
-    block.published_at = ++clock_;
-    block.parent_content = parent;
-    block.salt = request.core->cache_salt;
-    block.prefix.assign(request.token_ids.begin(),
-                        request.token_ids.begin() + static_cast<std::ptrdiff_t>((i + 1) * block_size_));
-    block.publisher = request.core->request_id;
-    request.contents.push_back(block.content);
+    ContentState& content = contents_[ContentOf(request, i, i == 0 ? 0 : request.contents.back())];
+    if (content.id == 0) content.id = next_content_++;
+    content.publisher = request.core->request_id;
+    request.contents.push_back(content.id);
+    for (size_t g = 0; g < windows_.size(); ++g) {
+      Block& block = blocks_[static_cast<size_t>(request.blocks[g][static_cast<size_t>(i)])];
+      block.published = true;
+      block.published_at = ++clock_;
+      block.group = g;
+      block.content = content.id;
+      block.publisher = request.core->request_id;
+    }
   }
 }
 
-int32_t ReferenceScheduler::Lookup(const Tracked& request, int64_t index, int64_t parent) const {
-  const auto length = static_cast<size_t>((index + 1) * block_size_);
+int32_t ReferenceScheduler::Lookup(size_t group, int64_t content) const {
   int32_t found = 0;
   for (int32_t id = 1; id <= num_blocks_; ++id) {
     const Block& block = blocks_[static_cast<size_t>(id)];
-    if (!block.published || block.parent_content != parent || block.prefix.size() != length) continue;
-    if (block.salt != request.core->cache_salt) continue;
-    if (!std::equal(block.prefix.begin(), block.prefix.end(), request.token_ids.begin())) continue;
+    if (!block.published || block.group != group || block.content != content) continue;
     if (found == 0 || block.published_at < blocks_[static_cast<size_t>(found)].published_at) found = id;
   }
   return found;
 }
 
-std::vector<int32_t> ReferenceScheduler::LongestHit(const Tracked& request) const {
-  std::vector<int32_t> hit;
+std::vector<std::vector<int32_t>> ReferenceScheduler::LongestHit(const Tracked& request,
+                                                                 std::vector<int64_t>& contents) const {
+  contents.clear();
+  std::vector<std::vector<int32_t>> hit(windows_.size());
   const SamplingParams& params = request.core->sampling_params;
   if (!caching_ || params.prompt_logprobs.has_value() || params.skip_reading_prefix_cache) return hit;
-  int64_t parent = 0;
   for (int64_t i = 0; (i + 1) * block_size_ < static_cast<int64_t>(request.token_ids.size()); ++i) {
-    const int32_t id = Lookup(request, i, parent);
-    if (id == 0) break;
-    hit.push_back(id);
-    parent = blocks_[static_cast<size_t>(id)].content;
+    const auto content = contents_.find(ContentOf(request, i, i == 0 ? 0 : contents.back()));
+    if (content == contents_.end()) break;
+    contents.push_back(content->second.id);
   }
-  return hit;
+  // The longest prefix after which the next token finds all that it sees, in every group.
+  for (;; contents.pop_back()) {
+    const auto length = static_cast<int64_t>(contents.size()) * block_size_;
+    bool all = true;
+    for (size_t g = 0; g < windows_.size(); ++g) {
+      hit[g].assign(contents.size(), 0);
+      const int64_t first = windows_[g] == 0 ? 0 : std::max<int64_t>(0, length - windows_[g] + 1);
+      for (auto i = static_cast<size_t>(first / block_size_); i < contents.size(); ++i) {
+        hit[g][i] = Lookup(g, contents[i]);
+        all = all && hit[g][i] != 0;
+      }
+    }
+    if (all) return hit;
+  }
 }
 
-void ReferenceScheduler::Release(Tracked& request) {
+void ReferenceScheduler::Trim(Tracked& request) {
+  for (size_t g = 0; g < windows_.size(); ++g) {
+    if (windows_[g] == 0) continue;
+    std::vector<int32_t> gone;
+    for (size_t i = 0; i < request.blocks[g].size(); ++i) {
+      const auto last_position = static_cast<int64_t>(i + 1) * block_size_ - 1;
+      // The next token is at num_computed and sees windows_[g] positions, its own included.
+      if (last_position > request.num_computed - windows_[g]) break;
+      if (request.blocks[g][i] != 0) gone.push_back(request.blocks[g][i]);
+      request.blocks[g][i] = 0;
+    }
+    GiveBack(gone);
+  }
+}
+
+void ReferenceScheduler::GiveBack(const std::vector<int32_t>& blocks) {
   std::vector<int32_t> first, last;  // of the free queue
-  for (auto id = request.blocks.rbegin(); id != request.blocks.rend(); ++id) {
+  for (auto id = blocks.rbegin(); id != blocks.rend(); ++id) {
+    if (*id == 0) continue;
     Block& block = blocks_[static_cast<size_t>(*id)];
     if (--block.users == 0) (block.published ? last : first).push_back(*id);
   }
   free_.insert(free_.begin(), first.begin(), first.end());
   free_.insert(free_.end(), last.begin(), last.end());
-  request.blocks.clear();
+}
+
+void ReferenceScheduler::Release(Tracked& request) {
+  for (std::vector<int32_t>& table : request.blocks) {
+    GiveBack(table);
+    table.clear();
+  }
   request.contents.clear();
 }
 
@@ -234,7 +305,7 @@ FinishReason ReferenceScheduler::Sampled(RequestId id, int32_t token_id) {
   request.token_ids.push_back(token_id);
   ++request.num_output;
   const auto num_tokens = static_cast<int64_t>(request.token_ids.size());
-  const bool no_room = num_tokens >= max_model_len_ || num_tokens > num_blocks_ * block_size_;
+  const bool no_room = num_tokens >= max_model_len_ || PeakOfAll(num_tokens) > num_blocks_;
 
   FinishReason reason = FinishReason::kNone;
   if (no_room || (params.max_tokens.has_value() && request.num_output >= *params.max_tokens)) {
@@ -253,11 +324,13 @@ void ReferenceScheduler::Fail(RequestId id) {
     Block& block = blocks_[static_cast<size_t>(block_id)];
     if (!block.published || block.publisher != id) continue;
     block.published = false;
+    std::erase_if(contents_, [&](const auto& entry) { return entry.second.id == block.content; });
     if (block.users == 0) {
       std::erase(free_, block_id);
       free_.insert(free_.begin(), block_id);
     }
   }
+  std::erase_if(contents_, [&](const auto& entry) { return entry.second.publisher == id; });
   Finish(id);
 }
 

@@ -1,6 +1,6 @@
 // The scheduler against its slow twin over random steps: arrivals, aborts (also while a step is under way), failing
-// requests, priorities, tiny pools, shared prefixes, salts, chunking and thresholds. VLLMCLI_STEPS sets the number of
-// steps of the long run.
+// requests, priorities, tiny pools, KV-cache groups, shared prefixes, salts, chunking and thresholds. VLLMCLI_STEPS
+// sets the number of steps of the long run.
 #include "tests/sched/reference_scheduler.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,8 @@ class Episode {
     SchedulerOptions options;
     options.hash_function = hash_function;
     options.block_size = Between(1, 6);
-    options.num_blocks = Between(2, 40);
+    if (Chance(60)) options.group_windows = RandomWindows();
+    options.num_blocks = Between(2, 40) * (options.group_windows.size() > 1 ? 2 : 1);
     options.enable_prefix_caching = Chance(75);
     options.max_num_batched_tokens = Between(1, Chance(40) ? 12 : 200);
     options.max_num_seqs = Between(1, 12);
@@ -84,9 +85,19 @@ class Episode {
     return options;
   }
 
+  // Full groups come first. Not only windows of one token: such a model would not need any cache.
+  std::vector<int64_t> RandomWindows() {
+    std::vector<int64_t> windows;
+    for (int64_t i = Between(0, 2); i > 0; --i) windows.push_back(0);
+    for (int64_t i = Between(1, 2); i > 0; --i) windows.push_back(Between(2, Chance(30) ? 60 : 15));
+    if (Chance(10)) windows.push_back(1);
+    return windows;
+  }
+
   void AddRandom() {
     const RequestId id = ++last_id_;
-    const int64_t pool_tokens = options_.num_blocks * options_.block_size;
+    const int64_t pool_tokens =
+        options_.num_blocks * options_.block_size / static_cast<int64_t>(options_.group_windows.size());
     const int64_t length =
         Chance(5) ? Between(1, pool_tokens + 3) : Between(1, std::max<int64_t>(1, pool_tokens / (Chance(50) ? 2 : 6)));
     std::vector<int32_t> prompt;
@@ -188,17 +199,25 @@ class Episode {
     ASSERT_EQ(static_cast<size_t>(harness_.scheduler.num_running()), running.size()) << Describe();
     for (size_t i = 0; i < running.size(); ++i) {
       ASSERT_EQ(harness_.scheduler.running()[i]->id(), running[i]) << Describe();
-      ASSERT_EQ(harness_.BlockIds(running[i]), reference_.Find(running[i])->blocks) << Describe();
+      for (size_t g = 0; g < options_.group_windows.size(); ++g) {
+        ASSERT_EQ(harness_.BlockIds(running[i], g), reference_.Find(running[i])->blocks[g])
+            << "group " << g << ", " << Describe();
+      }
     }
+    // A request never stops publishing for want of room: the reference has no such limit.
+    const PrefixTable& prefixes = harness_.scheduler.kv_cache().pool().prefixes();
+    ASSERT_LT(prefixes.size(), options_.enable_prefix_caching ? prefixes.capacity() : 1) << Describe();
     const auto num_free = static_cast<size_t>(harness_.scheduler.kv_cache().pool().num_free_blocks());
     ASSERT_EQ(num_free, reference_.num_free_blocks()) << Describe();
   }
 
   std::string Describe() const {
-    return "step " + std::to_string(num_steps_) + ", blocks " + std::to_string(options_.num_blocks) + " of " +
-           std::to_string(options_.block_size) + ", budget " + std::to_string(options_.max_num_batched_tokens) +
-           ", seqs " + std::to_string(options_.max_num_seqs) + ", threshold " +
-           std::to_string(options_.long_prefill_token_threshold) + ", chunked " +
+    std::string windows;
+    for (const int64_t window : options_.group_windows) windows += std::to_string(window) + ",";
+    return "step " + std::to_string(num_steps_) + ", windows " + windows + " blocks " +
+           std::to_string(options_.num_blocks) + " of " + std::to_string(options_.block_size) + ", budget " +
+           std::to_string(options_.max_num_batched_tokens) + ", seqs " + std::to_string(options_.max_num_seqs) +
+           ", threshold " + std::to_string(options_.long_prefill_token_threshold) + ", chunked " +
            std::to_string(options_.enable_chunked_prefill) + ", priority " +
            std::to_string(options_.policy == SchedulingPolicy::kPriority) + ", max_model_len " +
            std::to_string(options_.max_model_len);

@@ -25,6 +25,7 @@ CacheConfig SchedulerOptions::Cache() const {
   cache.block_size = block_size;
   cache.num_blocks = num_blocks;
   cache.enable_prefix_caching = enable_prefix_caching;
+  cache.group_windows = group_windows;
   return cache;
 }
 
@@ -80,12 +81,13 @@ void SchedulerHarness::TellRanks() {
   for (const RequestId id : output->preempted_req_ids) {
     ASSERT_TRUE(ranks_.contains(id)) << "preempted but unknown " << id;
     ranks_[id].preempted = true;
-    ranks_[id].block_ids.clear();
+    for (auto& table : ranks_[id].block_ids) table.clear();
   }
   for (const NewRequestData& data : output->scheduled_new_reqs) {
     const RequestId id = data.request->request_id;
     ASSERT_FALSE(ranks_.contains(id)) << "told twice " << id;
-    ranks_[id] = {data.request, {}, data.block_ids, data.num_computed_tokens, false};
+    ranks_[id] = {data.request, {}, {}, data.num_computed_tokens, false};
+    AddBlocks(data.block_ids, ranks_[id]);
   }
   const CachedRequestData& cached = output->scheduled_cached_reqs;
   for (size_t i = 0; i < cached.size(); ++i) {
@@ -96,13 +98,12 @@ void SchedulerHarness::TellRanks() {
     const auto tokens = cached.NewTokens(i);
     view.output_token_ids.insert(view.output_token_ids.end(), tokens.begin(), tokens.end());
     if (cached.resumed_from_preemption[i]) {
-      view.block_ids.clear();
+      for (auto& table : view.block_ids) table.clear();
     } else {
       EXPECT_EQ(view.num_computed_tokens, cached.num_computed_tokens[i]) << id;
     }
     view.preempted = false;
-    const auto blocks = cached.NewBlocks(i);
-    view.block_ids.insert(view.block_ids.end(), blocks.begin(), blocks.end());
+    AddBlocks(cached.NewBlocks(i), view);
     view.num_computed_tokens = cached.num_computed_tokens[i];
   }
   int64_t total = 0;
@@ -116,11 +117,35 @@ void SchedulerHarness::TellRanks() {
     // The rank must know each token it is to compute and have a slot for it.
     EXPECT_LE(view.num_computed_tokens,
               static_cast<int64_t>(view.request->prompt_token_ids.size() + view.output_token_ids.size()));
-    EXPECT_LE(view.num_computed_tokens, static_cast<int64_t>(view.block_ids.size()) * options_.block_size);
+    for (size_t g = 0; g < options_.group_windows.size(); ++g) {
+      EXPECT_LE(view.num_computed_tokens, static_cast<int64_t>(view.block_ids[g].size()) * options_.block_size);
+      // What the ranks' attention will read and write is in blocks that this request holds.
+      const int64_t window = options_.group_windows[g];
+      const int64_t first = view.num_computed_tokens - scheduled.num_tokens;
+      const auto table = scheduler.kv_cache().Blocks(scheduled.request_id, g);
+      EXPECT_EQ(table.size(), view.block_ids[g].size());
+      const int64_t begin = window > 0 ? std::max<int64_t>(0, first - window + 1) : 0;
+      for (int64_t b = begin / options_.block_size; b < static_cast<int64_t>(table.size()); ++b) {
+        const int32_t known = view.block_ids[g][static_cast<size_t>(b)];
+        EXPECT_EQ(known, table[static_cast<size_t>(b)]->block_id);
+        EXPECT_GT(known, 0);
+      }
+    }
   }
   EXPECT_EQ(seen.size(), output->scheduled_new_reqs.size() + cached.size());
   EXPECT_EQ(total, output->total_num_scheduled_tokens);
   EXPECT_LE(total, options_.max_num_batched_tokens);
+}
+
+void SchedulerHarness::AddBlocks(std::span<const int32_t> block_ids, RankView& view) const {
+  const size_t num_groups = options_.group_windows.size();
+  ASSERT_EQ(block_ids.size() % num_groups, 0u);
+  view.block_ids.resize(num_groups);
+  const size_t count = block_ids.size() / num_groups;
+  for (size_t g = 0; g < num_groups; ++g) {
+    const auto added = block_ids.subspan(g * count, count);
+    view.block_ids[g].insert(view.block_ids[g].end(), added.begin(), added.end());
+  }
 }
 
 void SchedulerHarness::Update() {
@@ -177,9 +202,9 @@ int64_t SchedulerHarness::Scheduled(RequestId id) const {
   return 0;
 }
 
-std::vector<int32_t> SchedulerHarness::BlockIds(RequestId id) const {
+std::vector<int32_t> SchedulerHarness::BlockIds(RequestId id, size_t group) const {
   std::vector<int32_t> ids;
-  for (const KVCacheBlock* block : scheduler.kv_cache().Blocks(id)) ids.push_back(block->block_id);
+  for (const KVCacheBlock* block : scheduler.kv_cache().Blocks(id, group)) ids.push_back(block->block_id);
   return ids;
 }
 

@@ -26,6 +26,7 @@ struct SchedulerOptions {
   double watermark = 0.0;
   int64_t max_model_len = 8192;
   BlockHashFunction hash_function = &HashBlockTokens;
+  std::vector<int64_t> group_windows = {0};
 
   SchedulerConfig Config() const;
   CacheConfig Cache() const;
@@ -66,7 +67,7 @@ class SchedulerHarness {
 
   // Tokens scheduled for the request in the last Schedule; 0 when it was not.
   int64_t Scheduled(RequestId id) const;
-  std::vector<int32_t> BlockIds(RequestId id) const;
+  std::vector<int32_t> BlockIds(RequestId id, size_t group = 0) const;
 
   Scheduler scheduler;
   std::function<int32_t(RequestId id, int64_t position)> next_token;
@@ -89,11 +90,12 @@ class SchedulerHarness {
   struct RankView {
     EngineCoreRequestPtr request;
     std::vector<int32_t> output_token_ids;
-    std::vector<int32_t> block_ids;
+    std::vector<std::vector<int32_t>> block_ids;  // [num_groups]
     int64_t num_computed_tokens = 0;
     bool preempted = false;
   };
   void TellRanks();
+  void AddBlocks(std::span<const int32_t> block_ids, RankView& view) const;
 
   SchedulerOptions options_;
   std::map<RequestId, RankView> ranks_;

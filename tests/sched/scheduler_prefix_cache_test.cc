@@ -7,7 +7,7 @@ namespace vllm {
 namespace {
 
 using Ids = std::vector<RequestId>;
-constexpr SchedulerOptions kSmall{.num_blocks = 100, .block_size = 4};
+const SchedulerOptions kSmall{.num_blocks = 100, .block_size = 4};
 
 TEST(SchedulerPrefixCacheTest, SecondRequestSkipsWhatTheFirstComputed) {
   SchedulerHarness h(kSmall);

@@ -6,15 +6,18 @@
 namespace {
 
 thread_local uint64_t num_allocations = 0;
+thread_local uint64_t allocated_bytes = 0;
 
 void* Allocate(std::size_t size) {
   ++num_allocations;
+  allocated_bytes += size;
   if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
   throw std::bad_alloc();
 }
 
 void* AllocateAligned(std::size_t size, std::align_val_t alignment) {
   ++num_allocations;
+  allocated_bytes += size;
   const auto align = static_cast<std::size_t>(alignment);
   if (void* memory = std::aligned_alloc(align, (size + align - 1) / align * align)) return memory;
   throw std::bad_alloc();
@@ -23,15 +26,18 @@ void* AllocateAligned(std::size_t size, std::align_val_t alignment) {
 }  // namespace
 
 uint64_t vllm::testing::NumAllocations() { return num_allocations; }
+uint64_t vllm::testing::AllocatedBytes() { return allocated_bytes; }
 
 void* operator new(std::size_t size) { return Allocate(size); }
 void* operator new[](std::size_t size) { return Allocate(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   ++num_allocations;
+  allocated_bytes += size;
   return std::malloc(size > 0 ? size : 1);
 }
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
   ++num_allocations;
+  allocated_bytes += size;
   return std::malloc(size > 0 ? size : 1);
 }
 void* operator new(std::size_t size, std::align_val_t alignment) { return AllocateAligned(size, alignment); }

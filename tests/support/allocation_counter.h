@@ -1,4 +1,5 @@
-// Counts this thread's calls of operator new in a test program that links allocation_counter.cc.
+// Counts this thread's calls of operator new, and the bytes they asked for, in a test program that links
+// allocation_counter.cc.
 #pragma once
 
 #include <cstdint>
@@ -6,5 +7,6 @@
 namespace vllm::testing {
 
 uint64_t NumAllocations();
+uint64_t AllocatedBytes();  // freed ones too
 
 }  // namespace vllm::testing

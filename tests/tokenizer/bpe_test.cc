@@ -72,7 +72,7 @@ TEST(Bpe, AgreesWithTheNaiveTwinOnRandomModelsAndWords) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const RandomModel model = MakeRandomModel(random, 1 + random() % 60, false);
-    BpeScratch scratch;
+    ModelScratch scratch;
     for (int i = 0; i < 40; ++i) {
       std::string word;
       std::vector<int32_t> symbols;
@@ -97,7 +97,7 @@ TEST(Bpe, AMegabyteWithoutASpaceTakesAboutLinearTime) {
   for (const char* unit : {"a", "ab", "\xC3\xA9", "\xE2\x96\x81", "a\xE2\x96\x81"}) {
     std::string word;
     while (word.size() < (1 << 20)) word += unit;
-    BpeScratch scratch;
+    ModelScratch scratch;
     std::vector<int32_t> ids;
     const double start = CpuSeconds();
     model.bpe->Encode(word, scratch, ids);
@@ -111,7 +111,7 @@ TEST(Bpe, AMegabyteWithoutASpaceTakesAboutLinearTime) {
 TEST(Bpe, CharactersOutsideTheVocabularyAreDroppedWithoutAnUnknownToken) {
   std::mt19937 random(5);
   const RandomModel model = MakeRandomModel(random, 1, true);
-  BpeScratch scratch;
+  ModelScratch scratch;
   std::vector<int32_t> ids;
   model.bpe->Encode("xyz", scratch, ids);
   EXPECT_TRUE(ids.empty());

@@ -7,7 +7,8 @@
 namespace vllm {
 namespace {
 
-const char* const kFiles[] = {"byte_level.json", "byte_fallback.json"};
+const char* const kFiles[] = {"byte_level.json", "byte_fallback.json", "unigram.json", "word_piece.json",
+                              "word_level.json"};
 
 // Loads and, where that succeeds, uses the tokenizer.
 bool Loads(std::string_view json) {
@@ -163,10 +164,8 @@ TEST(DamagedFile, ARegularExpressionThatExplodesIsRefusedOrCompiled) {
 
 TEST(DamagedFile, OtherModelsAreRefusedByName) {
   nlohmann::json file = SmallFile();
-  for (const char* type : {"Unigram", "WordPiece", "WordLevel"}) {
-    file["model"]["type"] = type;
-    EXPECT_NE(ErrorOf(file).find(std::string("\"") + type + "\" is not supported"), std::string::npos) << ErrorOf(file);
-  }
+  file["model"]["type"] = "Markov";
+  EXPECT_NE(ErrorOf(file).find("\"Markov\" is not supported"), std::string::npos) << ErrorOf(file);
 }
 
 TEST(DamagedFile, DeepNestingIsRefused) {

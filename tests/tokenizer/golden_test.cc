@@ -26,12 +26,15 @@ TEST_P(GoldenFile, IdsAndTextsAreThoseOfTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Committed, GoldenFile, testing::Values("byte_level", "byte_fallback"),
+INSTANTIATE_TEST_SUITE_P(Committed, GoldenFile,
+                         testing::Values("byte_level", "byte_fallback", "unigram", "unigram_bytes", "word_piece",
+                                         "word_level"),
                          [](const auto& param_info) { return std::string(param_info.param); });
 
 TEST(GoldenComponents, EachComponentAloneDoesWhatTheReferenceDoes) {
-  const std::vector<std::string> lines = ReadLines(DataPath("components.jsonl"));
-  ASSERT_GT(lines.size(), 60u);
+  std::vector<std::string> lines = ReadLines(DataPath("components.jsonl"));
+  for (std::string& line : ReadLines(DataPath("components_more.jsonl"))) lines.push_back(std::move(line));
+  ASSERT_GT(lines.size(), 80u);
   for (const std::string& line : lines) {
     const nlohmann::json component = nlohmann::json::parse(line);
     SCOPED_TRACE(component["name"].get<std::string>());

@@ -7,11 +7,6 @@
 namespace vllm {
 namespace {
 
-const std::string kRegexes[] = {
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-
 std::string Describe(std::string_view text, const TextPattern& pattern) {
   std::vector<Match> matches;
   pattern.FindMatches(text, matches);
@@ -27,10 +22,10 @@ std::string Describe(std::string_view text, const TextPattern& pattern) {
 }
 
 TEST(WordScanner, AgreesWithOnigurumaOnRandomTexts) {
-  for (const std::string& regex : kRegexes) {
-    const WordScanner* scanner = FindWordScanner(regex);
-    ASSERT_NE(scanner, nullptr) << regex;
-    const ScannerPattern fast(*scanner);
+  for (const WordScanner& scanner : AllWordScanners()) {
+    const std::string regex(scanner.regex);
+    ASSERT_EQ(FindWordScanner(regex), &scanner) << regex;
+    const ScannerPattern fast(scanner);
     const OnigPattern slow(regex);
     std::mt19937 random(7);
     for (int round = 0; round < 20000; ++round) {
@@ -46,23 +41,26 @@ TEST(WordScanner, AgreesWithOnigurumaOnRealTexts) {
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "no corpora in the real data";
     const std::string text = ReadTestFile(path).substr(0, 90000);
     const std::string valid = ReplaceInvalidUtf8(text);
-    for (const std::string& regex : kRegexes) {
-      EXPECT_EQ(Describe(valid, ScannerPattern(*FindWordScanner(regex))), Describe(valid, OnigPattern(regex)));
+    for (const WordScanner& scanner : AllWordScanners()) {
+      EXPECT_EQ(Describe(valid, ScannerPattern(scanner)), Describe(valid, OnigPattern(std::string(scanner.regex))));
     }
   }
 }
 
 TEST(WordScanner, AMegabyteOfOneClassTakesLinearTime) {
-  for (const std::string& regex : kRegexes) {
-    const ScannerPattern pattern(*FindWordScanner(regex));
-    for (const char* unit : {"a", "7", " ", "\n", ".", "'", "\xE4\xB8\xAD", "\xE3\x80\x80", " \n", "\xCC\x81"}) {
+  for (const WordScanner& scanner : AllWordScanners()) {
+    const ScannerPattern pattern(scanner);
+    for (const char* unit : {"a", "A",
+                             "\xE4\xB8\xAD"
+                             "A",
+                             "Aa", "7", " ", "\n", ".", "'", "\xE4\xB8\xAD", "\xE3\x80\x80", " \n", "\xCC\x81"}) {
       std::string text;
       while (text.size() < (1 << 20)) text += unit;
       const double start = CpuSeconds();
       std::vector<Match> matches;
       pattern.FindMatches(text + "x", matches);
       // A quadratic scan of a megabyte would take minutes.
-      EXPECT_LT(CpuSeconds() - start, 5.0) << regex << unit;
+      EXPECT_LT(CpuSeconds() - start, 5.0) << scanner.regex << unit;
     }
   }
 }

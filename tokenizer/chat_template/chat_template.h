@@ -66,12 +66,14 @@ class ChatTemplate {
 
 struct ChatTemplateSource {
   std::string text, bos_token, eos_token;
-  std::string origin;  // the file it is from
+  std::string tool_use_text;  // the one to take when there are tools; empty: the same
+  std::string origin;         // the file it is from
 };
 
-// The chat template of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json (a string, or
-// a list of {name, template} of which "default" counts). Special tokens: tokenizer_config.json, else
-// special_tokens_map.json. Nothing when the folder has no template; throws ChatTemplateError for a damaged file.
+// The chat template of a model folder: chat_template.jinja (with additional_chat_templates/tool_use.jinja), else
+// "chat_template" of chat_template.json, else of tokenizer_config.json (a string, or a list of {name, template} of
+// which "default" and "tool_use" count). Special tokens: tokenizer_config.json, else special_tokens_map.json. Nothing
+// when the folder has no template; throws ChatTemplateError for a damaged file.
 std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_folder);
 
 }  // namespace vllm

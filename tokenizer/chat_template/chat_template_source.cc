@@ -51,10 +51,16 @@ std::string TokenText(const json& config, const char* name) {
   return content != found->end() && content->is_string() ? content->get<std::string>() : std::string();
 }
 
-std::optional<std::string> TemplateText(const json& config, const std::filesystem::path& path) {
+// Sets the texts of `source`; false when there is no default template.
+bool TakeTemplates(const json& config, const std::filesystem::path& path, ChatTemplateSource& source) {
   const auto found = config.find("chat_template");
-  if (found == config.end() || found->is_null()) return std::nullopt;
-  if (found->is_string()) return found->get<std::string>();
+  if (found == config.end() || found->is_null()) return false;
+  source.origin = path.string();
+  if (found->is_string()) {
+    source.text = found->get<std::string>();
+    return true;
+  }
+  bool has_default = false;
   if (!found->is_array()) Fail(path, "chat_template is neither a string nor a list");
   for (const json& entry : *found) {
     if (!entry.is_object()) Fail(path, "chat_template has an entry that is not an object");
@@ -63,9 +69,15 @@ std::optional<std::string> TemplateText(const json& config, const std::filesyste
     if (name == entry.end() || !name->is_string() || text == entry.end() || !text->is_string()) {
       Fail(path, "chat_template has an entry without name and template");
     }
-    if (name->get_ref<const std::string&>() == "default") return text->get<std::string>();
+    const std::string& kind = name->get_ref<const std::string&>();
+    if (kind == "default") {
+      source.text = text->get<std::string>();
+      has_default = true;
+    } else if (kind == "tool_use") {
+      source.tool_use_text = text->get<std::string>();
+    }
   }
-  return std::nullopt;
+  return has_default;
 }
 
 }  // namespace
@@ -74,15 +86,17 @@ std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_fold
   const std::filesystem::path folder(model_folder);
   const std::filesystem::path config_path = folder / "tokenizer_config.json";
   const std::filesystem::path template_path = folder / "chat_template.jinja";
+  // Where processors of multimodal models keep theirs.
+  const std::filesystem::path processor_path = folder / "chat_template.json";
   const json config = ReadObject(config_path);
   ChatTemplateSource source;
   if (std::optional<std::string> text = ReadFile(template_path, jinja::kMaxSourceBytes)) {
     source.text = *std::move(text);
     source.origin = template_path.string();
-  } else if (std::optional<std::string> inner = TemplateText(config, config_path)) {
-    source.text = *std::move(inner);
-    source.origin = config_path.string();
-  } else {
+    source.tool_use_text =
+        ReadFile(folder / "additional_chat_templates" / "tool_use.jinja", jinja::kMaxSourceBytes).value_or("");
+  } else if (!TakeTemplates(ReadObject(processor_path), processor_path, source) &&
+             !TakeTemplates(config, config_path, source)) {
     return std::nullopt;
   }
   source.bos_token = TokenText(config, "bos_token");

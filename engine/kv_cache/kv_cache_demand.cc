@@ -1,0 +1,47 @@
+#include "engine/kv_cache/kv_cache_demand.h"
+
+#include <algorithm>
+
+namespace vllm {
+
+namespace {
+
+int64_t PeakOfBlocks(const CacheConfig& cache, int64_t num_blocks, int64_t max_chunk) {
+  int64_t sum = 0;
+  for (const int64_t window : cache.group_windows) {
+    sum += window > 0 ? std::min(num_blocks, WindowPeakBlocks(window, cache.block_size, max_chunk)) : num_blocks;
+  }
+  return sum;
+}
+
+}  // namespace
+
+int64_t MaxChunk(const SchedulerConfig& scheduler) {
+  const int64_t threshold = scheduler.long_prefill_token_threshold;
+  return threshold > 0 ? std::min(threshold, scheduler.max_num_batched_tokens) : scheduler.max_num_batched_tokens;
+}
+
+int64_t WindowPeakBlocks(int64_t sliding_window, int64_t block_size, int64_t max_chunk) {
+  return (sliding_window - 1 + max_chunk + block_size - 1) / block_size + 1;
+}
+
+int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chunk) {
+  return PeakOfBlocks(cache, (num_tokens + cache.block_size - 1) / cache.block_size, max_chunk);
+}
+
+int64_t MaxTokensThatFit(const CacheConfig& cache, int64_t max_chunk) {
+  // No group takes more than num_blocks; beyond that length only full groups would grow.
+  if (PeakOfBlocks(cache, cache.num_blocks + 1, max_chunk) <= cache.num_blocks) return kUnlimitedTokens;
+  int64_t low = 0, high = cache.num_blocks;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (PeakOfBlocks(cache, middle, max_chunk) <= cache.num_blocks) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low * cache.block_size;
+}
+
+}  // namespace vllm

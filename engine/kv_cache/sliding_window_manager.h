@@ -1,0 +1,27 @@
+// SlidingWindowManager: a group whose layers attend to the last `sliding_window` tokens, the token itself included. A
+// request keeps the blocks that its next token sees; a hit needs only the cached blocks that the token after it sees.
+// Owned by KVCacheManager; engine thread only.
+#pragma once
+
+#include "engine/kv_cache/single_type_kv_cache_manager.h"
+
+namespace vllm {
+
+class SlidingWindowManager final : public SingleTypeKVCacheManager {
+ public:
+  // REQUIRES: sliding_window and max_chunk positive.
+  SlidingWindowManager(BlockPool& pool, uint32_t group_id, int64_t sliding_window, int64_t max_chunk);
+
+  // The longest one that ends in enough blocks; else the longest that begins with the first token.
+  void FindLongestCacheHit(std::span<const PrefixId> prefix_ids, std::vector<KVCacheBlock*>& hit) const override;
+  bool slides() const override { return true; }
+  int64_t NumSkippedBlocks(int64_t num_computed_tokens) const override;
+  int64_t PeakBlocks(int64_t num_blocks) const override;
+
+ private:
+  const int64_t sliding_window_;
+  const int64_t hit_blocks_;  // that the token after a full block sees of what is before it
+  const int64_t peak_blocks_;
+};
+
+}  // namespace vllm

@@ -1,0 +1,110 @@
+// GGML's formats with blocks of 32 columns: Visit hands sink the values of one block as Vecs, columns ascending.
+// Products and sums are rounded one by one, as the formats' reference does. Included inside an instruction set's
+// namespace.
+
+template <int kValue>
+struct Int {
+  static constexpr int value = kValue;
+};
+
+// f(Int<0>()) to f(Int<kCount - 1>()).
+template <int kCount, typename F>
+static inline void Unroll(F&& f) {
+  if constexpr (kCount > 0) {
+    Unroll<kCount - 1>(f);
+    f(Int<kCount - 1>());
+  }
+}
+
+static inline Bytes LowHalves(Bytes b) { return b & 0x0f; }
+static inline Bytes HighHalves(Bytes b) { return b >> 4; }
+
+// Lane i is 0x10 where bit i of the two bytes at p is set.
+static inline Bytes FifthBits(const uint8_t* p) {
+  using Words = uint64_t __attribute__((vector_size(16)));
+  constexpr uint64_t kEach = 0x0101010101010101u;
+  const Words spread = {p[0] * kEach, p[1] * kEach};
+  const Bytes mask = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  return reinterpret_cast<Bytes>((reinterpret_cast<Bytes>(spread) & mask) != 0) & 0x10;
+}
+
+// Rows of blocks that need nothing but their bytes.
+template <int kBlockColumns, int kBlockBytes>
+struct BlockRows {
+  static constexpr int kColumns = kBlockColumns;
+  static constexpr int kBytes = kBlockBytes;
+  struct Row {
+    const uint8_t* data;
+    const uint8_t* Block(int64_t block) const { return data + block * kBytes; }
+  };
+  static Row RowOf(const QuantMatrixView& w, int64_t n) { return {w.data + n * w.row_bytes}; }
+};
+
+struct FormatQ8_0 : BlockRows<32, 34> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    const uint8_t* b = row.Block(block);
+    const Vec d = Vec::Set1(HalfToFloat(b));
+    sink(Vec::Mul(SignedToFloat(LoadBytes(b + 2)), d));
+    sink(Vec::Mul(SignedToFloat(LoadBytes(b + 18)), d));
+  }
+};
+
+struct FormatQ4_0 : BlockRows<32, 18> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    const uint8_t* b = row.Block(block);
+    const Vec d = Vec::Set1(HalfToFloat(b));
+    const Bytes codes = LoadBytes(b + 2);
+    sink(Vec::Mul(SignedToFloat(LowHalves(codes) - 8), d));
+    sink(Vec::Mul(SignedToFloat(HighHalves(codes) - 8), d));
+  }
+};
+
+struct FormatQ4_1 : BlockRows<32, 20> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    const uint8_t* b = row.Block(block);
+    const Vec d = Vec::Set1(HalfToFloat(b));
+    const Vec m = Vec::Set1(HalfToFloat(b + 2));
+    const Bytes codes = LoadBytes(b + 4);
+    sink(Vec::Add(Vec::Mul(UnsignedToFloat(LowHalves(codes)), d), m));
+    sink(Vec::Add(Vec::Mul(UnsignedToFloat(HighHalves(codes)), d), m));
+  }
+};
+
+struct FormatQ5_0 : BlockRows<32, 22> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    const uint8_t* b = row.Block(block);
+    const Vec d = Vec::Set1(HalfToFloat(b));
+    const Bytes codes = LoadBytes(b + 6);
+    sink(Vec::Mul(SignedToFloat((LowHalves(codes) | FifthBits(b + 2)) - 16), d));
+    sink(Vec::Mul(SignedToFloat((HighHalves(codes) | FifthBits(b + 4)) - 16), d));
+  }
+};
+
+struct FormatQ5_1 : BlockRows<32, 24> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    const uint8_t* b = row.Block(block);
+    const Vec d = Vec::Set1(HalfToFloat(b));
+    const Vec m = Vec::Set1(HalfToFloat(b + 2));
+    const Bytes codes = LoadBytes(b + 8);
+    sink(Vec::Add(Vec::Mul(UnsignedToFloat(LowHalves(codes) | FifthBits(b + 4)), d), m));
+    sink(Vec::Add(Vec::Mul(UnsignedToFloat(HighHalves(codes) | FifthBits(b + 6)), d), m));
+  }
+};
+
+struct FormatIQ4_NL : BlockRows<32, 18> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    // -127, -104, -83, -65, -49, -35, -22, -10, then the positive ones.
+    constexpr Bytes kValues = {129, 152, 173, 191, 207, 221, 234, 246, 1, 13, 25, 38, 53, 69, 89, 113};
+    const uint8_t* b = row.Block(block);
+    const Vec d = Vec::Set1(HalfToFloat(b));
+    const Bytes codes = LoadBytes(b + 2);
+    sink(Vec::Mul(SignedToFloat(LookUp(kValues, LowHalves(codes))), d));
+    sink(Vec::Mul(SignedToFloat(LookUp(kValues, HighHalves(codes))), d));
+  }
+};

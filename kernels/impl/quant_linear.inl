@@ -1,0 +1,173 @@
+// Rows of x against rows of a stored weight. Included inside an instruction set's namespace.
+//
+// A product sums sixteen lanes of columns k, k + 16, ... over a stretch of kStretch columns, then adds the lanes, then
+// the stretches in ascending order. Both ways below keep to it: straight from the codes for one row of x; for several,
+// codes are turned into floats once for all of them, a few rows and one stretch at a time, so that they stay in the
+// first-level cache.
+
+inline constexpr int64_t kStretch = 1024;
+inline constexpr int kRowsAtOnce = 4;    // of w, for one row of x: independent sums hide the latency of the additions
+inline constexpr int kRowsUnpacked = 8;  // of w, for several rows of x
+
+struct QuantCall {
+  const float* x;
+  int64_t x_stride;
+  int64_t num_rows;
+  const QuantMatrixView& w;
+  const float* bias;
+  float* y;
+  int64_t y_stride;
+
+  // Adds the sum over the stretch that begins at column k to y[r, n].
+  void Store(int64_t r, int64_t n, int64_t k_begin, int64_t k_end, Vec sum) const {
+    float* to = y + r * y_stride + n;
+    float value = Vec::ReduceAdd(sum);
+    if (k_begin > 0) value = *to + value;
+    if (k_end == w.num_columns && bias != nullptr) value = value + bias[n];
+    *to = value;
+  }
+  int64_t StretchEnd(int64_t k_begin) const {
+    return k_begin + kStretch < w.num_columns ? k_begin + kStretch : w.num_columns;
+  }
+};
+
+template <typename Format, int kRows>
+static inline void OneRowOfX(const QuantCall& call, int64_t n) {
+  typename Format::Row rows[kRows];
+  for (int i = 0; i < kRows; ++i) rows[i] = Format::RowOf(call.w, n + i);
+  int64_t k_begin = 0;
+  do {
+    const int64_t k_end = call.StretchEnd(k_begin);
+    Vec sums[kRows];
+    for (int i = 0; i < kRows; ++i) sums[i] = Vec::Zero();
+    for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
+      for (int i = 0; i < kRows; ++i) {
+        const float* x = call.x + k;
+        Format::Visit(
+            rows[i], k / Format::kColumns, [&](Vec w) __attribute__((always_inline)) {
+              sums[i] = Vec::Fma(Vec::Load(x), w, sums[i]);
+              x += Vec::kLanes;
+            });
+      }
+    }
+    for (int i = 0; i < kRows; ++i) call.Store(0, n + i, k_begin, k_end, sums[i]);
+    k_begin = k_end;
+  } while (k_begin < call.w.num_columns);
+}
+
+template <typename Format>
+static inline void Unpack(const QuantMatrixView& w, int64_t n, int64_t k_begin, int64_t k_end, float* out) {
+  const typename Format::Row row = Format::RowOf(w, n);
+  for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
+    Format::Visit(
+        row, k / Format::kColumns, [&](Vec v) __attribute__((always_inline)) {
+          v.Store(out);
+          out += Vec::kLanes;
+        });
+  }
+}
+
+template <int kRows, int kColumns>
+static inline void DotTile(const QuantCall& call, const float* unpacked, int64_t r, int64_t n, int64_t k_begin,
+                           int64_t k_end) {
+  const float* x = call.x + r * call.x_stride + k_begin;
+  Vec sums[kRows][kColumns];
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kColumns; ++j) sums[i][j] = Vec::Zero();
+  }
+  for (int64_t k = 0; k < k_end - k_begin; k += Vec::kLanes) {
+    Vec w[kColumns];
+    for (int j = 0; j < kColumns; ++j) w[j] = Vec::Load(unpacked + j * kStretch + k);
+    for (int i = 0; i < kRows; ++i) {
+      const Vec v = Vec::Load(x + i * call.x_stride + k);
+      for (int j = 0; j < kColumns; ++j) sums[i][j] = Vec::Fma(v, w[j], sums[i][j]);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kColumns; ++j) call.Store(r + i, n + j, k_begin, k_end, sums[i][j]);
+  }
+}
+
+template <int kColumns>
+static void DotRows(const QuantCall& call, const float* unpacked, int64_t n, int64_t k_begin, int64_t k_end) {
+  int64_t r = 0;
+  for (; r + kDotRows <= call.num_rows; r += kDotRows) {
+    DotTile<kDotRows, kColumns>(call, unpacked, r, n, k_begin, k_end);
+  }
+  for (; r < call.num_rows; ++r) DotTile<1, kColumns>(call, unpacked, r, n, k_begin, k_end);
+}
+
+template <typename Format>
+static void SeveralRowsOfX(const QuantCall& call, int64_t n_begin, int64_t n_end) {
+  alignas(64) float unpacked[kRowsUnpacked * kStretch];
+  const int64_t count = n_end - n_begin;
+  int64_t k_begin = 0;
+  do {
+    const int64_t k_end = call.StretchEnd(k_begin);
+    for (int64_t i = 0; i < count; ++i) Unpack<Format>(call.w, n_begin + i, k_begin, k_end, unpacked + i * kStretch);
+    int64_t i = 0;
+    for (; i + kDotColumns <= count; i += kDotColumns) {
+      DotRows<kDotColumns>(call, unpacked + i * kStretch, n_begin + i, k_begin, k_end);
+    }
+    for (; i < count; ++i) DotRows<1>(call, unpacked + i * kStretch, n_begin + i, k_begin, k_end);
+    k_begin = k_end;
+  } while (k_begin < call.w.num_columns);
+}
+
+template <typename Format>
+static void QuantLinearTyped(const QuantCall& call, int64_t row_begin, int64_t row_end) {
+  if (call.num_rows == 1) {
+    int64_t n = row_begin;
+    for (; n + kRowsAtOnce <= row_end; n += kRowsAtOnce) OneRowOfX<Format, kRowsAtOnce>(call, n);
+    for (; n < row_end; ++n) OneRowOfX<Format, 1>(call, n);
+    return;
+  }
+  for (int64_t n = row_begin; n < row_end; n += kRowsUnpacked) {
+    SeveralRowsOfX<Format>(call, n, n + kRowsUnpacked < row_end ? n + kRowsUnpacked : row_end);
+  }
+}
+
+// f(Format()) for the format's type.
+template <typename F>
+static inline void WithFormat(QuantFormat format, F&& f) {
+  switch (format) {
+    case QuantFormat::kQ8_0:
+      return f(FormatQ8_0());
+    case QuantFormat::kQ4_0:
+      return f(FormatQ4_0());
+    case QuantFormat::kQ4_1:
+      return f(FormatQ4_1());
+    case QuantFormat::kQ5_0:
+      return f(FormatQ5_0());
+    case QuantFormat::kQ5_1:
+      return f(FormatQ5_1());
+    case QuantFormat::kQ2_K:
+      return f(FormatQ2_K());
+    case QuantFormat::kQ3_K:
+      return f(FormatQ3_K());
+    case QuantFormat::kQ4_K:
+      return f(FormatQ4_K());
+    case QuantFormat::kQ5_K:
+      return f(FormatQ5_K());
+    case QuantFormat::kQ6_K:
+      return f(FormatQ6_K());
+    case QuantFormat::kIQ4_NL:
+      return f(FormatIQ4_NL());
+    case QuantFormat::kGroupUInt4:
+      return f(FormatGroupUInt4());
+    case QuantFormat::kGroupUInt8:
+      return f(FormatGroupUInt8());
+    case QuantFormat::kGroupFloat8:
+      return f(FormatGroupFloat8());
+  }
+}
+
+static void QuantLinear(const float* x, int64_t x_stride, int64_t num_rows, const QuantMatrixView& w, const float* bias,
+                        float* y, int64_t y_stride, int64_t row_begin, int64_t row_end) {
+  const QuantCall call{x, x_stride, num_rows, w, bias, y, y_stride};
+  WithFormat(w.format, [&](auto format) { QuantLinearTyped<decltype(format)>(call, row_begin, row_end); });
+}
+
+static void Dequantize(const QuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end, float* out) {
+  WithFormat(w.format, [&](auto format) { Unpack<decltype(format)>(w, n, column_begin, column_end, out); });
+}

@@ -1,0 +1,22 @@
+// The kernels on stored weights compiled for AVX-512 F, BW, DQ and VL (see CMakeLists.txt for the flags). Nothing here
+// may include code that other files share inline: the linker could keep the copy made for this instruction set and run
+// it everywhere.
+#include "kernels/isa_tables.h"
+#include "kernels/simd/codes_avx512.h"
+
+namespace vllm::avx512 {
+
+#include "kernels/impl/quant_blocks.inl"
+// clang-format off: the rest builds on quant_blocks.inl
+#include "kernels/impl/quant_groups.inl"
+#include "kernels/impl/quant_k_blocks.inl"
+#include "kernels/impl/quant_linear.inl"
+// clang-format on
+
+}  // namespace vllm::avx512
+
+namespace vllm {
+
+const QuantKernels kAvx512QuantKernels = {avx512::QuantLinear, avx512::Dequantize};
+
+}  // namespace vllm

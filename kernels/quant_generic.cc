@@ -1,0 +1,22 @@
+// The kernels on stored weights compiled for any machine (see CMakeLists.txt for the flags). Nothing here may include
+// code that other files share inline: the linker could keep the copy made for this instruction set and run it
+// everywhere.
+#include "kernels/isa_tables.h"
+#include "kernels/simd/codes_generic.h"
+
+namespace vllm::generic {
+
+#include "kernels/impl/quant_blocks.inl"
+// clang-format off: the rest builds on quant_blocks.inl
+#include "kernels/impl/quant_groups.inl"
+#include "kernels/impl/quant_k_blocks.inl"
+#include "kernels/impl/quant_linear.inl"
+// clang-format on
+
+}  // namespace vllm::generic
+
+namespace vllm {
+
+const QuantKernels kGenericQuantKernels = {generic::QuantLinear, generic::Dequantize};
+
+}  // namespace vllm

@@ -1,0 +1,57 @@
+// Sixteen stored codes -> Vec for AVX2 with F16C. See codes_generic.h for the functions' meaning.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels/simd/vec_avx2.h"
+
+namespace vllm::avx2 {
+
+using Bytes = uint8_t __attribute__((vector_size(16)));
+
+static inline Bytes LoadBytes(const uint8_t* p) {
+  Bytes b;
+  __builtin_memcpy(&b, p, sizeof(b));
+  return b;
+}
+
+static inline Vec UnsignedToFloat(Bytes b) {
+  const auto v = reinterpret_cast<__m128i>(b);
+  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(v)), _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(v, 8)))};
+}
+
+static inline Vec SignedToFloat(Bytes b) {
+  const auto v = reinterpret_cast<__m128i>(b);
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(v, 8)))};
+}
+
+// The same bits seven places higher are a half float 2^8 times smaller, subnormals too.
+static inline Vec Float8ToFloat(Bytes b) {
+  const __m256i v = _mm256_cvtepu8_epi16(reinterpret_cast<__m128i>(b));
+  const __m256i magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
+  const __m256i sign = _mm256_slli_epi16(_mm256_sub_epi16(v, magnitude), 8);
+  const __m256i nan =
+      _mm256_and_si256(_mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f)), _mm256_set1_epi16(0x7e00));
+  const __m256i half = _mm256_or_si256(_mm256_or_si256(_mm256_slli_epi16(magnitude, 7), sign), nan);
+  const __m256 up = _mm256_set1_ps(256.0f);
+  return {_mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), up),
+          _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), up)};
+}
+
+static inline Bytes LookUp(Bytes table, Bytes b) {
+  return reinterpret_cast<Bytes>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(table), reinterpret_cast<__m128i>(b)));
+}
+
+static inline float HalfToFloat(const void* p) {
+  uint16_t bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
+}
+
+// Sixteen registers: 3 x 2 sums of two registers each, and the factors.
+inline constexpr int kDotRows = 2;
+inline constexpr int kDotColumns = 2;
+
+}  // namespace vllm::avx2

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Looks for inputs that break a parser: scripts/fuzz.sh TARGET [SECONDS]. Begins from the committed corpus, and when it
+# ends without a finding adds to it what reached new code, minimized. Needs clang.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${1:?one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text}
+seconds=${2:-3600}
+cmake --preset fuzz >/dev/null
+cmake --build --preset fuzz --target "${target}_fuzz"
+corpus=tests/data/fuzz/$target
+work=build/fuzz/corpus/$target
+mkdir -p "$work" "$corpus"
+program=build/fuzz/tests/${target}_fuzz
+"$program" "$work" "$corpus" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
+  -artifact_prefix="build/fuzz/$target-" -print_final_stats=1
+rm -rf "$work.minimized"
+mkdir -p "$work.minimized"
+"$program" -merge=1 "$work.minimized" "$corpus" "$work"
+# Small inputs only: the corpus is replayed by every test run.
+find "$work.minimized" -type f -size -4k -exec cp -n {} "$corpus/" \;

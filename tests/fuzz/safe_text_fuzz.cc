@@ -1,0 +1,25 @@
+// Model output in pieces through the terminal's filter: no control byte comes out, and where it is cut changes nothing.
+#include <string>
+
+#include "app/terminal/safe_text.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tokenizer/utf8.h"
+
+namespace vllm {
+
+void FuzzOne(std::string_view bytes) {
+  const SafeText whole{bytes};
+  for (const char c : whole.view()) {
+    const auto byte = static_cast<unsigned char>(c);
+    Require(byte >= 0x20 || c == '\n' || c == '\t', "no control byte");
+    Require(byte != 0x7F, "no delete");
+  }
+  Require(IsValidUtf8(whole.view()), "UTF-8");
+  SafeTextFilter filter;
+  SafeText pieces;
+  for (size_t i = 0; i < bytes.size(); i += 3) filter.Feed(bytes.substr(i, 3), pieces);
+  filter.Flush(pieces);
+  Require(pieces.view() == whole.view(), "pieces are the whole");
+}
+
+}  // namespace vllm

@@ -1,0 +1,25 @@
+// The header of a safetensors file: what is accepted lies within the file, tensor by tensor.
+#include <span>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/safetensors_header.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace vllm {
+
+void FuzzOne(std::string_view bytes) {
+  const std::span<const std::byte> file(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
+  try {
+    size_t total = 0;
+    for (const SafetensorsEntry& entry : ParseSafetensors(file, "fuzz")) {
+      Require(entry.data.empty() || (entry.data.data() >= file.data() &&
+                                     entry.data.data() + entry.data.size() <= file.data() + file.size()),
+              "a tensor lies in the file");
+      total += entry.data.size();
+    }
+    Require(total <= file.size(), "tensors do not overlap");
+  } catch (const ModelError&) {
+  }
+}
+
+}  // namespace vllm

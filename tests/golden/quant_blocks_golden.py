@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Makes tests/data/quant/blocks: random blocks of each GGML format, with the values that the gguf package's own
+dequantization gives them. A file is the number of values as a little-endian uint32, the blocks, the values as float32.
+
+    pip install gguf numpy
+    python tests/golden/quant_blocks_golden.py
+"""
+import pathlib
+import struct
+
+import numpy
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+from gguf.quants import dequantize
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "quant" / "blocks"
+
+# Where a block keeps its half floats.
+HALVES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
+          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0]}
+# Zero, minus zero, the smallest and largest subnormals, the smallest normal and the largest numbers.
+EXTREMES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x0400, 0x7BFF, 0xFBFF]
+
+
+def main():
+    OUT.mkdir(parents=True, exist_ok=True)
+    random = numpy.random.default_rng(5)
+    for name, places in HALVES.items():
+        quant_type = GGMLQuantizationType[name]
+        columns, size = GGML_QUANT_SIZES[quant_type]
+        count = 2048 * 4 // columns
+        blocks = random.integers(0, 256, (count, size), dtype=numpy.uint8)
+        for i, block in enumerate(blocks):
+            for place in places:
+                half = EXTREMES[(i + place) % 8] if i < 8 else int(numpy.float16(random.normal() * 0.05).view(numpy.uint16))
+                block[place:place + 2] = list(struct.pack("<H", half))
+        blocks[8, [j for j in range(size) if not any(p <= j < p + 2 for p in places)]] = 0xFF
+        blocks[9, [j for j in range(size) if not any(p <= j < p + 2 for p in places)]] = 0
+        values = dequantize(blocks.reshape(1, -1), quant_type).reshape(-1).astype("<f4")
+        assert values.size == count * columns and numpy.isfinite(values).all()
+        (OUT / f"{name}.bin").write_bytes(struct.pack("<I", values.size) + blocks.tobytes() + values.tobytes())
+
+
+if __name__ == "__main__":
+    main()

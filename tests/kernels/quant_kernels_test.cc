@@ -1,0 +1,233 @@
+// Stored weights on every instruction set: exact values of every format, products against the plain loop, and the same
+// bits however the work is cut.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "kernels/quantize.h"
+
+namespace vllm {
+namespace {
+
+struct StoredFormat {
+  QuantFormat format;
+  std::string name;
+  std::vector<int> halves;  // where a block keeps its half floats
+};
+
+std::vector<StoredFormat> Formats() {
+  return {{QuantFormat::kQ8_0, "Q8_0", {0}},       {QuantFormat::kQ4_0, "Q4_0", {0}},
+          {QuantFormat::kQ4_1, "Q4_1", {0, 2}},    {QuantFormat::kQ5_0, "Q5_0", {0}},
+          {QuantFormat::kQ5_1, "Q5_1", {0, 2}},    {QuantFormat::kQ2_K, "Q2_K", {80, 82}},
+          {QuantFormat::kQ3_K, "Q3_K", {108}},     {QuantFormat::kQ4_K, "Q4_K", {0, 2}},
+          {QuantFormat::kQ5_K, "Q5_K", {0, 2}},    {QuantFormat::kQ6_K, "Q6_K", {208}},
+          {QuantFormat::kIQ4_NL, "IQ4_NL", {0}},   {QuantFormat::kGroupUInt4, "UInt4", {}},
+          {QuantFormat::kGroupUInt8, "UInt8", {}}, {QuantFormat::kGroupFloat8, "Float8", {}}};
+}
+
+class QuantKernelsTest : public testing::TestWithParam<Isa> {
+ protected:
+  const QuantKernels& kernels() const { return *KernelsFor(GetParam()).quant; }
+  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  std::vector<float> Floats(int64_t n, float scale = 1.0f) {
+    std::normal_distribution<float> normal(0.0f, scale);
+    std::vector<float> values(static_cast<size_t>(n));
+    for (float& value : values) value = normal(random_);
+    return values;
+  }
+
+  QuantMatrix RandomMatrix(const StoredFormat& stored, int64_t rows, int64_t columns) {
+    const int64_t block = BlockColumns(stored.format);
+    if (!stored.halves.empty()) {
+      QuantMatrix w(stored.format, rows, columns);
+      for (int64_t n = 0; n < rows; ++n) {
+        for (int64_t i = 0; i < w.view().row_bytes; ++i) w.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
+        const int64_t bytes = QuantRowBytes(stored.format, block);
+        for (int64_t b = 0; b < columns / block; ++b) {
+          for (const int place : stored.halves) {
+            const uint16_t half = FloatToFloat16(Floats(1, 0.05f)[0]);
+            std::memcpy(w.row(n) + b * bytes + place, &half, 2);
+          }
+        }
+      }
+      return w;
+    }
+    QuantMatrix::Groups groups;
+    groups.num_groups = Int(1, columns / 16);
+    for (int64_t i = 0; i < columns / 16; ++i) {
+      groups.group_of_chunk.push_back(static_cast<int32_t>(Int(0, groups.num_groups - 1)));
+    }
+    groups.scale_type = static_cast<DType>(Int(0, 2));
+    groups.has_zeros = stored.format != QuantFormat::kGroupFloat8 && Int(0, 1) == 1;
+    groups.zero_point = 7;
+    QuantMatrix w(stored.format, rows, columns, groups);
+    for (int64_t n = 0; n < rows; ++n) {
+      std::vector<uint8_t> codes(static_cast<size_t>(columns));
+      for (uint8_t& code : codes) {
+        code = static_cast<uint8_t>(Int(0, 255));
+        if (stored.format == QuantFormat::kGroupFloat8 && (code & 0x7f) == 0x7f) code = 0;
+      }
+      w.SetCodes(n, codes.data());
+      for (int64_t g = 0; g < groups.num_groups; ++g) {
+        const float scale = Floats(1, 0.05f)[0];
+        const uint16_t half = groups.scale_type == DType::kFloat16 ? FloatToFloat16(scale) : FloatToBFloat16(scale);
+        std::memcpy(
+            w.scale(n, g),
+            groups.scale_type == DType::kFloat32 ? static_cast<const void*>(&scale) : static_cast<const void*>(&half),
+            SizeOf(groups.scale_type));
+        if (groups.has_zeros) *w.zero(n, g) = static_cast<int16_t>(Int(0, 256));
+      }
+    }
+    return w;
+  }
+
+  std::mt19937 random_{11};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, QuantKernelsTest, testing::ValuesIn(AvailableIsas()),
+                         [](const auto& isa) { return std::string(ToString(isa.param)); });
+
+TEST_P(QuantKernelsTest, BlocksHaveExactlyTheValuesOfTheGgufPackage) {
+  for (const StoredFormat& stored : Formats()) {
+    if (stored.halves.empty()) continue;
+    std::ifstream file(std::string(VLLMCLI_TEST_DATA) + "/quant/blocks/" + stored.name + ".bin", std::ios::binary);
+    const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    ASSERT_GE(bytes.size(), 4u) << stored.name;
+    uint32_t count;
+    std::memcpy(&count, bytes.data(), 4);
+    QuantMatrix w(stored.format, 1, count);
+    ASSERT_EQ(bytes.size(), 4 + static_cast<size_t>(w.view().row_bytes) + count * sizeof(float));
+    std::memcpy(w.row(0), bytes.data() + 4, static_cast<size_t>(w.view().row_bytes));
+    std::vector<float> expected(count), got(count);
+    std::memcpy(expected.data(), bytes.data() + 4 + w.view().row_bytes, count * sizeof(float));
+    kernels().dequantize(w.view(), 0, 0, count, got.data());
+    for (size_t i = 0; i < count; ++i) ASSERT_EQ(got[i], expected[i]) << stored.name << " value " << i;
+  }
+}
+
+TEST_P(QuantKernelsTest, GroupsHaveTheValuesOfTheirDefinition) {
+  for (const QuantFormat format : {QuantFormat::kGroupUInt4, QuantFormat::kGroupUInt8}) {
+    QuantMatrix w(format, 1, 32, {{1, 0}, 2, DType::kFloat32, true, 0});
+    std::vector<uint8_t> codes(32);
+    for (size_t k = 0; k < 32; ++k)
+      codes[k] = static_cast<uint8_t>(format == QuantFormat::kGroupUInt4 ? k % 16 : 8 * k);
+    w.SetCodes(0, codes.data());
+    const float scales[2] = {0.1f, -3.0f};
+    std::memcpy(w.scale(0, 0), scales, sizeof(scales));
+    *w.zero(0, 0) = 3;
+    *w.zero(0, 1) = 256;
+    std::vector<float> got(32);
+    kernels().dequantize(w.view(), 0, 0, 32, got.data());
+    for (size_t k = 0; k < 32; ++k) {
+      const size_t g = k < 16 ? 1 : 0;
+      EXPECT_EQ(got[k], static_cast<float>(codes[k] - *w.zero(0, static_cast<int64_t>(g))) * scales[g]);
+    }
+  }
+}
+
+TEST_P(QuantKernelsTest, Float8HasTheValuesOfItsDefinition) {
+  QuantMatrix w(QuantFormat::kGroupFloat8, 1, 256, {std::vector<int32_t>(16, 0), 1, DType::kFloat32, false, 0});
+  std::vector<uint8_t> codes(256);
+  for (size_t k = 0; k < 256; ++k) codes[k] = static_cast<uint8_t>(k);
+  w.SetCodes(0, codes.data());
+  const float one = 1.0f;
+  std::memcpy(w.scale(0, 0), &one, sizeof(one));
+  std::vector<float> got(256);
+  kernels().dequantize(w.view(), 0, 0, 256, got.data());
+  for (size_t k = 0; k < 256; ++k) {
+    const size_t exponent = (k >> 3) & 15, mantissa = k & 7;
+    if (exponent == 15 && mantissa == 7) {
+      EXPECT_TRUE(std::isnan(got[k]));
+      continue;
+    }
+    const double magnitude = exponent == 0
+                                 ? std::ldexp(static_cast<double>(mantissa), -9)
+                                 : std::ldexp(8.0 + static_cast<double>(mantissa), static_cast<int>(exponent) - 10);
+    EXPECT_EQ(got[k], static_cast<float>(k >= 128 ? -magnitude : magnitude)) << k;
+  }
+}
+
+TEST_P(QuantKernelsTest, LinearAgreesWithThePlainLoop) {
+  for (const StoredFormat& stored : Formats()) {
+    for (int round = 0; round < 12; ++round) {
+      const int64_t block = BlockColumns(stored.format);
+      const int64_t in = block * (round % 4 == 0 ? Int(1024 / block, 2600 / block) : Int(1, 512 / block));
+      const int64_t num_rows = Int(0, 11), out = Int(1, 21);
+      const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
+      const std::vector<float> x = Floats(num_rows * x_stride + 1), bias = Floats(out);
+      const QuantMatrix w = RandomMatrix(stored, out, in);
+      std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
+      kernels().linear(x.data(), x_stride, num_rows, w.view(), round % 2 == 0 ? bias.data() : nullptr, y.data(),
+                       y_stride, 0, out);
+      std::vector<float> row(static_cast<size_t>(in));
+      for (int64_t n = 0; n < out; ++n) {
+        KernelsFor(Isa::kGeneric).quant->dequantize(w.view(), n, 0, in, row.data());
+        for (int64_t r = 0; r < num_rows; ++r) {
+          double sum = round % 2 == 0 ? bias[static_cast<size_t>(n)] : 0.0, magnitude = 1.0;
+          for (int64_t k = 0; k < in; ++k) {
+            const double product =
+                static_cast<double>(x[static_cast<size_t>(r * x_stride + k)]) * row[static_cast<size_t>(k)];
+            sum += product;
+            magnitude += std::abs(product);
+          }
+          ASSERT_NEAR(y[static_cast<size_t>(r * y_stride + n)], sum, magnitude * 1e-6) << stored.name << " " << in;
+        }
+      }
+      for (int64_t r = 0; r < num_rows; ++r) {
+        for (int64_t n = out; n < y_stride; ++n) ASSERT_EQ(y[static_cast<size_t>(r * y_stride + n)], -77.0f);
+      }
+    }
+  }
+}
+
+TEST_P(QuantKernelsTest, LinearGivesTheSameBitsForAnyNumberOfRowsAndAnySplitOfTheMatrix) {
+  for (const StoredFormat& stored : Formats()) {
+    const int64_t out = 37, in = 256 * 9, num_rows = 13;
+    const std::vector<float> x = Floats(num_rows * in), bias = Floats(out);
+    const QuantMatrix w = RandomMatrix(stored, out, in);
+    std::vector<float> all(static_cast<size_t>(num_rows * out));
+    kernels().linear(x.data(), in, num_rows, w.view(), bias.data(), all.data(), out, 0, out);
+    for (int round = 0; round < 10; ++round) {
+      const int64_t first = Int(0, num_rows - 1);
+      const int64_t count = round % 2 == 0 ? 1 : Int(1, num_rows - first);
+      std::vector<float> some(static_cast<size_t>(count * out));
+      for (int64_t n = 0; n < out;) {
+        const int64_t end = std::min(out, n + Int(1, 20));
+        kernels().linear(x.data() + first * in, in, count, w.view(), bias.data(), some.data(), out, n, end);
+        n = end;
+      }
+      for (int64_t i = 0; i < count * out; ++i) {
+        ASSERT_EQ(some[static_cast<size_t>(i)], all[static_cast<size_t>(first * out + i)]) << stored.name;
+      }
+    }
+  }
+}
+
+TEST_P(QuantKernelsTest, QuantizingKeepsGaussianWeightsWithinTheErrorOfTheirFormat) {
+  const int64_t count = 32 * 256;
+  const std::vector<float> x = Floats(count, 0.02f);
+  for (const QuantFormat format : {QuantFormat::kQ8_0, QuantFormat::kIQ4_NL}) {
+    QuantMatrix w(format, 1, count);
+    format == QuantFormat::kQ8_0 ? QuantizeQ8_0(x.data(), count, w.row(0)) : QuantizeIQ4_NL(x.data(), count, w.row(0));
+    std::vector<float> back(x.size());
+    kernels().dequantize(w.view(), 0, 0, count, back.data());
+    double error = 0.0, power = 0.0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      error += (back[i] - x[i]) * (back[i] - x[i]);
+      power += x[i] * x[i];
+    }
+    EXPECT_LT(std::sqrt(error / power), format == QuantFormat::kQ8_0 ? 0.006 : 0.08);
+    RecordProperty(format == QuantFormat::kQ8_0 ? "q8_0" : "iq4_nl", std::to_string(std::sqrt(error / power)));
+  }
+}
+
+}  // namespace
+}  // namespace vllm

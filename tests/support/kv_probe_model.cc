@@ -1,0 +1,91 @@
+#include "tests/support/kv_probe_model.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/models/registry.h"
+
+namespace vllm::testing_support {
+
+namespace {
+
+KvProbePlan plan;
+
+class KvProbeModel final : public Model {
+ public:
+  explicit KvProbeModel(std::unique_ptr<Model> inner) : inner_(std::move(inner)), layers_(inner_->KvLayers()) {
+    if (!plan.whole_sequences) return;
+    for (KvLayerSpec& layer : layers_) layer.sliding_window = 0;
+  }
+
+  const std::vector<KvLayerSpec>& KvLayers() const override { return layers_; }
+
+  void Forward(const ModelInput& input, KvCache& cache, float* hidden) override {
+    if (!plan.poison) return inner_->Forward(input, cache, hidden);
+    const std::vector<uint8_t> seen = SeenBlocks(input, cache);
+    std::vector<std::vector<std::byte>> saved;
+    ForEachUnseen(cache, seen, [&](std::byte* bytes, size_t size) {
+      saved.emplace_back(bytes, bytes + size);
+      // NaN in every type of KV.
+      std::memset(bytes, 0xff, size);
+    });
+    inner_->Forward(input, cache, hidden);
+    size_t next = 0;
+    ForEachUnseen(cache, seen, [&](std::byte* bytes, size_t size) { std::memcpy(bytes, saved[next++].data(), size); });
+  }
+
+  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t stride) override {
+    inner_->ComputeLogits(hidden, num_rows, logits, stride);
+  }
+
+ private:
+  static std::vector<uint8_t> SeenBlocks(const ModelInput& input, const KvCache& cache) {
+    std::vector<uint8_t> seen(static_cast<size_t>(cache.num_blocks()));
+    for (size_t g = 0; g < input.attention.groups.size(); ++g) {
+      const int64_t window = cache.groups().windows[g];
+      for (const AttentionSequence& sequence : input.attention.groups[g].sequences) {
+        const int64_t begin = window > 0 ? std::max<int64_t>(0, sequence.first_position - window + 1) : 0;
+        const int64_t last = sequence.first_position + sequence.num_rows - 1;
+        for (int64_t block = begin / cache.block_size(); block <= last / cache.block_size(); ++block) {
+          seen[static_cast<size_t>(sequence.block_table[block])] = 1;
+        }
+      }
+    }
+    return seen;
+  }
+
+  template <typename Visit>
+  static void ForEachUnseen(KvCache& cache, const std::vector<uint8_t>& seen, Visit visit) {
+    for (size_t layer = 0; layer < cache.groups().layers.size(); ++layer) {
+      const KvLayerPlace place = cache.groups().layers[layer];
+      const KvLayerSpec& spec = cache.groups().tensors[place.tensor];
+      // Layers of other groups use the same memory.
+      if (place.group != 0) continue;
+      const auto tokens = static_cast<size_t>(spec.num_kv_heads * cache.block_size()) * SizeOf(cache.dtype());
+      const size_t key_bytes = tokens * static_cast<size_t>(spec.head_dim);
+      const size_t value_bytes = tokens * static_cast<size_t>(PaddedHeadDim(spec.head_dim));
+      for (size_t block = 0; block < seen.size(); ++block) {
+        if (seen[block] != 0) continue;
+        visit(static_cast<std::byte*>(cache.key(layer)) + block * key_bytes, key_bytes);
+        visit(static_cast<std::byte*>(cache.value(layer)) + block * value_bytes, value_bytes);
+      }
+    }
+  }
+
+  std::unique_ptr<Model> inner_;
+  std::vector<KvLayerSpec> layers_;
+};
+
+const ModelRegistration kProbe("KvProbeForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
+  return std::make_unique<KvProbeModel>(BuildArchitecture("LlamaForCausalLM", build));
+});
+
+}  // namespace
+
+void SetKvProbePlan(const KvProbePlan& new_plan) { plan = new_plan; }
+
+}  // namespace vllm::testing_support

@@ -1,0 +1,203 @@
+// Sliding-window layers beside full ones: the same tokens, bit for bit, as when every layer keeps whole sequences and
+// the window is only a mask, under any schedule; and blocks that were given back are never read.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/model_loader/hf_config.h"
+#include "tests/support/kv_probe_model.h"
+#include "tests/system/run_requests.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::RunHow;
+using testing_support::RunRequests;
+using testing_support::RunResult;
+using testing_support::SetKvProbePlan;
+using testing_support::TestRequest;
+
+struct Variant {
+  const char* name;
+  std::vector<int64_t> windows;  // of each layer, 0: full
+  // Blocks that the longest request needs alone at chunks of up to 64 tokens, and a few more.
+  int64_t tiny_pool;
+};
+
+std::ostream& operator<<(std::ostream& out, const Variant& variant) { return out << variant.name; }
+
+struct EngineSetup {
+  int64_t max_num_seqs = 128;
+  int64_t max_num_batched_tokens = 2048;
+  bool prefix_caching = true;
+  std::optional<int64_t> num_blocks = std::nullopt;
+  int64_t block_size = 16;
+  int64_t ranks = 1;
+  int64_t threads = 1;
+  DType dtype = DType::kFloat32;
+  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  int64_t long_prefill_token_threshold = 0;
+  bool reserve_full_isl = true;
+};
+
+class KvGroupsTest : public testing::TestWithParam<Variant> {
+ protected:
+  static std::string Folder() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
+
+  static VllmConfig MakeConfig(const EngineSetup& setup) {
+    VllmConfig config;
+    config.model = LoadModelConfig(Folder());
+    config.model.architecture = "KvProbeForCausalLM";
+    const std::vector<int64_t>& windows = GetParam().windows;
+    // More layers than the model that ships has: weights made up, the same at each load.
+    if (static_cast<int64_t>(windows.size()) != config.model.num_hidden_layers) {
+      config.load.load_format = LoadFormat::kDummy;
+    }
+    config.model.num_hidden_layers = static_cast<int64_t>(windows.size());
+    config.model.layers.assign(windows.size(), config.model.layers[0]);
+    for (size_t i = 0; i < windows.size(); ++i) config.model.layers[i].sliding_window = windows[i];
+    config.model.dtype = setup.dtype;
+    config.scheduler.max_num_seqs = setup.max_num_seqs;
+    config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
+    config.scheduler.policy = setup.policy;
+    config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
+    config.scheduler.scheduler_reserve_full_isl = setup.reserve_full_isl;
+    config.cache.block_size = setup.block_size;
+    config.cache.enable_prefix_caching = setup.prefix_caching;
+    config.cache.num_blocks_override = setup.num_blocks;
+    config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
+    config.parallel.tensor_parallel_size = setup.ranks;
+    config.parallel.threads_per_rank = setup.threads;
+    config.Finalize();
+    return config;
+  }
+
+  void SetUp() override {
+    tokenizer_ = Tokenizer::FromFile(Folder() + "/tokenizer.json");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    MakeRequests(8, 120);
+#else
+    MakeRequests(24, 250);
+#endif
+    MakeBase({.max_num_seqs = 1, .prefix_caching = false});
+  }
+  void TearDown() override { SetKvProbePlan({}); }
+
+  void MakeRequests(int count, int64_t max_prompt) {
+    std::mt19937 random(7);
+    const auto pick = [&](int64_t low, int64_t high) {
+      return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
+    std::vector<int32_t> shared;
+    for (int i = 0; i < 90; ++i) shared.push_back(static_cast<int32_t>(pick(300, 1500)));
+    for (int i = 0; i < count; ++i) {
+      TestRequest request;
+      request.id = "request " + std::to_string(i);
+      std::vector<int32_t> ids;
+      if (i % 2 == 1) ids.assign(shared.begin(), shared.begin() + pick(20, 90));
+      for (int64_t n = pick(1, max_prompt); n > 0; --n) ids.push_back(static_cast<int32_t>(pick(300, 1500)));
+      // Some prompts twice, so that long prefixes hit.
+      if (i % 5 == 4) ids = std::get<std::vector<int32_t>>(requests_[static_cast<size_t>(i - 2)].prompt);
+      request.prompt = ids;
+      request.params.max_tokens = i == 0 ? 150 : pick(1, 40);
+      request.params.ignore_eos = true;
+      request.params.temperature = i % 3 == 0 ? 0.0 : 0.9;
+      request.params.seed = static_cast<uint64_t>(i);
+      if (i % 4 == 2) request.params.logprobs = 3;
+      if (i % 8 == 6) request.params.prompt_logprobs = 2;
+      request.options.priority = i % 3;
+      requests_.push_back(request);
+    }
+  }
+
+  void MakeBase(const EngineSetup& setup) {
+    SetKvProbePlan({.whole_sequences = true});
+    base_ = RunRequests(MakeConfig(setup), tokenizer_, requests_, {.one_at_a_time = true}).outputs;
+    SetKvProbePlan({});
+    ASSERT_EQ(base_.size(), requests_.size());
+    for (const auto& [id, output] : base_) {
+      ASSERT_NE(output.rfind("refused", 0), 0u) << id << " " << output;
+      ASSERT_NE(output.find("error <>"), std::string::npos) << id << " " << output;
+    }
+  }
+
+  void ExpectBase(const EngineSetup& setup, const RunHow& how = {}) {
+    const RunResult result = RunRequests(MakeConfig(setup), tokenizer_, requests_, how);
+    stats_ = result.stats;
+    ASSERT_EQ(result.outputs.size(), base_.size());
+    for (const auto& [id, output] : base_) EXPECT_EQ(result.outputs.at(id), output) << id;
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<TestRequest> requests_;
+  std::map<std::string, std::string> base_;
+  SchedulerStats stats_;
+};
+
+TEST_P(KvGroupsTest, BatchesAndChunksDoNotMatter) {
+  ExpectBase({.max_num_seqs = 1, .prefix_caching = false}, {.one_at_a_time = true});
+  for (const int64_t tokens : {7, 33, 2048}) ExpectBase({.max_num_batched_tokens = tokens, .prefix_caching = false});
+  ExpectBase({.prefix_caching = false, .block_size = 32, .threads = 2});
+}
+
+TEST_P(KvGroupsTest, PrefixCachingDoesNotMatter) {
+  ExpectBase({.max_num_seqs = 1}, {.one_at_a_time = true});
+  EXPECT_GT(stats_.prefix_cache.hits, 0);
+  ExpectBase({.max_num_seqs = 3, .max_num_batched_tokens = 50, .block_size = 32});
+  ExpectBase({.max_num_seqs = 3, .long_prefill_token_threshold = 30});
+  EXPECT_GT(stats_.prefix_cache.hits, 0);
+}
+
+TEST_P(KvGroupsTest, PreemptionDoesNotMatter) {
+  for (const bool caching : {true, false}) {
+    ExpectBase({.max_num_seqs = 64,
+                .max_num_batched_tokens = 64,
+                .prefix_caching = caching,
+                .num_blocks = GetParam().tiny_pool,
+                .reserve_full_isl = false});
+    EXPECT_GT(stats_.num_preemptions, 0);
+  }
+}
+
+TEST_P(KvGroupsTest, OrderOfArrivalAndPriorityDoNotMatter) {
+  std::shuffle(requests_.begin(), requests_.end(), std::mt19937(5));
+  ExpectBase({.max_num_batched_tokens = 100});
+  ExpectBase({.max_num_seqs = 5,
+              .max_num_batched_tokens = 64,
+              .num_blocks = GetParam().tiny_pool,
+              .policy = SchedulingPolicy::kPriority,
+              .long_prefill_token_threshold = 30});
+}
+
+TEST_P(KvGroupsTest, BlocksOutsideTheWindowsAreNeverRead) {
+  requests_.resize(std::min<size_t>(requests_.size(), 12));
+  MakeBase({.max_num_seqs = 1, .prefix_caching = false});
+  SetKvProbePlan({.poison = true});
+  ExpectBase({.max_num_batched_tokens = 64, .num_blocks = GetParam().tiny_pool});
+  ExpectBase(
+      {.max_num_seqs = 4, .max_num_batched_tokens = 17, .prefix_caching = false, .num_blocks = GetParam().tiny_pool});
+}
+
+TEST_P(KvGroupsTest, TwoRanksAndBFloat16AgreeWithWholeSequences) {
+  requests_.resize(std::min<size_t>(requests_.size(), 12));
+  MakeBase({.max_num_seqs = 1, .prefix_caching = false, .ranks = 2, .dtype = DType::kBFloat16});
+  ExpectBase({.max_num_batched_tokens = 64, .num_blocks = GetParam().tiny_pool, .ranks = 2, .dtype = DType::kBFloat16});
+}
+
+// The last pads: five layers of one kind and four of the other are two groups of five.
+INSTANTIATE_TEST_SUITE_P(Windows, KvGroupsTest,
+                         testing::Values(Variant{"FullAndTwoWindows", {32, 0, 32, 100}, 62},
+                                         Variant{"EveryOtherLayerSlides", {40, 0, 40, 0}, 42},
+                                         Variant{"OnlyOneWindow", {48, 48, 48, 48}, 10},
+                                         Variant{"NoWindow", {0, 0, 0, 0}, 30},
+                                         Variant{"Padded", {20, 0, 20, 0, 20, 0, 20, 0, 20}, 40}),
+                         [](const auto& variant) { return std::string(variant.param.name); });
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,21 @@
+// U+2581, which stands for a space in many vocabularies, and the places where texts can be cut before it.
+// Pure functions, any thread.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "tokenizer/vocabulary.h"
+
+namespace vllm {
+
+inline constexpr std::string_view kMetaspace = "\xE2\x96\x81";
+
+// Whether no token has U+2581 after another character. Then no merge crosses the place before it, and a text falls
+// apart into words there with the same result.
+bool NoTokenContinuesIntoMetaspace(const Vocabulary& vocabulary);
+
+// End of the word that starts at `start`: a run of U+2581, then everything up to the next one.
+size_t MetaspaceWordEnd(std::string_view text, size_t start);
+
+}  // namespace vllm
