@@ -11,8 +11,11 @@
 namespace vllm {
 namespace {
 
-// Below this many symbols scanning all pairs for the best one beats keeping a heap.
-constexpr size_t kShortWord = 40;
+// Up to this many symbols scanning all pairs for the best one is the fastest way.
+constexpr size_t kShortWord = 24;
+// Up to this many, scanning the best of each block of pairs, and then a block, beats keeping a heap.
+constexpr size_t kMediumWord = 4096;
+constexpr size_t kBlock = 16;
 // Longer words are hardly ever tokens, so they are not looked up whole.
 constexpr size_t kLongestMemoWord = 64;
 constexpr uint32_t kNone = UINT32_MAX;
@@ -75,6 +78,8 @@ void Bpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector
   FirstSymbols(chunk, scratch);
   if (scratch.ids.size() <= kShortWord) {
     MergeShort(scratch.ids);
+  } else if (scratch.ids.size() <= kMediumWord) {
+    MergeMedium(scratch);
   } else {
     MergeLong(scratch);
   }
@@ -147,6 +152,61 @@ void Bpe::MergeShort(std::vector<int32_t>& ids) const {
     if (best + 1 < count) merges[best] = merges_.Find(ids[best], ids[best + 1]);
   }
   ids.resize(count);
+}
+
+void Bpe::MergeMedium(ModelScratch& scratch) const {
+  std::vector<int32_t>& ids = scratch.ids;
+  std::vector<uint32_t>& previous = scratch.previous;
+  std::vector<uint32_t>& next = scratch.next;
+  std::vector<MergeTable::Merge>& merges = scratch.merges;
+  std::vector<uint32_t>& ranks = scratch.ranks;
+  std::vector<uint32_t>& block_ranks = scratch.block_ranks;
+  const size_t count = ids.size();
+  const size_t num_blocks = (count + kBlock - 1) / kBlock;
+  previous.resize(count);
+  next.resize(count);
+  merges.resize(count);
+  ranks.assign(num_blocks * kBlock, MergeTable::kNoRank);
+  block_ranks.resize(num_blocks);
+  for (size_t i = 0; i < count; ++i) {
+    previous[i] = i == 0 ? kNone : static_cast<uint32_t>(i - 1);
+    next[i] = i + 1 == count ? kNone : static_cast<uint32_t>(i + 1);
+    if (i + 1 == count) break;
+    merges[i] = merges_.Find(ids[i], ids[i + 1]);
+    ranks[i] = merges[i].rank;
+  }
+  const auto refresh = [&](size_t block) {
+    const uint32_t* begin = ranks.data() + block * kBlock;
+    uint32_t best = begin[0];
+    for (size_t i = 1; i < kBlock; ++i) best = std::min(best, begin[i]);
+    block_ranks[block] = best;
+  };
+  for (size_t block = 0; block < num_blocks; ++block) refresh(block);
+  const auto update = [&](uint32_t position) {
+    const uint32_t right = next[position];
+    merges[position] = right == kNone ? MergeTable::Merge{} : merges_.Find(ids[position], ids[right]);
+    ranks[position] = merges[position].rank;
+    refresh(position / kBlock);
+  };
+  while (true) {
+    uint32_t best = block_ranks[0];
+    for (size_t block = 1; block < num_blocks; ++block) best = std::min(best, block_ranks[block]);
+    if (best == MergeTable::kNoRank) break;
+    size_t block = 0;
+    while (block_ranks[block] != best) ++block;
+    auto position = static_cast<uint32_t>(block * kBlock);
+    while (ranks[position] != best) ++position;
+    const uint32_t right = next[position];
+    ids[position] = merges[position].id;
+    next[position] = next[right];
+    if (next[right] != kNone) previous[next[right]] = position;
+    ids[right] = -1;
+    ranks[right] = MergeTable::kNoRank;
+    if (right / kBlock != position / kBlock) refresh(right / kBlock);
+    update(position);
+    if (previous[position] != kNone) update(previous[position]);
+  }
+  std::erase(ids, -1);
 }
 
 // The heap holds (rank, position) of every mergeable pair, also of pairs that have changed since; an entry counts only

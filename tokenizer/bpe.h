@@ -47,6 +47,7 @@ class Bpe : public TokenModel {
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void FirstSymbols(std::string_view word, ModelScratch& scratch) const;
   void MergeShort(std::vector<int32_t>& ids) const;
+  void MergeMedium(ModelScratch& scratch) const;
   void MergeLong(ModelScratch& scratch) const;
 
   BpeConfig config_;

@@ -8,10 +8,21 @@ void MergeReader::Add(std::string_view left, std::string_view right) {
   const int32_t left_id = IdOf(left);
   const int32_t right_id = IdOf(right);
   if (right.size() < prefix_.size()) Fail(right, "is shorter than continuing_subword_prefix");
-  result_.assign(left);
-  result_ += right.substr(prefix_.size());
-  merges_.Add(left_id, right_id, rank_, IdOf(result_));
+  merges_.Add(left_id, right_id, rank_, ResultOf(left, right.substr(prefix_.size())));
   ++rank_;
+}
+
+// Most vocabularies list what merges make in the order of the merges, so the next id is tried first.
+int32_t MergeReader::ResultOf(std::string_view left, std::string_view right) {
+  const std::string_view guess = vocabulary_.TokenOf(last_result_ + 1).value_or("");
+  if (guess.size() == left.size() + right.size() && guess.starts_with(left) && guess.ends_with(right) &&
+      !guess.empty() && !vocabulary_.HasRepeatedTokens()) {
+    return ++last_result_;
+  }
+  result_.assign(left);
+  result_ += right;
+  last_result_ = IdOf(result_);
+  return last_result_;
 }
 
 void MergeReader::AddLine(std::string_view line) {

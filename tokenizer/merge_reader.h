@@ -26,6 +26,7 @@ class MergeReader {
  private:
   [[noreturn]] void Fail(std::string_view what, const std::string& why) const;
   int32_t IdOf(std::string_view token) const;
+  int32_t ResultOf(std::string_view left, std::string_view right);
 
   const Vocabulary& vocabulary_;
   const std::string& prefix_;
@@ -33,6 +34,7 @@ class MergeReader {
   const std::string& name_;
   std::string result_;
   uint32_t rank_ = 0;
+  int32_t last_result_ = -1;
 };
 
 }  // namespace vllm

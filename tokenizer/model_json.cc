@@ -62,8 +62,8 @@ Vocabulary ReadVocabulary(std::string_view json, const std::string& name) {
   return vocabulary;
 }
 
-ModelJson::ModelJson(std::string_view json, std::string name_for_errors)
-    : name_(std::move(name_for_errors)), members_(ReadMembers(json, name_)), type_(TypeOf(members_, name_)) {
+ModelJson::ModelJson(RawMembers members, std::string name_for_errors)
+    : name_(std::move(name_for_errors)), members_(std::move(members)), type_(TypeOf(members_, name_)) {
   const std::string_view known[] = {"BPE", "Unigram", "WordPiece", "WordLevel"};
   if (std::find(std::begin(known), std::end(known), type_) == std::end(known)) {
     throw TokenizerError("reading " + name_ + ": model type " + QuoteForError(type_) +

@@ -20,8 +20,9 @@ namespace vllm {
 
 class ModelJson {
  public:
-  // Reads the small members. `json` is borrowed. Throws TokenizerError, by name for a type that is not known.
-  ModelJson(std::string_view json, std::string name_for_errors);
+  // Reads the small members; the texts they show are borrowed. Throws TokenizerError, by name for a type that is not
+  // known.
+  ModelJson(RawMembers members, std::string name_for_errors);
 
   // Whether the model can be given the bytes of words instead of their byte-level alphabet.
   bool CanTakeBytes() const { return type_ == "BPE" && bpe_.CanTakeBytes(); }

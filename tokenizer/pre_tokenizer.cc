@@ -4,6 +4,7 @@
 
 #include "tokenizer/byte_level.h"
 #include "tokenizer/json_fields.h"
+#include "tokenizer/metaspace.h"
 #include "tokenizer/pattern_json.h"
 #include "tokenizer/script_pattern.h"
 #include "tokenizer/split_behavior.h"
@@ -216,6 +217,14 @@ PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes) {
   Steps steps;
   for (const std::string& regex : regexes) AddSplit(steps, MakeRegexPattern(regex), SplitBehavior::kIsolated);
   return {std::move(steps), /*byte_level=*/true};
+}
+
+PreTokenizers MarkedBertPreTokenizers() {
+  Steps steps;
+  AddClassSplit(steps, kSpace, SplitBehavior::kRemoved);
+  AddClassSplit(steps, kPunctuation, SplitBehavior::kIsolated);
+  steps.push_back(std::make_unique<MetaspaceStep>(std::string(kMetaspace), MetaspaceStep::Prepend::kAlways));
+  return {std::move(steps), /*byte_level=*/false};
 }
 
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space) {

@@ -50,6 +50,8 @@ struct PreTokenizers {
 PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes);
 // Splits by each expression in turn, then bytes (left out). Throws TokenizerError when an expression does not compile.
 PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes);
+// What BERT has, and each word marked by U+2581 in front.
+PreTokenizers MarkedBertPreTokenizers();
 // What GPT-2 has: its regular expression, then bytes (left out).
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space);
 

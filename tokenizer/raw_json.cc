@@ -8,10 +8,23 @@
 namespace vllm {
 
 RawMembers ReadMembers(std::string_view json, const std::string& name) {
-  RawMembers members;
+  return ReadNestedMembers(json, "", name).outer;
+}
+
+NestedMembers ReadNestedMembers(std::string_view json, std::string_view key, const std::string& name) {
+  NestedMembers members;
   JsonScanner scanner(json, name);
   scanner.BeginObject();
-  for (std::string key; scanner.NextMember(key);) members.insert_or_assign(key, scanner.SkipValue());
+  for (std::string outer; scanner.NextMember(outer);) {
+    if (key.empty() || outer != key) {
+      members.outer.insert_or_assign(outer, scanner.SkipValue());
+      continue;
+    }
+    members.has_inner = true;
+    members.inner.clear();
+    scanner.BeginObject();
+    for (std::string inner; scanner.NextMember(inner);) members.inner.insert_or_assign(inner, scanner.SkipValue());
+  }
   scanner.ExpectEnd();
   return members;
 }

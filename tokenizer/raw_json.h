@@ -15,6 +15,14 @@ using RawMembers = std::map<std::string, std::string_view, std::less<>>;
 // A repeated member counts as its last. Throws TokenizerError.
 RawMembers ReadMembers(std::string_view json, const std::string& name);
 
+// The members of a JSON object and of the object that one of them is, in one pass.
+struct NestedMembers {
+  RawMembers outer;  // without `key`
+  RawMembers inner;
+  bool has_inner = false;
+};
+NestedMembers ReadNestedMembers(std::string_view json, std::string_view key, const std::string& name);
+
 // A small member as a tree; null when it is absent. Throws TokenizerError.
 nlohmann::json ParseMember(const RawMembers& members, std::string_view key, const std::string& name);
 // "" and false when it is absent or null.

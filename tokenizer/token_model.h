@@ -25,6 +25,8 @@ struct ModelScratch {
   std::vector<uint32_t> next;
   std::vector<uint32_t> lengths;
   std::vector<MergeTable::Merge> merges;
+  std::vector<uint32_t> ranks;
+  std::vector<uint32_t> block_ranks;
   std::vector<uint64_t> heap;
   std::vector<BestPath> best_paths;
   std::string text;

@@ -33,12 +33,12 @@ std::unique_ptr<TokenizerParts> ReadParts(std::string_view json, const std::stri
     throw TokenizerError("reading " + name + ": too large (limit " + std::to_string(kMaxFileBytes) + " bytes)");
   }
   if (!IsValidUtf8(json)) throw TokenizerError("reading " + name + ": not valid UTF-8");
-  const RawMembers members = ReadMembers(json, name);
+  NestedMembers nested = ReadNestedMembers(json, "model", name);
+  const RawMembers& members = nested.outer;
   auto parts = std::make_unique<TokenizerParts>();
   parts->normalizer = MakeNormalizer(ParseMember(members, "normalizer", name));
-  const auto model = members.find("model");
-  if (model == members.end()) throw TokenizerError("reading " + name + ": member model is missing");
-  ModelJson model_json(model->second, "the model of " + name);
+  if (!nested.has_inner) throw TokenizerError("reading " + name + ": member model is missing");
+  ModelJson model_json(std::move(nested.inner), "the model of " + name);
   parts->pre_tokenizers = MakePreTokenizers(ParseMember(members, "pre_tokenizer", name), model_json.CanTakeBytes());
   const bool byte_level = parts->pre_tokenizers.byte_level;
   parts->model = model_json.Make(byte_level && model_json.CanTakeBytes());

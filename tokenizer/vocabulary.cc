@@ -92,6 +92,7 @@ void Vocabulary::AddListed(std::string_view token, int64_t id, bool replace) {
   const size_t slot = SlotFor(token, id);
   const bool is_new = slots_[slot].entry == 0;
   AddEntry(token, id);
+  has_repeated_tokens_ = has_repeated_tokens_ || !is_new;
   if (is_new || replace) slots_[slot].entry = static_cast<uint32_t>(entries_.size());
 }
 

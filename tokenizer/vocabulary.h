@@ -33,6 +33,8 @@ class Vocabulary {
   size_t size() const { return entries_.size(); }
   // 1 + largest id.
   int32_t IdLimit() const { return id_limit_; }
+  // Whether some token has several ids, so that Find(TokenOf(id)) need not be id.
+  bool HasRepeatedTokens() const { return has_repeated_tokens_; }
   size_t MaxTokenBytes() const { return max_token_bytes_; }
 
  private:
@@ -58,6 +60,7 @@ class Vocabulary {
   std::vector<Slot> slots_;
   std::vector<uint32_t> by_id_;  // 1 + index into entries_, 0 when the id has no token
   int32_t id_limit_ = 0;
+  bool has_repeated_tokens_ = false;
   size_t max_token_bytes_ = 0;
 };
 

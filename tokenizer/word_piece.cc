@@ -12,7 +12,6 @@ WordPiece::WordPiece(WordPieceConfig config, Vocabulary vocabulary)
     if (const auto token = vocabulary_.TokenOf(id)) entries.push_back({*token, id});
   }
   trie_ = TokenTrie(std::move(entries));
-  start_root_ = trie_.Find(config_.word_prefix);
   continuing_root_ = trie_.Find(config_.continuing_subword_prefix);
 }
 
@@ -21,7 +20,7 @@ void WordPiece::Encode(std::string_view word, ModelScratch&, std::vector<int32_t
   bool fails =
       word.size() > config_.max_input_chars_per_word && CountCodePoints(word) > config_.max_input_chars_per_word;
   for (size_t start = 0; start < word.size() && !fails;) {
-    uint32_t node = start == 0 ? start_root_ : continuing_root_;
+    uint32_t node = start == 0 ? TokenTrie::kRoot : continuing_root_;
     size_t longest = start;
     int32_t id = -1;
     for (size_t end = start; end < word.size() && node != TokenTrie::kNoNode;) {

@@ -17,8 +17,6 @@ struct WordPieceConfig {
   std::string unk_token;  // not in the vocabulary: unknown words are dropped
   std::string continuing_subword_prefix;
   size_t max_input_chars_per_word = 100;  // longer words are unknown
-  // What stands in front of a token that starts a word; llama.cpp's vocabularies mark the start, not the continuation.
-  std::string word_prefix;
 };
 
 class WordPiece : public TokenModel {
@@ -31,7 +29,6 @@ class WordPiece : public TokenModel {
   WordPieceConfig config_;
   int32_t unk_id_;
   TokenTrie trie_;
-  uint32_t start_root_;
   uint32_t continuing_root_;
 };
 

@@ -136,10 +136,14 @@ KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, cons
   tables.groups.resize(groups_.size());
   const int64_t max_tokens = request.params().max_tokens.value_or(max_model_len_);
   const int64_t max_len = std::min(max_model_len_, request.num_prompt_tokens() + std::min(max_tokens, max_model_len_));
+  int64_t max_blocks = BlocksFor(max_len) + 1;
+  for (const auto& group : groups_) {
+    if (!group->slides()) max_blocks = std::min(max_blocks, num_blocks());
+  }
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<KVCacheBlock*>& blocks = tables.groups[g];
     // All it can grow to, so that a decode step does not allocate.
-    blocks.reserve(static_cast<size_t>(BlocksFor(max_len) + 1));
+    blocks.reserve(static_cast<size_t>(max_blocks));
     if (computed.groups.empty()) continue;
     for (KVCacheBlock* block : computed.groups[g]) {
       if (!block->is_null()) pool_.Touch(block);

@@ -101,7 +101,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
       const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
       view.dtype();
       AddStored(QuantizeRows(
-          four ? 4 : 8, part,
+          *context.kernels->quant, four ? 4 : 8, part,
           [&](int64_t i, float* out) { ReadRow(view, transposed, slice.shard.begin + i, columns, out); }, for_each));
     } else {
       views.push_back(view);

@@ -35,7 +35,7 @@ StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part);
 
 // Quantizes plain rows to Q8_0 (bits = 8) or IQ4_NL (bits = 4). `row` gives the part's row i as float32 and is called
 // from the threads of `for_each`.
-StoredMatrix QuantizeRows(int64_t bits, const MatrixPart& part, const std::function<void(int64_t i, float* out)>& row,
-                          const ForEach& for_each);
+StoredMatrix QuantizeRows(const QuantKernels& kernels, int64_t bits, const MatrixPart& part,
+                          const std::function<void(int64_t i, float* out)>& row, const ForEach& for_each);
 
 }  // namespace vllm

@@ -50,6 +50,18 @@ static inline float HalfToFloat(const void* p) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
 }
 
+static inline Vec AddWhereAbove(Vec sum, float step, Vec x, float threshold) {
+  const __m256 t = _mm256_set1_ps(threshold), s = _mm256_set1_ps(step);
+  return {_mm256_add_ps(sum.lo, _mm256_and_ps(_mm256_cmp_ps(x.lo, t, _CMP_GT_OQ), s)),
+          _mm256_add_ps(sum.hi, _mm256_and_ps(_mm256_cmp_ps(x.hi, t, _CMP_GT_OQ), s))};
+}
+
+static inline void StoreHalf(float value, uint8_t* out) {
+  const auto bits =
+      static_cast<uint16_t>(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT)));
+  __builtin_memcpy(out, &bits, sizeof(bits));
+}
+
 // Sixteen registers: 3 x 2 sums of two registers each, and the factors.
 inline constexpr int kDotRows = 2;
 inline constexpr int kDotColumns = 2;

@@ -56,6 +56,17 @@ static inline float HalfToFloat(const void* p) {
   return Float16ToFloat(bits);
 }
 
+// sum + step where x is above threshold.
+static inline Vec AddWhereAbove(Vec sum, float step, Vec x, float threshold) {
+  for (int i = 0; i < Vec::kLanes; ++i) sum.v[i] += x.v[i] > threshold ? step : 0.0f;
+  return sum;
+}
+
+static inline void StoreHalf(float value, uint8_t* out) {
+  const uint16_t bits = FloatToFloat16(value);
+  __builtin_memcpy(out, &bits, sizeof(bits));
+}
+
 // Rows of x times rows of w whose partial sums fit the registers.
 inline constexpr int kDotRows = 2;
 inline constexpr int kDotColumns = 1;

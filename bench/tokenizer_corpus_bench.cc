@@ -1,0 +1,69 @@
+// Loading a tokenizer and encoding a text with it in one thread, for comparing side by side with Hugging Face
+// `tokenizers` (bench/tokenizer_corpus_hf.py takes the same arguments and writes the same lines):
+//   tokenizer_corpus_bench FOLDER TEXT...
+// Each text is encoded line by line, as corpora are, and as a whole; the best of several rounds counts.
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace vllm {
+namespace {
+
+constexpr int kRounds = 5;
+
+// Processor time: both programs work in one thread, and the machine may have other work.
+double Seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+template <typename Work>
+double BestOf(Work work) {
+  double best = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    const double start = Seconds();
+    work();
+    best = std::min(best, Seconds() - start);
+  }
+  return best;
+}
+
+void Run(const std::string& folder, const std::vector<std::string>& paths) {
+  std::unique_ptr<Tokenizer> tokenizer;
+  const double load = BestOf([&] { tokenizer = Tokenizer::FromFolder(folder); });
+  std::printf("load %.1f ms\n", load * 1e3);
+  for (const std::string& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::vector<std::string_view> lines;
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      lines.push_back(std::string_view(text).substr(begin, end - begin));
+      begin = end;
+    }
+    size_t num_ids = 0;
+    const double by_line = BestOf([&] {
+      num_ids = 0;
+      for (const std::string_view line : lines) num_ids += tokenizer->Encode(line, false).size();
+    });
+    const double whole = BestOf([&] { tokenizer->Encode(text, false); });
+    const double megabytes = static_cast<double>(text.size()) / 1e6;
+    std::printf("%s: %zu ids, lines %.2f MB/s, whole %.2f MB/s\n", path.c_str(), num_ids, megabytes / by_line,
+                megabytes / whole);
+  }
+}
+
+}  // namespace
+}  // namespace vllm
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s FOLDER TEXT...\n", argv[0]);
+    return 2;
+  }
+  vllm::Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+}

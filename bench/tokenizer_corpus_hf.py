@@ -1,0 +1,49 @@
+"""What tokenizer_corpus_bench measures, measured with Hugging Face `tokenizers` in one thread.
+
+Run: TOKENIZERS_PARALLELISM=false python bench/tokenizer_corpus_hf.py FOLDER TEXT...
+"""
+
+import os
+import sys
+import time
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["RAYON_NUM_THREADS"] = "1"
+from tokenizers import Tokenizer  # noqa: E402
+
+ROUNDS = 5
+
+
+def best_of(work):
+    best = 1e9
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def load(folder):
+    if os.path.exists(f"{folder}/tokenizer.json"):
+        return Tokenizer.from_file(f"{folder}/tokenizer.json")
+    from tokenizers import ByteLevelBPETokenizer
+
+    return ByteLevelBPETokenizer(f"{folder}/vocab.json", f"{folder}/merges.txt")
+
+
+def main():
+    folder, *paths = sys.argv[1:]
+    print(f"load {best_of(lambda: load(folder)) * 1e3:.1f} ms")
+    tokenizer = load(folder)
+    for path in paths:
+        with open(path, encoding="utf-8", newline="") as file:
+            text = file.read()
+        size = len(text.encode()) / 1e6
+        lines = text.splitlines(True)
+        num_ids = sum(len(tokenizer.encode(line, add_special_tokens=False).ids) for line in lines)
+        by_line = best_of(lambda: [tokenizer.encode(line, add_special_tokens=False) for line in lines])
+        whole = best_of(lambda: tokenizer.encode(text, add_special_tokens=False))
+        print(f"{path}: {num_ids} ids, lines {size / by_line:.2f} MB/s, whole {size / whole:.2f} MB/s")
+
+
+main()

@@ -1,0 +1,227 @@
+#include "tokenizer/gguf_vocabulary.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/tokenizer/gguf_test_file.h"
+#include "tokenizer/gguf_pre_tokenizers.h"
+#include "tokenizer/sentence_piece_model.h"
+#include "tokenizer/text_pattern.h"
+
+namespace vllm {
+namespace {
+
+// llama.cpp's vectors: texts between marker lines, and one line of ids for each.
+void ExpectLlamaCppVectors(const Tokenizer& tokenizer, const std::string& name) {
+  const std::string base = RealPath("tokenizer-vectors/llama.cpp/ggml-vocab-" + name + ".gguf");
+  const std::string input = ReadTestFile(base + ".inp");
+  const std::vector<std::string> lines = ReadLines(base + ".out");
+  constexpr std::string_view kMarker = "\n__ggml_vocab_test__\n";
+  size_t begin = 0;
+  for (const std::string& line : lines) {
+    const size_t end = std::min(input.find(kMarker, begin), input.size());
+    const std::string text = input.substr(begin, end - begin);
+    begin = std::min(end + kMarker.size(), input.size());
+    std::istringstream numbers(line);
+    std::vector<int32_t> ids;
+    for (int32_t id; numbers >> id;) ids.push_back(id);
+    EXPECT_EQ(tokenizer.Encode(text, false, false), ids) << testing::PrintToString(text);
+    EXPECT_EQ(tokenizer.Decode(ids, false), text);
+  }
+  EXPECT_GT(lines.size(), 30u);
+}
+
+TEST(GgufVocabulary, RealVocabulariesGiveTheIdsOfLlamaCpp) {
+  const std::string folder = RealPath("tokenizers/gguf-vocab/");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no GGUF vocabularies in the real data";
+  for (const char* name : {"gpt-2", "llama-spm"}) {
+    SCOPED_TRACE(name);
+    const GgufTestFile file(folder + "ggml-vocab-" + name + ".gguf");
+    ExpectLlamaCppVectors(*MakeGgufTokenizer(file.vocabulary, name), name);
+  }
+}
+
+TEST(GgufVocabulary, QwenTokensAndMergesGiveTheIdsOfLlamaCpp) {
+  const auto reference = LoadRealTokenizer("qwen2.5");
+  if (!reference) GTEST_SKIP() << "no qwen2.5 in the real data";
+  std::vector<std::string> tokens;
+  for (int32_t id = 0; id < reference->VocabSize(); ++id) {
+    tokens.emplace_back(reference->IdToToken(id).value_or("[PAD" + std::to_string(id) + "]"));
+  }
+  const std::vector<std::string> merges = ReadLines(RealPath("tokenizers/qwen2.5/merges.txt"));
+  GgufVocabulary vocabulary;
+  vocabulary.model = "gpt2";
+  vocabulary.pre = "qwen2";
+  vocabulary.tokens.assign(tokens.begin(), tokens.end());
+  for (const std::string& merge : merges) {
+    if (!merge.empty() && !merge.starts_with("#version")) vocabulary.merges.push_back(merge);
+  }
+  ExpectLlamaCppVectors(*MakeGgufTokenizer(vocabulary, "a test"), "qwen2");
+}
+
+// What a converter would write for a SentencePiece model.
+GgufVocabulary FromSentencePiece(const SentencePieceModel& model, const std::string& gguf_model) {
+  GgufVocabulary vocabulary;
+  vocabulary.model = gguf_model;
+  for (const Piece& piece : model.pieces) {
+    vocabulary.tokens.push_back(piece.text);
+    vocabulary.scores.push_back(piece.score);
+    vocabulary.token_types.push_back(static_cast<int32_t>(piece.type));
+    if (piece.type == PieceType::kUnknown) vocabulary.unk_id = static_cast<int64_t>(vocabulary.tokens.size()) - 1;
+  }
+  vocabulary.add_space_prefix = model.normalization.add_dummy_prefix;
+  vocabulary.remove_extra_whitespaces = model.normalization.remove_extra_whitespaces;
+  vocabulary.precompiled_charsmap = model.normalization.precompiled_charsmap;
+  vocabulary.add_bos = vocabulary.add_eos = false;
+  return vocabulary;
+}
+
+TEST(GgufVocabulary, AUnigramVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
+  for (const char* name : {"unigram", "unigram_unused"}) {
+    const std::string bytes = ReadTestFile(DataPath(std::string("sentencepiece/") + name + ".model"));
+    SentencePieceModel model = ReadSentencePieceModel(bytes, "a test");
+    // Here an unused token is like any other.
+    if (std::string_view(name) == "unigram_unused") {
+      for (Piece& piece : model.pieces) {
+        if (piece.type == PieceType::kUnused) piece.type = PieceType::kControl;
+      }
+    }
+    const auto tokenizer = MakeGgufTokenizer(FromSentencePiece(model, "t5"), "a test");
+    for (const std::string& line : ReadLines(DataPath(std::string("sentencepiece/") + name + ".jsonl"))) {
+      const nlohmann::json row = nlohmann::json::parse(line);
+      if (!row.contains("text")) continue;
+      EXPECT_EQ(tokenizer->Encode(row["text"].get<std::string>(), false, false), row["ids"].get<std::vector<int32_t>>())
+          << line;
+    }
+  }
+}
+
+TEST(GgufVocabulary, AWordPieceVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
+  const auto reference = Tokenizer::FromFile(DataPath("word_piece.json"));
+  std::vector<std::string> tokens;
+  GgufVocabulary vocabulary;
+  vocabulary.model = "bert";
+  for (int32_t id = 0; reference->IdToToken(id); ++id) {
+    std::string token(reference->IdToToken(id).value());
+    const bool special = reference->IsSpecial(id);
+    if (token == "[LS]") break;  // from here on, tokens that were added
+    if (token.starts_with("##")) {
+      token.erase(0, 2);
+    } else if (!special) {
+      token.insert(0, "\xE2\x96\x81");
+    }
+    tokens.push_back(token);
+    vocabulary.token_types.push_back(special ? kGgufControl : kGgufNormal);
+  }
+  ASSERT_GT(tokens.size(), 200u);
+  vocabulary.tokens.assign(tokens.begin(), tokens.end());
+  vocabulary.unk_id = 1;
+  vocabulary.bos_id = 2;
+  vocabulary.sep_id = 3;
+  const auto tokenizer = MakeGgufTokenizer(vocabulary, "a test");
+  for (const char* text : {"The keeper of the lighthouse", "don't you SEE: 12 ships?",
+                           "caf\xC3\xA9 \xE7\x81\xAF\xE5\x8F\xB0", "", "zzzzqqqq x"}) {
+    EXPECT_EQ(tokenizer->Encode(text, true), reference->Encode(text, true)) << text;
+  }
+  EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("the keeper", false), true), "the keeper");
+}
+
+TEST(GgufVocabulary, EveryKnownPreTokenizerCompiles) {
+  for (const char* name : {"",
+                           "default",
+                           "llama-bpe",
+                           "gpt-2",
+                           "qwen2",
+                           "qwen35",
+                           "deepseek-llm",
+                           "deepseek-coder",
+                           "deepseek-v3",
+                           "falcon",
+                           "starcoder",
+                           "refact",
+                           "command-r",
+                           "mpt",
+                           "stablelm2",
+                           "phi-2",
+                           "tekken",
+                           "gpt-4o",
+                           "smollm",
+                           "bloom",
+                           "viking",
+                           "seed-coder",
+                           "minicpm5",
+                           "exaone-moe",
+                           "superbpe",
+                           "tiny_aya",
+                           "granite-embed-multi-97m"}) {
+    const GgufPreTokenizer* pre = FindGgufPreTokenizer(name);
+    ASSERT_NE(pre, nullptr) << name;
+    for (const std::string_view regex : pre->regexes) EXPECT_NO_THROW(MakeRegexPattern(std::string(regex))) << regex;
+  }
+}
+
+GgufVocabulary SmallVocabulary() {
+  GgufVocabulary vocabulary;
+  vocabulary.model = "gpt2";
+  vocabulary.pre = "gpt-2";
+  vocabulary.tokens = {"a", "b", "ab", "<s>"};
+  vocabulary.token_types = {1, 1, 1, 3};
+  vocabulary.merges = {"a b"};
+  return vocabulary;
+}
+
+std::string ErrorOf(const GgufVocabulary& vocabulary) {
+  try {
+    MakeGgufTokenizer(vocabulary, "a test");
+  } catch (const TokenizerError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(GgufVocabulary, WhatIsNotKnownIsNamed) {
+  EXPECT_EQ(ErrorOf(SmallVocabulary()), "");
+  GgufVocabulary vocabulary = SmallVocabulary();
+  vocabulary.pre = "klingon";
+  EXPECT_NE(ErrorOf(vocabulary).find("pre-tokenizer \"klingon\" is not known"), std::string::npos);
+  vocabulary.model = "rwkv";
+  EXPECT_NE(ErrorOf(vocabulary).find("tokenizer model \"rwkv\" is not supported"), std::string::npos);
+}
+
+TEST(GgufVocabulary, NumbersThatContradictEachOtherAreRefused) {
+  GgufVocabulary vocabulary = SmallVocabulary();
+  vocabulary.scores = {0, 0};
+  EXPECT_NE(ErrorOf(vocabulary).find("2 scores for 4 tokens"), std::string::npos);
+  vocabulary = SmallVocabulary();
+  vocabulary.token_types.push_back(1);
+  EXPECT_NE(ErrorOf(vocabulary), "");
+  vocabulary = SmallVocabulary();
+  vocabulary.bos_id = 4;
+  EXPECT_NE(ErrorOf(vocabulary).find("bos_token_id is 4 (limit 3)"), std::string::npos);
+  vocabulary = SmallVocabulary();
+  vocabulary.merges = {"a c"};
+  EXPECT_NE(ErrorOf(vocabulary).find("\"c\" is not in the vocabulary"), std::string::npos);
+  vocabulary = SmallVocabulary();
+  vocabulary.add_bos = true;
+  EXPECT_NE(ErrorOf(vocabulary).find("there is no bos_token_id"), std::string::npos);
+  vocabulary = SmallVocabulary();
+  vocabulary.tokens[1] = "\xFF";
+  EXPECT_NE(ErrorOf(vocabulary).find("token 1 is not valid UTF-8"), std::string::npos);
+  vocabulary = SmallVocabulary();
+  vocabulary.tokens.clear();
+  EXPECT_NE(ErrorOf(vocabulary), "");
+}
+
+TEST(GgufVocabulary, ControlTokensAreReadInTextUnlessToldNotTo) {
+  GgufVocabulary vocabulary = SmallVocabulary();
+  vocabulary.bos_id = 3;
+  vocabulary.add_bos = true;
+  const auto tokenizer = MakeGgufTokenizer(vocabulary, "a test");
+  EXPECT_EQ(tokenizer->Encode("ab<s>", true), (std::vector<int32_t>{3, 2, 3}));
+  EXPECT_EQ(tokenizer->Encode("ab<s>", true, false), (std::vector<int32_t>{3, 2}));
+  EXPECT_EQ(tokenizer->Decode(std::vector<int32_t>{3, 2}, true), "ab");
+  EXPECT_EQ(tokenizer->Decode(std::vector<int32_t>{3, 2}, false), "<s>ab");
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,116 @@
+// For every kind of tokenizer: decoding in pieces gives the whole text, and where nothing is lost on the way, decoding
+// gives back what was encoded.
+#include <functional>
+
+#include "tests/tokenizer/gguf_test_file.h"
+#include "tokenizer/decode_stream.h"
+#include "tokenizer/tiktoken_loader.h"
+
+namespace vllm {
+namespace {
+
+std::unique_ptr<Tokenizer> SentencePiece(const std::string& name) {
+  TemporaryFolder folder;
+  std::filesystem::copy_file(DataPath("sentencepiece/" + name + ".model"), folder.path() + "/tokenizer.model");
+  return Tokenizer::FromFolder(folder.path());
+}
+
+std::unique_ptr<Tokenizer> Tiktoken(const std::string& encoding) {
+  return std::make_unique<Tokenizer>(MakeTiktokenParts(ReadTestFile(DataPath("tiktoken/small.tiktoken")), "a test", {},
+                                                       FindTiktokenEncoding(encoding).get()));
+}
+
+struct Kind {
+  const char* name;
+  bool lossless;
+  std::function<std::unique_ptr<Tokenizer>()> make;
+};
+
+class EveryKind : public testing::TestWithParam<Kind> {};
+
+// No U+2581, which SentencePiece takes for a space, and no U+0000.
+std::string RandomWords(std::mt19937& random) {
+  std::string text = RandomText(random, 1 + random() % 30);
+  for (size_t at; (at = text.find("\xE2\x96\x81")) != text.npos;) text.replace(at, 3, "the house");
+  std::erase(text, '\0');
+  return text.empty() ? "a" : text;
+}
+
+TEST_P(EveryKind, DecodingGivesBackWhatWasEncoded) {
+  if (!GetParam().lossless) return;
+  const auto tokenizer = GetParam().make();
+  std::mt19937 random(51);
+  for (int round = 0; round < 2000; ++round) {
+    const std::string text = RandomWords(random);
+    ASSERT_EQ(tokenizer->Decode(tokenizer->Encode(text, true, false), true), text);
+  }
+}
+
+TEST_P(EveryKind, DecodingInPiecesGivesTheWholeText) {
+  const auto tokenizer = GetParam().make();
+  std::mt19937 random(52);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<int32_t> ids;
+    if (round % 2 == 0) {
+      ids = tokenizer->Encode(RandomText(random, random() % 30), true);
+    } else {
+      const auto limit = static_cast<size_t>(tokenizer->VocabSize()) + 2;
+      for (size_t count = random() % 20; count > 0; --count) ids.push_back(static_cast<int32_t>(random() % limit) - 1);
+    }
+    const bool skip = random() % 2 == 0;
+    DecodeStream stream(*tokenizer, skip);
+    std::string text;
+    for (const int32_t id : ids) {
+      const size_t before = text.size();
+      stream.Feed(id, text);
+      ASSERT_TRUE(IsValidUtf8(std::string_view(text).substr(before)));
+    }
+    stream.Flush(text);
+    ASSERT_EQ(text, tokenizer->Decode(ids, skip));
+  }
+}
+
+TEST_P(EveryKind, EncodingTwiceGivesTheSameIds) {
+  const auto tokenizer = GetParam().make();
+  const auto fresh = GetParam().make();
+  std::mt19937 random(53);
+  for (int round = 0; round < 500; ++round) {
+    const std::string text = RandomText(random, 1 + random() % 40);
+    const auto ids = tokenizer->Encode(text, true);
+    ASSERT_EQ(tokenizer->Encode(text, true), ids);
+    if (round % 50 == 0) {
+      ASSERT_EQ(fresh->Encode(text, true), ids);
+    }
+  }
+}
+
+TEST_P(EveryKind, AMegabyteOfOneKindTakesAboutLinearTime) {
+  const auto tokenizer = GetParam().make();
+  for (const char* unit : {"a", "the", " ", "\n", "7", "\xE4\xB8\xAD", "\xCC\x81", "\xE2\x96\x81"}) {
+    std::string text;
+    while (text.size() < (1 << 20)) text += unit;
+    const double start = CpuSeconds();
+    tokenizer->Encode(text, false);
+    // A quadratic way would take minutes.
+    EXPECT_LT(CpuSeconds() - start, 10.0) << unit;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, EveryKind,
+    testing::Values(Kind{"Unigram", false, [] { return Tokenizer::FromFile(DataPath("unigram.json")); }},
+                    Kind{"UnigramBytes", false, [] { return Tokenizer::FromFile(DataPath("unigram_bytes.json")); }},
+                    Kind{"WordPiece", false, [] { return Tokenizer::FromFile(DataPath("word_piece.json")); }},
+                    Kind{"WordLevel", false, [] { return Tokenizer::FromFile(DataPath("word_level.json")); }},
+                    Kind{"SentencePieceUnigram", false, [] { return SentencePiece("unigram"); }},
+                    Kind{"SentencePieceUnigramBytes", false, [] { return SentencePiece("unigram_bytes"); }},
+                    Kind{"SentencePieceBpe", false, [] { return SentencePiece("bpe"); }},
+                    Kind{"SentencePieceBpeBytes", true, [] { return SentencePiece("bpe_bytes"); }},
+                    Kind{"SentencePieceUnused", false, [] { return SentencePiece("bpe_unused"); }},
+                    Kind{"TiktokenCl100k", true, [] { return Tiktoken("cl100k_base"); }},
+                    Kind{"TiktokenO200k", true, [] { return Tiktoken("o200k_base"); }},
+                    Kind{"TiktokenLlama3", true, [] { return Tiktoken("llama3"); }}),
+    [](const auto& param_info) { return std::string(param_info.param.name); });
+
+}  // namespace
+}  // namespace vllm
