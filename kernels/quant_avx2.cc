@@ -11,12 +11,13 @@ namespace vllm::avx2 {
 #include "kernels/impl/quant_groups.inl"
 #include "kernels/impl/quant_k_blocks.inl"
 #include "kernels/impl/quant_linear.inl"
+#include "kernels/impl/quant_store.inl"
 // clang-format on
 
 }  // namespace vllm::avx2
 
 namespace vllm {
 
-const QuantKernels kAvx2QuantKernels = {avx2::QuantLinear, avx2::Dequantize};
+const QuantKernels kAvx2QuantKernels = {avx2::QuantLinear, avx2::Dequantize, avx2::Quantize};
 
 }  // namespace vllm

@@ -11,12 +11,13 @@ namespace vllm::avx512 {
 #include "kernels/impl/quant_groups.inl"
 #include "kernels/impl/quant_k_blocks.inl"
 #include "kernels/impl/quant_linear.inl"
+#include "kernels/impl/quant_store.inl"
 // clang-format on
 
 }  // namespace vllm::avx512
 
 namespace vllm {
 
-const QuantKernels kAvx512QuantKernels = {avx512::QuantLinear, avx512::Dequantize};
+const QuantKernels kAvx512QuantKernels = {avx512::QuantLinear, avx512::Dequantize, avx512::Quantize};
 
 }  // namespace vllm

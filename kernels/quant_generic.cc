@@ -11,12 +11,13 @@ namespace vllm::generic {
 #include "kernels/impl/quant_groups.inl"
 #include "kernels/impl/quant_k_blocks.inl"
 #include "kernels/impl/quant_linear.inl"
+#include "kernels/impl/quant_store.inl"
 // clang-format on
 
 }  // namespace vllm::generic
 
 namespace vllm {
 
-const QuantKernels kGenericQuantKernels = {generic::QuantLinear, generic::Dequantize};
+const QuantKernels kGenericQuantKernels = {generic::QuantLinear, generic::Dequantize, generic::Quantize};
 
 }  // namespace vllm

@@ -11,29 +11,19 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/size_text.h"
+#include "app/commands/weight_summary.h"
 #include "app/config/engine_options.h"
 #include "app/generation/model_files.h"
 #include "app/generation/result_json.h"
+#include "app/generation/tokenizer_kind.h"
 #include "app/model_hub/model_hub.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
-#include "engine/model_loader/weights.h"
 
 namespace vllm {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Parameters by the shapes a Llama-like decoder has; exact where the headers of the weights can be read.
-int64_t CountParameters(const ModelConfig& model) {
-  const int64_t q = model.num_attention_heads * model.head_dim;
-  const int64_t kv = model.num_key_value_heads * model.head_dim;
-  const int64_t attention = model.hidden_size * (2 * q + 2 * kv);
-  const int64_t mlp = 3 * model.hidden_size * model.intermediate_size;
-  const int64_t layer = attention + mlp + 2 * model.hidden_size;
-  const int64_t embedding = model.vocab_size * model.hidden_size;
-  return model.num_hidden_layers * layer + embedding * (model.tie_word_embeddings ? 1 : 2) + model.hidden_size;
-}
 
 std::string SamplingText(const SamplingParams& params) {
   std::array<char, 160> text{};
@@ -43,27 +33,38 @@ std::string SamplingText(const SamplingParams& params) {
   return text.data();
 }
 
+void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& json) {
+  try {
+    const WeightSummary summary = SummarizeWeights(location, model);
+    json["parameters"] = summary.parameters;
+    json["quantization"] = summary.quantization;
+    json["weight_bytes"] = summary.bytes;
+    json["tensors"] = summary.num_tensors;
+    for (const auto& [type, count] : summary.tensors_of_type) json["tensor_types"][type] = count;
+  } catch (const ModelError& error) {
+    json["parameters"] = nullptr;
+    json["weight_bytes"] = nullptr;
+    json["weights_error"] = error.what();
+  }
+}
+
+std::string TypesText(const Json& types) {
+  std::string text;
+  for (const auto& [type, count] : types.items()) text += (text.empty() ? "" : ", ") + type + " " + count.dump();
+  return text;
+}
+
 Json Describe(const Settings& settings, const ModelLocation& location) {
   const ModelConfig model = LoadModelConfig(location);
   Json json;
   json["name"] = location.name;
   json["folder"] = location.folder;
+  if (location.is_gguf()) json["file"] = location.gguf_file;
   json["origin"] = location.origin;
   json["architecture"] = model.architecture;
   json["model_type"] = model.model_type;
-  try {
-    VllmConfig config;
-    config.model = model;
-    const std::unique_ptr<WeightSource> weights = OpenWeights(config);
-    const int64_t bytes = weights->TotalBytes();
-    json["parameters"] = bytes / static_cast<int64_t>(SizeOf(model.checkpoint_dtype));
-    json["weight_bytes"] = bytes;
-    json["tensors"] = weights->Names().size();
-  } catch (const ModelError& error) {
-    json["parameters"] = CountParameters(model);
-    json["weight_bytes"] = nullptr;
-    json["weights_error"] = error.what();
-  }
+  json["format"] = location.is_gguf() ? "gguf" : "safetensors";
+  AddWeights(location, model, json);
   json["dtype"] = ToString(model.checkpoint_dtype);
   json["hidden_size"] = model.hidden_size;
   json["intermediate_size"] = model.intermediate_size;
@@ -71,6 +72,10 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
   json["num_attention_heads"] = model.num_attention_heads;
   json["num_key_value_heads"] = model.num_key_value_heads;
   json["head_dim"] = model.head_dim;
+  if (model.num_experts > 0) {
+    json["num_experts"] = model.num_experts;
+    json["num_experts_per_tok"] = model.num_experts_per_tok;
+  }
   json["vocab_size"] = model.vocab_size;
   json["context"] = model.max_position_embeddings;
   json["sliding_window"] = model.sliding_window ? Json(*model.sliding_window) : Json();
@@ -80,8 +85,8 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
   json["eos_token_ids"] = model.eos_token_ids;
   json["files_bytes"] = ModelBytes(location);
   try {
-    json["tokenizer"] = HasTokenizer(location) ? Json(LoadTokenizer(location)->Kind()) : Json();
-  } catch (const TokenizerError& error) {
+    json["tokenizer"] = HasTokenizer(location) ? Json(TokenizerKind(location)) : Json();
+  } catch (const std::runtime_error& error) {
     json["tokenizer"] = nullptr;
     json["tokenizer_error"] = error.what();
   }
@@ -99,6 +104,7 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
 std::string ValueText(const std::string& name, const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_string()) return value.get<std::string>();
+  if (name == "tensor_types") return TypesText(value);
   if (name == "parameters") return CountText(value.get<int64_t>()) + " (" + value.dump() + ")";
   if (name == "weight_bytes" || name == "files_bytes" || name == "kv_cache_bytes_per_token") {
     return SizeText(value.get<int64_t>());

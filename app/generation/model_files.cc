@@ -5,8 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -21,11 +19,6 @@ namespace vllm {
 namespace {
 
 constexpr size_t kMaxTemplateBytes = 4 << 20;
-
-bool IsFile(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error);
-}
 
 }  // namespace
 
@@ -43,19 +36,12 @@ GenerationConfig LoadGenerationConfig(const ModelLocation& location) {
 
 bool HasTokenizer(const ModelLocation& location) {
   if (location.is_gguf()) return HasGgufTokenizer(GgufFile(location.gguf_file).metadata());
-  return IsFile(location.folder + "/tokenizer.json") ||
-         (IsFile(location.folder + "/vocab.json") && IsFile(location.folder + "/merges.txt"));
+  return Tokenizer::IsInFolder(location.folder);
 }
 
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
   if (location.is_gguf()) return LoadGgufTokenizer(GgufFile(location.gguf_file));
-  if (!HasTokenizer(location))
-    throw ModelError("tokenizer " + location.folder +
-                     ": neither tokenizer.json nor vocab.json and merges.txt in this folder");
-  if (IsFile(location.folder + "/tokenizer.json")) return Tokenizer::FromFile(location.folder + "/tokenizer.json");
-  const std::string config = location.folder + "/tokenizer_config.json";
-  return Tokenizer::FromVocabAndMerges(location.folder + "/vocab.json", location.folder + "/merges.txt",
-                                       IsFile(config) ? config : "");
+  return Tokenizer::FromFolder(location.folder);
 }
 
 std::string TemplateVariables(const Settings& settings) {

@@ -21,8 +21,7 @@ ModelLocation LocateModel(const Settings& settings);
 ModelConfig LoadModelConfig(const ModelLocation& location);
 GenerationConfig LoadGenerationConfig(const ModelLocation& location);
 
-// The GGUF file's own; else tokenizer.json of the folder, or vocab.json and merges.txt. Throws ModelError or
-// TokenizerError.
+// The GGUF file's own, or what the folder has. Throws ModelError or TokenizerError.
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location);
 bool HasTokenizer(const ModelLocation& location);
 

@@ -13,6 +13,7 @@
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
 #include "engine/model_loader/gguf_file.h"
+#include "tokenizer/tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -98,7 +99,7 @@ bool IsModelFolder(const fs::path& folder) {
 // What a folder holds: a Hugging Face model, or one GGUF model.
 ModelLocation LocationIn(const std::string& name, const fs::path& folder, const std::string& origin,
                          const std::string& load_format) {
-  const bool has_config = IsFile(folder / "config.json") || IsFile(folder / "tokenizer.json");
+  const bool has_config = IsFile(folder / "config.json") || Tokenizer::IsInFolder(folder.string());
   if (load_format != "gguf" && has_config) return {name, folder.string(), origin};
   const std::vector<fs::path> files = load_format == "safetensors" ? std::vector<fs::path>() : GgufModelsIn(folder);
   if (files.size() == 1) return {name, folder.string(), origin, files[0].string()};

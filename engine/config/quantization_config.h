@@ -41,18 +41,18 @@ constexpr std::string_view ToString(QuantizationMethod method) {
 
 // How the weights of some layers are stored.
 struct QuantizationScheme {
-  int64_t bits = 0;         // 4 or 8
+  int64_t bits = 8;         // 4 or 8
   bool is_float = false;    // float8 e4m3
   bool packed = false;      // several codes in an int32
   bool symmetric = true;    // no stored zero points
   int64_t group_size = -1;  // input columns that share a scale; -1: all
-  int64_t block_rows =
-      0;  // float8 with scales of blocks [block_rows, group_size]; 0: a scale belongs to one row, or all
+  int64_t block_rows = 1;   // output rows that share a scale
 };
 
-// The layers whose name equals one of `names`, ends in "." and one of them, or matches a pattern ("re:...").
+// Layers by name: in full, by a run of whole dotted parts ("mlp.gate", "lm_head"), or by a regular expression that
+// matches from the name's beginning ("re:...").
 struct QuantizationTargets {
-  bool all_linear = false;
+  bool all = false;
   std::vector<std::string> names;
 };
 

@@ -1,6 +1,6 @@
-// CachedBlockMap: prefix and KV-cache group -> the cached blocks with that key. A hash table chained through the blocks,
-// sized once, so that publishing a block allocates nothing. Several blocks of one key are duplicates (two requests
-// computed the same prefix at the same time); they stand in the order they were inserted. Engine thread only.
+// CachedBlockMap: prefix and KV-cache group -> the cached blocks with that key. A hash table chained through the
+// blocks, sized once, so that publishing a block allocates nothing. Several blocks of one key are duplicates (two
+// requests computed the same prefix at the same time); they stand in the order they were inserted. Engine thread only.
 #pragma once
 
 #include <cstddef>

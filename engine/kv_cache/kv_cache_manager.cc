@@ -8,10 +8,14 @@ namespace vllm {
 
 namespace {
 
-// Nodes for every block, and as many again and more for ancestors that have lost theirs. Without a free node a request
-// stops publishing.
+// A node for every block, and as many again for ancestors that have lost theirs: more where all groups slide, since a
+// sequence then holds few of its blocks. Without a free node a request stops publishing.
 int64_t MaxPrefixes(const CacheConfig& cache, int64_t max_model_len) {
-  return 4 * cache.num_blocks + max_model_len / cache.block_size + 1;
+  int64_t factor = 16;
+  for (const int64_t window : cache.group_windows) {
+    factor = std::min(factor, window > 0 ? std::max<int64_t>(2, max_model_len / window) : 2);
+  }
+  return factor * cache.num_blocks + max_model_len / cache.block_size + 1;
 }
 
 }  // namespace
@@ -132,10 +136,14 @@ KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, cons
   tables.groups.resize(groups_.size());
   const int64_t max_tokens = request.params().max_tokens.value_or(max_model_len_);
   const int64_t max_len = std::min(max_model_len_, request.num_prompt_tokens() + std::min(max_tokens, max_model_len_));
+  int64_t max_blocks = BlocksFor(max_len) + 1;
+  for (const auto& group : groups_) {
+    if (!group->slides()) max_blocks = std::min(max_blocks, num_blocks());
+  }
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<KVCacheBlock*>& blocks = tables.groups[g];
     // All it can grow to, so that a decode step does not allocate.
-    blocks.reserve(static_cast<size_t>(BlocksFor(max_len) + 1));
+    blocks.reserve(static_cast<size_t>(max_blocks));
     if (computed.groups.empty()) continue;
     for (KVCacheBlock* block : computed.groups[g]) {
       if (!block->is_null()) pool_.Touch(block);

@@ -9,8 +9,7 @@ namespace vllm {
 PrefixTable::PrefixTable(int64_t capacity, int64_t block_size)
     : block_size_(block_size),
       nodes_(static_cast<size_t>(capacity) + 1),
-      buckets_(std::bit_ceil(nodes_.size()), kNoPrefix),
-      extra_keys_(nodes_.size()) {
+      buckets_(std::bit_ceil(nodes_.size()), kNoPrefix) {
   assert(capacity > 0 && block_size > 0);
   // Left uninitialized: pages that no prefix needs are never touched.
   token_ids_.reset(new int32_t[nodes_.size() * static_cast<size_t>(block_size)]);
@@ -29,7 +28,7 @@ PrefixId PrefixTable::Find(const PrefixKey& key) const {
   for (PrefixId id = buckets_[BucketIndex(key.hash, key.parent)]; id != kNoPrefix; id = nodes_[id].next) {
     const Node& node = nodes_[id];
     if (node.hash == key.hash && node.parent == key.parent &&
-        std::equal(key.token_ids.begin(), key.token_ids.end(), TokensOf(id)) && extra_keys_[id] == key.extra_keys) {
+        std::equal(key.token_ids.begin(), key.token_ids.end(), TokensOf(id)) && ExtraKeysOf(id) == key.extra_keys) {
       return id;
     }
   }
@@ -46,7 +45,10 @@ PrefixId PrefixTable::Acquire(const PrefixKey& key, RequestId publisher) {
     nodes_[id] = {.hash = key.hash, .parent = key.parent, .next = bucket};
     bucket = id;
     std::copy(key.token_ids.begin(), key.token_ids.end(), TokensOf(id));
-    extra_keys_[id] = key.extra_keys;
+    if (!key.extra_keys.empty()) {
+      nodes_[id].has_extra_keys = true;
+      extra_keys_[id] = key.extra_keys;
+    }
     AddUser(key.parent);
     ++size_;
   }
@@ -65,6 +67,7 @@ void PrefixTable::RemoveUser(PrefixId id) {
     assert(node.num_users > 0);
     if (--node.num_users > 0) return;
     if (!node.retired) Unlink(id);
+    if (node.has_extra_keys) extra_keys_.erase(id);
     node.next = unused_;
     unused_ = id;
     --size_;
@@ -82,6 +85,10 @@ void PrefixTable::RetirePublishedBy(RequestId publisher) {
   for (PrefixId id = 1; id < nodes_.size(); ++id) {
     if (nodes_[id].num_users > 0 && nodes_[id].publisher == publisher) Retire(id);
   }
+}
+
+std::string_view PrefixTable::ExtraKeysOf(PrefixId id) const {
+  return nodes_[id].has_extra_keys ? std::string_view(extra_keys_.find(id)->second) : std::string_view();
 }
 
 void PrefixTable::Unlink(PrefixId id) {
@@ -103,8 +110,8 @@ std::string PrefixTable::CheckIntegrity(std::span<const int64_t> external_users)
     const std::string name = "prefix " + std::to_string(id) + ": ";
     if (nodes_[id].num_users != users[id]) return name + "wrong number of users";
     if (nodes_[id].num_users == 0 || nodes_[id].retired) continue;
-    const PrefixKey key{nodes_[id].hash, nodes_[id].parent, {TokensOf(id), static_cast<size_t>(block_size_)},
-                        extra_keys_[id]};
+    const PrefixKey key{
+        nodes_[id].hash, nodes_[id].parent, {TokensOf(id), static_cast<size_t>(block_size_)}, ExtraKeysOf(id)};
     if (Find(key) != id) return name + "not found under its key";
   }
   return {};

@@ -3,7 +3,7 @@
 // whatever KV-cache group they are: tokens, extra keys and the whole chain are compared, so a hash collision costs time
 // and never gives another prompt's contents. A node outlives the blocks of its ancestors, because a sliding window
 // forgets the head of a sequence and not its tail. Owned by BlockPool; engine thread only; allocates nothing after
-// construction but long extra keys.
+// construction but for extra keys.
 //
 // Invariant: a node's users are the cached blocks with its id, its children, and the requests whose last published or
 // hit block it is. It goes when it has none.
@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/kv_cache/kv_cache_block.h"
@@ -57,18 +58,20 @@ class PrefixTable {
     PrefixId next = kNoPrefix;  // in its bucket, or among the unused
     int32_t num_users = 0;
     bool retired = false;
+    bool has_extra_keys = false;
     RequestId publisher = 0;
   };
   size_t BucketIndex(const BlockHash& hash, PrefixId parent) const;
   int32_t* TokensOf(PrefixId id) const { return token_ids_.get() + static_cast<int64_t>(id) * block_size_; }
+  std::string_view ExtraKeysOf(PrefixId id) const;
   void Unlink(PrefixId id);
 
   const int64_t block_size_;
   int64_t size_ = 0;
   std::vector<Node> nodes_;  // [capacity + 1], the first stands for the empty prefix
   std::vector<PrefixId> buckets_;
-  std::unique_ptr<int32_t[]> token_ids_;  // [capacity + 1, block_size]
-  std::vector<std::string> extra_keys_;   // [capacity + 1]
+  std::unique_ptr<int32_t[]> token_ids_;                  // [capacity + 1, block_size]
+  std::unordered_map<PrefixId, std::string> extra_keys_;  // of the few nodes that have some
   PrefixId unused_ = kNoPrefix;
 };
 

@@ -58,7 +58,9 @@ void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const
   int64_t work = 0;  // multiply-adds of all scores
   const int64_t rows_per_task = std::max<int64_t>(1, kMaxQueriesPerTask / args.num_queries_per_kv);
   for (const AttentionSequence& sequence : group.sequences) {
-    work += sequence.num_rows * (sequence.first_position + sequence.num_rows) * num_heads_ * spec_.head_dim;
+    int64_t num_seen = sequence.first_position + sequence.num_rows;
+    if (spec_.sliding_window > 0) num_seen = std::min(num_seen, spec_.sliding_window + sequence.num_rows);
+    work += sequence.num_rows * num_seen * num_heads_ * spec_.head_dim;
     for (int64_t row = 0; row < sequence.num_rows; row += rows_per_task) {
       for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
         tasks_.push_back({sequence.first_row + row, std::min(rows_per_task, sequence.num_rows - row),

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/kv_cache/kv_cache_groups.h"
+#include "engine/layers/kv_cache_groups.h"
 #include "engine/layers/rank_context.h"
 #include "kernels/aligned_buffer.h"
 #include "kernels/attention.h"

@@ -70,6 +70,9 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
     : num_columns_(columns.count) {
   if (context.linear_backend == LinearBackend::kOpenBlas && use == Use::kLinear) open_blas_ = LoadOpenBlas(model);
   const bool transposed = model.conv1d_weights && use == Use::kLinear;
+  const ForEach for_each = [&context](int64_t count, const std::function<void(int64_t i)>& f) {
+    context.threads->ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
+  };
   std::vector<TensorView> views;
   std::vector<OutputSlice> plain;
   const auto flush = [&] {
@@ -80,7 +83,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
   for (const OutputSlice& slice : slices) {
     const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
                           slice.shard.count, columns.begin, columns.count};
-    if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part)) {
+    if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part, for_each)) {
       flush();
       AddStored(std::move(*stored));
       continue;
@@ -98,11 +101,8 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
       const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
       view.dtype();
       AddStored(QuantizeRows(
-          four ? 4 : 8, part,
-          [&](int64_t i, float* out) { ReadRow(view, transposed, slice.shard.begin + i, columns, out); },
-          [&](int64_t count, const auto& f) {
-            context.threads->ParallelFor(count, [&](int64_t i, int /*thread*/) { f(i); });
-          }));
+          *context.kernels->quant, four ? 4 : 8, part,
+          [&](int64_t i, float* out) { ReadRow(view, transposed, slice.shard.begin + i, columns, out); }, for_each));
     } else {
       views.push_back(view);
       plain.push_back(slice);

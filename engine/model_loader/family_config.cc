@@ -26,7 +26,10 @@ void ReadGemma(const ConfigFields& fields, ModelConfig& config) {
   }
   if (config.model_type == "gemma") return;
   config.query_pre_attn_scalar = fields.PositiveDouble("query_pre_attn_scalar", kMaxMultiplier);
-  config.attn_logit_softcapping = fields.PositiveDouble("attn_logit_softcapping", kMaxMultiplier);
+  // transformers reads the cap on scores in Gemma 2 only.
+  if (config.model_type == "gemma2") {
+    config.attn_logit_softcapping = fields.PositiveDouble("attn_logit_softcapping", kMaxMultiplier);
+  }
   config.final_logit_softcapping = fields.PositiveDouble("final_logit_softcapping", kMaxMultiplier);
 }
 
@@ -127,7 +130,9 @@ bool HasLayerTypes(const std::string& family) {
 }
 
 void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
-  const std::optional<int64_t> window = fields.Int("sliding_window", 1, kMaxSize);
+  // Qwen2-MoE's files say 0 where they have none.
+  std::optional<int64_t> window = fields.Int("sliding_window", config.model_type == "qwen2_moe" ? 0 : 1, kMaxSize);
+  if (window == 0) window.reset();
   if (fields.Bool("use_sliding_window").value_or(true)) config.sliding_window = window;
   std::vector<std::string> types;
   if (HasLayerTypes(config.model_type)) types = fields.Strings("layer_types");

@@ -1,9 +1,11 @@
 #include "engine/model_loader/gguf_config.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "engine/config/errors.h"
 #include "engine/config/max_model_len.h"
@@ -209,8 +211,11 @@ class ConfigReader {
 
   void ReadSwitches() {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
-    config_.attention_bias = family_.attention_bias_field && file_.Find("blk.0.attn_q.bias") != nullptr;
-    config_.mlp_bias = family_.attention_bias_field && file_.Find("blk.0.ffn_up.bias") != nullptr;
+    const auto has = [&](std::string_view name) { return file_.Find(name) != nullptr; };
+    if (family_.attention_bias_field) {
+      config_.attention_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
+      config_.mlp_bias = has("blk.0.ffn_up.bias");
+    }
     config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
     if (family_.name == "stablelm") config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
     // SmolLM3: each fourth layer has no positions.
@@ -268,6 +273,24 @@ GenerationConfig LoadGgufGenerationConfig(const std::string& path) {
   config.repetition_penalty =
       keys.PositiveDouble("general.sampling.penalty_repeat", std::numeric_limits<double>::max());
   return config;
+}
+
+std::string GgufQuantization(const GgufFile& file) {
+  std::map<std::string_view, size_t> bytes;
+  for (const GgufTensor* tensor : file.tensors()) {
+    if (tensor->type->block_elements > 1) bytes[tensor->type->name] += tensor->data.size();
+  }
+  if (bytes.empty()) return "none";
+  const auto most =
+      std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  // Mixtures are known by llama.cpp's names for its recipes.
+  constexpr std::array<std::pair<int64_t, std::string_view>, 7> kMixtures = {
+      {{11, "Q3_K_S"}, {12, "Q3_K_M"}, {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"}}};
+  const int64_t file_type = file.metadata().Int("general.file_type", 0, 1 << 20).value_or(0);
+  for (const auto& [number, name] : kMixtures) {
+    if (number == file_type && name.starts_with(most->first)) return std::string(name);
+  }
+  return std::string(most->first);
 }
 
 int64_t CountParameters(const GgufFile& file) {

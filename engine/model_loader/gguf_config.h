@@ -18,6 +18,10 @@ ModelConfig LoadGgufConfig(const std::string& path);
 // The model's own sampling defaults, from general.sampling.*. Throws ModelError.
 GenerationConfig LoadGgufGenerationConfig(const std::string& path);
 
+// How the file says its matrices are stored: "Q4_K_M", or the type that most of them have; "none" where none are in
+// blocks.
+std::string GgufQuantization(const GgufFile& file);
+
 // Parameters as the tensors' shapes say; rotary tables are none.
 int64_t CountParameters(const GgufFile& file);
 

@@ -64,6 +64,20 @@ constexpr std::array<Name, 11> kOlmo2Layer = {{
     {"ffn_down", "mlp.down_proj"},
 }};
 
+constexpr std::array<Name, 11> kStableLmLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_layernorm.norms.{}"},
+    {"attn_k_norm", "self_attn.k_layernorm.norms.{}"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+}};
+
 constexpr std::array<Name, 6> kPhi3Layer = {{
     {"attn_norm", "input_layernorm"},
     {"attn_qkv", "self_attn.qkv_proj"},
@@ -155,6 +169,7 @@ constexpr std::array<GgufFamily, 15> kFamilies = {{
      .architecture = "Qwen2MoeForCausalLM",
      .model_type = "qwen2_moe",
      .hidden_act = "silu",
+     .attention_bias_field = true,
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kQwenMoeLayer,
@@ -258,7 +273,7 @@ constexpr std::array<GgufFamily, 15> kFamilies = {{
      .attention_bias_field = true,
      .layer_prefix = "model.layers.",
      .outer = kOuter,
-     .layer = kLlamaLayer,
+     .layer = kStableLmLayer,
      .experts = {}},
 }};
 

@@ -27,8 +27,8 @@ struct GgufFamily {
   int64_t default_sliding_window = 0;
   std::string_view layer_prefix;          // "model.layers."
   std::span<const GgufTensorName> outer;  // whole names without ".weight"
+  // "{}" stands for the index in a stack: of an expert's matrix, or of a head's norm.
   std::span<const GgufTensorName> layer;
-  // In the layer: a stack of one matrix an expert, "<hf before {}>E<hf after {}>".
   std::span<const GgufTensorName> experts;
 };
 

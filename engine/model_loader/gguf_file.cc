@@ -63,7 +63,7 @@ std::vector<std::string> GgufFile::PartsOf(const std::string& path) {
 GgufFile::Part GgufFile::Open(const std::string& path) {
   auto file = std::make_unique<MappedFile>(path);
   GgufHeader header = ParseGguf(file->bytes(), path);
-  return {std::move(file), std::move(header)};
+  return {std::move(file), path, std::move(header)};
 }
 
 GgufFile::GgufFile(const std::string& path) {
@@ -74,6 +74,21 @@ GgufFile::GgufFile(const std::string& path) {
   } else {
     parts_.push_back(std::move(named));
   }
+  CollectTensors();
+  constexpr std::string_view kTotal = "split.tensors.count";
+  const std::optional<int64_t> total = metadata().Int(kTotal, 0, std::numeric_limits<int32_t>::max());
+  if (count > 1 && total && static_cast<uint64_t>(*total) != tensors_.size()) {
+    metadata().Fail(kTotal,
+                    "the parts have " + std::to_string(tensors_.size()) + " together (" + std::to_string(*total) + ")");
+  }
+}
+
+GgufFile::GgufFile(std::span<const std::byte> bytes, const std::string& path) {
+  parts_.push_back({nullptr, path, ParseGguf(bytes, path)});
+  CollectTensors();
+}
+
+void GgufFile::CollectTensors() {
   for (const Part& part : parts_) {
     for (const GgufTensor& tensor : part.header.tensors) tensors_.push_back(&tensor);
   }
@@ -82,13 +97,7 @@ GgufFile::GgufFile(const std::string& path) {
   const auto twice = std::adjacent_find(tensors_.begin(), tensors_.end(),
                                         [](const GgufTensor* a, const GgufTensor* b) { return a->name == b->name; });
   if (twice != tensors_.end()) {
-    throw ModelError("gguf file " + Escape(path) + ": tensor " + Escape((*twice)->name) + ": occurs in two parts");
-  }
-  constexpr std::string_view kTotal = "split.tensors.count";
-  const std::optional<int64_t> total = metadata().Int(kTotal, 0, std::numeric_limits<int32_t>::max());
-  if (count > 1 && total && static_cast<uint64_t>(*total) != tensors_.size()) {
-    metadata().Fail(kTotal,
-                    "the parts have " + std::to_string(tensors_.size()) + " together (" + std::to_string(*total) + ")");
+    throw ModelError("gguf file " + Escape(path()) + ": tensor " + Escape((*twice)->name) + ": occurs in two parts");
   }
 }
 
@@ -119,7 +128,7 @@ const GgufTensor* GgufFile::Find(std::string_view name) const {
 
 std::vector<std::string> GgufFile::paths() const {
   std::vector<std::string> paths;
-  for (const Part& part : parts_) paths.push_back(part.file->path());
+  for (const Part& part : parts_) paths.push_back(part.path);
   return paths;
 }
 

@@ -5,7 +5,9 @@
 // split.count, and split.tensors.count, the tensors of all parts together.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,13 +21,15 @@ class GgufFile {
  public:
   // `path` may be any part of a split file. Throws ModelError.
   explicit GgufFile(const std::string& path);
+  // A file in memory, in one part; `bytes` is borrowed. `path` is for messages.
+  GgufFile(std::span<const std::byte> bytes, const std::string& path);
 
   const GgufMetadata& metadata() const { return parts_.front().header.metadata; }
   uint32_t version() const { return parts_.front().header.version; }
   const std::vector<const GgufTensor*>& tensors() const { return tensors_; }  // by name
   const GgufTensor* Find(std::string_view name) const;                        // null when there is none
   // The file, or the first part of a split one.
-  const std::string& path() const { return parts_.front().file->path(); }
+  const std::string& path() const { return parts_.front().path; }
   std::vector<std::string> paths() const;
 
   // The parts' paths by the name of any of them, or just `path` when it is not named like a part.
@@ -33,11 +37,13 @@ class GgufFile {
 
  private:
   struct Part {
-    std::unique_ptr<MappedFile> file;
+    std::unique_ptr<MappedFile> file;  // null: in memory
+    std::string path;
     GgufHeader header;
   };
   static Part Open(const std::string& path);
   void OpenParts(const std::string& path, Part named, int64_t count);
+  void CollectTensors();
 
   std::vector<Part> parts_;
   std::vector<const GgufTensor*> tensors_;

@@ -130,10 +130,13 @@ std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata)
   const std::optional<std::string_view> text = metadata.String(key);
   if (!text) return std::nullopt;
   const std::vector<std::string_view> tokens = metadata.Strings(kTokens);
-  return ChatTemplateSource{.text = std::string(*text),
-                            .bos_token = TokenText(metadata, "tokenizer.ggml.bos_token_id", tokens),
-                            .eos_token = TokenText(metadata, "tokenizer.ggml.eos_token_id", tokens),
-                            .origin = key};
+  ChatTemplateSource source;
+  source.text = *text;
+  source.bos_token = TokenText(metadata, "tokenizer.ggml.bos_token_id", tokens);
+  source.eos_token = TokenText(metadata, "tokenizer.ggml.eos_token_id", tokens);
+  source.tool_use_text = metadata.String("tokenizer.chat_template.tool_use").value_or("");
+  source.origin = key;
+  return source;
 }
 
 }  // namespace vllm

@@ -89,13 +89,18 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
   const std::string prefix = std::string(family_->layer_prefix) + std::to_string(layer) + ".";
   const int64_t head_rows = family_->interleaved_rope ? config.head_dim : 0;
   if (const std::string_view hf = FindName(family_->layer, stem); !hf.empty()) {
+    if (hf.find("{}") != std::string_view::npos) {
+      const int64_t heads = stem == "attn_q_norm" ? config.num_attention_heads : config.num_key_value_heads;
+      AddStack(tensor, prefix, hf, ending, heads, 0, tensor.shape.back());
+      return;
+    }
     const bool turns = stem == "attn_q" || stem == "attn_k";
     Add(prefix + std::string(hf) + std::string(ending),
         {.tensor = &tensor, .shape = tensor.shape, .interleaved_head_dim = turns ? head_rows : 0});
     return;
   }
   if (const std::string_view hf = FindName(family_->experts, stem); !hf.empty()) {
-    AddExperts(config, tensor, prefix, hf, ending, 0, tensor.shape.size() == 3 ? tensor.shape[1] : 0);
+    AddStack(tensor, prefix, hf, ending, config.num_experts, 0, tensor.shape.size() > 1 ? tensor.shape[1] : 0);
     return;
   }
   if (stem == "attn_qkv" && !FindName(family_->layer, "attn_q").empty()) {
@@ -121,8 +126,8 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
   }
   if (stem == "ffn_gate_up_exps" && !family_->experts.empty() && tensor.shape.size() == 3) {
     const int64_t rows = tensor.shape[1] / 2;
-    AddExperts(config, tensor, prefix, FindName(family_->experts, "ffn_gate_exps"), ending, 0, rows);
-    AddExperts(config, tensor, prefix, FindName(family_->experts, "ffn_up_exps"), ending, rows, rows);
+    AddStack(tensor, prefix, FindName(family_->experts, "ffn_gate_exps"), ending, config.num_experts, 0, rows);
+    AddStack(tensor, prefix, FindName(family_->experts, "ffn_up_exps"), ending, config.num_experts, rows, rows);
     return;
   }
   // Files from before experts were stacked: "ffn_gate.3".
@@ -145,16 +150,19 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
   Fail(tensor.name, "not part of the architecture " + std::string(family_->name));
 }
 
-void GgufWeights::AddExperts(const ModelConfig& config, const GgufTensor& tensor, const std::string& prefix,
-                             std::string_view pattern, std::string_view ending, int64_t first_row, int64_t num_rows) {
-  if (tensor.shape.size() != 3 || tensor.shape[0] != config.num_experts) {
-    Fail(tensor.name, "must be a stack of " + std::to_string(config.num_experts) + " matrices, the experts'");
+void GgufWeights::AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern,
+                           std::string_view ending, int64_t count, int64_t first_row, int64_t num_rows) {
+  if (tensor.shape.size() < 2 || tensor.shape.size() > 3 || tensor.shape[0] != count) {
+    Fail(tensor.name, "must be a stack of " + std::to_string(count) + " (" + ShapeText(tensor.shape) + ")");
   }
   const size_t hole = pattern.find("{}");
-  for (int64_t expert = 0; expert < config.num_experts; ++expert) {
-    Add(prefix + std::string(pattern.substr(0, hole)) + std::to_string(expert) + std::string(pattern.substr(hole + 2)) +
+  for (int64_t i = 0; i < count; ++i) {
+    Entry entry{.tensor = &tensor, .first_row = i * tensor.shape[1] + first_row};
+    entry.shape = {num_rows};
+    if (tensor.shape.size() == 3) entry.shape.push_back(tensor.shape[2]);
+    Add(prefix + std::string(pattern.substr(0, hole)) + std::to_string(i) + std::string(pattern.substr(hole + 2)) +
             std::string(ending),
-        {.tensor = &tensor, .first_row = expert * tensor.shape[1] + first_row, .shape = {num_rows, tensor.shape[2]}});
+        std::move(entry));
   }
 }
 

@@ -40,8 +40,9 @@ class GgufWeights : public WeightSource {
   };
   void AddLayerTensor(const ModelConfig& config, const GgufTensor& tensor, int64_t layer, std::string_view stem,
                       std::string_view ending);
-  void AddExperts(const ModelConfig& config, const GgufTensor& tensor, const std::string& prefix,
-                  std::string_view pattern, std::string_view ending, int64_t first_row, int64_t num_rows);
+  // Each of the `count` matrices of a stack of them, or vectors, under its own name; of a matrix, some of the rows.
+  void AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern, std::string_view ending,
+                int64_t count, int64_t first_row, int64_t num_rows);
   void Add(std::string name, Entry entry);
   [[noreturn]] void Fail(std::string_view tensor, const std::string& why) const;
 

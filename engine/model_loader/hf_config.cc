@@ -15,6 +15,7 @@
 #include "engine/model_loader/family_config.h"
 #include "engine/model_loader/hf_defaults.h"
 #include "engine/model_loader/json_file.h"
+#include "engine/model_loader/quantization_parser.h"
 #include "engine/model_loader/rope_config.h"
 
 namespace vllm {
@@ -125,7 +126,7 @@ ModelConfig LoadModelConfig(const std::string& folder) {
   config.architecture = ReadArchitecture(fields);
   config.model_type = fields.String("model_type").value_or("");
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
-  if (fields.Has("quantization_config")) fields.Fail("quantization_config", "quantized weights are not supported");
+  config.quantization = ReadQuantization(fields);
   AddFamilyDefaults(config.model_type, object);
   if (nested) {
     AddTextSizeDefaults(config.model_type, object);

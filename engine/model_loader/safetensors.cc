@@ -62,6 +62,16 @@ TensorView SafetensorsFile::Get(std::string_view name, std::span<const int64_t> 
   return {.name = std::string(name), .type = *type, .shape = {shape.begin(), shape.end()}, .data = entry->data};
 }
 
+std::optional<std::vector<int64_t>> SafetensorsFile::ShapeOf(std::string_view name) const {
+  const SafetensorsEntry* entry = Find(name);
+  if (entry == nullptr) return std::nullopt;
+  // A size beyond int64 belongs to an empty tensor; it equals no size that is asked for.
+  std::vector<int64_t> shape;
+  for (const uint64_t size : entry->shape)
+    shape.push_back(size > (uint64_t{1} << 62) ? -1 : static_cast<int64_t>(size));
+  return shape;
+}
+
 std::vector<std::string> SafetensorsFile::Names() const {
   std::vector<std::string> names;
   names.reserve(entries_.size());
@@ -100,6 +110,11 @@ TensorView ShardedSafetensors::Get(std::string_view name, std::span<const int64_
   auto it = shard_of_.find(name);
   if (it == shard_of_.end()) throw ModelError("tensor " + Escape(name) + " of " + Escape(path_) + ": not in the index");
   return it->second->Get(name, shape);
+}
+
+std::optional<std::vector<int64_t>> ShardedSafetensors::ShapeOf(std::string_view name) const {
+  auto it = shard_of_.find(name);
+  return it == shard_of_.end() ? std::nullopt : it->second->ShapeOf(name);
 }
 
 std::vector<std::string> ShardedSafetensors::Names() const {

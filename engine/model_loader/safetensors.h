@@ -23,6 +23,7 @@ class SafetensorsFile : public WeightSource {
   bool Contains(std::string_view name) const override { return Find(name) != nullptr; }
   // Types that no model computes on (F64, BOOL, ...) throw ModelError naming the tensor and its type.
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
+  std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
   std::vector<std::string> Names() const override;
   int64_t TotalBytes() const override;
 
@@ -41,6 +42,7 @@ class ShardedSafetensors : public WeightSource {
 
   bool Contains(std::string_view name) const override { return shard_of_.contains(name); }
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
+  std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
   std::vector<std::string> Names() const override;
   int64_t TotalBytes() const override;
 

@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "kernels/quantize.h"
-
 namespace vllm {
 
 namespace {
@@ -35,11 +33,11 @@ StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part) {
   return result;
 }
 
-StoredMatrix QuantizeRows(int64_t bits, const MatrixPart& part, const std::function<void(int64_t i, float* out)>& row,
-                          const std::function<void(int64_t count, const std::function<void(int64_t i)>&)>& for_each) {
+StoredMatrix QuantizeRows(const QuantKernels& kernels, int64_t bits, const MatrixPart& part,
+                          const std::function<void(int64_t i, float* out)>& row, const ForEach& for_each) {
   const int64_t stored = RoundUp(part.num_columns, kQuantColumns);
-  StoredMatrix result{QuantMatrix(bits == 8 ? QuantFormat::kQ8_0 : QuantFormat::kIQ4_NL, part.num_rows, stored),
-                      ShiftedOrder(stored, 0, part.num_columns)};
+  const QuantFormat format = bits == 8 ? QuantFormat::kQ8_0 : QuantFormat::kIQ4_NL;
+  StoredMatrix result{QuantMatrix(format, part.num_rows, stored), ShiftedOrder(stored, 0, part.num_columns)};
   // Rows in runs, so that each call's buffer serves many.
   constexpr int64_t kRowsPerCall = 16;
   for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
@@ -47,11 +45,7 @@ StoredMatrix QuantizeRows(int64_t bits, const MatrixPart& part, const std::funct
     const int64_t end = std::min(part.num_rows, (call + 1) * kRowsPerCall);
     for (int64_t i = call * kRowsPerCall; i < end; ++i) {
       row(i, values.data());
-      if (bits == 8) {
-        QuantizeQ8_0(values.data(), stored, result.matrix.row(i));
-      } else {
-        QuantizeIQ4_NL(values.data(), stored, result.matrix.row(i));
-      }
+      kernels.quantize(format, values.data(), stored, result.matrix.row(i));
     }
   });
   return result;

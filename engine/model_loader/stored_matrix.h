@@ -27,12 +27,15 @@ struct MatrixPart {
   int64_t num_columns = 0;
 };
 
+// Runs its second argument for 0 to count - 1, on several threads.
+using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
+
 // Of a tensor of GGML blocks; columns that begin or end inside a block keep the whole block.
 StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part);
 
-// Quantizes plain rows to Q8_0 (bits = 8) or IQ4_NL (bits = 4). `row` gives the part's row i as float32 and may be
-// called from any thread of `for_each`, which runs its argument for every row.
-StoredMatrix QuantizeRows(int64_t bits, const MatrixPart& part, const std::function<void(int64_t i, float* out)>& row,
-                          const std::function<void(int64_t count, const std::function<void(int64_t i)>&)>& for_each);
+// Quantizes plain rows to Q8_0 (bits = 8) or IQ4_NL (bits = 4). `row` gives the part's row i as float32 and is called
+// from the threads of `for_each`.
+StoredMatrix QuantizeRows(const QuantKernels& kernels, int64_t bits, const MatrixPart& part,
+                          const std::function<void(int64_t i, float* out)>& row, const ForEach& for_each);
 
 }  // namespace vllm

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ class WeightSource {
   virtual bool Contains(std::string_view name) const = 0;
   // Throws ModelError naming the tensor when it is missing or its shape is not `shape`.
   virtual TensorView Get(std::string_view name, std::span<const int64_t> shape) const = 0;
+  // None when the tensor is missing or the source makes tensors of any shape.
+  virtual std::optional<std::vector<int64_t>> ShapeOf(std::string_view /*name*/) const { return std::nullopt; }
   virtual std::vector<std::string> Names() const = 0;
   virtual int64_t TotalBytes() const = 0;
 };

@@ -1,6 +1,8 @@
 #include "engine/models/decoder.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "engine/layers/for_each_row.h"
@@ -8,6 +10,13 @@
 namespace vllm {
 
 namespace {
+
+using SpecMaker = DecoderSpec (*)(const ModelConfig&);
+
+std::map<std::string, SpecMaker, std::less<>>& SpecMakers() {
+  static std::map<std::string, SpecMaker, std::less<>> makers;
+  return makers;
+}
 
 AlignedBuffer Floats(int64_t rows, int64_t columns) {
   return AlignedBuffer(static_cast<size_t>(rows * columns) * sizeof(float));
@@ -72,7 +81,9 @@ void Decoder::BuildHead(const ModelBuildContext& build, const DecoderSpec& spec,
     embedding = head;
   }
   embed_tokens_.emplace(rank_, build.weights, config_, embedding, config_.vocab_size, width);
-  if (!config_.tie_word_embeddings) {
+  // Multimodal configs say it in one place or another or nowhere: their files tell.
+  const bool is_text_part = !config_.weight_prefix.empty();
+  if (!config_.tie_word_embeddings && (!is_text_part || build.weights.Contains(head))) {
     lm_head_.emplace(rank_, build.weights, config_, head, config_.vocab_size, width);
   }
   if (!spec.final_norm.empty()) {
@@ -136,10 +147,15 @@ void Decoder::ComputeLogits(const float* hidden, int64_t num_rows, float* logits
   });
 }
 
-DecoderRegistration::DecoderRegistration(std::string architecture, DecoderSpec (*make_spec)(const ModelConfig&)) {
-  ModelRegistration(std::move(architecture), [make_spec](const ModelBuildContext& build) -> std::unique_ptr<Model> {
+DecoderRegistration::DecoderRegistration(std::string architecture, SpecMaker make_spec) {
+  ModelRegistration(architecture, [make_spec](const ModelBuildContext& build) -> std::unique_ptr<Model> {
     return std::make_unique<Decoder>(build, make_spec(build.config.model));
   });
+  SpecMakers()[std::move(architecture)] = make_spec;
+}
+
+DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config) {
+  return SpecMakers().find(architecture)->second(config);
 }
 
 }  // namespace vllm

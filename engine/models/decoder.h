@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/layers/norm.h"
@@ -53,5 +54,8 @@ class Decoder final : public Model {
 struct DecoderRegistration {
   DecoderRegistration(std::string architecture, DecoderSpec (*make_spec)(const ModelConfig&));
 };
+
+// The spec of a registered family. REQUIRES: it is registered.
+DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config);
 
 }  // namespace vllm

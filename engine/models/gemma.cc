@@ -1,6 +1,6 @@
 // Gemma (arXiv 2403.08295, 2408.00118, 2503.19786): Llama with a scaled embedding and norms whose weights count from 1.
 // Gemma 2 and 3 also norm what a block gives before it is added. Gemma 2 caps scores and logits; Gemma 3 norms queries
-// and keys and turns sliding layers by a base of their own. Of a Gemma 3 with a vision part, the text part is run.
+// and keys and turns sliding layers by a base of their own.
 #include <cmath>
 
 #include "engine/models/decoder.h"
@@ -35,7 +35,6 @@ DecoderSpec Gemma3Spec(const ModelConfig& config) {
 const DecoderRegistration kGemma("GemmaForCausalLM", GemmaSpec);
 const DecoderRegistration kGemma2("Gemma2ForCausalLM", Gemma2Spec);
 const DecoderRegistration kGemma3("Gemma3ForCausalLM", Gemma3Spec);
-const DecoderRegistration kGemma3Vision("Gemma3ForConditionalGeneration", Gemma3Spec);
 
 }  // namespace
 

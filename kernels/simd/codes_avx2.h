@@ -44,10 +44,31 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return reinterpret_cast<Bytes>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(table), reinterpret_cast<__m128i>(b)));
 }
 
+static inline Bytes FifthBits(const uint8_t* p) {
+  uint16_t bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  const __m128i each = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  const __m128i spread = _mm_shuffle_epi8(_mm_cvtsi32_si128(bits), each);
+  const __m128i mask = _mm_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+  return reinterpret_cast<Bytes>(_mm_and_si128(_mm_cmpeq_epi8(_mm_and_si128(spread, mask), mask), _mm_set1_epi8(0x10)));
+}
+
 static inline float HalfToFloat(const void* p) {
   uint16_t bits;
   __builtin_memcpy(&bits, p, sizeof(bits));
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
+}
+
+static inline Vec AddWhereAbove(Vec sum, float step, Vec x, float threshold) {
+  const __m256 t = _mm256_set1_ps(threshold), s = _mm256_set1_ps(step);
+  return {_mm256_add_ps(sum.lo, _mm256_and_ps(_mm256_cmp_ps(x.lo, t, _CMP_GT_OQ), s)),
+          _mm256_add_ps(sum.hi, _mm256_and_ps(_mm256_cmp_ps(x.hi, t, _CMP_GT_OQ), s))};
+}
+
+static inline void StoreHalf(float value, uint8_t* out) {
+  const auto bits =
+      static_cast<uint16_t>(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT)));
+  __builtin_memcpy(out, &bits, sizeof(bits));
 }
 
 // Sixteen registers: 3 x 2 sums of two registers each, and the factors.

@@ -40,10 +40,27 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return reinterpret_cast<Bytes>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(table), reinterpret_cast<__m128i>(b)));
 }
 
+static inline Bytes FifthBits(const uint8_t* p) {
+  uint16_t bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  return reinterpret_cast<Bytes>(_mm_maskz_set1_epi8(bits, 0x10));
+}
+
 static inline float HalfToFloat(const void* p) {
   uint16_t bits;
   __builtin_memcpy(&bits, p, sizeof(bits));
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
+}
+
+static inline Vec AddWhereAbove(Vec sum, float step, Vec x, float threshold) {
+  const __mmask16 above = _mm512_cmp_ps_mask(x.v, _mm512_set1_ps(threshold), _CMP_GT_OQ);
+  return {_mm512_mask_add_ps(sum.v, above, sum.v, _mm512_set1_ps(step))};
+}
+
+static inline void StoreHalf(float value, uint8_t* out) {
+  const auto bits =
+      static_cast<uint16_t>(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT)));
+  __builtin_memcpy(out, &bits, sizeof(bits));
 }
 
 // Thirty-two registers: 4 x 4 sums and the factors.

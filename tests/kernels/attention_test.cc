@@ -100,7 +100,9 @@ struct Case {
             dot +=
                 static_cast<double>(q[d]) * Round(key[static_cast<size_t>((s * kv_heads + h / group) * head_dim + d)]);
           }
-          p.push_back(std::exp(dot * static_cast<double>(args.scale)));
+          double score = dot * static_cast<double>(args.scale);
+          if (args.softcap > 0.0f) score = args.softcap * std::tanh(score / args.softcap);
+          p.push_back(std::exp(score));
           total += p.back();
         }
         for (int64_t d = 0; d < head_dim; ++d) {
@@ -125,8 +127,10 @@ class AttentionTest : public testing::TestWithParam<Isa> {
     const DType dtype = std::array{DType::kFloat32, DType::kBFloat16, DType::kFloat16}[static_cast<size_t>(round % 3)];
     const int64_t dims[] = {8, 16, 24, 40, 64, 80, 128, 160};
     const int64_t window = round % 4 == 0 ? Int(1, 300) : 0;
-    return Case(random_, dims[static_cast<size_t>(round) % 8], Int(1, 3), Int(1, 5), 16 * Int(1, 3),
-                Int(1, round % 5 == 0 ? 600 : 60), window, dtype);
+    Case c(random_, dims[static_cast<size_t>(round) % 8], Int(1, 3), Int(1, 5), 16 * Int(1, 3),
+           Int(1, round % 5 == 0 ? 600 : 60), window, dtype);
+    if (round % 3 == 1) c.args.softcap = 1.5f;
+    return c;
   }
   std::mt19937 random_{11};
 };

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -135,15 +136,124 @@ TEST_P(KernelsTest, RmsNormAgreesWithThePlainLoop) {
   }
 }
 
-TEST_P(KernelsTest, SiluAndMulAgreesWithThePlainLoop) {
-  for (int64_t n = 0; n < 70; ++n) {
-    const std::vector<float> gate = Floats(n, 5.0f), up = Floats(n);
+TEST_P(KernelsTest, LayerNormAgreesWithThePlainLoop) {
+  for (int round = 0; round < 200; ++round) {
+    const int64_t n = Int(1, 200);
+    std::vector<float> x = Floats(n, 3.0f);
+    // A mean far from zero: squares of the values themselves would cancel.
+    for (float& v : x) v += 100.0f;
+    const std::vector<float> w = Floats(n), b = Floats(n);
+    const bool plain = round % 3 == 0;
     std::vector<float> y(static_cast<size_t>(n));
-    kernels().activation(Activation::kSilu, gate.data(), up.data(), n, y.data());
-    for (size_t i = 0; i < gate.size(); ++i) {
-      const double exact = gate[i] / (1.0 + std::exp(-static_cast<double>(gate[i]))) * up[i];
-      ASSERT_NEAR(y[i], exact, 1e-6 * (1.0 + std::abs(exact)));
+    kernels().layer_norm(x.data(), plain ? nullptr : w.data(), plain ? nullptr : b.data(), 1e-5f, n, y.data());
+    double mean = 0.0, variance = 0.0;
+    for (const float v : x) mean += v / static_cast<double>(n);
+    for (const float v : x) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double normed = (x[i] - mean) / std::sqrt(variance + 1e-5);
+      const double exact = plain ? normed : normed * w[i] + b[i];
+      ASSERT_NEAR(y[i], exact, n == 1 ? 1e-2 : 2e-4) << n;
     }
+  }
+}
+
+TEST_P(KernelsTest, TheHalvesOfRmsNormMakeItsBits) {
+  for (int64_t n = 1; n < 100; ++n) {
+    const std::vector<float> x = Floats(n, 3.0f), w = Floats(n);
+    std::vector<float> whole(static_cast<size_t>(n)), halves(static_cast<size_t>(n));
+    kernels().rms_norm(x.data(), w.data(), 1e-5f, n, whole.data());
+    const float mean = kernels().sum_of_squares(x.data(), n) / static_cast<float>(n);
+    kernels().mul_scaled(x.data(), w.data(), 1.0f / std::sqrt(mean + 1e-5f), n, halves.data());
+    ASSERT_EQ(whole, halves);
+  }
+}
+
+double ExactActivation(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1.0 + std::exp(-x));
+    case Activation::kGelu:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kGeluTanh:
+      return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::kQuickGelu:
+      return x / (1.0 + std::exp(-1.702 * x));
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kRelu2:
+      return std::max(x, 0.0) * std::max(x, 0.0);
+  }
+  return 0.0;
+}
+
+constexpr Activation kActivations[] = {Activation::kSilu,      Activation::kGelu, Activation::kGeluTanh,
+                                       Activation::kQuickGelu, Activation::kRelu, Activation::kRelu2};
+
+TEST_P(KernelsTest, ActivationsAgreeWithThePlainLoop) {
+  for (const Activation activation : kActivations) {
+    for (int64_t n = 0; n < 70; ++n) {
+      const std::vector<float> x = Floats(n, 5.0f), factor = Floats(n);
+      std::vector<float> y(static_cast<size_t>(n)), alone(static_cast<size_t>(n));
+      kernels().activation(activation, x.data(), factor.data(), n, y.data());
+      kernels().activation(activation, x.data(), nullptr, n, alone.data());
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double exact = ExactActivation(activation, x[i]);
+        ASSERT_NEAR(alone[i], exact, 1e-6 * (1.0 + std::abs(exact))) << x[i];
+        ASSERT_EQ(y[i], alone[i] * factor[i]);
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, ActivationsKeepTheEdges) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const Activation activation : kActivations) {
+    const std::vector<float> x = {-80.0f, -0.0f, 0.0f, 80.0f, std::numeric_limits<float>::quiet_NaN()};
+    std::vector<float> y(x.size());
+    kernels().activation(activation, x.data(), nullptr, static_cast<int64_t>(x.size()), y.data());
+    EXPECT_NEAR(y[0], 0.0f, 1e-20f);
+    EXPECT_EQ(y[1], 0.0f);
+    EXPECT_EQ(y[2], 0.0f);
+    EXPECT_EQ(y[3], activation == Activation::kRelu2 ? 6400.0f : 80.0f);
+    EXPECT_TRUE(std::isnan(y[4]));
+    float large = infinity;
+    kernels().activation(activation, &large, nullptr, 1, &large);
+    EXPECT_FALSE(large <= std::numeric_limits<float>::max()) << "infinity or NaN, so that a sampler sees it";
+  }
+}
+
+TEST_P(KernelsTest, SoftCapAgreesWithThePlainLoop) {
+  for (int round = 0; round < 100; ++round) {
+    const int64_t n = Int(1, 60);
+    const float cap = std::array{0.5f, 3.0f, 30.0f, 50.0f}[static_cast<size_t>(round % 4)];
+    const std::vector<float> x = Floats(n, round % 3 == 0 ? 1e-3f : 3.0f * cap);
+    std::vector<float> y = x;
+    kernels().soft_cap(y.data(), cap, n);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = cap * std::tanh(static_cast<double>(x[i]) / cap);
+      ASSERT_NEAR(y[i] / exact, 1.0, 1e-6) << x[i] << " capped at " << cap;
+    }
+  }
+  std::vector<float> edges = {std::numeric_limits<float>::infinity(), -1e30f, 0.0f,
+                              std::numeric_limits<float>::quiet_NaN()};
+  kernels().soft_cap(edges.data(), 30.0f, 4);
+  EXPECT_NEAR(edges[0], 30.0f, 1e-5f);
+  EXPECT_NEAR(edges[1], -30.0f, 1e-5f);
+  EXPECT_EQ(edges[2], 0.0f);
+  EXPECT_TRUE(std::isnan(edges[3]));
+}
+
+TEST_P(KernelsTest, ScaleAndAddScaledStopAtTheEnd) {
+  for (int64_t n = 0; n < 50; ++n) {
+    std::vector<float> x(static_cast<size_t>(n) + 1, 1.0f), y(static_cast<size_t>(n) + 1, 2.0f);
+    kernels().add_scaled(x.data(), y.data(), 0.5f, n);
+    kernels().scale(y.data(), 3.0f, n);
+    for (int64_t i = 0; i < n; ++i) {
+      ASSERT_EQ(x[static_cast<size_t>(i)], 2.0f);
+      ASSERT_EQ(y[static_cast<size_t>(i)], 6.0f);
+    }
+    ASSERT_EQ(x[static_cast<size_t>(n)], 1.0f);
+    ASSERT_EQ(y[static_cast<size_t>(n)], 2.0f);
   }
 }
 

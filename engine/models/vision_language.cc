@@ -1,0 +1,42 @@
+// Models that read images beside text: their text part is one of the other families, which config.json's text_config
+// names by model_type; that part is run, and tensors of the others are left alone. Only models whose text part is the
+// plain causal decoder are here.
+#include <string_view>
+#include <utility>
+
+#include "engine/config/errors.h"
+#include "engine/models/decoder.h"
+
+namespace vllm {
+
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kTextArchitectures[] = {
+    {"llama", "LlamaForCausalLM"},     {"mistral", "MistralForCausalLM"}, {"mixtral", "MixtralForCausalLM"},
+    {"qwen2", "Qwen2ForCausalLM"},     {"qwen3", "Qwen3ForCausalLM"},     {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    {"gemma2", "Gemma2ForCausalLM"},   {"gemma", "GemmaForCausalLM"},     {"gemma3_text", "Gemma3ForCausalLM"},
+    {"granite", "GraniteForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
+};
+
+DecoderSpec TextPartSpec(const ModelConfig& config) {
+  for (const auto& [model_type, architecture] : kTextArchitectures) {
+    if (model_type == config.model_type) return MakeDecoderSpec(architecture, config);
+  }
+  std::string known;
+  for (const auto& [model_type, architecture] : kTextArchitectures) {
+    known += (known.empty() ? "" : ", ") + std::string(model_type);
+  }
+  throw ModelError("cannot load model " + config.model + ": unknown text part (" + config.model_type +
+                   "; known: " + known + ")");
+}
+
+const DecoderRegistration kGemma3("Gemma3ForConditionalGeneration", TextPartSpec);
+const DecoderRegistration kLlava("LlavaForConditionalGeneration", TextPartSpec);
+const DecoderRegistration kLlavaNext("LlavaNextForConditionalGeneration", TextPartSpec);
+const DecoderRegistration kLlavaOnevision("LlavaOnevisionForConditionalGeneration", TextPartSpec);
+const DecoderRegistration kMistral3("Mistral3ForConditionalGeneration", TextPartSpec);
+const DecoderRegistration kInternVl("InternVLForConditionalGeneration", TextPartSpec);
+
+}  // namespace
+
+}  // namespace vllm

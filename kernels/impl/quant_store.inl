@@ -1,0 +1,78 @@
+// Plain numbers -> blocks of 32, at load. Included inside an instruction set's namespace.
+
+inline constexpr int kStoredBlock = 32;
+inline constexpr float kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+static inline float MaxMagnitude(const Vec* x) {
+  const Vec zero = Vec::Zero();
+  const Vec a = Vec::Max(x[0], Vec::Sub(zero, x[0])), b = Vec::Max(x[1], Vec::Sub(zero, x[1]));
+  return Vec::ReduceMax(Vec::Max(a, b));
+}
+
+static void StoreQ8_0(const float* x, uint8_t* out) {
+  const Vec v[2] = {Vec::Load(x), Vec::Load(x + Vec::kLanes)};
+  const float d = MaxMagnitude(v) / 127.0f;
+  const Vec inverse = Vec::Set1(d != 0.0f ? 1.0f / d : 0.0f);
+  float codes[kStoredBlock];
+  // Limits for numbers that are not finite; Min gives its second operand for NaN.
+  const Vec low = Vec::Set1(-127.0f), high = Vec::Set1(127.0f);
+  for (int i = 0; i < 2; ++i) {
+    Vec::Max(low, Vec::Min(Vec::Round(Vec::Mul(v[i], inverse)), high)).Store(codes + i * Vec::kLanes);
+  }
+  StoreHalf(d, out);
+  for (int i = 0; i < kStoredBlock; ++i) out[2 + i] = static_cast<uint8_t>(static_cast<int8_t>(codes[i]));
+}
+
+// The level nearest to each x.
+static inline Vec NearestLevels(Vec x) {
+  Vec level = Vec::Set1(kLevels[0]);
+  for (int i = 0; i < 15; ++i) {
+    level = AddWhereAbove(level, kLevels[i + 1] - kLevels[i], x, (kLevels[i] + kLevels[i + 1]) * 0.5f);
+  }
+  return level;
+}
+
+static inline Vec NearestIndexes(Vec x) {
+  Vec index = Vec::Zero();
+  for (int i = 0; i < 15; ++i) index = AddWhereAbove(index, 1.0f, x, (kLevels[i] + kLevels[i + 1]) * 0.5f);
+  return index;
+}
+
+static void StoreIQ4_NL(const float* x, uint8_t* out) {
+  const Vec v[2] = {Vec::Load(x), Vec::Load(x + Vec::kLanes)};
+  const float largest = MaxMagnitude(v);
+  float best = 0.0f, scale = 0.0f;
+  // For levels q the best scale is sum(x q) / sum(q q); it takes sum(x q)^2 / sum(q q) off the squared error. Tried are
+  // those levels where the largest x comes near the first one, which is the largest, or as far on the other side.
+  for (int step = -7; step <= 7 && largest > 0.0f; ++step) {
+    for (int sign = -1; sign <= 1; sign += 2) {
+      const Vec inverse = Vec::Set1(static_cast<float>(sign) * (kLevels[0] + static_cast<float>(step)) / largest);
+      const Vec q[2] = {NearestLevels(Vec::Mul(v[0], inverse)), NearestLevels(Vec::Mul(v[1], inverse))};
+      const float xq = Vec::ReduceAdd(Vec::Fma(v[1], q[1], Vec::Mul(v[0], q[0])));
+      const float qq = Vec::ReduceAdd(Vec::Fma(q[1], q[1], Vec::Mul(q[0], q[0])));
+      if (xq * xq > best * qq) {
+        best = xq * xq / qq;
+        scale = xq / qq;
+      }
+    }
+  }
+  const Vec inverse = Vec::Set1(scale != 0.0f ? 1.0f / scale : 0.0f);
+  float indexes[kStoredBlock];
+  for (int i = 0; i < 2; ++i) NearestIndexes(Vec::Mul(v[i], inverse)).Store(indexes + i * Vec::kLanes);
+  StoreHalf(scale, out);
+  for (int i = 0; i < kStoredBlock / 2; ++i) {
+    out[2 + i] = static_cast<uint8_t>(static_cast<int>(indexes[i]) | (static_cast<int>(indexes[i + 16]) << 4));
+  }
+}
+
+static void Quantize(QuantFormat format, const float* x, int64_t count, uint8_t* out) {
+  for (int64_t i = 0; i < count; i += kStoredBlock) {
+    if (format == QuantFormat::kQ8_0) {
+      StoreQ8_0(x + i, out);
+      out += FormatQ8_0::kBytes;
+    } else {
+      StoreIQ4_NL(x + i, out);
+      out += FormatIQ4_NL::kBytes;
+    }
+  }
+}

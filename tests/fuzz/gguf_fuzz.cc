@@ -1,0 +1,48 @@
+// A GGUF file: what is accepted lies within it, and its configuration, vocabulary and chat template are read or
+// refused.
+#include <span>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/gguf_config.h"
+#include "engine/model_loader/gguf_tokenizer.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace vllm {
+namespace {
+
+template <typename Call>
+void Try(Call call) {
+  try {
+    call();
+  } catch (const ModelError&) {
+  } catch (const TokenizerError&) {
+  }
+}
+
+}  // namespace
+
+void FuzzOne(std::string_view bytes) {
+  const std::span<const std::byte> data(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
+  Try([&] {
+    const GgufFile file(data, "fuzz");
+    size_t total = 0;
+    for (const GgufTensor* tensor : file.tensors()) {
+      Require(tensor->data.data() >= data.data() && tensor->data.size() <= data.size() &&
+                  tensor->data.data() + tensor->data.size() <= data.data() + data.size(),
+              "a tensor lies in the file");
+      total += tensor->data.size();
+    }
+    Require(total <= bytes.size(), "tensors do not overlap");
+    Try([&] {
+      const ModelConfig config = ReadGgufConfig(file);
+      Require(config.vocab_size > 0 && config.hidden_size > 0 && config.head_dim > 0, "sizes are positive");
+      Require(config.num_attention_heads % config.num_key_value_heads == 0, "heads divide");
+      Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "each layer is described");
+      for (const int32_t id : config.eos_token_ids) Require(id >= 0 && id < config.vocab_size, "stop ids are tokens");
+    });
+    Try([&] { GgufChatTemplate(file.metadata()); });
+    Try([&] { LoadGgufTokenizer(file); });
+  });
+}
+
+}  // namespace vllm

@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""Makes tests/data/gguf: tiny random models of each architecture that is read from GGUF, in that format, as llama.cpp's
+converter would write them, and the log-probabilities that Hugging Face transformers computes for them in float32.
+
+    pip install torch transformers safetensors gguf
+    python tests/golden/gguf_golden.py [CASE...]
+
+Tensor names come from the gguf package's own table. Where a case has a type of blocks, its matrices are made of random
+blocks (or quantized by the package) and transformers gets what the package dequantizes.
+"""
+import math
+import pathlib
+import shutil
+import sys
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from gguf import GGMLQuantizationType as Type
+from safetensors.torch import save_file
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "gguf"
+LENGTH = 60
+
+SIZES = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+             intermediate_size=44, max_position_embeddings=128, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+FACTORS = [1.0 + 0.25 * i for i in range(3)]
+LONG_FACTORS = [1.5 + 0.5 * i for i in range(3)]
+
+# name -> (GGUF architecture, config class, model class, overrides, options). Options: "type" of the matrices, "types" by
+# the gguf name of each, "split" into so many files, "fuse_qkv": q, k and v are written as one matrix.
+CASES = {
+    "llama": ("llama", "LlamaConfig", "LlamaForCausalLM", {}, {}),
+    "llama_biases": ("llama", "LlamaConfig", "LlamaForCausalLM",
+                     dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True), {"type": Type.F32}),
+    "llama_head_dim": ("llama", "LlamaConfig", "LlamaForCausalLM", dict(head_dim=12, rope_theta=5e5), {"type": Type.F16}),
+    "llama_rope_freqs": ("llama", "LlamaConfig", "LlamaForCausalLM",
+                         dict(rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                original_max_position_embeddings=16)), {}),
+    "llama_linear": ("llama", "LlamaConfig", "LlamaForCausalLM",
+                     dict(rope_scaling=dict(rope_type="linear", factor=2.5)), {"split": 3}),
+    "llama_yarn": ("llama", "LlamaConfig", "LlamaForCausalLM",
+                   dict(rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32)), {}),
+    "llama_fused": ("llama", "LlamaConfig", "LlamaForCausalLM", dict(attention_bias=True), {"fuse_qkv": True}),
+    "llama_q8_0": ("llama", "LlamaConfig", "LlamaForCausalLM", dict(intermediate_size=64), {"type": Type.Q8_0}),
+    "llama_q4_0": ("llama", "LlamaConfig", "LlamaForCausalLM", dict(intermediate_size=64), {"type": Type.Q4_0}),
+    "llama_q5_1": ("llama", "LlamaConfig", "LlamaForCausalLM",
+                   dict(intermediate_size=64, tie_word_embeddings=True), {"type": Type.Q5_1}),
+    "llama_mixed": ("llama", "LlamaConfig", "LlamaForCausalLM",
+                    dict(hidden_size=256, intermediate_size=256, num_hidden_layers=1),
+                    {"types": {"token_embd": Type.Q6_K, "output": Type.Q8_0, "attn_q": Type.Q4_K, "attn_k": Type.Q6_K,
+                               "attn_v": Type.Q5_K, "attn_output": Type.Q3_K, "ffn_gate": Type.Q2_K,
+                               "ffn_up": Type.IQ4_NL, "ffn_down": Type.Q4_1}}),
+    "mixtral": ("llama", "MixtralConfig", "MixtralForCausalLM",
+                dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=20), {}),
+    "mixtral_q8_0": ("llama", "MixtralConfig", "MixtralForCausalLM",
+                     dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=32), {"type": Type.Q8_0}),
+    "qwen2": ("qwen2", "Qwen2Config", "Qwen2ForCausalLM", {}, {}),
+    "qwen2_tied": ("qwen2", "Qwen2Config", "Qwen2ForCausalLM", dict(tie_word_embeddings=True, rope_theta=1e6), {}),
+    "qwen2_q5_0": ("qwen2", "Qwen2Config", "Qwen2ForCausalLM", dict(intermediate_size=64), {"type": Type.Q5_0}),
+    "qwen2moe": ("qwen2moe", "Qwen2MoeConfig", "Qwen2MoeForCausalLM",
+                 dict(num_experts=4, num_experts_per_tok=3, moe_intermediate_size=12,
+                      shared_expert_intermediate_size=16), {}),
+    "qwen3": ("qwen3", "Qwen3Config", "Qwen3ForCausalLM", dict(head_dim=12), {}),
+    "qwen3_biases": ("qwen3", "Qwen3Config", "Qwen3ForCausalLM",
+                     dict(head_dim=12, attention_bias=True, tie_word_embeddings=True), {}),
+    "qwen3moe": ("qwen3moe", "Qwen3MoeConfig", "Qwen3MoeForCausalLM",
+                 dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12, head_dim=12, norm_topk_prob=True),
+                 {}),
+    "gemma": ("gemma", "GemmaConfig", "GemmaForCausalLM", dict(head_dim=12, num_key_value_heads=1), {}),
+    "gemma2": ("gemma2", "Gemma2Config", "Gemma2ForCausalLM",
+               dict(head_dim=12, sliding_window=9, query_pre_attn_scalar=12, attn_logit_softcapping=2.0,
+                    final_logit_softcapping=3.0, num_hidden_layers=3), {}),
+    "gemma3": ("gemma3", "Gemma3TextConfig", "Gemma3ForCausalLM",
+               dict(head_dim=12, hidden_size=24, num_hidden_layers=7, sliding_window=9, query_pre_attn_scalar=12,
+                    rope_parameters=dict(full_attention=dict(rope_type="linear", factor=4.0, rope_theta=5e4),
+                                         sliding_attention=dict(rope_type="default", rope_theta=1e4))), {}),
+    "phi3": ("phi3", "Phi3Config", "Phi3ForCausalLM", dict(sliding_window=9), {}),
+    "phi3_long": ("phi3", "Phi3Config", "Phi3ForCausalLM",
+                  dict(original_max_position_embeddings=4, partial_rotary_factor=0.75,
+                       rope_scaling=dict(rope_type="longrope", short_factor=FACTORS, long_factor=LONG_FACTORS)), {}),
+    "gpt2": ("gpt2", "GPT2Config", "GPT2LMHeadModel", dict(num_key_value_heads=None, intermediate_size=None), {}),
+    "olmo2": ("olmo2", "Olmo2Config", "Olmo2ForCausalLM", {}, {}),
+    "granite": ("granite", "GraniteConfig", "GraniteForCausalLM",
+                dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
+                     tie_word_embeddings=True), {}),
+    "smollm3": ("smollm3", "SmolLM3Config", "SmolLM3ForCausalLM", dict(num_hidden_layers=5), {}),
+    "stablelm": ("stablelm", "StableLmConfig", "StableLmForCausalLM",
+                 dict(use_parallel_residual=True, use_qkv_bias=True, partial_rotary_factor=0.5), {}),
+    "stablelm_qk_norm": ("stablelm", "StableLmConfig", "StableLmForCausalLM",
+                         dict(qk_layernorm=True, partial_rotary_factor=1.0), {}),
+}
+
+PERMUTED = ("llama", "granite", "smollm3")
+
+
+def permute(weights, n_head):
+    """The order of rows that llama.cpp turns by pairs of neighbours."""
+    return (weights.reshape(n_head, 2, weights.shape[0] // n_head // 2, *weights.shape[1:]).swapaxes(1, 2)
+            .reshape(weights.shape))
+
+
+def random_blocks(rng, kind, shape):
+    """Blocks of any bits, their scales small and finite."""
+    block, size = gguf.GGML_QUANT_SIZES[kind]
+    data = rng.integers(0, 256, (*shape[:-1], shape[-1] // block, size), dtype=np.uint8)
+    halves = {Type.Q2_K: (80, 82), Type.Q3_K: (108,), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,),
+              Type.IQ4_NL: (0,)}[kind]
+    size_of = {Type.Q2_K: 2e-2, Type.Q3_K: 3e-3, Type.Q4_K: 4e-4, Type.Q5_K: 2e-4, Type.Q6_K: 1e-4, Type.IQ4_NL: 1e-3}
+    for at in halves:
+        scale = (rng.uniform(0.5, 1.0, data.shape[:-1]) * size_of[kind]).astype(np.float16)
+        data[..., at:at + 2] = scale[..., None].view(np.uint8)
+    return data.reshape(*shape[:-1], -1)
+
+
+def encode(rng, values, kind):
+    """(bytes as the file has them, the numbers they stand for)."""
+    if kind in (Type.F32, Type.F16):
+        data = values.astype(np.float32 if kind == Type.F32 else np.float16)
+        return data, data.astype(np.float32)
+    if kind in (Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1):
+        data = gguf.quantize(values, kind)
+    else:
+        data = random_blocks(rng, kind, values.shape)
+    return data, gguf.dequantize(data, kind).astype(np.float32)
+
+
+def flat_names(state, architecture, config):
+    """Tensors under the names that stood in checkpoints before experts were fused; experts stacked."""
+    tensors = {}
+    for name, tensor in state.items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        if name.endswith("mlp.experts.gate_up_proj"):
+            gate, up = tensor.chunk(2, dim=1)
+            tensors[name.replace("gate_up_proj", "gate_proj.weight")] = gate
+            tensors[name.replace("gate_up_proj", "up_proj.weight")] = up
+        elif name.endswith("mlp.experts.down_proj"):
+            tensors[name + ".weight"] = tensor
+        elif ".q_layernorm.norms." in name or ".k_layernorm.norms." in name:
+            stem, index = name.removesuffix(".weight").split(".norms.")
+            tensors.setdefault(stem + ".weight", {})[int(index)] = tensor
+        else:
+            tensors[name] = tensor
+    return {k: torch.stack([v[i] for i in sorted(v)]) if isinstance(v, dict) else v for k, v in tensors.items()}
+
+
+def to_gguf(state, architecture, config, fuse_qkv):
+    """gguf name -> tensor, in llama.cpp's order of rows."""
+    names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
+                                     config.num_hidden_layers)
+    tensors = {}
+    for name, tensor in flat_names(state, architecture, config).items():
+        if architecture in PERMUTED and name.endswith(("q_proj.weight", "q_proj.bias")):
+            tensor = permute(tensor, config.num_attention_heads)
+        if architecture in PERMUTED and name.endswith(("k_proj.weight", "k_proj.bias")):
+            tensor = permute(tensor, config.num_key_value_heads)
+        if architecture.startswith("gemma") and name.endswith("norm.weight"):
+            tensor = tensor + 1
+        if architecture == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
+            tensor = tensor.T
+        if name.endswith("mlp.shared_expert_gate.weight"):
+            tensor = tensor.squeeze(0)
+        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert new, name
+        tensors[new] = tensor.numpy()
+    if fuse_qkv:
+        for layer in range(config.num_hidden_layers):
+            for ending in (".weight", ".bias"):
+                parts = [tensors.pop(f"blk.{layer}.attn_{x}{ending}") for x in "qkv"]
+                tensors[f"blk.{layer}.attn_qkv{ending}"] = np.concatenate(parts)
+    return tensors
+
+
+def from_gguf(tensors, state, architecture, config):
+    """What the file's numbers are in the model: the way back, for types that are not exact."""
+    back = dict(state)
+    probe = {k: torch.arange(v.numel(), dtype=torch.float64).reshape(v.shape) for k, v in state.items()}
+    # Each number of the file goes to the place where a number of its own came from.
+    sources = to_gguf(probe, architecture + "", config, False) if not architecture.startswith("gemma") else None
+    assert sources is not None
+    inverse = {}
+    flat = flat_names({k: torch.full(v.shape, float(i), dtype=torch.float64) for i, (k, v) in enumerate(state.items())},
+                      architecture, config)
+    owner = {}
+    names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
+                                     config.num_hidden_layers)
+    for name, tensor in flat.items():
+        owner[names.get_name(name, try_suffixes=(".weight", ".bias"))] = int(tensor.reshape(-1)[0])
+    keys = list(state)
+    for name, values in tensors.items():
+        key = keys[owner[name]]
+        target = inverse.setdefault(key, back[key].clone().reshape(-1))
+        target[torch.from_numpy(sources[name].astype(np.int64).reshape(-1))] = torch.from_numpy(values.reshape(-1))
+    for key, values in inverse.items():
+        back[key] = values.reshape(state[key].shape)
+    return back
+
+
+def write_keys(writer, architecture, config):
+    def get(name, default=None):
+        value = getattr(config, name, None)
+        return default if value is None else value
+
+    rope = get("rope_parameters", {})
+    rope = rope.get("full_attention", rope)
+    writer.add_name("tiny random " + architecture)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(get("intermediate_size", 4 * config.hidden_size))
+    writer.add_head_count(config.num_attention_heads)
+    if architecture == "gpt2":
+        writer.add_layer_norm_eps(config.layer_norm_epsilon)
+        return
+    writer.add_head_count_kv(config.num_key_value_heads)
+    if "rope_theta" in rope:
+        writer.add_rope_freq_base(rope["rope_theta"])
+    if architecture == "stablelm":
+        writer.add_layer_norm_eps(config.layer_norm_eps)
+        writer.add_parallel_residual(config.use_parallel_residual)
+    else:
+        writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    head_dim = get("head_dim", config.hidden_size // config.num_attention_heads)
+    rotary = int(rope.get("partial_rotary_factor", 1.0) * head_dim)
+    writer.add_rope_dimension_count(rotary)
+    if head_dim * config.num_attention_heads != config.hidden_size:
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
+    if rope.get("rope_type") == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
+    if rope.get("rope_type") == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if architecture == "phi3":
+        original = rope.get("original_max_position_embeddings", config.max_position_embeddings)
+        writer.add_rope_scaling_orig_ctx_len(original)
+        writer.add_sliding_window(get("sliding_window", 0))
+        scale = config.max_position_embeddings / original
+        if scale > 1:
+            writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(scale) / math.log(original)))
+    if architecture == "gemma2":
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if architecture in ("gemma2", "gemma3"):
+        writer.add_sliding_window(config.sliding_window)
+    if architecture == "granite":
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
+    experts = get("num_local_experts", get("num_experts"))
+    if experts:
+        writer.add_expert_count(experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+        if hasattr(config, "moe_intermediate_size"):
+            writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+        if hasattr(config, "shared_expert_intermediate_size"):
+            writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+
+
+def write_vocabulary(writer, config):
+    """A byte-level vocabulary: single characters and one pair of them."""
+    characters = [chr(c) for c in range(ord("!"), ord("!") + config.vocab_size - 4)] + ["!\""]
+    tokens = ["<pad>", "<s>", "</s>"] + characters
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3, 3, 3] + [1] * len(characters))
+    writer.add_token_merges(["! \""])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_chat_template("{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}")
+
+
+def rope_tensors(architecture, config):
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "llama3":
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        freqs = 1.0 / (rope["rope_theta"] ** (torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim))
+        low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
+        original = rope["original_max_position_embeddings"]
+        factors = []
+        for freq in freqs:
+            wavelength = 2 * math.pi / freq
+            if wavelength < original / high:
+                factors.append(1.0)
+            elif wavelength > original / low:
+                factors.append(factor)
+            else:
+                smooth = (original / wavelength - low) / (high - low)
+                factors.append(float(1 / ((1 - smooth) / factor + smooth)))
+        return {"rope_freqs.weight": np.array(factors, dtype=np.float32)}
+    if rope.get("rope_type") == "longrope":
+        return {"rope_factors_long.weight": np.array(rope["long_factor"], dtype=np.float32),
+                "rope_factors_short.weight": np.array(rope["short_factor"], dtype=np.float32)}
+    return {}
+
+
+def make(name, seed):
+    architecture, config_class, model_class, overrides, options = CASES[name]
+    sizes = {k: v for k, v in {**SIZES, **overrides}.items() if v is not None}
+    config = getattr(transformers, config_class)(**sizes)
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    model = getattr(transformers, model_class)(config).eval()
+    with torch.no_grad():
+        for parameter_name, parameter in model.named_parameters():
+            is_norm = "norm" in parameter_name or ".ln_" in parameter_name
+            values = torch.randn_like(parameter) * (0.3 if is_norm else 0.25)
+            if is_norm and not architecture.startswith("gemma") and parameter_name.endswith("weight"):
+                values += 1.0
+            if architecture.startswith("gemma"):
+                values *= 0.5
+            parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
+    state = {k: v for k, v in model.state_dict().items() if "rotary" not in k}
+    if config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+
+    folder = OUT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    parts = options.get("split", 1)
+    writer = gguf.GGUFWriter(folder / "model.gguf", architecture, split_max_tensors=10 if parts > 1 else 0)
+    write_keys(writer, architecture, config)
+    write_vocabulary(writer, config)
+    meant, inexact = {}, False
+    for tensor_name, values in {**to_gguf(state, architecture, config, options.get("fuse_qkv")),
+                                **rope_tensors(architecture, config)}.items():
+        kind = Type.F32
+        if values.ndim > 1 and "ffn_gate_inp" not in tensor_name and "norm" not in tensor_name:
+            stem = tensor_name.removesuffix(".weight").split(".")[-1]
+            kind = options["types"][stem] if "types" in options else options.get("type", Type.BF16)
+        data, numbers = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind)
+        writer.add_tensor(tensor_name, np.ascontiguousarray(data), raw_dtype=kind)
+        if not tensor_name.startswith("rope_"):
+            meant[tensor_name] = numbers
+        inexact = inexact or not np.array_equal(numbers, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    if inexact:
+        model.load_state_dict(from_gguf(meant, state, architecture, config), strict=False)
+        model.tie_weights()
+
+    ids = torch.randint(3, config.vocab_size, (1, LENGTH))
+    with torch.no_grad():
+        logits = model(ids, use_cache=False).logits[0].to(torch.float64)
+    logprobs = torch.log_softmax(logits, dim=-1).to(torch.float32)
+    save_file({"ids": ids[0].to(torch.float32), "logprobs": logprobs.contiguous()}, folder / "golden.safetensors")
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{name}: {size} bytes, inexact {inexact}, spread {float(logits.std()):.2f}", flush=True)
+
+
+def main():
+    torch.set_num_threads(1)
+    names = sys.argv[1:] or list(CASES)
+    if not sys.argv[1:]:
+        shutil.rmtree(OUT, ignore_errors=True)
+    for name in names:
+        make(name, list(CASES).index(name))
+
+
+if __name__ == "__main__":
+    main()

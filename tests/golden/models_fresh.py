@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Makes fresh random checkpoints of every decoder family, with random sizes and switches, runs the program on them and
+compares with Hugging Face transformers: float32 log-probabilities of every token at every prompt position, greedy tokens,
+on one rank and on two, whole and in chunks; then bfloat16. Nothing of it is kept.
+
+    pip install torch transformers safetensors
+    python tests/golden/models_fresh.py build/release/vllmcli [--seed N] [--count N] [ARCHITECTURE...]
+
+Prints one line a checkpoint and exits with the number of those that disagree.
+"""
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import torch
+import transformers
+
+from model_cases import FAMILIES, make_model
+from models_golden import restyle
+
+NUM_OUTPUTS = 40
+
+
+def rope(rng, overrides, rotary_dim):
+    """Random scaling, in the words of both versions of transformers."""
+    kind = rng.choice(["none", "none", "linear", "llama3", "yarn"])
+    theta = rng.choice([1e4, 5e5, 300.0])
+    parameters = {"none": dict(rope_type="default"),
+                  "linear": dict(rope_type="linear", factor=rng.choice([2.0, 3.5])),
+                  "llama3": dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                 original_max_position_embeddings=32),
+                  "yarn": dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=40,
+                               **rng.choice([{}, dict(attention_factor=1.2), dict(beta_fast=20.0, truncate=False)]))}
+    overrides["rope_parameters"] = dict(parameters[kind], rope_theta=theta)
+
+
+def random_overrides(architecture, rng):
+    pick = rng.choice
+    kv_heads = pick([1, 2, 2, 4])
+    heads = kv_heads * pick([1, 2, 3]) if kv_heads > 1 else pick([2, 4, 6])
+    dim = pick([8, 12, 16, 20])
+    o = dict(vocab_size=pick([50, 64, 97, 131]), num_attention_heads=heads, num_key_value_heads=kv_heads,
+             hidden_size=heads * dim, num_hidden_layers=pick([1, 2, 3, 4]), intermediate_size=pick([30, 44, 65]),
+             max_position_embeddings=160, tie_word_embeddings=pick([True, False]))
+    layers, window = o["num_hidden_layers"], pick([1, 5, 16, 17, 33])
+    own_head_dim = pick([8, 10, 14, 24])
+    act = dict(hidden_act=pick(["silu", "gelu", "relu", "gelu_pytorch_tanh", "quick_gelu", "gelu_new"]))
+    sparse = dict(num_experts=pick([2, 5, 9]), num_experts_per_tok=pick([1, 2]), moe_intermediate_size=pick([10, 18]),
+                  norm_topk_prob=pick([True, False]), decoder_sparse_step=pick([1, 2]),
+                  mlp_only_layers=pick([[], [0]]))
+    if architecture in ("LlamaForCausalLM", "GraniteForCausalLM"):
+        o.update(act, attention_bias=pick([True, False]), mlp_bias=pick([True, False]))
+        rope(rng, o, dim)
+    if architecture == "LlamaForCausalLM":
+        o.update(head_dim=own_head_dim)
+    if architecture == "GraniteForCausalLM":
+        o.update(embedding_multiplier=pick([1.0, 12.0]), residual_multiplier=pick([1.0, 0.22]),
+                 logits_scaling=pick([1.0, 8.0]), attention_multiplier=pick([0.0625, 0.3]))
+    if architecture == "MistralForCausalLM":
+        o.update(act, sliding_window=pick([None, window]), head_dim=own_head_dim)
+        rope(rng, o, dim)
+    if architecture in ("Qwen2ForCausalLM", "Qwen3ForCausalLM"):
+        o.update(act, use_sliding_window=pick([True, False]), sliding_window=window,
+                 max_window_layers=pick([0, 1, layers]))
+        rope(rng, o, dim)
+        if architecture == "Qwen3ForCausalLM":
+            o.update(head_dim=own_head_dim, attention_bias=pick([True, False]))
+    if architecture.startswith("Gemma"):
+        o.update(head_dim=own_head_dim, attention_bias=pick([True, False]))
+    if architecture in ("Gemma2ForCausalLM", "Gemma3ForCausalLM"):
+        o.update(sliding_window=window, query_pre_attn_scalar=pick([8, 30]),
+                 final_logit_softcapping=pick([None, 2.0, 30.0]),
+                 layer_types=[pick(["sliding_attention", "full_attention"]) for _ in range(layers)])
+    if architecture == "Gemma2ForCausalLM":
+        o.update(attn_logit_softcapping=pick([None, 1.5, 50.0]))
+    if architecture == "Gemma3ForCausalLM":
+        o.update(rope_parameters=dict(full_attention=pick([dict(rope_type="default", rope_theta=1e6),
+                                                           dict(rope_type="linear", factor=8.0, rope_theta=1e5)]),
+                                      sliding_attention=dict(rope_type="default", rope_theta=pick([1e4, 200.0]))))
+    if architecture == "Phi3ForCausalLM":
+        partial = pick([1.0, 0.5]) if dim % 4 == 0 else 1.0
+        half = int(dim * partial) // 2
+        o.update(act, sliding_window=pick([None, window]), partial_rotary_factor=partial)
+        if pick([True, False]):
+            # Each prompt is longer than this, so that transformers takes the long factors too.
+            o["original_max_position_embeddings"] = 4
+            o["rope_scaling"] = dict(rope_type="longrope", original_max_position_embeddings=4,
+                                     short_factor=[1.0] * half, long_factor=[1.0 + rng.random() for _ in range(half)])
+    if architecture == "SmolLM3ForCausalLM":
+        o.update(act, no_rope_layers=[pick([0, 1]) for _ in range(layers)], attention_bias=pick([True, False]),
+                 mlp_bias=pick([True, False]), use_sliding_window=pick([True, False]), sliding_window=window)
+    if architecture == "Olmo2ForCausalLM":
+        o.update(act, attention_bias=pick([True, False]))
+        rope(rng, o, dim)
+    if architecture == "StableLmForCausalLM":
+        o.update(act, use_qkv_bias=pick([True, False]), qk_layernorm=pick([True, False]),
+                 use_parallel_residual=pick([True, False]), partial_rotary_factor=pick([0.5, 1.0]))
+    if architecture == "MixtralForCausalLM":
+        o.update(num_local_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 sliding_window=pick([None, window]))
+    if architecture == "Qwen2MoeForCausalLM":
+        o.update(sparse, shared_expert_intermediate_size=pick([14, 22]), qkv_bias=pick([True, False]),
+                 use_sliding_window=pick([True, False]), sliding_window=window, max_window_layers=pick([1, layers]))
+    if architecture == "Qwen3MoeForCausalLM":
+        o.update(sparse, head_dim=own_head_dim, attention_bias=pick([True, False]),
+                 use_sliding_window=pick([True, False]), sliding_window=window)
+    if architecture == "FalconForCausalLM":
+        is_new = pick([True, False])
+        o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),
+                 new_decoder_architecture=is_new, bias=pick([True, False]), multi_query=pick([True, False]),
+                 parallel_attn=True if is_new else pick([True, False]), activation=pick(["gelu", "relu"]))
+        if is_new:
+            o.update(num_kv_heads=kv_heads, num_ln_in_parallel_attn=pick([None, 1, 2]))
+    if architecture == "GPT2LMHeadModel":
+        o.update(num_key_value_heads=None, intermediate_size=None, n_inner=pick([None, 50]),
+                 activation_function=pick(["gelu_new", "gelu", "relu"]), scale_attn_weights=pick([True, False]),
+                 scale_attn_by_inverse_layer_idx=pick([True, False]))
+    if architecture == "OPTForCausalLM":
+        before = pick([True, False])
+        o.update(num_key_value_heads=None, intermediate_size=None, ffn_dim=pick([40, 66]),
+                 activation_function=pick(["relu", "gelu"]), do_layer_norm_before=before,
+                 _remove_final_layer_norm=before and pick([True, False]), enable_bias=pick([True, False]),
+                 layer_norm_elementwise_affine=pick([True, True, False]),
+                 word_embed_proj_dim=pick([None, 18]))
+    return o
+
+
+def write_tokenizer(folder, vocab_size):
+    tokens = {f"t{i}": i for i in range(vocab_size)}
+    model = {"type": "BPE", "vocab": tokens, "merges": []}
+    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+
+
+def run(program, folder, prompt, *flags):
+    command = [program, "complete", "-m", str(folder), "--prompt-ids", ",".join(map(str, prompt)), "--json", "-t", "0",
+               "-n", str(NUM_OUTPUTS), "--ignore-eos", "--prompt-logprobs", "-1", "--max-logprobs", "-1",
+               "--num-kv-blocks", "40", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    return json.loads(done.stdout)
+
+
+def prompt_logprobs(answer, length, vocab_size):
+    """[length - 1, vocab_size]: what the program gives each token at the positions that have a next one."""
+    rows = torch.full((length - 1, vocab_size), float("nan"), dtype=torch.float64)
+    for row, entry in zip(rows, answer["prompt_logprobs"][1:]):
+        row[entry["token_id"]] = entry["logprob"]
+        for other in entry["top"]:
+            row[other["token_id"]] = other["logprob"]
+    return rows
+
+
+def reference(model, prompt):
+    ids, gap = list(prompt), float("inf")
+    with torch.no_grad():
+        for _ in range(NUM_OUTPUTS):
+            logits = model(torch.tensor([ids]), use_cache=False).logits[0]
+            best = torch.topk(logits[-1].double(), 2)
+            gap = min(gap, float((best.values[0] - best.values[1]) / logits[-1].double().std()))
+            ids.append(int(best.indices[0]))
+        logits = model(torch.tensor([prompt]), use_cache=False).logits[0, :-1].double()
+    return torch.log_softmax(logits, -1), float(logits.std(-1).min()), ids[len(prompt):], gap
+
+
+def check(program, architecture, seed, folder):
+    rng = random.Random(f"{architecture} {seed}")
+    overrides = random_overrides(architecture, rng)
+    style = rng.choice(["new", "old"])
+    make_model(architecture, overrides, seed).to(torch.bfloat16).save_pretrained(folder)
+    restyle(folder, {"style": style}, overrides)
+    write_tokenizer(folder, overrides["vocab_size"])
+    # transformers reads the very files that the program reads.
+    model_class = getattr(transformers, architecture)
+    model = model_class.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
+                                        experts_implementation="eager").eval()
+    length = rng.choice([5, 16, 17, 35, 64])
+    prompt = [rng.randrange(3, overrides["vocab_size"]) for _ in range(length)]
+    expected, spread, ids, gap = reference(model, prompt)
+    worst = 0.0
+    for flags in ((), ("-tp", "2"), ("--max-num-batched-tokens", "7")):
+        answer = run(program, folder, prompt, "--dtype", "float32", *flags)
+        difference = (prompt_logprobs(answer, length, overrides["vocab_size"]) - expected).abs().max()
+        worst = max(worst, float("inf") if difference.isnan() else float(difference) / spread)
+        if gap > 1e-4 and answer["outputs"][0]["token_ids"] != ids:
+            raise RuntimeError(f"other greedy tokens {flags}: {answer['outputs'][0]['token_ids']} and not {ids}")
+    rough = torch.log_softmax(model.to(torch.bfloat16)(torch.tensor([prompt])).logits[0, :-1].double(), -1)
+    answer = run(program, folder, prompt, "--dtype", "bfloat16")
+    ours = prompt_logprobs(answer, length, overrides["vocab_size"])
+    ratio = float((ours - expected).abs().max() / (rough - expected).abs().max().detach())
+    if not worst <= 1e-4:
+        raise RuntimeError(f"difference of {worst:.1e} spreads")
+    if not ratio <= 1.0:
+        raise RuntimeError(f"bfloat16 is {ratio:.2f} times as far off as transformers'")
+    return style, worst, ratio, int((ours.argmax(-1) == rough.argmax(-1)).sum()), length - 1
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=5)
+    parser.add_argument("architectures", nargs="*")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+    bad = 0
+    for architecture in arguments.architectures or FAMILIES:
+        same = positions = 0
+        for seed in range(arguments.seed, arguments.seed + arguments.count):
+            with tempfile.TemporaryDirectory() as name:
+                try:
+                    style, worst, ratio, equal, length = check(arguments.program, architecture, seed, pathlib.Path(name))
+                    same, positions = same + equal, positions + length
+                    print(f"{architecture} seed {seed} ({style}): {worst:.1e} spreads, bfloat16 error {ratio:.2f} of "
+                          "transformers'", flush=True)
+                except RuntimeError as error:
+                    bad += 1
+                    print(f"{architecture} seed {seed}: DISAGREES: {error}", flush=True)
+        if positions:
+            print(f"{architecture}: bfloat16 chooses transformers' token at {same} of {positions} positions", flush=True)
+    sys.exit(min(bad, 99))
+
+
+if __name__ == "__main__":
+    main()

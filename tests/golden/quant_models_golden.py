@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Makes tests/data/quant/models: tiny random Llama checkpoints in each scheme of quantized weights, packed here as the
+formats' own libraries pack them, and the log-probabilities that transformers computes in float32 for the dequantized
+weights.
+
+    pip install torch transformers safetensors
+    python tests/golden/quant_models_golden.py
+"""
+import json
+import pathlib
+import shutil
+
+import torch
+from safetensors.torch import save_file
+from transformers import LlamaConfig, LlamaForCausalLM
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "quant" / "models"
+
+# 96 inputs are cut in the middle of a group by two ranks.
+BASE = dict(vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2,
+            tie_word_embeddings=False)
+
+
+def pack_rows(codes, bits):
+    """[n, k] unsigned codes -> int32 [n, ceil(k * bits / 32)], the first code in the lowest bits."""
+    per_word = 32 // bits
+    n, k = codes.shape
+    words = -(-k // per_word)
+    padded = torch.zeros(n, words * per_word, dtype=torch.int64)
+    padded[:, :k] = codes
+    shifts = torch.arange(per_word, dtype=torch.int64) * bits
+    packed = (padded.view(n, words, per_word) << shifts).sum(-1)
+    return torch.where(packed >= 2**31, packed - 2**32, packed).to(torch.int32).contiguous()
+
+
+def pack_columns(codes, bits):
+    return pack_rows(codes.t(), bits).t().contiguous()
+
+
+def groups_of(k, size):
+    return torch.arange(k) // size if size > 0 else torch.zeros(k, dtype=torch.int64)
+
+
+def quantize(weight, bits, group, symmetric, scale_type):
+    """Codes [n, k], scales and zero points [n, groups] for columns whose groups are `group` [k]."""
+    n, num_groups = weight.shape[0], int(group.max()) + 1
+    top = 2**bits - 1
+    scales, zeros = torch.zeros(n, num_groups), torch.zeros(n, num_groups, dtype=torch.int64)
+    for g in range(num_groups):
+        part = weight[:, group == g]
+        low, high = part.min(1).values.clamp(max=0), part.max(1).values.clamp(min=0)
+        if symmetric:
+            scales[:, g] = torch.maximum(-low, high) * 2 / top
+            zeros[:, g] = 2 ** (bits - 1)
+        else:
+            scales[:, g] = (high - low) / top
+            # Zero points from 1 up: GPTQ's first format cannot hold 0.
+            zeros[:, g] = torch.round(-low / scales[:, g]).clamp(1, top).to(torch.int64)
+    scales = scales.to(scale_type).float()
+    codes = (torch.round(weight / scales[:, group]) + zeros[:, group]).clamp(0, top).to(torch.int64)
+    return codes, scales, zeros
+
+
+def dequantize(codes, scales, zeros, group):
+    return (codes - zeros[:, group]).float() * scales[:, group]
+
+
+def gptq(bits, size, symmetric, desc_act, version=1, with_index=True):
+    def make(weight, random):
+        group = groups_of(weight.shape[1], size)
+        if desc_act:
+            group = group[torch.randperm(weight.shape[1], generator=random)]
+        codes, scales, zeros = quantize(weight, bits, group, symmetric, torch.float16)
+        stored = zeros - 1 if version == 1 else zeros
+        tensors = {"qweight": pack_columns(codes.t(), bits), "qzeros": pack_rows(stored.t(), bits),
+                   "scales": scales.t().to(torch.float16).contiguous()}
+        if with_index:
+            tensors["g_idx"] = group.to(torch.int32)
+        return tensors, dequantize(codes, scales, zeros, group)
+
+    config = dict(quant_method="gptq", bits=bits, group_size=size, sym=symmetric, desc_act=desc_act)
+    if version == 2:
+        config["checkpoint_format"] = "gptq_v2"
+    return make, config
+
+
+def awq(size, skipped=None):
+    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
+
+    def pack(codes):
+        k, n = codes.shape
+        return pack_rows(codes.view(k, n // 8, 8)[:, :, order].reshape(k, n), 4)
+
+    def make(weight, _):
+        group = groups_of(weight.shape[1], size)
+        codes, scales, zeros = quantize(weight, 4, group, False, torch.float16)
+        return ({"qweight": pack(codes.t()), "qzeros": pack(zeros.t().contiguous()),
+                 "scales": scales.t().to(torch.float16).contiguous()}, dequantize(codes, scales, zeros, group))
+
+    return make, dict(quant_method="awq", bits=4, group_size=size, version="gemm", zero_point=True,
+                      modules_to_not_convert=skipped)
+
+
+def compressed(weights, format_name, ignore=("lm_head",), targets=("Linear",), permuted=False, activations=None):
+    bits, symmetric = weights["num_bits"], weights["symmetric"]
+    size = weights.get("group_size") or -1
+
+    def make_int(weight, random):
+        n, k = weight.shape
+        group = groups_of(k, size)
+        if permuted:
+            group = group[torch.randperm(k, generator=random)]
+        codes, scales, zeros = quantize(weight, bits, group, symmetric, torch.bfloat16)
+        if weights["strategy"] == "tensor":
+            scales = scales.max().expand(n, 1)
+            zeros = torch.full((n, 1), 2 ** (bits - 1))
+            codes = (torch.round(weight / scales) + zeros).clamp(0, 2**bits - 1).to(torch.int64)
+        tensors = {"weight_scale": (scales[0] if weights["strategy"] == "tensor" else scales).to(torch.bfloat16).contiguous()}
+        if format_name == "pack-quantized":
+            tensors["weight_packed"] = pack_rows(codes, bits)
+            tensors["weight_shape"] = torch.tensor([n, k])
+            if not symmetric:
+                tensors["weight_zero_point"] = pack_columns(zeros, bits)
+        else:
+            tensors["weight"] = (codes - 128).to(torch.int8)
+            if not symmetric:
+                tensors["weight_zero_point"] = (zeros - 128).to(torch.int8)
+        if permuted:
+            tensors["weight_g_idx"] = group.to(torch.int32)
+        return tensors, dequantize(codes, scales, zeros, group)
+
+    def make_float(weight, _):
+        scale = weight.abs().amax(1, keepdim=True) / 448
+        if weights["strategy"] == "tensor":
+            scale = scale.max().reshape(1)
+        scale = scale.to(torch.bfloat16)
+        codes = (weight / scale.float()).to(torch.float8_e4m3fn)
+        return {"weight": codes, "weight_scale": scale}, codes.float() * scale.float()
+
+    config = dict(quant_method="compressed-tensors", format=format_name, quantization_status="compressed",
+                  ignore=list(ignore), kv_cache_scheme=None,
+                  config_groups={"group_0": dict(targets=list(targets), weights=weights, input_activations=activations,
+                                                 output_activations=None)})
+    return (make_float if weights["type"] == "float" else make_int), config
+
+
+def weights_of(bits, strategy, kind="int", symmetric=True, **more):
+    return dict(num_bits=bits, type=kind, symmetric=symmetric, strategy=strategy, dynamic=False, **more)
+
+
+def fp8(block, skipped=()):
+    def make(weight, _):
+        n, k = weight.shape
+        rows, columns = block
+        scales = torch.zeros(-(-n // rows), -(-k // columns))
+        for i in range(scales.shape[0]):
+            for j in range(scales.shape[1]):
+                scales[i, j] = weight[i * rows:(i + 1) * rows, j * columns:(j + 1) * columns].abs().max() / 448
+        spread = scales.repeat_interleave(rows, 0)[:n].repeat_interleave(columns, 1)[:, :k]
+        codes = (weight / spread).to(torch.float8_e4m3fn)
+        return {"weight": codes, "weight_scale_inv": scales}, codes.float() * spread
+
+    return make, dict(quant_method="fp8", activation_scheme="dynamic", fmt="e4m3", weight_block_size=list(block),
+                      modules_to_not_convert=list(skipped))
+
+
+def fbgemm():
+    def make(weight, _):
+        scale = weight.abs().amax(1, keepdim=True) / 448
+        codes = (weight / scale).to(torch.float8_e4m3fn)
+        return {"weight": codes, "weight_scale": scale}, codes.float() * scale
+
+    return make, dict(quant_method="fbgemm_fp8", activation_scale_ub=1200.0, modules_to_not_convert=["lm_head"])
+
+
+DYNAMIC = dict(num_bits=8, type="int", symmetric=True, strategy="token", dynamic=True)
+CASES = {
+    "gptq_4bit": gptq(4, 32, True, False),
+    "gptq_4bit_without_index": gptq(4, 32, True, False, with_index=False),
+    "gptq_4bit_desc_act": gptq(4, 32, False, True),
+    "gptq_4bit_one_group": gptq(4, -1, False, False),
+    "gptq_8bit": gptq(8, 16, False, False),
+    "gptq_8bit_desc_act": gptq(8, 32, True, True),
+    "gptq_v2": gptq(4, 32, False, False, version=2),
+    "awq": awq(32),
+    "awq_partial": awq(16, ["self_attn", "layers.1.mlp.gate_proj"]),
+    "w8a8": compressed(weights_of(8, "channel"), "int-quantized", activations=DYNAMIC),
+    "w8a8_asymmetric": compressed(weights_of(8, "channel", symmetric=False), "int-quantized", activations=DYNAMIC),
+    "w8a8_tensor": compressed(weights_of(8, "tensor"), "int-quantized",
+                              ["re:.*lm_head", "re:model\\.layers\\.0\\..*proj"], activations=DYNAMIC),
+    "w4a16": compressed(weights_of(4, "group", group_size=32, actorder=None), "pack-quantized"),
+    "w4a16_asymmetric": compressed(weights_of(4, "group", symmetric=False, group_size=32), "pack-quantized"),
+    "w4a16_actorder": compressed(weights_of(4, "group", group_size=32, actorder="group"), "pack-quantized",
+                                 permuted=True),
+    "w8a16": compressed(weights_of(8, "channel"), "pack-quantized", [], ["re:.*self_attn.*", "re:.*mlp.*", "lm_head"]),
+    "float8_channel": compressed(weights_of(8, "channel", "float"), "float-quantized"),
+    "float8_tensor": compressed(weights_of(8, "tensor", "float"), "float-quantized"),
+    "float8_blocks": fp8((48, 40), ["lm_head"]),
+    "float8_blocks_of_128": fp8((128, 128)),
+    "float8_rows": fbgemm(),
+}
+
+
+def is_skipped(name, config):
+    """What each case's config leaves plain, said once more in plain words."""
+    if config["quant_method"] == "compressed-tensors":
+        if "re:.*lm_head" in config["ignore"]:
+            return "lm_head" in name or "layers.0." in name
+        return name in config["ignore"]
+    skipped = config.get("modules_to_not_convert") or []
+    if config["quant_method"] in ("gptq", "awq") and name == "lm_head":
+        return True
+    return any(part in name for part in skipped)
+
+
+def make_model(name, case, seed):
+    make, quantization = case
+    random = torch.Generator().manual_seed(seed)
+    config = LlamaConfig(**BASE)
+    config._attn_implementation = "eager"
+    model = LlamaForCausalLM(config).eval()
+    state = {}
+    with torch.no_grad():
+        for parameter_name, parameter in model.named_parameters():
+            layer = parameter_name.removesuffix(".weight")
+            norm = "norm" in parameter_name
+            values = torch.randn(parameter.shape, generator=random) * (0.3 if norm else 0.2) + (1.0 if norm else 0.0)
+            values = values.to(torch.bfloat16).float()
+            if not norm and "embed" not in layer and not is_skipped(layer, quantization):
+                tensors, values = make(values, random)
+                state.update({f"{layer}.{key}": value for key, value in tensors.items()})
+            else:
+                state[parameter_name] = values.to(torch.bfloat16)
+            parameter.copy_(values)
+        ids = torch.randint(3, BASE["vocab_size"], (1, 60), generator=random)
+        logprobs = torch.log_softmax(model(ids).logits[0].double(), dim=-1).float()
+    folder = OUT / name
+    folder.mkdir(parents=True)
+    save_file(state, folder / "model.safetensors")
+    written = dict(BASE, architectures=["LlamaForCausalLM"], model_type="llama", torch_dtype="bfloat16",
+                   hidden_act="silu", quantization_config=quantization)
+    (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
+    save_file({"ids": ids[0].float(), "logprobs": logprobs}, folder / "golden.safetensors")
+
+
+def main():
+    shutil.rmtree(OUT, ignore_errors=True)
+    for seed, (name, case) in enumerate(CASES.items()):
+        make_model(name, case, seed)
+
+
+if __name__ == "__main__":
+    main()

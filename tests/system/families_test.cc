@@ -1,0 +1,81 @@
+// Families whose layers differ from Llama's, through the whole engine: prefix caching, preemption, chunks and company
+// change no bit of a request.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model_loader/hf_config.h"
+#include "tests/system/run_requests.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::RunRequests;
+using testing_support::TestRequest;
+
+class FamiliesTest : public testing::TestWithParam<const char*> {
+ protected:
+  static VllmConfig Config(int64_t max_num_seqs, int64_t max_num_batched_tokens, bool prefix_caching) {
+    VllmConfig config;
+    config.model = LoadModelConfig(std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam());
+    config.scheduler.max_num_seqs = max_num_seqs;
+    config.scheduler.max_num_batched_tokens = max_num_batched_tokens;
+    config.cache.enable_prefix_caching = prefix_caching;
+    config.parallel.threads_per_rank = 1;
+    return config;
+  }
+  static std::vector<TestRequest> Requests() {
+    std::vector<TestRequest> requests;
+    uint32_t random = 9;
+    const auto token = [&random] {
+      random = random * 1664525u + 1013904223u;
+      return static_cast<int32_t>(random >> 16) % 61 + 3;
+    };
+    std::vector<int32_t> shared;
+    for (int i = 0; i < 37; ++i) shared.push_back(token());
+    for (int i = 0; i < 16; ++i) {
+      TestRequest& request = requests.emplace_back();
+      request.id = std::to_string(i);
+      std::vector<int32_t> prompt;
+      if (i % 2 == 0) prompt = shared;
+      for (int n = 1 + i * 7 % 29; n > 0; --n) prompt.push_back(token());
+      request.prompt = prompt;
+      request.params.max_tokens = 5 + i * 5 % 30;
+      request.params.temperature = i % 3 == 0 ? 0.0 : 1.0;
+      request.params.seed = static_cast<uint64_t>(i);
+      request.params.ignore_eos = true;
+      request.params.logprobs = 2;
+    }
+    return requests;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
+                         testing::Values("gemma3", "gemma2", "mixtral_window", "qwen2_window", "phi3_long", "opt_350m",
+                                         "gpt2", "smollm3_window", "olmo2", "qwen2_moe"),
+                         [](const auto& family) { return std::string(family.param); });
+
+TEST_P(FamiliesTest, SchedulesDoNotMatter) {
+  const std::shared_ptr<const Tokenizer> tokenizer =
+      Tokenizer::FromFile(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  const std::vector<TestRequest> requests = Requests();
+  VllmConfig alone = Config(1, 2048, false);
+  alone.cache.kv_cache_memory_bytes = int64_t{16} << 20;
+  alone.Finalize();
+  const auto base = RunRequests(alone, tokenizer, requests, {.one_at_a_time = true}).outputs;
+  for (const int64_t batched_tokens : {9, 64}) {
+    for (const bool caching : {false, true}) {
+      VllmConfig config = Config(16, batched_tokens, caching);
+      // What the longest request needs of up to three KV-cache groups, and little more.
+      config.cache.num_blocks_override = 24;
+      config.Finalize();
+      const auto outputs = RunRequests(config, tokenizer, requests).outputs;
+      for (const auto& [id, output] : base) EXPECT_EQ(outputs.at(id), output) << batched_tokens << caching << id;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vllm

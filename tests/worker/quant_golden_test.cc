@@ -1,0 +1,200 @@
+// Checkpoints in every scheme of quantized weights, against transformers' float32 log-probabilities for the dequantized
+// weights (tests/golden/quant_models_golden.py makes both), and the promise that cutting a prompt changes no bit.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/gguf_config.h"
+#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/safetensors.h"
+#include "kernels/packed_matrix.h"
+#include "tests/support/one_request.h"
+#include "tests/support/realdata.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::OneRequest;
+
+constexpr int64_t kVocab = 64;
+constexpr int64_t kLength = 60;
+
+std::vector<std::string> Folders(const std::string& parent) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/" + parent)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+struct Golden {
+  explicit Golden(const std::string& folder) {
+    const SafetensorsFile file(folder + "/golden.safetensors");
+    for (const float id : Read(file, "ids", {kLength})) ids.push_back(static_cast<int32_t>(id));
+    logprobs = Read(file, "logprobs", {kLength, kVocab});
+  }
+  static std::vector<float> Read(const WeightSource& source, const char* name, const std::vector<int64_t>& shape) {
+    const TensorView view = source.Get(name, shape);
+    std::vector<float> values(static_cast<size_t>(view.num_elements()));
+    ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), values.data());
+    return values;
+  }
+  std::vector<int32_t> ids;
+  std::vector<float> logprobs;
+};
+
+VllmConfig Config(const std::string& folder, int64_t ranks = 1, int64_t threads = 1) {
+  VllmConfig config;
+  config.model = LoadModelConfig(folder);
+  config.model.dtype = DType::kFloat32;
+  config.parallel.tensor_parallel_size = ranks;
+  config.parallel.threads_per_rank = threads;
+  config.Finalize();
+  return config;
+}
+
+// The prompt's log-probabilities, position by position, in the order of token ids.
+std::vector<double> PromptLogprobs(const VllmConfig& config, const std::vector<int32_t>& prompt, int64_t chunk) {
+  OneRequest engine(config);
+  engine.Greedy(prompt, 1, chunk, -1, -1);
+  Logprobs got = engine.prompt_output;
+  got.Append(engine.output_logprobs);
+  std::vector<double> values(prompt.size() * kVocab);
+  for (size_t at = 0; at < got.logprobs.size(); ++at) {
+    values[at / got.width * kVocab + static_cast<size_t>(got.token_ids[at])] = got.logprobs[at];
+  }
+  return values;
+}
+
+double Worst(const std::vector<double>& got, const std::vector<float>& expected) {
+  double worst = got.size() == expected.size() ? 0.0 : 1e9;
+  for (size_t i = 0; i < expected.size() && i < got.size(); ++i)
+    worst = std::max(worst, std::abs(got[i] - expected[i]));
+  return worst;
+}
+
+class QuantGoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  std::string Folder() const { return std::string(VLLMCLI_TEST_DATA) + "/quant/models/" + GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Schemes, QuantGoldenTest, testing::ValuesIn(Folders("quant/models")),
+                         [](const auto& scheme) { return scheme.param; });
+
+TEST_P(QuantGoldenTest, AgreesWithTransformers) {
+  const Golden golden(Folder());
+  EXPECT_LT(Worst(PromptLogprobs(Config(Folder()), golden.ids, 2048), golden.logprobs), 1e-4);
+}
+
+TEST_P(QuantGoldenTest, AgreesWithTransformersOnTwoAndFourRanks) {
+  const Golden golden(Folder());
+  EXPECT_LT(Worst(PromptLogprobs(Config(Folder(), 2), golden.ids, 2048), golden.logprobs), 1e-4);
+  EXPECT_LT(Worst(PromptLogprobs(Config(Folder(), 4), golden.ids, 2048), golden.logprobs), 1e-4);
+}
+
+TEST_P(QuantGoldenTest, ChunksAndThreadsChangeNoBit) {
+  const Golden golden(Folder());
+  const std::vector<double> whole = PromptLogprobs(Config(Folder()), golden.ids, 2048);
+  EXPECT_EQ(PromptLogprobs(Config(Folder()), golden.ids, 7), whole);
+  EXPECT_EQ(PromptLogprobs(Config(Folder()), golden.ids, 1), whole);
+  EXPECT_EQ(PromptLogprobs(Config(Folder(), 1, 3), golden.ids, 5), whole);
+}
+
+TEST_P(QuantGoldenTest, OpenBlasIsRefused) {
+  VllmConfig config = Config(Folder());
+  config.linear_backend = LinearBackend::kOpenBlas;
+  EXPECT_THROW(OneRequest engine(config), ConfigError);
+}
+
+// Of the distributions, mean over the positions. Random weights spread errors far more than trained ones.
+double Divergence(const Golden& golden, const std::vector<double>& got) {
+  double divergence = 0.0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    divergence += std::exp(static_cast<double>(golden.logprobs[i])) * (golden.logprobs[i] - got[i]);
+  }
+  return divergence / kLength;
+}
+
+TEST(GgufQuantTest, BlocksAgreeWithTransformersOnRanksThatCutThemAndChunksChangeNoBit) {
+  for (const char* name : {"llama_mixed", "llama_q8_0", "llama_q4_0", "llama_q5_1", "qwen2_q5_0", "mixtral_q8_0"}) {
+    const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name;
+    const Golden golden(folder);
+    VllmConfig config;
+    config.model = LoadGgufConfig(folder + "/model.gguf");
+    config.model.dtype = DType::kFloat32;
+    config.parallel.threads_per_rank = 1;
+    std::vector<double> whole;
+    for (const int64_t ranks : {1, 2, 4}) {
+      VllmConfig shared = config;
+      shared.parallel.tensor_parallel_size = ranks;
+      shared.Finalize();
+      const std::vector<double> got = PromptLogprobs(shared, golden.ids, 2048);
+      EXPECT_LT(Worst(got, golden.logprobs), 1e-4) << name << " on " << ranks << " ranks";
+      EXPECT_EQ(PromptLogprobs(shared, golden.ids, 5), got) << name << " on " << ranks << " ranks";
+    }
+  }
+}
+
+class QuantizeAtLoadTest : public testing::TestWithParam<std::string> {
+ protected:
+  std::string Folder() const { return std::string(VLLMCLI_TEST_DATA) + "/llama/" + GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Switches, QuantizeAtLoadTest, testing::ValuesIn(Folders("llama")),
+                         [](const auto& name) { return name.param; });
+
+TEST_P(QuantizeAtLoadTest, StaysCloseToTheFullModelAndChunksChangeNoBit) {
+  const Golden golden(Folder());
+  for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
+    VllmConfig config = Config(Folder());
+    config.model.quantization.method = method;
+    const std::vector<double> whole = PromptLogprobs(config, golden.ids, 2048);
+    const double divergence = Divergence(golden, whole);
+    EXPECT_LT(divergence, method == QuantizationMethod::kInt8 ? 0.005 : 0.5);
+    EXPECT_GT(divergence, 0.0);
+    EXPECT_EQ(PromptLogprobs(config, golden.ids, 7), whole);
+  }
+}
+
+TEST_P(QuantizeAtLoadTest, TwoRanksStayCloseToo) {
+  const Golden golden(Folder());
+  VllmConfig config = Config(Folder(), 2);
+  config.model.quantization.method = QuantizationMethod::kInt8;
+  EXPECT_LT(Divergence(golden, PromptLogprobs(config, golden.ids, 2048)), 0.005);
+}
+
+TEST(TrainedQuantTest, QuantizingATrainedModelKeepsNearlyAllOfItsChoices) {
+  VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-f32");
+  const std::string folder = testing_support::RealData("models/stories260K/hf-f32");
+  OneRequest full(Config(folder));
+  const std::vector<int32_t> story = full.Greedy({1, 403, 407}, 200, 2048);
+  const auto choices = [&](const VllmConfig& config) {
+    OneRequest engine(config);
+    engine.Greedy(story, 1, 2048, std::nullopt, 1);
+    return engine.prompt_output;
+  };
+  const Logprobs expected = choices(Config(folder));
+  for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
+    VllmConfig config = Config(folder);
+    config.model.quantization.method = method;
+    const Logprobs got = choices(config);
+    ASSERT_EQ(got.num_positions(), expected.num_positions());
+    int64_t same = 0;
+    for (size_t i = 0; i < got.num_positions(); ++i) {
+      same += got.token_ids[i * got.width + 1] == expected.token_ids[i * expected.width + 1] ? 1 : 0;
+    }
+    const double share = static_cast<double>(same) / static_cast<double>(got.num_positions());
+    EXPECT_GT(share, method == QuantizationMethod::kInt8 ? 0.97 : 0.85) << same;
+    RecordProperty(method == QuantizationMethod::kInt8 ? "int8" : "int4", std::to_string(share));
+  }
+}
+
+}  // namespace
+}  // namespace vllm
