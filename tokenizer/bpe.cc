@@ -12,7 +12,7 @@ namespace vllm {
 namespace {
 
 // Up to this many symbols scanning all pairs for the best one is the fastest way.
-constexpr size_t kShortWord = 24;
+constexpr size_t kShortWord = 40;
 // Up to this many, scanning the best of each block of pairs, and then a block, beats keeping a heap.
 constexpr size_t kMediumWord = 4096;
 constexpr size_t kBlock = 16;

@@ -9,6 +9,7 @@ namespace vllm {
 MergeTable::MergeTable(size_t num_merges) {
   slots_.resize(std::bit_ceil(num_merges + num_merges / 2 + 16));
   shift_ = 64 - std::countr_zero(slots_.size());
+  filter_.resize(slots_.size() / 8);
 }
 
 void MergeTable::Add(int32_t left, int32_t right, uint32_t rank, int32_t result) {
@@ -21,6 +22,8 @@ void MergeTable::Add(int32_t left, int32_t right, uint32_t rank, int32_t result)
     slot = (slot + 1) & (slots_.size() - 1);
   }
   size_ += slots_[slot].key == kFree;
+  const uint64_t hash = key * kMultiplier;
+  filter_[FilterWord(hash)] |= uint64_t{1} << FilterBit(hash);
   slots_[slot] = {key, {rank, result}};
 }
 

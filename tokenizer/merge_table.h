@@ -25,6 +25,9 @@ class MergeTable {
   // rank == kNoRank when the pair does not merge.
   Merge Find(int32_t left, int32_t right) const {
     const uint64_t key = Key(left, right);
+    // Most pairs do not merge, and the filter is small enough to stay in the cache.
+    const uint64_t hash = key * kMultiplier;
+    if ((filter_[FilterWord(hash)] >> FilterBit(hash) & 1) == 0) return {};
     for (size_t slot = SlotOf(key);; slot = (slot + 1) & (slots_.size() - 1)) {
       if (slots_[slot].key == key) return slots_[slot].merge;
       if (slots_[slot].key == kFree) return {};
@@ -36,6 +39,7 @@ class MergeTable {
  private:
   static constexpr uint64_t kFree = ~uint64_t{0};
   static constexpr size_t kMaxProbes = 4096;
+  static constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
   struct Slot {
     uint64_t key = kFree;
     Merge merge;
@@ -44,9 +48,13 @@ class MergeTable {
   static uint64_t Key(int32_t left, int32_t right) {
     return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
   }
-  size_t SlotOf(uint64_t key) const { return static_cast<size_t>((key * 0x9E3779B97F4A7C15ULL) >> shift_); }
+  size_t SlotOf(uint64_t key) const { return static_cast<size_t>((key * kMultiplier) >> shift_); }
+  // The filter has eight bits for every slot.
+  size_t FilterWord(uint64_t hash) const { return static_cast<size_t>(hash >> (shift_ + 3)); }
+  int FilterBit(uint64_t hash) const { return static_cast<int>(hash >> (shift_ - 3) & 63); }
 
   std::vector<Slot> slots_;
+  std::vector<uint64_t> filter_;  // a bit is set for every pair that merges
   int shift_;
   size_t size_ = 0;
 };
