@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kShortWord = 40;
 // Up to this many, scanning the best of each block of pairs, and then a block, beats keeping a heap.
 constexpr size_t kMediumWord = 4096;
-constexpr size_t kBlock = 16;
+constexpr size_t kBlock = 8;
 // Longer words are hardly ever tokens, so they are not looked up whole.
 constexpr size_t kLongestMemoWord = 64;
 constexpr uint32_t kNone = UINT32_MAX;
@@ -155,19 +155,19 @@ void Bpe::MergeShort(std::vector<int32_t>& ids) const {
 }
 
 void Bpe::MergeMedium(ModelScratch& scratch) const {
-  std::vector<int32_t>& ids = scratch.ids;
-  std::vector<uint32_t>& previous = scratch.previous;
-  std::vector<uint32_t>& next = scratch.next;
-  std::vector<MergeTable::Merge>& merges = scratch.merges;
-  std::vector<uint32_t>& ranks = scratch.ranks;
-  std::vector<uint32_t>& block_ranks = scratch.block_ranks;
-  const size_t count = ids.size();
+  const size_t count = scratch.ids.size();
   const size_t num_blocks = (count + kBlock - 1) / kBlock;
-  previous.resize(count);
-  next.resize(count);
-  merges.resize(count);
-  ranks.assign(num_blocks * kBlock, MergeTable::kNoRank);
-  block_ranks.resize(num_blocks);
+  scratch.previous.resize(count);
+  scratch.next.resize(count);
+  scratch.merges.resize(count);
+  scratch.ranks.assign(num_blocks * kBlock, MergeTable::kNoRank);
+  scratch.block_ranks.resize(num_blocks);
+  int32_t* ids = scratch.ids.data();
+  uint32_t* previous = scratch.previous.data();
+  uint32_t* next = scratch.next.data();
+  MergeTable::Merge* merges = scratch.merges.data();
+  uint32_t* ranks = scratch.ranks.data();
+  uint32_t* block_ranks = scratch.block_ranks.data();
   for (size_t i = 0; i < count; ++i) {
     previous[i] = i == 0 ? kNone : static_cast<uint32_t>(i - 1);
     next[i] = i + 1 == count ? kNone : static_cast<uint32_t>(i + 1);
@@ -176,7 +176,7 @@ void Bpe::MergeMedium(ModelScratch& scratch) const {
     ranks[i] = merges[i].rank;
   }
   const auto refresh = [&](size_t block) {
-    const uint32_t* begin = ranks.data() + block * kBlock;
+    const uint32_t* begin = ranks + block * kBlock;
     uint32_t best = begin[0];
     for (size_t i = 1; i < kBlock; ++i) best = std::min(best, begin[i]);
     block_ranks[block] = best;
@@ -206,7 +206,7 @@ void Bpe::MergeMedium(ModelScratch& scratch) const {
     update(position);
     if (previous[position] != kNone) update(previous[position]);
   }
-  std::erase(ids, -1);
+  std::erase(scratch.ids, -1);
 }
 
 // The heap holds (rank, position) of every mergeable pair, also of pairs that have changed since; an entry counts only
