@@ -35,6 +35,7 @@ class ManyRequests {
  public:
   explicit ManyRequests(const VllmConfig& config) : config_(config), executor_(MakeExecutor(config_)) {
     executor_->DetermineAvailableMemory();
+    num_groups_ = static_cast<int64_t>(executor_->KvGroupWindows().size());
     executor_->InitializeKvCache(kMaxRequests * BlocksEach());
   }
 
@@ -81,7 +82,8 @@ class ManyRequests {
  private:
   static constexpr int64_t kMaxRequests = 8;
 
-  int64_t BlocksEach() const { return config_.model.max_model_len / config_.cache.block_size + 1; }
+  // In the tables of all groups together.
+  int64_t BlocksEach() const { return num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1); }
   std::vector<int32_t> Blocks(size_t request) const {
     std::vector<int32_t> blocks;
     for (int64_t i = 0; i < BlocksEach(); ++i) {
@@ -121,6 +123,7 @@ class ManyRequests {
 
   VllmConfig config_;
   std::unique_ptr<Executor> executor_;
+  int64_t num_groups_ = 1;
   RequestId next_id_ = 1;
 };
 

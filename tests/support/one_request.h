@@ -20,7 +20,8 @@ class OneRequest {
  public:
   explicit OneRequest(const VllmConfig& config) : config_(config), executor_(MakeExecutor(config_)) {
     executor_->DetermineAvailableMemory();
-    executor_->InitializeKvCache(config_.model.max_model_len / config_.cache.block_size + 1);
+    num_groups_ = static_cast<int64_t>(executor_->KvGroupWindows().size());
+    executor_->InitializeKvCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1));
   }
 
   std::vector<int32_t> Greedy(const std::vector<int32_t>& prompt, int64_t max_tokens, int64_t chunk,
@@ -37,8 +38,8 @@ class OneRequest {
     prompt_output.Clear();
 
     std::vector<int32_t> blocks;
-    // Blocks in falling order: the table is not the identity.
-    const int64_t num_blocks = config_.model.max_model_len / config_.cache.block_size;
+    // Blocks in falling order, through the tables of all groups: no table is the identity.
+    const int64_t num_blocks = num_groups_ * (config_.model.max_model_len / config_.cache.block_size);
     for (int64_t i = 0; i < num_blocks; ++i) blocks.push_back(static_cast<int32_t>(num_blocks - i));
     std::vector<int32_t> output;
     int64_t computed = 0;
@@ -80,6 +81,7 @@ class OneRequest {
  private:
   VllmConfig config_;
   std::unique_ptr<Executor> executor_;
+  int64_t num_groups_ = 1;
   RequestId next_id_ = 1;
 };
 
