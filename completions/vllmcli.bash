@@ -98,11 +98,11 @@ _vllmcli() {
       fi ;;
     tokenize)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --skip-special-tokens --no-skip-special-tokens --json --decode --count --add-special-tokens --no-add-special-tokens --jsonl --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --skip-special-tokens --no-skip-special-tokens --json --decode --count --add-special-tokens --no-add-special-tokens --jsonl --config --help -h' -- "$current"))
       fi ;;
     render)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --chat-template --template-var --now --json --jsonl --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --chat-template --template-var --now --json --jsonl --config --help -h' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
@@ -112,7 +112,7 @@ _vllmcli() {
       fi ;;
     show)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --json --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --json --config --help -h' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;

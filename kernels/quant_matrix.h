@@ -104,7 +104,8 @@ struct QuantKernels {
   // Columns [column_begin, column_end) of row n as float32, exact as the formats define them. REQUIRES: whole blocks.
   void (*dequantize)(const QuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end, float* out);
   // `count` plain numbers as Q8_0 (the largest magnitude of a block becomes 127) or IQ4_NL (of several scales for a
-  // block the one with the least squared error). REQUIRES: whole blocks; numbers are finite.
+  // block the one with the least squared error). REQUIRES: whole
+  // blocks. A block with a number that is not finite has some value.
   void (*quantize)(QuantFormat format, const float* x, int64_t count, uint8_t* out);
 };
 

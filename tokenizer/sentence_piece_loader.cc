@@ -38,21 +38,17 @@ Vocabulary MakeVocabulary(const SentencePieceModel& model, const std::string& na
 std::unique_ptr<TokenModel> MakeUnigram(const SentencePieceModel& model, int32_t unk_id, Vocabulary vocabulary) {
   // The arithmetic of the library, roundings and starting values included: they decide ties.
   float min_score = FLT_MAX;
-  float max_score = FLT_MIN;
   for (const Piece& piece : model.pieces) {
     if (piece.type != PieceType::kNormal) continue;
     min_score = std::min(min_score, piece.score);
-    max_score = std::max(max_score, piece.score);
   }
   std::vector<double> scores;
   scores.reserve(model.pieces.size());
   for (const Piece& piece : model.pieces) {
     double score = Unigram::kNotUsed;
     if (piece.type == PieceType::kNormal) score = static_cast<double>(piece.score);
-    // User-defined pieces are meant to be chosen always.
-    if (piece.type == PieceType::kUserDefined) {
-      score = static_cast<double>(static_cast<float>(piece.text.size()) * max_score) - 0.1;
-    }
+    // User-defined pieces are meant to be chosen nearly always: the bonus is that of release 0.2.3.
+    if (piece.type == PieceType::kUserDefined) score = 0.1 * static_cast<double>(piece.text.size()) - 0.1;
     scores.push_back(score);
   }
   UnigramConfig config;

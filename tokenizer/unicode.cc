@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "tokenizer/onig_pattern.h"
+#include "tokenizer/unicode_9.h"
 #include "tokenizer/utf8.h"
 
 namespace vllm {
@@ -54,6 +55,23 @@ constexpr Range kNewerSymbols[] = {
     {0x1FA8F, 0x1FA8F}, {0x1FAAD, 0x1FAAF}, {0x1FABB, 0x1FABF}, {0x1FAC6, 0x1FAC6}, {0x1FACE, 0x1FACF},
     {0x1FADA, 0x1FADC}, {0x1FADF, 0x1FADF}, {0x1FAE8, 0x1FAE9}, {0x1FAF7, 0x1FAF8}, {0x1FBCB, 0x1FBEF}};
 
+// What \w has gained in Rust since.
+constexpr Range kNewerWordCharacters[] = {
+    {0x897, 0x897},     {0xCF3, 0xCF3},     {0xECE, 0xECE},     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},
+    {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D40, 0x10D65}, {0x10D69, 0x10D6D}, {0x10D6F, 0x10D85},
+    {0x10EC2, 0x10EC4}, {0x10EFC, 0x10EFF}, {0x1123F, 0x11241}, {0x11380, 0x11389}, {0x1138B, 0x1138B},
+    {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113C0}, {0x113C2, 0x113C2}, {0x113C5, 0x113C5},
+    {0x113C7, 0x113CA}, {0x113CC, 0x113D3}, {0x113E1, 0x113E2}, {0x116D0, 0x116E3}, {0x11BC0, 0x11BE0},
+    {0x11BF0, 0x11BF9}, {0x11F00, 0x11F10}, {0x11F12, 0x11F3A}, {0x11F3E, 0x11F42}, {0x11F50, 0x11F5A},
+    {0x1342F, 0x1342F}, {0x13440, 0x13455}, {0x13460, 0x143FA}, {0x16100, 0x16139}, {0x16D40, 0x16D6C},
+    {0x16D70, 0x16D79}, {0x18CFF, 0x18CFF}, {0x1B132, 0x1B132}, {0x1B155, 0x1B155}, {0x1CCF0, 0x1CCF9},
+    {0x1DF25, 0x1DF2A}, {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E4D0, 0x1E4F9}, {0x1E5D0, 0x1E5FA},
+    {0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF}};
+// Punctuation of Unicode 9 that the version before did not have.
+constexpr Range kUnicode9Punctuation[] = {{0x2E43, 0x2E44},   {0x1144B, 0x1144F}, {0x1145B, 0x1145B},
+                                          {0x1145D, 0x1145D}, {0x11660, 0x1166C}, {0x11C41, 0x11C45},
+                                          {0x11C70, 0x11C71}, {0x1E95E, 0x1E95F}};
+
 void AddRanges(std::span<const Range> ranges, uint16_t bit, std::vector<uint16_t>& flat) {
   for (const Range& range : ranges) {
     for (char32_t c = range.first; c <= range.last; ++c) flat[c] |= bit;
@@ -86,6 +104,25 @@ void AddProperty(const char* name, uint16_t bit, std::vector<uint16_t>& flat) {
   ForEachRangeOf(name, [&](char32_t first, char32_t last) {
     for (char32_t c = first; c <= last; ++c) flat[c] |= bit;
   });
+}
+
+// Marks and punctuation by themselves are those of Unicode 9 and 8 in the reference.
+void KeepOlderClasses(std::vector<uint16_t>& flat) {
+  std::vector<bool> known(flat.size(), false);
+  ForEachRangeOfUnicode9([&known](char32_t first, char32_t last) {
+    for (char32_t c = first; c <= last; ++c) known[c] = true;
+  });
+  for (size_t c = 0; c < flat.size(); ++c) {
+    if (!known[c]) flat[c] &= static_cast<uint16_t>(~(kMark | kPunctuation));
+  }
+  for (const Range& range : kUnicode9Punctuation) {
+    for (char32_t c = range.first; c <= range.last; ++c) flat[c] &= static_cast<uint16_t>(~kPunctuation);
+  }
+  flat[0x1CF2] |= kMark;
+  flat[0x1CF3] |= kMark;
+  flat[0x111C9] &= static_cast<uint16_t>(~kMark);
+  flat[0x111C9] |= kPunctuation;
+  flat[0x166D] |= kPunctuation;
 }
 
 }  // namespace
@@ -135,7 +172,9 @@ UnicodeTable::UnicodeTable() {
   AddProperty("Space", kSpace, flat);
   AddProperty("P", kPunctuation, flat);
   AddProperty("M", kMark, flat);
+  KeepOlderClasses(flat);
   AddProperty("Word", kWord, flat);
+  AddRanges(kNewerWordCharacters, kWord, flat);
   flat[0x200C] |= kWord;
   flat[0x200D] |= kWord;
   for (const char c : std::string("$+<=>^`|~")) flat[static_cast<unsigned char>(c)] |= kPunctuation;

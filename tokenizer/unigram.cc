@@ -36,9 +36,10 @@ Unigram::Unigram(UnigramConfig config, Vocabulary vocabulary, std::vector<double
 template <typename Sum>
 void Unigram::Search(std::string_view word, std::vector<ModelScratch::BestPath>& paths) const {
   paths.assign(word.size() + 1, {0, -1, 0});
-  const auto offer = [](ModelScratch::BestPath& path, double score, int32_t id, size_t length) {
+  const auto offer = [](ModelScratch::BestPath& path, double sum, int32_t id, size_t length) {
+    const auto score = static_cast<double>(static_cast<Sum>(sum));
     if (path.length != 0 && !(score > path.score)) return;
-    path = {static_cast<double>(static_cast<Sum>(score)), id, static_cast<uint32_t>(length)};
+    path = {score, id, static_cast<uint32_t>(length)};
   };
   for (size_t start = 0; start < word.size();) {
     const double so_far = paths[start].score;

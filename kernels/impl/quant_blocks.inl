@@ -19,15 +19,6 @@ static inline void Unroll(F&& f) {
 static inline Bytes LowHalves(Bytes b) { return b & 0x0f; }
 static inline Bytes HighHalves(Bytes b) { return b >> 4; }
 
-// Lane i is 0x10 where bit i of the two bytes at p is set.
-static inline Bytes FifthBits(const uint8_t* p) {
-  using Words = uint64_t __attribute__((vector_size(16)));
-  constexpr uint64_t kEach = 0x0101010101010101u;
-  const Words spread = {p[0] * kEach, p[1] * kEach};
-  const Bytes mask = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  return reinterpret_cast<Bytes>((reinterpret_cast<Bytes>(spread) & mask) != 0) & 0x10;
-}
-
 // Rows of blocks that need nothing but their bytes.
 template <int kBlockColumns, int kBlockBytes>
 struct BlockRows {

@@ -8,17 +8,28 @@ struct GroupRow {
   float zero_point;
   const int32_t* group_of_chunk;
 
-  Vec Scale(int64_t chunk) const {
-    const int64_t group = group_of_chunk[chunk];
+  Vec Scale(int32_t group) const {
     if (scale_type == DType::kFloat32) return Vec::Set1(static_cast<const float*>(scales)[group]);
     const uint16_t* half = static_cast<const uint16_t*>(scales) + group;
     if (scale_type == DType::kFloat16) return Vec::Set1(HalfToFloat(half));
     return Vec::Set1(__builtin_bit_cast(float, static_cast<uint32_t>(*half) << 16));
   }
-  Vec Zero(int64_t chunk) const {
-    return Vec::Set1(zeros == nullptr ? zero_point : static_cast<float>(zeros[group_of_chunk[chunk]]));
+  Vec Zero(int32_t group) const { return Vec::Set1(zeros == nullptr ? zero_point : static_cast<float>(zeros[group])); }
+  // value(codes as floats, zero, scale) for the two chunks of a block, which mostly are of one group.
+  template <typename Value, typename Sink>
+  inline void Chunks(int64_t block, Vec first, Vec second, Value&& value, Sink&& sink) const {
+    const int32_t a = group_of_chunk[2 * block], b = group_of_chunk[2 * block + 1];
+    Vec scale = Scale(a), zero = Zero(a);
+    sink(value(first, zero, scale));
+    if (b != a) {
+      scale = Scale(b);
+      zero = Zero(b);
+    }
+    sink(value(second, zero, scale));
   }
 };
+
+static inline Vec Scaled(Vec code, Vec zero, Vec scale) { return Vec::Mul(Vec::Sub(code, zero), scale); }
 
 struct GroupRows {
   static constexpr int kColumns = static_cast<int>(kQuantColumns);
@@ -39,26 +50,24 @@ struct FormatGroupUInt4 : GroupRows {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const Bytes codes = LoadBytes(row.codes + block * 16);
-    sink(Vec::Mul(Vec::Sub(UnsignedToFloat(LowHalves(codes)), row.Zero(2 * block)), row.Scale(2 * block)));
-    sink(Vec::Mul(Vec::Sub(UnsignedToFloat(HighHalves(codes)), row.Zero(2 * block + 1)), row.Scale(2 * block + 1)));
+    row.Chunks(block, UnsignedToFloat(LowHalves(codes)), UnsignedToFloat(HighHalves(codes)), Scaled, sink);
   }
 };
 
 struct FormatGroupUInt8 : GroupRows {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
-    for (int64_t chunk = 2 * block; chunk < 2 * block + 2; ++chunk) {
-      const Bytes codes = LoadBytes(row.codes + chunk * kGroupChunk);
-      sink(Vec::Mul(Vec::Sub(UnsignedToFloat(codes), row.Zero(chunk)), row.Scale(chunk)));
-    }
+    const uint8_t* codes = row.codes + block * kQuantColumns;
+    row.Chunks(block, UnsignedToFloat(LoadBytes(codes)), UnsignedToFloat(LoadBytes(codes + kGroupChunk)), Scaled, sink);
   }
 };
 
 struct FormatGroupFloat8 : GroupRows {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
-    for (int64_t chunk = 2 * block; chunk < 2 * block + 2; ++chunk) {
-      sink(Vec::Mul(Float8ToFloat(LoadBytes(row.codes + chunk * kGroupChunk)), row.Scale(chunk)));
-    }
+    const uint8_t* codes = row.codes + block * kQuantColumns;
+    row.Chunks(
+        block, Float8ToFloat(LoadBytes(codes)), Float8ToFloat(LoadBytes(codes + kGroupChunk)),
+        [](Vec value, Vec /*zero*/, Vec scale) { return Vec::Mul(value, scale); }, sink);
   }
 };

@@ -6,6 +6,7 @@
 // first-level cache.
 
 inline constexpr int64_t kStretch = 1024;
+inline constexpr int64_t kStretchStride = kStretch + 16;  // rows of a power of two would share the cache's sets
 inline constexpr int kRowsAtOnce = 4;    // of w, for one row of x: independent sums hide the latency of the additions
 inline constexpr int kRowsUnpacked = 8;  // of w, for several rows of x
 
@@ -77,7 +78,7 @@ static inline void DotTile(const QuantCall& call, const float* unpacked, int64_t
   }
   for (int64_t k = 0; k < k_end - k_begin; k += Vec::kLanes) {
     Vec w[kColumns];
-    for (int j = 0; j < kColumns; ++j) w[j] = Vec::Load(unpacked + j * kStretch + k);
+    for (int j = 0; j < kColumns; ++j) w[j] = Vec::Load(unpacked + j * kStretchStride + k);
     for (int i = 0; i < kRows; ++i) {
       const Vec v = Vec::Load(x + i * call.x_stride + k);
       for (int j = 0; j < kColumns; ++j) sums[i][j] = Vec::Fma(v, w[j], sums[i][j]);
@@ -99,17 +100,18 @@ static void DotRows(const QuantCall& call, const float* unpacked, int64_t n, int
 
 template <typename Format>
 static void SeveralRowsOfX(const QuantCall& call, int64_t n_begin, int64_t n_end) {
-  alignas(64) float unpacked[kRowsUnpacked * kStretch];
+  alignas(64) float unpacked[kRowsUnpacked * kStretchStride];
   const int64_t count = n_end - n_begin;
   int64_t k_begin = 0;
   do {
     const int64_t k_end = call.StretchEnd(k_begin);
-    for (int64_t i = 0; i < count; ++i) Unpack<Format>(call.w, n_begin + i, k_begin, k_end, unpacked + i * kStretch);
+    for (int64_t i = 0; i < count; ++i)
+      Unpack<Format>(call.w, n_begin + i, k_begin, k_end, unpacked + i * kStretchStride);
     int64_t i = 0;
     for (; i + kDotColumns <= count; i += kDotColumns) {
-      DotRows<kDotColumns>(call, unpacked + i * kStretch, n_begin + i, k_begin, k_end);
+      DotRows<kDotColumns>(call, unpacked + i * kStretchStride, n_begin + i, k_begin, k_end);
     }
-    for (; i < count; ++i) DotRows<1>(call, unpacked + i * kStretch, n_begin + i, k_begin, k_end);
+    for (; i < count; ++i) DotRows<1>(call, unpacked + i * kStretchStride, n_begin + i, k_begin, k_end);
     k_begin = k_end;
   } while (k_begin < call.w.num_columns);
 }

@@ -14,7 +14,11 @@ static void StoreQ8_0(const float* x, uint8_t* out) {
   const float d = MaxMagnitude(v) / 127.0f;
   const Vec inverse = Vec::Set1(d != 0.0f ? 1.0f / d : 0.0f);
   float codes[kStoredBlock];
-  for (int i = 0; i < 2; ++i) Vec::Round(Vec::Mul(v[i], inverse)).Store(codes + i * Vec::kLanes);
+  // Limits for numbers that are not finite; Min gives its second operand for NaN.
+  const Vec low = Vec::Set1(-127.0f), high = Vec::Set1(127.0f);
+  for (int i = 0; i < 2; ++i) {
+    Vec::Max(low, Vec::Min(Vec::Round(Vec::Mul(v[i], inverse)), high)).Store(codes + i * Vec::kLanes);
+  }
   StoreHalf(d, out);
   for (int i = 0; i < kStoredBlock; ++i) out[2 + i] = static_cast<uint8_t>(static_cast<int8_t>(codes[i]));
 }

@@ -44,6 +44,15 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return reinterpret_cast<Bytes>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(table), reinterpret_cast<__m128i>(b)));
 }
 
+static inline Bytes FifthBits(const uint8_t* p) {
+  uint16_t bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  const __m128i each = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  const __m128i spread = _mm_shuffle_epi8(_mm_cvtsi32_si128(bits), each);
+  const __m128i mask = _mm_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+  return reinterpret_cast<Bytes>(_mm_and_si128(_mm_cmpeq_epi8(_mm_and_si128(spread, mask), mask), _mm_set1_epi8(0x10)));
+}
+
 static inline float HalfToFloat(const void* p) {
   uint16_t bits;
   __builtin_memcpy(&bits, p, sizeof(bits));

@@ -40,6 +40,12 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return reinterpret_cast<Bytes>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(table), reinterpret_cast<__m128i>(b)));
 }
 
+static inline Bytes FifthBits(const uint8_t* p) {
+  uint16_t bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  return reinterpret_cast<Bytes>(_mm_maskz_set1_epi8(bits, 0x10));
+}
+
 static inline float HalfToFloat(const void* p) {
   uint16_t bits;
   __builtin_memcpy(&bits, p, sizeof(bits));

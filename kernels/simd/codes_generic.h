@@ -33,21 +33,29 @@ static inline Vec Float8ToFloat(Bytes b) {
   Vec r;
   for (int i = 0; i < Vec::kLanes; ++i) {
     const uint32_t bits = b[i];
-    const uint32_t exponent = (bits >> 3) & 0xfu, mantissa = bits & 7u;
-    const float subnormal = static_cast<float>(mantissa) * 0x1p-9f;
-    const float normal = std::bit_cast<float>(((exponent + 120u) << 23) | (mantissa << 20));
-    float value = exponent == 0 ? subnormal : normal;
-    if ((bits & 0x7fu) == 0x7fu) value = __builtin_nanf("");
-    r.v[i] = (bits & 0x80u) != 0 ? -value : value;
+    // The same bits twenty places higher are a float 2^120 times smaller, subnormals too.
+    const float value = std::bit_cast<float>((bits & 0x7fu) << 20) * 0x1p120f;
+    const uint32_t nan = (bits & 0x7fu) == 0x7fu ? 0x7fc00000u : 0u;
+    r.v[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(value) | nan | (bits & 0x80u) << 24);
   }
   return r;
 }
 
 // table[b[i]] for b[i] below 16.
 static inline Bytes LookUp(Bytes table, Bytes b) {
-  Bytes r = {};
-  for (int i = 0; i < Vec::kLanes; ++i) r[i] = table[b[i]];
-  return r;
+  uint8_t from[Vec::kLanes], to[Vec::kLanes];
+  __builtin_memcpy(from, &table, sizeof(from));
+  for (int i = 0; i < Vec::kLanes; ++i) to[i] = from[b[i] & 15];
+  return LoadBytes(to);
+}
+
+// Lane i is 0x10 where bit i of the two bytes at p is set.
+static inline Bytes FifthBits(const uint8_t* p) {
+  using Words = uint64_t __attribute__((vector_size(16)));
+  constexpr uint64_t kEach = 0x0101010101010101u;
+  const Words spread = {p[0] * kEach, p[1] * kEach};
+  const Bytes mask = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  return reinterpret_cast<Bytes>((reinterpret_cast<Bytes>(spread) & mask) != 0) & 0x10;
 }
 
 static inline float HalfToFloat(const void* p) {

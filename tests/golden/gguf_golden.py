@@ -263,8 +263,8 @@ def write_keys(writer, architecture, config):
 
 
 def write_vocabulary(writer, config):
-    """A byte-level vocabulary: nothing but single characters, then fillers."""
-    characters = [chr(c) for c in range(ord("!"), ord("!") + config.vocab_size - 3)]
+    """A byte-level vocabulary: single characters and one pair of them."""
+    characters = [chr(c) for c in range(ord("!"), ord("!") + config.vocab_size - 4)] + ["!\""]
     tokens = ["<pad>", "<s>", "</s>"] + characters
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")

@@ -223,6 +223,19 @@ TEST_P(QuantKernelsTest, QuantizingZerosAndSinglePeaksIsExactEnough) {
   }
 }
 
+TEST_P(QuantKernelsTest, NumbersThatAreNotFiniteSpoilTheirBlockAlone) {
+  for (const QuantFormat format : {QuantFormat::kQ8_0, QuantFormat::kIQ4_NL}) {
+    for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+      std::vector<float> x(64, 1.0f), back(64);
+      x[3] = bad;
+      QuantMatrix w(format, 1, 64);
+      kernels().quantize(format, x.data(), 64, w.row(0));
+      kernels().dequantize(w.view(), 0, 0, 64, back.data());
+      for (size_t i = 32; i < 64; ++i) EXPECT_NEAR(back[i], 1.0f, 0.01);
+    }
+  }
+}
+
 TEST_P(QuantKernelsTest, QuantizingKeepsGaussianWeightsWithinTheErrorOfTheirFormat) {
   const int64_t count = 32 * 256;
   const std::vector<float> x = Floats(count, 0.02f);

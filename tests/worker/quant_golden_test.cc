@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/config/errors.h"
+#include "engine/model_loader/gguf_config.h"
 #include "engine/model_loader/hf_config.h"
 #include "engine/model_loader/safetensors.h"
 #include "kernels/packed_matrix.h"
@@ -119,6 +120,26 @@ double Divergence(const Golden& golden, const std::vector<double>& got) {
     divergence += std::exp(static_cast<double>(golden.logprobs[i])) * (golden.logprobs[i] - got[i]);
   }
   return divergence / kLength;
+}
+
+TEST(GgufQuantTest, BlocksAgreeWithTransformersOnRanksThatCutThemAndChunksChangeNoBit) {
+  for (const char* name : {"llama_mixed", "llama_q8_0", "llama_q4_0", "llama_q5_1", "qwen2_q5_0", "mixtral_q8_0"}) {
+    const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name;
+    const Golden golden(folder);
+    VllmConfig config;
+    config.model = LoadGgufConfig(folder + "/model.gguf");
+    config.model.dtype = DType::kFloat32;
+    config.parallel.threads_per_rank = 1;
+    std::vector<double> whole;
+    for (const int64_t ranks : {1, 2, 4}) {
+      VllmConfig shared = config;
+      shared.parallel.tensor_parallel_size = ranks;
+      shared.Finalize();
+      const std::vector<double> got = PromptLogprobs(shared, golden.ids, 2048);
+      EXPECT_LT(Worst(got, golden.logprobs), 1e-4) << name << " on " << ranks << " ranks";
+      EXPECT_EQ(PromptLogprobs(shared, golden.ids, 5), got) << name << " on " << ranks << " ranks";
+    }
+  }
 }
 
 class QuantizeAtLoadTest : public testing::TestWithParam<std::string> {
