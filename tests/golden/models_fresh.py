@@ -198,12 +198,13 @@ def check(program, architecture, seed, folder):
     ours_off, theirs_off = (ours - expected).abs().amax(-1), (rough - expected).abs().amax(-1)
     ratio = float(ours_off.max() / theirs_off.max())
     if "num_experts_per_tok" in overrides:
-        # Rounding that changes the choice of an expert makes a leap whose size says nothing: how many leaps counts.
+        # Rounding that changes the choice of an expert makes a leap whose size says nothing, so the mean over positions
+        # is taken, and main() judges the mean over checkpoints.
         ratio = float(ours_off.mean() / theirs_off.mean())
     # A model that amplifies rounding does so for both: transformers' own distance from float64 is the measure then.
     if not worst <= max(1e-4, 4 * own_error):
         raise RuntimeError(f"difference of {worst:.1e} spreads")
-    if not ratio <= 1.0:
+    if not ratio <= 1.0 and "num_experts_per_tok" not in overrides:
         raise RuntimeError(f"bfloat16 is {ratio:.2f} times as far off as transformers'")
     best = rough.argmax(-1)
     counts = (int((ours.argmax(-1) == best).sum()), int((expected.argmax(-1) == best).sum()), length - 1)
@@ -223,17 +224,23 @@ def main():
     bad = 0
     for architecture in arguments.architectures or FAMILIES:
         same = own = positions = 0
+        ratios = []
         for seed in range(arguments.seed, arguments.seed + arguments.count):
             with tempfile.TemporaryDirectory() as name:
                 try:
                     style, worst, own_error, ratio, counts = check(arguments.program, architecture, seed,
                                                                    pathlib.Path(name))
+                    ratios.append(ratio)
                     same, own, positions = same + counts[0], own + counts[1], positions + counts[2]
                     print(f"{architecture} seed {seed} ({style}): {worst:.1e} spreads (transformers is {own_error:.1e} "
                           f"from float64), bfloat16 error {ratio:.2f} of transformers'", flush=True)
                 except RuntimeError as error:
                     bad += 1
                     print(f"{architecture} seed {seed}: DISAGREES: {error}", flush=True)
+        if ratios and not sum(ratios) / len(ratios) <= 1.0:
+            bad += 1
+            print(f"{architecture}: DISAGREES: bfloat16 is {sum(ratios) / len(ratios):.2f} times as far off as "
+                  "transformers'", flush=True)
         if positions:
             print(f"{architecture}: bfloat16 chooses the token of transformers' bfloat16 at {same} of {positions} "
                   f"positions; transformers' float32 does at {own}", flush=True)
