@@ -31,9 +31,13 @@ struct GroupRow {
 
 static inline Vec Scaled(Vec code, Vec zero, Vec scale) { return Vec::Mul(Vec::Sub(code, zero), scale); }
 
+template <int kBits>
 struct GroupRows {
   static constexpr int kColumns = static_cast<int>(kQuantColumns);
   using Row = GroupRow;
+  static void Prefetch(const Row& row, int64_t block, int64_t ahead) {
+    __builtin_prefetch(row.codes + block * (kColumns * kBits / 8) + ahead);
+  }
   static Row RowOf(const QuantMatrixView& w, int64_t n) {
     const int64_t first = n * w.num_groups;
     const int64_t scale_bytes = w.scale_type == DType::kFloat32 ? 4 : 2;
@@ -46,7 +50,7 @@ struct GroupRows {
   }
 };
 
-struct FormatGroupUInt4 : GroupRows {
+struct FormatGroupUInt4 : GroupRows<4> {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const Bytes codes = LoadBytes(row.codes + block * 16);
@@ -54,7 +58,7 @@ struct FormatGroupUInt4 : GroupRows {
   }
 };
 
-struct FormatGroupUInt8 : GroupRows {
+struct FormatGroupUInt8 : GroupRows<8> {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const uint8_t* codes = row.codes + block * kQuantColumns;
@@ -62,7 +66,7 @@ struct FormatGroupUInt8 : GroupRows {
   }
 };
 
-struct FormatGroupFloat8 : GroupRows {
+struct FormatGroupFloat8 : GroupRows<8> {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const uint8_t* codes = row.codes + block * kQuantColumns;

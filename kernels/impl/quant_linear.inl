@@ -44,6 +44,8 @@ static inline void OneRowOfX(const QuantCall& call, int64_t n) {
     for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
       for (int i = 0; i < kRows; ++i) {
         const float* x = call.x + k;
+        // Four rows side by side look like no stream to the hardware, so the next four are asked for here.
+        Format::Prefetch(rows[i], k / Format::kColumns, kRowsAtOnce * call.w.row_bytes);
         Format::Visit(
             rows[i], k / Format::kColumns, [&](Vec w) __attribute__((always_inline)) {
               sums[i] = Vec::Fma(Vec::Load(x), w, sums[i]);
@@ -60,11 +62,11 @@ template <typename Format>
 static inline void Unpack(const QuantMatrixView& w, int64_t n, int64_t k_begin, int64_t k_end, float* out) {
   const typename Format::Row row = Format::RowOf(w, n);
   for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
-    Format::Visit(
-        row, k / Format::kColumns, [&](Vec v) __attribute__((always_inline)) {
-          v.Store(out);
-          out += Vec::kLanes;
-        });
+    Format::Prefetch(row, k / Format::kColumns, kRowsUnpacked * w.row_bytes);
+    Format::Visit(row, k / Format::kColumns, [&](Vec v) __attribute__((always_inline)) {
+      v.Store(out);
+      out += Vec::kLanes;
+    });
   }
 }
 
