@@ -5,6 +5,7 @@
 template <int kValue>
 struct Int {
   static constexpr int value = kValue;
+  constexpr operator int() const { return kValue; }
 };
 
 // f(Int<0>()) to f(Int<kCount - 1>()).

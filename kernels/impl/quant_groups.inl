@@ -17,7 +17,7 @@ struct GroupRow {
   Vec Zero(int32_t group) const { return Vec::Set1(zeros == nullptr ? zero_point : static_cast<float>(zeros[group])); }
   // value(codes as floats, zero, scale) for the two chunks of a block, which mostly are of one group.
   template <typename Value, typename Sink>
-  inline void Chunks(int64_t block, Vec first, Vec second, Value&& value, Sink&& sink) const {
+  __attribute__((always_inline)) void Chunks(int64_t block, Vec first, Vec second, Value&& value, Sink&& sink) const {
     const int32_t a = group_of_chunk[2 * block], b = group_of_chunk[2 * block + 1];
     Vec scale = Scale(a), zero = Zero(a);
     sink(value(first, zero, scale));
@@ -29,7 +29,9 @@ struct GroupRow {
   }
 };
 
-static inline Vec Scaled(Vec code, Vec zero, Vec scale) { return Vec::Mul(Vec::Sub(code, zero), scale); }
+__attribute__((always_inline)) static inline Vec Scaled(Vec code, Vec zero, Vec scale) {
+  return Vec::Mul(Vec::Sub(code, zero), scale);
+}
 
 template <int kBits>
 struct GroupRows {
@@ -52,7 +54,7 @@ struct GroupRows {
 
 struct FormatGroupUInt4 : GroupRows<4> {
   template <typename Sink>
-  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+  __attribute__((always_inline)) static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const Bytes codes = LoadBytes(row.codes + block * 16);
     row.Chunks(block, UnsignedToFloat(LowHalves(codes)), UnsignedToFloat(HighHalves(codes)), Scaled, sink);
   }
@@ -60,7 +62,7 @@ struct FormatGroupUInt4 : GroupRows<4> {
 
 struct FormatGroupUInt8 : GroupRows<8> {
   template <typename Sink>
-  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+  __attribute__((always_inline)) static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const uint8_t* codes = row.codes + block * kQuantColumns;
     row.Chunks(block, UnsignedToFloat(LoadBytes(codes)), UnsignedToFloat(LoadBytes(codes + kGroupChunk)), Scaled, sink);
   }
@@ -68,7 +70,7 @@ struct FormatGroupUInt8 : GroupRows<8> {
 
 struct FormatGroupFloat8 : GroupRows<8> {
   template <typename Sink>
-  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+  __attribute__((always_inline)) static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const uint8_t* codes = row.codes + block * kQuantColumns;
     row.Chunks(
         block, Float8ToFloat(LoadBytes(codes)), Float8ToFloat(LoadBytes(codes + kGroupChunk)),
