@@ -108,12 +108,11 @@ void AddProperty(const char* name, uint16_t bit, std::vector<uint16_t>& flat) {
 
 // Marks and punctuation by themselves are those of Unicode 9 and 8 in the reference.
 void KeepOlderClasses(std::vector<uint16_t>& flat) {
-  std::vector<bool> known(flat.size(), false);
-  ForEachRangeOfUnicode9([&known](char32_t first, char32_t last) {
-    for (char32_t c = first; c <= last; ++c) known[c] = true;
+  ForEachRangeOfUnicode9([&flat](char32_t first, char32_t last) {
+    for (char32_t c = first; c <= last; ++c) flat[c] |= kUnicode9;
   });
   for (size_t c = 0; c < flat.size(); ++c) {
-    if (!known[c]) flat[c] &= static_cast<uint16_t>(~(kMark | kPunctuation));
+    if ((flat[c] & kUnicode9) == 0) flat[c] &= static_cast<uint16_t>(~(kMark | kPunctuation));
   }
   for (const Range& range : kUnicode9Punctuation) {
     for (char32_t c = range.first; c <= range.last; ++c) flat[c] &= static_cast<uint16_t>(~kPunctuation);

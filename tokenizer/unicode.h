@@ -30,6 +30,7 @@ enum CharClass : uint16_t {
   kRegexSymbol = 1024,      // \p{S}
   kUpperCase = 2048,        // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]: what can be a capital, or has no case
   kLowerCase = 4096,        // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+  kUnicode9 = 8192,         // has a script in Unicode 9: what came later is never taken apart
 };
 
 class UnicodeTable {

@@ -25,9 +25,14 @@ bool IsNfc(std::string_view text) {
 void Decompose(std::string_view text, utf8proc_option_t options, std::vector<utf8proc_int32_t>& out) {
   utf8proc_int32_t buffer[32];  // The longest decomposition, of U+FDFA, has 18 code points.
   int boundary_class = 0;
+  const UnicodeTable& table = UnicodeTable::Get();
   for (size_t position = 0; position < text.size();) {
     const auto [code_point, length] = CodePointAt(text, position);
     position += length;
+    if (!table.Is(code_point, kUnicode9)) {
+      out.push_back(static_cast<utf8proc_int32_t>(code_point));
+      continue;
+    }
     const utf8proc_ssize_t count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code_point), buffer,
                                                            std::size(buffer), options, &boundary_class);
     for (utf8proc_ssize_t i = 0; i < count; ++i) out.push_back(buffer[i]);
@@ -36,7 +41,10 @@ void Decompose(std::string_view text, utf8proc_option_t options, std::vector<utf
 
 // Sorts every run of marks by combining class.
 void OrderMarks(std::vector<utf8proc_int32_t>& code_points) {
-  const auto combining_class = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
+  const UnicodeTable& table = UnicodeTable::Get();
+  const auto combining_class = [&table](utf8proc_int32_t c) {
+    return table.Is(static_cast<char32_t>(c), kUnicode9) ? int{utf8proc_get_property(c)->combining_class} : 0;
+  };
   for (auto begin = code_points.begin(); begin != code_points.end();) {
     if (combining_class(*begin) == 0) {
       ++begin;

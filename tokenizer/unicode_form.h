@@ -1,4 +1,5 @@
-// The Unicode normalization forms, by utf8proc's tables. Pure functions, any thread.
+// The Unicode normalization forms, by utf8proc's tables as far as Unicode 9 goes, which is what the reference knows.
+// Pure functions, any thread.
 // Unlike utf8proc_map this is O(n log n) on any text: utf8proc orders combining marks by exchanging neighbours, which
 // on a hostile run of marks is quadratic.
 #pragma once
