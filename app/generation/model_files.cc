@@ -14,6 +14,7 @@
 #include "engine/config/errors.h"
 #include "engine/model_loader/gguf_config.h"
 #include "engine/model_loader/gguf_tokenizer.h"
+#include "engine/models/registry.h"
 
 namespace vllm {
 namespace {
@@ -27,7 +28,7 @@ ModelLocation LocateModel(const Settings& settings) {
 }
 
 ModelConfig LoadModelConfig(const ModelLocation& location) {
-  return location.is_gguf() ? LoadGgufConfig(location.gguf_file) : LoadModelConfig(location.folder);
+  return location.is_gguf() ? LoadGgufConfig(location.gguf_file) : LoadModelConfig(location.folder, CheckArchitecture);
 }
 
 GenerationConfig LoadGenerationConfig(const ModelLocation& location) {

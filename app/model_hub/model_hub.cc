@@ -92,9 +92,7 @@ std::vector<fs::path> GgufModelsIn(const fs::path& folder) {
   return {models.begin(), models.end()};
 }
 
-bool IsModelFolder(const fs::path& folder) {
-  return IsFile(folder / "config.json") || GgufModelsIn(folder).size() == 1;
-}
+bool IsModelFolder(const fs::path& folder) { return IsFile(folder / "config.json") || !GgufModelsIn(folder).empty(); }
 
 // What a folder holds: a Hugging Face model, or one GGUF model.
 ModelLocation LocationIn(const std::string& name, const fs::path& folder, const std::string& origin,
@@ -110,6 +108,51 @@ ModelLocation LocationIn(const std::string& name, const fs::path& folder, const 
   std::string names;
   for (const fs::path& file : files) names += (names.empty() ? "" : ", ") + Escape(file.filename().string(), 80);
   throw ModelError("model " + name + ": several .gguf files in this folder, name one (" + names + ")");
+}
+
+// The one of several GGUF files in a folder that is called `file`.
+ModelLocation FileIn(const std::string& name, const fs::path& folder, const std::string& file,
+                     const std::string& origin) {
+  if (!IsFile(folder / file)) throw ModelError("model " + name + ": there is no such file in " + folder.string());
+  return {name, folder.string(), origin, (folder / file).string()};
+}
+
+// A folder under the names that FindModel knows what is in it by.
+void ListFolder(const std::string& name, const fs::path& folder, const std::string& origin,
+                std::vector<ModelLocation>& models) {
+  if (IsFile(folder / "config.json")) {
+    models.push_back({name, folder.string(), origin});
+    return;
+  }
+  const std::vector<fs::path> files = GgufModelsIn(folder);
+  for (const fs::path& file : files) {
+    const std::string own_name = files.size() == 1 ? name : name + "/" + file.filename().string();
+    models.push_back({own_name, folder.string(), origin, file.string()});
+  }
+}
+
+// The folder of a repository in the Hugging Face cache or in vllmcli's own.
+struct Repository {
+  fs::path folder;
+  const char* origin;
+};
+
+std::optional<Repository> FindRepository(const std::string& name) {
+  if (!IsRepositoryName(name)) return std::nullopt;
+  if (const fs::path cache = HubCache(); !cache.empty()) {
+    std::string folder = "models--" + name;
+    if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
+    if (IsFolder(cache / folder)) {
+      const std::optional<fs::path> snapshot = SnapshotOf(cache / folder);
+      if (!snapshot)
+        throw ModelError("model " + name + ": its folder in the Hugging Face cache has no usable snapshot");
+      return Repository{*snapshot, "Hugging Face cache"};
+    }
+  }
+  if (const fs::path own = OwnFolder(); !own.empty() && IsModelFolder(own / name)) {
+    return Repository{own / name, "own folder"};
+  }
+  return std::nullopt;
 }
 
 std::optional<fs::path> FindShipped() {
@@ -155,20 +198,18 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
     const fs::path folder = fs::path(path).parent_path();
     return {name, folder.empty() ? "." : folder.string(), "file", path};
   }
-  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such folder");
-  if (const fs::path cache = HubCache(); !cache.empty()) {
-    std::string folder = "models--" + name;
-    if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
-    if (IsFolder(cache / folder)) {
-      const std::optional<fs::path> snapshot = SnapshotOf(cache / folder);
-      if (!snapshot)
-        throw ModelError("model " + name + ": its folder in the Hugging Face cache has no usable snapshot");
-      return LocationIn(name, *snapshot, "Hugging Face cache", load_format);
+  if (const std::optional<Repository> repository = FindRepository(name)) {
+    return LocationIn(name, repository->folder, repository->origin, load_format);
+  }
+  if (const size_t slash = name.rfind('/'); name.ends_with(".gguf") && IsPlainName(name.substr(slash + 1))) {
+    if (slash == std::string::npos) {
+      const fs::path own = OwnFolder();
+      if (!own.empty() && IsFile(own / name)) return FileIn(name, own, name, "own folder");
+    } else if (const std::optional<Repository> repository = FindRepository(name.substr(0, slash))) {
+      return FileIn(name, repository->folder, name.substr(slash + 1), repository->origin);
     }
   }
-  if (const fs::path own = OwnFolder(); !own.empty() && IsModelFolder(own / name)) {
-    return LocationIn(name, own / name, "own folder", load_format);
-  }
+  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such file or folder");
   throw ModelError("model " + name + ": neither a folder nor in the Hugging Face cache (" + HubCache().string() + ")");
 }
 
@@ -182,20 +223,21 @@ std::vector<ModelLocation> ListModels() {
     name.erase(0, kPrefix.size());
     if (const size_t dashes = name.find("--"); dashes != std::string::npos) name.replace(dashes, 2, "/");
     const std::optional<fs::path> snapshot = SnapshotOf(entry.path());
-    if (snapshot && IsModelFolder(*snapshot))
-      models.push_back(LocationIn(name, *snapshot, "Hugging Face cache", "auto"));
+    if (snapshot) ListFolder(name, *snapshot, "Hugging Face cache", models);
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(OwnFolder(), error)) {
     const std::string name = entry.path().filename().string();
     if (IsModelFolder(entry.path())) {
-      models.push_back(LocationIn(name, entry.path(), "own folder", "auto"));
+      ListFolder(name, entry.path(), "own folder", models);
       continue;
     }
     std::error_code inner;
     for (const fs::directory_entry& child : fs::directory_iterator(entry.path(), inner)) {
-      if (!IsModelFolder(child.path())) continue;
-      models.push_back(LocationIn(name + "/" + child.path().filename().string(), child.path(), "own folder", "auto"));
+      ListFolder(name + "/" + child.path().filename().string(), child.path(), "own folder", models);
     }
+  }
+  for (const fs::path& file : GgufModelsIn(OwnFolder())) {
+    models.push_back({file.filename().string(), OwnFolder().string(), "own folder", file.string()});
   }
   std::sort(models.begin(), models.end(),
             [](const ModelLocation& a, const ModelLocation& b) { return a.name < b.name; });

@@ -18,9 +18,9 @@ struct ModelLocation {
   const std::string& path() const { return is_gguf() ? gguf_file : folder; }
 };
 
-// A folder; a .gguf file; a repository name in the Hugging Face cache or in $XDG_DATA_HOME/vllmcli/models; empty: the
-// shipped model. A folder without config.json, or any with load_format "gguf", is its only GGUF file. Throws ModelError
-// `model <name>: <why>`.
+// A folder; a .gguf file; a repository name in the Hugging Face cache or in $XDG_DATA_HOME/vllmcli/models, or one of
+// its .gguf files ("OWNER/NAME/FILE.gguf"); empty: the shipped model. A folder without config.json, or any with
+// load_format "gguf", is its only GGUF file. Throws ModelError `model <name>: <why>`.
 ModelLocation FindModel(const std::string& name, const std::string& load_format = "auto");
 
 // All that FindModel would find by name, sorted, the shipped one last.

@@ -43,6 +43,11 @@ void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, 
   for (int64_t k = 0; k < columns.count; ++k) ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
 }
 
+// What chooses experts or weighs them: few rows, on which whole layers depend.
+bool IsGate(const std::string& name) {
+  return name.ends_with(".gate") || name.ends_with(".router") || name.ends_with("_expert_gate");
+}
+
 const OpenBlas* LoadOpenBlas(const ModelConfig& model) {
   if (model.dtype != DType::kFloat32) {
     throw ConfigError("--linear-backend: openblas computes in float32 only (--dtype " +
@@ -97,7 +102,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
       }
       flush();
       AddStored(StoreBlocks(view, part));
-    } else if (model.quantization.quantizes_at_load()) {
+    } else if (model.quantization.quantizes_at_load() && !IsGate(slice.name)) {
       const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
       view.dtype();
       AddStored(QuantizeRows(

@@ -6,6 +6,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/layers/for_each_row.h"
+#include "engine/model_loader/escape.h"
 
 namespace vllm {
 
@@ -42,8 +43,8 @@ Activation ActivationByName(const ModelConfig& model) {
     if (name == model.hidden_act) return activation;
     known += (known.empty() ? "" : ", ") + std::string(name);
   }
-  throw ModelError("cannot load model " + model.model + ": unknown activation (" + model.hidden_act +
-                   "; known: " + known + ")");
+  throw ModelError("cannot load model " + Escape(model.model) + ": unknown activation (" +
+                   Escape(model.hidden_act, 60) + "; known: " + known + ")");
 }
 
 Mlp::Mlp(const RankContext& context, const WeightSource& weights, const ModelConfig& model, const std::string& prefix,

@@ -8,12 +8,22 @@
 
 namespace vllm {
 
+namespace {
+
+// Routers are small and a rounded one chooses other experts: -q leaves them as they are.
+ModelConfig RouterModel(ModelConfig model) {
+  if (model.quantization.quantizes_at_load()) model.quantization = {};
+  return model;
+}
+
+}  // namespace
+
 SparseMoe::SparseMoe(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
                      const std::string& prefix, const MoeSpec& spec)
     : context_(context),
       spec_(spec),
       hidden_size_(model.hidden_size),
-      router_(context, weights, model, model.hidden_size,
+      router_(context, weights, RouterModel(model), model.hidden_size,
               {{prefix + spec.router, spec.num_experts, {0, spec.num_experts}}}, false),
       routed_(static_cast<size_t>(spec.num_experts)) {
   for (int64_t i = 0; i < spec.num_experts; ++i) {
@@ -24,7 +34,7 @@ SparseMoe::SparseMoe(const RankContext& context, const WeightSource& weights, co
   shared_expert_ =
       std::make_unique<Mlp>(context, weights, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
   shared_expert_gate_ = std::make_unique<ColumnParallelLinear>(
-      context, weights, model, model.hidden_size,
+      context, weights, RouterModel(model), model.hidden_size,
       std::vector<OutputSlice>{{prefix + spec.shared_expert_gate, 1, {0, 1}}}, false);
 }
 

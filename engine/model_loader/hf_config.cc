@@ -113,7 +113,7 @@ nlohmann::json TextConfig(const nlohmann::json& whole) {
 
 }  // namespace
 
-ModelConfig LoadModelConfig(const std::string& folder) {
+ModelConfig LoadModelConfig(const std::string& folder, const ArchitectureCheck& check_architecture) {
   std::string what = "config.json " + Escape(folder);
   nlohmann::json object = ParseJson(ReadTextFile(folder + "/config.json", kMaxConfigBytes, what), what);
   const bool nested = object.is_object() && object.contains("text_config") && object["text_config"].is_object();
@@ -124,6 +124,7 @@ ModelConfig LoadModelConfig(const std::string& folder) {
   config.model = folder;
   config.folder = folder;
   config.architecture = ReadArchitecture(fields);
+  if (check_architecture) check_architecture(config);
   config.model_type = fields.String("model_type").value_or("");
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
   config.quantization = ReadQuantization(fields);

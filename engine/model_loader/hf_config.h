@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,9 +12,11 @@
 namespace vllm {
 
 // Throws ModelError `config.json <folder>: <field>: <why> (<value>)`. Every size is checked (HF limits: layers <= 1024,
-// heads <= 1024, sizes <= 2^24, vocab <= 2^24) and head counts divide. The architecture is not looked up here. dtype
-// and max_model_len are set to the checkpoint's own.
-ModelConfig LoadModelConfig(const std::string& folder);
+// heads <= 1024, sizes <= 2^24, vocab <= 2^24) and head counts divide. dtype and max_model_len are set to the
+// checkpoint's own. `check_architecture` is called with a config that holds no more than its names, so that an unknown
+// architecture is refused as that and not for a field that it spells in its own way.
+using ArchitectureCheck = std::function<void(const ModelConfig&)>;
+ModelConfig LoadModelConfig(const std::string& folder, const ArchitectureCheck& check_architecture = {});
 
 // The model's own sampling defaults; absent fields are none. A missing generation_config.json gives an empty value.
 struct GenerationConfig {

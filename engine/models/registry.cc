@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/model_loader/escape.h"
 
 namespace vllm {
 
@@ -32,8 +33,8 @@ void CheckArchitecture(const ModelConfig& config) {
   if (IsKnownArchitecture(config.architecture)) return;
   std::string known;
   for (const std::string& name : KnownArchitectures()) known += (known.empty() ? "" : ", ") + name;
-  throw ModelError("cannot load model " + config.model + ": unknown architecture (" + config.architecture +
-                   "; known: " + known + ")");
+  throw ModelError("cannot load model " + Escape(config.model) + ": unknown architecture (" +
+                   Escape(config.architecture, 60) + "; known: " + known + ")");
 }
 
 std::unique_ptr<Model> BuildModel(const ModelBuildContext& context) {

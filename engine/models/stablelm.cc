@@ -22,9 +22,7 @@ DecoderSpec StableLmSpec(const ModelConfig& config) {
   return spec;
 }
 
-// The first checkpoints named the class after the whole series.
 const DecoderRegistration kStableLm("StableLmForCausalLM", StableLmSpec);
-const DecoderRegistration kStableLmEpoch("StableLMEpochForCausalLM", StableLmSpec);
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/model_loader/escape.h"
 #include "engine/models/decoder.h"
 
 namespace vllm {
@@ -26,8 +27,8 @@ DecoderSpec TextPartSpec(const ModelConfig& config) {
   for (const auto& [model_type, architecture] : kTextArchitectures) {
     known += (known.empty() ? "" : ", ") + std::string(model_type);
   }
-  throw ModelError("cannot load model " + config.model + ": unknown text part (" + config.model_type +
-                   "; known: " + known + ")");
+  throw ModelError("cannot load model " + Escape(config.model) + ": unknown text part (" +
+                   Escape(config.model_type, 60) + "; known: " + known + ")");
 }
 
 const DecoderRegistration kGemma3("Gemma3ForConditionalGeneration", TextPartSpec);

@@ -5,6 +5,7 @@
 template <int kValue>
 struct Int {
   static constexpr int value = kValue;
+  constexpr operator int() const { return kValue; }
 };
 
 // f(Int<0>()) to f(Int<kCount - 1>()).
@@ -29,6 +30,9 @@ struct BlockRows {
     const uint8_t* Block(int64_t block) const { return data + block * kBytes; }
   };
   static Row RowOf(const QuantMatrixView& w, int64_t n) { return {w.data + n * w.row_bytes}; }
+  static void Prefetch(const Row& row, int64_t block, int64_t ahead) {
+    for (int at = 0; at < kBytes; at += 64) __builtin_prefetch(row.Block(block) + ahead + at);
+  }
 };
 
 struct FormatQ8_0 : BlockRows<32, 34> {

@@ -17,7 +17,7 @@ struct GroupRow {
   Vec Zero(int32_t group) const { return Vec::Set1(zeros == nullptr ? zero_point : static_cast<float>(zeros[group])); }
   // value(codes as floats, zero, scale) for the two chunks of a block, which mostly are of one group.
   template <typename Value, typename Sink>
-  inline void Chunks(int64_t block, Vec first, Vec second, Value&& value, Sink&& sink) const {
+  __attribute__((always_inline)) void Chunks(int64_t block, Vec first, Vec second, Value&& value, Sink&& sink) const {
     const int32_t a = group_of_chunk[2 * block], b = group_of_chunk[2 * block + 1];
     Vec scale = Scale(a), zero = Zero(a);
     sink(value(first, zero, scale));
@@ -29,11 +29,17 @@ struct GroupRow {
   }
 };
 
-static inline Vec Scaled(Vec code, Vec zero, Vec scale) { return Vec::Mul(Vec::Sub(code, zero), scale); }
+__attribute__((always_inline)) static inline Vec Scaled(Vec code, Vec zero, Vec scale) {
+  return Vec::Mul(Vec::Sub(code, zero), scale);
+}
 
+template <int kBits>
 struct GroupRows {
   static constexpr int kColumns = static_cast<int>(kQuantColumns);
   using Row = GroupRow;
+  static void Prefetch(const Row& row, int64_t block, int64_t ahead) {
+    __builtin_prefetch(row.codes + block * (kColumns * kBits / 8) + ahead);
+  }
   static Row RowOf(const QuantMatrixView& w, int64_t n) {
     const int64_t first = n * w.num_groups;
     const int64_t scale_bytes = w.scale_type == DType::kFloat32 ? 4 : 2;
@@ -46,25 +52,25 @@ struct GroupRows {
   }
 };
 
-struct FormatGroupUInt4 : GroupRows {
+struct FormatGroupUInt4 : GroupRows<4> {
   template <typename Sink>
-  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+  __attribute__((always_inline)) static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const Bytes codes = LoadBytes(row.codes + block * 16);
     row.Chunks(block, UnsignedToFloat(LowHalves(codes)), UnsignedToFloat(HighHalves(codes)), Scaled, sink);
   }
 };
 
-struct FormatGroupUInt8 : GroupRows {
+struct FormatGroupUInt8 : GroupRows<8> {
   template <typename Sink>
-  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+  __attribute__((always_inline)) static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const uint8_t* codes = row.codes + block * kQuantColumns;
     row.Chunks(block, UnsignedToFloat(LoadBytes(codes)), UnsignedToFloat(LoadBytes(codes + kGroupChunk)), Scaled, sink);
   }
 };
 
-struct FormatGroupFloat8 : GroupRows {
+struct FormatGroupFloat8 : GroupRows<8> {
   template <typename Sink>
-  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+  __attribute__((always_inline)) static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
     const uint8_t* codes = row.codes + block * kQuantColumns;
     row.Chunks(
         block, Float8ToFloat(LoadBytes(codes)), Float8ToFloat(LoadBytes(codes + kGroupChunk)),

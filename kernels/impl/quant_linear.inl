@@ -32,34 +32,59 @@ struct QuantCall {
   }
 };
 
-template <typename Format, int kRows>
-static inline void OneRowOfX(const QuantCall& call, int64_t n) {
+// kRows rows of w times kRowsOfX rows of x.
+template <typename Format, int kRows, int kRowsOfX>
+static inline void Direct(const QuantCall& call, int64_t n) {
   typename Format::Row rows[kRows];
   for (int i = 0; i < kRows; ++i) rows[i] = Format::RowOf(call.w, n + i);
   int64_t k_begin = 0;
   do {
     const int64_t k_end = call.StretchEnd(k_begin);
-    Vec sums[kRows];
-    for (int i = 0; i < kRows; ++i) sums[i] = Vec::Zero();
+    Vec sums[kRows][kRowsOfX];
+    for (int i = 0; i < kRows; ++i) {
+      for (int r = 0; r < kRowsOfX; ++r) sums[i][r] = Vec::Zero();
+    }
     for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
-      for (int i = 0; i < kRows; ++i) {
+      const auto row = [&](auto at) __attribute__((always_inline)) {
+        const int i = at;
         const float* x = call.x + k;
+        // Rows side by side look like no stream to the hardware, so the next ones are asked for here.
+        Format::Prefetch(rows[i], k / Format::kColumns, kRows * call.w.row_bytes);
         Format::Visit(
             rows[i], k / Format::kColumns, [&](Vec w) __attribute__((always_inline)) {
-              sums[i] = Vec::Fma(Vec::Load(x), w, sums[i]);
+              for (int r = 0; r < kRowsOfX; ++r) {
+                sums[i][r] = Vec::Fma(Vec::Load(x + r * call.x_stride), w, sums[i][r]);
+              }
               x += Vec::kLanes;
             });
+      };
+      // Unrolled, the sums stay in registers; blocks of 256 columns are too much code for that.
+      if constexpr (Format::kColumns == kQuantColumns) {
+        Unroll<kRows>(row);
+      } else {
+        for (int i = 0; i < kRows; ++i) row(i);
       }
     }
-    for (int i = 0; i < kRows; ++i) call.Store(0, n + i, k_begin, k_end, sums[i]);
+    for (int i = 0; i < kRows; ++i) {
+      for (int r = 0; r < kRowsOfX; ++r) call.Store(r, n + i, k_begin, k_end, sums[i][r]);
+    }
     k_begin = k_end;
   } while (k_begin < call.w.num_columns);
+}
+
+template <typename Format, int kRowsOfX>
+static void FewRowsOfX(const QuantCall& call, int64_t row_begin, int64_t row_end) {
+  constexpr int kRows = kRowsOfX == 1 ? kRowsAtOnce : kRowsAtOnceOfSeveral;
+  int64_t n = row_begin;
+  for (; n + kRows <= row_end; n += kRows) Direct<Format, kRows, kRowsOfX>(call, n);
+  for (; n < row_end; ++n) Direct<Format, 1, kRowsOfX>(call, n);
 }
 
 template <typename Format>
 static inline void Unpack(const QuantMatrixView& w, int64_t n, int64_t k_begin, int64_t k_end, float* out) {
   const typename Format::Row row = Format::RowOf(w, n);
   for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
+    Format::Prefetch(row, k / Format::kColumns, kRowsUnpacked * w.row_bytes);
     Format::Visit(
         row, k / Format::kColumns, [&](Vec v) __attribute__((always_inline)) {
           v.Store(out);
@@ -118,11 +143,12 @@ static void SeveralRowsOfX(const QuantCall& call, int64_t n_begin, int64_t n_end
 
 template <typename Format>
 static void QuantLinearTyped(const QuantCall& call, int64_t row_begin, int64_t row_end) {
-  if (call.num_rows == 1) {
-    int64_t n = row_begin;
-    for (; n + kRowsAtOnce <= row_end; n += kRowsAtOnce) OneRowOfX<Format, kRowsAtOnce>(call, n);
-    for (; n < row_end; ++n) OneRowOfX<Format, 1>(call, n);
-    return;
+  if (call.num_rows == 1) return FewRowsOfX<Format, 1>(call, row_begin, row_end);
+  if constexpr (kDirectRows >= 2) {
+    if (call.num_rows == 2) return FewRowsOfX<Format, 2>(call, row_begin, row_end);
+  }
+  if constexpr (kDirectRows >= 3) {
+    if (call.num_rows == 3) return FewRowsOfX<Format, 3>(call, row_begin, row_end);
   }
   for (int64_t n = row_begin; n < row_end; n += kRowsUnpacked) {
     SeveralRowsOfX<Format>(call, n, n + kRowsUnpacked < row_end ? n + kRowsUnpacked : row_end);

@@ -44,7 +44,7 @@ static void StoreIQ4_NL(const float* x, uint8_t* out) {
   float best = 0.0f, scale = 0.0f;
   // For levels q the best scale is sum(x q) / sum(q q); it takes sum(x q)^2 / sum(q q) off the squared error. Tried are
   // those levels where the largest x comes near the first one, which is the largest, or as far on the other side.
-  for (int step = -7; step <= 7 && largest > 0.0f; ++step) {
+  for (int step = -6; step <= 6 && largest > 0.0f; step += 2) {
     for (int sign = -1; sign <= 1; sign += 2) {
       const Vec inverse = Vec::Set1(static_cast<float>(sign) * (kLevels[0] + static_cast<float>(step)) / largest);
       const Vec q[2] = {NearestLevels(Vec::Mul(v[0], inverse)), NearestLevels(Vec::Mul(v[1], inverse))};

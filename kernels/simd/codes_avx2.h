@@ -72,7 +72,10 @@ static inline void StoreHalf(float value, uint8_t* out) {
 }
 
 // Sixteen registers: 3 x 2 sums of two registers each, and the factors.
-inline constexpr int kDotRows = 2;
+inline constexpr int kDotRows = 3;
 inline constexpr int kDotColumns = 2;
+// Rows of x that are multiplied without unpacking, and of w at once where x has several.
+inline constexpr int kDirectRows = 2;
+inline constexpr int kRowsAtOnceOfSeveral = 2;
 
 }  // namespace vllm::avx2

@@ -66,5 +66,8 @@ static inline void StoreHalf(float value, uint8_t* out) {
 // Thirty-two registers: 4 x 4 sums and the factors.
 inline constexpr int kDotRows = 4;
 inline constexpr int kDotColumns = 4;
+// Rows of x that are multiplied without unpacking, and of w at once where x has several.
+inline constexpr int kDirectRows = 3;
+inline constexpr int kRowsAtOnceOfSeveral = 4;
 
 }  // namespace vllm::avx512

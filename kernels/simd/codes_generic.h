@@ -78,5 +78,8 @@ static inline void StoreHalf(float value, uint8_t* out) {
 // Rows of x times rows of w whose partial sums fit the registers.
 inline constexpr int kDotRows = 2;
 inline constexpr int kDotColumns = 1;
+// Rows of x that are multiplied without unpacking, and of w at once where x has several.
+inline constexpr int kDirectRows = 1;
+inline constexpr int kRowsAtOnceOfSeveral = 1;
 
 }  // namespace vllm::generic

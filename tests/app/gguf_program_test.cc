@@ -109,6 +109,43 @@ TEST(GgufProgramTest, AFolderWithOneModelIsThatModel) {
   EXPECT_EQ(shows(folder.path() + "/b.gguf").status, 0);
 }
 
+TEST(GgufProgramTest, FilesOfARepositoryAreFoundByName) {
+  const TempFolder folder;
+  const std::string snapshot = folder.path() + "/hub/models--me--tiny-GGUF/snapshots/0123";
+  const std::string own = folder.path() + "/data/vllmcli/models";
+  fs::create_directories(snapshot);
+  fs::create_directories(own);
+  fs::copy_file(Llama(), snapshot + "/tiny-Q8_0.gguf");
+  fs::copy_file(Llama(), snapshot + "/tiny-Q4_0.gguf");
+  fs::copy_file(Llama(), own + "/mine.gguf");
+  ProgramOptions options;
+  options.environment = {{"HF_HUB_CACHE", folder.path() + "/hub"}, {"XDG_DATA_HOME", folder.path() + "/data"}};
+  const auto file_of = [&](const std::string& name) {
+    const ProgramResult result = RunProgram({"show", "--json", name}, options);
+    return result.status == 0 ? Json::parse(result.out)["file"].get<std::string>() : std::to_string(result.status);
+  };
+  EXPECT_EQ(file_of("me/tiny-GGUF/tiny-Q8_0.gguf"), snapshot + "/tiny-Q8_0.gguf");
+  EXPECT_EQ(file_of("mine.gguf"), own + "/mine.gguf");
+  EXPECT_EQ(file_of("me/tiny-GGUF"), "3");
+  EXPECT_EQ(file_of("me/tiny-GGUF/other.gguf"), "3");
+  EXPECT_EQ(file_of("me/tiny-GGUF/../tiny-GGUF/tiny-Q8_0.gguf"), "3");
+  std::vector<std::string> names;
+  for (const Json& model : Json::parse(RunProgram({"models", "--json"}, options).out)) names.push_back(model["name"]);
+  names.resize(3);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"me/tiny-GGUF/tiny-Q4_0.gguf", "me/tiny-GGUF/tiny-Q8_0.gguf", "mine.gguf"}));
+}
+
+TEST(GgufProgramTest, ShowCountsParametersThatArePacked) {
+  // The same model in each way of quantizing it.
+  for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/quant/models")) {
+    const ProgramResult result = RunProgram({"show", "--json", entry.path().string()});
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(Json::parse(result.out)["parameters"], 69952) << entry.path();
+    EXPECT_NE(Json::parse(result.out)["quantization"], "none") << entry.path();
+  }
+}
+
 TEST(GgufProgramTest, TheLoadFormatChooses) {
   const TempFolder folder;
   const std::string llama = std::string(VLLMCLI_TEST_DATA) + "/llama/plain";

@@ -26,7 +26,7 @@ FAMILIES = {
     "Qwen3MoeForCausalLM": ("Qwen3MoeConfig", dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12,
                                                    head_dim=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
-    "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None)),
+    "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
 }
 
@@ -59,7 +59,8 @@ CASES = {
                                          final_logit_softcapping=3.0), {}),
     "gemma2_no_caps": ("Gemma2ForCausalLM", dict(sliding_window=17, attn_logit_softcapping=None,
                                                  final_logit_softcapping=None, query_pre_attn_scalar=12), {}),
-    "gemma2_old": ("Gemma2ForCausalLM", dict(sliding_window=16, num_hidden_layers=3), {"style": "old"}),
+    "gemma2_old": ("Gemma2ForCausalLM", dict(sliding_window=16, num_hidden_layers=3, hidden_size=24),
+                   {"style": "old"}),
     "gemma3": ("Gemma3ForCausalLM", dict(sliding_window=9, query_pre_attn_scalar=10,
                                          layer_types=["sliding_attention", "sliding_attention", "full_attention"],
                                          rope_parameters=dict(

@@ -164,7 +164,12 @@ def reference(model, prompt):
             gap = min(gap, float((best.values[0] - best.values[1]) / logits[-1].double().std()))
             ids.append(int(best.indices[0]))
         logits = model(torch.tensor([prompt]), use_cache=False).logits[0, :-1].double()
-    return torch.log_softmax(logits, -1), float(logits.std(-1).min()), ids[len(prompt):], gap
+        expected = torch.log_softmax(logits, -1)
+        spread = float(logits.std(-1).min())
+        exact = model.double()(torch.tensor([prompt]), use_cache=False).logits[0, :-1]
+        own_error = float((torch.log_softmax(exact, -1) - expected).abs().max()) / spread
+        rough = model.to(torch.bfloat16)(torch.tensor([prompt]), use_cache=False).logits[0, :-1].double()
+    return expected, torch.log_softmax(rough, -1), spread, own_error, ids[len(prompt):], gap
 
 
 def check(program, architecture, seed, folder):
@@ -180,7 +185,7 @@ def check(program, architecture, seed, folder):
                                         experts_implementation="eager").eval()
     length = rng.choice([5, 16, 17, 35, 64])
     prompt = [rng.randrange(3, overrides["vocab_size"]) for _ in range(length)]
-    expected, spread, ids, gap = reference(model, prompt)
+    expected, rough, spread, own_error, ids, gap = reference(model, prompt)
     worst = 0.0
     for flags in ((), ("-tp", "2"), ("--max-num-batched-tokens", "7")):
         answer = run(program, folder, prompt, "--dtype", "float32", *flags)
@@ -188,15 +193,22 @@ def check(program, architecture, seed, folder):
         worst = max(worst, float("inf") if difference.isnan() else float(difference) / spread)
         if gap > 1e-4 and answer["outputs"][0]["token_ids"] != ids:
             raise RuntimeError(f"other greedy tokens {flags}: {answer['outputs'][0]['token_ids']} and not {ids}")
-    rough = torch.log_softmax(model.to(torch.bfloat16)(torch.tensor([prompt])).logits[0, :-1].double(), -1)
     answer = run(program, folder, prompt, "--dtype", "bfloat16")
     ours = prompt_logprobs(answer, length, overrides["vocab_size"])
-    ratio = float((ours - expected).abs().max() / (rough - expected).abs().max().detach())
-    if not worst <= 1e-4:
+    ours_off, theirs_off = (ours - expected).abs().amax(-1), (rough - expected).abs().amax(-1)
+    ratio = float(ours_off.max() / theirs_off.max())
+    if "num_experts_per_tok" in overrides:
+        # Rounding that changes the choice of an expert makes a leap whose size says nothing, so the mean over positions
+        # is taken, and main() judges the mean over checkpoints.
+        ratio = float(ours_off.mean() / theirs_off.mean())
+    # A model that amplifies rounding does so for both: transformers' own distance from float64 is the measure then.
+    if not worst <= max(1e-4, 4 * own_error):
         raise RuntimeError(f"difference of {worst:.1e} spreads")
-    if not ratio <= 1.0:
+    if not ratio <= 1.0 and "num_experts_per_tok" not in overrides:
         raise RuntimeError(f"bfloat16 is {ratio:.2f} times as far off as transformers'")
-    return style, worst, ratio, int((ours.argmax(-1) == rough.argmax(-1)).sum()), length - 1
+    best = rough.argmax(-1)
+    counts = (int((ours.argmax(-1) == best).sum()), int((expected.argmax(-1) == best).sum()), length - 1)
+    return style, worst, own_error, ratio, counts
 
 
 def main():
@@ -211,19 +223,27 @@ def main():
     transformers.utils.logging.set_verbosity_error()
     bad = 0
     for architecture in arguments.architectures or FAMILIES:
-        same = positions = 0
+        same = own = positions = 0
+        ratios = []
         for seed in range(arguments.seed, arguments.seed + arguments.count):
             with tempfile.TemporaryDirectory() as name:
                 try:
-                    style, worst, ratio, equal, length = check(arguments.program, architecture, seed, pathlib.Path(name))
-                    same, positions = same + equal, positions + length
-                    print(f"{architecture} seed {seed} ({style}): {worst:.1e} spreads, bfloat16 error {ratio:.2f} of "
-                          "transformers'", flush=True)
+                    style, worst, own_error, ratio, counts = check(arguments.program, architecture, seed,
+                                                                   pathlib.Path(name))
+                    ratios.append(ratio)
+                    same, own, positions = same + counts[0], own + counts[1], positions + counts[2]
+                    print(f"{architecture} seed {seed} ({style}): {worst:.1e} spreads (transformers is {own_error:.1e} "
+                          f"from float64), bfloat16 error {ratio:.2f} of transformers'", flush=True)
                 except RuntimeError as error:
                     bad += 1
                     print(f"{architecture} seed {seed}: DISAGREES: {error}", flush=True)
+        if ratios and not sum(ratios) / len(ratios) <= 1.0:
+            bad += 1
+            print(f"{architecture}: DISAGREES: bfloat16 is {sum(ratios) / len(ratios):.2f} times as far off as "
+                  "transformers'", flush=True)
         if positions:
-            print(f"{architecture}: bfloat16 chooses transformers' token at {same} of {positions} positions", flush=True)
+            print(f"{architecture}: bfloat16 chooses the token of transformers' bfloat16 at {same} of {positions} "
+                  f"positions; transformers' float32 does at {own}", flush=True)
     sys.exit(min(bad, 99))
 
 

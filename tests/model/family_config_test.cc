@@ -182,6 +182,13 @@ TEST(FamilyConfigTest, TheTextPartOfAMultimodalConfigIsRead) {
   EXPECT_NE(Refusal(whole).find("text_config.hidden_size: not a whole number (\"wide\")"), std::string::npos);
 }
 
+TEST(FamilyConfigTest, TheArchitectureIsJudgedBeforeTheFields) {
+  TempFolder folder;
+  folder.Write("config.json", R"({"architectures": ["MambaForCausalLM"], "model_type": "mamba", "state_size": 16})");
+  const auto check = [](const ModelConfig& config) { throw ModelError("not " + config.architecture); };
+  EXPECT_EQ(MessageOf<ModelError>([&] { LoadModelConfig(folder.path(), check); }), "not MambaForCausalLM");
+}
+
 TEST(FamilyConfigTest, FlippedBytesOfAnyFamilyLoadOrAreRefused) {
   uint32_t random = 5;
   const auto next = [&random] {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <ostream>
 #include <random>
@@ -286,6 +288,18 @@ TEST(GgufHeaderTest, FileCutAtEveryByteIsRefused) {
   for (size_t size = 0; size < file.size(); ++size) {
     const std::string cut = file.substr(0, size);
     EXPECT_EQ(Refusal(cut).rfind("gguf file x.gguf: ", 0), 0U) << size;
+  }
+}
+
+TEST(GgufHeaderTest, AModelCutAnywhereIsRefused) {
+  std::ifstream stream(std::string(VLLMCLI_TEST_DATA) + "/gguf/llama_q4_0/model.gguf", std::ios::binary);
+  const std::string file{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const GgufHeader header = Parse(file);
+  const std::span<const std::byte> last = header.tensors.back().data;
+  const auto end = static_cast<size_t>(last.data() + last.size() - std::as_bytes(std::span(file)).data());
+  const std::span<const std::byte> whole = std::as_bytes(std::span(file));
+  for (size_t size = 0; size < end; ++size) {
+    EXPECT_NE(MessageOf<ModelError>([&] { ParseGguf(whole.first(size), "x.gguf"); }), "") << size;
   }
 }
 

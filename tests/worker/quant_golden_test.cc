@@ -114,10 +114,11 @@ TEST_P(QuantGoldenTest, OpenBlasIsRefused) {
 }
 
 // Of the distributions, mean over the positions. Random weights spread errors far more than trained ones.
-double Divergence(const Golden& golden, const std::vector<double>& got) {
+template <typename T>
+double Divergence(const std::vector<T>& expected, const std::vector<double>& got) {
   double divergence = 0.0;
   for (size_t i = 0; i < got.size(); ++i) {
-    divergence += std::exp(static_cast<double>(golden.logprobs[i])) * (golden.logprobs[i] - got[i]);
+    divergence += std::exp(static_cast<double>(expected[i])) * (expected[i] - got[i]);
   }
   return divergence / kLength;
 }
@@ -156,7 +157,7 @@ TEST_P(QuantizeAtLoadTest, StaysCloseToTheFullModelAndChunksChangeNoBit) {
     VllmConfig config = Config(Folder());
     config.model.quantization.method = method;
     const std::vector<double> whole = PromptLogprobs(config, golden.ids, 2048);
-    const double divergence = Divergence(golden, whole);
+    const double divergence = Divergence(golden.logprobs, whole);
     EXPECT_LT(divergence, method == QuantizationMethod::kInt8 ? 0.005 : 0.5);
     EXPECT_GT(divergence, 0.0);
     EXPECT_EQ(PromptLogprobs(config, golden.ids, 7), whole);
@@ -167,7 +168,28 @@ TEST_P(QuantizeAtLoadTest, TwoRanksStayCloseToo) {
   const Golden golden(Folder());
   VllmConfig config = Config(Folder(), 2);
   config.model.quantization.method = QuantizationMethod::kInt8;
-  EXPECT_LT(Divergence(golden, PromptLogprobs(config, golden.ids, 2048)), 0.005);
+  EXPECT_LT(Divergence(golden.logprobs, PromptLogprobs(config, golden.ids, 2048)), 0.005);
+}
+
+class QuantizeFamilyTest : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Families, QuantizeFamilyTest, testing::ValuesIn(Folders("models")),
+                         [](const auto& name) { return name.param; });
+
+TEST_P(QuantizeFamilyTest, StaysCloseToItsPlainSelfAndChunksChangeNoBit) {
+  const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam();
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < kLength; ++i) prompt.push_back(3 + i * i % 61);
+  VllmConfig config = Config(folder);
+  const std::vector<double> plain = PromptLogprobs(config, prompt, 2048);
+  for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
+    config.model.quantization.method = method;
+    const std::vector<double> whole = PromptLogprobs(config, prompt, 2048);
+    // A random model's experts change with the smallest of errors.
+    EXPECT_LT(Divergence(plain, whole), method == QuantizationMethod::kInt8 ? 0.1 : 2.0);
+    EXPECT_NE(whole, plain);
+    EXPECT_EQ(PromptLogprobs(config, prompt, 7), whole);
+  }
 }
 
 TEST(TrainedQuantTest, QuantizingATrainedModelKeepsNearlyAllOfItsChoices) {

@@ -390,6 +390,21 @@ TEST_F(QuantLinearTest, QuantizingWhatIsQuantizedIsRefused) {
   EXPECT_THROW(LinearWeight(context_, weights, model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ModelError);
 }
 
+TEST_F(QuantLinearTest, GatesOfExpertsStayPlainWhenTheRestIsQuantizedAtLoad) {
+  MemoryWeights weights;
+  const std::vector<float> values = Floats(8 * 64);
+  ModelConfig model;
+  model.quantization.method = QuantizationMethod::kInt4;
+  for (const auto& [name, plain] :
+       {std::pair<std::string, bool>{"mlp.gate", true}, {"mlp.shared_expert_gate", true}, {"mlp.gate_proj", false}}) {
+    weights.Add(name + ".weight", WeightType::kFloat32, {8, 64}, values);
+    const LinearWeight weight(context_, weights, model, {{name, 8, {0, 8}}}, 64, {0, 64});
+    std::vector<float> row(64);
+    weight.UnpackRow(context_, 5, row.data());
+    EXPECT_EQ(std::equal(row.begin(), row.end(), values.begin() + 5 * 64), plain) << name;
+  }
+}
+
 TEST_F(QuantLinearTest, AGroupIndexBeyondTheGroupsIsRefused) {
   MemoryWeights weights;
   weights.Add("x.qweight", WeightType::kInt32, {4, 8}, std::vector<int32_t>(32));
