@@ -1,6 +1,8 @@
-// Any bytes through small tokenizers of two kinds, the first byte says which: ids are of the vocabulary, text is UTF-8,
-// and decoding token by token gives what decoding at once does.
-#include <array>
+// Any bytes through small tokenizers of every kind, the first byte says which: ids are of the vocabulary, text is
+// UTF-8, and decoding token by token gives what decoding at once does.
+#include <unistd.h>
+
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,10 +15,30 @@
 namespace vllm {
 namespace {
 
+// A SentencePiece file as a model's folder has it.
+std::unique_ptr<Tokenizer> FromModelFile(const std::string& path) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("vllmcli_encode_decode_fuzz_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(path, folder / "tokenizer.model", std::filesystem::copy_options::overwrite_existing);
+  auto tokenizer = Tokenizer::FromFolder(folder);
+  std::filesystem::remove_all(folder);
+  return tokenizer;
+}
+
+// One of each kind of model.
 const Tokenizer& TokenizerOf(unsigned char choice) {
-  const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
-  static const std::array<std::unique_ptr<Tokenizer>, 2> tokenizers = {
-      Tokenizer::FromFile(folder + "byte_level.json"), Tokenizer::FromFile(folder + "byte_fallback.json")};
+  static const std::vector<std::unique_ptr<Tokenizer>> tokenizers = [] {
+    const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
+    std::vector<std::unique_ptr<Tokenizer>> all;
+    for (const char* name : {"byte_level", "byte_fallback", "unigram", "unigram_bytes", "word_level", "word_piece"}) {
+      all.push_back(Tokenizer::FromFile(folder + name + ".json"));
+    }
+    for (const char* name : {"bpe", "bpe_bytes", "bpe_suffix", "unigram", "unigram_bytes", "unigram_suffix"}) {
+      all.push_back(FromModelFile(folder + "sentencepiece/" + name + ".model"));
+    }
+    return all;
+  }();
   return *tokenizers[choice % tokenizers.size()];
 }
 
