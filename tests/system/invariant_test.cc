@@ -133,14 +133,15 @@ TEST_F(InvariantTest, BatchSizesAndBudgetsDoNotMatter) {
 
 TEST_F(InvariantTest, PrefixCachingDoesNotMatter) {
   ExpectBase({.prefix_caching = false});
-  ExpectBase({.prefix_caching = true});
+  ExpectBase({.prefix_caching = true}, {.in_process = true});
   EXPECT_GT(stats_.prefix_cache.hits, 0);
 }
 
 TEST_F(InvariantTest, PreemptionDoesNotMatter) {
   // A little more than the longest request needs alone.
   for (const bool caching : {true, false}) {
-    ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .prefix_caching = caching, .num_blocks = 24});
+    ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .prefix_caching = caching, .num_blocks = 24},
+               {.in_process = true});  // all requests are there before the first step
     EXPECT_GT(stats_.num_preemptions, 0);
   }
 }
