@@ -104,7 +104,7 @@ CASES = {
 
 # Every type that is computed on, in the two families whose layers differ most. Blocks of 256 columns need as many.
 BLOCK_TYPES = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q2_K, Type.Q3_K, Type.Q4_K,
-               Type.Q5_K, Type.Q6_K, Type.IQ4_NL)
+               Type.Q5_K, Type.Q6_K, Type.IQ4_NL, Type.IQ4_XS, Type.MXFP4)
 for kind in BLOCK_TYPES:
     wide = gguf.GGML_QUANT_SIZES[kind][0] == 256
     sizes = (dict(hidden_size=256, intermediate_size=256, num_hidden_layers=1, num_key_value_heads=1) if wide
@@ -132,8 +132,9 @@ def random_blocks(rng, kind, shape, shrink=1.0):
     block, size = gguf.GGML_QUANT_SIZES[kind]
     data = rng.integers(0, 256, (*shape[:-1], shape[-1] // block, size), dtype=np.uint8)
     halves = {Type.Q2_K: (80, 82), Type.Q3_K: (108,), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,),
-              Type.IQ4_NL: (0,)}[kind]
-    size_of = {Type.Q2_K: 2e-2, Type.Q3_K: 3e-3, Type.Q4_K: 4e-4, Type.Q5_K: 2e-4, Type.Q6_K: 1e-4, Type.IQ4_NL: 1e-3}
+              Type.IQ4_NL: (0,), Type.IQ4_XS: (0,)}[kind]
+    size_of = {Type.Q2_K: 2e-2, Type.Q3_K: 3e-3, Type.Q4_K: 4e-4, Type.Q5_K: 2e-4, Type.Q6_K: 1e-4, Type.IQ4_NL: 1e-3,
+               Type.IQ4_XS: 1e-4}
     for at in halves:
         scale = (rng.uniform(0.5, 1.0, data.shape[:-1]) * size_of[kind] * shrink).astype(np.float16)
         data[..., at:at + 2] = scale[..., None].view(np.uint8)
@@ -145,7 +146,7 @@ def encode(rng, values, kind, shrink):
     if kind in (Type.F32, Type.F16):
         data = values.astype(np.float32 if kind == Type.F32 else np.float16)
         return data, data.astype(np.float32)
-    if kind in (Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1):
+    if kind in (Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.MXFP4):
         data = gguf.quantize(values, kind)
     else:
         data = random_blocks(rng, kind, values.shape, shrink)
