@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "tokenizer/byte_level.h"
+#include "tokenizer/merge_windows.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/tokenizer_error.h"
 #include "tokenizer/utf8.h"
@@ -16,6 +18,10 @@ constexpr size_t kShortWord = 40;
 // Up to this many, scanning the best of each block of pairs, and then a block, beats keeping a heap.
 constexpr size_t kMediumWord = 4096;
 constexpr size_t kBlock = 8;
+// Words longer than kLongWord are merged in windows of this many symbols, or of so many times the longest token.
+constexpr size_t kWindow = 512;
+constexpr size_t kWindowTokens = 3;
+constexpr size_t kLongWord = 1024;
 // Longer words are hardly ever tokens, so they are not looked up whole.
 constexpr size_t kLongestMemoWord = 64;
 constexpr uint32_t kNone = UINT32_MAX;
@@ -59,7 +65,7 @@ void Bpe::Encode(std::string_view word, ModelScratch& scratch, std::vector<int32
 }
 
 int32_t Bpe::FindWord(std::string_view word, ModelScratch& scratch) const {
-  if (!config_.byte_level) return vocabulary_.Find(word);
+  if (!config_.byte_level || word.size() > vocabulary_.MaxTokenBytes()) return vocabulary_.Find(word);
   scratch.text.clear();
   AppendByteLevel(word, scratch.text);
   return vocabulary_.Find(scratch.text);
@@ -75,13 +81,18 @@ void Bpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector
       return;
     }
   }
-  FirstSymbols(chunk, scratch);
+  if (chunk.size() > kLongWord) {
+    EncodeLong(chunk, scratch, out);
+    return;
+  }
+  Reader reader;
+  scratch.ids.clear();
+  ReadSymbols(chunk, reader, chunk.size(), scratch);
   if (scratch.ids.size() <= kShortWord) {
     MergeShort(scratch.ids);
-  } else if (scratch.ids.size() <= kMediumWord) {
-    MergeMedium(scratch);
   } else {
-    MergeLong(scratch);
+    MergeLinked(scratch);
+    std::erase(scratch.ids, -1);
   }
   if (whole >= 0 && memo_) {
     const bool is_whole = scratch.ids.size() == 1 && scratch.ids[0] == whole;
@@ -90,12 +101,48 @@ void Bpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector
   out.insert(out.end(), scratch.ids.begin(), scratch.ids.end());
 }
 
-void Bpe::FirstSymbols(std::string_view word, ModelScratch& scratch) const {
+void Bpe::EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const {
+  const size_t first = out.size();
+  // Windows without a common token are not known to happen but with vocabularies made for it; larger ones may have one.
+  constexpr size_t kGrowth = 16;
+  size_t window_size = std::max(kWindow, vocabulary_.MaxTokenBytes() * kWindowTokens);
+  for (; window_size < chunk.size(); window_size *= kGrowth) {
+    if (EncodeInWindows(chunk, window_size, scratch, out)) return;
+    out.resize(first);
+  }
+  Reader reader;
+  scratch.ids.clear();
+  ReadSymbols(chunk, reader, chunk.size(), scratch);
+  MergeLinked(scratch);
+  std::copy_if(scratch.ids.begin(), scratch.ids.end(), std::back_inserter(out), [](int32_t id) { return id >= 0; });
+}
+
+bool Bpe::EncodeInWindows(std::string_view chunk, size_t window_size, ModelScratch& scratch,
+                          std::vector<int32_t>& out) const {
+  Reader reader;
+  std::vector<int32_t> symbols;
+  const auto encode = [&](uint32_t shift, std::vector<WindowToken>& tokens) {
+    scratch.ids.assign(symbols.begin() + shift, symbols.end());
+    ReadSymbols(chunk, reader, window_size, scratch);
+    symbols = scratch.ids;
+    MergeLinked(scratch);
+    for (size_t i = 0; i < scratch.ids.size(); ++i) {
+      const auto begin = static_cast<uint32_t>(i);
+      if (scratch.ids[i] < 0) continue;
+      if (!tokens.empty()) tokens.back().end = begin;
+      tokens.push_back({begin, static_cast<uint32_t>(scratch.ids.size()), scratch.ids[i]});
+    }
+    return reader.position == chunk.size();
+  };
+  return MergeInWindows(window_size, encode, [&out](const WindowToken& token) { out.push_back(token.id); });
+}
+
+void Bpe::ReadSymbols(std::string_view word, Reader& reader, size_t num_symbols, ModelScratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids;
-  ids.clear();
-  bool pending_unk = false;
+  bool& pending_unk = reader.pending_unk;
+  size_t& position = reader.position;
   const bool affixes = memo_ == nullptr;
-  for (size_t position = 0; position < word.size();) {
+  while (position < word.size() && ids.size() < num_symbols) {
     const auto lead = static_cast<unsigned char>(word[position]);
     const size_t length = config_.byte_level ? 1 : CodePointAt(word, position).length;
     std::string_view character = word.substr(position, length);
@@ -129,7 +176,10 @@ void Bpe::FirstSymbols(std::string_view word, ModelScratch& scratch) const {
     if (pending_unk && !config_.fuse_unk) ids.push_back(unk_id_);
     pending_unk = true;
   }
-  if (pending_unk) ids.push_back(unk_id_);
+  if (pending_unk && position == word.size()) {
+    ids.push_back(unk_id_);
+    pending_unk = false;
+  }
 }
 
 void Bpe::MergeShort(std::vector<int32_t>& ids) const {
@@ -152,6 +202,15 @@ void Bpe::MergeShort(std::vector<int32_t>& ids) const {
     if (best + 1 < count) merges[best] = merges_.Find(ids[best], ids[best + 1]);
   }
   ids.resize(count);
+}
+
+void Bpe::MergeLinked(ModelScratch& scratch) const {
+  if (scratch.ids.size() < 2) return;
+  if (scratch.ids.size() <= kMediumWord) {
+    MergeMedium(scratch);
+  } else {
+    MergeLong(scratch);
+  }
 }
 
 void Bpe::MergeMedium(ModelScratch& scratch) const {
@@ -206,7 +265,6 @@ void Bpe::MergeMedium(ModelScratch& scratch) const {
     update(position);
     if (previous[position] != kNone) update(previous[position]);
   }
-  std::erase(scratch.ids, -1);
 }
 
 // The heap holds (rank, position) of every mergeable pair, also of pairs that have changed since; an entry counts only
@@ -253,7 +311,6 @@ void Bpe::MergeLong(ModelScratch& scratch) const {
     update(position);
     if (previous[position] != kNone) update(previous[position]);
   }
-  std::erase(ids, -1);
 }
 
 }  // namespace vllm

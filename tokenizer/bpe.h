@@ -1,6 +1,7 @@
 // Byte-pair encoding of one word (pre-token). Read-only after construction, any thread.
 // The rule is the reference's (Hugging Face `tokenizers`, models/bpe): start from single characters, always merge the
-// pair of lowest rank, leftmost first. O(n log n) in the length of the word.
+// pair of lowest rank, leftmost first. O(n) in the length of the word; O(n log n) where the vocabulary is crafted for
+// it.
 #pragma once
 
 #include <atomic>
@@ -43,10 +44,22 @@ class Bpe : public TokenModel {
  private:
   enum Memo : uint8_t { kUnknown, kWhole, kSplit };
 
+  // How far the characters of a word have been read.
+  struct Reader {
+    size_t position = 0;
+    bool pending_unk = false;
+  };
+
   int32_t FindWord(std::string_view word, ModelScratch& scratch) const;
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
-  void FirstSymbols(std::string_view word, ModelScratch& scratch) const;
+  void EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
+  bool EncodeInWindows(std::string_view chunk, size_t window_size, ModelScratch& scratch,
+                       std::vector<int32_t>& out) const;
+  // Appends to scratch.ids until there are about `num_symbols` or the word is at its end.
+  void ReadSymbols(std::string_view word, Reader& reader, size_t num_symbols, ModelScratch& scratch) const;
   void MergeShort(std::vector<int32_t>& ids) const;
+  // Leaves -1 in scratch.ids where a symbol became part of the one before; these are the two ways to do it.
+  void MergeLinked(ModelScratch& scratch) const;
   void MergeMedium(ModelScratch& scratch) const;
   void MergeLong(ModelScratch& scratch) const;
 

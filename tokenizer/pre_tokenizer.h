@@ -19,13 +19,11 @@ struct Word {
   bool at_start;
 };
 
-// The words of one text on their way through the pre-tokenizers; a step that writes new text keeps it here.
+// What one step makes of a word, a batch at a time; a step that writes new text keeps it here.
 struct WordList {
   std::vector<Word> words;
   std::deque<std::string> owned;
-
-  std::vector<Word> previous;  // work space of a step
-  std::vector<Match> matches;  // likewise
+  std::vector<Match> matches;  // work space of the step
 
   std::string_view Keep(std::string text) { return owned.emplace_back(std::move(text)); }
 };
@@ -33,8 +31,10 @@ struct WordList {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Replaces every word by the words it splits into; none of them is empty.
-  virtual void Apply(WordList& list) const = 0;
+  // Puts into `list` the words that `word` splits into from `position` on, as many as make a batch; none of them is
+  // empty. Returns where the next batch starts, word.text.size() when there is none.
+  // REQUIRES: `position` is 0 or what the call before returned.
+  virtual size_t Apply(const Word& word, size_t position, WordList& list) const = 0;
   // By how much it can lengthen a word at most.
   virtual int Growth() const { return 1; }
 };
