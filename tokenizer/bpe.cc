@@ -47,6 +47,7 @@ Bpe::Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges)
   fallback_ids_ = ByteFallbackIds(vocabulary_);
   split_at_metaspace_ =
       !affixes && !config_.byte_level && !config_.ignore_merges && NoTokenContinuesIntoMetaspace(vocabulary_);
+  if (config_.byte_level && !affixes) borders_.emplace(vocabulary_);
   const auto num_ids = static_cast<size_t>(vocabulary_.IdLimit());
   if (!affixes) memo_ = std::make_unique<std::atomic<uint8_t>[]>(num_ids);
 }
@@ -72,22 +73,41 @@ int32_t Bpe::FindWord(std::string_view word, ModelScratch& scratch) const {
 }
 
 void Bpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const {
-  int32_t whole = -1;
-  if (config_.ignore_merges || (memo_ && chunk.size() <= kLongestMemoWord)) whole = FindWord(chunk, scratch);
-  if (whole >= 0) {
-    if (config_.ignore_merges ||
-        (memo_ && memo_[static_cast<size_t>(whole)].load(std::memory_order_relaxed) == kWhole)) {
-      out.push_back(whole);
-      return;
+  const bool may_be_token = memo_ && chunk.size() <= kLongestMemoWord;
+  const int32_t whole = config_.ignore_merges || may_be_token ? FindWord(chunk, scratch) : -1;
+  if (whole >= 0 && (config_.ignore_merges || IsKnownWhole(whole))) {
+    out.push_back(whole);
+    return;
+  }
+  if (!borders_) {
+    EncodePart(chunk, whole, scratch, out);
+    return;
+  }
+  for (size_t start = 0; start < chunk.size();) {
+    const size_t end = borders_->PartEnd(chunk, start);
+    const std::string_view part = chunk.substr(start, end - start);
+    start = end;
+    if (part.size() == chunk.size()) {
+      EncodePart(part, whole, scratch, out);
+      continue;
+    }
+    const int32_t token = part.size() <= kLongestMemoWord ? FindWord(part, scratch) : -1;
+    if (token >= 0 && IsKnownWhole(token)) {
+      out.push_back(token);
+    } else {
+      EncodePart(part, token, scratch, out);
     }
   }
-  if (chunk.size() > kLongWord) {
-    EncodeLong(chunk, scratch, out);
+}
+
+void Bpe::EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch, std::vector<int32_t>& out) const {
+  if (part.size() > kLongWord) {
+    EncodeLong(part, scratch, out);
     return;
   }
   Reader reader;
   scratch.ids.clear();
-  ReadSymbols(chunk, reader, chunk.size(), scratch);
+  ReadSymbols(part, reader, part.size(), scratch);
   if (scratch.ids.size() <= kShortWord) {
     MergeShort(scratch.ids);
   } else {

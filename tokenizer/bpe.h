@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/merge_table.h"
+#include "tokenizer/token_borders.h"
 #include "tokenizer/token_model.h"
 
 namespace vllm {
@@ -50,7 +52,13 @@ class Bpe : public TokenModel {
     bool pending_unk = false;
   };
 
+  bool IsKnownWhole(int32_t id) const {
+    return memo_ && memo_[static_cast<size_t>(id)].load(std::memory_order_relaxed) == kWhole;
+  }
   int32_t FindWord(std::string_view word, ModelScratch& scratch) const;
+  // What the merges make of `part`, which no merge reaches beyond. A known token `whole` that is all of it: -1 where
+  // there is none.
+  void EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   bool EncodeInWindows(std::string_view chunk, size_t window_size, ModelScratch& scratch,
@@ -69,6 +77,7 @@ class Bpe : public TokenModel {
   std::vector<int32_t> ascii_ids_;     // byte_level: the 256 bytes; otherwise U+0000..U+007F
   std::vector<int32_t> fallback_ids_;  // "<0x00>".."<0xFF>", -1 where absent
   bool split_at_metaspace_ = false;
+  std::optional<TokenBorders> borders_;
   // For every id whether encoding its own text gives just that id: found out when first asked for, the same answer
   // whichever thread finds it.
   std::unique_ptr<std::atomic<uint8_t>[]> memo_;
