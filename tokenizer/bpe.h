@@ -56,8 +56,7 @@ class Bpe : public TokenModel {
     return memo_ && memo_[static_cast<size_t>(id)].load(std::memory_order_relaxed) == kWhole;
   }
   int32_t FindWord(std::string_view word, ModelScratch& scratch) const;
-  // What the merges make of `part`, which no merge reaches beyond. A known token `whole` that is all of it: -1 where
-  // there is none.
+  // Appends what `part` merges to. `whole` is the token of all of it, which it may or may not merge to; -1: none.
   void EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;

@@ -188,6 +188,71 @@ TEST(Bpe, ATokenLongerThanTheUsualWindowIsFound) {
   EXPECT_EQ(ids, expected);
 }
 
+// Merges of neighbours in texts, as training gives them, but chosen at random: so there are tokens of whole characters,
+// of several, and of parts of them.
+TEST(Bpe, ByteLevelWordsOfManyScriptsAgreeWithTheQueueTwin) {
+  const std::vector<std::string> characters = {"\xE3\x81\xAE",
+                                               "\xE3\x81\xAF",
+                                               "\xE3\x82\x92",
+                                               "\xE6\x97\xA5",
+                                               "\xE4\xB8\xAD",
+                                               "\xC3\xA9",
+                                               "\xD1\x8F",
+                                               "a",
+                                               "b",
+                                               "\xF0\x9F\x98\x80"};
+  std::mt19937 random(23);
+  const auto random_word = [&](size_t num_characters) {
+    std::string word;
+    for (size_t i = 0; i < num_characters; ++i) word += characters[random() % characters.size()];
+    return word;
+  };
+  const auto bytes_of = [](const std::string& word) {
+    std::vector<int32_t> ids;
+    for (const char c : word) ids.push_back(static_cast<unsigned char>(c));
+    return ids;
+  };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::string> tokens;  // in the byte-level alphabet
+    for (int byte = 0; byte < 256; ++byte) {
+      AppendByteLevel(std::string(1, static_cast<char>(byte)), tokens.emplace_back());
+    }
+    std::map<std::string, int32_t> ids_of;
+    for (int32_t id = 0; id < 256; ++id) ids_of[tokens[static_cast<size_t>(id)]] = id;
+    std::map<Pair, std::pair<int64_t, int32_t>> merges;
+    const auto find = [&](int32_t left, int32_t right) {
+      const auto merge = merges.find({left, right});
+      return merge == merges.end() ? std::pair<int64_t, int32_t>(-1, -1) : merge->second;
+    };
+    for (size_t num_merges = random() % 80; num_merges > 0; --num_merges) {
+      const std::vector<int32_t> row = QueueBpe(bytes_of(random_word(6)), find);
+      if (row.size() < 2) continue;
+      const size_t at = random() % (row.size() - 1);
+      const std::string joined = tokens[static_cast<size_t>(row[at])] + tokens[static_cast<size_t>(row[at + 1])];
+      const auto [it, is_new] = ids_of.try_emplace(joined, static_cast<int32_t>(tokens.size()));
+      if (is_new) tokens.push_back(joined);
+      merges.try_emplace(Pair(row[at], row[at + 1]), static_cast<int64_t>(merges.size()), it->second);
+    }
+    Vocabulary vocabulary;
+    for (size_t id = 0; id < tokens.size(); ++id) vocabulary.Add(tokens[id], static_cast<int64_t>(id));
+    vocabulary.Finish();
+    MergeTable table(merges.size());
+    for (const auto& [pair, merge] : merges) {
+      table.Add(pair.first, pair.second, static_cast<uint32_t>(merge.first), merge.second);
+    }
+    BpeConfig config;
+    config.byte_level = true;
+    const Bpe bpe(config, std::move(vocabulary), std::move(table));
+    ModelScratch scratch;
+    for (int i = 0; i < 100; ++i) {
+      const std::string word = random_word(1 + random() % (i % 10 == 0 ? 1000 : 20));
+      std::vector<int32_t> ids;
+      bpe.Encode(word, scratch, ids);
+      ASSERT_EQ(ids, QueueBpe(bytes_of(word), find)) << "round " << round << " " << word;
+    }
+  }
+}
+
 TEST(Bpe, TwoMegabytesOfOneClassAgreeWithTheQueueTwinOnTheMergesOfGpt2) {
   const std::string folder = RealPath("tokenizers/gpt2/");
   if (!std::filesystem::exists(folder + "merges.txt")) GTEST_SKIP() << "no gpt2 in the real data";
