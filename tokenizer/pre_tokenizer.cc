@@ -49,8 +49,8 @@ class SplitStep : public PreTokenizer {
 class RewriteStep : public PreTokenizer {
  public:
   size_t Apply(const Word& word, size_t, WordList& list) const override {
-    list.owned.clear();
-    list.words.assign(1, {list.Keep(Rewrite(word)), word.at_start});
+    list.owned = Rewrite(word);
+    list.words.assign(1, {list.owned, word.at_start});
     return word.text.size();
   }
 

@@ -2,7 +2,6 @@
 // Read-only after construction, any thread.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -22,10 +21,8 @@ struct Word {
 // What one step makes of a word, a batch at a time; a step that writes new text keeps it here.
 struct WordList {
   std::vector<Word> words;
-  std::deque<std::string> owned;
+  std::string owned;
   std::vector<Match> matches;  // work space of the step
-
-  std::string_view Keep(std::string text) { return owned.emplace_back(std::move(text)); }
 };
 
 class PreTokenizer {

@@ -405,6 +405,7 @@ b' }}
 {% if messages and messages[0].role == 'system' %}S{% elif messages %}M{% else %}N{% endif %}
 {{ "aé".encode() }} {{ "aé'\"\n\\\t\x7f".encode("utf-8") }} {{ "aé".encode("latin-1") }} {{ "aé".encode("ascii", "ignore") }} {{ "aé".encode("ASCII", errors="replace") }} {{ "it's".encode() }} {{ kana.encode().decode() }} {{ kana.encode().hex() }} {{ "é".encode("latin1").decode("utf_8", "replace") }}
 {{ "é".encode("ascii") }}
+{{ kana.encode()[:5].decode("utf-8", "replace") }} {{ kana.encode()[1:5].decode("utf-8", "ignore") }} {{ kana.encode()[-2:].decode(errors="replace") }} {{ "é".encode().decode("latin-1") }} {{ "é".encode().decode("ascii", "replace") }}
 {{ "é".encode("latin1").decode() }}
 {{ "aé".encode()[0] }} {{ "aé".encode()[1:] }} {{ "abc".encode()[::-1] }} {{ "aé".encode() | length }} {{ "ab".encode() | list }} {{ "a".encode() == "a" }} {{ "a".encode() == "a".encode() }} {{ "a".encode() + "b".encode() }} {{ 97 in "a".encode() }} {{ "a".encode() in "ba".encode() }} {{ "a".encode() is string }} {{ "a".encode() is iterable }} {{ "".encode() or "empty" }} {{ "a".encode() < "b".encode() }} {{ {"a".encode(): 1} }} {{ "a".encode() ~ "b" }}
 {{ "a".encode() + "b" }}

@@ -4,6 +4,7 @@
 
 #include "tokenizer/chat_template/methods.h"
 #include "tokenizer/chat_template/text.h"
+#include "tokenizer/utf8.h"
 
 namespace vllm::jinja {
 namespace {
@@ -37,15 +38,11 @@ Value Decode(Runtime& runtime, const Value& self, const Args& args) {
   std::string text;
   for (size_t i = 0; i < bytes.size();) {
     const size_t start = i;
-    char32_t c = static_cast<unsigned char>(bytes[i]);
-    if (largest > 0xFF) {
-      c = NextCodePoint(bytes, i);
-    } else {
-      ++i;
-    }
-    const bool is_bad = largest > 0xFF ? c == 0xFFFD && i - start != 3 : c > largest;
-    if (!is_bad) {
-      AppendCodePoint(text, c);
+    Utf8Step step{Utf8Step::Kind::kValid, static_cast<unsigned char>(bytes[i]), 1};
+    if (largest > 0xFF) step = DecodeUtf8(bytes, i);
+    i += step.length;
+    if (step.kind == Utf8Step::Kind::kValid && step.code_point <= largest) {
+      AppendCodePoint(text, step.code_point);
     } else if (errors == "strict") {
       throw EvalError("cannot decode the bytes: position " + std::to_string(start) + " is not of the encoding");
     } else if (errors == "replace") {
