@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "tokenizer/byte_level.h"
+#include "tokenizer/merge_windows.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/tokenizer_error.h"
 #include "tokenizer/utf8.h"
@@ -16,6 +18,10 @@ constexpr size_t kShortWord = 40;
 // Up to this many, scanning the best of each block of pairs, and then a block, beats keeping a heap.
 constexpr size_t kMediumWord = 4096;
 constexpr size_t kBlock = 8;
+// Words longer than kLongWord are merged in windows of this many symbols, or of so many times the longest token.
+constexpr size_t kWindow = 512;
+constexpr size_t kWindowTokens = 3;
+constexpr size_t kLongWord = 1024;
 // Longer words are hardly ever tokens, so they are not looked up whole.
 constexpr size_t kLongestMemoWord = 64;
 constexpr uint32_t kNone = UINT32_MAX;
@@ -41,6 +47,7 @@ Bpe::Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges)
   fallback_ids_ = ByteFallbackIds(vocabulary_);
   split_at_metaspace_ =
       !affixes && !config_.byte_level && !config_.ignore_merges && NoTokenContinuesIntoMetaspace(vocabulary_);
+  if (config_.byte_level && !affixes) borders_.emplace(vocabulary_);
   const auto num_ids = static_cast<size_t>(vocabulary_.IdLimit());
   if (!affixes) memo_ = std::make_unique<std::atomic<uint8_t>[]>(num_ids);
 }
@@ -59,29 +66,53 @@ void Bpe::Encode(std::string_view word, ModelScratch& scratch, std::vector<int32
 }
 
 int32_t Bpe::FindWord(std::string_view word, ModelScratch& scratch) const {
-  if (!config_.byte_level) return vocabulary_.Find(word);
+  if (!config_.byte_level || word.size() > vocabulary_.MaxTokenBytes()) return vocabulary_.Find(word);
   scratch.text.clear();
   AppendByteLevel(word, scratch.text);
   return vocabulary_.Find(scratch.text);
 }
 
 void Bpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const {
-  int32_t whole = -1;
-  if (config_.ignore_merges || (memo_ && chunk.size() <= kLongestMemoWord)) whole = FindWord(chunk, scratch);
-  if (whole >= 0) {
-    if (config_.ignore_merges ||
-        (memo_ && memo_[static_cast<size_t>(whole)].load(std::memory_order_relaxed) == kWhole)) {
-      out.push_back(whole);
-      return;
+  const bool may_be_token = memo_ && chunk.size() <= kLongestMemoWord;
+  const int32_t whole = config_.ignore_merges || may_be_token ? FindWord(chunk, scratch) : -1;
+  if (whole >= 0 && (config_.ignore_merges || IsKnownWhole(whole))) {
+    out.push_back(whole);
+    return;
+  }
+  if (!borders_) {
+    EncodePart(chunk, whole, scratch, out);
+    return;
+  }
+  for (size_t start = 0; start < chunk.size();) {
+    const size_t end = borders_->PartEnd(chunk, start);
+    const std::string_view part = chunk.substr(start, end - start);
+    start = end;
+    if (part.size() == chunk.size()) {
+      EncodePart(part, whole, scratch, out);
+      continue;
+    }
+    const int32_t token = part.size() <= kLongestMemoWord ? FindWord(part, scratch) : -1;
+    if (token >= 0 && IsKnownWhole(token)) {
+      out.push_back(token);
+    } else {
+      EncodePart(part, token, scratch, out);
     }
   }
-  FirstSymbols(chunk, scratch);
+}
+
+void Bpe::EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch, std::vector<int32_t>& out) const {
+  if (part.size() > kLongWord) {
+    EncodeLong(part, scratch, out);
+    return;
+  }
+  Reader reader;
+  scratch.ids.clear();
+  ReadSymbols(part, reader, part.size(), scratch);
   if (scratch.ids.size() <= kShortWord) {
     MergeShort(scratch.ids);
-  } else if (scratch.ids.size() <= kMediumWord) {
-    MergeMedium(scratch);
   } else {
-    MergeLong(scratch);
+    MergeLinked(scratch);
+    std::erase(scratch.ids, -1);
   }
   if (whole >= 0 && memo_) {
     const bool is_whole = scratch.ids.size() == 1 && scratch.ids[0] == whole;
@@ -90,12 +121,48 @@ void Bpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector
   out.insert(out.end(), scratch.ids.begin(), scratch.ids.end());
 }
 
-void Bpe::FirstSymbols(std::string_view word, ModelScratch& scratch) const {
+void Bpe::EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const {
+  const size_t first = out.size();
+  // Windows without a common token are not known to happen but with vocabularies made for it; larger ones may have one.
+  constexpr size_t kGrowth = 16;
+  size_t window_size = std::max(kWindow, vocabulary_.MaxTokenBytes() * kWindowTokens);
+  for (; window_size < chunk.size(); window_size *= kGrowth) {
+    if (EncodeInWindows(chunk, window_size, scratch, out)) return;
+    out.resize(first);
+  }
+  Reader reader;
+  scratch.ids.clear();
+  ReadSymbols(chunk, reader, chunk.size(), scratch);
+  MergeLinked(scratch);
+  std::copy_if(scratch.ids.begin(), scratch.ids.end(), std::back_inserter(out), [](int32_t id) { return id >= 0; });
+}
+
+bool Bpe::EncodeInWindows(std::string_view chunk, size_t window_size, ModelScratch& scratch,
+                          std::vector<int32_t>& out) const {
+  Reader reader;
+  std::vector<int32_t> symbols;
+  const auto encode = [&](uint32_t shift, std::vector<WindowToken>& tokens) {
+    scratch.ids.assign(symbols.begin() + shift, symbols.end());
+    ReadSymbols(chunk, reader, window_size, scratch);
+    symbols = scratch.ids;
+    MergeLinked(scratch);
+    for (size_t i = 0; i < scratch.ids.size(); ++i) {
+      const auto begin = static_cast<uint32_t>(i);
+      if (scratch.ids[i] < 0) continue;
+      if (!tokens.empty()) tokens.back().end = begin;
+      tokens.push_back({begin, static_cast<uint32_t>(scratch.ids.size()), scratch.ids[i]});
+    }
+    return reader.position == chunk.size();
+  };
+  return MergeInWindows(window_size, encode, [&out](const WindowToken& token) { out.push_back(token.id); });
+}
+
+void Bpe::ReadSymbols(std::string_view word, Reader& reader, size_t num_symbols, ModelScratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids;
-  ids.clear();
-  bool pending_unk = false;
+  bool& pending_unk = reader.pending_unk;
+  size_t& position = reader.position;
   const bool affixes = memo_ == nullptr;
-  for (size_t position = 0; position < word.size();) {
+  while (position < word.size() && ids.size() < num_symbols) {
     const auto lead = static_cast<unsigned char>(word[position]);
     const size_t length = config_.byte_level ? 1 : CodePointAt(word, position).length;
     std::string_view character = word.substr(position, length);
@@ -129,7 +196,10 @@ void Bpe::FirstSymbols(std::string_view word, ModelScratch& scratch) const {
     if (pending_unk && !config_.fuse_unk) ids.push_back(unk_id_);
     pending_unk = true;
   }
-  if (pending_unk) ids.push_back(unk_id_);
+  if (pending_unk && position == word.size()) {
+    ids.push_back(unk_id_);
+    pending_unk = false;
+  }
 }
 
 void Bpe::MergeShort(std::vector<int32_t>& ids) const {
@@ -152,6 +222,15 @@ void Bpe::MergeShort(std::vector<int32_t>& ids) const {
     if (best + 1 < count) merges[best] = merges_.Find(ids[best], ids[best + 1]);
   }
   ids.resize(count);
+}
+
+void Bpe::MergeLinked(ModelScratch& scratch) const {
+  if (scratch.ids.size() < 2) return;
+  if (scratch.ids.size() <= kMediumWord) {
+    MergeMedium(scratch);
+  } else {
+    MergeLong(scratch);
+  }
 }
 
 void Bpe::MergeMedium(ModelScratch& scratch) const {
@@ -206,7 +285,6 @@ void Bpe::MergeMedium(ModelScratch& scratch) const {
     update(position);
     if (previous[position] != kNone) update(previous[position]);
   }
-  std::erase(scratch.ids, -1);
 }
 
 // The heap holds (rank, position) of every mergeable pair, also of pairs that have changed since; an entry counts only
@@ -253,7 +331,6 @@ void Bpe::MergeLong(ModelScratch& scratch) const {
     update(position);
     if (previous[position] != kNone) update(previous[position]);
   }
-  std::erase(ids, -1);
 }
 
 }  // namespace vllm

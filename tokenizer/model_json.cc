@@ -16,7 +16,7 @@ namespace {
 
 MergeTable ReadMerges(std::string_view json, const Vocabulary& vocabulary, const std::string& prefix,
                       const std::string& name) {
-  // A merge takes about 16 bytes of file at least; a guess too low only makes the table fuller.
+  // A merge takes about 16 bytes of file.
   MergeReader reader(vocabulary, prefix, json.size() / 16, name);
   JsonScanner scanner(json, name);
   scanner.BeginArray();

@@ -65,7 +65,7 @@ OnigPattern::OnigPattern(const std::string& regex) {
 
 OnigPattern::~OnigPattern() { onig_free(regex_); }
 
-void OnigPattern::FindMatches(std::string_view text, std::vector<Match>& matches) const {
+size_t OnigPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
   const std::unique_ptr<OnigRegion, RegionDeleter> region(onig_region_new());
   const std::unique_ptr<OnigMatchParam, ParamDeleter> param(onig_new_match_param());
   if (!region || !param) throw std::bad_alloc();
@@ -76,9 +76,10 @@ void OnigPattern::FindMatches(std::string_view text, std::vector<Match>& matches
 
   const OnigUChar* begin = Bytes(text.data());
   const OnigUChar* end = begin + text.size();
-  size_t covered = 0;
-  size_t from = 0;
+  const size_t enough = matches.size() + kBatch;
+  size_t covered = from;
   std::optional<size_t> last_match_end;
+  if (from > 0) last_match_end = from;
   while (!text.empty() && from <= text.size()) {
     onig_region_clear(region.get());
     const int found =
@@ -100,8 +101,11 @@ void OnigPattern::FindMatches(std::string_view text, std::vector<Match>& matches
     matches.push_back({match_begin, match_end, true});
     covered = from = match_end;
     last_match_end = match_end;
+    // Not behind an empty match, or none would be told from one that is new.
+    if (matches.size() >= enough && match_begin < match_end && match_end < text.size()) return match_end;
   }
   if (covered < text.size()) matches.push_back({covered, text.size(), false});
+  return text.size();
 }
 
 }  // namespace vllm

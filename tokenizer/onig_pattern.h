@@ -25,7 +25,7 @@ class OnigPattern : public TextPattern {
   OnigPattern(const OnigPattern&) = delete;
   OnigPattern& operator=(const OnigPattern&) = delete;
 
-  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 
  private:
   re_pattern_buffer* regex_ = nullptr;

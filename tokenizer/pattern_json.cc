@@ -21,11 +21,15 @@ double ReplaceGrowth(const nlohmann::json& pattern, std::string_view content) {
 
 std::string ReplaceMatches(const TextPattern& pattern, std::string_view text, std::string_view content) {
   std::vector<Match> matches;
-  pattern.FindMatches(text, matches);
   std::string out;
   out.reserve(text.size());
-  for (const Match& match : matches)
-    out += match.is_match ? content : text.substr(match.begin, match.end - match.begin);
+  for (size_t position = 0; position < text.size();) {
+    matches.clear();
+    position = pattern.FindMatches(text, position, matches);
+    for (const Match& match : matches) {
+      out += match.is_match ? content : text.substr(match.begin, match.end - match.begin);
+    }
+  }
   return out;
 }
 

@@ -20,22 +20,23 @@ class SplitStep : public PreTokenizer {
   SplitStep(std::unique_ptr<TextPattern> pattern, SplitBehavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
-  void Apply(WordList& list) const override {
-    std::swap(list.words, list.previous);
+  size_t Apply(const Word& word, size_t position, WordList& list) const override {
     list.words.clear();
-    for (const Word& word : list.previous) {
-      list.matches.clear();
-      pattern_->FindMatches(word.text, list.matches);
-      if (invert_) {
-        for (Match& match : list.matches) match.is_match = !match.is_match;
-      }
-      ApplyBehavior(behavior_, list.matches);
-      for (const Match& piece : list.matches) {
-        if (piece.is_match || piece.begin == piece.end) continue;
-        list.words.push_back(
-            {word.text.substr(piece.begin, piece.end - piece.begin), word.at_start && piece.begin == 0});
-      }
+    list.matches.clear();
+    // The other behaviors make one piece of neighbours, which may lie in different batches.
+    const bool in_batches = behavior_ == SplitBehavior::kIsolated || behavior_ == SplitBehavior::kRemoved;
+    do {
+      position = pattern_->FindMatches(word.text, position, list.matches);
+    } while (position < word.text.size() && !in_batches);
+    if (invert_) {
+      for (Match& match : list.matches) match.is_match = !match.is_match;
     }
+    ApplyBehavior(behavior_, list.matches);
+    for (const Match& piece : list.matches) {
+      if (piece.is_match || piece.begin == piece.end) continue;
+      list.words.push_back({word.text.substr(piece.begin, piece.end - piece.begin), word.at_start && piece.begin == 0});
+    }
+    return position;
   }
 
  private:
@@ -44,57 +45,69 @@ class SplitStep : public PreTokenizer {
   bool invert_;
 };
 
-class PrefixSpaceStep : public PreTokenizer {
+// A step that makes one word of one.
+class RewriteStep : public PreTokenizer {
+ public:
+  size_t Apply(const Word& word, size_t, WordList& list) const override {
+    list.owned = Rewrite(word);
+    list.words.assign(1, {list.owned, word.at_start});
+    return word.text.size();
+  }
+
+ private:
+  virtual std::string Rewrite(const Word& word) const = 0;
+};
+
+class PrefixSpaceStep : public RewriteStep {
  public:
   int Growth() const override { return 2; }
-  void Apply(WordList& list) const override {
-    for (Word& word : list.words) {
-      if (word.text.starts_with(' ')) continue;
-      std::string text(1, ' ');
-      text += word.text;
-      word.text = list.Keep(std::move(text));
-    }
+
+ private:
+  std::string Rewrite(const Word& word) const override {
+    std::string text;
+    text.reserve(word.text.size() + 1);
+    if (!word.text.starts_with(' ')) text += ' ';
+    text += word.text;
+    return text;
   }
 };
 
-class ByteLevelStep : public PreTokenizer {
+class ByteLevelStep : public RewriteStep {
  public:
   int Growth() const override { return 2; }
-  void Apply(WordList& list) const override {
-    for (Word& word : list.words) {
-      std::string text;
-      AppendByteLevel(word.text, text);
-      word.text = list.Keep(std::move(text));
-    }
+
+ private:
+  std::string Rewrite(const Word& word) const override {
+    std::string text;
+    AppendByteLevel(word.text, text);
+    return text;
   }
 };
 
 // Writes U+2581 (or whatever `replacement` is) for spaces and in front.
-class MetaspaceStep : public PreTokenizer {
+class MetaspaceStep : public RewriteStep {
  public:
   enum class Prepend { kAlways, kFirst, kNever };
   MetaspaceStep(std::string replacement, Prepend prepend) : replacement_(std::move(replacement)), prepend_(prepend) {}
   int Growth() const override { return 4; }
 
-  void Apply(WordList& list) const override {
-    for (Word& word : list.words) {
-      const bool asked = prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && word.at_start);
-      const bool has_it = word.text.starts_with(' ') || word.text.starts_with(replacement_);
-      std::string text;
-      text.reserve(word.text.size() + word.text.size() / 2 + replacement_.size());
-      if (asked && !has_it) text += replacement_;
-      for (const char c : word.text) {
-        if (c == ' ') {
-          text += replacement_;
-        } else {
-          text += c;
-        }
+ private:
+  std::string Rewrite(const Word& word) const override {
+    const bool asked = prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && word.at_start);
+    const bool has_it = word.text.starts_with(' ') || word.text.starts_with(replacement_);
+    std::string text;
+    text.reserve(word.text.size() + word.text.size() / 2 + replacement_.size());
+    if (asked && !has_it) text += replacement_;
+    for (const char c : word.text) {
+      if (c == ' ') {
+        text += replacement_;
+      } else {
+        text += c;
       }
-      word.text = list.Keep(std::move(text));
     }
+    return text;
   }
 
- private:
   std::string replacement_;
   Prepend prepend_;
 };
@@ -106,7 +119,10 @@ void AddSplit(Steps& steps, std::unique_ptr<TextPattern> pattern, SplitBehavior 
 }
 
 void AddClassSplit(Steps& steps, uint16_t classes, SplitBehavior behavior) {
-  AddSplit(steps, std::make_unique<ClassPattern>(classes, false, false), behavior);
+  // Runs of the class are single matches then, and need no joining.
+  const bool whole_runs = behavior == SplitBehavior::kContiguous;
+  AddSplit(steps, std::make_unique<ClassPattern>(classes, whole_runs, false),
+           whole_runs ? SplitBehavior::kIsolated : behavior);
 }
 
 void AddByteLevel(Steps& steps, bool add_prefix_space, bool use_regex) {
@@ -142,7 +158,7 @@ void AddMetaspace(Steps& steps, const nlohmann::json& json, const std::string& w
   }
   steps.push_back(std::make_unique<MetaspaceStep>(replacement, prepend));
   if (BoolField(json, "split", where, true)) {
-    AddSplit(steps, MakeLiteralPattern(replacement), SplitBehavior::kMergedWithNext);
+    AddSplit(steps, std::make_unique<LiteralStartPattern>(replacement), SplitBehavior::kIsolated);
   }
 }
 

@@ -2,7 +2,6 @@
 // Read-only after construction, any thread.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -19,22 +18,20 @@ struct Word {
   bool at_start;
 };
 
-// The words of one text on their way through the pre-tokenizers; a step that writes new text keeps it here.
+// What one step makes of a word, a batch at a time; a step that writes new text keeps it here.
 struct WordList {
   std::vector<Word> words;
-  std::deque<std::string> owned;
-
-  std::vector<Word> previous;  // work space of a step
-  std::vector<Match> matches;  // likewise
-
-  std::string_view Keep(std::string text) { return owned.emplace_back(std::move(text)); }
+  std::string owned;
+  std::vector<Match> matches;  // work space of the step
 };
 
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Replaces every word by the words it splits into; none of them is empty.
-  virtual void Apply(WordList& list) const = 0;
+  // Puts into `list` the words that `word` splits into from `position` on, as many as make a batch; none of them is
+  // empty. Returns where the next batch starts, word.text.size() when there is none.
+  // REQUIRES: `position` is 0 or what the call before returned.
+  virtual size_t Apply(const Word& word, size_t position, WordList& list) const = 0;
   // By how much it can lengthen a word at most.
   virtual int Growth() const { return 1; }
 };

@@ -15,7 +15,7 @@ class ScriptPattern : public TextPattern {
  public:
   ScriptPattern();
   // Matches are the pieces of one script.
-  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 };
 
 }  // namespace vllm

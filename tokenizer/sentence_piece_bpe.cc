@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tokenizer/byte_level.h"
+#include "tokenizer/merge_windows.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/tokenizer_error.h"
 #include "tokenizer/utf8.h"
@@ -14,6 +15,9 @@ namespace vllm {
 namespace {
 
 constexpr size_t kLongestMemoWord = 64;
+// Longer words are merged in windows of this many bytes, or of so many times the longest piece.
+constexpr size_t kWindow = 4096;
+constexpr size_t kWindowPieces = 8;
 constexpr uint32_t kNone = UINT32_MAX;
 // Set in the length of a symbol that never merges.
 constexpr uint32_t kFrozen = uint32_t{1} << 31;
@@ -104,9 +108,15 @@ void SentencePieceBpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch
     out.push_back(whole);
     return;
   }
-  Splits splits;
-  Merge(chunk, scratch, has_unused_ ? &splits : nullptr);
   const size_t first = out.size();
+  // What unused pieces are split into depends on the whole word.
+  size_t window_size = has_unused_ ? chunk.size() : std::max(kWindow, vocabulary_.MaxTokenBytes() * kWindowPieces);
+  for (constexpr size_t kGrowth = 16; window_size < chunk.size(); window_size *= kGrowth) {
+    if (EncodeInWindows(chunk, window_size, scratch, out)) return;
+    out.resize(first);
+  }
+  Splits splits;
+  Merge(chunk, chunk.size(), scratch, has_unused_ ? &splits : nullptr);
   bool after_unknown = false;
   for (uint32_t at = 0; at != kNone; at = scratch.next[at]) {
     AppendSymbol(chunk.substr(at, scratch.lengths[at] & ~kFrozen), splits, after_unknown, out);
@@ -117,23 +127,45 @@ void SentencePieceBpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch
   }
 }
 
+bool SentencePieceBpe::EncodeInWindows(std::string_view chunk, size_t window_size, ModelScratch& scratch,
+                                       std::vector<int32_t>& out) const {
+  size_t base = 0;
+  const auto encode = [&](uint32_t shift, std::vector<WindowToken>& tokens) {
+    base += shift;
+    const size_t size = Merge(chunk.substr(base), window_size, scratch, nullptr);
+    for (uint32_t at = 0; at != kNone; at = scratch.next[at]) {
+      tokens.push_back({at, at + (scratch.lengths[at] & ~kFrozen), -1});
+    }
+    return base + size == chunk.size();
+  };
+  const Splits splits;
+  bool after_unknown = false;
+  size_t done = 0;
+  return MergeInWindows(window_size, encode, [&](const WindowToken& token) {
+    AppendSymbol(chunk.substr(done, token.end - token.begin), splits, after_unknown, out);
+    done += token.end - token.begin;
+  });
+}
+
 // Symbols are known by the byte they start at. The heap holds (rank, start) of mergeable pairs, also of pairs that have
 // changed since; an entry counts only while its rank is still the one of the pair that starts there.
-void SentencePieceBpe::Merge(std::string_view chunk, ModelScratch& scratch, Splits* splits) const {
+size_t SentencePieceBpe::Merge(std::string_view text, size_t limit, ModelScratch& scratch, Splits* splits) const {
   std::vector<uint32_t>& previous = scratch.previous;
   std::vector<uint32_t>& next = scratch.next;
   std::vector<uint32_t>& lengths = scratch.lengths;
   std::vector<MergeTable::Merge>& merges = scratch.merges;
   std::vector<uint64_t>& heap = scratch.heap;
-  previous.resize(chunk.size());
-  next.resize(chunk.size());
-  lengths.resize(chunk.size());
-  merges.assign(chunk.size(), {});
+  limit = std::min(limit, text.size());
+  previous.resize(limit);
+  next.resize(limit);
+  lengths.resize(limit);
+  merges.assign(limit, {});
   heap.clear();
   uint32_t before = kNone;
-  for (size_t at = 0; at < chunk.size();) {
-    const auto found = user_defined_.LongestPrefix(chunk.substr(at));
-    const size_t length = found.length > 0 ? found.length : CodePointAt(chunk, at).length;
+  size_t at = 0;
+  while (at < limit) {
+    const auto found = user_defined_.LongestPrefix(text.substr(at));
+    const size_t length = found.length > 0 ? found.length : CodePointAt(text, at).length;
     const auto symbol = static_cast<uint32_t>(at);
     lengths[at] = static_cast<uint32_t>(length) | (found.length > 0 ? kFrozen : 0);
     previous[at] = before;
@@ -147,17 +179,17 @@ void SentencePieceBpe::Merge(std::string_view chunk, ModelScratch& scratch, Spli
     merges[left] = {};
     const uint32_t right = next[left];
     if (right == kNone || ((lengths[left] | lengths[right]) & kFrozen) != 0) return false;
-    const std::string_view text = chunk.substr(left, lengths[left] + lengths[right]);
-    const int32_t id = FindMergeable(text);
+    const std::string_view both = text.substr(left, lengths[left] + lengths[right]);
+    const int32_t id = FindMergeable(both);
     if (id < 0) return false;
     merges[left] = {ranks_[static_cast<size_t>(id)], id};
     heap.push_back(uint64_t{merges[left].rank} << 32 | left);
     if (splits != nullptr && types_[static_cast<size_t>(id)] == PieceType::kUnused) {
-      splits->left_length[text] = lengths[left];
+      splits->left_length[both] = lengths[left];
     }
     return true;
   };
-  for (uint32_t at = 0; at != kNone; at = next[at]) update(at);
+  for (uint32_t symbol = 0; symbol != kNone; symbol = next[symbol]) update(symbol);
   std::make_heap(heap.begin(), heap.end(), later);
   while (!heap.empty()) {
     const uint64_t top = heap.front();
@@ -173,6 +205,7 @@ void SentencePieceBpe::Merge(std::string_view chunk, ModelScratch& scratch, Spli
     if (previous[left] != kNone && update(previous[left])) std::push_heap(heap.begin(), heap.end(), later);
     if (update(left)) std::push_heap(heap.begin(), heap.end(), later);
   }
+  return at;
 }
 
 void SentencePieceBpe::AppendSymbol(std::string_view symbol, const Splits& splits, bool& after_unknown,

@@ -1,5 +1,6 @@
 // SentencePiece's byte-pair encoding: any two neighbours whose text together is a piece merge, the piece of highest
-// score first, then the leftmost. Read-only after construction, any thread. O(n log n) in the length of the text.
+// score first, then the leftmost. Read-only after construction, any thread. O(n) in the length of the text; O(n log n)
+// where the vocabulary has unused pieces or is crafted for it.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,10 @@ class SentencePieceBpe : public TokenModel {
 
   int32_t FindMergeable(std::string_view text) const;
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
-  void Merge(std::string_view chunk, ModelScratch& scratch, Splits* splits) const;
+  bool EncodeInWindows(std::string_view chunk, size_t window_size, ModelScratch& scratch,
+                       std::vector<int32_t>& out) const;
+  // Merges the symbols of `text` that start before `limit`; returns where they end.
+  size_t Merge(std::string_view text, size_t limit, ModelScratch& scratch, Splits* splits) const;
   void AppendSymbol(std::string_view symbol, const Splits& splits, bool& after_unknown,
                     std::vector<int32_t>& out) const;
 

@@ -20,17 +20,32 @@ struct Match {
 
 class TextPattern {
  public:
+  // About how many pieces one call finds, so that what holds them stays small however long the text is.
+  static constexpr size_t kBatch = 512;
+
   virtual ~TextPattern() = default;
-  // Cuts text into matches and what lies between them, covering it whole. Appends to `matches`.
-  // REQUIRES: text is valid UTF-8.
-  virtual void FindMatches(std::string_view text, std::vector<Match>& matches) const = 0;
+  // Cuts text from `from` on into matches and what lies between them, without a hole; appends to `matches`. Returns
+  // where it stopped: at the end of the text, or right after a match, where the next call goes on.
+  // REQUIRES: text is valid UTF-8; `from` is 0 or what the call before returned, < text.size().
+  virtual size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const = 0;
 };
 
 class LiteralPattern : public TextPattern {
  public:
   // REQUIRES: literal is not empty.
   explicit LiteralPattern(std::string literal) : literal_(std::move(literal)) {}
-  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
+
+ private:
+  std::string literal_;
+};
+
+// A literal string and everything up to the next one.
+class LiteralStartPattern : public TextPattern {
+ public:
+  // REQUIRES: literal is not empty.
+  explicit LiteralStartPattern(std::string literal) : literal_(std::move(literal)) {}
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 
  private:
   std::string literal_;
@@ -41,7 +56,7 @@ class ClassPattern : public TextPattern {
  public:
   ClassPattern(uint16_t classes, bool whole_runs, bool complement)
       : classes_(classes), whole_runs_(whole_runs), complement_(complement) {}
-  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 
  private:
   uint16_t classes_;
@@ -52,7 +67,7 @@ class ClassPattern : public TextPattern {
 // \w+|[^\w\s]+
 class WordOrSymbolsPattern : public TextPattern {
  public:
-  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 };
 
 // Runs of `length` characters; the last may be shorter.
@@ -60,7 +75,7 @@ class FixedLengthPattern : public TextPattern {
  public:
   // REQUIRES: length > 0.
   explicit FixedLengthPattern(size_t length) : length_(length) {}
-  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 
  private:
   size_t length_;

@@ -9,7 +9,8 @@ namespace {
 // The work space of one Encode.
 class Encoding {
  public:
-  Encoding(const TokenizerParts& parts, bool parse_special) : parts_(parts), parse_special_(parse_special) {}
+  Encoding(const TokenizerParts& parts, bool parse_special)
+      : parts_(parts), parse_special_(parse_special), lists_(parts.pre_tokenizers.steps.size()) {}
 
   std::vector<int32_t> Run(std::string_view text) {
     ids_.reserve(text.size() / 3 + 8);
@@ -38,16 +39,23 @@ class Encoding {
       if (segment.id >= 0) {
         ids_.push_back(segment.id);
       } else {
-        EncodeNormalized(text.substr(segment.begin, segment.end - segment.begin), at_start && segment.begin == 0);
+        Split(0, {text.substr(segment.begin, segment.end - segment.begin), at_start && segment.begin == 0});
       }
     }
   }
 
-  void EncodeNormalized(std::string_view text, bool at_start) {
-    words_.words.assign(1, Word{text, at_start});
-    for (const auto& step : parts_.pre_tokenizers.steps) step->Apply(words_);
-    for (const Word& word : words_.words) EncodeWord(word.text);
-    words_.owned.clear();
+  // Takes a word through the pre-tokenizers from `step` on. A batch goes all the way before the next one is cut, so
+  // the words of a long text are never all there at once; the depth is the number of steps, which is limited.
+  void Split(size_t step, const Word& word) {
+    if (step == lists_.size()) {
+      EncodeWord(word.text);
+      return;
+    }
+    WordList& list = lists_[step];
+    for (size_t position = 0; position < word.text.size();) {
+      position = parts_.pre_tokenizers.steps[step]->Apply(word, position, list);
+      for (const Word& part : list.words) Split(step + 1, part);
+    }
   }
 
   // Models count bytes in 31 bits.
@@ -65,7 +73,7 @@ class Encoding {
   bool parse_special_;
   std::vector<int32_t> ids_;
   std::vector<Segment> segments_;
-  WordList words_;
+  std::vector<WordList> lists_;  // one for each pre-tokenizer
   ModelScratch scratch_;
 };
 

@@ -37,8 +37,15 @@ class Unigram : public TokenModel {
   const UnigramConfig& config() const { return config_; }
 
  private:
+  using Paths = std::vector<ModelScratch::BestPath>;  // of the bytes of the word from some `base` on
+
+  // Goes on from byte `start` with every token that starts there; returns where the next character starts.
   template <typename Sum>
-  void Search(std::string_view word, std::vector<ModelScratch::BestPath>& paths) const;
+  size_t Step(std::string_view word, size_t start, size_t base, Paths& paths) const;
+  // The last place that the best ways to `start` and to all that can be reached yet go through.
+  static size_t MeetingPlace(const Paths& paths, size_t start);
+  void AppendWay(std::string_view word, size_t base, size_t end, Paths& paths, size_t& unknown,
+                 std::vector<int32_t>& out) const;
   void AppendUnknown(std::string_view run, std::vector<int32_t>& out) const;
 
   UnigramConfig config_;

@@ -7,9 +7,7 @@
 #include "tokenizer/tokenizer_error.h"
 
 namespace vllm {
-namespace {
-
-uint64_t HashBytes(std::string_view bytes) {
+uint64_t Vocabulary::HashOf(std::string_view bytes) {
   constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
   uint64_t hash = bytes.size() * kMultiplier;
   const auto mix = [&hash](uint64_t word) {
@@ -29,8 +27,6 @@ uint64_t HashBytes(std::string_view bytes) {
   return hash;
 }
 
-}  // namespace
-
 Vocabulary::Vocabulary(size_t num_tokens, size_t num_bytes) {
   text_.reserve(num_bytes);
   entries_.reserve(num_tokens);
@@ -42,7 +38,7 @@ void Vocabulary::Grow(size_t num_slots) {
   old.swap(slots_);
   for (const Slot& taken : old) {
     if (taken.entry == 0) continue;
-    size_t slot = HashBytes(Text(entries_[taken.entry - 1])) & (num_slots - 1);
+    size_t slot = HashOf(Text(entries_[taken.entry - 1])) & (num_slots - 1);
     while (slots_[slot].entry != 0) slot = (slot + 1) & (num_slots - 1);
     slots_[slot] = taken;
   }
@@ -54,7 +50,7 @@ size_t Vocabulary::SlotFor(std::string_view token, int64_t id) {
                          " (limit " + std::to_string(kMaxId) + ")");
   }
   if ((entries_.size() + 1) * 3 > slots_.size() * 2) Grow(slots_.size() * 2);
-  const uint64_t hash = HashBytes(token);
+  const uint64_t hash = HashOf(token);
   const auto tag = static_cast<uint32_t>(hash >> 32);
   size_t slot = hash & (slots_.size() - 1);
   for (size_t probes = 0; slots_[slot].entry != 0; ++probes) {
@@ -111,9 +107,13 @@ void Vocabulary::Finish() {
   }
 }
 
-int32_t Vocabulary::Find(std::string_view token) const {
+void Vocabulary::PrefetchEntry(uint64_t hash) const {
+  const uint32_t entry = slots_[hash & (slots_.size() - 1)].entry;
+  if (entry != 0) __builtin_prefetch(&entries_[entry - 1]);
+}
+
+int32_t Vocabulary::Find(std::string_view token, uint64_t hash) const {
   if (token.size() > max_token_bytes_) return -1;
-  const uint64_t hash = HashBytes(token);
   const auto tag = static_cast<uint32_t>(hash >> 32);
   for (size_t slot = hash & (slots_.size() - 1); slots_[slot].entry != 0; slot = (slot + 1) & (slots_.size() - 1)) {
     if (slots_[slot].tag != tag) continue;

@@ -79,14 +79,17 @@ std::span<const WordScanner> AllWordScanners() { return kScanners; }
 
 const WordScanner& Gpt2WordScanner() { return kScanners[0]; }
 
-void ScannerPattern::FindMatches(std::string_view text, std::vector<Match>& matches) const {
+size_t ScannerPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
+  const size_t enough = matches.size() + kBatch;
   bool in_gap = false;
-  for (size_t position = 0; position < text.size();) {
+  size_t position = from;
+  while (position < text.size()) {
     const size_t end = scanner_.match_end(text, position);
     if (end > position) {
       matches.push_back({position, end, true});
       in_gap = false;
       position = end;
+      if (matches.size() >= enough) break;
       continue;
     }
     const size_t next = position + CodePointAt(text, position).length;
@@ -98,6 +101,7 @@ void ScannerPattern::FindMatches(std::string_view text, std::vector<Match>& matc
     in_gap = true;
     position = next;
   }
+  return position;
 }
 
 }  // namespace vllm

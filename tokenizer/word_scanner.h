@@ -30,7 +30,7 @@ const WordScanner& Gpt2WordScanner();
 class ScannerPattern : public TextPattern {
  public:
   explicit ScannerPattern(const WordScanner& scanner) : scanner_(scanner) {}
-  void FindMatches(std::string_view text, std::vector<Match>& matches) const override;
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 
  private:
   const WordScanner& scanner_;

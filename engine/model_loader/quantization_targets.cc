@@ -39,7 +39,7 @@ bool Matches(const QuantizationTargets& targets, const std::string& layer) {
   return std::any_of(targets.names.begin(), targets.names.end(), [&](const std::string& name) {
     if (!name.starts_with(kRegex)) return HasParts(layer, name);
     std::vector<Match> matches;
-    OnigPattern(name.substr(kRegex.size())).FindMatches(layer, matches);
+    OnigPattern(name.substr(kRegex.size())).FindMatches(layer, 0, matches);
     // What does not match comes first as a piece of its own.
     return !matches.empty() && matches[0].is_match;
   });

@@ -403,6 +403,48 @@ b' }}
 {{ "ab" < "abc" }} {{ "Z" < "a" }} {{ max is defined }} {{ [3, 1] | max }} {{ 3 if 3 > 1 else 1 }} {{ [1, 2] > [1] }} {{ true > false }}
 {{ (list | sort)[0] }} {{ list | sort | first }} {{ list|sort|join(',') }} {{ (list)[0] }} {{ [list][0][0] }} {{ {"a": list}.a[1] }} {{ list.0 }}
 {% if messages and messages[0].role == 'system' %}S{% elif messages %}M{% else %}N{% endif %}
+{{ "aé".encode() }} {{ "aé'\"\n\\\t\x7f".encode("utf-8") }} {{ "aé".encode("latin-1") }} {{ "aé".encode("ascii", "ignore") }} {{ "aé".encode("ASCII", errors="replace") }} {{ "it's".encode() }} {{ kana.encode().decode() }} {{ kana.encode().hex() }} {{ "é".encode("latin1").decode("utf_8", "replace") }}
+{{ "é".encode("ascii") }}
+{{ kana.encode()[:5].decode("utf-8", "replace") }} {{ kana.encode()[1:5].decode("utf-8", "ignore") }} {{ kana.encode()[-2:].decode(errors="replace") }} {{ "é".encode().decode("latin-1") }} {{ "é".encode().decode("ascii", "replace") }}
+{{ "é".encode("latin1").decode() }}
+{{ "aé".encode()[0] }} {{ "aé".encode()[1:] }} {{ "abc".encode()[::-1] }} {{ "aé".encode() | length }} {{ "ab".encode() | list }} {{ "a".encode() == "a" }} {{ "a".encode() == "a".encode() }} {{ "a".encode() + "b".encode() }} {{ 97 in "a".encode() }} {{ "a".encode() in "ba".encode() }} {{ "a".encode() is string }} {{ "a".encode() is iterable }} {{ "".encode() or "empty" }} {{ "a".encode() < "b".encode() }} {{ {"a".encode(): 1} }} {{ "a".encode() ~ "b" }}
+{{ "a".encode() + "b" }}
+{{ "a" in "a".encode() }}
+{{ "a".encode() | tojson }}
+{{ range(5).count(3) }} {{ range(5).count(9) }} {{ range(2, 20, 3).index(8) }} {{ range(10, 0, -3).index(4) }} {{ range(5).start }} {{ range(2, 20, 3).stop }} {{ range(2, 20, 3).step }} {{ range(5)["start"] }} {{ range(5).count("x") }} {{ range(5).zzz }}|
+{{ range(5).index(7) }}
+{{ range(5).count() }}
+{{ [("a b", "c/d"), ("é", 1)] | urlencode }} {{ {"a/": "b c", 1: none} | urlencode }} {{ "a b/c&é~" | urlencode }} {{ ["ab", "cd"] | urlencode }} {{ [] | urlencode }}| {{ {} | urlencode }}| {{ missing | urlencode }}| {{ 1.5 | urlencode }} {{ none | urlencode }} {{ map.items() | urlencode }} {{ "é/".encode() | list | length }}
+{{ [1] | urlencode }}
+{{ ["abc"] | urlencode }}
+{{ map | pprint }} {{ "a'b" | pprint }} {{ 1.5 | pprint }} {{ none | pprint }} {{ () | pprint }} {{ (1,) | pprint }} {{ {} | pprint }} {{ [] | pprint }} {{ "" | pprint }} {{ missing | pprint }} {{ {2: 1, 1: {"z": 1, "a": 2}} | pprint }} {{ {"a": 1, 1: 2, none: 3, (1, 2): 4} | pprint }} {{ "x" | safe | pprint }} {{ range(3) | pprint }}
+{{ people | pprint }}
+{{ messages | pprint }}
+{{ schema | pprint }} {{ (schema, [schema]) | pprint }}
+{{ ("word " * 30) | pprint }} {{ [("word " * 30)] | pprint }} {{ {"key": "word " * 30, "other": ["word\n" * 12, "x" * 100]} | pprint }}
+{{ ("x" * 100) | pprint }} {{ ("x" * 78) | pprint }} {{ ("x" * 79) | pprint }} {{ ("a b\n" * 30) | pprint }} {{ ("a" * 70 ~ " " ~ "b" * 90) | pprint }} {{ (("a" * 60, "b" * 60),) | pprint }}
+{{ ("word" * 30).encode() | pprint }} {{ [("word" * 30).encode(), "ab".encode()] | pprint }} {{ range(100) | list | pprint }} {{ (("é" * 50, "日本" * 20),) | pprint }}
+{{ "The quick brown fox jumps over the lazy dog" | wordwrap(10) }} {{ "aaaaaaaaaaaaaaa bbb" | wordwrap(6) }} {{ "aaaaaaaaaaaaaaa bbb" | wordwrap(6, false) }} {{ "a b c d" | wordwrap(3, wrapstring="|") }}
+{{ "well-known e-mail mother-in-law x--y foo---bar --opt a-1 1-a -- - a- b-c" | wordwrap(7) }} {{ "well-known e-mail mother-in-law" | wordwrap(7, true, none, false) }} {{ "a-b-c-d-e-f" | wordwrap(3) }} {{ "aa-bb-cc" | wordwrap(3) }} {{ "------------" | wordwrap(5) }} {{ "word,--next (x)--y" | wordwrap(5) }}
+{{ "a\n\n  b  c\n" | wordwrap(4) }}| {{ "  lead  trail  " | wordwrap(6) }}| {{ "abc  defghijkl" | wordwrap(5) }}| {{ "日本語テキスト の 例" | wordwrap(3) }} {{ "" | wordwrap }}| {{ "x" | wordwrap(1) }} {{ text | wordwrap(9, wrapstring="\n\n") }}
+{{ "x" | wordwrap(0) }}
+{{ 5 | wordwrap }}
+{{ "<b>a</b> <!-- c > d --> &lt;x&gt;  y\n" | striptags }} {{ "a < b" | striptags }} {{ "<a<b>c>" | striptags }} {{ "<!-->x-->y<!-- z" | striptags }} {{ 5 | striptags }} {{ none | striptags }} {{ missing | striptags }}| {{ "<i>&amp;&eacute;&#233;&#xe9;&copy &notit; &nosuch; &#0; &#128; &#x110000; &</i>" | striptags }} {{ "<p>" | safe | striptags }}|
+{{ {"class": "a", "id": none, "x": 1, "q": "<'\">", "u": missing} | xmlattr }}| {{ {"a": 1} | xmlattr(false) }}| {{ {} | xmlattr }}| {{ {"a": "<" | safe} | xmlattr }}| {{ {"a b": none} | xmlattr }}|
+{{ {"a b": 1} | xmlattr }}
+{{ {"a>": 1} | xmlattr }}
+{{ {1: 1} | xmlattr }}
+{{ list | xmlattr }}
+{{ missing | xmlattr }}
+{{ 1 | filesizeformat }} {{ 999 | filesizeformat }} {{ 1000 | filesizeformat }} {{ 1024 | filesizeformat(true) }} {{ 1e6 | filesizeformat }} {{ 123456789 | filesizeformat(binary=true) }} {{ "1500" | filesizeformat }} {{ 0 | filesizeformat }} {{ -5 | filesizeformat }} {{ 1e25 | filesizeformat }} {{ 1e30 | filesizeformat }}
+{% block a %}A{{ num }}{% endblock %}{{ self.a() }}{{ self.a()|length }}{{ self["a"]() }}{{ self.nosuch is defined }}{{ self }}
+{{ self.b() }}{% block b %}[{{ x }}]{% endblock %}{% set x = 1 %}{{ self.b() }}{% for i in [1, 2] %}{{ self.b() }}{% endfor %}
+{% macro m() %}{{ self.c() }}{% endmacro %}{% if false %}{% block c %}C{{ self.d() }}{% endblock %}{% endif %}{% block d %}D{% endblock %}{{ m() }}
+{{ self.nosuch() }}
+{% block a %}{% endblock %}{{ self.a(1) }}
+{% block a %}{{ self.a() }}{% endblock %}
+{% set self = 5 %}{{ self }}{% block a %}{{ self }}{% endblock %}
+{% block a %}{% set self = 5 %}{{ self }}{% endblock %}{{ self.a is callable }} {{ self.__class__ }}|
 """.strip("\n").split("\n")
 
 # Whitespace control and tags over several lines.

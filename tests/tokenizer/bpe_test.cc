@@ -1,9 +1,13 @@
 #include "tokenizer/bpe.h"
 
 #include <map>
+#include <nlohmann/json.hpp>
+#include <queue>
 #include <set>
+#include <unordered_map>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
+#include "tokenizer/byte_level.h"
 #include "tokenizer/tokenizer_error.h"
 
 namespace vllm {
@@ -68,6 +72,40 @@ std::vector<int32_t> NaiveBpe(const RandomModel& model, std::vector<int32_t> ids
   }
 }
 
+// The twin for long words: a queue of (rank, place) over all of the word. find(left, right) is {rank, id}, or {-1, -1}.
+template <typename Find>
+std::vector<int32_t> QueueBpe(std::vector<int32_t> ids, Find find) {
+  using Entry = std::pair<int64_t, size_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  const size_t end = ids.size();
+  std::vector<size_t> next(end), previous(end);
+  std::vector<int64_t> ranks(end, -1);
+  const auto look = [&](size_t at) {
+    ranks[at] = next[at] == end ? -1 : find(ids[at], ids[next[at]]).first;
+    if (ranks[at] >= 0) queue.push({ranks[at], at});
+  };
+  for (size_t i = 0; i < end; ++i) {
+    next[i] = i + 1;
+    previous[i] = i - 1;
+    look(i);
+  }
+  while (!queue.empty()) {
+    const auto [rank, at] = queue.top();
+    queue.pop();
+    if (ranks[at] != rank) continue;
+    const size_t right = next[at];
+    ids[at] = find(ids[at], ids[right]).second;
+    ids[right] = -1;
+    ranks[right] = -1;
+    next[at] = next[right];
+    if (next[at] != end) previous[next[at]] = at;
+    look(at);
+    if (at > 0) look(previous[at]);
+  }
+  std::erase(ids, -1);
+  return ids;
+}
+
 TEST(Bpe, AgreesWithTheNaiveTwinOnRandomModelsAndWords) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
@@ -88,6 +126,188 @@ TEST(Bpe, AgreesWithTheNaiveTwinOnRandomModelsAndWords) {
       model.bpe->Encode(word, scratch, ids);
       ASSERT_EQ(ids, NaiveBpe(model, symbols)) << word;
     }
+  }
+}
+
+// The merges are random, so most of these models are nothing that training would give: results of merges are used by
+// merges of lower rank, and one token is made in several ways.
+TEST(Bpe, LongWordsAgreeWithTheQueueTwinOnRandomModels) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    const RandomModel model = MakeRandomModel(random, 1 + random() % 80, round % 2 == 0);
+    const size_t num_letters = round % 2 == 0 ? 4 : 5;
+    const auto find = [&](int32_t left, int32_t right) {
+      const auto merge = model.merges.find({left, right});
+      if (merge == model.merges.end()) return std::pair<int64_t, int32_t>(-1, -1);
+      return std::pair(static_cast<int64_t>(merge->second.first), merge->second.second);
+    };
+    // One letter, a period, few letters, all letters.
+    std::vector<int32_t> period;
+    for (size_t length = 1 + random() % 40; length > 0; --length) {
+      period.push_back(static_cast<int32_t>(random() % (num_letters - 1)));
+    }
+    for (const int kind : {0, 1, 2, 3}) {
+      std::string word;
+      std::vector<int32_t> symbols;
+      const size_t num_symbols = 1000 + random() % 12000;
+      for (size_t i = 0; i < num_symbols; ++i) {
+        int32_t id = 0;
+        if (kind == 1) id = period[i % period.size()];
+        if (kind == 2) id = static_cast<int32_t>(random() % 2);
+        if (kind == 3) id = static_cast<int32_t>(random() % 3);
+        symbols.push_back(id);
+        word += model.tokens[static_cast<size_t>(id)];
+      }
+      ModelScratch scratch;
+      std::vector<int32_t> ids;
+      model.bpe->Encode(word, scratch, ids);
+      ASSERT_EQ(ids, QueueBpe(symbols, find)) << "round " << round << " kind " << kind;
+    }
+  }
+}
+
+// A token of a hundred thousand letters is longer than any window; its parts come from both sides of their borders.
+TEST(Bpe, ATokenLongerThanTheUsualWindowIsFound) {
+  constexpr int kDoublings = 17;
+  Vocabulary vocabulary;
+  MergeTable table(kDoublings);
+  std::string token = "a";
+  vocabulary.Add(token, 0);
+  for (int32_t i = 0; i < kDoublings; ++i) {
+    token += token;
+    vocabulary.Add(token, i + 1);
+    table.Add(i, i, static_cast<uint32_t>(i), i + 1);
+  }
+  vocabulary.Finish();
+  const Bpe bpe(BpeConfig(), std::move(vocabulary), std::move(table));
+  ModelScratch scratch;
+  std::vector<int32_t> ids;
+  bpe.Encode(token + token + token.substr(1), scratch, ids);
+  std::vector<int32_t> expected = {kDoublings, kDoublings};
+  for (int32_t i = kDoublings - 1; i >= 0; --i) expected.push_back(i);
+  EXPECT_EQ(ids, expected);
+}
+
+// Merges of neighbours in texts, as training gives them, but chosen at random: so there are tokens of whole characters,
+// of several, and of parts of them.
+TEST(Bpe, ByteLevelWordsOfManyScriptsAgreeWithTheQueueTwin) {
+  const std::vector<std::string> characters = {"\xE3\x81\xAE",
+                                               "\xE3\x81\xAF",
+                                               "\xE3\x82\x92",
+                                               "\xE6\x97\xA5",
+                                               "\xE4\xB8\xAD",
+                                               "\xC3\xA9",
+                                               "\xD1\x8F",
+                                               "a",
+                                               "b",
+                                               "\xF0\x9F\x98\x80"};
+  std::mt19937 random(23);
+  const auto random_word = [&](size_t num_characters) {
+    std::string word;
+    for (size_t i = 0; i < num_characters; ++i) word += characters[random() % characters.size()];
+    return word;
+  };
+  const auto bytes_of = [](const std::string& word) {
+    std::vector<int32_t> ids;
+    for (const char c : word) ids.push_back(static_cast<unsigned char>(c));
+    return ids;
+  };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::string> tokens;  // in the byte-level alphabet
+    for (int byte = 0; byte < 256; ++byte) {
+      AppendByteLevel(std::string(1, static_cast<char>(byte)), tokens.emplace_back());
+    }
+    std::map<std::string, int32_t> ids_of;
+    for (int32_t id = 0; id < 256; ++id) ids_of[tokens[static_cast<size_t>(id)]] = id;
+    std::map<Pair, std::pair<int64_t, int32_t>> merges;
+    const auto find = [&](int32_t left, int32_t right) {
+      const auto merge = merges.find({left, right});
+      return merge == merges.end() ? std::pair<int64_t, int32_t>(-1, -1) : merge->second;
+    };
+    for (size_t num_merges = random() % 80; num_merges > 0; --num_merges) {
+      const std::vector<int32_t> row = QueueBpe(bytes_of(random_word(6)), find);
+      if (row.size() < 2) continue;
+      const size_t at = random() % (row.size() - 1);
+      const std::string joined = tokens[static_cast<size_t>(row[at])] + tokens[static_cast<size_t>(row[at + 1])];
+      const auto [it, is_new] = ids_of.try_emplace(joined, static_cast<int32_t>(tokens.size()));
+      if (is_new) tokens.push_back(joined);
+      merges.try_emplace(Pair(row[at], row[at + 1]), static_cast<int64_t>(merges.size()), it->second);
+    }
+    Vocabulary vocabulary;
+    for (size_t id = 0; id < tokens.size(); ++id) vocabulary.Add(tokens[id], static_cast<int64_t>(id));
+    vocabulary.Finish();
+    MergeTable table(merges.size());
+    for (const auto& [pair, merge] : merges) {
+      table.Add(pair.first, pair.second, static_cast<uint32_t>(merge.first), merge.second);
+    }
+    BpeConfig config;
+    config.byte_level = true;
+    const Bpe bpe(config, std::move(vocabulary), std::move(table));
+    ModelScratch scratch;
+    for (int i = 0; i < 100; ++i) {
+      const std::string word = random_word(1 + random() % (i % 10 == 0 ? 1000 : 20));
+      std::vector<int32_t> ids;
+      bpe.Encode(word, scratch, ids);
+      ASSERT_EQ(ids, QueueBpe(bytes_of(word), find)) << "round " << round << " " << word;
+    }
+  }
+}
+
+TEST(Bpe, TwoMegabytesOfOneClassAgreeWithTheQueueTwinOnTheMergesOfGpt2) {
+  const std::string folder = RealPath("tokenizers/gpt2/");
+  if (!std::filesystem::exists(folder + "merges.txt")) GTEST_SKIP() << "no gpt2 in the real data";
+  const auto json = nlohmann::json::parse(ReadTestFile(folder + "vocab.json"));
+  std::map<std::string, int32_t> ids_of;
+  Vocabulary vocabulary;
+  for (const auto& [token, id] : json.items()) {
+    ids_of[token] = id.get<int32_t>();
+    vocabulary.Add(token, id.get<int32_t>());
+  }
+  vocabulary.Finish();
+  std::unordered_map<int64_t, std::pair<int64_t, int32_t>> merges;
+  MergeTable table(60000);
+  for (const std::string& line : ReadLines(folder + "merges.txt")) {
+    const size_t space = line.find(' ');
+    if (line.starts_with("#version") || space == line.npos) continue;
+    const int32_t left = ids_of.at(line.substr(0, space));
+    const int32_t right = ids_of.at(line.substr(space + 1));
+    const int32_t result = ids_of.at(line.substr(0, space) + line.substr(space + 1));
+    const auto rank = static_cast<uint32_t>(merges.size());
+    merges[int64_t{left} << 32 | right] = {rank, result};
+    table.Add(left, right, rank, result);
+  }
+  const auto find = [&](int32_t left, int32_t right) {
+    const auto merge = merges.find(int64_t{left} << 32 | right);
+    return merge == merges.end() ? std::pair<int64_t, int32_t>(-1, -1) : merge->second;
+  };
+  int32_t byte_ids[256];
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string letter;
+    AppendByteLevel(std::string(1, static_cast<char>(byte)), letter);
+    byte_ids[byte] = ids_of.at(letter);
+  }
+  BpeConfig config;
+  config.byte_level = true;
+  const Bpe bpe(config, std::move(vocabulary), std::move(table));
+  const std::vector<std::vector<std::string>> classes = {{"a"},
+                                                         {" "},
+                                                         {"\n"},
+                                                         {"0", "1", "2", "7", "9"},
+                                                         {"!", ".", "-", "=", "(", "#"},
+                                                         {"e", "t", "a", "o", "in", "th", "er", "S", "X"},
+                                                         {"ä¸­", "ã®", "æ¥"},
+                                                         {"ð", "ð", "â¤"},
+                                                         {"Ã©", "Ñ", "eÌ"}};
+  std::mt19937 random(3);
+  for (const std::vector<std::string>& units : classes) {
+    std::string word;
+    while (word.size() < 2000000) word += units[random() % units.size()];
+    std::vector<int32_t> symbols;
+    for (const char c : word) symbols.push_back(byte_ids[static_cast<unsigned char>(c)]);
+    ModelScratch scratch;
+    std::vector<int32_t> ids;
+    bpe.Encode(word, scratch, ids);
+    ASSERT_EQ(ids, QueueBpe(std::move(symbols), find)) << units[0];
   }
 }
 

@@ -149,6 +149,7 @@ Value Arithmetic(Budget& budget, Op op, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return Reals(op, a.real(), b.real());
   if (op == Op::kAdd) {
     if (a.is_string() && b.is_string()) return AddTexts(budget, a, b);
+    if (a.is(Kind::kBytes) && b.is(Kind::kBytes)) return MakeBytes(&budget, a.text() + b.text());
     if (a.is_sequence() && a.kind() == b.kind()) {
       budget.CheckRoom((a.items().size() + b.items().size()) * sizeof(Value));
       budget.Spend((a.items().size() + b.items().size()) / 2);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,14 +136,16 @@ struct Stmt {
   std::vector<uint16_t> param_slots;
   bool takes_caller = false, takes_kwargs = false, takes_varargs = false;
   uint16_t caller_slot = 0, kwargs_slot = 0, varargs_slot = 0;
-  bool toplevel = false;  // set: also visible to blocks
+  bool toplevel = false;              // set: also visible to blocks
+  std::optional<uint16_t> self_slot;  // block: where it has the variable self, if it reads that
 };
 
 struct Template {
   Body body;
   ScopeLayout scope;
   FunctionLayout function;
-  bool has_blocks = false;
+  std::optional<uint16_t> self_slot;
+  std::map<std::string, const Stmt*> blocks;  // wherever they stand in the body
 };
 
 // Whether some expression in `body` reads `name` before the body assigns it (blocks excepted).

@@ -95,6 +95,7 @@ Value Evaluator::Call(const Value& callee, Args& args) {
 
 Value Evaluator::CallBuiltin(const FunctionObject& function, const Args& args) {
   if (function.self.is(Kind::kMissing)) return CallGlobalFunction(runtime_, function.name, args);
+  if (function.self.is(Kind::kBlocks)) return CallBlock(function.name, args);
   if (function.self.is(Kind::kLoop)) return function.self.as<LoopObject>().CallMethod(budget_, function.name, args);
   return CallMethod(runtime_, function.self, function.name, args);
 }

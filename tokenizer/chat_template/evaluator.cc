@@ -42,6 +42,7 @@ Evaluator::~Evaluator() {
 std::string Evaluator::Run() {
   frame_ = std::make_shared<Activation>(budget_, template_.function.num_slots, nullptr);
   EnterScope(template_.scope);
+  if (template_.self_slot) frame_->slots[*template_.self_slot] = Blocks();
   Exec(template_.body);
   return std::move(output_);
 }
@@ -208,7 +209,23 @@ Evaluator::Flow Evaluator::ExecCaptured(const Stmt& stmt) {
 void Evaluator::ExecSeparate(const Stmt& stmt, ActivationPtr parent) {
   if (call_depth_ >= kMaxCallDepth) throw EvalError("calls are nested too deeply (limit 128)");
   const Switch frame(*this, std::make_shared<Activation>(budget_, stmt.function.num_slots, std::move(parent)));
-  ExecScoped(stmt.scope, stmt.bodies[0]);
+  EnterScope(stmt.scope);
+  if (stmt.self_slot) frame_->slots[*stmt.self_slot] = Blocks();
+  Exec(stmt.bodies[0]);
+}
+
+Value Evaluator::Blocks() {
+  auto blocks = std::make_shared<BlocksObject>();
+  blocks->Charge(&budget_, sizeof(BlocksObject));
+  blocks->blocks = &template_.blocks;
+  return Value(Kind::kBlocks, std::move(blocks));
+}
+
+Value Evaluator::CallBlock(const std::string& name, const Args& args) {
+  const BoundArgs none("block", args, {});
+  Capture capture(*this);
+  ExecSeparate(*template_.blocks.at(name), nullptr);
+  return MakeString(&budget_, capture.Take());
 }
 
 Evaluator::Flow Evaluator::ExecFor(const Stmt& stmt) {
@@ -267,7 +284,7 @@ Evaluator::Flow Evaluator::RunLoop(const Stmt& stmt, const Value& iterable, int 
 }
 
 void Evaluator::Export(const std::string& name, const Value& value) {
-  if (template_.has_blocks) exports_[name] = value;
+  if (!template_.blocks.empty()) exports_[name] = value;
 }
 
 void Evaluator::Assign(const Expr& target, const Value& value, bool toplevel) {

@@ -70,6 +70,8 @@ class Evaluator {
   Flow ExecWith(const Stmt& stmt);
   Flow ExecCaptured(const Stmt& stmt);
   void ExecSeparate(const Stmt& stmt, ActivationPtr parent);
+  Value Blocks();
+  Value CallBlock(const std::string& name, const Args& args);
   Flow RunLoop(const Stmt& stmt, const Value& iterable, int depth, const ActivationPtr& closure);
   std::string RunRecursiveLoop(const Stmt& stmt, const Value& iterable, int depth, const ActivationPtr& closure);
   void EnterScope(const ScopeLayout& scope);

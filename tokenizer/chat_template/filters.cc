@@ -11,6 +11,7 @@ namespace {
 
 Filter FindFilter(std::string_view name) {
   if (Filter found = FindTextFilter(name)) return found;
+  if (Filter found = FindMarkupFilter(name)) return found;
   if (Filter found = FindSequenceFilter(name)) return found;
   return FindNumberFilter(name);
 }

@@ -20,8 +20,9 @@ bool IsFilter(std::string_view name);
 // Throws EvalError, also when there is no such filter.
 Value CallFilter(Runtime& runtime, std::string_view name, const Value& input, const Args& args);
 
-// text_filters.cc, sequence_filters.cc, number_filters.cc: null when absent.
+// text_filters.cc, markup_filters.cc, sequence_filters.cc, number_filters.cc: null when absent.
 Filter FindTextFilter(std::string_view name);
+Filter FindMarkupFilter(std::string_view name);
 Filter FindSequenceFilter(std::string_view name);
 Filter FindNumberFilter(std::string_view name);
 

@@ -55,6 +55,14 @@ Value SequenceMethod(Runtime& runtime, const Value& self, std::string_view name,
   throw EvalError("value is not in the list");
 }
 
+Value RangeMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args) {
+  const BoundArgs bound(name == "count" ? "count" : "index", args, {"value"}, 1);
+  const bool has = Contains(runtime.budget, *bound[0], self);
+  if (name == "count") return Value::Int(has ? 1 : 0);
+  if (!has) throw EvalError("value is not in range");
+  return Value::Int((static_cast<int64_t>(bound[0]->real()) - self.range().start) / self.range().step);
+}
+
 }  // namespace
 
 MethodAccess FindMethod(const Value& object, std::string_view name) {
@@ -72,6 +80,12 @@ MethodAccess FindMethod(const Value& object, std::string_view name) {
       }
       break;
     case Kind::kTuple:
+      if (IsOneOf(name, {"index", "count"})) return MethodAccess::kSafe;
+      break;
+    case Kind::kBytes:
+      if (IsBytesMethod(name)) return MethodAccess::kSafe;
+      break;
+    case Kind::kRange:
       if (IsOneOf(name, {"index", "count"})) return MethodAccess::kSafe;
       break;
     case Kind::kCycler:
@@ -95,6 +109,10 @@ Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, con
       return FindStringMethod(name)(runtime, self, args);
     case Kind::kDict:
       return DictMethod(runtime, self, name, args);
+    case Kind::kBytes:
+      return CallBytesMethod(runtime, self, name, args);
+    case Kind::kRange:
+      return RangeMethod(runtime, self, name, args);
     case Kind::kList:
     case Kind::kTuple:
       return SequenceMethod(runtime, self, name, args);

@@ -1,4 +1,5 @@
-// The methods of str, list, tuple, dict, cycler and namespace values a template may call. One thread per runtime.
+// The methods of str, bytes, list, tuple, dict, range, cycler and namespace values a template may call. One thread per
+// runtime.
 #pragma once
 
 #include <string>
@@ -21,5 +22,10 @@ Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, con
 using StringMethod = Value (*)(Runtime& runtime, const Value& self, const Args& args);
 // Null when str has no such method.
 StringMethod FindStringMethod(std::string_view name);
+
+// bytes_methods.cc: str.encode(encoding, errors), bytes.decode(encoding, errors) and bytes.hex().
+Value EncodeText(Runtime& runtime, const Value& self, const Args& args);
+bool IsBytesMethod(std::string_view name);
+Value CallBytesMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);
 
 }  // namespace vllm::jinja

@@ -105,19 +105,22 @@ Value FileSizeFormat(Runtime& runtime, const Value& input, const Args& args) {
   } else if (!input.is_string() || !ParseFloat(input.text(), bytes)) {
     throw EvalError("filesizeformat needs a number");
   }
-  if (!(std::fabs(bytes) < 1e27)) throw EvalError("filesizeformat got a size that is too large");
+  std::array<char, 400> buffer{};  // the largest double has 309 digits
   const bool binary = bound.Bool(0, false);
   const double base = binary ? 1024 : 1000;
   if (bytes == 1) return MakeString(&runtime.budget, "1 Byte");
-  if (bytes < base) return MakeString(&runtime.budget, std::to_string(static_cast<int64_t>(bytes)) + " Bytes");
+  if (bytes < base) {
+    if (std::isinf(bytes)) throw EvalError("filesizeformat cannot convert infinity to an integer");
+    std::snprintf(buffer.data(), buffer.size(), "%.0f Bytes", std::trunc(bytes) + 0.0);
+    return MakeString(&runtime.budget, buffer.data());
+  }
   static constexpr const char* kBinary[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
   static constexpr const char* kDecimal[] = {"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"};
-  double unit = base;
+  // 1000^9 is exact in 64 bits of mantissa, so that it is rounded once, as Python's integers are.
+  long double power = static_cast<long double>(base) * base;
   size_t index = 0;
-  do {
-    unit *= base;
-  } while (!(bytes < unit) && ++index < 7);
-  std::array<char, 64> buffer{};
+  for (; index < 7 && !(bytes < static_cast<double>(power)); ++index) power *= base;
+  const auto unit = static_cast<double>(power);
   std::snprintf(buffer.data(), buffer.size(), "%.1f %s", base * bytes / unit,
                 binary ? kBinary[index] : kDecimal[index]);
   return MakeString(&runtime.budget, buffer.data());

@@ -1,6 +1,7 @@
 #include "tokenizer/chat_template/operations.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tokenizer/chat_template/text.h"
 
@@ -50,6 +51,12 @@ bool SameDicts(Budget& budget, const DictObject& a, const DictObject& b) {
 
 }  // namespace
 
+void EndIterator(SequenceObject& iterator) {
+  if (iterator.failure.empty()) return;
+  const std::string failure = std::exchange(iterator.failure, "");
+  throw EvalError(failure);
+}
+
 bool Truthy(const Value& value) {
   switch (value.kind()) {
     case Kind::kMissing:
@@ -81,6 +88,9 @@ bool Equals(Budget& budget, const Value& a, const Value& b) {
       if (a.text().size() != b.text().size()) return false;
       budget.SpendBytes(a.text().size());
       return a.text() == b.text();
+    case Kind::kBytes:
+      budget.SpendBytes(a.text().size());
+      return a.text() == b.text();
     case Kind::kList:
     case Kind::kTuple:
       return SameItems(budget, a.items(), b.items());
@@ -102,7 +112,7 @@ bool Less(Budget& budget, const Value& a, const Value& b) {
   budget.Spend(1);
   if (a.is_integer() && b.is_integer()) return a.integer() < b.integer();
   if (a.is_number() && b.is_number()) return a.real() < b.real();
-  if (a.is_string() && b.is_string()) {
+  if ((a.is_string() && b.is_string()) || (a.is(Kind::kBytes) && b.is(Kind::kBytes))) {
     budget.SpendBytes(std::min(a.text().size(), b.text().size()));
     return a.text() < b.text();  // UTF-8 orders like code points
   }
@@ -122,6 +132,17 @@ bool Contains(Budget& budget, const Value& item, const Value& container) {
       }
       budget.SpendBytes(SearchCost(container.text(), item.text()));
       return FindText(container.text(), item.text()) != std::string_view::npos;
+    case Kind::kBytes: {
+      if (!item.is_integer() && !item.is(Kind::kBytes)) {
+        throw EvalError(std::string("'in <bytes>' needs bytes or an integer, not ") + TypeName(item.kind()));
+      }
+      if (item.is_integer() && (item.integer() < 0 || item.integer() > 255)) {
+        throw EvalError("byte must be in range(0, 256)");
+      }
+      const std::string part = item.is_integer() ? std::string(1, static_cast<char>(item.integer())) : item.text();
+      budget.SpendBytes(SearchCost(container.text(), part));
+      return FindText(container.text(), part) != std::string_view::npos;
+    }
     case Kind::kDict:
       budget.Spend(8);
       return container.dict().Find(item) != nullptr;
@@ -143,6 +164,7 @@ bool Contains(Budget& budget, const Value& item, const Value& container) {
       while (iterator.position < iterator.items.size()) {
         if (Equals(budget, item, iterator.items[iterator.position++])) return true;
       }
+      EndIterator(iterator);
       return false;
     }
     case Kind::kUndefined:
@@ -180,6 +202,8 @@ std::optional<int64_t> Length(const Value& value) {
       return 0;
     case Kind::kString:
       return static_cast<int64_t>(value.is_ascii() ? value.text().size() : NumCodePoints(value.text()));
+    case Kind::kBytes:
+      return static_cast<int64_t>(value.text().size());
     case Kind::kList:
     case Kind::kTuple:
     case Kind::kDictView:
@@ -197,6 +221,7 @@ bool IsIterable(const Value& value) {
   switch (value.kind()) {
     case Kind::kUndefined:
     case Kind::kString:
+    case Kind::kBytes:
     case Kind::kList:
     case Kind::kTuple:
     case Kind::kDictView:
@@ -231,6 +256,7 @@ std::vector<Value> ToVector(Budget& budget, const Value& value) {
       reserve(iterator.items.size() - iterator.position);
       result.assign(iterator.items.begin() + static_cast<std::ptrdiff_t>(iterator.position), iterator.items.end());
       iterator.position = iterator.items.size();
+      EndIterator(iterator);
       break;
     }
     case Kind::kDict:
@@ -243,6 +269,10 @@ std::vector<Value> ToVector(Budget& budget, const Value& value) {
       for (int64_t i = 0; i < length; ++i) result.push_back(Value::Int(value.range().at(i)));
       break;
     }
+    case Kind::kBytes:
+      reserve(value.text().size());
+      for (const char c : value.text()) result.push_back(Value::Int(static_cast<unsigned char>(c)));
+      break;
     case Kind::kString: {
       const std::string& text = value.text();
       reserve(text.size());

@@ -24,6 +24,8 @@ bool CompareValues(Budget& budget, Op op, const Value& a, const Value& b);
 std::optional<int64_t> Length(const Value& value);
 bool IsIterable(const Value& value);
 // The items of any iterable; an iterator is used up.
+// Whoever has come to the end of an iterator's items calls this: throws what made it stop there, once.
+void EndIterator(SequenceObject& iterator);
 std::vector<Value> ToVector(Budget& budget, const Value& value);
 
 // + - * / // % **; % on a string formats.

@@ -16,7 +16,6 @@ class Parser : public ExpressionParser {
   Template Run() {
     Template result;
     result.body = ParseBody({});
-    result.has_blocks = !block_names_.empty();
     return result;
   }
 

@@ -37,6 +37,29 @@ void AppendQuoted(std::string_view text, std::string& out) {
   out += quote;
 }
 
+// b'...'
+void AppendQuotedBytes(std::string_view bytes, std::string& out) {
+  const char quote = bytes.find('\'') != bytes.npos && bytes.find('"') == bytes.npos ? '"' : '\'';
+  out += 'b';
+  out += quote;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == quote || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n' || c == '\r' || c == '\t') {
+      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+    } else if (byte >= 0x20 && byte < 0x7f) {
+      out += c;
+    } else {
+      char buffer[8];
+      std::snprintf(buffer, sizeof buffer, "\\x%02x", static_cast<unsigned>(byte));
+      out += buffer;
+    }
+  }
+  out += quote;
+}
+
 class Printer {
  public:
   Printer(Budget& budget, std::string& out) : budget_(budget), out_(out) {}
@@ -67,6 +90,10 @@ class Printer {
         AppendQuoted(value.text(), out_);
         if (value.is_markup()) out_ += ")";
         break;
+      case Kind::kBytes:
+        budget_.SpendBytes(value.text().size() * 4);
+        AppendQuotedBytes(value.text(), out_);
+        break;
       case Kind::kList:
         Items(value.items(), "[", "]");
         break;
@@ -82,6 +109,9 @@ class Printer {
         break;
       case Kind::kRange:
         Range(value.range());
+        break;
+      case Kind::kBlocks:
+        out_ += "<TemplateReference None>";
         break;
       case Kind::kNamespace:
         Namespace(value.as<NamespaceObject>());

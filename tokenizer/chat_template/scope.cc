@@ -1,7 +1,9 @@
 #include "tokenizer/chat_template/scope.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "tokenizer/chat_template/builtin_tests.h"
 #include "tokenizer/chat_template/filters.h"
@@ -90,6 +92,8 @@ class Resolver {
   void Run(Template& chat_template) {
     FunctionBuilder function;
     Symbols symbols(nullptr, &function);
+    blocks_ = &chat_template.blocks;
+    chat_template.self_slot = DeclareSelf(symbols, chat_template.body);
     Analyze(symbols, chat_template.body);
     Frame frame{&symbols, true, false};
     Resolve(frame, chat_template.body);
@@ -186,6 +190,7 @@ class Resolver {
         ResolveFunction(frame.symbols, stmt);
         break;
       case StmtKind::kBlock:
+        (*blocks_)[stmt.name] = &stmt;
         ResolveFunction(nullptr, stmt);
         break;
       case StmtKind::kBreak:
@@ -259,6 +264,7 @@ class Resolver {
     FunctionBuilder function;
     if (parent != nullptr) function = NewFunction(*parent);
     Symbols symbols(parent, &function);
+    if (stmt.kind == StmtKind::kBlock) stmt.self_slot = DeclareSelf(symbols, stmt.bodies[0]);
     for (const std::string& param : stmt.params) stmt.param_slots.push_back(symbols.DeclareParameter(param).slot);
     for (const ExprPtr& expr : stmt.defaults) Analyze(symbols, *expr);
     Analyze(symbols, stmt.bodies[0]);
@@ -268,6 +274,13 @@ class Resolver {
     Resolve(frame, stmt.bodies[0]);
     stmt.scope = symbols.Layout();
     stmt.function.num_slots = static_cast<uint16_t>(function.num_slots);
+  }
+
+  // The variable through which a template calls its own blocks.
+  static std::optional<uint16_t> DeclareSelf(Symbols& symbols, const Body& body) {
+    static const std::string kSelf = "self";
+    if (!ReadsName(body, kSelf)) return std::nullopt;
+    return symbols.DeclareParameter(kSelf).slot;
   }
 
   static void DeclareSpecial(Symbols& symbols, Stmt& stmt) {
@@ -289,6 +302,7 @@ class Resolver {
     declare("varargs", stmt.takes_varargs, stmt.varargs_slot);
   }
 
+  std::map<std::string, const Stmt*>* blocks_ = nullptr;
   int for_depth_ = 0;
 };
 

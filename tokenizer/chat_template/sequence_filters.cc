@@ -17,6 +17,21 @@ Value ListOf(Runtime& runtime, std::vector<Value> items) {
 Value IteratorOf(Runtime& runtime, std::vector<Value> items) {
   return MakeSequence(&runtime.budget, Kind::kIterator, std::move(items));
 }
+// What a generator function returns: it works only when it is walked, so an error comes behind the items it had by
+// then.
+template <typename Produce>
+Value GeneratorOf(Runtime& runtime, Produce produce) {
+  std::vector<Value> items;
+  std::string failure;
+  try {
+    produce(items);
+  } catch (const EvalError& error) {
+    failure = error.what();
+  }
+  const Value iterator = IteratorOf(runtime, std::move(items));
+  iterator.as<SequenceObject>().failure = std::move(failure);
+  return iterator;
+}
 
 Value IgnoreCase(Runtime& runtime, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
@@ -48,7 +63,9 @@ Value First(Runtime& runtime, const Value& input, const Args& args) {
   if (input.is_sequence()) return input.items().empty() ? Value::Undefined() : input.items().front();
   if (input.is(Kind::kIterator)) {
     auto& iterator = input.as<SequenceObject>();
-    return iterator.position < iterator.items.size() ? iterator.items[iterator.position++] : Value::Undefined();
+    if (iterator.position < iterator.items.size()) return iterator.items[iterator.position++];
+    EndIterator(iterator);
+    return Value::Undefined();
   }
   if (input.is_string()) return GetItem(runtime, input, Value::Int(0));
   const std::vector<Value> items = ToVector(runtime.budget, input);
@@ -82,14 +99,13 @@ Value Join(Runtime& runtime, const Value& input, const Args& args) {
 
 Value Items(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs none("items", args, {});
-  std::vector<Value> items;
-  if (!input.is_undefined()) {
+  return GeneratorOf(runtime, [&](std::vector<Value>& items) {
+    if (input.is_undefined()) return;
     if (!input.is(Kind::kDict)) throw EvalError("items: can only get item pairs from a mapping");
     for (const auto& [key, value] : input.dict().items) {
       items.push_back(MakeSequence(&runtime.budget, Kind::kTuple, {key, value}));
     }
-  }
-  return IteratorOf(runtime, std::move(items));
+  });
 }
 
 Value Reverse(Runtime& runtime, const Value& input, const Args& args) {
@@ -102,45 +118,45 @@ Value Reverse(Runtime& runtime, const Value& input, const Args& args) {
 }
 
 Value Map(Runtime& runtime, const Value& input, const Args& args) {
-  std::vector<Value> results;
-  if (!Truthy(input)) return IteratorOf(runtime, {});
-  if (args.positional.empty()) {
-    const BoundArgs bound("map", args, {"attribute", "default"}, 1);
-    for (const Value& item : ToVector(runtime.budget, input)) {
-      runtime.budget.Spend(4);
-      results.push_back(GetPath(runtime, item, *bound[0], bound.NotNone(1)));
+  return GeneratorOf(runtime, [&](std::vector<Value>& results) {
+    if (!Truthy(input)) return;
+    if (args.positional.empty()) {
+      const BoundArgs bound("map", args, {"attribute", "default"}, 1);
+      for (const Value& item : ToVector(runtime.budget, input)) {
+        runtime.budget.Spend(4);
+        results.push_back(GetPath(runtime, item, *bound[0], bound.NotNone(1)));
+      }
+      return;
     }
-    return IteratorOf(runtime, std::move(results));
-  }
-  if (!args.positional[0].is_string()) throw EvalError("map needs the name of a filter");
-  Args rest = args;
-  const std::string name = args.positional[0].text();
-  rest.positional.erase(rest.positional.begin());
-  for (const Value& item : ToVector(runtime.budget, input)) {
-    results.push_back(CallFilter(runtime, name, item, rest));
-  }
-  return IteratorOf(runtime, std::move(results));
+    if (!args.positional[0].is_string()) throw EvalError("map needs the name of a filter");
+    Args rest = args;
+    const std::string name = args.positional[0].text();
+    rest.positional.erase(rest.positional.begin());
+    for (const Value& item : ToVector(runtime.budget, input)) {
+      results.push_back(CallFilter(runtime, name, item, rest));
+    }
+  });
 }
 
 template <bool kSelect, bool kAttribute>
 Value Select(Runtime& runtime, const Value& input, const Args& args) {
-  if (!Truthy(input)) return IteratorOf(runtime, {});
-  constexpr size_t kTestIndex = kAttribute ? 1 : 0;
-  if (args.positional.size() < kTestIndex) throw EvalError("select misses the name of the attribute");
-  const bool has_test = args.positional.size() > kTestIndex;
-  if (has_test && !args.positional[kTestIndex].is_string()) throw EvalError("select needs the name of a test");
-  Args rest;
-  rest.keywords = args.keywords;
-  for (size_t i = kTestIndex + 1; i < args.positional.size(); ++i) rest.positional.push_back(args.positional[i]);
-  std::vector<Value> results;
-  for (const Value& item : ToVector(runtime.budget, input)) {
-    runtime.budget.Spend(4);
-    const Value subject = kAttribute ? GetPath(runtime, item, args.positional[0]) : item;
-    const bool passes =
-        has_test ? CallTest(runtime, args.positional[kTestIndex].text(), subject, rest) : Truthy(subject);
-    if (passes == kSelect) results.push_back(item);
-  }
-  return IteratorOf(runtime, std::move(results));
+  return GeneratorOf(runtime, [&](std::vector<Value>& results) {
+    if (!Truthy(input)) return;
+    constexpr size_t kTestIndex = kAttribute ? 1 : 0;
+    if (args.positional.size() < kTestIndex) throw EvalError("select misses the name of the attribute");
+    const bool has_test = args.positional.size() > kTestIndex;
+    if (has_test && !args.positional[kTestIndex].is_string()) throw EvalError("select needs the name of a test");
+    Args rest;
+    rest.keywords = args.keywords;
+    for (size_t i = kTestIndex + 1; i < args.positional.size(); ++i) rest.positional.push_back(args.positional[i]);
+    for (const Value& item : ToVector(runtime.budget, input)) {
+      runtime.budget.Spend(4);
+      const Value subject = kAttribute ? GetPath(runtime, item, args.positional[0]) : item;
+      const bool passes =
+          has_test ? CallTest(runtime, args.positional[kTestIndex].text(), subject, rest) : Truthy(subject);
+      if (passes == kSelect) results.push_back(item);
+    }
+  });
 }
 
 // Sorts `items` by `keys`, which go along.
@@ -201,14 +217,14 @@ Value DictSort(Runtime& runtime, const Value& input, const Args& args) {
 Value Unique(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs bound("unique", args, {"case_sensitive", "attribute"});
   const Value path = bound[1] != nullptr ? *bound[1] : Value::None();
-  std::unordered_set<std::string> seen;
-  std::vector<Value> results;
-  for (const Value& item : ToVector(runtime.budget, input)) {
-    std::string key = HashKey(IgnoreCase(runtime, GetPath(runtime, item, path), bound.Bool(0, false)));
-    runtime.budget.SpendBytes(key.size() * 4);
-    if (seen.insert(std::move(key)).second) results.push_back(item);
-  }
-  return IteratorOf(runtime, std::move(results));
+  return GeneratorOf(runtime, [&](std::vector<Value>& results) {
+    std::unordered_set<std::string> seen;
+    for (const Value& item : ToVector(runtime.budget, input)) {
+      std::string key = HashKey(IgnoreCase(runtime, GetPath(runtime, item, path), bound.Bool(0, false)));
+      runtime.budget.SpendBytes(key.size() * 4);
+      if (seen.insert(std::move(key)).second) results.push_back(item);
+    }
+  });
 }
 
 template <bool kMax>
@@ -267,47 +283,48 @@ Value GroupBy(Runtime& runtime, const Value& input, const Args& args) {
 
 Value Batch(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs bound("batch", args, {"linecount", "fill_with"}, 1);
-  const int64_t size = bound.Int(0, 1);
-  std::vector<Value> batches, batch;
-  const auto is_full = [&] { return static_cast<int64_t>(batch.size()) == size; };
-  for (const Value& item : ToVector(runtime.budget, input)) {
-    if (is_full()) {
-      batches.push_back(ListOf(runtime, std::move(batch)));
-      batch.clear();
-    }
-    batch.push_back(item);
-  }
-  if (!batch.empty()) {
-    if (const Value* fill = bound.NotNone(1)) {
-      if (size > static_cast<int64_t>(Budget::kLiveBytes / sizeof(Value))) {
-        runtime.budget.CheckRoom(Budget::kLiveBytes + 1);
+  return GeneratorOf(runtime, [&](std::vector<Value>& batches) {
+    const int64_t size = bound.Int(0, 1);
+    std::vector<Value> batch;
+    const auto is_full = [&] { return static_cast<int64_t>(batch.size()) == size; };
+    for (const Value& item : ToVector(runtime.budget, input)) {
+      if (is_full()) {
+        batches.push_back(ListOf(runtime, std::move(batch)));
+        batch.clear();
       }
-      if (size > 0) runtime.budget.Spend(static_cast<size_t>(size));
-      while (static_cast<int64_t>(batch.size()) < size) batch.push_back(*fill);
+      batch.push_back(item);
     }
-    batches.push_back(ListOf(runtime, std::move(batch)));
-  }
-  return IteratorOf(runtime, std::move(batches));
+    if (!batch.empty()) {
+      if (const Value* fill = bound.NotNone(1)) {
+        if (size > static_cast<int64_t>(Budget::kLiveBytes / sizeof(Value))) {
+          runtime.budget.CheckRoom(Budget::kLiveBytes + 1);
+        }
+        if (size > 0) runtime.budget.Spend(static_cast<size_t>(size));
+        while (static_cast<int64_t>(batch.size()) < size) batch.push_back(*fill);
+      }
+      batches.push_back(ListOf(runtime, std::move(batch)));
+    }
+  });
 }
 
 Value Slice(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs bound("slice", args, {"slices", "fill_with"}, 1);
-  const int64_t num_slices = bound.Int(0, 1);
-  const std::vector<Value> items = ToVector(runtime.budget, input);
-  if (num_slices == 0) throw EvalError("division by zero");
-  std::vector<Value> slices;
-  const auto length = static_cast<int64_t>(items.size());
-  const int64_t per_slice = num_slices > 0 ? length / num_slices : 0;
-  const int64_t with_extra = num_slices > 0 ? length % num_slices : 0;
-  int64_t start = 0;
-  for (int64_t i = 0; i < num_slices; ++i) {
-    const int64_t end = start + per_slice + (i < with_extra ? 1 : 0);
-    std::vector<Value> slice(items.begin() + start, items.begin() + end);
-    if (bound.NotNone(1) != nullptr && i >= with_extra) slice.push_back(*bound[1]);
-    slices.push_back(ListOf(runtime, std::move(slice)));
-    start = end;
-  }
-  return IteratorOf(runtime, std::move(slices));
+  return GeneratorOf(runtime, [&](std::vector<Value>& slices) {
+    const int64_t num_slices = bound.Int(0, 1);
+    const std::vector<Value> items = ToVector(runtime.budget, input);
+    if (num_slices == 0) throw EvalError("division by zero");
+    const auto length = static_cast<int64_t>(items.size());
+    const int64_t per_slice = num_slices > 0 ? length / num_slices : 0;
+    const int64_t with_extra = num_slices > 0 ? length % num_slices : 0;
+    int64_t start = 0;
+    for (int64_t i = 0; i < num_slices; ++i) {
+      const int64_t end = start + per_slice + (i < with_extra ? 1 : 0);
+      std::vector<Value> slice(items.begin() + start, items.begin() + end);
+      if (bound.NotNone(1) != nullptr && i >= with_extra) slice.push_back(*bound[1]);
+      slices.push_back(ListOf(runtime, std::move(slice)));
+      start = end;
+    }
+  });
 }
 
 Value Attr(Runtime& runtime, const Value& input, const Args& args) {

@@ -319,6 +319,7 @@ constexpr NamedMethod kMethods[] = {
     {"istitle", IsTitle},
     {"isascii", IsAscii},
     {"isidentifier", IsIdentifier},
+    {"encode", EncodeText},
     {"format", Format},
     {"format_map", FormatMap},
 };

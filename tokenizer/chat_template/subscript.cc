@@ -26,6 +26,12 @@ Value OwnAttribute(Runtime& runtime, const Value& object, const std::string& nam
   } else if (object.is(Kind::kCycler) && name == "current") {
     const auto& cycler = object.as<CyclerObject>();
     return cycler.items[cycler.position];
+  } else if (object.is(Kind::kRange)) {
+    if (name == "start") return Value::Int(object.range().start);
+    if (name == "stop") return Value::Int(object.range().stop);
+    if (name == "step") return Value::Int(object.range().step);
+  } else if (object.is(Kind::kBlocks) && object.as<BlocksObject>().Has(name)) {
+    return MakeFunction(&runtime.budget, name, object);
   } else if (object.is(Kind::kTuple) && object.as<SequenceObject>().label[0] != '\0') {
     if (name == "grouper") return object.items()[0];  // groupby's named tuple
     if (name == "list") return object.items()[1];
@@ -44,6 +50,12 @@ Value ItemAt(Runtime& runtime, const Value& object, int64_t index) {
     const size_t first = start;
     NextCodePoint(text, start);
     return MakeString(&runtime.budget, text.substr(first, start - first), object.is_markup());
+  }
+  if (object.is(Kind::kBytes)) {
+    const auto length = static_cast<int64_t>(object.text().size());
+    if (index < 0) index += length;
+    if (index < 0 || index >= length) return Value();
+    return Value::Int(static_cast<unsigned char>(object.text()[static_cast<size_t>(index)]));
   }
   if (object.is_sequence()) {
     const auto length = static_cast<int64_t>(object.items().size());
@@ -100,7 +112,8 @@ Value GetItem(Runtime& runtime, const Value& object, const Value& index) {
 
 Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step) {
   if (object.is_undefined()) throw EvalError(object.UndefinedMessage());
-  if (!object.is_string() && !object.is_sequence() && !object.is(Kind::kRange)) {
+  const bool is_bytes = object.is(Kind::kBytes);
+  if (!object.is_string() && !is_bytes && !object.is_sequence() && !object.is(Kind::kRange)) {
     throw EvalError(std::string("'") + TypeName(object.kind()) + "' object cannot be sliced");
   }
   for (const Value* part : {&start, &stop, &step}) {
@@ -142,15 +155,16 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
     return MakeSequence(&runtime.budget, object.kind(), std::move(items));
   }
   const std::string& text = object.text();
-  runtime.budget.SpendBytes(text.size() * (object.is_ascii() ? 1 : 8));
+  const bool is_bytewise = is_bytes || object.is_ascii();
+  runtime.budget.SpendBytes(text.size() * (is_bytewise ? 1 : 8));
   std::string result;
   if (stride == 1) {
     if (count > 0) {
-      const size_t from = object.is_ascii() ? at(0) : CodePointOffset(text, at(0));
+      const size_t from = is_bytewise ? at(0) : CodePointOffset(text, at(0));
       const std::string_view rest = std::string_view(text).substr(from);
-      result = rest.substr(0, object.is_ascii() ? count : CodePointOffset(rest, count));
+      result = rest.substr(0, is_bytewise ? count : CodePointOffset(rest, count));
     }
-  } else if (object.is_ascii()) {
+  } else if (is_bytewise) {
     runtime.budget.Spend(count / 8);
     for (size_t i = 0; i < count; ++i) result += text[at(i)];
   } else {
@@ -158,6 +172,7 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
     for (size_t i = 0; i < text.size();) code_points += NextCodePoint(text, i);
     for (size_t i = 0; i < count; ++i) AppendCodePoint(result, code_points[at(i)]);
   }
+  if (is_bytes) return MakeBytes(&runtime.budget, std::move(result));
   return MakeString(&runtime.budget, std::move(result), object.is_markup());
 }
 

@@ -4,9 +4,11 @@
 #include "tokenizer/chat_template/format.h"
 #include "tokenizer/chat_template/json_text.h"
 #include "tokenizer/chat_template/operations.h"
+#include "tokenizer/chat_template/pretty_print.h"
 #include "tokenizer/chat_template/repr.h"
 #include "tokenizer/chat_template/string_operations.h"
 #include "tokenizer/chat_template/text.h"
+#include "tokenizer/chat_template/text_wrap.h"
 
 namespace vllm::jinja {
 namespace {
@@ -179,41 +181,34 @@ Value Format(Runtime& runtime, const Value& input, const Args& args) {
   return MakeString(&runtime.budget, PercentFormat(runtime.budget, text.text(), values), text.is_markup());
 }
 
-void AppendUrlQuoted(std::string_view text, bool in_query, std::string& out) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain =
-        std::isalnum(byte) != 0 || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !in_query);
-    if (plain && byte < 0x80) {
-      out += c;
-    } else if (c == ' ' && in_query) {
-      out += '+';
-    } else {
-      out += '%';
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    }
-  }
+Value PPrint(Runtime& runtime, const Value& input, const Args& args) {
+  const BoundArgs none("pprint", args, {});
+  return MakeString(&runtime.budget, PrettyPrint(runtime.budget, input));
 }
 
-Value UrlEncode(Runtime& runtime, const Value& input, const Args& args) {
-  const BoundArgs none("urlencode", args, {});
+Value WordWrap(Runtime& runtime, const Value& input, const Args& args) {
+  const BoundArgs bound("wordwrap", args, {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
+  if (!input.is_string()) {
+    throw EvalError(input.is_undefined() ? input.UndefinedMessage()
+                                         : std::string("wordwrap needs a string, not ") + TypeName(input.kind()));
+  }
+  WrapStyle style;
+  style.width = bound.Int(0, style.width);
+  style.break_long_words = bound.Bool(1, true);
+  style.break_on_hyphens = bound.Bool(3, true);
+  const std::string newline = bound.NotNone(2) == nullptr ? "\n" : bound.Text(2);
   std::string result;
-  if (input.is(Kind::kDict)) {
-    for (const auto& [key, value] : input.dict().items) {
-      if (!result.empty()) result += '&';
-      AppendUrlQuoted(Str(runtime.budget, key), true, result);
-      result += '=';
-      AppendUrlQuoted(Str(runtime.budget, value), true, result);
+  bool is_first_paragraph = true;
+  for (const std::string_view paragraph : SplitLines(input.text())) {
+    if (!is_first_paragraph) result += newline;
+    is_first_paragraph = false;
+    bool is_first_line = true;
+    for (const std::string& line : WrapText(runtime.budget, paragraph, style)) {
+      if (!is_first_line) result += newline;
+      is_first_line = false;
+      result += line;
       Budget::CheckText(result.size());
     }
-  } else if (input.is_sequence()) {
-    throw EvalError("urlencode of a list is not supported");
-  } else {
-    const std::string text = Str(runtime.budget, input);
-    Budget::CheckText(text.size() * 3);
-    AppendUrlQuoted(text, false, result);
   }
   return MakeString(&runtime.budget, std::move(result));
 }
@@ -257,7 +252,8 @@ constexpr NamedFilter kFilters[] = {
     {"truncate", Truncate},
     {"wordcount", WordCount},
     {"format", Format},
-    {"urlencode", UrlEncode},
+    {"pprint", PPrint},
+    {"wordwrap", WordWrap},
 };
 
 }  // namespace

@@ -40,6 +40,8 @@ const char* TypeName(Kind kind) {
       return "float";
     case Kind::kString:
       return "str";
+    case Kind::kBytes:
+      return "bytes";
     case Kind::kList:
       return "list";
     case Kind::kTuple:
@@ -64,6 +66,8 @@ const char* TypeName(Kind kind) {
       return "Cycler";
     case Kind::kJoiner:
       return "Joiner";
+    case Kind::kBlocks:
+      return "TemplateReference";
   }
   return "object";
 }
@@ -96,6 +100,8 @@ std::string HashKey(const Value& key) {
   switch (key.kind()) {
     case Kind::kString:
       return std::string("s").append(key.text());
+    case Kind::kBytes:
+      return std::string("b").append(key.text());
     case Kind::kNone:
       return "n";
     case Kind::kBool:
@@ -215,6 +221,11 @@ Value MakeString(Budget* heap, std::string text, bool markup) {
   object->markup = markup;
   object->text = std::move(text);
   return Value(Kind::kString, std::move(object));
+}
+
+Value MakeBytes(Budget* heap, std::string bytes) {
+  const Value value = MakeString(heap, std::move(bytes));
+  return Value(Kind::kBytes, value.object());
 }
 
 Value MakeSequence(Budget* heap, Kind kind, std::vector<Value> items, const char* label) {

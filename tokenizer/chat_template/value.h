@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ enum class Kind : uint8_t {
   kInt,
   kFloat,
   kString,
+  kBytes,  // what str.encode() returns
   kList,
   kTuple,
   kDict,
@@ -36,6 +38,7 @@ enum class Kind : uint8_t {
   kLoop,
   kCycler,
   kJoiner,
+  kBlocks,  // the variable self
 };
 
 // Python's name of the type, for error texts.
@@ -101,7 +104,7 @@ class Value {
   bool boolean() const { return int_ != 0; }
   int64_t integer() const { return int_; }
   double real() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
-  const std::string& text() const;
+  const std::string& text() const;  // string, bytes
   bool is_ascii() const;
   bool is_markup() const;
   const std::vector<Value>& items() const;  // list, tuple, dict view, iterator
@@ -141,6 +144,7 @@ struct SequenceObject : Object {
   std::vector<Value> items;
   size_t position = 0;     // iterators: the next item
   const char* label = "";  // dict views: dict_keys, ...
+  std::string failure;     // iterators: the error that comes after the items
 };
 
 // Insertion ordered; keys compare as in Python (1 == 1.0 == True).
@@ -180,6 +184,14 @@ struct CyclerObject : Object {
   size_t position = 0;
 };
 
+struct Stmt;
+
+// The blocks of the template, which outlives it.
+struct BlocksObject : Object {
+  const std::map<std::string, const Stmt*>* blocks = nullptr;
+  bool Has(const std::string& name) const { return blocks->contains(name); }
+};
+
 struct JoinerObject : Object {
   std::string separator;
   bool used = false;
@@ -187,6 +199,7 @@ struct JoinerObject : Object {
 
 // Null `heap`: not counted. All throw EvalError when a limit is met.
 Value MakeString(Budget* heap, std::string text, bool markup = false);
+Value MakeBytes(Budget* heap, std::string bytes);
 Value MakeSequence(Budget* heap, Kind kind, std::vector<Value> items, const char* label = "");
 Value MakeDict(Budget* heap, std::shared_ptr<DictObject> dict);
 Value MakeRange(Budget* heap, int64_t start, int64_t stop, int64_t step);
