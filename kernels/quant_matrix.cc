@@ -28,6 +28,10 @@ std::optional<QuantFormat> BlockFormat(WeightType type) {
       return QuantFormat::kQ6_K;
     case WeightType::kIQ4_NL:
       return QuantFormat::kIQ4_NL;
+    case WeightType::kIQ4_XS:
+      return QuantFormat::kIQ4_XS;
+    case WeightType::kMXFP4:
+      return QuantFormat::kMXFP4;
     default:
       return std::nullopt;
   }
@@ -40,6 +44,7 @@ int64_t BlockColumns(QuantFormat format) {
     case QuantFormat::kQ4_K:
     case QuantFormat::kQ5_K:
     case QuantFormat::kQ6_K:
+    case QuantFormat::kIQ4_XS:
       return 256;
     default:
       return kQuantColumns;
@@ -49,7 +54,7 @@ int64_t BlockColumns(QuantFormat format) {
 int64_t QuantRowBytes(QuantFormat format, int64_t num_columns) {
   if (format == QuantFormat::kGroupUInt4) return num_columns / 2;
   if (format == QuantFormat::kGroupUInt8 || format == QuantFormat::kGroupFloat8) return num_columns;
-  for (int i = 0; i <= static_cast<int>(WeightType::kIQ4_NL); ++i) {
+  for (int i = 0; i <= static_cast<int>(kLastWeightType); ++i) {
     const auto type = static_cast<WeightType>(i);
     if (BlockFormat(type) == format) return BytesOf(type, num_columns);
   }

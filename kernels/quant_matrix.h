@@ -34,6 +34,8 @@ enum class QuantFormat : uint8_t {
   kQ5_K,
   kQ6_K,
   kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,
   kGroupUInt4,
   kGroupUInt8,
   kGroupFloat8,  // e4m3fn; no zeros

@@ -31,7 +31,11 @@ enum class WeightType : uint8_t {
   kQ5_K,
   kQ6_K,
   kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,  // OCP e2m1 codes with an e8m0 scale for 32
 };
+
+inline constexpr WeightType kLastWeightType = WeightType::kMXFP4;
 
 struct WeightTypeInfo {
   std::string_view name;       // "BF16", "Q4_K"
@@ -79,6 +83,10 @@ constexpr WeightTypeInfo InfoOf(WeightType type) {
       return {"Q6_K", 256, 210};
     case WeightType::kIQ4_NL:
       return {"IQ4_NL", 32, 18};
+    case WeightType::kIQ4_XS:
+      return {"IQ4_XS", 256, 136};
+    case WeightType::kMXFP4:
+      return {"MXFP4", 32, 17};
   }
   return {"unknown", 1, 1};
 }

@@ -1,5 +1,6 @@
 #include "engine/layers/linear.h"
 
+#include <algorithm>
 #include <array>
 
 namespace vllm {
@@ -15,14 +16,24 @@ std::vector<float> LoadVector(const WeightSource& weights, const std::string& na
   return values;
 }
 
+bool HasBias(const WeightSource& weights, const std::string& layer, bool family_has_bias) {
+  return weights.DecidesBiases() ? weights.Contains(layer + ".bias") : family_has_bias;
+}
+
 }  // namespace
 
 ColumnParallelLinear::ColumnParallelLinear(const RankContext& context, const WeightSource& weights,
                                            const ModelConfig& model, int64_t in_features,
                                            const std::vector<OutputSlice>& slices, bool has_bias)
     : context_(context), weight_(context, weights, model, slices, in_features, {0, in_features}) {
-  if (!has_bias) return;
+  const auto slice_has_bias = [&](const OutputSlice& slice) { return HasBias(weights, slice.name, has_bias); };
+  if (std::none_of(slices.begin(), slices.end(), slice_has_bias)) return;
+  bias_.reserve(static_cast<size_t>(weight_.num_rows()));
   for (const OutputSlice& slice : slices) {
+    if (!slice_has_bias(slice)) {
+      bias_.resize(bias_.size() + static_cast<size_t>(slice.shard.count));
+      continue;
+    }
     const std::vector<float> bias = LoadVector(weights, slice.name + ".bias", slice.total_rows, slice.shard);
     bias_.insert(bias_.end(), bias.begin(), bias.end());
   }
@@ -39,7 +50,7 @@ RowParallelLinear::RowParallelLinear(const RankContext& context, const WeightSou
     : context_(context),
       weight_(context, weights, model, {{name, out_features, {0, out_features}}}, total_in_features, in_shard),
       reduce_(reduce) {
-  if (has_bias) bias_ = LoadVector(weights, name + ".bias", out_features, {0, out_features});
+  if (HasBias(weights, name, has_bias)) bias_ = LoadVector(weights, name + ".bias", out_features, {0, out_features});
 }
 
 void RowParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const {

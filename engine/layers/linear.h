@@ -16,7 +16,8 @@ namespace vllm {
 // The rank's rows of one or several checkpoint matrices, stacked (q, k, v; gate, up).
 class ColumnParallelLinear {
  public:
-  // `model` says the type to compute in, how weights are quantized and whether they are stored transposed.
+  // `model` says the type to compute in, how weights are quantized and whether they are stored transposed. `has_bias`:
+  // each slice needs its bias; where the source decides, each has the one that is there. Throws ModelError.
   ColumnParallelLinear(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
                        int64_t in_features, const std::vector<OutputSlice>& slices, bool has_bias);
 

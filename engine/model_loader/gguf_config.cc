@@ -211,11 +211,6 @@ class ConfigReader {
 
   void ReadSwitches() {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
-    const auto has = [&](std::string_view name) { return file_.Find(name) != nullptr; };
-    if (family_.attention_bias_field) {
-      config_.attention_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
-      config_.mlp_bias = has("blk.0.ffn_up.bias");
-    }
     config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
     if (family_.name == "stablelm") config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
     // SmolLM3: each fourth layer has no positions.

@@ -22,7 +22,6 @@ struct GgufFamily {
   std::string_view hidden_act;
   bool layer_norm = false;             // LayerNorm with its epsilon, not RMSNorm
   bool interleaved_rope = false;       // q and k rows are stored as TensorView::interleaved_head_dim says
-  bool attention_bias_field = false;   // the family reads ModelConfig::attention_bias
   int64_t sliding_window_pattern = 0;  // each n-th layer sees everything; 0: no layer does
   int64_t default_sliding_window = 0;
   std::string_view layer_prefix;          // "model.layers."

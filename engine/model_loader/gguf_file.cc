@@ -132,4 +132,10 @@ std::vector<std::string> GgufFile::paths() const {
   return paths;
 }
 
+void GgufFile::DropPages() const {
+  for (const Part& part : parts_) {
+    if (part.file) part.file->DropPages();
+  }
+}
+
 }  // namespace vllm

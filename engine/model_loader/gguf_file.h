@@ -31,6 +31,8 @@ class GgufFile {
   // The file, or the first part of a split one.
   const std::string& path() const { return parts_.front().path; }
   std::vector<std::string> paths() const;
+  // As MappedFile's, of all parts.
+  void DropPages() const;
 
   // The parts' paths by the name of any of them, or just `path` when it is not named like a part.
   static std::vector<std::string> PartsOf(const std::string& path);

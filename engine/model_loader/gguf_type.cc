@@ -37,7 +37,7 @@ constexpr std::array<GgmlType, 34> kTypes = {{
     Computed(20, WeightType::kIQ4_NL),
     Known(21, "IQ3_S", 256, 110),
     Known(22, "IQ2_S", 256, 82),
-    Known(23, "IQ4_XS", 256, 136),
+    Computed(23, WeightType::kIQ4_XS),
     Known(24, "I8", 1, 1),
     Known(25, "I16", 1, 2),
     Known(26, "I32", 1, 4),
@@ -47,7 +47,7 @@ constexpr std::array<GgmlType, 34> kTypes = {{
     Computed(30, WeightType::kBFloat16),
     Known(34, "TQ1_0", 256, 54),
     Known(35, "TQ2_0", 256, 66),
-    Known(39, "MXFP4", 32, 17),
+    Computed(39, WeightType::kMXFP4),
     Known(40, "NVFP4", 64, 36),
     Known(41, "Q1_0", 128, 18),
 }};

@@ -53,6 +53,17 @@ TensorName ParseName(std::string_view name) {
   return parsed.ending == ".weight" || parsed.ending == ".bias" ? parsed : TensorName{};
 }
 
+// Whether the architecture computes with a bias of the tensor: linear layers but those of experts do, norms where they
+// are layer norms over the whole row.
+bool TakesBias(const GgufFamily& family, std::string_view stem) {
+  const bool is_expert =
+      stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
+  if (is_expert && stem != "ffn_gate_inp_shexp") return false;
+  if (stem == "token_embd" || stem == "position_embd" || stem == "output") return false;
+  if (stem == "attn_q_norm" || stem == "attn_k_norm") return false;
+  return family.layer_norm || !stem.ends_with("_norm");
+}
+
 // Divisors of rotary frequencies: read with the configuration.
 bool IsRotaryTable(std::string_view name) {
   return name == "rope_freqs.weight" || name == "rope_factors_long.weight" || name == "rope_factors_short.weight" ||
@@ -71,6 +82,9 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
   for (const GgufTensor* tensor : file_.tensors()) {
     if (IsRotaryTable(tensor->name)) continue;
     const TensorName name = ParseName(tensor->name);
+    if (name.ending == ".bias" && !TakesBias(*family_, name.stem)) {
+      Fail(tensor->name, "not part of the architecture " + std::string(family_->name));
+    }
     if (name.layer >= 0) {
       AddLayerTensor(config, *tensor, name.layer, name.stem, name.ending);
       continue;

@@ -26,6 +26,9 @@ class GgufWeights : public WeightSource {
   // Types that no model computes on throw ModelError naming the tensor and its type. Leading dimensions of 1 do not
   // count.
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
+  void DropPages() const override { file_.DropPages(); }
+  // As in llama.cpp, where each bias is optional.
+  bool DecidesBiases() const override { return true; }
   std::vector<std::string> Names() const override;
   int64_t TotalBytes() const override;
 

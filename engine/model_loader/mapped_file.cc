@@ -80,6 +80,11 @@ MappedFile::~MappedFile() {
   munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+void MappedFile::DropPages() const {
+  // A hint: where it is refused, the pages stay until the file is closed.
+  if (!bytes_.empty()) madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
+}
+
 const char* MappedFile::PathAt(const void* address) {
   const auto* at = static_cast<const std::byte*>(address);
   for (const Mapping& mapping : g_mappings) {

@@ -17,6 +17,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Takes the pages that were read out of this process's memory; read again, they come from the page cache or the disk.
+  void DropPages() const;
   const std::string& path() const { return path_; }
 
   // The path, fit for a terminal, of the file that is mapped at this address, or null. A page of a file that was cut

@@ -124,6 +124,10 @@ std::vector<std::string> ShardedSafetensors::Names() const {
   return names;
 }
 
+void ShardedSafetensors::DropPages() const {
+  for (const auto& [name, file] : shards_) file->DropPages();
+}
+
 int64_t ShardedSafetensors::TotalBytes() const {
   int64_t total = 0;
   for (const auto& [name, file] : shards_) total += file->TotalBytes();

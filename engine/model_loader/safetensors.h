@@ -24,6 +24,7 @@ class SafetensorsFile : public WeightSource {
   // Types that no model computes on (F64, BOOL, ...) throw ModelError naming the tensor and its type.
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
   std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
+  void DropPages() const override { file_.DropPages(); }
   std::vector<std::string> Names() const override;
   int64_t TotalBytes() const override;
 
@@ -43,6 +44,7 @@ class ShardedSafetensors : public WeightSource {
   bool Contains(std::string_view name) const override { return shard_of_.contains(name); }
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
   std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
+  void DropPages() const override;
   std::vector<std::string> Names() const override;
   int64_t TotalBytes() const override;
 

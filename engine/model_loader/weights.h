@@ -43,6 +43,11 @@ class WeightSource {
   virtual TensorView Get(std::string_view name, std::span<const int64_t> shape) const = 0;
   // None when the tensor is missing or the source makes tensors of any shape.
   virtual std::optional<std::vector<int64_t>> ShapeOf(std::string_view /*name*/) const { return std::nullopt; }
+  // Takes what was read of a mapped file out of the process's memory, which else grows to the file's size beside the
+  // packed weights. Views stay valid.
+  virtual void DropPages() const {}
+  // True where linear layers have the biases that the source has, whatever their family says.
+  virtual bool DecidesBiases() const { return false; }
   virtual std::vector<std::string> Names() const = 0;
   virtual int64_t TotalBytes() const = 0;
 };

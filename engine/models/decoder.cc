@@ -45,6 +45,7 @@ Decoder::Decoder(const ModelBuildContext& build, const DecoderSpec& spec)
   const std::string prefix = FindPrefix(build.weights, spec);
   const int64_t max_tokens = build.config.scheduler.max_num_batched_tokens;
   BuildHead(build, spec, prefix);
+  build.weights.DropPages();
   if (!spec.embed_positions.empty()) {
     embed_positions_.emplace(rank_, build.weights, prefix + spec.embed_positions + ".weight",
                              config_.max_position_embeddings, spec.position_offset, config_.hidden_size);
@@ -54,6 +55,7 @@ Decoder::Decoder(const ModelBuildContext& build, const DecoderSpec& spec)
   for (size_t i = 0; i < spec.layer.size(); ++i) {
     const std::string name = prefix + spec.layers + std::to_string(i) + ".";
     layers_.push_back(std::make_unique<DecoderLayer>(build, spec, spec.layer[i], i, name));
+    build.weights.DropPages();
     kv_layers_.push_back(layers_.back()->kv_layer());
     inner = std::max(inner, layers_.back()->scratch_floats());
     num_tables = std::max(num_tables, spec.layer[i].attention.rotary_table + 1);

@@ -76,15 +76,40 @@ struct FormatQ5_1 : BlockRows<32, 24> {
   }
 };
 
+// -127, -104, -83, -65, -49, -35, -22, -10, then the positive ones.
+static inline Bytes Iq4Values(Bytes codes) {
+  constexpr Bytes kValues = {129, 152, 173, 191, 207, 221, 234, 246, 1, 13, 25, 38, 53, 69, 89, 113};
+  return LookUp(kValues, codes);
+}
+
 struct FormatIQ4_NL : BlockRows<32, 18> {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
-    // -127, -104, -83, -65, -49, -35, -22, -10, then the positive ones.
-    constexpr Bytes kValues = {129, 152, 173, 191, 207, 221, 234, 246, 1, 13, 25, 38, 53, 69, 89, 113};
     const uint8_t* b = row.Block(block);
     const Vec d = Vec::Set1(HalfToFloat(b));
     const Bytes codes = LoadBytes(b + 2);
+    sink(Vec::Mul(SignedToFloat(Iq4Values(LowHalves(codes))), d));
+    sink(Vec::Mul(SignedToFloat(Iq4Values(HighHalves(codes))), d));
+  }
+};
+
+struct FormatMXFP4 : BlockRows<32, 17> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    // The codes' numbers doubled: 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the negative ones.
+    constexpr Bytes kValues = {0, 1, 2, 3, 4, 6, 8, 12, 0, 255, 254, 253, 252, 250, 248, 244};
+    const uint8_t* b = row.Block(block);
+    const Vec d = Vec::Set1(HalfPowerOfTwo(b[0]));
+    const Bytes codes = LoadBytes(b + 1);
     sink(Vec::Mul(SignedToFloat(LookUp(kValues, LowHalves(codes))), d));
     sink(Vec::Mul(SignedToFloat(LookUp(kValues, HighHalves(codes))), d));
+  }
+
+  // 2^(exponent - 128).
+  static inline float HalfPowerOfTwo(uint8_t exponent) {
+    const uint32_t bits = exponent < 2 ? uint32_t{0x00200000} << exponent : (uint32_t{exponent} - 1) << 23;
+    float value;
+    __builtin_memcpy(&value, &bits, sizeof(value));
+    return value;
   }
 };

@@ -103,3 +103,19 @@ struct FormatQ6_K : BlockRows<256, 210> {
     });
   }
 };
+
+struct FormatIQ4_XS : BlockRows<256, 136> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    const uint8_t* b = row.Block(block);
+    const float d = HalfToFloat(b);
+    Unroll<8>([&](auto i) {
+      const int low = (b[4 + i.value / 2] >> (i.value % 2 * 4)) & 0x0f;
+      const int high = (b[2 + i.value / 4] >> (i.value % 4 * 2)) & 3;
+      const Vec scale = Vec::Set1(d * static_cast<float>((low | (high << 4)) - 32));
+      const Bytes codes = LoadBytes(b + 8 + i.value * 16);
+      sink(Vec::Mul(SignedToFloat(Iq4Values(LowHalves(codes))), scale));
+      sink(Vec::Mul(SignedToFloat(Iq4Values(HighHalves(codes))), scale));
+    });
+  }
+};

@@ -181,6 +181,10 @@ static inline void WithFormat(QuantFormat format, F&& f) {
       return f(FormatQ6_K());
     case QuantFormat::kIQ4_NL:
       return f(FormatIQ4_NL());
+    case QuantFormat::kIQ4_XS:
+      return f(FormatIQ4_XS());
+    case QuantFormat::kMXFP4:
+      return f(FormatMXFP4());
     case QuantFormat::kGroupUInt4:
       return f(FormatGroupUInt4());
     case QuantFormat::kGroupUInt8:

@@ -29,7 +29,8 @@ FACTORS = [1.0 + 0.25 * i for i in range(3)]
 LONG_FACTORS = [1.5 + 0.5 * i for i in range(3)]
 
 # name -> (GGUF architecture, config class, model class, overrides, options). Options: "type" of the matrices, "types" by
-# the gguf name of each, "split" into so many files, "fuse_qkv": q, k and v are written as one matrix.
+# the gguf name of each, "split" into so many files, "fuse_qkv": q, k and v are written as one matrix, "no_bias": tensors,
+# or layer and tensor, whose bias is zero in the model and missing in the file, "shrink": a factor of random blocks.
 CASES = {
     "llama": ("llama", "LlamaConfig", "LlamaForCausalLM", {}, {}),
     "llama_biases": ("llama", "LlamaConfig", "LlamaForCausalLM",
@@ -90,7 +91,32 @@ CASES = {
                  dict(use_parallel_residual=True, use_qkv_bias=True, partial_rotary_factor=0.5), {}),
     "stablelm_qk_norm": ("stablelm", "StableLmConfig", "StableLmForCausalLM",
                          dict(qk_layernorm=True, partial_rotary_factor=1.0), {}),
+    "llama_qkv_biases": ("llama", "LlamaConfig", "LlamaForCausalLM", dict(attention_bias=True),
+                         {"no_bias": ("attn_output",)}),
+    "llama_some_biases": ("llama", "LlamaConfig", "LlamaForCausalLM",
+                          dict(attention_bias=True, mlp_bias=True, num_hidden_layers=3),
+                          {"no_bias": ("attn_k", "ffn_gate", "0.attn_q", "0.attn_v", "0.attn_output", "1.attn_q",
+                                       "1.ffn_up", "2.ffn_down")}),
+    # Llama's class has the output bias that Qwen2's has not.
+    "qwen2_some_biases": ("qwen2", "LlamaConfig", "LlamaForCausalLM", dict(attention_bias=True),
+                          {"no_bias": ("attn_k", "1.attn_output")}),
 }
+
+# Every type that is computed on, in the two families whose layers differ most. Blocks of 256 columns need as many.
+BLOCK_TYPES = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q2_K, Type.Q3_K, Type.Q4_K,
+               Type.Q5_K, Type.Q6_K, Type.IQ4_NL, Type.IQ4_XS, Type.MXFP4)
+for kind in BLOCK_TYPES:
+    wide = gguf.GGML_QUANT_SIZES[kind][0] == 256
+    sizes = (dict(hidden_size=256, intermediate_size=256, num_hidden_layers=1, num_key_value_heads=1) if wide
+             else dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2))
+    # Larger ones make a model that amplifies rounding, transformers' own too.
+    options = {"type": kind, "shrink": 0.25 if kind == Type.Q2_K else 1.0}
+    CASES["blocks_llama_" + kind.name] = ("llama", "LlamaConfig", "LlamaForCausalLM", sizes, options)
+    CASES["blocks_gemma3_" + kind.name] = ("gemma3", "Gemma3TextConfig", "Gemma3ForCausalLM",
+                                           dict(sizes, head_dim=64, sliding_window=9, query_pre_attn_scalar=64,
+                                                rope_parameters=dict(full_attention=dict(rope_theta=1e4),
+                                                                     sliding_attention=dict(rope_theta=1e4))),
+                                           options)
 
 PERMUTED = ("llama", "granite", "smollm3")
 
@@ -101,28 +127,29 @@ def permute(weights, n_head):
             .reshape(weights.shape))
 
 
-def random_blocks(rng, kind, shape):
+def random_blocks(rng, kind, shape, shrink=1.0):
     """Blocks of any bits, their scales small and finite."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
     data = rng.integers(0, 256, (*shape[:-1], shape[-1] // block, size), dtype=np.uint8)
     halves = {Type.Q2_K: (80, 82), Type.Q3_K: (108,), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,),
-              Type.IQ4_NL: (0,)}[kind]
-    size_of = {Type.Q2_K: 2e-2, Type.Q3_K: 3e-3, Type.Q4_K: 4e-4, Type.Q5_K: 2e-4, Type.Q6_K: 1e-4, Type.IQ4_NL: 1e-3}
+              Type.IQ4_NL: (0,), Type.IQ4_XS: (0,)}[kind]
+    size_of = {Type.Q2_K: 2e-2, Type.Q3_K: 3e-3, Type.Q4_K: 4e-4, Type.Q5_K: 2e-4, Type.Q6_K: 1e-4, Type.IQ4_NL: 1e-3,
+               Type.IQ4_XS: 1e-4}
     for at in halves:
-        scale = (rng.uniform(0.5, 1.0, data.shape[:-1]) * size_of[kind]).astype(np.float16)
+        scale = (rng.uniform(0.5, 1.0, data.shape[:-1]) * size_of[kind] * shrink).astype(np.float16)
         data[..., at:at + 2] = scale[..., None].view(np.uint8)
     return data.reshape(*shape[:-1], -1)
 
 
-def encode(rng, values, kind):
+def encode(rng, values, kind, shrink):
     """(bytes as the file has them, the numbers they stand for)."""
     if kind in (Type.F32, Type.F16):
         data = values.astype(np.float32 if kind == Type.F32 else np.float16)
         return data, data.astype(np.float32)
-    if kind in (Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1):
+    if kind in (Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.MXFP4):
         data = gguf.quantize(values, kind)
     else:
-        data = random_blocks(rng, kind, values.shape)
+        data = random_blocks(rng, kind, values.shape, shrink)
     return data, gguf.dequantize(data, kind).astype(np.float32)
 
 
@@ -174,12 +201,11 @@ def to_gguf(state, architecture, config, fuse_qkv):
 
 
 def from_gguf(tensors, state, architecture, config):
-    """What the file's numbers are in the model: the way back, for types that are not exact."""
+    """What the file's matrices are in the model: the way back, for types that are not exact."""
     back = dict(state)
     probe = {k: torch.arange(v.numel(), dtype=torch.float64).reshape(v.shape) for k, v in state.items()}
     # Each number of the file goes to the place where a number of its own came from.
-    sources = to_gguf(probe, architecture + "", config, False) if not architecture.startswith("gemma") else None
-    assert sources is not None
+    sources = to_gguf(probe, architecture, config, False)
     inverse = {}
     flat = flat_names({k: torch.full(v.shape, float(i), dtype=torch.float64) for i, (k, v) in enumerate(state.items())},
                       architecture, config)
@@ -190,12 +216,30 @@ def from_gguf(tensors, state, architecture, config):
         owner[names.get_name(name, try_suffixes=(".weight", ".bias"))] = int(tensor.reshape(-1)[0])
     keys = list(state)
     for name, values in tensors.items():
+        if values.ndim == 1:
+            continue
         key = keys[owner[name]]
         target = inverse.setdefault(key, back[key].clone().reshape(-1))
         target[torch.from_numpy(sources[name].astype(np.int64).reshape(-1))] = torch.from_numpy(values.reshape(-1))
     for key, values in inverse.items():
         back[key] = values.reshape(state[key].shape)
     return back
+
+
+def without_biases(model, architecture, config, missing):
+    """Zeroes the biases that the file is not to have; returns their gguf names."""
+    names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
+                                     config.num_hidden_layers)
+    left_out = []
+    for parameter_name, parameter in model.named_parameters():
+        if not parameter_name.endswith(".bias"):
+            continue
+        name = names.get_name(parameter_name, try_suffixes=(".weight", ".bias"))
+        _, layer, stem, _ = name.split(".")
+        if stem in missing or f"{layer}.{stem}" in missing:
+            parameter.zero_()
+            left_out.append(name)
+    return left_out
 
 
 def write_keys(writer, architecture, config):
@@ -318,6 +362,7 @@ def make(name, seed):
             if architecture.startswith("gemma"):
                 values *= 0.5
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
+        left_out = without_biases(model, architecture, config, options.get("no_bias", ()))
     state = {k: v for k, v in model.state_dict().items() if "rotary" not in k}
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
@@ -332,11 +377,14 @@ def make(name, seed):
     meant, inexact = {}, False
     for tensor_name, values in {**to_gguf(state, architecture, config, options.get("fuse_qkv")),
                                 **rope_tensors(architecture, config)}.items():
+        if tensor_name in left_out:
+            continue
         kind = Type.F32
         if values.ndim > 1 and "ffn_gate_inp" not in tensor_name and "norm" not in tensor_name:
             stem = tensor_name.removesuffix(".weight").split(".")[-1]
             kind = options["types"][stem] if "types" in options else options.get("type", Type.BF16)
-        data, numbers = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind)
+        data, numbers = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind,
+                               options.get("shrink", 1.0))
         writer.add_tensor(tensor_name, np.ascontiguousarray(data), raw_dtype=kind)
         if not tensor_name.startswith("rope_"):
             meant[tensor_name] = numbers

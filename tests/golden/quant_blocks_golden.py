@@ -16,7 +16,7 @@ OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "quant" / "block
 
 # Where a block keeps its half floats.
 HALVES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
-          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0]}
+          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": []}
 # Zero, minus zero, the smallest and largest subnormals, the smallest normal and the largest numbers.
 EXTREMES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x0400, 0x7BFF, 0xFBFF]
 
@@ -35,6 +35,10 @@ def main():
                 block[place:place + 2] = list(struct.pack("<H", half))
         blocks[8, [j for j in range(size) if not any(p <= j < p + 2 for p in places)]] = 0xFF
         blocks[9, [j for j in range(size) if not any(p <= j < p + 2 for p in places)]] = 0
+        if name == "MXFP4":
+            # Exponents from the two that make subnormals to the largest that does not overflow.
+            blocks[:, 0] = random.integers(110, 135, count)
+            blocks[:10, 0] = [0, 1, 2, 3, 127, 128, 250, 251, 0, 251]
         values = dequantize(blocks.reshape(1, -1), quant_type).reshape(-1).astype("<f4")
         assert values.size == count * columns and numpy.isfinite(values).all()
         (OUT / f"{name}.bin").write_bytes(struct.pack("<I", values.size) + blocks.tobytes() + values.tobytes())

@@ -19,17 +19,20 @@ namespace {
 struct StoredFormat {
   QuantFormat format;
   std::string name;
-  std::vector<int> halves;  // where a block keeps its half floats
+  std::vector<int> halves;    // where a block keeps its half floats
+  bool has_exponent = false;  // a block begins with that of its scale
+  bool IsBlocks() const { return has_exponent || !halves.empty(); }
 };
 
 std::vector<StoredFormat> Formats() {
-  return {{QuantFormat::kQ8_0, "Q8_0", {0}},       {QuantFormat::kQ4_0, "Q4_0", {0}},
-          {QuantFormat::kQ4_1, "Q4_1", {0, 2}},    {QuantFormat::kQ5_0, "Q5_0", {0}},
-          {QuantFormat::kQ5_1, "Q5_1", {0, 2}},    {QuantFormat::kQ2_K, "Q2_K", {80, 82}},
-          {QuantFormat::kQ3_K, "Q3_K", {108}},     {QuantFormat::kQ4_K, "Q4_K", {0, 2}},
-          {QuantFormat::kQ5_K, "Q5_K", {0, 2}},    {QuantFormat::kQ6_K, "Q6_K", {208}},
-          {QuantFormat::kIQ4_NL, "IQ4_NL", {0}},   {QuantFormat::kGroupUInt4, "UInt4", {}},
-          {QuantFormat::kGroupUInt8, "UInt8", {}}, {QuantFormat::kGroupFloat8, "Float8", {}}};
+  return {{QuantFormat::kQ8_0, "Q8_0", {0}},        {QuantFormat::kQ4_0, "Q4_0", {0}},
+          {QuantFormat::kQ4_1, "Q4_1", {0, 2}},     {QuantFormat::kQ5_0, "Q5_0", {0}},
+          {QuantFormat::kQ5_1, "Q5_1", {0, 2}},     {QuantFormat::kQ2_K, "Q2_K", {80, 82}},
+          {QuantFormat::kQ3_K, "Q3_K", {108}},      {QuantFormat::kQ4_K, "Q4_K", {0, 2}},
+          {QuantFormat::kQ5_K, "Q5_K", {0, 2}},     {QuantFormat::kQ6_K, "Q6_K", {208}},
+          {QuantFormat::kIQ4_NL, "IQ4_NL", {0}},    {QuantFormat::kIQ4_XS, "IQ4_XS", {0}},
+          {QuantFormat::kMXFP4, "MXFP4", {}, true}, {QuantFormat::kGroupUInt4, "UInt4", {}},
+          {QuantFormat::kGroupUInt8, "UInt8", {}},  {QuantFormat::kGroupFloat8, "Float8", {}}};
 }
 
 class QuantKernelsTest : public testing::TestWithParam<Isa> {
@@ -45,12 +48,13 @@ class QuantKernelsTest : public testing::TestWithParam<Isa> {
 
   QuantMatrix RandomMatrix(const StoredFormat& stored, int64_t rows, int64_t columns) {
     const int64_t block = BlockColumns(stored.format);
-    if (!stored.halves.empty()) {
+    if (stored.IsBlocks()) {
       QuantMatrix w(stored.format, rows, columns);
       for (int64_t n = 0; n < rows; ++n) {
         for (int64_t i = 0; i < w.view().row_bytes; ++i) w.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
         const int64_t bytes = QuantRowBytes(stored.format, block);
         for (int64_t b = 0; b < columns / block; ++b) {
+          if (stored.has_exponent) w.row(n)[b * bytes] = static_cast<uint8_t>(Int(118, 126));
           for (const int place : stored.halves) {
             const uint16_t half = FloatToFloat16(Floats(1, 0.05f)[0]);
             std::memcpy(w.row(n) + b * bytes + place, &half, 2);
@@ -96,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, QuantKernelsTest, testing::ValuesIn(AvailableIsas
 
 TEST_P(QuantKernelsTest, BlocksHaveExactlyTheValuesOfTheGgufPackage) {
   for (const StoredFormat& stored : Formats()) {
-    if (stored.halves.empty()) continue;
+    if (!stored.IsBlocks()) continue;
     std::ifstream file(std::string(VLLMCLI_TEST_DATA) + "/quant/blocks/" + stored.name + ".bin", std::ios::binary);
     const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     ASSERT_GE(bytes.size(), 4u) << stored.name;

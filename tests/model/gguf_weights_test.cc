@@ -125,6 +125,18 @@ TEST_F(GgufWeightsTest, WhatIsNoPartOfTheModelIsRefused) {
   EXPECT_NE(Refusal(with("blk.0.attn_sinks.weight")).find("not part of the architecture llama"), std::string::npos);
   EXPECT_NE(Refusal(with("other.weight")).find("not part of the architecture llama"), std::string::npos);
   EXPECT_NE(Refusal(with("blk.0.attn_q.scale")).find("not part of the architecture llama"), std::string::npos);
+  // Biases that nothing would add.
+  for (const char* name : {"token_embd.bias", "output.bias", "output_norm.bias", "blk.0.attn_norm.bias",
+                           "blk.0.ffn_norm.bias", "blk.0.attn_q_norm.bias"}) {
+    EXPECT_NE(Refusal(with(name)).find("not part of the architecture llama"), std::string::npos) << name;
+  }
+  for (const char* name : {"blk.0.ffn_up_exps.bias", "blk.0.ffn_down_shexp.bias", "blk.0.ffn_gate.1.bias"}) {
+    GgufBuilder file = TinyGguf("qwen2moe");
+    file.Int("qwen2moe.expert_count", 4)
+        .Int("qwen2moe.expert_used_count", 1)
+        .Floats(name, {2, 4}, std::vector<float>(8));
+    EXPECT_NE(Refusal(file).find("not part of the architecture qwen2moe"), std::string::npos) << name;
+  }
   EXPECT_NE(Refusal(with("blk.1.attn_norm.weight")).find("layer is not below block_count 1"), std::string::npos);
   EXPECT_NE(Refusal(with("blk.99999999999999999999.attn_norm.weight")), "");
   EXPECT_NE(Refusal(with("blk.-1.attn_norm.weight")), "");

@@ -1,14 +1,19 @@
 #include "engine/model_loader/weights.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "engine/config/errors.h"
+#include "engine/model_loader/gguf_config.h"
 #include "engine/model_loader/hf_config.h"
+#include "tests/model/gguf_builder.h"
 #include "tests/model/temp_folder.h"
 
 namespace vllm {
@@ -107,6 +112,55 @@ TEST(WeightsTest, AFolderInPlaceOfTheFileIsRefused) {
   TempFolder folder;
   std::filesystem::create_directory(folder.path() + "/model.safetensors");
   EXPECT_NE(Refusal(folder.path()).find("not a regular file"), std::string::npos);
+}
+
+// Of this process: pages of files that are mapped and were read.
+int64_t ResidentFileBytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t total = 0, resident = 0, shared = 0;
+  statm >> total >> resident >> shared;
+  return shared * sysconf(_SC_PAGESIZE);
+}
+
+// Reads a tensor of sevens whole, before and after its pages are dropped.
+void ExpectPagesGo(const WeightSource& source, const char* name, std::span<const int64_t> shape) {
+  const int64_t before = ResidentFileBytes();
+  const TensorView view = source.Get(name, shape);
+  const auto size = static_cast<int64_t>(view.data.size());
+  const auto sum = [&] {
+    int64_t bytes = 0;
+    for (const std::byte byte : view.data) bytes += std::to_integer<int64_t>(byte);
+    return bytes;
+  };
+  EXPECT_EQ(sum(), 7 * size);
+  EXPECT_GT(ResidentFileBytes(), before + size / 2);
+  source.DropPages();
+  EXPECT_LT(ResidentFileBytes(), before + size / 2);
+  EXPECT_EQ(sum(), 7 * size);
+}
+
+constexpr int64_t kManyFloats = 1 << 22;
+
+TEST(WeightsTest, PagesThatWereReadCanBeDroppedAndReadAgain) {
+  const std::string size = std::to_string(kManyFloats), bytes = std::to_string(4 * kManyFloats);
+  const std::string header = R"({"x":{"dtype":"F32","shape":[)" + size + R"(],"data_offsets":[0,)" + bytes + "]}}";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  TempFolder folder;
+  folder.Write("one.safetensors", file + header + std::string(4 * kManyFloats, '\7'));
+  folder.Write("model.safetensors.index.json", R"({"weight_map":{"x":"one.safetensors"}})");
+  ExpectPagesGo(*Open(folder.path()), "x", std::array{kManyFloats});
+  std::filesystem::rename(folder.path() + "/one.safetensors", folder.path() + "/model.safetensors");
+  ExpectPagesGo(*Open(folder.path()), "x", std::array{kManyFloats});
+}
+
+TEST(WeightsTest, PagesOfGgufFilesCanBeDroppedToo) {
+  TempFolder folder;
+  GgufBuilder file = TinyGguf();
+  file.Tensor("output.weight", {1024, kManyFloats / 1024}, 0, std::string(4 * kManyFloats, '\7'));
+  VllmConfig config;
+  config.model = LoadGgufConfig(folder.Write("m.gguf", file.Build()));
+  ExpectPagesGo(*OpenWeights(config), "lm_head.weight", std::array<int64_t, 2>{kManyFloats / 1024, 1024});
 }
 
 TEST(WeightsTest, DummyValuesDependOnTheNameAlone) {

@@ -16,10 +16,12 @@
 #include "kernels/packed_matrix.h"
 #include "tests/support/one_request.h"
 #include "tests/support/realdata.h"
+#include "tests/support/spread.h"
 
 namespace vllm {
 namespace {
 
+using testing_support::kDequantizedLimit;
 using testing_support::OneRequest;
 
 constexpr int64_t kVocab = 64;
@@ -74,10 +76,7 @@ std::vector<double> PromptLogprobs(const VllmConfig& config, const std::vector<i
 }
 
 double Worst(const std::vector<double>& got, const std::vector<float>& expected) {
-  double worst = got.size() == expected.size() ? 0.0 : 1e9;
-  for (size_t i = 0; i < expected.size() && i < got.size(); ++i)
-    worst = std::max(worst, std::abs(got[i] - expected[i]));
-  return worst;
+  return testing_support::WorstInSpreads(got, expected, kVocab);
 }
 
 class QuantGoldenTest : public testing::TestWithParam<std::string> {
@@ -90,13 +89,13 @@ INSTANTIATE_TEST_SUITE_P(Schemes, QuantGoldenTest, testing::ValuesIn(Folders("qu
 
 TEST_P(QuantGoldenTest, AgreesWithTransformers) {
   const Golden golden(Folder());
-  EXPECT_LT(Worst(PromptLogprobs(Config(Folder()), golden.ids, 2048), golden.logprobs), 1e-4);
+  EXPECT_LE(Worst(PromptLogprobs(Config(Folder()), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
 }
 
 TEST_P(QuantGoldenTest, AgreesWithTransformersOnTwoAndFourRanks) {
   const Golden golden(Folder());
-  EXPECT_LT(Worst(PromptLogprobs(Config(Folder(), 2), golden.ids, 2048), golden.logprobs), 1e-4);
-  EXPECT_LT(Worst(PromptLogprobs(Config(Folder(), 4), golden.ids, 2048), golden.logprobs), 1e-4);
+  EXPECT_LE(Worst(PromptLogprobs(Config(Folder(), 2), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
+  EXPECT_LE(Worst(PromptLogprobs(Config(Folder(), 4), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
 }
 
 TEST_P(QuantGoldenTest, ChunksAndThreadsChangeNoBit) {
@@ -123,23 +122,32 @@ double Divergence(const std::vector<T>& expected, const std::vector<double>& got
   return divergence / kLength;
 }
 
-TEST(GgufQuantTest, BlocksAgreeWithTransformersOnRanksThatCutThemAndChunksChangeNoBit) {
-  for (const char* name : {"llama_mixed", "llama_q8_0", "llama_q4_0", "llama_q5_1", "qwen2_q5_0", "mixtral_q8_0"}) {
-    const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name;
-    const Golden golden(folder);
+class GgufBlocksTest : public testing::TestWithParam<std::string> {};
+
+std::vector<std::string> BlockFiles() {
+  std::vector<std::string> names = {"llama_mixed", "mixtral_q8_0"};
+  for (const std::string& name : Folders("gguf")) {
+    if (name.starts_with("blocks_")) names.push_back(name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GgufBlocksTest, testing::ValuesIn(BlockFiles()),
+                         [](const auto& name) { return name.param; });
+
+TEST_P(GgufBlocksTest, AgreeWithTransformersOnRanksThatCutThemAndChunksChangeNoBit) {
+  const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + GetParam();
+  const Golden golden(folder);
+  for (const int64_t ranks : {1, 2, 4}) {
     VllmConfig config;
     config.model = LoadGgufConfig(folder + "/model.gguf");
     config.model.dtype = DType::kFloat32;
     config.parallel.threads_per_rank = 1;
-    std::vector<double> whole;
-    for (const int64_t ranks : {1, 2, 4}) {
-      VllmConfig shared = config;
-      shared.parallel.tensor_parallel_size = ranks;
-      shared.Finalize();
-      const std::vector<double> got = PromptLogprobs(shared, golden.ids, 2048);
-      EXPECT_LT(Worst(got, golden.logprobs), 1e-4) << name << " on " << ranks << " ranks";
-      EXPECT_EQ(PromptLogprobs(shared, golden.ids, 5), got) << name << " on " << ranks << " ranks";
-    }
+    config.parallel.tensor_parallel_size = ranks;
+    config.Finalize();
+    const std::vector<double> got = PromptLogprobs(config, golden.ids, 2048);
+    EXPECT_LE(Worst(got, golden.logprobs), kDequantizedLimit) << ranks << " ranks";
+    EXPECT_EQ(PromptLogprobs(config, golden.ids, 5), got) << ranks << " ranks";
   }
 }
 

@@ -309,7 +309,7 @@ TEST_F(QuantLinearTest, Float8WithScalesOfBlocks) {
 }
 
 TEST_F(QuantLinearTest, BlocksAreCutAnywhere) {
-  for (int type = static_cast<int>(WeightType::kQ8_0); type <= static_cast<int>(WeightType::kIQ4_NL); ++type) {
+  for (int type = static_cast<int>(WeightType::kQ8_0); type <= static_cast<int>(kLastWeightType); ++type) {
     const auto weight_type = static_cast<WeightType>(type);
     const WeightTypeInfo info = InfoOf(weight_type);
     for (int round = 0; round < 4; ++round) {
