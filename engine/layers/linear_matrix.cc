@@ -11,31 +11,33 @@ namespace {
 constexpr int64_t kMinWorkPerTask = 1 << 18;
 // Of packing a value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
-// A task covers whole groups of panels, so that the widest tile of any instruction set fits.
-constexpr int64_t kPanelsPerGroup = 8;
+// Panels that a task does not cut, so that a tile of several fits; more of them for one row of x, whose tiles are
+// wider.
+constexpr int64_t kPanelsPerGroup = 2;
+constexpr int64_t kPanelsPerGroupOfOneRow = 4;
 // Of stored rows, so that what several rows of x unpack together stays together.
 constexpr int64_t kStoredRowsPerGroup = 32;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Calls f(begin, end) for runs of [0, count) on the rank's threads; all but the last are whole groups.
+// Calls f(begin, end) for runs of [0, count) on the rank's threads; all begin at whole groups, and their numbers of
+// groups differ by at most one.
 template <typename F>
 void ForEachRun(const RankContext& context, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
   const int64_t num_groups = CeilDiv(count, group);
+  const int64_t enough = num_groups * work_per_group / kMinWorkPerTask + 1;
   // Four tasks a thread even out threads of unequal speed.
-  const int64_t wanted_tasks = context.threads->num_threads() * int64_t{4};
-  const int64_t groups =
-      std::max({int64_t{1}, num_groups / wanted_tasks, CeilDiv(kMinWorkPerTask, std::max<int64_t>(1, work_per_group))});
-  context.threads->ParallelFor(CeilDiv(num_groups, groups), [&](int64_t task, int /*thread*/) {
-    const int64_t begin = task * groups * group;
-    f(begin, std::min(count, begin + groups * group));
+  const int64_t num_tasks = std::min({num_groups, enough, context.threads->num_threads() * int64_t{4}});
+  context.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
+    f(num_groups * task / num_tasks * group, std::min(count, num_groups * (task + 1) / num_tasks * group));
   });
 }
 
 template <typename F>
 void ForEachRunOfPanels(const RankContext& context, const LinearCall& call, int64_t num_columns, int64_t num_panels,
                         F&& f) {
-  ForEachRun(context, num_panels, kPanelsPerGroup, call.num_rows * num_columns * kPanelRows * kPanelsPerGroup, f);
+  const int64_t group = call.num_rows == 1 ? kPanelsPerGroupOfOneRow : kPanelsPerGroup;
+  ForEachRun(context, num_panels, group, call.num_rows * num_columns * kPanelRows * group, f);
 }
 
 template <typename Pack>

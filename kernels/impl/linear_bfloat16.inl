@@ -5,21 +5,19 @@ struct BFloat16Tile : BFloat16Shape {
   const PackedMatrixView& w;
   TileOutput output;
   int64_t num_units;
+  int64_t panel_bytes;
 
   template <int kRows, int kPanels>
   void Run(const TileInput& x, int64_t row, int64_t panel) const {
     const uint32_t* units = x.units + row;
-    const auto* base = static_cast<const uint16_t*>(w.data) + panel * num_units * 2 * kPanelRows;
-    const int64_t panel_elements = num_units * 2 * kPanelRows;
+    const uint8_t* panels[kPanels];
+    for (int p = 0; p < kPanels; ++p) panels[p] = static_cast<const uint8_t*>(w.data) + (panel + p) * panel_bytes;
     Vec sums[kRows][kPanels];
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { sums[r][p] = Vec::Zero(); }); });
     for (int64_t u = 0; u < num_units; ++u) {
       Pairs pairs[kPanels];
-      Unroll<kPanels>([&](auto p) {
-        const uint16_t* from = base + p * panel_elements + u * 2 * kPanelRows;
-        __builtin_prefetch(reinterpret_cast<const uint8_t*>(from) + kPrefetchBytes);
-        pairs[p] = LoadPairs(from);
-      });
+      Prefetch<kPanels>(x, panels, panel_bytes, u * 64);
+      Unroll<kPanels>([&](auto p) { pairs[p] = LoadPairs(panels[p] + u * 64); });
       Unroll<kRows>([&](auto r) {
         const Pairs two = BroadcastPair(units[r]);
         Unroll<kPanels>([&](auto p) { sums[r][p] = AddPairs(sums[r][p], pairs[p], two); });
@@ -33,7 +31,8 @@ struct BFloat16Tile : BFloat16Shape {
 
 static void LinearBFloat16(const RowTilesView& x, const PackedMatrixView& w, const float* bias, float* y,
                            int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
-  RunTiles(BFloat16Tile{{}, w, {bias, y, y_stride, w.num_rows}, x.num_units}, x, panel_begin, panel_end);
+  RunTiles(BFloat16Tile{{}, w, {bias, y, y_stride, w.num_rows}, x.num_units, x.num_units * 64}, x, panel_begin,
+           panel_end);
 }
 
 static void PackBFloat16(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {

@@ -39,15 +39,11 @@ struct IntTile {
   }
 };
 
-template <int kPanels>
-[[gnu::always_inline]] static inline void PrefetchRuns(const uint8_t* const (&codes)[kPanels], int64_t at) {
-  Unroll<kPanels>([&](auto p) { __builtin_prefetch(codes[p] + at + kPrefetchBytes); });
-}
-
 // A scale of the weight for as many columns as one of x.
 struct EightBitTile : EightBitShape {
   const PackedQuantView& w;
   TileOutput output;
+  int64_t panel_bytes;
 
   template <int kRows, int kPanels>
   void Run(const TileInput& x, int64_t row, int64_t panel) const {
@@ -56,7 +52,7 @@ struct EightBitTile : EightBitShape {
     const uint16_t* scales[kPanels];
     const int64_t num_runs = w.num_blocks() * kBlockColumns / 4;
     for (int p = 0; p < kPanels; ++p) {
-      codes[p] = w.codes + (panel + p) * num_runs * 64;
+      codes[p] = w.codes + (panel + p) * panel_bytes;
       scales[p] = w.scales + (panel + p) * w.num_scales() * kPanelRows;
     }
     const uint32_t* units = x.units + row;
@@ -69,7 +65,7 @@ struct EightBitTile : EightBitShape {
       const int64_t end = run + kRunsOfScale < num_runs ? run + kRunsOfScale : num_runs;
       for (; run < end; ++run) {
         Codes loaded[kPanels];
-        PrefetchRuns<kPanels>(codes, run * 64);
+        Prefetch<kPanels>(x, codes, panel_bytes, run * 64);
         Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + run * 64); });
         t.AddDots(loaded, units);
         units += x.num_rows;
@@ -91,6 +87,7 @@ struct EightBitTile : EightBitShape {
 struct FourBitTile : FourBitShape {
   const PackedQuantView& w;
   TileOutput output;
+  int64_t panel_bytes;
   CodeLevels levels;
 
   template <int kRows, int kPanels>
@@ -101,7 +98,7 @@ struct FourBitTile : FourBitShape {
     const uint8_t* codes[kPanels];
     const uint16_t* scales[kPanels];
     for (int p = 0; p < kPanels; ++p) {
-      codes[p] = w.codes + (panel + p) * num_blocks * kRuns * 64;
+      codes[p] = w.codes + (panel + p) * panel_bytes;
       scales[p] = w.scales + (panel + p) * num_blocks * kPanelRows;
     }
     const uint32_t* units = x.units + row;
@@ -118,8 +115,8 @@ struct FourBitTile : FourBitShape {
 #pragma GCC unroll 1
         for (int64_t run = 0; run < kRuns; ++run) {
           Codes low[kPanels], high[kPanels];
-          PrefetchRuns<kPanels>(codes, run * 64);
-          Unroll<kPanels>([&](auto p) { levels.Load(codes[p] + run * 64, low[p], high[p]); });
+          Prefetch<kPanels>(x, codes, panel_bytes, (block * kRuns + run) * 64);
+          Unroll<kPanels>([&](auto p) { levels.Load(codes[p] + (block * kRuns + run) * 64, low[p], high[p]); });
           t.AddDots(low, units);
           t.AddDots(high, units + kRuns * x.num_rows);
           units += x.num_rows;
@@ -127,7 +124,6 @@ struct FourBitTile : FourBitShape {
         Unroll<kPanels>([&](auto p) {
           const Vec of_w = Vec::LoadFloat16(scales[p]);
           Unroll<kRows>([&](auto r) { group[r][p] = Vec::Fma(t.dots[r][p].ToFloat(), of_w, group[r][p]); });
-          codes[p] += kRuns * 64;
           scales[p] += kPanelRows;
         });
         units += kRuns * x.num_rows;
@@ -145,9 +141,10 @@ struct FourBitTile : FourBitShape {
 static void LinearQuant(const RowTilesView& x, const PackedQuantView& w, const float* bias, float* y, int64_t y_stride,
                         int64_t panel_begin, int64_t panel_end) {
   const TileOutput output{bias, y, y_stride, w.num_rows};
+  const int64_t panel_bytes = w.num_blocks() * w.block_bytes();
   if (w.levels == nullptr) {
-    RunTiles(EightBitTile{{}, w, output}, x, panel_begin, panel_end);
+    RunTiles(EightBitTile{{}, w, output, panel_bytes}, x, panel_begin, panel_end);
   } else {
-    RunTiles(FourBitTile{{}, w, output, CodeLevels(w.levels)}, x, panel_begin, panel_end);
+    RunTiles(FourBitTile{{}, w, output, panel_bytes, CodeLevels(w.levels)}, x, panel_begin, panel_end);
   }
 }

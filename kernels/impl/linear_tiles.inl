@@ -30,6 +30,10 @@ struct TileInput {
   const int32_t* offsets;
   int64_t begin;
   int64_t num_rows;
+  // The share of the next panels' bytes to ask for while this tile is multiplied, so that memory works all the time and
+  // not for the first tile alone: byte `ahead` of a panel at first, and `ahead_step` further for every 64 bytes.
+  int64_t ahead = 0;
+  int64_t ahead_step = 0;
 
   TileInput(const RowTilesView& x, int64_t tile)
       : begin(TileBegin(x.num_rows, tile)), num_rows(TileBegin(x.num_rows, tile + 1) - begin) {
@@ -38,6 +42,17 @@ struct TileInput {
     offsets = x.offsets + begin * x.num_offsets();
   }
 };
+
+// Asks for what comes after byte `at` of each panel: nearby, and of the panels after these.
+template <int kPanels>
+[[gnu::always_inline]] static inline void Prefetch(const TileInput& x, const uint8_t* const (&panels)[kPanels],
+                                                   int64_t panel_bytes, int64_t at) {
+  const int64_t next = kPanels * panel_bytes + x.ahead + at / 64 * x.ahead_step;
+  Unroll<kPanels>([&](auto p) {
+    __builtin_prefetch(panels[p] + at + kPrefetchBytes);
+    __builtin_prefetch(panels[p] + next, 0, 2);
+  });
+}
 
 template <typename Kernel, int kRows, int kPanels>
 static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t row, int64_t panel) {
@@ -48,25 +63,38 @@ static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t 
   }
 }
 
+// Tiles of x that all panels are multiplied by before the next ones: as many as leave the second-level cache room.
+inline constexpr int64_t kTileBytesAtOnce = 384 << 10;
+
 template <typename Kernel, int kRows, int kPanels>
-static inline int64_t RunPanels(const Kernel& kernel, const RowTilesView& x, int64_t panel, int64_t panel_end) {
-  const int64_t num_tiles = NumTiles(x.num_rows);
+static inline int64_t RunPanels(const Kernel& kernel, const RowTilesView& x, int64_t tile_begin, int64_t tile_end,
+                                int64_t panel, int64_t panel_end) {
   for (; panel + kPanels <= panel_end; panel += kPanels) {
-    for (int64_t tile = 0; tile < num_tiles; ++tile) {
-      RunTile<Kernel, kRows, kPanels>(kernel, TileInput(x, tile), 0, panel);
+    for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+      TileInput input(x, tile);
+      input.ahead_step = 64 / (tile_end - tile_begin);
+      input.ahead = (tile - tile_begin) * input.ahead_step * (kernel.panel_bytes / 64);
+      RunTile<Kernel, kRows, kPanels>(kernel, input, 0, panel);
     }
   }
   return panel;
 }
 
 template <typename Kernel>
-static void RunTiles(const Kernel& kernel, const RowTilesView& x, int64_t panel, int64_t panel_end) {
-  if (x.num_rows == 1) {
-    panel = RunPanels<Kernel, 1, Kernel::kPanelsOneRow>(kernel, x, panel, panel_end);
-  } else if (x.num_rows <= Kernel::kFewRows) {
-    panel = RunPanels<Kernel, Kernel::kFewRows, Kernel::kPanelsFewRows>(kernel, x, panel, panel_end);
-  } else {
-    panel = RunPanels<Kernel, Kernel::kRows, Kernel::kPanels>(kernel, x, panel, panel_end);
+static void RunTiles(const Kernel& kernel, const RowTilesView& x, int64_t panel_begin, int64_t panel_end) {
+  const int64_t num_tiles = NumTiles(x.num_rows);
+  const int64_t tile_bytes = kTileRows * x.num_units * 4;
+  const int64_t at_once = tile_bytes < kTileBytesAtOnce ? kTileBytesAtOnce / tile_bytes : 1;
+  for (int64_t tile = 0; tile < num_tiles; tile += at_once) {
+    const int64_t tile_end = tile + at_once < num_tiles ? tile + at_once : num_tiles;
+    int64_t panel = panel_begin;
+    if (x.num_rows == 1) {
+      panel = RunPanels<Kernel, 1, Kernel::kPanelsOneRow>(kernel, x, tile, tile_end, panel, panel_end);
+    } else if (x.num_rows <= Kernel::kFewRows) {
+      panel = RunPanels<Kernel, Kernel::kFewRows, Kernel::kPanelsFewRows>(kernel, x, tile, tile_end, panel, panel_end);
+    } else {
+      panel = RunPanels<Kernel, Kernel::kRows, Kernel::kPanels>(kernel, x, tile, tile_end, panel, panel_end);
+    }
+    RunPanels<Kernel, Kernel::kRows, 1>(kernel, x, tile, tile_end, panel, panel_end);
   }
-  RunPanels<Kernel, Kernel::kRows, 1>(kernel, x, panel, panel_end);
 }

@@ -48,7 +48,7 @@ static inline int32_t StoreCodes(Vec v, int8_t* out) {
 struct Pairs {
   __m512i v;
 };
-static inline Pairs LoadPairs(const uint16_t* p) { return {_mm512_loadu_si512(p)}; }
+static inline Pairs LoadPairs(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 static inline Pairs BroadcastPair(uint32_t unit) { return {_mm512_set1_epi32(static_cast<int>(unit))}; }
 static inline Vec AddPairs(Vec sum, Pairs w, Pairs x) {
   return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(w.v), reinterpret_cast<__m512bh>(x.v))};
