@@ -110,25 +110,24 @@ void BM_TilesBFloat16(benchmark::State& state) {
   Report(state, shape, static_cast<double>(shape.out * shape.in) * 2.0, limits);
 }
 
-void BM_TilesQuant(benchmark::State& state, QuantFormat format) {
+void BM_TilesQuant(benchmark::State& state, PackedQuantMatrix::Bits bits) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kDotInt8);
   const QuantKernels& quant = *KernelsFor(BestIsa()).quant;
   const TileKernels& tiles = *KernelsFor(BestIsa()).tiles;
-  const std::vector<float> source = Ramp(shape.in + shape.out);
-  std::vector<uint8_t> blocks(static_cast<size_t>(QuantRowBytes(format, shape.in)));
-  const auto bytes = static_cast<int64_t>(blocks.size()) * shape.out;
-  const std::vector<PackedQuantMatrix> weights = Copies<PackedQuantMatrix>(bytes, [&] {
-    PackedQuantMatrix weight(format, shape.out, shape.in);
-    quant.quantize(format, source.data(), shape.in, blocks.data());
-    for (int64_t n = 0; n < shape.out; ++n) weight.PackRow(n, blocks.data());
+  const std::vector<float> source = Ramp(shape.in);
+  const auto make = [&](int64_t rows) {
+    PackedQuantMatrix weight(bits, shape.out, shape.in);
+    for (int64_t n = 0; n < rows; ++n) weight.QuantizeRow(quant, n, source.data());
     return weight;
-  });
+  };
+  const auto bytes = static_cast<int64_t>(make(0).size_bytes());
+  const auto weights = Copies<PackedQuantMatrix>(bytes, [&] { return make(shape.out); });
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   RowTiles rows;
   Rotate(state, weights, [&](const PackedQuantView& w) {
-    const RowTilesView view = rows.Int8(shape.rows, shape.in);
+    const RowTilesView view = rows.Int8(shape.rows, shape.in, w.scale_columns());
     for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_int8(x.data(), shape.in, view, tile);
     tiles.linear_quant(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
@@ -165,8 +164,8 @@ void Shapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(BM_Linear, float32, DType::kFloat32)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_Linear, bfloat16, DType::kBFloat16)->Apply(Shapes);
 BENCHMARK(BM_TilesBFloat16)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int8, QuantFormat::kQ8_0)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int4, QuantFormat::kIQ4_NL)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8, PackedQuantMatrix::Bits::k8)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int4, PackedQuantMatrix::Bits::k4)->Apply(Shapes);
 BENCHMARK(BM_OpenBlas)->Apply(Shapes);
 
 }  // namespace

@@ -25,12 +25,14 @@ static inline void ScoreKeys(const float* const* query, const typename Kv::Eleme
   }
 }
 
-template <typename Kv>
+// count <= kQueries.
+template <typename Kv, int kQueries>
 static inline void ScoreKeysUpTo(const float* const* query, int count, const typename Kv::Element* keys,
                                  int64_t head_dim, Vec* score) {
-  int q = 0;
-  for (; q + kQueryTile <= count; q += kQueryTile) ScoreKeys<Kv, kQueryTile>(query + q, keys, head_dim, score + q);
-  for (; q < count; ++q) ScoreKeys<Kv, 1>(query + q, keys, head_dim, score + q);
+  if constexpr (kQueries > 0) {
+    if (count < kQueries) return ScoreKeysUpTo<Kv, kQueries - 1>(query, count, keys, head_dim, score);
+    ScoreKeys<Kv, kQueries>(query, keys, head_dim, score);
+  }
 }
 
 // acc[q][j] += p[q][t] * V[t][j] for positions [begin, end), ascending; kChunks vectors of V a position from `column`
@@ -113,6 +115,16 @@ static void AccumulateRows(const AttentionArgs& args, const AttentionTask& task,
   for (int q = 0; q < kQueries; ++q) {
     const float* own = rows[q].p + (end - base);
     AccumulateAllValues<Kv, 1>(args, task, &own, end, rows[q].end, padded, &acc[q]);
+  }
+}
+
+// count <= kQueries.
+template <typename Kv, int kQueries>
+static void AccumulateRowsUpTo(const AttentionArgs& args, const AttentionTask& task, const PartitionRow* rows,
+                               int count, int64_t base, int64_t padded) {
+  if constexpr (kQueries > 0) {
+    if (count < kQueries) return AccumulateRowsUpTo<Kv, kQueries - 1>(args, task, rows, count, base, padded);
+    AccumulateRows<Kv, kQueries>(args, task, rows, base, padded);
   }
 }
 
@@ -203,7 +215,7 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
           query[i] = args.query + (task.first_row + row) * args.query_stride + head * head_dim;
         }
         Vec score[kQueryTile];
-        ScoreKeysUpTo<Kv>(query, count, keys, head_dim, score);
+        ScoreKeysUpTo<Kv, kQueryTile>(query, count, keys, head_dim, score);
         for (int i = 0; i < count; ++i) {
           const int64_t row_position = task.first_position + (q0 + i) / group;
           // Lanes the row sees: positions in (row_position - window, row_position].
@@ -242,11 +254,7 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
         for (int64_t j = 0; j < padded; j += Vec::kLanes) Vec::Zero().Store(row.acc + j);
         queries[count++] = q;
       }
-      if (count == kValueQueries) {
-        AccumulateRows<Kv, kValueQueries>(args, task, rows, base, padded);
-      } else {
-        for (int i = 0; i < count; ++i) AccumulateRows<Kv, 1>(args, task, rows + i, base, padded);
-      }
+      AccumulateRowsUpTo<Kv, kValueQueries>(args, task, rows, count, base, padded);
       for (int i = 0; i < count; ++i) {
         MergePartition(rows[i], padded, acc + queries[i] * padded, running_max[queries[i]], running_sum[queries[i]]);
       }

@@ -9,6 +9,8 @@ class WaitingSums {
     asm("" : "+r"(at_));
     Clear();
   }
+  WaitingSums(const WaitingSums&) = delete;
+  WaitingSums& operator=(const WaitingSums&) = delete;
   [[gnu::always_inline]] void Clear() {
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { Set(r, p, Vec::Zero()); }); });
   }
@@ -20,6 +22,7 @@ class WaitingSums {
   float* at_ = memory_;
 };
 
+// The integer sums of a tile's rows and so many panels.
 template <int kRows, int kPanels>
 struct IntTile {
   IntSums dots[kRows][kPanels];
