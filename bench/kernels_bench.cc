@@ -1,16 +1,25 @@
-// The linear kernel at the shapes of a 0.5 B model (hidden 896, MLP 4864, vocabulary 151,936), one thread, beside the
-// machine's limits in the same run: read bandwidth, FMA peak, and OpenBLAS.
+// The linear kernels at the shapes of a 0.5 B model (hidden 896, MLP 4864, vocabulary 151,936), one thread, beside what
+// the machine gives at best in the same minute. `roofline` is the rate reached over the lower of two limits: the
+// instruction's peak, and the weight's bytes at the read bandwidth. OpenBLAS beside it.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "bench/machine_limits.h"
 #include "kernels/kernels.h"
 #include "kernels/openblas.h"
 
 namespace vllm {
 namespace {
+
+struct Shape {
+  int64_t rows, out, in;
+};
+
+Shape ShapeOf(const benchmark::State& state) { return {state.range(0), state.range(1), state.range(2)}; }
 
 std::vector<float> Ramp(int64_t n) {
   std::vector<float> values(static_cast<size_t>(n));
@@ -21,101 +30,143 @@ std::vector<float> Ramp(int64_t n) {
 // A second weight in turn would fit the caches; these rotate through enough copies not to.
 constexpr int64_t kRotatingBytes = int64_t{256} << 20;
 
-void Report(benchmark::State& state, int64_t rows, int64_t out, int64_t in, int64_t weight_bytes) {
+// Measured before each benchmark: neighbours of a virtual machine change it from minute to minute.
+struct Limits {
+  double peak, bandwidth;
+};
+Limits LimitsFor(Instruction instruction) { return {PeakRate(BestIsa(), instruction), ReadBandwidth()}; }
+
+void Report(benchmark::State& state, const Shape& shape, double weight_bytes, const Limits& limits) {
   const auto runs = static_cast<double>(state.iterations());
-  state.counters["GFLOP/s"] =
-      benchmark::Counter(2e-9 * static_cast<double>(rows * out * in) * runs, benchmark::Counter::kIsRate);
-  state.counters["GB/s"] =
-      benchmark::Counter(1e-9 * static_cast<double>(weight_bytes) * runs, benchmark::Counter::kIsRate);
+  const double operations = 2.0 * static_cast<double>(shape.rows * shape.out * shape.in);
+  using benchmark::Counter;
+  state.counters["Gop/s"] = Counter(1e-9 * operations * runs, Counter::kIsRate);
+  state.counters["GB/s"] = Counter(1e-9 * weight_bytes * runs, Counter::kIsRate);
+  const double seconds = std::max(operations / limits.peak, weight_bytes / limits.bandwidth);
+  state.counters["roofline"] = Counter(seconds * runs, Counter::kIsRate);
+  state.counters["peak"] = limits.peak * 1e-9;
+  state.counters["read"] = limits.bandwidth * 1e-9;
 }
 
-// Arguments: rows, out, in; dtype.
-void BM_Linear(benchmark::State& state, DType dtype) {
-  const int64_t rows = state.range(0), out = state.range(1), in = state.range(2);
-  const auto bytes = out * in * static_cast<int64_t>(SizeOf(dtype));
-  const std::vector<float> source = Ramp(out * in);
-  std::vector<PackedMatrix> weights;
-  for (int64_t total = 0; total < kRotatingBytes; total += bytes) {
-    weights.emplace_back(out, in, dtype);
-    weights.back().PackRows(reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, in * 4, 0, out);
-  }
-  const std::vector<float> x = Ramp(rows * in);
-  std::vector<float> y(static_cast<size_t>(rows * out));
-  const Kernels& kernels = KernelsFor(BestIsa());
+// Runs `multiply` on each of `weights` in turn.
+template <typename Weight, typename F>
+void Rotate(benchmark::State& state, const std::vector<Weight>& weights, F&& multiply) {
   size_t next = 0;
   for (auto _ : state) {
-    const PackedMatrixView& w = weights[next].view();
+    multiply(weights[next].view());
     next = (next + 1) % weights.size();
-    kernels.linear(x.data(), in, rows, w, nullptr, y.data(), out, 0, w.num_panels());
-    benchmark::DoNotOptimize(y.data());
+    benchmark::ClobberMemory();
   }
-  Report(state, rows, out, in, bytes);
-  state.SetLabel(std::string(kernels.name));
 }
-void Shapes(benchmark::internal::Benchmark* bench) {
-  for (const int64_t rows : {1, 8, 64, 512}) bench->Args({rows, 4864, 896});
-  bench->Args({1, 151936, 896});
-  bench->Args({64, 896, 4864});
+
+template <typename Weight>
+std::vector<Weight> Copies(int64_t weight_bytes, const auto& make) {
+  std::vector<Weight> weights;
+  for (int64_t total = 0; total < kRotatingBytes; total += weight_bytes) weights.push_back(make());
+  return weights;
 }
-BENCHMARK_CAPTURE(BM_Linear, float32, DType::kFloat32)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_Linear, bfloat16, DType::kBFloat16)->Apply(Shapes);
+
+std::vector<PackedMatrix> Plain(const Shape& shape, DType dtype) {
+  const std::vector<float> source = Ramp(shape.out * shape.in);
+  return Copies<PackedMatrix>(shape.out * shape.in * static_cast<int64_t>(SizeOf(dtype)), [&] {
+    PackedMatrix weight(shape.out, shape.in, dtype);
+    weight.PackRows(reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, shape.in * 4, 0, shape.out);
+    return weight;
+  });
+}
+
+// float32 rows against packed panels: every instruction set has it.
+void BM_Linear(benchmark::State& state, DType dtype) {
+  const Shape shape = ShapeOf(state);
+  const Limits limits = LimitsFor(Instruction::kFma);
+  const std::vector<PackedMatrix> weights = Plain(shape, dtype);
+  const std::vector<float> x = Ramp(shape.rows * shape.in);
+  std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
+  const Kernels& kernels = KernelsFor(BestIsa());
+  Rotate(state, weights, [&](const PackedMatrixView& w) {
+    kernels.linear(x.data(), shape.in, shape.rows, w, nullptr, y.data(), shape.out, 0, w.num_panels());
+  });
+  Report(state, shape, static_cast<double>(shape.out * shape.in) * static_cast<double>(SizeOf(dtype)), limits);
+}
+
+// Rows packed anew in every run, as a layer does.
+void BM_TilesBFloat16(benchmark::State& state) {
+  const Shape shape = ShapeOf(state);
+  const TileKernels& tiles = *KernelsFor(BestIsa()).tiles;
+  if (tiles.linear_bfloat16 == nullptr) {
+    state.SkipWithError("no dot product of bfloat16");
+    return;
+  }
+  const Limits limits = LimitsFor(Instruction::kDotBFloat16);
+  const std::vector<PackedMatrix> weights = Plain(shape, DType::kBFloat16);
+  const std::vector<float> x = Ramp(shape.rows * shape.in);
+  std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
+  RowTiles rows;
+  Rotate(state, weights, [&](const PackedMatrixView& w) {
+    const RowTilesView view = rows.BFloat16(shape.rows, shape.in);
+    for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_bfloat16(x.data(), shape.in, view, tile);
+    tiles.linear_bfloat16(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
+  });
+  Report(state, shape, static_cast<double>(shape.out * shape.in) * 2.0, limits);
+}
+
+void BM_TilesQuant(benchmark::State& state, PackedQuantMatrix::Bits bits) {
+  const Shape shape = ShapeOf(state);
+  const Limits limits = LimitsFor(Instruction::kDotInt8);
+  const QuantKernels& quant = *KernelsFor(BestIsa()).quant;
+  const TileKernels& tiles = *KernelsFor(BestIsa()).tiles;
+  const std::vector<float> source = Ramp(shape.in);
+  const auto make = [&](int64_t rows) {
+    PackedQuantMatrix weight(bits, shape.out, shape.in);
+    for (int64_t n = 0; n < rows; ++n) weight.QuantizeRow(quant, n, source.data());
+    return weight;
+  };
+  const auto bytes = static_cast<int64_t>(make(0).size_bytes());
+  const auto weights = Copies<PackedQuantMatrix>(bytes, [&] { return make(shape.out); });
+  const std::vector<float> x = Ramp(shape.rows * shape.in);
+  std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
+  RowTiles rows;
+  Rotate(state, weights, [&](const PackedQuantView& w) {
+    const RowTilesView view = rows.Int8(shape.rows, shape.in, w.scale_columns());
+    for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_int8(x.data(), shape.in, view, tile);
+    tiles.linear_quant(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
+  });
+  Report(state, shape, static_cast<double>(bytes), limits);
+}
 
 void BM_OpenBlas(benchmark::State& state) {
-  const int64_t rows = state.range(0), out = state.range(1), in = state.range(2);
+  const Shape shape = ShapeOf(state);
   std::string why;
   const OpenBlas* blas = OpenBlas::Get(why);
   if (blas == nullptr) {
     state.SkipWithError(why.c_str());
     return;
   }
-  const auto copies = static_cast<size_t>(kRotatingBytes / (out * in * 4) + 1);
-  const std::vector<std::vector<float>> weights(copies, Ramp(out * in));
-  const std::vector<float> x = Ramp(rows * in);
-  std::vector<float> y(static_cast<size_t>(rows * out));
+  const Limits limits = LimitsFor(Instruction::kFma);
+  const auto copies = static_cast<size_t>(kRotatingBytes / (shape.out * shape.in * 4) + 1);
+  const std::vector<std::vector<float>> weights(copies, Ramp(shape.out * shape.in));
+  const std::vector<float> x = Ramp(shape.rows * shape.in);
+  std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   size_t next = 0;
   for (auto _ : state) {
-    blas->Multiply(x.data(), in, rows, weights[next].data(), out, in, y.data(), out);
+    blas->Multiply(x.data(), shape.in, shape.rows, weights[next].data(), shape.out, shape.in, y.data(), shape.out);
     next = (next + 1) % copies;
-    benchmark::DoNotOptimize(y.data());
+    benchmark::ClobberMemory();
   }
-  Report(state, rows, out, in, out * in * 4);
+  Report(state, shape, static_cast<double>(shape.out * shape.in) * 4.0, limits);
 }
+
+void Shapes(benchmark::internal::Benchmark* bench) {
+  for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) bench->Args({rows, 9728, 896});
+  bench->Args({1, 151936, 896});
+  for (const int64_t rows : {1, 16, 64, 512}) bench->Args({rows, 896, 4864});
+}
+BENCHMARK_CAPTURE(BM_Linear, float32, DType::kFloat32)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_Linear, bfloat16, DType::kBFloat16)->Apply(Shapes);
+BENCHMARK(BM_TilesBFloat16)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8, PackedQuantMatrix::Bits::k8)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int4, PackedQuantMatrix::Bits::k4)->Apply(Shapes);
 BENCHMARK(BM_OpenBlas)->Apply(Shapes);
-
-// Sums a buffer larger than the caches.
-void BM_ReadBandwidth(benchmark::State& state) {
-  const AlignedBuffer buffer(static_cast<size_t>(kRotatingBytes));
-  auto* words = buffer.as<uint64_t>();
-  const auto count = buffer.size_bytes() / sizeof(uint64_t);
-  for (size_t i = 0; i < count; ++i) words[i] = i;
-  for (auto _ : state) {
-    uint64_t sums[8] = {};
-    for (size_t i = 0; i < count; i += 8) {
-      for (size_t j = 0; j < 8; ++j) sums[j] += words[i + j];
-    }
-    benchmark::DoNotOptimize(sums);
-  }
-  state.counters["GB/s"] =
-      benchmark::Counter(1e-9 * static_cast<double>(buffer.size_bytes()) * static_cast<double>(state.iterations()),
-                         benchmark::Counter::kIsRate);
-}
-BENCHMARK(BM_ReadBandwidth);
-
-// The same kernel on a weight that stays in the first-level cache: what the FMA units give when nothing has to be
-// fetched.
-void BM_LinearInCache(benchmark::State& state) {
-  const int64_t rows = 6, out = 64, in = 64;
-  PackedMatrix weight(out, in, DType::kFloat32);
-  const std::vector<float> x = Ramp(rows * in);
-  std::vector<float> y(static_cast<size_t>(rows * out));
-  const Kernels& kernels = KernelsFor(BestIsa());
-  for (auto _ : state) {
-    kernels.linear(x.data(), in, rows, weight.view(), nullptr, y.data(), out, 0, weight.view().num_panels());
-    benchmark::DoNotOptimize(y.data());
-  }
-  Report(state, rows, out, in, out * in * 4);
-}
-BENCHMARK(BM_LinearInCache);
 
 }  // namespace
 }  // namespace vllm

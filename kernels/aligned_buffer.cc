@@ -15,7 +15,7 @@ AlignedBuffer::AlignedBuffer(size_t size_bytes) : size_bytes_(size_bytes) {
   if (size_bytes == 0) return;
   void* p = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
-  if (size_bytes >= 4 * kHugePage) madvise(p, size_bytes, MADV_HUGEPAGE);
+  if (size_bytes >= kHugePage) madvise(p, size_bytes, MADV_HUGEPAGE);
   data_ = p;
 }
 

@@ -8,7 +8,7 @@ namespace vllm {
 int64_t AttentionScratchFloats(const AttentionArgs& args) {
   const int64_t queries = std::max(kMaxQueriesPerTask, args.num_queries_per_kv);
   const int64_t padded = PaddedHeadDim(args.head_dim);
-  return queries * (kKvPartition + padded + 2) + padded;
+  return queries * (kKvPartition + padded + 2) + kMaxValueQueries * padded;
 }
 
 namespace {

@@ -20,6 +20,8 @@ inline constexpr int64_t kKvPartition = 256;
 inline constexpr int64_t kTokensPerKeyGroup = 16;
 // Query vectors (rows x heads of one KV head) that one task may hold.
 inline constexpr int64_t kMaxQueriesPerTask = 32;
+// Queries whose values are summed up at once, at most.
+inline constexpr int64_t kMaxValueQueries = 4;
 
 constexpr int64_t PaddedHeadDim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 

@@ -8,13 +8,14 @@
 
 namespace vllm {
 
-enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512 };
+// kAvx512Bf16 has VNNI too.
+enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512, kAvx512Bf16 };
 
 // Ascending; kGeneric is always there.
 std::vector<Isa> AvailableIsas();
 Isa BestIsa();
 
-std::string_view ToString(Isa isa);  // "generic", "avx2", "avx512"
+std::string_view ToString(Isa isa);  // "generic", "avx2", "avx512", "avx512_bf16"
 std::optional<Isa> ParseIsa(std::string_view name);
 
 }  // namespace vllm

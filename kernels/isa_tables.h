@@ -7,11 +7,16 @@ namespace vllm {
 
 extern const Kernels kGenericKernels;
 extern const QuantKernels kGenericQuantKernels;
+extern const TileKernels kGenericTileKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;
 extern const QuantKernels kAvx2QuantKernels;
+extern const TileKernels kAvx2TileKernels;
 extern const Kernels kAvx512Kernels;
 extern const QuantKernels kAvx512QuantKernels;
+extern const TileKernels kAvx512TileKernels;
+extern const Kernels kAvx512Bf16Kernels;
+extern const TileKernels kAvx512Bf16TileKernels;
 #endif
 
 }  // namespace vllm

@@ -17,6 +17,13 @@ bool HasF16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
+// Beside AVX-512.
+bool HasVnniAndBf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (c & bit_AVX512VNNI) == 0) return false;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bit_AVX512BF16) != 0;
+}
+
 }  // namespace
 #endif
 
@@ -28,6 +35,7 @@ std::vector<Isa> AvailableIsas() {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
       isas.push_back(Isa::kAvx512);
+      if (HasVnniAndBf16()) isas.push_back(Isa::kAvx512Bf16);
     }
   }
 #endif
@@ -42,6 +50,7 @@ std::optional<Isa> ParseIsa(std::string_view name) {
   if (name == "generic") return Isa::kGeneric;
   if (name == "avx2") return Isa::kAvx2;
   if (name == "avx512") return Isa::kAvx512;
+  if (name == "avx512_bf16") return Isa::kAvx512Bf16;
   return std::nullopt;
 }
 
@@ -49,6 +58,7 @@ const Kernels& KernelsFor(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return kAvx2Kernels;
   if (isa == Isa::kAvx512) return kAvx512Kernels;
+  if (isa == Isa::kAvx512Bf16) return kAvx512Bf16Kernels;
 #endif
   (void)isa;
   return kGenericKernels;

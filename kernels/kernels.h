@@ -13,6 +13,7 @@
 #include "kernels/isa.h"
 #include "kernels/packed_matrix.h"
 #include "kernels/quant_matrix.h"
+#include "kernels/tile_kernels.h"
 
 namespace vllm {
 
@@ -59,6 +60,8 @@ struct Kernels {
 
   // See quant_matrix.h.
   const QuantKernels* quant;
+  // See tile_kernels.h.
+  const TileKernels* tiles;
 };
 
 // REQUIRES: the machine runs it.

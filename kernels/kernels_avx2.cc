@@ -33,6 +33,7 @@ const Kernels kAvx2Kernels = {
     .attention = avx2::Attention,
     .exp = avx2::ExpRow,
     .quant = &kAvx2QuantKernels,
+    .tiles = &kAvx2TileKernels,
 };
 
 }  // namespace vllm

@@ -17,22 +17,33 @@ namespace vllm::avx512 {
 
 namespace vllm {
 
-const Kernels kAvx512Kernels = {
-    .name = "avx512",
-    .linear = avx512::Linear,
-    .rms_norm = avx512::RmsNorm,
-    .layer_norm = avx512::LayerNorm,
-    .sum_of_squares = avx512::SumOfSquares,
-    .mul_scaled = avx512::MulScaled,
-    .activation = avx512::ActivationRow,
-    .add = avx512::Add,
-    .add_scaled = avx512::AddScaled,
-    .scale = avx512::Scale,
-    .soft_cap = avx512::SoftCapRow,
-    .rotary = avx512::Rotary,
-    .attention = avx512::Attention,
-    .exp = avx512::ExpRow,
-    .quant = &kAvx512QuantKernels,
-};
+namespace {
+
+// Machines with VNNI and BF16 differ in their tiles only.
+constexpr Kernels Table(std::string_view name, const TileKernels* tiles) {
+  return {
+      .name = name,
+      .linear = avx512::Linear,
+      .rms_norm = avx512::RmsNorm,
+      .layer_norm = avx512::LayerNorm,
+      .sum_of_squares = avx512::SumOfSquares,
+      .mul_scaled = avx512::MulScaled,
+      .activation = avx512::ActivationRow,
+      .add = avx512::Add,
+      .add_scaled = avx512::AddScaled,
+      .scale = avx512::Scale,
+      .soft_cap = avx512::SoftCapRow,
+      .rotary = avx512::Rotary,
+      .attention = avx512::Attention,
+      .exp = avx512::ExpRow,
+      .quant = &kAvx512QuantKernels,
+      .tiles = tiles,
+  };
+}
+
+}  // namespace
+
+const Kernels kAvx512Kernels = Table("avx512", &kAvx512TileKernels);
+const Kernels kAvx512Bf16Kernels = Table("avx512_bf16", &kAvx512Bf16TileKernels);
 
 }  // namespace vllm

@@ -33,6 +33,7 @@ const Kernels kGenericKernels = {
     .attention = generic::Attention,
     .exp = generic::ExpRow,
     .quant = &kGenericQuantKernels,
+    .tiles = &kGenericTileKernels,
 };
 
 }  // namespace vllm

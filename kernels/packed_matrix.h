@@ -1,6 +1,7 @@
 // PackedMatrix: a weight [num_rows, num_columns] in the order the inner loop streams it: panels of 16 rows, within a
-// panel column by column. Element (n, k) is at data[(n / 16 * num_columns + k) * 16 + n % 16]; rows past num_rows are
-// zero. Made once at load by the rank that uses it, then read by that rank's threads.
+// panel column by column, or bfloat16 by pairs of columns. Element (n, k) of a panel is at k * 16 + n % 16, in bfloat16
+// at k / 2 * 32 + n % 16 * 2 + k % 2; rows past num_rows and columns past num_columns are zero. Made once at load by
+// the rank that uses it, then read by that rank's threads.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,10 @@ struct PackedMatrixView {
   int64_t num_rows = 0;
   int64_t num_columns = 0;
 
+  // Even in bfloat16. A panel is 16 times as many elements.
+  [[gnu::always_inline]] int64_t stored_columns() const {
+    return dtype == DType::kBFloat16 ? (num_columns + 1) / 2 * 2 : num_columns;
+  }
   int64_t num_panels() const { return (num_rows + kPanelRows - 1) / kPanelRows; }
 };
 

@@ -6,8 +6,9 @@
 
 namespace vllm::avx512 {
 
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on unroll.inl
 #include "kernels/impl/quant_blocks.inl"
-// clang-format off: the rest builds on quant_blocks.inl
 #include "kernels/impl/quant_groups.inl"
 #include "kernels/impl/quant_k_blocks.inl"
 #include "kernels/impl/quant_linear.inl"

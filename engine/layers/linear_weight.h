@@ -1,17 +1,14 @@
-// LinearWeight: a rank's matrix of a linear layer, in parts that each have the form their backend wants: packed panels
-// of plain numbers or stored codes for our kernels, or plain float32 rows for OpenBLAS.
+// LinearWeight: a rank's matrix of a linear layer, made from a checkpoint's tensors: one LinearMatrix, or several where
+// stacked tensors are stored in different ways.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "engine/layers/linear_matrix.h"
 #include "engine/layers/rank_context.h"
-#include "engine/model_loader/stored_matrix.h"
 #include "engine/model_loader/weights.h"
-#include "kernels/aligned_buffer.h"
-#include "kernels/openblas.h"
-#include "kernels/packed_matrix.h"
 
 namespace vllm {
 
@@ -48,20 +45,14 @@ class LinearWeight {
  private:
   struct Part {
     int64_t first_row = 0;
-    int64_t num_rows = 0;
-    PackedMatrix packed;  // or
-    AlignedBuffer dense;  // [num_rows, num_columns] float32 for OpenBLAS, or
-    StoredMatrix stored;
-    bool is_stored = false;
+    LinearMatrix matrix;
   };
-  struct Call;
+  // Neighbouring tensors of plain numbers, which become one matrix.
+  struct PlainRows;
 
-  // Neighbouring slices of plain numbers become one part.
-  void AddPlain(const RankContext& context, const ModelConfig& model, const std::vector<TensorView>& views,
-                const std::vector<OutputSlice>& slices, Shard columns, bool transposed);
-  void AddStored(StoredMatrix matrix);
-  const float* InStoredOrder(const RankContext& context, const Part& part, const Call& call) const;
-  void MultiplyDense(const RankContext& context, const Part& part, const Call& call) const;
+  void RefuseOpenBlas() const;
+  void Add(LinearMatrix matrix);
+  void AddPlain(const RankContext& context, const ModelConfig& model, const PlainRows& rows, Use use);
 
   int64_t num_rows_ = 0;
   int64_t num_columns_ = 0;

@@ -8,6 +8,7 @@
 #include "engine/config/vllm_config.h"
 #include "engine/layers/communicator.h"
 #include "kernels/kernels.h"
+#include "kernels/row_tiles.h"
 #include "kernels/thread_pool.h"
 
 namespace vllm {
@@ -17,6 +18,8 @@ struct RankContext {
   ThreadPool* threads = nullptr;
   Communicator* communicator = nullptr;
   LinearBackend linear_backend = LinearBackend::kNative;
+  // x as the tile kernels take it. For LinearWeight alone.
+  std::shared_ptr<RowTiles> row_tiles = std::make_shared<RowTiles>();
   // Rows of x in the order of a stored weight's columns; as large as the largest so far. For LinearWeight alone.
   std::shared_ptr<std::vector<float>> ordered_x = std::make_shared<std::vector<float>>();
 

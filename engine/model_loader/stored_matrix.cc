@@ -33,22 +33,4 @@ StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part) {
   return result;
 }
 
-StoredMatrix QuantizeRows(const QuantKernels& kernels, int64_t bits, const MatrixPart& part,
-                          const std::function<void(int64_t i, float* out)>& row, const ForEach& for_each) {
-  const int64_t stored = RoundUp(part.num_columns, kQuantColumns);
-  const QuantFormat format = bits == 8 ? QuantFormat::kQ8_0 : QuantFormat::kIQ4_NL;
-  StoredMatrix result{QuantMatrix(format, part.num_rows, stored), ShiftedOrder(stored, 0, part.num_columns)};
-  // Rows in runs, so that each call's buffer serves many.
-  constexpr int64_t kRowsPerCall = 16;
-  for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
-    std::vector<float> values(static_cast<size_t>(stored), 0.0f);
-    const int64_t end = std::min(part.num_rows, (call + 1) * kRowsPerCall);
-    for (int64_t i = call * kRowsPerCall; i < end; ++i) {
-      row(i, values.data());
-      kernels.quantize(format, values.data(), stored, result.matrix.row(i));
-    }
-  });
-  return result;
-}
-
 }  // namespace vllm

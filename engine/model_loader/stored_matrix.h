@@ -33,9 +33,4 @@ using ForEach = std::function<void(int64_t count, const std::function<void(int64
 // Of a tensor of GGML blocks; columns that begin or end inside a block keep the whole block.
 StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part);
 
-// Quantizes plain rows to Q8_0 (bits = 8) or IQ4_NL (bits = 4). `row` gives the part's row i as float32 and is called
-// from the threads of `for_each`.
-StoredMatrix QuantizeRows(const QuantKernels& kernels, int64_t bits, const MatrixPart& part,
-                          const std::function<void(int64_t i, float* out)>& row, const ForEach& for_each);
-
 }  // namespace vllm

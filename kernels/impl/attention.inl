@@ -25,20 +25,25 @@ static inline void ScoreKeys(const float* const* query, const typename Kv::Eleme
   }
 }
 
-template <typename Kv>
+// count <= kQueries.
+template <typename Kv, int kQueries>
 static inline void ScoreKeysUpTo(const float* const* query, int count, const typename Kv::Element* keys,
                                  int64_t head_dim, Vec* score) {
-  int q = 0;
-  for (; q + kQueryTile <= count; q += kQueryTile) ScoreKeys<Kv, kQueryTile>(query + q, keys, head_dim, score + q);
-  for (; q < count; ++q) ScoreKeys<Kv, 1>(query + q, keys, head_dim, score + q);
+  if constexpr (kQueries > 0) {
+    if (count < kQueries) return ScoreKeysUpTo<Kv, kQueries - 1>(query, count, keys, head_dim, score);
+    ScoreKeys<Kv, kQueries>(query, keys, head_dim, score);
+  }
 }
 
-// acc[j] += p[t] * V[t][j] for positions [begin, end), ascending; kChunks vectors of V a position.
-template <typename Kv, int kChunks>
-static inline void AccumulateValues(const AttentionArgs& args, const AttentionTask& task, const float* p, int64_t begin,
-                                    int64_t end, int64_t padded, int64_t column, float* acc) {
-  Vec sum[kChunks];
-  for (int j = 0; j < kChunks; ++j) sum[j] = Vec::Zero();
+// acc[q][j] += p[q][t] * V[t][j] for positions [begin, end), ascending; kChunks vectors of V a position from `column`
+// on. p[q] points to the weight of position begin.
+template <typename Kv, int kQueries, int kChunks>
+static inline void AccumulateValues(const AttentionArgs& args, const AttentionTask& task, const float* const* p,
+                                    int64_t begin, int64_t end, int64_t padded, int64_t column, float* const* acc) {
+  Vec sum[kQueries][kChunks];
+  for (int q = 0; q < kQueries; ++q) {
+    for (int j = 0; j < kChunks; ++j) sum[q][j] = Vec::Load(acc[q] + column + j * Vec::kLanes);
+  }
   const auto* cache = static_cast<const typename Kv::Element*>(args.value_cache);
   int64_t t = begin;
   while (t < end) {
@@ -48,26 +53,78 @@ static inline void AccumulateValues(const AttentionArgs& args, const AttentionTa
     if (run > end - t) run = end - t;
     const auto* v = cache + ((block * args.num_kv_heads + task.kv_head) * args.block_size + offset) * padded + column;
     for (int64_t i = 0; i < run; ++i, v += padded) {
-      const Vec weight = Vec::Set1(p[t - begin + i]);
-      for (int j = 0; j < kChunks; ++j) sum[j] = Vec::Fma(weight, Kv::Load(v + j * Vec::kLanes), sum[j]);
+      Vec values[kChunks];
+      for (int j = 0; j < kChunks; ++j) values[j] = Kv::Load(v + j * Vec::kLanes);
+      for (int q = 0; q < kQueries; ++q) {
+        const Vec weight = Vec::Set1(p[q][t - begin + i]);
+        for (int j = 0; j < kChunks; ++j) sum[q][j] = Vec::Fma(weight, values[j], sum[q][j]);
+      }
     }
     t += run;
   }
-  for (int j = 0; j < kChunks; ++j) sum[j].Store(acc + j * Vec::kLanes);
+  for (int q = 0; q < kQueries; ++q) {
+    for (int j = 0; j < kChunks; ++j) sum[q][j].Store(acc[q] + column + j * Vec::kLanes);
+  }
 }
 
-template <typename Kv>
-static void AccumulateAllValues(const AttentionArgs& args, const AttentionTask& task, const float* p, int64_t begin,
-                                int64_t end, int64_t padded, float* acc) {
+template <typename Kv, int kQueries>
+static void AccumulateAllValues(const AttentionArgs& args, const AttentionTask& task, const float* const* p,
+                                int64_t begin, int64_t end, int64_t padded, float* const* acc) {
+  if (begin >= end) return;
+  constexpr int kChunks = kQueries == 1 ? 2 * kValueChunks : kValueChunks;
   int64_t column = 0;
-  for (; column + 8 * Vec::kLanes <= padded; column += 8 * Vec::kLanes) {
-    AccumulateValues<Kv, 8>(args, task, p, begin, end, padded, column, acc + column);
-  }
-  for (; column + 4 * Vec::kLanes <= padded; column += 4 * Vec::kLanes) {
-    AccumulateValues<Kv, 4>(args, task, p, begin, end, padded, column, acc + column);
+  for (; column + kChunks * Vec::kLanes <= padded; column += kChunks * Vec::kLanes) {
+    AccumulateValues<Kv, kQueries, kChunks>(args, task, p, begin, end, padded, column, acc);
   }
   for (; column < padded; column += Vec::kLanes) {
-    AccumulateValues<Kv, 1>(args, task, p, begin, end, padded, column, acc + column);
+    AccumulateValues<Kv, kQueries, 1>(args, task, p, begin, end, padded, column, acc);
+  }
+}
+
+// A query's softmax over one partition: what it sees there, [first, end), and exp(score - max) of it.
+struct PartitionRow {
+  int64_t first, end;
+  float max, sum;
+  float* p;    // of the partition's first position
+  float* acc;  // [padded]
+};
+
+// Sums up the values that `rows` see in the partition that begins at `base`, those that all see at once. Each row's
+// positions ascend, whatever rows it is summed with.
+template <typename Kv, int kQueries>
+static void AccumulateRows(const AttentionArgs& args, const AttentionTask& task, const PartitionRow* rows, int64_t base,
+                           int64_t padded) {
+  int64_t first = rows[0].first, end = rows[0].end;
+  for (int q = 1; q < kQueries; ++q) {
+    first = rows[q].first > first ? rows[q].first : first;
+    end = rows[q].end < end ? rows[q].end : end;
+  }
+  if (kQueries > 1 && first >= end) {
+    for (int q = 0; q < kQueries; ++q) AccumulateRows<Kv, 1>(args, task, rows + q, base, padded);
+    return;
+  }
+  const float* p[kQueries];
+  float* acc[kQueries];
+  for (int q = 0; q < kQueries; ++q) {
+    p[q] = rows[q].p + (first - base);
+    acc[q] = rows[q].acc;
+    const float* own = rows[q].p + (rows[q].first - base);
+    AccumulateAllValues<Kv, 1>(args, task, &own, rows[q].first, first, padded, &acc[q]);
+  }
+  AccumulateAllValues<Kv, kQueries>(args, task, p, first, end, padded, acc);
+  for (int q = 0; q < kQueries; ++q) {
+    const float* own = rows[q].p + (end - base);
+    AccumulateAllValues<Kv, 1>(args, task, &own, end, rows[q].end, padded, &acc[q]);
+  }
+}
+
+// count <= kQueries.
+template <typename Kv, int kQueries>
+static void AccumulateRowsUpTo(const AttentionArgs& args, const AttentionTask& task, const PartitionRow* rows,
+                               int count, int64_t base, int64_t padded) {
+  if constexpr (kQueries > 0) {
+    if (count < kQueries) return AccumulateRowsUpTo<Kv, kQueries - 1>(args, task, rows, count, base, padded);
+    AccumulateRows<Kv, kQueries>(args, task, rows, base, padded);
   }
 }
 
@@ -90,6 +147,27 @@ static inline float SoftmaxNumerators(float* scores, int64_t num_groups, float m
   return Vec::ReduceAdd(sum);
 }
 
+// Adds a partition's values to the running ones, both scaled to the larger maximum.
+static inline void MergePartition(const PartitionRow& row, int64_t padded, float* total, float& running_max,
+                                  float& running_sum) {
+  if (running_sum == 0.0f) {
+    for (int64_t j = 0; j < padded; j += Vec::kLanes) Vec::Load(row.acc + j).Store(total + j);
+    running_max = row.max;
+    running_sum = row.sum;
+    return;
+  }
+  const float new_max = row.max > running_max ? row.max : running_max;
+  const float keep = ExpScalar(running_max - new_max);
+  const float add = ExpScalar(row.max - new_max);
+  const Vec keep_lanes = Vec::Set1(keep);
+  const Vec add_lanes = Vec::Set1(add);
+  for (int64_t j = 0; j < padded; j += Vec::kLanes) {
+    Vec::Fma(Vec::Load(total + j), keep_lanes, Vec::Mul(Vec::Load(row.acc + j), add_lanes)).Store(total + j);
+  }
+  running_sum = running_sum * keep + row.sum * add;
+  running_max = new_max;
+}
+
 template <typename Kv>
 static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
   const int64_t group = args.num_queries_per_kv;
@@ -101,11 +179,11 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
   if (args.sliding_window > 0 && task.first_position + 1 > args.sliding_window) {
     start = task.first_position + 1 - args.sliding_window;
   }
-  // Scratch: scores [q, kKvPartition], a partition's values [padded], then per query the running values [padded], max
-  // and sum.
+  // Scratch: scores [q, kKvPartition], a partition's values [kMaxValueQueries, padded], then per query the running
+  // values [padded], max and sum.
   float* scores = scratch;
   float* part = scores + num_queries * kKvPartition;
-  float* acc = part + padded;
+  float* acc = part + kMaxValueQueries * padded;
   float* running_max = acc + num_queries * padded;
   float* running_sum = running_max + num_queries;
   for (int q = 0; q < num_queries; ++q) running_sum[q] = 0.0f;
@@ -137,7 +215,7 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
           query[i] = args.query + (task.first_row + row) * args.query_stride + head * head_dim;
         }
         Vec score[kQueryTile];
-        ScoreKeysUpTo<Kv>(query, count, keys, head_dim, score);
+        ScoreKeysUpTo<Kv, kQueryTile>(query, count, keys, head_dim, score);
         for (int i = 0; i < count; ++i) {
           const int64_t row_position = task.first_position + (q0 + i) / group;
           // Lanes the row sees: positions in (row_position - window, row_position].
@@ -154,38 +232,32 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
         }
       }
     }
-    for (int q = 0; q < num_queries; ++q) {
-      const int64_t row_position = task.first_position + q / group;
-      const int64_t row_start = args.sliding_window > 0 && row_position + 1 > args.sliding_window
-                                    ? row_position + 1 - args.sliding_window
-                                    : 0;
-      const int64_t row_end = row_position + 1 < part_end ? row_position + 1 : part_end;
-      if (row_end <= base || row_start >= part_end) continue;
-      float* p = scores + q * kKvPartition;
-      const int64_t row_groups = (row_end - base + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
-      Vec max_lanes = Vec::Load(p);
-      for (int64_t g = 1; g < row_groups; ++g) max_lanes = Vec::Max(Vec::Load(p + g * Vec::kLanes), max_lanes);
-      const float max = Vec::ReduceMax(max_lanes);
-      const float sum = SoftmaxNumerators(p, row_groups, max);
-      const int64_t first = row_start > base ? row_start : base;
-      AccumulateAllValues<Kv>(args, task, p + (first - base), first, row_end, padded, part);
-      float* total = acc + q * padded;
-      if (running_sum[q] == 0.0f) {
-        for (int64_t j = 0; j < padded; j += Vec::kLanes) Vec::Load(part + j).Store(total + j);
-        running_max[q] = max;
-        running_sum[q] = sum;
-        continue;
+    for (int q = 0; q < num_queries;) {
+      PartitionRow rows[kValueQueries];
+      int queries[kValueQueries];
+      int count = 0;
+      for (; q < num_queries && count < kValueQueries; ++q) {
+        PartitionRow& row = rows[count];
+        const int64_t position = task.first_position + q / group;
+        const int64_t window_start =
+            args.sliding_window > 0 && position + 1 > args.sliding_window ? position + 1 - args.sliding_window : 0;
+        row.first = window_start > base ? window_start : base;
+        row.end = position + 1 < part_end ? position + 1 : part_end;
+        if (row.first >= row.end) continue;
+        row.p = scores + q * kKvPartition;
+        row.acc = part + count * padded;
+        const int64_t row_groups = (row.end - base + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
+        Vec max_lanes = Vec::Load(row.p);
+        for (int64_t g = 1; g < row_groups; ++g) max_lanes = Vec::Max(Vec::Load(row.p + g * Vec::kLanes), max_lanes);
+        row.max = Vec::ReduceMax(max_lanes);
+        row.sum = SoftmaxNumerators(row.p, row_groups, row.max);
+        for (int64_t j = 0; j < padded; j += Vec::kLanes) Vec::Zero().Store(row.acc + j);
+        queries[count++] = q;
       }
-      const float new_max = max > running_max[q] ? max : running_max[q];
-      const float keep = ExpScalar(running_max[q] - new_max);
-      const float add = ExpScalar(max - new_max);
-      const Vec keep_lanes = Vec::Set1(keep);
-      const Vec add_lanes = Vec::Set1(add);
-      for (int64_t j = 0; j < padded; j += Vec::kLanes) {
-        Vec::Fma(Vec::Load(total + j), keep_lanes, Vec::Mul(Vec::Load(part + j), add_lanes)).Store(total + j);
+      AccumulateRowsUpTo<Kv, kValueQueries>(args, task, rows, count, base, padded);
+      for (int i = 0; i < count; ++i) {
+        MergePartition(rows[i], padded, acc + queries[i] * padded, running_max[queries[i]], running_sum[queries[i]]);
       }
-      running_sum[q] = running_sum[q] * keep + sum * add;
-      running_max[q] = new_max;
     }
   }
   for (int q = 0; q < num_queries; ++q) {

@@ -1,16 +1,29 @@
 // Panels of a packed weight against rows of x. Included inside an instruction set's namespace.
 
+// Load gives column k + kOffset of a panel's rows; k is a multiple of kStep.
 struct WeightFloat32 {
   using Element = float;
-  static Vec Load(const float* p) { return Vec::Load(p); }
+  static constexpr int kStep = 1;
+  template <int kOffset>
+  static Vec Load(const float* panel, int64_t k) {
+    return Vec::Load(panel + k * kPanelRows);
+  }
 };
 struct WeightBFloat16 {
   using Element = uint16_t;
-  static Vec Load(const uint16_t* p) { return Vec::LoadBFloat16(p); }
+  static constexpr int kStep = 2;
+  template <int kOffset>
+  static Vec Load(const uint16_t* panel, int64_t k) {
+    return Vec::LoadBFloat16OfPairs<kOffset>(panel + k * kPanelRows);
+  }
 };
 struct WeightFloat16 {
   using Element = uint16_t;
-  static Vec Load(const uint16_t* p) { return Vec::LoadFloat16(p); }
+  static constexpr int kStep = 1;
+  template <int kOffset>
+  static Vec Load(const uint16_t* panel, int64_t k) {
+    return Vec::LoadFloat16(panel + k * kPanelRows);
+  }
 };
 
 struct LinearCall {
@@ -19,6 +32,7 @@ struct LinearCall {
   const void* weight;
   int64_t num_rows_w;
   int64_t num_columns;
+  int64_t stored_columns;
   const float* bias;
   float* y;
   int64_t y_stride;
@@ -26,13 +40,24 @@ struct LinearCall {
 
 // Columns are taken in blocks that keep a panel group in the second-level cache while all rows pass over it; partial
 // sums wait in y, where they lose nothing, so that the order of additions is the same with and without blocks.
-inline constexpr int64_t kColumnBlock = 1024;
+inline constexpr int64_t kColumnBlock = 1024;  // even
+
+template <typename W, int kOffset, int kRows, int kPanels>
+static inline void AddColumn(const typename W::Element* const (&w)[kPanels], const float* const (&x)[kRows], int64_t k,
+                             Vec (&acc)[kRows][kPanels]) {
+  Vec wv[kPanels];
+  for (int p = 0; p < kPanels; ++p) wv[p] = W::template Load<kOffset>(w[p], k);
+  for (int r = 0; r < kRows; ++r) {
+    const Vec xv = Vec::Set1(x[r][k + kOffset]);
+    for (int p = 0; p < kPanels; ++p) acc[r][p] = Vec::Fma(xv, wv[p], acc[r][p]);
+  }
+}
 
 template <typename W, int kRows, int kPanels>
 static inline void LinearTile(const LinearCall& call, int64_t row, int64_t panel, int64_t k_begin, int64_t k_end) {
   const auto* base = static_cast<const typename W::Element*>(call.weight);
   const typename W::Element* w[kPanels];
-  for (int p = 0; p < kPanels; ++p) w[p] = base + (panel + p) * call.num_columns * kPanelRows;
+  for (int p = 0; p < kPanels; ++p) w[p] = base + (panel + p) * call.stored_columns * kPanelRows;
   const float* x[kRows];
   for (int r = 0; r < kRows; ++r) x[r] = call.x + (row + r) * call.x_stride;
 
@@ -49,14 +74,12 @@ static inline void LinearTile(const LinearCall& call, int64_t row, int64_t panel
       acc[r][p] = left >= kPanelRows ? Vec::Load(y) : Vec::LoadPartial(y, static_cast<int>(left));
     }
   }
-  for (int64_t k = k_begin; k < k_end; ++k) {
-    Vec wv[kPanels];
-    for (int p = 0; p < kPanels; ++p) wv[p] = W::Load(w[p] + k * kPanelRows);
-    for (int r = 0; r < kRows; ++r) {
-      const Vec xv = Vec::Set1(x[r][k]);
-      for (int p = 0; p < kPanels; ++p) acc[r][p] = Vec::Fma(xv, wv[p], acc[r][p]);
-    }
+  int64_t k = k_begin;
+  for (; k + W::kStep <= k_end; k += W::kStep) {
+    AddColumn<W, 0, kRows, kPanels>(w, x, k, acc);
+    if constexpr (W::kStep == 2) AddColumn<W, 1, kRows, kPanels>(w, x, k, acc);
   }
+  if (k < k_end) AddColumn<W, 0, kRows, kPanels>(w, x, k, acc);
   const bool last = k_end == call.num_columns;
   for (int r = 0; r < kRows; ++r) {
     for (int p = 0; p < kPanels; ++p) {
@@ -119,7 +142,7 @@ static void LinearTyped(const LinearCall& call, int64_t num_rows, int64_t panel_
 
 static void Linear(const float* x, int64_t x_stride, int64_t num_rows, const PackedMatrixView& w, const float* bias,
                    float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
-  const LinearCall call{x, x_stride, w.data, w.num_rows, w.num_columns, bias, y, y_stride};
+  const LinearCall call{x, x_stride, w.data, w.num_rows, w.num_columns, w.stored_columns(), bias, y, y_stride};
   switch (w.dtype) {
     case DType::kFloat32:
       return LinearTyped<WeightFloat32>(call, num_rows, panel_begin, panel_end);

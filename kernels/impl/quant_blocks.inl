@@ -2,21 +2,6 @@
 // Products and sums are rounded one by one, as the formats' reference does. Included inside an instruction set's
 // namespace.
 
-template <int kValue>
-struct Int {
-  static constexpr int value = kValue;
-  constexpr operator int() const { return kValue; }
-};
-
-// f(Int<0>()) to f(Int<kCount - 1>()).
-template <int kCount, typename F>
-static inline void Unroll(F&& f) {
-  if constexpr (kCount > 0) {
-    Unroll<kCount - 1>(f);
-    f(Int<kCount - 1>());
-  }
-}
-
 static inline Bytes LowHalves(Bytes b) { return b & 0x0f; }
 static inline Bytes HighHalves(Bytes b) { return b >> 4; }
 

@@ -27,6 +27,16 @@ struct Vec {
     const __m256i b = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(bits, 1));
     return {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
   }
+  template <int kOffset>
+  static __m256 OfPairs(const uint16_t* p) {
+    const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm256_castsi256_ps(kOffset == 0 ? _mm256_slli_epi32(pairs, 16)
+                                            : _mm256_and_si256(pairs, _mm256_set1_epi32(-65536)));
+  }
+  template <int kOffset>
+  static Vec LoadBFloat16OfPairs(const uint16_t* p) {
+    return {OfPairs<kOffset>(p), OfPairs<kOffset>(p + 16)};
+  }
   static Vec LoadFloat16(const uint16_t* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
@@ -79,5 +89,7 @@ inline constexpr int kRowTile = 6;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
 inline constexpr int kQueryTile = 4;
+// Queries x vectors of V.
+inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
 }  // namespace vllm::avx2

@@ -20,6 +20,13 @@ struct Vec {
     const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16))};
   }
+  template <int kOffset>
+  static Vec LoadBFloat16OfPairs(const uint16_t* p) {
+    const __m512i pairs = _mm512_loadu_si512(p);
+    const __m512i bits =
+        kOffset == 0 ? _mm512_slli_epi32(pairs, 16) : _mm512_and_si512(pairs, _mm512_set1_epi32(-65536));
+    return {_mm512_castsi512_ps(bits)};
+  }
   static Vec LoadFloat16(const uint16_t* p) {
     return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
   }
@@ -61,5 +68,7 @@ inline constexpr int kRowTile = 6;
 inline constexpr int kPanelTile = 4;
 inline constexpr int kPanelTileOneRow = 8;
 inline constexpr int kQueryTile = 8;
+// Queries x vectors of V.
+inline constexpr int kValueQueries = 4, kValueChunks = 4;
 
 }  // namespace vllm::avx512

@@ -36,6 +36,13 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i) r.v[i] = BFloat16ToFloat(p[i]);
     return r;
   }
+  // The first or the second of each of sixteen pairs.
+  template <int kOffset>
+  static Vec LoadBFloat16OfPairs(const uint16_t* p) {
+    Vec r;
+    for (int i = 0; i < kLanes; ++i) r.v[i] = BFloat16ToFloat(p[2 * i + kOffset]);
+    return r;
+  }
   static Vec LoadFloat16(const uint16_t* p) {
     Vec r;
     for (int i = 0; i < kLanes; ++i) r.v[i] = Float16ToFloat(p[i]);
@@ -118,5 +125,7 @@ inline constexpr int kRowTile = 2;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 2;
 inline constexpr int kQueryTile = 2;
+// Queries x vectors of V.
+inline constexpr int kValueQueries = 1, kValueChunks = 4;
 
 }  // namespace vllm::generic

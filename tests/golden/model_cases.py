@@ -39,7 +39,7 @@ CASES = {
     "llama": ("LlamaForCausalLM", {}, {}),
     "mistral": ("MistralForCausalLM", dict(sliding_window=9), {}),
     "mistral_no_window": ("MistralForCausalLM", dict(sliding_window=None, head_dim=12), {}),
-    "mistral_old": ("MistralForCausalLM", dict(sliding_window=20, rope_theta=1e5), {"style": "old"}),
+    "mistral_old": ("MistralForCausalLM", dict(sliding_window=20, rope_theta=1e5), {"style": "old", "first_seed": 1}),
     "granite": ("GraniteForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7,
                                            attention_multiplier=0.21), {}),
     "granite_biases": ("GraniteForCausalLM", dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True), {}),

@@ -27,7 +27,7 @@ constexpr int64_t kVocab = 64;
 constexpr int64_t kLength = 60;
 // In the file's own type, plain matrices and what is kept of a token are rounded to 11 or 8 bits.
 constexpr double kFloat16Limit = 0.03;
-constexpr double kBFloat16Limit = 0.3;
+constexpr double kBFloat16Limit = 0.5;  // another expert of a random model among it
 
 std::string Folder(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name; }
 

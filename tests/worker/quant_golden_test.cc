@@ -193,8 +193,10 @@ TEST_P(QuantizeFamilyTest, StaysCloseToItsPlainSelfAndChunksChangeNoBit) {
   for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
     config.model.quantization.method = method;
     const std::vector<double> whole = PromptLogprobs(config, prompt, 2048);
-    // A random model's experts change with the smallest of errors.
-    EXPECT_LT(Divergence(plain, whole), method == QuantizationMethod::kInt8 ? 0.1 : 2.0);
+    // A random model's experts change with the smallest of errors, those of x in int8 among them.
+    const bool has_experts =
+        GetParam().find("mixtral") != std::string::npos || GetParam().find("moe") != std::string::npos;
+    EXPECT_LT(Divergence(plain, whole), method == QuantizationMethod::kInt8 && !has_experts ? 0.1 : 2.0);
     EXPECT_NE(whole, plain);
     EXPECT_EQ(PromptLogprobs(config, prompt, 7), whole);
   }

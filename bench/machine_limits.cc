@@ -1,0 +1,90 @@
+#include "bench/machine_limits.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "kernels/aligned_buffer.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace vllm {
+
+namespace {
+
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// The best of five runs of `run`, as work / seconds.
+template <typename F>
+double Best(double work, F&& run) {
+  double best = 0.0;
+  for (int i = 0; i < 5; ++i) {
+    const double begin = Seconds();
+    run();
+    best = std::max(best, work / (Seconds() - begin));
+  }
+  return best;
+}
+
+#if defined(__x86_64__)
+constexpr int kChains = 8;  // at least the latency of any of them
+constexpr int64_t kRepeats = 4'000'000;
+
+// Named sums: an array of them would live in memory.
+#define VLLM_REPEAT(type, zero, name)                                                                     \
+  type a = zero, b = a, c = a, d = a, e = a, f = a, g = a, h = a;                                         \
+  const type one = zero;                                                                                  \
+  for (int64_t i = 0; i < kRepeats; ++i) {                                                                \
+    asm volatile(name " %8, %8, %0\n" name " %8, %8, %1\n" name " %8, %8, %2\n" name " %8, %8, %3\n" name \
+                      " %8, %8, %4\n" name " %8, %8, %5\n" name " %8, %8, %6\n" name " %8, %8, %7\n"      \
+                 : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f), "+v"(g), "+v"(h)                 \
+                 : "v"(one));                                                                             \
+  }
+
+__attribute__((target("avx512f"))) void RunFma512() { VLLM_REPEAT(__m512, _mm512_setzero_ps(), "vfmadd231ps") }
+__attribute__((target("avx512f"))) void RunDotBFloat16() { VLLM_REPEAT(__m512, _mm512_setzero_ps(), "vdpbf16ps") }
+__attribute__((target("avx512f"))) void RunDotInt8() { VLLM_REPEAT(__m512i, _mm512_setzero_si512(), "vpdpbusd") }
+__attribute__((target("avx2,fma"))) void RunFma256() { VLLM_REPEAT(__m256, _mm256_setzero_ps(), "vfmadd231ps") }
+#undef VLLM_REPEAT
+#endif
+
+}  // namespace
+
+double PeakRate(Isa isa, Instruction instruction) {
+#if defined(__x86_64__)
+  constexpr double kInstructions = static_cast<double>(kRepeats) * kChains;
+  if (instruction == Instruction::kFma) {
+    if (isa == Isa::kAvx2) return Best(kInstructions * 16, RunFma256);
+    if (isa == Isa::kAvx512 || isa == Isa::kAvx512Bf16) return Best(kInstructions * 32, RunFma512);
+    return 0.0;
+  }
+  if (isa != Isa::kAvx512Bf16) return 0.0;
+  if (instruction == Instruction::kDotBFloat16) return Best(kInstructions * 64, RunDotBFloat16);
+  return Best(kInstructions * 128, RunDotInt8);
+#else
+  (void)isa;
+  (void)instruction;
+  return 0.0;
+#endif
+}
+
+double ReadBandwidth() {
+  constexpr size_t kBytes = size_t{512} << 20;
+  const AlignedBuffer buffer(kBytes);
+  auto* words = buffer.as<uint64_t>();
+  constexpr size_t kCount = kBytes / sizeof(uint64_t);
+  for (size_t i = 0; i < kCount; i += 512) words[i] = i;
+  std::array<uint64_t, 32> sums{};
+  const double rate = Best(static_cast<double>(kBytes), [&] {
+    for (size_t i = 0; i < kCount; i += sums.size()) {
+      for (size_t j = 0; j < sums.size(); ++j) sums[j] += words[i + j];
+    }
+    asm volatile("" : : "r"(sums.data()) : "memory");
+  });
+  return rate;
+}
+
+}  // namespace vllm

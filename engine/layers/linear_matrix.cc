@@ -1,0 +1,180 @@
+#include "engine/layers/linear_matrix.h"
+
+#include <algorithm>
+#include <array>
+
+namespace vllm {
+
+namespace {
+
+// Below this many multiply-adds a job costs less than waking another thread for it.
+constexpr int64_t kMinWorkPerTask = 1 << 18;
+// Of packing a value of x, in multiply-adds.
+constexpr int64_t kPackingWork = 16;
+// Panels that a task does not cut, so that a tile of several fits; more of them for one row of x, whose tiles are
+// wider.
+constexpr int64_t kPanelsPerGroup = 2;
+constexpr int64_t kPanelsPerGroupOfOneRow = 4;
+// Of stored rows, so that what several rows of x unpack together stays together.
+constexpr int64_t kStoredRowsPerGroup = 32;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Calls f(begin, end) for runs of [0, count) on the rank's threads; all begin at whole groups, and their numbers of
+// groups differ by at most one.
+template <typename F>
+void ForEachRun(const RankContext& context, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
+  const int64_t num_groups = CeilDiv(count, group);
+  const int64_t enough = num_groups * work_per_group / kMinWorkPerTask + 1;
+  // Four tasks a thread even out threads of unequal speed.
+  const int64_t num_tasks = std::min({num_groups, enough, context.threads->num_threads() * int64_t{4}});
+  context.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
+    f(num_groups * task / num_tasks * group, std::min(count, num_groups * (task + 1) / num_tasks * group));
+  });
+}
+
+template <typename F>
+void ForEachRunOfPanels(const RankContext& context, const LinearCall& call, int64_t num_columns, int64_t num_panels,
+                        F&& f) {
+  const int64_t group = call.num_rows == 1 ? kPanelsPerGroupOfOneRow : kPanelsPerGroup;
+  ForEachRun(context, num_panels, group, call.num_rows * num_columns * kPanelRows * group, f);
+}
+
+template <typename Pack>
+void PackTiles(const RankContext& context, Pack pack, const LinearCall& call, const RowTilesView& tiles) {
+  ForEachRun(context, NumTiles(tiles.num_rows), 1, kPackingWork * kTileRows * tiles.num_columns,
+             [&](int64_t begin, int64_t end) {
+               for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
+             });
+}
+
+void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const PackedMatrixView& w = matrix.view();
+  const TileKernels& kernels = *context.kernels->tiles;
+  if (w.dtype == DType::kBFloat16 && kernels.linear_bfloat16 != nullptr) {
+    const RowTilesView tiles = context.row_tiles->BFloat16(call.num_rows, w.num_columns);
+    PackTiles(context, kernels.pack_bfloat16, call, tiles);
+    ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+      kernels.linear_bfloat16(tiles, w, call.bias, call.y, call.y_stride, begin, end);
+    });
+    return;
+  }
+  ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+    context.kernels->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
+  });
+}
+
+void MultiplyBy(const PackedQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const PackedQuantView& w = matrix.view();
+  const TileKernels& kernels = *context.kernels->tiles;
+  const RowTilesView tiles = context.row_tiles->Int8(call.num_rows, w.num_columns, w.scale_columns());
+  PackTiles(context, kernels.pack_int8, call, tiles);
+  ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+    kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
+  });
+}
+
+// x's columns in the order of the stored weight's, in the rank's own memory.
+const float* InStoredOrder(const RankContext& context, const StoredMatrix& matrix, const LinearCall& call) {
+  const std::vector<int32_t>& order = matrix.column_order;
+  const size_t width = order.size();
+  std::vector<float>& ordered = *context.ordered_x;
+  if (ordered.size() < width * static_cast<size_t>(call.num_rows)) {
+    ordered.resize(width * static_cast<size_t>(call.num_rows));
+  }
+  for (int64_t row = 0; row < call.num_rows; ++row) {
+    const float* from = call.x + row * call.x_stride;
+    float* to = ordered.data() + static_cast<size_t>(row) * width;
+    for (size_t k = 0; k < width; ++k) to[k] = order[k] < 0 ? 0.0f : from[order[k]];
+  }
+  return ordered.data();
+}
+
+void MultiplyBy(const StoredMatrix& matrix, const RankContext& context, LinearCall call) {
+  const QuantMatrixView& w = matrix.matrix.view();
+  if (!matrix.column_order.empty()) {
+    call.x = InStoredOrder(context, matrix, call);
+    call.x_stride = w.num_columns;
+  }
+  const int64_t work = call.num_rows * w.num_columns * kStoredRowsPerGroup;
+  ForEachRun(context, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
+    context.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin,
+                                   end);
+  });
+}
+
+void MultiplyBy(const DenseMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const int64_t rows_per_task = std::max<int64_t>(64, CeilDiv(matrix.num_rows, context.threads->num_threads()));
+  context.threads->ParallelFor(CeilDiv(matrix.num_rows, rows_per_task), [&](int64_t task, int /*thread*/) {
+    const int64_t begin = task * rows_per_task;
+    const int64_t count = std::min(rows_per_task, matrix.num_rows - begin);
+    matrix.blas->Multiply(call.x, call.x_stride, call.num_rows, matrix.values.as<float>() + begin * matrix.num_columns,
+                          count, matrix.num_columns, call.y + begin, call.y_stride);
+    if (call.bias == nullptr) return;
+    for (int64_t row = 0; row < call.num_rows; ++row) {
+      context.kernels->add(call.y + row * call.y_stride + begin, call.bias + begin, count);
+    }
+  });
+}
+
+void UnpackRowOf(const PackedMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+  matrix.UnpackRow(row, out);
+}
+
+void UnpackRowOf(const PackedQuantMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+  matrix.UnpackRow(row, out);
+}
+
+void UnpackRowOf(const StoredMatrix& matrix, const RankContext& context, int64_t row, float* out) {
+  const QuantMatrixView& w = matrix.matrix.view();
+  const std::vector<int32_t>& order = matrix.column_order;
+  std::array<float, 256> block;
+  for (int64_t begin = 0; begin < w.num_columns; begin += 256) {
+    const int64_t end = std::min(w.num_columns, begin + 256);
+    if (order.empty()) {
+      context.kernels->quant->dequantize(w, row, begin, end, out + begin);
+      continue;
+    }
+    context.kernels->quant->dequantize(w, row, begin, end, block.data());
+    for (int64_t k = begin; k < end; ++k) {
+      const int32_t column = order[static_cast<size_t>(k)];
+      if (column >= 0) out[column] = block[static_cast<size_t>(k - begin)];
+    }
+  }
+}
+
+void UnpackRowOf(const DenseMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+  std::copy_n(matrix.values.as<float>() + row * matrix.num_columns, matrix.num_columns, out);
+}
+
+}  // namespace
+
+DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns)
+    : blas(library),
+      num_rows(rows),
+      num_columns(columns),
+      values(static_cast<size_t>(rows * columns) * sizeof(float)) {}
+
+int64_t LinearMatrix::num_rows() const {
+  if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->num_rows();
+  if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->num_rows();
+  if (const auto* stored = std::get_if<StoredMatrix>(&matrix_)) return stored->matrix.num_rows();
+  return std::get<DenseMatrix>(matrix_).num_rows;
+}
+
+size_t LinearMatrix::size_bytes() const {
+  if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->size_bytes();
+  if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->size_bytes();
+  if (const auto* stored = std::get_if<StoredMatrix>(&matrix_)) return stored->matrix.size_bytes();
+  return std::get<DenseMatrix>(matrix_).values.size_bytes();
+}
+
+void LinearMatrix::Multiply(const RankContext& context, const LinearCall& call) const {
+  std::visit([&](const auto& matrix) { MultiplyBy(matrix, context, call); }, matrix_);
+}
+
+void LinearMatrix::UnpackRow(const RankContext& context, int64_t row, float* out) const {
+  std::visit([&](const auto& matrix) { UnpackRowOf(matrix, context, row, out); }, matrix_);
+}
+
+}  // namespace vllm

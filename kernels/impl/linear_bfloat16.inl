@@ -1,0 +1,52 @@
+// bfloat16 tiles against bfloat16 panels, for machines that multiply pairs. Included inside an instruction set's
+// namespace.
+
+struct BFloat16Tile : BFloat16Shape {
+  const PackedMatrixView& w;
+  TileOutput output;
+  int64_t num_units;
+  int64_t panel_bytes;
+
+  template <int kRows, int kPanels>
+  void Run(const TileInput& x, int64_t row, int64_t panel) const {
+    const uint32_t* units = x.units + row;
+    const uint8_t* panels[kPanels];
+    for (int p = 0; p < kPanels; ++p) panels[p] = static_cast<const uint8_t*>(w.data) + (panel + p) * panel_bytes;
+    Vec sums[kRows][kPanels];
+    Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { sums[r][p] = Vec::Zero(); }); });
+    for (int64_t u = 0; u < num_units; ++u) {
+      Pairs pairs[kPanels];
+      Prefetch<kPanels>(x, panels, panel_bytes, u * 64);
+      Unroll<kPanels>([&](auto p) { pairs[p] = LoadPairs(panels[p] + u * 64); });
+      Unroll<kRows>([&](auto r) {
+        const Pairs two = BroadcastPair(units[r]);
+        Unroll<kPanels>([&](auto p) { sums[r][p] = AddPairs(sums[r][p], pairs[p], two); });
+      });
+      units += x.num_rows;
+    }
+    Unroll<kRows>(
+        [&](auto r) { Unroll<kPanels>([&](auto p) { output.Store(x.begin + row + r, panel + p, sums[r][p]); }); });
+  }
+};
+
+static void LinearBFloat16(const RowTilesView& x, const PackedMatrixView& w, const float* bias, float* y,
+                           int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
+  RunTiles(BFloat16Tile{{}, w, {bias, y, y_stride, w.num_rows}, x.num_units, x.num_units * 64}, x, panel_begin,
+           panel_end);
+}
+
+static void PackBFloat16(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {
+  const int64_t begin = TileBegin(to.num_rows, tile);
+  const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
+  uint32_t* units = to.units + begin * to.num_units;
+  TileUnits columns;
+  float padded[kScaleColumns];
+  for (int64_t k = 0; k < to.num_columns; k += kScaleColumns) {
+    for (int64_t r = 0; r < num_rows; ++r) {
+      const float* from = Columns(x + (begin + r) * x_stride, k, to.num_columns, padded);
+      for (int64_t i = 0; i < kScaleColumns; i += 2 * Vec::kLanes) StorePairs(from + i, columns.units[r] + i / 2);
+    }
+    const int64_t count = to.num_units - k / 2 < kUnitsAtOnce ? to.num_units - k / 2 : kUnitsAtOnce;
+    columns.InterleaveTo(units + k / 2 * num_rows, num_rows, count);
+  }
+}

@@ -1,0 +1,100 @@
+// Tiles of x against panels of a packed weight. Included inside an instruction set's namespace.
+
+// Where the products of one call go.
+struct TileOutput {
+  const float* bias;
+  float* y;
+  int64_t y_stride;
+  int64_t num_rows_w;
+
+  // Asks for the lines that Store will write: on its way out of a loop that spills, a store that waits holds up all.
+  void Prefetch(int64_t row, int64_t panel) const { __builtin_prefetch(y + row * y_stride + panel * kPanelRows, 1); }
+  void Store(int64_t row, int64_t panel, Vec sum) const {
+    const int64_t n = panel * kPanelRows;
+    const int64_t left = num_rows_w - n;
+    const int lanes = left >= kPanelRows ? static_cast<int>(kPanelRows) : static_cast<int>(left);
+    if (bias != nullptr) sum = Vec::Add(sum, Vec::LoadPartial(bias + n, lanes));
+    float* to = y + row * y_stride + n;
+    if (lanes == kPanelRows) {
+      sum.Store(to);
+    } else {
+      sum.StorePartial(to, lanes);
+    }
+  }
+};
+
+// One tile of x. A kernel's Run multiplies kRows rows of it, from `row` on, by kPanels panels from `panel` on.
+struct TileInput {
+  const uint32_t* units;
+  const float* scales;
+  const int32_t* offsets;
+  int64_t begin;
+  int64_t num_rows;
+  // The share of the next panels' bytes to ask for while this tile is multiplied, so that memory works all the time and
+  // not for the first tile alone: byte `ahead` of a panel at first, and `ahead_step` further for every 64 bytes.
+  int64_t ahead = 0;
+  int64_t ahead_step = 0;
+
+  TileInput(const RowTilesView& x, int64_t tile)
+      : begin(TileBegin(x.num_rows, tile)), num_rows(TileBegin(x.num_rows, tile + 1) - begin) {
+    units = x.units + begin * x.num_units;
+    scales = x.scales + begin * x.num_scales();
+    offsets = x.offsets + begin * x.num_offsets();
+  }
+};
+
+// Asks for what comes after byte `at` of each panel: nearby, and of the panels after these.
+template <int kPanels>
+[[gnu::always_inline]] static inline void Prefetch(const TileInput& x, const uint8_t* const (&panels)[kPanels],
+                                                   int64_t panel_bytes, int64_t at) {
+  const int64_t next = kPanels * panel_bytes + x.ahead + at / 64 * x.ahead_step;
+  Unroll<kPanels>([&](auto p) {
+    __builtin_prefetch(panels[p] + at + kPrefetchBytes);
+    __builtin_prefetch(panels[p] + next, 0, 2);
+  });
+}
+
+template <typename Kernel, int kRows, int kPanels>
+static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t row, int64_t panel) {
+  if constexpr (kRows > 0) {
+    if (tile.num_rows - row < kRows) return RunTile<Kernel, kRows - 1, kPanels>(kernel, tile, row, panel);
+    kernel.template Run<kRows, kPanels>(tile, row, panel);
+    if (tile.num_rows - row > kRows) RunTile<Kernel, kRows, kPanels>(kernel, tile, row + kRows, panel);
+  }
+}
+
+// Tiles of x that all panels are multiplied by before the next ones: as many as leave the second-level cache room.
+inline constexpr int64_t kTileBytesAtOnce = 384 << 10;
+
+template <typename Kernel, int kRows, int kPanels>
+static inline int64_t RunPanels(const Kernel& kernel, const RowTilesView& x, int64_t tile_begin, int64_t tile_end,
+                                int64_t panel, int64_t panel_end) {
+  for (; panel + kPanels <= panel_end; panel += kPanels) {
+    for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
+      TileInput input(x, tile);
+      input.ahead_step = 64 / (tile_end - tile_begin);
+      input.ahead = (tile - tile_begin) * input.ahead_step * (kernel.panel_bytes / 64);
+      RunTile<Kernel, kRows, kPanels>(kernel, input, 0, panel);
+    }
+  }
+  return panel;
+}
+
+template <typename Kernel>
+static void RunTiles(const Kernel& kernel, const RowTilesView& x, int64_t panel_begin, int64_t panel_end) {
+  const int64_t num_tiles = NumTiles(x.num_rows);
+  const int64_t tile_bytes = kTileRows * x.num_units * 4;
+  const int64_t at_once = tile_bytes < kTileBytesAtOnce ? kTileBytesAtOnce / tile_bytes : 1;
+  for (int64_t tile = 0; tile < num_tiles; tile += at_once) {
+    const int64_t tile_end = tile + at_once < num_tiles ? tile + at_once : num_tiles;
+    int64_t panel = panel_begin;
+    if (x.num_rows == 1) {
+      panel = RunPanels<Kernel, 1, Kernel::kPanelsOneRow>(kernel, x, tile, tile_end, panel, panel_end);
+    } else if (x.num_rows <= Kernel::kFewRows) {
+      panel = RunPanels<Kernel, Kernel::kFewRows, Kernel::kPanelsFewRows>(kernel, x, tile, tile_end, panel, panel_end);
+    } else {
+      panel = RunPanels<Kernel, Kernel::kRows, Kernel::kPanels>(kernel, x, tile, tile_end, panel, panel_end);
+    }
+    RunPanels<Kernel, Kernel::kRows, 1>(kernel, x, tile, tile_end, panel, panel_end);
+  }
+}

@@ -1,0 +1,16 @@
+// Loops that the compiler must unroll. Included inside an instruction set's namespace.
+
+template <int kValue>
+struct Int {
+  static constexpr int value = kValue;
+  constexpr operator int() const { return kValue; }
+};
+
+// f(Int<0>()) to f(Int<kCount - 1>()).
+template <int kCount, typename F>
+static inline void Unroll(F&& f) {
+  if constexpr (kCount > 0) {
+    Unroll<kCount - 1>(f);
+    f(Int<kCount - 1>());
+  }
+}

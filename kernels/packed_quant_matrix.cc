@@ -1,0 +1,91 @@
+#include "kernels/packed_quant_matrix.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace vllm {
+
+namespace {
+
+constexpr int64_t kRun = 4 * kPanelRows;  // bytes: four columns of a panel's rows
+constexpr int64_t kHalfBlock = kBlockColumns / 2;
+constexpr int64_t kIQ4_NLBytes = 2 + kHalfBlock;
+
+// ggml's kvalues_iq4nl + 128.
+constexpr std::array<uint8_t, 16> kIQ4_NLLevels = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                   129, 141, 153, 166, 181, 197, 217, 241};
+
+}  // namespace
+
+PackedQuantMatrix::PackedQuantMatrix(Bits bits, int64_t num_rows, int64_t num_columns) {
+  view_.num_rows = num_rows;
+  view_.num_columns = num_columns;
+  if (bits == Bits::k4) view_.levels = kIQ4_NLLevels.data();
+  codes_ = AlignedBuffer(static_cast<size_t>(view_.num_panels() * view_.num_blocks() * view_.block_bytes()));
+  scales_ = AlignedBuffer(static_cast<size_t>(view_.num_panels() * view_.num_scales() * kPanelRows) * sizeof(uint16_t));
+  view_.codes = codes_.as<uint8_t>();
+  view_.scales = scales_.as<uint16_t>();
+}
+
+void PackedQuantMatrix::QuantizeRow(const QuantKernels& kernels, int64_t row, const float* values) {
+  if (view_.levels == nullptr) {
+    QuantizeRow8(row, values);
+  } else {
+    QuantizeRow4(kernels, row, values);
+  }
+}
+
+void PackedQuantMatrix::QuantizeRow8(int64_t row, const float* values) {
+  for (int64_t begin = 0; begin < view_.num_columns; begin += kScaleColumns) {
+    const int64_t end = std::min(begin + kScaleColumns, view_.num_columns);
+    float largest = 0.0f;
+    for (int64_t k = begin; k < end; ++k) largest = std::max(largest, std::abs(values[k]));
+    uint16_t& scale = Scale(row, begin / kScaleColumns);
+    scale = FloatToFloat16(largest / 127.0f);
+    const float rounded = Float16ToFloat(scale);
+    const float inverse = rounded > 0.0f && std::isfinite(rounded) ? 1.0f / rounded : 0.0f;
+    for (int64_t k = begin; k < end; ++k) {
+      const float code = std::nearbyintf(values[k] * inverse);
+      // What is not finite has some value.
+      const int level = code >= -127.0f && code <= 127.0f ? static_cast<int>(code) : (code > 0.0f ? 127 : -127);
+      Codes(row, k / kBlockColumns)[k % kBlockColumns / 4 * kRun + k % 4] = static_cast<uint8_t>(level + 128);
+    }
+  }
+}
+
+void PackedQuantMatrix::QuantizeRow4(const QuantKernels& kernels, int64_t row, const float* values) {
+  for (int64_t b = 0; b < view_.num_blocks(); ++b) {
+    const float* from = values + b * kBlockColumns;
+    const int64_t count = std::min(kBlockColumns, view_.num_columns - b * kBlockColumns);
+    std::array<float, kBlockColumns> padded{};
+    std::copy_n(from, count, padded.begin());
+    std::array<uint8_t, kIQ4_NLBytes> stored;
+    kernels.quantize(QuantFormat::kIQ4_NL, padded.data(), kBlockColumns, stored.data());
+    std::memcpy(&Scale(row, b), stored.data(), 2);
+    // Two columns apart by 16 in a byte already.
+    uint8_t* to = Codes(row, b);
+    for (size_t i = 0; i < kHalfBlock; ++i) to[i / 4 * kRun + i % 4] = stored[2 + i];
+  }
+}
+
+void PackedQuantMatrix::UnpackRow(int64_t row, float* out) const {
+  for (int64_t k = 0; k < view_.num_columns; ++k) {
+    const int64_t block = row / kPanelRows * view_.num_blocks() + k / kBlockColumns;
+    const uint8_t* codes = view_.codes + block * view_.block_bytes() + 4 * (row % kPanelRows);
+    const int64_t column = k % kBlockColumns;
+    uint8_t level = 0;
+    if (view_.levels == nullptr) {
+      level = codes[column / 4 * kRun + column % 4];
+    } else {
+      const int64_t low = column % kHalfBlock;
+      const uint8_t byte = codes[low / 4 * kRun + low % 4];
+      level = view_.levels[column < kHalfBlock ? byte & 15 : byte >> 4];
+    }
+    const float scale = Float16ToFloat(Scale(row, k / view_.scale_columns()));
+    out[k] = scale * static_cast<float>(static_cast<int>(level) - 128);
+  }
+}
+
+}  // namespace vllm

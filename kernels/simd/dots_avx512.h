@@ -1,0 +1,63 @@
+// Dot products of int8 for AVX-512 without VNNI (F, BW, DQ, VL). See dots_generic.h for the names' meaning.
+#pragma once
+
+#include "kernels/simd/vec_avx512.h"
+
+namespace vllm::avx512 {
+
+// As in dots_avx2.h.
+struct Codes {
+  __m512i magnitude;
+  __mmask64 negative;
+  static Codes FromLevels(__m512i levels) {
+    const __m512i value = _mm512_xor_si512(levels, _mm512_set1_epi8(-128));
+    return {_mm512_abs_epi8(value), _mm512_movepi8_mask(value)};
+  }
+  static Codes Load(const uint8_t* p) { return FromLevels(_mm512_loadu_si512(p)); }
+};
+
+struct CodeLevels {
+  __m512i table;
+  explicit CodeLevels(const uint8_t* levels)
+      : table(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(levels)))) {}
+  void Load(const uint8_t* p, Codes& low, Codes& high) const {
+    const __m512i mask = _mm512_set1_epi8(15);
+    const __m512i bytes = _mm512_loadu_si512(p);
+    low = Codes::FromLevels(_mm512_shuffle_epi8(table, _mm512_and_si512(bytes, mask)));
+    high = Codes::FromLevels(_mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask)));
+  }
+};
+
+struct IntSums {
+  __m512i v;
+
+  static IntSums Start(int32_t /*offset*/) { return {_mm512_setzero_si512()}; }
+  static __m512i Broadcast(uint32_t unit) { return _mm512_set1_epi32(static_cast<int>(unit)); }
+  void AddDot(const Codes& codes, __m512i x) {
+    const __m512i with_sign = _mm512_mask_sub_epi8(x, codes.negative, _mm512_setzero_si512(), x);
+    const __m512i pairs = _mm512_maddubs_epi16(codes.magnitude, with_sign);
+    v = _mm512_add_epi32(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+  }
+  Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
+};
+
+static inline int32_t StoreCodes(Vec v, int8_t* out) {
+  const __m512i codes = _mm512_cvtps_epi32(v.v);
+  const __m128i bytes = _mm512_cvtsepi32_epi8(codes);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+  return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(bytes));
+}
+
+struct EightBitShape {
+  static constexpr int kRows = 8, kPanels = 2;
+  static constexpr int kFewRows = 4, kPanelsFewRows = 4;
+  static constexpr int kPanelsOneRow = 4;
+};
+struct FourBitShape {
+  static constexpr int kRows = 6, kPanels = 2;
+  static constexpr int kFewRows = 4, kPanelsFewRows = 2;
+  static constexpr int kPanelsOneRow = 4;
+};
+inline constexpr int kPrefetchBytes = 1024;
+
+}  // namespace vllm::avx512

@@ -1,0 +1,81 @@
+// Dot products of int8 and of bfloat16 for AVX-512 with VNNI and BF16. See dots_generic.h for the names' meaning.
+#pragma once
+
+#include "kernels/simd/vec_avx512.h"
+
+namespace vllm::avx512_bf16 {
+
+using avx512::Vec;
+
+struct Codes {
+  __m512i v;
+  static Codes Load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+};
+
+struct CodeLevels {
+  __m512i table;
+  explicit CodeLevels(const uint8_t* levels)
+      : table(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(levels)))) {}
+  void Load(const uint8_t* p, Codes& low, Codes& high) const {
+    const __m512i mask = _mm512_set1_epi8(15);
+    const __m512i bytes = _mm512_loadu_si512(p);
+    low.v = _mm512_shuffle_epi8(table, _mm512_and_si512(bytes, mask));
+    high.v = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask));
+  }
+};
+
+struct IntSums {
+  __m512i v;
+
+  static IntSums Start(int32_t offset) { return {_mm512_set1_epi32(offset)}; }
+  static __m512i Broadcast(uint32_t unit) { return _mm512_set1_epi32(static_cast<int>(unit)); }
+  // g++ 12 copies the sum on either side of its intrinsic, whose types differ, and runs out of registers.
+  void AddDot(const Codes& codes, __m512i x) {
+    __m512i sum = v;
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes.v), "v"(x));
+    v = sum;
+  }
+  Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
+};
+
+static inline int32_t StoreCodes(Vec v, int8_t* out) {
+  const __m128i bytes = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v.v));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+  return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(bytes));
+}
+
+// Two neighbouring columns of each of sixteen rows, or the same two of x sixteen times.
+struct Pairs {
+  __m512i v;
+};
+static inline Pairs LoadPairs(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+static inline Pairs BroadcastPair(uint32_t unit) { return {_mm512_set1_epi32(static_cast<int>(unit))}; }
+static inline Vec AddPairs(Vec sum, Pairs w, Pairs x) {
+  return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(w.v), reinterpret_cast<__m512bh>(x.v))};
+}
+// Thirty-two values rounded to nearest, ties to even, as sixteen units.
+static inline void StorePairs(const float* x, uint32_t* out) {
+  const __m512bh pairs = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x));
+  _mm512_storeu_si512(out, reinterpret_cast<__m512i>(pairs));
+}
+
+// Thirty-two registers: 12 rows x 2 panels are 24 sums, 2 weights and 1 broadcast.
+struct BFloat16Shape {
+  static constexpr int kRows = 12, kPanels = 2;
+  static constexpr int kFewRows = 4, kPanelsFewRows = 4;
+  static constexpr int kPanelsOneRow = 8;
+};
+// The float sums of eight-bit codes wait in memory, those of four-bit codes have registers too.
+struct EightBitShape {
+  static constexpr int kRows = 12, kPanels = 2;
+  static constexpr int kFewRows = 4, kPanelsFewRows = 4;
+  static constexpr int kPanelsOneRow = 4;
+};
+struct FourBitShape {
+  static constexpr int kRows = 6, kPanels = 2;
+  static constexpr int kFewRows = 4, kPanelsFewRows = 2;
+  static constexpr int kPanelsOneRow = 4;
+};
+inline constexpr int kPrefetchBytes = 1024;
+
+}  // namespace vllm::avx512_bf16

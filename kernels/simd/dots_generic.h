@@ -1,0 +1,87 @@
+// Dot products of int8 in plain C++ for any machine. Every instruction set has these names, so that each kernel is
+// written once; the sums are exact, so that all give the same.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/simd/vec_generic.h"
+
+namespace vllm::generic {
+
+// Sixty-four levels: four neighbouring columns of each of sixteen rows. A level stands for level - 128.
+struct Codes {
+  uint8_t v[64];
+  static Codes Load(const uint8_t* p) {
+    Codes codes;
+    std::memcpy(codes.v, p, sizeof(codes.v));
+    return codes;
+  }
+};
+
+// Four-bit codes, two a byte -> their levels.
+struct CodeLevels {
+  const uint8_t* table;
+  explicit CodeLevels(const uint8_t* levels) : table(levels) {}
+  void Load(const uint8_t* p, Codes& low, Codes& high) const {
+    for (int i = 0; i < 64; ++i) {
+      low.v[i] = table[p[i] & 15];
+      high.v[i] = table[p[i] >> 4];
+    }
+  }
+};
+
+// A sum for each of sixteen rows.
+struct IntSums {
+  int32_t v[16];
+  struct Four {
+    int8_t v[4];
+  };
+
+  // `offset` is -128 times the sum of the x that will be added: for machines whose levels are unsigned.
+  static IntSums Start(int32_t offset) {
+    IntSums sums;
+    for (int32_t& sum : sums.v) sum = offset;
+    return sums;
+  }
+  static Four Broadcast(uint32_t unit) {
+    Four four;
+    std::memcpy(four.v, &unit, sizeof(four.v));
+    return four;
+  }
+  void AddDot(const Codes& codes, Four x) {
+    for (int n = 0; n < 16; ++n) {
+      for (int i = 0; i < 4; ++i) v[n] += codes.v[4 * n + i] * x.v[i];
+    }
+  }
+  Vec ToFloat() const {
+    Vec result;
+    for (int i = 0; i < 16; ++i) result.v[i] = static_cast<float>(v[i]);
+    return result;
+  }
+};
+
+// The sixteen values of v, in [-127, 127] or not finite, rounded to codes; gives their sum.
+static inline int32_t StoreCodes(Vec v, int8_t* out) {
+  int32_t sum = 0;
+  for (int i = 0; i < Vec::kLanes; ++i) {
+    const float x = std::nearbyintf(v.v[i]);
+    out[i] = x >= -127.0f && x <= 127.0f ? static_cast<int8_t>(x) : int8_t{0};
+    sum += out[i];
+  }
+  return sum;
+}
+
+struct EightBitShape {
+  static constexpr int kRows = 2, kPanels = 1;
+  static constexpr int kFewRows = 2, kPanelsFewRows = 1;
+  static constexpr int kPanelsOneRow = 1;
+};
+struct FourBitShape {
+  static constexpr int kRows = 2, kPanels = 1;
+  static constexpr int kFewRows = 2, kPanelsFewRows = 1;
+  static constexpr int kPanelsOneRow = 1;
+};
+inline constexpr int kPrefetchBytes = 1024;
+
+}  // namespace vllm::generic

@@ -1,0 +1,259 @@
+// Tile kernels of every instruction set against the plain loop, over random shapes and tails; and the promise that a
+// result does not depend on how the work was cut.
+#include "kernels/tile_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace vllm {
+namespace {
+
+class TileKernelsTest : public testing::TestWithParam<Isa> {
+ protected:
+  const TileKernels& kernels() const { return *KernelsFor(GetParam()).tiles; }
+  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  std::vector<float> Floats(int64_t n, float scale = 1.0f) {
+    std::normal_distribution<float> normal(0.0f, scale);
+    std::vector<float> values(static_cast<size_t>(n));
+    for (float& value : values) value = normal(random_);
+    return values;
+  }
+  RowTilesView Int8(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, const PackedQuantMatrix& w) {
+    const RowTilesView view = tiles_.Int8(num_rows, w.view().num_columns, w.view().scale_columns());
+    for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_int8(x.data(), x_stride, view, tile);
+    return view;
+  }
+  RowTilesView BFloat16(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, int64_t num_columns) {
+    const RowTilesView view = tiles_.BFloat16(num_rows, num_columns);
+    for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_bfloat16(x.data(), x_stride, view, tile);
+    return view;
+  }
+  std::mt19937 random_{11};
+  RowTiles tiles_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, TileKernelsTest, testing::ValuesIn(AvailableIsas()),
+                         [](const auto& isa) { return std::string(ToString(isa.param)); });
+
+PackedMatrix Pack(const std::vector<float>& w, int64_t rows, int64_t columns) {
+  PackedMatrix packed(rows, columns, DType::kBFloat16);
+  packed.PackRows(reinterpret_cast<const std::byte*>(w.data()), DType::kFloat32, columns * 4, 0, rows);
+  return packed;
+}
+
+PackedQuantMatrix Quantize(const std::vector<float>& w, PackedQuantMatrix::Bits bits, int64_t rows, int64_t columns) {
+  PackedQuantMatrix packed(bits, rows, columns);
+  for (int64_t n = 0; n < rows; ++n) {
+    packed.QuantizeRow(*KernelsFor(Isa::kGeneric).quant, n, w.data() + n * columns);
+  }
+  return packed;
+}
+
+PackedQuantMatrix::Bits BitsOf(int64_t round) {
+  return round % 2 == 0 ? PackedQuantMatrix::Bits::k8 : PackedQuantMatrix::Bits::k4;
+}
+
+TEST_P(TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
+  if (kernels().linear_bfloat16 == nullptr) GTEST_SKIP() << "no dot product of bfloat16";
+  for (int round = 0; round < 400; ++round) {
+    const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = round % 10 == 0 ? Int(1000, 2500) : Int(1, 300);
+    const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
+    const std::vector<float> x = Floats(num_rows * x_stride + 1), bias = Floats(out);
+    const PackedMatrix w = Pack(Floats(out * in), out, in);
+    const bool with_bias = round % 2 == 0;
+    std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
+    const RowTilesView tiles = BFloat16(x, x_stride, num_rows, in);
+    kernels().linear_bfloat16(tiles, w.view(), with_bias ? bias.data() : nullptr, y.data(), y_stride, 0,
+                              w.view().num_panels());
+    std::vector<float> row(static_cast<size_t>(in));
+    for (int64_t n = 0; n < out; ++n) {
+      w.UnpackRow(n, row.data());
+      for (int64_t r = 0; r < num_rows; ++r) {
+        double sum = with_bias ? bias[static_cast<size_t>(n)] : 0.0, magnitude = 1.0;
+        for (int64_t k = 0; k < in; ++k) {
+          const float rounded = BFloat16ToFloat(FloatToBFloat16(x[static_cast<size_t>(r * x_stride + k)]));
+          const double product = static_cast<double>(rounded) * row[static_cast<size_t>(k)];
+          sum += product;
+          magnitude += std::abs(product);
+        }
+        ASSERT_NEAR(y[static_cast<size_t>(r * y_stride + n)], sum, magnitude * 1e-6)
+            << out << "x" << in << " row " << r << " of " << num_rows;
+      }
+    }
+    for (int64_t r = 0; r < num_rows; ++r) {
+      for (int64_t n = out; n < y_stride; ++n) ASSERT_EQ(y[static_cast<size_t>(r * y_stride + n)], -77.0f);
+    }
+  }
+}
+
+TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
+  for (int round = 0; round < 400; ++round) {
+    const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = round % 10 == 0 ? Int(960, 2300) : Int(1, 300);
+    const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
+    const std::vector<float> x = Floats(num_rows * x_stride + 1), bias = Floats(out);
+    const PackedQuantMatrix w = Quantize(Floats(out * in), BitsOf(round), out, in);
+    const bool with_bias = round % 4 < 2;
+    std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
+    const RowTilesView tiles = Int8(x, x_stride, num_rows, w);
+    kernels().linear_quant(tiles, w.view(), with_bias ? bias.data() : nullptr, y.data(), y_stride, 0,
+                           w.view().num_panels());
+    std::vector<float> row(static_cast<size_t>(in));
+    for (int64_t n = 0; n < out; ++n) {
+      w.UnpackRow(n, row.data());
+      for (int64_t r = 0; r < num_rows; ++r) {
+        double sum = with_bias ? bias[static_cast<size_t>(n)] : 0.0, magnitude = 1.0, rounding = 0.0;
+        for (int64_t begin = 0; begin < in; begin += kScaleColumns) {
+          const float* from = x.data() + r * x_stride + begin;
+          const int64_t count = std::min(kScaleColumns, in - begin);
+          float largest = 0.0f;
+          for (int64_t k = 0; k < count; ++k) largest = std::max(largest, std::abs(from[k]));
+          for (int64_t k = 0; k < count; ++k) {
+            const double weight = row[static_cast<size_t>(begin + k)];
+            const double code = std::nearbyint(static_cast<double>(from[k]) / largest * 127.0);
+            const double product = code * static_cast<double>(largest) / 127.0 * weight;
+            sum += product;
+            magnitude += std::abs(product);
+            // Just between two codes either may be taken.
+            if (std::abs(std::abs(from[k] / largest * 127.0 - code) - 0.5) < 1e-4) {
+              rounding += std::abs(weight) * static_cast<double>(largest) / 127.0;
+            }
+          }
+        }
+        ASSERT_NEAR(y[static_cast<size_t>(r * y_stride + n)], sum, magnitude * 1e-6 + rounding)
+            << out << "x" << in << " row " << r << " of " << num_rows;
+      }
+    }
+    for (int64_t r = 0; r < num_rows; ++r) {
+      for (int64_t n = out; n < y_stride; ++n) ASSERT_EQ(y[static_cast<size_t>(r * y_stride + n)], -77.0f);
+    }
+  }
+}
+
+TEST_P(TileKernelsTest, TheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
+  const int64_t out = 16 * 19 + 5, in = 2112, num_rows = 37;
+  const std::vector<float> x = Floats(num_rows * in), weights = Floats(out * in), bias = Floats(out);
+  const PackedMatrix plain = Pack(weights, out, in);
+  for (int kind = 0; kind < 3; ++kind) {
+    if (kind == 2 && kernels().linear_bfloat16 == nullptr) continue;
+    const PackedQuantMatrix quant = Quantize(weights, BitsOf(kind), out, in);
+    const int64_t num_panels = quant.view().num_panels();
+    const auto multiply = [&](const RowTilesView& tiles, float* y, int64_t panel, int64_t end) {
+      if (kind == 2) {
+        kernels().linear_bfloat16(tiles, plain.view(), bias.data(), y, out, panel, end);
+      } else {
+        kernels().linear_quant(tiles, quant.view(), bias.data(), y, out, panel, end);
+      }
+    };
+    const auto pack = [&](const std::vector<float>& rows, int64_t count) {
+      return kind == 2 ? BFloat16(rows, in, count, in) : Int8(rows, in, count, quant);
+    };
+    std::vector<float> all(static_cast<size_t>(num_rows * out));
+    multiply(pack(x, num_rows), all.data(), 0, num_panels);
+    for (int round = 0; round < 40; ++round) {
+      const int64_t first = Int(0, num_rows - 1);
+      const int64_t count = std::min(num_rows - first, round < 20 ? Int(1, 4) : Int(1, num_rows));
+      const std::vector<float> rows(x.begin() + first * in, x.begin() + (first + count) * in);
+      const RowTilesView tiles = pack(rows, count);
+      std::vector<float> some(static_cast<size_t>(count * out));
+      for (int64_t panel = 0; panel < num_panels;) {
+        const int64_t end = std::min(num_panels, panel + Int(1, 11));
+        multiply(tiles, some.data(), panel, end);
+        panel = end;
+      }
+      for (int64_t i = 0; i < count * out; ++i)
+        ASSERT_EQ(some[static_cast<size_t>(i)], all[static_cast<size_t>(first * out + i)]) << kind << " " << count;
+    }
+  }
+}
+
+TEST_P(TileKernelsTest, WhatIsNotFiniteStaysSo) {
+  const int64_t in = 320, out = 20;
+  const PackedQuantMatrix w = Quantize(Floats(out * in), PackedQuantMatrix::Bits::k8, out, in);
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<float> x = Floats(3 * in), y(static_cast<size_t>(3 * out));
+    x[static_cast<size_t>(in + Int(0, in - 1))] = bad;
+    kernels().linear_quant(Int8(x, in, 3, w), w.view(), nullptr, y.data(), out, 0, w.view().num_panels());
+    for (size_t n = 0; n < static_cast<size_t>(out); ++n) {
+      EXPECT_TRUE(std::isfinite(y[n]));
+      EXPECT_FALSE(std::isfinite(y[n + static_cast<size_t>(out)]));
+      EXPECT_TRUE(std::isfinite(y[n + static_cast<size_t>(2 * out)]));
+    }
+  }
+}
+
+TEST_P(TileKernelsTest, TheSmallestNumbersDoNotOverflow) {
+  const int64_t in = 64, out = 3;
+  const PackedQuantMatrix w = Quantize(Floats(out * in), PackedQuantMatrix::Bits::k8, out, in);
+  for (const float tiny : {0.0f, 1e-45f, 1e-38f, 1e-36f}) {
+    const std::vector<float> x(static_cast<size_t>(in), tiny);
+    std::vector<float> y(static_cast<size_t>(out));
+    kernels().linear_quant(Int8(x, in, 1, w), w.view(), nullptr, y.data(), out, 0, 1);
+    for (const float value : y) EXPECT_LE(std::abs(value), 1e-33f);
+  }
+}
+
+TEST(PackedQuantMatrix, EightBitsAreWithinHalfAStep) {
+  std::mt19937 random{3};
+  std::normal_distribution<float> normal;
+  for (const int64_t columns : {1, 31, 64, 128, 300}) {
+    const int64_t rows = 19;
+    std::vector<float> w(static_cast<size_t>(rows * columns)), row(static_cast<size_t>(columns));
+    for (float& value : w) value = normal(random);
+    const PackedQuantMatrix packed = Quantize(w, PackedQuantMatrix::Bits::k8, rows, columns);
+    for (int64_t n = 0; n < rows; ++n) {
+      packed.UnpackRow(n, row.data());
+      for (int64_t k = 0; k < columns; ++k) {
+        const int64_t begin = k / kScaleColumns * kScaleColumns;
+        float largest = 0.0f;
+        for (int64_t i = begin; i < std::min(columns, begin + kScaleColumns); ++i) {
+          largest = std::max(largest, std::abs(w[static_cast<size_t>(n * columns + i)]));
+        }
+        // The scale is rounded to float16.
+        ASSERT_NEAR(row[static_cast<size_t>(k)], w[static_cast<size_t>(n * columns + k)], largest / 127.0f * 0.57f);
+      }
+    }
+  }
+}
+
+TEST(PackedQuantMatrix, FourBitsAreIQ4_NLBlocks) {
+  std::mt19937 random{5};
+  std::normal_distribution<float> normal;
+  const int64_t rows = 37, columns = 96;
+  const QuantKernels& quant = *KernelsFor(Isa::kGeneric).quant;
+  std::vector<float> w(static_cast<size_t>(rows * columns));
+  for (float& value : w) value = normal(random);
+  const PackedQuantMatrix packed = Quantize(w, PackedQuantMatrix::Bits::k4, rows, columns);
+  QuantMatrix stored(QuantFormat::kIQ4_NL, rows, columns);
+  std::vector<float> expected(static_cast<size_t>(columns)), row(static_cast<size_t>(columns));
+  for (int64_t n = 0; n < rows; ++n) {
+    quant.quantize(QuantFormat::kIQ4_NL, w.data() + n * columns, columns, stored.row(n));
+    quant.dequantize(stored.view(), n, 0, columns, expected.data());
+    packed.UnpackRow(n, row.data());
+    EXPECT_EQ(row, expected) << n;
+  }
+}
+
+TEST(PackedQuantMatrix, RowsOfNothingAndOfWhatIsNotFinite) {
+  for (const float value :
+       {0.0f, 1e-30f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e30f}) {
+    const std::vector<float> w(64, value);
+    for (const int64_t kind : {0, 1}) {
+      const PackedQuantMatrix packed = Quantize(w, BitsOf(kind), 1, 64);
+      std::vector<float> row(64);
+      packed.UnpackRow(0, row.data());
+      if (std::abs(value) < 1e-20f) {
+        EXPECT_EQ(row, std::vector<float>(64, 0.0f));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vllm
