@@ -27,8 +27,9 @@ std::vector<float> Ramp(int64_t n) {
   return values;
 }
 
-// A second weight in turn would fit the caches; these rotate through enough copies not to.
-constexpr int64_t kRotatingBytes = int64_t{256} << 20;
+// A second weight in turn would fit the caches; these rotate through enough copies not to. Or there is one copy.
+constexpr int64_t kFromMemory = int64_t{256} << 20;
+constexpr int64_t kInCache = 1;
 
 // Measured before each benchmark: neighbours of a virtual machine change it from minute to minute.
 struct Limits {
@@ -60,15 +61,15 @@ void Rotate(benchmark::State& state, const std::vector<Weight>& weights, F&& mul
 }
 
 template <typename Weight>
-std::vector<Weight> Copies(int64_t weight_bytes, const auto& make) {
+std::vector<Weight> Copies(int64_t rotating_bytes, int64_t weight_bytes, const auto& make) {
   std::vector<Weight> weights;
-  for (int64_t total = 0; total < kRotatingBytes; total += weight_bytes) weights.push_back(make());
+  for (int64_t total = 0; total < rotating_bytes; total += weight_bytes) weights.push_back(make());
   return weights;
 }
 
-std::vector<PackedMatrix> Plain(const Shape& shape, DType dtype) {
+std::vector<PackedMatrix> Plain(const Shape& shape, DType dtype, int64_t rotating_bytes) {
   const std::vector<float> source = Ramp(shape.out * shape.in);
-  return Copies<PackedMatrix>(shape.out * shape.in * static_cast<int64_t>(SizeOf(dtype)), [&] {
+  return Copies<PackedMatrix>(rotating_bytes, shape.out * shape.in * static_cast<int64_t>(SizeOf(dtype)), [&] {
     PackedMatrix weight(shape.out, shape.in, dtype);
     weight.PackRows(reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, shape.in * 4, 0, shape.out);
     return weight;
@@ -79,7 +80,7 @@ std::vector<PackedMatrix> Plain(const Shape& shape, DType dtype) {
 void BM_Linear(benchmark::State& state, DType dtype) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kFma);
-  const std::vector<PackedMatrix> weights = Plain(shape, dtype);
+  const std::vector<PackedMatrix> weights = Plain(shape, dtype, kFromMemory);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   const Kernels& kernels = KernelsFor(BestIsa());
@@ -90,7 +91,7 @@ void BM_Linear(benchmark::State& state, DType dtype) {
 }
 
 // Rows packed anew in every run, as a layer does.
-void BM_TilesBFloat16(benchmark::State& state) {
+void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const TileKernels& tiles = *KernelsFor(BestIsa()).tiles;
   if (tiles.linear_bfloat16 == nullptr) {
@@ -98,7 +99,7 @@ void BM_TilesBFloat16(benchmark::State& state) {
     return;
   }
   const Limits limits = LimitsFor(Instruction::kDotBFloat16);
-  const std::vector<PackedMatrix> weights = Plain(shape, DType::kBFloat16);
+  const std::vector<PackedMatrix> weights = Plain(shape, DType::kBFloat16, rotating_bytes);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   RowTiles rows;
@@ -110,7 +111,7 @@ void BM_TilesBFloat16(benchmark::State& state) {
   Report(state, shape, static_cast<double>(shape.out * shape.in) * 2.0, limits);
 }
 
-void BM_TilesQuant(benchmark::State& state, PackedQuantMatrix::Bits bits) {
+void BM_TilesQuant(benchmark::State& state, PackedQuantMatrix::Bits bits, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kDotInt8);
   const QuantKernels& quant = *KernelsFor(BestIsa()).quant;
@@ -122,7 +123,7 @@ void BM_TilesQuant(benchmark::State& state, PackedQuantMatrix::Bits bits) {
     return weight;
   };
   const auto bytes = static_cast<int64_t>(make(0).size_bytes());
-  const auto weights = Copies<PackedQuantMatrix>(bytes, [&] { return make(shape.out); });
+  const auto weights = Copies<PackedQuantMatrix>(rotating_bytes, bytes, [&] { return make(shape.out); });
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   RowTiles rows;
@@ -143,7 +144,7 @@ void BM_OpenBlas(benchmark::State& state) {
     return;
   }
   const Limits limits = LimitsFor(Instruction::kFma);
-  const auto copies = static_cast<size_t>(kRotatingBytes / (shape.out * shape.in * 4) + 1);
+  const auto copies = static_cast<size_t>(kFromMemory / (shape.out * shape.in * 4) + 1);
   const std::vector<std::vector<float>> weights(copies, Ramp(shape.out * shape.in));
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
@@ -163,9 +164,16 @@ void Shapes(benchmark::internal::Benchmark* bench) {
 }
 BENCHMARK_CAPTURE(BM_Linear, float32, DType::kFloat32)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_Linear, bfloat16, DType::kBFloat16)->Apply(Shapes);
-BENCHMARK(BM_TilesBFloat16)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int8, PackedQuantMatrix::Bits::k8)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int4, PackedQuantMatrix::Bits::k4)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesBFloat16, memory, kFromMemory)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8, PackedQuantMatrix::Bits::k8, kFromMemory)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int4, PackedQuantMatrix::Bits::k4, kFromMemory)->Apply(Shapes);
+
+void SmallShapes(benchmark::internal::Benchmark* bench) {
+  for (const int64_t rows : {8, 16, 64, 256}) bench->Args({rows, 1792, 896});
+}
+BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, PackedQuantMatrix::Bits::k8, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, PackedQuantMatrix::Bits::k4, kInCache)->Apply(SmallShapes);
 BENCHMARK(BM_OpenBlas)->Apply(Shapes);
 
 }  // namespace
