@@ -62,7 +62,7 @@ void PackedQuantMatrix::QuantizeRow4(const QuantKernels& kernels, int64_t row, c
     std::array<float, kBlockColumns> padded{};
     std::copy_n(from, count, padded.begin());
     std::array<uint8_t, kIQ4_NLBytes> stored;
-    kernels.quantize(QuantFormat::kIQ4_NL, padded.data(), kBlockColumns, stored.data());
+    kernels.quantize_iq4_nl(padded.data(), kBlockColumns, stored.data());
     std::memcpy(&Scale(row, b), stored.data(), 2);
     // Two columns apart by 16 in a byte already.
     uint8_t* to = Codes(row, b);

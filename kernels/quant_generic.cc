@@ -19,6 +19,6 @@ namespace vllm::generic {
 
 namespace vllm {
 
-const QuantKernels kGenericQuantKernels = {generic::QuantLinear, generic::Dequantize, generic::Quantize};
+const QuantKernels kGenericQuantKernels = {generic::QuantLinear, generic::Dequantize, generic::QuantizeIQ4_NL};
 
 }  // namespace vllm

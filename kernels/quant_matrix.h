@@ -105,10 +105,9 @@ struct QuantKernels {
                  float* y, int64_t y_stride, int64_t row_begin, int64_t row_end);
   // Columns [column_begin, column_end) of row n as float32, exact as the formats define them. REQUIRES: whole blocks.
   void (*dequantize)(const QuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end, float* out);
-  // `count` plain numbers as Q8_0 (the largest magnitude of a block becomes 127) or IQ4_NL (of several scales for a
-  // block the one with the least squared error). REQUIRES: whole
-  // blocks. A block with a number that is not finite has some value.
-  void (*quantize)(QuantFormat format, const float* x, int64_t count, uint8_t* out);
+  // `count` plain numbers as IQ4_NL blocks, of several scales for a block the one with the least squared error.
+  // REQUIRES: whole blocks. A block with a number that is not finite has some value.
+  void (*quantize_iq4_nl)(const float* x, int64_t count, uint8_t* out);
 };
 
 }  // namespace vllm

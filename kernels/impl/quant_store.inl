@@ -1,4 +1,4 @@
-// Plain numbers -> blocks of 32, at load. Included inside an instruction set's namespace.
+// Plain numbers -> blocks of 32. Included inside an instruction set's namespace.
 
 inline constexpr int kStoredBlock = 32;
 inline constexpr float kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -7,20 +7,6 @@ static inline float MaxMagnitude(const Vec* x) {
   const Vec zero = Vec::Zero();
   const Vec a = Vec::Max(x[0], Vec::Sub(zero, x[0])), b = Vec::Max(x[1], Vec::Sub(zero, x[1]));
   return Vec::ReduceMax(Vec::Max(a, b));
-}
-
-static void StoreQ8_0(const float* x, uint8_t* out) {
-  const Vec v[2] = {Vec::Load(x), Vec::Load(x + Vec::kLanes)};
-  const float d = MaxMagnitude(v) / 127.0f;
-  const Vec inverse = Vec::Set1(d != 0.0f ? 1.0f / d : 0.0f);
-  float codes[kStoredBlock];
-  // Limits for numbers that are not finite; Min gives its second operand for NaN.
-  const Vec low = Vec::Set1(-127.0f), high = Vec::Set1(127.0f);
-  for (int i = 0; i < 2; ++i) {
-    Vec::Max(low, Vec::Min(Vec::Round(Vec::Mul(v[i], inverse)), high)).Store(codes + i * Vec::kLanes);
-  }
-  StoreHalf(d, out);
-  for (int i = 0; i < kStoredBlock; ++i) out[2 + i] = static_cast<uint8_t>(static_cast<int8_t>(codes[i]));
 }
 
 // The level nearest to each x.
@@ -65,14 +51,6 @@ static void StoreIQ4_NL(const float* x, uint8_t* out) {
   }
 }
 
-static void Quantize(QuantFormat format, const float* x, int64_t count, uint8_t* out) {
-  for (int64_t i = 0; i < count; i += kStoredBlock) {
-    if (format == QuantFormat::kQ8_0) {
-      StoreQ8_0(x + i, out);
-      out += FormatQ8_0::kBytes;
-    } else {
-      StoreIQ4_NL(x + i, out);
-      out += FormatIQ4_NL::kBytes;
-    }
-  }
+static void QuantizeIQ4_NL(const float* x, int64_t count, uint8_t* out) {
+  for (int64_t i = 0; i < count; i += kStoredBlock, out += FormatIQ4_NL::kBytes) StoreIQ4_NL(x + i, out);
 }

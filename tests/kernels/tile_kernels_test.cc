@@ -233,7 +233,7 @@ TEST(PackedQuantMatrix, FourBitsAreIQ4_NLBlocks) {
   QuantMatrix stored(QuantFormat::kIQ4_NL, rows, columns);
   std::vector<float> expected(static_cast<size_t>(columns)), row(static_cast<size_t>(columns));
   for (int64_t n = 0; n < rows; ++n) {
-    quant.quantize(QuantFormat::kIQ4_NL, w.data() + n * columns, columns, stored.row(n));
+    quant.quantize_iq4_nl(w.data() + n * columns, columns, stored.row(n));
     quant.dequantize(stored.view(), n, 0, columns, expected.data());
     packed.UnpackRow(n, row.data());
     EXPECT_EQ(row, expected) << n;
