@@ -15,6 +15,6 @@ program=build/fuzz/tests/${target}_fuzz
   -artifact_prefix="build/fuzz/$target-" -print_final_stats=1
 rm -rf "$work.minimized"
 mkdir -p "$work.minimized"
-"$program" -merge=1 -use_counters=0 "$work.minimized" "$corpus" "$work"
+"$program" -merge=1 -use_counters=0 -artifact_prefix="build/fuzz/$target-" "$work.minimized" "$corpus" "$work"
 # Small inputs only: the corpus is replayed by every test run.
 find "$work.minimized" -type f -size -4k -exec cp -n {} "$corpus/" \;

@@ -84,7 +84,7 @@ template <typename Kernel>
 static void RunTiles(const Kernel& kernel, const RowTilesView& x, int64_t panel_begin, int64_t panel_end) {
   const int64_t num_tiles = NumTiles(x.num_rows);
   const int64_t tile_bytes = kTileRows * x.num_units * 4;
-  const int64_t at_once = tile_bytes < kTileBytesAtOnce ? kTileBytesAtOnce / tile_bytes : 1;
+  const int64_t at_once = kTileBytesAtOnce / (tile_bytes + 1) + 1;
   for (int64_t tile = 0; tile < num_tiles; tile += at_once) {
     const int64_t tile_end = tile + at_once < num_tiles ? tile + at_once : num_tiles;
     int64_t panel = panel_begin;

@@ -16,17 +16,20 @@ struct Codes {
   static Codes Load(const uint8_t* p) { return FromLevels(_mm512_loadu_si512(p)); }
 };
 
-struct CodeLevels {
+// `Levels` is the instruction set's Codes.
+template <typename Levels>
+struct LevelTable {
   __m512i table;
-  explicit CodeLevels(const uint8_t* levels)
+  explicit LevelTable(const uint8_t* levels)
       : table(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(levels)))) {}
-  void Load(const uint8_t* p, Codes& low, Codes& high) const {
+  void Load(const uint8_t* p, Levels& low, Levels& high) const {
     const __m512i mask = _mm512_set1_epi8(15);
     const __m512i bytes = _mm512_loadu_si512(p);
-    low = Codes::FromLevels(_mm512_shuffle_epi8(table, _mm512_and_si512(bytes, mask)));
-    high = Codes::FromLevels(_mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask)));
+    low = Levels::FromLevels(_mm512_shuffle_epi8(table, _mm512_and_si512(bytes, mask)));
+    high = Levels::FromLevels(_mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask)));
   }
 };
+using CodeLevels = LevelTable<Codes>;
 
 struct IntSums {
   __m512i v;

@@ -1,28 +1,22 @@
 // Dot products of int8 and of bfloat16 for AVX-512 with VNNI and BF16. See dots_generic.h for the names' meaning.
 #pragma once
 
-#include "kernels/simd/vec_avx512.h"
+#include "kernels/simd/dots_avx512.h"
 
 namespace vllm::avx512_bf16 {
 
+using avx512::FourBitShape;
+using avx512::kPrefetchBytes;
+using avx512::StoreCodes;
 using avx512::Vec;
 
 struct Codes {
   __m512i v;
-  static Codes Load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+  static Codes FromLevels(__m512i levels) { return {levels}; }
+  static Codes Load(const uint8_t* p) { return FromLevels(_mm512_loadu_si512(p)); }
 };
 
-struct CodeLevels {
-  __m512i table;
-  explicit CodeLevels(const uint8_t* levels)
-      : table(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(levels)))) {}
-  void Load(const uint8_t* p, Codes& low, Codes& high) const {
-    const __m512i mask = _mm512_set1_epi8(15);
-    const __m512i bytes = _mm512_loadu_si512(p);
-    low.v = _mm512_shuffle_epi8(table, _mm512_and_si512(bytes, mask));
-    high.v = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask));
-  }
-};
+using CodeLevels = avx512::LevelTable<Codes>;
 
 struct IntSums {
   __m512i v;
@@ -37,12 +31,6 @@ struct IntSums {
   }
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
-
-static inline int32_t StoreCodes(Vec v, int8_t* out) {
-  const __m128i bytes = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v.v));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
-  return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(bytes));
-}
 
 // Two neighbouring columns of each of sixteen rows, or the same two of x sixteen times.
 struct Pairs {
@@ -71,11 +59,5 @@ struct EightBitShape {
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
   static constexpr int kPanelsOneRow = 4;
 };
-struct FourBitShape {
-  static constexpr int kRows = 6, kPanels = 2;
-  static constexpr int kFewRows = 4, kPanelsFewRows = 2;
-  static constexpr int kPanelsOneRow = 4;
-};
-inline constexpr int kPrefetchBytes = 1024;
 
 }  // namespace vllm::avx512_bf16

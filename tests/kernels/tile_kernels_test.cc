@@ -63,7 +63,7 @@ PackedQuantMatrix::Bits BitsOf(int64_t round) {
 TEST_P(TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
   if (kernels().linear_bfloat16 == nullptr) GTEST_SKIP() << "no dot product of bfloat16";
   for (int round = 0; round < 400; ++round) {
-    const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = round % 10 == 0 ? Int(1000, 2500) : Int(1, 300);
+    const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = round % 10 == 0 ? Int(1000, 2500) : Int(0, 300);
     const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
     const std::vector<float> x = Floats(num_rows * x_stride + 1), bias = Floats(out);
     const PackedMatrix w = Pack(Floats(out * in), out, in);
@@ -95,7 +95,7 @@ TEST_P(TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
 
 TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
   for (int round = 0; round < 400; ++round) {
-    const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = round % 10 == 0 ? Int(960, 2300) : Int(1, 300);
+    const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = round % 10 == 0 ? Int(960, 2300) : Int(0, 300);
     const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
     const std::vector<float> x = Floats(num_rows * x_stride + 1), bias = Floats(out);
     const PackedQuantMatrix w = Quantize(Floats(out * in), BitsOf(round), out, in);
@@ -171,6 +171,26 @@ TEST_P(TileKernelsTest, TheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
         ASSERT_EQ(some[static_cast<size_t>(i)], all[static_cast<size_t>(first * out + i)]) << kind << " " << count;
     }
   }
+}
+
+TEST_P(TileKernelsTest, NoColumnsGiveTheBias) {
+  const int64_t out = 20, num_rows = 14;
+  const std::vector<float> bias = Floats(out), x(1);
+  std::vector<float> y(static_cast<size_t>(num_rows * out));
+  const auto check = [&] {
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], bias[i % static_cast<size_t>(out)]);
+    std::fill(y.begin(), y.end(), -77.0f);
+  };
+  for (const int64_t kind : {0, 1}) {
+    const PackedQuantMatrix w = Quantize({}, BitsOf(kind), out, 0);
+    kernels().linear_quant(Int8(x, 0, num_rows, w), w.view(), bias.data(), y.data(), out, 0, w.view().num_panels());
+    check();
+  }
+  if (kernels().linear_bfloat16 == nullptr) return;
+  const PackedMatrix w(out, 0, DType::kBFloat16);
+  kernels().linear_bfloat16(BFloat16(x, 0, num_rows, 0), w.view(), bias.data(), y.data(), out, 0,
+                            w.view().num_panels());
+  check();
 }
 
 TEST_P(TileKernelsTest, WhatIsNotFiniteStaysSo) {
