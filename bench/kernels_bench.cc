@@ -112,14 +112,14 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   Report(state, shape, static_cast<double>(shape.out * shape.in) * 2.0, limits);
 }
 
-void BM_TilesQuant(benchmark::State& state, PackedQuantMatrix::Bits bits, int64_t rotating_bytes) {
+void BM_TilesQuant(benchmark::State& state, const PackedQuantForm& form, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kDotInt8);
   const QuantKernels& quant = *KernelsFor(BestIsa()).quant;
   const TileKernels& tiles = *KernelsFor(BestIsa()).tiles;
   const std::vector<float> source = Ramp(shape.in);
   const auto make = [&](int64_t rows) {
-    PackedQuantMatrix weight(bits, shape.out, shape.in);
+    PackedQuantMatrix weight(form, shape.out, shape.in);
     for (int64_t n = 0; n < rows; ++n) weight.QuantizeRow(quant, n, source.data());
     return weight;
   };
@@ -129,7 +129,7 @@ void BM_TilesQuant(benchmark::State& state, PackedQuantMatrix::Bits bits, int64_
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   RowTiles rows;
   Rotate(state, weights, [&](const PackedQuantView& w) {
-    const RowTilesView view = rows.Int8(shape.rows, shape.in, w.scale_columns());
+    const RowTilesView view = rows.Int8(shape.rows, shape.in, w.scale_columns, w.minimums != nullptr);
     for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_int8(x.data(), shape.in, view, tile);
     tiles.linear_quant(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
@@ -166,15 +166,15 @@ void Shapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(BM_Linear, float32, DType::kFloat32)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_Linear, bfloat16, DType::kBFloat16)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_TilesBFloat16, memory, kFromMemory)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int8, PackedQuantMatrix::Bits::k8, kFromMemory)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int4, PackedQuantMatrix::Bits::k4, kFromMemory)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8, kInt8Form, kFromMemory)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int4, kInt4Form, kFromMemory)->Apply(Shapes);
 
 void SmallShapes(benchmark::internal::Benchmark* bench) {
   for (const int64_t rows : {8, 16, 64, 256}) bench->Args({rows, 1792, 896});
 }
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, PackedQuantMatrix::Bits::k8, kInCache)->Apply(SmallShapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, PackedQuantMatrix::Bits::k4, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kInt8Form, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kInt4Form, kInCache)->Apply(SmallShapes);
 BENCHMARK(BM_OpenBlas)->Apply(Shapes);
 
 }  // namespace

@@ -1,7 +1,7 @@
-// PackedQuantMatrix: a weight [num_rows, num_columns] of codes of 8 bits, with a scale for every 128 columns, or of 4
-// bits, with a scale for every 32, in the order the inner loop of an integer dot product streams it: panels of 16 rows,
-// within a panel blocks of 32 columns.
-//   w[n, k] = (level(code[n, k]) - 128) * scale[n, k / scale_columns()]
+// PackedQuantMatrix: a weight [num_rows, num_columns] of codes of 8 or 4 bits with scales, and in some forms minimums,
+// for groups of 16, 32 or 128 columns, in the order the inner loop of an integer dot product streams it: panels of 16
+// rows, within a panel blocks of 32 columns.
+//   w[n, k] = (level(code[n, k]) - 128) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
 // A block's eight-bit codes are their own levels, in 8 runs of 64 bytes: four neighbouring columns of row 0, of row 1,
 // ... of row 15. Its four-bit codes are 4 such runs, two columns apart by 16 in a byte: run j has columns 4 j to 4 j +
 // 3 in the low halves and 4 j + 16 to 4 j + 19 in the high ones. Rows past num_rows are zero, columns are filled up to
@@ -17,10 +17,25 @@
 
 namespace vllm {
 
+// Eight-bit codes: 16 without minimums, 32, or 128 without minimums; four-bit codes: 32.
+struct PackedQuantForm {
+  const uint8_t* levels = nullptr;  // [16], of static storage: a four-bit code's level; null for eight-bit codes
+  int64_t scale_columns = kScaleColumns;
+  bool has_minimums = false;
+};
+
+// ggml's kvalues_iq4nl + 128.
+inline constexpr uint8_t kIQ4_NLLevels[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
+// What -q quantizes to.
+inline constexpr PackedQuantForm kInt8Form = {};
+inline constexpr PackedQuantForm kInt4Form = {kIQ4_NLLevels, kBlockColumns};
+
 struct PackedQuantView {
-  const uint8_t* codes = nullptr;    // [num_panels, num_blocks, block_bytes()]
-  const uint16_t* scales = nullptr;  // float16 [num_panels, num_scales(), 16]
-  const uint8_t* levels = nullptr;   // [16]: a four-bit code's level; null for eight-bit codes
+  const uint8_t* codes = nullptr;      // [num_panels, num_blocks, block_bytes()]
+  const uint16_t* scales = nullptr;    // float16 [num_panels, num_scales(), 16]
+  const uint16_t* minimums = nullptr;  // likewise, or null
+  const uint8_t* levels = nullptr;     // as in the form
+  int64_t scale_columns = kScaleColumns;
   int64_t num_rows = 0;
   int64_t num_columns = 0;
 
@@ -29,40 +44,38 @@ struct PackedQuantView {
   [[gnu::always_inline]] int64_t block_bytes() const {
     return kPanelRows * (levels == nullptr ? kBlockColumns : kBlockColumns / 2);
   }
-  [[gnu::always_inline]] int64_t scale_columns() const { return levels == nullptr ? kScaleColumns : kBlockColumns; }
-  [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + scale_columns() - 1) / scale_columns(); }
+  [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + scale_columns - 1) / scale_columns; }
 };
 
 class PackedQuantMatrix {
  public:
-  enum class Bits : uint8_t { k8, k4 };
-
   PackedQuantMatrix() = default;
   // All weights zero. Throws std::bad_alloc.
-  PackedQuantMatrix(Bits bits, int64_t num_rows, int64_t num_columns);
+  PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns);
 
   int64_t num_rows() const { return view_.num_rows; }
   const PackedQuantView& view() const { return view_; }
-  size_t size_bytes() const { return codes_.size_bytes() + scales_.size_bytes(); }
+  size_t size_bytes() const { return codes_.size_bytes() + scales_.size_bytes() + minimums_.size_bytes(); }
 
-  // Rounds a row's num_columns values to codes: of 8 bits, the largest magnitude of 128 becoming 127; of 4 bits, to
-  // IQ4_NL blocks by `kernels`. Different rows may be set by different threads.
+  // The rest is for different rows on different threads.
+  // A row's codes [num_columns], scales [num_scales()] and minimums [num_scales()], which are rounded to float16;
+  // `minimums` is read in forms that have them.
+  void SetRow(int64_t row, const uint8_t* codes, const float* scales, const float* minimums);
+  // Rounds a row's num_columns values to codes: in kInt8Form the largest magnitude of 128 becomes 127; in kInt4Form to
+  // IQ4_NL blocks by `kernels`. REQUIRES: one of these two.
   void QuantizeRow(const QuantKernels& kernels, int64_t row, const float* values);
   // One row back as float32; out has num_columns values.
   void UnpackRow(int64_t row, float* out) const;
 
  private:
-  uint8_t* Codes(int64_t row, int64_t block) {
-    return codes_.as<uint8_t>() + (row / kPanelRows * view_.num_blocks() + block) * view_.block_bytes() +
-           4 * (row % kPanelRows);
+  int64_t ScaleAt(int64_t row, int64_t scale) const {
+    return (row / kPanelRows * view_.num_scales() + scale) * kPanelRows + row % kPanelRows;
   }
-  uint16_t& Scale(int64_t row, int64_t scale) const {
-    return scales_.as<uint16_t>()[(row / kPanelRows * view_.num_scales() + scale) * kPanelRows + row % kPanelRows];
-  }
+  void SetCodes(int64_t row, const uint8_t* codes);
   void QuantizeRow8(int64_t row, const float* values);
   void QuantizeRow4(const QuantKernels& kernels, int64_t row, const float* values);
 
-  AlignedBuffer codes_, scales_;
+  AlignedBuffer codes_, scales_, minimums_;
   PackedQuantView view_;
 };
 

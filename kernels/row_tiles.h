@@ -25,10 +25,11 @@ struct RowTilesView {
   int64_t num_columns = 0;
   int64_t num_units = 0;  // of a row
   uint32_t* units = nullptr;
-  // int8 only: x[k] is about code[k] * scale[k / 128], and an offset is -128 times the sum of the codes of so many
-  // columns as share a scale of the weight, 32 or 128. In the units' order: of a tile's rows together.
+  // int8 only: x[k] is about code[k] * scale[k / 128], a sum is that of the codes of so many columns as share a scale
+  // of the weight, 16, 32 or 128, and an offset is -128 times a sum. In the units' order: of a tile's rows together.
   float* scales = nullptr;
   int32_t* offsets = nullptr;
+  float* sums = nullptr;  // null where the weight has no minimums
   int64_t offset_columns = kScaleColumns;
 
   [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + kScaleColumns - 1) / kScaleColumns; }
@@ -40,10 +41,10 @@ class RowTiles {
  public:
   // To be filled by the kernels; valid until the next call. Throw std::bad_alloc.
   RowTilesView BFloat16(int64_t num_rows, int64_t num_columns);
-  RowTilesView Int8(int64_t num_rows, int64_t num_columns, int64_t offset_columns);
+  RowTilesView Int8(int64_t num_rows, int64_t num_columns, int64_t offset_columns, bool with_sums);
 
  private:
-  AlignedBuffer units_, scales_, offsets_;
+  AlignedBuffer units_, scales_, offsets_, sums_;
 };
 
 }  // namespace vllm

@@ -1,7 +1,6 @@
 #include "engine/layers/linear_matrix.h"
 
 #include <algorithm>
-#include <array>
 
 namespace vllm {
 
@@ -67,35 +66,16 @@ void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const Li
 void MultiplyBy(const PackedQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
   const PackedQuantView& w = matrix.view();
   const TileKernels& kernels = *context.kernels->tiles;
-  const RowTilesView tiles = context.row_tiles->Int8(call.num_rows, w.num_columns, w.scale_columns());
+  const RowTilesView tiles =
+      context.row_tiles->Int8(call.num_rows, w.num_columns, w.scale_columns, w.minimums != nullptr);
   PackTiles(context, kernels.pack_int8, call, tiles);
   ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
     kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
   });
 }
 
-// x's columns in the order of the stored weight's, in the rank's own memory.
-const float* InStoredOrder(const RankContext& context, const StoredMatrix& matrix, const LinearCall& call) {
-  const std::vector<int32_t>& order = matrix.column_order;
-  const size_t width = order.size();
-  std::vector<float>& ordered = *context.ordered_x;
-  if (ordered.size() < width * static_cast<size_t>(call.num_rows)) {
-    ordered.resize(width * static_cast<size_t>(call.num_rows));
-  }
-  for (int64_t row = 0; row < call.num_rows; ++row) {
-    const float* from = call.x + row * call.x_stride;
-    float* to = ordered.data() + static_cast<size_t>(row) * width;
-    for (size_t k = 0; k < width; ++k) to[k] = order[k] < 0 ? 0.0f : from[order[k]];
-  }
-  return ordered.data();
-}
-
-void MultiplyBy(const StoredMatrix& matrix, const RankContext& context, LinearCall call) {
-  const QuantMatrixView& w = matrix.matrix.view();
-  if (!matrix.column_order.empty()) {
-    call.x = InStoredOrder(context, matrix, call);
-    call.x_stride = w.num_columns;
-  }
+void MultiplyBy(const QuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const QuantMatrixView& w = matrix.view();
   const int64_t work = call.num_rows * w.num_columns * kStoredRowsPerGroup;
   ForEachRun(context, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
     context.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin,
@@ -125,26 +105,27 @@ void UnpackRowOf(const PackedQuantMatrix& matrix, const RankContext& /*context*/
   matrix.UnpackRow(row, out);
 }
 
-void UnpackRowOf(const StoredMatrix& matrix, const RankContext& context, int64_t row, float* out) {
-  const QuantMatrixView& w = matrix.matrix.view();
-  const std::vector<int32_t>& order = matrix.column_order;
-  std::array<float, 256> block;
-  for (int64_t begin = 0; begin < w.num_columns; begin += 256) {
-    const int64_t end = std::min(w.num_columns, begin + 256);
-    if (order.empty()) {
-      context.kernels->quant->dequantize(w, row, begin, end, out + begin);
-      continue;
-    }
-    context.kernels->quant->dequantize(w, row, begin, end, block.data());
-    for (int64_t k = begin; k < end; ++k) {
-      const int32_t column = order[static_cast<size_t>(k)];
-      if (column >= 0) out[column] = block[static_cast<size_t>(k - begin)];
-    }
-  }
+void UnpackRowOf(const QuantMatrix& matrix, const RankContext& context, int64_t row, float* out) {
+  context.kernels->quant->dequantize(matrix.view(), row, 0, matrix.view().num_columns, out);
 }
 
 void UnpackRowOf(const DenseMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
   std::copy_n(matrix.values.as<float>() + row * matrix.num_columns, matrix.num_columns, out);
+}
+
+// x's columns in the order of the stored weight's, in the rank's own memory.
+const float* InStoredOrder(const RankContext& context, const std::vector<int32_t>& order, const LinearCall& call) {
+  const size_t width = order.size();
+  std::vector<float>& ordered = *context.ordered_x;
+  if (ordered.size() < width * static_cast<size_t>(call.num_rows)) {
+    ordered.resize(width * static_cast<size_t>(call.num_rows));
+  }
+  for (int64_t row = 0; row < call.num_rows; ++row) {
+    const float* from = call.x + row * call.x_stride;
+    float* to = ordered.data() + static_cast<size_t>(row) * width;
+    for (size_t k = 0; k < width; ++k) to[k] = order[k] < 0 ? 0.0f : from[order[k]];
+  }
+  return ordered.data();
 }
 
 }  // namespace
@@ -158,23 +139,36 @@ DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns)
 int64_t LinearMatrix::num_rows() const {
   if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->num_rows();
   if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->num_rows();
-  if (const auto* stored = std::get_if<StoredMatrix>(&matrix_)) return stored->matrix.num_rows();
+  if (const auto* stored = std::get_if<QuantMatrix>(&matrix_)) return stored->num_rows();
   return std::get<DenseMatrix>(matrix_).num_rows;
 }
 
 size_t LinearMatrix::size_bytes() const {
   if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->size_bytes();
   if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->size_bytes();
-  if (const auto* stored = std::get_if<StoredMatrix>(&matrix_)) return stored->matrix.size_bytes();
+  if (const auto* stored = std::get_if<QuantMatrix>(&matrix_)) return stored->size_bytes();
   return std::get<DenseMatrix>(matrix_).values.size_bytes();
 }
 
 void LinearMatrix::Multiply(const RankContext& context, const LinearCall& call) const {
-  std::visit([&](const auto& matrix) { MultiplyBy(matrix, context, call); }, matrix_);
+  LinearCall ordered = call;
+  if (!column_order_.empty()) {
+    ordered.x = InStoredOrder(context, column_order_, call);
+    ordered.x_stride = static_cast<int64_t>(column_order_.size());
+  }
+  std::visit([&](const auto& matrix) { MultiplyBy(matrix, context, ordered); }, matrix_);
 }
 
 void LinearMatrix::UnpackRow(const RankContext& context, int64_t row, float* out) const {
-  std::visit([&](const auto& matrix) { UnpackRowOf(matrix, context, row, out); }, matrix_);
+  const auto unpack = [&](float* to) {
+    std::visit([&](const auto& matrix) { UnpackRowOf(matrix, context, row, to); }, matrix_);
+  };
+  if (column_order_.empty()) return unpack(out);
+  std::vector<float> stored(column_order_.size());
+  unpack(stored.data());
+  for (size_t k = 0; k < stored.size(); ++k) {
+    if (column_order_[k] >= 0) out[column_order_[k]] = stored[k];
+  }
 }
 
 }  // namespace vllm

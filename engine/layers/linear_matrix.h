@@ -1,10 +1,11 @@
 // LinearMatrix: one matrix of a linear layer in the form that its backend wants: packed panels of plain numbers or of
-// codes made at load, or a checkpoint's stored codes, for our kernels; or plain float32 rows for OpenBLAS. Made at
+// codes, or a checkpoint's stored codes, for our kernels; or plain float32 rows for OpenBLAS. Made at
 // load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 #include "engine/layers/rank_context.h"
 #include "engine/model_loader/stored_matrix.h"
@@ -38,8 +39,11 @@ struct DenseMatrix {
 class LinearMatrix {
  public:
   explicit LinearMatrix(PackedMatrix matrix) : matrix_(std::move(matrix)) {}
-  explicit LinearMatrix(PackedQuantMatrix matrix) : matrix_(std::move(matrix)) {}
-  explicit LinearMatrix(StoredMatrix matrix) : matrix_(std::move(matrix)) {}
+  // `column_order` as in StoredMatrix.
+  explicit LinearMatrix(PackedQuantMatrix matrix, std::vector<int32_t> column_order = {})
+      : matrix_(std::move(matrix)), column_order_(std::move(column_order)) {}
+  explicit LinearMatrix(StoredMatrix stored)
+      : matrix_(std::move(stored.matrix)), column_order_(std::move(stored.column_order)) {}
   explicit LinearMatrix(DenseMatrix matrix) : matrix_(std::move(matrix)) {}
 
   int64_t num_rows() const;
@@ -51,7 +55,8 @@ class LinearMatrix {
   void UnpackRow(const RankContext& context, int64_t row, float* out) const;
 
  private:
-  std::variant<PackedMatrix, PackedQuantMatrix, StoredMatrix, DenseMatrix> matrix_;
+  std::variant<PackedMatrix, PackedQuantMatrix, QuantMatrix, DenseMatrix> matrix_;
+  std::vector<int32_t> column_order_;
 };
 
 }  // namespace vllm

@@ -29,6 +29,9 @@ bool IsGate(const std::string& name) {
   return name.ends_with(".gate") || name.ends_with(".router") || name.ends_with("_expert_gate");
 }
 
+// Stored codes meet activations of 8 bits, or with --dtype float32 the activations as they are.
+bool RoundsActivations(const ModelConfig& model) { return model.dtype != DType::kFloat32; }
+
 const OpenBlas* LoadOpenBlas(const ModelConfig& model) {
   if (model.dtype != DType::kFloat32) {
     throw ConfigError("--linear-backend: openblas computes in float32 only (--dtype " +
@@ -92,7 +95,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
       RefuseOpenBlas();
       AddPlain(context, model, plain, use);
       plain.Clear();
-      Add(LinearMatrix(std::move(*stored)));
+      AddStored(model, std::move(*stored), for_each);
       continue;
     }
     const TensorView view = plain.transposed
@@ -110,7 +113,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
     RefuseOpenBlas();
     AddPlain(context, model, plain, use);
     plain.Clear();
-    Add(LinearMatrix(StoreBlocks(view, part)));
+    AddStored(model, StoreBlocks(view, part), for_each);
   }
   AddPlain(context, model, plain, use);
 }
@@ -126,6 +129,15 @@ void LinearWeight::Add(LinearMatrix matrix) {
   parts_.push_back({first_row, std::move(matrix)});
 }
 
+void LinearWeight::AddStored(const ModelConfig& model, StoredMatrix stored, const ForEach& for_each) {
+  if (RoundsActivations(model)) {
+    if (std::optional<PackedQuantMatrix> packed = PackCodes(stored.matrix.view(), for_each)) {
+      return Add(LinearMatrix(std::move(*packed), std::move(stored.column_order)));
+    }
+  }
+  Add(LinearMatrix(std::move(stored)));
+}
+
 void LinearWeight::AddPlain(const RankContext& context, const ModelConfig& model, const PlainRows& rows, Use use) {
   if (rows.num_rows == 0) return;
   // Calls f(row, view, row of the view, room for a row) on the rank's threads.
@@ -139,8 +151,7 @@ void LinearWeight::AddPlain(const RankContext& context, const ModelConfig& model
   if (model.quantization.quantizes_at_load() && !IsGate(rows.slices.front().name)) {
     RefuseOpenBlas();
     const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
-    PackedQuantMatrix matrix(four ? PackedQuantMatrix::Bits::k4 : PackedQuantMatrix::Bits::k8, rows.num_rows,
-                             num_columns_);
+    PackedQuantMatrix matrix(four ? kInt4Form : kInt8Form, rows.num_rows, num_columns_);
     for_each_row([&](int64_t row, const TensorView& view, int64_t i, float* values) {
       rows.Read(view, i, values);
       matrix.QuantizeRow(*context.kernels->quant, row, values);

@@ -52,6 +52,7 @@ class LinearWeight {
 
   void RefuseOpenBlas() const;
   void Add(LinearMatrix matrix);
+  void AddStored(const ModelConfig& model, StoredMatrix stored, const ForEach& for_each);
   void AddPlain(const RankContext& context, const ModelConfig& model, const PlainRows& rows, Use use);
 
   int64_t num_rows_ = 0;

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "engine/model_loader/weights.h"
+#include "kernels/packed_quant_matrix.h"
 #include "kernels/quant_matrix.h"
 
 namespace vllm {
@@ -30,7 +32,11 @@ struct MatrixPart {
 // Runs its second argument for 0 to count - 1, on several threads.
 using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
 
-// Of a tensor of GGML blocks; columns that begin or end inside a block keep the whole block.
+// Of a tensor of GGML blocks; columns that begin or end inside a block keep the whole block. Throws std::bad_alloc.
 StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part);
+
+// The matrix in the form of the integer kernels; nothing where its format has none or its scales do not fit float16.
+// Throws std::bad_alloc.
+std::optional<PackedQuantMatrix> PackCodes(const QuantMatrixView& w, const ForEach& for_each);
 
 }  // namespace vllm

@@ -14,15 +14,19 @@ struct BFloat16Tile : BFloat16Shape {
     for (int p = 0; p < kPanels; ++p) panels[p] = static_cast<const uint8_t*>(w.data) + (panel + p) * panel_bytes;
     Vec sums[kRows][kPanels];
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { sums[r][p] = Vec::Zero(); }); });
-    for (int64_t u = 0; u < num_units; ++u) {
-      Pairs pairs[kPanels];
-      Prefetch<kPanels>(x, panels, panel_bytes, u * 64);
-      Unroll<kPanels>([&](auto p) { pairs[p] = LoadPairs(panels[p] + u * 64); });
-      Unroll<kRows>([&](auto r) {
-        const Pairs two = BroadcastPair(units[r]);
-        Unroll<kPanels>([&](auto p) { sums[r][p] = AddPairs(sums[r][p], pairs[p], two); });
-      });
-      units += x.num_rows;
+    constexpr int kParts = 4;
+    for (int64_t part = 0, u = 0; part < kParts; ++part) {
+      output.template Prefetch<kRows, kPanels>(x.begin + row, panel, part, kParts);
+      for (const int64_t end = num_units * (part + 1) / kParts; u < end; ++u) {
+        Pairs pairs[kPanels];
+        Prefetch<kPanels>(x, panels, panel_bytes, u * 64);
+        Unroll<kPanels>([&](auto p) { pairs[p] = LoadPairs(panels[p] + u * 64); });
+        Unroll<kRows>([&](auto r) {
+          const Pairs two = BroadcastPair(units[r]);
+          Unroll<kPanels>([&](auto p) { sums[r][p] = AddPairs(sums[r][p], pairs[p], two); });
+        });
+        units += x.num_rows;
+      }
     }
     Unroll<kRows>(
         [&](auto r) { Unroll<kPanels>([&](auto p) { output.Store(x.begin + row + r, panel + p, sums[r][p]); }); });

@@ -4,22 +4,23 @@
 template <int kRows, int kPanels>
 class WaitingSums {
  public:
-  [[gnu::always_inline]] WaitingSums() {
-    // The compiler must not know what this points to, or it keeps the sums in registers and spills all.
-    asm("" : "+r"(at_));
+  struct Memory {
+    alignas(64) float values[kRows * kPanels * Vec::kLanes];
+  };
+
+  [[gnu::always_inline]] explicit WaitingSums(Memory& memory) : at_(memory.values) {
+    // Where they are many the compiler must not know what this points to, or it keeps them in registers and spills all.
+    if constexpr (kRows * kPanels > 8) asm("" : "+r"(at_));
     Clear();
   }
-  WaitingSums(const WaitingSums&) = delete;
-  WaitingSums& operator=(const WaitingSums&) = delete;
-  [[gnu::always_inline]] void Clear() {
+  [[gnu::always_inline]] void Clear() const {
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { Set(r, p, Vec::Zero()); }); });
   }
   [[gnu::always_inline]] Vec Get(int r, int p) const { return Vec::Load(at_ + (r * kPanels + p) * Vec::kLanes); }
-  [[gnu::always_inline]] void Set(int r, int p, Vec v) { v.Store(at_ + (r * kPanels + p) * Vec::kLanes); }
+  [[gnu::always_inline]] void Set(int r, int p, Vec v) const { v.Store(at_ + (r * kPanels + p) * Vec::kLanes); }
 
  private:
-  alignas(64) float memory_[kRows * kPanels * Vec::kLanes];
-  float* at_ = memory_;
+  float* at_;  // apart from what it points to, which could otherwise be this pointer
 };
 
 // The integer sums of a tile's rows and so many panels.
@@ -43,7 +44,7 @@ struct IntTile {
 };
 
 // A scale of the weight for as many columns as one of x.
-struct EightBitTile : EightBitShape {
+struct WideScaleTile : WideScaleShape {
   const PackedQuantView& w;
   TileOutput output;
   int64_t panel_bytes;
@@ -53,17 +54,18 @@ struct EightBitTile : EightBitShape {
     constexpr int64_t kRunsOfScale = kScaleColumns / 4;
     const uint8_t* codes[kPanels];
     const uint16_t* scales[kPanels];
-    const int64_t num_runs = w.num_blocks() * kBlockColumns / 4;
+    const int64_t num_runs = w.num_blocks() * kBlockColumns / 4, num_scales = w.num_scales();
     for (int p = 0; p < kPanels; ++p) {
       codes[p] = w.codes + (panel + p) * panel_bytes;
-      scales[p] = w.scales + (panel + p) * w.num_scales() * kPanelRows;
+      scales[p] = w.scales + (panel + p) * num_scales * kPanelRows;
     }
     const uint32_t* units = x.units + row;
-    Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { output.Prefetch(x.begin + row + r, panel + p); }); });
-    WaitingSums<kRows, kPanels> sums;
+    typename WaitingSums<kRows, kPanels>::Memory sums_memory;
+    const WaitingSums<kRows, kPanels> sums(sums_memory);
     IntTile<kRows, kPanels> t;
     int64_t run = 0;
     for (int64_t scale = 0; run < num_runs; ++scale) {
+      output.template Prefetch<kRows, kPanels>(x.begin + row, panel, scale, num_scales);
       t.Start(x.offsets + scale * x.num_rows + row);
       const int64_t end = run + kRunsOfScale < num_runs ? run + kRunsOfScale : num_runs;
       for (; run < end; ++run) {
@@ -86,50 +88,90 @@ struct EightBitTile : EightBitShape {
   }
 };
 
-// A scale of the weight for every block: four of them to one of x.
-struct FourBitTile : FourBitShape {
+// The runs of 64 bytes that a block of codes is stored in, and how they meet the units of x.
+template <int kColumns>
+struct EightBitRuns {
+  static constexpr int64_t kBlockBytes = kColumns * kPanelRows;
+
+  explicit EightBitRuns(const uint8_t* /*levels*/) {}
+  // The block at byte `at` of each panel.
+  template <int kRows, int kPanels>
+  [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
+                                       int64_t at, const uint32_t* units, IntTile<kRows, kPanels>& t) const {
+#pragma GCC unroll 1
+    for (int64_t run = 0; run < kColumns / 4; ++run) {
+      Codes loaded[kPanels];
+      Prefetch<kPanels>(x, codes, panel_bytes, at + run * 64);
+      Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + at + run * 64); });
+      t.AddDots(loaded, units);
+      units += x.num_rows;
+    }
+  }
+};
+struct FourBitRuns {
+  static constexpr int64_t kBlockBytes = kBlockColumns * kPanelRows / 2;
+  CodeLevels levels;
+
+  explicit FourBitRuns(const uint8_t* table) : levels(table) {}
+  template <int kRows, int kPanels>
+  [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
+                                       int64_t at, const uint32_t* units, IntTile<kRows, kPanels>& t) const {
+    constexpr int64_t kRuns = kBlockColumns / 8;
+#pragma GCC unroll 1
+    for (int64_t run = 0; run < kRuns; ++run) {
+      Codes low[kPanels], high[kPanels];
+      Prefetch<kPanels>(x, codes, panel_bytes, at + run * 64);
+      Unroll<kPanels>([&](auto p) { levels.Load(codes[p] + at + run * 64, low[p], high[p]); });
+      t.AddDots(low, units);
+      t.AddDots(high, units + kRuns * x.num_rows);
+      units += x.num_rows;
+    }
+  }
+};
+
+// Several scales of the weight to one of x, and where kMinimums is set as many minimums.
+template <typename Runs, int kColumns, bool kMinimums>
+struct NarrowScaleTile : NarrowScaleShape {
+  Runs runs;
   const PackedQuantView& w;
   TileOutput output;
   int64_t panel_bytes;
-  CodeLevels levels;
 
   template <int kRows, int kPanels>
   void Run(const TileInput& x, int64_t row, int64_t panel) const {
-    constexpr int64_t kBlocks = kScaleColumns / kBlockColumns;
-    constexpr int kRuns = static_cast<int>(kBlockColumns / 8);
-    const int64_t num_blocks = w.num_blocks();
+    constexpr int64_t kBlocks = kScaleColumns / kColumns;
+    const int64_t num_blocks = w.num_scales(), num_scales = x.num_scales;
     const uint8_t* codes[kPanels];
-    const uint16_t* scales[kPanels];
+    int64_t scale_at[kPanels];
     for (int p = 0; p < kPanels; ++p) {
       codes[p] = w.codes + (panel + p) * panel_bytes;
-      scales[p] = w.scales + (panel + p) * num_blocks * kPanelRows;
+      scale_at[p] = (panel + p) * num_blocks * kPanelRows;
     }
     const uint32_t* units = x.units + row;
-    Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { output.Prefetch(x.begin + row + r, panel + p); }); });
-    WaitingSums<kRows, kPanels> sums;
+    typename WaitingSums<kRows, kPanels>::Memory sums_memory;
+    const WaitingSums<kRows, kPanels> sums(sums_memory);
+    Vec group[kRows][kPanels];
     IntTile<kRows, kPanels> t;
     int64_t block = 0;
     for (int64_t scale = 0; block < num_blocks; ++scale) {
-      Vec group[kRows][kPanels];
       Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { group[r][p] = Vec::Zero(); }); });
       const int64_t end = block + kBlocks < num_blocks ? block + kBlocks : num_blocks;
+      output.template Prefetch<kRows, kPanels>(x.begin + row, panel, scale, num_scales);
       for (; block < end; ++block) {
-        t.Start(x.offsets + block * x.num_rows + row);
-#pragma GCC unroll 1
-        for (int64_t run = 0; run < kRuns; ++run) {
-          Codes low[kPanels], high[kPanels];
-          Prefetch<kPanels>(x, codes, panel_bytes, (block * kRuns + run) * 64);
-          Unroll<kPanels>([&](auto p) { levels.Load(codes[p] + (block * kRuns + run) * 64, low[p], high[p]); });
-          t.AddDots(low, units);
-          t.AddDots(high, units + kRuns * x.num_rows);
-          units += x.num_rows;
-        }
+        const int64_t first = block * x.num_rows + row;
+        t.Start(x.offsets + first);
+        runs.template AddBlock<kRows, kPanels>(x, codes, panel_bytes, block * Runs::kBlockBytes, units, t);
+        units += kColumns / 4 * x.num_rows;
         Unroll<kPanels>([&](auto p) {
-          const Vec of_w = Vec::LoadFloat16(scales[p]);
-          Unroll<kRows>([&](auto r) { group[r][p] = Vec::Fma(t.dots[r][p].ToFloat(), of_w, group[r][p]); });
-          scales[p] += kPanelRows;
+          const Vec of_w = Vec::LoadFloat16(w.scales + scale_at[p] + block * kPanelRows);
+          Vec minimum;
+          if constexpr (kMinimums) minimum = Vec::LoadFloat16(w.minimums + scale_at[p] + block * kPanelRows);
+          Unroll<kRows>([&](auto r) {
+            Vec sum = Vec::Fma(t.dots[r][p].ToFloat(), of_w, group[r][p]);
+            if constexpr (kMinimums) sum = Vec::Fma(Vec::Set1(x.sums[first + r]), minimum, sum);
+            group[r][p] = sum;
+          });
         });
-        units += kRuns * x.num_rows;
       }
       Unroll<kRows>([&](auto r) {
         const Vec of_x = Vec::Set1(x.scales[scale * x.num_rows + row + r]);
@@ -145,9 +187,17 @@ static void LinearQuant(const RowTilesView& x, const PackedQuantView& w, const f
                         int64_t panel_begin, int64_t panel_end) {
   const TileOutput output{bias, y, y_stride, w.num_rows};
   const int64_t panel_bytes = w.num_blocks() * w.block_bytes();
-  if (w.levels == nullptr) {
-    RunTiles(EightBitTile{{}, w, output, panel_bytes}, x, panel_begin, panel_end);
-  } else {
-    RunTiles(FourBitTile{{}, w, output, panel_bytes, CodeLevels(w.levels)}, x, panel_begin, panel_end);
-  }
+  const auto narrow = [&](auto runs, auto columns, auto minimums) {
+    using Runs = decltype(runs);
+    if (w.minimums != nullptr) {
+      if constexpr (minimums)
+        RunTiles(NarrowScaleTile<Runs, columns, true>{{}, runs, w, output, panel_bytes}, x, panel_begin, panel_end);
+      return;
+    }
+    RunTiles(NarrowScaleTile<Runs, columns, false>{{}, runs, w, output, panel_bytes}, x, panel_begin, panel_end);
+  };
+  if (w.levels != nullptr) return narrow(FourBitRuns(w.levels), Int<32>(), Int<1>());
+  if (w.scale_columns == 32) return narrow(EightBitRuns<32>(nullptr), Int<32>(), Int<1>());
+  if (w.scale_columns == 16) return narrow(EightBitRuns<16>(nullptr), Int<16>(), Int<0>());
+  RunTiles(WideScaleTile{{}, w, output, panel_bytes}, x, panel_begin, panel_end);
 }

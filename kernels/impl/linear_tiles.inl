@@ -7,8 +7,15 @@ struct TileOutput {
   int64_t y_stride;
   int64_t num_rows_w;
 
-  // Asks for the lines that Store will write: on its way out of a loop that spills, a store that waits holds up all.
-  void Prefetch(int64_t row, int64_t panel) const { __builtin_prefetch(y + row * y_stride + panel * kPanelRows, 1); }
+  // Asks for the lines that Store will write, part `part` of `num_parts` of them: a store that waits holds up those
+  // after it, and all lines asked for at once hold up the loads.
+  template <int kRows, int kPanels>
+  [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t part, int64_t num_parts) const {
+    for (int64_t r = kRows * part / num_parts; r < kRows * (part + 1) / num_parts; ++r) {
+      const float* to = y + (row + r) * y_stride + panel * kPanelRows;
+      Unroll<kPanels>([&](auto p) { __builtin_prefetch(to + p * kPanelRows, 1); });
+    }
+  }
   void Store(int64_t row, int64_t panel, Vec sum) const {
     const int64_t n = panel * kPanelRows;
     const int64_t left = num_rows_w - n;
@@ -28,6 +35,8 @@ struct TileInput {
   const uint32_t* units;
   const float* scales;
   const int32_t* offsets;
+  const float* sums;
+  int64_t num_scales;
   int64_t begin;
   int64_t num_rows;
   // The share of the next panels' bytes to ask for while this tile is multiplied, so that memory works all the time and
@@ -38,8 +47,10 @@ struct TileInput {
   TileInput(const RowTilesView& x, int64_t tile)
       : begin(TileBegin(x.num_rows, tile)), num_rows(TileBegin(x.num_rows, tile + 1) - begin) {
     units = x.units + begin * x.num_units;
-    scales = x.scales + begin * x.num_scales();
+    num_scales = x.num_scales();
+    scales = x.scales + begin * num_scales;
     offsets = x.offsets + begin * x.num_offsets();
+    sums = x.sums == nullptr ? nullptr : x.sums + begin * x.num_offsets();
   }
 };
 

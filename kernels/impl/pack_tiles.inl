@@ -32,8 +32,10 @@ static void PackInt8(const float* x, int64_t x_stride, const RowTilesView& to, i
   uint32_t* units = to.units + begin * to.num_units;
   float* scales = to.scales + begin * to.num_scales();
   int32_t* offsets = to.offsets + begin * to.num_offsets();
+  float* sums = to.sums == nullptr ? nullptr : to.sums + begin * to.num_offsets();
   constexpr int kVecs = static_cast<int>(kScaleColumns) / Vec::kLanes;
-  constexpr int64_t kBlocks = kScaleColumns / kBlockColumns, kUnits = kScaleColumns / 4;
+  constexpr int64_t kUnits = kScaleColumns / 4;
+  const auto vecs_of_offset = static_cast<int>(to.offset_columns / Vec::kLanes);
   TileUnits columns;
   float padded[kScaleColumns];
   for (int64_t k = 0; k < to.num_columns; k += kScaleColumns) {
@@ -50,17 +52,16 @@ static void PackInt8(const float* x, int64_t x_stride, const RowTilesView& to, i
       scales[k / kScaleColumns * num_rows + r] = magnitude * (1.0f / 127.0f) + Vec::ReduceAdd(not_finite);
       const Vec inverse = Vec::Set1(magnitude > kSmallest ? 127.0f / magnitude : 0.0f);
       auto* codes = reinterpret_cast<int8_t*>(columns.units[r]);
-      int32_t sums[kBlocks] = {};
-      for (int i = 0; i < kVecs; ++i) {
-        const Vec v = Vec::Mul(Vec::Load(from + i * Vec::kLanes), inverse);
-        sums[i * Vec::kLanes / kBlockColumns] += StoreCodes(v, codes + i * Vec::kLanes);
-      }
-      if (to.offset_columns == kScaleColumns) {
-        offsets[k / kScaleColumns * num_rows + r] = -128 * (sums[0] + sums[1] + sums[2] + sums[3]);
-        continue;
-      }
-      for (int64_t b = 0; b < kBlocks && b * kBlockColumns / 4 < units_left; ++b) {
-        offsets[(k / kBlockColumns + b) * num_rows + r] = -128 * sums[b];
+      for (int i = 0; i < kVecs;) {
+        int32_t sum = 0;
+        const int end = i + vecs_of_offset;
+        for (; i < end; ++i) {
+          sum += StoreCodes(Vec::Mul(Vec::Load(from + i * Vec::kLanes), inverse), codes + i * Vec::kLanes);
+        }
+        const int64_t offset = (k + (end - vecs_of_offset) * Vec::kLanes) / to.offset_columns;
+        if (offset >= to.num_offsets()) continue;
+        offsets[offset * num_rows + r] = -128 * sum;
+        if (sums != nullptr) sums[offset * num_rows + r] = static_cast<float>(sum);
       }
     }
     columns.InterleaveTo(units + k / 4 * num_rows, num_rows, units_left < kUnits ? units_left : kUnits);

@@ -67,12 +67,12 @@ static inline int32_t StoreCodes(Vec v, int8_t* out) {
 }
 
 // Sixteen registers, two of them a sum.
-struct EightBitShape {
+struct WideScaleShape {
   static constexpr int kRows = 4, kPanels = 1;
   static constexpr int kFewRows = 2, kPanelsFewRows = 1;
   static constexpr int kPanelsOneRow = 2;
 };
-struct FourBitShape {
+struct NarrowScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
   static constexpr int kFewRows = 2, kPanelsFewRows = 1;
   static constexpr int kPanelsOneRow = 1;

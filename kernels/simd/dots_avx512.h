@@ -51,13 +51,13 @@ static inline int32_t StoreCodes(Vec v, int8_t* out) {
   return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(bytes));
 }
 
-struct EightBitShape {
+struct WideScaleShape {
   static constexpr int kRows = 8, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
   static constexpr int kPanelsOneRow = 4;
 };
-struct FourBitShape {
-  static constexpr int kRows = 6, kPanels = 2;
+struct NarrowScaleShape {
+  static constexpr int kRows = 12, kPanels = 1;
   static constexpr int kFewRows = 4, kPanelsFewRows = 2;
   static constexpr int kPanelsOneRow = 4;
 };

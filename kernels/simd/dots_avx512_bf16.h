@@ -5,7 +5,6 @@
 
 namespace vllm::avx512_bf16 {
 
-using avx512::FourBitShape;
 using avx512::kPrefetchBytes;
 using avx512::StoreCodes;
 using avx512::Vec;
@@ -53,10 +52,15 @@ struct BFloat16Shape {
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
   static constexpr int kPanelsOneRow = 8;
 };
-// The float sums of eight-bit codes wait in memory, those of four-bit codes have registers too.
-struct EightBitShape {
+// With wide scales the float sums wait in memory; with narrow ones those of 128 columns have registers too.
+struct WideScaleShape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
+  static constexpr int kPanelsOneRow = 4;
+};
+struct NarrowScaleShape {
+  static constexpr int kRows = 12, kPanels = 1;
+  static constexpr int kFewRows = 4, kPanelsFewRows = 2;
   static constexpr int kPanelsOneRow = 4;
 };
 

@@ -72,12 +72,12 @@ static inline int32_t StoreCodes(Vec v, int8_t* out) {
   return sum;
 }
 
-struct EightBitShape {
+struct WideScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
   static constexpr int kFewRows = 2, kPanelsFewRows = 1;
   static constexpr int kPanelsOneRow = 1;
 };
-struct FourBitShape {
+struct NarrowScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
   static constexpr int kFewRows = 2, kPanelsFewRows = 1;
   static constexpr int kPanelsOneRow = 1;

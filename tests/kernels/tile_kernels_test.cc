@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <vector>
@@ -26,7 +27,8 @@ class TileKernelsTest : public testing::TestWithParam<Isa> {
     return values;
   }
   RowTilesView Int8(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, const PackedQuantMatrix& w) {
-    const RowTilesView view = tiles_.Int8(num_rows, w.view().num_columns, w.view().scale_columns());
+    const RowTilesView view =
+        tiles_.Int8(num_rows, w.view().num_columns, w.view().scale_columns, w.view().minimums != nullptr);
     for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_int8(x.data(), x_stride, view, tile);
     return view;
   }
@@ -48,16 +50,34 @@ PackedMatrix Pack(const std::vector<float>& w, int64_t rows, int64_t columns) {
   return packed;
 }
 
-PackedQuantMatrix Quantize(const std::vector<float>& w, PackedQuantMatrix::Bits bits, int64_t rows, int64_t columns) {
-  PackedQuantMatrix packed(bits, rows, columns);
+PackedQuantMatrix Quantize(const std::vector<float>& w, const PackedQuantForm& form, int64_t rows, int64_t columns) {
+  PackedQuantMatrix packed(form, rows, columns);
   for (int64_t n = 0; n < rows; ++n) {
     packed.QuantizeRow(*KernelsFor(Isa::kGeneric).quant, n, w.data() + n * columns);
   }
   return packed;
 }
 
-PackedQuantMatrix::Bits BitsOf(int64_t round) {
-  return round % 2 == 0 ? PackedQuantMatrix::Bits::k8 : PackedQuantMatrix::Bits::k4;
+constexpr uint8_t kOffsetLevels[16] = {120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135};
+constexpr PackedQuantForm kForms[] = {kInt8Form,     kInt4Form,           {kOffsetLevels, 32, true},
+                                      {nullptr, 32}, {nullptr, 32, true}, {nullptr, 16}};
+constexpr int kNumForms = static_cast<int>(std::size(kForms));
+
+// Codes, scales and minimums of any value.
+PackedQuantMatrix RandomCodes(std::mt19937& random, const PackedQuantForm& form, int64_t rows, int64_t columns) {
+  PackedQuantMatrix packed(form, rows, columns);
+  std::uniform_int_distribution<int> code(0, form.levels == nullptr ? 255 : 15);
+  std::normal_distribution<float> normal;
+  std::vector<uint8_t> codes(static_cast<size_t>(columns));
+  const auto num_scales = static_cast<size_t>(packed.view().num_scales());
+  std::vector<float> scales(num_scales), minimums(num_scales);
+  for (int64_t n = 0; n < rows; ++n) {
+    for (uint8_t& value : codes) value = static_cast<uint8_t>(code(random));
+    for (float& value : scales) value = normal(random) / 100.0f;
+    for (float& value : minimums) value = normal(random);
+    packed.SetRow(n, codes.data(), scales.data(), minimums.data());
+  }
+  return packed;
 }
 
 TEST_P(TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
@@ -94,11 +114,11 @@ TEST_P(TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
 }
 
 TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 200 * kNumForms; ++round) {
     const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = round % 10 == 0 ? Int(960, 2300) : Int(0, 300);
     const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
     const std::vector<float> x = Floats(num_rows * x_stride + 1), bias = Floats(out);
-    const PackedQuantMatrix w = Quantize(Floats(out * in), BitsOf(round), out, in);
+    const PackedQuantMatrix w = RandomCodes(random_, kForms[round % kNumForms], out, in);
     const bool with_bias = round % 4 < 2;
     std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
     const RowTilesView tiles = Int8(x, x_stride, num_rows, w);
@@ -140,19 +160,20 @@ TEST_P(TileKernelsTest, TheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
   const int64_t out = 16 * 19 + 5, in = 2112, num_rows = 37;
   const std::vector<float> x = Floats(num_rows * in), weights = Floats(out * in), bias = Floats(out);
   const PackedMatrix plain = Pack(weights, out, in);
-  for (int kind = 0; kind < 3; ++kind) {
-    if (kind == 2 && kernels().linear_bfloat16 == nullptr) continue;
-    const PackedQuantMatrix quant = Quantize(weights, BitsOf(kind), out, in);
+  for (int kind = 0; kind <= kNumForms; ++kind) {
+    const bool is_plain = kind == kNumForms;
+    if (is_plain && kernels().linear_bfloat16 == nullptr) continue;
+    const PackedQuantMatrix quant = RandomCodes(random_, kForms[kind % kNumForms], out, in);
     const int64_t num_panels = quant.view().num_panels();
     const auto multiply = [&](const RowTilesView& tiles, float* y, int64_t panel, int64_t end) {
-      if (kind == 2) {
+      if (is_plain) {
         kernels().linear_bfloat16(tiles, plain.view(), bias.data(), y, out, panel, end);
       } else {
         kernels().linear_quant(tiles, quant.view(), bias.data(), y, out, panel, end);
       }
     };
     const auto pack = [&](const std::vector<float>& rows, int64_t count) {
-      return kind == 2 ? BFloat16(rows, in, count, in) : Int8(rows, in, count, quant);
+      return is_plain ? BFloat16(rows, in, count, in) : Int8(rows, in, count, quant);
     };
     std::vector<float> all(static_cast<size_t>(num_rows * out));
     multiply(pack(x, num_rows), all.data(), 0, num_panels);
@@ -181,8 +202,8 @@ TEST_P(TileKernelsTest, NoColumnsGiveTheBias) {
     for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], bias[i % static_cast<size_t>(out)]);
     std::fill(y.begin(), y.end(), -77.0f);
   };
-  for (const int64_t kind : {0, 1}) {
-    const PackedQuantMatrix w = Quantize({}, BitsOf(kind), out, 0);
+  for (const PackedQuantForm& form : kForms) {
+    const PackedQuantMatrix w(form, out, 0);
     kernels().linear_quant(Int8(x, 0, num_rows, w), w.view(), bias.data(), y.data(), out, 0, w.view().num_panels());
     check();
   }
@@ -195,7 +216,7 @@ TEST_P(TileKernelsTest, NoColumnsGiveTheBias) {
 
 TEST_P(TileKernelsTest, WhatIsNotFiniteStaysSo) {
   const int64_t in = 320, out = 20;
-  const PackedQuantMatrix w = Quantize(Floats(out * in), PackedQuantMatrix::Bits::k8, out, in);
+  const PackedQuantMatrix w = Quantize(Floats(out * in), kInt8Form, out, in);
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<float> x = Floats(3 * in), y(static_cast<size_t>(3 * out));
     x[static_cast<size_t>(in + Int(0, in - 1))] = bad;
@@ -210,7 +231,7 @@ TEST_P(TileKernelsTest, WhatIsNotFiniteStaysSo) {
 
 TEST_P(TileKernelsTest, TheSmallestNumbersDoNotOverflow) {
   const int64_t in = 64, out = 3;
-  const PackedQuantMatrix w = Quantize(Floats(out * in), PackedQuantMatrix::Bits::k8, out, in);
+  const PackedQuantMatrix w = Quantize(Floats(out * in), kInt8Form, out, in);
   for (const float tiny : {0.0f, 1e-45f, 1e-38f, 1e-36f}) {
     const std::vector<float> x(static_cast<size_t>(in), tiny);
     std::vector<float> y(static_cast<size_t>(out));
@@ -226,7 +247,7 @@ TEST(PackedQuantMatrix, EightBitsAreWithinHalfAStep) {
     const int64_t rows = 19;
     std::vector<float> w(static_cast<size_t>(rows * columns)), row(static_cast<size_t>(columns));
     for (float& value : w) value = normal(random);
-    const PackedQuantMatrix packed = Quantize(w, PackedQuantMatrix::Bits::k8, rows, columns);
+    const PackedQuantMatrix packed = Quantize(w, kInt8Form, rows, columns);
     for (int64_t n = 0; n < rows; ++n) {
       packed.UnpackRow(n, row.data());
       for (int64_t k = 0; k < columns; ++k) {
@@ -249,7 +270,7 @@ TEST(PackedQuantMatrix, FourBitsAreIQ4_NLBlocks) {
   const QuantKernels& quant = *KernelsFor(Isa::kGeneric).quant;
   std::vector<float> w(static_cast<size_t>(rows * columns));
   for (float& value : w) value = normal(random);
-  const PackedQuantMatrix packed = Quantize(w, PackedQuantMatrix::Bits::k4, rows, columns);
+  const PackedQuantMatrix packed = Quantize(w, kInt4Form, rows, columns);
   QuantMatrix stored(QuantFormat::kIQ4_NL, rows, columns);
   std::vector<float> expected(static_cast<size_t>(columns)), row(static_cast<size_t>(columns));
   for (int64_t n = 0; n < rows; ++n) {
@@ -264,8 +285,8 @@ TEST(PackedQuantMatrix, RowsOfNothingAndOfWhatIsNotFinite) {
   for (const float value :
        {0.0f, 1e-30f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e30f}) {
     const std::vector<float> w(64, value);
-    for (const int64_t kind : {0, 1}) {
-      const PackedQuantMatrix packed = Quantize(w, BitsOf(kind), 1, 64);
+    for (const PackedQuantForm& form : {kInt8Form, kInt4Form}) {
+      const PackedQuantMatrix packed = Quantize(w, form, 1, 64);
       std::vector<float> row(64);
       packed.UnpackRow(0, row.data());
       if (std::abs(value) < 1e-20f) {

@@ -1,0 +1,95 @@
+// Codes read from stored weights against the formats' own definition, for every format that has a packed form.
+#include "kernels/quant_codes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace vllm {
+namespace {
+
+class QuantCodesTest : public testing::Test {
+ protected:
+  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  void Fill(QuantMatrix& matrix) {
+    for (int64_t n = 0; n < matrix.num_rows(); ++n) {
+      for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
+    }
+  }
+  // (level - 128) * scale + minimum is what dequantize gives.
+  void ExpectSame(const QuantMatrix& matrix) {
+    const QuantMatrixView& w = matrix.view();
+    const std::optional<PackedQuantForm> form = PackedFormOf(w);
+    ASSERT_TRUE(form);
+    const auto columns = static_cast<size_t>(w.num_columns);
+    std::vector<uint8_t> codes(columns);
+    std::vector<float> scales(columns), minimums(columns), expected(columns);
+    for (int64_t n = 0; n < w.num_rows; ++n) {
+      ReadCodes(w, *form, n, codes.data(), scales.data(), minimums.data());
+      KernelsFor(Isa::kGeneric).quant->dequantize(w, n, 0, w.num_columns, expected.data());
+      for (size_t k = 0; k < columns; ++k) {
+        const size_t at = k / static_cast<size_t>(form->scale_columns);
+        const int level = form->levels == nullptr ? codes[k] : form->levels[codes[k]];
+        const float minimum = form->has_minimums ? minimums[at] : 0.0f;
+        const float scaled = static_cast<float>(level - 128) * scales[at];
+        if (!std::isfinite(scaled + minimum)) continue;
+        ASSERT_NEAR(scaled + minimum, expected[k], 1e-6f * (std::abs(scaled) + std::abs(minimum))) << n << " " << k;
+      }
+    }
+  }
+  std::mt19937 random_{17};
+};
+
+TEST_F(QuantCodesTest, BlocksOfEveryFormat) {
+  int with_form = 0;
+  for (int type = 0; type <= static_cast<int>(kLastWeightType); ++type) {
+    const std::optional<QuantFormat> format = BlockFormat(static_cast<WeightType>(type));
+    if (!format) continue;
+    QuantMatrix matrix(*format, 40, BlockColumns(*format) * Int(1, 4));
+    if (!PackedFormOf(matrix.view())) continue;
+    ++with_form;
+    Fill(matrix);
+    ExpectSame(matrix);
+  }
+  EXPECT_EQ(with_form, 10);
+}
+
+TEST_F(QuantCodesTest, Groups) {
+  for (int round = 0; round < 200; ++round) {
+    const auto format = round % 2 == 0 ? QuantFormat::kGroupUInt4 : QuantFormat::kGroupUInt8;
+    const int64_t columns = 32 * Int(1, 20);
+    const int64_t run = 2 * Int(1, 8);  // chunks of a group
+    QuantMatrix::Groups groups;
+    for (int64_t chunk = 0; chunk < columns / kGroupChunk; ++chunk) {
+      groups.group_of_chunk.push_back(static_cast<int32_t>(chunk / run));
+    }
+    groups.num_groups = groups.group_of_chunk.back() + 1;
+    groups.has_zeros = round % 3 == 0;
+    groups.zero_point = round % 3 == 1 ? 7 : format == QuantFormat::kGroupUInt4 ? 8 : 128;
+    QuantMatrix matrix(format, 5, columns, groups);
+    Fill(matrix);
+    for (int64_t n = 0; n < 5; ++n) {
+      for (int64_t g = 0; g < groups.num_groups; ++g) {
+        const float scale = std::normal_distribution<float>()(random_);
+        std::memcpy(matrix.scale(n, g), &scale, sizeof(scale));
+        if (groups.has_zeros) *matrix.zero(n, g) = static_cast<int16_t>(Int(0, 16));
+      }
+    }
+    ExpectSame(matrix);
+  }
+}
+
+TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockHaveNoForm) {
+  const QuantMatrix matrix(QuantFormat::kGroupUInt4, 1, 64, {.group_of_chunk = {0, 1, 1, 1}, .num_groups = 2});
+  EXPECT_FALSE(PackedFormOf(matrix.view()));
+  const QuantMatrix floats(QuantFormat::kGroupFloat8, 1, 64, {.group_of_chunk = {0, 0, 0, 0}, .num_groups = 1});
+  EXPECT_FALSE(PackedFormOf(floats.view()));
+}
+
+}  // namespace
+}  // namespace vllm
