@@ -64,6 +64,12 @@ static inline void PackQueries(const AttentionArgs& args, const AttentionTask& t
   }
 }
 
+// Asks for `bytes` of memory from `p` on, into the second-level cache.
+static inline void PrefetchLines(const void* p, int64_t bytes) {
+  constexpr int64_t kLineBytes = 64;
+  for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(static_cast<const char*>(p) + at, 0, 2);
+}
+
 template <typename Kv>
 static inline void Unpack(const typename Kv::Element* from, int64_t n, float* to) {
   for (int64_t i = 0; i < n; i += Vec::kLanes) Kv::Load(from + i).Store(to + i);
@@ -75,8 +81,15 @@ static void ScorePartition(const AttentionWork& work, int64_t head_dim, const Pa
                            int64_t first_group, int64_t end_group) {
   const QueryTiles tiles(work.num_queries, kQueryTile);
   if (tiles.num_tiles == 1) {
-    ScoreGroupsUpTo<Kv, kQueryTile>(work.num_queries, work.query, groups.keys + first_group, end_group - first_group,
-                                    head_dim, work.scores + first_group * kTokensPerKeyGroup);
+    // Few queries wait for memory: V comes while K is worked on.
+    const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename Kv::Element));
+    constexpr int64_t kGroupsAtOnce = 8;
+    for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
+      const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
+      for (int64_t i = g; i < g + num_groups; ++i) PrefetchLines(groups.values[i], value_bytes);
+      ScoreGroupsUpTo<Kv, kQueryTile>(work.num_queries, work.query, groups.keys + g, num_groups, head_dim,
+                                      work.scores + g * kTokensPerKeyGroup);
+    }
     return;
   }
   // Two groups stay in the first-level cache while all tiles pass over them, and are converted once.
@@ -196,16 +209,18 @@ static inline void MergePartition(const AttentionWork& work, int q, const float*
     running_sum = sum;
     return;
   }
-  const float new_max = max > running_max ? max : running_max;
-  const float keep = Exp2Scalar(running_max - new_max);
-  const float add = Exp2Scalar(max - new_max);
+  // One of the two keeps its scale.
+  const bool grows = max > running_max;
+  const float smaller = Exp2Scalar(grows ? running_max - max : max - running_max);
+  const float keep = grows ? smaller : 1.0f;
+  const float add = grows ? 1.0f : smaller;
   const Vec keep_lanes = Vec::Set1(keep);
   const Vec add_lanes = Vec::Set1(add);
   for (int64_t j = 0; j < work.padded; j += Vec::kLanes) {
     Vec::Fma(Vec::Load(total + j), keep_lanes, Vec::Mul(Vec::Load(values + j), add_lanes)).Store(total + j);
   }
   running_sum = running_sum * keep + sum * add;
-  running_max = new_max;
+  if (grows) running_max = max;
 }
 
 static inline void WriteOutput(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {

@@ -92,10 +92,11 @@ static inline void ScoreTile(const float* query, const typename Kv::Element* con
   });
 }
 
-// As many groups at once as registers allow, a power of two: few queries alone would wait for their own sums.
+// As many groups at once as registers allow for sums and keys, a power of two: few queries alone would wait for their
+// own sums. One query's keys need not stay.
 constexpr int ScoreGroupsAtOnce(int num_queries) {
   int groups = 1;
-  while (groups < 8 && 2 * groups * num_queries <= kScoreSums) groups *= 2;
+  while (groups < 8 && 2 * groups * num_queries + (num_queries > 1 ? 2 * groups : 1) <= kScoreRegisters) groups *= 2;
   return groups;
 }
 
@@ -160,10 +161,11 @@ static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGr
       score = SoftCap(score, Vec::Set1(args.softcap), Vec::Set1(1.0f / args.softcap));
       score = Vec::Mul(score, Vec::Set1(kLog2E));
     }
-    if (g == first_group || g == end_group - 1) {
+    const bool edge = g == first_group || g == end_group - 1;
+    if (edge) {
       score = Vec::SelectRange(LaneAt(range.first, g), LaneAt(range.end, g), score, minus_infinity);
     }
-    score.Store(scores + g * kTokensPerKeyGroup);
+    if (edge || Kv::kScaled || args.softcap > 0.0f) score.Store(scores + g * kTokensPerKeyGroup);
     max_lanes = Vec::Max(score, max_lanes);
   }
   max = Vec::ReduceMax(max_lanes);

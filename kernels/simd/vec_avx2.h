@@ -97,8 +97,8 @@ struct Vec {
 inline constexpr int kRowTile = 6;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
-// Queries that are scored at once, at most, and sums x groups of keys.
-inline constexpr int kQueryTile = 6, kScoreSums = 6;
+// Queries that are scored at once, at most; registers for their sums and the keys.
+inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
 // Queries x vectors of V.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 

@@ -71,8 +71,8 @@ struct Vec {
 inline constexpr int kRowTile = 6;
 inline constexpr int kPanelTile = 4;
 inline constexpr int kPanelTileOneRow = 8;
-// Queries that are scored at once, at most, and sums x groups of keys.
-inline constexpr int kQueryTile = 12, kScoreSums = 24;
+// Queries that are scored at once, at most; registers for their sums and the keys.
+inline constexpr int kQueryTile = 12, kScoreRegisters = 28;
 // Queries x vectors of V.
 inline constexpr int kValueQueries = 6, kValueChunks = 4;
 

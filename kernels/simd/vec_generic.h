@@ -134,8 +134,8 @@ struct Vec {
 inline constexpr int kRowTile = 2;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 2;
-// Queries that are scored at once, at most, and sums x groups of keys.
-inline constexpr int kQueryTile = 2, kScoreSums = 4;
+// Queries that are scored at once, at most; registers for their sums and the keys.
+inline constexpr int kQueryTile = 2, kScoreRegisters = 6;
 // Queries x vectors of V.
 inline constexpr int kValueQueries = 1, kValueChunks = 4;
 

@@ -235,7 +235,7 @@ TEST_P(AttentionTest, GivesTheSameBitsWhenPartitionsAreComputedAheadForSomeRows)
 
 // A key's or value's element is off by at most half a scale, 1/254 of the largest magnitude of its vector. On normal
 // numbers that is 0.4 % of a value's size at most (three and a half deviations), and softmax averages it.
-TEST_P(AttentionTest, Int8KvIsWithinOneHundredthOfTheValuesSize) {
+TEST_P(AttentionTest, Int8KvIsWithinThreeThousandthsOfTheValuesSize) {
   for (const int64_t dim : {64, 128}) {
     Case c(random_, dim, 2, 2, 32, 300, 0, KvDType::kInt8);
     const std::vector<float> out = c.Run(kernels(), 3);
@@ -247,10 +247,8 @@ TEST_P(AttentionTest, Int8KvIsWithinOneHundredthOfTheValuesSize) {
       largest = std::max(largest, error);
     }
     // V has deviation 1.
-    EXPECT_LT(std::sqrt(errors / static_cast<double>(out.size())), 0.01) << dim;
-    EXPECT_LT(largest, 0.1) << dim;
-    RecordProperty("rms_" + std::to_string(dim), std::to_string(std::sqrt(errors / static_cast<double>(out.size()))));
-    RecordProperty("largest_" + std::to_string(dim), std::to_string(largest));
+    EXPECT_LT(std::sqrt(errors / static_cast<double>(out.size())), 0.003) << dim;
+    EXPECT_LT(largest, 0.05) << dim;
   }
 }
 
