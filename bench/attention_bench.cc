@@ -78,12 +78,13 @@ struct Layers {
     const int64_t partitions = (total + kKvPartition - 1) / kKvPartition * num_sequences;
     metadata.partials =
         AlignedBuffer(static_cast<size_t>(partitions * heads.queries * PartialFloats(kHeadDim)) * sizeof(float));
-    group.plan = AttentionPlan({.block_size = kBlockSize,
-                                .num_kv_heads = heads.kv,
-                                .max_sequences = num_sequences,
-                                .max_slots = partitions,
-                                .max_partitions = partitions,
-                                .share = cascade});
+    group.plan =
+        AttentionPlan({.block_size = kBlockSize,
+                       .num_kv_heads = heads.kv,
+                       .max_sequences = num_sequences,
+                       .max_slots = partitions,
+                       .max_partitions = partitions,
+                       .share = cascade});  // as if there were one query of a KV head: always where it is asked for
     const auto floats = static_cast<size_t>(num_sequences * num_rows * Stride());
     rows.resize(floats);
     out.resize(floats);
@@ -143,7 +144,7 @@ void RegisterAll() {
     const char* name;
     Heads heads;
   };
-  for (const auto& [name, heads] : {Named{"14x2", {14, 2}}, Named{"32x8", {32, 8}}}) {
+  for (const auto& [name, heads] : {Named{"14x2", {14, 2}}, Named{"32x8", {32, 8}}, Named{"16x16", {16, 16}}}) {
     for (const KvDType dtype : {KvDType::kFloat32, KvDType::kBFloat16, KvDType::kFloat16, KvDType::kInt8}) {
       const std::string suffix = std::string("/") + name + "/" + std::string(ToString(dtype));
       benchmark::RegisterBenchmark(("Prefill" + suffix).c_str(), Prefill, heads, dtype)->Arg(512)->Arg(2048)->Arg(8192);

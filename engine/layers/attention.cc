@@ -80,18 +80,21 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
     const auto num_tokens = static_cast<int64_t>(metadata.rows.size());
     rows_per_task = std::clamp<int64_t>(num_tokens * num_heads / (4 * num_threads), 1, max_rows);
   }
-  for (size_t i = 0; i < group.sequences.size(); ++i) {
-    const AttentionSequence& sequence = group.sequences[i];
+  for (const AttentionSequence& sequence : group.sequences) {
     int64_t num_seen = sequence.first_position + sequence.num_rows;
     if (spec_.sliding_window > 0) num_seen = std::min(num_seen, spec_.sliding_window + sequence.num_rows);
     work += sequence.num_rows * num_seen * num_heads_ * spec_.head_dim;
-    const int32_t* slots = group.plan.slots(i);
-    std::vector<AttentionStepTask>& tasks = slots == nullptr ? workspace.tasks : workspace.merging;
-    // Later rows see more: the longest tasks come first.
-    for (int64_t end = sequence.num_rows; end > 0; end -= std::min(end, rows_per_task)) {
-      const int64_t begin = std::max<int64_t>(0, end - rows_per_task);
-      const AttentionRow* rows = metadata.rows.data() + sequence.first_row + begin;
-      for (int64_t head = 0; head < num_heads; ++head) {
+  }
+  // Head by head, so that K and V of a prompt, or of a prefix that several sequences share, stay in the cache from one
+  // task to the next. Later rows see more, so that the longest tasks of a prompt come first.
+  for (int64_t head = 0; head < num_heads; ++head) {
+    for (size_t i = 0; i < group.sequences.size(); ++i) {
+      const AttentionSequence& sequence = group.sequences[i];
+      const int32_t* slots = group.plan.slots(i);
+      std::vector<AttentionStepTask>& tasks = slots == nullptr ? workspace.tasks : workspace.merging;
+      for (int64_t end = sequence.num_rows; end > 0; end -= std::min(end, rows_per_task)) {
+        const int64_t begin = std::max<int64_t>(0, end - rows_per_task);
+        const AttentionRow* rows = metadata.rows.data() + sequence.first_row + begin;
         tasks.push_back({{rows, end - begin, sequence.block_table, head, slots}, -1, 0});
       }
     }

@@ -22,7 +22,9 @@ void AttentionPlan::Make(const std::vector<AttentionSequence>& sequences) {
   if (options_.share && decoding_.size() > 1) {
     int64_t end = 0;
     for (const Decoding& decoding : decoding_) end = std::max(end, decoding.end_partition);
-    for (int64_t partition = 0; partition < end; ++partition) ShareEqual(partition);
+    if (WorthSharing(end)) {
+      for (int64_t partition = 0; partition < end; ++partition) ShareEqual(partition);
+    }
   }
   if (options_.num_threads > 1) Split(sequences);
 }
@@ -45,6 +47,14 @@ void AttentionPlan::CollectDecoding(const std::vector<AttentionSequence>& sequen
     slots_.resize(slots_.size() + static_cast<size_t>(end), -1);
     decoding_.push_back({{sequence.first_row, position}, sequence.block_table, i, first / kKvPartition, end, begin});
   }
+}
+
+bool AttentionPlan::WorthSharing(int64_t num_partitions) const {
+  // Measured, see docs/BENCHMARKS.md: with four queries of a KV head and more, only from memory.
+  constexpr int64_t kFewQueries = 2;
+  constexpr int64_t kCacheBytes = int64_t{8} << 20;
+  return options_.num_queries_per_kv <= kFewQueries ||
+         num_partitions * kKvPartition * options_.head_bytes_per_token > kCacheBytes;
 }
 
 bool AttentionPlan::SameBlocks(const Decoding& a, const Decoding& b, int64_t partition) const {

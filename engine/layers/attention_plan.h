@@ -28,7 +28,11 @@ struct AttentionPlanOptions {
   int64_t max_sequences = 0;   // of a step
   int64_t max_slots = 0;       // results of partitions that there is room for
   int64_t max_partitions = 0;  // of all sequences of a step together: room to reserve
-  bool share = true;           // partitions of several rows
+  // Sharing costs room for the results and a pass over them. It wins where a row alone has too few queries of a KV head
+  // to keep the arithmetic busy, or where a head's K and V do not stay in the cache from one row's task to the next.
+  int64_t num_queries_per_kv = 1;
+  int64_t head_bytes_per_token = 0;  // K and V of one KV head
+  bool share = true;
 };
 
 // One partition, computed for the rows of slots [first_slot, first_slot + num_rows).
@@ -66,6 +70,7 @@ class AttentionPlan {
   void CollectDecoding(const std::vector<AttentionSequence>& sequences);
   void ShareEqual(int64_t partition);
   void Split(const std::vector<AttentionSequence>& sequences);
+  bool WorthSharing(int64_t num_partitions) const;
   bool SameBlocks(const Decoding& a, const Decoding& b, int64_t partition) const;
   void Add(int64_t partition, const Decoding* const* members, size_t count);
 

@@ -60,6 +60,9 @@ void ModelRunner::ReservePlans() {
   for (size_t i = 0; i < layers.size(); ++i) {
     const size_t group = groups.layers[i].group;
     options.num_kv_heads = layers[i].num_kv_heads;
+    options.num_queries_per_kv = config_.model.num_attention_heads / rank_.size() / layers[i].num_kv_heads;
+    const KvCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KvCacheDType());
+    options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
     attention.groups[group].plan = AttentionPlan(options);
   }

@@ -80,9 +80,9 @@ template <typename Kv>
 static void ScorePartition(const AttentionWork& work, int64_t head_dim, const PartitionGroups<Kv>& groups,
                            int64_t first_group, int64_t end_group) {
   const QueryTiles tiles(work.num_queries, kQueryTile);
+  // V comes from memory, or from another core's part of the cache, while K is worked on.
+  const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename Kv::Element));
   if (tiles.num_tiles == 1) {
-    // Few queries wait for memory: V comes while K is worked on.
-    const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename Kv::Element));
     constexpr int64_t kGroupsAtOnce = 8;
     for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
       const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
@@ -95,6 +95,7 @@ static void ScorePartition(const AttentionWork& work, int64_t head_dim, const Pa
   // Two groups stay in the first-level cache while all tiles pass over them, and are converted once.
   constexpr int64_t kGroupsAtOnce = 2;
   const int64_t group_floats = head_dim * kTokensPerKeyGroup;
+  const int64_t key_bytes = group_floats * static_cast<int64_t>(sizeof(typename Kv::Element));
   for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
     const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
     const float* keys[kGroupsAtOnce];
@@ -105,6 +106,10 @@ static void ScorePartition(const AttentionWork& work, int64_t head_dim, const Pa
         Unpack<Kv>(groups.keys[g + i], group_floats, work.unpacked + i * group_floats);
         keys[i] = work.unpacked + i * group_floats;
       }
+    }
+    for (int64_t i = g; i < g + num_groups; ++i) {
+      PrefetchLines(groups.values[i], value_bytes);
+      if (i + kGroupsAtOnce < end_group) PrefetchLines(groups.keys[i + kGroupsAtOnce], key_bytes);
     }
     for (int tile = 0; tile < tiles.num_tiles; ++tile) {
       const int begin = tiles.Begin(tile);

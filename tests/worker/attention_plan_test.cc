@@ -65,6 +65,14 @@ TEST(AttentionPlanTest, PromptsShareNothing) {
   EXPECT_TRUE(plan.partitions().empty());
 }
 
+TEST(AttentionPlanTest, ManyQueriesOfAKvHeadShareOnlyWhatTheCacheDoesNotHold) {
+  const Table a = Blocks(1, 3 * kBlocks);
+  const std::vector<AttentionSequence> sequences = {{0, 1, 700, a.data()}, {1, 1, 700, a.data()}};
+  EXPECT_TRUE(PlanFor(sequences, {.num_queries_per_kv = 7, .head_bytes_per_token = 256}).partitions().empty());
+  EXPECT_EQ(PlanFor(sequences, {.num_queries_per_kv = 7, .head_bytes_per_token = 1 << 20}).partitions().size(), 2u);
+  EXPECT_EQ(PlanFor(sequences, {.num_queries_per_kv = 1, .head_bytes_per_token = 256}).partitions().size(), 2u);
+}
+
 TEST(AttentionPlanTest, PartitionsOutsideTheWindowAreNotPlanned) {
   const Table a = Blocks(1, 4 * kBlocks);
   const AttentionPlan plan = PlanFor({{0, 1, 4 * kKvPartition - 1, a.data()}, {1, 1, 4 * kKvPartition - 1, a.data()}},
@@ -153,8 +161,8 @@ struct Step {
       group.slot_mapping.push_back(tables[s].back() * block_size + positions[s] % block_size);
       metadata.rows.push_back({row, positions[s]});
     }
-    group.plan =
-        AttentionPlan({block_size, spec.sliding_window, spec.num_kv_heads, num_threads, 16, max_slots, 200, share});
+    group.plan = AttentionPlan(
+        {block_size, spec.sliding_window, spec.num_kv_heads, num_threads, 16, max_slots, 200, 1, 0, share});
     group.plan.Make(group.sequences);
     const int64_t out_stride = num_queries * spec.head_dim;
     std::vector<float> out((end - first) * static_cast<size_t>(out_stride));
