@@ -78,13 +78,12 @@ struct Layers {
     const int64_t partitions = (total + kKvPartition - 1) / kKvPartition * num_sequences;
     metadata.partials =
         AlignedBuffer(static_cast<size_t>(partitions * heads.queries * PartialFloats(kHeadDim)) * sizeof(float));
-    group.plan =
-        AttentionPlan({.block_size = kBlockSize,
-                       .num_kv_heads = heads.kv,
-                       .max_sequences = num_sequences,
-                       .max_slots = partitions,
-                       .max_partitions = partitions,
-                       .share = cascade});  // as if there were one query of a KV head: always where it is asked for
+    group.plan = AttentionPlan({.block_size = kBlockSize,
+                                .num_kv_heads = heads.kv,
+                                .max_sequences = num_sequences,
+                                .max_slots = partitions,
+                                .max_partitions = partitions,
+                                .share = cascade});  // as with one query of a KV head: wherever it is asked for
     const auto floats = static_cast<size_t>(num_sequences * num_rows * Stride());
     rows.resize(floats);
     out.resize(floats);
