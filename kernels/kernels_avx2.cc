@@ -6,7 +6,8 @@
 namespace vllm::avx2 {
 
 #include "kernels/impl/math.inl"
-// clang-format off: the rest builds on math.inl
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
@@ -31,6 +32,7 @@ const Kernels kAvx2Kernels = {
     .soft_cap = avx2::SoftCapRow,
     .rotary = avx2::Rotary,
     .attention = avx2::Attention,
+    .attention_partial = avx2::AttentionPartial,
     .exp = avx2::ExpRow,
     .quant = &kAvx2QuantKernels,
     .tiles = &kAvx2TileKernels,

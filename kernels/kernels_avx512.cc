@@ -6,7 +6,8 @@
 namespace vllm::avx512 {
 
 #include "kernels/impl/math.inl"
-// clang-format off: the rest builds on math.inl
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
@@ -35,6 +36,7 @@ constexpr Kernels Table(std::string_view name, const TileKernels* tiles) {
       .soft_cap = avx512::SoftCapRow,
       .rotary = avx512::Rotary,
       .attention = avx512::Attention,
+      .attention_partial = avx512::AttentionPartial,
       .exp = avx512::ExpRow,
       .quant = &kAvx512QuantKernels,
       .tiles = tiles,

@@ -6,7 +6,8 @@
 namespace vllm::generic {
 
 #include "kernels/impl/math.inl"
-// clang-format off: the rest builds on math.inl
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
@@ -31,6 +32,7 @@ const Kernels kGenericKernels = {
     .soft_cap = generic::SoftCapRow,
     .rotary = generic::Rotary,
     .attention = generic::Attention,
+    .attention_partial = generic::AttentionPartial,
     .exp = generic::ExpRow,
     .quant = &kGenericQuantKernels,
     .tiles = &kGenericTileKernels,

@@ -35,6 +35,14 @@ void SetQuantization(const std::string& name, QuantizationConfig& quantization) 
 
 }  // namespace
 
+std::optional<KvDType> CacheDType(const Settings& settings) {
+  const std::string name = settings.Text("kv-cache-dtype").value_or("auto");
+  for (const KvDType dtype : {KvDType::kFloat32, KvDType::kBFloat16, KvDType::kFloat16, KvDType::kInt8}) {
+    if (name == ToString(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
 VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   VllmConfig config;
   config.model = model;
@@ -43,6 +51,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.model.max_model_len = AtLeastOne(settings, "max-model-len", config.model.max_model_len);
   config.cache.block_size = AtLeastOne(settings, "block-size", config.cache.block_size);
   config.cache.enable_prefix_caching = settings.Switch("enable-prefix-caching");
+  config.cache.cache_dtype = CacheDType(settings);
   if (settings.Has("num-kv-blocks")) config.cache.num_blocks_override = AtLeastOne(settings, "num-kv-blocks", 0);
   config.cache.kv_cache_memory_bytes = settings.Size("kv-cache-memory");
   config.scheduler.max_num_batched_tokens =

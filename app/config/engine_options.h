@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "app/config/settings.h"
 #include "engine/config/vllm_config.h"
@@ -9,6 +10,9 @@
 #include "engine/request/sampling_params.h"
 
 namespace vllm {
+
+// --kv-cache-dtype; none for auto.
+std::optional<KvDType> CacheDType(const Settings& settings);
 
 // Not finalized. Throws ConfigError naming flag and value.
 VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model);

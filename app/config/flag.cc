@@ -28,7 +28,7 @@ constexpr Flag kFlags[] = {
      "gguf: the folder's .gguf file, also beside a config.json; dummy: random weights of the shapes config.json asks "
      "for"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
-     "type of weights and KV cache; auto is the checkpoint's own"},
+     "type of weights, and of the KV cache unless --kv-cache-dtype says otherwise; auto is the checkpoint's own"},
     {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
      "quantize the weights of a model of plain numbers while loading: 8 or 4 bits each"},
     {"max-model-len", 0, kInteger, "N", "", "", kModel, kEngines, false, true,
@@ -138,6 +138,9 @@ constexpr Flag kFlags[] = {
     {"long-prefill-token-threshold", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
      "most tokens of one prompt in one step; 0: no limit"},
     {"block-size", 0, kInteger, "N", "", "16", kEngine, kEngines, false, true, "tokens of a KV cache block"},
+    {"kv-cache-dtype", 0, kChoice, "TYPE", "auto|float32|bfloat16|float16|int8", "auto", kEngine,
+     kEngines | Bits(kShow), false, true,
+     "type of the KV cache; auto is that of the weights; int8 has a scale for each token and head"},
     {"kv-cache-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
      "memory for the KV cache (K, M, G, Ki, Mi, Gi); default: from what is free"},
     {"num-kv-blocks", 0, kInteger, "N", "", "", kEngine, kEngines, false, true, "number of KV cache blocks, instead"},

@@ -9,12 +9,14 @@
 
 #include "engine/config/model_config.h"
 #include "kernels/isa.h"
+#include "kernels/kv_cache_layout.h"
 
 namespace vllm {
 
 struct CacheConfig {
   int64_t block_size = 16;  // tokens a KV block; a multiple of 16
   bool enable_prefix_caching = true;
+  std::optional<KvDType> cache_dtype;            // none: as the model computes
   std::optional<int64_t> num_blocks_override;    // --num-kv-blocks, null block not counted
   std::optional<int64_t> kv_cache_memory_bytes;  // --kv-cache-memory, all ranks together
   int64_t num_blocks = 0;                        // usable blocks, set at start-up; the null block comes on top
@@ -60,6 +62,9 @@ struct VllmConfig {
   // OpenBLAS sums in an order that depends on the number of rows: results then depend on batching.
   LinearBackend linear_backend = LinearBackend::kNative;
   std::optional<Isa> isa;  // none: the best that the machine runs
+
+  // What K and V are stored as.
+  KvDType KvCacheDType() const { return cache.cache_dtype.value_or(KvDTypeOf(model.dtype)); }
 
   // Fills what is derived (threads_per_rank, budget against max_model_len) and checks every field and combination.
   // Throws ConfigError naming the flag and its value.

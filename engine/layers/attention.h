@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/layers/attention_plan.h"
 #include "engine/layers/kv_cache_groups.h"
 #include "engine/layers/rank_context.h"
 #include "kernels/aligned_buffer.h"
@@ -18,14 +19,15 @@ class KvCache {
  public:
   KvCache() = default;
   // Throws std::bad_alloc. Memory is touched only as blocks are used.
-  KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int64_t block_size, DType dtype);
+  KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int64_t block_size, KvDType dtype);
 
   void* key(size_t layer) { return keys_[groups_.layers[layer].tensor].data(); }
   void* value(size_t layer) { return values_[groups_.layers[layer].tensor].data(); }
   size_t group(size_t layer) const { return groups_.layers[layer].group; }
   const KvCacheGroups& groups() const { return groups_; }
   int64_t block_size() const { return block_size_; }
-  DType dtype() const { return dtype_; }
+  KvDType dtype() const { return dtype_; }
+  KvCacheLayout Layout(size_t layer) const;
   int64_t num_blocks() const { return num_blocks_; }
 
  private:
@@ -33,25 +35,21 @@ class KvCache {
   std::vector<AlignedBuffer> keys_, values_;  // [tensors]
   int64_t block_size_ = 0;
   int64_t num_blocks_ = 0;
-  DType dtype_ = DType::kFloat32;
-};
-
-// Rows [first_row, first_row + num_rows) of the step are consecutive tokens of one request.
-struct AttentionSequence {
-  int64_t first_row = 0;
-  int64_t num_rows = 0;
-  int64_t first_position = 0;
-  const int32_t* block_table = nullptr;
+  KvDType dtype_ = KvDType::kFloat32;
 };
 
 // The step's rows in the blocks of one KV-cache group.
 struct AttentionGroup {
   std::vector<AttentionSequence> sequences;
   std::vector<int64_t> slot_mapping;  // [num_tokens] block * block_size + offset
+  AttentionPlan plan;                 // for these sequences
 };
 
 struct AttentionMetadata {
   std::vector<AttentionGroup> groups;
+  std::vector<AttentionRow> rows;  // [num_tokens]
+  // Results of planned partitions, of one layer at a time; room for as many slots as a plan may have.
+  AlignedBuffer partials;
 };
 
 class Attention {
@@ -66,14 +64,16 @@ class Attention {
                const float* value, int64_t qkv_stride, float* out, int64_t out_stride);
 
  private:
+  // Returns the multiply-adds of all scores.
+  int64_t MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const;
+  void Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool threads) const;
+
   const RankContext& context_;
   size_t layer_;
   KvLayerSpec spec_;
   int64_t num_heads_;
   float scale_;
   float softcap_;
-  std::vector<AttentionTask> tasks_;         // reused
-  std::vector<std::vector<float>> scratch_;  // a thread
 };
 
 }  // namespace vllm

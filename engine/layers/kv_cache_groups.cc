@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/attention.h"
-
 namespace vllm {
 
 namespace {
@@ -30,13 +28,9 @@ size_t LayersPerGroup(const std::map<int64_t, std::vector<size_t>>& kinds) {
 
 }  // namespace
 
-int64_t KvLayerSpec::BlockBytes(int64_t block_size, DType dtype) const {
-  return num_kv_heads * block_size * (head_dim + PaddedHeadDim(head_dim)) * static_cast<int64_t>(SizeOf(dtype));
-}
-
-int64_t KvCacheGroups::BlockBytes(int64_t block_size, DType dtype) const {
+int64_t KvCacheGroups::BlockBytes(int64_t block_size, KvDType dtype) const {
   int64_t bytes = 0;
-  for (const KvLayerSpec& tensor : tensors) bytes += tensor.BlockBytes(block_size, dtype);
+  for (const KvLayerSpec& tensor : tensors) bytes += tensor.Layout(block_size, dtype).BlockBytes();
   return bytes;
 }
 

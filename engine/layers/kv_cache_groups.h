@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/dtype.h"
+#include "kernels/kv_cache_layout.h"
 
 namespace vllm {
 
@@ -25,7 +25,7 @@ struct KvLayerSpec {
   int64_t head_dim = 0;
   int64_t sliding_window = 0;  // 0: full attention
 
-  int64_t BlockBytes(int64_t block_size, DType dtype) const;
+  KvCacheLayout Layout(int64_t block_size, KvDType dtype) const { return {dtype, block_size, num_kv_heads, head_dim}; }
 };
 
 // Where a layer's keys and values are.
@@ -40,7 +40,7 @@ struct KvCacheGroups {
   std::vector<KvLayerSpec> tensors;  // [layers of the largest group]; what lies in them, the window aside
 
   // Bytes of one block: K and V in all tensors.
-  int64_t BlockBytes(int64_t block_size, DType dtype) const;
+  int64_t BlockBytes(int64_t block_size, KvDType dtype) const;
 };
 
 // Layers of one window are one group, whatever their heads. So are layers of several windows with different heads: they

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/config/vllm_config.h"
+#include "engine/layers/attention_workspace.h"
 #include "engine/layers/communicator.h"
 #include "kernels/kernels.h"
 #include "kernels/row_tiles.h"
@@ -22,6 +23,9 @@ struct RankContext {
   std::shared_ptr<RowTiles> row_tiles = std::make_shared<RowTiles>();
   // Rows of x in the order of a stored weight's columns; as large as the largest so far. For LinearWeight alone.
   std::shared_ptr<std::vector<float>> ordered_x = std::make_shared<std::vector<float>>();
+
+  // For Attention alone.
+  std::shared_ptr<AttentionWorkspace> attention = std::make_shared<AttentionWorkspace>();
 
   int rank() const { return communicator->rank(); }
   int size() const { return communicator->size(); }

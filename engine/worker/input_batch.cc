@@ -11,6 +11,7 @@ InputBatch::InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t bl
   token_ids_.reserve(rows);
   positions_.reserve(rows);
   attention_.groups.resize(num_groups);
+  attention_.rows.reserve(rows);
   for (AttentionGroup& group : attention_.groups) group.slot_mapping.reserve(rows);
 }
 
@@ -57,6 +58,7 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
   entries_.clear();
   token_ids_.clear();
   positions_.clear();
+  attention_.rows.clear();
   for (AttentionGroup& group : attention_.groups) {
     group.slot_mapping.clear();
     group.sequences.clear();
@@ -94,6 +96,7 @@ void InputBatch::AddBlocks(std::span<const int32_t> block_ids, CachedRequestStat
 void InputBatch::AddRows(const CachedRequestState& state, int64_t first, int64_t last) {
   for (int64_t position = first; position < last; ++position) {
     token_ids_.push_back(state.token_ids[static_cast<size_t>(position)]);
+    attention_.rows.push_back({static_cast<int64_t>(positions_.size()), position});
     positions_.push_back(position);
   }
   for (size_t g = 0; g < attention_.groups.size(); ++g) {

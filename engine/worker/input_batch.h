@@ -38,6 +38,8 @@ class InputBatch {
   const std::vector<BatchEntry>& entries() const { return entries_; }
   std::span<const int32_t> token_ids() const { return token_ids_; }
   std::span<const int64_t> positions() const { return positions_; }
+  // The rows' sequences; the plans are the caller's to make.
+  AttentionMetadata& attention() { return attention_; }
   const AttentionMetadata& attention() const { return attention_; }
   size_t num_requests() const { return states_.size(); }
 

@@ -7,6 +7,15 @@
 
 namespace vllm {
 
+namespace {
+
+// Room for the results of single KV partitions; touched only as far as it is used. What does not fit is computed with
+// the rest of its row.
+constexpr int64_t kMaxPartialBytes = int64_t{64} << 20;
+constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
+
+}  // namespace
+
 int64_t ModelRunner::LogitsRows(const VllmConfig& config) {
   // Enough rows that the output projection is read for many at once, few enough that a large vocabulary stays in tens
   // of megabytes.
@@ -25,9 +34,37 @@ ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Mode
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
   hidden_ = AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
   gathered_ = AlignedBuffer(static_cast<size_t>(LogitsRows(config)) * row_bytes);
+  ReservePlans();
   if (rank.rank() == 0) {
     for (int thread = 0; thread < rank.threads->num_threads(); ++thread)
       samplers_.emplace_back(config.model.vocab_size);
+  }
+}
+
+void ModelRunner::ReservePlans() {
+  const std::vector<KvLayerSpec>& layers = model_.KvLayers();
+  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  AttentionPlanOptions options;
+  options.block_size = config_.cache.block_size;
+  options.num_threads = rank_.threads->num_threads();
+  options.max_sequences = config_.scheduler.max_num_seqs;
+  const int64_t partitions = (config_.model.max_model_len + kKvPartition - 1) / kKvPartition;
+  options.max_partitions = std::min(kMaxPlannedPartitions, options.max_sequences * partitions);
+  int64_t largest_head = 0;
+  for (const KvLayerSpec& layer : layers) largest_head = std::max(largest_head, layer.head_dim);
+  const int64_t slot_bytes = (config_.model.num_attention_heads / rank_.size()) * PartialFloats(largest_head) *
+                             static_cast<int64_t>(sizeof(float));
+  options.max_slots = std::min(options.max_partitions, kMaxPartialBytes / std::max<int64_t>(1, slot_bytes));
+  AttentionMetadata& attention = batch_.attention();
+  attention.partials = AlignedBuffer(static_cast<size_t>(options.max_slots * slot_bytes));
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const size_t group = groups.layers[i].group;
+    options.num_kv_heads = layers[i].num_kv_heads;
+    options.num_queries_per_kv = config_.model.num_attention_heads / rank_.size() / layers[i].num_kv_heads;
+    const KvCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KvCacheDType());
+    options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
+    options.sliding_window = groups.windows[group];
+    attention.groups[group].plan = AttentionPlan(options);
   }
 }
 
@@ -35,6 +72,7 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KvCache& cach
   batch_.Update(scheduler_output);
   if (output != nullptr) output->Clear();
   if (batch_.entries().empty()) return;
+  for (AttentionGroup& group : batch_.attention().groups) group.plan.Make(group.sequences);
 
   const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention()};
   model_.Forward(input, cache, hidden_.as<float>());

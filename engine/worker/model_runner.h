@@ -47,6 +47,7 @@ class ModelRunner {
     std::string error;
   };
 
+  void ReservePlans();
   void CollectLogitsRows();
   void ComputeRows(size_t begin, size_t end);
   void SampleRow(size_t index, int thread, const float* logits_row);

@@ -20,7 +20,7 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
 }
 
 int64_t Worker::KvBlockBytes() const {
-  return MakeKvCacheGroups(model_->KvLayers()).BlockBytes(config_.cache.block_size, config_.model.dtype);
+  return MakeKvCacheGroups(model_->KvLayers()).BlockBytes(config_.cache.block_size, config_.KvCacheDType());
 }
 
 void Worker::Profile() {
@@ -40,7 +40,7 @@ void Worker::Profile() {
   std::vector<int32_t> block_ids;
   for (size_t g = 0; g < KvGroupWindows().size(); ++g) block_ids.push_back(static_cast<int32_t>(g + 1));
   KvCache cache(model_->KvLayers(), static_cast<int64_t>(block_ids.size()) + 1, config_.cache.block_size,
-                config_.model.dtype);
+                config_.KvCacheDType());
   ModelRunnerOutput output;
   SchedulerOutput step;
   step.scheduled_new_reqs.push_back({request, block_ids, 0});
@@ -53,7 +53,7 @@ void Worker::Profile() {
 }
 
 void Worker::InitializeKvCache(int64_t num_blocks) {
-  cache_ = KvCache(model_->KvLayers(), num_blocks + 1, config_.cache.block_size, config_.model.dtype);
+  cache_ = KvCache(model_->KvLayers(), num_blocks + 1, config_.cache.block_size, config_.KvCacheDType());
 }
 
 void Worker::Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output) {

@@ -1,284 +1,323 @@
 // Paged causal attention of a few query vectors against one KV head. Included inside an instruction set's namespace.
-// Layouts and the order of sums are in kernels/attention.h.
+// The order of sums is in kernels/attention.h.
 
-struct KvFloat32 {
-  using Element = float;
-  static Vec Load(const float* p) { return Vec::Load(p); }
-};
-struct KvBFloat16 {
-  using Element = uint16_t;
-  static Vec Load(const uint16_t* p) { return Vec::LoadBFloat16(p); }
-};
-struct KvFloat16 {
-  using Element = uint16_t;
-  static Vec Load(const uint16_t* p) { return Vec::LoadFloat16(p); }
+#include "kernels/impl/attention_scores.inl"
+#include "kernels/impl/attention_values.inl"
+
+// A task's queries, rows ascending, the heads of a row side by side; and where it works.
+struct AttentionWork {
+  int num_queries;
+  int64_t padded;
+  float* query;     // [head_dim, queries of the tile] tile after tile, scaled
+  float* scores;    // [num_queries, kKvPartition]
+  float* values;    // [num_queries, padded], of one partition
+  float* max;       // [num_queries], of one partition
+  float* sum;       // [num_queries]
+  float* unpacked;  // some groups of K or of V as float32
+  // Of all partitions so far.
+  float* total;        // [num_queries, padded]
+  float* running_max;  // [num_queries]
+  float* running_sum;  // [num_queries]
 };
 
-// Dot products of kQueries queries with the sixteen keys at `keys` [head_dim, 16], dimensions ascending.
-template <typename Kv, int kQueries>
-static inline void ScoreKeys(const float* const* query, const typename Kv::Element* keys, int64_t head_dim,
-                             Vec* score) {
-  for (int q = 0; q < kQueries; ++q) score[q] = Vec::Zero();
-  for (int64_t d = 0; d < head_dim; ++d) {
-    const Vec k = Kv::Load(keys + d * kTokensPerKeyGroup);
-    for (int q = 0; q < kQueries; ++q) score[q] = Vec::Fma(Vec::Set1(query[q][d]), k, score[q]);
-  }
+// Tiles as even as they can be: [begin, begin of the next) of `num_queries`.
+struct QueryTiles {
+  int num_queries, num_tiles;
+
+  QueryTiles(int queries, int largest) : num_queries(queries), num_tiles((queries + largest - 1) / largest) {}
+  int Begin(int tile) const { return num_queries * tile / num_tiles; }
+};
+
+static inline AttentionWork MakeWork(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
+  AttentionWork work;
+  const int64_t group = args.num_queries_per_kv;
+  const int64_t head_dim = args.layout.head_dim;
+  work.num_queries = static_cast<int>(task.num_rows * group);
+  work.padded = PaddedHeadDim(head_dim);
+  work.query = scratch;
+  work.scores = work.query + work.num_queries * work.padded;
+  work.values = work.scores + work.num_queries * kKvPartition;
+  work.total = work.values + work.num_queries * work.padded;
+  work.unpacked = work.total + work.num_queries * work.padded;
+  work.max = work.unpacked + kKvPartition / 4 * work.padded;
+  work.sum = work.max + work.num_queries;
+  work.running_max = work.sum + work.num_queries;
+  work.running_sum = work.running_max + work.num_queries;
+  return work;
 }
 
-// count <= kQueries.
-template <typename Kv, int kQueries>
-static inline void ScoreKeysUpTo(const float* const* query, int count, const typename Kv::Element* keys,
-                                 int64_t head_dim, Vec* score) {
-  if constexpr (kQueries > 0) {
-    if (count < kQueries) return ScoreKeysUpTo<Kv, kQueries - 1>(query, count, keys, head_dim, score);
-    ScoreKeys<Kv, kQueries>(query, keys, head_dim, score);
-  }
-}
-
-// acc[q][j] += p[q][t] * V[t][j] for positions [begin, end), ascending; kChunks vectors of V a position from `column`
-// on. p[q] points to the weight of position begin.
-template <typename Kv, int kQueries, int kChunks>
-static inline void AccumulateValues(const AttentionArgs& args, const AttentionTask& task, const float* const* p,
-                                    int64_t begin, int64_t end, int64_t padded, int64_t column, float* const* acc) {
-  Vec sum[kQueries][kChunks];
-  for (int q = 0; q < kQueries; ++q) {
-    for (int j = 0; j < kChunks; ++j) sum[q][j] = Vec::Load(acc[q] + column + j * Vec::kLanes);
-  }
-  const auto* cache = static_cast<const typename Kv::Element*>(args.value_cache);
-  int64_t t = begin;
-  while (t < end) {
-    const int64_t block = task.block_table[t / args.block_size];
-    const int64_t offset = t % args.block_size;
-    int64_t run = args.block_size - offset;
-    if (run > end - t) run = end - t;
-    const auto* v = cache + ((block * args.num_kv_heads + task.kv_head) * args.block_size + offset) * padded + column;
-    for (int64_t i = 0; i < run; ++i, v += padded) {
-      Vec values[kChunks];
-      for (int j = 0; j < kChunks; ++j) values[j] = Kv::Load(v + j * Vec::kLanes);
-      for (int q = 0; q < kQueries; ++q) {
-        const Vec weight = Vec::Set1(p[q][t - begin + i]);
-        for (int j = 0; j < kChunks; ++j) sum[q][j] = Vec::Fma(weight, values[j], sum[q][j]);
-      }
+static inline void PackQueries(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
+  const int64_t group = args.num_queries_per_kv;
+  const int64_t head_dim = args.layout.head_dim;
+  // A soft cap is of scores in natural units.
+  const float scale = args.softcap > 0.0f ? args.scale : args.scale * kLog2E;
+  const QueryTiles tiles(work.num_queries, kQueryTile);
+  for (int tile = 0; tile < tiles.num_tiles; ++tile) {
+    const int begin = tiles.Begin(tile);
+    const int count = tiles.Begin(tile + 1) - begin;
+    for (int q = begin; q < begin + count; ++q) {
+      const float* from =
+          args.query + task.rows[q / group].row * args.query_stride + (task.kv_head * group + q % group) * head_dim;
+      float* to = work.query + begin * head_dim + (q - begin);
+      for (int64_t d = 0; d < head_dim; ++d) to[d * count] = from[d] * scale;
     }
-    t += run;
-  }
-  for (int q = 0; q < kQueries; ++q) {
-    for (int j = 0; j < kChunks; ++j) sum[q][j].Store(acc[q] + column + j * Vec::kLanes);
   }
 }
 
-template <typename Kv, int kQueries>
-static void AccumulateAllValues(const AttentionArgs& args, const AttentionTask& task, const float* const* p,
-                                int64_t begin, int64_t end, int64_t padded, float* const* acc) {
-  if (begin >= end) return;
-  constexpr int kChunks = kQueries == 1 ? 2 * kValueChunks : kValueChunks;
-  int64_t column = 0;
-  for (; column + kChunks * Vec::kLanes <= padded; column += kChunks * Vec::kLanes) {
-    AccumulateValues<Kv, kQueries, kChunks>(args, task, p, begin, end, padded, column, acc);
-  }
-  for (; column < padded; column += Vec::kLanes) {
-    AccumulateValues<Kv, kQueries, 1>(args, task, p, begin, end, padded, column, acc);
-  }
+// Asks for `bytes` of memory from `p` on, into the second-level cache.
+static inline void PrefetchLines(const void* p, int64_t bytes) {
+  constexpr int64_t kLineBytes = 64;
+  for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(static_cast<const char*>(p) + at, 0, 2);
 }
 
-// A query's softmax over one partition: what it sees there, [first, end), and exp(score - max) of it.
-struct PartitionRow {
-  int64_t first, end;
-  float max, sum;
-  float* p;    // of the partition's first position
-  float* acc;  // [padded]
-};
+template <typename Kv>
+static inline void Unpack(const typename Kv::Element* from, int64_t n, float* to) {
+  for (int64_t i = 0; i < n; i += Vec::kLanes) Kv::Load(from + i).Store(to + i);
+}
 
-// Sums up the values that `rows` see in the partition that begins at `base`, those that all see at once. Each row's
-// positions ascend, whatever rows it is summed with.
-template <typename Kv, int kQueries>
-static void AccumulateRows(const AttentionArgs& args, const AttentionTask& task, const PartitionRow* rows, int64_t base,
-                           int64_t padded) {
-  int64_t first = rows[0].first, end = rows[0].end;
-  for (int q = 1; q < kQueries; ++q) {
-    first = rows[q].first > first ? rows[q].first : first;
-    end = rows[q].end < end ? rows[q].end : end;
-  }
-  if (kQueries > 1 && first >= end) {
-    for (int q = 0; q < kQueries; ++q) AccumulateRows<Kv, 1>(args, task, rows + q, base, padded);
+// Dot products of all queries with groups [first_group, end_group).
+template <typename Kv>
+static void ScorePartition(const AttentionWork& work, int64_t head_dim, const PartitionGroups<Kv>& groups,
+                           int64_t first_group, int64_t end_group) {
+  const QueryTiles tiles(work.num_queries, kQueryTile);
+  // V comes from memory, or from another core's part of the cache, while K is worked on.
+  const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename Kv::Element));
+  if (tiles.num_tiles == 1) {
+    constexpr int64_t kGroupsAtOnce = 8;
+    for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
+      const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
+      for (int64_t i = g; i < g + num_groups; ++i) PrefetchLines(groups.values[i], value_bytes);
+      ScoreGroupsUpTo<Kv, kQueryTile>(work.num_queries, work.query, groups.keys + g, num_groups, head_dim,
+                                      work.scores + g * kTokensPerKeyGroup);
+    }
     return;
   }
-  const float* p[kQueries];
-  float* acc[kQueries];
-  for (int q = 0; q < kQueries; ++q) {
-    p[q] = rows[q].p + (first - base);
-    acc[q] = rows[q].acc;
-    const float* own = rows[q].p + (rows[q].first - base);
-    AccumulateAllValues<Kv, 1>(args, task, &own, rows[q].first, first, padded, &acc[q]);
-  }
-  AccumulateAllValues<Kv, kQueries>(args, task, p, first, end, padded, acc);
-  for (int q = 0; q < kQueries; ++q) {
-    const float* own = rows[q].p + (end - base);
-    AccumulateAllValues<Kv, 1>(args, task, &own, end, rows[q].end, padded, &acc[q]);
+  // Two groups stay in the first-level cache while all tiles pass over them, and are converted once.
+  constexpr int64_t kGroupsAtOnce = 2;
+  const int64_t group_floats = head_dim * kTokensPerKeyGroup;
+  const int64_t key_bytes = group_floats * static_cast<int64_t>(sizeof(typename Kv::Element));
+  for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
+    const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
+    const float* keys[kGroupsAtOnce];
+    for (int64_t i = 0; i < num_groups; ++i) {
+      if constexpr (Kv::kIsFloat32) {
+        keys[i] = groups.keys[g + i];
+      } else {
+        Unpack<Kv>(groups.keys[g + i], group_floats, work.unpacked + i * group_floats);
+        keys[i] = work.unpacked + i * group_floats;
+      }
+    }
+    for (int64_t i = g; i < g + num_groups; ++i) {
+      PrefetchLines(groups.values[i], value_bytes);
+      if (i + kGroupsAtOnce < end_group) PrefetchLines(groups.keys[i + kGroupsAtOnce], key_bytes);
+    }
+    for (int tile = 0; tile < tiles.num_tiles; ++tile) {
+      const int begin = tiles.Begin(tile);
+      ScoreGroupsUpTo<KvFloat32, kQueryTile>(tiles.Begin(tile + 1) - begin, work.query + begin * head_dim, keys,
+                                             num_groups, head_dim,
+                                             work.scores + begin * kKvPartition + g * kTokensPerKeyGroup);
+    }
   }
 }
 
-// count <= kQueries.
-template <typename Kv, int kQueries>
-static void AccumulateRowsUpTo(const AttentionArgs& args, const AttentionTask& task, const PartitionRow* rows,
-                               int count, int64_t base, int64_t padded) {
-  if constexpr (kQueries > 0) {
-    if (count < kQueries) return AccumulateRowsUpTo<Kv, kQueries - 1>(args, task, rows, count, base, padded);
-    AccumulateRows<Kv, kQueries>(args, task, rows, base, padded);
+// Adds what the tile's queries see of groups [first_group, end_group).
+template <typename Kv>
+static inline void AccumulateGroups(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
+                                    int64_t base, const typename Kv::Element* const* values, int64_t first_group,
+                                    int64_t end_group) {
+  const int64_t group = args.num_queries_per_kv;
+  const QueryTiles tiles(work.num_queries, kValueQueries);
+  for (int tile = 0; tile < tiles.num_tiles; ++tile) {
+    const int begin = tiles.Begin(tile);
+    const int count = tiles.Begin(tile + 1) - begin;
+    SeenRange ranges[kValueQueries];
+    for (int q = 0; q < count; ++q) {
+      ranges[q] = RangeOf(args, task.rows[(begin + q) / group].position, base);
+      if (ranges[q].first < first_group * kTokensPerKeyGroup) ranges[q].first = first_group * kTokensPerKeyGroup;
+      if (ranges[q].end > end_group * kTokensPerKeyGroup) ranges[q].end = end_group * kTokensPerKeyGroup;
+    }
+    AccumulateRangesUpTo<Kv, kValueQueries>(count, work.scores + begin * kKvPartition, values, ranges, work.padded,
+                                            work.values + begin * work.padded);
   }
 }
 
-static inline float ExpScalar(float x) {
+template <typename Kv>
+static void SumValues(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work, int64_t base,
+                      const PartitionGroups<Kv>& groups, int64_t first_group, int64_t end_group) {
+  const int64_t num_tiles = QueryTiles(work.num_queries, kValueQueries).num_tiles;
+  // As much of V at once as stays in the first-level cache while all tiles pass over it.
+  const int64_t groups_at_once = num_tiles == 1       ? kGroupsPerPartition
+                                 : work.padded <= 64  ? 4
+                                 : work.padded <= 128 ? 2
+                                                      : 1;
+  for (int64_t g = first_group; g < end_group; g += groups_at_once) {
+    const int64_t end = g + groups_at_once < end_group ? g + groups_at_once : end_group;
+    // Converting twice in registers costs less than once through memory.
+    if (Kv::kIsFloat32 || num_tiles <= 2) {
+      AccumulateGroups<Kv>(args, task, work, base, groups.values, g, end);
+      continue;
+    }
+    const float* values[kGroupsPerPartition];
+    const int64_t group_floats = kTokensPerKeyGroup * work.padded;
+    for (int64_t i = g; i < end; ++i) {
+      float* to = work.unpacked + (i - g) * group_floats;
+      Unpack<Kv>(groups.values[i], group_floats, to);
+      values[i] = to;
+    }
+    AccumulateGroups<KvFloat32>(args, task, work, base, values, g, end);
+  }
+}
+
+// work.values, max and sum of the partition that begins at position `base`; sum is 0 for queries that see nothing of
+// it.
+template <typename Kv>
+static void ComputePartition(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
+                             int64_t base) {
+  const int64_t group = args.num_queries_per_kv;
+  SeenRange all{kKvPartition, 0};
+  for (int64_t row = 0; row < task.num_rows; ++row) {
+    const SeenRange range = RangeOf(args, task.rows[row].position, base);
+    if (range.empty()) continue;
+    all.first = range.first < all.first ? range.first : all.first;
+    all.end = range.end > all.end ? range.end : all.end;
+  }
+  const int64_t first_group = all.first / kTokensPerKeyGroup;
+  const int64_t end_group = (all.end + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
+  PartitionGroups<Kv> groups;
+  LocateGroups<Kv>(args, task, base, first_group, end_group, groups);
+  ScorePartition<Kv>(work, args.layout.head_dim, groups, first_group, end_group);
+  for (int64_t i = 0; i < work.num_queries * work.padded; i += Vec::kLanes) Vec::Zero().Store(work.values + i);
+  for (int q = 0; q < work.num_queries; ++q) {
+    const SeenRange range = RangeOf(args, task.rows[q / group].position, base);
+    work.sum[q] = 0.0f;
+    if (range.empty()) continue;
+    SoftmaxPartition<Kv>(args, groups, range, work.scores + q * kKvPartition, work.max[q], work.sum[q]);
+  }
+  SumValues<Kv>(args, task, work, base, groups, first_group, end_group);
+}
+
+static inline float Exp2Scalar(float x) {
   float lanes[Vec::kLanes];
-  Exp(Vec::Set1(x)).Store(lanes);
+  Exp2(Vec::Set1(x)).Store(lanes);
   return lanes[0];
 }
 
-// Turns scores [0, 16 * num_groups) into exp(score - max) in place; returns their sum. Lanes that see nothing hold -inf
-// and become 0.
-static inline float SoftmaxNumerators(float* scores, int64_t num_groups, float max) {
-  const Vec shift = Vec::Set1(max);
-  Vec sum = Vec::Zero();
-  for (int64_t g = 0; g < num_groups; ++g) {
-    const Vec e = Exp(Vec::Sub(Vec::Load(scores + g * Vec::kLanes), shift));
-    e.Store(scores + g * Vec::kLanes);
-    sum = Vec::Add(sum, e);
-  }
-  return Vec::ReduceAdd(sum);
-}
-
-// Adds a partition's values to the running ones, both scaled to the larger maximum.
-static inline void MergePartition(const PartitionRow& row, int64_t padded, float* total, float& running_max,
-                                  float& running_sum) {
+// Adds a partition's values [padded] to a query's running ones, both scaled to the larger maximum.
+static inline void MergePartition(const AttentionWork& work, int q, const float* values, float max, float sum) {
+  if (sum == 0.0f) return;
+  float* total = work.total + q * work.padded;
+  float& running_max = work.running_max[q];
+  float& running_sum = work.running_sum[q];
   if (running_sum == 0.0f) {
-    for (int64_t j = 0; j < padded; j += Vec::kLanes) Vec::Load(row.acc + j).Store(total + j);
-    running_max = row.max;
-    running_sum = row.sum;
+    for (int64_t j = 0; j < work.padded; j += Vec::kLanes) Vec::Load(values + j).Store(total + j);
+    running_max = max;
+    running_sum = sum;
     return;
   }
-  const float new_max = row.max > running_max ? row.max : running_max;
-  const float keep = ExpScalar(running_max - new_max);
-  const float add = ExpScalar(row.max - new_max);
+  // One of the two keeps its scale.
+  const bool grows = max > running_max;
+  const float smaller = Exp2Scalar(grows ? running_max - max : max - running_max);
+  const float keep = grows ? smaller : 1.0f;
+  const float add = grows ? 1.0f : smaller;
   const Vec keep_lanes = Vec::Set1(keep);
   const Vec add_lanes = Vec::Set1(add);
-  for (int64_t j = 0; j < padded; j += Vec::kLanes) {
-    Vec::Fma(Vec::Load(total + j), keep_lanes, Vec::Mul(Vec::Load(row.acc + j), add_lanes)).Store(total + j);
+  for (int64_t j = 0; j < work.padded; j += Vec::kLanes) {
+    Vec::Fma(Vec::Load(total + j), keep_lanes, Vec::Mul(Vec::Load(values + j), add_lanes)).Store(total + j);
   }
-  running_sum = running_sum * keep + row.sum * add;
-  running_max = new_max;
+  running_sum = running_sum * keep + sum * add;
+  if (grows) running_max = max;
+}
+
+static inline void WriteOutput(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
+  const int64_t group = args.num_queries_per_kv;
+  const int64_t head_dim = args.layout.head_dim;
+  for (int q = 0; q < work.num_queries; ++q) {
+    const int64_t head = task.kv_head * group + q % group;
+    float* out = args.out + task.rows[q / group].row * args.out_stride + head * head_dim;
+    const Vec inverse = Vec::Set1(1.0f / work.running_sum[q]);
+    for (int64_t j = 0; j < head_dim; j += Vec::kLanes) {
+      const int lanes = head_dim - j < Vec::kLanes ? static_cast<int>(head_dim - j) : Vec::kLanes;
+      Vec::Mul(Vec::Load(work.total + q * work.padded + j), inverse).StorePartial(out + j, lanes);
+    }
+  }
+}
+
+// A row's results of single partitions in args.partials: values [padded], max, sum.
+static inline float* PartialOf(const AttentionArgs& args, int64_t slot, int64_t kv_head, int64_t query) {
+  const int64_t index = (slot * args.layout.num_kv_heads + kv_head) * args.num_queries_per_kv + query;
+  return args.partials + index * PartialFloats(args.layout.head_dim);
 }
 
 template <typename Kv>
 static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
-  const int64_t group = args.num_queries_per_kv;
-  const int64_t head_dim = args.head_dim;
-  const int64_t padded = PaddedHeadDim(head_dim);
-  const int num_queries = static_cast<int>(task.num_rows * group);
-  const int64_t end = task.first_position + task.num_rows;  // positions that the last row sees
-  int64_t start = 0;
-  if (args.sliding_window > 0 && task.first_position + 1 > args.sliding_window) {
-    start = task.first_position + 1 - args.sliding_window;
+  const AttentionWork work = MakeWork(args, task, scratch);
+  PackQueries(args, task, work);
+  for (int q = 0; q < work.num_queries; ++q) work.running_sum[q] = 0.0f;
+  int64_t first = task.rows[0].position, last = first;
+  for (int64_t row = 1; row < task.num_rows; ++row) {
+    first = task.rows[row].position < first ? task.rows[row].position : first;
+    last = task.rows[row].position > last ? task.rows[row].position : last;
   }
-  // Scratch: scores [q, kKvPartition], a partition's values [kMaxValueQueries, padded], then per query the running
-  // values [padded], max and sum.
-  float* scores = scratch;
-  float* part = scores + num_queries * kKvPartition;
-  float* acc = part + kMaxValueQueries * padded;
-  float* running_max = acc + num_queries * padded;
-  float* running_sum = running_max + num_queries;
-  for (int q = 0; q < num_queries; ++q) running_sum[q] = 0.0f;
-
-  const Vec minus_infinity = Vec::Set1(-__builtin_inff());
-  const auto* cache = static_cast<const typename Kv::Element*>(args.key_cache);
-  const int64_t groups_per_block = args.block_size / kTokensPerKeyGroup;
-
-  for (int64_t base = start / kKvPartition * kKvPartition; base < end; base += kKvPartition) {
-    const int64_t part_end = end < base + kKvPartition ? end : base + kKvPartition;
-    const int64_t num_groups = (part_end - base + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
-    const int64_t first_group = start > base ? (start - base) / kTokensPerKeyGroup : 0;
-    for (int64_t g = 0; g < num_groups; ++g) {
-      const int64_t position = base + g * kTokensPerKeyGroup;
-      if (g < first_group) {
-        for (int q = 0; q < num_queries; ++q) minus_infinity.Store(scores + q * kKvPartition + g * kTokensPerKeyGroup);
-        continue;
+  int64_t partition = 0;
+  if (args.sliding_window > 0 && first + 1 > args.sliding_window) {
+    partition = (first + 1 - args.sliding_window) / kKvPartition;
+  }
+  for (; partition * kKvPartition <= last; ++partition) {
+    if (task.partial_slots != nullptr && task.partial_slots[partition] >= 0) {
+      for (int q = 0; q < work.num_queries; ++q) {
+        const float* partial = PartialOf(args, task.partial_slots[partition], task.kv_head, q);
+        MergePartition(work, q, partial, partial[work.padded], partial[work.padded + 1]);
       }
-      const int64_t block = task.block_table[position / args.block_size];
-      const int64_t group_in_block = position % args.block_size / kTokensPerKeyGroup;
-      const auto* keys = cache + ((block * args.num_kv_heads + task.kv_head) * groups_per_block + group_in_block) *
-                                     head_dim * kTokensPerKeyGroup;
-      for (int q0 = 0; q0 < num_queries; q0 += kQueryTile) {
-        const int count = num_queries - q0 < kQueryTile ? num_queries - q0 : kQueryTile;
-        const float* query[kQueryTile];
-        for (int i = 0; i < count; ++i) {
-          const int64_t row = (q0 + i) / group;
-          const int64_t head = task.kv_head * group + (q0 + i) % group;
-          query[i] = args.query + (task.first_row + row) * args.query_stride + head * head_dim;
-        }
-        Vec score[kQueryTile];
-        ScoreKeysUpTo<Kv, kQueryTile>(query, count, keys, head_dim, score);
-        for (int i = 0; i < count; ++i) {
-          const int64_t row_position = task.first_position + (q0 + i) / group;
-          // Lanes the row sees: positions in (row_position - window, row_position].
-          int64_t last = row_position + 1 - position;
-          if (last > kTokensPerKeyGroup) last = kTokensPerKeyGroup;
-          if (last < 0) last = 0;
-          int64_t first = args.sliding_window > 0 ? row_position + 1 - args.sliding_window - position : 0;
-          if (first < 0) first = 0;
-          if (first > last) first = last;
-          Vec scaled = Vec::Mul(score[i], Vec::Set1(args.scale));
-          if (args.softcap > 0.0f) scaled = SoftCap(scaled, Vec::Set1(args.softcap), Vec::Set1(1.0f / args.softcap));
-          Vec::SelectRange(static_cast<int>(first), static_cast<int>(last), scaled, minus_infinity)
-              .Store(scores + (q0 + i) * kKvPartition + g * kTokensPerKeyGroup);
-        }
-      }
+      continue;
     }
-    for (int q = 0; q < num_queries;) {
-      PartitionRow rows[kValueQueries];
-      int queries[kValueQueries];
-      int count = 0;
-      for (; q < num_queries && count < kValueQueries; ++q) {
-        PartitionRow& row = rows[count];
-        const int64_t position = task.first_position + q / group;
-        const int64_t window_start =
-            args.sliding_window > 0 && position + 1 > args.sliding_window ? position + 1 - args.sliding_window : 0;
-        row.first = window_start > base ? window_start : base;
-        row.end = position + 1 < part_end ? position + 1 : part_end;
-        if (row.first >= row.end) continue;
-        row.p = scores + q * kKvPartition;
-        row.acc = part + count * padded;
-        const int64_t row_groups = (row.end - base + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
-        Vec max_lanes = Vec::Load(row.p);
-        for (int64_t g = 1; g < row_groups; ++g) max_lanes = Vec::Max(Vec::Load(row.p + g * Vec::kLanes), max_lanes);
-        row.max = Vec::ReduceMax(max_lanes);
-        row.sum = SoftmaxNumerators(row.p, row_groups, row.max);
-        for (int64_t j = 0; j < padded; j += Vec::kLanes) Vec::Zero().Store(row.acc + j);
-        queries[count++] = q;
-      }
-      AccumulateRowsUpTo<Kv, kValueQueries>(args, task, rows, count, base, padded);
-      for (int i = 0; i < count; ++i) {
-        MergePartition(rows[i], padded, acc + queries[i] * padded, running_max[queries[i]], running_sum[queries[i]]);
-      }
+    ComputePartition<Kv>(args, task, work, partition * kKvPartition);
+    for (int q = 0; q < work.num_queries; ++q) {
+      MergePartition(work, q, work.values + q * work.padded, work.max[q], work.sum[q]);
     }
   }
-  for (int q = 0; q < num_queries; ++q) {
-    const int64_t row = task.first_row + q / group;
-    const int64_t head = task.kv_head * group + q % group;
-    float* out = args.out + row * args.out_stride + head * head_dim;
-    const Vec inverse = Vec::Set1(1.0f / running_sum[q]);
-    for (int64_t j = 0; j < head_dim; j += Vec::kLanes) {
-      const int lanes = head_dim - j < Vec::kLanes ? static_cast<int>(head_dim - j) : Vec::kLanes;
-      Vec::Mul(Vec::Load(acc + q * padded + j), inverse).StorePartial(out + j, lanes);
+  WriteOutput(args, task, work);
+}
+
+template <typename Kv>
+static void PartialTyped(const AttentionArgs& args, const AttentionTask& task, int64_t partition, int64_t first_slot,
+                         float* scratch) {
+  const AttentionWork work = MakeWork(args, task, scratch);
+  PackQueries(args, task, work);
+  ComputePartition<Kv>(args, task, work, partition * kKvPartition);
+  for (int q = 0; q < work.num_queries; ++q) {
+    float* partial =
+        PartialOf(args, first_slot + q / args.num_queries_per_kv, task.kv_head, q % args.num_queries_per_kv);
+    for (int64_t j = 0; j < work.padded; j += Vec::kLanes) {
+      Vec::Load(work.values + q * work.padded + j).Store(partial + j);
     }
+    partial[work.padded] = work.max[q];
+    partial[work.padded + 1] = work.sum[q];
   }
 }
 
 static void Attention(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
-  switch (args.kv_dtype) {
-    case DType::kFloat32:
+  switch (args.layout.dtype) {
+    case KvDType::kFloat32:
       return AttentionTyped<KvFloat32>(args, task, scratch);
-    case DType::kBFloat16:
+    case KvDType::kBFloat16:
       return AttentionTyped<KvBFloat16>(args, task, scratch);
-    case DType::kFloat16:
+    case KvDType::kFloat16:
       return AttentionTyped<KvFloat16>(args, task, scratch);
+    case KvDType::kInt8:
+      return AttentionTyped<KvInt8>(args, task, scratch);
+  }
+}
+
+static void AttentionPartial(const AttentionArgs& args, const AttentionTask& task, int64_t partition,
+                             int64_t first_slot, float* scratch) {
+  switch (args.layout.dtype) {
+    case KvDType::kFloat32:
+      return PartialTyped<KvFloat32>(args, task, partition, first_slot, scratch);
+    case KvDType::kBFloat16:
+      return PartialTyped<KvBFloat16>(args, task, partition, first_slot, scratch);
+    case KvDType::kFloat16:
+      return PartialTyped<KvFloat16>(args, task, partition, first_slot, scratch);
+    case KvDType::kInt8:
+      return PartialTyped<KvInt8>(args, task, partition, first_slot, scratch);
   }
 }

@@ -41,6 +41,11 @@ struct Vec {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
   }
+  static Vec LoadInt8(const int8_t* p) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(codes, 8)))};
+  }
   void Store(float* p) const {
     _mm256_storeu_ps(p, lo);
     _mm256_storeu_ps(p + 8, hi);
@@ -65,6 +70,10 @@ struct Vec {
     return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
   }
   static Vec Pow2(Vec n) { return {Pow2(n.lo), Pow2(n.hi)}; }
+  static Vec ScalePow2(Vec a, Vec n) {
+    const Vec half = Round(Mul(n, Set1(0.5f)));
+    return Mul(Mul(a, Pow2(half)), Pow2(Sub(n, half)));
+  }
   static Vec SelectRange(int first, int last, Vec a, Vec b) {
     const __m256 m0 = _mm256_castsi256_ps(_mm256_andnot_si256(MaskBelow(first, 0), MaskBelow(last, 0)));
     const __m256 m1 = _mm256_castsi256_ps(_mm256_andnot_si256(MaskBelow(first, 8), MaskBelow(last, 8)));
@@ -88,7 +97,8 @@ struct Vec {
 inline constexpr int kRowTile = 6;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
-inline constexpr int kQueryTile = 4;
+// Queries that are scored at once, at most; registers for their sums and the keys.
+inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
 // Queries x vectors of V.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 

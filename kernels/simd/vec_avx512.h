@@ -30,6 +30,9 @@ struct Vec {
   static Vec LoadFloat16(const uint16_t* p) {
     return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
   }
+  static Vec LoadInt8(const int8_t* p) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+  }
   void Store(float* p) const { _mm512_storeu_ps(p, v); }
   void StorePartial(float* p, int n) const { _mm512_mask_storeu_ps(p, MaskBelow(n), v); }
   static Vec Add(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
@@ -44,6 +47,7 @@ struct Vec {
     const __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(e, 23))};
   }
+  static Vec ScalePow2(Vec a, Vec n) { return {_mm512_scalef_ps(a.v, n.v)}; }
   static Vec SelectRange(int first, int last, Vec a, Vec b) {
     const unsigned mask = ((1u << last) - 1u) & ~((1u << first) - 1u);
     return {_mm512_mask_blend_ps(static_cast<__mmask16>(mask), b.v, a.v)};
@@ -67,8 +71,9 @@ struct Vec {
 inline constexpr int kRowTile = 6;
 inline constexpr int kPanelTile = 4;
 inline constexpr int kPanelTileOneRow = 8;
-inline constexpr int kQueryTile = 8;
+// Queries that are scored at once, at most; registers for their sums and the keys.
+inline constexpr int kQueryTile = 12, kScoreRegisters = 28;
 // Queries x vectors of V.
-inline constexpr int kValueQueries = 4, kValueChunks = 4;
+inline constexpr int kValueQueries = 6, kValueChunks = 4;
 
 }  // namespace vllm::avx512

@@ -48,6 +48,11 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i) r.v[i] = Float16ToFloat(p[i]);
     return r;
   }
+  static Vec LoadInt8(const int8_t* p) {
+    Vec r;
+    for (int i = 0; i < kLanes; ++i) r.v[i] = static_cast<float>(p[i]);
+    return r;
+  }
   void Store(float* p) const {
     for (int i = 0; i < kLanes; ++i) p[i] = v[i];
   }
@@ -98,6 +103,11 @@ struct Vec {
     }
     return n;
   }
+  // a * 2^n for integral n in [-252, 128], fading to zero below the smallest normal number; NaN in a stays NaN.
+  static Vec ScalePow2(Vec a, Vec n) {
+    const Vec half = Round(Mul(n, Set1(0.5f)));
+    return Mul(Mul(a, Pow2(half)), Pow2(Sub(n, half)));
+  }
   // Lanes first <= i < last from a, the others from b.
   static Vec SelectRange(int first, int last, Vec a, Vec b) {
     for (int i = 0; i < kLanes; ++i) {
@@ -124,7 +134,8 @@ struct Vec {
 inline constexpr int kRowTile = 2;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 2;
-inline constexpr int kQueryTile = 2;
+// Queries that are scored at once, at most; registers for their sums and the keys.
+inline constexpr int kQueryTile = 2, kScoreRegisters = 6;
 // Queries x vectors of V.
 inline constexpr int kValueQueries = 1, kValueChunks = 4;
 

@@ -62,12 +62,11 @@ class KvProbeModel final : public Model {
   static void ForEachUnseen(KvCache& cache, const std::vector<uint8_t>& seen, Visit visit) {
     for (size_t layer = 0; layer < cache.groups().layers.size(); ++layer) {
       const KvLayerPlace place = cache.groups().layers[layer];
-      const KvLayerSpec& spec = cache.groups().tensors[place.tensor];
       // Layers of other groups use the same memory.
       if (place.group != 0) continue;
-      const auto tokens = static_cast<size_t>(spec.num_kv_heads * cache.block_size()) * SizeOf(cache.dtype());
-      const size_t key_bytes = tokens * static_cast<size_t>(spec.head_dim);
-      const size_t value_bytes = tokens * static_cast<size_t>(PaddedHeadDim(spec.head_dim));
+      const KvCacheLayout layout = cache.Layout(layer);
+      const auto key_bytes = static_cast<size_t>(layout.num_kv_heads * layout.KeyBytes());
+      const auto value_bytes = static_cast<size_t>(layout.num_kv_heads * layout.ValueBytes());
       for (size_t block = 0; block < seen.size(); ++block) {
         if (seen[block] != 0) continue;
         visit(static_cast<std::byte*>(cache.key(layer)) + block * key_bytes, key_bytes);

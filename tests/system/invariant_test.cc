@@ -29,6 +29,7 @@ struct EngineSetup {
   int64_t ranks = 1;
   int64_t threads = 1;
   DType dtype = DType::kFloat32;
+  std::optional<KvDType> cache_dtype = std::nullopt;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   int64_t long_prefill_token_threshold = 0;
   std::optional<Isa> isa = std::nullopt;
@@ -44,6 +45,7 @@ VllmConfig MakeConfig(const std::string& folder, const EngineSetup& setup) {
   config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
   config.cache.enable_prefix_caching = setup.prefix_caching;
   config.cache.num_blocks_override = setup.num_blocks;
+  config.cache.cache_dtype = setup.cache_dtype;
   config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
   config.parallel.tensor_parallel_size = setup.ranks;
   config.parallel.threads_per_rank = setup.threads;
@@ -143,6 +145,50 @@ TEST_F(InvariantTest, PreemptionDoesNotMatter) {
     ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .prefix_caching = caching, .num_blocks = 24},
                {.in_process = true});  // all requests are there before the first step
     EXPECT_GT(stats_.num_preemptions, 0);
+  }
+}
+
+TEST_F(InvariantTest, EachTypeOfKvCacheAgreesWithItself) {
+  for (const KvDType dtype : {KvDType::kInt8, KvDType::kFloat16}) {
+    base_ = RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
+                        {.one_at_a_time = true})
+                .outputs;
+    ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .cache_dtype = dtype});
+    ExpectBase({.prefix_caching = false, .threads = 2, .cache_dtype = dtype});
+    ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .num_blocks = 24, .cache_dtype = dtype},
+               {.in_process = true});
+  }
+}
+
+TEST_F(InvariantTest, PrefixesThatFillPartitionsAreReadOnceForAllWithoutADifference) {
+  // 600 shared tokens are two partitions of attention and a part of a third.
+  requests_.clear();
+  std::mt19937 random(9);
+  const auto token = [&] { return static_cast<int32_t>(std::uniform_int_distribution<int>(300, 1500)(random)); };
+  std::vector<int32_t> shared(600);
+  for (int32_t& id : shared) id = token();
+  for (int i = 0; i < 8; ++i) {
+    std::vector<int32_t> ids(shared.begin(), shared.begin() + (i % 4 == 3 ? 300 : 600));
+    for (int n = 10 * i + 1; n > 0; --n) ids.push_back(token());
+    TestRequest request;
+    request.id = "request " + std::to_string(i);
+    request.prompt = ids;
+    request.params.max_tokens = 12;
+    request.params.temperature = 0.8;
+    request.params.seed = static_cast<uint64_t>(i);
+    request.params.ignore_eos = true;
+    request.params.logprobs = 2;
+    if (i == 2) request.params.n = 3;
+    requests_.push_back(request);
+  }
+  for (const std::optional<KvDType> dtype : {std::optional<KvDType>(), std::optional(KvDType::kInt8)}) {
+    base_ = RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
+                        {.one_at_a_time = true})
+                .outputs;
+    ExpectBase({.cache_dtype = dtype});
+    EXPECT_GT(stats_.prefix_cache.hits, 0);
+    ExpectBase({.max_num_seqs = 5, .threads = 3, .cache_dtype = dtype});
+    ExpectBase({.prefix_caching = false, .threads = 2, .cache_dtype = dtype});
   }
 }
 

@@ -39,7 +39,7 @@ TEST(KvCacheGroupsTest, OneKindIsOneGroupWithATensorALayer) {
     EXPECT_EQ(groups.windows, V{window});
     EXPECT_EQ(groups.tensors.size(), 5u);
     for (size_t i = 0; i < 5; ++i) EXPECT_EQ(groups.layers[i].tensor, i);
-    EXPECT_EQ(groups.BlockBytes(16, DType::kFloat32), 5 * 2 * 16 * (64 + 64) * 4);
+    EXPECT_EQ(groups.BlockBytes(16, KvDType::kFloat32), 5 * 2 * 16 * (64 + 64) * 4);
   }
 }
 
@@ -80,7 +80,7 @@ TEST(KvCacheGroupsTest, DifferentHeadsUnderDifferentWindowsKeepWholeSequences) {
   ExpectSound(layers, groups);
   EXPECT_EQ(groups.windows, V{0});
   EXPECT_EQ(groups.tensors.size(), 4u);
-  EXPECT_EQ(groups.BlockBytes(16, DType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
+  EXPECT_EQ(groups.BlockBytes(16, KvDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
 }
 
 TEST(KvCacheGroupsTest, DifferentHeadsUnderOneWindowSlide) {
@@ -89,7 +89,12 @@ TEST(KvCacheGroupsTest, DifferentHeadsUnderOneWindowSlide) {
   const KvCacheGroups groups = MakeKvCacheGroups(layers);
   ExpectSound(layers, groups);
   EXPECT_EQ(groups.windows, V{32});
-  EXPECT_EQ(groups.BlockBytes(16, DType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
+  EXPECT_EQ(groups.BlockBytes(16, KvDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
+}
+
+TEST(KvCacheGroupsTest, Int8TakesAByteAnElementAndAScaleForEachTokensKAndV) {
+  const KvCacheGroups groups = MakeKvCacheGroups(Layers(V(5, 0)));
+  EXPECT_EQ(groups.BlockBytes(16, KvDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
 }
 
 }  // namespace

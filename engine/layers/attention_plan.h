@@ -1,0 +1,86 @@
+// AttentionPlan: which KV partitions of a step's decoding rows are computed by themselves before their rows' tasks put
+// them together. Partitions that several rows share, since a prefix-cache hit put the same blocks into their tables,
+// are read once for all of them (cascade); those of a sequence that would keep one thread busy while others are done
+// are spread over the threads. The results are the same bits either way. Made once a step for each KV-cache group by
+// the rank's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/attention.h"
+
+namespace vllm {
+
+// Rows [first_row, first_row + num_rows) of the step are consecutive tokens of one request.
+struct AttentionSequence {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  int64_t first_position = 0;
+  const int32_t* block_table = nullptr;
+};
+
+struct AttentionPlanOptions {
+  int64_t block_size = 16;
+  int64_t sliding_window = 0;  // of all layers of the group; 0: some see everything
+  int64_t num_kv_heads = 1;
+  int64_t num_threads = 1;
+  int64_t max_sequences = 0;   // of a step
+  int64_t max_slots = 0;       // results of partitions that there is room for
+  int64_t max_partitions = 0;  // of all sequences of a step together: room to reserve
+  // Sharing costs room for the results and a pass over them. It wins where a row alone has too few queries of a KV head
+  // to keep the arithmetic busy, or where a head's K and V do not stay in the cache from one row's task to the next.
+  int64_t num_queries_per_kv = 1;
+  int64_t head_bytes_per_token = 0;  // K and V of one KV head
+  bool share = true;
+};
+
+// One partition, computed for the rows of slots [first_slot, first_slot + num_rows).
+struct PlannedPartition {
+  int64_t partition = 0;
+  int64_t first_slot = 0;
+  int64_t num_rows = 0;
+  const int32_t* block_table = nullptr;  // of one of the rows
+};
+
+class AttentionPlan {
+ public:
+  AttentionPlan() = default;
+  explicit AttentionPlan(const AttentionPlanOptions& options);
+
+  // Allocates nothing while `sequences` are within the options.
+  void Make(const std::vector<AttentionSequence>& sequences);
+
+  size_t max_slots() const { return static_cast<size_t>(options_.max_slots); }
+  const std::vector<PlannedPartition>& partitions() const { return partitions_; }
+  const AttentionRow* row_of_slot(int64_t slot) const { return rows_.data() + slot; }
+  // [partitions the sequence's row sees] slot or -1; null when no partition of it is planned.
+  const int32_t* slots(size_t sequence) const;
+
+ private:
+  // A sequence of one row.
+  struct Decoding {
+    AttentionRow row;
+    const int32_t* block_table;
+    size_t sequence;
+    int64_t first_partition, end_partition;
+    int64_t slots;  // where its slots begin
+  };
+
+  void CollectDecoding(const std::vector<AttentionSequence>& sequences);
+  void ShareEqual(int64_t partition);
+  void Split(const std::vector<AttentionSequence>& sequences);
+  bool WorthSharing(int64_t num_partitions) const;
+  bool SameBlocks(const Decoding& a, const Decoding& b, int64_t partition) const;
+  void Add(int64_t partition, const Decoding* const* members, size_t count);
+
+  AttentionPlanOptions options_;
+  std::vector<PlannedPartition> partitions_;
+  std::vector<AttentionRow> rows_;  // [slots]
+  std::vector<int32_t> slots_;
+  std::vector<int64_t> slots_begin_;  // [sequences], below 0: none planned
+  std::vector<Decoding> decoding_;
+  std::vector<const Decoding*> candidates_;
+};
+
+}  // namespace vllm

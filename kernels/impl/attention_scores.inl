@@ -1,0 +1,181 @@
+// Scores of attention and their softmax over one partition. Included by attention.inl.
+
+struct KvFloat32 {
+  using Element = float;
+  static constexpr bool kIsFloat32 = true;
+  static constexpr bool kScaled = false;
+  static Vec Load(const float* p) { return Vec::Load(p); }
+};
+struct KvBFloat16 {
+  using Element = uint16_t;
+  static constexpr bool kIsFloat32 = false;
+  static constexpr bool kScaled = false;
+  static Vec Load(const uint16_t* p) { return Vec::LoadBFloat16(p); }
+};
+struct KvFloat16 {
+  using Element = uint16_t;
+  static constexpr bool kIsFloat32 = false;
+  static constexpr bool kScaled = false;
+  static Vec Load(const uint16_t* p) { return Vec::LoadFloat16(p); }
+};
+// Codes: what they are to be multiplied by is kept aside.
+struct KvInt8 {
+  using Element = int8_t;
+  static constexpr bool kIsFloat32 = false;
+  static constexpr bool kScaled = true;
+  static Vec Load(const int8_t* p) { return Vec::LoadInt8(p); }
+};
+
+inline constexpr int64_t kGroupsPerPartition = kKvPartition / kTokensPerKeyGroup;
+
+// Where the groups of sixteen tokens of one partition are.
+template <typename Kv>
+struct PartitionGroups {
+  const typename Kv::Element* keys[kGroupsPerPartition];    // [head_dim, 16]
+  const typename Kv::Element* values[kGroupsPerPartition];  // [16, padded]
+  const float* key_scales[kGroupsPerPartition];             // [16]; where Kv is scaled
+  const float* value_scales[kGroupsPerPartition];
+};
+
+// Finds groups [first_group, end_group) of the partition that begins at position `base`.
+template <typename Kv>
+static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& task, int64_t base, int64_t first_group,
+                                int64_t end_group, PartitionGroups<Kv>& groups) {
+  using Element = typename Kv::Element;
+  const KvCacheLayout& layout = args.layout;
+  const int64_t key_bytes = layout.KeyBytes();
+  const int64_t value_bytes = layout.ValueBytes();
+  const int64_t key_elements = layout.block_size * layout.head_dim;
+  const int64_t padded = PaddedHeadDim(layout.head_dim);
+  const int64_t position = base + first_group * kTokensPerKeyGroup;
+  int64_t block = position / layout.block_size;
+  int64_t offset = position % layout.block_size;
+  for (int64_t g = first_group; g < end_group; ++g) {
+    const int64_t head = task.block_table[block] * layout.num_kv_heads + task.kv_head;
+    const char* k = static_cast<const char*>(args.key_cache) + head * key_bytes;
+    const char* v = static_cast<const char*>(args.value_cache) + head * value_bytes;
+    groups.keys[g] = reinterpret_cast<const Element*>(k) + offset * layout.head_dim;
+    groups.values[g] = reinterpret_cast<const Element*>(v) + offset * padded;
+    if constexpr (Kv::kScaled) {
+      groups.key_scales[g] = reinterpret_cast<const float*>(k + key_elements) + offset;
+      groups.value_scales[g] = reinterpret_cast<const float*>(v + layout.block_size * padded) + offset;
+    }
+    offset += kTokensPerKeyGroup;
+    if (offset == layout.block_size) {
+      offset = 0;
+      ++block;
+    }
+  }
+}
+
+// Dot products of kQueries queries (query [head_dim, kQueries]) with kGroups groups of sixteen keys, dimensions
+// ascending. scores: [kQueries, kKvPartition], from the first group on.
+template <typename Kv, int kQueries, int kGroups>
+static inline void ScoreTile(const float* query, const typename Kv::Element* const* keys, int64_t head_dim,
+                             float* scores) {
+  const typename Kv::Element* key[kGroups];
+  Vec sum[kQueries][kGroups];
+  Unroll<kGroups>([&](auto g) {
+    key[g] = keys[g];
+    Unroll<kQueries>([&](auto q) { sum[q][g] = Vec::Zero(); });
+  });
+  for (int64_t d = 0; d < head_dim; ++d) {
+    Vec k[kGroups];
+    Unroll<kGroups>([&](auto g) { k[g] = Kv::Load(key[g] + d * kTokensPerKeyGroup); });
+    Unroll<kQueries>([&](auto q) {
+      const Vec x = Vec::Set1(query[d * kQueries + q]);
+      Unroll<kGroups>([&](auto g) { sum[q][g] = Vec::Fma(x, k[g], sum[q][g]); });
+    });
+  }
+  Unroll<kQueries>([&](auto q) {
+    Unroll<kGroups>([&](auto g) { sum[q][g].Store(scores + q * kKvPartition + g * kTokensPerKeyGroup); });
+  });
+}
+
+// As many groups at once as registers allow for sums and keys, a power of two: few queries alone would wait for their
+// own sums. One query's keys need not stay.
+constexpr int ScoreGroupsAtOnce(int num_queries) {
+  int groups = 1;
+  while (groups < 8 && 2 * groups * num_queries + (num_queries > 1 ? 2 * groups : 1) <= kScoreRegisters) groups *= 2;
+  return groups;
+}
+
+template <typename Kv, int kQueries, int kGroups = ScoreGroupsAtOnce(kQueries)>
+static inline void ScoreGroups(const float* query, const typename Kv::Element* const* keys, int64_t num_groups,
+                               int64_t head_dim, float* scores) {
+  int64_t g = 0;
+  for (; g + kGroups <= num_groups; g += kGroups) {
+    ScoreTile<Kv, kQueries, kGroups>(query, keys + g, head_dim, scores + g * kTokensPerKeyGroup);
+  }
+  if constexpr (kGroups > 1) {
+    if (g == num_groups) return;
+    ScoreGroups<Kv, kQueries, kGroups / 2>(query, keys + g, num_groups - g, head_dim, scores + g * kTokensPerKeyGroup);
+  }
+}
+
+// count in [1, kQueries].
+template <typename Kv, int kQueries>
+static void ScoreGroupsUpTo(int count, const float* query, const typename Kv::Element* const* keys, int64_t num_groups,
+                            int64_t head_dim, float* scores) {
+  if constexpr (kQueries > 0) {
+    if (count < kQueries) {
+      return ScoreGroupsUpTo<Kv, kQueries - 1>(count, query, keys, num_groups, head_dim, scores);
+    }
+    ScoreGroups<Kv, kQueries>(query, keys, num_groups, head_dim, scores);
+  }
+}
+
+// Positions of a partition that a query sees, counted from the partition's first.
+struct SeenRange {
+  int64_t first, end;
+
+  bool empty() const { return first >= end; }
+};
+
+static inline SeenRange RangeOf(const AttentionArgs& args, int64_t position, int64_t base) {
+  int64_t first = args.sliding_window > 0 ? position + 1 - args.sliding_window - base : -base;
+  int64_t end = position + 1 - base;
+  first = first > 0 ? first : 0;
+  end = end < kKvPartition ? end : kKvPartition;
+  return {first, end};
+}
+
+static inline int LaneAt(int64_t position, int64_t group) {
+  const int64_t lane = position - group * kTokensPerKeyGroup;
+  return static_cast<int>(lane < 0 ? 0 : lane > kTokensPerKeyGroup ? kTokensPerKeyGroup : lane);
+}
+
+// Turns a query's dot products into 2^(score - max) in place, its maximum and their sum. Scores are in units of log 2.
+// With int8 the weights left behind are those of the codes of V. `first_group` and `end_group` hold the range.
+template <typename Kv>
+static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGroups<Kv>& groups, SeenRange range,
+                                    float* scores, float& max, float& sum) {
+  const int64_t first_group = range.first / kTokensPerKeyGroup;
+  const int64_t end_group = (range.end + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
+  const Vec minus_infinity = Vec::Set1(-__builtin_inff());
+  Vec max_lanes = minus_infinity;
+  for (int64_t g = first_group; g < end_group; ++g) {
+    Vec score = Vec::Load(scores + g * kTokensPerKeyGroup);
+    if constexpr (Kv::kScaled) score = Vec::Mul(score, Vec::Load(groups.key_scales[g]));
+    if (args.softcap > 0.0f) {
+      score = SoftCap(score, Vec::Set1(args.softcap), Vec::Set1(1.0f / args.softcap));
+      score = Vec::Mul(score, Vec::Set1(kLog2E));
+    }
+    const bool edge = g == first_group || g == end_group - 1;
+    if (edge) {
+      score = Vec::SelectRange(LaneAt(range.first, g), LaneAt(range.end, g), score, minus_infinity);
+    }
+    if (edge || Kv::kScaled || args.softcap > 0.0f) score.Store(scores + g * kTokensPerKeyGroup);
+    max_lanes = Vec::Max(score, max_lanes);
+  }
+  max = Vec::ReduceMax(max_lanes);
+  const Vec shift = Vec::Set1(max);
+  Vec sum_lanes = Vec::Zero();
+  for (int64_t g = first_group; g < end_group; ++g) {
+    Vec e = Exp2(Vec::Sub(Vec::Load(scores + g * kTokensPerKeyGroup), shift));
+    sum_lanes = Vec::Add(sum_lanes, e);
+    if constexpr (Kv::kScaled) e = Vec::Mul(e, Vec::Load(groups.value_scales[g]));
+    e.Store(scores + g * kTokensPerKeyGroup);
+  }
+  sum = Vec::ReduceAdd(sum_lanes);
+}

@@ -1,0 +1,84 @@
+// Weighted sums of V over a range of one partition. Included by attention.inl, after attention_scores.inl.
+
+// acc[q][j] += p[q][t] * V[t][j] for positions [range.first, range.end), ascending; kChunks vectors of V from `column`
+// on. p: [kQueries, kKvPartition], acc: [kQueries, padded].
+template <typename Kv, int kQueries, int kChunks>
+static inline void AccumulateTile(const float* p, const typename Kv::Element* const* values, SeenRange range,
+                                  int64_t padded, int64_t column, float* acc) {
+  Vec sum[kQueries][kChunks];
+  Unroll<kQueries>([&](auto q) {
+    Unroll<kChunks>([&](auto j) { sum[q][j] = Vec::Load(acc + q * padded + column + j * Vec::kLanes); });
+  });
+  for (int64_t t = range.first; t < range.end;) {
+    const int64_t group = t / kTokensPerKeyGroup;
+    const int64_t group_end = (group + 1) * kTokensPerKeyGroup;
+    const int64_t run_end = group_end < range.end ? group_end : range.end;
+    const auto* v = values[group] + t % kTokensPerKeyGroup * padded + column;
+    for (; t < run_end; ++t, v += padded) {
+      Vec value[kChunks];
+      Unroll<kChunks>([&](auto j) { value[j] = Kv::Load(v + j * Vec::kLanes); });
+      Unroll<kQueries>([&](auto q) {
+        const Vec weight = Vec::Set1(p[q * kKvPartition + t]);
+        Unroll<kChunks>([&](auto j) { sum[q][j] = Vec::Fma(weight, value[j], sum[q][j]); });
+      });
+    }
+  }
+  Unroll<kQueries>(
+      [&](auto q) { Unroll<kChunks>([&](auto j) { sum[q][j].Store(acc + q * padded + column + j * Vec::kLanes); }); });
+}
+
+template <typename Kv, int kQueries>
+static inline void AccumulateColumns(const float* p, const typename Kv::Element* const* values, SeenRange range,
+                                     int64_t padded, float* acc) {
+  constexpr int kChunks = kQueries == 1 ? 2 * kValueChunks : kValueChunks;
+  int64_t column = 0;
+  for (; column + kChunks * Vec::kLanes <= padded; column += kChunks * Vec::kLanes) {
+    AccumulateTile<Kv, kQueries, kChunks>(p, values, range, padded, column, acc);
+  }
+  if constexpr (kQueries == 1) {
+    for (; column + kValueChunks * Vec::kLanes <= padded; column += kValueChunks * Vec::kLanes) {
+      AccumulateTile<Kv, kQueries, kValueChunks>(p, values, range, padded, column, acc);
+    }
+  }
+  for (; column < padded; column += Vec::kLanes) AccumulateTile<Kv, kQueries, 1>(p, values, range, padded, column, acc);
+}
+
+// Sums up the values that `kQueries` queries see, together those that all see. Each query's positions ascend, whatever
+// queries it is summed with. ranges: [kQueries].
+template <typename Kv, int kQueries>
+static inline void AccumulateRanges(const float* p, const typename Kv::Element* const* values, const SeenRange* ranges,
+                                    int64_t padded, float* acc) {
+  SeenRange common = ranges[0];
+  bool same = true;
+  for (int q = 1; q < kQueries; ++q) {
+    same = same && ranges[q].first == ranges[0].first && ranges[q].end == ranges[0].end;
+    common.first = ranges[q].first > common.first ? ranges[q].first : common.first;
+    common.end = ranges[q].end < common.end ? ranges[q].end : common.end;
+  }
+  if (same) {
+    if (!common.empty()) AccumulateColumns<Kv, kQueries>(p, values, common, padded, acc);
+    return;
+  }
+  for (int q = 0; q < kQueries; ++q) {
+    const SeenRange alone{ranges[q].first, common.empty() ? ranges[q].end : common.first};
+    if (!alone.empty()) AccumulateColumns<Kv, 1>(p + q * kKvPartition, values, alone, padded, acc + q * padded);
+  }
+  if (common.empty()) return;
+  AccumulateColumns<Kv, kQueries>(p, values, common, padded, acc);
+  for (int q = 0; q < kQueries; ++q) {
+    const SeenRange alone{common.end, ranges[q].end};
+    if (!alone.empty()) AccumulateColumns<Kv, 1>(p + q * kKvPartition, values, alone, padded, acc + q * padded);
+  }
+}
+
+// count in [1, kQueries].
+template <typename Kv, int kQueries>
+static void AccumulateRangesUpTo(int count, const float* p, const typename Kv::Element* const* values,
+                                 const SeenRange* ranges, int64_t padded, float* acc) {
+  if constexpr (kQueries > 0) {
+    if (count < kQueries) {
+      return AccumulateRangesUpTo<Kv, kQueries - 1>(count, p, values, ranges, padded, acc);
+    }
+    AccumulateRanges<Kv, kQueries>(p, values, ranges, padded, acc);
+  }
+}
