@@ -17,14 +17,38 @@ constexpr int64_t kIQ4_NLBytes = 2 + kHalfBlock;
 constexpr std::array<uint8_t, 16> kIQ4_NLLevels = {1,   24,  45,  63,  79,  93,  106, 118,
                                                    129, 141, 153, 166, 181, 197, 217, 241};
 
+// The largest |x[i]| of those that are numbers, in 16 lanes: of a maximum the order does not matter.
+float LargestMagnitude(const float* x, int64_t count) {
+  std::array<float, 16> largest{};
+  const auto take = [&](size_t lane, float value) {
+    const float magnitude = std::abs(value);
+    largest[lane] = largest[lane] < magnitude ? magnitude : largest[lane];
+  };
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    for (size_t lane = 0; lane < 16; ++lane) take(lane, x[i + static_cast<int64_t>(lane)]);
+  }
+  for (; i < count; ++i) take(0, x[i]);
+  return *std::max_element(largest.begin(), largest.end());
+}
+
+// To the nearest, ties to even; what is not finite has some value. Of numbers below 2^22, and of no others, adding and
+// taking away 1.5 * 2^23 leaves the nearest whole one; a scale's rounding keeps them below 2^8.
+uint8_t EightBitLevel(float code) {
+  constexpr float kWhole = 12582912.0f;
+  const float whole = (code + kWhole) - kWhole;
+  const float low = whole >= -127.0f ? whole : -127.0f;
+  return static_cast<uint8_t>(static_cast<int>(low <= 127.0f ? low : 127.0f) + 128);
+}
+
 }  // namespace
 
-PackedQuantMatrix::PackedQuantMatrix(Bits bits, int64_t num_rows, int64_t num_columns) {
+PackedQuantMatrix::PackedQuantMatrix(Bits bits, int64_t num_rows, int64_t num_columns, const BufferSource& buffers) {
   view_.num_rows = num_rows;
   view_.num_columns = num_columns;
   if (bits == Bits::k4) view_.levels = kIQ4_NLLevels.data();
-  codes_ = AlignedBuffer(static_cast<size_t>(view_.num_panels() * view_.num_blocks() * view_.block_bytes()));
-  scales_ = AlignedBuffer(static_cast<size_t>(view_.num_panels() * view_.num_scales() * kPanelRows) * sizeof(uint16_t));
+  codes_ = buffers(static_cast<size_t>(view_.num_panels() * view_.num_blocks() * view_.block_bytes()));
+  scales_ = buffers(static_cast<size_t>(view_.num_panels() * view_.num_scales() * kPanelRows) * sizeof(uint16_t));
   view_.codes = codes_.as<uint8_t>();
   view_.scales = scales_.as<uint16_t>();
 }
@@ -40,17 +64,21 @@ void PackedQuantMatrix::QuantizeRow(const QuantKernels& kernels, int64_t row, co
 void PackedQuantMatrix::QuantizeRow8(int64_t row, const float* values) {
   for (int64_t begin = 0; begin < view_.num_columns; begin += kScaleColumns) {
     const int64_t end = std::min(begin + kScaleColumns, view_.num_columns);
-    float largest = 0.0f;
-    for (int64_t k = begin; k < end; ++k) largest = std::max(largest, std::abs(values[k]));
     uint16_t& scale = Scale(row, begin / kScaleColumns);
-    scale = FloatToFloat16(largest / 127.0f);
+    scale = FloatToFloat16(LargestMagnitude(values + begin, end - begin) / 127.0f);
     const float rounded = Float16ToFloat(scale);
     const float inverse = rounded > 0.0f && std::isfinite(rounded) ? 1.0f / rounded : 0.0f;
-    for (int64_t k = begin; k < end; ++k) {
-      const float code = std::nearbyintf(values[k] * inverse);
-      // What is not finite has some value.
-      const int level = code >= -127.0f && code <= 127.0f ? static_cast<int>(code) : (code > 0.0f ? 127 : -127);
-      Codes(row, k / kBlockColumns)[k % kBlockColumns / 4 * kRun + k % 4] = static_cast<uint8_t>(level + 128);
+    for (int64_t k = begin; k < end; k += kBlockColumns) {
+      const int64_t count = std::min(kBlockColumns, end - k);
+      std::array<float, kBlockColumns> padded{};
+      std::copy_n(values + k, count, padded.begin());
+      std::array<uint8_t, kBlockColumns> levels;
+      for (size_t i = 0; i < levels.size(); ++i) levels[i] = EightBitLevel(padded[i] * inverse);
+      uint8_t* to = Codes(row, k / kBlockColumns);
+      for (int64_t run = 0; run * 4 < count; ++run) {
+        std::memcpy(to + run * kRun, levels.data() + 4 * run,
+                    static_cast<size_t>(std::min<int64_t>(4, count - 4 * run)));
+      }
     }
   }
 }

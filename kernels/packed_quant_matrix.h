@@ -38,12 +38,14 @@ class PackedQuantMatrix {
   enum class Bits : uint8_t { k8, k4 };
 
   PackedQuantMatrix() = default;
-  // All weights zero. Throws std::bad_alloc.
-  PackedQuantMatrix(Bits bits, int64_t num_rows, int64_t num_columns);
+  // All weights zero, or as `buffers` has them: codes, then scales. Throws std::bad_alloc.
+  PackedQuantMatrix(Bits bits, int64_t num_rows, int64_t num_columns, const BufferSource& buffers = NewBuffer);
 
   int64_t num_rows() const { return view_.num_rows; }
   const PackedQuantView& view() const { return view_; }
   size_t size_bytes() const { return codes_.size_bytes() + scales_.size_bytes(); }
+  // True: it came packed, and no row may be set.
+  bool is_filled() const { return codes_.is_filled(); }
 
   // Rounds a row's num_columns values to codes: of 8 bits, the largest magnitude of 128 becoming 127; of 4 bits, to
   // IQ4_NL blocks by `kernels`. Different rows may be set by different threads.

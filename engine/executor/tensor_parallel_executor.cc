@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <string>
@@ -85,10 +86,18 @@ int64_t TensorParallelExecutor::KvBlockBytes() const {
   return bytes;
 }
 
+PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
+  PackedCacheUse use;
+  for (const std::unique_ptr<Worker>& worker : workers_) use.Add(worker->packed_cache_use());
+  return use;
+}
+
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
   std::memset(logits_.data(), 0, logits_.size_bytes());
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
-  return static_cast<int64_t>(static_cast<double>(ReadAvailableMemory().bytes) * kKvMemoryFraction);
+  // Pages of a mapped file count as available, but decoding needs these.
+  const int64_t available = std::max<int64_t>(0, ReadAvailableMemory().bytes - packed_cache_use().mapped_bytes);
+  return static_cast<int64_t>(static_cast<double>(available) * kKvMemoryFraction);
 }
 
 void TensorParallelExecutor::InitializeKvCache(int64_t num_blocks) {

@@ -149,11 +149,11 @@ void UnpackRowOf(const DenseMatrix& matrix, const RankContext& /*context*/, int6
 
 }  // namespace
 
-DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns)
+DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns, const BufferSource& buffers)
     : blas(library),
       num_rows(rows),
       num_columns(columns),
-      values(static_cast<size_t>(rows * columns) * sizeof(float)) {}
+      values(buffers(static_cast<size_t>(rows * columns) * sizeof(float))) {}
 
 int64_t LinearMatrix::num_rows() const {
   if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->num_rows();

@@ -13,15 +13,18 @@ namespace vllm {
 
 namespace {
 
-// A whole panel, so that threads that pack do not share its lines.
-constexpr int64_t kRowsPerTask = kPanelRows;
-
 // Row `i` of the part of a plain tensor as float32; the tensor is [out, in], or [in, out] when it is transposed.
 void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, float* out) {
   const DType dtype = view.dtype();
   const auto size = static_cast<int64_t>(SizeOf(dtype));
   if (!transposed) return ConvertToFloat(view.Row(i) + columns.begin * size, dtype, columns.count, out);
   for (int64_t k = 0; k < columns.count; ++k) ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
+}
+
+// What a packed part holds: the same text is the same bytes, as far as the checkpoint and the way of packing are.
+std::string PartName(const OutputSlice& slice, Shard columns) {
+  const auto range = [](Shard shard) { return std::to_string(shard.begin) + "+" + std::to_string(shard.count); };
+  return slice.name + "[" + range(slice.shard) + "," + range(columns) + "]";
 }
 
 // What chooses experts or weighs them: few rows, on which whole layers depend.
@@ -71,6 +74,11 @@ struct LinearWeight::PlainRows {
       first += shard.count;
     }
   }
+  std::string Name() const {
+    std::string name;
+    for (const OutputSlice& slice : slices) name += PartName(slice, columns);
+    return name;
+  }
   // Row i as float32.
   void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, columns, out); }
 };
@@ -88,7 +96,8 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
   for (const OutputSlice& slice : slices) {
     const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
                           slice.shard.count, columns.begin, columns.count};
-    if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part, for_each)) {
+    const BufferSource buffers = context.Buffers(PartName(slice, columns));
+    if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part, buffers, for_each)) {
       RefuseOpenBlas();
       AddPlain(context, model, plain, use);
       plain.Clear();
@@ -110,7 +119,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
     RefuseOpenBlas();
     AddPlain(context, model, plain, use);
     plain.Clear();
-    Add(LinearMatrix(StoreBlocks(view, part)));
+    Add(LinearMatrix(StoreBlocks(view, part, buffers, for_each)));
   }
   AddPlain(context, model, plain, use);
 }
@@ -128,42 +137,61 @@ void LinearWeight::Add(LinearMatrix matrix) {
 
 void LinearWeight::AddPlain(const RankContext& context, const ModelConfig& model, const PlainRows& rows, Use use) {
   if (rows.num_rows == 0) return;
-  // Calls f(row, view, row of the view, room for a row) on the rank's threads.
-  const auto for_each_row = [&](const auto& f) {
-    context.threads->ParallelFor((rows.num_rows + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int /*thread*/) {
-      std::vector<float> values(static_cast<size_t>(num_columns_));
-      rows.ForEach(task * kRowsPerTask, std::min(rows.num_rows, (task + 1) * kRowsPerTask),
-                   [&](int64_t row, const TensorView& view, int64_t i) { f(row, view, i, values.data()); });
-    });
+  const BufferSource buffers = context.Buffers(rows.Name());
+  // On the rank's threads; those that pack do not share a line.
+  const auto for_each_panel = [&](const auto& f) {
+    context.threads->ParallelFor((rows.num_rows + kPanelRows - 1) / kPanelRows,
+                                 [&](int64_t panel, int /*thread*/) { f(panel); });
+  };
+  const auto for_each_row = [&rows](int64_t panel, const auto& f) {
+    rows.ForEach(panel * kPanelRows, std::min(rows.num_rows, (panel + 1) * kPanelRows), f);
   };
   if (model.quantization.quantizes_at_load() && !IsGate(rows.slices.front().name)) {
     RefuseOpenBlas();
     const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
     PackedQuantMatrix matrix(four ? PackedQuantMatrix::Bits::k4 : PackedQuantMatrix::Bits::k8, rows.num_rows,
-                             num_columns_);
-    for_each_row([&](int64_t row, const TensorView& view, int64_t i, float* values) {
-      rows.Read(view, i, values);
-      matrix.QuantizeRow(*context.kernels->quant, row, values);
-    });
+                             num_columns_, buffers);
+    if (!matrix.is_filled()) {
+      for_each_panel([&](int64_t panel) {
+        std::vector<float> values(static_cast<size_t>(num_columns_));
+        for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
+          rows.Read(view, i, values.data());
+          matrix.QuantizeRow(*context.kernels->quant, row, values.data());
+        });
+      });
+    }
     return Add(LinearMatrix(std::move(matrix)));
   }
   if (open_blas_ != nullptr) {
-    DenseMatrix matrix(open_blas_, rows.num_rows, num_columns_);
-    for_each_row([&](int64_t row, const TensorView& view, int64_t i, float* /*values*/) {
-      rows.Read(view, i, matrix.values.as<float>() + row * num_columns_);
-    });
+    DenseMatrix matrix(open_blas_, rows.num_rows, num_columns_, buffers);
+    if (!matrix.values.is_filled()) {
+      for_each_panel([&](int64_t panel) {
+        for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
+          rows.Read(view, i, matrix.values.as<float>() + row * num_columns_);
+        });
+      });
+    }
     return Add(LinearMatrix(std::move(matrix)));
   }
-  PackedMatrix matrix(rows.num_rows, num_columns_, model.dtype);
-  for_each_row([&](int64_t row, const TensorView& view, int64_t i, float* values) {
-    if (rows.transposed) {
-      rows.Read(view, i, values);
-      matrix.PackRows(reinterpret_cast<const std::byte*>(values), DType::kFloat32, 0, row, 1);
-    } else {
-      const DType dtype = view.dtype();
-      matrix.PackRows(view.Row(i) + rows.columns.begin * static_cast<int64_t>(SizeOf(dtype)), dtype, 0, row, 1);
-    }
-  });
+  PackedMatrix matrix(rows.num_rows, num_columns_, model.dtype, buffers);
+  if (!matrix.is_filled()) {
+    for_each_panel([&](int64_t panel) {
+      std::vector<float> values(rows.transposed ? static_cast<size_t>(kPanelRows * num_columns_) : 0);
+      std::array<SourceRow, kPanelRows> sources;
+      size_t count = 0;
+      for_each_row(panel, [&](int64_t /*row*/, const TensorView& view, int64_t i) {
+        const DType dtype = view.dtype();
+        sources[count] = {view.Row(i) + rows.columns.begin * static_cast<int64_t>(SizeOf(dtype)), dtype};
+        if (rows.transposed) {
+          float* row_values = values.data() + static_cast<int64_t>(count) * num_columns_;
+          rows.Read(view, i, row_values);
+          sources[count] = {reinterpret_cast<const std::byte*>(row_values), DType::kFloat32};
+        }
+        ++count;
+      });
+      matrix.PackPanel(panel, std::span(sources).first(count));
+    });
+  }
   Add(LinearMatrix(std::move(matrix)));
 }
 

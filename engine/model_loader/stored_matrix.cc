@@ -1,10 +1,14 @@
 #include "engine/model_loader/stored_matrix.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace vllm {
 
 namespace {
+
+// Enough for a task of a thread.
+constexpr int64_t kRowsPerCall = 32;
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -18,18 +22,24 @@ std::vector<int32_t> ShiftedOrder(int64_t stored, int64_t offset, int64_t count)
 
 }  // namespace
 
-StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part) {
+StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
+                         const ForEach& for_each) {
   const QuantFormat format = *BlockFormat(view.type);
   const int64_t block = BlockColumns(format);
   const int64_t offset = part.column_begin % block;
   const int64_t first = part.column_begin - offset;
   const int64_t stored = RoundUp(offset + part.num_columns, block);
-  StoredMatrix result{QuantMatrix(format, part.num_rows, stored), ShiftedOrder(stored, offset, part.num_columns)};
+  StoredMatrix result{QuantMatrix(format, part.num_rows, stored, buffers),
+                      ShiftedOrder(stored, offset, part.num_columns)};
+  if (result.matrix.is_filled()) return result;
   const int64_t row_bytes = result.matrix.view().row_bytes;
-  for (int64_t i = 0; i < part.num_rows; ++i) {
-    std::memcpy(result.matrix.row(i), view.Row(part.row_begin + i) + BytesOf(view.type, first),
-                static_cast<size_t>(row_bytes));
-  }
+  for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
+    const int64_t end = std::min(part.num_rows, (call + 1) * kRowsPerCall);
+    for (int64_t i = call * kRowsPerCall; i < end; ++i) {
+      std::memcpy(result.matrix.row(i), view.Row(part.row_begin + i) + BytesOf(view.type, first),
+                  static_cast<size_t>(row_bytes));
+    }
+  });
   return result;
 }
 

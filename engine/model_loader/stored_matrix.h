@@ -31,6 +31,7 @@ struct MatrixPart {
 using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
 
 // Of a tensor of GGML blocks; columns that begin or end inside a block keep the whole block.
-StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part);
+StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
+                         const ForEach& for_each);
 
 }  // namespace vllm
