@@ -27,9 +27,9 @@ int64_t ElementInPanel(DType dtype, int64_t row, int64_t k) {
   return dtype == DType::kBFloat16 ? k / 2 * 2 * kPanelRows + 2 * n + k % 2 : k * kPanelRows + n;
 }
 
-// Columns that are brought to the matrix' type and then transposed: 16 rows of them stay in the first cache.
+// Columns that are transposed together, and before that brought to the matrix' type where theirs differs: 16 rows of
+// them stay in the first cache.
 constexpr int64_t kColumnsAtOnce = 64;
-constexpr int64_t kBlockWords = kColumnsAtOnce;  // of float32
 
 // Calls f(i, element i as float32) for `count` elements.
 template <typename F>
@@ -74,25 +74,30 @@ void PackedMatrix::PackPanel(int64_t panel, std::span<const SourceRow> rows) {
   const auto size = static_cast<int64_t>(SizeOf(view_.dtype));
   const int64_t stored = view_.stored_columns();
   std::byte* to = buffer_.as<std::byte>() + panel * kPanelRows * stored * size;
-  std::array<uint32_t, kPanelRows * kBlockWords> block;
-  std::array<uint32_t, kPanelRows * kBlockWords> transposed;
+  // In the matrix' type, and zero where there is nothing: rows of the last panel, columns of the last block.
+  std::array<std::array<float, kColumnsAtOnce>, kPanelRows> block{};
+  std::array<float, kPanelRows * kColumnsAtOnce> transposed;
+  PanelRows from;
   for (int64_t k = 0; k < view_.num_columns; k += kColumnsAtOnce) {
     const int64_t columns = std::min(kColumnsAtOnce, view_.num_columns - k);
-    // What is not there is zero: rows of the last panel, columns of the last block.
-    const bool whole = columns == kColumnsAtOnce && static_cast<int64_t>(rows.size()) == kPanelRows;
-    if (!whole) block.fill(0);
-    for (size_t n = 0; n < rows.size(); ++n) {
-      Convert(rows[n], k, columns, view_.dtype, block.data() + static_cast<int64_t>(n) * kBlockWords);
+    const bool is_whole = columns == kColumnsAtOnce;
+    if (!is_whole) block = {};
+    for (size_t n = 0; n < from.size(); ++n) {
+      from[n] = reinterpret_cast<const std::byte*>(block[n].data());
+      if (n >= rows.size()) continue;
+      if (is_whole && rows[n].dtype == view_.dtype) {
+        from[n] = rows[n].data + k * size;
+      } else {
+        Convert(rows[n], k, columns, view_.dtype, block[n].data());
+      }
     }
-    void* out = columns == kColumnsAtOnce ? static_cast<void*>(to + k * kPanelRows * size) : transposed.data();
-    if (view_.dtype == DType::kFloat32) {
-      TransposeWords(block.data(), kBlockWords, kColumnsAtOnce, static_cast<uint32_t*>(out));
-    } else if (view_.dtype == DType::kBFloat16) {
-      TransposeWords(block.data(), kBlockWords, kColumnsAtOnce / 2, static_cast<uint32_t*>(out));
+    void* out = is_whole ? static_cast<void*>(to + k * kPanelRows * size) : transposed.data();
+    if (view_.dtype == DType::kFloat16) {
+      TransposeHalves(from, kColumnsAtOnce, static_cast<uint16_t*>(out));
     } else {
-      TransposeHalves(block.data(), kBlockWords, kColumnsAtOnce, static_cast<uint16_t*>(out));
+      TransposeWords(from, kColumnsAtOnce * size / 4, static_cast<uint32_t*>(out));
     }
-    if (columns == kColumnsAtOnce) continue;
+    if (is_whole) continue;
     std::memcpy(to + k * kPanelRows * size, transposed.data(), static_cast<size_t>((stored - k) * kPanelRows * size));
   }
 }

@@ -17,28 +17,35 @@ constexpr int64_t kIQ4_NLBytes = 2 + kHalfBlock;
 constexpr std::array<uint8_t, 16> kIQ4_NLLevels = {1,   24,  45,  63,  79,  93,  106, 118,
                                                    129, 141, 153, 166, 181, 197, 217, 241};
 
-// The largest |x[i]| of those that are numbers, in 16 lanes: of a maximum the order does not matter.
-float LargestMagnitude(const float* x, int64_t count) {
-  std::array<float, 16> largest{};
-  const auto take = [&](size_t lane, float value) {
-    const float magnitude = std::abs(value);
-    largest[lane] = largest[lane] < magnitude ? magnitude : largest[lane];
-  };
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    for (size_t lane = 0; lane < 16; ++lane) take(lane, x[i + static_cast<int64_t>(lane)]);
-  }
-  for (; i < count; ++i) take(0, x[i]);
-  return *std::max_element(largest.begin(), largest.end());
+using Floats = float __attribute__((vector_size(16)));
+using Ints = int32_t __attribute__((vector_size(16)));
+
+Floats Load(const float* x) {
+  Floats values;
+  std::memcpy(&values, x, sizeof(values));
+  return values;
 }
 
-// To the nearest, ties to even; what is not finite has some value. Of numbers below 2^22, and of no others, adding and
-// taking away 1.5 * 2^23 leaves the nearest whole one; a scale's rounding keeps them below 2^8.
-uint8_t EightBitLevel(float code) {
-  constexpr float kWhole = 12582912.0f;
-  const float whole = (code + kWhole) - kWhole;
-  const float low = whole >= -127.0f ? whole : -127.0f;
-  return static_cast<uint8_t>(static_cast<int>(low <= 127.0f ? low : 127.0f) + 128);
+Floats Each(float x) { return Floats{x, x, x, x}; }
+
+// The largest |x[i]| of those that are numbers: of a maximum the order does not matter. REQUIRES: whole blocks.
+float LargestMagnitude(const float* x, int64_t count) {
+  Floats largest{};
+  for (int64_t i = 0; i < count; i += 4) {
+    const Floats value = Load(x + i);
+    const Floats magnitude = value < 0.0f ? -value : value;
+    largest = largest < magnitude ? magnitude : largest;
+  }
+  return std::max({largest[0], largest[1], largest[2], largest[3]});
+}
+
+// Four codes as the four bytes of a run: to the nearest, ties to even; what is not finite has some value. Of numbers
+// below 2^22 adding and taking away 1.5 * 2^23 leaves the nearest whole one; a scale's rounding keeps them below 2^8.
+uint32_t EightBitLevels(Floats codes) {
+  const Floats whole = (codes + 12582912.0f) - 12582912.0f;
+  const Floats low = whole >= -127.0f ? whole : Each(-127.0f);
+  const Ints levels = __builtin_convertvector(low <= 127.0f ? low : Each(127.0f), Ints) + 128;
+  return static_cast<uint32_t>(levels[0] | levels[1] << 8 | levels[2] << 16) | static_cast<uint32_t>(levels[3]) << 24;
 }
 
 }  // namespace
@@ -62,24 +69,29 @@ void PackedQuantMatrix::QuantizeRow(const QuantKernels& kernels, int64_t row, co
 }
 
 void PackedQuantMatrix::QuantizeRow8(int64_t row, const float* values) {
+  std::array<float, kScaleColumns> padded{};
   for (int64_t begin = 0; begin < view_.num_columns; begin += kScaleColumns) {
-    const int64_t end = std::min(begin + kScaleColumns, view_.num_columns);
+    const int64_t count = std::min(kScaleColumns, view_.num_columns - begin);
+    const float* from = values + begin;
+    if (count < kScaleColumns) {
+      std::copy_n(from, count, padded.begin());
+      from = padded.data();
+    }
     uint16_t& scale = Scale(row, begin / kScaleColumns);
-    scale = FloatToFloat16(LargestMagnitude(values + begin, end - begin) / 127.0f);
+    scale = FloatToFloat16(LargestMagnitude(from, kScaleColumns) / 127.0f);
     const float rounded = Float16ToFloat(scale);
     const float inverse = rounded > 0.0f && std::isfinite(rounded) ? 1.0f / rounded : 0.0f;
-    for (int64_t k = begin; k < end; k += kBlockColumns) {
-      const int64_t count = std::min(kBlockColumns, end - k);
-      std::array<float, kBlockColumns> padded{};
-      std::copy_n(values + k, count, padded.begin());
-      std::array<uint8_t, kBlockColumns> levels;
-      for (size_t i = 0; i < levels.size(); ++i) levels[i] = EightBitLevel(padded[i] * inverse);
-      uint8_t* to = Codes(row, k / kBlockColumns);
-      for (int64_t run = 0; run * 4 < count; ++run) {
-        std::memcpy(to + run * kRun, levels.data() + 4 * run,
-                    static_cast<size_t>(std::min<int64_t>(4, count - 4 * run)));
-      }
+    // Blocks follow each other in a panel, and so all runs are equally far apart.
+    uint8_t* to = Codes(row, begin / kBlockColumns);
+    const int64_t whole = count / 4 * 4;
+    for (int64_t k = 0; k < whole; k += 4, to += kRun) {
+      const uint32_t levels = EightBitLevels(Load(from + k) * inverse);
+      std::memcpy(to, &levels, sizeof(levels));
     }
+    if (whole == count) continue;
+    // Columns that are not there stay zero.
+    const uint32_t levels = EightBitLevels(Load(from + whole) * inverse);
+    std::memcpy(to, &levels, static_cast<size_t>(count - whole));
   }
 }
 

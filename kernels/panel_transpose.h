@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -13,18 +14,18 @@ namespace panel_transpose {
 using Words = uint32_t __attribute__((vector_size(16)));
 using Halves = uint16_t __attribute__((vector_size(16)));
 
-inline Words Load(const uint32_t* from) {
+inline Words Load(const std::byte* from) {
   Words words;
   std::memcpy(&words, from, sizeof(words));
   return words;
 }
 
-// Columns 0 to 3 of four rows that are `stride` apart.
-inline std::array<Words, 4> Columns(const uint32_t* from, int64_t stride) {
-  const Words a = Load(from);
-  const Words b = Load(from + stride);
-  const Words c = Load(from + 2 * stride);
-  const Words d = Load(from + 3 * stride);
+// The words 0 to 3 of each of four rows, `offset` bytes from their beginning, by word.
+inline std::array<Words, 4> Columns(const std::byte* const* rows, int64_t offset) {
+  const Words a = Load(rows[0] + offset);
+  const Words b = Load(rows[1] + offset);
+  const Words c = Load(rows[2] + offset);
+  const Words d = Load(rows[3] + offset);
   const Words ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
   const Words ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
   const Words cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
@@ -35,11 +36,14 @@ inline std::array<Words, 4> Columns(const uint32_t* from, int64_t stride) {
 
 }  // namespace panel_transpose
 
-// out[k * 16 + n] = in[n * in_stride + k] for k < num_columns, n < 16. REQUIRES: num_columns is a multiple of 4.
-inline void TransposeWords(const uint32_t* in, int64_t in_stride, int64_t num_columns, uint32_t* out) {
-  for (int64_t k = 0; k < num_columns; k += 4) {
+// Where a panel's 16 rows begin; perhaps unaligned.
+using PanelRows = std::array<const std::byte*, 16>;
+
+// out[k * 16 + n] = word k of row n, for k < num_words. REQUIRES: num_words is a multiple of 4.
+inline void TransposeWords(const PanelRows& rows, int64_t num_words, uint32_t* out) {
+  for (int64_t k = 0; k < num_words; k += 4) {
     for (int64_t n = 0; n < 16; n += 4) {
-      const auto columns = panel_transpose::Columns(in + n * in_stride + k, in_stride);
+      const auto columns = panel_transpose::Columns(rows.data() + n, 4 * k);
       for (size_t i = 0; i < 4; ++i) {
         std::memcpy(out + (k + static_cast<int64_t>(i)) * 16 + n, &columns[i], sizeof(columns[i]));
       }
@@ -47,14 +51,13 @@ inline void TransposeWords(const uint32_t* in, int64_t in_stride, int64_t num_co
   }
 }
 
-// The same of halves of words: in's rows are words of two neighbouring columns. REQUIRES: num_columns is a multiple
-// of 8.
-inline void TransposeHalves(const uint32_t* in, int64_t in_stride, int64_t num_columns, uint16_t* out) {
+// The same of half words, for k < num_halves. REQUIRES: num_halves is a multiple of 8.
+inline void TransposeHalves(const PanelRows& rows, int64_t num_halves, uint16_t* out) {
   using panel_transpose::Halves;
-  for (int64_t k = 0; k < num_columns; k += 8) {
+  for (int64_t k = 0; k < num_halves; k += 8) {
     for (int64_t n = 0; n < 16; n += 8) {
-      const auto low = panel_transpose::Columns(in + n * in_stride + k / 2, in_stride);
-      const auto high = panel_transpose::Columns(in + (n + 4) * in_stride + k / 2, in_stride);
+      const auto low = panel_transpose::Columns(rows.data() + n, 2 * k);
+      const auto high = panel_transpose::Columns(rows.data() + n + 4, 2 * k);
       for (size_t i = 0; i < 4; ++i) {
         Halves a, b;
         std::memcpy(&a, &low[i], sizeof(a));
