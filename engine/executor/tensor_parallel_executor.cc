@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <string>
 #include <system_error>
@@ -93,10 +92,11 @@ PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
 }
 
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
-  std::memset(logits_.data(), 0, logits_.size_bytes());
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
-  // Pages of a mapped file count as available, but decoding needs these.
-  const int64_t available = std::max<int64_t>(0, ReadAvailableMemory().bytes - packed_cache_use().mapped_bytes);
+  // Pages of a mapped file count as available, but decoding needs these; so will it the logits, which writing now would
+  // make the first token wait for.
+  const int64_t needed = packed_cache_use().mapped_bytes + LogitsBytes(config_);
+  const int64_t available = std::max<int64_t>(0, ReadAvailableMemory().bytes - needed);
   return static_cast<int64_t>(static_cast<double>(available) * kKvMemoryFraction);
 }
 
