@@ -157,6 +157,24 @@ TEST_F(PackedMatrixTest, EightBitCodesAreThoseOfThePlainLoop) {
   }
 }
 
+// The level is searched for differently on each.
+TEST_F(PackedMatrixTest, FourBitCodesAreTheSameOnEveryInstructionSet) {
+  std::normal_distribution<float> normal(0.0f, 1.0f);
+  for (int round = 0; round < 400; ++round) {
+    std::vector<float> values(32);
+    const float size = std::ldexp(1.0f, static_cast<int>(Int(-12, 12)));
+    // Whole numbers lie on the borders between levels.
+    for (float& value : values) value = round % 2 == 0 ? normal(random_) * size : static_cast<float>(Int(-127, 127));
+    std::array<uint8_t, 18> expected{};
+    KernelsFor(Isa::kGeneric).quant->quantize_iq4_nl(values.data(), 32, expected.data());
+    for (const Isa isa : AvailableIsas()) {
+      std::array<uint8_t, 18> stored{};
+      KernelsFor(isa).quant->quantize_iq4_nl(values.data(), 32, stored.data());
+      ASSERT_EQ(stored, expected) << ToString(isa) << " in round " << round;
+    }
+  }
+}
+
 uint64_t HashOf(const void* data, size_t size_bytes) { return XXH3_64bits(data, size_bytes); }
 
 // Files of packed weights hold these bytes: whoever changes them raises kPackedLayoutVersion, and the hashes with it.
