@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/model_loader/gguf_config.h"
 #include "engine/model_loader/hf_config.h"
 #include "engine/model_loader/packed_key.h"
 #include "tests/model/temp_folder.h"
@@ -24,22 +25,24 @@ namespace {
 namespace fs = std::filesystem;
 using testing_support::OneRequest;
 
-std::vector<std::string> ModelFolders() {
-  std::vector<std::string> folders;
-  for (const char* parent : {"models", "quant"}) {
+// Folders of every family and of quantized checkpoints, and GGUF files of every block type.
+std::vector<std::string> Models() {
+  std::vector<std::string> paths;
+  for (const char* parent : {"models", "quant/models", "gguf"}) {
     for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/" + parent)) {
-      if (fs::exists(entry.path() / "config.json")) folders.push_back(entry.path());
+      if (fs::exists(entry.path() / "config.json")) paths.push_back(entry.path());
+      if (fs::exists(entry.path() / "model.gguf")) paths.push_back(entry.path() / "model.gguf");
     }
   }
-  std::sort(folders.begin(), folders.end());
-  return folders;
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 class PackedStoreTest : public testing::Test {
  protected:
-  VllmConfig Config(const std::string& folder, int64_t ranks = 1, int64_t threads = 2) const {
+  VllmConfig Config(const std::string& path, int64_t ranks = 1, int64_t threads = 2) const {
     VllmConfig config;
-    config.model = LoadModelConfig(folder);
+    config.model = path.ends_with(".gguf") ? LoadGgufConfig(path) : LoadModelConfig(path);
     config.model.dtype = config.model.checkpoint_dtype;
     config.model.max_model_len = 64;
     config.parallel.tensor_parallel_size = ranks;
@@ -79,17 +82,19 @@ class PackedStoreTest : public testing::Test {
 };
 
 TEST_F(PackedStoreTest, AHitIsBitForBitAMissInEveryFamilyAndScheme) {
-  for (const std::string& folder : ModelFolders()) {
-    VllmConfig config = Config(folder);
+  const std::vector<std::string> models = Models();
+  EXPECT_GT(models.size(), 100u);
+  for (const std::string& path : models) {
+    VllmConfig config = Config(path);
     const Result first = Run(config);
-    EXPECT_GT(first.use.written_bytes, 0) << folder << first.use.failure;
-    EXPECT_EQ(first.use.mapped_bytes, 0) << folder;
+    EXPECT_GT(first.use.written_bytes, 0) << path << first.use.failure;
+    EXPECT_EQ(first.use.mapped_bytes, 0) << path;
     const Result second = Run(config);
-    EXPECT_EQ(second.use.mapped_bytes, first.use.written_bytes) << folder << second.use.refusal;
-    EXPECT_EQ(second.use.written_bytes, 0) << folder;
-    EXPECT_EQ(first, second) << folder;
+    EXPECT_EQ(second.use.mapped_bytes, first.use.written_bytes) << path << second.use.refusal;
+    EXPECT_EQ(second.use.written_bytes, 0) << path;
+    EXPECT_EQ(first, second) << path;
     config.load.packed_cache_bytes = 0;
-    EXPECT_EQ(Run(config), second) << folder;
+    EXPECT_EQ(Run(config), second) << path;
   }
 }
 
