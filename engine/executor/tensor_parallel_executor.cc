@@ -93,8 +93,8 @@ PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
 
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
-  // Pages of a mapped file count as available, but decoding needs these; so will it the logits, which writing now would
-  // make the first token wait for.
+  // Pages of a mapped file count as available, but decoding needs these. The logits' are not written before they are
+  // needed: the first token would wait for it.
   const int64_t needed = packed_cache_use().mapped_bytes + LogitsBytes(config_);
   const int64_t available = std::max<int64_t>(0, ReadAvailableMemory().bytes - needed);
   return static_cast<int64_t>(static_cast<double>(available) * kKvMemoryFraction);
