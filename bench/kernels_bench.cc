@@ -72,7 +72,7 @@ std::vector<PackedMatrix> Plain(const Shape& shape, DType dtype, int64_t rotatin
   const std::vector<float> source = Ramp(shape.out * shape.in);
   return Copies<PackedMatrix>(rotating_bytes, shape.out * shape.in * static_cast<int64_t>(SizeOf(dtype)), [&] {
     PackedMatrix weight(shape.out, shape.in, dtype);
-    weight.PackRows(reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, shape.in * 4, 0, shape.out);
+    weight.PackRows(reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, shape.in * 4);
     return weight;
   });
 }

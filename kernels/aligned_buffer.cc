@@ -19,16 +19,22 @@ AlignedBuffer::AlignedBuffer(size_t size_bytes) : size_bytes_(size_bytes) {
   data_ = p;
 }
 
+AlignedBuffer::AlignedBuffer(std::shared_ptr<const void> owner, const void* data, size_t size_bytes)
+    : data_(const_cast<void*>(data)), size_bytes_(size_bytes), owner_(std::move(owner)) {}
+
 AlignedBuffer::~AlignedBuffer() {
-  if (data_ != nullptr) munmap(data_, size_bytes_);
+  if (data_ != nullptr && owner_ == nullptr) munmap(data_, size_bytes_);
 }
 
 AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)),
+      owner_(std::move(other.owner_)) {}
 
 AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
+  std::swap(owner_, other.owner_);
   return *this;
 }
 

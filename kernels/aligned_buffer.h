@@ -1,8 +1,11 @@
-// AlignedBuffer: zeroed memory straight from the kernel, page-aligned, huge pages advised when large. Pages cost memory
-// only once touched, so the thread that first writes decides where they live.
+// AlignedBuffer: page-aligned memory of a matrix or of a step: zeroed memory straight from the kernel, huge pages
+// advised when large, or a part of a file that is mapped read-only. Pages cost memory only once touched, so the thread
+// that first writes decides where they live.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 
 namespace vllm {
 
@@ -11,6 +14,8 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // Throws std::bad_alloc.
   explicit AlignedBuffer(size_t size_bytes);
+  // Bytes that are there already and may only be read; `owner` keeps them so. REQUIRES: page-aligned.
+  AlignedBuffer(std::shared_ptr<const void> owner, const void* data, size_t size_bytes);
   ~AlignedBuffer();
   AlignedBuffer(AlignedBuffer&& other) noexcept;
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
@@ -19,6 +24,8 @@ class AlignedBuffer {
 
   void* data() const { return data_; }
   size_t size_bytes() const { return size_bytes_; }
+  // True: what belongs in it is in it, and nobody may write.
+  bool is_filled() const { return owner_ != nullptr; }
   template <typename T>
   T* as() const {
     return static_cast<T*>(data_);
@@ -27,6 +34,12 @@ class AlignedBuffer {
  private:
   void* data_ = nullptr;
   size_t size_bytes_ = 0;
+  std::shared_ptr<const void> owner_;  // null: the memory is this object's own
 };
+
+// Where a matrix takes its buffers from: zeroed ones, to be filled, or filled ones. All buffers of a matrix are of one
+// kind. Throws std::bad_alloc.
+using BufferSource = std::function<AlignedBuffer(size_t size_bytes)>;
+inline AlignedBuffer NewBuffer(size_t size_bytes) { return AlignedBuffer(size_bytes); }
 
 }  // namespace vllm

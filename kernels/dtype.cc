@@ -2,14 +2,6 @@
 
 namespace vllm {
 
-uint16_t FloatToBFloat16(float value) {
-  uint32_t bits = std::bit_cast<uint32_t>(value);
-  // Rounding would carry a NaN with a small payload into infinity: keep its upper half and set the quiet bit.
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x0040u);
-  bits += 0x7fffu + ((bits >> 16) & 1u);
-  return static_cast<uint16_t>(bits >> 16);
-}
-
 float Float16ToFloat(uint16_t bits) {
   uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   uint32_t exponent = (bits >> 10) & 0x1fu;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/aligned_buffer.h"
 #include "kernels/dtype.h"
@@ -27,21 +28,30 @@ struct PackedMatrixView {
   int64_t num_panels() const { return (num_rows + kPanelRows - 1) / kPanelRows; }
 };
 
+// num_columns values of a source, perhaps unaligned.
+struct SourceRow {
+  const std::byte* data = nullptr;
+  DType dtype = DType::kFloat32;
+};
+
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  // All zeros. Throws std::bad_alloc.
-  PackedMatrix(int64_t num_rows, int64_t num_columns, DType dtype);
+  // All zeros, or as `buffers` has it. Throws std::bad_alloc.
+  PackedMatrix(int64_t num_rows, int64_t num_columns, DType dtype, const BufferSource& buffers = NewBuffer);
 
   int64_t num_rows() const { return view_.num_rows; }
   int64_t num_columns() const { return view_.num_columns; }
   const PackedMatrixView& view() const { return view_; }
   size_t size_bytes() const { return buffer_.size_bytes(); }
+  // True: it came packed, and nothing may be packed into it.
+  bool is_filled() const { return buffer_.is_filled(); }
 
-  // Copies `count` source rows of num_columns values into rows [first_row, first_row + count). Source row i, column 0
-  // is at source + i * source_stride_bytes; it may be unaligned. Values are rounded to this matrix' type.
-  void PackRows(const std::byte* source, DType source_dtype, int64_t source_stride_bytes, int64_t first_row,
-                int64_t count);
+  // Fills rows [16 * panel, + rows.size()). Values are rounded to this matrix' type; each row has a type of its own.
+  // Different panels may be packed by different threads. REQUIRES: rows.size() is 16, or fewer at the last panel's end.
+  void PackPanel(int64_t panel, std::span<const SourceRow> rows);
+  // Fills all rows: row n, column 0 is at source + n * source_stride_bytes.
+  void PackRows(const std::byte* source, DType source_dtype, int64_t source_stride_bytes);
 
   // One row back as float32, for embedding lookups; out has num_columns values.
   void UnpackRow(int64_t row, float* out) const;

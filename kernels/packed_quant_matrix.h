@@ -50,12 +50,15 @@ struct PackedQuantView {
 class PackedQuantMatrix {
  public:
   PackedQuantMatrix() = default;
-  // All weights zero. Throws std::bad_alloc.
-  PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns);
+  // All weights zero, or as `buffers` has them: codes, scales, minimums if any. Throws std::bad_alloc.
+  PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns,
+                    const BufferSource& buffers = NewBuffer);
 
   int64_t num_rows() const { return view_.num_rows; }
   const PackedQuantView& view() const { return view_; }
   size_t size_bytes() const { return codes_.size_bytes() + scales_.size_bytes() + minimums_.size_bytes(); }
+  // True: it came packed, and no row may be set.
+  bool is_filled() const { return codes_.is_filled(); }
 
   // The rest is for different rows on different threads.
   // A row's codes [num_columns], scales [num_scales()] and minimums [num_scales()], which are rounded to float16;
@@ -71,7 +74,11 @@ class PackedQuantMatrix {
   int64_t ScaleAt(int64_t row, int64_t scale) const {
     return (row / kPanelRows * view_.num_scales() + scale) * kPanelRows + row % kPanelRows;
   }
-  void SetCodes(int64_t row, const uint8_t* codes);
+  uint8_t* Codes(int64_t row, int64_t block) {
+    return codes_.as<uint8_t>() + (row / kPanelRows * view_.num_blocks() + block) * view_.block_bytes() +
+           4 * (row % kPanelRows);
+  }
+  uint16_t& Scale(int64_t row, int64_t scale) { return scales_.as<uint16_t>()[ScaleAt(row, scale)]; }
   void QuantizeRow8(int64_t row, const float* values);
   void QuantizeRow4(const QuantKernels& kernels, int64_t row, const float* values);
 

@@ -24,7 +24,7 @@ constexpr PackedQuantForm kSigned8By16 = {nullptr, 16};
 
 // What a row's reader writes to, at a block's first column.
 struct Out {
-  uint8_t* codes;
+  uint8_t* codes;  // null: not wanted
   float* scales;
   float* minimums;
 };
@@ -94,6 +94,7 @@ void ReadSixBitScales(const uint8_t* b, Out out) {
 
 void ReadQ4_K(const uint8_t* b, Out out) {
   ReadSixBitScales(b, out);
+  if (out.codes == nullptr) return;
   for (int k = 0; k < 256; ++k) {
     const uint8_t byte = b[16 + k / 64 * 32 + k % 32];
     out.codes[k] = k % 64 < 32 ? byte & 0x0f : byte >> 4;
@@ -102,6 +103,7 @@ void ReadQ4_K(const uint8_t* b, Out out) {
 
 void ReadQ5_K(const uint8_t* b, Out out) {
   ReadSixBitScales(b, out);
+  if (out.codes == nullptr) return;
   for (int k = 0; k < 256; ++k) {
     const uint8_t byte = b[48 + k / 64 * 32 + k % 32];
     const int low = k % 64 < 32 ? byte & 0x0f : byte >> 4;
@@ -113,6 +115,7 @@ void ReadQ5_K(const uint8_t* b, Out out) {
 void ReadQ6_K(const uint8_t* b, Out out) {
   const float d = Half(b + 208);
   for (int i = 0; i < 16; ++i) out.scales[i] = d * static_cast<float>(static_cast<int8_t>(b[192 + i]));
+  if (out.codes == nullptr) return;
   for (int k = 0; k < 256; ++k) {
     const int half = k / 128, quarter = k % 128 / 32;
     const uint8_t byte = b[half * 64 + k % 64];
@@ -128,7 +131,7 @@ void ReadIQ4_XS(const uint8_t* b, Out out) {
     const int low = (b[4 + i / 2] >> (i % 2 * 4)) & 0x0f;
     const int high = (b[2 + i / 4] >> (i % 4 * 2)) & 3;
     out.scales[i] = d * static_cast<float>((low | high << 4) - 32);
-    SplitHalves(b + 8 + i * 16, out.codes + i * 32);
+    if (out.codes != nullptr) SplitHalves(b + 8 + i * 16, out.codes + i * 32);
   }
 }
 
@@ -191,7 +194,9 @@ float GroupScale(const QuantMatrixView& w, int64_t at) {
 
 void ReadGroups(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, Out out) {
   const uint8_t* data = w.data + row * w.row_bytes;
-  if (w.format == QuantFormat::kGroupUInt4) {
+  if (out.codes == nullptr) {
+    // Scales alone.
+  } else if (w.format == QuantFormat::kGroupUInt4) {
     for (int64_t k = 0; k < w.num_columns; k += kQuantColumns) SplitHalves(data + k / 2, out.codes + k);
   } else {
     std::memcpy(out.codes, data, static_cast<size_t>(w.num_columns));
@@ -214,6 +219,23 @@ std::optional<PackedQuantForm> PackedFormOf(const QuantMatrixView& w) {
   return reader->form;
 }
 
+bool ScalesAreFloat16(const QuantMatrixView& w, const PackedQuantForm& form) {
+  switch (w.format) {
+    case QuantFormat::kQ8_0:
+    case QuantFormat::kQ4_0:
+    case QuantFormat::kQ4_1:
+    case QuantFormat::kQ5_0:
+    case QuantFormat::kQ5_1:
+    case QuantFormat::kIQ4_NL:
+      return true;
+    case QuantFormat::kGroupUInt4:
+    case QuantFormat::kGroupUInt8:
+      return w.scale_type == DType::kFloat16 && !form.has_minimums;
+    default:
+      return false;
+  }
+}
+
 void ReadCodes(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes, float* scales,
                float* minimums) {
   if (w.format == QuantFormat::kGroupUInt4 || w.format == QuantFormat::kGroupUInt8) {
@@ -224,8 +246,8 @@ void ReadCodes(const QuantMatrixView& w, const PackedQuantForm& form, int64_t ro
   const int64_t bytes = QuantRowBytes(w.format, columns);
   for (int64_t block = 0; block < w.num_columns / columns; ++block) {
     const int64_t scale = block * columns / form.scale_columns;
-    read(w.data + row * w.row_bytes + block * bytes,
-         {codes + block * columns, scales + scale, form.has_minimums ? minimums + scale : nullptr});
+    read(w.data + row * w.row_bytes + block * bytes, {codes == nullptr ? nullptr : codes + block * columns,
+                                                      scales + scale, form.has_minimums ? minimums + scale : nullptr});
   }
 }
 

@@ -61,21 +61,22 @@ int64_t QuantRowBytes(QuantFormat format, int64_t num_columns) {
   return 0;
 }
 
-QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns) {
+QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, const BufferSource& buffers) {
   view_.format = format;
   view_.num_rows = num_rows;
   view_.num_columns = num_columns;
   view_.row_bytes = QuantRowBytes(format, num_columns);
-  data_ = AlignedBuffer(static_cast<size_t>(num_rows * view_.row_bytes));
+  data_ = buffers(static_cast<size_t>(num_rows * view_.row_bytes));
   view_.data = data_.as<uint8_t>();
 }
 
-QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups)
-    : QuantMatrix(format, num_rows, num_columns) {
+QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
+                         const BufferSource& buffers)
+    : QuantMatrix(format, num_rows, num_columns, buffers) {
   group_of_chunk_ = std::move(groups.group_of_chunk);
   const auto count = static_cast<size_t>(num_rows * groups.num_groups);
-  scales_ = AlignedBuffer(count * SizeOf(groups.scale_type));
-  if (groups.has_zeros) zeros_ = AlignedBuffer(count * sizeof(int16_t));
+  scales_ = buffers(count * SizeOf(groups.scale_type));
+  if (groups.has_zeros) zeros_ = buffers(count * sizeof(int16_t));
   view_.num_groups = groups.num_groups;
   view_.scale_type = groups.scale_type;
   view_.scales = scales_.data();

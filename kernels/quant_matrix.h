@@ -66,8 +66,8 @@ struct QuantMatrixView {
 class QuantMatrix {
  public:
   QuantMatrix() = default;
-  // Blocks; all bytes zero. REQUIRES: whole blocks. Throws std::bad_alloc.
-  QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns);
+  // Blocks; all bytes zero, or as `buffers` has them. REQUIRES: whole blocks. Throws std::bad_alloc.
+  QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, const BufferSource& buffers = NewBuffer);
   // Groups: one entry of group_of_chunk for each 16 columns, each in [0, num_groups).
   struct Groups {
     std::vector<int32_t> group_of_chunk;
@@ -76,11 +76,16 @@ class QuantMatrix {
     bool has_zeros = false;
     int32_t zero_point = 0;
   };
-  QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups);
+  // Buffers are codes, scales, zeros if any.
+  QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
+              const BufferSource& buffers = NewBuffer);
 
   const QuantMatrixView& view() const { return view_; }
   int64_t num_rows() const { return view_.num_rows; }
   size_t size_bytes() const { return data_.size_bytes() + scales_.size_bytes() + zeros_.size_bytes(); }
+
+  // True: it came filled, and nothing may be set.
+  bool is_filled() const { return data_.is_filled(); }
 
   // For filling at load.
   uint8_t* row(int64_t n) { return data_.as<uint8_t>() + n * view_.row_bytes; }

@@ -115,6 +115,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
     PrintModel(session);
   } else if (name == "/stats") {
     PrintNote(RequestStatsText(session.last_stats()));
+    PrintNote(WeightStatsText(session.model().engine->client().ready().packed_cache));
     PrintNote(EngineStatsText(session.model().engine->stats()));
   } else {
     const std::string near = NearestName(name, SlashCommandNames());

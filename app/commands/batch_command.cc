@@ -81,6 +81,7 @@ void PrintStats(const BatchCounts& counts, const LoadedModel& model, double seco
       static_cast<long long>(counts.num_generation_tokens), static_cast<double>(counts.num_generation_tokens) / seconds,
       model.load_seconds);
   PrintNote(text.data());
+  PrintNote(WeightStatsText(model.engine->client().ready().packed_cache));
   PrintNote(EngineStatsText(model.engine->stats()));
 }
 

@@ -148,6 +148,7 @@ int GenerateCommand(const Settings& settings) {
   }
   if (settings.Switch("stats")) {
     PrintNote(RequestStatsText(writer.stats()));
+    PrintNote(WeightStatsText(engine.client().ready().packed_cache));
     PrintNote(EngineStatsText(engine.stats()));
   }
   if (writer.failed()) {

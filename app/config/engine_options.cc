@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "app/config/xdg.h"
 #include "engine/config/errors.h"
 
 namespace vllm {
 namespace {
+
+constexpr int64_t kPackedCacheBytes = int64_t{16} << 30;
 
 int64_t AtLeastOne(const Settings& settings, std::string_view name, int64_t otherwise) {
   const std::optional<int64_t> value = settings.Integer(name);
@@ -68,6 +71,8 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   if (load_format == "safetensors") config.load.load_format = LoadFormat::kSafetensors;
   if (load_format == "gguf") config.load.load_format = LoadFormat::kGguf;
   if (load_format == "dummy") config.load.load_format = LoadFormat::kDummy;
+  config.load.packed_cache_bytes = settings.Size("packed-cache-size").value_or(kPackedCacheBytes);
+  if (const std::string cache = CacheHome(); !cache.empty()) config.load.packed_cache_folder = cache + "/packed";
   config.max_logprobs = settings.Integer("max-logprobs").value_or(config.max_logprobs);
   if (settings.Text("linear-backend").value_or("native") == "openblas") {
     config.linear_backend = LinearBackend::kOpenBlas;

@@ -31,6 +31,9 @@ constexpr Flag kFlags[] = {
      "type of weights, and of the KV cache unless --kv-cache-dtype says otherwise; auto is the checkpoint's own"},
     {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
      "quantize the weights of a model of plain numbers while loading: 8 or 4 bits each"},
+    {"packed-cache-size", 0, kSize, "SIZE", "", "16Gi", kModel, kEngines, false, true,
+     "most disk space for packed weights, which are kept in $XDG_CACHE_HOME/vllmcli/packed so that the next start need "
+     "not pack them again; 0: keep none"},
     {"max-model-len", 0, kInteger, "N", "", "", kModel, kEngines, false, true,
      "longest prompt and output together, in tokens; default: the model's own"},
 

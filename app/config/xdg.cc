@@ -20,6 +20,7 @@ std::string Home(const char* variable, const char* below_home) {
 
 std::string ConfigHome() { return Home("XDG_CONFIG_HOME", "/.config"); }
 std::string StateHome() { return Home("XDG_STATE_HOME", "/.local/state"); }
+std::string CacheHome() { return Home("XDG_CACHE_HOME", "/.cache"); }
 std::string DataHome() { return Home("XDG_DATA_HOME", "/.local/share"); }
 
 bool MakePrivateFolder(const std::string& path) {

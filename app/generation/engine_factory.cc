@@ -1,6 +1,7 @@
 #include "app/generation/engine_factory.h"
 
 #include <chrono>
+#include <future>
 
 #include "app/config/engine_options.h"
 #include "app/terminal/output_stream.h"
@@ -33,9 +34,16 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   loaded.sampling_params = MakeSamplingParams(settings, LoadGenerationConfig(loaded.location));
   config.Finalize();
   CheckDefaults(loaded.sampling_params, config);
-  if (tokenizer_required || HasTokenizer(loaded.location)) loaded.tokenizer = LoadTokenizer(loaded.location);
+  std::future<std::shared_ptr<const Tokenizer>> tokenizer;
+  if (tokenizer_required || HasTokenizer(loaded.location)) {
+    // Beside the weights, or after them where no thread is to be had.
+    tokenizer = std::async([&location = loaded.location] { return LoadTokenizer(location); });
+  }
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
-  loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, MakeThreadClient(config, MakeExecutor));
+  std::unique_ptr<EngineCoreClient> client = MakeThreadClient(config, MakeExecutor);
+  if (tokenizer.valid()) loaded.tokenizer = tokenizer.get();
+  if (const std::string& failure = client->ready().packed_cache.failure; !failure.empty()) PrintWarning(failure);
+  loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
   const int64_t wanted = config.model.max_model_len;
   if (loaded.engine->max_model_len() < wanted) {
     PrintWarning("the KV cache holds " + std::to_string(loaded.engine->max_model_len()) + " of the model's " +

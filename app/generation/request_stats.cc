@@ -45,6 +45,17 @@ nlohmann::ordered_json TimingsJson(const RequestStats& stats) {
   return json;
 }
 
+std::string WeightStatsText(const PackedCacheUse& use) {
+  const auto megabytes = [](int64_t bytes) { return std::to_string((bytes + 500000) / 1000000) + " MB"; };
+  std::string text = "weights: ";
+  if (use.mapped_bytes > 0) text += megabytes(use.mapped_bytes) + " from the packed cache, ";
+  if (use.written_bytes > 0) text += "packed, " + megabytes(use.written_bytes) + " kept in the packed cache, ";
+  if (use.mapped_bytes + use.written_bytes == 0) text += "packed, ";
+  text.resize(text.size() - 2);
+  if (!use.refusal.empty()) text += " (" + use.refusal + ")";
+  return text;
+}
+
 std::string EngineStatsText(const SchedulerStats& stats) {
   const double hit_rate = stats.prefix_cache.queries > 0 ? 100.0 * static_cast<double>(stats.prefix_cache.hits) /
                                                                static_cast<double>(stats.prefix_cache.queries)

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "engine/model_loader/packed_store.h"
 #include "engine/request/request_output.h"
 #include "engine/request/scheduler_stats.h"
 
@@ -25,6 +26,8 @@ struct RequestStats {
 std::string RequestStatsText(const RequestStats& stats);
 // {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}
 nlohmann::ordered_json TimingsJson(const RequestStats& stats);
+// One line on where the packed weights came from.
+std::string WeightStatsText(const PackedCacheUse& use);
 // One line on the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats);
 

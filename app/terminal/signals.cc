@@ -72,6 +72,8 @@ void InstallSignals() {
   sigaction(SIGBUS, &bus_error, nullptr);
   g_event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   signal(SIGPIPE, SIG_IGN);
+  // A file beyond the user's limit is then an error of its writer.
+  signal(SIGXFSZ, SIG_IGN);
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
     // What nohup or a shell's background job ignores stays ignored.
     struct sigaction current {};

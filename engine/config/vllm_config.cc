@@ -90,6 +90,7 @@ void VllmConfig::Finalize() {
   if (parallel.threads_per_rank == 0) {
     parallel.threads_per_rank = std::clamp<int64_t>(NumCores() / parallel.tensor_parallel_size, 1, kMaxThreads);
   }
+  CheckRange("--packed-cache-size", load.packed_cache_bytes, 0, kMaxBytes);
   CheckRange("--max-logprobs", max_logprobs, -1, kMaxVocab);
 }
 

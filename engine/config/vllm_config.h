@@ -47,6 +47,10 @@ enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
 
 struct LoadConfig {
   LoadFormat load_format = LoadFormat::kAuto;
+  std::string packed_cache_folder;  // where packed weights are kept between starts; empty: nowhere
+  int64_t packed_cache_bytes = 0;   // --packed-cache-size, all files together; 0: nothing is kept
+  // Weights of fewer bytes are not worth a file: packing them takes less time than a person notices.
+  int64_t packed_cache_min_bytes = int64_t{16} << 20;
 };
 
 enum class LinearBackend : uint8_t { kNative, kOpenBlas };

@@ -34,6 +34,7 @@ int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t bloc
 EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory) {
   const auto start = std::chrono::steady_clock::now();
   executor_ = factory(config);
+  ready_.packed_cache = executor_->packed_cache_use();
   VllmConfig sized = config;
   CacheConfig& cache = sized.cache;
   cache.group_windows = executor_->KvGroupWindows();

@@ -21,6 +21,7 @@ struct EngineReady {
   int64_t num_blocks = 0;
   int64_t max_model_len = 0;  // clamped to what the KV cache can hold
   double load_seconds = 0.0;  // weights, profiling and cache allocation
+  PackedCacheUse packed_cache;
 };
 
 enum class ShutdownMode : uint8_t { kAbort, kDrain };

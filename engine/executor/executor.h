@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/model_loader/packed_store.h"
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
 
@@ -19,6 +20,9 @@ class Executor {
 
   // The sliding window of each KV-cache group, 0: full attention.
   virtual std::vector<int64_t> KvGroupWindows() const { return {0}; }
+
+  // What the packed cache did while the weights were loaded, all ranks together.
+  virtual PackedCacheUse packed_cache_use() const { return {}; }
 
   // Runs a step of the largest allowed size on random tokens and returns the bytes that remain for KV blocks, all ranks
   // together: what the machine and its limits leave after weights and that step. Throws what a rank threw.

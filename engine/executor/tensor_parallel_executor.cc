@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include <cstring>
+#include <algorithm>
 #include <new>
 #include <string>
 #include <system_error>
@@ -85,10 +85,19 @@ int64_t TensorParallelExecutor::KvBlockBytes() const {
   return bytes;
 }
 
+PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
+  PackedCacheUse use;
+  for (const std::unique_ptr<Worker>& worker : workers_) use.Add(worker->packed_cache_use());
+  return use;
+}
+
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
-  std::memset(logits_.data(), 0, logits_.size_bytes());
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
-  return static_cast<int64_t>(static_cast<double>(ReadAvailableMemory().bytes) * kKvMemoryFraction);
+  // Pages of a mapped file count as available, but decoding needs these. The logits' are not written before they are
+  // needed: the first token would wait for it.
+  const int64_t needed = packed_cache_use().mapped_bytes + LogitsBytes(config_);
+  const int64_t available = std::max<int64_t>(0, ReadAvailableMemory().bytes - needed);
+  return static_cast<int64_t>(static_cast<double>(available) * kKvMemoryFraction);
 }
 
 void TensorParallelExecutor::InitializeKvCache(int64_t num_blocks) {

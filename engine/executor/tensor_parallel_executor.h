@@ -22,6 +22,7 @@ class TensorParallelExecutor final : public Executor {
 
   int64_t KvBlockBytes() const override;
   std::vector<int64_t> KvGroupWindows() const override { return workers_[0]->KvGroupWindows(); }
+  PackedCacheUse packed_cache_use() const override;
   int64_t DetermineAvailableMemory() override;
   void InitializeKvCache(int64_t num_blocks) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;

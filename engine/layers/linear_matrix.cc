@@ -130,11 +130,11 @@ const float* InStoredOrder(const RankContext& context, const std::vector<int32_t
 
 }  // namespace
 
-DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns)
+DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns, const BufferSource& buffers)
     : blas(library),
       num_rows(rows),
       num_columns(columns),
-      values(static_cast<size_t>(rows * columns) * sizeof(float)) {}
+      values(buffers(static_cast<size_t>(rows * columns) * sizeof(float))) {}
 
 int64_t LinearMatrix::num_rows() const {
   if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->num_rows();

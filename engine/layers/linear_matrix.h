@@ -28,7 +28,7 @@ struct LinearCall {
 
 // [num_rows, num_columns] float32.
 struct DenseMatrix {
-  DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns);
+  DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns, const BufferSource& buffers);
 
   const OpenBlas* blas;
   int64_t num_rows;

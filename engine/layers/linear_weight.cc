@@ -7,14 +7,13 @@
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
+#include "engine/model_loader/packed_codes.h"
 #include "engine/model_loader/quantization_loader.h"
+#include "kernels/quant_codes.h"
 
 namespace vllm {
 
 namespace {
-
-// A whole panel, so that threads that pack do not share its lines.
-constexpr int64_t kRowsPerTask = kPanelRows;
 
 // Row `i` of the part of a plain tensor as float32; the tensor is [out, in], or [in, out] when it is transposed.
 void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, float* out) {
@@ -22,6 +21,12 @@ void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, 
   const auto size = static_cast<int64_t>(SizeOf(dtype));
   if (!transposed) return ConvertToFloat(view.Row(i) + columns.begin * size, dtype, columns.count, out);
   for (int64_t k = 0; k < columns.count; ++k) ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
+}
+
+// What a packed part holds: the same text is the same bytes, as far as the checkpoint and the way of packing are.
+std::string PartName(const OutputSlice& slice, Shard columns) {
+  const auto range = [](Shard shard) { return std::to_string(shard.begin) + "+" + std::to_string(shard.count); };
+  return slice.name + "[" + range(slice.shard) + "," + range(columns) + "]";
 }
 
 // What chooses experts or weighs them: few rows, on which whole layers depend.
@@ -74,6 +79,11 @@ struct LinearWeight::PlainRows {
       first += shard.count;
     }
   }
+  std::string Name() const {
+    std::string name;
+    for (const OutputSlice& slice : slices) name += PartName(slice, columns);
+    return name;
+  }
   // Row i as float32.
   void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, columns, out); }
 };
@@ -91,11 +101,13 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
   for (const OutputSlice& slice : slices) {
     const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
                           slice.shard.count, columns.begin, columns.count};
-    if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part, for_each)) {
+    const std::string name = PartName(slice, columns);
+    const BufferSource buffers = RoundsActivations(model) ? BufferSource(NewBuffer) : context.Buffers(name);
+    if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part, buffers, for_each)) {
       RefuseOpenBlas();
       AddPlain(context, model, plain, use);
       plain.Clear();
-      AddStored(model, std::move(*stored), for_each);
+      AddStored(context, model, std::move(*stored), name, for_each);
       continue;
     }
     const TensorView view = plain.transposed
@@ -113,7 +125,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
     RefuseOpenBlas();
     AddPlain(context, model, plain, use);
     plain.Clear();
-    AddStored(model, StoreBlocks(view, part), for_each);
+    AddBlocks(context, model, view, part, name, for_each);
   }
   AddPlain(context, model, plain, use);
 }
@@ -129,52 +141,94 @@ void LinearWeight::Add(LinearMatrix matrix) {
   parts_.push_back({first_row, std::move(matrix)});
 }
 
-void LinearWeight::AddStored(const ModelConfig& model, StoredMatrix stored, const ForEach& for_each) {
+bool LinearWeight::AddCodes(const RankContext& context, const ModelConfig& model, const QuantMatrixView& stored,
+                            const std::vector<int32_t>& column_order, const std::string& name,
+                            const ForEach& for_each) {
+  if (!RoundsActivations(model)) return false;
+  const std::optional<PackedQuantForm> form = PackedFormOf(stored);
+  const std::string packed_name = name + "#codes";
+  // What is kept of an earlier start says as much as the scales.
+  if (!form || (!context.Holds(packed_name) && !ScalesFit(stored, *form, for_each))) return false;
+  PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, context.Buffers(packed_name));
+  if (!packed.is_filled()) PackCodes(stored, *form, for_each, packed);
+  Add(LinearMatrix(std::move(packed), column_order));
+  return true;
+}
+
+void LinearWeight::AddStored(const RankContext& context, const ModelConfig& model, StoredMatrix stored,
+                             const std::string& name, const ForEach& for_each) {
+  if (AddCodes(context, model, stored.matrix.view(), stored.column_order, name, for_each)) return;
+  Add(LinearMatrix(std::move(stored)));
+}
+
+void LinearWeight::AddBlocks(const RankContext& context, const ModelConfig& model, const TensorView& view,
+                             const MatrixPart& part, const std::string& name, const ForEach& for_each) {
   if (RoundsActivations(model)) {
-    if (std::optional<PackedQuantMatrix> packed = PackCodes(stored.matrix.view(), for_each)) {
-      return Add(LinearMatrix(std::move(*packed), std::move(stored.column_order)));
+    if (const std::optional<BlocksView> blocks = ViewBlocks(view, part)) {
+      if (AddCodes(context, model, blocks->matrix, blocks->column_order, name, for_each)) return;
+    } else {
+      return AddStored(context, model, StoreBlocks(view, part, NewBuffer, for_each), name, for_each);
     }
   }
-  Add(LinearMatrix(std::move(stored)));
+  Add(LinearMatrix(StoreBlocks(view, part, context.Buffers(name), for_each)));
 }
 
 void LinearWeight::AddPlain(const RankContext& context, const ModelConfig& model, const PlainRows& rows, Use use) {
   if (rows.num_rows == 0) return;
-  // Calls f(row, view, row of the view, room for a row) on the rank's threads.
-  const auto for_each_row = [&](const auto& f) {
-    context.threads->ParallelFor((rows.num_rows + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int /*thread*/) {
-      std::vector<float> values(static_cast<size_t>(num_columns_));
-      rows.ForEach(task * kRowsPerTask, std::min(rows.num_rows, (task + 1) * kRowsPerTask),
-                   [&](int64_t row, const TensorView& view, int64_t i) { f(row, view, i, values.data()); });
-    });
+  const BufferSource buffers = context.Buffers(rows.Name());
+  // On the rank's threads; those that pack do not share a line.
+  const auto for_each_panel = [&](const auto& f) {
+    context.threads->ParallelFor((rows.num_rows + kPanelRows - 1) / kPanelRows,
+                                 [&](int64_t panel, int /*thread*/) { f(panel); });
+  };
+  const auto for_each_row = [&rows](int64_t panel, const auto& f) {
+    rows.ForEach(panel * kPanelRows, std::min(rows.num_rows, (panel + 1) * kPanelRows), f);
   };
   if (model.quantization.quantizes_at_load() && !IsGate(rows.slices.front().name)) {
     RefuseOpenBlas();
     const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
-    PackedQuantMatrix matrix(four ? kInt4Form : kInt8Form, rows.num_rows, num_columns_);
-    for_each_row([&](int64_t row, const TensorView& view, int64_t i, float* values) {
-      rows.Read(view, i, values);
-      matrix.QuantizeRow(*context.kernels->quant, row, values);
-    });
+    PackedQuantMatrix matrix(four ? kInt4Form : kInt8Form, rows.num_rows, num_columns_, buffers);
+    if (!matrix.is_filled()) {
+      for_each_panel([&](int64_t panel) {
+        std::vector<float> values(static_cast<size_t>(num_columns_));
+        for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
+          rows.Read(view, i, values.data());
+          matrix.QuantizeRow(*context.kernels->quant, row, values.data());
+        });
+      });
+    }
     return Add(LinearMatrix(std::move(matrix)));
   }
   if (open_blas_ != nullptr) {
-    DenseMatrix matrix(open_blas_, rows.num_rows, num_columns_);
-    for_each_row([&](int64_t row, const TensorView& view, int64_t i, float* /*values*/) {
-      rows.Read(view, i, matrix.values.as<float>() + row * num_columns_);
-    });
+    DenseMatrix matrix(open_blas_, rows.num_rows, num_columns_, buffers);
+    if (!matrix.values.is_filled()) {
+      for_each_panel([&](int64_t panel) {
+        for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
+          rows.Read(view, i, matrix.values.as<float>() + row * num_columns_);
+        });
+      });
+    }
     return Add(LinearMatrix(std::move(matrix)));
   }
-  PackedMatrix matrix(rows.num_rows, num_columns_, model.dtype);
-  for_each_row([&](int64_t row, const TensorView& view, int64_t i, float* values) {
-    if (rows.transposed) {
-      rows.Read(view, i, values);
-      matrix.PackRows(reinterpret_cast<const std::byte*>(values), DType::kFloat32, 0, row, 1);
-    } else {
-      const DType dtype = view.dtype();
-      matrix.PackRows(view.Row(i) + rows.columns.begin * static_cast<int64_t>(SizeOf(dtype)), dtype, 0, row, 1);
-    }
-  });
+  PackedMatrix matrix(rows.num_rows, num_columns_, model.dtype, buffers);
+  if (!matrix.is_filled()) {
+    for_each_panel([&](int64_t panel) {
+      std::vector<float> values(rows.transposed ? static_cast<size_t>(kPanelRows * num_columns_) : 0);
+      std::array<SourceRow, kPanelRows> sources;
+      size_t count = 0;
+      for_each_row(panel, [&](int64_t /*row*/, const TensorView& view, int64_t i) {
+        const DType dtype = view.dtype();
+        sources[count] = {view.Row(i) + rows.columns.begin * static_cast<int64_t>(SizeOf(dtype)), dtype};
+        if (rows.transposed) {
+          float* row_values = values.data() + static_cast<int64_t>(count) * num_columns_;
+          rows.Read(view, i, row_values);
+          sources[count] = {reinterpret_cast<const std::byte*>(row_values), DType::kFloat32};
+        }
+        ++count;
+      });
+      matrix.PackPanel(panel, std::span(sources).first(count));
+    });
+  }
   Add(LinearMatrix(std::move(matrix)));
 }
 

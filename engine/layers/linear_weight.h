@@ -52,7 +52,13 @@ class LinearWeight {
 
   void RefuseOpenBlas() const;
   void Add(LinearMatrix matrix);
-  void AddStored(const ModelConfig& model, StoredMatrix stored, const ForEach& for_each);
+  // In the form of the integer kernels, or not at all.
+  bool AddCodes(const RankContext& context, const ModelConfig& model, const QuantMatrixView& stored,
+                const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
+  void AddStored(const RankContext& context, const ModelConfig& model, StoredMatrix stored, const std::string& name,
+                 const ForEach& for_each);
+  void AddBlocks(const RankContext& context, const ModelConfig& model, const TensorView& view, const MatrixPart& part,
+                 const std::string& name, const ForEach& for_each);
   void AddPlain(const RankContext& context, const ModelConfig& model, const PlainRows& rows, Use use);
 
   int64_t num_rows_ = 0;

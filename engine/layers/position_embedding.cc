@@ -11,8 +11,9 @@ PositionEmbedding::PositionEmbedding(const RankContext& context, const WeightSou
                                      int64_t num_positions, int64_t offset, int64_t hidden_size)
     : context_(context),
       hidden_size_(hidden_size),
-      table_(static_cast<size_t>(num_positions * hidden_size) * sizeof(float)) {
+      table_(context.Buffers(name)(static_cast<size_t>(num_positions * hidden_size) * sizeof(float))) {
   const TensorView view = weights.Get(name, std::array{offset + num_positions, hidden_size});
+  if (table_.is_filled()) return;
   for (int64_t i = 0; i < num_positions; ++i) {
     ConvertToFloat(view.Row(offset + i), view.dtype(), hidden_size, table_.as<float>() + i * hidden_size);
   }

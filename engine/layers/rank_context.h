@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
 #include "engine/layers/attention_workspace.h"
 #include "engine/layers/communicator.h"
+#include "engine/model_loader/packed_store.h"
 #include "kernels/kernels.h"
 #include "kernels/row_tiles.h"
 #include "kernels/thread_pool.h"
@@ -19,6 +21,7 @@ struct RankContext {
   ThreadPool* threads = nullptr;
   Communicator* communicator = nullptr;
   LinearBackend linear_backend = LinearBackend::kNative;
+  PackedStore* packed_store = nullptr;  // while weights are loaded; null: they are packed into memory of their own
   // x as the tile kernels take it. For LinearWeight alone.
   std::shared_ptr<RowTiles> row_tiles = std::make_shared<RowTiles>();
   // Rows of x in the order of a stored weight's columns; as large as the largest so far. For LinearWeight alone.
@@ -29,6 +32,12 @@ struct RankContext {
 
   int rank() const { return communicator->rank(); }
   int size() const { return communicator->size(); }
+  // Of the weight, or part of one, that is called `name`.
+  BufferSource Buffers(const std::string& name) const {
+    return packed_store == nullptr ? BufferSource(NewBuffer) : packed_store->Buffers(name);
+  }
+  // Whether the next buffer, asked for under this name, comes filled.
+  bool Holds(const std::string& name) const { return packed_store != nullptr && packed_store->Holds(name); }
 };
 
 // Elements [begin, begin + count) of a dimension that belong to one rank.

@@ -132,6 +132,14 @@ std::vector<std::string> GgufFile::paths() const {
   return paths;
 }
 
+std::vector<const MappedFile*> GgufFile::files() const {
+  std::vector<const MappedFile*> files;
+  for (const Part& part : parts_) {
+    if (part.file) files.push_back(part.file.get());
+  }
+  return files;
+}
+
 void GgufFile::DropPages() const {
   for (const Part& part : parts_) {
     if (part.file) part.file->DropPages();

@@ -31,6 +31,8 @@ class GgufFile {
   // The file, or the first part of a split one.
   const std::string& path() const { return parts_.front().path; }
   std::vector<std::string> paths() const;
+  // Its parts; empty when it is in memory.
+  std::vector<const MappedFile*> files() const;
   // As MappedFile's, of all parts.
   void DropPages() const;
 

@@ -30,6 +30,7 @@ class GgufWeights : public WeightSource {
   // As in llama.cpp, where each bias is optional.
   bool DecidesBiases() const override { return true; }
   std::vector<std::string> Names() const override;
+  std::vector<const MappedFile*> Files() const override { return file_.files(); }
   int64_t TotalBytes() const override;
 
  private:

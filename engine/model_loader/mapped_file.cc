@@ -64,6 +64,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path), shown_path_(Escap
   struct stat status;
   if (fstat(file.fd, &status) != 0) Fail(path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) Fail(path, "not a regular file");
+  modified_ns_ = int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
+  inode_ = status.st_ino;
   if (status.st_size == 0) return;
   size_t size = static_cast<size_t>(status.st_size);
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -20,6 +21,9 @@ class MappedFile {
   // Takes the pages that were read out of this process's memory; read again, they come from the page cache or the disk.
   void DropPages() const;
   const std::string& path() const { return path_; }
+  // When it was opened.
+  int64_t modified_ns() const { return modified_ns_; }
+  uint64_t inode() const { return inode_; }
 
   // The path, fit for a terminal, of the file that is mapped at this address, or null. A page of a file that was cut
   // short while it is mapped cannot be read: the fault's handler asks here whose it was. Async-signal-safe.
@@ -29,6 +33,8 @@ class MappedFile {
   std::string path_;
   std::string shown_path_;
   std::span<const std::byte> bytes_;
+  int64_t modified_ns_ = 0;
+  uint64_t inode_ = 0;
 };
 
 }  // namespace vllm

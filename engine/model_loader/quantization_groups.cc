@@ -55,7 +55,8 @@ bool IsIdentity(const std::vector<int32_t>& order, int64_t count) {
 
 }  // namespace
 
-StoredMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const ForEach& for_each) {
+StoredMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
+                         const ForEach& for_each) {
   Layout layout = MakeLayout(source.group_of_column, part);
   const std::vector<int32_t> order = layout.column_order;
   const auto num_groups = static_cast<int64_t>(layout.groups.size());
@@ -66,7 +67,9 @@ StoredMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, cons
                                .num_groups = num_groups,
                                .scale_type = source.scale_type,
                                .has_zeros = static_cast<bool>(source.zero),
-                               .zero_point = source.zero_point});
+                               .zero_point = source.zero_point},
+                              buffers);
+  if (result.matrix.is_filled()) return result;
   for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
     const int64_t begin = call * kRowsPerCall;
     const int64_t count = std::min(kRowsPerCall, part.num_rows - begin);

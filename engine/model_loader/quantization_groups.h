@@ -23,6 +23,7 @@ struct GroupSource {
 };
 
 // Columns are stored in the order of their groups where groups do not come in runs of 16 columns.
-StoredMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const ForEach& for_each);
+StoredMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
+                         const ForEach& for_each);
 
 }  // namespace vllm

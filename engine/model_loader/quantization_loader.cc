@@ -22,7 +22,8 @@ bool HasCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
 }  // namespace
 
 std::optional<StoredMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
-                                          const std::string& name, const MatrixPart& part, const ForEach& for_each) {
+                                          const std::string& name, const MatrixPart& part, const BufferSource& buffers,
+                                          const ForEach& for_each) {
   const QuantizationConfig& config = model.quantization;
   if (config.method == QuantizationMethod::kNone || config.quantizes_at_load()) return std::nullopt;
   if (Matches(config.ignored, name)) return std::nullopt;
@@ -32,10 +33,10 @@ std::optional<StoredMatrix> LoadQuantized(const WeightSource& weights, const Mod
   if (config.method == QuantizationMethod::kGptq || config.method == QuantizationMethod::kAwq) {
     if (!weights.ShapeOf(name + ".qweight")) return std::nullopt;
     const bool gptq = config.method == QuantizationMethod::kGptq;
-    return StoreGroups((gptq ? OpenGptq : OpenAwq)(weights, config, name, part), part, for_each);
+    return StoreGroups((gptq ? OpenGptq : OpenAwq)(weights, config, name, part), part, buffers, for_each);
   }
   if (!HasCodes(weights, group->scheme, name, part)) return std::nullopt;
-  return StoreGroups(OpenRows(weights, group->scheme, name, part), part, for_each);
+  return StoreGroups(OpenRows(weights, group->scheme, name, part), part, buffers, for_each);
 }
 
 }  // namespace vllm

@@ -13,6 +13,7 @@ namespace vllm {
 // The part of layer `name`'s matrix, or nothing where model.quantization leaves the layer as plain numbers. Throws
 // ModelError naming the tensor that is missing or whose type, shape or values cannot be.
 std::optional<StoredMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
-                                          const std::string& name, const MatrixPart& part, const ForEach& for_each);
+                                          const std::string& name, const MatrixPart& part, const BufferSource& buffers,
+                                          const ForEach& for_each);
 
 }  // namespace vllm

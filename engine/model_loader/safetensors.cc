@@ -124,6 +124,12 @@ std::vector<std::string> ShardedSafetensors::Names() const {
   return names;
 }
 
+std::vector<const MappedFile*> ShardedSafetensors::Files() const {
+  std::vector<const MappedFile*> files;
+  for (const auto& [name, shard] : shards_) files.push_back(shard->Files().front());
+  return files;
+}
+
 void ShardedSafetensors::DropPages() const {
   for (const auto& [name, file] : shards_) file->DropPages();
 }

@@ -26,6 +26,7 @@ class SafetensorsFile : public WeightSource {
   std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
   void DropPages() const override { file_.DropPages(); }
   std::vector<std::string> Names() const override;
+  std::vector<const MappedFile*> Files() const override { return {&file_}; }
   int64_t TotalBytes() const override;
 
  private:
@@ -46,6 +47,7 @@ class ShardedSafetensors : public WeightSource {
   std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
   void DropPages() const override;
   std::vector<std::string> Names() const override;
+  std::vector<const MappedFile*> Files() const override;
   int64_t TotalBytes() const override;
 
  private:

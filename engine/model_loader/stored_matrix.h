@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/model_loader/weights.h"
-#include "kernels/packed_quant_matrix.h"
 #include "kernels/quant_matrix.h"
 
 namespace vllm {
@@ -33,10 +32,14 @@ struct MatrixPart {
 using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
 
 // Of a tensor of GGML blocks; columns that begin or end inside a block keep the whole block. Throws std::bad_alloc.
-StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part);
+StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
+                         const ForEach& for_each);
 
-// The matrix in the form of the integer kernels; nothing where its format has none or its scales do not fit float16.
-// Throws std::bad_alloc.
-std::optional<PackedQuantMatrix> PackCodes(const QuantMatrixView& w, const ForEach& for_each);
+// The same where it lies in the file; nothing where its rows do not follow each other there.
+struct BlocksView {
+  QuantMatrixView matrix;
+  std::vector<int32_t> column_order;  // as in StoredMatrix
+};
+std::optional<BlocksView> ViewBlocks(const TensorView& view, const MatrixPart& part);
 
 }  // namespace vllm

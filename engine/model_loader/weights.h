@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/config/vllm_config.h"
+#include "engine/model_loader/mapped_file.h"
 #include "kernels/weight_type.h"
 
 namespace vllm {
@@ -49,6 +50,8 @@ class WeightSource {
   // True where linear layers have the biases that the source has, whatever their family says.
   virtual bool DecidesBiases() const { return false; }
   virtual std::vector<std::string> Names() const = 0;
+  // What all of it was read from; empty where it was not read from files.
+  virtual std::vector<const MappedFile*> Files() const { return {}; }
   virtual int64_t TotalBytes() const = 0;
 };
 

@@ -11,11 +11,22 @@ namespace vllm {
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
                const std::vector<int>& cores, float* shared_logits)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores) {
-  rank_.kernels = &KernelsFor(config.isa.value_or(BestIsa()));
+  const Isa isa = config.isa.value_or(BestIsa());
+  rank_.kernels = &KernelsFor(isa);
   rank_.threads = &threads_;
   rank_.communicator = &communicator;
   rank_.linear_backend = config.linear_backend;
-  model_ = BuildModel({config_, weights, rank_});
+  PackedStore store(config_, weights, ToString(isa), rank_.rank(),
+                    [this](int64_t count, const std::function<void(int64_t i)>& f) {
+                      threads_.ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
+                    });
+  rank_.packed_store = &store;
+  do {
+    model_.reset();
+    model_ = BuildModel({config_, weights, rank_});
+  } while (!store.Settle());
+  rank_.packed_store = nullptr;
+  packed_cache_use_ = store.use();
   runner_ = std::make_unique<ModelRunner>(config_, rank_, *model_, shared_logits);
 }
 

@@ -9,6 +9,7 @@
 #include "engine/config/vllm_config.h"
 #include "engine/layers/attention.h"
 #include "engine/layers/rank_context.h"
+#include "engine/model_loader/packed_store.h"
 #include "engine/model_loader/weights.h"
 #include "engine/models/model.h"
 #include "engine/worker/model_runner.h"
@@ -21,6 +22,7 @@ class Worker {
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
          const std::vector<int>& cores, float* shared_logits);
 
+  const PackedCacheUse& packed_cache_use() const { return packed_cache_use_; }
   // Bytes of one KV block on this rank.
   int64_t KvBlockBytes() const;
   // The sliding window of each KV-cache group, 0: full attention. The same on every rank.
@@ -34,6 +36,7 @@ class Worker {
   const VllmConfig& config_;
   ThreadPool threads_;
   RankContext rank_;
+  PackedCacheUse packed_cache_use_;
   std::unique_ptr<Model> model_;
   KvCache cache_;
   std::unique_ptr<ModelRunner> runner_;

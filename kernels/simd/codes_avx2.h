@@ -59,10 +59,27 @@ static inline float HalfToFloat(const void* p) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
 }
 
-static inline Vec AddWhereAbove(Vec sum, float step, Vec x, float threshold) {
-  const __m256 t = _mm256_set1_ps(threshold), s = _mm256_set1_ps(step);
-  return {_mm256_add_ps(sum.lo, _mm256_and_ps(_mm256_cmp_ps(x.lo, t, _CMP_GT_OQ), s)),
-          _mm256_add_ps(sum.hi, _mm256_and_ps(_mm256_cmp_ps(x.hi, t, _CMP_GT_OQ), s))};
+// Eight lanes: a binary search in four steps; the middles of a step are looked up by the steps before.
+static inline __m256 StepFunction(__m256 x, const float* t, const float* values) {
+  const __m256 thirds = _mm256_setr_ps(t[1], t[5], t[9], t[13], t[1], t[5], t[9], t[13]);
+  const __m256 fourths = _mm256_setr_ps(t[0], t[2], t[4], t[6], t[8], t[10], t[12], t[14]);
+  // Where x is above, a step adds 1, as taking away -1.
+  const auto above = [x](__m256 middle) { return _mm256_castps_si256(_mm256_cmp_ps(x, middle, _CMP_GT_OQ)); };
+  const auto next = [&](__m256i index, __m256 middle) {
+    return _mm256_sub_epi32(_mm256_add_epi32(index, index), above(middle));
+  };
+  const __m256i first = above(_mm256_set1_ps(t[7]));
+  const __m256 upper = _mm256_castsi256_ps(first);
+  __m256i index = _mm256_sub_epi32(_mm256_setzero_si256(), first);
+  index = next(index, _mm256_blendv_ps(_mm256_set1_ps(t[3]), _mm256_set1_ps(t[11]), upper));
+  index = next(index, _mm256_permutevar8x32_ps(thirds, index));
+  index = next(index, _mm256_permutevar8x32_ps(fourths, index));
+  return _mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_loadu_ps(values), index),
+                          _mm256_permutevar8x32_ps(_mm256_loadu_ps(values + 8), index), upper);
+}
+
+static inline Vec StepFunction(Vec x, const float* thresholds, const float* values) {
+  return {StepFunction(x.lo, thresholds, values), StepFunction(x.hi, thresholds, values)};
 }
 
 static inline void StoreHalf(float value, uint8_t* out) {

@@ -52,9 +52,16 @@ static inline float HalfToFloat(const void* p) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
 }
 
-static inline Vec AddWhereAbove(Vec sum, float step, Vec x, float threshold) {
-  const __mmask16 above = _mm512_cmp_ps_mask(x.v, _mm512_set1_ps(threshold), _CMP_GT_OQ);
-  return {_mm512_mask_add_ps(sum.v, above, sum.v, _mm512_set1_ps(step))};
+// A binary search in four steps; a step's thresholds are looked up by the steps before.
+static inline Vec StepFunction(Vec x, const float* thresholds, const float* values) {
+  const __m512 all = _mm512_maskz_loadu_ps(0x7fff, thresholds);
+  __m512i index = _mm512_maskz_set1_epi32(_mm512_cmp_ps_mask(x.v, _mm512_set1_ps(thresholds[7]), _CMP_GT_OQ), 8);
+  for (int half = 4; half >= 1; half /= 2) {
+    const __m512 middle = _mm512_permutexvar_ps(_mm512_add_epi32(index, _mm512_set1_epi32(half - 1)), all);
+    const __mmask16 above = _mm512_cmp_ps_mask(x.v, middle, _CMP_GT_OQ);
+    index = _mm512_mask_add_epi32(index, above, index, _mm512_set1_epi32(half));
+  }
+  return {_mm512_permutexvar_ps(index, _mm512_loadu_ps(values))};
 }
 
 static inline void StoreHalf(float value, uint8_t* out) {

@@ -64,10 +64,15 @@ static inline float HalfToFloat(const void* p) {
   return Float16ToFloat(bits);
 }
 
-// sum + step where x is above threshold.
-static inline Vec AddWhereAbove(Vec sum, float step, Vec x, float threshold) {
-  for (int i = 0; i < Vec::kLanes; ++i) sum.v[i] += x.v[i] > threshold ? step : 0.0f;
-  return sum;
+// values[number of the 15 ascending thresholds that are below x]; 0 of them are below what is no number. Values are
+// small whole numbers.
+static inline Vec StepFunction(Vec x, const float* thresholds, const float* values) {
+  Vec result = Vec::Set1(values[0]);
+  for (int step = 0; step < 15; ++step) {
+    const float rise = values[step + 1] - values[step];
+    for (int i = 0; i < Vec::kLanes; ++i) result.v[i] += x.v[i] > thresholds[step] ? rise : 0.0f;
+  }
+  return result;
 }
 
 static inline void StoreHalf(float value, uint8_t* out) {

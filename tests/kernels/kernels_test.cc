@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, KernelsTest, testing::ValuesIn(AvailableIsas()),
 
 PackedMatrix Pack(const std::vector<float>& w, int64_t rows, int64_t columns, DType dtype) {
   PackedMatrix packed(rows, columns, dtype);
-  packed.PackRows(reinterpret_cast<const std::byte*>(w.data()), DType::kFloat32, columns * 4, 0, rows);
+  packed.PackRows(reinterpret_cast<const std::byte*>(w.data()), DType::kFloat32, columns * 4);
   return packed;
 }
 

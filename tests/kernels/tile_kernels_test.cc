@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, TileKernelsTest, testing::ValuesIn(AvailableIsas(
 
 PackedMatrix Pack(const std::vector<float>& w, int64_t rows, int64_t columns) {
   PackedMatrix packed(rows, columns, DType::kBFloat16);
-  packed.PackRows(reinterpret_cast<const std::byte*>(w.data()), DType::kFloat32, columns * 4, 0, rows);
+  packed.PackRows(reinterpret_cast<const std::byte*>(w.data()), DType::kFloat32, columns * 4);
   return packed;
 }
 

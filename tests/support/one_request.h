@@ -76,6 +76,8 @@ class OneRequest {
     return output;
   }
 
+  PackedCacheUse packed_cache_use() const { return executor_->packed_cache_use(); }
+
   Logprobs output_logprobs, prompt_output;
 
  private:
