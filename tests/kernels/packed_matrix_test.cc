@@ -135,15 +135,15 @@ TEST_F(PackedMatrixTest, EightBitCodesAreThoseOfThePlainLoop) {
         values[static_cast<size_t>(Int(0, num_columns - 1))] = odd[static_cast<size_t>(Int(0, 6))];
       }
     }
-    PackedQuantMatrix matrix(PackedQuantMatrix::Bits::k8, 1, num_columns);
+    PackedQuantMatrix matrix(kInt8Form, 1, num_columns);
     matrix.QuantizeRow(*KernelsFor(Isa::kGeneric).quant, 0, values.data());
     const PackedQuantView& view = matrix.view();
-    for (int64_t begin = 0; begin < num_columns; begin += view.scale_columns()) {
-      const int64_t end = std::min(begin + view.scale_columns(), num_columns);
+    for (int64_t begin = 0; begin < num_columns; begin += view.scale_columns) {
+      const int64_t end = std::min(begin + view.scale_columns, num_columns);
       float largest = 0.0f;
       for (int64_t k = begin; k < end; ++k) largest = std::max(largest, std::abs(values[static_cast<size_t>(k)]));
       const uint16_t scale = FloatToFloat16(largest / 127.0f);
-      ASSERT_EQ(view.scales[begin / view.scale_columns() * kPanelRows], scale);
+      ASSERT_EQ(view.scales[begin / view.scale_columns * kPanelRows], scale);
       const float rounded = Float16ToFloat(scale);
       const float inverse = rounded > 0.0f && std::isfinite(rounded) ? 1.0f / rounded : 0.0f;
       for (int64_t k = begin; k < end; ++k) {
@@ -193,8 +193,8 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
     matrix.PackRows(reinterpret_cast<const std::byte*>(values.data()), DType::kFloat32, kColumns * 4);
     hashes.push_back(HashOf(matrix.view().data, matrix.size_bytes()));
   }
-  for (const auto bits : {PackedQuantMatrix::Bits::k8, PackedQuantMatrix::Bits::k4}) {
-    PackedQuantMatrix matrix(bits, kRows, kColumns);
+  for (const PackedQuantForm& form : {kInt8Form, kInt4Form}) {
+    PackedQuantMatrix matrix(form, kRows, kColumns);
     for (int64_t n = 0; n < kRows; ++n) {
       matrix.QuantizeRow(*KernelsFor(Isa::kGeneric).quant, n, values.data() + n * kColumns);
     }
@@ -203,6 +203,17 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
         HashOf(view.codes, static_cast<size_t>(view.num_panels() * view.num_blocks() * view.block_bytes())));
     hashes.push_back(HashOf(view.scales, static_cast<size_t>(view.num_panels() * view.num_scales() * kPanelRows) * 2));
   }
+  for (const PackedQuantForm& form : {PackedQuantForm{nullptr, 16}, PackedQuantForm{kIQ4_NLLevels, 32, true}}) {
+    PackedQuantMatrix matrix(form, 1, kColumns);
+    std::vector<uint8_t> codes(static_cast<size_t>(kColumns));
+    for (size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<uint8_t>(k * 37 % 16);
+    matrix.SetRow(0, codes.data(), values.data(), values.data() + kColumns);
+    const PackedQuantView& view = matrix.view();
+    hashes.push_back(HashOf(view.codes, static_cast<size_t>(view.num_blocks() * view.block_bytes())));
+    const auto scale_bytes = static_cast<size_t>(view.num_scales() * kPanelRows) * 2;
+    hashes.push_back(HashOf(view.scales, scale_bytes));
+    if (view.minimums != nullptr) hashes.push_back(HashOf(view.minimums, scale_bytes));
+  }
   for (const QuantFormat format : {QuantFormat::kGroupUInt4, QuantFormat::kGroupUInt8}) {
     QuantMatrix matrix(format, 2, 64, {.group_of_chunk = {0, 0, 0, 0}, .num_groups = 1});
     std::vector<uint8_t> codes(64);
@@ -210,9 +221,10 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
     for (int64_t n = 0; n < 2; ++n) matrix.SetCodes(n, codes.data());
     hashes.push_back(HashOf(matrix.view().data, static_cast<size_t>(2 * matrix.view().row_bytes)));
   }
-  const std::vector<uint64_t> expected = {10020893022555620355u, 12733407118578748262u, 6380078650774659479u,
-                                          430444241419513647u,   5374023923134239147u,  11545482421627993510u,
-                                          11973902208479453400u, 6960099163562892539u,  8147108138419966768u};
+  const std::vector<uint64_t> expected = {
+      10020893022555620355u, 12733407118578748262u, 6380078650774659479u, 430444241419513647u,  5374023923134239147u,
+      11545482421627993510u, 11973902208479453400u, 9448618437320545014u, 5294681387884928246u, 1010822840068780673u,
+      11793534583055843678u, 12823314123511368324u, 6960099163562892539u, 8147108138419966768u};
   EXPECT_EQ(kPackedLayoutVersion, 1u);
   EXPECT_EQ(hashes, expected);
 }
