@@ -53,11 +53,12 @@ static void PackInt8(const float* x, int64_t x_stride, const RowTilesView& to, i
       const Vec inverse = Vec::Set1(magnitude > kSmallest ? 127.0f / magnitude : 0.0f);
       auto* codes = reinterpret_cast<int8_t*>(columns.units[r]);
       for (int i = 0; i < kVecs;) {
-        int32_t sum = 0;
+        CodeSum of_codes;
         const int end = i + vecs_of_offset;
         for (; i < end; ++i) {
-          sum += StoreCodes(Vec::Mul(Vec::Load(from + i * Vec::kLanes), inverse), codes + i * Vec::kLanes);
+          of_codes.Store(Vec::Mul(Vec::Load(from + i * Vec::kLanes), inverse), codes + i * Vec::kLanes);
         }
+        const int32_t sum = of_codes.Get();
         const int64_t offset = (k + (end - vecs_of_offset) * Vec::kLanes) / to.offset_columns;
         if (offset >= to.num_offsets()) continue;
         offsets[offset * num_rows + r] = -128 * sum;

@@ -55,16 +55,22 @@ struct IntSums {
   Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
 };
 
-static inline int32_t StoreCodes(Vec v, int8_t* out) {
-  const __m256i a = _mm256_cvtps_epi32(v.lo), b = _mm256_cvtps_epi32(v.hi);
-  // The packs work in halves of a register; what they cross is put right at the end.
-  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
-  const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
-  const __m128i bytes = _mm_packs_epi16(low, high);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
-  const __m128i biased = _mm_sad_epu8(_mm_xor_si128(bytes, _mm_set1_epi8(-128)), _mm_setzero_si128());
-  return _mm_cvtsi128_si32(biased) + _mm_extract_epi16(biased, 4) - 16 * 128;
-}
+struct CodeSum {
+  __m128i biased = _mm_setzero_si128();  // each code counts 128 too much
+  int32_t bias = 0;
+
+  void Store(Vec x, int8_t* out) {
+    const __m256i a = _mm256_cvtps_epi32(x.lo), b = _mm256_cvtps_epi32(x.hi);
+    // The packs work in halves of a register; what they cross is put right at the end.
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+    const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
+    const __m128i bytes = _mm_packs_epi16(low, high);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+    biased = _mm_add_epi64(biased, _mm_sad_epu8(_mm_xor_si128(bytes, _mm_set1_epi8(-128)), _mm_setzero_si128()));
+    bias += 16 * 128;
+  }
+  int32_t Get() const { return _mm_cvtsi128_si32(biased) + _mm_extract_epi16(biased, 4) - bias; }
+};
 
 // Sixteen registers, two of them a sum.
 struct WideScaleShape {

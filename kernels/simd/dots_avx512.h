@@ -44,12 +44,16 @@ struct IntSums {
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
 
-static inline int32_t StoreCodes(Vec v, int8_t* out) {
-  const __m512i codes = _mm512_cvtps_epi32(v.v);
-  const __m128i bytes = _mm512_cvtsepi32_epi8(codes);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
-  return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(bytes));
-}
+struct CodeSum {
+  __m512i lanes = _mm512_setzero_si512();
+
+  void Store(Vec x, int8_t* out) {
+    const __m128i bytes = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x.v));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+    lanes = _mm512_add_epi32(lanes, _mm512_cvtepi8_epi32(bytes));
+  }
+  int32_t Get() const { return _mm512_reduce_add_epi32(lanes); }
+};
 
 struct WideScaleShape {
   static constexpr int kRows = 8, kPanels = 2;

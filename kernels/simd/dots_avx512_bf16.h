@@ -5,8 +5,8 @@
 
 namespace vllm::avx512_bf16 {
 
+using avx512::CodeSum;
 using avx512::kPrefetchBytes;
-using avx512::StoreCodes;
 using avx512::Vec;
 
 struct Codes {

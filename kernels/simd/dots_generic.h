@@ -61,16 +61,20 @@ struct IntSums {
   }
 };
 
-// The sixteen values of v, in [-127, 127] or not finite, rounded to codes; gives their sum.
-static inline int32_t StoreCodes(Vec v, int8_t* out) {
-  int32_t sum = 0;
-  for (int i = 0; i < Vec::kLanes; ++i) {
-    const float x = std::nearbyintf(v.v[i]);
-    out[i] = x >= -127.0f && x <= 127.0f ? static_cast<int8_t>(x) : int8_t{0};
-    sum += out[i];
+// The sum of the codes that Store makes.
+struct CodeSum {
+  int32_t v = 0;
+
+  // The sixteen values of x, in [-127, 127] or not finite, rounded to codes.
+  void Store(Vec x, int8_t* out) {
+    for (int i = 0; i < Vec::kLanes; ++i) {
+      const float rounded = std::nearbyintf(x.v[i]);
+      out[i] = rounded >= -127.0f && rounded <= 127.0f ? static_cast<int8_t>(rounded) : int8_t{0};
+      v += out[i];
+    }
   }
-  return sum;
-}
+  int32_t Get() const { return v; }
+};
 
 struct WideScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
