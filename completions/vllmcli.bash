@@ -44,12 +44,14 @@ _vllmcli() {
     --template) return ;;
     --format) COMPREPLY=($(compgen -W 'jsonl text' -- "$current")); return ;;
     --input-len) return ;;
+    --prefix-len) return ;;
     --output-len) return ;;
     --batch-size) return ;;
     --num-iters-warmup) return ;;
     --num-iters) return ;;
     --num-prompts) return ;;
     --output-json) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --compare) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
     --tensor-parallel-size) return ;;
     --threads-per-rank) return ;;
     --max-num-seqs) return ;;
@@ -94,7 +96,7 @@ _vllmcli() {
       fi ;;
     bench)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --n --seed --json --input-len --output-len --batch-size --num-iters-warmup --num-iters --num-prompts --output-json --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --n --seed --json --input-len --prefix-len --output-len --batch-size --num-iters-warmup --num-iters --num-prompts --output-json --compare --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --linear-backend --isa --config --help -h' -- "$current"))
       else
         COMPREPLY=($(compgen -W 'latency throughput' -- "$current"))
       fi ;;

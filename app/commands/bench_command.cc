@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/commands/bench_compare.h"
 #include "app/commands/commands.h"
 #include "app/generation/engine_factory.h"
 #include "app/generation/engine_wait.h"
@@ -41,30 +43,35 @@ struct Totals {
   int64_t num_output_tokens = 0;
 };
 
-// Random prompts, all different, answered in full whatever the model says.
+// Random prompts, all different but for a prefix, answered in full whatever the model says.
 class Workload {
  public:
   Workload(const Settings& settings, LLMEngine& engine)
       : engine_(engine),
         input_len_(Count(settings, "input-len", 1)),
+        prefix_len_(Count(settings, "prefix-len", 0)),
         generator_(settings.Unsigned("seed").value_or(0)) {
     params_.n = Count(settings, "n", 1);
     params_.max_tokens = Count(settings, "output-len", 1);
     params_.ignore_eos = true;
     params_.detokenize = engine.tokenizer() != nullptr;
     params_.output_kind = RequestOutputKind::kFinalOnly;
-    if (input_len_ + *params_.max_tokens > engine.max_model_len()) {
-      throw ConfigError("bench: --input-len and --output-len do not fit into the context (" +
-                        std::to_string(input_len_ + *params_.max_tokens) + ", limit " +
-                        std::to_string(engine.max_model_len()) + ")");
+    const int64_t most = std::numeric_limits<int32_t>::max();
+    const int64_t length = prefix_len_ > most || input_len_ > most || *params_.max_tokens > most
+                               ? most
+                               : prefix_len_ + input_len_ + *params_.max_tokens;
+    if (length > engine.max_model_len()) {
+      throw ConfigError("bench: --prefix-len, --input-len and --output-len do not fit into the context (" +
+                        std::to_string(length) + ", limit " + std::to_string(engine.max_model_len()) + ")");
     }
+    prefix_ = RandomTokens(prefix_len_);
   }
 
   Totals Run(int64_t num_prompts) {
     for (int64_t i = 0; i < num_prompts; ++i) {
-      std::vector<int32_t> prompt(static_cast<size_t>(input_len_));
-      const auto vocab_size = static_cast<uint64_t>(engine_.config().model.vocab_size);
-      for (int32_t& id : prompt) id = static_cast<int32_t>(generator_() % vocab_size);
+      std::vector<int32_t> prompt = prefix_;
+      const std::vector<int32_t> own = RandomTokens(input_len_);
+      prompt.insert(prompt.end(), own.begin(), own.end());
       engine_.AddRequest("bench-" + std::to_string(next_request_++), std::move(prompt), params_);
     }
     Totals totals;
@@ -72,7 +79,7 @@ class Workload {
       if (WaitForEngine(engine_, -1, std::chrono::milliseconds(100)).signal) ThrowIfInterrupted();
       for (const RequestOutput& output : engine_.Step(std::chrono::milliseconds(0))) {
         if (!output.finished) continue;
-        totals.num_prompt_tokens += input_len_;
+        totals.num_prompt_tokens += prefix_len_ + input_len_;
         for (const CompletionOutput& completion : output.outputs) {
           if (completion.finish_reason == FinishReason::kError) throw RequestError("bench: " + output.error);
           totals.num_output_tokens += static_cast<int64_t>(completion.token_ids.size());
@@ -82,12 +89,30 @@ class Workload {
     return totals;
   }
 
+  // What the figures are of.
+  Json Describe() const {
+    Json json;
+    json["input_len"] = input_len_;
+    json["output_len"] = *params_.max_tokens;
+    json["prefix_len"] = prefix_len_;
+    return json;
+  }
+
  private:
+  std::vector<int32_t> RandomTokens(int64_t count) {
+    std::vector<int32_t> ids(static_cast<size_t>(count));
+    const auto vocab_size = static_cast<uint64_t>(engine_.config().model.vocab_size);
+    for (int32_t& id : ids) id = static_cast<int32_t>(generator_() % vocab_size);
+    return ids;
+  }
+
   LLMEngine& engine_;
   SamplingParams params_;
   int64_t input_len_;
+  int64_t prefix_len_;
   int64_t next_request_ = 0;
   std::mt19937_64 generator_;
+  std::vector<int32_t> prefix_;
 };
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -105,11 +130,12 @@ Json RunLatency(const Settings& settings, Workload& workload, std::string& text)
   const int64_t batch_size = Count(settings, "batch-size", 1);
   const int64_t num_warmup = Count(settings, "num-iters-warmup", 0);
   const int64_t num_iters = Count(settings, "num-iters", 1);
+  Totals totals;
   for (int64_t i = 0; i < num_warmup; ++i) workload.Run(batch_size);
   std::vector<double> latencies;
   for (int64_t i = 0; i < num_iters; ++i) {
     const Clock::time_point start = Clock::now();
-    workload.Run(batch_size);
+    totals = workload.Run(batch_size);
     latencies.push_back(SecondsSince(start));
   }
   const double average =
@@ -124,8 +150,11 @@ Json RunLatency(const Settings& settings, Workload& workload, std::string& text)
     text += line.data();
     percentiles[std::to_string(percent)] = value;
   }
-  Json json;
+  Json json = workload.Describe();
+  json["batch_size"] = batch_size;
   json["avg_latency"] = average;
+  json["tokens_per_second"] =
+      static_cast<double>(totals.num_prompt_tokens + totals.num_output_tokens) / Percentile(latencies, 50.0);
   json["latencies"] = latencies;
   json["percentiles"] = std::move(percentiles);
   return json;
@@ -145,7 +174,7 @@ Json RunThroughput(const Settings& settings, Workload& workload, std::string& te
                 static_cast<double>(totals.num_output_tokens) / seconds,
                 static_cast<long long>(totals.num_prompt_tokens), static_cast<long long>(totals.num_output_tokens));
   text = line.data();
-  Json json;
+  Json json = workload.Describe();
   json["elapsed_time"] = seconds;
   json["num_requests"] = num_prompts;
   json["total_num_tokens"] = totals.num_prompt_tokens + totals.num_output_tokens;
@@ -161,16 +190,23 @@ int BenchCommand(const Settings& settings) {
   if (settings.arguments.size() != 1 || (settings.arguments[0] != "latency" && settings.arguments[0] != "throughput")) {
     throw ConfigError("bench: needs latency or throughput");
   }
+  Json before;
+  if (const auto path = settings.Text("compare")) before = ReadBenchResults(*path);
   LoadedModel model = LoadModel(settings, false);
   Workload workload(settings, *model.engine);
   std::string text;
-  const Json json = settings.arguments[0] == "latency" ? RunLatency(settings, workload, text)
-                                                       : RunThroughput(settings, workload, text);
+  Json json = settings.arguments[0] == "latency" ? RunLatency(settings, workload, text)
+                                                 : RunThroughput(settings, workload, text);
   if (const auto path = settings.Text("output-json")) {
     std::ofstream file(*path);
     file << DumpJson(json) << '\n';
     file.close();
     if (!file) throw ResourceError("writing " + *path + ": failed");
+  }
+  if (!before.is_null()) {
+    const Json comparison = CompareBenchResults(json, before);
+    text += DescribeComparison(comparison, *settings.Text("compare"));
+    json["compared"] = comparison;
   }
   if (settings.Switch("json")) {
     StandardOutput().WriteLine(SafeJson(DumpJson(json)));

@@ -120,6 +120,8 @@ constexpr Flag kFlags[] = {
 
     // bench.
     {"input-len", 0, kInteger, "N", "", "32", kBenchRun, Bits(kBench), false, false, "tokens of each prompt"},
+    {"prefix-len", 0, kInteger, "N", "", "0", kBenchRun, Bits(kBench), false, false,
+     "tokens in front of each prompt that all share"},
     {"output-len", 0, kInteger, "N", "", "128", kBenchRun, Bits(kBench), false, false,
      "tokens to generate for each prompt"},
     {"batch-size", 0, kInteger, "N", "", "8", kBenchRun, Bits(kBench), false, false, "latency: prompts in the batch"},
@@ -130,6 +132,8 @@ constexpr Flag kFlags[] = {
      "throughput: number of requests"},
     {"output-json", 0, kPath, "FILE", "", "", kBenchRun, Bits(kBench), false, false,
      "also write the results to a file as JSON"},
+    {"compare", 0, kPath, "FILE", "", "", kBenchRun, Bits(kBench), false, false,
+     "print each figure beside that of an earlier run's --output-json"},
 
     // The engine: vLLM's engine arguments.
     {"tensor-parallel-size", 0, kInteger, "N", "", "1", kEngine, kEngines, false, true,

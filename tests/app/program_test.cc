@@ -1,7 +1,10 @@
 // The program from outside: exit statuses, streams, JSON, pipes.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -212,6 +215,38 @@ TEST(ProgramTest, BenchWithDummyWeightsNeedsOnlyAConfig) {
       {"bench", "throughput", "-m", Stories(), "--input-len", "8", "--output-len", "4", "--num-prompts", "5"});
   ASSERT_EQ(throughput.status, 0) << throughput.err;
   EXPECT_EQ(throughput.out.rfind("Throughput: ", 0), 0u);
+}
+
+TEST(ProgramTest, BenchComparesItselfWithAnEarlierRun) {
+  NEEDS_STORIES();
+  const std::string file = testing::TempDir() + "/vllmcli_bench_" + std::to_string(getpid()) + ".json";
+  const std::vector<std::string> bench = {"bench",       "latency", "-m",           Stories(), "--load-format", "dummy",
+                                          "--input-len", "4",       "--prefix-len", "32",      "--output-len",  "2",
+                                          "--num-iters", "1",       "--json"};
+  const auto with = [&](const std::string& flag, const std::string& value) {
+    std::vector<std::string> arguments = bench;
+    arguments.insert(arguments.end(), {flag, value});
+    return RunProgram(arguments);
+  };
+  const ProgramResult before = with("--output-json", file);
+  ASSERT_EQ(before.status, 0) << before.err;
+  EXPECT_EQ(Json::parse(before.out)["prefix_len"], 32);
+  const ProgramResult now = with("--compare", file);
+  ASSERT_EQ(now.status, 0) << now.err;
+  const Json compared = Json::parse(now.out)["compared"];
+  EXPECT_EQ(compared["avg_latency"]["before"], Json::parse(before.out)["avg_latency"]);
+  EXPECT_DOUBLE_EQ(
+      compared["percentiles.50"]["ratio"].get<double>(),
+      compared["percentiles.50"]["now"].get<double>() / compared["percentiles.50"]["before"].get<double>());
+
+  const ProgramResult missing = with("--compare", file + ".none");
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_NE(missing.err.find(".none"), std::string::npos) << missing.err;
+  std::ofstream(file) << "[[[[[[1]]]]]]";
+  const ProgramResult other = with("--compare", file);
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.err.find("is not the results of vllmcli bench"), std::string::npos) << other.err;
+  std::remove(file.c_str());
 }
 
 }  // namespace

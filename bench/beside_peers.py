@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""vllmcli beside llama-bench and llama-batched-bench on the same GGUF file, in turn, with a probe of the machine before each.
+
+    bench/beside_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 8,16,32] [--prefill 512] [--peer NAME=FOLDER[,OPTION...]]...
+
+Peers are the folders that hold their programs; without --peer llama-bench and llama-batched-bench are looked for on PATH,
+and what is not there is left out. OPTIONs go to the peer's programs, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'.
+Prints medians in tokens/s, the ratio to the best peer, and the share of the machine's limit: for prefill and streams the
+peak of the instruction, for one stream the read bandwidth over the file's bytes.
+"""
+import argparse
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, "build", "release")
+
+
+def run(command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {result.stderr.strip() or result.returncode}")
+    return result.stdout
+
+
+class Ours:
+    name = "vllmcli"
+
+    def __init__(self, model, threads, options):
+        self.command = [os.path.join(BUILD, "vllmcli"), "bench", "latency", "-m", model, "--threads-per-rank", str(threads),
+                        "--no-enable-prefix-caching", "--json", *options]
+
+    def seconds(self, prompt, output, batch, iterations, warmup=1):
+        text = run(self.command + ["--input-len", str(prompt), "--output-len", str(output), "--batch-size", str(batch),
+                                   "--num-iters", str(iterations), "--num-iters-warmup", str(warmup),
+                                   "--max-num-seqs", str(batch)])
+        return json.loads(text)["percentiles"]["50"]
+
+    def prefill(self, tokens):
+        return tokens / self.seconds(tokens, 1, 1, 3)
+
+    def decode(self, tokens):
+        return tokens / (self.seconds(8, tokens + 1, 1, 2) - self.seconds(8, 1, 1, 2))
+
+    def streams(self, count, prompt, tokens):
+        return count * tokens / (self.seconds(prompt, tokens + 1, count, 1) - self.seconds(prompt, 1, count, 1))
+
+
+class Peer:
+    def __init__(self, name, folder, model, threads, options):
+        def find(program):
+            return os.path.join(folder, program) if folder else shutil.which(program)
+        self.name, self.model, self.threads, self.options = name, model, str(threads), options
+        self.bench, self.batched = find("llama-bench"), find("llama-batched-bench")
+
+    def llama_bench(self, prompt, tokens):
+        text = run([self.bench, "-m", self.model, "-t", self.threads, "-p", str(prompt), "-n", str(tokens), "-r", "2", "-o", "csv",
+                    *self.options])
+        return float(list(csv.DictReader(io.StringIO(text[text.index("build_commit"):])))[0]["avg_ts"])
+
+    def prefill(self, tokens):
+        return self.llama_bench(tokens, 0)
+
+    def decode(self, tokens):
+        return self.llama_bench(0, tokens)
+
+    def streams(self, count, prompt, tokens):
+        if not self.batched or not os.path.exists(self.batched):
+            return None
+        options = [flag for flag in self.options]
+        # llama-batched-bench takes switches where llama-bench takes values.
+        switches = [flag for flag, value in zip(options, options[1:]) if flag.startswith("-") and value == "1"]
+        text = run([self.batched, "-m", self.model, "-t", self.threads, "-tb", self.threads, "-c", str(count * (prompt + tokens)), "-b",
+                    "2048", "-npp", str(prompt), "-ntg", str(tokens), "-npl", str(count), *switches])
+        row = re.search(rf"\|\s*{prompt}\s*\|\s*{tokens}\s*\|\s*{count}\s*\|(.*)", text).group(1)
+        return float([cell for cell in row.split("|") if cell.strip()][4])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--streams", default="8,16,32")
+    parser.add_argument("--prefill", default="512")
+    parser.add_argument("--peer", action="append", default=[])
+    parser.add_argument("--option", action="append", default=[], help="passed to vllmcli, as --option=--kv-cache-dtype=int8")
+    args = parser.parse_args()
+
+    peers = []
+    for text in args.peer:
+        name, _, rest = text.partition("=")
+        folder, *options = rest.split(",")
+        peers.append(Peer(name, folder, args.model, args.threads, [word for option in options for word in option.split()]))
+    if not args.peer and shutil.which("llama-bench"):
+        peers.append(Peer("llama.cpp", None, args.model, args.threads, []))
+    runners = [Ours(args.model, args.threads, args.option), *peers]
+
+    tasks = [(f"prefill {n}", lambda r, n=int(n): r.prefill(n)) for n in args.prefill.split(",") if n]
+    tasks += [("decode, 1 stream", lambda r: r.decode(64))]
+    tasks += [(f"decode, {n} streams", lambda r, n=int(n): r.streams(n, 128, 64)) for n in args.streams.split(",") if n]
+    figures = {(task, runner.name): [] for task, _ in tasks for runner in runners}
+    probes = {task: [] for task, _ in tasks}
+    for _ in range(args.rounds):
+        for task, measure in tasks:
+            for runner in runners:
+                probes[task].append(json.loads(run([os.path.join(BUILD, "bench", "machine_probe"), str(args.threads)])))
+                value = measure(runner)
+                if value is not None:
+                    figures[task, runner.name].append(value)
+
+    size = os.path.getsize(args.model)
+    print(f"{args.model}: {size / 1e6:.0f} MB, {args.threads} threads, medians of {args.rounds} rounds, tokens/s")
+    print("| |", " | ".join(runner.name for runner in runners), "| ratio to the best peer | machine |")
+    print("|---" * (len(runners) + 3) + "|")
+    for task, _ in tasks:
+        medians = [statistics.median(figures[task, r.name]) if figures[task, r.name] else None for r in runners]
+        cells = ["-" if value is None else f"{value:.1f}" for value in medians]
+        others = [value for value in medians[1:] if value is not None]
+        ratio = f"{medians[0] / max(others):.2f}" if others else "-"
+        probe = {key: statistics.median(p[key] for p in probes[task]) for key in ("read", "bfloat16", "int8")}
+        limit = f"read {probe['read'] / 1e9:.0f} GB/s, bf16 {probe['bfloat16'] / 1e9:.0f}, int8 {probe['int8'] / 1e9:.0f} Gop/s"
+        if task == "decode, 1 stream":
+            limit = f"{medians[0] * size / probe['read'] * 100:.0f} % of {limit}"
+        print("|", task, "|", " | ".join(cells), "|", ratio, "|", limit, "|")
+
+
+if __name__ == "__main__":
+    main()

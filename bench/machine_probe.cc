@@ -1,0 +1,57 @@
+// What the machine gives at best in this minute, as one line of JSON: machine_probe [THREADS]. Each figure is the sum
+// over so many threads that measure at once (2 by default); bytes, and multiplies and adds each counted as one, a
+// second.
+#include <barrier>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "bench/machine_limits.h"
+#include "kernels/kernels.h"
+
+namespace vllm {
+namespace {
+
+struct Limits {
+  double read = 0, fma = 0, bfloat16 = 0, int8 = 0;
+};
+
+Limits Measure(int num_threads) {
+  Limits sum;
+  std::mutex mutex;
+  std::barrier together(num_threads);
+  const auto add = [&](double& figure, auto&& measure) {
+    together.arrive_and_wait();
+    const double value = measure();
+    const std::lock_guard lock(mutex);
+    figure += value;
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < num_threads; ++i) {
+    threads.emplace_back([&] {
+      const Isa isa = BestIsa();
+      add(sum.read, [] { return ReadBandwidth(); });
+      add(sum.fma, [isa] { return PeakRate(isa, Instruction::kFma); });
+      add(sum.bfloat16, [isa] { return PeakRate(isa, Instruction::kDotBFloat16); });
+      add(sum.int8, [isa] { return PeakRate(isa, Instruction::kDotInt8); });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return sum;
+}
+
+}  // namespace
+}  // namespace vllm
+
+int main(int argc, char** argv) {
+  const int num_threads = argc > 1 ? std::atoi(argv[1]) : 2;
+  if (argc > 2 || num_threads < 1 || num_threads > 1024) {
+    std::fprintf(stderr, "usage: machine_probe [THREADS]\n");
+    return 2;
+  }
+  const vllm::Limits limits = vllm::Measure(num_threads);
+  std::printf("{\"threads\": %d, \"read\": %.4g, \"fma\": %.4g, \"bfloat16\": %.4g, \"int8\": %.4g}\n", num_threads,
+              limits.read, limits.fma, limits.bfloat16, limits.int8);
+}
