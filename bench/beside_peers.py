@@ -23,10 +23,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build", "release")
 
 
-def run(command):
-    result = subprocess.run(command, capture_output=True, text=True)
+def run(command, stderr=subprocess.PIPE):
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
     if result.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {result.stderr.strip() or result.returncode}")
+        sys.exit(f"{' '.join(command)}: {(result.stderr or result.stdout).strip() or result.returncode}")
     return result.stdout
 
 
@@ -50,7 +50,7 @@ class Ours:
         return tokens / (self.seconds(8, tokens + 1, 1, 2) - self.seconds(8, 1, 1, 2))
 
     def streams(self, count, prompt, tokens):
-        return count * tokens / (self.seconds(prompt, tokens + 1, count, 1) - self.seconds(prompt, 1, count, 1))
+        return count * tokens / (self.seconds(prompt, tokens + 1, count, 1, 0) - self.seconds(prompt, 1, count, 1, 0))
 
 
 class Peer:
@@ -74,11 +74,10 @@ class Peer:
     def streams(self, count, prompt, tokens):
         if not self.batched or not os.path.exists(self.batched):
             return None
-        options = [flag for flag in self.options]
-        # llama-batched-bench takes switches where llama-bench takes values.
-        switches = [flag for flag, value in zip(options, options[1:]) if flag.startswith("-") and value == "1"]
+        # What llama-bench takes with a value, ik_llama.cpp's llama-batched-bench takes as a switch.
+        options = re.sub(r"(-rtr|-thp) 1", r"\1", " ".join(self.options)).split()
         text = run([self.batched, "-m", self.model, "-t", self.threads, "-tb", self.threads, "-c", str(count * (prompt + tokens)), "-b",
-                    "2048", "-npp", str(prompt), "-ntg", str(tokens), "-npl", str(count), *switches])
+                    "2048", "-npp", str(prompt), "-ntg", str(tokens), "-npl", str(count), *options], subprocess.STDOUT)
         row = re.search(rf"\|\s*{prompt}\s*\|\s*{tokens}\s*\|\s*{count}\s*\|(.*)", text).group(1)
         return float([cell for cell in row.split("|") if cell.strip()][4])
 

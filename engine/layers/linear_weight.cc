@@ -118,7 +118,11 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
       plain.Push(view, slice);
       continue;
     }
-    if (plain.transposed || model.quantization.quantizes_at_load()) {
+    if (model.quantization.quantizes_at_load()) {
+      throw ConfigError("--quantization: is for models of plain numbers; tensor " + Escape(view.name) +
+                        " is quantized already (" + std::string(InfoOf(view.type).name) + ")");
+    }
+    if (plain.transposed) {
       throw ModelError("tensor " + Escape(view.name) + ": is quantized already (" +
                        std::string(InfoOf(view.type).name) + ")");
     }

@@ -387,7 +387,7 @@ TEST_F(QuantLinearTest, QuantizingWhatIsQuantizedIsRefused) {
   weights.Add("x.weight", WeightType::kQ8_0, {2, 32}, std::vector<uint8_t>(68));
   ModelConfig model;
   model.quantization.method = QuantizationMethod::kInt4;
-  EXPECT_THROW(LinearWeight(context_, weights, model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ModelError);
+  EXPECT_THROW(LinearWeight(context_, weights, model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ConfigError);
 }
 
 TEST_F(QuantLinearTest, GatesOfExpertsStayPlainWhenTheRestIsQuantizedAtLoad) {

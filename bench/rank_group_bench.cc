@@ -1,0 +1,52 @@
+// The cost of tensor-parallel ranks beside their arithmetic: an all-reduce and a barrier of two ranks, in wall time.
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <vector>
+
+#include "engine/executor/rank_group.h"
+
+namespace vllm {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kCallsAtOnce = 1000;  // without going to sleep in between, as within a step
+
+template <typename F>
+void OnAllRanks(benchmark::State& state, F&& f) {
+  RankGroup ranks(kRanks);
+  for (auto _ : state) {
+    const auto start = std::chrono::steady_clock::now();
+    ranks.Run([&](int rank) {
+      for (int i = 0; i < kCallsAtOnce; ++i) f(rank, ranks.communicator(rank));
+    });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    state.SetIterationTime(seconds.count() / kCallsAtOnce);
+  }
+}
+
+void BM_AllReduce(benchmark::State& state) {
+  const int64_t count = state.range(0) * 896;  // rows of a 0.5 B model
+  std::vector<std::vector<float>> data(kRanks, std::vector<float>(static_cast<size_t>(count)));
+  OnAllRanks(state, [&](int rank, Communicator& communicator) {
+    communicator.AllReduce(data[static_cast<size_t>(rank)].data(), count);
+  });
+}
+BENCHMARK(BM_AllReduce)
+    ->Arg(1)
+    ->Arg(8)
+    ->Arg(32)
+    ->Arg(128)
+    ->Iterations(20)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
+
+void BM_Barrier(benchmark::State& state) {
+  OnAllRanks(state, [](int /*rank*/, Communicator& communicator) { communicator.Barrier(); });
+}
+BENCHMARK(BM_Barrier)->Iterations(20)->UseManualTime()->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace vllm
+
+BENCHMARK_MAIN();
