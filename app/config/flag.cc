@@ -28,7 +28,8 @@ constexpr Flag kFlags[] = {
      "gguf: the folder's .gguf file, also beside a config.json; dummy: random weights of the shapes config.json asks "
      "for"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
-     "type of weights, and of the KV cache unless --kv-cache-dtype says otherwise; auto is the checkpoint's own"},
+     "type of weights, and of the KV cache unless --kv-cache-dtype says otherwise; auto is the checkpoint's own; with "
+     "float32 the inputs of layers that a checkpoint has quantized are not rounded to 8 bits"},
     {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
      "quantize the weights of a model of plain numbers while loading: 8 or 4 bits each"},
     {"packed-cache-size", 0, kSize, "SIZE", "", "16Gi", kModel, kEngines, false, true,
