@@ -41,13 +41,18 @@ bool DeleteAbandoned(const fs::path& path) {
   return is_abandoned;
 }
 
-// A file that is locked from its first moment and gone unless it is kept.
+// A file that is locked while it is written and gone unless it is kept.
 class UnfinishedFile {
  public:
-  explicit UnfinishedFile(std::string name) : path_(std::move(name) + "XXXXXX") {
-    fd_ = mkostemp(path_.data(), O_CLOEXEC);
-    if (fd_ < 0) Fail("cannot be created");
-    flock(fd_, LOCK_EX);
+  explicit UnfinishedFile(const std::string& name) {
+    // Before it was locked somebody may have taken it for abandoned.
+    do {
+      if (fd_ >= 0) close(fd_);
+      path_ = name + "XXXXXX";
+      fd_ = mkostemp(path_.data(), O_CLOEXEC);
+      if (fd_ < 0) Fail("cannot be created");
+      flock(fd_, LOCK_EX);
+    } while (IsUnlinked());
   }
   ~UnfinishedFile() {
     if (!is_kept_) unlink(path_.c_str());
@@ -64,6 +69,10 @@ class UnfinishedFile {
   }
 
  private:
+  bool IsUnlinked() const {
+    struct stat status;
+    return fstat(fd_, &status) == 0 && status.st_nlink == 0;
+  }
   [[noreturn]] void Fail(const char* why) const {
     throw ResourceError("packed weights " + Escape(path_) + ": " + why + ": " + std::strerror(errno));
   }

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/mapped_file.h"
@@ -128,6 +130,18 @@ TEST_F(PackedCacheTest, TwoWritersOfOneKeyBothSucceedAndTheLastWins) {
   });
   EXPECT_EQ(Names(), (NameSet{"a.packed"}));
   EXPECT_EQ(static_cast<char>(MappedFile(cache.PathOf("a")).bytes()[0]), 'o');
+}
+
+TEST_F(PackedCacheTest, WritersAtTheSameTimeDoNotTakeEachOthersFilesForAbandoned) {
+  const PackedCache cache(folder_, 1 << 20);
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 4; ++writer) {
+    writers.emplace_back([&cache, writer] {
+      for (int i = 0; i < 100; ++i) EXPECT_NO_THROW(Put(cache, std::to_string(writer) + "_" + std::to_string(i), 10));
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(Names().size(), 400u);
 }
 
 TEST_F(PackedCacheTest, AFolderThatCannotBeMadeIsTold) {
