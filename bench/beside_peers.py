@@ -5,8 +5,9 @@
 
 Peers are the folders that hold their programs; without --peer llama-bench and llama-batched-bench are looked for on PATH,
 and what is not there is left out. OPTIONs go to the peer's programs, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'.
-Prints medians in tokens/s, the ratio to the best peer, and the share of the machine's limit: for prefill and streams the
-peak of the instruction, for one stream the read bandwidth over the file's bytes.
+Prints medians in tokens/s, the ratio to the best peer, and our share of the machine's limit: for prefill and streams two
+operations a weight that a token meets, at the peak of vdpbf16ps (files of more than 12 bits a weight) or vpdpbusd; for one
+stream the file's bytes at the read bandwidth. With --option the weights may be others than the file's, so the share is left out.
 """
 import argparse
 import csv
@@ -116,19 +117,30 @@ def main():
                     figures[task, runner.name].append(value)
 
     size = os.path.getsize(args.model)
+    shown = json.loads(run([os.path.join(BUILD, "vllmcli"), "show", "-m", args.model, "--json"]))
+    weights = shown["parameters"]
+    table = shown["vocab_size"] * shown["hidden_size"]
+    # A prompt's token meets neither the embedding nor, but for the last one, the head; a generated one meets the head.
+    in_layers = weights - (table if shown["tie_word_embeddings"] else 2 * table)
+    instruction = "bfloat16" if size / weights > 1.5 else "int8"
+
+    def limit(task, probe):
+        if task == "decode, 1 stream":
+            return probe["read"] / size
+        return probe[instruction] / 2 / (in_layers if task.startswith("prefill") else in_layers + table)
+
     print(f"{args.model}: {size / 1e6:.0f} MB, {args.threads} threads, medians of {args.rounds} rounds, tokens/s")
-    print("| |", " | ".join(runner.name for runner in runners), "| ratio to the best peer | machine |")
-    print("|---" * (len(runners) + 3) + "|")
+    print("| |", " | ".join(runner.name for runner in runners), "| ratio to the best peer | of the limit | machine |")
+    print("|---" * (len(runners) + 4) + "|")
     for task, _ in tasks:
         medians = [statistics.median(figures[task, r.name]) if figures[task, r.name] else None for r in runners]
         cells = ["-" if value is None else f"{value:.1f}" for value in medians]
         others = [value for value in medians[1:] if value is not None]
         ratio = f"{medians[0] / max(others):.2f}" if others else "-"
         probe = {key: statistics.median(p[key] for p in probes[task]) for key in ("read", "bfloat16", "int8")}
-        limit = f"read {probe['read'] / 1e9:.0f} GB/s, bf16 {probe['bfloat16'] / 1e9:.0f}, int8 {probe['int8'] / 1e9:.0f} Gop/s"
-        if task == "decode, 1 stream":
-            limit = f"{medians[0] * size / probe['read'] * 100:.0f} % of {limit}"
-        print("|", task, "|", " | ".join(cells), "|", ratio, "|", limit, "|")
+        share = "-" if args.option else f"{medians[0] / limit(task, probe) * 100:.0f} %"
+        machine = f"read {probe['read'] / 1e9:.0f} GB/s, bf16 {probe['bfloat16'] / 1e9:.0f}, int8 {probe['int8'] / 1e9:.0f} Gop/s"
+        print("|", task, "|", " | ".join(cells), "|", ratio, "|", share, "|", machine, "|")
 
 
 if __name__ == "__main__":

@@ -115,12 +115,12 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
 void BM_TilesQuant(benchmark::State& state, const PackedQuantForm& form, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kDotInt8);
-  const QuantKernels& quant = *KernelsFor(BestIsa()).quant;
   const TileKernels& tiles = *KernelsFor(BestIsa()).tiles;
-  const std::vector<float> source = Ramp(shape.in);
+  const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
+  const std::vector<float> scales(static_cast<size_t>(shape.in), 0.5f);
   const auto make = [&](int64_t rows) {
     PackedQuantMatrix weight(form, shape.out, shape.in);
-    for (int64_t n = 0; n < rows; ++n) weight.QuantizeRow(quant, n, source.data());
+    for (int64_t n = 0; n < rows; ++n) weight.SetRow(n, codes.data(), scales.data(), scales.data());
     return weight;
   };
   const auto bytes = static_cast<int64_t>(make(0).size_bytes());
@@ -175,6 +175,11 @@ void SmallShapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kInt8Form, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kInt4Form, kInCache)->Apply(SmallShapes);
+// What checkpoints have: Q8_0 and Q5_0; Q4_K, GPTQ and AWQ; Q6_K.
+constexpr PackedQuantForm kBy32 = {nullptr, 32}, kBy32WithMinimums = {kIQ4_NLLevels, 32, true}, kBy16 = {nullptr, 16};
+BENCHMARK_CAPTURE(BM_TilesQuant, q8_0_cache, kBy32, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, q4_k_cache, kBy32WithMinimums, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, q6_k_cache, kBy16, kInCache)->Apply(SmallShapes);
 BENCHMARK(BM_OpenBlas)->Apply(Shapes);
 
 }  // namespace

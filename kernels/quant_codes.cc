@@ -37,6 +37,7 @@ float Half(const uint8_t* p) {
 
 // The halves of 16 bytes: columns 0 to 15, then 16 to 31.
 void SplitHalves(const uint8_t* bytes, uint8_t* codes) {
+  if (codes == nullptr) return;
   for (int i = 0; i < 16; ++i) {
     codes[i] = bytes[i] & 0x0f;
     codes[16 + i] = bytes[i] >> 4;
@@ -45,6 +46,7 @@ void SplitHalves(const uint8_t* bytes, uint8_t* codes) {
 
 void ReadQ8_0(const uint8_t* b, Out out) {
   out.scales[0] = Half(b);
+  if (out.codes == nullptr) return;
   for (int i = 0; i < 32; ++i) out.codes[i] = b[2 + i] ^ 0x80;
 }
 
@@ -62,6 +64,7 @@ void ReadQ4_1(const uint8_t* b, Out out) {
 
 // Fifth bits in 4 bytes, a bit a column, before the halves.
 void ReadFiveBits(const uint8_t* b, uint8_t first_level, uint8_t* codes) {
+  if (codes == nullptr) return;
   SplitHalves(b + 4, codes);
   for (int i = 0; i < 32; ++i) {
     const int fifth = (b[i / 8] >> (i % 8)) & 1;
@@ -194,11 +197,9 @@ float GroupScale(const QuantMatrixView& w, int64_t at) {
 
 void ReadGroups(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, Out out) {
   const uint8_t* data = w.data + row * w.row_bytes;
-  if (out.codes == nullptr) {
-    // Scales alone.
-  } else if (w.format == QuantFormat::kGroupUInt4) {
+  if (out.codes != nullptr && w.format == QuantFormat::kGroupUInt4) {
     for (int64_t k = 0; k < w.num_columns; k += kQuantColumns) SplitHalves(data + k / 2, out.codes + k);
-  } else {
+  } else if (out.codes != nullptr) {
     std::memcpy(out.codes, data, static_cast<size_t>(w.num_columns));
   }
   for (int64_t i = 0; i * form.scale_columns < w.num_columns; ++i) {
@@ -217,23 +218,6 @@ std::optional<PackedQuantForm> PackedFormOf(const QuantMatrixView& w) {
   const std::optional<Reader> reader = ReaderOf(w.format);
   if (!reader) return std::nullopt;
   return reader->form;
-}
-
-bool ScalesAreFloat16(const QuantMatrixView& w, const PackedQuantForm& form) {
-  switch (w.format) {
-    case QuantFormat::kQ8_0:
-    case QuantFormat::kQ4_0:
-    case QuantFormat::kQ4_1:
-    case QuantFormat::kQ5_0:
-    case QuantFormat::kQ5_1:
-    case QuantFormat::kIQ4_NL:
-      return true;
-    case QuantFormat::kGroupUInt4:
-    case QuantFormat::kGroupUInt8:
-      return w.scale_type == DType::kFloat16 && !form.has_minimums;
-    default:
-      return false;
-  }
 }
 
 void ReadCodes(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes, float* scales,

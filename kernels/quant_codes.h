@@ -14,12 +14,9 @@ namespace vllm {
 // begin inside a block of 32 columns.
 std::optional<PackedQuantForm> PackedFormOf(const QuantMatrixView& w);
 
-// Whether all that ReadCodes gives beside codes is float16 in the checkpoint already.
-bool ScalesAreFloat16(const QuantMatrixView& w, const PackedQuantForm& form);
-
 // A row's codes [w.num_columns], scales and minimums [w.num_columns / form.scale_columns, rounded up]; minimums where
-// the form has them. All exact, before scales and minimums are rounded to float16. Null codes are left out
-// where ScalesAreFloat16 is false. REQUIRES: `form` is PackedFormOf(w).
+// the form has them. All exact, before scales and minimums are rounded to float16. Null codes are left out. REQUIRES:
+// `form` is PackedFormOf(w).
 void ReadCodes(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes, float* scales,
                float* minimums);
 

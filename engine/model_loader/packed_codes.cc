@@ -44,20 +44,19 @@ void Raise(std::atomic<float>& largest, float value) {
 }  // namespace
 
 bool ScalesFit(const QuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each) {
-  if (ScalesAreFloat16(w, form)) return true;
   std::atomic<float> largest = 0.0f;
-  std::atomic<bool> finite = true;
+  std::atomic<bool> exact = true;
   ForEachRow(w, form, for_each, [&](int64_t row, RowCodes& room) {
     ReadCodes(w, form, row, nullptr, room.scales.data(), room.minimums.data());
     for (const std::vector<float>* values : {&room.scales, &room.minimums}) {
       for (const float value : *values) {
-        if (!(std::abs(value) <= kLargestFloat16)) finite.store(false, std::memory_order_relaxed);
+        if (Float16ToFloat(FloatToFloat16(value)) != value) exact.store(false, std::memory_order_relaxed);
         Raise(largest, std::abs(value));
       }
     }
   });
   const float most = largest.load(std::memory_order_relaxed);
-  return finite.load(std::memory_order_relaxed) && (most == 0.0f || most >= kLeastLargest);
+  return exact.load(std::memory_order_relaxed) || (most >= kLeastLargest && most <= kLargestFloat16);
 }
 
 void PackCodes(const QuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each,

@@ -7,8 +7,8 @@
 
 namespace vllm {
 
-// Whether the scales and minimums of `w` keep their worth as float16: none overflows, and rounding moves none by more
-// than 2^-11 of itself or 2^-13 of the largest. REQUIRES: `form` is PackedFormOf(w).
+// Whether the scales and minimums of `w` keep their worth as float16: all are exact, or none overflows and rounding
+// moves none by more than 2^-11 of itself or 2^-13 of the largest. REQUIRES: `form` is PackedFormOf(w).
 bool ScalesFit(const QuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each);
 
 // Fills `packed`, which has the shape of `w` and the form.

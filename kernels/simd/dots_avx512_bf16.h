@@ -7,6 +7,7 @@ namespace vllm::avx512_bf16 {
 
 using avx512::CodeSum;
 using avx512::kPrefetchBytes;
+using avx512::NarrowScaleShape;
 using avx512::Vec;
 
 struct Codes {
@@ -52,15 +53,10 @@ struct BFloat16Shape {
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
   static constexpr int kPanelsOneRow = 8;
 };
-// With wide scales the float sums wait in memory; with narrow ones those of 128 columns have registers too.
+// The float sums wait in memory.
 struct WideScaleShape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
-  static constexpr int kPanelsOneRow = 4;
-};
-struct NarrowScaleShape {
-  static constexpr int kRows = 12, kPanels = 1;
-  static constexpr int kFewRows = 4, kPanelsFewRows = 2;
   static constexpr int kPanelsOneRow = 4;
 };
 

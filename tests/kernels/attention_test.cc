@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "tests/support/random_values.h"
 
 namespace vllm {
 namespace {
@@ -184,10 +185,11 @@ struct Case {
 
 constexpr KvDType kTypes[] = {KvDType::kFloat32, KvDType::kBFloat16, KvDType::kFloat16, KvDType::kInt8};
 
-class AttentionTest : public testing::TestWithParam<Isa> {
+class AttentionTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
  protected:
+  AttentionTest() : RandomValues(11) {}
+
   const Kernels& kernels() const { return KernelsFor(GetParam()); }
-  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
   Case RandomCase(int round) {
     const KvDType dtype = kTypes[static_cast<size_t>(round / 8 % 4)];
     const int64_t dims[] = {8, 16, 24, 40, 64, 80, 128, 160};
@@ -197,7 +199,6 @@ class AttentionTest : public testing::TestWithParam<Isa> {
     if (round % 3 == 1) c.args.softcap = 1.5f;
     return c;
   }
-  std::mt19937 random_{11};
 };
 
 INSTANTIATE_TEST_SUITE_P(Isas, AttentionTest, testing::ValuesIn(AvailableIsas()),

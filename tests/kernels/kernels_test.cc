@@ -1,6 +1,7 @@
 // Every instruction set against the plain loop, over random shapes, tails and offsets; and the promise that a result
 // does not depend on how the work was cut.
 #include "kernels/kernels.h"
+#include "tests/support/random_values.h"
 
 #include <gtest/gtest.h>
 
@@ -15,17 +16,11 @@
 namespace vllm {
 namespace {
 
-class KernelsTest : public testing::TestWithParam<Isa> {
+class KernelsTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
  protected:
+  KernelsTest() : RandomValues(7) {}
+
   const Kernels& kernels() const { return KernelsFor(GetParam()); }
-  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
-  std::vector<float> Floats(int64_t n, float scale = 1.0f) {
-    std::normal_distribution<float> normal(0.0f, scale);
-    std::vector<float> values(static_cast<size_t>(n));
-    for (float& value : values) value = normal(random_);
-    return values;
-  }
-  std::mt19937 random_{7};
 };
 
 INSTANTIATE_TEST_SUITE_P(Isas, KernelsTest, testing::ValuesIn(AvailableIsas()),

@@ -19,6 +19,7 @@
 #include "kernels/packed_layout.h"
 #include "kernels/packed_quant_matrix.h"
 #include "kernels/quant_matrix.h"
+#include "tests/support/random_values.h"
 
 namespace vllm {
 namespace {
@@ -59,16 +60,16 @@ std::vector<std::byte> PlainPacked(const std::vector<SourceRow>& rows, int64_t n
   return packed;
 }
 
-class PackedMatrixTest : public testing::Test {
+class PackedMatrixTest : public testing::Test, protected testing_support::RandomValues {
  protected:
-  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  PackedMatrixTest() : RandomValues(3) {}
+
   // Any bits: NaNs, infinities and subnormals of every type among them.
   std::vector<std::byte> Bytes(size_t count) {
     std::vector<std::byte> bytes(count);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(Int(0, 255));
     return bytes;
   }
-  std::mt19937 random_{3};
 };
 
 TEST_F(PackedMatrixTest, AnySizesTypesAndOffsetsGiveTheBytesOfThePlainLoop) {

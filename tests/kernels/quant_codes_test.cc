@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "tests/support/random_values.h"
 
 namespace vllm {
 namespace {
 
-class QuantCodesTest : public testing::Test {
+class QuantCodesTest : public testing::Test, protected testing_support::RandomValues {
  protected:
-  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  QuantCodesTest() : RandomValues(17) {}
+
   void Fill(QuantMatrix& matrix) {
     for (int64_t n = 0; n < matrix.num_rows(); ++n) {
       for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
@@ -42,7 +44,6 @@ class QuantCodesTest : public testing::Test {
       }
     }
   }
-  std::mt19937 random_{17};
 };
 
 TEST_F(QuantCodesTest, BlocksOfEveryFormat) {

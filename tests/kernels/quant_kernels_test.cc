@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "tests/support/random_values.h"
 
 namespace vllm {
 namespace {
@@ -35,16 +36,11 @@ std::vector<StoredFormat> Formats() {
           {QuantFormat::kGroupUInt8, "UInt8", {}},  {QuantFormat::kGroupFloat8, "Float8", {}}};
 }
 
-class QuantKernelsTest : public testing::TestWithParam<Isa> {
+class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
  protected:
+  QuantKernelsTest() : RandomValues(11) {}
+
   const QuantKernels& kernels() const { return *KernelsFor(GetParam()).quant; }
-  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
-  std::vector<float> Floats(int64_t n, float scale = 1.0f) {
-    std::normal_distribution<float> normal(0.0f, scale);
-    std::vector<float> values(static_cast<size_t>(n));
-    for (float& value : values) value = normal(random_);
-    return values;
-  }
 
   QuantMatrix RandomMatrix(const StoredFormat& stored, int64_t rows, int64_t columns) {
     const int64_t block = BlockColumns(stored.format);
@@ -91,8 +87,6 @@ class QuantKernelsTest : public testing::TestWithParam<Isa> {
     }
     return w;
   }
-
-  std::mt19937 random_{11};
 };
 
 INSTANTIATE_TEST_SUITE_P(Isas, QuantKernelsTest, testing::ValuesIn(AvailableIsas()),

@@ -12,20 +12,16 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "tests/support/random_values.h"
 
 namespace vllm {
 namespace {
 
-class TileKernelsTest : public testing::TestWithParam<Isa> {
+class TileKernelsTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
  protected:
+  TileKernelsTest() : RandomValues(11) {}
+
   const TileKernels& kernels() const { return *KernelsFor(GetParam()).tiles; }
-  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
-  std::vector<float> Floats(int64_t n, float scale = 1.0f) {
-    std::normal_distribution<float> normal(0.0f, scale);
-    std::vector<float> values(static_cast<size_t>(n));
-    for (float& value : values) value = normal(random_);
-    return values;
-  }
   RowTilesView Int8(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, const PackedQuantMatrix& w) {
     const RowTilesView view =
         tiles_.Int8(num_rows, w.view().num_columns, w.view().scale_columns, w.view().minimums != nullptr);
@@ -37,7 +33,6 @@ class TileKernelsTest : public testing::TestWithParam<Isa> {
     for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_bfloat16(x.data(), x_stride, view, tile);
     return view;
   }
-  std::mt19937 random_{11};
   RowTiles tiles_;
 };
 

@@ -15,6 +15,7 @@
 #include "engine/layers/linear.h"
 #include "engine/layers/vocab_embedding.h"
 #include "kernels/kernels.h"
+#include "tests/support/random_values.h"
 
 namespace vllm {
 namespace {
@@ -87,24 +88,17 @@ std::vector<int64_t> Transposed(const std::vector<int64_t>& values, int64_t rows
   return result;
 }
 
-class QuantLinearTest : public testing::Test {
+class QuantLinearTest : public testing::Test, protected testing_support::RandomValues {
  protected:
-  QuantLinearTest() {
+  QuantLinearTest() : RandomValues(3) {
     context_.kernels = &KernelsFor(BestIsa());
     context_.threads = &threads_;
     context_.communicator = &communicator_;
   }
 
-  int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
   std::vector<int64_t> Ints(int64_t count, int64_t low, int64_t high) {
     std::vector<int64_t> values(static_cast<size_t>(count));
     for (int64_t& value : values) value = Int(low, high);
-    return values;
-  }
-  std::vector<float> Floats(int64_t count, float scale = 1.0f) {
-    std::normal_distribution<float> normal(0.0f, scale);
-    std::vector<float> values(static_cast<size_t>(count));
-    for (float& value : values) value = normal(random_);
     return values;
   }
 
@@ -156,34 +150,68 @@ class QuantLinearTest : public testing::Test {
     return {layer.group_of_column.begin(), layer.group_of_column.end()};
   }
 
-  // Every way that a model cuts layer "x": whole, rows, columns; one row of x gives the bits that many give.
-  void ExpectTwin(const WeightSource& weights, const ModelConfig& model, Matrix& twin) {
+  // Every way that a model cuts layer "x": whole, rows, columns; one row of x gives the bits that many give. In float32
+  // x is multiplied as it is, else perhaps rounded to 8 bits.
+  void ExpectTwin(const WeightSource& weights, ModelConfig model, Matrix& twin) {
     const int64_t out = twin.rows, in = twin.columns;
-    const int64_t row = Int(0, out - 1), column = Int(0, in - 1);
-    for (const auto& [rows, columns] : {std::pair<Shard, Shard>{{0, out}, {0, in}},
-                                        {{0, row + 1}, {0, in}},
-                                        {{row, out - row}, {0, in}},
-                                        {{0, out}, {0, column + 1}},
-                                        {{0, out}, {column, in - column}}}) {
-      const LinearWeight weight(context_, weights, model, {{"x", out, rows}}, in, columns);
-      ASSERT_EQ(weight.num_rows(), rows.count);
-      const int64_t num_x = Int(2, 9);
-      const std::vector<float> x = Floats(num_x * columns.count), bias = Floats(rows.count);
-      std::vector<float> y(static_cast<size_t>(num_x * rows.count)), one(static_cast<size_t>(rows.count));
-      weight.Multiply(context_, bias.data(), x.data(), columns.count, num_x, y.data(), rows.count);
-      for (int64_t r = 0; r < num_x; ++r) {
-        weight.Multiply(context_, bias.data(), x.data() + r * columns.count, columns.count, 1, one.data(), rows.count);
-        for (int64_t n = 0; n < rows.count; ++n) {
-          ASSERT_EQ(one[static_cast<size_t>(n)], y[static_cast<size_t>(r * rows.count + n)]);
-          double sum = bias[static_cast<size_t>(n)], magnitude = 1.0;
-          for (int64_t k = 0; k < columns.count; ++k) {
-            const double product =
-                x[static_cast<size_t>(r * columns.count + k)] * twin.at(rows.begin + n, columns.begin + k);
-            sum += product;
-            magnitude += std::abs(product);
-          }
-          ASSERT_NEAR(y[static_cast<size_t>(r * rows.count + n)], sum, 2e-6 * magnitude);
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      model.dtype = dtype;
+      const int64_t row = Int(0, out - 1), column = Int(0, in - 1);
+      for (const auto& [rows, columns] : {std::pair<Shard, Shard>{{0, out}, {0, in}},
+                                          {{0, row + 1}, {0, in}},
+                                          {{row, out - row}, {0, in}},
+                                          {{0, out}, {0, column + 1}},
+                                          {{0, out}, {column, in - column}}}) {
+        const LinearWeight weight(context_, weights, model, {{"x", out, rows}}, in, columns);
+        ASSERT_EQ(weight.num_rows(), rows.count);
+        ExpectRows(weight, dtype, rows, columns, twin);
+        ExpectProducts(weight, dtype, rows, columns, twin);
+      }
+    }
+  }
+
+  // Of a weight's row: what float16 takes from scales and minimums, a column.
+  static double ScaleRounding(DType dtype, Matrix& twin, int64_t row) {
+    if (dtype == DType::kFloat32) return 0.0;
+    double largest = 0.0;
+    for (int64_t k = 0; k < twin.columns; ++k) largest = std::max(largest, std::abs(twin.at(row, k)));
+    return std::ldexp(largest, -8);
+  }
+
+  void ExpectRows(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& twin) {
+    std::vector<float> values(static_cast<size_t>(columns.count));
+    for (int64_t n = 0; n < rows.count; ++n) {
+      weight.UnpackRow(context_, n, values.data());
+      const double rounding = ScaleRounding(dtype, twin, rows.begin + n);
+      for (int64_t k = 0; k < columns.count; ++k) {
+        const double expected = twin.at(rows.begin + n, columns.begin + k);
+        ASSERT_NEAR(values[static_cast<size_t>(k)], expected, rounding + 1e-6 * std::abs(expected));
+      }
+    }
+  }
+
+  void ExpectProducts(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& twin) {
+    const int64_t num_x = Int(2, 9);
+    const std::vector<float> x = Floats(num_x * columns.count), bias = Floats(rows.count);
+    std::vector<float> y(static_cast<size_t>(num_x * rows.count)), one(static_cast<size_t>(rows.count));
+    weight.Multiply(context_, bias.data(), x.data(), columns.count, num_x, y.data(), rows.count);
+    for (int64_t r = 0; r < num_x; ++r) {
+      const float* of_x = x.data() + r * columns.count;
+      weight.Multiply(context_, bias.data(), of_x, columns.count, 1, one.data(), rows.count);
+      double largest_x = 0.0;
+      for (int64_t k = 0; k < columns.count; ++k) largest_x = std::max(largest_x, std::abs(double{of_x[k]}));
+      const double rounding_of_x = dtype == DType::kFloat32 ? 0.0 : largest_x / 254.0;
+      for (int64_t n = 0; n < rows.count; ++n) {
+        ASSERT_EQ(one[static_cast<size_t>(n)], y[static_cast<size_t>(r * rows.count + n)]);
+        const double rounding_of_w = ScaleRounding(dtype, twin, rows.begin + n);
+        double sum = bias[static_cast<size_t>(n)], magnitude = 1.0, rounding = 0.0;
+        for (int64_t k = 0; k < columns.count; ++k) {
+          const double w = twin.at(rows.begin + n, columns.begin + k);
+          sum += of_x[k] * w;
+          magnitude += std::abs(of_x[k] * w);
+          rounding += std::abs(w) * rounding_of_x + std::abs(of_x[k]) * rounding_of_w;
         }
+        ASSERT_NEAR(y[static_cast<size_t>(r * rows.count + n)], sum, 2e-6 * magnitude + rounding);
       }
     }
   }
@@ -195,7 +223,6 @@ class QuantLinearTest : public testing::Test {
     return model;
   }
 
-  std::mt19937 random_{3};
   ThreadPool threads_{2};
   SingleRankCommunicator communicator_;
   RankContext context_;
