@@ -106,7 +106,7 @@ void Report(benchmark::State& state, const Layers& layers, double seen, double k
   const double block_bytes = static_cast<double>(layers.cache.Layout(0).BlockBytes());
   state.counters["Gop/s"] = Counter(1e-9 * operations, Counter::kIsRate);
   static const double peak = PeakRate(BestIsa(), Instruction::kFma);
-  static const double bandwidth = ReadBandwidth();
+  static const double bandwidth = ReadBandwidth(0.5);
   state.counters["of peak"] = Counter(operations / peak, Counter::kIsRate);
   state.counters["GB/s"] = Counter(1e-9 * kv_tokens / kBlockSize * block_bytes * runs, Counter::kIsRate);
   state.counters["read"] = 1e-9 * bandwidth;

@@ -35,7 +35,7 @@ constexpr int64_t kInCache = 1;
 struct Limits {
   double peak, bandwidth;
 };
-Limits LimitsFor(Instruction instruction) { return {PeakRate(BestIsa(), instruction), ReadBandwidth()}; }
+Limits LimitsFor(Instruction instruction) { return {PeakRate(BestIsa(), instruction), ReadBandwidth(0.5)}; }
 
 void Report(benchmark::State& state, const Shape& shape, double weight_bytes, const Limits& limits) {
   const auto runs = static_cast<double>(state.iterations());

@@ -71,20 +71,29 @@ double PeakRate(Isa isa, Instruction instruction) {
 #endif
 }
 
-double ReadBandwidth() {
+void ReadWords(const uint64_t* words, int64_t count) {
+  std::array<uint64_t, 32> sums{};
+  constexpr auto kAtOnce = static_cast<int64_t>(sums.size());
+  for (int64_t i = 0; i + kAtOnce <= count; i += kAtOnce) {
+    for (int64_t j = 0; j < kAtOnce; ++j) sums[static_cast<size_t>(j)] += words[i + j];
+  }
+  asm volatile("" : : "r"(sums.data()) : "memory");
+}
+
+double ReadBandwidth(double at_least) {
   constexpr size_t kBytes = size_t{512} << 20;
+  constexpr auto kCount = static_cast<int64_t>(kBytes / sizeof(uint64_t));
   const AlignedBuffer buffer(kBytes);
   auto* words = buffer.as<uint64_t>();
-  constexpr size_t kCount = kBytes / sizeof(uint64_t);
-  for (size_t i = 0; i < kCount; i += 512) words[i] = i;
-  std::array<uint64_t, 32> sums{};
-  const double rate = Best(static_cast<double>(kBytes), [&] {
-    for (size_t i = 0; i < kCount; i += sums.size()) {
-      for (size_t j = 0; j < sums.size(); ++j) sums[j] += words[i + j];
-    }
-    asm volatile("" : : "r"(sums.data()) : "memory");
-  });
-  return rate;
+  for (int64_t i = 0; i < kCount; i += 512) words[i] = 1;
+  const double begin = Seconds();
+  double seconds = 0.0, bytes = 0.0;
+  while (seconds < at_least) {
+    ReadWords(words, kCount);
+    bytes += static_cast<double>(kBytes);
+    seconds = Seconds() - begin;
+  }
+  return bytes / seconds;
 }
 
 }  // namespace vllm

@@ -1,6 +1,8 @@
-// What this machine gives at best, measured now on the calling thread: read bandwidth of a buffer larger than its
-// caches, and the peak rate of the instructions that the kernels are made of.
+// What this machine gives, measured now on the calling thread: the rate at which it reads memory and the peak rate of
+// the instructions that the kernels are made of.
 #pragma once
+
+#include <cstdint>
 
 #include "kernels/isa.h"
 
@@ -12,7 +14,11 @@ enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 // Isa::kAvx512Bf16 and are 0 elsewhere.
 double PeakRate(Isa isa, Instruction instruction);
 
-// Bytes a second.
-double ReadBandwidth();
+// Reads so many words and does nothing else.
+void ReadWords(const uint64_t* words, int64_t count);
+
+// Bytes a second of a buffer larger than the caches, over at least so many seconds. Machines that are shared give some
+// of them twice what lasts.
+double ReadBandwidth(double at_least);
 
 }  // namespace vllm

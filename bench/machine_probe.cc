@@ -1,4 +1,4 @@
-// What the machine gives at best in this minute, as one line of JSON: machine_probe [THREADS]. Each figure is the sum
+// What the machine gives in this minute, as one line of JSON: machine_probe [THREADS]. Each figure is the sum
 // over so many threads that measure at once (2 by default); bytes, and multiplies and adds each counted as one, a
 // second.
 #include <barrier>
@@ -32,7 +32,7 @@ Limits Measure(int num_threads) {
   for (int i = 0; i < num_threads; ++i) {
     threads.emplace_back([&] {
       const Isa isa = BestIsa();
-      add(sum.read, [] { return ReadBandwidth(); });
+      add(sum.read, [] { return ReadBandwidth(3.0); });
       add(sum.fma, [isa] { return PeakRate(isa, Instruction::kFma); });
       add(sum.bfloat16, [isa] { return PeakRate(isa, Instruction::kDotBFloat16); });
       add(sum.int8, [isa] { return PeakRate(isa, Instruction::kDotInt8); });

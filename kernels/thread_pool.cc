@@ -7,7 +7,8 @@
 
 namespace vllm {
 
-ThreadPool::ThreadPool(int num_threads, const std::vector<int>& cores) {
+ThreadPool::ThreadPool(int num_threads, const std::vector<int>& cores)
+    : shares_(std::make_unique<Share[]>(static_cast<size_t>(num_threads))) {
   try {
     for (int thread = 1; thread < num_threads; ++thread) {
       const int core = static_cast<size_t>(thread) < cores.size() ? cores[static_cast<size_t>(thread)] : -1;
@@ -34,8 +35,11 @@ void ThreadPool::Run(int64_t num_tasks, TaskFunction function, void* context) {
   context_ = context;
   num_tasks_ = num_tasks;
   num_done_.store(0, std::memory_order_relaxed);
-  const uint64_t job = (unclaimed_.load(std::memory_order_relaxed) >> 32) + 1;
-  unclaimed_.store(job << 32 | static_cast<uint64_t>(num_tasks), std::memory_order_release);
+  ++job_;
+  for (int share = 0; share < num_threads(); ++share) {
+    const auto count = static_cast<uint64_t>(ShareBegin(share + 1) - ShareBegin(share));
+    shares_[static_cast<size_t>(share)].unclaimed.store(job_ << 32 | count, std::memory_order_release);
+  }
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   TakeTasks(0);
@@ -45,17 +49,22 @@ void ThreadPool::Run(int64_t num_tasks, TaskFunction function, void* context) {
 }
 
 void ThreadPool::TakeTasks(int thread) {
+  for (int i = 0; i < num_threads(); ++i) TakeTasksOf((thread + i) % num_threads(), thread);
+}
+
+void ThreadPool::TakeTasksOf(int share, int thread) {
   constexpr uint64_t kCount = 0xffffffff;
-  uint64_t seen = unclaimed_.load(std::memory_order_acquire);
+  std::atomic<uint64_t>& unclaimed = shares_[static_cast<size_t>(share)].unclaimed;
+  uint64_t seen = unclaimed.load(std::memory_order_acquire);
   while ((seen & kCount) != 0) {
-    if (!unclaimed_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire))
+    if (!unclaimed.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire))
       continue;
     // Until this task is counted as done the job cannot change.
     const int64_t num_tasks = num_tasks_;
-    function_(context_, num_tasks - static_cast<int64_t>(seen & kCount), thread);
+    function_(context_, ShareBegin(share + 1) - static_cast<int64_t>(seen & kCount), thread);
     if (num_done_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(num_tasks))
       num_done_.notify_one();
-    seen = unclaimed_.load(std::memory_order_acquire);
+    seen = unclaimed.load(std::memory_order_acquire);
   }
 }
 

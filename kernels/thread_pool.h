@@ -1,10 +1,12 @@
 // ThreadPool: the threads of one rank. The owner's thread takes part in the work; ParallelFor returns when all of it is
-// done. Workers spin for some microseconds between jobs, then sleep, so an idle engine uses no CPU. Which thread runs
-// which task is not fixed: tasks must not depend on it. Used by its owner's thread only.
+// done. Workers spin for some microseconds between jobs, then sleep, so an idle engine uses no CPU. Each thread begins
+// with its own share of neighbouring tasks, in order, and then helps with the others': which thread runs which task is
+// not fixed, and tasks must not depend on it. Used by its owner's thread only.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -38,9 +40,18 @@ class ThreadPool {
  private:
   using TaskFunction = void (*)(void* context, int64_t task, int thread);
 
+  // A thread's share of the job: the job's number (upper half) and how many of the share's tasks are unclaimed (lower
+  // half). Claiming is one compare-and-swap, so that a late worker cannot take a task of a job it has not seen.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> unclaimed{0};
+  };
+
   void Run(int64_t num_tasks, TaskFunction function, void* context);
   void WorkerLoop(int thread, int core);
   void TakeTasks(int thread);
+  void TakeTasksOf(int share, int thread);
+  // The first task of a thread's share.
+  int64_t ShareBegin(int share) const { return num_tasks_ * share / num_threads(); }
   void JoinAll();
 
   // The job. Written by the owner while no task is claimed, read by whoever has claimed one.
@@ -48,9 +59,9 @@ class ThreadPool {
   void* context_ = nullptr;
   int64_t num_tasks_ = 0;
 
-  // The job's number (upper half) and how many of its tasks are unclaimed (lower half). Claiming is one
-  // compare-and-swap, so that a late worker cannot take a task of a job it has not seen.
-  alignas(64) std::atomic<uint64_t> unclaimed_{0};
+  uint64_t job_ = 0;
+
+  const std::unique_ptr<Share[]> shares_;  // [num_threads]
   alignas(64) std::atomic<uint32_t> num_done_{0};
   alignas(64) std::atomic<uint32_t> epoch_{0};
   std::atomic<bool> stop_{false};

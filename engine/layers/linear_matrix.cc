@@ -10,10 +10,10 @@ namespace {
 constexpr int64_t kMinWorkPerTask = 1 << 18;
 // Of packing a value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
-// Panels that a task does not cut, so that a tile of several fits; more of them for one row of x, whose tiles are
+// Panels that a task does not cut, so that a tile of several fits; more of them for few rows of x, whose tiles are
 // wider.
 constexpr int64_t kPanelsPerGroup = 2;
-constexpr int64_t kPanelsPerGroupOfOneRow = 4;
+constexpr int64_t kFewRows = 4, kPanelsPerGroupOfFewRows = 4;
 // Of stored rows, so that what several rows of x unpack together stays together.
 constexpr int64_t kStoredRowsPerGroup = 32;
 
@@ -35,7 +35,7 @@ void ForEachRun(const RankContext& context, int64_t count, int64_t group, int64_
 template <typename F>
 void ForEachRunOfPanels(const RankContext& context, const LinearCall& call, int64_t num_columns, int64_t num_panels,
                         F&& f) {
-  const int64_t group = call.num_rows == 1 ? kPanelsPerGroupOfOneRow : kPanelsPerGroup;
+  const int64_t group = call.num_rows <= kFewRows ? kPanelsPerGroupOfFewRows : kPanelsPerGroup;
   ForEachRun(context, num_panels, group, call.num_rows * num_columns * kPanelRows * group, f);
 }
 

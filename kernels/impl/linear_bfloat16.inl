@@ -19,7 +19,7 @@ struct BFloat16Tile : BFloat16Shape {
       output.template Prefetch<kRows, kPanels>(x.begin + row, panel, part, kParts);
       for (const int64_t end = num_units * (part + 1) / kParts; u < end; ++u) {
         Pairs pairs[kPanels];
-        Prefetch<kPanels>(x, panels, panel_bytes, u * 64);
+        Prefetch<kRows, kPanels>(panels, panel_bytes, u * 64);
         Unroll<kPanels>([&](auto p) { pairs[p] = LoadPairs(panels[p] + u * 64); });
         Unroll<kRows>([&](auto r) {
           const Pairs two = BroadcastPair(units[r]);

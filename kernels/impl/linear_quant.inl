@@ -26,20 +26,28 @@ class WaitingSums {
 // The integer sums of a tile's rows and so many panels.
 template <int kRows, int kPanels>
 struct IntTile {
-  IntSums dots[kRows][kPanels];
+  // One row's sums come in two parts, so that the dots of one part need not wait for those of the other.
+  static constexpr int kParts = kRows == 1 ? 2 : 1;
+  IntSums dots[kParts][kRows][kPanels];
 
   [[gnu::always_inline]] void Start(const int32_t* offsets) {
     Unroll<kRows>([&](auto r) {
       const IntSums start = IntSums::Start(offsets[r]);
-      Unroll<kPanels>([&](auto p) { dots[r][p] = start; });
+      Unroll<kPanels>([&](auto p) { dots[0][r][p] = start; });
     });
+    if constexpr (kParts == 2) Unroll<kPanels>([&](auto p) { dots[1][0][p] = IntSums::Start(0); });
   }
   // Four columns: `units` has those of a tile's rows.
+  template <int kPart>
   [[gnu::always_inline]] void AddDots(const Codes (&codes)[kPanels], const uint32_t* units) {
     Unroll<kRows>([&](auto r) {
       const auto four = IntSums::Broadcast(units[r]);
-      Unroll<kPanels>([&](auto p) { dots[r][p].AddDot(codes[p], four); });
+      Unroll<kPanels>([&](auto p) { dots[kPart % kParts][r][p].AddDot(codes[p], four); });
     });
+  }
+  [[gnu::always_inline]] Vec ToFloat(int r, int p) const {
+    if constexpr (kParts == 1) return dots[0][r][p].ToFloat();
+    return dots[0][r][p].Plus(dots[kParts - 1][r][p]).ToFloat();
   }
 };
 
@@ -70,9 +78,9 @@ struct WideScaleTile : WideScaleShape {
       const int64_t end = run + kRunsOfScale < num_runs ? run + kRunsOfScale : num_runs;
       for (; run < end; ++run) {
         Codes loaded[kPanels];
-        Prefetch<kPanels>(x, codes, panel_bytes, run * 64);
+        Prefetch<kRows, kPanels>(codes, panel_bytes, run * 64);
         Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + run * 64); });
-        t.AddDots(loaded, units);
+        t.template AddDots<0>(loaded, units);
         units += x.num_rows;
       }
       Vec of_w[kPanels];
@@ -80,7 +88,7 @@ struct WideScaleTile : WideScaleShape {
       Unroll<kRows>([&](auto r) {
         const Vec of_x = Vec::Set1(x.scales[scale * x.num_rows + row + r]);
         Unroll<kPanels>(
-            [&](auto p) { sums.Set(r, p, Vec::Fma(Vec::Mul(t.dots[r][p].ToFloat(), of_w[p]), of_x, sums.Get(r, p))); });
+            [&](auto p) { sums.Set(r, p, Vec::Fma(Vec::Mul(t.ToFloat(r, p), of_w[p]), of_x, sums.Get(r, p))); });
       });
     }
     Unroll<kRows>(
@@ -101,9 +109,9 @@ struct EightBitRuns {
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kColumns / 4; ++run) {
       Codes loaded[kPanels];
-      Prefetch<kPanels>(x, codes, panel_bytes, at + run * 64);
+      Prefetch<kRows, kPanels>(codes, panel_bytes, at + run * 64);
       Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + at + run * 64); });
-      t.AddDots(loaded, units);
+      t.template AddDots<0>(loaded, units);
       units += x.num_rows;
     }
   }
@@ -120,10 +128,10 @@ struct FourBitRuns {
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
       Codes low[kPanels], high[kPanels];
-      Prefetch<kPanels>(x, codes, panel_bytes, at + run * 64);
+      Prefetch<kRows, kPanels>(codes, panel_bytes, at + run * 64);
       Unroll<kPanels>([&](auto p) { levels.Load(codes[p] + at + run * 64, low[p], high[p]); });
-      t.AddDots(low, units);
-      t.AddDots(high, units + kRuns * x.num_rows);
+      t.template AddDots<0>(low, units);
+      t.template AddDots<1>(high, units + kRuns * x.num_rows);
       units += x.num_rows;
     }
   }
@@ -167,7 +175,7 @@ struct NarrowScaleTile : NarrowScaleShape {
           Vec minimum;
           if constexpr (kMinimums) minimum = Vec::LoadFloat16(w.minimums + scale_at[p] + block * kPanelRows);
           Unroll<kRows>([&](auto r) {
-            Vec sum = Vec::Fma(t.dots[r][p].ToFloat(), of_w, group[r][p]);
+            Vec sum = Vec::Fma(t.ToFloat(r, p), of_w, group[r][p]);
             if constexpr (kMinimums) sum = Vec::Fma(Vec::Set1(x.sums[first + r]), minimum, sum);
             group[r][p] = sum;
           });

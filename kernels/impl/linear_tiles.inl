@@ -39,10 +39,6 @@ struct TileInput {
   int64_t num_scales;
   int64_t begin;
   int64_t num_rows;
-  // The share of the next panels' bytes to ask for while this tile is multiplied, so that memory works all the time and
-  // not for the first tile alone: byte `ahead` of a panel at first, and `ahead_step` further for every 64 bytes.
-  int64_t ahead = 0;
-  int64_t ahead_step = 0;
 
   TileInput(const RowTilesView& x, int64_t tile)
       : begin(TileBegin(x.num_rows, tile)), num_rows(TileBegin(x.num_rows, tile + 1) - begin) {
@@ -54,15 +50,18 @@ struct TileInput {
   }
 };
 
-// Asks for what comes after byte `at` of each panel: nearby, and of the panels after these.
-template <int kPanels>
-[[gnu::always_inline]] static inline void Prefetch(const TileInput& x, const uint8_t* const (&panels)[kPanels],
-                                                   int64_t panel_bytes, int64_t at) {
-  const int64_t next = kPanels * panel_bytes + x.ahead + at / 64 * x.ahead_step;
-  Unroll<kPanels>([&](auto p) {
-    __builtin_prefetch(panels[p] + at + kPrefetchBytes);
-    __builtin_prefetch(panels[p] + next, 0, 2);
-  });
+// Asks for what comes so many bytes after byte `at` of each panel, there or in the panels after these. Several rows
+// keep the arithmetic busy for longer than the machine's own prefetching looks ahead. One row does not, and is slowed
+// down.
+inline constexpr int64_t kPrefetchBytes = 32 << 10;
+
+template <int kRows, int kPanels>
+[[gnu::always_inline]] static inline void Prefetch(const uint8_t* const (&panels)[kPanels], int64_t panel_bytes,
+                                                   int64_t at) {
+  if constexpr (kRows == 1) return;
+  const int64_t ahead = at + kPrefetchBytes;
+  const int64_t beyond = ahead < panel_bytes ? 0 : (kPanels - 1) * panel_bytes;
+  Unroll<kPanels>([&](auto p) { __builtin_prefetch(panels[p] + ahead + beyond, 0, 2); });
 }
 
 template <typename Kernel, int kRows, int kPanels>
@@ -82,15 +81,13 @@ static inline int64_t RunPanels(const Kernel& kernel, const RowTilesView& x, int
                                 int64_t panel, int64_t panel_end) {
   for (; panel + kPanels <= panel_end; panel += kPanels) {
     for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
-      TileInput input(x, tile);
-      input.ahead_step = 64 / (tile_end - tile_begin);
-      input.ahead = (tile - tile_begin) * input.ahead_step * (kernel.panel_bytes / 64);
-      RunTile<Kernel, kRows, kPanels>(kernel, input, 0, panel);
+      RunTile<Kernel, kRows, kPanels>(kernel, TileInput(x, tile), 0, panel);
     }
   }
   return panel;
 }
 
+// One row meets the panels one after the other: memory gives one stream of bytes faster than several.
 template <typename Kernel>
 static void RunTiles(const Kernel& kernel, const RowTilesView& x, int64_t panel_begin, int64_t panel_end) {
   const int64_t num_tiles = NumTiles(x.num_rows);
@@ -99,12 +96,10 @@ static void RunTiles(const Kernel& kernel, const RowTilesView& x, int64_t panel_
   for (int64_t tile = 0; tile < num_tiles; tile += at_once) {
     const int64_t tile_end = tile + at_once < num_tiles ? tile + at_once : num_tiles;
     int64_t panel = panel_begin;
-    if (x.num_rows == 1) {
-      panel = RunPanels<Kernel, 1, Kernel::kPanelsOneRow>(kernel, x, tile, tile_end, panel, panel_end);
-    } else if (x.num_rows <= Kernel::kFewRows) {
-      panel = RunPanels<Kernel, Kernel::kFewRows, Kernel::kPanelsFewRows>(kernel, x, tile, tile_end, panel, panel_end);
-    } else {
+    if (x.num_rows > Kernel::kFewRows) {
       panel = RunPanels<Kernel, Kernel::kRows, Kernel::kPanels>(kernel, x, tile, tile_end, panel, panel_end);
+    } else if (x.num_rows > 1) {
+      panel = RunPanels<Kernel, Kernel::kFewRows, Kernel::kPanelsFewRows>(kernel, x, tile, tile_end, panel, panel_end);
     }
     RunPanels<Kernel, Kernel::kRows, 1>(kernel, x, tile, tile_end, panel, panel_end);
   }

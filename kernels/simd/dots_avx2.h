@@ -52,6 +52,9 @@ struct IntSums {
       v[i] = _mm256_add_epi32(v[i], _mm256_madd_epi16(pairs, ones));
     }
   }
+  IntSums Plus(const IntSums& other) const {
+    return {{_mm256_add_epi32(v[0], other.v[0]), _mm256_add_epi32(v[1], other.v[1])}};
+  }
   Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
 };
 
@@ -75,14 +78,11 @@ struct CodeSum {
 // Sixteen registers, two of them a sum.
 struct WideScaleShape {
   static constexpr int kRows = 4, kPanels = 1;
-  static constexpr int kFewRows = 2, kPanelsFewRows = 1;
-  static constexpr int kPanelsOneRow = 2;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
 struct NarrowScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
-  static constexpr int kFewRows = 2, kPanelsFewRows = 1;
-  static constexpr int kPanelsOneRow = 1;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-inline constexpr int kPrefetchBytes = 1024;
 
 }  // namespace vllm::avx2

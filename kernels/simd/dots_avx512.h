@@ -41,6 +41,7 @@ struct IntSums {
     const __m512i pairs = _mm512_maddubs_epi16(codes.magnitude, with_sign);
     v = _mm512_add_epi32(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
   }
+  IntSums Plus(const IntSums& other) const { return {_mm512_add_epi32(v, other.v)}; }
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
 
@@ -58,13 +59,10 @@ struct CodeSum {
 struct WideScaleShape {
   static constexpr int kRows = 8, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
-  static constexpr int kPanelsOneRow = 4;
 };
 struct NarrowScaleShape {
   static constexpr int kRows = 12, kPanels = 1;
-  static constexpr int kFewRows = 4, kPanelsFewRows = 2;
-  static constexpr int kPanelsOneRow = 4;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-inline constexpr int kPrefetchBytes = 1024;
 
 }  // namespace vllm::avx512

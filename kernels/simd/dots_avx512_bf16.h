@@ -6,7 +6,6 @@
 namespace vllm::avx512_bf16 {
 
 using avx512::CodeSum;
-using avx512::kPrefetchBytes;
 using avx512::NarrowScaleShape;
 using avx512::Vec;
 
@@ -29,6 +28,7 @@ struct IntSums {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes.v), "v"(x));
     v = sum;
   }
+  IntSums Plus(const IntSums& other) const { return {_mm512_add_epi32(v, other.v)}; }
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
 
@@ -51,13 +51,11 @@ static inline void StorePairs(const float* x, uint32_t* out) {
 struct BFloat16Shape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
-  static constexpr int kPanelsOneRow = 8;
 };
 // The float sums wait in memory.
 struct WideScaleShape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
-  static constexpr int kPanelsOneRow = 4;
 };
 
 }  // namespace vllm::avx512_bf16

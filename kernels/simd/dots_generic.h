@@ -54,6 +54,11 @@ struct IntSums {
       for (int i = 0; i < 4; ++i) v[n] += codes.v[4 * n + i] * x.v[i];
     }
   }
+  IntSums Plus(const IntSums& other) const {
+    IntSums sums;
+    for (int i = 0; i < 16; ++i) sums.v[i] = v[i] + other.v[i];
+    return sums;
+  }
   Vec ToFloat() const {
     Vec result;
     for (int i = 0; i < 16; ++i) result.v[i] = static_cast<float>(v[i]);
@@ -78,14 +83,11 @@ struct CodeSum {
 
 struct WideScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
-  static constexpr int kFewRows = 2, kPanelsFewRows = 1;
-  static constexpr int kPanelsOneRow = 1;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
 struct NarrowScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
-  static constexpr int kFewRows = 2, kPanelsFewRows = 1;
-  static constexpr int kPanelsOneRow = 1;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-inline constexpr int kPrefetchBytes = 1024;
 
 }  // namespace vllm::generic

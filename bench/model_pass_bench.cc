@@ -1,0 +1,151 @@
+// One pass over all matrices of Qwen2.5-0.5B's shape beside the machine's limits: model_pass_bench [THREADS [PASSES]].
+// For every form of weights and number of rows it multiplies all matrices as a step does, and after each such pass only
+// reads the same bytes, so that both meet the same moments of a shared machine. Prints medians: milliseconds of each,
+// the share of the read (100 % is memory's speed) and of the roofline, which is the slower of that read and of the
+// arithmetic at the instruction's peak.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "bench/machine_limits.h"
+#include "engine/layers/linear_matrix.h"
+#include "kernels/quant_matrix.h"
+
+namespace vllm {
+namespace {
+
+struct Shape {
+  int64_t out, in;
+};
+
+constexpr int kNumLayers = 24;
+constexpr Shape kLayer[] = {{1152, 896}, {896, 896}, {9728, 896}, {896, 4864}};
+constexpr Shape kHead = {151936, 896};
+
+struct Form {
+  const char* name;
+  const PackedQuantForm* quant;  // null: bfloat16
+  Instruction instruction;
+};
+
+constexpr PackedQuantForm kQ8_0 = {nullptr, 32};
+constexpr Form kForms[] = {{"bfloat16", nullptr, Instruction::kDotBFloat16},
+                           {"int8", &kInt8Form, Instruction::kDotInt8},
+                           {"Q8_0", &kQ8_0, Instruction::kDotInt8},
+                           {"int4", &kInt4Form, Instruction::kDotInt8}};
+
+class Model {
+ public:
+  explicit Model(const Form& form) {
+    for (int layer = 0; layer < kNumLayers; ++layer) {
+      for (const Shape& shape : kLayer) Add(form, shape);
+    }
+    Add(form, kHead);
+  }
+
+  double operations(int64_t rows) const { return 2.0 * static_cast<double>(rows) * static_cast<double>(num_weights_); }
+
+  void Multiply(const RankContext& context, int64_t rows, const float* x, float* y) const {
+    for (size_t i = 0; i < matrices_.size(); ++i) {
+      matrices_[i].Multiply(context, {nullptr, x, shapes_[i].in, rows, y, shapes_[i].out});
+    }
+  }
+
+  // As Multiply reads: matrix by matrix, each thread its part.
+  void Read(ThreadPool& threads) const {
+    const int64_t parts = threads.num_threads();
+    for (const auto& [words, count] : weights_) {
+      threads.ParallelFor(parts, [&, from = words, all = count](int64_t part, int /*thread*/) {
+        ReadWords(from + all * part / parts, all * (part + 1) / parts - all * part / parts);
+      });
+    }
+  }
+
+ private:
+  void Add(const Form& form, const Shape& shape) {
+    shapes_.push_back(shape);
+    num_weights_ += shape.out * shape.in;
+    if (form.quant == nullptr) {
+      const std::vector<float> source(static_cast<size_t>(shape.out * shape.in), 0.01f);
+      PackedMatrix matrix(shape.out, shape.in, DType::kBFloat16);
+      matrix.PackRows(reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, shape.in * 4);
+      AddBytes(matrix.view().data, static_cast<int64_t>(matrix.size_bytes()));
+      matrices_.emplace_back(std::move(matrix));
+    } else {
+      const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
+      const std::vector<float> scales(static_cast<size_t>(shape.in), 0.01f);
+      PackedQuantMatrix matrix(*form.quant, shape.out, shape.in);
+      for (int64_t n = 0; n < shape.out; ++n) matrix.SetRow(n, codes.data(), scales.data(), scales.data());
+      const PackedQuantView& w = matrix.view();
+      AddBytes(w.codes, w.num_panels() * w.num_blocks() * w.block_bytes());
+      AddBytes(w.scales, w.num_panels() * w.num_scales() * kPanelRows * 2);
+      matrices_.emplace_back(std::move(matrix));
+    }
+  }
+  void AddBytes(const void* data, int64_t count) {
+    weights_.emplace_back(static_cast<const uint64_t*>(data), count / static_cast<int64_t>(sizeof(uint64_t)));
+  }
+
+  std::vector<LinearMatrix> matrices_;
+  std::vector<Shape> shapes_;
+  std::vector<std::pair<const uint64_t*, int64_t>> weights_;
+  int64_t num_weights_ = 0;
+};
+
+template <typename F>
+double Seconds(F&& f) {
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void Run(int num_threads, int num_passes) {
+  ThreadPool threads(num_threads);
+  RankContext context;
+  context.kernels = &KernelsFor(BestIsa());
+  context.threads = &threads;
+  std::printf("| weights | rows | ms | only reading | of the read | of the roofline |\n|---|---|---|---|---|---|\n");
+  for (const Form& form : kForms) {
+    const double peak = num_threads * PeakRate(BestIsa(), form.instruction);
+    if (peak == 0.0) continue;
+    const Model model(form);
+    for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64}) {
+      const std::vector<float> x(static_cast<size_t>(rows * 4864), 0.25f);
+      std::vector<float> y(static_cast<size_t>(rows * kHead.out));
+      const double arithmetic = model.operations(rows) / peak;
+      std::vector<double> passes, reads, of_read, of_roofline;
+      for (int i = -1; i < num_passes; ++i) {
+        const double pass = Seconds([&] { model.Multiply(context, rows, x.data(), y.data()); });
+        const double read = Seconds([&] { model.Read(threads); });
+        if (i < 0) continue;  // touches y, and wakes the threads
+        passes.push_back(pass);
+        reads.push_back(read);
+        of_read.push_back(read / pass);
+        of_roofline.push_back(std::max(read, arithmetic) / pass);
+      }
+      std::printf("| %s | %d | %.1f | %.1f | %.0f %% | %.0f %% |\n", form.name, static_cast<int>(rows),
+                  Median(passes) * 1e3, Median(reads) * 1e3, Median(of_read) * 100, Median(of_roofline) * 100);
+      std::fflush(stdout);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vllm
+
+int main(int argc, char** argv) {
+  const int num_threads = argc > 1 ? std::atoi(argv[1]) : 2;
+  const int num_passes = argc > 2 ? std::atoi(argv[2]) : 21;
+  if (argc > 3 || num_threads < 1 || num_threads > 1024 || num_passes < 1) {
+    std::fprintf(stderr, "usage: model_pass_bench [THREADS [PASSES]]\n");
+    return 2;
+  }
+  vllm::Run(num_threads, num_passes);
+}
