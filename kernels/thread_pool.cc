@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
+
 #include "kernels/spin_wait.h"
 
 namespace vllm {
@@ -85,17 +87,21 @@ void PinThisThread(int core) {
   pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
-std::vector<int> UsableCores() {
-  std::vector<int> cores;
+std::vector<int> UsableCpus() {
+  std::vector<int> cpus;
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
-      if (CPU_ISSET(static_cast<size_t>(core), &set)) cores.push_back(core);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(static_cast<size_t>(cpu), &set)) cpus.push_back(cpu);
     }
+    return cpus;
   }
-  if (cores.empty()) cores.push_back(0);
-  return cores;
+  // More than CPU_SETSIZE processors.
+  for (unsigned cpu = 0; cpu < std::max(1u, std::thread::hardware_concurrency()); ++cpu) {
+    cpus.push_back(static_cast<int>(cpu));
+  }
+  return cpus;
 }
 
 }  // namespace vllm

@@ -70,7 +70,7 @@ class ThreadPool {
 
 // Keeps the calling thread to one core; ignored where the system refuses.
 void PinThisThread(int core);
-// The cores this process may use, ascending.
-std::vector<int> UsableCores();
+// The CPUs this process may use, ascending; at least one.
+std::vector<int> UsableCpus();
 
 }  // namespace vllm

@@ -17,6 +17,7 @@
 #include "app/generation/engine_factory.h"
 #include "app/generation/request_stats.h"
 #include "engine/config/errors.h"
+#include "kernels/thread_pool.h"
 
 namespace vllm {
 namespace {
@@ -82,6 +83,7 @@ void PrintStats(const BatchCounts& counts, const LoadedModel& model, double seco
       model.load_seconds);
   PrintNote(text.data());
   PrintNote(WeightStatsText(model.engine->client().ready().packed_cache));
+  PrintNote(RankStatsText(model.engine->config().parallel, CpuTopology(UsableCpus())));
   PrintNote(EngineStatsText(model.engine->stats()));
 }
 

@@ -13,6 +13,7 @@
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "kernels/thread_pool.h"
 
 namespace vllm {
 namespace {
@@ -149,6 +150,7 @@ int GenerateCommand(const Settings& settings) {
   if (settings.Switch("stats")) {
     PrintNote(RequestStatsText(writer.stats()));
     PrintNote(WeightStatsText(engine.client().ready().packed_cache));
+    PrintNote(RankStatsText(engine.config().parallel, CpuTopology(UsableCpus())));
     PrintNote(EngineStatsText(engine.stats()));
   }
   if (writer.failed()) {

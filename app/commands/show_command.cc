@@ -19,6 +19,8 @@
 #include "app/model_hub/model_hub.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
+#include "kernels/cpu_topology.h"
+#include "kernels/thread_pool.h"
 
 namespace vllm {
 namespace {
@@ -86,6 +88,9 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
   json["kv_cache_bytes_per_token"] = model.num_hidden_layers * layout.BlockBytes() / layout.block_size;
   json["eos_token_ids"] = model.eos_token_ids;
   json["files_bytes"] = ModelBytes(location);
+  const CpuTopology cpus(UsableCpus());
+  json["cores"] = cpus.num_cores();
+  json["numa_nodes"] = cpus.num_nodes();
   try {
     json["tokenizer"] = HasTokenizer(location) ? Json(TokenizerKind(location)) : Json();
   } catch (const std::runtime_error& error) {

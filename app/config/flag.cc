@@ -140,7 +140,7 @@ constexpr Flag kFlags[] = {
     {"tensor-parallel-size", 0, kInteger, "N", "", "1", kEngine, kEngines, false, true,
      "split the model over N ranks; -tp is the same"},
     {"threads-per-rank", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
-     "threads of each rank; 0: the machine's cores divided by the ranks"},
+     "threads of each rank; 0: the cores this process may use, divided by the ranks"},
     {"max-num-seqs", 0, kInteger, "N", "", "128", kEngine, kEngines, false, true, "most requests in one step"},
     {"max-num-batched-tokens", 0, kInteger, "N", "", "2048", kEngine, kEngines, false, true, "most tokens in one step"},
     {"long-prefill-token-threshold", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,

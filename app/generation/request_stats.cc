@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <set>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -53,6 +55,24 @@ std::string WeightStatsText(const PackedCacheUse& use) {
   if (use.mapped_bytes + use.written_bytes == 0) text += "packed, ";
   text.resize(text.size() - 2);
   if (!use.refusal.empty()) text += " (" + use.refusal + ")";
+  return text;
+}
+
+std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus) {
+  const auto counted = [](int64_t count, const std::string& noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  };
+  std::string text = "ranks: " + counted(parallel.tensor_parallel_size, "rank") + " of " +
+                     counted(parallel.threads_per_rank, "thread");
+  if (parallel.tensor_parallel_size == 1 || !parallel.pin_cores) return text;
+  const char* separator = ", on NUMA nodes ";
+  for (const std::vector<int>& rank : cpus.Place(parallel.tensor_parallel_size, parallel.threads_per_rank)) {
+    std::set<int> nodes;
+    for (const int cpu : rank) nodes.insert(cpus.NodeOf(cpu));
+    text += separator;
+    for (const int node : nodes) text += (node == *nodes.begin() ? "" : "+") + std::to_string(node);
+    separator = ", ";
+  }
   return text;
 }
 

@@ -6,9 +6,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "engine/config/vllm_config.h"
 #include "engine/model_loader/packed_store.h"
 #include "engine/request/request_output.h"
 #include "engine/request/scheduler_stats.h"
+#include "kernels/cpu_topology.h"
 
 namespace vllm {
 
@@ -28,6 +30,8 @@ std::string RequestStatsText(const RequestStats& stats);
 nlohmann::ordered_json TimingsJson(const RequestStats& stats);
 // One line on where the packed weights came from.
 std::string WeightStatsText(const PackedCacheUse& use);
+// One line on the ranks: how many threads, and on which node of memory those run that are pinned to cores.
+std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus);
 // One line on the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats);
 

@@ -1,14 +1,13 @@
 #include "engine/config/vllm_config.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #include "engine/config/errors.h"
 #include "engine/config/max_model_len.h"
+#include "kernels/cpu_topology.h"
+#include "kernels/thread_pool.h"
 
 namespace vllm {
 namespace {
@@ -26,15 +25,6 @@ constexpr int64_t kMaxThreads = 1024;
 
 void CheckRange(const char* flag, int64_t value, int64_t low, int64_t high) {
   if (value < low || value > high) Fail(flag, "not in " + std::to_string(low) + " to " + std::to_string(high), value);
-}
-
-// The cores this process may run on: a container or taskset may leave fewer than the machine has.
-int64_t NumCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  // More than CPU_SETSIZE processors.
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
 }
 
 void CheckHeads(const ModelConfig& model, int64_t ranks) {
@@ -88,7 +78,8 @@ void VllmConfig::Finalize() {
   CheckHeads(model, parallel.tensor_parallel_size);
   CheckRange("--threads-per-rank", parallel.threads_per_rank, 0, kMaxThreads);
   if (parallel.threads_per_rank == 0) {
-    parallel.threads_per_rank = std::clamp<int64_t>(NumCores() / parallel.tensor_parallel_size, 1, kMaxThreads);
+    parallel.threads_per_rank =
+        std::clamp<int64_t>(CpuTopology(UsableCpus()).num_cores() / parallel.tensor_parallel_size, 1, kMaxThreads);
   }
   CheckRange("--packed-cache-size", load.packed_cache_bytes, 0, kMaxBytes);
   CheckRange("--max-logprobs", max_logprobs, -1, kMaxVocab);

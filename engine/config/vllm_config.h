@@ -39,7 +39,7 @@ struct SchedulerConfig {
 
 struct ParallelConfig {
   int64_t tensor_parallel_size = 1;
-  int64_t threads_per_rank = 0;  // 0: the machine's cores divided by the ranks
+  int64_t threads_per_rank = 0;  // 0: the cores this process may use (CpuTopology) divided by the ranks
   bool pin_cores = true;         // with more than one rank, each rank's threads keep to cores of their own
 };
 

@@ -13,6 +13,7 @@
 #include "engine/executor/make_executor.h"
 #include "engine/layers/head_shards.h"
 #include "engine/models/registry.h"
+#include "kernels/cpu_topology.h"
 #include "kernels/thread_pool.h"
 
 namespace vllm {
@@ -68,15 +69,12 @@ TensorParallelExecutor::~TensorParallelExecutor() {
 }
 
 void TensorParallelExecutor::PlaceRanks() {
-  const auto size = static_cast<size_t>(config_.parallel.tensor_parallel_size);
-  const auto threads = static_cast<size_t>(config_.parallel.threads_per_rank);
-  const std::vector<int> cores = UsableCores();
-  if (size == 1 || !config_.parallel.pin_cores || cores.size() < size * threads) return;
-  caller_cores_ = cores;
-  for (size_t rank = 0; rank < size; ++rank) {
-    const auto first = cores.begin() + static_cast<std::ptrdiff_t>(rank * threads);
-    cores_.emplace_back(first, first + static_cast<std::ptrdiff_t>(threads));
-  }
+  const int64_t size = config_.parallel.tensor_parallel_size;
+  const int64_t threads = config_.parallel.threads_per_rank;
+  if (size == 1 || !config_.parallel.pin_cores) return;
+  const std::vector<int> cpus = UsableCpus();
+  cores_ = CpuTopology(cpus).Place(size, threads);
+  if (!cores_.empty()) caller_cores_ = cpus;
 }
 
 int64_t TensorParallelExecutor::KvBlockBytes() const {

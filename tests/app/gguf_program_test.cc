@@ -9,7 +9,7 @@
 
 #include "tests/app/program.h"
 #include "tests/model/gguf_builder.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/config/errors.h"
 #include "engine/model_loader/gguf_tokenizer.h"
 #include "tests/model/gguf_builder.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

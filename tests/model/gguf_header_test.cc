@@ -12,7 +12,7 @@
 
 #include "engine/config/errors.h"
 #include "tests/model/gguf_builder.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/allocation_counter.h"
 
 namespace vllm {

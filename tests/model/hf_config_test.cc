@@ -6,7 +6,7 @@
 #include <random>
 
 #include "engine/config/errors.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

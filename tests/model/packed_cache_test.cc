@@ -16,7 +16,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/mapped_file.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

@@ -17,7 +17,7 @@
 #include <xxhash.h>
 
 #include "engine/config/errors.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/model_loader/mapped_file.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

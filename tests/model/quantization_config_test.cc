@@ -8,7 +8,7 @@
 #include "engine/config/errors.h"
 #include "engine/model_loader/quantization_parser.h"
 #include "engine/model_loader/quantization_targets.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/config/errors.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

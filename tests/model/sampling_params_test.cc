@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "engine/config/errors.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

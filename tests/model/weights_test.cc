@@ -14,7 +14,7 @@
 #include "engine/model_loader/gguf_config.h"
 #include "engine/model_loader/hf_config.h"
 #include "tests/model/gguf_builder.h"
-#include "tests/model/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

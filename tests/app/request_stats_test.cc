@@ -1,0 +1,34 @@
+#include "app/generation/request_stats.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/temp_folder.h"
+
+namespace vllm {
+namespace {
+
+TEST(RequestStatsTest, RanksAreToldWithTheirNodes) {
+  const TempFolder folder;
+  for (const char* node : {"node0", "node1"}) std::filesystem::create_directories(folder.path() + "/node/" + node);
+  folder.Write("node/online", "0-1\n");
+  folder.Write("node/node0/cpulist", "0-2\n");
+  folder.Write("node/node1/cpulist", "3-5\n");
+  const CpuTopology cpus({0, 1, 2, 3, 4, 5}, folder.path(), folder.path());
+
+  ParallelConfig parallel;
+  parallel.threads_per_rank = 6;
+  EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 1 rank of 6 threads");
+  parallel.tensor_parallel_size = 2;
+  parallel.threads_per_rank = 1;
+  EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 2 ranks of 1 thread, on NUMA nodes 0, 1");
+  parallel.tensor_parallel_size = 3;
+  parallel.threads_per_rank = 2;
+  EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 3 ranks of 2 threads, on NUMA nodes 0, 1, 0+1");
+  parallel.threads_per_rank = 3;
+  EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 3 ranks of 3 threads");
+}
+
+}  // namespace
+}  // namespace vllm
