@@ -12,8 +12,8 @@
 
 #include "engine/config/errors.h"
 #include "tests/model/gguf_builder.h"
-#include "tests/support/temp_folder.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {

@@ -16,8 +16,8 @@
 #include "engine/model_loader/gguf_config.h"
 #include "engine/model_loader/hf_config.h"
 #include "engine/model_loader/packed_key.h"
-#include "tests/support/temp_folder.h"
 #include "tests/support/one_request.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {
