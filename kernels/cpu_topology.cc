@@ -93,7 +93,7 @@ CpuTopology::CpuTopology(const std::vector<int>& usable, const std::string& root
       if (std::find(usable.begin(), usable.end(), other) != usable.end()) core = std::min(core, other);
     }
     const auto node = nodes.find(cpu);
-    cpus_.push_back({cpu, core, cpus_of_core[core]++, node == nodes.end() ? 0 : node->second});
+    cpus_.push_back({cpu, cpus_of_core[core]++, node == nodes.end() ? 0 : node->second});
   }
 }
 

@@ -30,8 +30,7 @@ class CpuTopology {
  private:
   struct Cpu {
     int id;
-    int core;     // the first usable CPU of the same core
-    int sibling;  // 0 for that one
+    int sibling;  // how many usable CPUs of the same core come before it
     int node;
   };
 

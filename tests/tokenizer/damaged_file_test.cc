@@ -184,7 +184,7 @@ TEST(DamagedFile, AnUnknownTokenOutsideTheVocabularyIsRefused) {
 }
 
 // Whatever a file that is not JSON holds, the same: a tokenizer or a TokenizerError.
-void TryModelFile(const TemporaryFolder& folder, const std::string& bytes) {
+void TryModelFile(const TempFolder& folder, const std::string& bytes) {
   std::ofstream(folder.path() + "/tokenizer.model", std::ios::binary) << bytes;
   try {
     const auto tokenizer = Tokenizer::FromFolder(folder.path());
@@ -197,7 +197,7 @@ void TryModelFile(const TemporaryFolder& folder, const std::string& bytes) {
 
 TEST(DamagedFile, SentencePieceModelsCutAnywhereOrChangedNeverCrash) {
   std::mt19937 random(19);
-  const TemporaryFolder folder;
+  const TempFolder folder;
   for (const char* name : {"unigram", "bpe", "bpe_bytes"}) {
     const std::string bytes = ReadTestFile(DataPath(std::string("sentencepiece/") + name + ".model"));
     for (size_t length = 0; length < bytes.size(); length += 1 + random() % 7) {
@@ -215,7 +215,7 @@ TEST(DamagedFile, SentencePieceModelsCutAnywhereOrChangedNeverCrash) {
 
 TEST(DamagedFile, RankFilesChangedNeverCrash) {
   std::mt19937 random(20);
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const std::string bytes = ReadTestFile(DataPath("tiktoken/small.tiktoken"));
   for (int round = 0; round < 500; ++round) {
     std::string damaged = bytes.substr(0, random() % 2 == 0 ? bytes.size() : random() % bytes.size());

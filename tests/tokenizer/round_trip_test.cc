@@ -10,7 +10,7 @@ namespace vllm {
 namespace {
 
 std::unique_ptr<Tokenizer> SentencePiece(const std::string& name) {
-  TemporaryFolder folder;
+  TempFolder folder;
   std::filesystem::copy_file(DataPath("sentencepiece/" + name + ".model"), folder.path() + "/tokenizer.model");
   return Tokenizer::FromFolder(folder.path());
 }

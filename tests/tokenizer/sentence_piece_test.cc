@@ -29,7 +29,7 @@ void ExpectAgreement(const Tokenizer& tokenizer, const std::string& vectors) {
 class SmallModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(SmallModel, GivesTheLibrarysIdsAndTexts) {
-  TemporaryFolder folder;
+  TempFolder folder;
   const std::string name = std::string("sentencepiece/") + GetParam();
   std::filesystem::copy_file(DataPath(name + ".model"), folder.path() + "/tokenizer.model");
   ExpectAgreement(*Tokenizer::FromFolder(folder.path()), DataPath(name + ".jsonl"));
@@ -46,7 +46,7 @@ TEST(SentencePiece, RealModelsGiveTheLibrarysIdsAndTexts) {
     const std::string vectors = RealPath("tokenizer-vectors/sentencepiece/" + name + ".jsonl");
     const std::string model = RealPath("models/" + name + "/hf-f32/tokenizer.model");
     if (!std::filesystem::exists(vectors) || !std::filesystem::exists(model)) continue;
-    TemporaryFolder folder;
+    TempFolder folder;
     std::filesystem::copy_file(model, folder.path() + "/tokenizer.model");
     ExpectAgreement(*Tokenizer::FromFolder(folder.path()), vectors);
     ++num_models;

@@ -57,7 +57,7 @@ void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
     AppendFromByteLevel(expected->IdToToken(id).value(), bytes);
     ranks += Base64(bytes) + " " + std::to_string(id) + "\n";
   }
-  TemporaryFolder folder;
+  TempFolder folder;
   std::ofstream(folder.path() + "/tokenizer.model") << ranks;
   const std::string config = RealPath("tokenizers/" + name + "/tokenizer_config.json");
   if (std::filesystem::exists(config)) std::filesystem::copy_file(config, folder.path() + "/tokenizer_config.json");

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temp_folder.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
 
@@ -36,27 +36,6 @@ inline double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 
 inline std::string DataPath(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/tokenizer/" + name; }
 inline std::string RealPath(const std::string& name) { return std::string(VLLMCLI_REALDATA) + "/" + name; }
-
-// A folder that lives as long as this.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "vllmcli-tokenizer-XXXXXX").string();
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Every tokenizer of the shared real data, by the name of its vectors; null when its files are not there.
 inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
