@@ -41,8 +41,12 @@ struct IntTile {
   template <int kPart>
   [[gnu::always_inline]] void AddDots(const Codes (&codes)[kPanels], const uint32_t* units) {
     Unroll<kRows>([&](auto r) {
-      const auto four = IntSums::Broadcast(units[r]);
-      Unroll<kPanels>([&](auto p) { dots[kPart % kParts][r][p].AddDot(codes[p], four); });
+      if constexpr (kPanels == 1) {
+        dots[kPart % kParts][r][0].AddDotAt(codes[0], units + r);
+      } else {
+        const auto four = IntSums::Broadcast(units[r]);
+        Unroll<kPanels>([&](auto p) { dots[kPart % kParts][r][p].AddDot(codes[p], four); });
+      }
     });
   }
   [[gnu::always_inline]] Vec ToFloat(int r, int p) const {

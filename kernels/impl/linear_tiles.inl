@@ -13,7 +13,7 @@ struct TileOutput {
   [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t part, int64_t num_parts) const {
     for (int64_t r = kRows * part / num_parts; r < kRows * (part + 1) / num_parts; ++r) {
       const float* to = y + (row + r) * y_stride + panel * kPanelRows;
-      Unroll<kPanels>([&](auto p) { __builtin_prefetch(to + p * kPanelRows, 1); });
+      for (int64_t p = 0; p < kPanels; ++p) __builtin_prefetch(to + p * kPanelRows, 1);
     }
   }
   void Store(int64_t row, int64_t panel, Vec sum) const {
@@ -52,7 +52,7 @@ struct TileInput {
 
 // Asks for what comes so many bytes after byte `at` of each panel, there or in the panels after these. Several rows
 // keep the arithmetic busy for longer than the machine's own prefetching looks ahead. One row does not, and is slowed
-// down.
+// down. A loop, as g++ leaves out a call of a lambda that only prefetches.
 inline constexpr int64_t kPrefetchBytes = 32 << 10;
 
 template <int kRows, int kPanels>
@@ -61,7 +61,8 @@ template <int kRows, int kPanels>
   if constexpr (kRows == 1) return;
   const int64_t ahead = at + kPrefetchBytes;
   const int64_t beyond = ahead < panel_bytes ? 0 : (kPanels - 1) * panel_bytes;
-  Unroll<kPanels>([&](auto p) { __builtin_prefetch(panels[p] + ahead + beyond, 0, 2); });
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p) __builtin_prefetch(panels[p] + ahead + beyond, 0, 2);
 }
 
 template <typename Kernel, int kRows, int kPanels>

@@ -52,6 +52,7 @@ struct IntSums {
       v[i] = _mm256_add_epi32(v[i], _mm256_madd_epi16(pairs, ones));
     }
   }
+  void AddDotAt(const Codes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
   IntSums Plus(const IntSums& other) const {
     return {{_mm256_add_epi32(v[0], other.v[0]), _mm256_add_epi32(v[1], other.v[1])}};
   }

@@ -41,6 +41,7 @@ struct IntSums {
     const __m512i pairs = _mm512_maddubs_epi16(codes.magnitude, with_sign);
     v = _mm512_add_epi32(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
   }
+  void AddDotAt(const Codes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
   IntSums Plus(const IntSums& other) const { return {_mm512_add_epi32(v, other.v)}; }
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };

@@ -28,6 +28,11 @@ struct IntSums {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes.v), "v"(x));
     v = sum;
   }
+  void AddDotAt(const Codes& codes, const uint32_t* unit) {
+    __m512i sum = v;
+    asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(codes.v), "m"(*unit));
+    v = sum;
+  }
   IntSums Plus(const IntSums& other) const { return {_mm512_add_epi32(v, other.v)}; }
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };

@@ -54,6 +54,8 @@ struct IntSums {
       for (int i = 0; i < 4; ++i) v[n] += codes.v[4 * n + i] * x.v[i];
     }
   }
+  // As AddDot of Broadcast(*unit), where the machine can in one instruction.
+  void AddDotAt(const Codes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
   IntSums Plus(const IntSums& other) const {
     IntSums sums;
     for (int i = 0; i < 16; ++i) sums.v[i] = v[i] + other.v[i];
