@@ -1,4 +1,4 @@
-// Executor: runs a scheduled step on every rank and returns what rank 0 sampled. One real form runs the rank in the
+// Executor: runs a scheduled step on every rank and returns what was sampled. One real form runs the rank in the
 // calling thread, another a thread a rank; tests have a fake. Owned by EngineCore; called from its thread only.
 #pragma once
 

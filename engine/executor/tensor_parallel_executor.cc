@@ -24,10 +24,6 @@ namespace {
 // our own text.
 constexpr double kKvMemoryFraction = 0.5;
 
-int64_t LogitsBytes(const VllmConfig& config) {
-  return ModelRunner::LogitsRows(config) * config.model.vocab_size * static_cast<int64_t>(sizeof(float));
-}
-
 }  // namespace
 
 TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : config_(config) {
@@ -37,16 +33,15 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
   const std::string wanted = std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
   try {
-    logits_ = AlignedBuffer(static_cast<size_t>(LogitsBytes(config_)));
+    logits_ = std::make_unique<SharedLogits>(config_);
     ranks_ = std::make_unique<RankGroup>(size);
     PlaceRanks();
     workers_.resize(static_cast<size_t>(size));
     ranks_->Run([&](int rank) {
       const auto index = static_cast<size_t>(rank);
       if (!cores_.empty()) PinThisThread(cores_[index][0]);
-      workers_[index] =
-          std::make_unique<Worker>(config_, *weights, ranks_->communicator(rank),
-                                   cores_.empty() ? std::vector<int>() : cores_[index], logits_.as<float>());
+      workers_[index] = std::make_unique<Worker>(config_, *weights, ranks_->communicator(rank),
+                                                 cores_.empty() ? std::vector<int>() : cores_[index], *logits_);
     });
   } catch (const std::bad_alloc&) {
     throw ResourceError("cannot load model " + config_.model.model + ": out of memory (" +
@@ -93,7 +88,7 @@ int64_t TensorParallelExecutor::DetermineAvailableMemory() {
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
   // Pages of a mapped file count as available, but decoding needs these. The logits' are not written before they are
   // needed: the first token would wait for it.
-  const int64_t needed = packed_cache_use().mapped_bytes + LogitsBytes(config_);
+  const int64_t needed = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
   const int64_t available = std::max<int64_t>(0, ReadAvailableMemory().bytes - needed);
   return static_cast<int64_t>(static_cast<double>(available) * kKvMemoryFraction);
 }

@@ -10,7 +10,6 @@
 #include "engine/executor/executor.h"
 #include "engine/executor/rank_group.h"
 #include "engine/worker/worker.h"
-#include "kernels/aligned_buffer.h"
 
 namespace vllm {
 
@@ -31,7 +30,7 @@ class TensorParallelExecutor final : public Executor {
   void PlaceRanks();
 
   const VllmConfig config_;
-  AlignedBuffer logits_;
+  std::unique_ptr<SharedLogits> logits_;
   std::unique_ptr<RankGroup> ranks_;
   std::vector<std::vector<int>> cores_;  // a rank's own; empty where ranks are not pinned
   std::vector<int> caller_cores_;        // the calling thread's before it was pinned

@@ -16,29 +16,18 @@ constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 
 }  // namespace
 
-int64_t ModelRunner::LogitsRows(const VllmConfig& config) {
-  // Enough rows that the output projection is read for many at once, few enough that a large vocabulary stays in tens
-  // of megabytes.
-  constexpr int64_t kMaxRows = 64;
-  return std::min(
-      {kMaxRows, config.scheduler.max_num_batched_tokens, std::max<int64_t>(config.scheduler.max_num_seqs, 1)});
-}
-
-ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, float* shared_logits)
+ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, SharedLogits& shared)
     : config_(config),
       rank_(rank),
       model_(model),
-      shared_logits_(shared_logits),
+      shared_(shared),
       batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
              MakeKvCacheGroups(model.KvLayers()).windows.size()) {
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
   hidden_ = AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
-  gathered_ = AlignedBuffer(static_cast<size_t>(LogitsRows(config)) * row_bytes);
+  gathered_ = AlignedBuffer(static_cast<size_t>(SharedLogits::MaxRows(config)) * row_bytes);
   ReservePlans();
-  if (rank.rank() == 0) {
-    for (int thread = 0; thread < rank.threads->num_threads(); ++thread)
-      samplers_.emplace_back(config.model.vocab_size);
-  }
+  for (int thread = 0; thread < rank.threads->num_threads(); ++thread) samplers_.emplace_back(config.model.vocab_size);
 }
 
 void ModelRunner::ReservePlans() {
@@ -78,10 +67,8 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KvCache& cach
   model_.Forward(input, cache, hidden_.as<float>());
 
   CollectLogitsRows();
-  const auto rows_at_once = static_cast<size_t>(LogitsRows(config_));
+  const auto rows_at_once = static_cast<size_t>(SharedLogits::MaxRows(config_));
   for (size_t begin = 0; begin < logits_rows_.size(); begin += rows_at_once) {
-    // Rank 0 has to be done with the rows before others overwrite them.
-    if (begin > 0) rank_.communicator->Barrier();
     ComputeRows(begin, std::min(begin + rows_at_once, logits_rows_.size()));
   }
   if (output != nullptr) FillOutput(*output);
@@ -115,20 +102,24 @@ void ModelRunner::ComputeRows(size_t begin, size_t end) {
   }
   const int64_t vocab_size = config_.model.vocab_size;
   const auto num_rows = static_cast<int64_t>(end - begin);
-  model_.ComputeLogits(gathered, num_rows, shared_logits_, vocab_size);
+  auto* logits = shared_.logits.as<float>();
+  model_.ComputeLogits(gathered, num_rows, logits, vocab_size);
+  if (rank_.rank() == 0 && shared_.results.size() < logits_rows_.size()) shared_.results.resize(logits_rows_.size());
   rank_.communicator->Barrier();
-  if (rank_.rank() != 0) return;
-  if (results_.size() < logits_rows_.size()) results_.resize(logits_rows_.size());
-  rank_.threads->ParallelFor(num_rows, [&](int64_t row, int thread) {
-    SampleRow(begin + static_cast<size_t>(row), thread, shared_logits_ + row * vocab_size);
+  const int64_t first = num_rows * rank_.rank() / rank_.size();
+  const int64_t last = num_rows * (rank_.rank() + 1) / rank_.size();
+  rank_.threads->ParallelFor(last - first, [&](int64_t i, int thread) {
+    SampleRow(begin + static_cast<size_t>(first + i), thread, logits + (first + i) * vocab_size);
   });
+  // All are sampled before rank 0 reads the results and before the logits are overwritten.
+  rank_.communicator->Barrier();
 }
 
 void ModelRunner::SampleRow(size_t index, int thread, const float* logits_row) {
   const LogitsRow& row = logits_rows_[index];
   const CachedRequestState& state = *batch_.entries()[row.entry].state;
   const SamplingParams& params = state.request->sampling_params;
-  RowResult& result = results_[index];
+  SharedLogits::RowResult& result = shared_.results[index];
   result.token_id = -1;
   result.has_logprobs = false;
   result.logprobs.Clear();
@@ -164,7 +155,7 @@ void ModelRunner::FillOutput(ModelRunnerOutput& output) {
     const std::string* error = nullptr;
     Logprobs* prompt = nullptr;
     for (; next < logits_rows_.size() && logits_rows_[next].entry == i; ++next) {
-      RowResult& result = results_[next];
+      SharedLogits::RowResult& result = shared_.results[next];
       if (!result.error.empty()) {
         if (error == nullptr) error = &result.error;
         continue;

@@ -1,11 +1,9 @@
-// ModelRunner: one rank's step: rows in, sampled tokens out. Every rank computes its share of the logits; rank 0
-// samples. Used by the rank's thread only.
+// ModelRunner: one rank's step: rows in, sampled tokens out. Every rank computes its columns of the logits, then
+// samples its share of the rows; rank 0 hands all of them out. Used by the rank's thread only.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
@@ -14,17 +12,15 @@
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
 #include "engine/worker/input_batch.h"
+#include "engine/worker/shared_logits.h"
 #include "kernels/aligned_buffer.h"
 
 namespace vllm {
 
 class ModelRunner {
  public:
-  // `shared_logits` [LogitsRows(config), vocab_size]: one buffer that all ranks write their columns of.
-  ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, float* shared_logits);
-
-  // Rows of logits computed at a time; more are done in turns.
-  static int64_t LogitsRows(const VllmConfig& config);
+  // `shared` is the same for all ranks.
+  ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, SharedLogits& shared);
 
   // `output` is filled on rank 0 only.
   void Execute(const SchedulerOutput& scheduler_output, KvCache& cache, ModelRunnerOutput* output);
@@ -40,13 +36,6 @@ class ModelRunner {
     int64_t row = 0;
     int32_t prompt_target = -1;
   };
-  struct RowResult {
-    int32_t token_id = -1;
-    bool has_logprobs = false;
-    Logprobs logprobs;
-    std::string error;
-  };
-
   void ReservePlans();
   void CollectLogitsRows();
   void ComputeRows(size_t begin, size_t end);
@@ -56,13 +45,12 @@ class ModelRunner {
   const VllmConfig& config_;
   const RankContext& rank_;
   Model& model_;
-  float* shared_logits_;
+  SharedLogits& shared_;
   InputBatch batch_;
   AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
-  AlignedBuffer gathered_;  // [LogitsRows, hidden_size]
+  AlignedBuffer gathered_;  // [SharedLogits::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
-  std::vector<RowResult> results_;  // of logits_rows_, reused
-  std::vector<Sampler> samplers_;   // a thread, rank 0 only
+  std::vector<Sampler> samplers_;  // a thread
 };
 
 }  // namespace vllm

@@ -9,7 +9,7 @@
 namespace vllm {
 
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-               const std::vector<int>& cores, float* shared_logits)
+               const std::vector<int>& cores, SharedLogits& shared_logits)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores) {
   const Isa isa = config.isa.value_or(BestIsa());
   rank_.kernels = &KernelsFor(isa);

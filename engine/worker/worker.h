@@ -20,7 +20,7 @@ class Worker {
  public:
   // Loads the rank's shard. `cores`: the rank's own, or empty. Throws what loading throws.
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-         const std::vector<int>& cores, float* shared_logits);
+         const std::vector<int>& cores, SharedLogits& shared_logits);
 
   const PackedCacheUse& packed_cache_use() const { return packed_cache_use_; }
   // Bytes of one KV block on this rank.

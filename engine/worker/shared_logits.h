@@ -1,0 +1,36 @@
+// SharedLogits: the logits of a step's rows, of which every rank computes its columns, and what became of the rows,
+// of which every rank samples its share. A barrier of the ranks stands between the two, and before and after.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/sched/model_runner_output.h"
+#include "kernels/aligned_buffer.h"
+
+namespace vllm {
+
+struct SharedLogits {
+  struct RowResult {
+    int32_t token_id = -1;
+    bool has_logprobs = false;
+    Logprobs logprobs;
+    std::string error;
+  };
+
+  // Throws std::bad_alloc.
+  explicit SharedLogits(const VllmConfig& config) : logits(static_cast<size_t>(Bytes(config))) {}
+
+  // Rows of logits computed at a time; more are done in turns.
+  static int64_t MaxRows(const VllmConfig& config);
+  static int64_t Bytes(const VllmConfig& config) {
+    return MaxRows(config) * config.model.vocab_size * static_cast<int64_t>(sizeof(float));
+  }
+
+  AlignedBuffer logits;            // [MaxRows, vocab_size]
+  std::vector<RowResult> results;  // of all rows of the step, reused; rank 0 makes room
+};
+
+}  // namespace vllm
