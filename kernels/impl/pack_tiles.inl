@@ -26,45 +26,47 @@ static inline const float* Columns(const float* row, int64_t k, int64_t num_colu
   return padded;
 }
 
-static void PackInt8(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {
+// kOffsetColumns: those of an offset.
+template <int kOffsetColumns>
+static void PackInt8Of(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {
   const int64_t begin = TileBegin(to.num_rows, tile);
   const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
   uint32_t* units = to.units + begin * to.num_units;
   float* scales = to.scales + begin * to.num_scales();
-  int32_t* offsets = to.offsets + begin * to.num_offsets();
-  float* sums = to.sums == nullptr ? nullptr : to.sums + begin * to.num_offsets();
-  constexpr int kVecs = static_cast<int>(kScaleColumns) / Vec::kLanes;
+  const int64_t num_offsets = to.num_offsets();
+  int32_t* offsets = to.offsets + begin * num_offsets;
+  float* sums = to.sums == nullptr ? nullptr : to.sums + begin * num_offsets;
   constexpr int64_t kUnits = kScaleColumns / 4;
-  const auto vecs_of_offset = static_cast<int>(to.offset_columns / Vec::kLanes);
+  constexpr int kOffsets = static_cast<int>(kScaleColumns) / kOffsetColumns;
   TileUnits columns;
   float padded[kScaleColumns];
   for (int64_t k = 0; k < to.num_columns; k += kScaleColumns) {
     const int64_t units_left = to.num_units - k / 4;
+    const int64_t first = k / kOffsetColumns;
+    const int64_t offsets_left = num_offsets - first < kOffsets ? num_offsets - first : kOffsets;
     for (int64_t r = 0; r < num_rows; ++r) {
       const float* from = Columns(x + (begin + r) * x_stride, k, to.num_columns, padded);
-      Vec largest = Vec::Zero(), not_finite = Vec::Zero();  // the latter becomes NaN
-      for (int i = 0; i < kVecs; ++i) {
-        const Vec v = Vec::Load(from + i * Vec::kLanes);
-        largest = Vec::Max(largest, Vec::Max(Vec::Sub(Vec::Zero(), v), v));
-        not_finite = Vec::Fma(v, Vec::Zero(), not_finite);
-      }
-      const float magnitude = Vec::ReduceMax(largest);
-      scales[k / kScaleColumns * num_rows + r] = magnitude * (1.0f / 127.0f) + Vec::ReduceAdd(not_finite);
+      const float magnitude = LargestMagnitude(from);
+      scales[k / kScaleColumns * num_rows + r] = magnitude * (1.0f / 127.0f);
       const Vec inverse = Vec::Set1(magnitude > kSmallest ? 127.0f / magnitude : 0.0f);
       auto* codes = reinterpret_cast<int8_t*>(columns.units[r]);
-      for (int i = 0; i < kVecs;) {
-        CodeSum of_codes;
-        const int end = i + vecs_of_offset;
-        for (; i < end; ++i) {
-          of_codes.Store(Vec::Mul(Vec::Load(from + i * Vec::kLanes), inverse), codes + i * Vec::kLanes);
-        }
-        const int32_t sum = of_codes.Get();
-        const int64_t offset = (k + (end - vecs_of_offset) * Vec::kLanes) / to.offset_columns;
-        if (offset >= to.num_offsets()) continue;
-        offsets[offset * num_rows + r] = -128 * sum;
-        if (sums != nullptr) sums[offset * num_rows + r] = static_cast<float>(sum);
+      int32_t of_eight[kScaleColumns / 8];
+      StoreCodes(from, inverse, codes, of_eight);
+      StoreCodes(from + 64, inverse, codes + 64, of_eight + 8);
+      for (int64_t i = 0; i < offsets_left; ++i) {
+        int32_t sum = 0;
+        for (int j = 0; j < kOffsetColumns / 8; ++j) sum += of_eight[i * (kOffsetColumns / 8) + j];
+        const int64_t at = (first + i) * num_rows + r;
+        offsets[at] = -128 * sum;
+        if (sums != nullptr) sums[at] = static_cast<float>(sum);
       }
     }
     columns.InterleaveTo(units + k / 4 * num_rows, num_rows, units_left < kUnits ? units_left : kUnits);
   }
+}
+
+static void PackInt8(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {
+  if (to.offset_columns == 16) return PackInt8Of<16>(x, x_stride, to, tile);
+  if (to.offset_columns == 32) return PackInt8Of<32>(x, x_stride, to, tile);
+  PackInt8Of<static_cast<int>(kScaleColumns)>(x, x_stride, to, tile);
 }

@@ -59,22 +59,40 @@ struct IntSums {
   Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
 };
 
-struct CodeSum {
-  __m128i biased = _mm_setzero_si128();  // each code counts 128 too much
-  int32_t bias = 0;
-
-  void Store(Vec x, int8_t* out) {
-    const __m256i a = _mm256_cvtps_epi32(x.lo), b = _mm256_cvtps_epi32(x.hi);
-    // The packs work in halves of a register; what they cross is put right at the end.
-    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
-    const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
-    const __m128i bytes = _mm_packs_epi16(low, high);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
-    biased = _mm_add_epi64(biased, _mm_sad_epu8(_mm_xor_si128(bytes, _mm_set1_epi8(-128)), _mm_setzero_si128()));
-    bias += 16 * 128;
+static inline float LargestMagnitude(const float* x) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  __m256i largest[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+  for (int i = 0; i < 16; ++i) {
+    const __m256i magnitude = _mm256_castps_si256(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + 8 * i)));
+    largest[i % 2] = _mm256_max_epu32(largest[i % 2], magnitude);
   }
-  int32_t Get() const { return _mm_cvtsi128_si32(biased) + _mm_extract_epi16(biased, 4) - bias; }
-};
+  const __m256i eight = _mm256_max_epu32(largest[0], largest[1]);
+  __m128i v = _mm_max_epu32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  v = _mm_max_epu32(v, _mm_shuffle_epi32(v, 0x4e));
+  v = _mm_max_epu32(v, _mm_shuffle_epi32(v, 0xb1));
+  const __m128i infinity = _mm_set1_epi32(0x7f800000);
+  const __m128i is_finite = _mm_cmpgt_epi32(infinity, v);
+  return _mm_cvtss_f32(_mm_castsi128_ps(_mm_blendv_epi8(_mm_set1_epi32(0x7fc00000), v, is_finite)));
+}
+
+static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t* sums) {
+  // The packs work in halves of a register; what they cross is put right at the end.
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  for (int half = 0; half < 2; ++half) {
+    __m256i v[4];
+    for (int i = 0; i < 4; ++i) {
+      v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 32 * half + 8 * i), factor.lo));
+    }
+    const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+    const __m256i bytes = _mm256_permutevar8x32_epi32(packed, order);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + 32 * half), bytes);
+    // Unsigned, each counts 128 too much.
+    const __m256i biased = _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), _mm256_setzero_si256());
+    const __m256i eights = _mm256_sub_epi64(biased, _mm256_set1_epi64x(8 * 128));
+    const __m256i narrow = _mm256_permutevar8x32_epi32(eights, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums + 4 * half), _mm256_castsi256_si128(narrow));
+  }
+}
 
 // Sixteen registers, two of them a sum.
 struct WideScaleShape {

@@ -46,16 +46,30 @@ struct IntSums {
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
 
-struct CodeSum {
-  __m512i lanes = _mm512_setzero_si512();
-
-  void Store(Vec x, int8_t* out) {
-    const __m128i bytes = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x.v));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
-    lanes = _mm512_add_epi32(lanes, _mm512_cvtepi8_epi32(bytes));
+static inline float LargestMagnitude(const float* x) {
+  const __m512i mask = _mm512_set1_epi32(0x7fffffff);
+  __m512i largest[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+  for (int i = 0; i < 8; ++i) {
+    largest[i % 2] = _mm512_max_epu32(largest[i % 2], _mm512_and_si512(mask, _mm512_loadu_si512(x + 16 * i)));
   }
-  int32_t Get() const { return _mm512_reduce_add_epi32(lanes); }
-};
+  const uint32_t bits = _mm512_reduce_max_epu32(_mm512_max_epu32(largest[0], largest[1]));
+  const __m128i v = _mm_cvtsi32_si128(static_cast<int>(bits >= 0x7f800000u ? 0x7fc00000u : bits));
+  return _mm_cvtss_f32(_mm_castsi128_ps(v));
+}
+
+static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t* sums) {
+  __m512i v[4];
+  for (int i = 0; i < 4; ++i) v[i] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + 16 * i), factor.v));
+  // The packs work in quarters of a register; what they cross is put right at the end.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i packed = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
+  const __m512i bytes = _mm512_permutexvar_epi32(order, packed);
+  _mm512_storeu_si512(codes, bytes);
+  // Unsigned, each counts 128 too much.
+  const __m512i biased = _mm512_sad_epu8(_mm512_xor_si512(bytes, _mm512_set1_epi8(-128)), _mm512_setzero_si512());
+  const __m512i eights = _mm512_sub_epi64(biased, _mm512_set1_epi64(8 * 128));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), _mm512_cvtepi64_epi32(eights));
+}
 
 struct WideScaleShape {
   static constexpr int kRows = 8, kPanels = 2;

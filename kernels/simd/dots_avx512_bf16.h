@@ -5,8 +5,9 @@
 
 namespace vllm::avx512_bf16 {
 
-using avx512::CodeSum;
+using avx512::LargestMagnitude;
 using avx512::NarrowScaleShape;
+using avx512::StoreCodes;
 using avx512::Vec;
 
 struct Codes {

@@ -2,6 +2,7 @@
 // written once; the sums are exact, so that all give the same.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -68,20 +69,26 @@ struct IntSums {
   }
 };
 
-// The sum of the codes that Store makes.
-struct CodeSum {
-  int32_t v = 0;
-
-  // The sixteen values of x, in [-127, 127] or not finite, rounded to codes.
-  void Store(Vec x, int8_t* out) {
-    for (int i = 0; i < Vec::kLanes; ++i) {
-      const float rounded = std::nearbyintf(x.v[i]);
-      out[i] = rounded >= -127.0f && rounded <= 127.0f ? static_cast<int8_t>(rounded) : int8_t{0};
-      v += out[i];
-    }
+// Of 128 values; not a number where one of them is not finite.
+static inline float LargestMagnitude(const float* x) {
+  uint32_t largest = 0;  // ordered as their bits are
+  for (int i = 0; i < 128; ++i) {
+    const uint32_t magnitude = std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu;
+    largest = magnitude > largest ? magnitude : largest;
   }
-  int32_t Get() const { return v; }
-};
+  return std::bit_cast<float>(largest >= 0x7f800000u ? 0x7fc00000u : largest);
+}
+
+// Sixty-four products of x and `factor`, in [-127, 127] or not finite, rounded to codes; and the sum of each eight
+// codes.
+static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t* sums) {
+  for (int i = 0; i < 64; ++i) {
+    const float rounded = std::nearbyintf(x[i] * factor.v[i % Vec::kLanes]);
+    codes[i] = rounded >= -127.0f && rounded <= 127.0f ? static_cast<int8_t>(rounded) : int8_t{0};
+    if (i % 8 == 0) sums[i / 8] = 0;
+    sums[i / 8] += codes[i];
+  }
+}
 
 struct WideScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
