@@ -13,6 +13,7 @@ enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512, kAvx512Bf16 };
 
 // Ascending; kGeneric is always there.
 std::vector<Isa> AvailableIsas();
+// The last of them, or the one that $VLLMCLI_ISA names if it is among them: so every test can run on each.
 Isa BestIsa();
 
 std::string_view ToString(Isa isa);  // "generic", "avx2", "avx512", "avx512_bf16"

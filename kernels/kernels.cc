@@ -1,5 +1,8 @@
 #include "kernels/kernels.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -42,7 +45,16 @@ std::vector<Isa> AvailableIsas() {
   return isas;
 }
 
-Isa BestIsa() { return AvailableIsas().back(); }
+Isa BestIsa() {
+  static const Isa best = [] {
+    const std::vector<Isa> available = AvailableIsas();
+    const char* name = std::getenv("VLLMCLI_ISA");
+    const std::optional<Isa> wanted = name == nullptr ? std::nullopt : ParseIsa(name);
+    const bool runs = wanted && std::find(available.begin(), available.end(), *wanted) != available.end();
+    return runs ? *wanted : available.back();
+  }();
+  return best;
+}
 
 std::string_view ToString(Isa isa) { return KernelsFor(isa).name; }
 

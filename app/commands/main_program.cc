@@ -66,9 +66,11 @@ int Run(std::vector<std::string> words) {
   // Completions must come out whatever the configuration file says.
   if (settings.command != Command::kCompletions) {
     ReadConfigFile(settings.Text("config").value_or(""), settings);
-    const char* model = std::getenv("VLLMCLI_MODEL");
-    if (model != nullptr && *model != '\0') {
-      settings.Set(*FindFlag("model"), {model}, SettingSource::kEnvironment, "VLLMCLI_MODEL");
+    for (const auto& [flag, name] : {std::pair{"model", "VLLMCLI_MODEL"}, std::pair{"isa", "VLLMCLI_ISA"}}) {
+      const char* value = std::getenv(name);
+      if (value != nullptr && *value != '\0') {
+        settings.Set(*FindFlag(flag), {value}, SettingSource::kEnvironment, name);
+      }
     }
   }
   return Dispatch(settings);

@@ -85,7 +85,7 @@ std::string HelpText(std::optional<Command> command) {
         "\nvllmcli COMMAND --help shows the flags of a command. Flags may also stand in\n"
         "$XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows what is in effect.\n\n"
         "Environment: VLLMCLI_MODEL names the model, HF_HUB_CACHE and HF_HOME where downloaded ones are,\n"
-        "NO_COLOR and TERM=dumb keep the terminal plain.\n\n"
+        "NO_COLOR and TERM=dumb keep the terminal plain, VLLMCLI_ISA is --isa.\n\n"
         "Exit status: 0 all well, 1 a request or some rows failed, 2 usage or configuration, 3 model or data\n"
         "unusable, 4 out of memory, disk or another resource, 130/143/129 by SIGINT/SIGTERM/SIGHUP.\n";
     return out;

@@ -131,6 +131,9 @@ ended by SIGINT, SIGTERM, SIGHUP
 .B VLLMCLI_MODEL
 the model when \-m is not given
 .TP
+.B VLLMCLI_ISA
+the instruction set that kernels use when \-\-isa is not given
+.TP
 .BR HF_HUB_CACHE ", " HF_HOME
 where the Hugging Face cache is; else ~/.cache/huggingface
 .TP

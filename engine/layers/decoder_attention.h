@@ -51,9 +51,10 @@ class DecoderAttention {
                    const std::string& prefix, const AttentionSpec& spec);
 
   const KvLayerSpec& kv_layer() const { return kv_layer_; }
-  // Floats of scratch that a row takes.
-  int64_t scratch_floats() const { return q_size_ + kv_size_ + kv_size_ + q_size_ + 2; }
-  // x, out: [num_tokens, hidden_size]; scratch: [num_tokens, scratch_floats()]; `tables` as rotary_table counts them.
+  int64_t scratch_floats(int64_t num_tokens) const {
+    return num_tokens * (q_size_ + kv_size_ + kv_size_ + q_size_ + 2);
+  }
+  // x, out: [num_tokens, hidden_size]; scratch: [scratch_floats(num_tokens)]; `tables` as rotary_table counts them.
   void Forward(const AttentionMetadata& metadata, KvCache& cache, const std::vector<RotaryAngles>& tables,
                const float* x, int64_t num_tokens, float* scratch, float* out);
 

@@ -59,6 +59,15 @@ Mlp::Mlp(const RankContext& context, const WeightSource& weights, const ModelCon
             spec.has_bias, reduce) {}
 
 void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out) const {
+  const int64_t num_parts = (num_rows + kRowsAtOnce - 1) / kRowsAtOnce;
+  for (int64_t part = 0; part < num_parts; ++part) {
+    const int64_t begin = num_rows * part / num_parts;
+    const int64_t end = num_rows * (part + 1) / num_parts;
+    ForwardRows(x + begin * hidden_size_, end - begin, scratch, out + begin * hidden_size_);
+  }
+}
+
+void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out) const {
   const int64_t stride = up_.out_features();
   const int64_t size = shard_.count;
   up_.Forward(x, hidden_size_, num_rows, scratch, stride);

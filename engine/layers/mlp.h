@@ -2,6 +2,7 @@
 // columns are split over the ranks. Made at load, then used by the rank's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,12 +34,17 @@ class Mlp {
   Mlp(const RankContext& context, const WeightSource& weights, const ModelConfig& model, const std::string& prefix,
       const MlpSpec& spec, bool reduce = true);
 
-  // Floats of scratch that a row takes.
-  int64_t scratch_floats() const { return up_.out_features(); }
-  // x, out: [num_rows, hidden_size]; scratch: [num_rows, scratch_floats()].
+  // Rows pass in parts, so that many take no more scratch than kRowsAtOnce do.
+  int64_t scratch_floats(int64_t num_rows) const { return std::min(num_rows, kRowsAtOnce) * up_.out_features(); }
+  // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)].
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out) const;
 
  private:
+  // Enough that reading the weights again for the next ones costs nothing beside the arithmetic.
+  static constexpr int64_t kRowsAtOnce = 256;
+
+  void ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out) const;
+
   const RankContext& context_;
   bool gated_;
   Activation activation_;

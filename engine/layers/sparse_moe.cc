@@ -38,11 +38,11 @@ SparseMoe::SparseMoe(const RankContext& context, const WeightSource& weights, co
       std::vector<OutputSlice>{{prefix + spec.shared_expert_gate, 1, {0, 1}}}, false);
 }
 
-int64_t SparseMoe::scratch_floats() const {
-  const int64_t widest =
-      std::max(experts_[0]->scratch_floats(), shared_expert_ ? shared_expert_->scratch_floats() : int64_t{0});
+int64_t SparseMoe::scratch_floats(int64_t num_rows) const {
+  const int64_t widest = std::max(experts_[0]->scratch_floats(num_rows),
+                                  shared_expert_ ? shared_expert_->scratch_floats(num_rows) : int64_t{0});
   // An expert's rows gathered, what it computes on the way, its output.
-  return 2 * hidden_size_ + std::max(widest, spec_.num_experts);
+  return 2 * num_rows * hidden_size_ + std::max(widest, num_rows * spec_.num_experts);
 }
 
 void SparseMoe::Forward(const float* x, int64_t num_rows, float* scratch, float* out) {

@@ -36,8 +36,8 @@ class SparseMoe {
   SparseMoe(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
             const std::string& prefix, const MoeSpec& spec);
 
-  int64_t scratch_floats() const;
-  // x, out: [num_rows, hidden_size]; scratch: [num_rows, scratch_floats()].
+  int64_t scratch_floats(int64_t num_rows) const;
+  // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)].
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out);
 
  private:

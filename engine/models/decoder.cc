@@ -57,7 +57,7 @@ Decoder::Decoder(const ModelBuildContext& build, const DecoderSpec& spec)
     layers_.push_back(std::make_unique<DecoderLayer>(build, spec, spec.layer[i], i, name));
     build.weights.DropPages();
     kv_layers_.push_back(layers_.back()->kv_layer());
-    inner = std::max(inner, layers_.back()->scratch_floats());
+    inner = std::max(inner, layers_.back()->scratch_floats(max_tokens));
     num_tables = std::max(num_tables, spec.layer[i].attention.rotary_table + 1);
   }
   if (num_tables > 0) rotary_.emplace_back(config_);
@@ -69,7 +69,7 @@ Decoder::Decoder(const ModelBuildContext& build, const DecoderSpec& spec)
   }
   scratch_.normed = Floats(max_tokens, config_.hidden_size);
   scratch_.delta = Floats(max_tokens, config_.hidden_size);
-  scratch_.inner = Floats(max_tokens, inner);
+  scratch_.inner = Floats(1, inner);
 }
 
 void Decoder::BuildHead(const ModelBuildContext& build, const DecoderSpec& spec, const std::string& prefix) {

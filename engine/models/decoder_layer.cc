@@ -36,8 +36,9 @@ DecoderLayer::Norms DecoderLayer::MakeNorms(const ModelBuildContext& build, cons
   return norms;
 }
 
-int64_t DecoderLayer::scratch_floats() const {
-  return std::max(attention_.scratch_floats(), moe_ ? moe_->scratch_floats() : mlp_->scratch_floats());
+int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
+  return std::max(attention_.scratch_floats(num_tokens),
+                  moe_ ? moe_->scratch_floats(num_tokens) : mlp_->scratch_floats(num_tokens));
 }
 
 void DecoderLayer::Forward(const ModelInput& input, KvCache& cache, const std::vector<RotaryAngles>& tables,

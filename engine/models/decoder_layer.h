@@ -16,7 +16,7 @@ namespace vllm {
 struct LayerScratch {
   AlignedBuffer normed;  // [max_tokens, hidden]
   AlignedBuffer delta;   // [max_tokens, hidden] what a block adds
-  AlignedBuffer inner;   // [max_tokens, the widest block's scratch]
+  AlignedBuffer inner;   // of the widest block
 };
 
 class DecoderLayer {
@@ -25,7 +25,7 @@ class DecoderLayer {
                const std::string& prefix);
 
   const KvLayerSpec& kv_layer() const { return attention_.kv_layer(); }
-  int64_t scratch_floats() const;
+  int64_t scratch_floats(int64_t num_tokens) const;
   // hidden: [num_tokens, hidden_size], in and out.
   void Forward(const ModelInput& input, KvCache& cache, const std::vector<RotaryAngles>& tables, LayerScratch& scratch,
                float* hidden);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/isa.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -117,23 +119,13 @@ VLLM_ROW_OPS(Avx2, AddLanes, __attribute__((target("avx2"))))
 VLLM_ROW_OPS(Avx512, AddLanesAvx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))))
 #endif
 
-#if defined(__x86_64__)
-const RowOps& BestOps() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return kAvx512;
-  }
-  return __builtin_cpu_supports("avx2") ? kAvx2 : kGeneric;
-}
-#endif
-
 const RowOps& Ops() {
 #if defined(__x86_64__)
-  static const RowOps& best = BestOps();
-  return best;
-#else
-  return kGeneric;
+  static const Isa best = BestIsa();
+  if (best >= Isa::kAvx512) return kAvx512;
+  if (best == Isa::kAvx2) return kAvx2;
 #endif
+  return kGeneric;
 }
 
 // The row's last, partial block, filled up with entries that weigh nothing. Returns false when there is none.

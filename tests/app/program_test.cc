@@ -67,10 +67,19 @@ TEST(ProgramTest, CompletionsConfigAndModelsNeedNoModel) {
   EXPECT_EQ(RunProgram({"completions", "csh"}).status, 2);
   EXPECT_EQ(RunProgram({"models"}).status, 0);
   ProgramOptions environment;
-  environment.environment = {{"VLLMCLI_MODEL", "/m"}};
+  environment.environment = {{"VLLMCLI_MODEL", "/m"}, {"VLLMCLI_ISA", "generic"}};
   const ProgramResult config = RunProgram({"config", "--json"}, environment);
   EXPECT_EQ(config.status, 0);
   EXPECT_EQ(Json::parse(config.out)["model"]["source"], "environment");
+  EXPECT_EQ(Json::parse(config.out)["isa"]["value"], "generic");
+}
+
+TEST(ProgramTest, AVariableWithAWrongValueIsNamed) {
+  ProgramOptions environment;
+  environment.environment = {{"VLLMCLI_ISA", "sse9"}};
+  const ProgramResult result = RunProgram({"show"}, environment);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("VLLMCLI_ISA: must be one of"), std::string::npos) << result.err;
 }
 
 TEST(ProgramTest, AFullDeviceExitsWithFour) {

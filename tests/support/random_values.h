@@ -1,5 +1,8 @@
-// RandomValues: what fixtures draw at random, the same in every run.
+// RandomValues: what fixtures draw at random: the same in every run, others in each round of --gtest_shuffle
+// --gtest_repeat=N.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <random>
@@ -9,7 +12,8 @@ namespace vllm::testing_support {
 
 class RandomValues {
  public:
-  explicit RandomValues(uint32_t seed) : random_(seed) {}
+  explicit RandomValues(uint32_t seed)
+      : random_(seed + static_cast<uint32_t>(testing::UnitTest::GetInstance()->random_seed())) {}
 
  protected:
   // In [low, high].
