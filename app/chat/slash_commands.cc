@@ -6,7 +6,6 @@
 #include "app/config/parse_value.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
-#include "kernels/thread_pool.h"
 
 namespace vllm {
 namespace {
@@ -116,9 +115,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
     PrintModel(session);
   } else if (name == "/stats") {
     PrintNote(RequestStatsText(session.last_stats()));
-    PrintNote(WeightStatsText(session.model().engine->client().ready().packed_cache));
-    PrintNote(RankStatsText(session.model().engine->config().parallel, CpuTopology(UsableCpus())));
-    PrintNote(EngineStatsText(session.model().engine->stats()));
+    for (const std::string& text : StatsLines(*session.model().engine)) PrintNote(text);
   } else {
     const std::string near = NearestName(name, SlashCommandNames());
     PrintError("unknown command " + name + (near.empty() ? ": see /help" : ", did you mean " + near + "?"));

@@ -17,7 +17,6 @@
 #include "app/generation/engine_factory.h"
 #include "app/generation/request_stats.h"
 #include "engine/config/errors.h"
-#include "kernels/thread_pool.h"
 
 namespace vllm {
 namespace {
@@ -82,9 +81,7 @@ void PrintStats(const BatchCounts& counts, const LoadedModel& model, double seco
       static_cast<long long>(counts.num_generation_tokens), static_cast<double>(counts.num_generation_tokens) / seconds,
       model.load_seconds);
   PrintNote(text.data());
-  PrintNote(WeightStatsText(model.engine->client().ready().packed_cache));
-  PrintNote(RankStatsText(model.engine->config().parallel, CpuTopology(UsableCpus())));
-  PrintNote(EngineStatsText(model.engine->stats()));
+  for (const std::string& line : StatsLines(*model.engine)) PrintNote(line);
 }
 
 }  // namespace

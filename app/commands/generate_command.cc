@@ -13,7 +13,6 @@
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
-#include "kernels/thread_pool.h"
 
 namespace vllm {
 namespace {
@@ -149,9 +148,7 @@ int GenerateCommand(const Settings& settings) {
   }
   if (settings.Switch("stats")) {
     PrintNote(RequestStatsText(writer.stats()));
-    PrintNote(WeightStatsText(engine.client().ready().packed_cache));
-    PrintNote(RankStatsText(engine.config().parallel, CpuTopology(UsableCpus())));
-    PrintNote(EngineStatsText(engine.stats()));
+    for (const std::string& line : StatsLines(engine)) PrintNote(line);
   }
   if (writer.failed()) {
     PrintError(writer.error());

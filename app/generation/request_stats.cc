@@ -1,12 +1,13 @@
 #include "app/generation/request_stats.h"
 
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "kernels/thread_pool.h"
 
 namespace vllm {
 namespace {
@@ -88,6 +89,11 @@ std::string EngineStatsText(const SchedulerStats& stats) {
                 static_cast<long long>(stats.prefix_cache.hits), static_cast<long long>(stats.prefix_cache.queries),
                 stats.kv_cache_usage * 100.0);
   return text.data();
+}
+
+std::array<std::string, 3> StatsLines(LLMEngine& engine) {
+  return {WeightStatsText(engine.client().ready().packed_cache),
+          RankStatsText(engine.config().parallel, CpuTopology(UsableCpus())), EngineStatsText(engine.stats())};
 }
 
 }  // namespace vllm

@@ -1,12 +1,14 @@
 // What --stats, /stats and "timings" say of one request.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "engine/config/vllm_config.h"
+#include "engine/frontend/llm_engine.h"
 #include "engine/model_loader/packed_store.h"
 #include "engine/request/request_output.h"
 #include "engine/request/scheduler_stats.h"
@@ -34,5 +36,7 @@ std::string WeightStatsText(const PackedCacheUse& use);
 std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus);
 // One line on the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats);
+// These three of a running engine on this machine.
+std::array<std::string, 3> StatsLines(LLMEngine& engine);
 
 }  // namespace vllm
