@@ -163,7 +163,7 @@ constexpr Flag kFlags[] = {
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
      "openblas: results may depend on what else is in the batch"},
     {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx512|avx512_bf16", "auto", kEngine, kEngines, false, true,
-     "instruction set of the kernels; auto is the best that the machine runs"},
+     "instruction set of the kernels; auto is $VLLMCLI_ISA, else the best that the machine runs"},
 
     // All commands.
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,
