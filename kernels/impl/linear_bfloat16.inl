@@ -16,7 +16,7 @@ struct BFloat16Tile : BFloat16Shape {
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { sums[r][p] = Vec::Zero(); }); });
     constexpr int kParts = 4;
     for (int64_t part = 0, u = 0; part < kParts; ++part) {
-      output.template Prefetch<kRows, kPanels>(x.begin + row, panel, part, kParts);
+      output.template Prefetch<kRows, kPanels, kParts>(x.begin + row, panel, kParts - 1 - part);
       for (const int64_t end = num_units * (part + 1) / kParts; u < end; ++u) {
         Pairs pairs[kPanels];
         Prefetch<kRows, kPanels>(panels, panel_bytes, u * 64);

@@ -77,7 +77,7 @@ struct WideScaleTile : WideScaleShape {
     IntTile<kRows, kPanels> t;
     int64_t run = 0;
     for (int64_t scale = 0; run < num_runs; ++scale) {
-      output.template Prefetch<kRows, kPanels>(x.begin + row, panel, scale, num_scales);
+      output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
       t.Start(x.offsets + scale * x.num_rows + row);
       const int64_t end = run + kRunsOfScale < num_runs ? run + kRunsOfScale : num_runs;
       for (; run < end; ++run) {
@@ -168,7 +168,7 @@ struct NarrowScaleTile : NarrowScaleShape {
     for (int64_t scale = 0; block < num_blocks; ++scale) {
       Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { group[r][p] = Vec::Zero(); }); });
       const int64_t end = block + kBlocks < num_blocks ? block + kBlocks : num_blocks;
-      output.template Prefetch<kRows, kPanels>(x.begin + row, panel, scale, num_scales);
+      output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
       for (; block < end; ++block) {
         const int64_t first = block * x.num_rows + row;
         t.Start(x.offsets + first);

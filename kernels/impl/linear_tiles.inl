@@ -7,13 +7,16 @@ struct TileOutput {
   int64_t y_stride;
   int64_t num_rows_w;
 
-  // Asks for the lines that Store will write, part `part` of `num_parts` of them: a store that waits holds up those
-  // after it, and all lines asked for at once hold up the loads.
-  template <int kRows, int kPanels>
-  [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t part, int64_t num_parts) const {
-    for (int64_t r = kRows * part / num_parts; r < kRows * (part + 1) / num_parts; ++r) {
-      const float* to = y + (row + r) * y_stride + panel * kPanelRows;
-      for (int64_t p = 0; p < kPanels; ++p) __builtin_prefetch(to + p * kPanelRows, 1);
+  // Asks for the lines that Store will write, a few rows of them in each of the last kSteps steps. A store that waits
+  // holds up those after it, all lines asked for at once hold up the loads, and lines asked for early are gone again:
+  // where rows are as far apart as the first-level cache's sets repeat they share two of these.
+  template <int kRows, int kPanels, int kSteps>
+  [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t steps_left) const {
+    constexpr int64_t kRowsAtOnce = (kRows + kSteps - 1) / kSteps;
+    if (steps_left >= kSteps) return;
+    const float* to = y + row * y_stride + panel * kPanelRows;
+    for (int64_t r = steps_left * kRowsAtOnce; r < (steps_left + 1) * kRowsAtOnce && r < kRows; ++r) {
+      for (int64_t p = 0; p < kPanels; ++p) __builtin_prefetch(to + r * y_stride + p * kPanelRows, 1);
     }
   }
   void Store(int64_t row, int64_t panel, Vec sum) const {
