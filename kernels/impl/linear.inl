@@ -42,6 +42,12 @@ struct LinearCall {
 // sums wait in y, where they lose nothing, so that the order of additions is the same with and without blocks.
 inline constexpr int64_t kColumnBlock = 1024;  // even
 
+// So far ahead the memory of the weight is asked for, for the panels after these towards a panel's end. One row does
+// without: it waits for memory alone, which the machine's own prefetching serves best.
+inline constexpr int64_t kAheadBytes = 16 << 10;
+// So many columns before the end the lines of y are asked for.
+inline constexpr int64_t kLastColumns = 64;
+
 template <typename W, int kOffset, int kRows, int kPanels>
 static inline void AddColumn(const typename W::Element* const (&w)[kPanels], const float* const (&x)[kRows], int64_t k,
                              Vec (&acc)[kRows][kPanels]) {
@@ -50,6 +56,21 @@ static inline void AddColumn(const typename W::Element* const (&w)[kPanels], con
   for (int r = 0; r < kRows; ++r) {
     const Vec xv = Vec::Set1(x[r][k + kOffset]);
     for (int p = 0; p < kPanels; ++p) acc[r][p] = Vec::Fma(xv, wv[p], acc[r][p]);
+  }
+}
+
+// Columns from k as long as kStep of them are left before k_end.
+template <typename W, int kRows, int kPanels>
+static inline void AddColumns(const typename W::Element* const (&w)[kPanels], const float* const (&x)[kRows],
+                              int64_t& k, int64_t k_end, Vec (&acc)[kRows][kPanels]) {
+  for (; k + W::kStep <= k_end; k += W::kStep) {
+    if constexpr (kRows > 1) {
+      for (int p = 0; p < kPanels; ++p) {
+        __builtin_prefetch(reinterpret_cast<const char*>(w[p] + k * kPanelRows) + kAheadBytes, 0, 2);
+      }
+    }
+    AddColumn<W, 0, kRows, kPanels>(w, x, k, acc);
+    if constexpr (W::kStep == 2) AddColumn<W, 1, kRows, kPanels>(w, x, k, acc);
   }
 }
 
@@ -75,10 +96,12 @@ static inline void LinearTile(const LinearCall& call, int64_t row, int64_t panel
     }
   }
   int64_t k = k_begin;
-  for (; k + W::kStep <= k_end; k += W::kStep) {
-    AddColumn<W, 0, kRows, kPanels>(w, x, k, acc);
-    if constexpr (W::kStep == 2) AddColumn<W, 1, kRows, kPanels>(w, x, k, acc);
+  AddColumns<W, kRows, kPanels>(w, x, k, k_end - kLastColumns, acc);
+  for (int r = 0; r < kRows; ++r) {
+    float* y = call.y + (row + r) * call.y_stride;
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(y + (panel + p) * kPanelRows, 1);
   }
+  AddColumns<W, kRows, kPanels>(w, x, k, k_end, acc);
   if (k < k_end) AddColumn<W, 0, kRows, kPanels>(w, x, k, acc);
   const bool last = k_end == call.num_columns;
   for (int r = 0; r < kRows; ++r) {
