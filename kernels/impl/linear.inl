@@ -135,8 +135,9 @@ static inline void LinearRows(const LinearCall& call, int64_t rows_left, int64_t
 
 template <typename W, int kPanels>
 static void LinearPanels(const LinearCall& call, int64_t num_rows, int64_t panel, int64_t k_begin, int64_t k_end) {
-  for (int64_t row = 0; row < num_rows; row += kRowTile) {
-    LinearRows<W, kRowTile, kPanels>(call, num_rows - row, row, panel, k_begin, k_end);
+  constexpr int kRows = W::kStep == 2 ? kRowTileOfPairs : kRowTile;
+  for (int64_t row = 0; row < num_rows; row += kRows) {
+    LinearRows<W, kRows, kPanels>(call, num_rows - row, row, panel, k_begin, k_end);
   }
 }
 

@@ -95,6 +95,8 @@ struct Vec {
 
 // Sixteen registers: 6 rows x 1 panel are 12 accumulators, 2 weights and 1 broadcast.
 inline constexpr int kRowTile = 6;
+// Of bfloat16 in pairs, whose mask takes a register: a sixth row's sums would wait in memory and hold up all others.
+inline constexpr int kRowTileOfPairs = 5;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
 // Queries that are scored at once, at most; registers for their sums and the keys.

@@ -68,7 +68,7 @@ struct Vec {
 
 // Thirty-two registers: 6 rows x 4 panels are 24 accumulators, 4 weights and 1 broadcast. One row is bound by FMA
 // latency unless eight chains run at once.
-inline constexpr int kRowTile = 6;
+inline constexpr int kRowTile = 6, kRowTileOfPairs = 6;
 inline constexpr int kPanelTile = 4;
 inline constexpr int kPanelTileOneRow = 8;
 // Queries that are scored at once, at most; registers for their sums and the keys.

@@ -131,7 +131,7 @@ struct Vec {
 };
 
 // Rows x panels of accumulators that fit the registers: for several rows, and for one.
-inline constexpr int kRowTile = 2;
+inline constexpr int kRowTile = 2, kRowTileOfPairs = 2;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 2;
 // Queries that are scored at once, at most; registers for their sums and the keys.
