@@ -18,5 +18,12 @@ extern const TileKernels kAvx512TileKernels;
 extern const Kernels kAvx512Bf16Kernels;
 extern const TileKernels kAvx512Bf16TileKernels;
 #endif
+#if defined(__aarch64__)
+extern const Kernels kNeonKernels;
+extern const QuantKernels kNeonQuantKernels;
+extern const TileKernels kNeonTileKernels;
+extern const Kernels kNeonDotprodKernels;
+extern const TileKernels kNeonDotprodTileKernels;
+#endif
 
 }  // namespace vllm

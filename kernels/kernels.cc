@@ -2,14 +2,27 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 #include "kernels/isa_tables.h"
 
 namespace vllm {
+
+namespace {
+
+// In the order of Isa.
+constexpr std::string_view kIsaNames[] = {"generic", "avx2", "avx512", "avx512_bf16", "neon", "neon_dotprod"};
+
+}  // namespace
 
 #if defined(__x86_64__)
 namespace {
@@ -42,6 +55,10 @@ std::vector<Isa> AvailableIsas() {
     }
   }
 #endif
+#if defined(__aarch64__)
+  isas.push_back(Isa::kNeon);
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) isas.push_back(Isa::kNeonDotprod);
+#endif
   return isas;
 }
 
@@ -56,14 +73,12 @@ Isa BestIsa() {
   return best;
 }
 
-std::string_view ToString(Isa isa) { return KernelsFor(isa).name; }
+std::string_view ToString(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
 
 std::optional<Isa> ParseIsa(std::string_view name) {
-  if (name == "generic") return Isa::kGeneric;
-  if (name == "avx2") return Isa::kAvx2;
-  if (name == "avx512") return Isa::kAvx512;
-  if (name == "avx512_bf16") return Isa::kAvx512Bf16;
-  return std::nullopt;
+  const auto* at = std::find(std::begin(kIsaNames), std::end(kIsaNames), name);
+  if (at == std::end(kIsaNames)) return std::nullopt;
+  return static_cast<Isa>(at - std::begin(kIsaNames));
 }
 
 const Kernels& KernelsFor(Isa isa) {
@@ -71,6 +86,10 @@ const Kernels& KernelsFor(Isa isa) {
   if (isa == Isa::kAvx2) return kAvx2Kernels;
   if (isa == Isa::kAvx512) return kAvx512Kernels;
   if (isa == Isa::kAvx512Bf16) return kAvx512Bf16Kernels;
+#endif
+#if defined(__aarch64__)
+  if (isa == Isa::kNeon) return kNeonKernels;
+  if (isa == Isa::kNeonDotprod) return kNeonDotprodKernels;
 #endif
   (void)isa;
   return kGenericKernels;

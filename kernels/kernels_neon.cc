@@ -1,0 +1,51 @@
+// The kernels compiled for AArch64's NEON. Nothing here may include code that
+// other files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+#include "kernels/isa_tables.h"
+#include "kernels/simd/vec_neon.h"
+
+namespace vllm::neon {
+
+#include "kernels/impl/math.inl"
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on math.inl and unroll.inl
+#include "kernels/impl/activation.inl"
+#include "kernels/impl/attention.inl"
+#include "kernels/impl/elementwise.inl"
+#include "kernels/impl/linear.inl"
+// clang-format on
+
+}  // namespace vllm::neon
+
+namespace vllm {
+
+namespace {
+
+// Machines with sdot differ in their tiles only.
+constexpr Kernels Table(std::string_view name, const TileKernels* tiles) {
+  return {
+      .name = name,
+      .linear = neon::Linear,
+      .rms_norm = neon::RmsNorm,
+      .layer_norm = neon::LayerNorm,
+      .sum_of_squares = neon::SumOfSquares,
+      .mul_scaled = neon::MulScaled,
+      .activation = neon::ActivationRow,
+      .add = neon::Add,
+      .add_scaled = neon::AddScaled,
+      .scale = neon::Scale,
+      .soft_cap = neon::SoftCapRow,
+      .rotary = neon::Rotary,
+      .attention = neon::Attention,
+      .attention_partial = neon::AttentionPartial,
+      .exp = neon::ExpRow,
+      .quant = &kNeonQuantKernels,
+      .tiles = tiles,
+  };
+}
+
+}  // namespace
+
+const Kernels kNeonKernels = Table("neon", &kNeonTileKernels);
+const Kernels kNeonDotprodKernels = Table("neon_dotprod", &kNeonDotprodTileKernels);
+
+}  // namespace vllm

@@ -1,0 +1,21 @@
+// Dot products of int8 for NEON with sdot. See dots_generic.h for the names' meaning.
+#pragma once
+
+#include "kernels/simd/dots_neon.h"
+
+namespace vllm::neon_dotprod {
+
+using neon::CodeLevels;
+using neon::Codes;
+using neon::LargestMagnitude;
+using neon::NarrowScaleShape;
+using neon::StoreCodes;
+using neon::Vec;
+using neon::WideScaleShape;
+
+struct MachineDot {
+  static int32x4_t Add(int32x4_t sum, int8x16_t codes, int8x16_t x) { return vdotq_s32(sum, codes, x); }
+};
+using IntSums = neon::IntSumsOf<MachineDot>;
+
+}  // namespace vllm::neon_dotprod
