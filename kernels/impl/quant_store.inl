@@ -24,8 +24,9 @@ static void StoreIQ4_NL(const float* x, uint8_t* out) {
       const Vec inverse = Vec::Set1(static_cast<float>(sign) * (kLevels[0] + static_cast<float>(step)) / largest);
       const Vec q[2] = {StepFunction(Vec::Mul(v[0], inverse), kMiddles, kLevels),
                         StepFunction(Vec::Mul(v[1], inverse), kMiddles, kLevels)};
-      const float xq = Vec::ReduceAdd(Vec::Fma(v[1], q[1], Vec::Mul(v[0], q[0])));
-      const float qq = Vec::ReduceAdd(Vec::Fma(q[1], q[1], Vec::Mul(q[0], q[0])));
+      // Not fused, which some machines round differently: the best of two near equals must be the same on all.
+      const float xq = Vec::ReduceAdd(Vec::Add(Vec::Mul(v[0], q[0]), Vec::Mul(v[1], q[1])));
+      const float qq = Vec::ReduceAdd(Vec::Add(Vec::Mul(q[0], q[0]), Vec::Mul(q[1], q[1])));
       if (xq * xq > best * qq) {
         best = xq * xq / qq;
         scale = xq / qq;
