@@ -1,5 +1,5 @@
-// The kernels compiled for AArch64's NEON. Nothing here may include code that
-// other files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+// The kernels compiled for AArch64's NEON. Nothing here may include code that other files share inline: the linker
+// could keep the copy made for this instruction set and run it everywhere.
 #include "kernels/isa_tables.h"
 #include "kernels/simd/vec_neon.h"
 

@@ -1,6 +1,5 @@
-// The kernels on stored weights compiled for AArch64's NEON. Nothing here may
-// include code that other files share inline: the linker could keep the copy made for this instruction set and run it
-// everywhere.
+// The kernels on stored weights compiled for AArch64's NEON. Nothing here may include code that other files share
+// inline: the linker could keep the copy made for this instruction set and run it everywhere.
 #include "kernels/isa_tables.h"
 #include "kernels/simd/codes_neon.h"
 
