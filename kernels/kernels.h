@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/activation.h"
 #include "kernels/attention.h"
@@ -18,8 +17,6 @@
 namespace vllm {
 
 struct Kernels {
-  std::string_view name;
-
   // y[r, n] = sum over k of x[r, k] * w[n, k], k ascending, + bias[n]; for panels [panel_begin, panel_end) of w.
   // x: [num_rows, w.num_columns()] with x_stride; y: [num_rows, w.num_rows()] with y_stride; bias may be null.
   void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const PackedMatrixView& w, const float* bias,

@@ -19,7 +19,6 @@ namespace vllm::avx2 {
 namespace vllm {
 
 const Kernels kAvx2Kernels = {
-    .name = "avx2",
     .linear = avx2::Linear,
     .rms_norm = avx2::RmsNorm,
     .layer_norm = avx2::LayerNorm,

@@ -21,9 +21,8 @@ namespace vllm {
 namespace {
 
 // Machines with VNNI and BF16 differ in their tiles only.
-constexpr Kernels Table(std::string_view name, const TileKernels* tiles) {
+constexpr Kernels Table(const TileKernels* tiles) {
   return {
-      .name = name,
       .linear = avx512::Linear,
       .rms_norm = avx512::RmsNorm,
       .layer_norm = avx512::LayerNorm,
@@ -45,7 +44,7 @@ constexpr Kernels Table(std::string_view name, const TileKernels* tiles) {
 
 }  // namespace
 
-const Kernels kAvx512Kernels = Table("avx512", &kAvx512TileKernels);
-const Kernels kAvx512Bf16Kernels = Table("avx512_bf16", &kAvx512Bf16TileKernels);
+const Kernels kAvx512Kernels = Table(&kAvx512TileKernels);
+const Kernels kAvx512Bf16Kernels = Table(&kAvx512Bf16TileKernels);
 
 }  // namespace vllm

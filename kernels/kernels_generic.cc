@@ -19,7 +19,6 @@ namespace vllm::generic {
 namespace vllm {
 
 const Kernels kGenericKernels = {
-    .name = "generic",
     .linear = generic::Linear,
     .rms_norm = generic::RmsNorm,
     .layer_norm = generic::LayerNorm,

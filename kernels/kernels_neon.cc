@@ -21,9 +21,8 @@ namespace vllm {
 namespace {
 
 // Machines with sdot differ in their tiles only.
-constexpr Kernels Table(std::string_view name, const TileKernels* tiles) {
+constexpr Kernels Table(const TileKernels* tiles) {
   return {
-      .name = name,
       .linear = neon::Linear,
       .rms_norm = neon::RmsNorm,
       .layer_norm = neon::LayerNorm,
@@ -45,7 +44,7 @@ constexpr Kernels Table(std::string_view name, const TileKernels* tiles) {
 
 }  // namespace
 
-const Kernels kNeonKernels = Table("neon", &kNeonTileKernels);
-const Kernels kNeonDotprodKernels = Table("neon_dotprod", &kNeonDotprodTileKernels);
+const Kernels kNeonKernels = Table(&kNeonTileKernels);
+const Kernels kNeonDotprodKernels = Table(&kNeonDotprodTileKernels);
 
 }  // namespace vllm
