@@ -3,6 +3,9 @@
 // A query's softmax is computed over partitions of kKvPartition positions counted from position 0, each with its own
 // maximum, and the partitions are merged in ascending order. So the result depends on the query, its position and the
 // KV before it, on nothing else: a partition may be computed with any other rows, in another task or on another thread.
+//
+// Sums are of float32 and in float32; where the machine has a dot product of bfloat16 pairs and K and V are bfloat16,
+// the scaled query and the weights are rounded to bfloat16 as well, and positions are added two at a time.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +51,15 @@ struct AttentionTask {
   // Where `partials` has what a partition gave: [partitions the row sees], below 0: nowhere, compute it. Null: none.
   // REQUIRES: null, or num_rows is 1.
   const int32_t* partial_slots = nullptr;
+};
+
+struct AttentionKernels {
+  // Writes the outputs of the task's rows.
+  void (*forward)(const AttentionArgs& args, const AttentionTask& task, float* scratch);
+  // Writes what the partition that begins at position `partition` * kKvPartition gives to each of the task's rows into
+  // args.partials at slots [first_slot, first_slot + task.num_rows). The task's partial_slots are not read.
+  void (*forward_partial)(const AttentionArgs& args, const AttentionTask& task, int64_t partition, int64_t first_slot,
+                          float* scratch);
 };
 
 // Floats of scratch that a task needs.

@@ -7,20 +7,25 @@ namespace vllm {
 
 extern const Kernels kGenericKernels;
 extern const QuantKernels kGenericQuantKernels;
+extern const AttentionKernels kGenericAttentionKernels;
 extern const TileKernels kGenericTileKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;
 extern const QuantKernels kAvx2QuantKernels;
+extern const AttentionKernels kAvx2AttentionKernels;
 extern const TileKernels kAvx2TileKernels;
 extern const Kernels kAvx512Kernels;
 extern const QuantKernels kAvx512QuantKernels;
+extern const AttentionKernels kAvx512AttentionKernels;
 extern const TileKernels kAvx512TileKernels;
 extern const Kernels kAvx512Bf16Kernels;
+extern const AttentionKernels kAvx512Bf16AttentionKernels;
 extern const TileKernels kAvx512Bf16TileKernels;
 #endif
 #if defined(__aarch64__)
 extern const Kernels kNeonKernels;
 extern const QuantKernels kNeonQuantKernels;
+extern const AttentionKernels kNeonAttentionKernels;
 extern const TileKernels kNeonTileKernels;
 extern const Kernels kNeonDotprodKernels;
 extern const TileKernels kNeonDotprodTileKernels;

@@ -49,16 +49,11 @@ struct Kernels {
   // Rotates one head of 2 * half values in place, pairs (i, i + half), as transformers' rotate_half.
   void (*rotary)(float* head, const float* cos, const float* sin, int64_t half);
 
-  // Writes the outputs of the task's rows. See attention.h.
-  void (*attention)(const AttentionArgs& args, const AttentionTask& task, float* scratch);
-  // Writes what the partition that begins at position `partition` * kKvPartition gives to each of the task's rows into
-  // args.partials at slots [first_slot, first_slot + task.num_rows). The task's partial_slots are not read.
-  void (*attention_partial)(const AttentionArgs& args, const AttentionTask& task, int64_t partition, int64_t first_slot,
-                            float* scratch);
-
   // out[i] = exp(x[i]), within 2 ulp; exp(-inf) is 0, NaN stays NaN. For tests and callers outside of attention.
   void (*exp)(const float* x, int64_t n, float* out);
 
+  // See attention.h.
+  const AttentionKernels* attention;
   // See quant_matrix.h.
   const QuantKernels* quant;
   // See tile_kernels.h.

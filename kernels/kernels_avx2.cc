@@ -9,7 +9,6 @@ namespace vllm::avx2 {
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest builds on math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
-#include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
 // clang-format on
@@ -30,9 +29,8 @@ const Kernels kAvx2Kernels = {
     .scale = avx2::Scale,
     .soft_cap = avx2::SoftCapRow,
     .rotary = avx2::Rotary,
-    .attention = avx2::Attention,
-    .attention_partial = avx2::AttentionPartial,
     .exp = avx2::ExpRow,
+    .attention = &kAvx2AttentionKernels,
     .quant = &kAvx2QuantKernels,
     .tiles = &kAvx2TileKernels,
 };

@@ -9,7 +9,6 @@ namespace vllm::avx512 {
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest builds on math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
-#include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
 // clang-format on
@@ -20,8 +19,8 @@ namespace vllm {
 
 namespace {
 
-// Machines with VNNI and BF16 differ in their tiles only.
-constexpr Kernels Table(const TileKernels* tiles) {
+// Machines with VNNI and BF16 differ in attention and tiles only.
+constexpr Kernels Table(const AttentionKernels* attention, const TileKernels* tiles) {
   return {
       .linear = avx512::Linear,
       .rms_norm = avx512::RmsNorm,
@@ -34,9 +33,8 @@ constexpr Kernels Table(const TileKernels* tiles) {
       .scale = avx512::Scale,
       .soft_cap = avx512::SoftCapRow,
       .rotary = avx512::Rotary,
-      .attention = avx512::Attention,
-      .attention_partial = avx512::AttentionPartial,
       .exp = avx512::ExpRow,
+      .attention = attention,
       .quant = &kAvx512QuantKernels,
       .tiles = tiles,
   };
@@ -44,7 +42,7 @@ constexpr Kernels Table(const TileKernels* tiles) {
 
 }  // namespace
 
-const Kernels kAvx512Kernels = Table(&kAvx512TileKernels);
-const Kernels kAvx512Bf16Kernels = Table(&kAvx512Bf16TileKernels);
+const Kernels kAvx512Kernels = Table(&kAvx512AttentionKernels, &kAvx512TileKernels);
+const Kernels kAvx512Bf16Kernels = Table(&kAvx512Bf16AttentionKernels, &kAvx512Bf16TileKernels);
 
 }  // namespace vllm

@@ -9,7 +9,6 @@ namespace vllm::generic {
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest builds on math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
-#include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
 // clang-format on
@@ -30,9 +29,8 @@ const Kernels kGenericKernels = {
     .scale = generic::Scale,
     .soft_cap = generic::SoftCapRow,
     .rotary = generic::Rotary,
-    .attention = generic::Attention,
-    .attention_partial = generic::AttentionPartial,
     .exp = generic::ExpRow,
+    .attention = &kGenericAttentionKernels,
     .quant = &kGenericQuantKernels,
     .tiles = &kGenericTileKernels,
 };

@@ -9,7 +9,6 @@ namespace vllm::neon {
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest builds on math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
-#include "kernels/impl/attention.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
 // clang-format on
@@ -34,9 +33,8 @@ constexpr Kernels Table(const TileKernels* tiles) {
       .scale = neon::Scale,
       .soft_cap = neon::SoftCapRow,
       .rotary = neon::Rotary,
-      .attention = neon::Attention,
-      .attention_partial = neon::AttentionPartial,
       .exp = neon::ExpRow,
+      .attention = &kNeonAttentionKernels,
       .quant = &kNeonQuantKernels,
       .tiles = tiles,
   };

@@ -21,6 +21,20 @@ void StoreToken(const KvCacheLayout& layout, std::byte* key_block, std::byte* va
   }
 }
 
+void StoreTokenInPairs(const KvCacheLayout& layout, std::byte* key_block, std::byte* value_block, int64_t offset,
+                       const float* key, const float* value) {
+  const int64_t head_dim = layout.head_dim;
+  auto* k = reinterpret_cast<uint16_t*>(key_block) +
+            offset / kTokensPerKeyGroup * layout.KeyDims() * kTokensPerKeyGroup + offset % kTokensPerKeyGroup * 2;
+  auto* v = reinterpret_cast<uint16_t*>(value_block) + offset / 2 * 2 * PaddedHeadDim(head_dim) + offset % 2;
+  const auto key_at = [k](int64_t d) -> uint16_t& { return k[d / 2 * 2 * kTokensPerKeyGroup + d % 2]; };
+  for (int64_t d = 0; d < head_dim; ++d) {
+    key_at(d) = FloatToBFloat16(key[d]);
+    v[2 * d] = FloatToBFloat16(value[d]);
+  }
+  if (layout.KeyDims() > head_dim) key_at(head_dim) = 0;
+}
+
 // NaN when an element is not finite: its score or value is then NaN too, as it would be unquantized.
 float ScaleOf(const float* x, int64_t n) {
   float largest = 0.0f;
@@ -60,7 +74,7 @@ void WriteKv(const KvCacheLayout& layout, void* key_cache, void* value_cache, in
       return StoreToken<float>(layout, k, v, offset, key, value, same, same);
     }
     case KvDType::kBFloat16:
-      return StoreToken<uint16_t>(layout, k, v, offset, key, value, FloatToBFloat16, FloatToBFloat16);
+      return StoreTokenInPairs(layout, k, v, offset, key, value);
     case KvDType::kFloat16:
       return StoreToken<uint16_t>(layout, k, v, offset, key, value, FloatToFloat16, FloatToFloat16);
     case KvDType::kInt8: {

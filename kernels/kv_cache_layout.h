@@ -6,6 +6,11 @@
 //   K  [block_size / 16, head_dim, 16]  sixteen tokens side by side, so that one vector holds a dimension of 16 keys
 //   V  [block_size, head_dim_padded]    head_dim_padded: the next multiple of 16
 //
+// with bfloat16 in pairs, as dot products of pairs take them, of an even number of dimensions (one more that is zero)
+//
+//   K  [block_size / 16, key_dims / 2, 16, 2]
+//   V  [block_size / 2, head_dim_padded, 2]
+//
 // and with int8, after these codes, a scale for each token: float [block_size]. A value is code * scale, and the scale
 // is the vector's largest magnitude / 127, so that a stored token depends on no other.
 #pragma once
@@ -52,8 +57,12 @@ struct KvCacheLayout {
   int64_t num_kv_heads = 1;
   int64_t head_dim = 0;
 
+  bool InPairs() const { return dtype == KvDType::kBFloat16; }
+  // Dimensions of K as they lie.
+  int64_t KeyDims() const { return InPairs() ? (head_dim + 1) / 2 * 2 : head_dim; }
+
   // Of one block and head.
-  int64_t KeyBytes() const { return block_size * head_dim * ElementBytes() + ScaleBytes(); }
+  int64_t KeyBytes() const { return block_size * KeyDims() * ElementBytes() + ScaleBytes(); }
   int64_t ValueBytes() const { return block_size * PaddedHeadDim(head_dim) * ElementBytes() + ScaleBytes(); }
   int64_t BlockBytes() const { return num_kv_heads * (KeyBytes() + ValueBytes()); }
 

@@ -116,8 +116,8 @@ void Attention::Run(const AttentionArgs& args, const std::vector<AttentionStepTa
   auto run = [&](int64_t index, int thread) {
     const AttentionStepTask& task = tasks[static_cast<size_t>(index)];
     float* scratch = context_.attention->scratch[static_cast<size_t>(thread)].data();
-    if (task.partition < 0) return context_.kernels->attention(args, task.task, scratch);
-    context_.kernels->attention_partial(args, task.task, task.partition, task.first_slot, scratch);
+    if (task.partition < 0) return context_.kernels->attention->forward(args, task.task, scratch);
+    context_.kernels->attention->forward_partial(args, task.task, task.partition, task.first_slot, scratch);
   };
   const auto num_tasks = static_cast<int64_t>(tasks.size());
   if (threads) return context_.threads->ParallelFor(num_tasks, run);

@@ -8,7 +8,7 @@
 struct AttentionWork {
   int num_queries;
   int64_t padded;
-  float* query;     // [head_dim, queries of the tile] tile after tile, scaled
+  float* query;     // [KeyDims, queries of the tile] tile after tile, scaled
   float* scores;    // [num_queries, kKvPartition]
   float* values;    // [num_queries, padded], of one partition
   float* max;       // [num_queries], of one partition
@@ -46,9 +46,11 @@ static inline AttentionWork MakeWork(const AttentionArgs& args, const AttentionT
   return work;
 }
 
+template <typename Kv>
 static inline void PackQueries(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
   const int64_t group = args.num_queries_per_kv;
   const int64_t head_dim = args.layout.head_dim;
+  const int64_t dims = args.layout.KeyDims();
   // A soft cap is of scores in natural units.
   const float scale = args.softcap > 0.0f ? args.scale : args.scale * kLog2E;
   const QueryTiles tiles(work.num_queries, kQueryTile);
@@ -58,8 +60,12 @@ static inline void PackQueries(const AttentionArgs& args, const AttentionTask& t
     for (int q = begin; q < begin + count; ++q) {
       const float* from =
           args.query + task.rows[q / group].row * args.query_stride + (task.kv_head * group + q % group) * head_dim;
-      float* to = work.query + begin * head_dim + (q - begin);
-      for (int64_t d = 0; d < head_dim; ++d) to[d * count] = from[d] * scale;
+      float* to = work.query + begin * dims + (q - begin);
+      for (int64_t d = 0; d < head_dim; d += Vec::kLanes) {
+        const int lanes = head_dim - d < Vec::kLanes ? static_cast<int>(head_dim - d) : Vec::kLanes;
+        const Vec x = Vec::Mul(Vec::LoadPartial(from + d, lanes), Vec::Set1(scale));
+        Kv::StoreQuery(x, d, dims < d + Vec::kLanes ? dims : d + Vec::kLanes, to, count);
+      }
     }
   }
 }
@@ -70,41 +76,52 @@ static inline void PrefetchLines(const void* p, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(static_cast<const char*>(p) + at, 0, 2);
 }
 
+// [rows, width] as float32. REQUIRES: in pairs, rows is even.
 template <typename Kv>
-static inline void Unpack(const typename Kv::Element* from, int64_t n, float* to) {
-  for (int64_t i = 0; i < n; i += Vec::kLanes) Kv::Load(from + i).Store(to + i);
+static inline void Unpack(const typename Kv::Element* from, int64_t rows, int64_t width, float* to) {
+  for (int64_t row = 0; row < rows; row += kKvStep<Kv>, from += kKvStep<Kv> * width) {
+    ForParts<Kv>([&](auto part) {
+      for (int64_t i = 0; i < width; i += Vec::kLanes, to += Vec::kLanes) {
+        Kv::template Load<decltype(part)::value>(from + kKvStep<Kv> * i).Store(to);
+      }
+    });
+  }
 }
 
-// Dot products of all queries with groups [first_group, end_group).
+// Dot products of all queries with groups [first_group, end_group). Keys up to end_ahead are asked for.
 template <typename Kv>
-static void ScorePartition(const AttentionWork& work, int64_t head_dim, const PartitionGroups<Kv>& groups,
-                           int64_t first_group, int64_t end_group) {
+static void ScorePartition(const AttentionWork& work, int64_t dims, const PartitionGroups<Kv>& groups,
+                           int64_t first_group, int64_t end_group, int64_t end_ahead) {
   const QueryTiles tiles(work.num_queries, kQueryTile);
   // V comes from memory, or from another core's part of the cache, while K is worked on.
   const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename Kv::Element));
+  const int64_t key_bytes = dims * kTokensPerKeyGroup * static_cast<int64_t>(sizeof(typename Kv::Element));
   if (tiles.num_tiles == 1) {
     constexpr int64_t kGroupsAtOnce = 8;
     for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
       const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
-      for (int64_t i = g; i < g + num_groups; ++i) PrefetchLines(groups.values[i], value_bytes);
-      ScoreGroupsUpTo<Kv, kQueryTile>(work.num_queries, work.query, groups.keys + g, num_groups, head_dim,
+      for (int64_t i = g; i < g + num_groups; ++i) {
+        PrefetchLines(groups.values[i], value_bytes);
+        if (i + kGroupsAhead < end_ahead) PrefetchLines(groups.keys[i + kGroupsAhead], key_bytes);
+      }
+      ScoreGroupsUpTo<Kv, kQueryTile>(work.num_queries, work.query, groups.keys + g, num_groups, dims,
                                       work.scores + g * kTokensPerKeyGroup);
     }
     return;
   }
+  using Read = std::conditional_t<Kv::kWidens, KvFloat32, Kv>;
   // Two groups stay in the first-level cache while all tiles pass over them, and are converted once.
   constexpr int64_t kGroupsAtOnce = 2;
-  const int64_t group_floats = head_dim * kTokensPerKeyGroup;
-  const int64_t key_bytes = group_floats * static_cast<int64_t>(sizeof(typename Kv::Element));
+  const int64_t group_floats = dims * kTokensPerKeyGroup;
   for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
     const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
-    const float* keys[kGroupsAtOnce];
+    const typename Read::Element* keys[kGroupsAtOnce];
     for (int64_t i = 0; i < num_groups; ++i) {
-      if constexpr (Kv::kIsFloat32) {
-        keys[i] = groups.keys[g + i];
-      } else {
-        Unpack<Kv>(groups.keys[g + i], group_floats, work.unpacked + i * group_floats);
+      if constexpr (Kv::kWidens) {
+        Unpack<Kv>(groups.keys[g + i], dims, kTokensPerKeyGroup, work.unpacked + i * group_floats);
         keys[i] = work.unpacked + i * group_floats;
+      } else {
+        keys[i] = groups.keys[g + i];
       }
     }
     for (int64_t i = g; i < g + num_groups; ++i) {
@@ -113,9 +130,8 @@ static void ScorePartition(const AttentionWork& work, int64_t head_dim, const Pa
     }
     for (int tile = 0; tile < tiles.num_tiles; ++tile) {
       const int begin = tiles.Begin(tile);
-      ScoreGroupsUpTo<KvFloat32, kQueryTile>(tiles.Begin(tile + 1) - begin, work.query + begin * head_dim, keys,
-                                             num_groups, head_dim,
-                                             work.scores + begin * kKvPartition + g * kTokensPerKeyGroup);
+      ScoreGroupsUpTo<Read, kQueryTile>(tiles.Begin(tile + 1) - begin, work.query + begin * dims, keys, num_groups,
+                                        dims, work.scores + begin * kKvPartition + g * kTokensPerKeyGroup);
     }
   }
 }
@@ -153,26 +169,28 @@ static void SumValues(const AttentionArgs& args, const AttentionTask& task, cons
   for (int64_t g = first_group; g < end_group; g += groups_at_once) {
     const int64_t end = g + groups_at_once < end_group ? g + groups_at_once : end_group;
     // Converting twice in registers costs less than once through memory.
-    if (Kv::kIsFloat32 || num_tiles <= 2) {
+    if (!Kv::kWidens || num_tiles <= 2) {
       AccumulateGroups<Kv>(args, task, work, base, groups.values, g, end);
       continue;
     }
-    const float* values[kGroupsPerPartition];
-    const int64_t group_floats = kTokensPerKeyGroup * work.padded;
-    for (int64_t i = g; i < end; ++i) {
-      float* to = work.unpacked + (i - g) * group_floats;
-      Unpack<Kv>(groups.values[i], group_floats, to);
-      values[i] = to;
+    if constexpr (Kv::kWidens) {
+      const float* values[kGroupsPerPartition];
+      const int64_t group_floats = kTokensPerKeyGroup * work.padded;
+      for (int64_t i = g; i < end; ++i) {
+        float* to = work.unpacked + (i - g) * group_floats;
+        Unpack<Kv>(groups.values[i], kTokensPerKeyGroup, work.padded, to);
+        values[i] = to;
+      }
+      AccumulateGroups<KvFloat32>(args, task, work, base, values, g, end);
     }
-    AccumulateGroups<KvFloat32>(args, task, work, base, values, g, end);
   }
 }
 
 // work.values, max and sum of the partition that begins at position `base`; sum is 0 for queries that see nothing of
-// it.
+// it. Positions up to `last` will be read after it.
 template <typename Kv>
 static void ComputePartition(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
-                             int64_t base) {
+                             int64_t base, int64_t last) {
   const int64_t group = args.num_queries_per_kv;
   SeenRange all{kKvPartition, 0};
   for (int64_t row = 0; row < task.num_rows; ++row) {
@@ -184,8 +202,13 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
   const int64_t first_group = all.first / kTokensPerKeyGroup;
   const int64_t end_group = (all.end + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
   PartitionGroups<Kv> groups;
-  LocateGroups<Kv>(args, task, base, first_group, end_group, groups);
-  ScorePartition<Kv>(work, args.layout.head_dim, groups, first_group, end_group);
+  int64_t end_ahead = end_group;
+  if (end_group == kGroupsPerPartition) {
+    const int64_t end_of_all = (last - base) / kTokensPerKeyGroup + 1;
+    end_ahead = end_of_all < end_group + kGroupsAhead ? end_of_all : end_group + kGroupsAhead;
+  }
+  LocateGroups<Kv>(args, task, base, first_group, end_ahead, groups);
+  ScorePartition<Kv>(work, args.layout.KeyDims(), groups, first_group, end_group, end_ahead);
   for (int64_t i = 0; i < work.num_queries * work.padded; i += Vec::kLanes) Vec::Zero().Store(work.values + i);
   for (int q = 0; q < work.num_queries; ++q) {
     const SeenRange range = RangeOf(args, task.rows[q / group].position, base);
@@ -251,7 +274,7 @@ static inline float* PartialOf(const AttentionArgs& args, int64_t slot, int64_t 
 template <typename Kv>
 static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
   const AttentionWork work = MakeWork(args, task, scratch);
-  PackQueries(args, task, work);
+  PackQueries<Kv>(args, task, work);
   for (int q = 0; q < work.num_queries; ++q) work.running_sum[q] = 0.0f;
   int64_t first = task.rows[0].position, last = first;
   for (int64_t row = 1; row < task.num_rows; ++row) {
@@ -270,7 +293,7 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
       }
       continue;
     }
-    ComputePartition<Kv>(args, task, work, partition * kKvPartition);
+    ComputePartition<Kv>(args, task, work, partition * kKvPartition, last);
     for (int q = 0; q < work.num_queries; ++q) {
       MergePartition(work, q, work.values + q * work.padded, work.max[q], work.sum[q]);
     }
@@ -282,8 +305,8 @@ template <typename Kv>
 static void PartialTyped(const AttentionArgs& args, const AttentionTask& task, int64_t partition, int64_t first_slot,
                          float* scratch) {
   const AttentionWork work = MakeWork(args, task, scratch);
-  PackQueries(args, task, work);
-  ComputePartition<Kv>(args, task, work, partition * kKvPartition);
+  PackQueries<Kv>(args, task, work);
+  ComputePartition<Kv>(args, task, work, partition * kKvPartition, (partition + 1) * kKvPartition - 1);
   for (int q = 0; q < work.num_queries; ++q) {
     float* partial =
         PartialOf(args, first_slot + q / args.num_queries_per_kv, task.kv_head, q % args.num_queries_per_kv);

@@ -1,40 +1,19 @@
 // Scores of attention and their softmax over one partition. Included by attention.inl.
 
-struct KvFloat32 {
-  using Element = float;
-  static constexpr bool kIsFloat32 = true;
-  static constexpr bool kScaled = false;
-  static Vec Load(const float* p) { return Vec::Load(p); }
-};
-struct KvBFloat16 {
-  using Element = uint16_t;
-  static constexpr bool kIsFloat32 = false;
-  static constexpr bool kScaled = false;
-  static Vec Load(const uint16_t* p) { return Vec::LoadBFloat16(p); }
-};
-struct KvFloat16 {
-  using Element = uint16_t;
-  static constexpr bool kIsFloat32 = false;
-  static constexpr bool kScaled = false;
-  static Vec Load(const uint16_t* p) { return Vec::LoadFloat16(p); }
-};
-// Codes: what they are to be multiplied by is kept aside.
-struct KvInt8 {
-  using Element = int8_t;
-  static constexpr bool kIsFloat32 = false;
-  static constexpr bool kScaled = true;
-  static Vec Load(const int8_t* p) { return Vec::LoadInt8(p); }
-};
-
 inline constexpr int64_t kGroupsPerPartition = kKvPartition / kTokensPerKeyGroup;
+// So far ahead of a tile of queries, keys are asked for: they come from memory.
+inline constexpr int64_t kGroupsAhead = 8;
 
-// Where the groups of sixteen tokens of one partition are.
+// Where the groups of sixteen tokens of one partition are, and of some after it.
 template <typename Kv>
 struct PartitionGroups {
-  const typename Kv::Element* keys[kGroupsPerPartition];    // [head_dim, 16]
-  const typename Kv::Element* values[kGroupsPerPartition];  // [16, padded]
-  const float* key_scales[kGroupsPerPartition];             // [16]; where Kv is scaled
-  const float* value_scales[kGroupsPerPartition];
+  using Element = typename Kv::Element;
+  static constexpr int64_t kMaxGroups = kGroupsPerPartition + kGroupsAhead;
+
+  const Element* keys[kMaxGroups];      // [head_dim, 16], or [head_dim / 2, 16, 2] in pairs
+  const Element* values[kMaxGroups];    // [16, padded], or [8, padded, 2]
+  const float* key_scales[kMaxGroups];  // [16]; where Kv is scaled
+  const float* value_scales[kMaxGroups];
 };
 
 // Finds groups [first_group, end_group) of the partition that begins at position `base`.
@@ -45,7 +24,7 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
   const KvCacheLayout& layout = args.layout;
   const int64_t key_bytes = layout.KeyBytes();
   const int64_t value_bytes = layout.ValueBytes();
-  const int64_t key_elements = layout.block_size * layout.head_dim;
+  const int64_t key_elements = layout.block_size * layout.KeyDims();
   const int64_t padded = PaddedHeadDim(layout.head_dim);
   const int64_t position = base + first_group * kTokensPerKeyGroup;
   int64_t block = position / layout.block_size;
@@ -54,7 +33,7 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
     const int64_t head = task.block_table[block] * layout.num_kv_heads + task.kv_head;
     const char* k = static_cast<const char*>(args.key_cache) + head * key_bytes;
     const char* v = static_cast<const char*>(args.value_cache) + head * value_bytes;
-    groups.keys[g] = reinterpret_cast<const Element*>(k) + offset * layout.head_dim;
+    groups.keys[g] = reinterpret_cast<const Element*>(k) + offset * layout.KeyDims();
     groups.values[g] = reinterpret_cast<const Element*>(v) + offset * padded;
     if constexpr (Kv::kScaled) {
       groups.key_scales[g] = reinterpret_cast<const float*>(k + key_elements) + offset;
@@ -68,23 +47,25 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
   }
 }
 
-// Dot products of kQueries queries (query [head_dim, kQueries]) with kGroups groups of sixteen keys, dimensions
-// ascending. scores: [kQueries, kKvPartition], from the first group on.
+// Dot products of kQueries queries (query [dims, kQueries]) with kGroups groups of sixteen keys, dimensions ascending.
+// scores: [kQueries, kKvPartition], from the first group on.
 template <typename Kv, int kQueries, int kGroups>
-static inline void ScoreTile(const float* query, const typename Kv::Element* const* keys, int64_t head_dim,
-                             float* scores) {
+static inline void ScoreTile(const float* query, const typename Kv::Element* const* keys, int64_t dims, float* scores) {
   const typename Kv::Element* key[kGroups];
   Vec sum[kQueries][kGroups];
   Unroll<kGroups>([&](auto g) {
     key[g] = keys[g];
     Unroll<kQueries>([&](auto q) { sum[q][g] = Vec::Zero(); });
   });
-  for (int64_t d = 0; d < head_dim; ++d) {
-    Vec k[kGroups];
-    Unroll<kGroups>([&](auto g) { k[g] = Kv::Load(key[g] + d * kTokensPerKeyGroup); });
-    Unroll<kQueries>([&](auto q) {
-      const Vec x = Vec::Set1(query[d * kQueries + q]);
-      Unroll<kGroups>([&](auto g) { sum[q][g] = Vec::Fma(x, k[g], sum[q][g]); });
+  for (int64_t d = 0; d < dims; d += kKvStep<Kv>) {
+    ForParts<Kv>([&](auto part) {
+      constexpr KvPart kPart = decltype(part)::value;
+      decltype(Kv::template Load<kPart>(key[0])) k[kGroups];
+      Unroll<kGroups>([&](auto g) { k[g] = Kv::template Load<kPart>(key[g] + d * kTokensPerKeyGroup); });
+      Unroll<kQueries>([&](auto q) {
+        const auto x = Kv::template QueryAt<kPart>(query + q, d, kQueries);
+        Unroll<kGroups>([&](auto g) { sum[q][g] = Kv::MulAdd(x, k[g], sum[q][g]); });
+      });
     });
   }
   Unroll<kQueries>([&](auto q) {
@@ -102,26 +83,26 @@ constexpr int ScoreGroupsAtOnce(int num_queries) {
 
 template <typename Kv, int kQueries, int kGroups = ScoreGroupsAtOnce(kQueries)>
 static inline void ScoreGroups(const float* query, const typename Kv::Element* const* keys, int64_t num_groups,
-                               int64_t head_dim, float* scores) {
+                               int64_t dims, float* scores) {
   int64_t g = 0;
   for (; g + kGroups <= num_groups; g += kGroups) {
-    ScoreTile<Kv, kQueries, kGroups>(query, keys + g, head_dim, scores + g * kTokensPerKeyGroup);
+    ScoreTile<Kv, kQueries, kGroups>(query, keys + g, dims, scores + g * kTokensPerKeyGroup);
   }
   if constexpr (kGroups > 1) {
     if (g == num_groups) return;
-    ScoreGroups<Kv, kQueries, kGroups / 2>(query, keys + g, num_groups - g, head_dim, scores + g * kTokensPerKeyGroup);
+    ScoreGroups<Kv, kQueries, kGroups / 2>(query, keys + g, num_groups - g, dims, scores + g * kTokensPerKeyGroup);
   }
 }
 
 // count in [1, kQueries].
 template <typename Kv, int kQueries>
 static void ScoreGroupsUpTo(int count, const float* query, const typename Kv::Element* const* keys, int64_t num_groups,
-                            int64_t head_dim, float* scores) {
+                            int64_t dims, float* scores) {
   if constexpr (kQueries > 0) {
     if (count < kQueries) {
-      return ScoreGroupsUpTo<Kv, kQueries - 1>(count, query, keys, num_groups, head_dim, scores);
+      return ScoreGroupsUpTo<Kv, kQueries - 1>(count, query, keys, num_groups, dims, scores);
     }
-    ScoreGroups<Kv, kQueries>(query, keys, num_groups, head_dim, scores);
+    ScoreGroups<Kv, kQueries>(query, keys, num_groups, dims, scores);
   }
 }
 
@@ -146,7 +127,8 @@ static inline int LaneAt(int64_t position, int64_t group) {
 }
 
 // Turns a query's dot products into 2^(score - max) in place, its maximum and their sum. Scores are in units of log 2.
-// With int8 the weights left behind are those of the codes of V. `first_group` and `end_group` hold the range.
+// With int8 the weights left behind are those of the codes of V; for dot products of pairs they are pairs, at half
+// their positions. `first_group` and `end_group` hold the range.
 template <typename Kv>
 static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGroups<Kv>& groups, SeenRange range,
                                     float* scores, float& max, float& sum) {
@@ -175,7 +157,7 @@ static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGr
     Vec e = Exp2(Vec::Sub(Vec::Load(scores + g * kTokensPerKeyGroup), shift));
     sum_lanes = Vec::Add(sum_lanes, e);
     if constexpr (Kv::kScaled) e = Vec::Mul(e, Vec::Load(groups.value_scales[g]));
-    e.Store(scores + g * kTokensPerKeyGroup);
+    Kv::StoreWeights(e, g * kTokensPerKeyGroup, scores);
   }
   sum = Vec::ReduceAdd(sum_lanes);
 }

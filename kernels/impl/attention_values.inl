@@ -5,6 +5,7 @@
 template <typename Kv, int kQueries, int kChunks>
 static inline void AccumulateTile(const float* p, const typename Kv::Element* const* values, SeenRange range,
                                   int64_t padded, int64_t column, float* acc) {
+  constexpr int64_t kStep = kKvStep<Kv>;
   Vec sum[kQueries][kChunks];
   Unroll<kQueries>([&](auto q) {
     Unroll<kChunks>([&](auto j) { sum[q][j] = Vec::Load(acc + q * padded + column + j * Vec::kLanes); });
@@ -13,14 +14,29 @@ static inline void AccumulateTile(const float* p, const typename Kv::Element* co
     const int64_t group = t / kTokensPerKeyGroup;
     const int64_t group_end = (group + 1) * kTokensPerKeyGroup;
     const int64_t run_end = group_end < range.end ? group_end : range.end;
-    const auto* v = values[group] + t % kTokensPerKeyGroup * padded + column;
-    for (; t < run_end; ++t, v += padded) {
-      Vec value[kChunks];
-      Unroll<kChunks>([&](auto j) { value[j] = Kv::Load(v + j * Vec::kLanes); });
+    const auto* v = values[group] + t % kTokensPerKeyGroup / kStep * kStep * padded + column * kStep;
+    const auto add = [&](auto part) {
+      constexpr KvPart kPart = decltype(part)::value;
+      decltype(Kv::template Load<kPart>(v)) value[kChunks];
+      Unroll<kChunks>([&](auto j) { value[j] = Kv::template Load<kPart>(v + j * Vec::kLanes * kStep); });
       Unroll<kQueries>([&](auto q) {
-        const Vec weight = Vec::Set1(p[q * kKvPartition + t]);
-        Unroll<kChunks>([&](auto j) { sum[q][j] = Vec::Fma(weight, value[j], sum[q][j]); });
+        const auto weight = Kv::template WeightAt<kPart>(p + q * kKvPartition, t / kStep * kStep);
+        Unroll<kChunks>([&](auto j) { sum[q][j] = Kv::MulAdd(weight, value[j], sum[q][j]); });
       });
+    };
+    if constexpr (Kv::kPairs) {
+      if (t % 2 != 0) {
+        add(KvPartOf<KvPart::kSecond>());
+        ++t;
+        v += kStep * padded;
+      }
+    }
+    for (; t + kStep <= run_end; t += kStep, v += kStep * padded) ForParts<Kv>(add);
+    if constexpr (Kv::kPairs) {
+      if (t < run_end) {
+        add(KvPartOf<KvPart::kFirst>());
+        ++t;
+      }
     }
   }
   Unroll<kQueries>(
@@ -59,6 +75,9 @@ static inline void AccumulateRanges(const float* p, const typename Kv::Element* 
     if (!common.empty()) AccumulateColumns<Kv, kQueries>(p, values, common, padded, acc);
     return;
   }
+  // A pair that not all see whole is added by each for itself.
+  common.first = (common.first + kKvStep<Kv> - 1) / kKvStep<Kv> * kKvStep<Kv>;
+  common.end = common.end / kKvStep<Kv> * kKvStep<Kv>;
   for (int q = 0; q < kQueries; ++q) {
     const SeenRange alone{ranges[q].first, common.empty() ? ranges[q].end : common.first};
     if (!alone.empty()) AccumulateColumns<Kv, 1>(p + q * kKvPartition, values, alone, padded, acc + q * padded);

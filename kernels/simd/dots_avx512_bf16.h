@@ -5,6 +5,10 @@
 
 namespace vllm::avx512_bf16 {
 
+using avx512::kQueryTile;
+using avx512::kScoreRegisters;
+using avx512::kValueChunks;
+using avx512::kValueQueries;
 using avx512::LargestMagnitude;
 using avx512::NarrowScaleShape;
 using avx512::StoreCodes;
@@ -44,6 +48,14 @@ struct Pairs {
 };
 static inline Pairs LoadPairs(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 static inline Pairs BroadcastPair(uint32_t unit) { return {_mm512_set1_epi32(static_cast<int>(unit))}; }
+static inline Pairs BroadcastPairAt(const float* place) {
+  uint32_t unit;
+  __builtin_memcpy(&unit, place, sizeof(unit));
+  return BroadcastPair(unit);
+}
+static inline Pairs KeepBits(Pairs pairs, uint32_t mask) {
+  return {_mm512_and_si512(pairs.v, _mm512_set1_epi32(static_cast<int>(mask)))};
+}
 static inline Vec AddPairs(Vec sum, Pairs w, Pairs x) {
   return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(w.v), reinterpret_cast<__m512bh>(x.v))};
 }
@@ -51,6 +63,10 @@ static inline Vec AddPairs(Vec sum, Pairs w, Pairs x) {
 static inline void StorePairs(const float* x, uint32_t* out) {
   const __m512bh pairs = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x));
   _mm512_storeu_si512(out, reinterpret_cast<__m512i>(pairs));
+}
+// Sixteen values as eight units, each in the place of a float.
+static inline void StoreEightPairs(Vec x, float* out) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x.v)));
 }
 
 // Thirty-two registers: 12 rows x 2 panels are 24 sums, 2 weights and 1 broadcast.

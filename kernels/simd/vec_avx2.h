@@ -21,12 +21,6 @@ struct Vec {
   static Vec LoadPartial(const float* p, int n) {
     return {_mm256_maskload_ps(p, MaskBelow(n, 0)), _mm256_maskload_ps(p + 8, MaskBelow(n, 8))};
   }
-  static Vec LoadBFloat16(const uint16_t* p) {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    const __m256i a = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(bits));
-    const __m256i b = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(bits, 1));
-    return {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
-  }
   template <int kOffset>
   static __m256 OfPairs(const uint16_t* p) {
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

@@ -16,10 +16,6 @@ struct Vec {
   static __mmask16 MaskBelow(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
   static Vec Load(const float* p) { return {_mm512_loadu_ps(p)}; }
   static Vec LoadPartial(const float* p, int n) { return {_mm512_maskz_loadu_ps(MaskBelow(n), p)}; }
-  static Vec LoadBFloat16(const uint16_t* p) {
-    const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16))};
-  }
   template <int kOffset>
   static Vec LoadBFloat16OfPairs(const uint16_t* p) {
     const __m512i pairs = _mm512_loadu_si512(p);

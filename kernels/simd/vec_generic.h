@@ -31,11 +31,6 @@ struct Vec {
     for (int i = 0; i < n; ++i) r.v[i] = p[i];
     return r;
   }
-  static Vec LoadBFloat16(const uint16_t* p) {
-    Vec r;
-    for (int i = 0; i < kLanes; ++i) r.v[i] = BFloat16ToFloat(p[i]);
-    return r;
-  }
   // The first or the second of each of sixteen pairs.
   template <int kOffset>
   static Vec LoadBFloat16OfPairs(const uint16_t* p) {

@@ -29,11 +29,6 @@ struct Vec {
     return Load(lanes);
   }
   static float32x4_t OfBits(uint32x4_t bits) { return vreinterpretq_f32_u32(bits); }
-  static Vec LoadBFloat16(const uint16_t* p) {
-    const uint16x8_t low = vld1q_u16(p), high = vld1q_u16(p + 8);
-    return {OfBits(vshll_n_u16(vget_low_u16(low), 16)), OfBits(vshll_high_n_u16(low, 16)),
-            OfBits(vshll_n_u16(vget_low_u16(high), 16)), OfBits(vshll_high_n_u16(high, 16))};
-  }
   template <int kOffset>
   static float32x4_t OfPairs(const uint16_t* p) {
     const uint32x4_t pairs = vreinterpretq_u32_u16(vld1q_u16(p));

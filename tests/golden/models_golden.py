@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/data/models: tiny random checkpoints of every decoder family, one for each config switch that changes the
 arithmetic, and what Hugging Face transformers computes for them: float32 logits of one sequence, greedy tokens of eight
-prompts, and in bfloat16 its error and its best token at every position.
+prompts, and in bfloat16 its error (root mean square) and its best token at every position.
 
     pip install torch transformers safetensors
     python tests/golden/models_golden.py [CASE...]
@@ -104,7 +104,8 @@ def make(name, seed):
         exact_top1 = [model(s, use_cache=False).logits[0].argmax(-1) for s in sequences]
         model.to(torch.bfloat16)
         rough = model(sequences[-1][:, :NUM_LOGITS], use_cache=False).logits[0].to(torch.float64)
-        error = (torch.log_softmax(rough, -1) - torch.log_softmax(logits.to(torch.float64), -1)).abs().max()
+        difference = torch.log_softmax(rough, -1) - torch.log_softmax(logits.to(torch.float64), -1)
+        error = difference.square().mean().sqrt()
         top1 = [model(s, use_cache=False).logits[0].argmax(-1) for s in sequences]
     if (torch.cat(top1) == torch.cat(exact_top1)).double().mean() < 0.985:
         return False

@@ -23,19 +23,27 @@ double Spread(std::span<const T> row) {
   return std::sqrt(squares);
 }
 
-// The largest difference; infinite where sizes differ or a number is none. got, expected: [num_positions, vocab_size].
-inline double WorstInSpreads(std::span<const double> got, std::span<const float> expected, size_t vocab_size) {
+struct Difference {
+  double worst = 0.0, root_mean_square = 0.0;
+};
+
+// Infinite where sizes differ or a number is none. got, expected: [num_positions, vocab_size].
+inline Difference DifferenceInSpreads(std::span<const double> got, std::span<const float> expected, size_t vocab_size) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  if (got.size() != expected.size()) return kInfinite;
-  double worst = 0.0;
+  if (got.size() != expected.size()) return {kInfinite, kInfinite};
+  Difference result;
+  double squares = 0.0;
   for (size_t begin = 0; begin < expected.size(); begin += vocab_size) {
     const double spread = Spread(expected.subspan(begin, vocab_size));
     for (size_t at = begin; at < begin + vocab_size; ++at) {
-      const double difference = std::abs(got[at] - static_cast<double>(expected[at])) / spread;
-      worst = std::isnan(difference) ? kInfinite : std::max(worst, difference);
+      double difference = std::abs(got[at] - static_cast<double>(expected[at])) / spread;
+      if (std::isnan(difference)) difference = kInfinite;
+      result.worst = std::max(result.worst, difference);
+      squares += difference * difference;
     }
   }
-  return worst;
+  result.root_mean_square = std::sqrt(squares / static_cast<double>(expected.size()));
+  return result;
 }
 
 }  // namespace vllm::testing_support

@@ -92,8 +92,11 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     return sequence;
   }
 
-  // The largest difference over all positions of the golden rows.
-  double WorstDifference(OneRequest& engine, int64_t chunk) const {
+  struct Difference {
+    double worst = 0.0, root_mean_square = 0.0;
+  };
+  // Over all positions of the golden rows.
+  Difference DifferenceOf(OneRequest& engine, int64_t chunk) const {
     const std::vector<std::vector<double>> expected = GoldenRows();
     std::vector<int32_t> prompt = Sequence(golden_["prompts"].size() - 1);
     prompt.resize(expected.size());
@@ -101,15 +104,18 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     Logprobs got = engine.prompt_output;
     got.Append(engine.output_logprobs);
     EXPECT_EQ(got.num_positions(), expected.size());
-    double worst = 0.0;
+    Difference result;
+    double squares = 0.0;
     for (size_t position = 0; position < expected.size(); ++position) {
       const std::vector<double> row = InTokenOrder(got, position);
       for (size_t k = 0; k < kVocab; ++k) {
         const double difference = std::abs(row[k] - expected[position][k]);
-        worst = difference <= worst ? worst : difference;
+        result.worst = difference <= result.worst ? result.worst : difference;
+        squares += difference * difference;
       }
     }
-    return worst;
+    result.root_mean_square = std::sqrt(squares / static_cast<double>(expected.size() * kVocab));
+    return result;
   }
   // The smallest standard deviation of a golden row's logits.
   double Spread() const {
@@ -137,14 +143,14 @@ INSTANTIATE_TEST_SUITE_P(Families, ModelGoldenTest, testing::ValuesIn(Cases()),
 
 TEST_P(ModelGoldenTest, LogitsAgreeWithTransformers) {
   OneRequest engine(Config(1, DType::kFloat32));
-  const double worst = WorstDifference(engine, 2048);
+  const double worst = DifferenceOf(engine, 2048).worst;
   EXPECT_LE(worst, 1e-4 * Spread());
   RecordProperty("worst", std::to_string(worst / Spread()));
 }
 
 TEST_P(ModelGoldenTest, LogitsAgreeWithTransformersInChunks) {
   OneRequest engine(Config(1, DType::kFloat32));
-  EXPECT_LE(WorstDifference(engine, 7), 1e-4 * Spread());
+  EXPECT_LE(DifferenceOf(engine, 7).worst, 1e-4 * Spread());
 }
 
 TEST_P(ModelGoldenTest, GreedyTokensEqualTransformers) {
@@ -154,15 +160,15 @@ TEST_P(ModelGoldenTest, GreedyTokensEqualTransformers) {
 
 TEST_P(ModelGoldenTest, TwoRanksAgreeWithTransformers) {
   OneRequest engine(Config(2, DType::kFloat32));
-  EXPECT_LE(WorstDifference(engine, 2048), 1e-4 * Spread());
+  EXPECT_LE(DifferenceOf(engine, 2048).worst, 1e-4 * Spread());
   ExpectGreedy(engine, 7);
 }
 
 TEST_P(ModelGoldenTest, BFloat16IsNoFurtherOffThanTransformersOwn) {
   OneRequest engine(Config(1, DType::kBFloat16));
-  const double worst = WorstDifference(engine, 2048);
-  EXPECT_LE(worst, golden_["bfloat16_error"].get<double>());
-  RecordProperty("ratio", std::to_string(worst / golden_["bfloat16_error"].get<double>()));
+  const double error = DifferenceOf(engine, 2048).root_mean_square;
+  EXPECT_LE(error, golden_["bfloat16_error"].get<double>());
+  RecordProperty("ratio", std::to_string(error / golden_["bfloat16_error"].get<double>()));
 }
 
 TEST_P(ModelGoldenTest, BFloat16ChoosesTransformersTokens) {

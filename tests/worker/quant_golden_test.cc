@@ -76,7 +76,7 @@ std::vector<double> PromptLogprobs(const VllmConfig& config, const std::vector<i
 }
 
 double Worst(const std::vector<double>& got, const std::vector<float>& expected) {
-  return testing_support::WorstInSpreads(got, expected, kVocab);
+  return testing_support::DifferenceInSpreads(got, expected, kVocab).worst;
 }
 
 class QuantGoldenTest : public testing::TestWithParam<std::string> {
