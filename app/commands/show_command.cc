@@ -82,7 +82,7 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
   json["context"] = model.max_position_embeddings;
   json["sliding_window"] = model.sliding_window ? Json(*model.sliding_window) : Json();
   json["tie_word_embeddings"] = model.tie_word_embeddings;
-  const KvDType cache_dtype = CacheDType(settings).value_or(KvDTypeOf(model.checkpoint_dtype));
+  const KvDType cache_dtype = CacheDType(settings).value_or(DefaultKvDType(model));
   const KvCacheLayout layout{cache_dtype, CacheConfig().block_size, model.num_key_value_heads, model.head_dim};
   json["kv_cache_dtype"] = ToString(cache_dtype);
   json["kv_cache_bytes_per_token"] = model.num_hidden_layers * layout.BlockBytes() / layout.block_size;

@@ -55,6 +55,9 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.cache.block_size = AtLeastOne(settings, "block-size", config.cache.block_size);
   config.cache.enable_prefix_caching = settings.Switch("enable-prefix-caching");
   config.cache.cache_dtype = CacheDType(settings);
+  if (!config.cache.cache_dtype && settings.Text("dtype").value_or("auto") != "auto") {
+    config.cache.cache_dtype = KvDTypeOf(config.model.dtype);
+  }
   if (settings.Has("num-kv-blocks")) config.cache.num_blocks_override = AtLeastOne(settings, "num-kv-blocks", 0);
   config.cache.kv_cache_memory_bytes = settings.Size("kv-cache-memory");
   config.scheduler.max_num_batched_tokens =

@@ -95,6 +95,7 @@ struct ModelConfig {
   // Where a multimodal checkpoint keeps its text model: "language_model." stands before the tensors' names.
   std::string weight_prefix;
   QuantizationConfig quantization;
+  bool has_block_weights = false;  // a GGUF file's matrices of codes
 
   std::optional<int32_t> bos_token_id;
   // config.json's and generation_config.json's together; the first is the EOS, all of them stop a request.

@@ -42,6 +42,11 @@ void CheckHeads(const ModelConfig& model, int64_t ranks) {
 
 }  // namespace
 
+KvDType DefaultKvDType(const ModelConfig& model) {
+  const bool quantized = model.has_block_weights || model.quantization.method != QuantizationMethod::kNone;
+  return quantized && model.dtype == DType::kFloat16 ? KvDType::kBFloat16 : KvDTypeOf(model.dtype);
+}
+
 void VllmConfig::Finalize() {
   CheckRange("--max-model-len", model.max_model_len, 1, kMaxModelLen);
   if (model.max_position_embeddings > 0 && model.max_model_len > DerivedMaxModelLen(model)) {

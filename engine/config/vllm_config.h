@@ -55,6 +55,10 @@ struct LoadConfig {
 
 enum class LinearBackend : uint8_t { kNative, kOpenBlas };
 
+// The type of the weights; bfloat16 instead of float16 where they are quantized: next to inputs rounded to 8 bits its
+// rounding is not seen, and instruction sets multiply it directly.
+KvDType DefaultKvDType(const ModelConfig& model);
+
 struct VllmConfig {
   ModelConfig model;
   CacheConfig cache;
@@ -68,7 +72,7 @@ struct VllmConfig {
   std::optional<Isa> isa;  // none: the best that the machine runs
 
   // What K and V are stored as.
-  KvDType KvCacheDType() const { return cache.cache_dtype.value_or(KvDTypeOf(model.dtype)); }
+  KvDType KvCacheDType() const { return cache.cache_dtype.value_or(DefaultKvDType(model)); }
 
   // Fills what is derived (threads_per_rank, budget against max_model_len) and checks every field and combination.
   // Throws ConfigError naming the flag and its value.

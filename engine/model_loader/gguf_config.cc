@@ -38,6 +38,8 @@ class ConfigReader {
     ReadGgufRope(file_, config_);
     config_.max_model_len = DerivedMaxModelLen(config_);
     ReadSwitches();
+    config_.has_block_weights = std::any_of(file_.tensors().begin(), file_.tensors().end(),
+                                            [](const GgufTensor* tensor) { return tensor->type->block_elements > 1; });
     config_.checkpoint_dtype = MostMatrices();
     config_.dtype = config_.checkpoint_dtype;
     config_.eos_token_ids = GgufStopIds(keys_, config_.vocab_size);
@@ -225,11 +227,9 @@ class ConfigReader {
       const std::optional<DType> dtype = tensor->type->weight_type ? ToDType(*tensor->type->weight_type) : std::nullopt;
       if (tensor->shape.size() > 1 && dtype) bytes[static_cast<size_t>(*dtype)] += tensor->data.size();
     }
-    const bool blocks = std::any_of(file_.tensors().begin(), file_.tensors().end(),
-                                    [](const GgufTensor* tensor) { return tensor->type->block_elements > 1; });
     const auto most = static_cast<DType>(std::max_element(bytes, bytes + 3) - bytes);
     // Among blocks, float32 is what was too small or too dear to cut: routers, rotary tables.
-    if (blocks) return most == DType::kBFloat16 ? most : DType::kFloat16;
+    if (config_.has_block_weights) return most == DType::kBFloat16 ? most : DType::kFloat16;
     return bytes[static_cast<size_t>(most)] == 0 ? DType::kFloat32 : most;
   }
 

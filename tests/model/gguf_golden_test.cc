@@ -122,12 +122,13 @@ TEST_P(GgufGoldenTest, AgreesWithTransformersOnTwoRanks) {
 }
 
 TEST_P(GgufGoldenTest, TheFilesOwnTypeAddsNothingButItsRounding) {
-  const DType dtype = LoadGgufConfig(ModelFile(GetParam())).dtype;
-  const double limit = dtype == DType::kFloat32    ? kDequantizedLimit
-                       : HasPackedForm(GetParam()) ? kInt8ActivationsLimit
-                       : dtype == DType::kFloat16  ? kFloat16Limit
-                                                   : kBFloat16Limit;
-  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, dtype), 2048).root_mean_square, limit);
+  const ModelConfig model = LoadGgufConfig(ModelFile(GetParam()));
+  const KvDType kept = DefaultKvDType(model);
+  const double limit = model.dtype == DType::kFloat32 ? kDequantizedLimit
+                       : HasPackedForm(GetParam())    ? kInt8ActivationsLimit
+                       : kept == KvDType::kFloat16    ? kFloat16Limit
+                                                      : kBFloat16Limit;
+  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, model.dtype), 2048).root_mean_square, limit);
 }
 
 }  // namespace
