@@ -57,7 +57,7 @@ double PeakRate(Isa isa, Instruction instruction) {
 #if defined(__x86_64__)
   constexpr double kInstructions = static_cast<double>(kRepeats) * kChains;
   if (instruction == Instruction::kFma) {
-    if (isa == Isa::kAvx2) return Best(kInstructions * 16, RunFma256);
+    if (isa == Isa::kAvx2 || isa == Isa::kAvx2Vnni) return Best(kInstructions * 16, RunFma256);
     if (isa == Isa::kAvx512 || isa == Isa::kAvx512Bf16) return Best(kInstructions * 32, RunFma512);
     return 0.0;
   }

@@ -8,15 +8,15 @@
 
 namespace vllm {
 
-// kAvx512Bf16 has VNNI too. kNeon is AArch64's, kNeonDotprod has sdot too.
-enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512, kAvx512Bf16, kNeon, kNeonDotprod };
+// kAvx2Vnni is AVX2 with AVX-VNNI, kAvx512Bf16 has VNNI too. kNeon is AArch64's, kNeonDotprod has sdot too.
+enum class Isa : uint8_t { kGeneric, kAvx2, kAvx2Vnni, kAvx512, kAvx512Bf16, kNeon, kNeonDotprod };
 
 // Those that this machine runs, ascending; kGeneric is always there.
 std::vector<Isa> AvailableIsas();
 // The last of them, or the one that $VLLMCLI_ISA names if it is among them: so every test can run on each.
 Isa BestIsa();
 
-std::string_view ToString(Isa isa);  // "generic", "avx2", "avx512", "avx512_bf16", "neon", "neon_dotprod"
+std::string_view ToString(Isa isa);  // "generic", "avx2", "avx2_vnni", "avx512", "avx512_bf16", "neon", "neon_dotprod"
 std::optional<Isa> ParseIsa(std::string_view name);
 
 }  // namespace vllm

@@ -14,6 +14,8 @@ extern const Kernels kAvx2Kernels;
 extern const QuantKernels kAvx2QuantKernels;
 extern const AttentionKernels kAvx2AttentionKernels;
 extern const TileKernels kAvx2TileKernels;
+extern const Kernels kAvx2VnniKernels;
+extern const TileKernels kAvx2VnniTileKernels;
 extern const Kernels kAvx512Kernels;
 extern const QuantKernels kAvx512QuantKernels;
 extern const AttentionKernels kAvx512AttentionKernels;

@@ -20,7 +20,8 @@ namespace vllm {
 namespace {
 
 // In the order of Isa.
-constexpr std::string_view kIsaNames[] = {"generic", "avx2", "avx512", "avx512_bf16", "neon", "neon_dotprod"};
+constexpr std::string_view kIsaNames[] = {"generic",     "avx2", "avx2_vnni",   "avx512",
+                                          "avx512_bf16", "neon", "neon_dotprod"};
 
 }  // namespace
 
@@ -31,6 +32,13 @@ namespace {
 bool HasF16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+// Beside AVX2.
+bool HasAvxVnni() {
+  constexpr unsigned kAvxVnni = 1u << 4;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & kAvxVnni) != 0;
 }
 
 // Beside AVX-512.
@@ -48,6 +56,7 @@ std::vector<Isa> AvailableIsas() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c()) {
     isas.push_back(Isa::kAvx2);
+    if (HasAvxVnni()) isas.push_back(Isa::kAvx2Vnni);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
       isas.push_back(Isa::kAvx512);
@@ -84,6 +93,7 @@ std::optional<Isa> ParseIsa(std::string_view name) {
 const Kernels& KernelsFor(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return kAvx2Kernels;
+  if (isa == Isa::kAvx2Vnni) return kAvx2VnniKernels;
   if (isa == Isa::kAvx512) return kAvx512Kernels;
   if (isa == Isa::kAvx512Bf16) return kAvx512Bf16Kernels;
 #endif

@@ -164,8 +164,9 @@ constexpr Flag kFlags[] = {
      "largest K of --logprobs and --prompt-logprobs; -1: no limit"},
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
      "openblas: results may depend on what else is in the batch"},
-    {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine, kEngines,
-     false, true, "instruction set of the kernels; auto is $VLLMCLI_ISA, else the best that the machine runs"},
+    {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine,
+     kEngines, false, true,
+     "instruction set of the kernels; auto is $VLLMCLI_ISA, else the best that the machine runs"},
 
     // All commands.
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,

@@ -123,7 +123,7 @@ const RowOps& Ops() {
 #if defined(__x86_64__)
   static const Isa best = BestIsa();
   if (best >= Isa::kAvx512) return kAvx512;
-  if (best == Isa::kAvx2) return kAvx2;
+  if (best >= Isa::kAvx2) return kAvx2;
 #endif
   return kGeneric;
 }

@@ -110,13 +110,18 @@ struct EightBitRuns {
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
                                        int64_t at, const uint32_t* units, IntTile<kRows, kPanels>& t) const {
+    // A few rows' dots would be outnumbered by what a loop needs for itself.
+    constexpr int kTogether = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
 #pragma GCC unroll 1
-    for (int64_t run = 0; run < kColumns / 4; ++run) {
-      Codes loaded[kPanels];
-      Prefetch<kRows, kPanels>(codes, panel_bytes, at + run * 64);
-      Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + at + run * 64); });
-      t.template AddDots<0>(loaded, units);
-      units += x.num_rows;
+    for (int64_t run = 0; run < kColumns / 4; run += kTogether) {
+      Unroll<kTogether>([&](auto i) {
+        Codes loaded[kPanels];
+        const int64_t from = at + (run + i) * 64;
+        Prefetch<kRows, kPanels>(codes, panel_bytes, from);
+        Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + from); });
+        t.template AddDots<0>(loaded, units);
+        units += x.num_rows;
+      });
     }
   }
 };

@@ -23,11 +23,13 @@ struct Codes {
   }
 };
 
-struct CodeLevels {
+// `Levels` is the instruction set's Codes.
+template <typename Levels>
+struct LevelTable {
   __m256i table;
-  explicit CodeLevels(const uint8_t* levels)
+  explicit LevelTable(const uint8_t* levels)
       : table(_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(levels)))) {}
-  void Load(const uint8_t* p, Codes& low, Codes& high) const {
+  void Load(const uint8_t* p, Levels& low, Levels& high) const {
     const __m256i mask = _mm256_set1_epi8(15);
     __m256i l[2], h[2];
     for (int i = 0; i < 2; ++i) {
@@ -35,10 +37,11 @@ struct CodeLevels {
       l[i] = _mm256_shuffle_epi8(table, _mm256_and_si256(bytes, mask));
       h[i] = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask));
     }
-    low = Codes::FromLevels(l[0], l[1]);
-    high = Codes::FromLevels(h[0], h[1]);
+    low = Levels::FromLevels(l[0], l[1]);
+    high = Levels::FromLevels(h[0], h[1]);
   }
 };
+using CodeLevels = LevelTable<Codes>;
 
 struct IntSums {
   __m256i v[2];

@@ -8,20 +8,43 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <ostream>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "kernels/kernels.h"
 #include "tests/support/random_values.h"
 
 namespace vllm {
+
+#if defined(__x86_64__)
+extern const TileKernels kEvexAvx2VnniTileKernels;
+#endif
+
 namespace {
 
-class TileKernelsTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
+struct NamedTiles {
+  std::string name;
+  const TileKernels* tiles;
+};
+void PrintTo(const NamedTiles& tiles, std::ostream* out) { *out << tiles.name; }
+
+// Of every instruction set that the machine runs; those of AVX-VNNI in another encoding too.
+std::vector<NamedTiles> AllTiles() {
+  std::vector<NamedTiles> all;
+  for (const Isa isa : AvailableIsas()) all.push_back({std::string(ToString(isa)), KernelsFor(isa).tiles});
+#if defined(__x86_64__)
+  if (all.back().name == "avx512_bf16") all.push_back({"avx2_vnni_evex", &kEvexAvx2VnniTileKernels});
+#endif
+  return all;
+}
+
+class TileKernelsTest : public testing::TestWithParam<NamedTiles>, protected testing_support::RandomValues {
  protected:
   TileKernelsTest() : RandomValues(11) {}
 
-  const TileKernels& kernels() const { return *KernelsFor(GetParam()).tiles; }
+  const TileKernels& kernels() const { return *GetParam().tiles; }
   RowTilesView Int8(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, const PackedQuantMatrix& w) {
     const RowTilesView view =
         tiles_.Int8(num_rows, w.view().num_columns, w.view().scale_columns, w.view().minimums != nullptr);
@@ -36,8 +59,8 @@ class TileKernelsTest : public testing::TestWithParam<Isa>, protected testing_su
   RowTiles tiles_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, TileKernelsTest, testing::ValuesIn(AvailableIsas()),
-                         [](const auto& isa) { return std::string(ToString(isa.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, TileKernelsTest, testing::ValuesIn(AllTiles()),
+                         [](const auto& tiles) { return tiles.param.name; });
 
 PackedMatrix Pack(const std::vector<float>& w, int64_t rows, int64_t columns) {
   PackedMatrix packed(rows, columns, DType::kBFloat16);
