@@ -195,12 +195,12 @@ def check(program, architecture, seed, folder):
             raise RuntimeError(f"other greedy tokens {flags}: {answer['outputs'][0]['token_ids']} and not {ids}")
     answer = run(program, folder, prompt, "--dtype", "bfloat16")
     ours = prompt_logprobs(answer, length, overrides["vocab_size"])
-    ours_off, theirs_off = (ours - expected).abs().amax(-1), (rough - expected).abs().amax(-1)
-    ratio = float(ours_off.max() / theirs_off.max())
+    ours_off, theirs_off = (ours - expected).square().mean(-1), (rough - expected).square().mean(-1)
+    ratio = float((ours_off.mean() / theirs_off.mean()).sqrt())
     if "num_experts_per_tok" in overrides:
         # Rounding that changes the choice of an expert makes a leap whose size says nothing, so the mean over positions
         # is taken, and main() judges the mean over checkpoints.
-        ratio = float(ours_off.mean() / theirs_off.mean())
+        ratio = float(ours_off.sqrt().mean() / theirs_off.sqrt().mean())
     # A model that amplifies rounding does so for both: transformers' own distance from float64 is the measure then.
     if not worst <= max(1e-4, 4 * own_error):
         raise RuntimeError(f"difference of {worst:.1e} spreads")
