@@ -149,8 +149,7 @@ constexpr Flag kFlags[] = {
     {"kv-cache-dtype", 0, kChoice, "TYPE", "auto|float32|bfloat16|float16|int8", "auto", kEngine,
      kEngines | Bits(kShow), false, true,
      "type of the KV cache; auto is that of the weights, bfloat16 instead of float16 where they are quantized; int8 "
-     "has a "
-     "scale for each token and head"},
+     "has a scale for each token and head"},
     {"kv-cache-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
      "memory for the KV cache (K, M, G, Ki, Mi, Gi); default: from what is free"},
     {"num-kv-blocks", 0, kInteger, "N", "", "", kEngine, kEngines, false, true, "number of KV cache blocks, instead"},
