@@ -129,7 +129,7 @@ void BM_TilesQuant(benchmark::State& state, const PackedQuantForm& form, int64_t
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   RowTiles rows;
   Rotate(state, weights, [&](const PackedQuantView& w) {
-    const RowTilesView view = rows.Int8(shape.rows, shape.in, w.scale_columns, w.minimums != nullptr);
+    const RowTilesView view = rows.Int8(shape.rows, shape.in, w.code_sums());
     for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_int8(x.data(), shape.in, view, tile);
     tiles.linear_quant(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
@@ -175,11 +175,12 @@ void SmallShapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kInt8Form, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kInt4Form, kInCache)->Apply(SmallShapes);
-// What checkpoints have: Q8_0 and Q5_0; Q4_K, GPTQ and AWQ; Q6_K.
-constexpr PackedQuantForm kBy32 = {nullptr, 32}, kBy32WithMinimums = {kIQ4_NLLevels, 32, true}, kBy16 = {nullptr, 16};
-BENCHMARK_CAPTURE(BM_TilesQuant, q8_0_cache, kBy32, kInCache)->Apply(SmallShapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, q4_k_cache, kBy32WithMinimums, kInCache)->Apply(SmallShapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, q6_k_cache, kBy16, kInCache)->Apply(SmallShapes);
+// What checkpoints have: Q8_0 and Q5_0; Q4_0; Q4_K; Q6_K.
+constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0}, kQ6_K = {8, 16};
+BENCHMARK_CAPTURE(BM_TilesQuant, q8_0_cache, kQ8_0, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, q4_0_cache, kQ4_0, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, q4_k_cache, kQ4_K, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, q6_k_cache, kQ6_K, kInCache)->Apply(SmallShapes);
 BENCHMARK(BM_OpenBlas)->Apply(Shapes);
 
 }  // namespace

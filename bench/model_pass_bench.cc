@@ -30,11 +30,12 @@ struct Form {
   Instruction instruction;
 };
 
-constexpr PackedQuantForm kQ8_0 = {nullptr, 32};
+constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8};
 constexpr Form kForms[] = {{"bfloat16", nullptr, Instruction::kDotBFloat16},
                            {"int8", &kInt8Form, Instruction::kDotInt8},
                            {"Q8_0", &kQ8_0, Instruction::kDotInt8},
-                           {"int4", &kInt4Form, Instruction::kDotInt8}};
+                           {"int4", &kInt4Form, Instruction::kDotInt8},
+                           {"Q4_0", &kQ4_0, Instruction::kDotInt8}};
 
 class Model {
  public:

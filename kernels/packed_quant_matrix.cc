@@ -50,6 +50,8 @@ PackedQuantMatrix::PackedQuantMatrix(const PackedQuantForm& form, int64_t num_ro
                                      const BufferSource& buffers) {
   view_.num_rows = num_rows;
   view_.num_columns = num_columns;
+  view_.bits = form.bits;
+  view_.zero = form.zero;
   view_.levels = form.levels;
   view_.scale_columns = form.scale_columns;
   codes_ = buffers(static_cast<size_t>(view_.num_panels() * view_.num_blocks() * view_.block_bytes()));
@@ -66,7 +68,7 @@ void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* s
   // Blocks follow each other in a panel, and so all runs are equally far apart.
   uint8_t* to = Codes(row, 0);
   int64_t k = 0;
-  if (view_.levels == nullptr) {
+  if (view_.bits == 8) {
     for (; k + 4 <= view_.num_columns; k += 4) std::memcpy(to + k / 4 * kRun, codes + k, 4);
     for (; k < view_.num_columns; ++k) to[k / 4 * kRun + k % 4] = codes[k];
   }
@@ -84,7 +86,7 @@ void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* s
 }
 
 void PackedQuantMatrix::QuantizeRow(const QuantKernels& kernels, int64_t row, const float* values) {
-  if (view_.levels == nullptr) {
+  if (view_.bits == 8) {
     QuantizeRow8(row, values);
   } else {
     QuantizeRow4(kernels, row, values);
@@ -139,15 +141,16 @@ void PackedQuantMatrix::UnpackRow(int64_t row, float* out) const {
     const uint8_t* codes = view_.codes + block * view_.block_bytes() + 4 * (row % kPanelRows);
     const int64_t column = k % kBlockColumns;
     uint8_t level = 0;
-    if (view_.levels == nullptr) {
+    if (view_.bits == 8) {
       level = codes[column / 4 * kRun + column % 4];
     } else {
       const int64_t low = column % kHalfBlock;
       const uint8_t byte = codes[low / 4 * kRun + low % 4];
-      level = view_.levels[column < kHalfBlock ? byte & 15 : byte >> 4];
+      level = column < kHalfBlock ? byte & 15 : byte >> 4;
+      if (view_.levels != nullptr) level = view_.levels[level];
     }
     const int64_t at = ScaleAt(row, k / view_.scale_columns);
-    out[k] = Float16ToFloat(view_.scales[at]) * static_cast<float>(static_cast<int>(level) - 128);
+    out[k] = Float16ToFloat(view_.scales[at]) * static_cast<float>(level - view_.zero);
     if (view_.minimums != nullptr) out[k] += Float16ToFloat(view_.minimums[at]);
   }
 }

@@ -1,11 +1,12 @@
 // PackedQuantMatrix: a weight [num_rows, num_columns] of codes of 8 or 4 bits with scales, and in some forms minimums,
 // for groups of 16, 32 or 128 columns, in the order the inner loop of an integer dot product streams it: panels of 16
 // rows, within a panel blocks of 32 columns.
-//   w[n, k] = (level(code[n, k]) - 128) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
-// A block's eight-bit codes are their own levels, in 8 runs of 64 bytes: four neighbouring columns of row 0, of row 1,
-// ... of row 15. Its four-bit codes are 4 such runs, two columns apart by 16 in a byte: run j has columns 4 j to 4 j +
-// 3 in the low halves and 4 j + 16 to 4 j + 19 in the high ones. Rows past num_rows are zero, columns are filled up to
-// a multiple of 32. Made once at load by the rank that uses it, then read by that rank's threads.
+//   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
+// A code is its own level, but that four-bit codes may have a table of levels. A block's eight-bit codes are 8 runs of
+// 64 bytes: four neighbouring columns of row 0, of row 1, ... of row 15. Its four-bit codes are 4 such runs, two columns
+// apart by 16 in a byte: run j has columns 4 j to 4 j + 3 in the low halves and 4 j + 16 to 4 j + 19 in the high ones.
+// Rows past num_rows are zero, columns are filled up to a multiple of 32. Made once at load by the rank that uses it,
+// then read by that rank's threads.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +18,29 @@
 
 namespace vllm {
 
-// Eight-bit codes: 16 without minimums, 32, or 128 without minimums; four-bit codes: 32.
+// Eight bits: zero is 128, scales are for 32 columns, or without minimums for 16 or 128. Four bits: scales are for 32
+// columns, and a table of levels has its zero at 128 and no minimums.
 struct PackedQuantForm {
-  const uint8_t* levels = nullptr;  // [16], of static storage: a four-bit code's level; null for eight-bit codes
+  int32_t bits = 8;  // of a code
   int64_t scale_columns = kScaleColumns;
   bool has_minimums = false;
+  int32_t zero = 128;
+  const uint8_t* levels = nullptr;  // [16], of static storage; null: none
 };
 
 // ggml's kvalues_iq4nl + 128.
 inline constexpr uint8_t kIQ4_NLLevels[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
 // What -q quantizes to.
 inline constexpr PackedQuantForm kInt8Form = {};
-inline constexpr PackedQuantForm kInt4Form = {kIQ4_NLLevels, kBlockColumns};
+inline constexpr PackedQuantForm kInt4Form = {4, kBlockColumns, false, 128, kIQ4_NLLevels};
 
 struct PackedQuantView {
   const uint8_t* codes = nullptr;      // [num_panels, num_blocks, block_bytes()]
   const uint16_t* scales = nullptr;    // float16 [num_panels, num_scales(), 16]
   const uint16_t* minimums = nullptr;  // likewise, or null
-  const uint8_t* levels = nullptr;     // as in the form
+  int32_t bits = 8;                    // these four as in the form
+  int32_t zero = 128;
+  const uint8_t* levels = nullptr;
   int64_t scale_columns = kScaleColumns;
   int64_t num_rows = 0;
   int64_t num_columns = 0;
@@ -42,9 +48,10 @@ struct PackedQuantView {
   [[gnu::always_inline]] int64_t num_panels() const { return (num_rows + kPanelRows - 1) / kPanelRows; }
   [[gnu::always_inline]] int64_t num_blocks() const { return (num_columns + kBlockColumns - 1) / kBlockColumns; }
   [[gnu::always_inline]] int64_t block_bytes() const {
-    return kPanelRows * (levels == nullptr ? kBlockColumns : kBlockColumns / 2);
+    return kPanelRows * kBlockColumns * bits / 8;
   }
   [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + scale_columns - 1) / scale_columns; }
+  CodeSums code_sums() const { return {scale_columns, zero, minimums != nullptr}; }
 };
 
 class PackedQuantMatrix {

@@ -1,26 +1,17 @@
 #include "kernels/quant_codes.h"
 
-#include <array>
 #include <cstring>
 
 namespace vllm {
 
 namespace {
 
-constexpr std::array<uint8_t, 16> LevelsFrom(int first) {
-  std::array<uint8_t, 16> levels{};
-  for (size_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<uint8_t>(first + static_cast<int>(i));
-  return levels;
-}
-constexpr std::array<uint8_t, 16> kSignedLevels = LevelsFrom(128 - 8);
-constexpr std::array<uint8_t, 16> kUnsignedLevels = LevelsFrom(128);
-
-constexpr PackedQuantForm kSigned4 = {kSignedLevels.data(), 32};
-constexpr PackedQuantForm kSigned4WithMinimums = {kSignedLevels.data(), 32, true};
-constexpr PackedQuantForm kUnsigned4 = {kUnsignedLevels.data(), 32, true};
-constexpr PackedQuantForm kSigned8 = {nullptr, 32};
-constexpr PackedQuantForm kUnsigned8 = {nullptr, 32, true};
-constexpr PackedQuantForm kSigned8By16 = {nullptr, 16};
+constexpr PackedQuantForm kSigned4 = {4, 32, false, 8};
+constexpr PackedQuantForm kSigned4WithMinimums = {4, 32, true, 8};
+constexpr PackedQuantForm kUnsigned4 = {4, 32, true, 0};
+constexpr PackedQuantForm kSigned8 = {8, 32};
+constexpr PackedQuantForm kUnsigned8 = {8, 32, true};
+constexpr PackedQuantForm kSigned8By16 = {8, 16};
 
 // What a row's reader writes to, at a block's first column.
 struct Out {

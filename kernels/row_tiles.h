@@ -20,20 +20,29 @@ inline constexpr int64_t kBlockColumns = 32;   // int8 columns are filled up wit
   return num_rows * tile / NumTiles(num_rows);
 }
 
+// Sums of x's codes that a weight needs beside them.
+struct CodeSums {
+  int64_t columns = kScaleColumns;  // of a sum, as many as share a scale of the weight: 16, 32 or 128
+  int32_t zero = 128;               // the weight's level of zero
+  bool are_kept = false;            // not only as offsets: the weight has minimums
+};
+
 struct RowTilesView {
   int64_t num_rows = 0;
   int64_t num_columns = 0;
   int64_t num_units = 0;  // of a row
   uint32_t* units = nullptr;
-  // int8 only: x[k] is about code[k] * scale[k / 128], a sum is that of the codes of so many columns as share a scale
-  // of the weight, 16, 32 or 128, and an offset is -128 times a sum. In the units' order: of a tile's rows together.
+  // int8 only: x[k] is about code[k] * scale[k / 128]; an offset is -code_sums.zero times a sum of codes. In the units'
+  // order: of a tile's rows together.
   float* scales = nullptr;
   int32_t* offsets = nullptr;
-  float* sums = nullptr;  // null where the weight has no minimums
-  int64_t offset_columns = kScaleColumns;
+  float* sums = nullptr;  // null where they are not kept
+  CodeSums code_sums = {};
 
   [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + kScaleColumns - 1) / kScaleColumns; }
-  [[gnu::always_inline]] int64_t num_offsets() const { return (num_columns + offset_columns - 1) / offset_columns; }
+  [[gnu::always_inline]] int64_t num_offsets() const {
+    return (num_columns + code_sums.columns - 1) / code_sums.columns;
+  }
 };
 
 // The memory; grows to the largest request. Used by one thread at a time.
@@ -41,7 +50,7 @@ class RowTiles {
  public:
   // To be filled by the kernels; valid until the next call. Throw std::bad_alloc.
   RowTilesView BFloat16(int64_t num_rows, int64_t num_columns);
-  RowTilesView Int8(int64_t num_rows, int64_t num_columns, int64_t offset_columns, bool with_sums);
+  RowTilesView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums);
 
  private:
   AlignedBuffer units_, scales_, offsets_, sums_;

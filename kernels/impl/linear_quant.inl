@@ -24,27 +24,27 @@ class WaitingSums {
 };
 
 // The integer sums of a tile's rows and so many panels.
-template <int kRows, int kPanels>
+template <typename Sums, int kRows, int kPanels>
 struct IntTile {
   // One row's sums come in two parts, so that the dots of one part need not wait for those of the other.
   static constexpr int kParts = kRows == 1 ? 2 : 1;
-  IntSums dots[kParts][kRows][kPanels];
+  Sums dots[kParts][kRows][kPanels];
 
   [[gnu::always_inline]] void Start(const int32_t* offsets) {
     Unroll<kRows>([&](auto r) {
-      const IntSums start = IntSums::Start(offsets[r]);
+      const Sums start = Sums::Start(offsets[r]);
       Unroll<kPanels>([&](auto p) { dots[0][r][p] = start; });
     });
-    if constexpr (kParts == 2) Unroll<kPanels>([&](auto p) { dots[1][0][p] = IntSums::Start(0); });
+    if constexpr (kParts == 2) Unroll<kPanels>([&](auto p) { dots[1][0][p] = Sums::Start(0); });
   }
   // Four columns: `units` has those of a tile's rows.
-  template <int kPart>
-  [[gnu::always_inline]] void AddDots(const Codes (&codes)[kPanels], const uint32_t* units) {
+  template <int kPart, typename Loaded>
+  [[gnu::always_inline]] void AddDots(const Loaded (&codes)[kPanels], const uint32_t* units) {
     Unroll<kRows>([&](auto r) {
       if constexpr (kPanels == 1) {
         dots[kPart % kParts][r][0].AddDotAt(codes[0], units + r);
       } else {
-        const auto four = IntSums::Broadcast(units[r]);
+        const auto four = Sums::Broadcast(units[r]);
         Unroll<kPanels>([&](auto p) { dots[kPart % kParts][r][p].AddDot(codes[p], four); });
       }
     });
@@ -74,7 +74,7 @@ struct WideScaleTile : WideScaleShape {
     const uint32_t* units = x.units + row;
     typename WaitingSums<kRows, kPanels>::Memory sums_memory;
     const WaitingSums<kRows, kPanels> sums(sums_memory);
-    IntTile<kRows, kPanels> t;
+    IntTile<IntSums, kRows, kPanels> t;
     int64_t run = 0;
     for (int64_t scale = 0; run < num_runs; ++scale) {
       output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
@@ -103,13 +103,14 @@ struct WideScaleTile : WideScaleShape {
 // The runs of 64 bytes that a block of codes is stored in, and how they meet the units of x.
 template <int kColumns>
 struct EightBitRuns {
+  using Sums = IntSums;
+  using Shape = NarrowScaleShape;
   static constexpr int64_t kBlockBytes = kColumns * kPanelRows;
 
-  explicit EightBitRuns(const uint8_t* /*levels*/) {}
   // The block at byte `at` of each panel.
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t at, const uint32_t* units, IntTile<kRows, kPanels>& t) const {
+                                       int64_t at, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
     // A few rows' dots would be outnumbered by what a loop needs for itself.
     constexpr int kTogether = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
 #pragma GCC unroll 1
@@ -125,20 +126,41 @@ struct EightBitRuns {
     }
   }
 };
-struct FourBitRuns {
-  static constexpr int64_t kBlockBytes = kBlockColumns * kPanelRows / 2;
+// Of four-bit codes, by a table or as they are.
+struct LevelsOfCodes {
+  using Loaded = Codes;
+  using Sums = IntSums;
+  using Shape = NarrowScaleShape;
   CodeLevels levels;
 
-  explicit FourBitRuns(const uint8_t* table) : levels(table) {}
+  explicit LevelsOfCodes(const uint8_t* table) : levels(table) {}
+  [[gnu::always_inline]] void Load(const uint8_t* p, Codes& low, Codes& high) const { levels.Load(p, low, high); }
+};
+struct CodesThemselves {
+  using Loaded = SmallCodes;
+  using Sums = SmallSums;
+  using Shape = SmallCodesShape;
+
+  [[gnu::always_inline]] void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) const {
+    SmallCodes::Load(p, low, high);
+  }
+};
+template <typename Reader>
+struct FourBitRuns {
+  using Sums = typename Reader::Sums;
+  using Shape = typename Reader::Shape;
+  static constexpr int64_t kBlockBytes = kBlockColumns * kPanelRows / 2;
+  Reader reader;
+
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t at, const uint32_t* units, IntTile<kRows, kPanels>& t) const {
+                                       int64_t at, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
     constexpr int64_t kRuns = kBlockColumns / 8;
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
-      Codes low[kPanels], high[kPanels];
+      typename Reader::Loaded low[kPanels], high[kPanels];
       Prefetch<kRows, kPanels>(codes, panel_bytes, at + run * 64);
-      Unroll<kPanels>([&](auto p) { levels.Load(codes[p] + at + run * 64, low[p], high[p]); });
+      Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + at + run * 64, low[p], high[p]); });
       t.template AddDots<0>(low, units);
       t.template AddDots<1>(high, units + kRuns * x.num_rows);
       units += x.num_rows;
@@ -148,7 +170,7 @@ struct FourBitRuns {
 
 // Several scales of the weight to one of x, and where kMinimums is set as many minimums.
 template <typename Runs, int kColumns, bool kMinimums>
-struct NarrowScaleTile : NarrowScaleShape {
+struct NarrowScaleTile : Runs::Shape {
   Runs runs;
   const PackedQuantView& w;
   TileOutput output;
@@ -168,7 +190,7 @@ struct NarrowScaleTile : NarrowScaleShape {
     typename WaitingSums<kRows, kPanels>::Memory sums_memory;
     const WaitingSums<kRows, kPanels> sums(sums_memory);
     Vec group[kRows][kPanels];
-    IntTile<kRows, kPanels> t;
+    IntTile<typename Runs::Sums, kRows, kPanels> t;
     int64_t block = 0;
     for (int64_t scale = 0; block < num_blocks; ++scale) {
       Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { group[r][p] = Vec::Zero(); }); });
@@ -213,8 +235,9 @@ static void LinearQuant(const RowTilesView& x, const PackedQuantView& w, const f
     }
     RunTiles(NarrowScaleTile<Runs, columns, false>{{}, runs, w, output, panel_bytes}, x, panel_begin, panel_end);
   };
-  if (w.levels != nullptr) return narrow(FourBitRuns(w.levels), Int<32>(), Int<1>());
-  if (w.scale_columns == 32) return narrow(EightBitRuns<32>(nullptr), Int<32>(), Int<1>());
-  if (w.scale_columns == 16) return narrow(EightBitRuns<16>(nullptr), Int<16>(), Int<0>());
+  if (w.levels != nullptr) return narrow(FourBitRuns<LevelsOfCodes>{LevelsOfCodes(w.levels)}, Int<32>(), Int<0>());
+  if (w.bits == 4) return narrow(FourBitRuns<CodesThemselves>(), Int<32>(), Int<1>());
+  if (w.scale_columns == 32) return narrow(EightBitRuns<32>(), Int<32>(), Int<1>());
+  if (w.scale_columns == 16) return narrow(EightBitRuns<16>(), Int<16>(), Int<0>());
   RunTiles(WideScaleTile{{}, w, output, panel_bytes}, x, panel_begin, panel_end);
 }

@@ -57,7 +57,7 @@ static void PackInt8Of(const float* x, int64_t x_stride, const RowTilesView& to,
         int32_t sum = 0;
         for (int j = 0; j < kOffsetColumns / 8; ++j) sum += of_eight[i * (kOffsetColumns / 8) + j];
         const int64_t at = (first + i) * num_rows + r;
-        offsets[at] = -128 * sum;
+        offsets[at] = -to.code_sums.zero * sum;
         if (sums != nullptr) sums[at] = static_cast<float>(sum);
       }
     }
@@ -66,7 +66,7 @@ static void PackInt8Of(const float* x, int64_t x_stride, const RowTilesView& to,
 }
 
 static void PackInt8(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {
-  if (to.offset_columns == 16) return PackInt8Of<16>(x, x_stride, to, tile);
-  if (to.offset_columns == 32) return PackInt8Of<32>(x, x_stride, to, tile);
+  if (to.code_sums.columns == 16) return PackInt8Of<16>(x, x_stride, to, tile);
+  if (to.code_sums.columns == 32) return PackInt8Of<32>(x, x_stride, to, tile);
   PackInt8Of<static_cast<int>(kScaleColumns)>(x, x_stride, to, tile);
 }

@@ -62,6 +62,39 @@ struct IntSums {
   Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
 };
 
+// The codes are the unsigned side.
+struct SmallCodes {
+  __m256i v[2];
+  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+    const __m256i mask = _mm256_set1_epi8(15);
+    for (int i = 0; i < 2; ++i) {
+      const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * i));
+      low.v[i] = _mm256_and_si256(bytes, mask);
+      high.v[i] = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), mask);
+    }
+  }
+};
+
+struct SmallSums {
+  __m256i v[2];  // of sixteen bits, two a row
+  int32_t offset;
+
+  static SmallSums Start(int32_t offset) { return {{_mm256_setzero_si256(), _mm256_setzero_si256()}, offset}; }
+  static __m256i Broadcast(uint32_t unit) { return _mm256_set1_epi32(static_cast<int>(unit)); }
+  void AddDot(const SmallCodes& codes, __m256i x) {
+    for (int i = 0; i < 2; ++i) v[i] = _mm256_add_epi16(v[i], _mm256_maddubs_epi16(codes.v[i], x));
+  }
+  void AddDotAt(const SmallCodes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
+  SmallSums Plus(const SmallSums& other) const {
+    return {{_mm256_add_epi16(v[0], other.v[0]), _mm256_add_epi16(v[1], other.v[1])}, offset + other.offset};
+  }
+  Vec ToFloat() const {
+    const __m256i ones = _mm256_set1_epi16(1), start = _mm256_set1_epi32(offset);
+    return {_mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_madd_epi16(v[0], ones), start)),
+            _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_madd_epi16(v[1], ones), start))};
+  }
+};
+
 static inline float LargestMagnitude(const float* x) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   __m256i largest[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
@@ -104,6 +137,10 @@ struct WideScaleShape {
 };
 struct NarrowScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
+};
+struct SmallCodesShape {
+  static constexpr int kRows = 4, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
 

@@ -46,6 +46,32 @@ struct IntSums {
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
 
+// As in dots_avx2.h.
+struct SmallCodes {
+  __m512i v;
+  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+    const __m512i mask = _mm512_set1_epi8(15);
+    const __m512i bytes = _mm512_loadu_si512(p);
+    low.v = _mm512_and_si512(bytes, mask);
+    high.v = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask);
+  }
+};
+
+struct SmallSums {
+  __m512i v;
+  int32_t offset;
+
+  static SmallSums Start(int32_t offset) { return {_mm512_setzero_si512(), offset}; }
+  static __m512i Broadcast(uint32_t unit) { return _mm512_set1_epi32(static_cast<int>(unit)); }
+  void AddDot(const SmallCodes& codes, __m512i x) { v = _mm512_add_epi16(v, _mm512_maddubs_epi16(codes.v, x)); }
+  void AddDotAt(const SmallCodes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
+  SmallSums Plus(const SmallSums& other) const { return {_mm512_add_epi16(v, other.v), offset + other.offset}; }
+  Vec ToFloat() const {
+    const __m512i sums = _mm512_madd_epi16(v, _mm512_set1_epi16(1));
+    return {_mm512_cvtepi32_ps(_mm512_add_epi32(sums, _mm512_set1_epi32(offset)))};
+  }
+};
+
 static inline float LargestMagnitude(const float* x) {
   const __m512i mask = _mm512_set1_epi32(0x7fffffff);
   __m512i largest[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
@@ -79,5 +105,6 @@ struct NarrowScaleShape {
   static constexpr int kRows = 12, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
+using SmallCodesShape = NarrowScaleShape;
 
 }  // namespace vllm::avx512

@@ -11,6 +11,7 @@ using avx512::kValueChunks;
 using avx512::kValueQueries;
 using avx512::LargestMagnitude;
 using avx512::NarrowScaleShape;
+using avx512::SmallCodesShape;
 using avx512::StoreCodes;
 using avx512::Vec;
 
@@ -41,6 +42,16 @@ struct IntSums {
   IntSums Plus(const IntSums& other) const { return {_mm512_add_epi32(v, other.v)}; }
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
+
+struct SmallCodes : Codes {
+  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+    avx512::SmallCodes a, b;
+    avx512::SmallCodes::Load(p, a, b);
+    low.v = a.v;
+    high.v = b.v;
+  }
+};
+using SmallSums = IntSums;
 
 // Two neighbouring columns of each of sixteen rows, or the same two of x sixteen times.
 struct Pairs {

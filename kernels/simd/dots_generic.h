@@ -39,7 +39,8 @@ struct IntSums {
     int8_t v[4];
   };
 
-  // `offset` is -128 times the sum of the x that will be added: for machines whose levels are unsigned.
+  // `offset` is minus the level of zero times the sum of the x that will be added: for machines whose levels are
+  // unsigned.
   static IntSums Start(int32_t offset) {
     IntSums sums;
     for (int32_t& sum : sums.v) sum = offset;
@@ -68,6 +69,19 @@ struct IntSums {
     return result;
   }
 };
+
+// Four-bit codes, two a byte, that are their own levels.
+struct SmallCodes : Codes {
+  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+    for (int i = 0; i < 64; ++i) {
+      low.v[i] = p[i] & 15;
+      high.v[i] = p[i] >> 4;
+    }
+  }
+};
+
+// As IntSums, of small codes: those of 32 columns and no more, so that they fit into sixteen bits.
+using SmallSums = IntSums;
 
 // Of 128 values; not a number where one of them is not finite.
 static inline float LargestMagnitude(const float* x) {
@@ -98,5 +112,6 @@ struct NarrowScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
+using SmallCodesShape = NarrowScaleShape;
 
 }  // namespace vllm::generic

@@ -38,6 +38,16 @@ struct CodeLevels {
   }
 };
 
+struct SmallCodes : Codes {
+  static int8x16_t Low(uint8x16_t bytes) { return vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15))); }
+  static int8x16_t High(uint8x16_t bytes) { return vreinterpretq_s8_u8(vshrq_n_u8(bytes, 4)); }
+  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+    const uint8x16_t a = vld1q_u8(p), b = vld1q_u8(p + 16), c = vld1q_u8(p + 32), d = vld1q_u8(p + 48);
+    low = {{Low(a), Low(b), Low(c), Low(d)}};
+    high = {{High(a), High(b), High(c), High(d)}};
+  }
+};
+
 template <typename Dot>
 struct IntSumsOf {
   int32x4_t a, b, c, d;
@@ -60,7 +70,17 @@ struct IntSumsOf {
   Vec ToFloat() const { return {vcvtq_f32_s32(a), vcvtq_f32_s32(b), vcvtq_f32_s32(c), vcvtq_f32_s32(d)}; }
 };
 
+template <typename Dot>
+struct SmallSumsOf : IntSumsOf<Dot> {
+  static SmallSumsOf Start(int32_t offset) {
+    const int32x4_t start = vdupq_n_s32(offset);
+    return {{start, start, start, start}};
+  }
+  SmallSumsOf Plus(const SmallSumsOf& other) const { return {IntSumsOf<Dot>::Plus(other)}; }
+};
+
 using IntSums = IntSumsOf<PairwiseDot>;
+using SmallSums = SmallSumsOf<PairwiseDot>;
 
 static inline float LargestMagnitude(const float* x) {
   uint32x4_t largest[2] = {vdupq_n_u32(0), vdupq_n_u32(0)};
@@ -98,5 +118,6 @@ struct NarrowScaleShape {
   static constexpr int kRows = 3, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
+using SmallCodesShape = NarrowScaleShape;
 
 }  // namespace vllm::neon

@@ -9,6 +9,8 @@ using neon::CodeLevels;
 using neon::Codes;
 using neon::LargestMagnitude;
 using neon::NarrowScaleShape;
+using neon::SmallCodes;
+using neon::SmallCodesShape;
 using neon::StoreCodes;
 using neon::Vec;
 using neon::WideScaleShape;
@@ -17,5 +19,6 @@ struct MachineDot {
   static int32x4_t Add(int32x4_t sum, int8x16_t codes, int8x16_t x) { return vdotq_s32(sum, codes, x); }
 };
 using IntSums = neon::IntSumsOf<MachineDot>;
+using SmallSums = neon::SmallSumsOf<MachineDot>;
 
 }  // namespace vllm::neon_dotprod

@@ -204,7 +204,7 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
         HashOf(view.codes, static_cast<size_t>(view.num_panels() * view.num_blocks() * view.block_bytes())));
     hashes.push_back(HashOf(view.scales, static_cast<size_t>(view.num_panels() * view.num_scales() * kPanelRows) * 2));
   }
-  for (const PackedQuantForm& form : {PackedQuantForm{nullptr, 16}, PackedQuantForm{kIQ4_NLLevels, 32, true}}) {
+  for (const PackedQuantForm& form : {PackedQuantForm{8, 16}, PackedQuantForm{4, 32, true, 0}}) {
     PackedQuantMatrix matrix(form, 1, kColumns);
     std::vector<uint8_t> codes(static_cast<size_t>(kColumns));
     for (size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<uint8_t>(k * 37 % 16);

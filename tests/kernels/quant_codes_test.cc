@@ -23,7 +23,7 @@ class QuantCodesTest : public testing::Test, protected testing_support::RandomVa
       for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
     }
   }
-  // (level - 128) * scale + minimum is what dequantize gives.
+  // (level - zero) * scale + minimum is what dequantize gives.
   void ExpectSame(const QuantMatrix& matrix) {
     const QuantMatrixView& w = matrix.view();
     const std::optional<PackedQuantForm> form = PackedFormOf(w);
@@ -38,7 +38,7 @@ class QuantCodesTest : public testing::Test, protected testing_support::RandomVa
         const size_t at = k / static_cast<size_t>(form->scale_columns);
         const int level = form->levels == nullptr ? codes[k] : form->levels[codes[k]];
         const float minimum = form->has_minimums ? minimums[at] : 0.0f;
-        const float scaled = static_cast<float>(level - 128) * scales[at];
+        const float scaled = static_cast<float>(level - form->zero) * scales[at];
         if (!std::isfinite(scaled + minimum)) continue;
         ASSERT_NEAR(scaled + minimum, expected[k], 1e-6f * (std::abs(scaled) + std::abs(minimum))) << n << " " << k;
       }

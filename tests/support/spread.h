@@ -1,5 +1,5 @@
-// The measure of quantized models: how far log-probabilities are from those of the dequantized weights in float32, in
-// spreads of their position's logits.
+// How far a model's numbers are from expected ones: at most and as a root mean square; for quantized models in spreads of
+// each position's logits.
 #pragma once
 
 #include <algorithm>
@@ -27,23 +27,34 @@ struct Difference {
   double worst = 0.0, root_mean_square = 0.0;
 };
 
+// Differences added one by one; one that is no number counts as infinite.
+class DifferenceSum {
+ public:
+  void Add(double difference) {
+    difference = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::abs(difference);
+    worst_ = std::max(worst_, difference);
+    squares_ += difference * difference;
+    ++count_;
+  }
+  Difference Result() const { return {worst_, count_ > 0 ? std::sqrt(squares_ / static_cast<double>(count_)) : 0.0}; }
+
+ private:
+  double worst_ = 0.0, squares_ = 0.0;
+  size_t count_ = 0;
+};
+
 // Infinite where sizes differ or a number is none. got, expected: [num_positions, vocab_size].
 inline Difference DifferenceInSpreads(std::span<const double> got, std::span<const float> expected, size_t vocab_size) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (got.size() != expected.size()) return {kInfinite, kInfinite};
-  Difference result;
-  double squares = 0.0;
+  DifferenceSum sum;
   for (size_t begin = 0; begin < expected.size(); begin += vocab_size) {
     const double spread = Spread(expected.subspan(begin, vocab_size));
     for (size_t at = begin; at < begin + vocab_size; ++at) {
-      double difference = std::abs(got[at] - static_cast<double>(expected[at])) / spread;
-      if (std::isnan(difference)) difference = kInfinite;
-      result.worst = std::max(result.worst, difference);
-      squares += difference * difference;
+      sum.Add((got[at] - static_cast<double>(expected[at])) / spread);
     }
   }
-  result.root_mean_square = std::sqrt(squares / static_cast<double>(expected.size()));
-  return result;
+  return sum.Result();
 }
 
 }  // namespace vllm::testing_support

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "engine/model_loader/safetensors.h"
 #include "kernels/packed_matrix.h"
 #include "tests/support/one_request.h"
+#include "tests/support/spread.h"
 
 namespace vllm {
 namespace {
@@ -92,11 +94,8 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     return sequence;
   }
 
-  struct Difference {
-    double worst = 0.0, root_mean_square = 0.0;
-  };
   // Over all positions of the golden rows.
-  Difference DifferenceOf(OneRequest& engine, int64_t chunk) const {
+  testing_support::Difference DifferenceOf(OneRequest& engine, int64_t chunk) const {
     const std::vector<std::vector<double>> expected = GoldenRows();
     std::vector<int32_t> prompt = Sequence(golden_["prompts"].size() - 1);
     prompt.resize(expected.size());
@@ -104,27 +103,18 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     Logprobs got = engine.prompt_output;
     got.Append(engine.output_logprobs);
     EXPECT_EQ(got.num_positions(), expected.size());
-    Difference result;
-    double squares = 0.0;
+    testing_support::DifferenceSum sum;
     for (size_t position = 0; position < expected.size(); ++position) {
       const std::vector<double> row = InTokenOrder(got, position);
-      for (size_t k = 0; k < kVocab; ++k) {
-        const double difference = std::abs(row[k] - expected[position][k]);
-        result.worst = difference <= result.worst ? result.worst : difference;
-        squares += difference * difference;
-      }
+      for (size_t k = 0; k < kVocab; ++k) sum.Add(row[k] - expected[position][k]);
     }
-    result.root_mean_square = std::sqrt(squares / static_cast<double>(expected.size() * kVocab));
-    return result;
+    return sum.Result();
   }
   // The smallest standard deviation of a golden row's logits.
   double Spread() const {
     double smallest = 1e30;
     for (const std::vector<double>& row : GoldenRows()) {
-      double mean = 0.0, squares = 0.0;
-      for (const double x : row) mean += x / kVocab;
-      for (const double x : row) squares += (x - mean) * (x - mean) / kVocab;
-      smallest = std::min(smallest, std::sqrt(squares));
+      smallest = std::min(smallest, testing_support::Spread(std::span(row)));
     }
     return smallest;
   }
