@@ -175,11 +175,12 @@ void SmallShapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kInt8Form, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kInt4Form, kInCache)->Apply(SmallShapes);
-// What checkpoints have: Q8_0 and Q5_0; Q4_0; Q4_K; Q6_K.
-constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0}, kQ6_K = {8, 16};
+constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ6_K = {6, 16, false, 32}, kQ5_K = {6, 32, true, 0};
+constexpr PackedQuantForm kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0};
 BENCHMARK_CAPTURE(BM_TilesQuant, q8_0_cache, kQ8_0, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_0_cache, kQ4_0, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_k_cache, kQ4_K, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, q5_k_cache, kQ5_K, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q6_k_cache, kQ6_K, kInCache)->Apply(SmallShapes);
 BENCHMARK(BM_OpenBlas)->Apply(Shapes);
 

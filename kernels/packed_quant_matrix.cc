@@ -68,7 +68,7 @@ void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* s
   // Blocks follow each other in a panel, and so all runs are equally far apart.
   uint8_t* to = Codes(row, 0);
   int64_t k = 0;
-  if (view_.bits == 8) {
+  if (view_.bits != 4) {
     for (; k + 4 <= view_.num_columns; k += 4) std::memcpy(to + k / 4 * kRun, codes + k, 4);
     for (; k < view_.num_columns; ++k) to[k / 4 * kRun + k % 4] = codes[k];
   }
@@ -141,7 +141,7 @@ void PackedQuantMatrix::UnpackRow(int64_t row, float* out) const {
     const uint8_t* codes = view_.codes + block * view_.block_bytes() + 4 * (row % kPanelRows);
     const int64_t column = k % kBlockColumns;
     uint8_t level = 0;
-    if (view_.bits == 8) {
+    if (view_.bits != 4) {
       level = codes[column / 4 * kRun + column % 4];
     } else {
       const int64_t low = column % kHalfBlock;

@@ -2,11 +2,11 @@
 // for groups of 16, 32 or 128 columns, in the order the inner loop of an integer dot product streams it: panels of 16
 // rows, within a panel blocks of 32 columns.
 //   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
-// A code is its own level, but that four-bit codes may have a table of levels. A block's eight-bit codes are 8 runs of
-// 64 bytes: four neighbouring columns of row 0, of row 1, ... of row 15. Its four-bit codes are 4 such runs, two columns
-// apart by 16 in a byte: run j has columns 4 j to 4 j + 3 in the low halves and 4 j + 16 to 4 j + 19 in the high ones.
-// Rows past num_rows are zero, columns are filled up to a multiple of 32. Made once at load by the rank that uses it,
-// then read by that rank's threads.
+// A code is its own level, but that four-bit codes may have a table of levels. A block's codes of a byte each are 8
+// runs of 64 bytes: four neighbouring columns of row 0, of row 1, ... of row 15. Its four-bit codes are 4 such runs,
+// two columns apart by 16 in a byte: run j has columns 4 j to 4 j + 3 in the low halves and 4 j + 16 to 4 j + 19 in the
+// high ones. Rows past num_rows are zero, columns are filled up to a multiple of 32. Made once at load by the rank that
+// uses it, then read by that rank's threads.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@
 
 namespace vllm {
 
-// Eight bits: zero is 128, scales are for 32 columns, or without minimums for 16 or 128. Four bits: scales are for 32
-// columns, and a table of levels has its zero at 128 and no minimums.
+// Eight bits: zero is 128, scales are for 32 columns, or without minimums for 128. Six bits: scales are for 32 columns,
+// or without minimums for 16. Four bits: scales are for 32 columns, and a table of levels has its zero at 128 and no
+// minimums.
 struct PackedQuantForm {
-  int32_t bits = 8;  // of a code
+  int32_t bits = 8;  // of a code, at most; four are stored two in a byte, others in a byte each
   int64_t scale_columns = kScaleColumns;
   bool has_minimums = false;
   int32_t zero = 128;
@@ -48,7 +49,7 @@ struct PackedQuantView {
   [[gnu::always_inline]] int64_t num_panels() const { return (num_rows + kPanelRows - 1) / kPanelRows; }
   [[gnu::always_inline]] int64_t num_blocks() const { return (num_columns + kBlockColumns - 1) / kBlockColumns; }
   [[gnu::always_inline]] int64_t block_bytes() const {
-    return kPanelRows * kBlockColumns * bits / 8;
+    return kPanelRows * (bits == 4 ? kBlockColumns / 2 : kBlockColumns);
   }
   [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + scale_columns - 1) / scale_columns; }
   CodeSums code_sums() const { return {scale_columns, zero, minimums != nullptr}; }

@@ -11,7 +11,9 @@ constexpr PackedQuantForm kSigned4WithMinimums = {4, 32, true, 8};
 constexpr PackedQuantForm kUnsigned4 = {4, 32, true, 0};
 constexpr PackedQuantForm kSigned8 = {8, 32};
 constexpr PackedQuantForm kUnsigned8 = {8, 32, true};
-constexpr PackedQuantForm kSigned8By16 = {8, 16};
+constexpr PackedQuantForm kSigned5 = {6, 32, false, 16};
+constexpr PackedQuantForm kUnsigned5 = {6, 32, true, 0};
+constexpr PackedQuantForm kSigned6By16 = {6, 16, false, 32};
 
 // What a row's reader writes to, at a block's first column.
 struct Out {
@@ -54,24 +56,24 @@ void ReadQ4_1(const uint8_t* b, Out out) {
 }
 
 // Fifth bits in 4 bytes, a bit a column, before the halves.
-void ReadFiveBits(const uint8_t* b, uint8_t first_level, uint8_t* codes) {
+void ReadFiveBits(const uint8_t* b, uint8_t* codes) {
   if (codes == nullptr) return;
   SplitHalves(b + 4, codes);
   for (int i = 0; i < 32; ++i) {
     const int fifth = (b[i / 8] >> (i % 8)) & 1;
-    codes[i] = static_cast<uint8_t>(first_level + (codes[i] | fifth << 4));
+    codes[i] = static_cast<uint8_t>(codes[i] | fifth << 4);
   }
 }
 
 void ReadQ5_0(const uint8_t* b, Out out) {
   out.scales[0] = Half(b);
-  ReadFiveBits(b + 2, 128 - 16, out.codes);
+  ReadFiveBits(b + 2, out.codes);
 }
 
 void ReadQ5_1(const uint8_t* b, Out out) {
   out.scales[0] = Half(b);
   out.minimums[0] = Half(b + 2);
-  ReadFiveBits(b + 4, 128, out.codes);
+  ReadFiveBits(b + 4, out.codes);
 }
 
 // Eight scales and minimums of 6 bits each in 12 bytes, times the block's.
@@ -102,7 +104,7 @@ void ReadQ5_K(const uint8_t* b, Out out) {
     const uint8_t byte = b[48 + k / 64 * 32 + k % 32];
     const int low = k % 64 < 32 ? byte & 0x0f : byte >> 4;
     const int fifth = (b[16 + k % 32] >> (k / 32)) & 1;
-    out.codes[k] = static_cast<uint8_t>(128 + (low | fifth << 4));
+    out.codes[k] = static_cast<uint8_t>(low | fifth << 4);
   }
 }
 
@@ -115,7 +117,7 @@ void ReadQ6_K(const uint8_t* b, Out out) {
     const uint8_t byte = b[half * 64 + k % 64];
     const int low = quarter < 2 ? byte & 0x0f : byte >> 4;
     const int high = (b[128 + half * 32 + k % 32] >> (2 * quarter)) & 3;
-    out.codes[k] = static_cast<uint8_t>(128 - 32 + (low | high << 4));
+    out.codes[k] = static_cast<uint8_t>(low | high << 4);
   }
 }
 
@@ -145,15 +147,15 @@ std::optional<Reader> ReaderOf(QuantFormat format) {
     case QuantFormat::kQ4_1:
       return Reader{kUnsigned4, ReadQ4_1};
     case QuantFormat::kQ5_0:
-      return Reader{kSigned8, ReadQ5_0};
+      return Reader{kSigned5, ReadQ5_0};
     case QuantFormat::kQ5_1:
-      return Reader{kUnsigned8, ReadQ5_1};
+      return Reader{kUnsigned5, ReadQ5_1};
     case QuantFormat::kQ4_K:
       return Reader{kUnsigned4, ReadQ4_K};
     case QuantFormat::kQ5_K:
-      return Reader{kUnsigned8, ReadQ5_K};
+      return Reader{kUnsigned5, ReadQ5_K};
     case QuantFormat::kQ6_K:
-      return Reader{kSigned8By16, ReadQ6_K};
+      return Reader{kSigned6By16, ReadQ6_K};
     case QuantFormat::kIQ4_XS:
       return Reader{kInt4Form, ReadIQ4_XS};
     default:

@@ -1,4 +1,4 @@
-// Int8 tiles against panels of eight- or four-bit codes. Included inside an instruction set's namespace.
+// Int8 tiles against panels of codes of eight, six or four bits. Included inside an instruction set's namespace.
 
 // Sums that wait in the first-level cache while the integer sums have the registers.
 template <int kRows, int kPanels>
@@ -47,6 +47,14 @@ struct IntTile {
         const auto four = Sums::Broadcast(units[r]);
         Unroll<kPanels>([&](auto p) { dots[kPart % kParts][r][p].AddDot(codes[p], four); });
       }
+    });
+  }
+  // Eight columns: the next four are `next` units after the first.
+  template <typename Loaded>
+  [[gnu::always_inline]] void AddTwoDots(const Loaded (&first)[kPanels], const Loaded (&second)[kPanels],
+                                         const uint32_t* units, int64_t next) {
+    Unroll<kRows>([&](auto r) {
+      Unroll<kPanels>([&](auto p) { dots[0][r][p].AddTwoDotsAt(first[p], second[p], units + r, units + next + r); });
     });
   }
   [[gnu::always_inline]] Vec ToFloat(int r, int p) const {
@@ -101,29 +109,56 @@ struct WideScaleTile : WideScaleShape {
 };
 
 // The runs of 64 bytes that a block of codes is stored in, and how they meet the units of x.
-template <int kColumns>
-struct EightBitRuns {
+struct EightBits {
+  using Loaded = Codes;
   using Sums = IntSums;
   using Shape = NarrowScaleShape;
+};
+struct SixBits {
+  using Loaded = SixBitCodes;
+  using Sums = SixBitSums;
+  using Shape = SixBitShape;
+};
+template <int kColumns, typename Bits>
+struct ByteRuns {
+  using Loaded = typename Bits::Loaded;
+  using Sums = typename Bits::Sums;
+  using Shape = typename Bits::Shape;
   static constexpr int64_t kBlockBytes = kColumns * kPanelRows;
 
   // The block at byte `at` of each panel.
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
                                        int64_t at, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
-    // A few rows' dots would be outnumbered by what a loop needs for itself.
-    constexpr int kTogether = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
+    if constexpr (requires { &Sums::AddTwoDotsAt; }) {
 #pragma GCC unroll 1
-    for (int64_t run = 0; run < kColumns / 4; run += kTogether) {
-      Unroll<kTogether>([&](auto i) {
-        Codes loaded[kPanels];
-        const int64_t from = at + (run + i) * 64;
-        Prefetch<kRows, kPanels>(codes, panel_bytes, from);
-        Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + from); });
-        t.template AddDots<0>(loaded, units);
-        units += x.num_rows;
-      });
+      for (int64_t run = 0; run < kColumns / 4; run += 2, units += 2 * x.num_rows) {
+        Loaded first[kPanels], second[kPanels];
+        LoadRun<kRows, kPanels>(codes, panel_bytes, at + run * 64, first);
+        LoadRun<kRows, kPanels>(codes, panel_bytes, at + run * 64 + 64, second);
+        t.AddTwoDots(first, second, units, x.num_rows);
+      }
+    } else {
+      // A few rows' dots would be outnumbered by what a loop needs for itself.
+      constexpr int kTogether = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
+#pragma GCC unroll 1
+      for (int64_t run = 0; run < kColumns / 4; run += kTogether) {
+        Unroll<kTogether>([&](auto i) {
+          Loaded loaded[kPanels];
+          LoadRun<kRows, kPanels>(codes, panel_bytes, at + (run + i) * 64, loaded);
+          t.template AddDots<0>(loaded, units);
+          units += x.num_rows;
+        });
+      }
     }
+  }
+
+ private:
+  template <int kRows, int kPanels>
+  [[gnu::always_inline]] static void LoadRun(const uint8_t* const (&codes)[kPanels], int64_t panel_bytes, int64_t at,
+                                             Loaded (&loaded)[kPanels]) {
+    Prefetch<kRows, kPanels>(codes, panel_bytes, at);
+    Unroll<kPanels>([&](auto p) { loaded[p] = Loaded::Load(codes[p] + at); });
   }
 };
 // Of four-bit codes, by a table or as they are.
@@ -137,12 +172,12 @@ struct LevelsOfCodes {
   [[gnu::always_inline]] void Load(const uint8_t* p, Codes& low, Codes& high) const { levels.Load(p, low, high); }
 };
 struct CodesThemselves {
-  using Loaded = SmallCodes;
-  using Sums = SmallSums;
-  using Shape = SmallCodesShape;
+  using Loaded = FourBitCodes;
+  using Sums = FourBitSums;
+  using Shape = FourBitShape;
 
-  [[gnu::always_inline]] void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) const {
-    SmallCodes::Load(p, low, high);
+  [[gnu::always_inline]] void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) const {
+    FourBitCodes::Load(p, low, high);
   }
 };
 template <typename Reader>
@@ -237,7 +272,8 @@ static void LinearQuant(const RowTilesView& x, const PackedQuantView& w, const f
   };
   if (w.levels != nullptr) return narrow(FourBitRuns<LevelsOfCodes>{LevelsOfCodes(w.levels)}, Int<32>(), Int<0>());
   if (w.bits == 4) return narrow(FourBitRuns<CodesThemselves>(), Int<32>(), Int<1>());
-  if (w.scale_columns == 32) return narrow(EightBitRuns<32>(), Int<32>(), Int<1>());
-  if (w.scale_columns == 16) return narrow(EightBitRuns<16>(), Int<16>(), Int<0>());
+  if (w.scale_columns == 16) return narrow(ByteRuns<16, SixBits>(), Int<16>(), Int<0>());
+  if (w.bits == 6) return narrow(ByteRuns<32, SixBits>(), Int<32>(), Int<1>());
+  if (w.scale_columns == 32) return narrow(ByteRuns<32, EightBits>(), Int<32>(), Int<1>());
   RunTiles(WideScaleTile{{}, w, output, panel_bytes}, x, panel_begin, panel_end);
 }

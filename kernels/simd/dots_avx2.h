@@ -63,9 +63,9 @@ struct IntSums {
 };
 
 // The codes are the unsigned side.
-struct SmallCodes {
+struct FourBitCodes {
   __m256i v[2];
-  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+  static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
     const __m256i mask = _mm256_set1_epi8(15);
     for (int i = 0; i < 2; ++i) {
       const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * i));
@@ -75,17 +75,17 @@ struct SmallCodes {
   }
 };
 
-struct SmallSums {
+struct FourBitSums {
   __m256i v[2];  // of sixteen bits, two a row
   int32_t offset;
 
-  static SmallSums Start(int32_t offset) { return {{_mm256_setzero_si256(), _mm256_setzero_si256()}, offset}; }
+  static FourBitSums Start(int32_t offset) { return {{_mm256_setzero_si256(), _mm256_setzero_si256()}, offset}; }
   static __m256i Broadcast(uint32_t unit) { return _mm256_set1_epi32(static_cast<int>(unit)); }
-  void AddDot(const SmallCodes& codes, __m256i x) {
+  void AddDot(const FourBitCodes& codes, __m256i x) {
     for (int i = 0; i < 2; ++i) v[i] = _mm256_add_epi16(v[i], _mm256_maddubs_epi16(codes.v[i], x));
   }
-  void AddDotAt(const SmallCodes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
-  SmallSums Plus(const SmallSums& other) const {
+  void AddDotAt(const FourBitCodes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
+  FourBitSums Plus(const FourBitSums& other) const {
     return {{_mm256_add_epi16(v[0], other.v[0]), _mm256_add_epi16(v[1], other.v[1])}, offset + other.offset};
   }
   Vec ToFloat() const {
@@ -93,6 +93,31 @@ struct SmallSums {
     return {_mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_madd_epi16(v[0], ones), start)),
             _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_madd_epi16(v[1], ones), start))};
   }
+};
+
+struct SixBitCodes {
+  __m256i v[2];
+  static SixBitCodes Load(const uint8_t* p) {
+    return {{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))}};
+  }
+};
+
+struct SixBitSums {
+  __m256i v[2];
+
+  static SixBitSums Start(int32_t offset) { return {{_mm256_set1_epi32(offset), _mm256_set1_epi32(offset)}}; }
+  void AddTwoDotsAt(const SixBitCodes& a, const SixBitCodes& b, const uint32_t* unit_a, const uint32_t* unit_b) {
+    const __m256i x = _mm256_set1_epi32(static_cast<int>(*unit_a)), y = _mm256_set1_epi32(static_cast<int>(*unit_b));
+    for (int i = 0; i < 2; ++i) {
+      const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(a.v[i], x), _mm256_maddubs_epi16(b.v[i], y));
+      v[i] = _mm256_add_epi32(v[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+  }
+  SixBitSums Plus(const SixBitSums& other) const {
+    return {{_mm256_add_epi32(v[0], other.v[0]), _mm256_add_epi32(v[1], other.v[1])}};
+  }
+  Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
 };
 
 static inline float LargestMagnitude(const float* x) {
@@ -139,8 +164,12 @@ struct NarrowScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-struct SmallCodesShape {
+struct FourBitShape {
   static constexpr int kRows = 4, kPanels = 1;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
+};
+struct SixBitShape {
+  static constexpr int kRows = 3, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
 

@@ -41,17 +41,19 @@ struct IntSums {
   Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
 };
 
-struct SmallCodes : Codes {
-  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
-    avx2::SmallCodes a, b;
-    avx2::SmallCodes::Load(p, a, b);
+struct FourBitCodes : Codes {
+  static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
+    avx2::FourBitCodes a, b;
+    avx2::FourBitCodes::Load(p, a, b);
     for (int i = 0; i < 2; ++i) {
       low.v[i] = a.v[i];
       high.v[i] = b.v[i];
     }
   }
 };
-using SmallSums = IntSums;
+using FourBitSums = IntSums;
+using SixBitCodes = Codes;
+using SixBitSums = IntSums;
 
 // Sixteen registers, two of them a sum: 6 rows are 12 sums, 2 of codes and 1 broadcast, and 3 are 6 sums of integers
 // and 6 of floats.
@@ -63,6 +65,7 @@ struct NarrowScaleShape {
   static constexpr int kRows = 3, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-using SmallCodesShape = NarrowScaleShape;
+using FourBitShape = NarrowScaleShape;
+using SixBitShape = NarrowScaleShape;
 
 }  // namespace vllm::avx2_vnni

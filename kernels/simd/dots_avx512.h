@@ -47,9 +47,9 @@ struct IntSums {
 };
 
 // As in dots_avx2.h.
-struct SmallCodes {
+struct FourBitCodes {
   __m512i v;
-  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+  static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
     const __m512i mask = _mm512_set1_epi8(15);
     const __m512i bytes = _mm512_loadu_si512(p);
     low.v = _mm512_and_si512(bytes, mask);
@@ -57,19 +57,37 @@ struct SmallCodes {
   }
 };
 
-struct SmallSums {
+struct FourBitSums {
   __m512i v;
   int32_t offset;
 
-  static SmallSums Start(int32_t offset) { return {_mm512_setzero_si512(), offset}; }
+  static FourBitSums Start(int32_t offset) { return {_mm512_setzero_si512(), offset}; }
   static __m512i Broadcast(uint32_t unit) { return _mm512_set1_epi32(static_cast<int>(unit)); }
-  void AddDot(const SmallCodes& codes, __m512i x) { v = _mm512_add_epi16(v, _mm512_maddubs_epi16(codes.v, x)); }
-  void AddDotAt(const SmallCodes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
-  SmallSums Plus(const SmallSums& other) const { return {_mm512_add_epi16(v, other.v), offset + other.offset}; }
+  void AddDot(const FourBitCodes& codes, __m512i x) { v = _mm512_add_epi16(v, _mm512_maddubs_epi16(codes.v, x)); }
+  void AddDotAt(const FourBitCodes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
+  FourBitSums Plus(const FourBitSums& other) const { return {_mm512_add_epi16(v, other.v), offset + other.offset}; }
   Vec ToFloat() const {
     const __m512i sums = _mm512_madd_epi16(v, _mm512_set1_epi16(1));
     return {_mm512_cvtepi32_ps(_mm512_add_epi32(sums, _mm512_set1_epi32(offset)))};
   }
+};
+
+struct SixBitCodes {
+  __m512i v;
+  static SixBitCodes Load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+};
+
+struct SixBitSums {
+  __m512i v;
+
+  static SixBitSums Start(int32_t offset) { return {_mm512_set1_epi32(offset)}; }
+  void AddTwoDotsAt(const SixBitCodes& a, const SixBitCodes& b, const uint32_t* unit_a, const uint32_t* unit_b) {
+    const __m512i x = _mm512_set1_epi32(static_cast<int>(*unit_a)), y = _mm512_set1_epi32(static_cast<int>(*unit_b));
+    const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16(a.v, x), _mm512_maddubs_epi16(b.v, y));
+    v = _mm512_add_epi32(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+  }
+  SixBitSums Plus(const SixBitSums& other) const { return {_mm512_add_epi32(v, other.v)}; }
+  Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
 
 static inline float LargestMagnitude(const float* x) {
@@ -105,6 +123,7 @@ struct NarrowScaleShape {
   static constexpr int kRows = 12, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-using SmallCodesShape = NarrowScaleShape;
+using FourBitShape = NarrowScaleShape;
+using SixBitShape = NarrowScaleShape;
 
 }  // namespace vllm::avx512

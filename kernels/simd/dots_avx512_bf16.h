@@ -5,13 +5,14 @@
 
 namespace vllm::avx512_bf16 {
 
+using avx512::FourBitShape;
 using avx512::kQueryTile;
 using avx512::kScoreRegisters;
 using avx512::kValueChunks;
 using avx512::kValueQueries;
 using avx512::LargestMagnitude;
 using avx512::NarrowScaleShape;
-using avx512::SmallCodesShape;
+using avx512::SixBitShape;
 using avx512::StoreCodes;
 using avx512::Vec;
 
@@ -43,15 +44,17 @@ struct IntSums {
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
 
-struct SmallCodes : Codes {
-  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
-    avx512::SmallCodes a, b;
-    avx512::SmallCodes::Load(p, a, b);
+struct FourBitCodes : Codes {
+  static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
+    avx512::FourBitCodes a, b;
+    avx512::FourBitCodes::Load(p, a, b);
     low.v = a.v;
     high.v = b.v;
   }
 };
-using SmallSums = IntSums;
+using FourBitSums = IntSums;
+using SixBitCodes = Codes;
+using SixBitSums = IntSums;
 
 // Two neighbouring columns of each of sixteen rows, or the same two of x sixteen times.
 struct Pairs {

@@ -71,8 +71,8 @@ struct IntSums {
 };
 
 // Four-bit codes, two a byte, that are their own levels.
-struct SmallCodes : Codes {
-  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+struct FourBitCodes : Codes {
+  static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
     for (int i = 0; i < 64; ++i) {
       low.v[i] = p[i] & 15;
       high.v[i] = p[i] >> 4;
@@ -80,8 +80,14 @@ struct SmallCodes : Codes {
   }
 };
 
-// As IntSums, of small codes: those of 32 columns and no more, so that they fit into sixteen bits.
-using SmallSums = IntSums;
+// As IntSums, of such codes: of 32 columns and no more, so that they fit into sixteen bits.
+using FourBitSums = IntSums;
+
+// Codes below 64, each a level. Where sums of them are not IntSums they have
+//   void AddTwoDotsAt(const SixBitCodes& a, const SixBitCodes& b, const uint32_t* unit_a, const uint32_t* unit_b)
+// which adds both, and two products of each fit into sixteen bits.
+using SixBitCodes = Codes;
+using SixBitSums = IntSums;
 
 // Of 128 values; not a number where one of them is not finite.
 static inline float LargestMagnitude(const float* x) {
@@ -112,6 +118,7 @@ struct NarrowScaleShape {
   static constexpr int kRows = 2, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-using SmallCodesShape = NarrowScaleShape;
+using FourBitShape = NarrowScaleShape;
+using SixBitShape = NarrowScaleShape;
 
 }  // namespace vllm::generic

@@ -38,10 +38,10 @@ struct CodeLevels {
   }
 };
 
-struct SmallCodes : Codes {
+struct FourBitCodes : Codes {
   static int8x16_t Low(uint8x16_t bytes) { return vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15))); }
   static int8x16_t High(uint8x16_t bytes) { return vreinterpretq_s8_u8(vshrq_n_u8(bytes, 4)); }
-  static void Load(const uint8_t* p, SmallCodes& low, SmallCodes& high) {
+  static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
     const uint8x16_t a = vld1q_u8(p), b = vld1q_u8(p + 16), c = vld1q_u8(p + 32), d = vld1q_u8(p + 48);
     low = {{Low(a), Low(b), Low(c), Low(d)}};
     high = {{High(a), High(b), High(c), High(d)}};
@@ -70,17 +70,30 @@ struct IntSumsOf {
   Vec ToFloat() const { return {vcvtq_f32_s32(a), vcvtq_f32_s32(b), vcvtq_f32_s32(c), vcvtq_f32_s32(d)}; }
 };
 
+struct SixBitCodes : Codes {
+  static SixBitCodes Load(const uint8_t* p) {
+    const auto* codes = reinterpret_cast<const int8_t*>(p);
+    return {{vld1q_s8(codes), vld1q_s8(codes + 16), vld1q_s8(codes + 32), vld1q_s8(codes + 48)}};
+  }
+};
+
+// Of four- and six-bit codes.
 template <typename Dot>
 struct SmallSumsOf : IntSumsOf<Dot> {
   static SmallSumsOf Start(int32_t offset) {
     const int32x4_t start = vdupq_n_s32(offset);
     return {{start, start, start, start}};
   }
+  void AddTwoDotsAt(const Codes& a, const Codes& b, const uint32_t* unit_a, const uint32_t* unit_b) {
+    this->AddDotAt(a, unit_a);
+    this->AddDotAt(b, unit_b);
+  }
   SmallSumsOf Plus(const SmallSumsOf& other) const { return {IntSumsOf<Dot>::Plus(other)}; }
 };
 
 using IntSums = IntSumsOf<PairwiseDot>;
-using SmallSums = SmallSumsOf<PairwiseDot>;
+using FourBitSums = SmallSumsOf<PairwiseDot>;
+using SixBitSums = FourBitSums;
 
 static inline float LargestMagnitude(const float* x) {
   uint32x4_t largest[2] = {vdupq_n_u32(0), vdupq_n_u32(0)};
@@ -118,6 +131,7 @@ struct NarrowScaleShape {
   static constexpr int kRows = 3, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-using SmallCodesShape = NarrowScaleShape;
+using FourBitShape = NarrowScaleShape;
+using SixBitShape = NarrowScaleShape;
 
 }  // namespace vllm::neon

@@ -7,10 +7,12 @@ namespace vllm::neon_dotprod {
 
 using neon::CodeLevels;
 using neon::Codes;
+using neon::FourBitCodes;
+using neon::FourBitShape;
 using neon::LargestMagnitude;
 using neon::NarrowScaleShape;
-using neon::SmallCodes;
-using neon::SmallCodesShape;
+using neon::SixBitCodes;
+using neon::SixBitShape;
 using neon::StoreCodes;
 using neon::Vec;
 using neon::WideScaleShape;
@@ -19,6 +21,7 @@ struct MachineDot {
   static int32x4_t Add(int32x4_t sum, int8x16_t codes, int8x16_t x) { return vdotq_s32(sum, codes, x); }
 };
 using IntSums = neon::IntSumsOf<MachineDot>;
-using SmallSums = neon::SmallSumsOf<MachineDot>;
+using FourBitSums = neon::SmallSumsOf<MachineDot>;
+using SixBitSums = FourBitSums;
 
 }  // namespace vllm::neon_dotprod

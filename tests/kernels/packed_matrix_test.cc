@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -18,7 +19,9 @@
 #include "kernels/kernels.h"
 #include "kernels/packed_layout.h"
 #include "kernels/packed_quant_matrix.h"
+#include "kernels/quant_codes.h"
 #include "kernels/quant_matrix.h"
+#include "kernels/weight_type.h"
 #include "tests/support/random_values.h"
 
 namespace vllm {
@@ -204,7 +207,7 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
         HashOf(view.codes, static_cast<size_t>(view.num_panels() * view.num_blocks() * view.block_bytes())));
     hashes.push_back(HashOf(view.scales, static_cast<size_t>(view.num_panels() * view.num_scales() * kPanelRows) * 2));
   }
-  for (const PackedQuantForm& form : {PackedQuantForm{8, 16}, PackedQuantForm{4, 32, true, 0}}) {
+  for (const PackedQuantForm& form : {PackedQuantForm{6, 16, false, 32}, PackedQuantForm{4, 32, true, 0}}) {
     PackedQuantMatrix matrix(form, 1, kColumns);
     std::vector<uint8_t> codes(static_cast<size_t>(kColumns));
     for (size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<uint8_t>(k * 37 % 16);
@@ -222,11 +225,25 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
     for (int64_t n = 0; n < 2; ++n) matrix.SetCodes(n, codes.data());
     hashes.push_back(HashOf(matrix.view().data, static_cast<size_t>(2 * matrix.view().row_bytes)));
   }
+  for (int type = 0; type <= static_cast<int>(kLastWeightType); ++type) {
+    const std::optional<QuantFormat> format = BlockFormat(static_cast<WeightType>(type));
+    if (!format) continue;
+    QuantMatrix matrix(*format, 1, BlockColumns(*format));
+    const std::optional<PackedQuantForm> form = PackedFormOf(matrix.view());
+    if (!form) continue;
+    for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(0)[i] = static_cast<uint8_t>(i * 37);
+    std::vector<uint8_t> codes(static_cast<size_t>(matrix.view().num_columns));
+    std::vector<float> scales(codes.size()), minimums(codes.size());
+    ReadCodes(matrix.view(), *form, 0, codes.data(), scales.data(), minimums.data());
+    hashes.push_back(HashOf(codes.data(), codes.size()));
+  }
   const std::vector<uint64_t> expected = {
-      10020893022555620355u, 12733407118578748262u, 6380078650774659479u, 430444241419513647u,  5374023923134239147u,
-      11545482421627993510u, 11973902208479453400u, 9448618437320545014u, 5294681387884928246u, 1010822840068780673u,
-      11793534583055843678u, 12823314123511368324u, 6960099163562892539u, 8147108138419966768u};
-  EXPECT_EQ(kPackedLayoutVersion, 2u);
+      10020893022555620355u, 12733407118578748262u, 6380078650774659479u, 430444241419513647u,   5374023923134239147u,
+      11545482421627993510u, 11973902208479453400u, 9448618437320545014u, 5294681387884928246u,  1010822840068780673u,
+      11793534583055843678u, 12823314123511368324u, 6960099163562892539u, 8147108138419966768u,  3842034931275942033u,
+      2307961160009781587u,  836417476882237040u,   5107676872531090929u, 12577093274159269870u, 6670908913282647064u,
+      9819924330576871670u,  5039911150434400449u,  2307961160009781587u, 12826193679677943898u};
+  EXPECT_EQ(kPackedLayoutVersion, 3u);
   EXPECT_EQ(hashes, expected);
 }
 

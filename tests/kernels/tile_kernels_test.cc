@@ -46,8 +46,7 @@ class TileKernelsTest : public testing::TestWithParam<NamedTiles>, protected tes
 
   const TileKernels& kernels() const { return *GetParam().tiles; }
   RowTilesView Int8(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, const PackedQuantMatrix& w) {
-    const RowTilesView view =
-        tiles_.Int8(num_rows, w.view().num_columns, w.view().code_sums());
+    const RowTilesView view = tiles_.Int8(num_rows, w.view().num_columns, w.view().code_sums());
     for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_int8(x.data(), x_stride, view, tile);
     return view;
   }
@@ -76,14 +75,15 @@ PackedQuantMatrix Quantize(const std::vector<float>& w, const PackedQuantForm& f
   return packed;
 }
 
-constexpr PackedQuantForm kForms[] = {kInt8Form,        kInt4Form, {4, 32, false, 8}, {4, 32, true, 8},
-                                      {4, 32, true, 0}, {8, 32},   {8, 32, true},     {8, 16}};
+constexpr PackedQuantForm kForms[] = {
+    kInt8Form,          {8, 32},   {8, 32, true},     {6, 32, false, 16}, {6, 32, true, 0},
+    {6, 16, false, 32}, kInt4Form, {4, 32, false, 8}, {4, 32, true, 8},   {4, 32, true, 0}};
 constexpr int kNumForms = static_cast<int>(std::size(kForms));
 
 // Codes, scales and minimums of any value.
 PackedQuantMatrix RandomCodes(std::mt19937& random, const PackedQuantForm& form, int64_t rows, int64_t columns) {
   PackedQuantMatrix packed(form, rows, columns);
-  std::uniform_int_distribution<int> code(0, form.bits == 8 ? 255 : 15);
+  std::uniform_int_distribution<int> code(0, (1 << form.bits) - 1);
   std::normal_distribution<float> normal;
   std::vector<uint8_t> codes(static_cast<size_t>(columns));
   const auto num_scales = static_cast<size_t>(packed.view().num_scales());
@@ -216,9 +216,9 @@ TEST_P(TileKernelsTest, TheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
 TEST_P(TileKernelsTest, TheLargestCodesOverflowNothing) {
   const int64_t in = 256, out = 16;
   for (const PackedQuantForm& form : kForms) {
-    for (const uint8_t code : {0, form.bits == 8 ? 255 : 15}) {
+    for (const int code : {0, (1 << form.bits) - 1}) {
       PackedQuantMatrix w(form, out, in);
-      const std::vector<uint8_t> codes(static_cast<size_t>(in), code);
+      const std::vector<uint8_t> codes(static_cast<size_t>(in), static_cast<uint8_t>(code));
       const std::vector<float> ones(static_cast<size_t>(in), 1.0f), nothing(static_cast<size_t>(in));
       for (int64_t n = 0; n < out; ++n) w.SetRow(n, codes.data(), ones.data(), nothing.data());
       std::vector<float> row(static_cast<size_t>(in));

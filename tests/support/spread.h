@@ -1,5 +1,5 @@
-// How far a model's numbers are from expected ones: at most and as a root mean square; for quantized models in spreads of
-// each position's logits.
+// How far a model's numbers are from expected ones: at most and as a root mean square; for quantized models in spreads
+// of each position's logits.
 #pragma once
 
 #include <algorithm>
