@@ -124,6 +124,9 @@ struct NarrowScaleShape {
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
 using FourBitShape = NarrowScaleShape;
-using SixBitShape = NarrowScaleShape;
+struct SixBitShape {
+  static constexpr int kRows = 6, kPanels = 1;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
+};
 
 }  // namespace vllm::avx512
