@@ -168,9 +168,6 @@ struct FourBitShape {
   static constexpr int kRows = 4, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
-struct SixBitShape {
-  static constexpr int kRows = 3, kPanels = 1;
-  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
-};
+using SixBitShape = FourBitShape;
 
 }  // namespace vllm::avx2
