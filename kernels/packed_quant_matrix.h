@@ -1,6 +1,6 @@
-// PackedQuantMatrix: a weight [num_rows, num_columns] of codes of 8 or 4 bits with scales, and in some forms minimums,
-// for groups of 16, 32 or 128 columns, in the order the inner loop of an integer dot product streams it: panels of 16
-// rows, within a panel blocks of 32 columns.
+// PackedQuantMatrix: a weight [num_rows, num_columns] of codes of 8, 6 or 4 bits with scales, and in some forms
+// minimums, for groups of 16, 32 or 128 columns, in the order the inner loop of an integer dot product streams it:
+// panels of 16 rows, within a panel blocks of 32 columns.
 //   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
 // A code is its own level, but that four-bit codes may have a table of levels. A block's codes of a byte each are 8
 // runs of 64 bytes: four neighbouring columns of row 0, of row 1, ... of row 15. Its four-bit codes are 4 such runs,

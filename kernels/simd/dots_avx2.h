@@ -107,10 +107,12 @@ struct SixBitSums {
   __m256i v[2];
 
   static SixBitSums Start(int32_t offset) { return {{_mm256_set1_epi32(offset), _mm256_set1_epi32(offset)}}; }
-  void AddTwoDotsAt(const SixBitCodes& a, const SixBitCodes& b, const uint32_t* unit_a, const uint32_t* unit_b) {
-    const __m256i x = _mm256_set1_epi32(static_cast<int>(*unit_a)), y = _mm256_set1_epi32(static_cast<int>(*unit_b));
+  void AddTwoDotsAt(const SixBitCodes& first, const SixBitCodes& second, const uint32_t* first_unit,
+                    const uint32_t* second_unit) {
+    const __m256i x = _mm256_set1_epi32(static_cast<int>(*first_unit)),
+                  y = _mm256_set1_epi32(static_cast<int>(*second_unit));
     for (int i = 0; i < 2; ++i) {
-      const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(a.v[i], x), _mm256_maddubs_epi16(b.v[i], y));
+      const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(first.v[i], x), _mm256_maddubs_epi16(second.v[i], y));
       v[i] = _mm256_add_epi32(v[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
   }

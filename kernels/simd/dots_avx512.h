@@ -81,9 +81,11 @@ struct SixBitSums {
   __m512i v;
 
   static SixBitSums Start(int32_t offset) { return {_mm512_set1_epi32(offset)}; }
-  void AddTwoDotsAt(const SixBitCodes& a, const SixBitCodes& b, const uint32_t* unit_a, const uint32_t* unit_b) {
-    const __m512i x = _mm512_set1_epi32(static_cast<int>(*unit_a)), y = _mm512_set1_epi32(static_cast<int>(*unit_b));
-    const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16(a.v, x), _mm512_maddubs_epi16(b.v, y));
+  void AddTwoDotsAt(const SixBitCodes& first, const SixBitCodes& second, const uint32_t* first_unit,
+                    const uint32_t* second_unit) {
+    const __m512i x = _mm512_set1_epi32(static_cast<int>(*first_unit)),
+                  y = _mm512_set1_epi32(static_cast<int>(*second_unit));
+    const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16(first.v, x), _mm512_maddubs_epi16(second.v, y));
     v = _mm512_add_epi32(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
   }
   SixBitSums Plus(const SixBitSums& other) const { return {_mm512_add_epi32(v, other.v)}; }

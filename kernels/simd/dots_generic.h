@@ -83,9 +83,9 @@ struct FourBitCodes : Codes {
 // As IntSums, of such codes: of 32 columns and no more, so that they fit into sixteen bits.
 using FourBitSums = IntSums;
 
-// Codes below 64, each a level. Where sums of them are not IntSums they have
-//   void AddTwoDotsAt(const SixBitCodes& a, const SixBitCodes& b, const uint32_t* unit_a, const uint32_t* unit_b)
-// which adds both, and two products of each fit into sixteen bits.
+// Codes below 64, each a level. Instead of AddDot their sums may have
+//   void AddTwoDotsAt(codes, next_codes, unit, next_unit)
+// for machines that add the products of two units in sixteen bits first.
 using SixBitCodes = Codes;
 using SixBitSums = IntSums;
 

@@ -84,9 +84,9 @@ struct SmallSumsOf : IntSumsOf<Dot> {
     const int32x4_t start = vdupq_n_s32(offset);
     return {{start, start, start, start}};
   }
-  void AddTwoDotsAt(const Codes& a, const Codes& b, const uint32_t* unit_a, const uint32_t* unit_b) {
-    this->AddDotAt(a, unit_a);
-    this->AddDotAt(b, unit_b);
+  void AddTwoDotsAt(const Codes& first, const Codes& second, const uint32_t* first_unit, const uint32_t* second_unit) {
+    this->AddDotAt(first, first_unit);
+    this->AddDotAt(second, second_unit);
   }
   SmallSumsOf Plus(const SmallSumsOf& other) const { return {IntSumsOf<Dot>::Plus(other)}; }
 };
