@@ -25,7 +25,7 @@ struct PackedQuantForm {
   int32_t bits = 8;  // of a code, at most; four are stored two in a byte, others in a byte each
   int64_t scale_columns = kScaleColumns;
   bool has_minimums = false;
-  int32_t zero = 128;
+  int32_t zero = 128;               // the level that stands for 0
   const uint8_t* levels = nullptr;  // [16], of static storage; null: none
 };
 
