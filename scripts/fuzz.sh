@@ -3,7 +3,7 @@
 # ends without a finding adds to it what reached new code, minimized. Needs clang.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=${1:?one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text}
+target=${1:?one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text, packed_file}
 seconds=${2:-3600}
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target "${target}_fuzz"
