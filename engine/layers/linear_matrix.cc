@@ -66,8 +66,7 @@ void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const Li
 void MultiplyBy(const PackedQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
   const PackedQuantView& w = matrix.view();
   const TileKernels& kernels = *context.kernels->tiles;
-  const RowTilesView tiles =
-      context.row_tiles->Int8(call.num_rows, w.num_columns, w.code_sums());
+  const RowTilesView tiles = context.row_tiles->Int8(call.num_rows, w.num_columns, w.code_sums());
   PackTiles(context, kernels.pack_int8, call, tiles);
   ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
     kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
