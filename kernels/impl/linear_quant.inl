@@ -108,7 +108,7 @@ struct WideScaleTile : WideScaleShape {
   }
 };
 
-// The runs of 64 bytes that a block of codes is stored in, and how they meet the units of x.
+// What codes of a byte each are loaded as and added up in.
 struct EightBits {
   using Loaded = Codes;
   using Sums = IntSums;
@@ -119,6 +119,8 @@ struct SixBits {
   using Sums = SixBitSums;
   using Shape = SixBitShape;
 };
+
+// The runs of 64 bytes that a block of codes is stored in, and how they meet the units of x.
 template <int kColumns, typename Bits>
 struct ByteRuns {
   using Loaded = typename Bits::Loaded;
@@ -161,7 +163,8 @@ struct ByteRuns {
     Unroll<kPanels>([&](auto p) { loaded[p] = Loaded::Load(codes[p] + at); });
   }
 };
-// Of four-bit codes, by a table or as they are.
+
+// What four-bit codes are loaded as and added up in: their levels from a table, or the codes as they are.
 struct LevelsOfCodes {
   using Loaded = Codes;
   using Sums = IntSums;
@@ -180,6 +183,8 @@ struct CodesThemselves {
     FourBitCodes::Load(p, low, high);
   }
 };
+
+// As ByteRuns, of two codes in a byte.
 template <typename Reader>
 struct FourBitRuns {
   using Sums = typename Reader::Sums;

@@ -27,7 +27,7 @@ struct Difference {
   double worst = 0.0, root_mean_square = 0.0;
 };
 
-// Differences added one by one; one that is no number counts as infinite.
+// Differences added one by one; one that is no number counts as infinite, and so does having none.
 class DifferenceSum {
  public:
   void Add(double difference) {
@@ -36,7 +36,11 @@ class DifferenceSum {
     squares_ += difference * difference;
     ++count_;
   }
-  Difference Result() const { return {worst_, count_ > 0 ? std::sqrt(squares_ / static_cast<double>(count_)) : 0.0}; }
+  Difference Result() const {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    if (count_ == 0) return {kInfinite, kInfinite};
+    return {worst_, std::sqrt(squares_ / static_cast<double>(count_))};
+  }
 
  private:
   double worst_ = 0.0, squares_ = 0.0;
