@@ -102,6 +102,10 @@ int64_t CpuTopology::num_cores() const {
   return std::clamp<int64_t>(cores, 1, std::max<int64_t>(1, quota_cores_));
 }
 
+int64_t CpuTopology::num_threads_at_once() const {
+  return std::clamp<int64_t>(num_cpus(), 1, std::max<int64_t>(1, quota_cores_));
+}
+
 int64_t CpuTopology::num_nodes() const {
   std::set<int> nodes;
   for (const Cpu& cpu : cpus_) nodes.insert(cpu.node);

@@ -21,6 +21,8 @@ class CpuTopology {
   // Nodes that have such a core.
   int64_t num_nodes() const;
   int64_t num_cpus() const { return static_cast<int64_t>(cpus_.size()); }
+  // Threads that can run at the same time: the CPUs, or fewer where the quota gives less time. At least 1.
+  int64_t num_threads_at_once() const;
   int NodeOf(int cpu) const;
 
   // The CPUs of each rank, one a thread: cores before their second CPUs, and of one node where it has enough. Empty

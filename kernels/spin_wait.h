@@ -16,9 +16,14 @@ inline void CpuRelax() {
 // notices.
 inline constexpr int kSpinIterations = 2000;
 
+// kSleep is for threads that share a core: one that spins keeps the core from the one it waits for.
+enum class WaitPolicy : uint8_t { kSpinThenSleep, kSleep };
+
 // Returns the new value, with acquire ordering.
-inline uint32_t WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old) {
-  for (int i = 0; i < kSpinIterations; ++i) {
+inline uint32_t WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old,
+                               WaitPolicy policy = WaitPolicy::kSpinThenSleep) {
+  const int num_spins = policy == WaitPolicy::kSleep ? 0 : kSpinIterations;
+  for (int i = 0; i < num_spins; ++i) {
     const uint32_t now = value.load(std::memory_order_acquire);
     if (now != old) return now;
     CpuRelax();

@@ -4,13 +4,12 @@
 #include <sched.h>
 
 #include <algorithm>
-
-#include "kernels/spin_wait.h"
+#include <utility>
 
 namespace vllm {
 
-ThreadPool::ThreadPool(int num_threads, const std::vector<int>& cores)
-    : shares_(std::make_unique<Share[]>(static_cast<size_t>(num_threads))) {
+ThreadPool::ThreadPool(int num_threads, const std::vector<int>& cores, WaitPolicy wait)
+    : wait_(wait), shares_(std::make_unique<Share[]>(static_cast<size_t>(num_threads))) {
   try {
     for (int thread = 1; thread < num_threads; ++thread) {
       const int core = static_cast<size_t>(thread) < cores.size() ? cores[static_cast<size_t>(thread)] : -1;
@@ -37,6 +36,7 @@ void ThreadPool::Run(int64_t num_tasks, TaskFunction function, void* context) {
   context_ = context;
   num_tasks_ = num_tasks;
   num_done_.store(0, std::memory_order_relaxed);
+  ended_early_.store(false, std::memory_order_relaxed);
   ++job_;
   for (int share = 0; share < num_threads(); ++share) {
     const auto count = static_cast<uint64_t>(ShareBegin(share + 1) - ShareBegin(share));
@@ -47,7 +47,25 @@ void ThreadPool::Run(int64_t num_tasks, TaskFunction function, void* context) {
   TakeTasks(0);
   const auto all = static_cast<uint32_t>(num_tasks);
   uint32_t done = num_done_.load(std::memory_order_acquire);
-  while (done != all) done = WaitWhileEqual(num_done_, done);
+  while (done != all) done = WaitWhileEqual(num_done_, done, wait_);
+  if (!ended_early_.load(std::memory_order_relaxed)) return;
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  throw StepCancelled();
+}
+
+void ThreadPool::RunTask(int64_t task, int thread) {
+  if (ended_early_.load(std::memory_order_relaxed)) return;
+  if (IsCancelled()) {
+    ended_early_.store(true, std::memory_order_relaxed);
+    return;
+  }
+  try {
+    function_(context_, task, thread);
+  } catch (...) {
+    const std::lock_guard lock(failure_mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    ended_early_.store(true, std::memory_order_relaxed);
+  }
 }
 
 void ThreadPool::TakeTasks(int thread) {
@@ -63,7 +81,7 @@ void ThreadPool::TakeTasksOf(int share, int thread) {
       continue;
     // Until this task is counted as done the job cannot change.
     const int64_t num_tasks = num_tasks_;
-    function_(context_, ShareBegin(share + 1) - static_cast<int64_t>(seen & kCount), thread);
+    RunTask(ShareBegin(share + 1) - static_cast<int64_t>(seen & kCount), thread);
     if (num_done_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(num_tasks))
       num_done_.notify_one();
     seen = unclaimed.load(std::memory_order_acquire);
@@ -74,7 +92,7 @@ void ThreadPool::WorkerLoop(int thread, int core) {
   if (core >= 0) PinThisThread(core);
   uint32_t seen = 0;
   for (;;) {
-    seen = WaitWhileEqual(epoch_, seen);
+    seen = WaitWhileEqual(epoch_, seen, wait_);
     if (stop_.load(std::memory_order_relaxed)) return;
     TakeTasks(thread);
   }

@@ -4,6 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <new>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace vllm {
@@ -40,6 +43,73 @@ TEST(ThreadPoolTest, WakesAfterASleep) {
     pool.ParallelFor(2, [&](int64_t, int) { runs.fetch_add(1); });
   }
   EXPECT_EQ(runs.load(), 6);
+}
+
+TEST(ThreadPoolTest, ATaskThatThrowsReachesTheCaller) {
+  for (int threads = 1; threads <= 4; ++threads) {
+    ThreadPool pool(threads);
+    for (int64_t guilty = 0; guilty < 20; ++guilty) {
+      std::atomic<int> runs{0};
+      try {
+        pool.ParallelFor(20, [&](int64_t task, int) {
+          if (task == guilty) throw std::runtime_error("task " + std::to_string(task));
+          runs.fetch_add(1);
+        });
+        FAIL() << "no exception";
+      } catch (const std::runtime_error& error) {
+        EXPECT_EQ(error.what(), "task " + std::to_string(guilty));
+      }
+      EXPECT_LT(runs.load(), 20);
+      // The pool goes on working.
+      runs = 0;
+      pool.ParallelFor(20, [&](int64_t, int) { runs.fetch_add(1); });
+      EXPECT_EQ(runs.load(), 20);
+    }
+  }
+}
+
+TEST(ThreadPoolTest, OneOfSeveralExceptionsReachesTheCaller) {
+  ThreadPool pool(4);
+  for (int round = 0; round < 100; ++round) {
+    EXPECT_THROW(pool.ParallelFor(50, [&](int64_t, int) { throw std::bad_alloc(); }), std::bad_alloc);
+  }
+}
+
+TEST(ThreadPoolTest, ASetFlagSkipsTheTasksThatHaveNotBegun) {
+  for (int threads = 1; threads <= 4; ++threads) {
+    CancellationFlag flag;
+    ThreadPool pool(threads);
+    pool.SetCancellation(&flag);
+    for (int64_t num_checks = 0; num_checks < 20; ++num_checks) {
+      std::atomic<int> runs{0};
+      flag.CancelAfter(num_checks);
+      EXPECT_THROW(pool.ParallelFor(20, [&](int64_t, int) { runs.fetch_add(1); }), StepCancelled);
+      EXPECT_EQ(runs.load(), num_checks);
+      flag.Reset();
+      runs = 0;
+      pool.ParallelFor(20, [&](int64_t, int) { runs.fetch_add(1); });
+      EXPECT_EQ(runs.load(), 20);
+    }
+  }
+}
+
+TEST(ThreadPoolTest, AFlagSetAfterTheLastTaskChangesNothing) {
+  CancellationFlag flag;
+  ThreadPool pool(2);
+  pool.SetCancellation(&flag);
+  flag.CancelAfter(20);
+  std::atomic<int> runs{0};
+  pool.ParallelFor(20, [&](int64_t, int) { runs.fetch_add(1); });
+  EXPECT_EQ(runs.load(), 20);
+}
+
+TEST(ThreadPoolTest, ThreadsThatSleepRunEveryTaskOnce) {
+  ThreadPool pool(8, {}, WaitPolicy::kSleep);
+  std::atomic<int64_t> sum{0};
+  for (int job = 0; job < 500; ++job) {
+    pool.ParallelFor(16, [&](int64_t task, int) { sum.fetch_add(task + 1, std::memory_order_relaxed); });
+  }
+  EXPECT_EQ(sum.load(), 500 * 136);
 }
 
 }  // namespace
