@@ -57,6 +57,9 @@ class BlockPool {
   // REQUIRES: enable_caching, the block is in use and not cached.
   void CacheFullBlock(KVCacheBlock* block, PrefixId prefix_id, uint32_t group_id, RequestId publisher);
 
+  // Hides a cached block that is in use from later lookups. REQUIRES: the block is cached.
+  void Uncache(KVCacheBlock* block);
+
   // Withdraws every block that this request published, in use or not, and what others built on them. O(num_blocks).
   void EvictPublishedBy(RequestId publisher);
 
@@ -70,8 +73,6 @@ class BlockPool {
   std::string CheckIntegrity() const;
 
  private:
-  void Uncache(KVCacheBlock* block);
-
   const int64_t num_blocks_;
   const int64_t block_size_;
   const bool enable_caching_;

@@ -190,6 +190,24 @@ void KVCacheManager::Free(const Request& request) {
   tables_.erase(it);
 }
 
+void KVCacheManager::Unpublish(const Request& request, int64_t num_computed_tokens) {
+  const auto it = tables_.find(request.id());
+  if (it == tables_.end()) return;
+  Tables& tables = it->second;
+  while (tables.num_cached_blocks > num_computed_tokens / block_size()) {
+    const auto index = static_cast<size_t>(--tables.num_cached_blocks);
+    for (const std::vector<KVCacheBlock*>& blocks : tables.groups) {
+      if (blocks[index]->is_cached) pool_.Uncache(blocks[index]);
+    }
+    // A request that stopped publishing does not begin again.
+    if (tables.last_prefix_id == kNoPrefix) continue;
+    const PrefixId parent = pool_.prefixes().ParentOf(tables.last_prefix_id);
+    pool_.prefixes().AddUser(parent);
+    pool_.prefixes().RemoveUser(tables.last_prefix_id);
+    tables.last_prefix_id = parent;
+  }
+}
+
 int64_t KVCacheManager::NumCommonPrefixBlocks(const Request& running) const {
   int64_t common = 0;
   bool any = false;

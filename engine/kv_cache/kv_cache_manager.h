@@ -54,6 +54,11 @@ class KVCacheManager {
   // Gives all blocks of the request back; cached ones stay findable.
   void Free(const Request& request);
 
+  // Removes from the prefix cache the blocks that the request published for tokens from num_computed_tokens on, because
+  // they will not be computed after all. The request keeps them.
+  // REQUIRES: num_computed_tokens is at least what was computed when those tokens were allocated.
+  void Unpublish(const Request& request, int64_t num_computed_tokens);
+
   // Counts a lookup of an admitted request; those of resumed requests and of requests that do not read the cache are
   // not counted.
   void RecordPrefixCacheStats(const Request& request, int64_t num_hit_tokens);

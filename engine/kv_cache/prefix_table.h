@@ -37,6 +37,8 @@ class PrefixTable {
   PrefixId Find(const PrefixKey& key) const;
   // Finds or makes the node and adds a user to it; kNoPrefix when the table is full.
   PrefixId Acquire(const PrefixKey& key, RequestId publisher);
+  // REQUIRES: `id` is a node's.
+  PrefixId ParentOf(PrefixId id) const { return nodes_[id].parent; }
   // The empty prefix and kNoPrefix may be passed too; nothing happens then.
   void AddUser(PrefixId id);
   void RemoveUser(PrefixId id);

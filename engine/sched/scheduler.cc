@@ -33,6 +33,12 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* refusal) {
     }
     return false;
   };
+  if (requests_.contains(request->request_id)) {
+    if (refusal != nullptr) {
+      *refusal = "request id " + std::to_string(request->request_id) + " is already in use by an unfinished request";
+    }
+    return false;
+  }
   if (num_tokens == 0) {
     if (refusal != nullptr) *refusal = "prompt has no tokens";
     return false;
@@ -53,9 +59,8 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* refusal) {
   }
   auto owned = std::make_unique<Request>(std::move(request));
   Request* added = owned.get();
-  const bool inserted = requests_.emplace(added->id(), std::move(owned)).second;
-  assert(inserted);
-  if (inserted) waiting_->Add(added);
+  requests_.emplace(added->id(), std::move(owned));
+  waiting_->Add(added);
   return true;
 }
 
@@ -70,6 +75,7 @@ void Scheduler::FinishRequests(std::span<const RequestId> ids, FinishReason reas
       waiting_->Remove(request);
     }
     request->status = ToFinishedStatus(reason);
+    std::erase(rolled_back_req_ids_, id);
     Release(*request);
     requests_.erase(id);
   }
@@ -80,12 +86,14 @@ const SchedulerOutput& Scheduler::Schedule() {
   now_ = std::chrono::steady_clock::now();
   output_.Clear();
   output_.finished_req_ids.swap(finished_req_ids_);
+  output_.preempted_req_ids.swap(rolled_back_req_ids_);
+  const size_t num_rolled_back = output_.preempted_req_ids.size();
   scheduled_.clear();
 
   int64_t token_budget = config_.max_num_batched_tokens;
   ScheduleRunning(token_budget);
-  // Whoever was preempted for want of blocks must not see a newcomer take those that the preemption freed.
-  if (output_.preempted_req_ids.empty()) ScheduleWaiting(token_budget);
+  // Do not admit requests in a step that preempted: they would take the freed blocks.
+  if (output_.preempted_req_ids.size() == num_rolled_back) ScheduleWaiting(token_budget);
   BuildOutput();
   return output_;
 }
@@ -139,6 +147,8 @@ Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
   if (it != scheduled_.end()) {
     token_budget += it->num_tokens;
     scheduled_.erase(it);
+    // This step published blocks for tokens that it will not compute.
+    kv_cache_.Unpublish(*victim, victim->num_computed_tokens);
   }
 
   kv_cache_.Free(*victim);
@@ -173,7 +183,7 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget) {
             {.full_sequence_must_fit = config_.scheduler_reserve_full_isl, .apply_watermark = !running_.empty()})) {
       break;
     }
-    kv_cache_.RecordPrefixCacheStats(*request, computed.num_tokens);
+    if (request->status == RequestStatus::kWaiting) kv_cache_.RecordPrefixCacheStats(*request, computed.num_tokens);
     waiting_->Pop();
     running_.push_back(request);
     scheduled_.push_back({request, num_new_tokens, request->status});
@@ -181,8 +191,8 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget) {
     if (request->status == RequestStatus::kWaiting) {
       request->ReserveTokens(max_num_tokens_, kv_cache_.block_size());
       request->scheduled_time = now_;
-      request->num_cached_tokens = computed.num_tokens;
     }
+    if (request->num_preemptions == 0) request->num_cached_tokens = computed.num_tokens;
     request->status = RequestStatus::kRunning;
     request->num_computed_tokens = computed.num_tokens;
   }
@@ -229,6 +239,34 @@ void Scheduler::TellCached(const Request& request, bool resumed) {
     for (const KVCacheBlock* block : blocks) data.new_block_ids.push_back(block->block_id);
   }
   data.new_block_offsets.push_back(data.new_block_ids.size());
+}
+
+void Scheduler::RollBackStep() {
+  const auto for_each_scheduled = [this](auto&& f) {
+    // Backwards, so that requests put in front of the waiting ones keep their order.
+    for (size_t i = scheduled_.size(); i-- > 0;) {
+      const ScheduledTokens& scheduled = output_.num_scheduled_tokens[i];
+      Request* request = Find(scheduled.request_id);
+      if (request != nullptr && request->status == RequestStatus::kRunning) {
+        f(*request, scheduled.num_tokens, scheduled_[i].status_before);
+      }
+    }
+  };
+  for_each_scheduled([this](Request& request, int64_t num_tokens, RequestStatus /*before*/) {
+    request.num_computed_tokens -= num_tokens;
+    kv_cache_.Unpublish(request, request.num_computed_tokens);
+  });
+  // A request that this step admitted may have been given blocks that another request was to fill in the same step.
+  for_each_scheduled([this](Request& request, int64_t /*num_tokens*/, RequestStatus before) {
+    if (before == RequestStatus::kRunning) return;
+    std::erase(running_, &request);
+    kv_cache_.Free(request);
+    request.status = RequestStatus::kPreempted;
+    request.num_computed_tokens = 0;
+    request.num_blocks_told = 0;
+    waiting_->Prepend(&request);
+    rolled_back_req_ids_.push_back(request.id());
+  });
 }
 
 void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutputs& outputs) {
@@ -340,7 +378,9 @@ std::string Scheduler::CheckIntegrity() const {
     if (request->status != RequestStatus::kRunning) return name + "running with another status";
     if (request->num_computed_tokens > request->num_tokens()) return name + "computed tokens beyond its tokens";
     const auto num_blocks = static_cast<int64_t>(kv_cache_.Blocks(request->id()).size());
-    if (num_blocks != kv_cache_.BlocksFor(request->num_computed_tokens)) return name + "wrong number of blocks";
+    // After a step was rolled back there may be more than needed.
+    if (num_blocks < kv_cache_.BlocksFor(request->num_computed_tokens)) return name + "too few blocks";
+    if (num_blocks != request->num_blocks_told) return name + "has other blocks than the ranks know";
   }
   for (const auto& [id, request] : requests_) {
     if (request->status == RequestStatus::kRunning) continue;

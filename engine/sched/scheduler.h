@@ -2,8 +2,8 @@
 // V1 scheduler: there is no prefill phase and no decode phase; each request's num_computed_tokens runs after its number
 // of tokens. Owned by EngineCore; engine thread only; holds no locks.
 //
-// A step is Schedule, then the ranks, then UpdateFromOutput. AddRequest, FinishRequests and ResetPrefixCache may come
-// between any two of them.
+// A step is Schedule, then the ranks, then UpdateFromOutput; or RollBackStep instead, when the ranks did not finish.
+// AddRequest, FinishRequests and ResetPrefixCache may come between any two of them.
 //
 // Invariant 1: every unfinished request is in `waiting` (no blocks) or in `running` (with blocks), never in both.
 // Invariant 2: whenever something is unfinished, Schedule gives at least one token to compute.
@@ -37,7 +37,7 @@ class Scheduler {
 
   // False, with the reason, for a request that could never finish its prompt: no room for one token after the prompt in
   // max_model_len or in all KV blocks together, or a prompt above max_num_batched_tokens while prompts may not be
-  // chunked. REQUIRES: the id was never used before.
+  // chunked. An id that an unfinished request has is refused as well.
   bool AddRequest(EngineCoreRequestPtr request, std::string* refusal);
 
   // Ends requests from outside (an abort, or a stop string found by the front end). They get no further output, not
@@ -51,6 +51,12 @@ class Scheduler {
   // Takes in what the step gave: appends tokens, looks for stops, and adds an entry to `outputs` for each request with
   // news (new tokens or an end). Entries already there are kept. Requests that ended meanwhile are ignored.
   void UpdateFromOutput(const ModelRunnerOutput& model_runner_output, EngineCoreOutputs& outputs);
+
+  // Takes the last Schedule back, for a step that the ranks began and did not finish: they know its requests, tokens
+  // and blocks, but the KV of its tokens is undefined. Requests that were running keep their blocks and compute the
+  // same tokens again; those that this step admitted go back to the front of the waiting ones; nothing that the step
+  // would have computed stays in the prefix cache. Preemptions stand.
+  void RollBackStep();
 
   bool HasUnfinishedRequests() const { return !requests_.empty(); }
   // Whether ranks still have to be told to forget a request.
@@ -103,6 +109,7 @@ class Scheduler {
   std::unique_ptr<RequestQueue> waiting_;
   std::vector<Request*> running_;
   std::vector<RequestId> finished_req_ids_;
+  std::vector<RequestId> rolled_back_req_ids_;  // lost their blocks in RollBackStep; the ranks do not know yet
 
   std::vector<Scheduled> scheduled_;
   SchedulerOutput output_;

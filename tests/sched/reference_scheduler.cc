@@ -54,11 +54,14 @@ void ReferenceScheduler::Finish(RequestId id) {
   Release(requests_.at(id));
   std::erase(running_, id);
   std::erase(waiting_, id);
+  std::erase(rolled_back_, id);
   requests_.erase(id);
 }
 
 ReferenceScheduler::Step ReferenceScheduler::Schedule() {
   Step step;
+  step.preempted.swap(rolled_back_);
+  const size_t num_rolled_back = step.preempted.size();
   int64_t budget = config_.max_num_batched_tokens;
   const int64_t threshold = config_.long_prefill_token_threshold;
 
@@ -106,7 +109,7 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
   }
 
   // Those that wait, unless somebody had to give way.
-  while (step.preempted.empty() && !waiting_.empty() && budget > 0 &&
+  while (step.preempted.size() == num_rolled_back && !waiting_.empty() && budget > 0 &&
          static_cast<int64_t>(running_.size()) < config_.max_num_seqs) {
     const RequestId id = waiting_.front();
     Tracked& request = requests_.at(id);
@@ -146,10 +149,11 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
     }
     request.contents = contents;
     request.num_computed = num_hit;
-    if (request.num_cached < 0) request.num_cached = num_hit;
+    if (request.num_preemptions == 0) request.num_cached = num_hit;
     Take(request, num_hit + num_new);
     waiting_.erase(waiting_.begin());
     running_.push_back(id);
+    step.admitted.push_back(id);
     step.scheduled.push_back({id, num_new});
     budget -= num_new;
   }
@@ -158,14 +162,45 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
   return step;
 }
 
+void ReferenceScheduler::RollBack(const Step& step) {
+  for (auto it = step.scheduled.rbegin(); it != step.scheduled.rend(); ++it) {
+    if (!requests_.contains(it->first)) continue;
+    Tracked& request = requests_.at(it->first);
+    request.num_computed -= it->second;
+    Unpublish(request);
+  }
+  for (auto id = step.admitted.rbegin(); id != step.admitted.rend(); ++id) {
+    if (!requests_.contains(*id)) continue;
+    Release(requests_.at(*id));
+    requests_.at(*id).num_computed = 0;
+    std::erase(running_, *id);
+    waiting_.insert(waiting_.begin(), *id);
+    rolled_back_.push_back(*id);
+  }
+  if (config_.policy == SchedulingPolicy::kPriority) {
+    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return Comes(a, b); });
+  }
+}
+
+void ReferenceScheduler::Unpublish(Tracked& request) {
+  while (static_cast<int64_t>(request.contents.size()) > request.num_computed / block_size_) {
+    request.contents.pop_back();
+    for (const std::vector<int32_t>& table : request.blocks) {
+      blocks_[static_cast<size_t>(table[request.contents.size()])].published = false;
+    }
+  }
+}
+
 void ReferenceScheduler::Preempt(RequestId id, Step& step, int64_t& budget) {
+  Tracked& request = requests_.at(id);
   for (size_t i = 0; i < step.scheduled.size(); ++i) {
     if (step.scheduled[i].first != id) continue;
     budget += step.scheduled[i].second;
     step.scheduled.erase(step.scheduled.begin() + static_cast<std::ptrdiff_t>(i));
+    // Its blocks of this step will not be filled.
+    Unpublish(request);
     break;
   }
-  Tracked& request = requests_.at(id);
   Release(request);
   request.num_computed = 0;
   ++request.num_preemptions;

@@ -25,9 +25,12 @@ class ReferenceScheduler {
 
   struct Step {
     std::vector<std::pair<RequestId, int64_t>> scheduled;
-    std::vector<RequestId> preempted;
+    std::vector<RequestId> admitted;
+    std::vector<RequestId> preempted;  // first those that a rolled-back step had admitted
   };
   Step Schedule();
+  // The step was not finished.
+  void RollBack(const Step& step);
 
   // Whether the request, as scheduled last, samples in this step: all its tokens are computed.
   bool Samples(RequestId id) const;
@@ -87,6 +90,7 @@ class ReferenceScheduler {
   void GiveBack(const std::vector<int32_t>& blocks);
   void Take(Tracked& request, int64_t num_tokens);
   void Publish(Tracked& request, int64_t num_tokens);
+  void Unpublish(Tracked& request);
   void Release(Tracked& request);
   void Preempt(RequestId id, Step& step, int64_t& budget);
   void Finish(RequestId id);
@@ -101,6 +105,7 @@ class ReferenceScheduler {
   std::map<RequestId, Tracked> requests_;
   std::vector<RequestId> waiting_;  // next first
   std::vector<RequestId> running_;
+  std::vector<RequestId> rolled_back_;
   std::vector<Block> blocks_;  // [num_blocks + 1]
   std::vector<int32_t> free_;  // next to be taken first
   int64_t clock_ = 0;

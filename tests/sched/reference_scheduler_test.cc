@@ -59,6 +59,7 @@ class Episode {
   int64_t num_finished() const { return num_finished_; }
   int64_t num_refused() const { return num_refused_; }
   int64_t num_scheduled() const { return num_scheduled_; }
+  int64_t num_rolled_back() const { return num_rolled_back_; }
 
  private:
   uint64_t Below(uint64_t bound) { return random_() % bound; }
@@ -152,6 +153,14 @@ class Episode {
     CompareState();
     // An abort may arrive while the ranks compute.
     if (Chance(3)) AbortRandom();
+    if (rolls_back_ && Chance(10)) {
+      ++num_rolled_back_;
+      harness_.RollBack();
+      reference_.RollBack(expected);
+      CompareState();
+      ASSERT_EQ(check_integrity ? harness_.scheduler.CheckIntegrity() : "", "") << Describe();
+      return;
+    }
 
     std::vector<RequestId> failing;
     harness_.edit_output = [&](ModelRunnerOutput& runner) {
@@ -236,12 +245,14 @@ class Episode {
   int64_t num_finished_ = 0;
   int64_t num_refused_ = 0;
   int64_t num_scheduled_ = 0;
+  int64_t num_rolled_back_ = 0;
+  bool rolls_back_ = Chance(50);
 };
 
 BlockHash ConstantHash(const BlockHash&, std::span<const int32_t>, std::string_view) { return {}; }
 
 void RunEpisodes(uint64_t first_seed, int64_t num_steps, BlockHashFunction hash_function) {
-  int64_t steps = 0, preemptions = 0, hits = 0, finished = 0, refused = 0, scheduled = 0;
+  int64_t steps = 0, preemptions = 0, hits = 0, finished = 0, refused = 0, scheduled = 0, rolled_back = 0;
   for (uint64_t seed = first_seed; steps < num_steps; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Episode episode(seed, hash_function);
@@ -253,6 +264,7 @@ void RunEpisodes(uint64_t first_seed, int64_t num_steps, BlockHashFunction hash_
     finished += episode.num_finished();
     refused += episode.num_refused();
     scheduled += episode.num_scheduled();
+    rolled_back += episode.num_rolled_back();
   }
   // The run has to have been where it hurts.
   EXPECT_GT(scheduled, steps);
@@ -260,6 +272,7 @@ void RunEpisodes(uint64_t first_seed, int64_t num_steps, BlockHashFunction hash_
   EXPECT_GT(hits, steps / 10);
   EXPECT_GT(finished, steps / 50);
   EXPECT_GT(refused, 0);
+  EXPECT_GT(rolled_back, steps / 50);
   std::printf("%lld steps, %lld scheduled, %lld finished, %lld refused, %lld preemptions, %lld cached tokens\n",
               static_cast<long long>(steps), static_cast<long long>(scheduled), static_cast<long long>(finished),
               static_cast<long long>(refused), static_cast<long long>(preemptions), static_cast<long long>(hits));

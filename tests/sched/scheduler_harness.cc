@@ -176,6 +176,13 @@ void SchedulerHarness::Update() {
   }
 }
 
+void SchedulerHarness::RollBack() {
+  for (const ScheduledTokens& scheduled : output->num_scheduled_tokens) {
+    ranks_.at(scheduled.request_id).num_computed_tokens -= scheduled.num_tokens;
+  }
+  scheduler.RollBackStep();
+}
+
 const SchedulerOutput& SchedulerHarness::Step() {
   Schedule();
   Update();

@@ -61,6 +61,8 @@ class SchedulerHarness {
   const SchedulerOutput& Schedule();
   // Samples for all requests of the last Schedule and lets the scheduler know.
   void Update();
+  // The ranks did not finish the last Schedule's step.
+  void RollBack();
   const SchedulerOutput& Step();
   // Steps until nothing is unfinished; fails the test after max_steps.
   void RunToEnd(int64_t max_steps = 100000);

@@ -128,6 +128,28 @@ TEST(SchedulerPreemptionTest, PriorityVictimThatIsAlreadyScheduledGivesItsTokens
   EXPECT_EQ(h.results[1].token_ids.size(), 13u);
 }
 
+TEST(SchedulerPreemptionTest, BlocksThatAVictimWasToFillInTheSameStepAreNotFoundLater) {
+  SchedulerHarness h({.num_blocks = 8,
+                      .block_size = 4,
+                      .long_prefill_token_threshold = 8,
+                      .policy = SchedulingPolicy::kPriority,
+                      .scheduler_reserve_full_isl = false});
+  h.Add(MakeRequest(1, Iota(0, 28), {.max_tokens = 2, .priority = 5}));
+  h.Step();
+  h.Add(MakeRequest(2, Iota(100, 8), {.max_tokens = 2, .priority = 0}));
+  h.Step();
+  EXPECT_EQ(h.Scheduled(1), 8);
+  // Request 1 is given two more blocks, then request 2 takes one of them away.
+  h.Step();
+  EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
+  EXPECT_EQ(h.results[2].reason, FinishReason::kLength);
+  h.Step();
+  const CachedRequestData& cached = h.output->scheduled_cached_reqs;
+  ASSERT_EQ(cached.request_ids, (Ids{1}));
+  EXPECT_EQ(cached.num_computed_tokens[0], 16);
+  h.RunToEnd();
+}
+
 TEST(SchedulerPreemptionTest, PriorityVictimInFrontLeavesTheStepToTheOthers) {
   SchedulerHarness h(
       {.num_blocks = 4, .block_size = 4, .enable_prefix_caching = false, .policy = SchedulingPolicy::kPriority});

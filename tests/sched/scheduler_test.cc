@@ -268,5 +268,50 @@ TEST(SchedulerTest, StatsTellWhatTheStepDid) {
   EXPECT_EQ(stats.prefix_cache.hits, 0);
 }
 
+TEST(SchedulerTest, ARepeatedIdIsRejected) {
+  SchedulerHarness h;
+  h.Add(1, 8);
+  std::string refusal;
+  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(1, Iota(0, 3)), &refusal));
+  EXPECT_EQ(refusal, "request id 1 is already in use by an unfinished request");
+  EXPECT_EQ(h.scheduler.num_waiting(), 1);
+  h.RunToEnd();
+}
+
+TEST(SchedulerTest, ARolledBackStepIsScheduledAgainInTheSameOrder) {
+  SchedulerHarness h;
+  h.Add(1, 40);
+  h.Step();
+  h.Add(2, 40);
+  h.Add(3, 40);
+  h.Schedule();
+  h.RollBack();
+  EXPECT_EQ(h.scheduler.CheckIntegrity(), "");
+  EXPECT_EQ(h.scheduler.num_running(), 1);
+  EXPECT_EQ(h.scheduler.num_waiting(), 2);
+  h.Schedule();
+  ASSERT_EQ(h.output->num_scheduled_tokens.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(h.output->num_scheduled_tokens[i].request_id, i + 1);
+  EXPECT_EQ(h.Scheduled(1), 1);
+  EXPECT_EQ(h.Scheduled(2), 40);
+  h.Update();
+  h.RunToEnd();
+}
+
+TEST(SchedulerTest, ARequestDoesNotFindBlocksThatARolledBackStepWasToFill) {
+  SchedulerHarness h;
+  // In one step, request 2 is given the blocks that request 1 is about to fill.
+  h.Add(MakeRequest(1, Iota(0, 40)));
+  h.Add(MakeRequest(2, Iota(0, 40)));
+  h.Schedule();
+  EXPECT_EQ(h.Scheduled(2), 8);
+  h.RollBack();
+  h.Abort(1);
+  h.Schedule();
+  EXPECT_EQ(h.Scheduled(2), 40);
+  h.Update();
+  h.RunToEnd();
+}
+
 }  // namespace
 }  // namespace vllm
