@@ -62,7 +62,7 @@ void BM_AddAndAbort(benchmark::State& state) {
   for (auto _ : state) {
     ++id;
     client.AddRequest(FakeRequest(id, {1, 2, 3}, 1000));
-    client.AbortRequests(std::span(&id, 1));
+    client.AbortRequests(std::span(&id, 1), AbortUrgency::kPrompt);
   }
   client.GetOutputs(outputs, std::chrono::milliseconds(0));
 }

@@ -82,10 +82,11 @@ void VllmConfig::Finalize() {
   CheckRange("--tensor-parallel-size", parallel.tensor_parallel_size, 1, 64);
   CheckHeads(model, parallel.tensor_parallel_size);
   CheckRange("--threads-per-rank", parallel.threads_per_rank, 0, kMaxThreads);
+  const CpuTopology cpus(UsableCpus());
   if (parallel.threads_per_rank == 0) {
-    parallel.threads_per_rank =
-        std::clamp<int64_t>(CpuTopology(UsableCpus()).num_cores() / parallel.tensor_parallel_size, 1, kMaxThreads);
+    parallel.threads_per_rank = std::clamp<int64_t>(cpus.num_cores() / parallel.tensor_parallel_size, 1, kMaxThreads);
   }
+  parallel.is_oversubscribed = parallel.num_threads() > cpus.num_threads_at_once();
   CheckRange("--packed-cache-size", load.packed_cache_bytes, 0, kMaxBytes);
   CheckRange("--max-logprobs", max_logprobs, -1, kMaxVocab);
 }

@@ -10,6 +10,7 @@
 #include "engine/config/model_config.h"
 #include "kernels/isa.h"
 #include "kernels/kv_cache_layout.h"
+#include "kernels/spin_wait.h"
 
 namespace vllm {
 
@@ -41,6 +42,12 @@ struct ParallelConfig {
   int64_t tensor_parallel_size = 1;
   int64_t threads_per_rank = 0;  // 0: the cores this process may use (CpuTopology) divided by the ranks
   bool pin_cores = true;         // with more than one rank, each rank's threads keep to cores of their own
+  // More threads than CPUs this process may use; set by Finalize.
+  bool is_oversubscribed = false;
+
+  int64_t num_threads() const { return tensor_parallel_size * threads_per_rank; }
+  // Threads that share a CPU must not spin while they wait for each other.
+  WaitPolicy Wait() const { return is_oversubscribed ? WaitPolicy::kSleep : WaitPolicy::kSpinThenSleep; }
 };
 
 enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };

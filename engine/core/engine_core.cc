@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 
 #include "engine/config/errors.h"
 #include "engine/kv_cache/kv_cache_demand.h"
@@ -31,7 +32,8 @@ int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t bloc
   return std::min(affordable, blocks_per_seq * config.scheduler.max_num_seqs);
 }
 
-EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory) {
+EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt)
+    : interrupt_(interrupt) {
   const auto start = std::chrono::steady_clock::now();
   executor_ = factory(config);
   ready_.packed_cache = executor_->packed_cache_use();
@@ -48,6 +50,7 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory)
                       " groups of layers that need a block each (" + std::to_string(cache.num_blocks) + ")");
   }
   executor_->InitializeKvCache(cache.num_blocks);
+  if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
   ready_.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -77,11 +80,14 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
   bool executed = false;
   if (scheduler_->HasUnfinishedRequests() || scheduler_->HasFinishedRequests()) {
     const SchedulerOutput& scheduler_output = scheduler_->Schedule();
-    // A step without tokens still tells the ranks whom to forget.
+    // A step without tokens still sends the ranks the requests to drop.
     executed = scheduler_output.total_num_scheduled_tokens > 0 || !scheduler_output.finished_req_ids.empty() ||
                !scheduler_output.preempted_req_ids.empty();
-    static const ModelRunnerOutput kNothing;
-    scheduler_->UpdateFromOutput(executed ? executor_->ExecuteModel(scheduler_output) : kNothing, outputs);
+    if (executed) {
+      Execute(scheduler_output, outputs);
+    } else if (scheduler_->HasUnfinishedRequests() && refused_.empty()) {
+      ThrowStuck();
+    }
   }
   for (auto& [request_id, reason] : refused_) {
     EngineCoreOutput& output = outputs.Add(request_id);
@@ -91,6 +97,26 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
   refused_.clear();
   outputs.stats = scheduler_->MakeStats();
   return executed;
+}
+
+void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutputs& outputs) {
+  if (interrupt_ != nullptr) interrupt_->BeginStep(scheduler_output.num_scheduled_tokens);
+  bool cancelled = false;
+  try {
+    scheduler_->UpdateFromOutput(executor_->ExecuteModel(scheduler_output), outputs);
+  } catch (const StepCancelled&) {
+    scheduler_->RollBackStep();
+    cancelled = true;
+  }
+  if (interrupt_ != nullptr) interrupt_->EndStep(cancelled);
+}
+
+void EngineCore::ThrowStuck() const {
+  const KVCacheManager& kv_cache = scheduler_->kv_cache();
+  throw std::logic_error("scheduler: no request can be scheduled (" + std::to_string(scheduler_->num_running()) +
+                         " running, " + std::to_string(scheduler_->num_waiting()) + " waiting, " +
+                         std::to_string(kv_cache.pool().num_free_blocks()) + " of " +
+                         std::to_string(kv_cache.num_blocks()) + " KV blocks free)");
 }
 
 bool EngineCore::ResetPrefixCache() { return scheduler_->ResetPrefixCache(); }

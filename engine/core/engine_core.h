@@ -11,6 +11,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/core/engine_core_client.h"
+#include "engine/core/step_interrupt.h"
 #include "engine/executor/executor.h"
 #include "engine/request/engine_core_outputs.h"
 #include "engine/request/engine_core_request.h"
@@ -22,24 +23,26 @@ class Scheduler;
 class EngineCore {
  public:
   // Loads the model, sizes and allocates the KV cache. Throws what the executor throws, and ResourceError when not even
-  // one KV block fits.
-  EngineCore(const VllmConfig& config, const ExecutorFactory& factory);
+  // one KV block fits. `interrupt` may end steps early; borrowed, null: none does.
+  EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt = nullptr);
   ~EngineCore();
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
   const EngineReady& ready() const { return ready_; }
 
-  // A request that can never fit becomes a FinishReason::kError output of the next Step.
+  // A request that can never fit, or whose id is in use, becomes a FinishReason::kError output of the next Step.
   void AddRequest(EngineCoreRequestPtr request);
   void AbortRequests(std::span<const RequestId> request_ids);
 
-  // Whether Step has anything to run, to tell the ranks or to report.
+  // Whether Step has anything to run, to send to the ranks or to report.
   bool HasWork() const;
   bool HasUnfinishedRequests() const;
 
-  // Clears `outputs` and runs one step into it. Returns whether the executor ran. Throws what the executor threw; the
-  // engine is dead then. A decode step allocates nothing once the buffers have grown.
+  // Clears `outputs` and runs one step into it. Returns whether the executor ran. A step that is interrupted is taken
+  // back: its requests compute the same tokens again later. Throws what the executor threw, and std::logic_error when
+  // requests are unfinished and none of them can be scheduled; the engine is dead then. A decode step allocates nothing
+  // once the buffers have grown.
   bool Step(EngineCoreOutputs& outputs);
 
   bool ResetPrefixCache();
@@ -48,7 +51,12 @@ class EngineCore {
   const Scheduler& scheduler() const { return *scheduler_; }
 
  private:
+  // Runs the step on the ranks and takes its results in, or rolls it back when it was interrupted.
+  void Execute(const SchedulerOutput& scheduler_output, EngineCoreOutputs& outputs);
+  [[noreturn]] void ThrowStuck() const;
+
   EngineReady ready_;
+  StepInterrupt* interrupt_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Scheduler> scheduler_;
   std::vector<std::pair<RequestId, std::string>> refused_;

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "engine/config/vllm_config.h"
+#include "engine/core/step_interrupt.h"
 #include "engine/executor/executor.h"
 #include "engine/request/engine_core_outputs.h"
 #include "engine/request/engine_core_request.h"
@@ -35,8 +36,9 @@ class EngineCoreClient {
   // Blocks while the input queue is full. A request that cannot ever fit comes back as a FinishReason::kError output.
   // Throws EngineDeadError when the engine is dead.
   virtual void AddRequest(EngineCoreRequestPtr request) = 0;
-  // Ids that are unknown or finished are ignored. An aborted request gets no further output.
-  virtual void AbortRequests(std::span<const RequestId> request_ids) = 0;
+  // Ids that are unknown or finished are ignored. An aborted request gets no further output. A step in which all
+  // requests are aborted is cut short at once; one that works for others as well, as `urgency` says.
+  virtual void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) = 0;
 
   // Fills `outputs` with all that has come since the last call; waits up to `timeout` for something to come.
   // In-process: runs one step. Returns false when nothing came. Throws EngineDeadError, with the first cause, when the
@@ -54,7 +56,8 @@ class EngineCoreClient {
   virtual bool ResetPrefixCache() = 0;
   virtual SchedulerStats GetStats() = 0;
 
-  // Ends the engine: kAbort drops what runs, kDrain lets it finish. Idempotent; the destructor aborts.
+  // Ends the engine: kAbort drops what runs, in the middle of a step, kDrain lets it finish. Idempotent; the destructor
+  // aborts.
   virtual void Shutdown(ShutdownMode mode) = 0;
 };
 

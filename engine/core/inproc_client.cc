@@ -23,7 +23,7 @@ void InprocClient::AddRequest(EngineCoreRequestPtr request) {
   engine_core_->AddRequest(std::move(request));
 }
 
-void InprocClient::AbortRequests(std::span<const RequestId> request_ids) {
+void InprocClient::AbortRequests(std::span<const RequestId> request_ids, AbortUrgency /*urgency*/) {
   if (engine_core_ && !death_cause_) engine_core_->AbortRequests(request_ids);
 }
 

@@ -15,7 +15,7 @@ class InprocClient final : public EngineCoreClient {
 
   const EngineReady& ready() const override { return ready_; }
   void AddRequest(EngineCoreRequestPtr request) override;
-  void AbortRequests(std::span<const RequestId> request_ids) override;
+  void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) override;
   bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) override;
   void WakeOutputs() override {}
   int OutputFd() const override { return -1; }

@@ -58,7 +58,7 @@ void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& f
   std::unique_ptr<EngineCore> engine_core;
   std::exception_ptr failure;
   try {
-    engine_core = std::make_unique<EngineCore>(config, factory);
+    engine_core = std::make_unique<EngineCore>(config, factory, &step_interrupt_);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -96,11 +96,8 @@ void ThreadClient::BusyLoop(EngineCore& engine_core) {
       if (!Handle(message, engine_core, draining)) return;
     }
     if (!engine_core.HasWork()) continue;
-    const bool executed = engine_core.Step(outputs);
-    const bool progress = executed || !outputs.empty();
+    engine_core.Step(outputs);
     output_queue_.Publish(outputs);
-    // Nothing could be scheduled: whatever is waited for comes from elsewhere.
-    if (!progress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
@@ -111,6 +108,7 @@ bool ThreadClient::Handle(InputMessage& message, EngineCore& engine_core, bool& 
       return true;
     case InputMessage::Kind::kAbort:
       engine_core.AbortRequests(message.ids);
+      step_interrupt_.TakenIn(message.ids);
       return true;
     case InputMessage::Kind::kResetPrefixCache: {
       UtilityReply::Result result;
@@ -144,7 +142,8 @@ void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
   if (output_queue_.death_cause() || !input_queue_.Push(std::move(message))) ThrowDead();
 }
 
-void ThreadClient::AbortRequests(std::span<const RequestId> request_ids) {
+void ThreadClient::AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) {
+  step_interrupt_.Abort(request_ids, urgency);
   InputMessage message;
   message.kind = InputMessage::Kind::kAbort;
   message.ids.assign(request_ids.begin(), request_ids.end());
@@ -174,6 +173,7 @@ void ThreadClient::Shutdown(ShutdownMode mode) {
   InputMessage message;
   message.kind = InputMessage::Kind::kShutdown;
   message.shutdown_mode = mode;
+  if (mode == ShutdownMode::kAbort) step_interrupt_.Shutdown();
   input_queue_.Push(std::move(message));
   thread_.join();
 }

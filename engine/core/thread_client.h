@@ -25,7 +25,7 @@ class ThreadClient final : public EngineCoreClient {
 
   const EngineReady& ready() const override { return ready_; }
   void AddRequest(EngineCoreRequestPtr request) override;
-  void AbortRequests(std::span<const RequestId> request_ids) override;
+  void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) override;
   bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) override;
   void WakeOutputs() override { output_queue_.Wake(); }
   int OutputFd() const override { return output_queue_.fd(); }
@@ -54,6 +54,7 @@ class ThreadClient final : public EngineCoreClient {
   Handshake handshake_;
   InputQueue input_queue_{kInputQueueCapacity};
   OutputQueue output_queue_;
+  StepInterrupt step_interrupt_;
   UtilityReply utility_reply_;
   std::thread thread_;
 };

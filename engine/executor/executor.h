@@ -8,6 +8,7 @@
 #include "engine/model_loader/packed_store.h"
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
+#include "kernels/cancellation.h"
 
 namespace vllm {
 
@@ -31,8 +32,13 @@ class Executor {
   // Allocates the KV cache: num_blocks usable blocks with ids 1.., and the null block 0. Throws ResourceError.
   virtual void InitializeKvCache(int64_t num_blocks) = 0;
 
-  // Runs one step. The result is valid until the next call. Throws the first failing rank's exception; then the
-  // executor is dead: no rank waits for another, and only the destructor may be called.
+  // From now on ExecuteModel stops early when `flag` is set. Borrowed. Called once, before the first step.
+  virtual void SetCancellation(const CancellationFlag* /*flag*/) {}
+
+  // Runs one step. The result is valid until the next call. Throws StepCancelled when the flag was set before the step
+  // was done: the ranks know its requests, tokens and blocks then, but the KV of its tokens is undefined, and the next
+  // step may follow. Throws the first failing rank's exception otherwise; then the executor is dead: no rank waits for
+  // another, and only the destructor may be called.
   virtual const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) = 0;
 };
 

@@ -1,7 +1,7 @@
 #include "engine/executor/rank_group.h"
 
 #include "engine/layers/rank_context.h"
-#include "kernels/spin_wait.h"
+#include "kernels/cancellation.h"
 
 namespace vllm {
 
@@ -20,7 +20,7 @@ class RankGroup::RankCommunicator final : public Communicator {
     group_.buffers_[static_cast<size_t>(rank_)] = data;
     group_.Barrier();
     const Shard shard = ShardOf(count, rank_, group_.size_);
-    // A run at a time stays in the first-level cache over all ranks.
+    // One run stays in the L1 cache over all ranks.
     constexpr int64_t kRun = 1024;
     float sum[kRun];
     for (int64_t begin = shard.begin; begin < shard.begin + shard.count; begin += kRun) {
@@ -43,7 +43,7 @@ class RankGroup::RankCommunicator final : public Communicator {
   const int rank_;
 };
 
-RankGroup::RankGroup(int size) : size_(size), buffers_(static_cast<size_t>(size)) {
+RankGroup::RankGroup(int size, WaitPolicy wait) : size_(size), wait_(wait), buffers_(static_cast<size_t>(size)) {
   for (int rank = 0; rank < size; ++rank) communicators_.push_back(std::make_unique<RankCommunicator>(*this, rank));
   try {
     for (int rank = 1; rank < size; ++rank) threads_.emplace_back([this, rank] { ThreadLoop(rank); });
@@ -76,30 +76,43 @@ void RankGroup::RunAll(RankFunction function, void* context) {
   }
   RunRank(0);
   uint32_t busy = num_busy_.load(std::memory_order_acquire);
-  while (busy != 0) busy = WaitWhileEqual(num_busy_, busy);
+  while (busy != 0) busy = WaitWhileEqual(num_busy_, busy, wait_);
   if (cause_) std::rethrow_exception(cause_);
+  if (!cancelled_.load(std::memory_order_relaxed)) return;
+  // Every rank has ended, so nobody is at the barrier and it can be set up again.
+  cancelled_.store(false, std::memory_order_relaxed);
+  failed_.store(false, std::memory_order_relaxed);
+  num_arrived_.store(0, std::memory_order_relaxed);
+  throw StepCancelled();
 }
 
 void RankGroup::RunRank(int rank) {
   try {
     function_(context_, rank);
   } catch (const RankAborted&) {
-    // The rank that failed has told its own cause.
+    // The rank that ended the run has recorded why.
+  } catch (const StepCancelled&) {
+    cancelled_.store(true, std::memory_order_relaxed);
+    AbortBarriers();
   } catch (...) {
     {
       const std::lock_guard lock(cause_mutex_);
       if (!cause_) cause_ = std::current_exception();
     }
-    failed_.store(true, std::memory_order_release);
-    phase_.fetch_add(1, std::memory_order_release);
-    phase_.notify_all();
+    AbortBarriers();
   }
+}
+
+void RankGroup::AbortBarriers() {
+  failed_.store(true, std::memory_order_release);
+  phase_.fetch_add(1, std::memory_order_release);
+  phase_.notify_all();
 }
 
 void RankGroup::ThreadLoop(int rank) {
   uint32_t seen = 0;
   for (;;) {
-    seen = WaitWhileEqual(epoch_, seen);
+    seen = WaitWhileEqual(epoch_, seen, wait_);
     if (stop_.load(std::memory_order_relaxed)) return;
     RunRank(rank);
     if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_busy_.notify_one();
@@ -115,7 +128,7 @@ void RankGroup::Barrier() {
     phase_.fetch_add(1, std::memory_order_release);
     phase_.notify_all();
   } else {
-    WaitWhileEqual(phase_, phase);
+    WaitWhileEqual(phase_, phase, wait_);
   }
   if (failed_.load(std::memory_order_acquire)) throw RankAborted();
 }

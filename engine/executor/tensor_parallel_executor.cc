@@ -34,7 +34,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   const std::string wanted = std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
   try {
     logits_ = std::make_unique<SharedLogits>(config_);
-    ranks_ = std::make_unique<RankGroup>(size);
+    ranks_ = std::make_unique<RankGroup>(size, config_.parallel.Wait());
     PlaceRanks();
     workers_.resize(static_cast<size_t>(size));
     ranks_->Run([&](int rank) {
@@ -100,6 +100,10 @@ void TensorParallelExecutor::InitializeKvCache(int64_t num_blocks) {
     throw ResourceError("cannot allocate the KV cache: out of memory (" + std::to_string(num_blocks) + " blocks of " +
                         std::to_string(KvBlockBytes()) + " bytes)");
   }
+}
+
+void TensorParallelExecutor::SetCancellation(const CancellationFlag* flag) {
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->SetCancellation(flag);
 }
 
 const ModelRunnerOutput& TensorParallelExecutor::ExecuteModel(const SchedulerOutput& scheduler_output) {

@@ -24,6 +24,7 @@ class TensorParallelExecutor final : public Executor {
   PackedCacheUse packed_cache_use() const override;
   int64_t DetermineAvailableMemory() override;
   void InitializeKvCache(int64_t num_blocks) override;
+  void SetCancellation(const CancellationFlag* flag) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
  private:

@@ -23,7 +23,7 @@ struct LLMEngine::Impl {
   // Sends what the output processor has for the engine. Throws EngineDeadError.
   void Send() {
     output_processor.TakeToAbort(to_abort);
-    if (!to_abort.empty()) client->AbortRequests(to_abort);
+    if (!to_abort.empty()) client->AbortRequests(to_abort, AbortUrgency::kAfterStep);
     output_processor.TakeToSubmit(to_submit);
     for (EngineCoreRequestPtr& request : to_submit) client->AddRequest(std::move(request));
   }
@@ -77,7 +77,7 @@ void LLMEngine::AbortRequest(const std::string& request_id) {
   if (!impl_->output_processor.Contains(request_id)) return;
   impl_->output_processor.Abort(request_id);
   impl_->output_processor.TakeToAbort(impl_->to_abort);
-  impl_->client->AbortRequests(impl_->to_abort);
+  impl_->client->AbortRequests(impl_->to_abort, AbortUrgency::kPrompt);
   impl_->client->WakeOutputs();
 }
 

@@ -8,7 +8,7 @@
 
 namespace vllm {
 
-// Another rank failed; never the cause that is told to anyone.
+// Another rank failed or was cancelled. Never reported: the other rank's own exception is.
 class RankAborted : public std::runtime_error {
  public:
   RankAborted() : std::runtime_error("another rank failed") {}

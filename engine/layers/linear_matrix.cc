@@ -8,6 +8,9 @@ namespace {
 
 // Below this many multiply-adds a job costs less than waking another thread for it.
 constexpr int64_t kMinWorkPerTask = 1 << 18;
+// A task has at most about this many: between two tasks a step can be cancelled, so none may take long. The slowest
+// kernels do some 2e9 a second.
+constexpr int64_t kMaxWorkPerTask = 1 << 28;
 // Of packing a value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
 // Panels that a task does not cut, so that a tile of several fits; more of them for few rows of x, whose tiles are
@@ -24,9 +27,11 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 template <typename F>
 void ForEachRun(const RankContext& context, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
   const int64_t num_groups = CeilDiv(count, group);
-  const int64_t enough = num_groups * work_per_group / kMinWorkPerTask + 1;
-  // Four tasks a thread even out threads of unequal speed.
-  const int64_t num_tasks = std::min({num_groups, enough, context.threads->num_threads() * int64_t{4}});
+  const int64_t work = num_groups * work_per_group;
+  const int64_t enough = work / kMinWorkPerTask + 1;
+  // Four tasks per thread even out threads of unequal speed.
+  const int64_t most = std::max(context.threads->num_threads() * int64_t{4}, work / kMaxWorkPerTask);
+  const int64_t num_tasks = std::min({num_groups, enough, most});
   context.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
     f(num_groups * task / num_tasks * group, std::min(count, num_groups * (task + 1) / num_tasks * group));
   });
@@ -83,7 +88,9 @@ void MultiplyBy(const QuantMatrix& matrix, const RankContext& context, const Lin
 }
 
 void MultiplyBy(const DenseMatrix& matrix, const RankContext& context, const LinearCall& call) {
-  const int64_t rows_per_task = std::max<int64_t>(64, CeilDiv(matrix.num_rows, context.threads->num_threads()));
+  const int64_t work_per_row = std::max<int64_t>(1, call.num_rows * matrix.num_columns);
+  const int64_t rows_per_task = std::max<int64_t>(
+      64, std::min(CeilDiv(matrix.num_rows, context.threads->num_threads()), kMaxWorkPerTask / work_per_row));
   context.threads->ParallelFor(CeilDiv(matrix.num_rows, rows_per_task), [&](int64_t task, int /*thread*/) {
     const int64_t begin = task * rows_per_task;
     const int64_t count = std::min(rows_per_task, matrix.num_rows - begin);

@@ -71,6 +71,7 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KvCache& cach
   for (size_t begin = 0; begin < logits_rows_.size(); begin += rows_at_once) {
     ComputeRows(begin, std::min(begin + rows_at_once, logits_rows_.size()));
   }
+  CountPromptLogprobs();
   if (output != nullptr) FillOutput(*output);
 }
 
@@ -79,7 +80,7 @@ void ModelRunner::CollectLogitsRows() {
   const std::vector<BatchEntry>& entries = batch_.entries();
   for (size_t i = 0; i < entries.size(); ++i) {
     const BatchEntry& entry = entries[i];
-    CachedRequestState& state = *entry.state;
+    const CachedRequestState& state = *entry.state;
     if (state.request->sampling_params.prompt_logprobs) {
       const int64_t last = std::min(entry.first_position() + entry.num_rows, state.num_prompt_tokens() - 1);
       for (int64_t position = std::max(entry.first_position(), state.num_prompt_logprobs); position < last;
@@ -87,9 +88,17 @@ void ModelRunner::CollectLogitsRows() {
         const int32_t target = state.token_ids[static_cast<size_t>(position + 1)];
         logits_rows_.push_back({i, entry.first_row + position - entry.first_position(), target});
       }
-      state.num_prompt_logprobs = std::max(state.num_prompt_logprobs, last);
     }
     if (entry.samples()) logits_rows_.push_back({i, entry.first_row + entry.num_rows - 1, -1});
+  }
+}
+
+void ModelRunner::CountPromptLogprobs() {
+  for (const BatchEntry& entry : batch_.entries()) {
+    CachedRequestState& state = *entry.state;
+    if (!state.request->sampling_params.prompt_logprobs) continue;
+    const int64_t last = std::min(entry.first_position() + entry.num_rows, state.num_prompt_tokens() - 1);
+    state.num_prompt_logprobs = std::max(state.num_prompt_logprobs, last);
   }
 }
 
@@ -139,7 +148,7 @@ void ModelRunner::SampleRow(size_t index, int thread, const float* logits_row) {
     result.has_logprobs = params.logprobs.has_value();
     result.token_id = sampler.Sample(sampling, result.has_logprobs ? &result.logprobs : nullptr, result.error);
   } catch (const std::exception& e) {
-    // A row's failure is the request's own; nothing may leave a pool thread.
+    // The row's own request fails. Where not even the text can be stored, the exception reaches the rank.
     result.token_id = -1;
     result.error = e.what();
   }

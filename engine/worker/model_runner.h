@@ -38,6 +38,8 @@ class ModelRunner {
   };
   void ReservePlans();
   void CollectLogitsRows();
+  // Once all rows are done: a step that is cancelled computes its prompt logprobs again.
+  void CountPromptLogprobs();
   void ComputeRows(size_t begin, size_t end);
   void SampleRow(size_t index, int thread, const float* logits_row);
   void FillOutput(ModelRunnerOutput& output);

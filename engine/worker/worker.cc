@@ -10,7 +10,7 @@ namespace vllm {
 
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
                const std::vector<int>& cores, SharedLogits& shared_logits)
-    : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores) {
+    : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
   const Isa isa = config.isa.value_or(BestIsa());
   rank_.kernels = &KernelsFor(isa);
   rank_.threads = &threads_;

@@ -30,6 +30,7 @@ class Worker {
   // Touches every buffer of a step and runs a small one on random tokens, with all ranks.
   void Profile();
   void InitializeKvCache(int64_t num_blocks);
+  void SetCancellation(const CancellationFlag* flag) { threads_.SetCancellation(flag); }
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 
  private:

@@ -160,10 +160,60 @@ TEST(EngineCoreTest, TheExecutorsFailureComesThroughWithItsType) {
   EXPECT_THROW(engine_core.Step(outputs), std::runtime_error);
 }
 
-// The invariant: same request, same tokens, however it is batched and scheduled; the fake executor throws when the
-// protocol with the ranks is broken or a computed token's KV is not its own.
+TEST(EngineCoreTest, ASchedulerThatCannotMoveEndsTheEngine) {
+  FakeModel model;
+  model.loses_tokens = true;
+  EngineCore engine_core(FakeConfig(), FakeExecutorFactory(model));
+  engine_core.AddRequest(FakeRequest(1, {1, 2}, 10));
+  EngineCoreOutputs outputs;
+  engine_core.Step(outputs);
+  try {
+    engine_core.Step(outputs);
+    FAIL() << "no exception";
+  } catch (const std::logic_error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("no request can be scheduled (1 running, 0 waiting, "), std::string::npos) << text;
+    EXPECT_NE(text.find(" KV blocks free)"), std::string::npos) << text;
+  }
+}
+
+TEST(EngineCoreTest, ASecondRequestWithTheSameIdFails) {
+  EngineCore engine_core(FakeConfig(), FakeExecutorFactory());
+  engine_core.AddRequest(FakeRequest(1, {1, 2}, 10));
+  engine_core.AddRequest(FakeRequest(1, {3}, 10));
+  EngineCoreOutputs outputs;
+  engine_core.Step(outputs);
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(outputs[1].finish_reason, FinishReason::kError);
+  EXPECT_EQ(outputs[1].error, "request id 1 is already in use by an unfinished request");
+}
+
+TEST(EngineCoreTest, ACancelledStepIsComputedAgain) {
+  for (const int64_t num_computed : {0, 1, 2}) {
+    FakeModel model;
+    model.cancels = [num_computed](int64_t step, const SchedulerOutput&) { return step < 3 ? num_computed : -1; };
+    EngineCore engine_core(FakeConfig(), FakeExecutorFactory(model));
+    const std::vector<EngineCoreRequestPtr> requests = {FakeRequest(1, std::vector<int32_t>(40, 1), 10),
+                                                        FakeRequest(2, std::vector<int32_t>(40, 1), 10)};
+    for (const EngineCoreRequestPtr& request : requests) engine_core.AddRequest(request);
+    const Answers answers = RunAll(engine_core);
+    for (const EngineCoreRequestPtr& request : requests) {
+      EXPECT_EQ(answers.at(request->request_id).token_ids, FakeGenerate(*request, 10, 259));
+    }
+  }
+}
+
+// The invariant: same request, same tokens, however it is batched and scheduled, and though steps are cancelled; the
+// fake executor throws when the protocol with the ranks is broken or a computed token's KV is not its own.
 TEST(EngineCoreTest, AnyConfigurationGivesTheSameTokens) {
   std::mt19937 random(3);
+  int64_t num_cancelled = 0;
+  FakeModel model;
+  model.cancels = [&](int64_t, const SchedulerOutput& step) -> int64_t {
+    if (random() % 8 != 0) return -1;
+    ++num_cancelled;
+    return static_cast<int64_t>(random() % (step.num_scheduled_tokens.size() + 1));
+  };
   for (int round = 0; round < 60; ++round) {
     VllmConfig config = FakeConfig();
     config.model.max_model_len = 200;
@@ -173,7 +223,7 @@ TEST(EngineCoreTest, AnyConfigurationGivesTheSameTokens) {
     config.scheduler.max_num_batched_tokens = std::vector<int64_t>{5, 16, 100, 2048}[random() % 4];
     config.scheduler.long_prefill_token_threshold = random() % 3 == 0 ? 4 : 0;
     config.scheduler.policy = random() % 2 == 0 ? SchedulingPolicy::kFcfs : SchedulingPolicy::kPriority;
-    EngineCore engine_core(config, FakeExecutorFactory());
+    EngineCore engine_core(config, FakeExecutorFactory(round % 2 == 0 ? model : FakeModel()));
 
     const std::vector<int32_t> shared = RandomPrompt(random, 70);
     Answers answers;
@@ -213,6 +263,7 @@ TEST(EngineCoreTest, AnyConfigurationGivesTheSameTokens) {
       ASSERT_EQ(answer.token_ids, expected) << "round " << round << " request " << id;
     }
   }
+  EXPECT_GT(num_cancelled, 100);
 }
 
 TEST(EngineCoreTest, TheCacheGivesHitsAndCanBeReset) {

@@ -31,10 +31,16 @@ struct FakeModel {
   int64_t throw_at_step = -1;  // counts from 0
   std::chrono::microseconds step_time{0};
   bool check_kv = true;  // off for benchmarks: it reads the whole context in each step
+  // Returns no token where one was to be sampled: a broken executor.
+  bool loses_tokens = false;
   // Overrides the hash: the token that follows `tokens`.
   std::function<int32_t(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> next_token;
   // Whether the logits after `tokens` are no numbers.
   std::function<bool(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> fails;
+  // How many of a step's requests are computed before the step is cancelled; below 0: it is not.
+  std::function<int64_t(int64_t step, const SchedulerOutput&)> cancels;
+  // Steps after the first that work for this request last until their cancellation flag is set; 0: none.
+  RequestId endless_request = 0;
   // Called at the start of each step, on the executor's thread.
   std::function<void(int64_t step, const SchedulerOutput&)> on_step;
 };
@@ -93,15 +99,27 @@ class FakeExecutor final : public Executor {
     UpdateStates(step);
     output_.Clear();
     int64_t total = 0;
+    int64_t num_left = model_.cancels ? model_.cancels(step_, step) : -1;
+    const bool is_endless = std::any_of(step.num_scheduled_tokens.begin(), step.num_scheduled_tokens.end(),
+                                        [&](const auto& s) { return s.request_id == model_.endless_request; });
+    if (is_endless && step_ > 1) {
+      Require(cancellation_ != nullptr, "no cancellation flag");
+      while (!cancellation_->IsCancelled()) std::this_thread::yield();
+      num_left = 0;
+    }
     for (const ScheduledTokens& scheduled : step.num_scheduled_tokens) {
+      if (num_left-- == 0) Cancel(step);
       total += scheduled.num_tokens;
       Run(Known(scheduled.request_id), scheduled.num_tokens);
     }
+    if (num_left == 0) Cancel(step);
     Require(total == step.total_num_scheduled_tokens, "total_num_scheduled_tokens is not the sum");
     Require(step.num_scheduled_tokens.size() == step.scheduled_new_reqs.size() + step.scheduled_cached_reqs.size(),
             "a request is scheduled but not told, or told but not scheduled");
     return output_;
   }
+
+  void SetCancellation(const CancellationFlag* flag) override { cancellation_ = flag; }
 
   size_t num_known_requests() const { return states_.size(); }
 
@@ -118,6 +136,18 @@ class FakeExecutor final : public Executor {
 
   static void Require(bool condition, const char* what) {
     if (!condition) throw std::logic_error(std::string("protocol broken: ") + what);
+  }
+
+  // Leaves garbage wherever the step writes, computed or not.
+  [[noreturn]] void Cancel(const SchedulerOutput& step) {
+    for (const ScheduledTokens& scheduled : step.num_scheduled_tokens) {
+      State& state = Known(scheduled.request_id);
+      if (state.ran_in_step == step_) state.num_computed -= scheduled.num_tokens;
+      for (int64_t i = 0; i < scheduled.num_tokens; ++i) {
+        for (size_t g = 0; g < state.blocks.size(); ++g) Kv(state, g, state.num_computed + i) = 0xbad;
+      }
+    }
+    throw StepCancelled();
   }
 
   State& Known(RequestId id) {
@@ -228,7 +258,7 @@ class FakeExecutor final : public Executor {
     AddPromptLogprobs(state, first, num_tokens);
     output_.request_ids.push_back(state.request->request_id);
     output_.logprobs_index.push_back(-1);
-    if (state.num_computed == known) Sample(state, kv);
+    if (state.num_computed == known && !model_.loses_tokens) Sample(state, kv);
     output_.sampled_offsets.push_back(output_.sampled_token_ids.size());
   }
 
@@ -273,6 +303,7 @@ class FakeExecutor final : public Executor {
   int64_t block_size_;
   int64_t num_blocks_ = 0;
   int64_t step_ = 0;
+  const CancellationFlag* cancellation_ = nullptr;
   std::unordered_map<RequestId, State> states_;
   std::vector<uint64_t> kv_;
   std::vector<uint64_t> block_seen_;

@@ -124,7 +124,7 @@ TEST(ThreadClientTest, OnceDeadEveryCallSaysTheFirstCause) {
   EXPECT_THROW(client.GetStats(), EngineDeadError);
   EXPECT_THROW(client.ResetPrefixCache(), EngineDeadError);
   const std::vector<RequestId> ids = {1};
-  client.AbortRequests(ids);
+  client.AbortRequests(ids, AbortUrgency::kPrompt);
   client.Shutdown(ShutdownMode::kDrain);
 }
 
@@ -261,7 +261,7 @@ TEST(ThreadClientTest, AnAbortStopsARequestWithinAStep) {
   EngineCoreOutputs outputs;
   ASSERT_TRUE(client.GetOutputs(outputs, 5s));
   const std::vector<RequestId> ids = {1};
-  client.AbortRequests(ids);
+  client.AbortRequests(ids, AbortUrgency::kPrompt);
   client.GetStats();  // behind the abort in the queue
   client.GetOutputs(outputs, 0ms);
   EXPECT_FALSE(client.GetOutputs(outputs, 50ms));
@@ -337,7 +337,7 @@ TEST(ThreadClientTest, AStormOfAbortsLosesNoOtherRequest) {
       for (RequestId other = id - 8; other <= id; ++other) {
         if (!kept.contains(other)) ids.push_back(other);
       }
-      client.AbortRequests(ids);
+      client.AbortRequests(ids, AbortUrgency::kPrompt);
     }
     if (random() % 16 == 0 && client.GetOutputs(outputs, 0ms)) answers.Add(outputs);
   }
@@ -352,6 +352,58 @@ TEST(ThreadClientTest, AStormOfAbortsLosesNoOtherRequest) {
     ASSERT_EQ(answers.token_ids[id], FakeGenerate(*request, *request->sampling_params.max_tokens, 259));
   }
   client.Shutdown(ShutdownMode::kDrain);
+}
+
+// In these tests the second step lasts until it is cancelled, so a cancellation that does not come is a hang.
+
+TEST(ThreadClientTest, AnAbortOfTheOnlyRequestEndsItsStep) {
+  FakeModel model;
+  model.endless_request = 1;
+  ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+  client.AddRequest(FakeRequest(1, {1, 2, 3}, 20));
+  EngineCoreOutputs outputs;
+  while (!client.GetOutputs(outputs, 100ms)) {
+  }
+  const RequestId id = 1;
+  client.AbortRequests(std::span(&id, 1), AbortUrgency::kPrompt);
+  const EngineCoreRequestPtr next = FakeRequest(2, {1, 2, 3}, 20);
+  client.AddRequest(next);
+  const Answers answers = ReadUntil(client, 1);
+  EXPECT_EQ(answers.token_ids.at(2), FakeGenerate(*next, 20, 259));
+}
+
+TEST(ThreadClientTest, AShutdownEndsTheStep) {
+  FakeModel model;
+  model.endless_request = 1;
+  ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+  client.AddRequest(FakeRequest(1, {1, 2, 3}, 20));
+  EngineCoreOutputs outputs;
+  while (!client.GetOutputs(outputs, 100ms)) {
+  }
+  client.Shutdown(ShutdownMode::kAbort);
+  EXPECT_FALSE(client.GetOutputs(outputs, 0ms));
+}
+
+TEST(ThreadClientTest, AnAbortOfOneOfSeveralRequestsEndsALongStepAndTheOthersGoOn) {
+  std::vector<EngineCoreRequestPtr> requests;
+  for (RequestId id = 1; id <= 3; ++id) requests.push_back(FakeRequest(id, std::vector<int32_t>(20, 7), 20));
+  FakeModel model;
+  model.endless_request = 2;
+  ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
+  for (const EngineCoreRequestPtr& request : requests) client.AddRequest(request);
+  EngineCoreOutputs outputs;
+  while (!client.GetOutputs(outputs, 100ms)) {
+  }
+  Answers answers;
+  answers.Add(outputs);
+  const RequestId id = 2;
+  client.AbortRequests(std::span(&id, 1), AbortUrgency::kPrompt);
+  while (answers.finished.size() < 2) {
+    if (client.GetOutputs(outputs, 100ms)) answers.Add(outputs);
+  }
+  EXPECT_EQ(answers.token_ids.at(1), FakeGenerate(*requests[0], 20, 259));
+  EXPECT_EQ(answers.token_ids.at(3), FakeGenerate(*requests[2], 20, 259));
+  EXPECT_FALSE(answers.finished.contains(2));
 }
 
 }  // namespace

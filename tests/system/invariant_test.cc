@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "engine/model_loader/hf_config.h"
+#include "tests/support/cancelling_executor.h"
 #include "tests/system/run_requests.h"
 
 namespace vllm {
 namespace {
 
+using testing_support::CancellingExecutor;
 using testing_support::RunHow;
 using testing_support::RunRequests;
 using testing_support::RunResult;
@@ -210,6 +212,32 @@ TEST_F(InvariantTest, TwoRanksAgreeAmongThemselves) {
           .outputs;
   ExpectBase({.max_num_seqs = 64, .ranks = 2});
   ExpectBase({.max_num_seqs = 7, .max_num_batched_tokens = 33, .prefix_caching = false, .num_blocks = 24, .ranks = 2});
+}
+
+TEST_F(InvariantTest, CancelledStepsDoNotMatter) {
+  // Every third attempt at a step is cancelled, after other numbers of checks each time, so that over a run prefills
+  // and decodes are cut short within every layer.
+  for (const int64_t threads : {1, 2}) {
+    int64_t num_cancelled = 0;
+    const auto plan = [&num_cancelled](int64_t attempt) { return attempt % 3 == 2 ? num_cancelled++ * 7 % 120 : -1; };
+    const RunHow how = {.in_process = true, .factory = CancellingExecutor::Factory(plan)};
+    ExpectBase({.max_num_seqs = 16, .max_num_batched_tokens = 100, .threads = threads}, how);
+    ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 2048, .num_blocks = 24, .threads = threads}, how);
+    ExpectBase({.max_num_seqs = 7, .prefix_caching = false, .threads = threads}, how);
+    EXPECT_GT(num_cancelled, 30);
+  }
+}
+
+TEST_F(InvariantTest, CancelledStepsOfSeveralRanksDoNotMatter) {
+  base_ =
+      RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_, {.one_at_a_time = true})
+          .outputs;
+  int64_t num_cancelled = 0;
+  const auto plan = [&num_cancelled](int64_t attempt) { return attempt % 3 == 2 ? num_cancelled++ * 13 % 250 : -1; };
+  const RunHow how = {.in_process = true, .factory = CancellingExecutor::Factory(plan)};
+  ExpectBase({.max_num_seqs = 16, .max_num_batched_tokens = 100, .ranks = 2}, how);
+  ExpectBase({.max_num_seqs = 64, .num_blocks = 24, .ranks = 2}, how);
+  EXPECT_GT(num_cancelled, 30);
 }
 
 TEST_F(InvariantTest, EachInstructionSetAndTypeAgreesWithItself) {

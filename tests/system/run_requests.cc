@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/config/errors.h"
-#include "engine/executor/make_executor.h"
 
 namespace vllm::testing_support {
 
@@ -46,7 +45,7 @@ void Collect(LLMEngine& engine, RunResult& result) {
 RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
                       const std::vector<TestRequest>& requests, const RunHow& how) {
   LLMEngine engine(config, tokenizer,
-                   how.in_process ? MakeInprocClient(config, MakeExecutor) : MakeThreadClient(config, MakeExecutor));
+                   how.in_process ? MakeInprocClient(config, how.factory) : MakeThreadClient(config, how.factory));
   RunResult result;
   for (const TestRequest& request : requests) {
     SamplingParams params = request.params;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "engine/config/vllm_config.h"
+#include "engine/core/engine_core_client.h"
+#include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
 #include "engine/request/scheduler_stats.h"
 #include "tokenizer/tokenizer.h"
@@ -31,6 +33,7 @@ struct RunResult {
 struct RunHow {
   bool in_process = false;
   bool one_at_a_time = false;
+  ExecutorFactory factory = MakeExecutor;
 };
 
 // REQUIRES: config is final. Requests that the engine refuses appear with the refusal as their output.

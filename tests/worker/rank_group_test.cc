@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/cancellation.h"
 #include "tests/support/thread_count.h"
 
 namespace vllm {
@@ -68,6 +69,38 @@ TEST(RankGroupTest, ARankThatThrowsWakesThoseThatWaitAndItsCauseIsTold) {
     EXPECT_THROW(group.Run([](int) {}), std::runtime_error);
   }
   EXPECT_LE(NumThreadsOnceSettled(before), before);
+}
+
+TEST(RankGroupTest, ACancelledRunEndsAllRanksAndTheGroupRunsAgain) {
+  RankGroup group(3);
+  for (int round = 0; round < 200; ++round) {
+    const int first = round % 3;
+    EXPECT_THROW(group.Run([&](int rank) {
+      group.communicator(rank).Barrier();
+      if (rank == first) throw StepCancelled();
+      group.communicator(rank).Barrier();
+      ADD_FAILURE() << "passed a barrier that a cancelled rank never reached";
+    }),
+                 StepCancelled);
+    std::vector<float> x(3, 1.0f);
+    group.Run([&](int rank) { group.communicator(rank).AllReduce(&x[static_cast<size_t>(rank)], 1); });
+    for (const float value : x) ASSERT_EQ(value, 3.0f);
+  }
+}
+
+TEST(RankGroupTest, AFailureCountsMoreThanACancellation) {
+  RankGroup group(2);
+  EXPECT_THROW(group.Run([&](int rank) {
+    if (rank == 0) throw StepCancelled();
+    throw std::runtime_error("failure");
+  }),
+               std::runtime_error);
+  try {
+    group.Run([](int) {});
+    FAIL() << "a dead group ran";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "failure");
+  }
 }
 
 }  // namespace

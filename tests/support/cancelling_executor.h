@@ -1,0 +1,49 @@
+// CancellingExecutor: the real executor with a cancellation flag of its own that a test sets, step by step, to any of
+// the points at which a step can be cancelled.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/core/engine_core_client.h"
+#include "engine/executor/make_executor.h"
+
+namespace vllm::testing_support {
+
+class CancellingExecutor final : public Executor {
+ public:
+  // For each attempt at a step, counted from 0: after how many checks of the flag it is cancelled; below 0: never.
+  using Plan = std::function<int64_t(int64_t attempt)>;
+
+  CancellingExecutor(const VllmConfig& config, Plan plan) : inner_(MakeExecutor(config)), plan_(std::move(plan)) {
+    inner_->SetCancellation(&flag_);
+  }
+
+  int64_t KvBlockBytes() const override { return inner_->KvBlockBytes(); }
+  std::vector<int64_t> KvGroupWindows() const override { return inner_->KvGroupWindows(); }
+  int64_t DetermineAvailableMemory() override { return inner_->DetermineAvailableMemory(); }
+  void InitializeKvCache(int64_t num_blocks) override { inner_->InitializeKvCache(num_blocks); }
+  const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override {
+    flag_.Reset();
+    const int64_t num_checks = plan_(num_attempts_++);
+    if (num_checks >= 0) flag_.CancelAfter(num_checks);
+    return inner_->ExecuteModel(scheduler_output);
+  }
+
+  static ExecutorFactory Factory(Plan plan) {
+    return [plan = std::move(plan)](const VllmConfig& config) {
+      return std::make_unique<CancellingExecutor>(config, plan);
+    };
+  }
+
+ private:
+  CancellationFlag flag_;
+  std::unique_ptr<Executor> inner_;
+  Plan plan_;
+  int64_t num_attempts_ = 0;
+};
+
+}  // namespace vllm::testing_support
