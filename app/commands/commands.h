@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "app/config/settings.h"
 
@@ -20,8 +19,7 @@ int ShowCommand(const Settings& settings);
 int ConfigCommand(const Settings& settings);
 int CompletionsCommand(const Settings& settings);
 
-// The whole program: parses `words` (argv without the program's name), runs a command, maps failures to the exit
-// status.
-int Main(std::vector<std::string> words);
+// The whole program: parses the words after the first, runs the command and returns the exit status. Nothing is thrown.
+int Main(int argc, char** argv);
 
 }  // namespace vllm

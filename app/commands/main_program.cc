@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -76,15 +77,31 @@ int Run(std::vector<std::string> words) {
   return Dispatch(settings);
 }
 
+// Some destructors of libraries allocate and may not throw: JSON values, directory iterators. Without memory they end
+// the process here.
+[[noreturn]] void OnTerminate() {
+  RestoreTerminal();
+  try {
+    if (const std::exception_ptr current = std::current_exception()) std::rethrow_exception(current);
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kText = "vllmcli: out of memory\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+    _exit(kNoResource);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
-int Main(std::vector<std::string> words) {
-  ReserveStandardDescriptors();
-  SaveTerminal();
-  InstallSignals();
+int Main(int argc, char** argv) {
+  std::set_terminate(OnTerminate);
   int status = kOk;
   try {
-    status = Run(std::move(words));
+    ReserveStandardDescriptors();
+    SaveTerminal();
+    InstallSignals();
+    status = Run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
   } catch (const OutputClosed&) {
     status = kOk;
   } catch (const Interrupted& interrupted) {
@@ -105,7 +122,7 @@ int Main(std::vector<std::string> words) {
     PrintError(error.what());
     status = kNoResource;
   } catch (const std::bad_alloc&) {
-    PrintError("out of memory");
+    PrintError(kOutOfMemory);
     status = kNoResource;
   } catch (const std::system_error& error) {
     PrintError(error.what());

@@ -37,4 +37,7 @@ class EngineDeadError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What users read of a std::bad_alloc. Short enough that storing it in a std::string allocates nothing.
+inline constexpr char kOutOfMemory[] = "out of memory";
+
 }  // namespace vllm

@@ -1,6 +1,7 @@
 #include "engine/core/inproc_client.h"
 
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "engine/config/errors.h"
@@ -30,6 +31,8 @@ void InprocClient::AbortRequests(std::span<const RequestId> request_ids, AbortUr
 void InprocClient::Step(EngineCoreOutputs& outputs) {
   try {
     engine_core_->Step(outputs);
+  } catch (const std::bad_alloc&) {
+    death_cause_ = kOutOfMemory;
   } catch (const std::exception& error) {
     death_cause_ = error.what();
   } catch (...) {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -42,7 +43,8 @@ ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory) {
   {
     MutexLock lock(handshake_.mutex);
     while (!handshake_.done) handshake_.changed.Wait(handshake_.mutex);
-    ready_ = handshake_.ready;
+    // Moved, so that nothing can throw while the thread is not joined.
+    ready_ = std::move(handshake_.ready);
     failure = std::exchange(handshake_.failure, nullptr);
   }
   if (failure) {
@@ -56,16 +58,18 @@ ThreadClient::~ThreadClient() { Shutdown(ShutdownMode::kAbort); }
 void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept {
   pthread_setname_np(pthread_self(), "engine-core");
   std::unique_ptr<EngineCore> engine_core;
+  EngineReady engine_ready;
   std::exception_ptr failure;
   try {
     engine_core = std::make_unique<EngineCore>(config, factory, &step_interrupt_);
+    engine_ready = engine_core->ready();
   } catch (...) {
     failure = std::current_exception();
   }
-  const bool ready = engine_core != nullptr;
+  const bool ready = failure == nullptr;
   {
     MutexLock lock(handshake_.mutex);
-    if (ready) handshake_.ready = engine_core->ready();
+    handshake_.ready = std::move(engine_ready);
     handshake_.failure = std::move(failure);
     handshake_.done = true;
     handshake_.changed.NotifyAll();
@@ -74,6 +78,8 @@ void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& f
   try {
     BusyLoop(*engine_core);
     output_queue_.Close();
+  } catch (const std::bad_alloc&) {
+    output_queue_.Die(kOutOfMemory);
   } catch (const std::exception& error) {
     output_queue_.Die(error.what());
   } catch (...) {

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <new>
+
+#include "engine/config/errors.h"
 
 namespace vllm {
 
@@ -147,6 +150,9 @@ void ModelRunner::SampleRow(size_t index, int thread, const float* logits_row) {
     const SamplingRow sampling{logits, &params, tokens.first(num_prompt), tokens.subspan(num_prompt)};
     result.has_logprobs = params.logprobs.has_value();
     result.token_id = sampler.Sample(sampling, result.has_logprobs ? &result.logprobs : nullptr, result.error);
+  } catch (const std::bad_alloc&) {
+    result.token_id = -1;
+    result.error = kOutOfMemory;
   } catch (const std::exception& e) {
     // The row's own request fails. Where not even the text can be stored, the exception reaches the rank.
     result.token_id = -1;

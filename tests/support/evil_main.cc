@@ -2,7 +2,6 @@
 // EVIL_RANK, EVIL_CALL. Only tests build and run it.
 #include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "app/commands/commands.h"
 #include "tests/support/evil_model.h"
@@ -26,5 +25,5 @@ int main(int argc, char** argv) {
   plan.rank = std::atoi(Variable("EVIL_RANK").c_str());
   plan.call = std::atoi(Variable("EVIL_CALL").c_str());
   vllm::testing_support::SetEvilPlan(plan);
-  return vllm::Main(std::vector<std::string>(argv + 1, argv + argc));
+  return vllm::Main(argc, argv);
 }
