@@ -32,6 +32,11 @@ fi
 copy_source() {
   (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null) |
     tar -C "$source" -xf -
+  # A run that was killed may have left objects of a patched file, which are newer than the file.
+  if [ -f "$work/applied" ]; then
+    (cd "$source" && git apply --numstat "$(cat "$work/applied")" | cut -f3 | xargs -r touch)
+    rm "$work/applied"
+  fi
 }
 
 areas_of() { head -n 1 "$root/tests/mutations/$1.patch" | cut -d: -f1; }
@@ -77,6 +82,7 @@ for name in "${names[@]}"; do
   patch=$root/tests/mutations/$name.patch
   read -r -a areas <<<"$(areas_of "$name")"
   result=
+  echo "$patch" >"$work/applied"
   if ! (cd "$source" && git apply "$patch") 2>"$work/apply.log"; then
     result="BROKEN: does not apply"
     num_broken=$((num_broken + 1))
@@ -93,6 +99,7 @@ for name in "${names[@]}"; do
     fi
     (cd "$source" && git apply -R "$patch")
   fi
+  rm "$work/applied"
   printf '%-34s %s\n' "$name" "$result"
   case $result in caught*) ;; *) echo "   $(title_of "$name")" ;; esac
 done
