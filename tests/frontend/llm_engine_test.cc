@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <atomic>
+#include <latch>
 #include <map>
 #include <random>
 
@@ -142,7 +143,11 @@ TEST_P(LLMEngineTest, StepReturnsAtOnceWhenThereIsNothingToWaitFor) {
 TEST_P(LLMEngineTest, AnAbortGivesAFinalOutputAndOthersGoOn) {
   FakeModel model;
   model.next_token = [](const EngineCoreRequest&, const std::vector<int32_t>&) { return 'x'; };
-  model.step_time = 200us;
+  // The engine's own thread waits in its fourth step until the abort is queued.
+  const auto aborted = std::make_shared<std::latch>(GetParam() == ClientKind::kThread ? 1 : 0);
+  model.on_step = [aborted](int64_t step, const SchedulerOutput&) {
+    if (step == 3) aborted->wait();
+  };
   LLMEngine engine = Make(model);
   params_.max_tokens = 100;
   params_.output_kind = RequestOutputKind::kCumulative;
@@ -153,6 +158,7 @@ TEST_P(LLMEngineTest, AnAbortGivesAFinalOutputAndOthersGoOn) {
     for (const auto& output : engine.Step()) all[output.request_id].output = output;
   }
   engine.AbortRequest("a");
+  if (!aborted->try_wait()) aborted->count_down();
   if (engine.OutputFd() >= 0) {
     pollfd entry{engine.OutputFd(), POLLIN, 0};
     EXPECT_EQ(poll(&entry, 1, 0), 1);
