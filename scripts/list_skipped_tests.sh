@@ -9,7 +9,7 @@ awk '
   END {
     printf "Skipped tests: %d\n", total
     for (reason in count) {
-      printf "  %4d  %s (%s%s)\n", count[reason], reason, first[reason], count[reason] > 1 ? ", ..." : ""
+      printf "  %4d  %s (%s%s)\n", count[reason], reason, first[reason], (count[reason] > 1 ? ", ..." : "")
       if (reason !~ /^reference data not found/) { bad = 1 }
     }
     if (bad) print "A test may be skipped only where reference data is missing (\"reference data not found: ...\")."
