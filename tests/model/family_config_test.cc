@@ -197,8 +197,11 @@ TEST(FamilyConfigTest, FlippedBytesOfAnyFamilyLoadOrAreRefused) {
   };
   TempFolder folder;
   for (const char* family : {"gemma3_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral"}) {
-    const std::string whole =
-        Config(family, {{"layer_types", {"full_attention"}}, {"no_rope_layers", {1, 0}}, {"num_experts", 4}}).dump();
+    const std::string whole = Config(family, {{"num_hidden_layers", 2},
+                                              {"layer_types", {"full_attention", "full_attention"}},
+                                              {"no_rope_layers", {1, 0}},
+                                              {"num_experts", 4}})
+                                  .dump();
     int num_loaded = 0;
     int num_refused = 0;
     for (int i = 0; i < 200; ++i) {
