@@ -20,7 +20,7 @@ std::string OneCharacter(const nlohmann::json& json, const char* key, const std:
 
 }  // namespace
 
-Decoder::Decoder(const nlohmann::json& json) {
+TokenDecoder::TokenDecoder(const nlohmann::json& json) {
   if (json.is_null()) {
     steps_.push_back({.kind = DecoderStep::Kind::kJoin, .text = {}, .content = {}, .pattern = nullptr});
   } else {
@@ -28,17 +28,17 @@ Decoder::Decoder(const nlohmann::json& json) {
   }
 }
 
-Decoder Decoder::ByteLevel() {
+TokenDecoder TokenDecoder::ByteLevel() {
   return Of({.kind = DecoderStep::Kind::kByteLevel, .text = {}, .content = {}, .pattern = nullptr});
 }
 
-Decoder Decoder::Of(DecoderStep step) {
-  Decoder decoder;
+TokenDecoder TokenDecoder::Of(DecoderStep step) {
+  TokenDecoder decoder;
   decoder.steps_.push_back(std::move(step));
   return decoder;
 }
 
-void Decoder::AddSteps(const nlohmann::json& json) {
+void TokenDecoder::AddSteps(const nlohmann::json& json) {
   using Kind = DecoderStep::Kind;
   const std::string type = StringField(json, "type", "the decoder");
   const std::string where = "the decoder " + QuoteForError(type);
@@ -104,7 +104,7 @@ class DecoderRun::Output : public TokenSink {
   std::string* target = nullptr;
 };
 
-DecoderRun::DecoderRun(const Decoder& decoder) : output_(std::make_unique<Output>()), first_(output_.get()) {
+DecoderRun::DecoderRun(const TokenDecoder& decoder) : output_(std::make_unique<Output>()), first_(output_.get()) {
   for (auto step = decoder.steps().rbegin(); step != decoder.steps().rend(); ++step) {
     stages_.push_back(MakeDecoderStage(*step, *first_));
     first_ = stages_.back().get();

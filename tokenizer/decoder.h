@@ -1,6 +1,6 @@
 // Turns tokens back into text ("decoder" in tokenizer.json). One implementation for whole texts and for streams: a
-// Decoder is the read-only description (any thread), a DecoderRun takes the tokens of one text one by one and writes
-// what is certain (one thread, owned by one decoding).
+// TokenDecoder is the read-only description (any thread), a DecoderRun takes the tokens of one text one by one and
+// writes what is certain (one thread, owned by one decoding).
 #pragma once
 
 #include <memory>
@@ -37,19 +37,19 @@ struct DecoderStep {
   std::shared_ptr<const TextPattern> pattern;  // null: `text` is a literal
 };
 
-class Decoder {
+class TokenDecoder {
  public:
   // Joins tokens by spaces when `json` is null. Throws TokenizerError, by name for a type that is not supported.
-  explicit Decoder(const nlohmann::json& json);
+  explicit TokenDecoder(const nlohmann::json& json);
   // Only the byte-level step.
-  static Decoder ByteLevel();
+  static TokenDecoder ByteLevel();
   // Only this step.
-  static Decoder Of(DecoderStep step);
+  static TokenDecoder Of(DecoderStep step);
 
   const std::vector<DecoderStep>& steps() const { return steps_; }
 
  private:
-  Decoder() = default;
+  TokenDecoder() = default;
   void AddSteps(const nlohmann::json& json);
 
   std::vector<DecoderStep> steps_;
@@ -68,7 +68,7 @@ class TokenSink {
 class DecoderRun {
  public:
   // REQUIRES: decoder outlives this.
-  explicit DecoderRun(const Decoder& decoder);
+  explicit DecoderRun(const TokenDecoder& decoder);
   ~DecoderRun();
 
   // Appends to `out` the text that is certain once `token` is there.

@@ -145,7 +145,7 @@ class GgufLoader {
     DecoderStep step{.kind = DecoderStep::Kind::kSentencePiece, .text = {}, .content = {}, .pattern = nullptr};
     step.start = strips_first_space;
     step.flag = has_byte_tokens;
-    parts_->decoder = Decoder::Of(std::move(step));
+    parts_->decoder = TokenDecoder::Of(std::move(step));
   }
 
   void MakeSentencePieceBpe() {

@@ -127,7 +127,7 @@ std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, c
   step.start = normalization.add_dummy_prefix || normalization.remove_extra_whitespaces;
   step.stop = normalization.remove_extra_whitespaces;
   step.flag = model.byte_fallback;
-  parts->decoder = Decoder::Of(std::move(step));
+  parts->decoder = TokenDecoder::Of(std::move(step));
   return parts;
 }
 

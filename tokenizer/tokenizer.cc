@@ -133,6 +133,6 @@ std::optional<std::string_view> Tokenizer::TokenForDecoding(int32_t id, bool ski
   return token;
 }
 
-const Decoder& Tokenizer::decoder() const { return parts_->decoder; }
+const TokenDecoder& Tokenizer::decoder() const { return parts_->decoder; }
 
 }  // namespace vllm

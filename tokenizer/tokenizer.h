@@ -21,7 +21,7 @@
 
 namespace vllm {
 
-class Decoder;
+class TokenDecoder;
 struct TokenizerParts;
 
 class Tokenizer {
@@ -60,7 +60,7 @@ class Tokenizer {
 
   // For DecodeStream: what the decoder is given for `id`; nothing when it is to be skipped.
   std::optional<std::string_view> TokenForDecoding(int32_t id, bool skip_special_tokens) const;
-  const Decoder& decoder() const;
+  const TokenDecoder& decoder() const;
 
   // For the loaders of this folder.
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);

@@ -45,7 +45,7 @@ std::unique_ptr<TokenizerParts> ReadParts(std::string_view json, const std::stri
   parts->kind = model_json.Kind(byte_level);
   AddTokens(ReadAddedTokens(ParseMember(members, "added_tokens", name)), *parts);
   parts->post_processor = PostProcessor(ParseMember(members, "post_processor", name), parts->vocab_size);
-  parts->decoder = Decoder(ParseMember(members, "decoder", name));
+  parts->decoder = TokenDecoder(ParseMember(members, "decoder", name));
   return parts;
 }
 

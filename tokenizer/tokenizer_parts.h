@@ -18,7 +18,7 @@ struct TokenizerParts {
   PreTokenizers pre_tokenizers;
   std::unique_ptr<TokenModel> model;
   PostProcessor post_processor;
-  Decoder decoder = Decoder::ByteLevel();
+  TokenDecoder decoder = TokenDecoder::ByteLevel();
   int32_t vocab_size = 0;
   std::string kind;  // what Tokenizer::Kind tells
 };

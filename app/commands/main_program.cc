@@ -55,11 +55,11 @@ int Run(std::vector<std::string> words) {
   const bool on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
   CommandLine line = ParseCommandLine(std::move(words), on_terminal ? Command::kChat : Command::kRun);
   Settings& settings = line.settings;
-  if (line.request == Request::kVersion) {
+  if (line.action == CommandLineAction::kVersion) {
     StandardOutput().Write(SafeText(VersionText()));
     return kOk;
   }
-  if (line.request == Request::kHelp) {
+  if (line.action == CommandLineAction::kHelp) {
     StandardOutput().Write(
         SafeText(HelpText(line.has_command ? std::optional<Command>(settings.command) : std::nullopt)));
     return kOk;

@@ -60,11 +60,11 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
   CommandLine line;
   Command command = default_command;
   if (!words.empty() && words[0] == "--version") {
-    line.request = Request::kVersion;
+    line.action = CommandLineAction::kVersion;
     return line;
   }
   if (!words.empty() && (words[0] == "--help" || words[0] == "-h" || words[0] == "help")) {
-    line.request = Request::kHelp;
+    line.action = CommandLineAction::kHelp;
     if (words.size() > 1) {
       const std::optional<Command> topic = FindCommand(words[1]);
       if (topic) {
@@ -117,12 +117,12 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
 
   for (const auto& [flag, option] : options) {
     if (option->count() == 0) continue;
-    if (flag->name == "help") line.request = Request::kHelp;
+    if (flag->name == "help") line.action = CommandLineAction::kHelp;
     std::vector<std::string> values = option->results();
     for (std::string& value : values) value = Unguard(std::move(value));
     line.settings.Set(*flag, std::move(values), SettingSource::kCommandLine, "--" + std::string(flag->name));
   }
-  if (line.request == Request::kHelp) line.has_command = line.has_command || default_command == command;
+  if (line.action == CommandLineAction::kHelp) line.has_command = line.has_command || default_command == command;
   if (positional->count() > 0) {
     for (std::string& argument : arguments) line.settings.arguments.push_back(Unguard(std::move(argument)));
   }

@@ -9,10 +9,10 @@
 
 namespace vllm {
 
-enum class Request : uint8_t { kCommand, kHelp, kVersion };
+enum class CommandLineAction : uint8_t { kCommand, kHelp, kVersion };
 
 struct CommandLine {
-  Request request = Request::kCommand;
+  CommandLineAction action = CommandLineAction::kCommand;
   bool has_command = false;  // else settings.command is the default the caller chose
   Settings settings;
 };

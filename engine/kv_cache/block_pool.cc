@@ -1,7 +1,8 @@
 #include "engine/kv_cache/block_pool.h"
 
 #include <algorithm>
-#include <cassert>
+
+#include "kernels/check.h"
 
 namespace vllm {
 
@@ -12,7 +13,7 @@ BlockPool::BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching
       blocks_(static_cast<size_t>(num_blocks) + 1),
       cached_blocks_(enable_caching ? num_blocks : 1),
       prefixes_(enable_caching ? max_prefixes : 1, block_size) {
-  assert(num_blocks > 0 && block_size > 0);
+  VLLM_CHECK(num_blocks > 0 && block_size > 0);
   blocks_[0].ref_cnt = 1;
   for (size_t i = 1; i < blocks_.size(); ++i) {
     blocks_[i].block_id = static_cast<int32_t>(i);
@@ -40,7 +41,7 @@ void BlockPool::FreeBlocks(std::span<KVCacheBlock* const> blocks) {
   // Each pushed before the one pushed last, so the request's tail comes to the very front.
   for (KVCacheBlock* block : blocks) {
     if (block->is_null()) continue;
-    assert(block->ref_cnt > 0);
+    VLLM_CHECK(block->ref_cnt > 0);
     if (--block->ref_cnt == 0 && !block->is_cached) free_queue_.Prepend(block);
   }
   for (size_t i = blocks.size(); i-- > 0;) {
@@ -50,7 +51,7 @@ void BlockPool::FreeBlocks(std::span<KVCacheBlock* const> blocks) {
 }
 
 void BlockPool::CacheFullBlock(KVCacheBlock* block, PrefixId prefix_id, uint32_t group_id, RequestId publisher) {
-  assert(enable_caching_ && block->ref_cnt > 0 && !block->is_cached && !block->is_null());
+  VLLM_CHECK(enable_caching_ && block->ref_cnt > 0 && !block->is_cached && !block->is_null());
   block->is_cached = true;
   block->group_id = group_id;
   block->prefix_id = prefix_id;

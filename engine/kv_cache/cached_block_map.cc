@@ -1,7 +1,8 @@
 #include "engine/kv_cache/cached_block_map.h"
 
 #include <bit>
-#include <cassert>
+
+#include "kernels/check.h"
 
 namespace vllm {
 
@@ -28,7 +29,7 @@ bool CachedBlockMap::Contains(const KVCacheBlock& block) const {
 }
 
 void CachedBlockMap::Insert(KVCacheBlock* block) {
-  assert(block->prev_in_bucket == nullptr && block->next_in_bucket == nullptr);
+  VLLM_CHECK(block->prev_in_bucket == nullptr && block->next_in_bucket == nullptr);
   Bucket& bucket = buckets_[IndexOf(block->prefix_id, block->group_id)];
   block->prev_in_bucket = bucket.last;
   (bucket.last == nullptr ? bucket.first : bucket.last->next_in_bucket) = block;

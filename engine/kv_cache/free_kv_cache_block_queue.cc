@@ -1,6 +1,6 @@
 #include "engine/kv_cache/free_kv_cache_block_queue.h"
 
-#include <cassert>
+#include "kernels/check.h"
 
 namespace vllm {
 
@@ -10,14 +10,14 @@ FreeKVCacheBlockQueue::FreeKVCacheBlockQueue() {
 }
 
 KVCacheBlock* FreeKVCacheBlockQueue::PopFront() {
-  assert(num_free_blocks_ > 0);
+  VLLM_CHECK(num_free_blocks_ > 0);
   KVCacheBlock* block = head_.next_free_block;
   Remove(block);
   return block;
 }
 
 void FreeKVCacheBlockQueue::Remove(KVCacheBlock* block) {
-  assert(block->prev_free_block != nullptr && block->next_free_block != nullptr);
+  VLLM_CHECK(block->prev_free_block != nullptr && block->next_free_block != nullptr);
   block->prev_free_block->next_free_block = block->next_free_block;
   block->next_free_block->prev_free_block = block->prev_free_block;
   block->prev_free_block = nullptr;
@@ -30,7 +30,7 @@ void FreeKVCacheBlockQueue::Append(KVCacheBlock* block) { Link(tail_.prev_free_b
 void FreeKVCacheBlockQueue::Prepend(KVCacheBlock* block) { Link(&head_, block, head_.next_free_block); }
 
 void FreeKVCacheBlockQueue::Link(KVCacheBlock* before, KVCacheBlock* block, KVCacheBlock* after) {
-  assert(block->prev_free_block == nullptr && block->next_free_block == nullptr);
+  VLLM_CHECK(block->prev_free_block == nullptr && block->next_free_block == nullptr);
   before->next_free_block = block;
   block->prev_free_block = before;
   block->next_free_block = after;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
+
+#include "kernels/check.h"
 
 namespace vllm {
 
@@ -10,7 +11,7 @@ PrefixTable::PrefixTable(int64_t capacity, int64_t block_size)
     : block_size_(block_size),
       nodes_(static_cast<size_t>(capacity) + 1),
       buckets_(std::bit_ceil(nodes_.size()), kNoPrefix) {
-  assert(capacity > 0 && block_size > 0);
+  VLLM_CHECK(capacity > 0 && block_size > 0);
   // Left uninitialized: pages that no prefix needs are never touched.
   token_ids_.reset(new int32_t[nodes_.size() * static_cast<size_t>(block_size)]);
   for (auto id = static_cast<PrefixId>(capacity); id > 0; --id) {
@@ -24,7 +25,7 @@ size_t PrefixTable::BucketIndex(const BlockHash& hash, PrefixId parent) const {
 }
 
 PrefixId PrefixTable::Find(const PrefixKey& key) const {
-  assert(static_cast<int64_t>(key.token_ids.size()) == block_size_);
+  VLLM_CHECK(static_cast<int64_t>(key.token_ids.size()) == block_size_);
   for (PrefixId id = buckets_[BucketIndex(key.hash, key.parent)]; id != kNoPrefix; id = nodes_[id].next) {
     const Node& node = nodes_[id];
     if (node.hash == key.hash && node.parent == key.parent &&
@@ -64,7 +65,7 @@ void PrefixTable::AddUser(PrefixId id) {
 void PrefixTable::RemoveUser(PrefixId id) {
   while (id != kEmptyPrefix && id != kNoPrefix) {
     Node& node = nodes_[id];
-    assert(node.num_users > 0);
+    VLLM_CHECK(node.num_users > 0);
     if (--node.num_users > 0) return;
     if (!node.retired) Unlink(id);
     if (node.has_extra_keys) extra_keys_.erase(id);

@@ -1,9 +1,9 @@
 #include "engine/kv_cache/sliding_window_manager.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "engine/kv_cache/kv_cache_demand.h"
+#include "kernels/check.h"
 
 namespace vllm {
 
@@ -13,7 +13,7 @@ SlidingWindowManager::SlidingWindowManager(BlockPool& pool, uint32_t group_id, i
       sliding_window_(sliding_window),
       hit_blocks_((sliding_window - 1 + pool.block_size() - 1) / pool.block_size()),
       peak_blocks_(WindowPeakBlocks(sliding_window, pool.block_size(), max_chunk)) {
-  assert(sliding_window > 0 && max_chunk > 0);
+  VLLM_CHECK(sliding_window > 0 && max_chunk > 0);
 }
 
 void SlidingWindowManager::FindLongestCacheHit(std::span<const PrefixId> prefix_ids,

@@ -36,7 +36,7 @@ int64_t EmbeddingWidth(const ModelConfig& config) {
 
 }  // namespace
 
-Decoder::Decoder(const ModelBuildContext& build, const DecoderSpec& spec)
+DecoderModel::DecoderModel(const ModelBuildContext& build, const DecoderSpec& spec)
     : rank_(build.rank),
       config_(build.config.model),
       embedding_scale_(static_cast<float>(spec.embedding_scale)),
@@ -72,7 +72,7 @@ Decoder::Decoder(const ModelBuildContext& build, const DecoderSpec& spec)
   scratch_.inner = Floats(1, inner);
 }
 
-void Decoder::BuildHead(const ModelBuildContext& build, const DecoderSpec& spec, const std::string& prefix) {
+void DecoderModel::BuildHead(const ModelBuildContext& build, const DecoderSpec& spec, const std::string& prefix) {
   const int64_t width = EmbeddingWidth(config_);
   std::string embedding = prefix + spec.embed_tokens + ".weight";
   std::string head = "lm_head.weight";
@@ -102,7 +102,7 @@ void Decoder::BuildHead(const ModelBuildContext& build, const DecoderSpec& spec,
   projected_ = Floats(max_tokens, width);
 }
 
-void Decoder::Embed(const ModelInput& input, float* hidden) const {
+void DecoderModel::Embed(const ModelInput& input, float* hidden) const {
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
   if (project_in_) {
     auto* embedded = embedded_.as<float>();
@@ -119,20 +119,20 @@ void Decoder::Embed(const ModelInput& input, float* hidden) const {
   if (embed_positions_) embed_positions_->AddTo(input.positions, hidden);
 }
 
-void Decoder::ComputeAngles(const ModelInput& input) {
+void DecoderModel::ComputeAngles(const ModelInput& input) {
   for (size_t i = 0; i < rotary_.size(); ++i) {
     rotary_[i].Angles(rank_, input.positions, angles_[2 * i].as<float>(), angles_[2 * i + 1].as<float>());
   }
 }
 
-void Decoder::Forward(const ModelInput& input, KvCache& cache, float* hidden) {
+void DecoderModel::Forward(const ModelInput& input, KvCache& cache, float* hidden) {
   Embed(input, hidden);
   ComputeAngles(input);
   for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Forward(input, cache, tables_, scratch_, hidden);
   if (norm_) norm_->Forward(hidden, static_cast<int64_t>(input.token_ids.size()), hidden);
 }
 
-void Decoder::ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) {
+void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) {
   const float* x = hidden;
   if (project_out_) {
     const int64_t width = EmbeddingWidth(config_);
@@ -151,7 +151,7 @@ void Decoder::ComputeLogits(const float* hidden, int64_t num_rows, float* logits
 
 DecoderRegistration::DecoderRegistration(std::string architecture, SpecMaker make_spec) {
   ModelRegistration(architecture, [make_spec](const ModelBuildContext& build) -> std::unique_ptr<Model> {
-    return std::make_unique<Decoder>(build, make_spec(build.config.model));
+    return std::make_unique<DecoderModel>(build, make_spec(build.config.model));
   });
   SpecMakers()[std::move(architecture)] = make_spec;
 }

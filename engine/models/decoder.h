@@ -1,5 +1,5 @@
-// Decoder: the one decoder-only transformer that all families share, run from a DecoderSpec. A rank's share, made and
-// called on the rank's thread.
+// DecoderModel: the one decoder-only transformer that all families share, run from a DecoderSpec. A rank's share, made
+// and called on the rank's thread.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,10 @@
 
 namespace vllm {
 
-class Decoder final : public Model {
+class DecoderModel final : public Model {
  public:
   // Throws ModelError for tensors that are missing or of another shape, ConfigError for heads that do not divide.
-  Decoder(const ModelBuildContext& build, const DecoderSpec& spec);
+  DecoderModel(const ModelBuildContext& build, const DecoderSpec& spec);
 
   const std::vector<KvLayerSpec>& KvLayers() const override { return kv_layers_; }
   void Forward(const ModelInput& input, KvCache& cache, float* hidden) override;

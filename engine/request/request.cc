@@ -1,8 +1,9 @@
 #include "engine/request/request.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
+
+#include "kernels/check.h"
 
 namespace vllm {
 
@@ -22,7 +23,7 @@ void Request::ReserveTokens(int64_t max_model_len, int64_t block_size) {
 }
 
 std::span<const int32_t> Request::Tokens(int64_t begin, int64_t count, std::vector<int32_t>& scratch) const {
-  assert(begin >= 0 && count >= 0 && begin + count <= num_tokens());
+  VLLM_CHECK(begin >= 0 && count >= 0 && begin + count <= num_tokens());
   const std::span<const int32_t> prompt(core_->prompt_token_ids);
   const size_t size = static_cast<size_t>(count);
   if (begin + count <= num_prompt_tokens()) return prompt.subspan(static_cast<size_t>(begin), size);

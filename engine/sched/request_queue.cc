@@ -1,7 +1,8 @@
 #include "engine/sched/request_queue.h"
 
-#include <cassert>
 #include <tuple>
+
+#include "kernels/check.h"
 
 namespace vllm {
 namespace {
@@ -36,7 +37,7 @@ Request* FcfsRequestQueue::Pop() {
 }
 
 void FcfsRequestQueue::Remove(Request* request) {
-  assert(size_ > 0);
+  VLLM_CHECK(size_ > 0);
   (request->queue_prev == nullptr ? first_ : request->queue_prev->queue_next) = request->queue_next;
   (request->queue_next == nullptr ? last_ : request->queue_next->queue_prev) = request->queue_prev;
   request->queue_prev = nullptr;
@@ -58,7 +59,7 @@ Request* PriorityRequestQueue::Pop() {
 
 void PriorityRequestQueue::Remove(Request* request) {
   const size_t index = request->heap_index;
-  assert(index < heap_.size() && heap_[index] == request);
+  VLLM_CHECK(index < heap_.size() && heap_[index] == request);
   Request* last = heap_.back();
   heap_.pop_back();
   if (last == request) return;

@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 class ChatProgramTest : public testing::Test {
  protected:
   void SetUp() override {
-    model_ = RealModel("stories260K/hf-f32");
-    if (model_.empty()) GTEST_SKIP() << "the shared trained models are not here";
+    model_ = GuideModel();
+    ASSERT_NE(model_, "");
     folder_ = fs::path(testing::TempDir()) / ("vllmcli_chat_" + std::to_string(getpid()));
     fs::create_directories(folder_);
     template_ = (folder_ / "t.jinja").string();
@@ -29,7 +29,7 @@ class ChatProgramTest : public testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
   std::vector<std::string> Chat(std::vector<std::string> flags = {}) const {
-    flags.insert(flags.begin(), {"chat", "-m", model_, "--chat-template", template_, "-t", "0"});
+    flags.insert(flags.begin(), {"chat", "-m", model_, "--chat-template", template_, "-t", "0", "--ignore-eos"});
     return flags;
   }
 
@@ -51,16 +51,22 @@ TEST_F(ChatProgramTest, ATurnIsAnsweredAndControlDLeaves) {
 }
 
 TEST_F(ChatProgramTest, ControlCStopsTheAnswerAndTheNextTurnWorks) {
-  PtyProgram chat(Chat({"--ignore-eos"}), environment_);
+  // An answer of " x" again and again that ends only where the context does, and then says so.
+  const std::string x = GuideTokenId("x");
+  ASSERT_NE(x, "");
+  model_ = CopyGuideModel(folder_ / "long", {.context = 100000});
+  PtyProgram chat(Chat({"--max-model-len", "30000", "--kv-cache-memory", "64M", "--allowed-token-ids", x}),
+                  environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("Once\r");
-  ASSERT_TRUE(chat.WaitFor("\n"));
-  usleep(100000);
+  ASSERT_TRUE(chat.WaitFor(" x x x")) << chat.output();
   chat.Send("\x03");
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  EXPECT_EQ(chat.output().find("[cut off"), std::string::npos);
   chat.Send("/set max-tokens 5\r");
   ASSERT_TRUE(chat.WaitFor(">>> "));
   chat.Send("day\r");
+  ASSERT_TRUE(chat.WaitFor(" x x x")) << chat.output();
   ASSERT_TRUE(chat.WaitFor("[cut off after 5 tokens]")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> "));
   chat.Send("/exit\r");
@@ -69,7 +75,7 @@ TEST_F(ChatProgramTest, ControlCStopsTheAnswerAndTheNextTurnWorks) {
 }
 
 TEST_F(ChatProgramTest, ASecondTurnComputesOnlyWhatIsNew) {
-  PtyProgram chat(Chat({"-n", "40", "--ignore-eos"}), environment_);
+  PtyProgram chat(Chat({"-n", "40"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("Once upon a time there was a cat and a dog\r");
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
@@ -87,12 +93,16 @@ TEST_F(ChatProgramTest, ASecondTurnComputesOnlyWhatIsNew) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatProgramTest, ControlCAtThePromptClearsTheLineAndTwiceLeaves) {
+TEST_F(ChatProgramTest, ControlCAtThePromptClearsTheLineAndTwiceInOneLineLeaves) {
   PtyProgram chat(Chat(), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("half a line\x03");
   ASSERT_TRUE(chat.WaitFor("\n>>> ")) << chat.output();
-  usleep(1200000);
+  // Had the half line stayed, this would be no command. It also begins another line, so that the next Ctrl-C is a
+  // first.
+  chat.Send("/help\r");
+  ASSERT_TRUE(chat.WaitFor("list these commands")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("\x03");
   ASSERT_TRUE(chat.WaitFor("\n>>> ")) << chat.output();
   chat.Send("\x03");
@@ -169,9 +179,10 @@ TEST_F(ChatProgramTest, SuspendAndContinueKeepTheLine) {
   chat.Send("/hel");
   ASSERT_TRUE(chat.WaitFor("/hel"));
   kill(chat.pid(), SIGTSTP);
-  usleep(200000);
+  ASSERT_TRUE(chat.WaitForStop());
+  EXPECT_TRUE(chat.TerminalIsRestored());
   kill(chat.pid(), SIGCONT);
-  usleep(200000);
+  ASSERT_TRUE(chat.WaitFor("/hel")) << chat.output();
   chat.Send("p\r");
   EXPECT_TRUE(chat.WaitFor("list these commands")) << chat.output();
   chat.Send("\x04");
@@ -179,7 +190,7 @@ TEST_F(ChatProgramTest, SuspendAndContinueKeepTheLine) {
 }
 
 TEST_F(ChatProgramTest, AFullContextIsSaid) {
-  PtyProgram chat(Chat({"-n", "20", "--ignore-eos", "--max-model-len", "64"}), environment_);
+  PtyProgram chat(Chat({"-n", "20", "--max-model-len", "64"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   for (int i = 0; i < 3; ++i) {
     chat.Send("Once upon a time\r");

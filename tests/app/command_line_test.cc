@@ -89,10 +89,10 @@ TEST(CommandLineTest, MistakesNameTheWordAndTheNearestFlag) {
 }
 
 TEST(CommandLineTest, HelpAndVersionAreAskedForAnywhereSensible) {
-  EXPECT_EQ(Parse({"--version"}).request, Request::kVersion);
-  EXPECT_EQ(Parse({"--help"}).request, Request::kHelp);
+  EXPECT_EQ(Parse({"--version"}).action, CommandLineAction::kVersion);
+  EXPECT_EQ(Parse({"--help"}).action, CommandLineAction::kHelp);
   const CommandLine line = Parse({"batch", "--help"});
-  EXPECT_EQ(line.request, Request::kHelp);
+  EXPECT_EQ(line.action, CommandLineAction::kHelp);
   EXPECT_TRUE(line.has_command);
   EXPECT_EQ(line.settings.command, Command::kBatch);
 }

@@ -61,7 +61,6 @@ TEST_F(EngineDeathProgramTest, TheProgramEndsWithItsStatusAndTheCause) {
     const ProgramResult result = Run({"complete", "one two", "--ignore-eos", "-n", "60"}, when, rank, call, ranks);
     EXPECT_EQ(result.status, 1) << result.err;
     EXPECT_NE(result.err.find("the evil model throws"), std::string::npos) << result.err;
-    EXPECT_LT(result.seconds, 10.0);
   }
 }
 

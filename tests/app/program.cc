@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace vllm {
 namespace {
@@ -53,6 +55,33 @@ std::string ModesOf(int fd) {
   return text;
 }
 
+// In the child that plays the shell: starts the program in a foreground group of its own, then writes its process id
+// and each of its wait statuses to `reports`.
+[[noreturn]] void RunShell(int terminal, int reports, const std::vector<std::string>& arguments,
+                           const std::map<std::string, std::string>& environment) {
+  setsid();
+  ioctl(terminal, TIOCSCTTY, 0);
+  signal(SIGTTOU, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  const pid_t program = fork();
+  if (program == 0) {
+    setpgid(0, 0);
+    tcsetpgrp(terminal, getpid());
+    signal(SIGTTOU, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    for (int fd = 0; fd < 3; ++fd) dup2(terminal, fd);
+    if (terminal > 2) close(terminal);
+    ExecProgram(VLLMCLI_BINARY, arguments, environment);
+  }
+  int report = program;
+  do {
+    if (write(reports, &report, sizeof(report)) != static_cast<ssize_t>(sizeof(report))) break;
+    if (report != program && (WIFEXITED(report) || WIFSIGNALED(report))) break;
+  } while (waitpid(program, &report, WUNTRACED) == program);
+  kill(program, SIGKILL);
+  _exit(0);
+}
+
 }  // namespace
 
 std::string RealModel(const std::string& name) {
@@ -63,6 +92,28 @@ std::string RealModel(const std::string& name) {
 std::string GuideModel() {
   const std::string path = std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model";
   return std::filesystem::exists(path + "/config.json") ? path : "";
+}
+
+std::string CopyGuideModel(const std::filesystem::path& folder, const GuideCopy& changes) {
+  const std::filesystem::path guide = GuideModel();
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"tokenizer.json", "model.safetensors", "generation_config.json"}) {
+    std::filesystem::create_symlink(guide / name, folder / name);
+  }
+  nlohmann::json config = nlohmann::json::parse(std::ifstream(guide / "config.json"));
+  config["max_position_embeddings"] = changes.context;
+  std::ofstream(folder / "config.json") << config.dump();
+  nlohmann::json tokenizer = nlohmann::json::parse(std::ifstream(guide / "tokenizer_config.json"));
+  tokenizer["model_max_length"] = changes.context;
+  if (!changes.keeps_chat_template) tokenizer.erase("chat_template");
+  std::ofstream(folder / "tokenizer_config.json") << tokenizer.dump();
+  return folder.string();
+}
+
+std::string GuideTokenId(const std::string& character) {
+  const ProgramResult ids = RunProgram({"tokenize", "-m", GuideModel(), "--no-add-special-tokens", character});
+  const nlohmann::json list = nlohmann::json::parse(ids.out);
+  return list.size() == 1 ? list[0].dump() : "";
 }
 
 ProgramOptions Input(const std::string& input) {
@@ -78,7 +129,6 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   int out[2];
   int err[2];
   if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return result;
-  const Clock::time_point start = Clock::now();
   const pid_t pid = fork();
   if (pid == 0) {
     signal(SIGPIPE, SIG_DFL);
@@ -137,7 +187,6 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   int wait_status = 0;
   waitpid(pid, &wait_status, 0);
   result.status = StatusOf(wait_status);
-  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (in_open) close(in[1]);
   if (out_open) close(out[0]);
   close(err[0]);
@@ -152,21 +201,20 @@ PtyProgram::PtyProgram(const std::vector<std::string>& arguments,
   if (openpty(&master_, &slave_, nullptr, nullptr, &size) != 0) return;
   fcntl(master_, F_SETFD, FD_CLOEXEC);
   modes_before_ = ModesOf(slave_);
-  pid_ = fork();
-  if (pid_ == 0) {
-    setsid();
-    ioctl(slave_, TIOCSCTTY, 0);
-    for (int fd = 0; fd < 3; ++fd) dup2(slave_, fd);
-    if (slave_ > 2) close(slave_);
-    ExecProgram(VLLMCLI_BINARY, arguments, environment);
-  }
+  int reports[2];
+  if (pipe2(reports, O_CLOEXEC) != 0) return;
+  reports_ = reports[0];
+  shell_ = fork();
+  if (shell_ == 0) RunShell(slave_, reports[1], arguments, environment);
+  close(reports[1]);
+  int program = -1;
+  if (read(reports_, &program, sizeof(program)) == static_cast<ssize_t>(sizeof(program))) pid_ = program;
 }
 
 PtyProgram::~PtyProgram() {
-  if (pid_ > 0 && status_ < 0) {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
+  if (pid_ > 0 && status_ < 0) kill(pid_, SIGKILL);
+  if (shell_ > 0) waitpid(shell_, nullptr, 0);
+  close(reports_);
   close(master_);
   close(slave_);
 }
@@ -176,8 +224,19 @@ void PtyProgram::Send(const std::string& keys) {
 }
 
 bool PtyProgram::ReadSome(std::chrono::milliseconds limit) {
-  pollfd wait{master_, POLLIN, 0};
-  if (poll(&wait, 1, static_cast<int>(limit.count())) <= 0) return false;
+  pollfd waits[2] = {{master_, POLLIN, 0}, {status_ < 0 ? reports_ : -1, POLLIN, 0}};
+  if (poll(waits, 2, static_cast<int>(limit.count())) <= 0) return false;
+  if (waits[1].revents != 0) {
+    int report = 0;
+    if (read(reports_, &report, sizeof(report)) == static_cast<ssize_t>(sizeof(report))) {
+      if (WIFSTOPPED(report)) {
+        ++num_stops_;
+      } else {
+        status_ = StatusOf(report);
+      }
+    }
+  }
+  if (waits[0].revents == 0) return waits[1].revents != 0;
   char buffer[4096];
   const ssize_t got = read(master_, buffer, sizeof(buffer));
   if (got <= 0) return false;
@@ -200,14 +259,18 @@ bool PtyProgram::WaitFor(const std::string& text, std::chrono::milliseconds limi
 
 int PtyProgram::WaitForExit(std::chrono::milliseconds limit) {
   const Clock::time_point end = Clock::now() + limit;
-  while (status_ < 0 && Clock::now() < end) {
-    ReadSome(std::chrono::milliseconds(20));
-    int wait_status = 0;
-    if (waitpid(pid_, &wait_status, WNOHANG) == pid_) status_ = StatusOf(wait_status);
-  }
+  while (status_ < 0 && Clock::now() < end) ReadSome(std::chrono::milliseconds(50));
   while (ReadSome(std::chrono::milliseconds(0))) {
   }
   return status_;
+}
+
+bool PtyProgram::WaitForStop(std::chrono::milliseconds limit) {
+  const Clock::time_point end = Clock::now() + limit;
+  while (num_stops_ == 0 && status_ < 0 && Clock::now() < end) ReadSome(std::chrono::milliseconds(50));
+  if (num_stops_ == 0) return false;
+  --num_stops_;
+  return true;
 }
 
 bool PtyProgram::TerminalIsRestored() const { return ModesOf(slave_) == modes_before_; }

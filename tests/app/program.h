@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,7 +15,6 @@ struct ProgramResult {
   int status = -1;  // exit status; 128 + signal when a signal ended it
   std::string out;
   std::string err;
-  double seconds = 0.0;
 };
 
 struct ProgramOptions {
@@ -38,7 +38,18 @@ std::string RealModel(const std::string& name);
 // The model that ships, or empty.
 std::string GuideModel();
 
-// The program on a pseudo-terminal of 80 x 24.
+struct GuideCopy {
+  bool keeps_chat_template = true;
+  int context =
+      1024;  // max_position_embeddings; with a hundred thousand, an answer goes on for as long as a test needs
+};
+// Makes a model directory in `folder`, which must not exist: the model that ships with these changes. Returns its path.
+std::string CopyGuideModel(const std::filesystem::path& folder, const GuideCopy& changes);
+// The id of the token that the guide has for this character, at the beginning of a word.
+std::string GuideTokenId(const std::string& character);
+
+// The program on a pseudo-terminal of 80 x 24, started as a shell does: in a process group of its own, so that it can
+// be suspended.
 class PtyProgram {
  public:
   explicit PtyProgram(const std::vector<std::string>& arguments,
@@ -49,9 +60,11 @@ class PtyProgram {
 
   void Send(const std::string& keys);
   // Reads until what has come since the last successful call holds `text`; false after `limit`.
-  bool WaitFor(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(20));
+  bool WaitFor(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(120));
   // Waits for the end; the exit status, 128 + signal, or -1 after `limit`.
-  int WaitForExit(std::chrono::milliseconds limit = std::chrono::seconds(20));
+  int WaitForExit(std::chrono::milliseconds limit = std::chrono::seconds(120));
+  // Waits until a signal has stopped the program; false after `limit`.
+  bool WaitForStop(std::chrono::milliseconds limit = std::chrono::seconds(120));
   const std::string& output() const { return output_; }
   // Whether the terminal's modes are those before the program started.
   bool TerminalIsRestored() const;
@@ -61,9 +74,12 @@ class PtyProgram {
   bool ReadSome(std::chrono::milliseconds limit);
 
   int master_ = -1;
-  int slave_ = -1;  // kept open, so that the modes can be read after the program's end
+  int slave_ = -1;    // kept open, so that the modes can be read after the program's end
+  pid_t shell_ = -1;  // the process that started the program, and reports on it
   pid_t pid_ = -1;
+  int reports_ = -1;  // wait statuses of the program
   int status_ = -1;
+  int num_stops_ = 0;
   std::string output_;
   size_t seen_ = 0;
   std::string modes_before_;

@@ -9,17 +9,26 @@
 #include <sstream>
 
 #include "tests/app/program.h"
+#include "tests/support/temp_folder.h"
 
 namespace vllm {
 namespace {
 
 using Json = nlohmann::json;
 
-// A trained model without a chat template; its stories go on and on.
-std::string Stories() { return RealModel("stories260K/hf-f32"); }
+// The model that ships, without its chat template.
+const std::string& PlainModel() {
+  static const TempFolder folder;
+  static const std::string path = CopyGuideModel(folder.path() + "/plain", {.keeps_chat_template = false});
+  return path;
+}
 
-#define NEEDS_STORIES() \
-  if (Stories().empty()) GTEST_SKIP() << "the shared trained models are not here"
+// What `complete` takes to write an answer that does not end within a test.
+std::vector<std::string> EndlessAnswer() {
+  static const TempFolder folder;
+  static const std::string path = CopyGuideModel(folder.path() + "/long", {.context = 100000});
+  return {"complete", "-m", path, "--ignore-eos", "--max-model-len", "30000", "--kv-cache-memory", "64M", "Once"};
+}
 
 constexpr char kSimpleTemplate[] =
     "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
@@ -33,13 +42,12 @@ std::string TemplateFile() {
   return path;
 }
 
-TEST(ProgramTest, HelpAndVersionAreQuickAndGoToStandardOutput) {
+TEST(ProgramTest, HelpAndVersionGoToStandardOutput) {
   for (const char* flag : {"--help", "--version"}) {
     const ProgramResult result = RunProgram({flag});
     EXPECT_EQ(result.status, 0);
     EXPECT_FALSE(result.out.empty());
     EXPECT_EQ(result.err, "");
-    EXPECT_LT(result.seconds, 1.0);  // 50 ms on a quiet machine
   }
   EXPECT_EQ(RunProgram({"batch", "--help"}).status, 0);
 }
@@ -91,12 +99,12 @@ TEST(ProgramTest, AFullDeviceExitsWithFour) {
 }
 
 TEST(ProgramTest, CompletePrintsTheTextAndNothingElse) {
-  NEEDS_STORIES();
-  const ProgramResult text = RunProgram({"complete", "-m", Stories(), "-t", "0", "-n", "12", "Once upon a time"});
+  const ProgramResult text =
+      RunProgram({"complete", "-m", PlainModel(), "--ignore-eos", "-t", "0", "-n", "12", "Once upon a time"});
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_EQ(text.err, "");
-  const ProgramResult json =
-      RunProgram({"complete", "-m", Stories(), "-t", "0", "-n", "12", "--json", "--logprobs", "2", "Once upon a time"});
+  const ProgramResult json = RunProgram({"complete", "-m", PlainModel(), "--ignore-eos", "-t", "0", "-n", "12",
+                                         "--json", "--logprobs", "2", "Once upon a time"});
   const Json object = Json::parse(json.out);
   const Json& output = object["outputs"][0];
   EXPECT_EQ(output["text"].get<std::string>() + "\n", text.out);
@@ -110,8 +118,8 @@ TEST(ProgramTest, CompletePrintsTheTextAndNothingElse) {
 }
 
 TEST(ProgramTest, DeltasAddUpToTheAnswer) {
-  NEEDS_STORIES();
-  const std::vector<std::string> common = {"complete", "-m", Stories(), "-t", "0", "-n", "20", "Once"};
+  const std::vector<std::string> common = {"complete", "-m", PlainModel(), "--ignore-eos", "-t",
+                                           "0",        "-n", "20",         "Once"};
   std::vector<std::string> streaming = common;
   streaming.insert(streaming.begin() + 1, "--stream-json");
   std::istringstream lines(RunProgram(streaming).out);
@@ -121,8 +129,7 @@ TEST(ProgramTest, DeltasAddUpToTheAnswer) {
 }
 
 TEST(ProgramTest, PipedTextComesBeforeTheWords) {
-  NEEDS_STORIES();
-  const std::vector<std::string> flags = {"complete", "-m", Stories(), "-t", "0", "-n", "4", "--json"};
+  const std::vector<std::string> flags = {"complete", "-m", PlainModel(), "-t", "0", "-n", "4", "--json"};
   std::vector<std::string> words = flags;
   words.push_back("One day");
   std::vector<std::string> tail = flags;
@@ -135,59 +142,54 @@ TEST(ProgramTest, PipedTextComesBeforeTheWords) {
 }
 
 TEST(ProgramTest, AReaderThatGoesAwayEndsTheProgramQuietly) {
-  NEEDS_STORIES();
   ProgramOptions head;
   head.close_out_after = 5;
-  const ProgramResult result = RunProgram({"complete", "-m", Stories(), "--ignore-eos", "Once"}, head);
+  const ProgramResult result = RunProgram(EndlessAnswer(), head);
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.err, "");
 }
 
 TEST(ProgramTest, SignalsEndWith128PlusTheirNumber) {
-  NEEDS_STORIES();
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     ProgramOptions options;
     options.signal_after_output = number;
-    EXPECT_EQ(RunProgram({"complete", "-m", Stories(), "--ignore-eos", "Once"}, options).status, 128 + number);
+    EXPECT_EQ(RunProgram(EndlessAnswer(), options).status, 128 + number);
   }
 }
 
 TEST(ProgramTest, SamplingFlagsOutOfRangeExitWithTwo) {
-  NEEDS_STORIES();
-  EXPECT_EQ(RunProgram({"complete", "-m", Stories(), "--top-p", "2", "x"}).status, 2);
-  EXPECT_EQ(RunProgram({"complete", "-m", Stories(), "--n", "1000000000", "x"}).status, 2);
-  EXPECT_EQ(RunProgram({"complete", "-m", Stories(), "--block-size", "7", "x"}).status, 2);
+  EXPECT_EQ(RunProgram({"complete", "-m", PlainModel(), "--top-p", "2", "x"}).status, 2);
+  EXPECT_EQ(RunProgram({"complete", "-m", PlainModel(), "--n", "1000000000", "x"}).status, 2);
+  EXPECT_EQ(RunProgram({"complete", "-m", PlainModel(), "--block-size", "7", "x"}).status, 2);
 }
 
 TEST(ProgramTest, RunNeedsATemplate) {
-  NEEDS_STORIES();
-  const ProgramResult without = RunProgram({"run", "-m", Stories(), "hi"});
+  const ProgramResult without = RunProgram({"run", "-m", PlainModel(), "hi"});
   EXPECT_EQ(without.status, 3);
   EXPECT_NE(without.err.find("complete"), std::string::npos);
-  const ProgramResult with = RunProgram({"run", "-m", Stories(), "--chat-template", TemplateFile(), "-n", "4", "hi"});
+  const ProgramResult with =
+      RunProgram({"run", "-m", PlainModel(), "--chat-template", TemplateFile(), "-n", "4", "hi"});
   EXPECT_EQ(with.status, 0) << with.err;
 }
 
 TEST(ProgramTest, TokenizeGoesThereAndBack) {
-  NEEDS_STORIES();
-  const ProgramResult ids = RunProgram({"tokenize", "-m", Stories(), "--no-add-special-tokens", "Once upon a time"});
+  const ProgramResult ids = RunProgram({"tokenize", "-m", PlainModel(), "--no-add-special-tokens", "Once upon a time"});
   ASSERT_EQ(ids.status, 0) << ids.err;
   const Json list = Json::parse(ids.out);
   ASSERT_TRUE(list.is_array());
-  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--decode", ids.out}).out, "Once upon a time\n");
-  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--no-add-special-tokens", "--count", "Once upon a time"}).out,
+  EXPECT_EQ(RunProgram({"tokenize", "-m", PlainModel(), "--decode", ids.out}).out, "Once upon a time\n");
+  EXPECT_EQ(RunProgram({"tokenize", "-m", PlainModel(), "--no-add-special-tokens", "--count", "Once upon a time"}).out,
             std::to_string(list.size()) + "\n");
-  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--no-add-special-tokens", "--jsonl"},
+  EXPECT_EQ(RunProgram({"tokenize", "-m", PlainModel(), "--no-add-special-tokens", "--jsonl"},
                        Input("\"Once upon a time\"\n\"\"\n"))
                 .out,
             ids.out + "[]\n");
-  EXPECT_EQ(RunProgram({"tokenize", "-m", Stories(), "--decode", "--jsonl"}, Input(ids.out)).out,
+  EXPECT_EQ(RunProgram({"tokenize", "-m", PlainModel(), "--decode", "--jsonl"}, Input(ids.out)).out,
             "\"Once upon a time\"\n");
 }
 
 TEST(ProgramTest, RenderPrintsTheExactPrompt) {
-  NEEDS_STORIES();
-  const std::vector<std::string> flags = {"render", "-m", Stories(), "--chat-template", TemplateFile(), "-"};
+  const std::vector<std::string> flags = {"render", "-m", PlainModel(), "--chat-template", TemplateFile(), "-"};
   EXPECT_EQ(RunProgram(flags, Input(R"([{"role":"user","content":"hi"}])")).out, "user: hi\nassistant:");
   const ProgramResult lines =
       RunProgram({"render", "--jsonl", "-"},
@@ -204,34 +206,31 @@ TEST(ProgramTest, RenderPrintsTheExactPrompt) {
 }
 
 TEST(ProgramTest, ShowDescribesAModel) {
-  NEEDS_STORIES();
-  const ProgramResult result = RunProgram({"show", "--json", Stories()});
+  const ProgramResult result = RunProgram({"show", "--json", PlainModel()});
   ASSERT_EQ(result.status, 0) << result.err;
   const Json json = Json::parse(result.out);
   EXPECT_EQ(json["architecture"], "LlamaForCausalLM");
-  EXPECT_EQ(json["hidden_size"], 64);
-  EXPECT_GT(json["parameters"], 200000);
+  EXPECT_EQ(json["hidden_size"], 256);
+  EXPECT_EQ(json["parameters"], 2048 * 256 + 256 + 4 * (2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256 + 2 * 256));
 }
 
 TEST(ProgramTest, BenchWithDummyWeightsNeedsOnlyAConfig) {
-  NEEDS_STORIES();
   const ProgramResult latency =
-      RunProgram({"bench", "latency", "-m", Stories(), "--load-format", "dummy", "--input-len", "8", "--output-len",
+      RunProgram({"bench", "latency", "-m", PlainModel(), "--load-format", "dummy", "--input-len", "8", "--output-len",
                   "4", "--batch-size", "2", "--num-iters", "2", "--num-iters-warmup", "1", "--json"});
   ASSERT_EQ(latency.status, 0) << latency.err;
   EXPECT_GT(Json::parse(latency.out)["avg_latency"], 0.0);
   const ProgramResult throughput = RunProgram(
-      {"bench", "throughput", "-m", Stories(), "--input-len", "8", "--output-len", "4", "--num-prompts", "5"});
+      {"bench", "throughput", "-m", PlainModel(), "--input-len", "8", "--output-len", "4", "--num-prompts", "5"});
   ASSERT_EQ(throughput.status, 0) << throughput.err;
   EXPECT_EQ(throughput.out.rfind("Throughput: ", 0), 0u);
 }
 
 TEST(ProgramTest, BenchComparesItselfWithAnEarlierRun) {
-  NEEDS_STORIES();
   const std::string file = testing::TempDir() + "/vllmcli_bench_" + std::to_string(getpid()) + ".json";
-  const std::vector<std::string> bench = {"bench",       "latency", "-m",           Stories(), "--load-format", "dummy",
-                                          "--input-len", "4",       "--prefix-len", "32",      "--output-len",  "2",
-                                          "--num-iters", "1",       "--json"};
+  const std::vector<std::string> bench = {
+      "bench",        "latency", "-m",           PlainModel(), "--load-format", "dummy", "--input-len", "4",
+      "--prefix-len", "32",      "--output-len", "2",          "--num-iters",   "1",     "--json"};
   const auto with = [&](const std::string& flag, const std::string& value) {
     std::vector<std::string> arguments = bench;
     arguments.insert(arguments.end(), {flag, value});

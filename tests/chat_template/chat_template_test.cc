@@ -180,9 +180,9 @@ TEST_F(FindChatTemplateTest, DamagedFilesAreRefusedByName) {
 
 TEST_F(FindChatTemplateTest, TheConfigOfARealModelRenders) {
   const std::string folder = RealData("tokenizers/qwen2.5");
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "reference data not found: " << folder;
   const auto source = FindChatTemplate(folder);
-  if (!source) GTEST_SKIP() << "no chat template in " << folder;
+  ASSERT_TRUE(source.has_value()) << folder;
   const std::vector<ChatMessage> messages = {{"user", "Hi"}};
   RenderOptions options;
   options.bos_token = source->bos_token;

@@ -32,7 +32,7 @@ class MiniJinjaTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     vector_ = Load(GetParam());
-    if (vector_.context.empty()) GTEST_SKIP() << "no jinja-vectors in " << VLLMCLI_REALDATA;
+    if (vector_.context.empty()) GTEST_SKIP() << "reference data not found: " << RealData("jinja-vectors");
   }
   Vector vector_;
 };

@@ -16,7 +16,7 @@ RenderOptions OptionsOf(const RealRendering& rendering) {
 }
 
 TEST(RealTemplatesTest, EveryRenderingEqualsThatOfJinja2ByteForByte) {
-  if (!HasRealTemplates()) GTEST_SKIP() << "no chat-template-vectors in " << VLLMCLI_REALDATA;
+  if (!HasRealTemplates()) GTEST_SKIP() << "reference data not found: " << RealData("chat-template-vectors");
   int num_checked = 0;
   for (const RealRendering& rendering : RealRenderings()) {
     SCOPED_TRACE(rendering.template_name + " / " + rendering.context_name + " / " + rendering.second_opinion);

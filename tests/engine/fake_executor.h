@@ -29,7 +29,6 @@ struct FakeModel {
   bool throw_at_profile = false;
   bool throw_at_cache = false;
   int64_t throw_at_step = -1;  // counts from 0
-  std::chrono::microseconds step_time{0};
   bool check_kv = true;  // off for benchmarks: it reads the whole context in each step
   // Returns no token where one was to be sampled: a broken executor.
   bool loses_tokens = false;
@@ -95,7 +94,6 @@ class FakeExecutor final : public Executor {
       throw std::runtime_error("fake failure at step " + std::to_string(step_));
     }
     ++step_;
-    if (model_.step_time.count() > 0) std::this_thread::sleep_for(model_.step_time);
     UpdateStates(step);
     output_.Clear();
     int64_t total = 0;

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <atomic>
+#include <latch>
 #include <map>
 #include <random>
 
@@ -76,9 +77,7 @@ class LLMEngineTest : public ::testing::TestWithParam<ClientKind> {
 
   static std::map<std::string, Joined> RunAll(LLMEngine& engine) {
     std::map<std::string, Joined> all;
-    const auto deadline = std::chrono::steady_clock::now() + 20s;
-    while (engine.HasUnfinishedRequests() && std::chrono::steady_clock::now() < deadline) Join(engine.Step(), all);
-    EXPECT_FALSE(engine.HasUnfinishedRequests());
+    while (engine.HasUnfinishedRequests()) Join(engine.Step(), all);
     return all;
   }
 
@@ -117,11 +116,7 @@ TEST_P(LLMEngineTest, AStopStringGivesTheSameTokensHoweverFarTheEngineRanAhead) 
   EXPECT_EQ(all.at("a").text.at(0), "one two ");
   EXPECT_EQ(all.at("a").token_ids.at(0), Bytes("one two three"));
   EXPECT_EQ(std::get<std::string>(all.at("a").last.at(0).stop_reason), "three");
-  // The engine is told, and forgets it.
-  const auto deadline = std::chrono::steady_clock::now() + 5s;
-  while (engine.client().GetStats().num_running_reqs > 0 && std::chrono::steady_clock::now() < deadline) {
-    engine.Step(1ms);
-  }
+  // The abort is queued before this call, so the engine has forgotten the request.
   EXPECT_EQ(engine.client().GetStats().num_running_reqs, 0);
 }
 
@@ -141,16 +136,18 @@ TEST_P(LLMEngineTest, ARefusedRequestLeavesTheEngineUntouched) {
 
 TEST_P(LLMEngineTest, StepReturnsAtOnceWhenThereIsNothingToWaitFor) {
   LLMEngine engine = Make(FakeModel());
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_TRUE(engine.Step(10s).empty());
+  EXPECT_TRUE(engine.Step(1h).empty());
   engine.AbortRequest("unknown");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
 }
 
 TEST_P(LLMEngineTest, AnAbortGivesAFinalOutputAndOthersGoOn) {
   FakeModel model;
   model.next_token = [](const EngineCoreRequest&, const std::vector<int32_t>&) { return 'x'; };
-  model.step_time = 200us;
+  // The engine's own thread waits in its fourth step until the abort is queued.
+  const auto aborted = std::make_shared<std::latch>(GetParam() == ClientKind::kThread ? 1 : 0);
+  model.on_step = [aborted](int64_t step, const SchedulerOutput&) {
+    if (step == 3) aborted->wait();
+  };
   LLMEngine engine = Make(model);
   params_.max_tokens = 100;
   params_.output_kind = RequestOutputKind::kCumulative;
@@ -161,6 +158,7 @@ TEST_P(LLMEngineTest, AnAbortGivesAFinalOutputAndOthersGoOn) {
     for (const auto& output : engine.Step()) all[output.request_id].output = output;
   }
   engine.AbortRequest("a");
+  if (!aborted->try_wait()) aborted->count_down();
   if (engine.OutputFd() >= 0) {
     pollfd entry{engine.OutputFd(), POLLIN, 0};
     EXPECT_EQ(poll(&entry, 1, 0), 1);
@@ -248,13 +246,12 @@ TEST_P(LLMEngineTest, LogitsThatAreNoNumbersAreThatRequestsError) {
 }
 
 TEST_P(LLMEngineTest, DeathEndsEveryPendingRequestWithTheCauseThenThrows) {
-  const auto start = std::chrono::steady_clock::now();
   FakeModel model;
   // Not before all requests are there.
   const auto armed = std::make_shared<std::atomic<bool>>(false);
   model.on_step = [armed](int64_t step, const SchedulerOutput&) {
     if (step < 5) return;
-    while (!*armed) std::this_thread::sleep_for(1ms);
+    armed->wait(false);
     throw std::runtime_error("fake failure at step 5");
   };
   LLMEngine engine = Make(model);
@@ -268,6 +265,7 @@ TEST_P(LLMEngineTest, DeathEndsEveryPendingRequestWithTheCauseThenThrows) {
   many.output_kind = RequestOutputKind::kFinalOnly;
   engine.AddRequest("n", std::vector<int32_t>(40, 7), many);
   *armed = true;
+  armed->notify_all();
   const auto all = RunAll(engine);
   for (const char* id : {"a", "b", "n"}) {
     EXPECT_EQ(all.at(id).output.error, "fake failure at step 5");
@@ -277,7 +275,6 @@ TEST_P(LLMEngineTest, DeathEndsEveryPendingRequestWithTheCauseThenThrows) {
   EXPECT_THROW(engine.Step(), EngineDeadError);
   EXPECT_THROW(engine.AddRequest("c", TextPrompt{"x"}, params_), EngineDeadError);
   engine.AbortRequest("a");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
 }
 
 TEST_P(LLMEngineTest, TheModelsLengthIsWhatTheCacheCanHold) {

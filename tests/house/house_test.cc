@@ -91,7 +91,10 @@ TEST(HouseTest, NumbersMoveWithoutTensors) {
   for (const Source& source : ProductSources()) {
     const std::string room = Part(source.path, 1);
     if (Part(source.path, 0) != "engine" || (room != "kv_cache" && room != "sched")) continue;
-    for (const std::string& include : ProjectIncludes(source)) EXPECT_NE(Part(include, 0), "kernels") << source.path;
+    for (const std::string& include : ProjectIncludes(source)) {
+      if (include == "kernels/check.h") continue;  // the one header there that has no tensors
+      EXPECT_NE(Part(include, 0), "kernels") << source.path;
+    }
   }
 }
 

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "tests/support/thread_state.h"
 
 namespace vllm {
 namespace {
@@ -35,11 +37,15 @@ TEST(ThreadPoolTest, ManyShortJobsInARow) {
   EXPECT_EQ(sum.load(), 5000 * 6);
 }
 
-TEST(ThreadPoolTest, WakesAfterASleep) {
+TEST(ThreadPoolTest, WorkersThatSleepWakeForTheNextJob) {
+  const std::set<pid_t> before = testing_support::ThreadIds();
   ThreadPool pool(2);
+  std::set<pid_t> workers = testing_support::ThreadIds();
+  for (const pid_t id : before) workers.erase(id);
+  ASSERT_EQ(workers.size(), 1u);
   std::atomic<int> runs{0};
   for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    testing_support::WaitUntilThreadsSleep(workers);
     pool.ParallelFor(2, [&](int64_t, int) { runs.fetch_add(1); });
   }
   EXPECT_EQ(runs.load(), 6);

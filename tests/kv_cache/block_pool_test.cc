@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "tests/kv_cache/kv_test_util.h"
 
 namespace vllm {
@@ -41,6 +43,25 @@ TEST(BlockPoolTest, NullBlockIsNeverHandedOutNorCounted) {
   EXPECT_EQ(pool.usage(), 1.0);
   EXPECT_EQ(pool.null_block()->block_id, 0);
   EXPECT_EQ(pool.CheckIntegrity(), "");
+}
+
+TEST(BlockPoolTest, FreeingABlockTwiceFailsWithTheBrokenInvariant) {
+  BlockPool pool(3, 4, true, 3);
+  const auto blocks = Take(pool, 1);
+  pool.FreeBlocks(blocks);
+  try {
+    pool.FreeBlocks(blocks);
+    FAIL() << "no exception";
+  } catch (const std::logic_error& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("internal check failed: block->ref_cnt > 0 (block_pool.cc:", 0), 0u)
+        << error.what();
+  }
+}
+
+TEST(BlockPoolTest, TakingABlockFromAnEmptyPoolFails) {
+  BlockPool pool(1, 4, true, 1);
+  pool.GetNewBlock();
+  EXPECT_THROW(pool.GetNewBlock(), std::logic_error);
 }
 
 TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontTailFirst) {

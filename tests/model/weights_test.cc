@@ -206,7 +206,7 @@ TEST(WeightsTest, DummyNormsAreOneAndATiedHeadIsAbsent) {
 
 TEST(WeightsTest, TrainedModelsOpenWithTheShapesOfTheirConfig) {
   const std::string models = std::string(VLLMCLI_REALDATA) + "/models/";
-  if (!std::filesystem::exists(models)) GTEST_SKIP() << "no trained models in " << models;
+  if (!std::filesystem::exists(models)) GTEST_SKIP() << "reference data not found: " << models;
   for (const char* name : {"TinyStories-656K", "stories260K/hf-f32", "stories260K/hf-f16", "stories260K/hf-bf16",
                            "stories260K/hf-bf16-sharded", "babyllama-tok105/hf-f32", "babyllama-tok105/hf-bf16"}) {
     VllmConfig config;

@@ -77,7 +77,8 @@ TEST(SamplerReferenceTest, DistributionsAreThoseOfTorchInVllmsOrder) {
 class SharedReferences : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(Path("sampler_vectors.json"))) GTEST_SKIP() << "no reference outputs in " << Path("");
+    if (!std::filesystem::exists(Path("sampler_vectors.json")))
+      GTEST_SKIP() << "reference data not found: " << Path("sampler_vectors.json");
   }
   static std::string Path(const std::string& name) { return std::string(VLLMCLI_REALDATA) + "/references/" + name; }
 };

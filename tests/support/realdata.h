@@ -21,7 +21,7 @@ inline nlohmann::json ReadJson(const std::string& path) {
 
 }  // namespace vllm::testing_support
 
-#define VLLMCLI_NEEDS_REALDATA(path)                                                      \
-  if (!::vllm::testing_support::HasRealData(path)) {                                      \
-    GTEST_SKIP() << "shared data not found: " << ::vllm::testing_support::RealData(path); \
+#define VLLMCLI_NEEDS_REALDATA(path)                                                         \
+  if (!::vllm::testing_support::HasRealData(path)) {                                         \
+    GTEST_SKIP() << "reference data not found: " << ::vllm::testing_support::RealData(path); \
   }

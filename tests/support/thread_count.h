@@ -23,13 +23,10 @@ inline int64_t NumThreads() {
   return count;
 }
 
-// A joined thread stays in /proc for a moment after the join: gives it that moment, so that only a thread that really
-// lives counts.
+// A joined thread stays in /proc for a moment after the join: looks again until it is gone, so that only a thread that
+// really lives counts.
 inline int64_t NumThreadsOnceSettled(int64_t expected) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (NumThreads() > expected && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  for (int look = 0; look < 100000 && NumThreads() > expected; ++look) std::this_thread::yield();
   return NumThreads();
 }
 

@@ -255,7 +255,8 @@ TEST(Bpe, ByteLevelWordsOfManyScriptsAgreeWithTheQueueTwin) {
 
 TEST(Bpe, TwoMegabytesOfOneClassAgreeWithTheQueueTwinOnTheMergesOfGpt2) {
   const std::string folder = RealPath("tokenizers/gpt2/");
-  if (!std::filesystem::exists(folder + "merges.txt")) GTEST_SKIP() << "no gpt2 in the real data";
+  if (!std::filesystem::exists(folder + "merges.txt"))
+    GTEST_SKIP() << "reference data not found: " << folder << "merges.txt";
   const auto json = nlohmann::json::parse(ReadTestFile(folder + "vocab.json"));
   std::map<std::string, int32_t> ids_of;
   Vocabulary vocabulary;

@@ -33,7 +33,7 @@ void ExpectLlamaCppVectors(const Tokenizer& tokenizer, const std::string& name) 
 
 TEST(GgufVocabulary, RealVocabulariesGiveTheIdsOfLlamaCpp) {
   const std::string folder = RealPath("tokenizers/gguf-vocab/");
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no GGUF vocabularies in the real data";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "reference data not found: " << folder;
   for (const char* name : {"gpt-2", "llama-spm"}) {
     SCOPED_TRACE(name);
     const GgufTestFile file(folder + "ggml-vocab-" + name + ".gguf");
@@ -43,7 +43,7 @@ TEST(GgufVocabulary, RealVocabulariesGiveTheIdsOfLlamaCpp) {
 
 TEST(GgufVocabulary, QwenTokensAndMergesGiveTheIdsOfLlamaCpp) {
   const auto reference = LoadRealTokenizer("qwen2.5");
-  if (!reference) GTEST_SKIP() << "no qwen2.5 in the real data";
+  if (!reference) GTEST_SKIP() << "reference data not found: tokenizers/qwen2.5";
   std::vector<std::string> tokens;
   for (int32_t id = 0; id < reference->VocabSize(); ++id) {
     tokens.emplace_back(reference->IdToToken(id).value_or("[PAD" + std::to_string(id) + "]"));

@@ -12,7 +12,7 @@ class ReferenceVectors : public testing::TestWithParam<const char*> {};
 TEST_P(ReferenceVectors, IdsAndTextsAreThoseOfTheReference) {
   const std::string vectors = RealPath("tokenizer-vectors/hf/") + GetParam() + ".jsonl";
   const std::unique_ptr<Tokenizer> tokenizer = LoadRealTokenizer(GetParam());
-  if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "no real data for " << GetParam();
+  if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "reference data not found: " << GetParam();
   int num_wrong = 0;
   for (const std::string& line : ReadLines(vectors)) {
     const nlohmann::json row = nlohmann::json::parse(line);
@@ -37,7 +37,7 @@ TEST_P(ReferenceVectors, IdsAndTextsAreThoseOfTheReference) {
 TEST_P(ReferenceVectors, StreamingGivesTheWholeText) {
   const std::string vectors = RealPath("tokenizer-vectors/hf/") + GetParam() + ".jsonl";
   const std::unique_ptr<Tokenizer> tokenizer = LoadRealTokenizer(GetParam());
-  if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "no real data for " << GetParam();
+  if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "reference data not found: " << GetParam();
   for (const std::string& line : ReadLines(vectors)) {
     const nlohmann::json row = nlohmann::json::parse(line);
     const auto ids = row["ids_special"].get<std::vector<int32_t>>();

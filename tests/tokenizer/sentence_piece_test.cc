@@ -51,7 +51,7 @@ TEST(SentencePiece, RealModelsGiveTheLibrarysIdsAndTexts) {
     ExpectAgreement(*Tokenizer::FromFolder(folder.path()), vectors);
     ++num_models;
   }
-  if (num_models == 0) GTEST_SKIP() << "no SentencePiece models in the real data";
+  if (num_models == 0) GTEST_SKIP() << "reference data not found: SentencePiece models";
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ std::string Base64(std::string_view bytes) {
 void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   const auto expected = LoadRealTokenizer(name);
   const std::string vectors = RealPath("tokenizer-vectors/hf/" + name + ".jsonl");
-  if (!expected || !std::filesystem::exists(vectors)) GTEST_SKIP() << "no real data for " << name;
+  if (!expected || !std::filesystem::exists(vectors)) GTEST_SKIP() << "reference data not found: " << name;
   std::string ranks;
   for (int32_t id = 0; id < num_ranks; ++id) {
     std::string bytes;

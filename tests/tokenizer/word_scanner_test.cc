@@ -43,7 +43,7 @@ TEST(WordScanner, AgreesWithOnigurumaOnRandomTexts) {
 TEST(WordScanner, AgreesWithOnigurumaOnRealTexts) {
   for (const char* name : {"frankenstein.txt", "wagahaiwa_nekodearu.txt"}) {
     const std::string path = RealPath("corpora/") + name;
-    if (!std::filesystem::exists(path)) GTEST_SKIP() << "no corpora in the real data";
+    if (!std::filesystem::exists(path)) GTEST_SKIP() << "reference data not found: " << path;
     const std::string text = ReadTestFile(path).substr(0, 90000);
     const std::string valid = ReplaceInvalidUtf8(text);
     for (const WordScanner& scanner : AllWordScanners()) {

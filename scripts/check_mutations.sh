@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Checks that the tests notice bugs. tests/mutations/NAME.patch is one bug by hand; its first line is
+#   AREA...: WHAT GOES WRONG
+# with the test areas that must notice it. For each patch this script patches a copy of the tree (never the tree itself),
+# builds those areas, and runs them until a test fails or hangs. It prints a table, and fails when more than two bugs
+# are missed, or when a patch no longer applies or compiles.
+#
+# Usage: scripts/check_mutations.sh [--no-baseline] [NAME...]
+# The names select patches; all run without any. --no-baseline leaves out the first run, without a bug, which must pass.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+max_missed=2
+test_seconds=600
+
+work=$root/build/mutations
+source=$work/source
+build=$source/build/release
+mkdir -p "$source"
+# git takes the copy for part of this repository otherwise, and applies nothing.
+export GIT_CEILING_DIRECTORIES=$work
+
+baseline=1
+names=()
+for argument in "$@"; do
+  if [ "$argument" = --no-baseline ]; then baseline=0; else names+=("$argument"); fi
+done
+if [ ${#names[@]} -eq 0 ]; then
+  for patch in "$root"/tests/mutations/*.patch; do names+=("$(basename "$patch" .patch)"); done
+fi
+
+# The copy keeps the files' times, so that a second run builds only what changed.
+copy_source() {
+  (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null) |
+    tar -C "$source" -xf -
+  # A run that was killed may have left objects of a patched file, which are newer than the file.
+  if [ -f "$work/applied" ]; then
+    (cd "$source" && git apply --numstat "$(cat "$work/applied")" | cut -f3 | xargs -r touch)
+    rm "$work/applied"
+  fi
+}
+
+areas_of() { head -n 1 "$root/tests/mutations/$1.patch" | cut -d: -f1; }
+title_of() { head -n 1 "$root/tests/mutations/$1.patch" | cut -d: -f2-; }
+
+build_areas() {
+  local targets=()
+  for area in "$@"; do targets+=("${area}_test"); done
+  nice cmake --build "$build" --target "${targets[@]}" >"$work/build.log" 2>&1
+}
+
+# Runs areas until one fails, and prints it with the first test that failed. Returns 0 when all pass.
+failing_test() {
+  local area status
+  for area in "$@"; do
+    status=0
+    (cd "$build/tests" && nice timeout "$test_seconds" "./${area}_test" --gtest_fail_fast --gtest_brief=1) \
+      >"$work/test.log" 2>&1 </dev/null || status=$?
+    [ "$status" -eq 0 ] && continue
+    local name
+    name=$(grep -a -m 1 -o '^\[  FAILED  \] [^ ,]*' "$work/test.log" | cut -c14- || true)
+    [ "$status" -ne 124 ] || name="hangs"
+    echo "$area.${name:-ends with status $status}"
+    return 1
+  done
+}
+
+copy_source
+export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-$(command -v ccache || true)}
+# The flags of scripts/test.sh, so that ccache has most objects. No reference data, as in a plain clone.
+(cd "$source" && cmake --preset release -DVLLMCLI_WERROR=ON -DVLLMCLI_REALDATA=/nonexistent) >"$work/configure.log"
+
+if [ "$baseline" -eq 1 ]; then
+  mapfile -t all_areas < <(for name in "${names[@]}"; do areas_of "$name" | tr ' ' '\n'; done | sort -u)
+  build_areas "${all_areas[@]}" || { tail -n 20 "$work/build.log"; exit 1; }
+  failing=$(failing_test "${all_areas[@]}") || { echo "fails without any bug: $failing"; exit 1; }
+fi
+
+num_caught=0
+num_missed=0
+num_broken=0
+for name in "${names[@]}"; do
+  patch=$root/tests/mutations/$name.patch
+  read -r -a areas <<<"$(areas_of "$name")"
+  result=
+  echo "$patch" >"$work/applied"
+  if ! (cd "$source" && git apply "$patch") 2>"$work/apply.log"; then
+    result="BROKEN: does not apply"
+    num_broken=$((num_broken + 1))
+  else
+    if ! build_areas "${areas[@]}"; then
+      result="BROKEN: does not compile"
+      num_broken=$((num_broken + 1))
+    elif failing=$(failing_test "${areas[@]}"); then
+      result="MISSED"
+      num_missed=$((num_missed + 1))
+    else
+      result="caught by $failing"
+      num_caught=$((num_caught + 1))
+    fi
+    (cd "$source" && git apply -R "$patch")
+  fi
+  rm "$work/applied"
+  printf '%-34s %s\n' "$name" "$result"
+  case $result in caught*) ;; *) echo "   $(title_of "$name")" ;; esac
+done
+
+echo "caught $num_caught of ${#names[@]}, missed $num_missed (at most $max_missed may be), broken $num_broken"
+[ "$num_missed" -le "$max_missed" ] && [ "$num_broken" -eq 0 ]
