@@ -1,17 +1,12 @@
 #include "engine/model_loader/json_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
+#include "tokenizer/regular_file.h"
 
 namespace vllm {
 namespace {
@@ -89,29 +84,10 @@ class Builder {
 }  // namespace
 
 std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what) {
-  auto fail = [&](const std::string& why) { throw ModelError(what + ": " + why); };
-  struct Descriptor {
-    int fd;
-    ~Descriptor() {
-      if (fd >= 0) close(fd);
-    }
-  } file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) fail(std::strerror(errno));
-  struct stat status;
-  if (fstat(file.fd, &status) != 0) fail(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail("not a regular file");
-  size_t size = static_cast<size_t>(status.st_size);
-  if (size > max_bytes) fail("too large (" + std::to_string(size) + " bytes, limit " + std::to_string(max_bytes) + ")");
-  std::string text(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    ssize_t got = read(file.fd, text.data() + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(std::strerror(errno));
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  text.resize(done);
+  std::string text;
+  const RegularFile file = ReadRegularFile(path, max_bytes, text);
+  if (file.is_out_of_resources()) throw ResourceError(what + ": " + file.error);
+  if (!file.ok()) throw ModelError(what + ": " + file.error);
   return text;
 }
 
