@@ -1,11 +1,13 @@
 #include "engine/model_loader/json_file.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
+#include "tokenizer/python_json.h"
 #include "tokenizer/regular_file.h"
 
 namespace vllm {
@@ -13,10 +15,15 @@ namespace {
 
 using nlohmann::json;
 
+// What stands for NaN and Infinity in the text that the parser gets: numbers that nobody writes.
+constexpr const char* kNan = "1.5e-000000000000301";
+constexpr const char* kInfinity = "1.5e-000000000000302";
+constexpr const char* kReserved = "e-0000000000003";
+
 // Builds the value itself, so that depth is limited while reading and the last key is known when reading fails.
 class Builder {
  public:
-  explicit Builder(const std::string& what) : what_(what) {}
+  Builder(const std::string& what, bool has_python_numbers) : what_(what), has_python_numbers_(has_python_numbers) {}
 
   json Take() { return std::move(root_); }
 
@@ -24,7 +31,12 @@ class Builder {
   bool boolean(bool value) { return Add(value); }
   bool number_integer(json::number_integer_t value) { return Add(value); }
   bool number_unsigned(json::number_unsigned_t value) { return Add(value); }
-  bool number_float(json::number_float_t value, const std::string&) { return Add(value); }
+  bool number_float(json::number_float_t value, const std::string& text) {
+    if (!has_python_numbers_ || text.find(kReserved) == std::string::npos) return Add(value);
+    if (text == kNan) return Add(std::numeric_limits<double>::quiet_NaN());
+    const double infinity = std::numeric_limits<double>::infinity();
+    return Add(text.front() == '-' ? -infinity : infinity);
+  }
   bool string(std::string& value) { return Add(std::move(value)); }
   bool binary(json::binary_t&) { return false; }
   bool start_object(size_t) { return Open(json::object()); }
@@ -74,6 +86,7 @@ class Builder {
   }
 
   const std::string& what_;
+  bool has_python_numbers_;
   json root_;
   // Containers being filled, outermost first. An ancestor does not grow while its child is open, so the pointers hold.
   std::vector<json*> open_;
@@ -96,8 +109,10 @@ json ParseJson(std::string_view text, const std::string& what) {
   if (size_t at = text.find('\0'); at != std::string_view::npos) {
     throw ModelError(what + ": not valid JSON at byte " + std::to_string(at) + " (zero byte)");
   }
-  Builder builder(what);
-  json::sax_parse(text.begin(), text.end(), &builder);
+  const bool is_reserved = text.find(kReserved) != std::string_view::npos;
+  Builder builder(what, !is_reserved);
+  const std::string replaced = is_reserved ? std::string(text) : ReplacePythonNumbers(text, kNan, kInfinity);
+  json::sax_parse(replaced.begin(), replaced.end(), &builder);
   return builder.Take();
 }
 
