@@ -1,11 +1,10 @@
-#include "engine/sample/row_ops.h"
+#include "kernels/row_kernels.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 
-#include "kernels/isa.h"
+#include "kernels/isa_tables.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -97,13 +96,7 @@ VLLM_INLINE int64_t CountAtLeastBody(const float* row, size_t num_blocks, float 
   return total;
 }
 
-struct RowOps {
-  bool (*block_maxima)(const float*, size_t, float*);
-  void (*block_weight_sums)(const float*, size_t, float, float, double*);
-  int64_t (*count_at_least)(const float*, size_t, float);
-};
-
-#define VLLM_ROW_OPS(suffix, add, attribute)                                                                          \
+#define VLLM_ROW_KERNELS(suffix, add, attribute)                                                                      \
   attribute bool BlockMaxima##suffix(const float* row, size_t n, float* out) { return BlockMaximaBody(row, n, out); } \
   attribute void BlockWeightSums##suffix(const float* row, size_t n, float max, float inverse, double* out) {         \
     BlockWeightSumsBody<add>(row, n, max, inverse, out);                                                              \
@@ -111,54 +104,20 @@ struct RowOps {
   attribute int64_t CountAtLeast##suffix(const float* row, size_t n, float value) {                                   \
     return CountAtLeastBody(row, n, value);                                                                           \
   }                                                                                                                   \
-  constexpr RowOps k##suffix = {BlockMaxima##suffix, BlockWeightSums##suffix, CountAtLeast##suffix};
+  constexpr RowKernels k##suffix = {BlockMaxima##suffix, BlockWeightSums##suffix, CountAtLeast##suffix};
 
-VLLM_ROW_OPS(Generic, AddLanes, )
+VLLM_ROW_KERNELS(Generic, AddLanes, )
 #if defined(__x86_64__)
-VLLM_ROW_OPS(Avx2, AddLanes, __attribute__((target("avx2"))))
-VLLM_ROW_OPS(Avx512, AddLanesAvx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))))
+VLLM_ROW_KERNELS(Avx2, AddLanes, __attribute__((target("avx2"))))
+VLLM_ROW_KERNELS(Avx512, AddLanesAvx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))))
 #endif
-
-const RowOps& Ops() {
-#if defined(__x86_64__)
-  static const Isa best = BestIsa();
-  if (best >= Isa::kAvx512) return kAvx512;
-  if (best >= Isa::kAvx2) return kAvx2;
-#endif
-  return kGeneric;
-}
-
-// The row's last, partial block, filled up with entries that weigh nothing. Returns false when there is none.
-bool PaddedTail(std::span<const float> row, std::array<float, kRowBlock>& tail) {
-  size_t size = row.size() % kRowBlock;
-  if (size == 0) return false;
-  tail.fill(-std::numeric_limits<float>::infinity());
-  std::copy(row.end() - static_cast<std::ptrdiff_t>(size), row.end(), tail.begin());
-  return true;
-}
 
 }  // namespace
 
-bool BlockMaxima(std::span<const float> row, std::span<float> block_max) {
-  size_t whole = row.size() / kRowBlock;
-  bool good = Ops().block_maxima(row.data(), whole, block_max.data());
-  std::array<float, kRowBlock> tail;
-  if (PaddedTail(row, tail)) good &= Ops().block_maxima(tail.data(), 1, &block_max[whole]);
-  return good;
-}
-
-void BlockWeightSums(std::span<const float> row, float max, float inverse_temperature, std::span<double> block_sum) {
-  size_t whole = row.size() / kRowBlock;
-  Ops().block_weight_sums(row.data(), whole, max, inverse_temperature, block_sum.data());
-  std::array<float, kRowBlock> tail;
-  if (PaddedTail(row, tail)) Ops().block_weight_sums(tail.data(), 1, max, inverse_temperature, &block_sum[whole]);
-}
-
-int64_t CountAtLeast(std::span<const float> row, float value) {
-  int64_t count = Ops().count_at_least(row.data(), row.size() / kRowBlock, value);
-  // Not padded: -inf would count when value is -inf.
-  for (size_t i = row.size() / kRowBlock * kRowBlock; i < row.size(); ++i) count += row[i] >= value ? 1 : 0;
-  return count;
-}
+const RowKernels kGenericRowKernels = kGeneric;
+#if defined(__x86_64__)
+const RowKernels kAvx2RowKernels = kAvx2;
+const RowKernels kAvx512RowKernels = kAvx512;
+#endif
 
 }  // namespace vllm

@@ -6,6 +6,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/executor/make_executor.h"
+#include "tests/support/test_isa.h"
 
 namespace vllm::testing_support {
 
@@ -43,8 +44,9 @@ void Collect(LLMEngine& engine, RunResult& result) {
 
 }  // namespace
 
-RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
+RunResult RunRequests(const VllmConfig& given_config, const std::shared_ptr<const Tokenizer>& tokenizer,
                       const std::vector<TestRequest>& requests, const RunHow& how) {
+  const VllmConfig config = WithTestIsa(given_config);
   LLMEngine engine(config, tokenizer,
                    how.in_process ? MakeInprocClient(config, MakeExecutor) : MakeThreadClient(config, MakeExecutor));
   RunResult result;
