@@ -3,6 +3,8 @@
 #include "engine/model_loader/packed_store.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -251,6 +253,24 @@ TEST_F(PackedStoreTest, AFileThatSomebodyElseCouldHaveMadeIsNotUsedAndReplaced) 
     EXPECT_EQ(third.use.failure, "") << why;
     EXPECT_EQ(third, first) << why;
   }
+}
+
+TEST_F(PackedStoreTest, ADiskWithoutRoomIsReportedAndLosesNothing) {
+  const Result expected = Run(Llama());
+  fs::remove_all(Folder());
+  rlimit saved{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &saved), 0);
+  const rlimit limited{4096, saved.rlim_max};
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
+  const Result result = Run(Llama());
+  setrlimit(RLIMIT_FSIZE, &saved);
+  signal(SIGXFSZ, old_handler);
+  EXPECT_NE(result.use.failure.find(Folder()), std::string::npos) << result.use.failure;
+  EXPECT_NE(result.use.failure.find("not written: File too large"), std::string::npos) << result.use.failure;
+  EXPECT_EQ(result.use.written_bytes, 0);
+  EXPECT_EQ(result, expected);
+  EXPECT_TRUE(Files().empty());
 }
 
 TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutAFolder) {
