@@ -257,7 +257,7 @@ TEST_F(UnusableFilesTest, WithoutDescriptorsARunEndsWithItsCause) {
         RunLimited("-n " + std::to_string(limit), {"complete", "-m", model_, "-n", "1", "-t", "0", "Once"});
     has_succeeded = result.status == 0;
     EXPECT_TRUE(has_succeeded || result.status == 3 || result.status == 4) << limit << ": " << result.status;
-    if (!has_succeeded) EXPECT_NE(result.err, "") << limit;
+    EXPECT_EQ(has_succeeded, result.err.empty()) << limit << result.err;
     if (result.err.find(model_) != std::string::npos) {
       EXPECT_NE(result.err.find("Too many open files"), std::string::npos) << result.err;
     }
