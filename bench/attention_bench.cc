@@ -38,7 +38,7 @@ struct Layers {
   Layers(Heads h, KvDType dtype, int64_t num_layers, int64_t num_blocks)
       : heads(h), specs(static_cast<size_t>(num_layers), KvLayerSpec{h.kv, kHeadDim, 0}) {
     cache = KvCache(specs, num_blocks, kBlockSize, dtype);
-    context.kernels = &KernelsFor(BestIsa());
+    context.kernels = &KernelsFor(BenchIsa());
     context.threads = &threads;
     context.communicator = &communicator;
     for (size_t i = 0; i < specs.size(); ++i) {
@@ -105,7 +105,7 @@ void Report(benchmark::State& state, const Layers& layers, double seen, double k
   const double operations = 4.0 * seen * static_cast<double>(layers.heads.queries * kHeadDim) * runs;
   const double block_bytes = static_cast<double>(layers.cache.Layout(0).BlockBytes());
   state.counters["Gop/s"] = Counter(1e-9 * operations, Counter::kIsRate);
-  static const double peak = PeakRate(BestIsa(), Instruction::kFma);
+  static const double peak = PeakRate(BenchIsa(), Instruction::kFma);
   static const double bandwidth = ReadBandwidth(0.5);
   state.counters["of peak"] = Counter(operations / peak, Counter::kIsRate);
   state.counters["GB/s"] = Counter(1e-9 * kv_tokens / kBlockSize * block_bytes * runs, Counter::kIsRate);

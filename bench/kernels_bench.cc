@@ -35,7 +35,7 @@ constexpr int64_t kInCache = 1;
 struct Limits {
   double peak, bandwidth;
 };
-Limits LimitsFor(Instruction instruction) { return {PeakRate(BestIsa(), instruction), ReadBandwidth(0.5)}; }
+Limits LimitsFor(Instruction instruction) { return {PeakRate(BenchIsa(), instruction), ReadBandwidth(0.5)}; }
 
 void Report(benchmark::State& state, const Shape& shape, double weight_bytes, const Limits& limits) {
   const auto runs = static_cast<double>(state.iterations());
@@ -84,7 +84,7 @@ void BM_Linear(benchmark::State& state, DType dtype) {
   const std::vector<PackedMatrix> weights = Plain(shape, dtype, kFromMemory);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
-  const Kernels& kernels = KernelsFor(BestIsa());
+  const Kernels& kernels = KernelsFor(BenchIsa());
   Rotate(state, weights, [&](const PackedMatrixView& w) {
     kernels.linear(x.data(), shape.in, shape.rows, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
@@ -94,7 +94,7 @@ void BM_Linear(benchmark::State& state, DType dtype) {
 // Rows packed anew in every run, as a layer does.
 void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
-  const TileKernels& tiles = *KernelsFor(BestIsa()).tiles;
+  const TileKernels& tiles = *KernelsFor(BenchIsa()).tiles;
   if (tiles.linear_bfloat16 == nullptr) {
     state.SkipWithError("no dot product of bfloat16");
     return;
@@ -115,7 +115,7 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
 void BM_TilesQuant(benchmark::State& state, const PackedQuantForm& form, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kDotInt8);
-  const TileKernels& tiles = *KernelsFor(BestIsa()).tiles;
+  const TileKernels& tiles = *KernelsFor(BenchIsa()).tiles;
   const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
   const std::vector<float> scales(static_cast<size_t>(shape.in), 0.5f);
   const auto make = [&](int64_t rows) {

@@ -5,8 +5,12 @@
 #include <cstdint>
 
 #include "kernels/isa.h"
+#include "tests/support/test_isa.h"
 
 namespace vllm {
+
+// The instruction set to measure: the one that $VLLMCLI_ISA names, else the machine's best.
+inline Isa BenchIsa() { return testing_support::IsaFromEnvironment().value_or(BestIsa()); }
 
 enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 

@@ -110,11 +110,11 @@ double Median(std::vector<double> values) {
 void Run(int num_threads, int num_passes) {
   ThreadPool threads(num_threads);
   RankContext context;
-  context.kernels = &KernelsFor(BestIsa());
+  context.kernels = &KernelsFor(BenchIsa());
   context.threads = &threads;
   std::printf("| weights | rows | ms | only reading | of the read | of the roofline |\n|---|---|---|---|---|---|\n");
   for (const Form& form : kForms) {
-    const double peak = num_threads * PeakRate(BestIsa(), form.instruction);
+    const double peak = num_threads * PeakRate(BenchIsa(), form.instruction);
     if (peak == 0.0) continue;
     const Model model(form);
     for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64}) {

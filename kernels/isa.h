@@ -13,7 +13,7 @@ enum class Isa : uint8_t { kGeneric, kAvx2, kAvx2Vnni, kAvx512, kAvx512Bf16, kNe
 
 // Those that this machine runs, ascending; kGeneric is always there.
 std::vector<Isa> AvailableIsas();
-// The last of them, or the one that $VLLMCLI_ISA names if it is among them: so every test can run on each.
+// The last of them.
 Isa BestIsa();
 
 std::string_view ToString(Isa isa);  // "generic", "avx2", "avx2_vnni", "avx512", "avx512_bf16", "neon", "neon_dotprod"

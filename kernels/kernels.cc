@@ -1,7 +1,6 @@
 #include "kernels/kernels.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 
 #if defined(__x86_64__)
@@ -72,13 +71,7 @@ std::vector<Isa> AvailableIsas() {
 }
 
 Isa BestIsa() {
-  static const Isa best = [] {
-    const std::vector<Isa> available = AvailableIsas();
-    const char* name = std::getenv("VLLMCLI_ISA");
-    const std::optional<Isa> wanted = name == nullptr ? std::nullopt : ParseIsa(name);
-    const bool runs = wanted && std::find(available.begin(), available.end(), *wanted) != available.end();
-    return runs ? *wanted : available.back();
-  }();
+  static const Isa best = AvailableIsas().back();
   return best;
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/isa.h"
 #include "kernels/packed_matrix.h"
 #include "kernels/quant_matrix.h"
+#include "kernels/row_kernels.h"
 #include "kernels/tile_kernels.h"
 
 namespace vllm {
@@ -58,6 +59,8 @@ struct Kernels {
   const QuantKernels* quant;
   // See tile_kernels.h.
   const TileKernels* tiles;
+  // See row_kernels.h.
+  const RowKernels* rows;
 };
 
 // REQUIRES: the machine runs it.

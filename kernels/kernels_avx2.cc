@@ -37,6 +37,7 @@ constexpr Kernels Table(const TileKernels* tiles) {
       .attention = &kAvx2AttentionKernels,
       .quant = &kAvx2QuantKernels,
       .tiles = tiles,
+      .rows = &kAvx2RowKernels,
   };
 }
 

@@ -37,6 +37,7 @@ constexpr Kernels Table(const AttentionKernels* attention, const TileKernels* ti
       .attention = attention,
       .quant = &kAvx512QuantKernels,
       .tiles = tiles,
+      .rows = &kAvx512RowKernels,
   };
 }
 

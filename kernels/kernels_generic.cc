@@ -33,6 +33,7 @@ const Kernels kGenericKernels = {
     .attention = &kGenericAttentionKernels,
     .quant = &kGenericQuantKernels,
     .tiles = &kGenericTileKernels,
+    .rows = &kGenericRowKernels,
 };
 
 }  // namespace vllm

@@ -37,6 +37,7 @@ constexpr Kernels Table(const TileKernels* tiles) {
       .attention = &kNeonAttentionKernels,
       .quant = &kNeonQuantKernels,
       .tiles = tiles,
+      .rows = &kGenericRowKernels,
   };
 }
 

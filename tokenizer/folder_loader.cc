@@ -28,7 +28,8 @@ FolderFiles LookInto(const std::string& folder) {
   const auto if_there = [&folder](const char* name) {
     std::error_code ignored;
     const fs::path path = fs::path(folder) / name;
-    return fs::is_regular_file(path, ignored) ? path.string() : std::string();
+    // What is there but is no regular file is refused by name when it is read.
+    return fs::exists(path, ignored) ? path.string() : std::string();
   };
   FolderFiles files;
   files.tokenizer_json = if_there("tokenizer.json");
@@ -98,6 +99,13 @@ bool Tokenizer::IsInFolder(const std::string& folder) {
   const FolderFiles files = LookInto(folder);
   return !files.tokenizer_json.empty() || !files.tokenizer_model.empty() ||
          (!files.vocab_json.empty() && !files.merges_txt.empty());
+}
+
+std::string Tokenizer::FallbackInFolder(const std::string& folder) {
+  const FolderFiles files = LookInto(folder);
+  if (!files.tokenizer_json.empty()) return "";
+  if (!files.tokenizer_model.empty()) return fs::path(files.tokenizer_model).filename().string();
+  return files.vocab_json.empty() || files.merges_txt.empty() ? "" : "vocab.json with merges.txt";
 }
 
 std::unique_ptr<Tokenizer> Tokenizer::FromFolder(const std::string& folder) {

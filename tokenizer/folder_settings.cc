@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tokenizer/json_fields.h"
+#include "tokenizer/python_json.h"
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/vocabulary.h"
 
@@ -14,7 +15,8 @@ namespace {
 nlohmann::json ReadObject(const std::string& path) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored)) return nlohmann::json::object();
-  nlohmann::json json = nlohmann::json::parse(ReadFileForTokenizer(path), nullptr, /*allow_exceptions=*/false);
+  nlohmann::json json =
+      nlohmann::json::parse(ReplacePythonNumbers(ReadFileForTokenizer(path)), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) throw TokenizerError("reading " + QuoteForError(path) + ": not a JSON object");
   return json;
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tokenizer/json_scanner.h"
+#include "tokenizer/python_json.h"
 #include "tokenizer/tokenizer_error.h"
 
 namespace vllm {
@@ -32,7 +33,7 @@ NestedMembers ReadNestedMembers(std::string_view json, std::string_view key, con
 nlohmann::json ParseMember(const RawMembers& members, std::string_view key, const std::string& name) {
   const auto it = members.find(key);
   if (it == members.end()) return nullptr;
-  nlohmann::json json = nlohmann::json::parse(it->second, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json json = nlohmann::json::parse(ReplacePythonNumbers(it->second), nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
     throw TokenizerError("reading " + name + ": member " + std::string(key) + " is not valid JSON");
   }

@@ -35,6 +35,8 @@ class Tokenizer {
   static std::unique_ptr<Tokenizer> FromFolder(const std::string& folder);
   // Whether FromFolder would find a file to read.
   static bool IsInFolder(const std::string& folder);
+  // The file that FromFolder reads where tokenizer.json is missing; empty when it is there or no other form is.
+  static std::string FallbackInFolder(const std::string& folder);
   // The files of GPT-2 and OPT, which have no tokenizer.json. tokenizer_config.json (its path may be empty) says
   // add_bos_token, add_prefix_space and which tokens are special. Throws TokenizerError.
   static std::unique_ptr<Tokenizer> FromVocabAndMerges(const std::string& vocab_path, const std::string& merges_path,

@@ -1,11 +1,11 @@
 // Tokenizer::FromFile and FromJson: everything is validated here, before anything is used.
 #include <algorithm>
-#include <fstream>
 
 #include "tokenizer/folder_settings.h"
 #include "tokenizer/json_fields.h"
 #include "tokenizer/model_json.h"
 #include "tokenizer/raw_json.h"
+#include "tokenizer/regular_file.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode.h"
@@ -76,19 +76,9 @@ void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts) {
 }
 
 std::string ReadFileForTokenizer(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw TokenizerError("opening " + QuoteForError(path) + ": no such file, or not readable");
   std::string bytes;
-  file.seekg(0, std::ios::end);
-  const auto size = static_cast<std::streamoff>(file.tellg());
-  if (!(size >= 0 && static_cast<size_t>(size) <= kMaxFileBytes)) {
-    throw TokenizerError("reading " + QuoteForError(path) + ": too large (limit " + std::to_string(kMaxFileBytes) +
-                         " bytes)");
-  }
-  bytes.resize(static_cast<size_t>(size));
-  file.seekg(0);
-  file.read(bytes.data(), size);
-  if (!file) throw TokenizerError("reading " + QuoteForError(path) + ": input error");
+  const RegularFile file = ReadRegularFile(path, kMaxFileBytes, bytes);
+  if (!file.ok()) throw TokenizerError("reading " + QuoteForError(path) + ": " + file.error);
   return bytes;
 }
 

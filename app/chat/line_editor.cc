@@ -1,12 +1,10 @@
 #include "app/chat/line_editor.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <clocale>
 #include <cstdio>
@@ -18,6 +16,7 @@
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
+#include "engine/config/errors.h"
 
 // After the standard headers: they need FILE.
 #include <readline/history.h>
@@ -25,8 +24,6 @@
 
 namespace vllm {
 namespace {
-
-constexpr int kMaxHistoryLines = 2000;
 
 // What readline's callbacks, which carry no pointer, reach.
 struct EditorState {
@@ -71,8 +68,7 @@ void OnWindowChange(int) {}  // only wakes poll()
 }  // namespace
 
 LineEditor::LineEditor(std::string history_path, std::vector<std::string> completions,
-                       std::vector<std::string> arguments)
-    : history_path_(std::move(history_path)) {
+                       std::vector<std::string> arguments) {
   g_editor.completions = std::move(completions);
   g_editor.arguments = std::move(arguments);
   // Readline counts columns by LC_CTYPE; numbers stay as they are in C.
@@ -92,9 +88,13 @@ LineEditor::LineEditor(std::string history_path, std::vector<std::string> comple
   action.sa_handler = OnWindowChange;
   sigaction(SIGWINCH, &action, nullptr);
   using_history();
-  history_comment_char = '#';
-  history_write_timestamps = 1;  // so that a message of several lines stays one
-  if (!history_path_.empty()) read_history(history_path_.c_str());
+  if (history_path.empty()) return;
+  try {
+    history_ = std::make_unique<HistoryFile>(std::move(history_path));
+    for (const std::string& entry : history_->entries()) add_history(entry.c_str());
+  } catch (const ResourceError& error) {
+    PrintWarning(error.what());
+  }
 }
 
 LineEditor::~LineEditor() {
@@ -167,16 +167,13 @@ void LineEditor::Remember(const std::string& line) {
   const HIST_ENTRY* last = history_length > 0 ? history_get(history_base + history_length - 1) : nullptr;
   if (last != nullptr && line == last->line) return;
   add_history(line.c_str());
-  if (history_path_.empty() || history_failed_) return;
-  // append_history wants a file that exists; it is for its owner alone.
-  const int fd = open(history_path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0 || append_history(1, history_path_.c_str()) != 0) {
-    history_failed_ = true;
-    PrintWarning("history " + history_path_ + ": " + std::strerror(errno));
-  } else {
-    history_truncate_file(history_path_.c_str(), 2 * kMaxHistoryLines);
+  if (history_ == nullptr) return;
+  try {
+    history_->Append(line);
+  } catch (const ResourceError& error) {
+    PrintWarning(error.what());
+    history_.reset();
   }
-  if (fd >= 0) close(fd);
 }
 
 }  // namespace vllm

@@ -3,9 +3,12 @@
 // thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "app/chat/history_file.h"
 
 namespace vllm {
 
@@ -26,8 +29,7 @@ class LineEditor {
   void Suspend();
   void Remember(const std::string& line);
 
-  std::string history_path_;
-  bool history_failed_ = false;
+  std::unique_ptr<HistoryFile> history_;  // null: nothing is kept
 };
 
 }  // namespace vllm

@@ -91,7 +91,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
   } else if (name == "/system") {
     if (rest.empty()) {
       const std::string& system = session.conversation().system();
-      PrintNote(system.empty() ? "[no system message]" : system);
+      PrintNoteLines(system.empty() ? "[no system message]" : system);
     } else if (!session.model().renderer->takes_system_message()) {
       PrintError("the chat template takes no system message");
     } else {

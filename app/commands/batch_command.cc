@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +17,9 @@
 #include "app/commands/commands.h"
 #include "app/generation/engine_factory.h"
 #include "app/generation/request_stats.h"
+#include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "tokenizer/regular_file.h"
 
 namespace vllm {
 namespace {
@@ -40,7 +43,7 @@ char DelimiterOf(InputFormat format) {
   return format == InputFormat::kTsv ? '\t' : '\0';
 }
 
-// Closes what it opened.
+// The input of a batch: a regular file, or a FIFO or device, which is read as it comes.
 class InputFile {
  public:
   explicit InputFile(const std::string& path) {
@@ -48,16 +51,21 @@ class InputFile {
       fd_ = STDIN_FILENO;
       return;
     }
-    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) throw ModelError("batch input " + path + ": " + std::strerror(errno));
+    // O_NONBLOCK: the wait for the writer of a FIFO must end with a signal.
+    owned_ = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    fd_ = owned_.get();
     struct stat status {};
+    if (fd_ < 0) {
+      const int error = errno;
+      const bool is_socket = error == ENXIO && stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
+      const std::string message = "batch input " + path + ": " + (is_socket ? "is a socket" : std::strerror(error));
+      if (error == EMFILE || error == ENFILE) throw ResourceError(message);
+      throw ModelError(message);
+    }
     if (fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode)) throw ModelError("batch input " + path + ": is a folder");
+    if (S_ISFIFO(status.st_mode)) AwaitWriter();
+    fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
   }
-  ~InputFile() {
-    if (fd_ > STDIN_FILENO) close(fd_);
-  }
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
 
   int fd() const { return fd_; }
   int64_t size() const {
@@ -66,6 +74,16 @@ class InputFile {
   }
 
  private:
+  void AwaitWriter() const {
+    while (true) {
+      std::array<pollfd, 2> fds = {{{fd_, POLLIN, 0}, {SignalFd(), POLLIN, 0}}};
+      const int num_ready = poll(fds.data(), fds.size(), -1);
+      ThrowIfInterrupted();
+      if (num_ready > 0 && fds[0].revents != 0) return;
+    }
+  }
+
+  UniqueFd owned_;
   int fd_ = -1;
 };
 

@@ -132,7 +132,7 @@ int GenerateCommand(const Settings& settings) {
   if (!text && !settings.Has("prompt-ids")) {
     throw ConfigError("no prompt: give one as an argument or on standard input");
   }
-  LoadedModel model = LoadModel(settings);
+  LoadedModel model = LoadModel(settings, !settings.Has("prompt-ids"));
   SamplingParams params = model.sampling_params;
   OutputForm form = settings.Switch("json") ? OutputForm::kJson : OutputForm::kText;
   if (settings.Switch("stream-json")) form = OutputForm::kStreamJson;

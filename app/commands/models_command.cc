@@ -26,8 +26,8 @@ int ModelsCommand(const Settings& settings) {
   for (const ModelLocation& model : models) width = std::max(width, model.name.size());
   std::string out;
   for (const ModelLocation& model : models) {
-    std::string line = model.name;
-    line.append(width + 2 - line.size(), ' ');
+    std::string line(SafeLine(model.name).view());
+    line.append(line.size() < width + 2 ? width + 2 - line.size() : 1, ' ');
     std::string size = SizeText(ModelBytes(model));
     size.insert(0, size.size() < 10 ? 10 - size.size() : 0, ' ');
     out += line + size + "  " + model.origin + "\n";

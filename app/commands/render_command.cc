@@ -1,8 +1,5 @@
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +14,7 @@
 #include "app/generation/result_json.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
+#include "tokenizer/regular_file.h"
 
 namespace vllm {
 namespace {
@@ -82,8 +80,12 @@ int RenderLines(const Settings& settings, const std::string& path) {
   if (settings.Has("model") || settings.Has("chat-template")) {
     fallback = LoadPromptRenderer(settings, LocateModel(settings));
   }
-  const int fd = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw ModelError("render " + path + ": " + std::strerror(errno));
+  RegularFile file;
+  if (path != "-") {
+    file = OpenRegularFile(path);
+    if (!file.ok()) throw ModelError("render " + path + ": " + file.error);
+  }
+  const int fd = path == "-" ? STDIN_FILENO : file.fd.get();
   RecordReader reader(fd, path, '\0');
   std::string_view record;
   while (true) {
@@ -103,7 +105,6 @@ int RenderLines(const Settings& settings, const std::string& path) {
     }
     StandardOutput().WriteLine(SafeJson(DumpJson(result)));
   }
-  if (fd != STDIN_FILENO) close(fd);
   return 0;
 }
 

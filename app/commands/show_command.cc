@@ -19,6 +19,7 @@
 #include "app/model_hub/model_hub.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
+#include "engine/model_loader/weights.h"
 #include "kernels/cpu_topology.h"
 #include "kernels/thread_pool.h"
 
@@ -35,8 +36,14 @@ std::string SamplingText(const SamplingParams& params) {
   return text.data();
 }
 
-void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& json) {
+// What keeps the model from running, in the words that `run` would use; the first counts.
+using Failures = std::vector<std::string>;
+
+void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& json, Failures& failures) {
   try {
+    VllmConfig config;
+    config.model = model;
+    OpenWeights(config);
     const WeightSummary summary = SummarizeWeights(location, model);
     json["parameters"] = summary.parameters;
     json["quantization"] = summary.quantization;
@@ -47,6 +54,7 @@ void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& j
     json["parameters"] = nullptr;
     json["weight_bytes"] = nullptr;
     json["weights_error"] = error.what();
+    failures.emplace_back(error.what());
   }
 }
 
@@ -56,7 +64,7 @@ std::string TypesText(const Json& types) {
   return text;
 }
 
-Json Describe(const Settings& settings, const ModelLocation& location) {
+Json Describe(const Settings& settings, const ModelLocation& location, Failures& failures) {
   const ModelConfig model = LoadModelConfig(location);
   Json json;
   json["name"] = location.name;
@@ -66,7 +74,7 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
   json["architecture"] = model.architecture;
   json["model_type"] = model.model_type;
   json["format"] = location.is_gguf() ? "gguf" : "safetensors";
-  AddWeights(location, model, json);
+  AddWeights(location, model, json, failures);
   json["dtype"] = ToString(model.checkpoint_dtype);
   json["hidden_size"] = model.hidden_size;
   json["intermediate_size"] = model.intermediate_size;
@@ -93,9 +101,12 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
   json["numa_nodes"] = cpus.num_nodes();
   try {
     json["tokenizer"] = HasTokenizer(location) ? Json(TokenizerKind(location)) : Json();
+    // Read whole, because `run` would: it may be broken behind the part that says its kind.
+    LoadTokenizer(location);
   } catch (const std::runtime_error& error) {
     json["tokenizer"] = nullptr;
     json["tokenizer_error"] = error.what();
+    failures.emplace_back(error.what());
   }
   try {
     const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
@@ -103,6 +114,7 @@ Json Describe(const Settings& settings, const ModelLocation& location) {
   } catch (const ChatTemplateError& error) {
     json["chat_template"] = nullptr;
     json["chat_template_error"] = error.what();
+    failures.emplace_back(error.what());
   }
   json["sampling"] = SamplingText(MakeSamplingParams(settings, LoadGenerationConfig(location)));
   return json;
@@ -119,6 +131,13 @@ std::string ValueText(const std::string& name, const Json& value) {
   return value.dump();
 }
 
+// Reports what `run` would refuse; returns the exit status.
+int Status(const Failures& failures) {
+  if (failures.empty()) return 0;
+  PrintError(failures.front());
+  return 3;
+}
+
 }  // namespace
 
 int ShowCommand(const Settings& settings) {
@@ -126,20 +145,23 @@ int ShowCommand(const Settings& settings) {
   const ModelLocation location = settings.arguments.empty()
                                      ? LocateModel(settings)
                                      : FindModel(settings.arguments[0], settings.Text("load-format").value_or("auto"));
-  const Json json = Describe(settings, location);
+  Failures failures;
+  const Json json = Describe(settings, location, failures);
   if (settings.Switch("json")) {
     StandardOutput().WriteLine(SafeJson(DumpJson(json)));
-    return 0;
+    return Status(failures);
   }
   std::string out;
   for (const auto& [name, value] : json.items()) {
     std::string label = name;
     std::replace(label.begin(), label.end(), '_', ' ');
     label.append(label.size() < 26 ? 26 - label.size() : 1, ' ');
-    out += label + ValueText(name, value) + "\n";
+    out += label;
+    out += SafeLine(ValueText(name, value)).view();
+    out += '\n';
   }
   StandardOutput().Write(SafeText(out));
-  return 0;
+  return Status(failures);
 }
 
 }  // namespace vllm

@@ -14,7 +14,7 @@
 namespace vllm {
 
 // Adds what the file says for settings.command. `path` empty: the default place, where a missing file is no error.
-// Throws ConfigError `<file>: <key>: <why> (<value>)`.
+// Throws ConfigError `<file>:<line>:<column>: <key>: <why> (<value>)`.
 void ReadConfigFile(const std::string& path, Settings& settings);
 
 }  // namespace vllm

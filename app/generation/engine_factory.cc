@@ -35,7 +35,12 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   config.Finalize();
   CheckDefaults(loaded.sampling_params, config);
   std::future<std::shared_ptr<const Tokenizer>> tokenizer;
-  if (tokenizer_required || HasTokenizer(loaded.location)) {
+  const bool has_tokenizer = HasTokenizer(loaded.location);
+  if (!has_tokenizer && !tokenizer_required) {
+    PrintWarning("model " + loaded.location.name + ": has no tokenizer: prompts are token ids, answers have no text");
+  }
+  if (const std::string fallback = TokenizerFallback(loaded.location); !fallback.empty()) PrintWarning(fallback);
+  if (tokenizer_required || has_tokenizer) {
     // Beside the weights, or after them where no thread is to be had.
     tokenizer = std::async([&location = loaded.location] { return LoadTokenizer(location); });
   }

@@ -1,6 +1,5 @@
 #include "app/generation/model_files.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,9 +11,11 @@
 #include "app/generation/result_json.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "engine/model_loader/escape.h"
 #include "engine/model_loader/gguf_config.h"
 #include "engine/model_loader/gguf_tokenizer.h"
 #include "engine/models/registry.h"
+#include "tokenizer/regular_file.h"
 
 namespace vllm {
 namespace {
@@ -38,6 +39,21 @@ GenerationConfig LoadGenerationConfig(const ModelLocation& location) {
 bool HasTokenizer(const ModelLocation& location) {
   if (location.is_gguf()) return HasGgufTokenizer(GgufFile(location.gguf_file).metadata());
   return Tokenizer::IsInFolder(location.folder);
+}
+
+std::string TokenizerFallback(const ModelLocation& location) {
+  if (location.is_gguf()) {
+    const GgufFile file(location.gguf_file);
+    const GgufMetadata& metadata = file.metadata();
+    if (metadata.String("tokenizer.ggml.model").value_or("") != "gpt2" || metadata.String("tokenizer.ggml.pre"))
+      return "";
+    return "tokenizer of " + Escape(location.gguf_file) +
+           ": tokenizer.ggml.pre is missing, words are split by the default rule";
+  }
+  const std::string used = Tokenizer::FallbackInFolder(location.folder);
+  if (used.empty()) return "";
+  return "tokenizer of " + Escape(location.folder) + ": tokenizer.json is missing, " + Escape(used) +
+         " is used instead";
 }
 
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
@@ -82,29 +98,26 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
 }
 
 std::string ReadTextFile(const std::string& path, size_t max_bytes) {
-  const bool is_stdin = path == "-";
-  const int fd = is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw ConfigError("reading " + path + ": " + std::strerror(errno));
   std::string text;
+  if (path != "-") {
+    const RegularFile file = ReadRegularFile(path, max_bytes, text);
+    if (!file.ok()) throw ConfigError("reading " + path + ": " + file.error);
+    return text;
+  }
   std::string buffer(1 << 16, '\0');
-  std::string failure;
   while (true) {
-    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) {
       ThrowIfInterrupted();
       continue;
     }
-    if (got < 0) failure = std::strerror(errno);
-    if (got <= 0) break;
+    if (got < 0) throw ConfigError(std::string("reading standard input: ") + std::strerror(errno));
+    if (got == 0) return text;
     text.append(buffer, 0, static_cast<size_t>(got));
     if (text.size() > max_bytes) {
-      failure = "too long (limit " + std::to_string(max_bytes >> 20) + " MiB)";
-      break;
+      throw ConfigError("reading standard input: too long (limit " + std::to_string(max_bytes >> 20) + " MiB)");
     }
   }
-  if (!is_stdin) close(fd);
-  if (!failure.empty()) throw ConfigError("reading " + (is_stdin ? "standard input" : path) + ": " + failure);
-  return text;
 }
 
 }  // namespace vllm

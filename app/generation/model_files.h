@@ -24,6 +24,8 @@ GenerationConfig LoadGenerationConfig(const ModelLocation& location);
 // The GGUF file's own, or what the folder has. Throws ModelError or TokenizerError.
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location);
 bool HasTokenizer(const ModelLocation& location);
+// Says that the tokenizer is a fallback, which may split text otherwise than the model was trained with, or is empty.
+std::string TokenizerFallback(const ModelLocation& location);
 
 // --template-var as the text of a JSON object, or empty. Throws ConfigError.
 std::string TemplateVariables(const Settings& settings);
@@ -31,7 +33,8 @@ std::string TemplateVariables(const Settings& settings);
 // --chat-template or the model's own; null when there is none. Throws ChatTemplateError, ConfigError.
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location);
 
-// A text file from the command line, "-" for standard input. Throws ConfigError when it cannot be read or is longer.
+// Reads a text file from the command line, "-" for standard input. Throws ConfigError when it cannot be read, is not a
+// regular file or is longer than max_bytes.
 std::string ReadTextFile(const std::string& path, size_t max_bytes);
 
 }  // namespace vllm

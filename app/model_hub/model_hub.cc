@@ -1,9 +1,10 @@
 #include "app/model_hub/model_hub.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
 #include "engine/model_loader/gguf_file.h"
+#include "tokenizer/regular_file.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {
@@ -30,6 +32,12 @@ bool IsFolder(const fs::path& path) {
 bool IsFile(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error);
+}
+
+// Whether anything has this name. What is no regular file is refused when it is read, with its name.
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
 }
 
 // A part of a repository's name: what the hub allows, so never a path out of the cache.
@@ -64,9 +72,10 @@ fs::path OwnFolder() {
 }
 
 std::optional<fs::path> SnapshotOf(const fs::path& repository) {
-  std::ifstream ref(repository / "refs" / "main");
+  constexpr size_t kMaxRevisionBytes = 4096;
   std::string revision;
-  if (ref) ref >> revision;
+  ReadRegularFile((repository / "refs" / "main").string(), kMaxRevisionBytes, revision);
+  revision = revision.substr(0, revision.find_first_of(" \t\r\n"));
   if (IsPlainName(revision) && IsFolder(repository / "snapshots" / revision)) {
     return repository / "snapshots" / revision;
   }
@@ -97,7 +106,7 @@ bool IsModelFolder(const fs::path& folder) { return IsFile(folder / "config.json
 // What a folder holds: a Hugging Face model, or one GGUF model.
 ModelLocation LocationIn(const std::string& name, const fs::path& folder, const std::string& origin,
                          const std::string& load_format) {
-  const bool has_config = IsFile(folder / "config.json") || Tokenizer::IsInFolder(folder.string());
+  const bool has_config = Exists(folder / "config.json") || Tokenizer::IsInFolder(folder.string());
   if (load_format != "gguf" && has_config) return {name, folder.string(), origin};
   const std::vector<fs::path> files = load_format == "safetensors" ? std::vector<fs::path>() : GgufModelsIn(folder);
   if (files.size() == 1) return {name, folder.string(), origin, files[0].string()};
@@ -208,6 +217,10 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
     } else if (const std::optional<Repository> repository = FindRepository(name.substr(0, slash))) {
       return FileIn(name, repository->folder, name.substr(slash + 1), repository->origin);
     }
+  }
+  if (struct stat status{}; stat(path.c_str(), &status) == 0) {
+    throw ModelError("model " + Escape(name) + ": not a regular file or a directory (" + FileTypeName(status.st_mode) +
+                     ")");
   }
   if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such file or folder");
   throw ModelError("model " + name + ": neither a folder nor in the Hugging Face cache (" + HubCache().string() + ")");

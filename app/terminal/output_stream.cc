@@ -48,17 +48,24 @@ OutputStream& StandardOutput() {
 
 namespace {
 
-void WriteError(std::string_view prefix, std::string_view text) {
+void WriteError(std::string_view prefix, const SafeText& text) {
   std::string line(prefix);
-  line += SafeText(text).view();
+  line += text.view();
   line.push_back('\n');
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
 }
 
 }  // namespace
 
-void PrintError(std::string_view text) { WriteError("vllmcli: ", text); }
-void PrintWarning(std::string_view text) { WriteError("vllmcli: warning: ", text); }
-void PrintNote(std::string_view text) { WriteError("", text); }
+void PrintError(std::string_view text) { WriteError("vllmcli: ", SafeLine(text)); }
+void PrintWarning(std::string_view text) { WriteError("vllmcli: warning: ", SafeLine(text)); }
+void PrintNote(std::string_view text) { WriteError("", SafeLine(text)); }
+void PrintNoteLines(std::string_view text) { WriteError("", SafeText(text)); }
 
 }  // namespace vllm

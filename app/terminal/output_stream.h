@@ -37,10 +37,13 @@ class OutputStream {
 
 OutputStream& StandardOutput();
 
-// Lines on standard error, "vllmcli: <text>"; a failure to write them is ignored. The text may come from outside.
+// One line on standard error, "vllmcli: <text>"; a failure to write it is ignored. The text may come from outside: line
+// breaks in it, as in the name of a file, are shown as \n.
 void PrintError(std::string_view text);
 void PrintWarning(std::string_view text);
-// A plain line on standard error: statistics, notes.
+// The same without "vllmcli: ": statistics, notes.
 void PrintNote(std::string_view text);
+// Text of any number of lines on standard error.
+void PrintNoteLines(std::string_view text);
 
 }  // namespace vllm

@@ -1,5 +1,6 @@
 #include "app/terminal/safe_text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -25,6 +26,61 @@ void AppendUtf8(uint32_t c, std::string& out) {
 }
 
 constexpr uint32_t kReplacement = 0xFFFD;
+constexpr uint32_t kZeroWidthNonJoiner = 0x200C;
+constexpr uint32_t kZeroWidthJoiner = 0x200D;
+constexpr uint32_t kTextSelector = 0xFE0E;   // VS15
+constexpr uint32_t kEmojiSelector = 0xFE0F;  // VS16
+
+struct Range {
+  uint32_t first;
+  uint32_t last;
+};
+
+template <size_t kSize>
+bool Contains(const std::array<Range, kSize>& ranges, uint32_t c) {
+  // Ascending: the first range that does not end before c.
+  const auto* at =
+      std::lower_bound(ranges.begin(), ranges.end(), c, [](const Range& r, uint32_t v) { return r.last < v; });
+  return at != ranges.end() && at->first <= c;
+}
+
+// Blocks of the scripts in whose spelling ZWJ or ZWNJ have a meaning: those with joining letters and those that stack
+// consonants (Unicode 15, chapters 9 to 17; Core Specification 23.2).
+constexpr std::array<Range, 14> kJoiningScripts = {{
+    {0x0600, 0x08FF},    // Arabic, Syriac, Thaana, N'Ko, Mandaic and their extensions
+    {0x0900, 0x0DFF},    // Devanagari to Sinhala
+    {0x0F00, 0x109F},    // Tibetan, Myanmar
+    {0x1700, 0x177F},    // scripts of the Philippines
+    {0x1780, 0x180A},    // Khmer, Mongolian punctuation
+    {0x1810, 0x18AF},    // Mongolian
+    {0x1A20, 0x1CFF},    // Tai Tham to Vedic Extensions
+    {0xA840, 0xA8FF},    // Phags-pa to Devanagari Extended
+    {0xA980, 0xAADF},    // Javanese to Tai Viet
+    {0xFB50, 0xFDFF},    // Arabic Presentation Forms-A
+    {0xFE70, 0xFEFC},    // Arabic Presentation Forms-B
+    {0x10AC0, 0x10FFF},  // Manichaean to Chorasmian
+    {0x11000, 0x11FFF},  // Brahmi to Tamil Supplement
+    {0x1E900, 0x1E95F},  // Adlam
+}};
+
+// What may stand before ZWJ or a variation selector in an emoji: pictographs, the modifiers of skin, and the signs that
+// become emoji by VS16. A little wider than Extended_Pictographic.
+constexpr std::array<Range, 19> kEmoji = {{
+    {'#', '#'},       {'*', '*'},       {'0', '9'},         {0x00A9, 0x00A9},   {0x00AE, 0x00AE},
+    {0x203C, 0x203C}, {0x2049, 0x2049}, {0x2122, 0x2122},   {0x2139, 0x2139},   {0x2194, 0x21AA},
+    {0x231A, 0x23FF}, {0x24C2, 0x24C2}, {0x25AA, 0x27BF},   {0x2934, 0x2935},   {0x2B05, 0x2B55},
+    {0x3030, 0x303D}, {0x3297, 0x3299}, {0x1F000, 0x1F1FF}, {0x1F200, 0x1FAFF},
+}};
+
+bool IsEmoji(uint32_t c) { return Contains(kEmoji, c); }
+bool IsPictograph(uint32_t c) { return c >= 0x2000 && IsEmoji(c); }
+
+// Whether the joiner or selector `c` belongs to the character before it.
+bool MayFollow(uint32_t previous, uint32_t c) {
+  if (c == kTextSelector || c == kEmojiSelector) return IsEmoji(previous);
+  if (Contains(kJoiningScripts, previous)) return true;
+  return c == kZeroWidthJoiner && (IsPictograph(previous) || previous == kEmojiSelector);
+}
 
 }  // namespace
 
@@ -35,17 +91,40 @@ bool IsUnsafeCodePoint(uint32_t c) {
   if (c >= 0x2028 && c <= 0x202E) return true;                 // separators, embeddings, overrides
   if (c >= 0x2066 && c <= 0x2069) return true;                 // isolates
   if (c >= 0xFFF9 && c <= 0xFFFB) return true;                 // interlinear annotation
-  return c >= 0xE0000 && c <= 0xE007F;                         // tags
+  // Characters that show nothing, in which text can be hidden.
+  if (c == 0x00AD || c == 0x034F) return true;                                // soft hyphen, combining grapheme joiner
+  if (c == 0x115F || c == 0x1160 || c == 0x3164 || c == 0xFFA0) return true;  // Hangul fillers
+  if (c == 0x17B4 || c == 0x17B5) return true;                                // Khmer inherent vowels
+  if (c >= 0x180B && c <= 0x180F) return true;                                // Mongolian selectors and vowel separator
+  if (c == 0x200B || (c >= 0x2060 && c <= 0x2065) || (c >= 0x206A && c <= 0x206F) || c == 0xFEFF) return true;
+  if (c >= 0xFE00 && c <= 0xFE0D) return true;    // variation selectors 1 to 14
+  if (c >= 0xFFF0 && c <= 0xFFF8) return true;    // not assigned, shown as nothing
+  if (c >= 0x1BCA0 && c <= 0x1BCA3) return true;  // shorthand format controls
+  if (c >= 0x1D173 && c <= 0x1D17A) return true;  // musical format controls
+  return c >= 0xE0000 && c <= 0xE0FFF;            // tags, variation selectors 17 to 256
+}
+
+bool IsJoiningCodePoint(uint32_t c) {
+  return c == kZeroWidthNonJoiner || c == kZeroWidthJoiner || c == kTextSelector || c == kEmojiSelector;
 }
 
 void SafeTextFilter::Put(uint32_t code_point, std::string& out) {
-  if (IsUnsafeCodePoint(code_point)) {
+  const bool is_joiner = IsJoiningCodePoint(code_point);
+  const bool is_shown = is_joiner ? !MayFollow(previous_, code_point) : IsUnsafeCodePoint(code_point);
+  // Two joiners in a row never belong to a spelling, so a hidden text cannot be a run of them.
+  previous_ = is_shown || (is_joiner && code_point != kEmojiSelector) ? 0 : code_point;
+  if (is_shown) {
     std::array<char, 16> shown{};
     const int length = std::snprintf(shown.data(), shown.size(), "<%02x>", code_point);
     out.append(shown.data(), static_cast<size_t>(length));
   } else {
     AppendUtf8(code_point, out);
   }
+}
+
+void SafeTextFilter::AppendReplacement(std::string& out) {
+  previous_ = kReplacement;
+  AppendUtf8(kReplacement, out);
 }
 
 // The decoder of the WHATWG Encoding Standard: the longest valid prefix of a bad sequence becomes one U+FFFD. A lone
@@ -60,7 +139,7 @@ void SafeTextFilter::Feed(std::string_view untrusted, SafeText& safe) {
         num_needed_ = 0;
         lower_ = 0x80;
         upper_ = 0xBF;
-        AppendUtf8(kReplacement, out);
+        AppendReplacement(out);
         continue;  // this byte begins something new
       }
       lower_ = 0x80;
@@ -83,7 +162,7 @@ void SafeTextFilter::Feed(std::string_view untrusted, SafeText& safe) {
       num_needed_ = 3;
       code_point_ = byte & 0x07;
     } else {
-      AppendUtf8(kReplacement, out);
+      AppendReplacement(out);
     }
     ++i;
   }
@@ -98,6 +177,19 @@ SafeText::SafeText(std::string_view untrusted) {
   SafeTextFilter filter;
   filter.Feed(untrusted, *this);
   filter.Flush(*this);
+}
+
+SafeText SafeLine(std::string_view untrusted) {
+  std::string line;
+  line.reserve(untrusted.size());
+  for (const char c : untrusted) {
+    if (c == '\n') {
+      line += "\\n";
+    } else {
+      line += c;
+    }
+  }
+  return SafeText(line);
 }
 
 SafeText SafeJson(std::string_view json) {
@@ -131,7 +223,9 @@ SafeText SafeJson(std::string_view json) {
     if (i + length > json.size()) break;
     uint32_t c = byte & (0xFFu >> (length + 1));
     for (size_t k = 1; k < length; ++k) c = (c << 6) | (static_cast<uint8_t>(json[i + k]) & 0x3F);
-    if (IsUnsafeCodePoint(c)) {
+    // The text of a JSON string reaches a program that shows it in its own way: every joiner is written as an escape,
+    // which keeps the value.
+    if (IsUnsafeCodePoint(c) || IsJoiningCodePoint(c)) {
       escape(c);
     } else {
       escaped.append(json, i, length);

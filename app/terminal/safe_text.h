@@ -1,7 +1,9 @@
 // SafeText: text that cannot drive a terminal, the only kind OutputStream writes. Made from anything by a filter that
 // shows control characters instead of sending them: C0 except \n and \t, DEL, C1 (raw or as U+0080..9F), bidirectional
-// controls, tag characters, line and paragraph separators appear as <1b>, <9b>, <202e>; bytes that are not UTF-8
-// appear as U+FFFD. A plain value.
+// controls, line and paragraph separators, and characters that nobody sees, such as tags, zero-width spaces, joiners
+// and variation selectors, appear as <1b>, <9b>, <202e>, <200b>; bytes that are not UTF-8 appear as U+FFFD. Joiners are
+// kept where they are part of writing: ZWJ and ZWNJ after letters and marks of scripts that join or stack, such as
+// Arabic and Devanagari, ZWJ and variation selectors 15 and 16 after an emoji. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +30,10 @@ class SafeText {
   std::string text_;
 };
 
-// Whether a code point is shown as <hex> instead of being written.
+// Whether a code point is shown as <hex> instead of being written, wherever it stands.
 bool IsUnsafeCodePoint(uint32_t code_point);
+// Whether a code point is written only behind a character that takes it: ZWNJ, ZWJ, variation selectors 15 and 16.
+bool IsJoiningCodePoint(uint32_t code_point);
 
 // The same over a stream: pieces may be cut anywhere, also inside a character or a control sequence.
 class SafeTextFilter {
@@ -41,12 +45,17 @@ class SafeTextFilter {
 
  private:
   void Put(uint32_t code_point, std::string& out);
+  void AppendReplacement(std::string& out);
 
+  uint32_t previous_ = 0;  // the last code point, for what may follow it; 0: none
   uint32_t code_point_ = 0;
   int num_needed_ = 0;  // continuation bytes still to come
   uint8_t lower_ = 0x80;
   uint8_t upper_ = 0xBF;
 };
+
+// `untrusted` as one line: line breaks are shown as \n.
+SafeText SafeLine(std::string_view untrusted);
 
 // `json` as one line of JSON that holds no unsafe code point: those inside strings are written \uXXXX.
 // REQUIRES: `json` is valid JSON in UTF-8 without raw control characters, as a serializer makes it.

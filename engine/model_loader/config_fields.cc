@@ -24,6 +24,8 @@ std::string Number(double value) {
 std::string ValueText(const json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list of " + std::to_string(value.size());
+  // dump() writes null for these.
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) return Number(value.get<double>());
   if (value.is_string()) return '"' + Escape(value.get_ref<const std::string&>(), 60) + '"';
   return value.dump();
 }

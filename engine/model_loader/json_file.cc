@@ -1,27 +1,29 @@
 #include "engine/model_loader/json_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
+#include "tokenizer/python_json.h"
+#include "tokenizer/regular_file.h"
 
 namespace vllm {
 namespace {
 
 using nlohmann::json;
 
+// What stands for NaN and Infinity in the text that the parser gets: numbers that nobody writes.
+constexpr const char* kNan = "1.5e-000000000000301";
+constexpr const char* kInfinity = "1.5e-000000000000302";
+constexpr const char* kReserved = "e-0000000000003";
+
 // Builds the value itself, so that depth is limited while reading and the last key is known when reading fails.
 class Builder {
  public:
-  explicit Builder(const std::string& what) : what_(what) {}
+  Builder(const std::string& what, bool has_python_numbers) : what_(what), has_python_numbers_(has_python_numbers) {}
 
   json Take() { return std::move(root_); }
 
@@ -29,7 +31,12 @@ class Builder {
   bool boolean(bool value) { return Add(value); }
   bool number_integer(json::number_integer_t value) { return Add(value); }
   bool number_unsigned(json::number_unsigned_t value) { return Add(value); }
-  bool number_float(json::number_float_t value, const std::string&) { return Add(value); }
+  bool number_float(json::number_float_t value, const std::string& text) {
+    if (!has_python_numbers_ || text.find(kReserved) == std::string::npos) return Add(value);
+    if (text == kNan) return Add(std::numeric_limits<double>::quiet_NaN());
+    const double infinity = std::numeric_limits<double>::infinity();
+    return Add(text.front() == '-' ? -infinity : infinity);
+  }
   bool string(std::string& value) { return Add(std::move(value)); }
   bool binary(json::binary_t&) { return false; }
   bool start_object(size_t) { return Open(json::object()); }
@@ -79,6 +86,7 @@ class Builder {
   }
 
   const std::string& what_;
+  bool has_python_numbers_;
   json root_;
   // Containers being filled, outermost first. An ancestor does not grow while its child is open, so the pointers hold.
   std::vector<json*> open_;
@@ -89,29 +97,10 @@ class Builder {
 }  // namespace
 
 std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what) {
-  auto fail = [&](const std::string& why) { throw ModelError(what + ": " + why); };
-  struct Descriptor {
-    int fd;
-    ~Descriptor() {
-      if (fd >= 0) close(fd);
-    }
-  } file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) fail(std::strerror(errno));
-  struct stat status;
-  if (fstat(file.fd, &status) != 0) fail(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail("not a regular file");
-  size_t size = static_cast<size_t>(status.st_size);
-  if (size > max_bytes) fail("too large (" + std::to_string(size) + " bytes, limit " + std::to_string(max_bytes) + ")");
-  std::string text(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    ssize_t got = read(file.fd, text.data() + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(std::strerror(errno));
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  text.resize(done);
+  std::string text;
+  const RegularFile file = ReadRegularFile(path, max_bytes, text);
+  if (file.is_out_of_resources()) throw ResourceError(what + ": " + file.error);
+  if (!file.ok()) throw ModelError(what + ": " + file.error);
   return text;
 }
 
@@ -120,8 +109,10 @@ json ParseJson(std::string_view text, const std::string& what) {
   if (size_t at = text.find('\0'); at != std::string_view::npos) {
     throw ModelError(what + ": not valid JSON at byte " + std::to_string(at) + " (zero byte)");
   }
-  Builder builder(what);
-  json::sax_parse(text.begin(), text.end(), &builder);
+  const bool is_reserved = text.find(kReserved) != std::string_view::npos;
+  Builder builder(what, !is_reserved);
+  const std::string replaced = is_reserved ? std::string(text) : ReplacePythonNumbers(text, kNan, kInfinity);
+  json::sax_parse(replaced.begin(), replaced.end(), &builder);
   return builder.Take();
 }
 

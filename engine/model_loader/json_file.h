@@ -16,7 +16,8 @@ inline constexpr int kMaxJsonDepth = 64;
 std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what);
 
 // Throws ModelError for anything that is not one JSON value, for nesting beyond kMaxJsonDepth and for numbers that no
-// double holds. Of a repeated key the last counts, as in Python.
+// double holds. Of a repeated key the last counts, as in Python, and NaN, Infinity and -Infinity are values as
+// Python writes them.
 nlohmann::json ParseJson(std::string_view text, const std::string& what);
 
 }  // namespace vllm

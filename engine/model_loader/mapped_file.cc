@@ -1,9 +1,7 @@
 #include "engine/model_loader/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -48,27 +46,19 @@ void Unregister(const char* path) {
   }
 }
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
-
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path) : path_(path), shown_path_(Escape(path)) {
-  // O_NONBLOCK: opening a FIFO that somebody put in the folder must not wait for its writer.
-  Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) Fail(path, std::strerror(errno));
-  struct stat status;
-  if (fstat(file.fd, &status) != 0) Fail(path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) Fail(path, "not a regular file");
+MappedFile::MappedFile(const std::string& path) : MappedFile(OpenRegularFile(path), path) {}
+
+MappedFile::MappedFile(RegularFile file, const std::string& path) : path_(path), shown_path_(Escape(path)) {
+  if (file.is_out_of_resources()) throw ResourceError("tensor file " + shown_path_ + ": " + file.error);
+  if (!file.ok()) Fail(path, file.error);
+  const struct stat& status = file.status;
   modified_ns_ = int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
   inode_ = status.st_ino;
   if (status.st_size == 0) return;
   size_t size = static_cast<size_t>(status.st_size);
-  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
   if (address == MAP_FAILED) {
     throw ResourceError("tensor file " + shown_path_ + ": cannot be mapped: " + std::strerror(errno));
   }

@@ -7,12 +7,16 @@
 #include <span>
 #include <string>
 
+#include "tokenizer/regular_file.h"
+
 namespace vllm {
 
 class MappedFile {
  public:
   // Throws ModelError when the file cannot be opened or is not a regular file, ResourceError when it cannot be mapped.
   explicit MappedFile(const std::string& path);
+  // Maps a file that is already open; `path` is its name for messages.
+  MappedFile(RegularFile file, const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

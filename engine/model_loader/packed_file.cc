@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -131,7 +132,12 @@ int WriteAll(int fd, std::vector<iovec>& parts, uint64_t at) {
 
 }  // namespace
 
-PackedFile::PackedFile(const std::string& path, std::string_view description, const ForEach& for_each) : file_(path) {
+PackedFile::PackedFile(const std::string& path, std::string_view description, const ForEach& for_each)
+    : PackedFile(OpenRegularFile(path), path, description, for_each) {}
+
+PackedFile::PackedFile(RegularFile opened, const std::string& path, std::string_view description,
+                       const ForEach& for_each)
+    : file_(std::move(opened), path) {
   const std::span<const std::byte> file = file_.bytes();
   const auto refuse = [&](const std::string& why) {
     throw ModelError("packed weights " + Escape(path) + ": refused: " + why);

@@ -36,6 +36,8 @@ class PackedFile {
   // Throws ModelError when the file cannot be opened, is damaged or is of something else, ResourceError when it cannot
   // be mapped. `for_each` runs on the rank's threads.
   PackedFile(const std::string& path, std::string_view description, const ForEach& for_each);
+  // The same for a file that is already open; `path` is its name for messages.
+  PackedFile(RegularFile file, const std::string& path, std::string_view description, const ForEach& for_each);
 
   std::span<const PackedEntry> entries() const { return entries_; }
   int64_t size_bytes() const { return static_cast<int64_t>(file_.bytes().size()); }

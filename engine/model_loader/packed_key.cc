@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <span>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "engine/model_loader/escape.h"
+#include "tokenizer/regular_file.h"
 
 namespace vllm {
 namespace {
@@ -43,10 +42,12 @@ std::string SampleDigest(std::span<const std::byte> bytes) {
   return Hex(XXH3_128bits_digest(&state));
 }
 
-// Of a small file, whole; of one that is not there, of nothing.
+// Hashes a whole small file. A file that cannot be read counts as empty.
 std::string FileDigest(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return HexDigest(std::string(std::istreambuf_iterator<char>(file), {}));
+  constexpr size_t kMaxBytes = size_t{64} << 20;
+  std::string text;
+  ReadRegularFile(path, kMaxBytes, text);
+  return HexDigest(text);
 }
 
 }  // namespace

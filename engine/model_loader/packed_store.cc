@@ -1,7 +1,5 @@
 #include "engine/model_loader/packed_store.h"
 
-#include <sys/stat.h>
-
 #include <utility>
 
 #define XXH_INLINE_ALL
@@ -12,11 +10,6 @@
 
 namespace vllm {
 namespace {
-
-bool Exists(const std::string& path) {
-  struct stat status;
-  return stat(path.c_str(), &status) == 0;
-}
 
 uint64_t HashOf(const std::string& name) { return XXH3_64bits(name.data(), name.size()); }
 
@@ -39,11 +32,16 @@ PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, 
   if (description_.empty()) return;
   key_ = HexDigest(description_);
   cache_.emplace(load.packed_cache_folder, load.packed_cache_bytes);
-  const std::string path = cache_->PathOf(key_);
-  if (!Exists(path)) return;
+  std::optional<RegularFile> file;
   try {
-    file_ = std::make_shared<const PackedFile>(path, description_, for_each_);
-    cache_->Touch(path);
+    file = cache_->OpenFile(key_);
+  } catch (const ModelError& error) {
+    // Unlike damage, this is something that the user has to look at.
+    use_.failure = error.what();
+  }
+  if (!file) return;
+  try {
+    file_ = std::make_shared<const PackedFile>(std::move(*file), cache_->PathOf(key_), description_, for_each_);
   } catch (const ModelError& error) {
     use_.refusal = error.what();
   } catch (const ResourceError& error) {

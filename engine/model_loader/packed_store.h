@@ -22,7 +22,7 @@ struct PackedCacheUse {
   int64_t mapped_bytes = 0;   // read from it
   int64_t written_bytes = 0;  // kept in it for the next start
   std::string refusal;        // why a file that was there was not used; else empty
-  std::string failure;        // why nothing could be kept; else empty
+  std::string failure;        // why the cache must not be trusted or could not be written; else empty
 
   void Add(const PackedCacheUse& other);
 };

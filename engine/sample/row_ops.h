@@ -1,6 +1,5 @@
-// Passes over one row of logits that read all of the vocabulary, in blocks of kRowBlock, for the instruction set at
-// hand. Results do not depend on the instruction set: each is written as the same IEEE operations in the same order.
-// Pure functions; any thread.
+// Passes over one row of logits that read the whole vocabulary, in blocks of kRowBlock; a partial block at the end is
+// allowed. Results do not depend on the instruction set of the kernels. Pure functions; any thread.
 #pragma once
 
 #include <bit>
@@ -8,14 +7,14 @@
 #include <cstdint>
 #include <span>
 
-namespace vllm {
+#include "kernels/row_kernels.h"
 
-inline constexpr size_t kRowBlock = 64;
+namespace vllm {
 
 constexpr size_t NumRowBlocks(size_t row_size) { return (row_size + kRowBlock - 1) / kRowBlock; }
 
 // block_max[b] = the largest of block b. Returns false when the row holds NaN or +inf.
-bool BlockMaxima(std::span<const float> row, std::span<float> block_max);
+bool BlockMaxima(const RowKernels& kernels, std::span<const float> row, std::span<float> block_max);
 
 // exp((x - max) * inverse_temperature) to a relative error of 2e-7 before rounding of the argument; 0 where that is
 // below e^-87; exactly 1 at x == max. REQUIRES: x <= max, max finite.
@@ -37,9 +36,10 @@ inline float Weight(float x, float max, float inverse_temperature) {
 }
 
 // block_sum[b] = the sum of block b's weights.
-void BlockWeightSums(std::span<const float> row, float max, float inverse_temperature, std::span<double> block_sum);
+void BlockWeightSums(const RowKernels& kernels, std::span<const float> row, float max, float inverse_temperature,
+                     std::span<double> block_sum);
 
 // How many entries are >= value.
-int64_t CountAtLeast(std::span<const float> row, float value);
+int64_t CountAtLeast(const RowKernels& kernels, std::span<const float> row, float value);
 
 }  // namespace vllm

@@ -28,8 +28,8 @@ void VisitAtLeast(float logit, std::span<const float> row, std::span<const float
 
 }  // namespace
 
-RowSelector::RowSelector(size_t vocab_size)
-    : block_max_(NumRowBlocks(vocab_size)), block_sums_(NumRowBlocks(vocab_size)) {
+RowSelector::RowSelector(size_t vocab_size, const RowKernels& kernels)
+    : kernels_(&kernels), block_max_(NumRowBlocks(vocab_size)), block_sums_(NumRowBlocks(vocab_size)) {
   values_.reserve(vocab_size);
   candidates_.reserve(vocab_size);
   work_.reserve(vocab_size);
@@ -37,7 +37,7 @@ RowSelector::RowSelector(size_t vocab_size)
 
 bool RowSelector::Load(std::span<const float> row) {
   row_ = row;
-  bool good = BlockMaxima(row, block_max_);
+  bool good = BlockMaxima(*kernels_, row, block_max_);
   max_ = -kInfinity;
   for (float value : block_max_) max_ = value > max_ ? value : max_;
   return good;
@@ -90,7 +90,7 @@ void RowSelector::Restrict(const Cut& cut) {
 }
 
 double RowSelector::WeighAll(float inverse_temperature) {
-  BlockWeightSums(row_, max_, inverse_temperature, block_sums_);
+  BlockWeightSums(*kernels_, row_, max_, inverse_temperature, block_sums_);
   double total = 0.0;
   for (double sum : block_sums_) total += sum;
   return total;

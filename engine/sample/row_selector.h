@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "kernels/row_kernels.h"
+
 namespace vllm {
 
 struct Candidate {
@@ -30,7 +32,7 @@ struct Cut {
 
 class RowSelector {
  public:
-  explicit RowSelector(size_t vocab_size);
+  RowSelector(size_t vocab_size, const RowKernels& kernels);
 
   // Takes the row for the calls that follow. Returns false when it holds NaN or +inf.
   bool Load(std::span<const float> row);
@@ -63,6 +65,7 @@ class RowSelector {
   // The last token in falling order for which the weights before it are below `target`. Reorders `items`.
   static Cut Nucleus(std::span<Candidate> items, double target);
 
+  const RowKernels* kernels_;
   std::span<const float> row_;
   float max_ = 0.0f;
   std::vector<float> block_max_;

@@ -9,8 +9,11 @@
 
 namespace vllm {
 
-Sampler::Sampler(int64_t vocab_size)
-    : vocab_size_(vocab_size), processors_(vocab_size), selector_(static_cast<size_t>(vocab_size)) {
+Sampler::Sampler(int64_t vocab_size, const Kernels& kernels)
+    : vocab_size_(vocab_size),
+      row_kernels_(kernels.rows),
+      processors_(vocab_size),
+      selector_(static_cast<size_t>(vocab_size), *kernels.rows) {
   raw_.reserve(static_cast<size_t>(vocab_size));
 }
 
@@ -123,7 +126,7 @@ void Sampler::AppendLogprobs(std::span<const float> logits, int32_t token_id, in
   auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) - log_sum); };
   float chosen = logits[static_cast<size_t>(token_id)];
   out.logprobs.push_back(logprob(chosen));
-  out.ranks.push_back(static_cast<int32_t>(CountAtLeast(logits, chosen)));
+  out.ranks.push_back(static_cast<int32_t>(CountAtLeast(*row_kernels_, logits, chosen)));
   if (k == 0) return;
 
   selector_.Gather({.logit = selector_.KthLargest(k), .id = 0});

@@ -12,6 +12,7 @@
 #include "engine/request/sampling_params.h"
 #include "engine/sample/logits_processors.h"
 #include "engine/sample/row_selector.h"
+#include "kernels/kernels.h"
 
 namespace vllm {
 
@@ -24,7 +25,8 @@ struct SamplingRow {
 
 class Sampler {
  public:
-  explicit Sampler(int64_t vocab_size);
+  // `kernels` must outlive the sampler.
+  explicit Sampler(int64_t vocab_size, const Kernels& kernels = KernelsFor(BestIsa()));
 
   // Samples one token without allocating, but for what `logprobs` grows by. `logprobs` (may be null) gets one position
   // appended when params ask for logprobs. Returns -1 and sets `error` when the logits hold NaN or +inf, or when
@@ -52,6 +54,7 @@ class Sampler {
   void AppendInvalid(size_t k, Logprobs& out) const;
 
   int64_t vocab_size_;
+  const RowKernels* row_kernels_;
   LogitsProcessors processors_;
   RowSelector selector_;
   std::vector<float> raw_;  // the row before processing, when its logprobs are wanted

@@ -30,7 +30,8 @@ ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Mode
   hidden_ = AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
   gathered_ = AlignedBuffer(static_cast<size_t>(SharedLogits::MaxRows(config)) * row_bytes);
   ReservePlans();
-  for (int thread = 0; thread < rank.threads->num_threads(); ++thread) samplers_.emplace_back(config.model.vocab_size);
+  for (int thread = 0; thread < rank.threads->num_threads(); ++thread)
+    samplers_.emplace_back(config.model.vocab_size, *rank.kernels);
 }
 
 void ModelRunner::ReservePlans() {

@@ -1,10 +1,14 @@
 #include "app/config/config_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/config/errors.h"
 
@@ -19,11 +23,11 @@ class ConfigFileTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  void Read(const std::string& text) {
+  void Read(std::string_view text) {
     std::ofstream(path_) << text;
     ReadConfigFile(path_.string(), settings_);
   }
-  std::string ErrorOf(const std::string& text) {
+  std::string ErrorOf(std::string_view text) {
     try {
       Read(text);
     } catch (const ConfigError& error) {
@@ -59,15 +63,15 @@ TEST_F(ConfigFileTest, FlagsAreStrongerThanTheFile) {
 }
 
 TEST_F(ConfigFileTest, AnUnknownKeyIsAnErrorWithTheNearestName) {
-  EXPECT_EQ(ErrorOf("temprature = 1\n"), ": temprature: unknown key, did you mean temperature?");
-  EXPECT_EQ(ErrorOf("[run]\ntopp = 1\n"), " [run]: topp: unknown key, did you mean top-p?");
-  EXPECT_EQ(ErrorOf("[rnu]\n"), ": rnu: no command has this name");
+  EXPECT_EQ(ErrorOf("temprature = 1\n"), ":1:1: temprature: unknown key, did you mean temperature?");
+  EXPECT_EQ(ErrorOf("[run]\ntopp = 1\n"), ":2:1: [run] topp: unknown key, did you mean top-p?");
+  EXPECT_EQ(ErrorOf("[rnu]\n"), ":1:1: [rnu]: no command has this name");
 }
 
 TEST_F(ConfigFileTest, ValuesOfTheWrongKindAreErrors) {
-  EXPECT_EQ(ErrorOf("max-tokens = \"x\"\n"), ": max-tokens: must be a whole number (x)");
-  EXPECT_EQ(ErrorOf("temperature = nan\n"), ": temperature: must be a finite number (nan)");
-  EXPECT_EQ(ErrorOf("temperature = [1]\n"), ": temperature: must be one value");
+  EXPECT_EQ(ErrorOf("max-tokens = \"x\"\n"), ":1:1: max-tokens: must be a whole number (x)");
+  EXPECT_EQ(ErrorOf("temperature = nan\n"), ":1:1: temperature: must be a finite number (nan)");
+  EXPECT_EQ(ErrorOf("temperature = [1]\n"), ":1:1: temperature: must be one value");
   EXPECT_NE(ErrorOf("temperature = {a = 1}\n"), "");
   EXPECT_NE(ErrorOf("temperature = \n"), "");
   EXPECT_NE(ErrorOf("output = \"x\"\n"), "");
@@ -89,7 +93,119 @@ TEST_F(ConfigFileTest, AFileCutAnywhereIsReadOrRefused) {
   EXPECT_GT(num_refused, 0);
 }
 
-TEST_F(ConfigFileTest, DeepNestingIsRefused) { EXPECT_NE(ErrorOf("stop = " + std::string(100000, '[')), ""); }
+TEST_F(ConfigFileTest, DeepNestingIsRefused) {
+  EXPECT_EQ(ErrorOf("stop = " + std::string(100000, '[')), ":1:9: arrays in arrays have no meaning here");
+  EXPECT_EQ(ErrorOf("stop = " + std::string(100000, '{')), ":1:8: inline tables have no meaning here");
+  std::string key = "a";
+  for (int i = 0; i < 100000; ++i) key += ".a";
+  EXPECT_EQ(ErrorOf("\n " + key + " = 1\n"), ":2:5: a key has too many parts (limit 2)");
+  EXPECT_EQ(ErrorOf("[" + key + "]\n"), ":1:3: tables in tables have no meaning here");
+  EXPECT_EQ(ErrorOf(std::string(100000, '[')), ":1:1: arrays of tables have no meaning here");
+  EXPECT_EQ(ErrorOf(std::string(100000, 'k') + " = 1"), ":1:100001: the key is too long (limit 1000 bytes)");
+}
+
+// Each takes well under a second; with time that grows as the square of the size it would take hours.
+TEST_F(ConfigFileTest, TenMegabytesOfAnythingAreReadInLinearTime) {
+  constexpr size_t kBytes = 10'000'000;
+  const auto repeated = [](std::string_view unit) {
+    std::string text;
+    while (text.size() < kBytes) text += unit;
+    return text;
+  };
+  Read("stop = [" + repeated("\"a\", ") + "]\n");
+  EXPECT_EQ(settings_.Texts("stop").size(), kBytes / 5);
+  Read("stop = [" + repeated("'a', # c\n") + "]\n");
+  Read("[run]\nsystem = \"\"\"" + repeated("\\u0041 \\\n  ") + "\"\"\"\n");
+  Read("[run]\nsystem = '" + repeated("x") + "'\n");
+  Read(repeated("# comment\n"));
+  Read(repeated(" ") + "seed = 1\n");
+  Read(repeated("\r\n") + "seed = 1\n");
+  std::string tables;
+  for (int i = 0; tables.size() < kBytes; ++i) tables += "[t" + std::to_string(i) + "]\nseed = 1\n";
+  EXPECT_EQ(ErrorOf(tables), ":1:1: [t0]: no command has this name");
+  std::string keys;
+  for (int i = 0; keys.size() < kBytes; ++i) keys += "k" + std::to_string(i) + " = 1\n";
+  EXPECT_EQ(ErrorOf(keys), ":1:1: k0: unknown key");
+}
+
+TEST_F(ConfigFileTest, AFileOfMoreThanSixteenMebibytesIsRefused) {
+  std::ofstream(path_) << std::string(17 << 20, '\n');
+  std::string message;
+  try {
+    ReadConfigFile(path_.string(), settings_);
+  } catch (const ConfigError& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message, "configuration file " + path_.string() + ": too large (17825792 bytes, limit 16777216)");
+}
+
+TEST_F(ConfigFileTest, DottedKeysNameTheTable) {
+  Read("batch.max-tokens = 2\n\"run\".seed = 1\n");
+  EXPECT_EQ(settings_.Integer("max-tokens"), 2);
+  EXPECT_FALSE(settings_.Has("seed"));
+}
+
+TEST_F(ConfigFileTest, StringsOfEveryKindAreRead) {
+  const auto system = [this](std::string_view value) {
+    settings_ = Settings();
+    settings_.command = Command::kRun;
+    Read("system = " + std::string(value) + " # end\n");
+    return settings_.Text("system").value_or("none");
+  };
+  EXPECT_EQ(system(R"("a\tb\"\\\u00e9\U0001F600")"), "a\tb\"\\\xC3\xA9\xF0\x9F\x98\x80");
+  EXPECT_EQ(system(R"('a\t')"), "a\\t");
+  EXPECT_EQ(system("\"\"\"\none\n\ttwo\\\n   three\"\"\"\""), "one\n\ttwothree\"");
+  EXPECT_EQ(system("'''\r\none\r\n'two''''"), "one\n'two'");
+  EXPECT_EQ(system("\"\""), "");
+}
+
+TEST_F(ConfigFileTest, NumbersOfEveryKindAreRead) {
+  Read("seed = 0x1F\nmax-tokens = 1_000\ntemperature = +1.5e-1\nmin-tokens = 0b11\ntop-k = 0o17\n");
+  EXPECT_EQ(settings_.Unsigned("seed"), 31u);
+  EXPECT_EQ(settings_.Integer("max-tokens"), 1000);
+  EXPECT_EQ(settings_.Number("temperature"), 0.15);
+  EXPECT_EQ(settings_.Integer("min-tokens"), 3);
+  EXPECT_EQ(settings_.Integer("top-k"), 15);
+}
+
+TEST_F(ConfigFileTest, EveryErrorHasItsLineAndColumn) {
+  const std::string kind = "must be a text in quotation marks, a number, true, false or an array of these";
+  const std::vector<std::pair<std::string_view, std::string>> cases = {
+      {"seed = 1\nseed = 2\n", ":2:1: the key seed is there twice"},
+      {"[run]\n[run]\n", ":2:1: the table run is there twice"},
+      {"seed = 1 2\n", ":1:10: text after the end of a line's value"},
+      {"\n\nseed 1\n", ":3:6: = is missing after the key seed"},
+      {"= 1\n", ":1:1: a key is missing"},
+      {"seed =\n", ":1:7: a value is missing"},
+      {"stop = ['\xC3\xA9', 01]\n", ":1:14: " + kind + " (01)"},
+      {"seed = 2020-01-01\n", ":1:8: " + kind + " (2020-01-01)"},
+      {"seed = 1__0\n", ":1:8: " + kind + " (1__0)"},
+      {"stop = ['a' 'b']\n", ":1:13: , or ] is missing in an array"},
+      {"stop = ['a',\n\n", ":1:8: the array has no end"},
+      {"stop = [,]\n", ":1:9: a value is missing before a comma"},
+      {"system = 'a\n'\n", ":1:10: the string has no end on its line"},
+      {"system = \"\"\"a\n", ":1:10: the string has no end"},
+      {"system = \"\\q\"\n", ":1:11: no such escape"},
+      {"system = \"\\ud800\"\n", ":1:11: not the number of a character"},
+      {"# \x01\n", ":1:3: a control character in a comment"},
+      {"\"a\\nb\" = 1\n", ":1:1: a\\x0ab: unknown key"},
+      {"[run\n", ":1:5: ] is missing after the name of a table"},
+      {"seed = \xFF\n", ": not valid UTF-8"},
+  };
+  for (const auto& [text, error] : cases) EXPECT_EQ(ErrorOf(text), error) << text;
+}
+
+TEST_F(ConfigFileTest, AFifoIsRefusedAtOnce) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  std::string message;
+  try {
+    ReadConfigFile(path_.string(), settings_);
+  } catch (const ConfigError& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message, "configuration file " + path_.string() + ": not a regular file (a FIFO)");
+}
 
 }  // namespace
 }  // namespace vllm

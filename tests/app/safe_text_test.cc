@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace vllm {
 namespace {
@@ -66,7 +68,7 @@ TEST(SafeTextTest, EveryCodePointIsItselfOrShownInHex) {
   for (uint32_t c = 0; c <= 0x10FFFF; ++c) {
     if (c >= 0xD800 && c <= 0xDFFF) continue;
     const std::string safe = Safe(Utf8(c));
-    if (IsUnsafeCodePoint(c)) {
+    if (IsUnsafeCodePoint(c) || IsJoiningCodePoint(c)) {  // a joiner alone joins nothing
       ASSERT_EQ(safe.front(), '<') << c;
       ASSERT_EQ(safe.back(), '>') << c;
     } else {
@@ -91,6 +93,59 @@ TEST(SafeTextTest, ControlSequencesAreShown) {
   EXPECT_EQ(Safe("\x7F"), "<7f>");
 }
 
+TEST(SafeTextTest, CharactersThatNobodySeesAreShown) {
+  for (const uint32_t c :
+       {0xADu,    0x34Fu,   0x115Fu,  0x1160u,  0x17B4u,  0x180Bu, 0x180Eu, 0x200Bu,  0x200Eu,  0x2060u,
+        0x2064u,  0x206Fu,  0x3164u,  0xFE00u,  0xFE0Du,  0xFEFFu, 0xFFA0u, 0x1D173u, 0xE0001u, 0xE0020u,
+        0xE0041u, 0xE007Fu, 0xE0100u, 0xE01EFu, 0x1BCA0u, 0x200Cu, 0x200Du, 0xFE0Eu,  0xFE0Fu}) {
+    char hex[16];
+    std::snprintf(hex, sizeof(hex), "<%02x>", c);
+    EXPECT_EQ(Safe("a" + Utf8(c) + "b"), std::string("a") + hex + "b");
+    EXPECT_EQ(Safe(Utf8(c)), hex);
+    EXPECT_EQ(Safe("\n" + Utf8(c)), std::string("\n") + hex);
+  }
+}
+
+TEST(SafeTextTest, JoinersStayWhereTheyArePartOfWriting) {
+  const std::vector<std::vector<uint32_t>> kept = {
+      {0x1F468, 0x200D, 0x1F469, 0x200D, 0x1F467},  // family
+      {0x1F9D1, 0x1F3FD, 0x200D, 0x1F4BB},          // with a skin tone
+      {0x2764, 0xFE0F, 0x200D, 0x1F525},            // heart on fire
+      {0x1F3F3, 0xFE0F, 0x200D, 0x1F308},           // rainbow flag
+      {'1', 0xFE0F, 0x20E3},                        // keycap
+      {0x2600, 0xFE0E},                             // sun as text
+      {0x645, 0x6CC, 0x200C, 0x62E, 0x648},         // Persian
+      {0x915, 0x94D, 0x200D, 0x937},
+      {0x915, 0x94D, 0x200C, 0x937},  // Devanagari
+      {0xD9A, 0xDCA, 0x200D, 0xDBB},  // Sinhala
+      {0x995, 0x9CD, 0x200C},         // Bengali
+  };
+  for (const std::vector<uint32_t>& code_points : kept) {
+    std::string text;
+    for (const uint32_t c : code_points) text += Utf8(c);
+    EXPECT_EQ(Safe(text), text);
+  }
+}
+
+TEST(SafeTextTest, JoinersAreShownWhereTheyHideText) {
+  const std::string zwj = Utf8(0x200D);
+  const std::string zwnj = Utf8(0x200C);
+  const std::string emoji = Utf8(0x1F600);
+  EXPECT_EQ(Safe(emoji + zwj + zwj + emoji), emoji + zwj + "<200d>" + emoji);
+  EXPECT_EQ(Safe(emoji + zwnj), emoji + "<200c>");
+  EXPECT_EQ(Safe("1" + zwj), "1<200d>");
+  EXPECT_EQ(Safe(emoji + Utf8(0xFE0F) + Utf8(0xFE0F)), emoji + Utf8(0xFE0F) + "<fe0f>");
+  EXPECT_EQ(Safe(Utf8(0x915) + zwj + zwnj), Utf8(0x915) + zwj + "<200c>");
+  EXPECT_EQ(Safe(Utf8(0x915) + Utf8(0xFE0F)), Utf8(0x915) + "<fe0f>");
+  EXPECT_EQ(Safe("\xFF" + zwj), "\xEF\xBF\xBD<200d>");
+  EXPECT_EQ(Safe(emoji + "\xE2\x80" + zwj), emoji + "\xEF\xBF\xBD<200d>");
+}
+
+TEST(SafeTextTest, ALineShowsItsBreaks) {
+  EXPECT_EQ(SafeLine("a\nb\n\x1b").view(), "a\\nb\\n<1b>");
+  EXPECT_EQ(SafeLine("plain").view(), "plain");
+}
+
 TEST(SafeTextTest, InvalidBytesBecomeReplacementCharacters) {
   EXPECT_EQ(Safe("\x9B"), "\xEF\xBF\xBD");
   EXPECT_EQ(Safe("\xC0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD");
@@ -100,12 +155,14 @@ TEST(SafeTextTest, InvalidBytesBecomeReplacementCharacters) {
 }
 
 TEST(SafeTextTest, CuttingTheStreamAnywhereChangesNothing) {
-  const std::string texts[] = {"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\",
-                               "\xC2\x9B"
-                               "31m\xE2\x80\xAEx\xF3\xA0\x81\x81",
-                               "a\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xC3",
-                               "\x1bP+q\x1b\\\x9D"
-                               "0;t\x9C"};
+  const std::string texts[] = {
+      "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\",
+      "\xC2\x9B"
+      "31m\xE2\x80\xAEx\xF3\xA0\x81\x81",
+      "a\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xC3",
+      Utf8(0x1F468) + Utf8(0x200D) + Utf8(0x200D) + "\xE2" + Utf8(0x915) + Utf8(0x200C) + Utf8(0x200B),
+      "\x1bP+q\x1b\\\x9D"
+      "0;t\x9C"};
   for (const std::string& text : texts) {
     const std::string whole = Safe(text);
     for (size_t i = 0; i <= text.size(); ++i) {
@@ -144,6 +201,7 @@ TEST(SafeTextTest, RandomBytesInRandomPiecesAreHarmless) {
 TEST(SafeTextTest, JsonKeepsItsMeaningAndHoldsNoControl) {
   EXPECT_EQ(SafeJson("{\"a\":\"x\\u001b\"}").view(), "{\"a\":\"x\\u001b\"}");
   EXPECT_EQ(SafeJson("\"\x7F\xC2\x9B\"").view(), "\"\\u007f\\u009b\"");
+  EXPECT_EQ(SafeJson("\"" + Utf8(0x1F468) + Utf8(0x200D) + "\"").view(), "\"" + Utf8(0x1F468) + "\\u200d\"");
   EXPECT_EQ(SafeJson("\"\xE2\x80\xAE\"").view(), "\"\\u202e\"");
   EXPECT_EQ(SafeJson("\"\xF3\xA0\x81\x81\"").view(), "\"\\udb40\\udc41\"");
   EXPECT_EQ(SafeJson("\"\xC3\xA9\xF0\x9F\x98\x80\"").view(), "\"\xC3\xA9\xF0\x9F\x98\x80\"");

@@ -35,6 +35,45 @@ TEST_P(EveryHostileTemplateTest, EndsWithAnError) {
   EXPECT_TRUE(IsError(Outcome(GetParam()))) << GetParam().substr(0, 200);
 }
 
+// Work that is repeated without end, by what is repeated. Each is stopped by its number of operations, whose cost
+// follows the bytes that are touched, and not by its memory.
+class EveryBombTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryBombTest, IsStoppedByTheOperationBudget) {
+  const std::string loop = "{% for a in range(99999) %}{% for b in range(99999) %}";
+  const size_t bar = GetParam().find('|');
+  const std::string source = GetParam().substr(0, bar) + loop + GetParam().substr(bar + 1) + "{% endfor %}{% endfor %}";
+  const std::string outcome = Outcome(source);
+  EXPECT_NE(outcome.find("too many operations (limit 4000000)"), std::string::npos) << outcome.substr(0, 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Bombs, EveryBombTest,
+    testing::Values(
+        "|", "|{% set y = b + 1 %}", "{% set x = 'x' * 1000000 %}|{% set y = x ~ 'x' %}",
+        "{% set x = 'x' * 1000000 %}|{% set y = x + x %}", "|{% set y = 'x' * 1000000 %}", "|{% set y = [0] * 10000 %}",
+        "{% set x = ' ' * 1000000 %}|{% set y = x | trim %}", "{% set x = ' ' * 1000000 %}|{% set y = x.strip() %}",
+        "{% set x = 'ab' * 100000 %}|{% set y = x | replace('a', 'c') %}",
+        "{% set x = 'ab' * 100000 %}|{% set y = x.replace('a', 'c') %}",
+        "{% set x = ['a' * 10000] * 100 %}|{% set y = x | join(',') %}",
+        "{% set x = ['a' * 10000] * 100 %}|{% set y = ','.join(x) %}",
+        "{% set x = 'ab ' * 10000 %}|{% set y = x.split() %}", "{% set x = 'ab ' * 10000 %}|{% set y = x | title %}",
+        "{% set x = 'é' * 100000 %}|{% set y = x.upper() %}", "{% set x = 'é' * 100000 %}|{% set y = x[-1] %}",
+        "{% set x = 'é' * 100000 %}|{% set y = x[1:] %}", "{% set x = 'é' * 100000 %}|{% set y = x | tojson %}",
+        "{% set x = 'é' * 100000 %}|{% set y = x.isidentifier() %}", "|{% set y = 'x'.ljust(100000) %}",
+        "|{% set y = 'x'.zfill(100000) %}", "|{% set y = 'x' | center(100000) %}", "|{% set y = '%.400f' % 1.5e300 %}",
+        "|{% set y = '{:.400f}'.format(1.5e300) %}", "{% set x = range(1000) | list %}|{% set y = x | sort %}",
+        "{% set x = range(1000) | list %}|{% set y = x | unique | list %}",
+        "{% set x = 'a' * 100000 %}{% set z = 'a' * 100000 %}|{% set y = x == z %}"));
+
+TEST(HostileTemplateTest, OutputAndValuesTogetherAreLimited) {
+  // Each of the two stays below the limit of one text.
+  const std::string outcome = Outcome(
+      "{% set x = 'x' * 12000000 %}{% set y = 'y' * 12000000 %}{% for a in range(12) %}{{ x[:1000000] }}{% endfor %}");
+  EXPECT_NE(outcome.find("values and output need too much memory (limit 33554432 bytes)"), std::string::npos)
+      << outcome.substr(0, 200);
+}
+
 std::vector<std::string> HostileTemplates() {
   const std::string loop = "{% for a in range(99999) %}";
   return {

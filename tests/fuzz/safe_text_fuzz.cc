@@ -15,6 +15,11 @@ void FuzzOne(std::string_view bytes) {
     Require(byte != 0x7F, "no delete");
   }
   Require(IsValidUtf8(whole.view()), "UTF-8");
+  for (size_t i = 0; i < whole.view().size();) {
+    const CodePoint c = CodePointAt(whole.view(), i);
+    Require(!IsUnsafeCodePoint(c.value), "nothing that is to be shown is written");
+    i += c.length;
+  }
   SafeTextFilter filter;
   SafeText pieces;
   for (size_t i = 0; i < bytes.size(); i += 3) filter.Feed(bytes.substr(i, 3), pieces);

@@ -141,13 +141,44 @@ TEST(HfConfigTest, EveryBadValueIsRefusedByFieldAndValue) {
 
 TEST(HfConfigTest, NumbersThatAreNoJsonAreBlamedOnTheirField) {
   for (const char* name : {"rope_theta", "rms_norm_eps", "vocab_size", "head_dim"}) {
-    for (const char* bad : {"NaN", "Infinity", "-Infinity", "1e999"}) {
+    for (const char* bad : {"nan", "+Infinity", "--Infinity", "NaN1", "1e999"}) {
       std::string text = With(name, "@").dump();
       text.replace(text.find("\"@\""), 3, bad);
       std::string message = Refusal(text);
       EXPECT_NE(message.find(std::string(": ") + name + ": not valid JSON at byte "), std::string::npos) << message;
     }
   }
+}
+
+// Python's json module writes them so. Each field's range decides.
+TEST(HfConfigTest, NanAndInfinityAreRefusedByTheRangeOfTheirField) {
+  const std::pair<const char*, const char*> values[] = {{"NaN", "nan"}, {"Infinity", "inf"}, {"-Infinity", "-inf"}};
+  for (const auto& [text, shown] : values) {
+    for (const char* name : {"rope_theta", "rms_norm_eps", "head_dim"}) {
+      std::string config = With(name, "@").dump();
+      config.replace(config.find("\"@\""), 3, text);
+      const std::string message = Refusal(config);
+      EXPECT_NE(message.find(std::string(": ") + name + ": not "), std::string::npos) << message;
+      EXPECT_NE(message.find(std::string("(") + shown + ")"), std::string::npos) << message;
+    }
+    const std::string message =
+        Refusal(Base().dump(), std::string("{\"repetition_penalty\": ") + text + ", \"eos_token_id\": 3}");
+    EXPECT_NE(message.find("generation_config.json"), std::string::npos) << message;
+    EXPECT_NE(message.find(std::string("repetition_penalty: not in 0 to 1.79769e+308 (") + shown), std::string::npos)
+        << message;
+    std::string config = With("rope_scaling", {{"type", "linear"}, {"factor", "@"}}).dump();
+    config.replace(config.find("\"@\""), 3, text);
+    const std::string scaling = Refusal(config);
+    EXPECT_NE(scaling.find("rope_scaling.factor: not in 0 to 1e+06"), std::string::npos) << scaling;
+  }
+}
+
+TEST(HfConfigTest, NanAndInfinityInFieldsThatAreNotReadAndInTextsAreNoError) {
+  std::string text = With("time_step_limit", "@").dump();
+  text.replace(text.find("\"@\""), 3, "[0.0, Infinity, -Infinity, NaN]");
+  EXPECT_EQ(Load(text).vocab_size, 512);
+  const std::string message = Refusal(With("hidden_act", json::array({"NaN", "Infinity"})).dump());
+  EXPECT_NE(message.find("hidden_act: not a string (a list of 2)"), std::string::npos) << message;
 }
 
 TEST(HfConfigTest, HeadCountsThatDoNotDivideAreRefused) {

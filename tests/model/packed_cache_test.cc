@@ -62,7 +62,7 @@ TEST_F(PackedCacheTest, TheLeastRecentlyUsedGoFirstAndOnlyAsManyAsMust) {
   SetAge("a.packed", 3);
   SetAge("b.packed", 2);
   SetAge("c.packed", 1);
-  cache.Touch(cache.PathOf("a"));
+  ASSERT_TRUE(cache.OpenFile("a"));
   Put(cache, "d", 400);
   EXPECT_EQ(Names(), (NameSet{"a.packed", "c.packed", "d.packed"}));
   Put(cache, "e", 1000);
@@ -149,6 +149,48 @@ TEST_F(PackedCacheTest, AFolderThatCannotBeMadeIsTold) {
   const PackedCache cache(temp_.path() + "/file/packed", 1000);
   const std::string message = MessageOf<ResourceError>([&] { Put(cache, "a", 10); });
   EXPECT_NE(message.find("cannot be created"), std::string::npos) << message;
+}
+
+TEST_F(PackedCacheTest, ADirectoryThatOthersCanWriteIsNeitherReadNorWritten) {
+  const PackedCache cache(folder_, 1000);
+  Put(cache, "a", 10);
+  for (const mode_t mode : {0777u, 0770u, 0707u}) {
+    ASSERT_EQ(chmod(folder_.c_str(), mode), 0);
+    const std::string message = MessageOf<ModelError>([&] { cache.OpenFile("a"); });
+    EXPECT_NE(message.find("not used: writable by group or others (mode 0"), std::string::npos) << message;
+    EXPECT_EQ(MessageOf<ModelError>([&] { Put(cache, "b", 10); }), message);
+  }
+  ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+  EXPECT_TRUE(cache.OpenFile("a"));
+  EXPECT_EQ(Names(), (NameSet{"a.packed"}));
+}
+
+TEST_F(PackedCacheTest, ADirectoryOfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
+  const PackedCache cache(folder_, 1000);
+  Put(cache, "a", 10);
+  ASSERT_EQ(chown(folder_.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  const std::string message = MessageOf<ModelError>([&] { cache.OpenFile("a"); });
+  EXPECT_NE(message.find("belongs to another user (uid 12345)"), std::string::npos) << message;
+  ASSERT_EQ(chown(folder_.c_str(), 0, static_cast<gid_t>(-1)), 0);
+  ASSERT_EQ(chown(cache.PathOf("a").c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  EXPECT_NE(MessageOf<ModelError>([&] { cache.OpenFile("a"); }).find("belongs to another user"), std::string::npos);
+}
+
+TEST_F(PackedCacheTest, ALinkInPlaceOfTheDirectoryIsRefused) {
+  Put(PackedCache(temp_.path() + "/real", 1000), "a", 10);
+  fs::create_symlink(temp_.path() + "/real", temp_.path() + "/link");
+  const PackedCache cache(temp_.path() + "/link", 1000);
+  const std::string message = MessageOf<ModelError>([&] { cache.OpenFile("a"); });
+  EXPECT_NE(message.find("not a directory (a symbolic link)"), std::string::npos) << message;
+  EXPECT_EQ(MessageOf<ModelError>([&] { Put(cache, "b", 10); }), message);
+}
+
+TEST_F(PackedCacheTest, AMissingDirectoryOrFileIsNoError) {
+  const PackedCache cache(folder_, 1000);
+  EXPECT_FALSE(cache.OpenFile("a"));
+  Put(cache, "a", 10);
+  EXPECT_FALSE(cache.OpenFile("b"));
 }
 
 }  // namespace

@@ -2,10 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
+
+#include "engine/sample/sampler.h"
+#include "kernels/kernels.h"
 
 namespace vllm {
 namespace {
@@ -20,45 +25,78 @@ TEST(RowOpsTest, WeightIsExpToTwoUnitsInTheLastPlace) {
   }
 }
 
+// The row kernels of every instruction set that this machine runs.
+std::vector<const RowKernels*> AllKernels() {
+  std::vector<const RowKernels*> all;
+  for (const Isa isa : AvailableIsas()) all.push_back(KernelsFor(isa).rows);
+  return all;
+}
+
 TEST(RowOpsTest, VectorsGiveTheBitsOfTheScalarCode) {
-  std::mt19937 random(4);
-  std::normal_distribution<float> normal(0.0f, 20.0f);
-  for (size_t size : {1, 63, 64, 65, 200, 1000}) {
-    std::vector<float> row(size);
-    for (float& x : row) x = normal(random);
-    float max = *std::max_element(row.begin(), row.end());
-    std::vector<double> sums(NumRowBlocks(size));
-    std::vector<float> maxima(NumRowBlocks(size));
-    BlockWeightSums(row, max, 0.9f, sums);
-    EXPECT_TRUE(BlockMaxima(row, maxima));
-    for (size_t b = 0; b < sums.size(); ++b) {
-      double lanes[8] = {};
-      float block_max = -std::numeric_limits<float>::infinity();
-      for (size_t i = 0; i < kRowBlock; ++i) {
-        size_t at = b * kRowBlock + i;
-        if (at >= size) break;
-        lanes[i % 8] += static_cast<double>(Weight(row[at], max, 0.9f));
-        block_max = std::max(block_max, row[at]);
+  for (const RowKernels* kernels : AllKernels()) {
+    std::mt19937 random(4);
+    std::normal_distribution<float> normal(0.0f, 20.0f);
+    for (size_t size : {1, 63, 64, 65, 200, 1000}) {
+      std::vector<float> row(size);
+      for (float& x : row) x = normal(random);
+      float max = *std::max_element(row.begin(), row.end());
+      std::vector<double> sums(NumRowBlocks(size));
+      std::vector<float> maxima(NumRowBlocks(size));
+      BlockWeightSums(*kernels, row, max, 0.9f, sums);
+      EXPECT_TRUE(BlockMaxima(*kernels, row, maxima));
+      for (size_t b = 0; b < sums.size(); ++b) {
+        double lanes[8] = {};
+        float block_max = -std::numeric_limits<float>::infinity();
+        for (size_t i = 0; i < kRowBlock; ++i) {
+          size_t at = b * kRowBlock + i;
+          if (at >= size) break;
+          lanes[i % 8] += static_cast<double>(Weight(row[at], max, 0.9f));
+          block_max = std::max(block_max, row[at]);
+        }
+        EXPECT_EQ(sums[b],
+                  ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7])));
+        EXPECT_EQ(maxima[b], block_max);
       }
-      EXPECT_EQ(sums[b],
-                ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7])));
-      EXPECT_EQ(maxima[b], block_max);
+      EXPECT_EQ(CountAtLeast(*kernels, row, 0.0f),
+                std::count_if(row.begin(), row.end(), [](float x) { return x >= 0.0f; }));
+      EXPECT_EQ(CountAtLeast(*kernels, row, -std::numeric_limits<float>::infinity()), static_cast<int64_t>(size));
     }
-    EXPECT_EQ(CountAtLeast(row, 0.0f), std::count_if(row.begin(), row.end(), [](float x) { return x >= 0.0f; }));
-    EXPECT_EQ(CountAtLeast(row, -std::numeric_limits<float>::infinity()), static_cast<int64_t>(size));
   }
 }
 
 TEST(RowOpsTest, NanAndInfinityAreFoundAnywhere) {
-  for (float bad : {std::nanf(""), -std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    for (size_t at = 0; at < 150; ++at) {
-      std::vector<float> row(150, -std::numeric_limits<float>::infinity());
-      std::vector<float> maxima(NumRowBlocks(150));
-      EXPECT_TRUE(BlockMaxima(row, maxima));
-      row[at] = bad;
-      EXPECT_FALSE(BlockMaxima(row, maxima)) << at;
+  for (const RowKernels* kernels : AllKernels()) {
+    for (float bad : {std::nanf(""), -std::nanf(""), std::numeric_limits<float>::infinity()}) {
+      for (size_t at = 0; at < 150; ++at) {
+        std::vector<float> row(150, -std::numeric_limits<float>::infinity());
+        std::vector<float> maxima(NumRowBlocks(150));
+        EXPECT_TRUE(BlockMaxima(*kernels, row, maxima));
+        row[at] = bad;
+        EXPECT_FALSE(BlockMaxima(*kernels, row, maxima)) << at;
+      }
     }
   }
+}
+
+// The kernels that the rank was given count, not those that the machine would run best.
+TEST(RowOpsTest, ASamplerUsesTheKernelsItIsGiven) {
+  static int num_calls = 0;
+  static const RowKernels* real = KernelsFor(Isa::kGeneric).rows;
+  RowKernels rows = *real;
+  rows.block_maxima = [](const float* row, size_t num_blocks, float* block_max) {
+    ++num_calls;
+    return real->block_maxima(row, num_blocks, block_max);
+  };
+  Kernels kernels = KernelsFor(Isa::kGeneric);
+  kernels.rows = &rows;
+  std::vector<float> logits(100, 0.0f);
+  logits[7] = 1.0f;
+  SamplingParams params;
+  params.temperature = 0.0;
+  std::string error;
+  Sampler sampler(100, kernels);
+  EXPECT_EQ(sampler.Sample({logits, &params, {}, {}}, nullptr, error), 7);
+  EXPECT_GT(num_calls, 0);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/executor/make_executor.h"
+#include "tests/support/test_isa.h"
 
 namespace vllm::testing_support {
 
@@ -33,7 +34,7 @@ inline void PrintTo(const RequestResult& result, std::ostream* out) {
 
 class ManyRequests {
  public:
-  explicit ManyRequests(const VllmConfig& config) : config_(config), executor_(MakeExecutor(config_)) {
+  explicit ManyRequests(const VllmConfig& config) : config_(WithTestIsa(config)), executor_(MakeExecutor(config_)) {
     executor_->DetermineAvailableMemory();
     num_groups_ = static_cast<int64_t>(executor_->KvGroupWindows().size());
     executor_->InitializeKvCache(kMaxRequests * BlocksEach());

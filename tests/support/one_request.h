@@ -12,13 +12,14 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/executor/make_executor.h"
+#include "tests/support/test_isa.h"
 
 namespace vllm::testing_support {
 
 // A loop that knows one request: prompt in chunks, then token by token, straight on the real executor.
 class OneRequest {
  public:
-  explicit OneRequest(const VllmConfig& config) : config_(config), executor_(MakeExecutor(config_)) {
+  explicit OneRequest(const VllmConfig& config) : config_(WithTestIsa(config)), executor_(MakeExecutor(config_)) {
     executor_->DetermineAvailableMemory();
     num_groups_ = static_cast<int64_t>(executor_->KvGroupWindows().size());
     executor_->InitializeKvCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "tests/support/test_isa.h"
 
 namespace vllm::testing_support {
 
@@ -42,8 +43,9 @@ void Collect(LLMEngine& engine, RunResult& result) {
 
 }  // namespace
 
-RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
+RunResult RunRequests(const VllmConfig& given_config, const std::shared_ptr<const Tokenizer>& tokenizer,
                       const std::vector<TestRequest>& requests, const RunHow& how) {
+  const VllmConfig config = WithTestIsa(given_config);
   LLMEngine engine(config, tokenizer,
                    how.in_process ? MakeInprocClient(config, how.factory) : MakeThreadClient(config, how.factory));
   RunResult result;

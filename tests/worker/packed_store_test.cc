@@ -3,14 +3,19 @@
 #include "engine/model_loader/packed_store.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/model_loader/gguf_config.h"
@@ -192,6 +197,80 @@ TEST_F(PackedStoreTest, AFolderThatCannotBeWrittenIsToldAndLosesNothing) {
   const Result result = Run(config);
   EXPECT_NE(result.use.failure.find("cannot be created"), std::string::npos) << result.use.failure;
   EXPECT_EQ(result, Run(Llama()));
+}
+
+TEST_F(PackedStoreTest, ADirectoryThatOthersCanWriteIsNotUsedAndTheReasonIsGiven) {
+  const VllmConfig config = Llama();
+  const Result first = Run(config);
+  ASSERT_EQ(chmod(Folder().c_str(), 0777), 0);
+  const Result second = Run(config);
+  EXPECT_NE(second.use.failure.find("writable by group or others (mode 0777)"), std::string::npos);
+  EXPECT_EQ(second.use.mapped_bytes, 0);
+  EXPECT_EQ(second.use.written_bytes, 0);
+  EXPECT_EQ(second, first);
+}
+
+TEST_F(PackedStoreTest, ALinkInPlaceOfTheDirectoryIsNotFollowed) {
+  const VllmConfig config = Llama();
+  const Result first = Run(config);
+  fs::rename(Folder(), Folder() + ".real");
+  fs::create_symlink(Folder() + ".real", Folder());
+  const Result second = Run(config);
+  EXPECT_NE(second.use.failure.find("not a directory (a symbolic link)"), std::string::npos) << second.use.failure;
+  EXPECT_EQ(second.use.mapped_bytes, 0);
+  EXPECT_EQ(second, first);
+}
+
+// Each of these is replaced by a file of our own, so that the next start is fast again.
+TEST_F(PackedStoreTest, AFileThatSomebodyElseCouldHaveMadeIsNotUsedAndReplaced) {
+  const VllmConfig config = Llama();
+  const Result first = Run(config);
+  const std::string path = Files().at(0);
+  const std::string elsewhere = temp_.path() + "/elsewhere";
+  const std::vector<std::pair<std::string, std::function<void()>>> cases = {
+      {"writable by group or others (mode 0666)", [&] { ASSERT_EQ(chmod(path.c_str(), 0666), 0); }},
+      {"not a regular file (a symbolic link)",
+       [&] {
+         fs::copy_file(path, elsewhere);
+         fs::remove(path);
+         fs::create_symlink(elsewhere, path);
+       }},
+      {"not a regular file (a FIFO)",
+       [&] {
+         fs::remove(path);
+         ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+       }},
+  };
+  for (const auto& [why, prepare] : cases) {
+    prepare();
+    const Result second = Run(config);
+    EXPECT_NE(second.use.failure.find(why), std::string::npos) << second.use.failure;
+    EXPECT_EQ(second.use.mapped_bytes, 0) << why;
+    EXPECT_EQ(second.use.written_bytes, first.use.written_bytes) << why;
+    EXPECT_EQ(second, first) << why;
+    const Result third = Run(config);
+    EXPECT_EQ(third.use.mapped_bytes, first.use.written_bytes) << why;
+    EXPECT_EQ(third.use.failure, "") << why;
+    EXPECT_EQ(third, first) << why;
+  }
+}
+
+TEST_F(PackedStoreTest, ADiskWithoutRoomIsReportedAndLosesNothing) {
+  const Result expected = Run(Llama());
+  fs::remove_all(Folder());
+  rlimit saved{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &saved), 0);
+  const rlimit limited{4096, saved.rlim_max};
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
+  const Result result = Run(Llama());
+  setrlimit(RLIMIT_FSIZE, &saved);
+  signal(SIGXFSZ, old_handler);
+  EXPECT_NE(result.use.failure.find(Folder()), std::string::npos) << result.use.failure;
+  EXPECT_NE(result.use.failure.find("not written: File too large"), std::string::npos) << result.use.failure;
+  EXPECT_EQ(result.use.written_bytes, 0);
+  EXPECT_EQ(result, expected);
+  EXPECT_TRUE(Files().empty());
 }
 
 TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutAFolder) {

@@ -71,6 +71,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
   const bool real_type = spec.type != '\0' && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
   if (value.is(Kind::kFloat) || (value.is_integer() && real_type)) {
     if (spec.precision > kMaxPrecision) throw EvalError("precision is too large (limit 400)");
+    budget.Spend(32 + static_cast<size_t>(std::max<int64_t>(spec.precision, 0)));
     std::string digits;
     if (real_type) {
       digits = FormatReal(value.real(), spec);

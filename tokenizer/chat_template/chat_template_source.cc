@@ -1,11 +1,12 @@
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "tokenizer/chat_template/chat_template.h"
 #include "tokenizer/chat_template/globals.h"
 #include "tokenizer/chat_template/lexer.h"
+#include "tokenizer/python_json.h"
+#include "tokenizer/regular_file.h"
 
 namespace vllm {
 namespace {
@@ -13,29 +14,24 @@ namespace {
 using nlohmann::json;
 
 // tokenizer_config.json of a large vocabulary lists every added token; 64 MiB is far above any seen.
-constexpr uintmax_t kMaxConfigBytes = uintmax_t{64} << 20;
+constexpr size_t kMaxConfigBytes = size_t{64} << 20;
 
 [[noreturn]] void Fail(const std::filesystem::path& path, const std::string& why) {
   throw ChatTemplateError("chat template cannot be read from " + jinja::EscapeForError(path.string()) + ": " + why);
 }
 
-std::optional<std::string> ReadFile(const std::filesystem::path& path, uintmax_t max_bytes) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
-  if (!std::filesystem::is_regular_file(path, error)) Fail(path, "not a regular file");
-  const uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) Fail(path, error.message());
-  if (size > max_bytes) Fail(path, "file is too large (limit " + std::to_string(max_bytes) + " bytes)");
-  std::ifstream file(path, std::ios::binary);
-  std::string text(static_cast<size_t>(size), '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(size))) Fail(path, "read error");
+std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t max_bytes) {
+  std::string text;
+  const RegularFile file = ReadRegularFile(path.string(), max_bytes, text);
+  if (file.is_missing()) return std::nullopt;
+  if (!file.ok()) Fail(path, file.error);
   return text;
 }
 
 json ReadObject(const std::filesystem::path& path) {
   const std::optional<std::string> text = ReadFile(path, kMaxConfigBytes);
   if (!text) return json::object();
-  json object = json::parse(*text, nullptr, false);
+  json object = json::parse(ReplacePythonNumbers(*text), nullptr, false);
   if (object.is_discarded()) Fail(path, "not valid JSON");
   if (!object.is_object()) Fail(path, "not a JSON object");
   return object;

@@ -79,6 +79,7 @@ void Evaluator::Emit(std::string_view text) {
   if (size > Budget::kMaxTextBytes) {
     throw EvalError("output is too long (limit " + std::to_string(Budget::kMaxTextBytes) + " bytes)");
   }
+  budget_.SetOutput(size);
   *out_ += text;
 }
 

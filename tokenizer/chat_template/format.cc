@@ -186,6 +186,7 @@ class PercentFormatter {
       case 'r':
       case 'a': {
         std::string text = spec.type == 's' ? Str(budget_, value) : Repr(budget_, value);
+        budget_.SpendBytes(text.size() * 8);
         if (spec.precision >= 0) text.resize(CodePointOffset(text, static_cast<size_t>(spec.precision)));
         return PadText(text, spec.width, " ", spec.align == '<' ? -1 : 1);
       }
@@ -221,6 +222,8 @@ class PercentFormatter {
       case 'g':
       case 'G':
         if (!value.is_number()) FailNumber(value);
+        // The digits of a large or long number are divided out one by one.
+        budget_.Spend(32 + static_cast<size_t>(std::clamp<int64_t>(spec.precision, 0, kMaxPrecision)));
         if (spec.precision > kMaxPrecision) throw EvalError("precision is too large (limit 400)");
         return PadNumber(FormatReal(value.real(), spec), spec);
       default:

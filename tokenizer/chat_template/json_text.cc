@@ -129,7 +129,7 @@ class Writer {
   }
 
   void Text(std::string_view text) {
-    budget_.SpendBytes(text.size() * 2);
+    budget_.SpendBytes(text.size() * 16);
     out_ += '"';
     for (size_t i = 0; i < text.size();) {
       const auto byte = static_cast<unsigned char>(text[i]);

@@ -89,7 +89,7 @@ Value StripTags(Runtime& runtime, const Value& input, const Args& args) {
 
 std::string Escaped(Runtime& runtime, const Value& value) {
   const std::string text = Str(runtime.budget, value);
-  runtime.budget.SpendBytes(text.size() * 8);
+  runtime.budget.SpendBytes(text.size() * 16);
   return value.is_markup() ? text : EscapeHtml(text);
 }
 

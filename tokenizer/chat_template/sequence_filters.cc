@@ -221,7 +221,7 @@ Value Unique(Runtime& runtime, const Value& input, const Args& args) {
     std::unordered_set<std::string> seen;
     for (const Value& item : ToVector(runtime.budget, input)) {
       std::string key = HashKey(IgnoreCase(runtime, GetPath(runtime, item, path), bound.Bool(0, false)));
-      runtime.budget.SpendBytes(key.size() * 4);
+      runtime.budget.SpendBytes(key.size() * 4 + 512);
       if (seen.insert(std::move(key)).second) results.push_back(item);
     }
   });

@@ -17,7 +17,7 @@ Value Text(Runtime& runtime, const Value& self, std::string text) {
 template <std::string (*Convert)(std::string_view)>
 Value Converted(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs none("string method", args, {});
-  runtime.budget.SpendBytes(self.text().size() * 8);
+  runtime.budget.SpendBytes(self.text().size() * 32);
   return Text(runtime, self, Convert(self.text()));
 }
 
@@ -25,10 +25,11 @@ template <bool kLeft, bool kRight>
 Value Strip(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs bound("strip", args, {"chars"});
   const std::string* chars = bound.NotNone(0) == nullptr ? nullptr : &bound.Text(0);
-  runtime.budget.SpendBytes(chars == nullptr ? self.text().size() : self.text().size() * (8 + chars->size() / 8));
+  if (chars != nullptr) runtime.budget.SpendBytes(self.text().size() * (8 + chars->size() / 8));
   std::string_view text = self.text();
   if (kLeft) text = chars == nullptr ? StripLeft(text) : StripLeft(text, *chars);
   if (kRight) text = chars == nullptr ? StripRight(text) : StripRight(text, *chars);
+  runtime.budget.SpendBytes((self.text().size() - text.size()) * 16);
   return Text(runtime, self, std::string(text));
 }
 
@@ -44,7 +45,7 @@ template <bool kFromRight>
 Value Split(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs bound("split", args, {"sep", "maxsplit"});
   const std::string* separator = bound.NotNone(0) == nullptr ? nullptr : &bound.Text(0);
-  runtime.budget.SpendBytes(self.text().size() * 8);
+  runtime.budget.SpendBytes(self.text().size() * 16);
   return ListOf(runtime, self, SplitText(runtime.budget, self.text(), separator, bound.Int(1, -1), kFromRight));
 }
 
@@ -159,6 +160,7 @@ Value Join(Runtime& runtime, const Value& self, const Args& args) {
   for (const Value& item : ToVector(runtime.budget, *bound[0])) {
     if (!item.is_string()) throw EvalError(std::string("join needs strings, not ") + TypeName(item.kind()));
     Budget::CheckText(result.size() + self.text().size() + item.text().size());
+    runtime.budget.SpendBytes(self.text().size() + item.text().size());
     if (!first) result += self.text();
     first = false;
     result += item.text();
@@ -172,6 +174,7 @@ Value Justify(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs bound("ljust", args, {"width", "fillchar"}, 1);
   const std::string fill = bound[1] == nullptr ? " " : bound.Text(1);
   if (NumCodePoints(fill) != 1) throw EvalError("the fill character must be exactly one character long");
+  runtime.budget.SpendBytes(self.text().size() * 4);
   return Text(runtime, self, PadText(self.text(), bound.Int(0, 0), fill, kSide));
 }
 
@@ -180,6 +183,7 @@ Value ZeroFill(Runtime& runtime, const Value& self, const Args& args) {
   const std::string& text = self.text();
   const size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
   const int64_t width = bound.Int(0, 0);
+  runtime.budget.SpendBytes(text.size() * 4);
   return Text(runtime, self,
               text.substr(0, sign) + PadText(text.substr(sign), width - static_cast<int64_t>(sign), "0", 1));
 }
@@ -247,9 +251,10 @@ Value IsAscii(Runtime&, const Value& self, const Args& args) {
   return Value::Bool(self.is_ascii());
 }
 
-Value IsIdentifier(Runtime&, const Value& self, const Args& args) {
+Value IsIdentifier(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs none("isidentifier", args, {});
   const std::string& text = self.text();
+  runtime.budget.SpendBytes(text.size() * 16);
   for (size_t i = 0; i < text.size();) {
     const bool first = i == 0;
     const char32_t c = NextCodePoint(text, i);

@@ -136,9 +136,17 @@ std::string PadText(std::string_view text, int64_t width, std::string_view fill,
   Budget::CheckText(text.size() + static_cast<size_t>(pad) * fill.size());
   int64_t left = side < 0 ? 0 : side > 0 ? pad : pad / 2 + (pad & width & 1);
   std::string result;
-  for (int64_t i = 0; i < left; ++i) result += fill;
+  result.reserve(text.size() + static_cast<size_t>(pad) * fill.size());
+  const auto append = [&](int64_t count) {
+    if (fill.size() == 1) {
+      result.append(static_cast<size_t>(count), fill[0]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) result += fill;
+    }
+  };
+  append(left);
   result += text;
-  for (int64_t i = left; i < pad; ++i) result += fill;
+  append(pad - left);
   return result;
 }
 

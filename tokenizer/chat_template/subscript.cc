@@ -45,7 +45,7 @@ Value ItemAt(Runtime& runtime, const Value& object, int64_t index) {
     const auto length = *Length(object);
     if (index < 0) index += length;
     if (index < 0 || index >= length) return Value();
-    if (!object.is_ascii()) runtime.budget.SpendBytes(text.size() * 8);
+    if (!object.is_ascii()) runtime.budget.SpendBytes(text.size() * 16);
     size_t start = object.is_ascii() ? static_cast<size_t>(index) : CodePointOffset(text, static_cast<size_t>(index));
     const size_t first = start;
     NextCodePoint(text, start);
@@ -156,7 +156,7 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
   }
   const std::string& text = object.text();
   const bool is_bytewise = is_bytes || object.is_ascii();
-  runtime.budget.SpendBytes(text.size() * (is_bytewise ? 1 : 8));
+  runtime.budget.SpendBytes(text.size() * (is_bytewise ? 1 : 16));
   std::string result;
   if (stride == 1) {
     if (count > 0) {

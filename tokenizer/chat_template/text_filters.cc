@@ -22,7 +22,7 @@ template <std::string (*Convert)(std::string_view)>
 Value Converted(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs none("text filter", args, {});
   const Value text = SoftText(runtime, input);
-  runtime.budget.SpendBytes(text.text().size() * 8);
+  runtime.budget.SpendBytes(text.text().size() * 32);
   return MakeString(&runtime.budget, Convert(text.text()), text.is_markup());
 }
 
@@ -57,8 +57,8 @@ Value Trim(Runtime& runtime, const Value& input, const Args& args) {
   const Value text = SoftText(runtime, input);
   std::string_view view = text.text();
   if (bound.NotNone(0) == nullptr) {
-    runtime.budget.SpendBytes(view.size());
     view = StripLeft(StripRight(view));
+    runtime.budget.SpendBytes((text.text().size() - view.size()) * 16);
   } else {
     const std::string& chars = bound.Text(0);
     runtime.budget.SpendBytes(view.size() * (8 + chars.size() / 8));
@@ -121,7 +121,7 @@ Value Indent(Runtime& runtime, const Value& input, const Args& args) {
   const bool blank = bound.Bool(2, false);
   std::string text = input.text();
   text += '\n';
-  runtime.budget.SpendBytes(text.size() * 8);
+  runtime.budget.SpendBytes(text.size() * 16);
   std::string result = first ? indention : "";
   bool is_first = true;
   for (const std::string_view line : SplitLines(text)) {

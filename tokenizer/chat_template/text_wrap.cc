@@ -88,7 +88,7 @@ std::optional<Text> TakeFromLongWord(std::deque<Text>& pieces, size_t room, bool
 std::vector<std::string> WrapText(Budget& budget, std::string_view paragraph, const WrapStyle& style) {
   if (style.width <= 0) throw EvalError("wordwrap: invalid width " + std::to_string(style.width) + " (must be > 0)");
   const auto width = static_cast<size_t>(style.width);
-  budget.SpendBytes(paragraph.size() * 16);
+  budget.SpendBytes(paragraph.size() * 32);
   budget.CheckRoom(paragraph.size() * (sizeof(char32_t) + sizeof(Text)));
   std::u32string text;
   for (size_t i = 0; i < paragraph.size();) text += NextCodePoint(paragraph, i);

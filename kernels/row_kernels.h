@@ -1,0 +1,23 @@
+// RowKernels: passes over whole blocks of one row of logits, part of the Kernels table. Results do not depend on the
+// instruction set: each is written as the same IEEE operations in the same order. Pure functions; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace vllm {
+
+inline constexpr size_t kRowBlock = 64;
+
+struct RowKernels {
+  // block_max[b] = the largest of block b. Returns false when the row holds NaN or +inf.
+  // row: [num_blocks, kRowBlock]
+  bool (*block_maxima)(const float* row, size_t num_blocks, float* block_max);
+  // block_sum[b] = the sum of Weight() (engine/sample/row_ops.h) over block b, in eight lanes.
+  void (*block_weight_sums)(const float* row, size_t num_blocks, float max, float inverse_temperature,
+                            double* block_sum);
+  // How many entries are >= value.
+  int64_t (*count_at_least)(const float* row, size_t num_blocks, float value);
+};
+
+}  // namespace vllm

@@ -1,0 +1,30 @@
+// The instruction set that $VLLMCLI_ISA names, for tests and benchmarks that run a model or kernels directly. The
+// engine itself knows no environment.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "kernels/isa.h"
+
+namespace vllm::testing_support {
+
+// None when the variable is not set, names nothing or names what this machine does not run.
+inline std::optional<Isa> IsaFromEnvironment() {
+  const char* name = std::getenv("VLLMCLI_ISA");
+  const std::optional<Isa> isa = name == nullptr ? std::nullopt : ParseIsa(name);
+  const std::vector<Isa> available = AvailableIsas();
+  const bool runs = isa && std::find(available.begin(), available.end(), *isa) != available.end();
+  return runs ? isa : std::nullopt;
+}
+
+// `config` with that instruction set, unless it names one itself.
+template <typename Config>
+Config WithTestIsa(Config config) {
+  if (!config.isa) config.isa = IsaFromEnvironment();
+  return config;
+}
+
+}  // namespace vllm::testing_support
