@@ -15,6 +15,7 @@
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
+#include "engine/executor/available_memory.h"
 #include "tokenizer/chat_template/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
@@ -105,7 +106,7 @@ int Main(std::vector<std::string> words) {
     PrintError(error.what());
     status = kNoResource;
   } catch (const std::bad_alloc&) {
-    PrintError("out of memory");
+    PrintError("out of memory; the tightest limit is " + ReadAvailableMemory().bound);
     status = kNoResource;
   } catch (const std::system_error& error) {
     PrintError(error.what());

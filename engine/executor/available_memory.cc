@@ -1,68 +1,80 @@
 #include "engine/executor/available_memory.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
-#include <optional>
 
 namespace vllm {
 
 namespace {
 
-// The first number of the line of `path` that starts with `key`, or of the file when `key` is empty.
-std::optional<int64_t> ReadNumber(const std::string& path, const std::string& key) {
+// The value in bytes of "KEY: N kB" in /proc/meminfo or /proc/PID/status.
+std::optional<int64_t> ReadKibibytes(const std::string& path, const std::string& key) {
+  constexpr int64_t kMaxKibibytes = std::numeric_limits<int64_t>::max() / 1024;
   std::ifstream file(path);
-  std::string word;
-  while (file >> word) {
-    if (!key.empty() && word != key) continue;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (!line.starts_with(key)) continue;
+    const size_t begin = line.find_first_of("0123456789", key.size());
+    if (begin == std::string::npos) return std::nullopt;
     int64_t value = 0;
-    if (key.empty()) {
-      if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos || word.size() > 18)
-        return std::nullopt;
-      return std::stoll(word);
+    for (size_t i = begin; i < line.size() && line[i] >= '0' && line[i] <= '9'; ++i) {
+      if (value > kMaxKibibytes / 10 - 1) return std::nullopt;
+      value = value * 10 + (line[i] - '0');
     }
-    if (file >> value) return value;
-    return std::nullopt;
+    return value * 1024;
   }
   return std::nullopt;
 }
 
-// This process' group in the unified hierarchy; its files lie directly below the mount in a container.
-std::string CgroupFolder() {
-  std::ifstream file("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.rfind("0::", 0) == 0) return "/sys/fs/cgroup" + line.substr(3);
-  }
-  return "/sys/fs/cgroup";
+std::optional<int64_t> Left(std::optional<int64_t> limit, std::optional<int64_t> used) {
+  if (!limit) return std::nullopt;
+  return std::max<int64_t>(0, *limit - used.value_or(0));
+}
+
+std::optional<int64_t> SoftLimit(decltype(RLIMIT_AS) resource) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<int64_t>::max()));
 }
 
 }  // namespace
 
-AvailableMemory ReadAvailableMemory() {
-  AvailableMemory best{std::numeric_limits<int64_t>::max(), "nothing known"};
-  const auto consider = [&best](int64_t bytes, const char* bound) {
-    if (bytes < best.bytes) best = {std::max<int64_t>(bytes, 0), bound};
+AvailableMemory LeastOf(const MemoryLeft& left, int64_t untouched_bytes) {
+  AvailableMemory least;
+  const auto consider = [&least](std::optional<int64_t> bytes, int64_t needed, const std::string& bound) {
+    if (!bytes) return;
+    const int64_t available = std::max<int64_t>(0, *bytes - needed);
+    if (available < least.bytes) least = {available, bound};
   };
-  if (const auto kib = ReadNumber("/proc/meminfo", "MemAvailable:")) consider(*kib * 1024, "MemAvailable");
+  consider(left.machine, untouched_bytes, "MemAvailable");
+  consider(left.cgroup, untouched_bytes, left.cgroup_file);
+  consider(left.address_space, 0, "RLIMIT_AS (ulimit -v)");
+  consider(left.data, 0, "RLIMIT_DATA (ulimit -d)");
+  consider(left.commit, 0, "CommitLimit (vm.overcommit_memory 2)");
+  return least;
+}
 
-  for (const std::string& folder : {CgroupFolder(), std::string("/sys/fs/cgroup")}) {
-    const auto limit = ReadNumber(folder + "/memory.max", "");
-    const auto used = ReadNumber(folder + "/memory.current", "");
-    // Page cache counts as used but gives way.
-    const auto cached = ReadNumber(folder + "/memory.stat", "inactive_file");
-    if (limit && used) consider(*limit - *used + cached.value_or(0), "cgroup memory.max");
-  }
+MemoryLeft ReadMemoryLeft(const MemoryPaths& paths, std::optional<int64_t> address_space_limit,
+                          std::optional<int64_t> data_limit) {
+  const std::string meminfo = paths.proc + "/meminfo", status = paths.proc + "/self/status";
+  MemoryLeft left;
+  left.machine = ReadKibibytes(meminfo, "MemAvailable:");
+  const CgroupLimits cgroup = ReadCgroupLimits(paths.cgroups);
+  left.cgroup = cgroup.available_memory_bytes;
+  left.cgroup_file = cgroup.memory_limit_file;
+  left.address_space = Left(address_space_limit, ReadKibibytes(status, "VmSize:"));
+  left.data = Left(data_limit, ReadKibibytes(status, "VmData:"));
+  // 2: the kernel refuses mappings beyond the commit limit, written or not, MAP_NORESERVE or not.
+  char mode = 0;
+  std::ifstream(paths.proc + "/sys/vm/overcommit_memory").get(mode);
+  if (mode == '2') left.commit = Left(ReadKibibytes(meminfo, "CommitLimit:"), ReadKibibytes(meminfo, "Committed_AS:"));
+  return left;
+}
 
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    const int64_t pages = ReadNumber("/proc/self/statm", "").value_or(0);
-    consider(static_cast<int64_t>(limit.rlim_cur) - pages * sysconf(_SC_PAGESIZE), "RLIMIT_AS");
-  }
-  return best;
+AvailableMemory ReadAvailableMemory(int64_t untouched_bytes) {
+  return LeastOf(ReadMemoryLeft({}, SoftLimit(RLIMIT_AS), SoftLimit(RLIMIT_DATA)), untouched_bytes);
 }
 
 }  // namespace vllm

@@ -44,9 +44,10 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
                                                  cores_.empty() ? std::vector<int>() : cores_[index], *logits_);
     });
   } catch (const std::bad_alloc&) {
+    const AvailableMemory available = ReadAvailableMemory();
     throw ResourceError("cannot load model " + config_.model.model + ": out of memory (" +
                         std::to_string(weights->TotalBytes()) + " bytes of weights, " +
-                        std::to_string(ReadAvailableMemory().bytes) + " bytes available)");
+                        std::to_string(available.bytes) + " bytes left by " + available.bound + ")");
   } catch (const std::system_error& e) {
     throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + wanted + " wanted)");
   }
@@ -88,17 +89,20 @@ int64_t TensorParallelExecutor::DetermineAvailableMemory() {
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
   // Pages of a mapped file count as available, but decoding needs these. The logits' are not written before they are
   // needed: the first token would wait for it.
-  const int64_t needed = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
-  const int64_t available = std::max<int64_t>(0, ReadAvailableMemory().bytes - needed);
-  return static_cast<int64_t>(static_cast<double>(available) * kKvMemoryFraction);
+  const int64_t untouched_bytes = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
+  const AvailableMemory available = ReadAvailableMemory(untouched_bytes);
+  memory_bound_ = available.bound;
+  return static_cast<int64_t>(static_cast<double>(available.bytes) * kKvMemoryFraction);
 }
 
 void TensorParallelExecutor::InitializeKvCache(int64_t num_blocks) {
   try {
     ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->InitializeKvCache(num_blocks); });
   } catch (const std::bad_alloc&) {
+    const AvailableMemory available = ReadAvailableMemory();
     throw ResourceError("cannot allocate the KV cache: out of memory (" + std::to_string(num_blocks) + " blocks of " +
-                        std::to_string(KvBlockBytes()) + " bytes)");
+                        std::to_string(KvBlockBytes()) + " bytes, " + std::to_string(available.bytes) +
+                        " bytes left by " + available.bound + "); lower --num-kv-blocks or --kv-cache-memory");
   }
 }
 
