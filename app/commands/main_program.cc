@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -15,7 +16,7 @@
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
-#include "engine/executor/available_memory.h"
+#include "kernels/available_memory.h"
 #include "tokenizer/chat_template/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
@@ -84,6 +85,9 @@ int Main(std::vector<std::string> words) {
   SaveTerminal();
   InstallSignals();
   int status = kOk;
+  // glibc reserves 64 MiB for a heap of each thread, or not, as the timing of threads has it. Under a limit of the
+  // address space that would decide whether a model loads and how large its KV cache is.
+  if (AddressSpaceIsLimited()) mallopt(M_ARENA_MAX, 1);
   try {
     status = Run(std::move(words));
   } catch (const OutputClosed&) {

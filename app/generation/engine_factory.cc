@@ -9,6 +9,7 @@
 #include "engine/config/errors.h"
 #include "engine/core/thread_client.h"
 #include "engine/executor/make_executor.h"
+#include "kernels/available_memory.h"
 
 namespace vllm {
 namespace {
@@ -36,8 +37,12 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   CheckDefaults(loaded.sampling_params, config);
   std::future<std::shared_ptr<const Tokenizer>> tokenizer;
   if (tokenizer_required || HasTokenizer(loaded.location)) {
-    // Beside the weights, or after them where no thread is to be had.
-    tokenizer = std::async([&location = loaded.location] { return LoadTokenizer(location); });
+    // While the weights load, or after them where no more thread can be started. Under a limit of the address space it
+    // is loaded before them: what both map at the same time would not fit where either does, and the KV cache is sized
+    // by what is left.
+    const auto load = [&location = loaded.location] { return LoadTokenizer(location); };
+    tokenizer = AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
+    if (AddressSpaceIsLimited()) tokenizer.wait();
   }
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
   std::unique_ptr<EngineCoreClient> client = MakeThreadClient(config, MakeExecutor);

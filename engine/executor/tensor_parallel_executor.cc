@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "engine/config/errors.h"
-#include "engine/executor/available_memory.h"
 #include "engine/executor/make_executor.h"
 #include "engine/layers/head_shards.h"
 #include "engine/models/registry.h"
+#include "kernels/available_memory.h"
 #include "kernels/cpu_topology.h"
 #include "kernels/thread_pool.h"
 
@@ -31,6 +31,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
   for (int rank = 0; rank < size; ++rank) ShardHeads(config_.model, rank, size);
   const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
+  const AvailableMemory available = ReadAvailableMemory();
   const std::string wanted = std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
   try {
     logits_ = std::make_unique<SharedLogits>(config_);
@@ -44,12 +45,13 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
                                                  cores_.empty() ? std::vector<int>() : cores_[index], *logits_);
     });
   } catch (const std::bad_alloc&) {
-    const AvailableMemory available = ReadAvailableMemory();
     throw ResourceError("cannot load model " + config_.model.model + ": out of memory (" +
-                        std::to_string(weights->TotalBytes()) + " bytes of weights, " +
+                        std::to_string(weights->TotalBytes()) +
+                        " bytes of weights, their packed form and the buffers of a step do not fit into the " +
                         std::to_string(available.bytes) + " bytes left by " + available.bound + ")");
   } catch (const std::system_error& e) {
-    throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + wanted + " wanted)");
+    throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + wanted +
+                        " wanted; the tightest memory limit is " + available.bound + ")");
   }
 }
 

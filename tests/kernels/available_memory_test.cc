@@ -1,4 +1,4 @@
-#include "engine/executor/available_memory.h"
+#include "kernels/available_memory.h"
 
 #include <gtest/gtest.h>
 

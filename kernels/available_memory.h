@@ -42,7 +42,10 @@ struct MemoryPaths {
 MemoryLeft ReadMemoryLeft(const MemoryPaths& paths, std::optional<int64_t> address_space_limit,
                           std::optional<int64_t> data_limit);
 
-// The same for this process as it is now.
+// Whether RLIMIT_AS is set, so that address space which is reserved and never used is lost to the KV cache.
+bool AddressSpaceIsLimited();
+
+// The least of what is left to this process now.
 AvailableMemory ReadAvailableMemory(int64_t untouched_bytes = 0);
 
 }  // namespace vllm

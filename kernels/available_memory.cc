@@ -1,4 +1,4 @@
-#include "engine/executor/available_memory.h"
+#include "kernels/available_memory.h"
 
 #include <sys/resource.h>
 
@@ -72,6 +72,8 @@ MemoryLeft ReadMemoryLeft(const MemoryPaths& paths, std::optional<int64_t> addre
   if (mode == '2') left.commit = Left(ReadKibibytes(meminfo, "CommitLimit:"), ReadKibibytes(meminfo, "Committed_AS:"));
   return left;
 }
+
+bool AddressSpaceIsLimited() { return SoftLimit(RLIMIT_AS).has_value(); }
 
 AvailableMemory ReadAvailableMemory(int64_t untouched_bytes) {
   return LeastOf(ReadMemoryLeft({}, SoftLimit(RLIMIT_AS), SoftLimit(RLIMIT_DATA)), untouched_bytes);
