@@ -25,8 +25,9 @@ class Executor {
   // What the packed cache did while the weights were loaded, all ranks together.
   virtual PackedCacheUse packed_cache_use() const { return {}; }
 
-  // Runs a step of the largest allowed size on random tokens and returns the bytes that remain for KV blocks, all ranks
-  // together: what the machine and its limits leave after weights and that step. Throws what a rank threw.
+  // Runs a small step on made-up tokens and returns the bytes that remain for KV blocks, all ranks together: the share
+  // for the KV cache of what the machine and its limits leave after the weights and after the buffers that a step of
+  // the largest allowed size takes. Throws what a rank threw.
   virtual int64_t DetermineAvailableMemory() = 0;
 
   // The limit behind the last DetermineAvailableMemory, for messages: "MemAvailable", "RLIMIT_AS (ulimit -v)".

@@ -88,10 +88,11 @@ PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
 }
 
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
-  ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
-  // Pages of a mapped file count as available, but decoding needs these. The logits' are not written before they are
-  // needed: the first token would wait for it.
-  const int64_t untouched_bytes = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
+  ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->ProfileRun(); });
+  // Pages of a mapped file count as available, but decoding needs these. The buffers of a step are mapped and not
+  // written before a step needs them: the load would take longer.
+  int64_t untouched_bytes = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
+  for (const std::unique_ptr<Worker>& worker : workers_) untouched_bytes += worker->ScratchBytes();
   const AvailableMemory available = ReadAvailableMemory(untouched_bytes);
   memory_bound_ = available.bound;
   return static_cast<int64_t>(static_cast<double>(available.bytes) * kKvMemoryFraction);
