@@ -58,31 +58,10 @@ std::map<int, int> ReadNodes(const std::filesystem::path& root) {
   return nodes;
 }
 
-// This process' group in the unified hierarchy; its files lie directly below the mount in a container.
-std::vector<std::filesystem::path> GroupFolders(const std::filesystem::path& cgroup) {
-  std::ifstream file("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.rfind("0::/", 0) == 0) return {cgroup / line.substr(4), cgroup};
-  }
-  return {cgroup};
-}
-
-// "QUOTA PERIOD" of cpu.max in whole cores, rounded up.
-int64_t ReadQuotaCores(const std::filesystem::path& cgroup) {
-  int64_t cores = std::numeric_limits<int64_t>::max();
-  for (const std::filesystem::path& folder : GroupFolders(cgroup)) {
-    std::ifstream file(folder / "cpu.max");
-    int64_t quota = 0, period = 0;
-    if (file >> quota >> period && quota > 0 && period > 0) cores = std::min(cores, (quota - 1) / period + 1);
-  }
-  return cores;
-}
-
 }  // namespace
 
-CpuTopology::CpuTopology(const std::vector<int>& usable, const std::string& root, const std::string& cgroup)
-    : quota_cores_(ReadQuotaCores(cgroup)) {
+CpuTopology::CpuTopology(const std::vector<int>& usable, const std::string& root, const CgroupPaths& cgroups)
+    : quota_cores_(ReadCgroupLimits(cgroups).num_cores.value_or(std::numeric_limits<int64_t>::max())) {
   const std::map<int, int> nodes = ReadNodes(root);
   std::map<int, int> cpus_of_core;
   for (const int cpu : std::set<int>(usable.begin(), usable.end())) {

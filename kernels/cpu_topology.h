@@ -7,14 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cgroup_limits.h"
+
 namespace vllm {
 
 class CpuTopology {
  public:
-  // From the system's files below `root`, and the CPU quota of this process' control group below `cgroup`. A CPU of
+  // From the system's files below `root`, and the CPU quota of this process's control groups. A CPU of
   // which nothing is known is a core of its own, on node 0.
   explicit CpuTopology(const std::vector<int>& usable, const std::string& root = "/sys/devices/system",
-                       const std::string& cgroup = "/sys/fs/cgroup");
+                       const CgroupPaths& cgroups = {});
 
   // Cores of which at least one CPU may be used; fewer where the quota gives less time. At least 1.
   int64_t num_cores() const;

@@ -45,12 +45,17 @@ struct RowTilesView {
   }
 };
 
-// The memory; grows to the largest request. Used by one thread at a time.
+// The memory of one RowTilesView at a time; grows to the largest that was asked for. Used by one thread at a time.
 class RowTiles {
  public:
-  // To be filled by the kernels; valid until the next call. Throw std::bad_alloc.
+  // To be filled by the kernels; valid until the next call. They allocate only for more than any call before, so one
+  // call with the largest sizes reserves the memory. Throw std::bad_alloc.
   RowTilesView BFloat16(int64_t num_rows, int64_t num_columns);
   RowTilesView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums);
+
+  size_t size_bytes() const {
+    return units_.size_bytes() + scales_.size_bytes() + offsets_.size_bytes() + sums_.size_bytes();
+  }
 
  private:
   AlignedBuffer units_, scales_, offsets_, sums_;

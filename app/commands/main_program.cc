@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
+#include "kernels/available_memory.h"
 #include "tokenizer/chat_template/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
@@ -97,6 +99,9 @@ int Run(std::vector<std::string> words) {
 int Main(int argc, char** argv) {
   std::set_terminate(OnTerminate);
   int status = kOk;
+  // glibc reserves 64 MiB for a heap of each thread, or not, as the timing of threads has it. Under a limit of the
+  // address space that would decide whether a model loads and how large its KV cache is.
+  if (AddressSpaceIsLimited()) mallopt(M_ARENA_MAX, 1);
   try {
     ReserveStandardDescriptors();
     SaveTerminal();
@@ -122,7 +127,7 @@ int Main(int argc, char** argv) {
     PrintError(error.what());
     status = kNoResource;
   } catch (const std::bad_alloc&) {
-    PrintError(kOutOfMemory);
+    PrintError(std::string(kOutOfMemory) + "; the tightest limit is " + ReadAvailableMemory().bound);
     status = kNoResource;
   } catch (const std::system_error& error) {
     PrintError(error.what());

@@ -9,6 +9,7 @@
 #include "engine/config/errors.h"
 #include "engine/core/thread_client.h"
 #include "engine/executor/make_executor.h"
+#include "kernels/available_memory.h"
 
 namespace vllm {
 namespace {
@@ -41,8 +42,12 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   }
   if (const std::string fallback = TokenizerFallback(loaded.location); !fallback.empty()) PrintWarning(fallback);
   if (tokenizer_required || has_tokenizer) {
-    // Beside the weights, or after them where no thread is to be had.
-    tokenizer = std::async([&location = loaded.location] { return LoadTokenizer(location); });
+    // While the weights load, or after them where no more thread can be started. Under a limit of the address space it
+    // is loaded before them: what both map at the same time would not fit where either does, and the KV cache is sized
+    // by what is left.
+    const auto load = [&location = loaded.location] { return LoadTokenizer(location); };
+    tokenizer = AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
+    if (AddressSpaceIsLimited()) tokenizer.wait();
   }
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
   std::unique_ptr<EngineCoreClient> client = MakeThreadClient(config, MakeExecutor);

@@ -77,23 +77,24 @@ std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpu
   return text;
 }
 
-std::string EngineStatsText(const SchedulerStats& stats) {
+std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) {
   const double hit_rate = stats.prefix_cache.queries > 0 ? 100.0 * static_cast<double>(stats.prefix_cache.hits) /
                                                                static_cast<double>(stats.prefix_cache.queries)
                                                          : 0.0;
   std::array<char, 256> text{};
   std::snprintf(text.data(), text.size(),
                 "engine: %lld steps, %lld preemptions, prefix cache hit rate %.1f%% (%lld of %lld tokens), KV cache "
-                "usage %.1f%%",
+                "usage %.1f%% of %lld blocks",
                 static_cast<long long>(stats.step), static_cast<long long>(stats.num_preemptions), hit_rate,
                 static_cast<long long>(stats.prefix_cache.hits), static_cast<long long>(stats.prefix_cache.queries),
-                stats.kv_cache_usage * 100.0);
+                stats.kv_cache_usage * 100.0, static_cast<long long>(num_kv_blocks));
   return text.data();
 }
 
 std::array<std::string, 3> StatsLines(LLMEngine& engine) {
   return {WeightStatsText(engine.client().ready().packed_cache),
-          RankStatsText(engine.config().parallel, CpuTopology(UsableCpus())), EngineStatsText(engine.stats())};
+          RankStatsText(engine.config().parallel, CpuTopology(UsableCpus())),
+          EngineStatsText(engine.stats(), engine.config().cache.num_blocks)};
 }
 
 }  // namespace vllm

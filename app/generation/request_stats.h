@@ -35,7 +35,7 @@ std::string WeightStatsText(const PackedCacheUse& use);
 // One line on the ranks: how many threads, and on which node of memory those run that are pinned to cores.
 std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus);
 // One line on the engine since its start.
-std::string EngineStatsText(const SchedulerStats& stats);
+std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks);
 // These three of a running engine on this machine.
 std::array<std::string, 3> StatsLines(LLMEngine& engine);
 

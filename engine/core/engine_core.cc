@@ -10,13 +10,15 @@
 
 namespace vllm {
 
-int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes) {
+int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
+                    const std::string& memory_bound) {
   int64_t usable_bytes = memory_bytes;
   if (config.cache.kv_cache_memory_bytes) usable_bytes = std::min(usable_bytes, *config.cache.kv_cache_memory_bytes);
   const int64_t affordable = usable_bytes / block_bytes - 1;
   const auto num_groups = static_cast<int64_t>(config.cache.group_windows.size());
   if (affordable < num_groups) {
     std::string limit = std::to_string(memory_bytes) + " bytes available";
+    if (!memory_bound.empty()) limit += " under " + memory_bound;
     if (config.cache.kv_cache_memory_bytes) {
       limit += ", limited to " + std::to_string(*config.cache.kv_cache_memory_bytes) + " by --kv-cache-memory";
     }
@@ -40,9 +42,12 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   VllmConfig sized = config;
   CacheConfig& cache = sized.cache;
   cache.group_windows = executor_->KvGroupWindows();
-  cache.num_blocks = cache.num_blocks_override
-                         ? *cache.num_blocks_override
-                         : NumKvBlocks(sized, executor_->DetermineAvailableMemory(), executor_->KvBlockBytes());
+  if (cache.num_blocks_override) {
+    cache.num_blocks = *cache.num_blocks_override;
+  } else {
+    const int64_t memory_bytes = executor_->DetermineAvailableMemory();
+    cache.num_blocks = NumKvBlocks(sized, memory_bytes, executor_->KvBlockBytes(), executor_->memory_bound());
+  }
   // A single sequence never gets more tokens than the whole pool holds.
   ready_.max_model_len = std::min(config.model.max_model_len, MaxTokensThatFit(cache, MaxChunk(config.scheduler)));
   if (ready_.max_model_len < 1) {

@@ -63,8 +63,9 @@ class EngineCore {
 };
 
 // How many usable KV blocks to allocate. One more block, the null block, is paid for out of `memory_bytes`. Never more
-// than max_num_seqs sequences of max_model_len tokens can use. Throws ResourceError, with the arithmetic, when none
-// fits.
-int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes);
+// than max_num_seqs sequences of max_model_len tokens can use. Throws ResourceError, with the arithmetic and
+// `memory_bound`, the name of the limit behind `memory_bytes`, when none fits.
+int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
+                    const std::string& memory_bound = {});
 
 }  // namespace vllm

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "kernels/available_memory.h"
 
 namespace vllm {
 namespace {
@@ -36,7 +37,8 @@ ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory) {
     try {
       thread_ = std::thread([this, config, factory = std::move(factory)] { ThreadMain(config, factory); });
     } catch (const std::system_error& error) {
-      throw ResourceError(std::string("start of the engine's thread: ") + error.what());
+      throw ResourceError(std::string("start of the engine's thread: ") + error.what() +
+                          " (the tightest memory limit is " + ReadAvailableMemory().bound + ")");
     }
   }
   std::exception_ptr failure;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/model_loader/packed_store.h"
@@ -25,9 +26,13 @@ class Executor {
   // What the packed cache did while the weights were loaded, all ranks together.
   virtual PackedCacheUse packed_cache_use() const { return {}; }
 
-  // Runs a step of the largest allowed size on random tokens and returns the bytes that remain for KV blocks, all ranks
-  // together: what the machine and its limits leave after weights and that step. Throws what a rank threw.
+  // Runs a small step on made-up tokens and returns the bytes that remain for KV blocks, all ranks together: the share
+  // for the KV cache of what the machine and its limits leave after the weights and after the buffers that a step of
+  // the largest allowed size takes. Throws what a rank threw.
   virtual int64_t DetermineAvailableMemory() = 0;
+
+  // The limit behind the last DetermineAvailableMemory, for messages: "MemAvailable", "RLIMIT_AS (ulimit -v)".
+  virtual std::string memory_bound() const { return {}; }
 
   // Allocates the KV cache: num_blocks usable blocks with ids 1.., and the null block 0. Throws ResourceError.
   virtual void InitializeKvCache(int64_t num_blocks) = 0;

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "engine/config/errors.h"
-#include "engine/executor/available_memory.h"
 #include "engine/executor/make_executor.h"
 #include "engine/layers/head_shards.h"
 #include "engine/models/registry.h"
+#include "kernels/available_memory.h"
 #include "kernels/cpu_topology.h"
 #include "kernels/thread_pool.h"
 
@@ -31,6 +31,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
   for (int rank = 0; rank < size; ++rank) ShardHeads(config_.model, rank, size);
   const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
+  const AvailableMemory available = ReadAvailableMemory();
   const std::string wanted = std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
   try {
     logits_ = std::make_unique<SharedLogits>(config_);
@@ -45,10 +46,12 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
     });
   } catch (const std::bad_alloc&) {
     throw ResourceError("cannot load model " + config_.model.model + ": out of memory (" +
-                        std::to_string(weights->TotalBytes()) + " bytes of weights, " +
-                        std::to_string(ReadAvailableMemory().bytes) + " bytes available)");
+                        std::to_string(weights->TotalBytes()) +
+                        " bytes of weights, their packed form and the buffers of a step do not fit into the " +
+                        std::to_string(available.bytes) + " bytes left by " + available.bound + ")");
   } catch (const std::system_error& e) {
-    throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + wanted + " wanted)");
+    throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + wanted +
+                        " wanted; the tightest memory limit is " + available.bound + ")");
   }
 }
 
@@ -85,20 +88,24 @@ PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
 }
 
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
-  ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->Profile(); });
-  // Pages of a mapped file count as available, but decoding needs these. The logits' are not written before they are
-  // needed: the first token would wait for it.
-  const int64_t needed = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
-  const int64_t available = std::max<int64_t>(0, ReadAvailableMemory().bytes - needed);
-  return static_cast<int64_t>(static_cast<double>(available) * kKvMemoryFraction);
+  ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->ProfileRun(); });
+  // Pages of a mapped file count as available, but decoding needs these. The buffers of a step are mapped and not
+  // written before a step needs them: the load would take longer.
+  int64_t untouched_bytes = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
+  for (const std::unique_ptr<Worker>& worker : workers_) untouched_bytes += worker->ScratchBytes();
+  const AvailableMemory available = ReadAvailableMemory(untouched_bytes);
+  memory_bound_ = available.bound;
+  return static_cast<int64_t>(static_cast<double>(available.bytes) * kKvMemoryFraction);
 }
 
 void TensorParallelExecutor::InitializeKvCache(int64_t num_blocks) {
   try {
     ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->InitializeKvCache(num_blocks); });
   } catch (const std::bad_alloc&) {
+    const AvailableMemory available = ReadAvailableMemory();
     throw ResourceError("cannot allocate the KV cache: out of memory (" + std::to_string(num_blocks) + " blocks of " +
-                        std::to_string(KvBlockBytes()) + " bytes)");
+                        std::to_string(KvBlockBytes()) + " bytes, " + std::to_string(available.bytes) +
+                        " bytes left by " + available.bound + "); lower --num-kv-blocks or --kv-cache-memory");
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
@@ -23,6 +24,7 @@ class TensorParallelExecutor final : public Executor {
   std::vector<int64_t> KvGroupWindows() const override { return workers_[0]->KvGroupWindows(); }
   PackedCacheUse packed_cache_use() const override;
   int64_t DetermineAvailableMemory() override;
+  std::string memory_bound() const override { return memory_bound_; }
   void InitializeKvCache(int64_t num_blocks) override;
   void SetCancellation(const CancellationFlag* flag) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
@@ -37,6 +39,7 @@ class TensorParallelExecutor final : public Executor {
   std::vector<int> caller_cores_;        // the calling thread's before it was pinned
   std::vector<std::unique_ptr<Worker>> workers_;
   ModelRunnerOutput output_;
+  std::string memory_bound_;
 };
 
 }  // namespace vllm

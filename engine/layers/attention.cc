@@ -69,8 +69,6 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
   const int64_t num_heads = spec_.num_kv_heads;
   workspace.tasks.clear();
   workspace.merging.clear();
-  workspace.tasks.reserve((metadata.rows.capacity() + group.plan.max_slots()) * static_cast<size_t>(num_heads));
-  workspace.merging.reserve(metadata.rows.capacity() * static_cast<size_t>(num_heads));
   int64_t work = 0;
   const int64_t max_rows = std::max<int64_t>(1, kMaxQueriesPerTask / (num_heads_ / num_heads));
   // With several threads, tasks enough that all of them finish at about the same time.

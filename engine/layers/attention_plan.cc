@@ -13,6 +13,12 @@ AttentionPlan::AttentionPlan(const AttentionPlanOptions& options) : options_(opt
   candidates_.reserve(static_cast<size_t>(options.max_sequences));
 }
 
+size_t AttentionPlan::size_bytes() const {
+  const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
+  return bytes(partitions_) + bytes(rows_) + bytes(slots_) + bytes(slots_begin_) + bytes(decoding_) +
+         bytes(candidates_);
+}
+
 void AttentionPlan::Make(const std::vector<AttentionSequence>& sequences) {
   partitions_.clear();
   rows_.clear();

@@ -52,6 +52,7 @@ class AttentionPlan {
   void Make(const std::vector<AttentionSequence>& sequences);
 
   size_t max_slots() const { return static_cast<size_t>(options_.max_slots); }
+  size_t size_bytes() const;
   const std::vector<PlannedPartition>& partitions() const { return partitions_; }
   const AttentionRow* row_of_slot(int64_t slot) const { return rows_.data() + slot; }
   // [partitions the sequence's row sees] slot or -1; null when no partition of it is planned.

@@ -54,6 +54,10 @@ class DecoderAttention {
   int64_t scratch_floats(int64_t num_tokens) const {
     return num_tokens * (q_size_ + kv_size_ + kv_size_ + q_size_ + 2);
   }
+  void Reserve(int64_t max_tokens) const {
+    qkv_proj_.Reserve(max_tokens);
+    o_proj_.Reserve(max_tokens);
+  }
   // x, out: [num_tokens, hidden_size]; scratch: [scratch_floats(num_tokens)]; `tables` as rotary_table counts them.
   void Forward(const AttentionMetadata& metadata, KvCache& cache, const std::vector<RotaryAngles>& tables,
                const float* x, int64_t num_tokens, float* scratch, float* out);

@@ -22,6 +22,8 @@ class ColumnParallelLinear {
                        int64_t in_features, const std::vector<OutputSlice>& slices, bool has_bias);
 
   int64_t out_features() const { return weight_.num_rows(); }
+  // Makes room in the rank's buffers for Forward with up to `max_rows` rows; the same in the classes built on this.
+  void Reserve(int64_t max_rows) const { weight_.Reserve(context_, max_rows); }
   // y: [num_rows, out_features()].
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride) const;
 
@@ -39,6 +41,7 @@ class RowParallelLinear {
                     const std::string& name, int64_t out_features, int64_t total_in_features, Shard in_shard,
                     bool has_bias, bool reduce = true);
 
+  void Reserve(int64_t max_rows) const { weight_.Reserve(context_, max_rows); }
   // x: [num_rows, in_shard.count]; y: [num_rows, out_features], contiguous.
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const;
 

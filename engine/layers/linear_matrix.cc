@@ -1,6 +1,9 @@
 #include "engine/layers/linear_matrix.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "engine/layers/for_each_row.h"
 
 namespace vllm {
 
@@ -52,11 +55,32 @@ void PackTiles(const RankContext& context, Pack pack, const LinearCall& call, co
              });
 }
 
+// Room for x in the form that the kernel of `matrix` takes; null where the kernel takes x unchanged.
+std::optional<RowTilesView> TilesFor(const PackedMatrix& matrix, const RankContext& context, int64_t num_rows) {
+  const PackedMatrixView& w = matrix.view();
+  if (w.dtype != DType::kBFloat16 || context.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
+  return context.row_tiles->BFloat16(num_rows, w.num_columns);
+}
+
+std::optional<RowTilesView> TilesFor(const PackedQuantMatrix& matrix, const RankContext& context, int64_t num_rows) {
+  return context.row_tiles->Int8(num_rows, matrix.view().num_columns, matrix.view().code_sums());
+}
+
+std::optional<RowTilesView> TilesFor(const QuantMatrix& /*matrix*/, const RankContext& /*context*/,
+                                     int64_t /*num_rows*/) {
+  return std::nullopt;
+}
+
+std::optional<RowTilesView> TilesFor(const DenseMatrix& /*matrix*/, const RankContext& /*context*/,
+                                     int64_t /*num_rows*/) {
+  return std::nullopt;
+}
+
 void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const LinearCall& call) {
   const PackedMatrixView& w = matrix.view();
   const TileKernels& kernels = *context.kernels->tiles;
-  if (w.dtype == DType::kBFloat16 && kernels.linear_bfloat16 != nullptr) {
-    const RowTilesView tiles = context.row_tiles->BFloat16(call.num_rows, w.num_columns);
+  if (const std::optional<RowTilesView> room = TilesFor(matrix, context, call.num_rows)) {
+    const RowTilesView& tiles = *room;
     PackTiles(context, kernels.pack_bfloat16, call, tiles);
     ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
       kernels.linear_bfloat16(tiles, w, call.bias, call.y, call.y_stride, begin, end);
@@ -71,7 +95,7 @@ void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const Li
 void MultiplyBy(const PackedQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
   const PackedQuantView& w = matrix.view();
   const TileKernels& kernels = *context.kernels->tiles;
-  const RowTilesView tiles = context.row_tiles->Int8(call.num_rows, w.num_columns, w.code_sums());
+  const RowTilesView tiles = *TilesFor(matrix, context, call.num_rows);
   PackTiles(context, kernels.pack_int8, call, tiles);
   ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
     kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
@@ -119,19 +143,24 @@ void UnpackRowOf(const DenseMatrix& matrix, const RankContext& /*context*/, int6
   std::copy_n(matrix.values.as<float>() + row * matrix.num_columns, matrix.num_columns, out);
 }
 
-// x's columns in the order of the stored weight's, in the rank's own memory.
+// [num_rows, width] in the rank's own memory.
+float* OrderedRows(const RankContext& context, size_t width, int64_t num_rows) {
+  AlignedBuffer& buffer = *context.ordered_x;
+  const size_t bytes = width * static_cast<size_t>(num_rows) * sizeof(float);
+  if (buffer.size_bytes() < bytes) buffer = AlignedBuffer(bytes);
+  return buffer.as<float>();
+}
+
+// x's columns in the order of the stored weight's.
 const float* InStoredOrder(const RankContext& context, const std::vector<int32_t>& order, const LinearCall& call) {
   const size_t width = order.size();
-  std::vector<float>& ordered = *context.ordered_x;
-  if (ordered.size() < width * static_cast<size_t>(call.num_rows)) {
-    ordered.resize(width * static_cast<size_t>(call.num_rows));
-  }
-  for (int64_t row = 0; row < call.num_rows; ++row) {
+  float* ordered = OrderedRows(context, width, call.num_rows);
+  ForEachRow(context, call.num_rows, static_cast<int64_t>(width), [&](int64_t row) {
     const float* from = call.x + row * call.x_stride;
-    float* to = ordered.data() + static_cast<size_t>(row) * width;
+    float* to = ordered + static_cast<size_t>(row) * width;
     for (size_t k = 0; k < width; ++k) to[k] = order[k] < 0 ? 0.0f : from[order[k]];
-  }
-  return ordered.data();
+  });
+  return ordered;
 }
 
 }  // namespace
@@ -156,6 +185,11 @@ size_t LinearMatrix::size_bytes() const {
   return std::get<DenseMatrix>(matrix_).values.size_bytes();
 }
 
+void LinearMatrix::Reserve(const RankContext& context, int64_t max_rows) const {
+  if (!column_order_.empty()) OrderedRows(context, column_order_.size(), max_rows);
+  std::visit([&](const auto& matrix) { TilesFor(matrix, context, max_rows); }, matrix_);
+}
+
 void LinearMatrix::Multiply(const RankContext& context, const LinearCall& call) const {
   LinearCall ordered = call;
   if (!column_order_.empty()) {
@@ -170,9 +204,11 @@ void LinearMatrix::UnpackRow(const RankContext& context, int64_t row, float* out
     std::visit([&](const auto& matrix) { UnpackRowOf(matrix, context, row, to); }, matrix_);
   };
   if (column_order_.empty()) return unpack(out);
-  std::vector<float> stored(column_order_.size());
+  // Rows are unpacked by several threads at once; each keeps its memory for the next row.
+  thread_local std::vector<float> stored;
+  if (stored.size() < column_order_.size()) stored.resize(column_order_.size());
   unpack(stored.data());
-  for (size_t k = 0; k < stored.size(); ++k) {
+  for (size_t k = 0; k < column_order_.size(); ++k) {
     if (column_order_[k] >= 0) out[column_order_[k]] = stored[k];
   }
 }

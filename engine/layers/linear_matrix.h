@@ -49,6 +49,8 @@ class LinearMatrix {
   int64_t num_rows() const;
   size_t size_bytes() const;
 
+  // Makes room in the rank's buffers for Multiply with up to `max_rows` rows of x.
+  void Reserve(const RankContext& context, int64_t max_rows) const;
   // On the rank's threads.
   void Multiply(const RankContext& context, const LinearCall& call) const;
   // One row as float32; out has num_columns values.

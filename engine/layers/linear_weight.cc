@@ -242,6 +242,10 @@ size_t LinearWeight::size_bytes() const {
   return bytes;
 }
 
+void LinearWeight::Reserve(const RankContext& context, int64_t max_rows) const {
+  for (const Part& part : parts_) part.matrix.Reserve(context, max_rows);
+}
+
 void LinearWeight::Multiply(const RankContext& context, const float* bias, const float* x, int64_t x_stride,
                             int64_t num_rows, float* y, int64_t y_stride) const {
   for (const Part& part : parts_) {

@@ -35,6 +35,8 @@ class LinearWeight {
   int64_t num_columns() const { return num_columns_; }
   size_t size_bytes() const;
 
+  // Makes room in the rank's buffers for Multiply with up to `max_rows` rows of x.
+  void Reserve(const RankContext& context, int64_t max_rows) const;
   // y [num_rows of x, num_rows()] = x w^T + bias, on the rank's threads; bias may be null.
   void Multiply(const RankContext& context, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
                 float* y, int64_t y_stride) const;

@@ -36,6 +36,10 @@ class Mlp {
 
   // Rows pass in parts, so that many take no more scratch than kRowsAtOnce do.
   int64_t scratch_floats(int64_t num_rows) const { return std::min(num_rows, kRowsAtOnce) * up_.out_features(); }
+  void Reserve(int64_t max_rows) const {
+    up_.Reserve(std::min(max_rows, kRowsAtOnce));
+    down_.Reserve(std::min(max_rows, kRowsAtOnce));
+  }
   // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)].
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out) const;
 

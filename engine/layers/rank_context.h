@@ -9,7 +9,9 @@
 #include "engine/config/vllm_config.h"
 #include "engine/layers/attention_workspace.h"
 #include "engine/layers/communicator.h"
+#include "engine/layers/moe_workspace.h"
 #include "engine/model_loader/packed_store.h"
+#include "kernels/aligned_buffer.h"
 #include "kernels/kernels.h"
 #include "kernels/row_tiles.h"
 #include "kernels/thread_pool.h"
@@ -24,11 +26,18 @@ struct RankContext {
   PackedStore* packed_store = nullptr;  // while weights are loaded; null: they are packed into memory of their own
   // x as the tile kernels take it. For LinearWeight alone.
   std::shared_ptr<RowTiles> row_tiles = std::make_shared<RowTiles>();
-  // Rows of x in the order of a stored weight's columns; as large as the largest so far. For LinearWeight alone.
-  std::shared_ptr<std::vector<float>> ordered_x = std::make_shared<std::vector<float>>();
+  // Rows of x in the order of a stored weight's columns. For LinearWeight alone.
+  std::shared_ptr<AlignedBuffer> ordered_x = std::make_shared<AlignedBuffer>();
 
   // For Attention alone.
   std::shared_ptr<AttentionWorkspace> attention = std::make_shared<AttentionWorkspace>();
+  // For SparseMoe alone.
+  std::shared_ptr<MoeWorkspace> moe = std::make_shared<MoeWorkspace>();
+
+  // Of the buffers above.
+  size_t scratch_bytes() const {
+    return row_tiles->size_bytes() + ordered_x->size_bytes() + attention->size_bytes() + moe->size_bytes();
+  }
 
   int rank() const { return communicator->rank(); }
   int size() const { return communicator->size(); }

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/layers/linear.h"
@@ -37,19 +37,14 @@ class SparseMoe {
             const std::string& prefix, const MoeSpec& spec);
 
   int64_t scratch_floats(int64_t num_rows) const;
+  void Reserve(int64_t max_rows) const;
   // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)].
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out);
 
  private:
-  // A row that an expert works on, and the weight of its output.
-  struct RoutedRow {
-    int64_t row = 0;
-    float weight = 0.0f;
-  };
-
   void Route(const float* router_logits, int64_t num_rows);
-  void ChooseExperts(const float* logits, int64_t row);
-  void AddExpert(const Mlp& expert, const std::vector<RoutedRow>& rows, const float* x, float* scratch, float* out);
+  void ChooseExperts(const float* logits);
+  void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch, float* out);
 
   const RankContext& context_;
   MoeSpec spec_;
@@ -58,8 +53,6 @@ class SparseMoe {
   std::vector<std::unique_ptr<Mlp>> experts_;
   std::unique_ptr<Mlp> shared_expert_;
   std::unique_ptr<ColumnParallelLinear> shared_expert_gate_;
-  std::vector<std::vector<RoutedRow>> routed_;         // of each expert; reused
-  std::vector<std::pair<float, int64_t>> candidates_;  // one row's logits; reused
 };
 
 }  // namespace vllm

@@ -21,6 +21,8 @@ class VocabParallelEmbedding {
   // out: [token_ids.size(), hidden_size], complete on every rank.
   void Embed(std::span<const int32_t> token_ids, float* out) const;
 
+  // Makes room in the rank's buffers for Logits of up to `max_rows` rows.
+  void Reserve(int64_t max_rows) const { weight_.Reserve(context_, max_rows); }
   // Writes this rank's columns of logits [num_rows, vocab_size]; hidden: [num_rows, hidden_size]. The other ranks write
   // theirs; a barrier has to follow before anyone reads.
   void Logits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) const;

@@ -11,6 +11,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
+#include "kernels/available_memory.h"
 
 namespace vllm {
 namespace {
@@ -60,7 +61,10 @@ MappedFile::MappedFile(RegularFile file, const std::string& path) : path_(path),
   size_t size = static_cast<size_t>(status.st_size);
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
   if (address == MAP_FAILED) {
-    throw ResourceError("tensor file " + shown_path_ + ": cannot be mapped: " + std::strerror(errno));
+    const std::string why = std::strerror(errno);
+    const AvailableMemory available = ReadAvailableMemory();
+    throw ResourceError("tensor file " + shown_path_ + ": cannot be mapped: " + why + " (" + std::to_string(size) +
+                        " bytes, " + std::to_string(available.bytes) + " left by " + available.bound + ")");
   }
   bytes_ = {static_cast<const std::byte*>(address), size};
   Register(bytes_, shown_path_.c_str());

@@ -102,6 +102,19 @@ void DecoderModel::BuildHead(const ModelBuildContext& build, const DecoderSpec& 
   projected_ = Floats(max_tokens, width);
 }
 
+size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows) {
+  if (project_in_) {
+    project_in_->Reserve(max_tokens);
+    project_out_->Reserve(max_logits_rows);
+  }
+  for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Reserve(max_tokens);
+  (lm_head_ ? *lm_head_ : *embed_tokens_).Reserve(max_logits_rows);
+  size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
+                 embedded_.size_bytes() + projected_.size_bytes();
+  for (const AlignedBuffer& angles : angles_) bytes += angles.size_bytes();
+  return bytes;
+}
+
 void DecoderModel::Embed(const ModelInput& input, float* hidden) const {
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
   if (project_in_) {

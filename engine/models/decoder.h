@@ -24,6 +24,7 @@ class DecoderModel final : public Model {
   DecoderModel(const ModelBuildContext& build, const DecoderSpec& spec);
 
   const std::vector<KvLayerSpec>& KvLayers() const override { return kv_layers_; }
+  size_t ReserveScratch(int64_t max_tokens, int64_t max_logits_rows) override;
   void Forward(const ModelInput& input, KvCache& cache, float* hidden) override;
   void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) override;
 

@@ -41,6 +41,15 @@ int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
                   moe_ ? moe_->scratch_floats(num_tokens) : mlp_->scratch_floats(num_tokens));
 }
 
+void DecoderLayer::Reserve(int64_t max_tokens) const {
+  attention_.Reserve(max_tokens);
+  if (moe_) {
+    moe_->Reserve(max_tokens);
+  } else {
+    mlp_->Reserve(max_tokens);
+  }
+}
+
 void DecoderLayer::Forward(const ModelInput& input, KvCache& cache, const std::vector<RotaryAngles>& tables,
                            LayerScratch& scratch, float* hidden) {
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());

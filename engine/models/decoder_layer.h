@@ -26,6 +26,8 @@ class DecoderLayer {
 
   const KvLayerSpec& kv_layer() const { return attention_.kv_layer(); }
   int64_t scratch_floats(int64_t num_tokens) const;
+  // Makes room in the rank's buffers for Forward with up to `max_tokens` tokens.
+  void Reserve(int64_t max_tokens) const;
   // hidden: [num_tokens, hidden_size], in and out.
   void Forward(const ModelInput& input, KvCache& cache, const std::vector<RotaryAngles>& tables, LayerScratch& scratch,
                float* hidden);

@@ -8,11 +8,15 @@ namespace vllm {
 InputBatch::InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size, size_t num_groups)
     : max_model_len_(max_model_len), block_size_(block_size) {
   const auto rows = static_cast<size_t>(max_num_tokens);
+  entries_.reserve(rows);
   token_ids_.reserve(rows);
   positions_.reserve(rows);
   attention_.groups.resize(num_groups);
   attention_.rows.reserve(rows);
-  for (AttentionGroup& group : attention_.groups) group.slot_mapping.reserve(rows);
+  for (AttentionGroup& group : attention_.groups) {
+    group.slot_mapping.reserve(rows);
+    group.sequences.reserve(rows);
+  }
 }
 
 CachedRequestState& InputBatch::StateOf(RequestId request_id) {

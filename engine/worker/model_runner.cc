@@ -30,6 +30,9 @@ ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Mode
   hidden_ = AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
   gathered_ = AlignedBuffer(static_cast<size_t>(SharedLogits::MaxRows(config)) * row_bytes);
   ReservePlans();
+  model_scratch_bytes_ = model.ReserveScratch(config.scheduler.max_num_batched_tokens, SharedLogits::MaxRows(config));
+  // Each token of a step has at most one row of logits.
+  logits_rows_.reserve(static_cast<size_t>(config.scheduler.max_num_batched_tokens));
   for (int thread = 0; thread < rank.threads->num_threads(); ++thread)
     samplers_.emplace_back(config.model.vocab_size, *rank.kernels);
 }
@@ -58,6 +61,12 @@ void ModelRunner::ReservePlans() {
     options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
     attention.groups[group].plan = AttentionPlan(options);
+    // As Attention::MakeTasks makes them: at most one task for each row and slot, and each KV head.
+    const auto num_heads = static_cast<size_t>(options.num_kv_heads);
+    const size_t max_rows = attention.rows.capacity();
+    AttentionWorkspace& workspace = *rank_.attention;
+    workspace.tasks.reserve((max_rows + attention.groups[group].plan.max_slots()) * num_heads);
+    workspace.merging.reserve(max_rows * num_heads);
   }
 }
 
@@ -117,7 +126,6 @@ void ModelRunner::ComputeRows(size_t begin, size_t end) {
   const auto num_rows = static_cast<int64_t>(end - begin);
   auto* logits = shared_.logits.as<float>();
   model_.ComputeLogits(gathered, num_rows, logits, vocab_size);
-  if (rank_.rank() == 0 && shared_.results.size() < logits_rows_.size()) shared_.results.resize(logits_rows_.size());
   rank_.communicator->Barrier();
   const int64_t first = num_rows * rank_.rank() / rank_.size();
   const int64_t last = num_rows * (rank_.rank() + 1) / rank_.size();
@@ -193,9 +201,12 @@ void ModelRunner::FillOutput(ModelRunnerOutput& output) {
   }
 }
 
-void ModelRunner::Prefault() {
-  std::memset(hidden_.data(), 0, hidden_.size_bytes());
-  std::memset(gathered_.data(), 0, gathered_.size_bytes());
+size_t ModelRunner::scratch_bytes() const {
+  const AttentionMetadata& attention = batch_.attention();
+  size_t bytes = hidden_.size_bytes() + gathered_.size_bytes() + attention.partials.size_bytes() +
+                 rank_.scratch_bytes() + model_scratch_bytes_;
+  for (const AttentionGroup& group : attention.groups) bytes += group.plan.size_bytes();
+  return bytes;
 }
 
 }  // namespace vllm

@@ -25,8 +25,8 @@ class ModelRunner {
   // `output` is filled on rank 0 only.
   void Execute(const SchedulerOutput& scheduler_output, KvCache& cache, ModelRunnerOutput* output);
 
-  // Writes every page of the step's buffers, so that memory measured afterwards is memory used.
-  void Prefault();
+  // Bytes that were reserved for a step of the largest allowed size. Most pages are not touched before such a step.
+  size_t scratch_bytes() const;
 
  private:
   // A row whose logits are wanted: the entry it belongs to, and the prompt token that follows it, or -1 where one is to
@@ -53,6 +53,7 @@ class ModelRunner {
   AlignedBuffer gathered_;  // [SharedLogits::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
   std::vector<Sampler> samplers_;  // a thread
+  size_t model_scratch_bytes_ = 0;
 };
 
 }  // namespace vllm

@@ -21,7 +21,9 @@ struct SharedLogits {
   };
 
   // Throws std::bad_alloc.
-  explicit SharedLogits(const VllmConfig& config) : logits(static_cast<size_t>(Bytes(config))) {}
+  explicit SharedLogits(const VllmConfig& config)
+      : logits(static_cast<size_t>(Bytes(config))),
+        results(static_cast<size_t>(config.scheduler.max_num_batched_tokens)) {}
 
   // Rows of logits computed at a time; more are done in turns.
   static int64_t MaxRows(const VllmConfig& config);
@@ -30,7 +32,7 @@ struct SharedLogits {
   }
 
   AlignedBuffer logits;            // [MaxRows, vocab_size]
-  std::vector<RowResult> results;  // of all rows of the step, reused; rank 0 makes room
+  std::vector<RowResult> results;  // [max_num_batched_tokens] of all rows of the step, reused
 };
 
 }  // namespace vllm

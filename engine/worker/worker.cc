@@ -34,8 +34,7 @@ int64_t Worker::KvBlockBytes() const {
   return MakeKvCacheGroups(model_->KvLayers()).BlockBytes(config_.cache.block_size, config_.KvCacheDType());
 }
 
-void Worker::Profile() {
-  runner_->Prefault();
+void Worker::ProfileRun() {
   const int64_t num_tokens = std::max<int64_t>(
       1,
       std::min({config_.scheduler.max_num_batched_tokens, config_.cache.block_size, config_.model.max_model_len - 1}));

@@ -27,8 +27,11 @@ class Worker {
   int64_t KvBlockBytes() const;
   // The sliding window of each KV-cache group, 0: full attention. The same on every rank.
   std::vector<int64_t> KvGroupWindows() const { return MakeKvCacheGroups(model_->KvLayers()).windows; }
-  // Touches every buffer of a step and runs a small one on random tokens, with all ranks.
-  void Profile();
+  // Runs a small step on made-up tokens, with all ranks, so that what is allocated on first use is in use when memory
+  // is measured. The step buffers need no large step for that: they were reserved at load for the largest one.
+  void ProfileRun();
+  // Bytes of those buffers, which count as needed although most of their pages are untouched.
+  int64_t ScratchBytes() const { return static_cast<int64_t>(runner_->scratch_bytes()); }
   void InitializeKvCache(int64_t num_blocks);
   void SetCancellation(const CancellationFlag* flag) { threads_.SetCancellation(flag); }
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);

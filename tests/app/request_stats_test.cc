@@ -15,7 +15,7 @@ TEST(RequestStatsTest, RanksAreToldWithTheirNodes) {
   folder.Write("node/online", "0-1\n");
   folder.Write("node/node0/cpulist", "0-2\n");
   folder.Write("node/node1/cpulist", "3-5\n");
-  const CpuTopology cpus({0, 1, 2, 3, 4, 5}, folder.path(), folder.path());
+  const CpuTopology cpus({0, 1, 2, 3, 4, 5}, folder.path(), {"", "", ""});
 
   ParallelConfig parallel;
   parallel.threads_per_rank = 6;

@@ -1,5 +1,9 @@
 #include "tests/support/allocation_counter.h"
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <new>
 
@@ -7,6 +11,7 @@ namespace {
 
 thread_local uint64_t num_allocations = 0;
 thread_local uint64_t allocated_bytes = 0;
+thread_local uint64_t num_mappings = 0;
 
 void* Allocate(std::size_t size) {
   ++num_allocations;
@@ -27,6 +32,15 @@ void* AllocateAligned(std::size_t size, std::align_val_t alignment) {
 
 uint64_t vllm::testing::NumAllocations() { return num_allocations; }
 uint64_t vllm::testing::AllocatedBytes() { return allocated_bytes; }
+uint64_t vllm::testing::NumMappings() { return num_mappings; }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Takes the place of the C library's function for the program's own code; the C library itself does not call it.
+extern "C" void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t offset) noexcept {
+  ++num_mappings;
+  return reinterpret_cast<void*>(syscall(SYS_mmap, address, size, protection, flags, fd, offset));
+}
+#endif
 
 void* operator new(std::size_t size) { return Allocate(size); }
 void* operator new[](std::size_t size) { return Allocate(size); }

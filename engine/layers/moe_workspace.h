@@ -1,0 +1,38 @@
+// MoeWorkspace: what the mixture-of-experts layers of one rank share, one at a time: which rows of the step each expert
+// works on. Reserved at load for the largest step. Used by the rank's thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace vllm {
+
+// A row that an expert works on, and the weight of its output.
+struct RoutedRow {
+  int64_t row = 0;
+  float weight = 0.0f;
+};
+
+struct MoeWorkspace {
+  std::vector<RoutedRow> routed;                      // ordered by expert, then by row
+  std::vector<size_t> begin;                          // [num_experts + 1] where each expert's rows begin in `routed`
+  std::vector<std::pair<int64_t, float>> chosen;      // [num_rows * num_experts_per_tok] expert and weight
+  std::vector<std::pair<float, int64_t>> candidates;  // [num_experts] one row's logits and experts
+
+  void Reserve(size_t num_rows, size_t num_experts, size_t num_experts_per_tok) {
+    // At least one per row: all rows go through a shared expert.
+    routed.reserve(num_rows * std::max<size_t>(1, num_experts_per_tok));
+    begin.reserve(num_experts + 1);
+    chosen.reserve(num_rows * num_experts_per_tok);
+    candidates.reserve(num_experts);
+  }
+  size_t size_bytes() const {
+    return routed.capacity() * sizeof(routed[0]) + begin.capacity() * sizeof(begin[0]) +
+           chosen.capacity() * sizeof(chosen[0]) + candidates.capacity() * sizeof(candidates[0]);
+  }
+};
+
+}  // namespace vllm
