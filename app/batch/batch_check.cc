@@ -8,6 +8,7 @@
 #include "app/batch/batch_runner.h"
 #include "app/config/engine_options.h"
 #include "app/generation/model_files.h"
+#include "app/generation/sampling_defaults.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 
@@ -43,7 +44,7 @@ int CheckBatch(const Settings& settings, InputFormat format, RowDefaults default
   config.Finalize();
   const std::shared_ptr<const Tokenizer> tokenizer = LoadTokenizer(location);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
-  defaults.params = MakeSamplingParams(settings, LoadGenerationConfig(location));
+  defaults.params = MakeSamplingDefaults(settings, LoadGenerationConfig(location)).params;
   RowParser parser(format, std::move(defaults), renderer.get());
   RowSource source(reader, parser, settings.Text("template"));
   int64_t num_rows = 0;

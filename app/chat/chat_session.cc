@@ -7,8 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "app/config/engine_options.h"
+#include "app/config/parse_value.h"
 #include "app/generation/engine_wait.h"
+#include "app/generation/sampling_defaults.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
@@ -28,6 +29,20 @@ std::vector<int32_t> StopIds(const LoadedModel& model) {
 
 }  // namespace
 
+std::vector<std::string> SettableNames() {
+  std::vector<std::string> names;
+  for (const Flag& flag : FlagTable()) {
+    if (flag.group == FlagGroup::kSampling && flag.belongs_to(Command::kChat)) names.emplace_back(flag.name);
+  }
+  return names;
+}
+
+std::string UnknownSettingText(const std::string& name) {
+  const std::string near = NearestName(name, SettableNames());
+  return "/set " + name + ": no such sampling setting" +
+         (near.empty() ? "; /set lists them" : ", did you mean " + near + "?");
+}
+
 ChatSession::ChatSession(LoadedModel model, Settings settings)
     : model_(std::move(model)),
       settings_(std::move(settings)),
@@ -44,20 +59,21 @@ void ChatSession::SetSystem(const std::string& text) { conversation_.Reset(text)
 void ChatSession::Set(const std::string& name, const std::string& value) {
   const Flag* flag = FindFlag(name);
   if (flag == nullptr || flag->group != FlagGroup::kSampling || !flag->belongs_to(Command::kChat)) {
-    throw ConfigError("/set " + name + ": no such sampling setting");
+    throw ConfigError(UnknownSettingText(name));
   }
   Settings changed = settings_;
-  changed.Set(*flag, {value}, SettingSource::kCommandLine, "/set " + name);
-  SamplingParams params = MakeSamplingParams(changed, LoadGenerationConfig(model_.location));
-  SamplingParams checked = params;
+  changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
+  SamplingDefaults sampling = MakeSamplingDefaults(changed, LoadGenerationConfig(model_.location));
+  SamplingParams checked = sampling.params;
   const VllmConfig& config = model_.engine->config();
   try {
     checked.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
   } catch (const RequestError& error) {
     throw ConfigError(std::string("/set ") + error.what());
   }
-  params.output_kind = RequestOutputKind::kDelta;
-  params_ = std::move(params);
+  params_ = std::move(sampling.params);
+  params_.output_kind = RequestOutputKind::kDelta;
+  model_.sampling_values = std::move(sampling.values);
   settings_ = std::move(changed);
 }
 

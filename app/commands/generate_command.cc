@@ -97,6 +97,7 @@ class AnswerWriter {
     }
     json["outputs"] = std::move(outputs);
     AddLogprobs(output, json);
+    json["sampling"] = SamplingJson(model_.sampling_values);
     json["timings"] = TimingsJson(stats_);
     out_.WriteLine(SafeJson(DumpJson(json)));
   }

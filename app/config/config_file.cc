@@ -79,8 +79,10 @@ void ApplyTable(const toml::table& table, const std::string& path, bool is_top, 
     }
     // A key of another command is checked, then left alone.
     Settings elsewhere;
-    Settings& target =
-        flag->belongs_to(settings.command) || settings.command == Command::kConfig ? settings : elsewhere;
+    // `show` reports the sampling that the generating commands will use.
+    const bool is_shown = settings.command == Command::kConfig ||
+                          (settings.command == Command::kShow && flag->group == FlagGroup::kSampling);
+    Settings& target = flag->belongs_to(settings.command) || is_shown ? settings : elsewhere;
     target.Set(*flag, std::move(values), SettingSource::kConfigFile, where);
   }
 }

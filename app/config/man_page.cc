@@ -88,7 +88,8 @@ forget the conversation
 set the system message and begin anew; without TEXT show it
 .TP
 .BI /set " NAME VALUE"
-change a sampling setting, such as /set temperature 0.7; without arguments show all
+change a sampling setting, such as /set temperature 0.7; without VALUE show it, without arguments show all settings
+and where each value comes from
 .TP
 .B /show
 describe the model and the settings

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <future>
+#include <utility>
 
 #include "app/config/engine_options.h"
 #include "app/terminal/output_stream.h"
@@ -31,7 +32,9 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   ModelConfig model = LoadModelConfig(loaded.location);
   model.model = loaded.location.name;
   VllmConfig config = MakeVllmConfig(settings, model);
-  loaded.sampling_params = MakeSamplingParams(settings, LoadGenerationConfig(loaded.location));
+  SamplingDefaults sampling = MakeSamplingDefaults(settings, LoadGenerationConfig(loaded.location));
+  loaded.sampling_params = std::move(sampling.params);
+  loaded.sampling_values = std::move(sampling.values);
   config.Finalize();
   CheckDefaults(loaded.sampling_params, config);
   std::future<std::shared_ptr<const Tokenizer>> tokenizer;
