@@ -12,18 +12,13 @@
 #include "engine/executor/make_executor.h"
 
 namespace vllm {
-namespace {
-
-// Sampling flags that no request could use are a mistake of the command line, found before the weights are read.
-void CheckDefaults(SamplingParams params, const VllmConfig& config) {
+void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config) {
   try {
     params.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
   } catch (const RequestError& error) {
     throw ConfigError(std::string("sampling: ") + error.what());
   }
 }
-
-}  // namespace
 
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   const auto start = std::chrono::steady_clock::now();
@@ -36,7 +31,7 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   loaded.sampling_params = std::move(sampling.params);
   loaded.sampling_values = std::move(sampling.values);
   config.Finalize();
-  CheckDefaults(loaded.sampling_params, config);
+  CheckSamplingDefaults(loaded.sampling_params, config);
   std::future<std::shared_ptr<const Tokenizer>> tokenizer;
   if (tokenizer_required || HasTokenizer(loaded.location)) {
     // Beside the weights, or after them where no thread is to be had.

@@ -28,4 +28,7 @@ struct LoadedModel {
 // caller polls them. Throws ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError.
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
 
+// Sampling flags that no request could use are a mistake of the command line. Throws ConfigError.
+void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config);
+
 }  // namespace vllm

@@ -48,7 +48,8 @@ class Request {
     return first_block ? first_block_extra_keys_ : other_extra_keys_;
   }
 
-  // Whether cached blocks of other requests may be used. Not with prompt_logprobs: those need every position computed.
+  // Whether cached blocks of other requests may be used. Not with prompt_logprobs: a position that comes from the cache
+  // is not computed and so has no logprobs.
   bool reads_prefix_cache() const {
     return !params().skip_reading_prefix_cache && !params().prompt_logprobs.has_value();
   }
