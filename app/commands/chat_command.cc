@@ -1,5 +1,7 @@
+#include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -52,8 +54,11 @@ void ChatFromStream(ChatSession& session, bool prints_stats) {
     const RecordReader::Status status = reader.Next(record);
     if (status == RecordReader::Status::kEnd) return;
     if (status == RecordReader::Status::kNeedInput) {
+      // Waits for both: a signal that comes just before a plain read() would be noticed only after the next line.
+      std::array<pollfd, 2> fds = {{{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}}};
+      poll(fds.data(), fds.size(), -1);
       ThrowIfInterrupted();
-      reader.Fill();
+      if (fds[0].revents != 0) reader.Fill();
     } else if (status == RecordReader::Status::kTooLong) {
       PrintError("line " + std::to_string(reader.line()) + ": too long (limit 64 MiB)");
     } else if (!TakeLine(std::string(record), session, prints_stats)) {
