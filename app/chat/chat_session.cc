@@ -91,8 +91,10 @@ void ChatSession::Say(const std::string& message) {
     return;
   }
   if (conversation_.num_dropped_turns() > 0) {
-    PrintNote("[the context is full: the oldest " + std::to_string(conversation_.num_dropped_turns()) +
-              " turns are forgotten]");
+    const int64_t num_dropped = conversation_.num_dropped_turns();
+    PrintNote("[the context of " + std::to_string(max_model_len) + " tokens is full: " +
+              (num_dropped == 1 ? "the oldest turn is" : "the oldest " + std::to_string(num_dropped) + " turns are") +
+              " left out from now on]");
   }
   if (conversation_.was_rendered_anew() && !told_of_rewriting_) {
     told_of_rewriting_ = true;

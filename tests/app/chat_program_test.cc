@@ -185,7 +185,7 @@ TEST_F(ChatProgramTest, AFullContextIsSaid) {
     chat.Send("Once upon a time\r");
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   }
-  EXPECT_NE(chat.output().find("are forgotten]"), std::string::npos) << chat.output();
+  EXPECT_NE(chat.output().find("left out from now on]"), std::string::npos) << chat.output();
 }
 
 }  // namespace
