@@ -52,7 +52,7 @@ int CheckBatch(const Settings& settings, InputFormat format, RowDefaults default
     ++num_bad;
     StandardOutput().WriteLine(SafeJson(ErrorRecord(source.id, code, message)));
   }
-  PrintNote(std::to_string(num_rows) + " rows, " + std::to_string(num_bad) + " of them bad");
+  PrintStatus(std::to_string(num_rows) + " rows, " + std::to_string(num_bad) + " of them bad");
   return num_bad > 0 ? 1 : 0;
 }
 

@@ -92,13 +92,13 @@ void ChatSession::Say(const std::string& message) {
   }
   if (conversation_.num_dropped_turns() > 0) {
     const int64_t num_dropped = conversation_.num_dropped_turns();
-    PrintNote("[the context of " + std::to_string(max_model_len) + " tokens is full: " +
-              (num_dropped == 1 ? "the oldest turn is" : "the oldest " + std::to_string(num_dropped) + " turns are") +
-              " left out from now on]");
+    PrintStatus("[the context of " + std::to_string(max_model_len) + " tokens is full: " +
+                (num_dropped == 1 ? "the oldest turn is" : "the oldest " + std::to_string(num_dropped) + " turns are") +
+                " left out from now on]");
   }
   if (conversation_.was_rendered_anew() && !told_of_rewriting_) {
     told_of_rewriting_ = true;
-    PrintNote("[this chat template changes earlier turns: they are read again with each message]");
+    PrintStatus("[this chat template changes earlier turns: they are read again with each message]");
   }
   const std::string request_id = "chat-" + std::to_string(num_requests_++);
   last_stats_ = RequestStats();
@@ -169,9 +169,9 @@ bool ChatSession::Stream(const std::string& request_id) {
     const bool context_full =
         !params_.max_tokens ||
         last_stats_.num_prompt_tokens + static_cast<int64_t>(answer_ids_.size()) >= engine.max_model_len();
-    PrintNote(context_full ? "[cut off: the context of " + std::to_string(engine.max_model_len()) +
-                                 " tokens is full; /clear begins anew]"
-                           : "[cut off after " + std::to_string(*params_.max_tokens) + " tokens]");
+    PrintStatus(context_full ? "[cut off: the context of " + std::to_string(engine.max_model_len()) +
+                                   " tokens is full; /clear starts again]"
+                             : "[cut off after " + std::to_string(*params_.max_tokens) + " tokens]");
   }
   return !failed;
 }

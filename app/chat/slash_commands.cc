@@ -19,7 +19,7 @@ struct SlashCommand {
 constexpr std::array<SlashCommand, 9> kSlashCommands = {{
     {"/help", "", "list these commands"},
     {"/clear", "", "forget the conversation"},
-    {"/system", "[TEXT]", "set the system message and begin anew; without TEXT show it"},
+    {"/system", "[TEXT]", "set the system message and start again; without TEXT show it"},
     {"/set", "[NAME [VALUE]]", "change a sampling setting, or show one or all with their sources"},
     {"/show", "", "describe the model and its context"},
     {"/stats", "", "tokens and times of the last answer and of the engine"},
@@ -34,7 +34,7 @@ void PrintHelp() {
     line.append(line.size() < 24 ? 24 - line.size() : 1, ' ');
     PrintNote(line + std::string(command.help));
   }
-  PrintNote("Ctrl-C stops an answer, Ctrl-D on an empty line leaves.");
+  PrintNote("Ctrl-C stops an answer; Ctrl-D on an empty line leaves.");
 }
 
 // The settings in force and their sources; all of them, or the one called `name`.
@@ -90,7 +90,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
       PrintError("the chat template takes no system message");
     } else {
       session.SetSystem(rest);
-      PrintNote("[system message set, the conversation begins anew]");
+      PrintNote("[system message set, the conversation starts again]");
     }
   } else if (name == "/set") {
     const size_t gap = rest.find_first_of(" \t");

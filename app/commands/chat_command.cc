@@ -35,11 +35,22 @@ std::string HistoryPath() {
   return home + "/history";
 }
 
+// At most four lines.
+void PrintFirstScreen(const LoadedModel& model) {
+  if (model.location.origin == "shipped") {
+    PrintStatus("This is the guide, a tiny help model trained for vllmcli: it answers questions about this program.");
+    PrintStatus("A real model: vllmcli chat -m FILE.gguf, or -m with a Hugging Face model directory.");
+  } else {
+    PrintStatus(model.location.name + ", context " + std::to_string(model.engine->max_model_len()) + " tokens");
+  }
+  PrintStatus("/help lists the commands; Ctrl-D or /exit leaves.");
+}
+
 void ChatOnTerminal(ChatSession& session, bool prints_stats) {
   CatchSuspend();
   EnterChatModes();
   LineEditor editor(HistoryPath(), SlashCommandNames(), SettableNames());
-  PrintNote(session.model().location.name + ": /help lists commands, Ctrl-D leaves");
+  PrintFirstScreen(session.model());
   while (const std::optional<std::string> line = editor.ReadLine(">>> ")) {
     if (!TakeLine(*line, session, prints_stats)) return;
   }

@@ -73,6 +73,7 @@ int Run(std::vector<std::string> words) {
       }
     }
   }
+  SetQuiet(settings.Switch("quiet"));
   return Dispatch(settings);
 }
 

@@ -103,6 +103,8 @@ constexpr Flag kFlags[] = {
      "print one JSON object a piece of the answer"},
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
      "print time to first token, tokens/s and counts to standard error"},
+    {"quiet", 0, kSwitch, "", "", "", kOutput, kEngines, false, true,
+     "no notes, status lines, progress or summaries; errors, warnings and what --stats prints stay"},
     {"decode", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize), false, false, "token ids in, text out"},
     {"count", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize), false, false, "print only the number of tokens"},
     {"add-special-tokens", 0, kNegatable, "", "", "true", kOutput, Bits(kTokenize), false, false,

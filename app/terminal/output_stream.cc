@@ -48,6 +48,8 @@ OutputStream& StandardOutput() {
 
 namespace {
 
+bool g_quiet = false;
+
 void WriteError(std::string_view prefix, std::string_view text) {
   std::string line(prefix);
   line += SafeText(text).view();
@@ -60,5 +62,10 @@ void WriteError(std::string_view prefix, std::string_view text) {
 void PrintError(std::string_view text) { WriteError("vllmcli: ", text); }
 void PrintWarning(std::string_view text) { WriteError("vllmcli: warning: ", text); }
 void PrintNote(std::string_view text) { WriteError("", text); }
+void PrintStatus(std::string_view text) {
+  if (!g_quiet) WriteError("", text);
+}
+void SetQuiet(bool quiet) { g_quiet = quiet; }
+bool IsQuiet() { return g_quiet; }
 
 }  // namespace vllm

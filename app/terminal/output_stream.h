@@ -40,7 +40,12 @@ OutputStream& StandardOutput();
 // Lines on standard error, "vllmcli: <text>"; a failure to write them is ignored. The text may come from outside.
 void PrintError(std::string_view text);
 void PrintWarning(std::string_view text);
-// A plain line on standard error: statistics, notes.
+// A plain line on standard error that the user asked for: statistics, replies to chat commands.
 void PrintNote(std::string_view text);
+// The same for lines that nobody asked for, such as summaries; dropped after SetQuiet(true).
+void PrintStatus(std::string_view text);
+// --quiet. ProgressLine obeys it too.
+void SetQuiet(bool quiet);
+bool IsQuiet();
 
 }  // namespace vllm

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "app/terminal/output_stream.h"
 #include "app/terminal/safe_text.h"
 
 // After the standard headers: it defines macros with plain names.
@@ -35,7 +36,7 @@ int TerminalColumns(int fd) {
   return 80;
 }
 
-ProgressLine::ProgressLine() : enabled_(CanMoveCursor(STDERR_FILENO)) {}
+ProgressLine::ProgressLine() : enabled_(!IsQuiet() && CanMoveCursor(STDERR_FILENO)) {}
 
 ProgressLine::~ProgressLine() { Clear(); }
 

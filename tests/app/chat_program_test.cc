@@ -92,8 +92,10 @@ TEST_F(ChatProgramTest, ControlCAtThePromptClearsTheLineAndTwiceLeaves) {
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("half a line\x03");
   ASSERT_TRUE(chat.WaitFor("\n>>> ")) << chat.output();
+  EXPECT_EQ(chat.output().find("exit leaves.\r\n>>> ", chat.output().find("half a line")), std::string::npos);
   usleep(1200000);
   chat.Send("\x03");
+  ASSERT_TRUE(chat.WaitFor("Ctrl-D or /exit leaves.")) << chat.output();
   ASSERT_TRUE(chat.WaitFor("\n>>> ")) << chat.output();
   chat.Send("\x03");
   EXPECT_EQ(chat.WaitForExit(), 130);

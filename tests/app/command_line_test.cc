@@ -90,6 +90,7 @@ TEST(CommandLineTest, MistakesNameTheWordAndTheNearestFlag) {
 
 TEST(CommandLineTest, HelpAndVersionAreAskedForAnywhereSensible) {
   EXPECT_EQ(Parse({"--version"}).request, Request::kVersion);
+  EXPECT_EQ(Parse({"-V"}).request, Request::kVersion);
   EXPECT_EQ(Parse({"--help"}).request, Request::kHelp);
   const CommandLine line = Parse({"batch", "--help"});
   EXPECT_EQ(line.request, Request::kHelp);
