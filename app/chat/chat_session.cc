@@ -9,6 +9,7 @@
 
 #include "app/config/parse_value.h"
 #include "app/generation/engine_wait.h"
+#include "app/generation/prompt_status.h"
 #include "app/generation/sampling_defaults.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -128,12 +129,14 @@ bool ChatSession::Stream(const std::string& request_id) {
   bool at_line_start = true;
   bool failed = false;
   FinishReason reason = FinishReason::kNone;
+  PromptStatus status(engine);
   while (engine.HasUnfinishedRequests()) {
     if (WaitForEngine(engine, -1, std::chrono::milliseconds(200)).signal) {
       const int signal_number = TakeSignal();
       if (signal_number == SIGINT) {
         engine.AbortRequest(request_id);
       } else if (signal_number == SIGTSTP) {
+        status.Clear();
         echo_off.reset();
         RestoreTerminal();
         SuspendProcess();
@@ -143,7 +146,10 @@ bool ChatSession::Stream(const std::string& request_id) {
         throw Interrupted(signal_number);
       }
     }
-    for (const RequestOutput& output : engine.Step(std::chrono::milliseconds(0))) {
+    const std::vector<RequestOutput>& outputs = engine.Step(std::chrono::milliseconds(0));
+    if (!outputs.empty()) status.End();
+    status.Update();
+    for (const RequestOutput& output : outputs) {
       last_stats_.num_cached_tokens = output.num_cached_tokens;
       last_stats_.metrics = output.metrics;
       for (const CompletionOutput& completion : output.outputs) {

@@ -41,7 +41,7 @@ void PrintFirstScreen(const LoadedModel& model) {
     PrintStatus("This is the guide, a tiny help model trained for vllmcli: it answers questions about this program.");
     PrintStatus("A real model: vllmcli chat -m FILE.gguf, or -m with a Hugging Face model directory.");
   } else {
-    PrintStatus(model.location.name + ", context " + std::to_string(model.engine->max_model_len()) + " tokens");
+    PrintStatus(model.location.short_name() + ", context " + std::to_string(model.engine->max_model_len()) + " tokens");
   }
   PrintStatus("/help lists the commands; Ctrl-D or /exit leaves.");
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/config/engine_options.h"
+#include "app/generation/loading_status.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -38,8 +39,12 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
     tokenizer = std::async([&location = loaded.location] { return LoadTokenizer(location); });
   }
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
-  std::unique_ptr<EngineCoreClient> client = MakeThreadClient(config, MakeExecutor);
-  if (tokenizer.valid()) loaded.tokenizer = tokenizer.get();
+  std::unique_ptr<EngineCoreClient> client;
+  {
+    const LoadingStatus status(loaded.location.short_name());
+    client = MakeThreadClient(config, MakeExecutor);
+    if (tokenizer.valid()) loaded.tokenizer = tokenizer.get();
+  }
   if (const std::string& failure = client->ready().packed_cache.failure; !failure.empty()) PrintWarning(failure);
   loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
   const int64_t wanted = config.model.max_model_len;

@@ -258,6 +258,7 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
     if (IsFinished(request->status)) Release(*request);
   }
   EraseFinished();
+  num_computed_tokens_ += output_.total_num_scheduled_tokens;
   outputs.stats = MakeStats();
 }
 
@@ -325,7 +326,8 @@ SchedulerStats Scheduler::MakeStats() const {
           .kv_cache_usage = kv_cache_.usage(),
           .prefix_cache = kv_cache_.prefix_cache_stats(),
           .num_preemptions = num_preemptions_,
-          .num_scheduled_tokens = output_.total_num_scheduled_tokens};
+          .num_scheduled_tokens = output_.total_num_scheduled_tokens,
+          .num_computed_tokens = num_computed_tokens_};
 }
 
 std::string Scheduler::CheckIntegrity() const {

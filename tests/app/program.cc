@@ -144,8 +144,8 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   return result;
 }
 
-PtyProgram::PtyProgram(const std::vector<std::string>& arguments,
-                       const std::map<std::string, std::string>& environment) {
+PtyProgram::PtyProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
+                       const std::string& program) {
   winsize size{};
   size.ws_row = 24;
   size.ws_col = 80;
@@ -158,7 +158,7 @@ PtyProgram::PtyProgram(const std::vector<std::string>& arguments,
     ioctl(slave_, TIOCSCTTY, 0);
     for (int fd = 0; fd < 3; ++fd) dup2(slave_, fd);
     if (slave_ > 2) close(slave_);
-    ExecProgram(VLLMCLI_BINARY, arguments, environment);
+    ExecProgram(program.empty() ? VLLMCLI_BINARY : program, arguments, environment);
   }
 }
 

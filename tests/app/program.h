@@ -41,8 +41,9 @@ std::string GuideModel();
 // The program on a pseudo-terminal of 80 x 24.
 class PtyProgram {
  public:
+  // `program` empty: the real one.
   explicit PtyProgram(const std::vector<std::string>& arguments,
-                      const std::map<std::string, std::string>& environment = {});
+                      const std::map<std::string, std::string>& environment = {}, const std::string& program = "");
   ~PtyProgram();
   PtyProgram(const PtyProgram&) = delete;
   PtyProgram& operator=(const PtyProgram&) = delete;
