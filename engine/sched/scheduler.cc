@@ -203,7 +203,6 @@ void Scheduler::BuildOutput() {
     // At once, so that the next step could be scheduled while this one runs.
     request.num_computed_tokens += scheduled.num_tokens;
   }
-  if (!running_.empty()) output_.num_common_prefix_blocks = kv_cache_.NumCommonPrefixBlocks(*running_.front());
 }
 
 void Scheduler::TellNew(Request& request) {
