@@ -30,8 +30,6 @@ class Request {
   int64_t num_prompt_tokens() const { return num_prompt_tokens_; }
   int64_t num_output_tokens() const { return static_cast<int64_t>(output_token_ids_.size()); }
   int64_t num_tokens() const { return num_prompt_tokens() + num_output_tokens(); }
-  // Tokens that want computing: num_tokens and, once there is speculation, the draft tokens.
-  int64_t num_tokens_with_spec() const { return num_tokens(); }
   std::span<const int32_t> output_token_ids() const { return output_token_ids_; }
 
   void AppendOutputToken(int32_t token_id) { output_token_ids_.push_back(token_id); }

@@ -94,7 +94,7 @@ void Scheduler::ScheduleRunning(int64_t& token_budget) {
   size_t index = 0;
   while (index < running_.size() && token_budget > 0) {
     Request* request = running_[index];
-    int64_t num_new_tokens = request->num_tokens_with_spec() - request->num_computed_tokens;
+    int64_t num_new_tokens = request->num_tokens() - request->num_computed_tokens;
     if (config_.long_prefill_token_threshold > 0) {
       num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
     }
