@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -21,25 +22,31 @@ bool IsRegularFile(int fd) {
 }  // namespace
 
 BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format,
-                         int64_t total_bytes)
+                         int64_t total_bytes, std::optional<int64_t> total_rows)
     : engine_(engine),
       source_(source),
       output_(output),
       text_format_(text_format),
       total_bytes_(total_bytes),
+      total_rows_(total_rows),
       // Enough that the scheduler always has a row waiting.
       window_(2 * engine.config().scheduler.max_num_seqs),
       input_is_file_(IsRegularFile(source.reader().fd())),
       start_(std::chrono::steady_clock::now()) {}
+
+void BatchRunner::Put(int64_t row_index, const SafeText& record) {
+  if (output_.is_stdout() && StandardOutput().IsTerminal()) progress_.Clear();
+  output_.Put(row_index, record);
+}
 
 void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view message) {
   ++counts_.num_failed;
   if (text_format_) {
     progress_.Clear();
     PrintError("line " + std::to_string(id.line) + ": " + std::string(message));
-    output_.Put(id.index, SafeText());
+    Put(id.index, SafeText());
   } else {
-    output_.Put(id.index, SafeJson(ErrorRecord(id, code, message)));
+    Put(id.index, SafeJson(ErrorRecord(id, code, message)));
   }
 }
 
@@ -98,7 +105,7 @@ void BatchRunner::Finish(const RequestOutput& output) {
     }
   }
   if (!text_format_) {
-    output_.Put(head.id.index, SafeJson(ResultRecord(head, output, engine_.tokenizer())));
+    Put(head.id.index, SafeJson(ResultRecord(head, output, engine_.tokenizer())));
     return;
   }
   std::string text;
@@ -106,27 +113,36 @@ void BatchRunner::Finish(const RequestOutput& output) {
     if (&completion != &output.outputs.front()) text += '\n';
     text += completion.text;
   }
-  output_.Put(head.id.index, SafeText(text));
+  Put(head.id.index, SafeText(text));
+}
+
+std::optional<double> BatchRunner::TotalRows() const {
+  if (total_rows_) return static_cast<double>(*total_rows_);
+  if (total_bytes_ == 0 || source_.reader().bytes_taken() == 0) return std::nullopt;
+  // Unread rows are taken to be as long as those read.
+  return static_cast<double>(counts_.num_rows) * static_cast<double>(total_bytes_) /
+         static_cast<double>(source_.reader().bytes_taken());
 }
 
 void BatchRunner::ShowProgress() {
   if (!progress_.IsDue()) return;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const auto num_done = counts_.num_rows - static_cast<int64_t>(running_.size());
-  std::array<char, 160> text{};
-  int length = std::snprintf(text.data(), text.size(), "%lld rows, in %.1f tok/s, out %.1f tok/s",
-                             static_cast<long long>(num_done), static_cast<double>(counts_.num_prompt_tokens) / seconds,
-                             static_cast<double>(counts_.num_generation_tokens) / seconds);
-  if (total_bytes_ > 0 && num_done > 0 && source_.reader().bytes_taken() > 0) {
-    // Rows still unread are taken to be as long as those read.
-    const double num_rows = static_cast<double>(counts_.num_rows) * static_cast<double>(total_bytes_) /
-                            static_cast<double>(source_.reader().bytes_taken());
-    const double left = (num_rows / static_cast<double>(num_done) - 1.0) * seconds;
-    const long long whole = static_cast<long long>(left);
-    std::snprintf(text.data() + length, text.size() - static_cast<size_t>(length), ", %lld:%02lld:%02lld left",
-                  whole / 3600, whole / 60 % 60, whole % 60);
+  const std::optional<double> total = TotalRows();
+  std::string text = GroupedText(num_done);
+  if (total) text += (total_rows_ ? "/" : "/~") + GroupedText(static_cast<int64_t>(*total + 0.5));
+  std::array<char, 96> rest{};
+  std::snprintf(rest.data(), rest.size(), " rows, in %.1f tok/s, out %.1f tok/s",
+                static_cast<double>(counts_.num_prompt_tokens) / seconds,
+                static_cast<double>(counts_.num_generation_tokens) / seconds);
+  text += rest.data();
+  if (total && num_done > 0) {
+    const double left = (*total / static_cast<double>(num_done) - 1.0) * seconds;
+    const long long whole = std::max(0LL, static_cast<long long>(left));
+    std::snprintf(rest.data(), rest.size(), ", %lld:%02lld:%02lld left", whole / 3600, whole / 60 % 60, whole % 60);
+    text += rest.data();
   }
-  progress_.Show(text.data());
+  progress_.Show(text);
 }
 
 void BatchRunner::Step(std::chrono::milliseconds timeout) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -59,8 +60,9 @@ class RowSource {
 
 class BatchRunner {
  public:
-  // All borrowed. `total_bytes` of the input, 0 when it is not known.
-  BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format, int64_t total_bytes);
+  // All borrowed. `total_bytes` of the input, 0 when it is not known; `total_rows` likewise.
+  BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format, int64_t total_bytes,
+              std::optional<int64_t> total_rows);
 
   // Runs to the end. Throws Interrupted when a signal says so, EngineDeadError after the records of all rows in the
   // engine, OutputClosed, ResourceError.
@@ -73,22 +75,27 @@ class BatchRunner {
   void Step(std::chrono::milliseconds timeout);
   // The engine has failed: takes what it still says and records an error for each row it has left.
   void FinishDead(const EngineDeadError& death);
+  // Writes a record; on a terminal the progress line gives way first.
+  void Put(int64_t row_index, const SafeText& record);
   void Fail(const RowId& id, std::string_view code, std::string_view message);
   void Finish(const RequestOutput& output);
   void ShowProgress();
+  // Of the whole input: counted, or an estimate from the bytes read so far; none for a stream.
+  std::optional<double> TotalRows() const;
 
   LLMEngine& engine_;
   RowSource& source_;
   BatchOutput& output_;
   bool text_format_;
   int64_t total_bytes_;
+  std::optional<int64_t> total_rows_;
   int64_t window_;
   bool at_end_ = false;
   bool needs_input_ = false;
   bool input_is_file_;
   std::unordered_map<std::string, RecordHead> running_;
   BatchCounts counts_;
-  ProgressLine progress_;
+  ProgressLine progress_{std::chrono::milliseconds(300)};
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -7,8 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "app/config/engine_options.h"
+#include "app/config/parse_value.h"
 #include "app/generation/engine_wait.h"
+#include "app/generation/prompt_status.h"
+#include "app/generation/sampling_defaults.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
@@ -28,6 +30,20 @@ std::vector<int32_t> StopIds(const LoadedModel& model) {
 
 }  // namespace
 
+std::vector<std::string> SettableNames() {
+  std::vector<std::string> names;
+  for (const Flag& flag : FlagTable()) {
+    if (flag.group == FlagGroup::kSampling && flag.belongs_to(Command::kChat)) names.emplace_back(flag.name);
+  }
+  return names;
+}
+
+std::string UnknownSettingText(const std::string& name) {
+  const std::string near = NearestName(name, SettableNames());
+  return "/set " + name + ": no such sampling setting" +
+         (near.empty() ? "; /set lists them" : ", did you mean " + near + "?");
+}
+
 ChatSession::ChatSession(LoadedModel model, Settings settings)
     : model_(std::move(model)),
       settings_(std::move(settings)),
@@ -44,20 +60,21 @@ void ChatSession::SetSystem(const std::string& text) { conversation_.Reset(text)
 void ChatSession::Set(const std::string& name, const std::string& value) {
   const Flag* flag = FindFlag(name);
   if (flag == nullptr || flag->group != FlagGroup::kSampling || !flag->belongs_to(Command::kChat)) {
-    throw ConfigError("/set " + name + ": no such sampling setting");
+    throw ConfigError(UnknownSettingText(name));
   }
   Settings changed = settings_;
-  changed.Set(*flag, {value}, SettingSource::kCommandLine, "/set " + name);
-  SamplingParams params = MakeSamplingParams(changed, LoadGenerationConfig(model_.location));
-  SamplingParams checked = params;
+  changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
+  SamplingDefaults sampling = MakeSamplingDefaults(changed, LoadGenerationConfig(model_.location));
+  SamplingParams checked = sampling.params;
   const VllmConfig& config = model_.engine->config();
   try {
     checked.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
   } catch (const RequestError& error) {
     throw ConfigError(std::string("/set ") + error.what());
   }
-  params.output_kind = RequestOutputKind::kDelta;
-  params_ = std::move(params);
+  params_ = std::move(sampling.params);
+  params_.output_kind = RequestOutputKind::kDelta;
+  model_.sampling_values = std::move(sampling.values);
   settings_ = std::move(changed);
 }
 
@@ -75,12 +92,14 @@ void ChatSession::Say(const std::string& message) {
     return;
   }
   if (conversation_.num_dropped_turns() > 0) {
-    PrintNote("[the context is full: the oldest " + std::to_string(conversation_.num_dropped_turns()) +
-              " turns are forgotten]");
+    const int64_t num_dropped = conversation_.num_dropped_turns();
+    PrintStatus("[the context of " + std::to_string(max_model_len) + " tokens is full: " +
+                (num_dropped == 1 ? "the oldest turn is" : "the oldest " + std::to_string(num_dropped) + " turns are") +
+                " left out from now on]");
   }
   if (conversation_.was_rendered_anew() && !told_of_rewriting_) {
     told_of_rewriting_ = true;
-    PrintNote("[this chat template changes earlier turns: they are read again with each message]");
+    PrintStatus("[this chat template changes earlier turns: they are read again with each message]");
   }
   const std::string request_id = "chat-" + std::to_string(num_requests_++);
   last_stats_ = RequestStats();
@@ -110,12 +129,14 @@ bool ChatSession::Stream(const std::string& request_id) {
   bool at_line_start = true;
   bool failed = false;
   FinishReason reason = FinishReason::kNone;
+  PromptStatus status(engine);
   while (engine.HasUnfinishedRequests()) {
     if (WaitForEngine(engine, -1, std::chrono::milliseconds(200)).signal) {
       const int signal_number = TakeSignal();
       if (signal_number == SIGINT) {
         engine.AbortRequest(request_id);
       } else if (signal_number == SIGTSTP) {
+        status.Clear();
         echo_off.reset();
         RestoreTerminal();
         SuspendProcess();
@@ -125,7 +146,10 @@ bool ChatSession::Stream(const std::string& request_id) {
         throw Interrupted(signal_number);
       }
     }
-    for (const RequestOutput& output : engine.Step(std::chrono::milliseconds(0))) {
+    const std::vector<RequestOutput>& outputs = engine.Step(std::chrono::milliseconds(0));
+    if (!outputs.empty()) status.End();
+    status.Update();
+    for (const RequestOutput& output : outputs) {
       last_stats_.num_cached_tokens = output.num_cached_tokens;
       last_stats_.metrics = output.metrics;
       for (const CompletionOutput& completion : output.outputs) {
@@ -151,9 +175,9 @@ bool ChatSession::Stream(const std::string& request_id) {
     const bool context_full =
         !params_.max_tokens ||
         last_stats_.num_prompt_tokens + static_cast<int64_t>(answer_ids_.size()) >= engine.max_model_len();
-    PrintNote(context_full ? "[cut off: the context of " + std::to_string(engine.max_model_len()) +
-                                 " tokens is full; /clear begins anew]"
-                           : "[cut off after " + std::to_string(*params_.max_tokens) + " tokens]");
+    PrintStatus(context_full ? "[cut off: the context of " + std::to_string(engine.max_model_len()) +
+                                   " tokens is full; /clear starts again]"
+                             : "[cut off after " + std::to_string(*params_.max_tokens) + " tokens]");
   }
   return !failed;
 }

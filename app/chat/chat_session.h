@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "app/chat/conversation.h"
 #include "app/config/settings.h"
@@ -10,6 +11,11 @@
 #include "app/generation/request_stats.h"
 
 namespace vllm {
+
+// Names that /set takes.
+std::vector<std::string> SettableNames();
+// The message for a name that is not among them.
+std::string UnknownSettingText(const std::string& name);
 
 class ChatSession {
  public:
@@ -22,7 +28,7 @@ class ChatSession {
 
   void Clear();
   void SetSystem(const std::string& text);
-  // Throws ConfigError when there is no such sampling setting or its value cannot be.
+  // Throws ConfigError when there is no such sampling setting or its value is not allowed.
   void Set(const std::string& name, const std::string& value);
 
   const Conversation& conversation() const { return conversation_; }

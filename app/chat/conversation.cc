@@ -51,6 +51,37 @@ std::vector<int32_t> Conversation::RenderAnew(const std::string& message) const 
   return tokenizer_.Encode(renderer_.Render(Messages(message, false), true), false);
 }
 
+std::vector<int32_t> Conversation::DropOldTurns(const std::string& message, int64_t max_tokens) {
+  const std::vector<Turn> all = std::exchange(turns_, {});
+  const auto keep_from = [&](size_t first) {
+    turns_.assign(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
+    return RenderAnew(message);
+  };
+  std::vector<int32_t> ids = keep_from(all.size());
+  const auto base = static_cast<int64_t>(ids.size());
+  if (base > max_tokens) {
+    turns_ = all;
+    return {};
+  }
+  // The message and half of the room that it leaves. A cut that only just makes room would be due again with the next
+  // message, and each cut changes the prompt's beginning, so that the prefix cache has only the system message of it.
+  const int64_t target = base + (max_tokens - base) / 2;
+  // Binary search for the longest history within the target: each trial renders and tokenizes the whole chat.
+  size_t low = all.empty() ? 0 : 1;
+  size_t high = all.size();
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (static_cast<int64_t>(keep_from(middle).size()) <= target) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  ids = keep_from(low);
+  num_dropped_turns_ = static_cast<int64_t>(low);
+  return ids;
+}
+
 std::vector<int32_t> Conversation::Ask(const std::string& message, int64_t max_tokens) {
   num_dropped_turns_ = 0;
   was_rendered_anew_ = false;
@@ -77,19 +108,11 @@ std::vector<int32_t> Conversation::Ask(const std::string& message, int64_t max_t
       ids = RenderAnew(message);
     }
   }
-  std::vector<Turn> dropped_from = turns_;
-  while (static_cast<int64_t>(ids.size()) > max_tokens && !turns_.empty()) {
-    turns_.erase(turns_.begin());
-    ++num_dropped_turns_;
-    ids = RenderAnew(message);
-    rendered.clear();
-  }
   if (static_cast<int64_t>(ids.size()) > max_tokens) {
-    turns_ = std::move(dropped_from);
-    num_dropped_turns_ = 0;
-    return {};
+    ids = DropOldTurns(message, max_tokens);
+    if (ids.empty()) return {};
+    rendered = renderer_.Render(Messages(message, true), true);
   }
-  if (rendered.empty()) rendered = renderer_.Render(Messages(message, true), true);
   pending_message_ = message;
   pending_rendered_ = std::move(rendered);
   pending_ids_ = ids;

@@ -26,9 +26,9 @@ class Conversation {
   void Reset(std::string system);
   const std::string& system() const { return system_; }
 
-  // The prompt for the next answer. At most `max_tokens` ids: else the oldest turns are dropped and counted in
-  // num_dropped_turns. Empty when the message alone is too long; the conversation is as before then.
-  // Throws ChatTemplateError.
+  // The prompt for the next answer, at most `max_tokens` ids. When the conversation is longer, the oldest turns are
+  // dropped until the rest takes about half of the room, and counted in num_dropped_turns; the system message stays.
+  // Empty when the message alone is too long; the conversation is unchanged then. Throws ChatTemplateError.
   std::vector<int32_t> Ask(const std::string& message, int64_t max_tokens);
   // Takes the answer to the last Ask, whole or cut off: the ids as sampled and their text.
   void Answer(const std::vector<int32_t>& token_ids, const std::string& text);
@@ -50,6 +50,9 @@ class Conversation {
   std::vector<ChatMessage> Messages(const std::string& message, bool with_placeholders) const;
   std::vector<int32_t> EncodeTail(std::string_view tail) const;
   std::vector<int32_t> RenderAnew(const std::string& message) const;
+  // Drops turns to make room for `message` and returns the new prompt; empty, with all turns kept, when the message
+  // alone is longer than `max_tokens`.
+  std::vector<int32_t> DropOldTurns(const std::string& message, int64_t max_tokens);
 
   const PromptRenderer& renderer_;
   const Tokenizer& tokenizer_;

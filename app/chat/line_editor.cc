@@ -131,11 +131,16 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt) {
           throw Interrupted(SIGINT);
         }
         last_interrupt = now;
+        const bool was_empty = rl_end == 0;
         rl_callback_sigcleanup();
         rl_free_line_state();
         rl_replace_line("", 0);
         rl_point = 0;
         rl_crlf();
+        if (was_empty) {
+          std::fflush(rl_outstream);
+          PrintNote("Ctrl-D or /exit leaves.");
+        }
         rl_on_new_line();
         rl_redisplay();
       } else if (signal_number != 0) {

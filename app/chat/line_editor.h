@@ -21,8 +21,9 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Waits for a line; none at the end of input (Ctrl-D on an empty line). Ctrl-C clears the line and, twice within a
-  // second, throws Interrupted; so do SIGTERM and SIGHUP. The terminal is in its usual modes when this returns.
+  // Waits for a line; none at the end of input (Ctrl-D on an empty line). Ctrl-C clears the draft, says on an empty
+  // line how to leave and, twice within a second, throws Interrupted; so do SIGTERM and SIGHUP. The terminal is in its
+  // usual modes when this returns.
   std::optional<std::string> ReadLine(const std::string& prompt);
 
  private:

@@ -19,8 +19,8 @@ struct SlashCommand {
 constexpr std::array<SlashCommand, 9> kSlashCommands = {{
     {"/help", "", "list these commands"},
     {"/clear", "", "forget the conversation"},
-    {"/system", "[TEXT]", "set the system message and begin anew; without TEXT show it"},
-    {"/set", "[NAME VALUE]", "change a sampling setting; without arguments show all"},
+    {"/system", "[TEXT]", "set the system message and start again; without TEXT show it"},
+    {"/set", "[NAME [VALUE]]", "change a sampling setting, or show one or all with their sources"},
     {"/show", "", "describe the model and its context"},
     {"/stats", "", "tokens and times of the last answer and of the engine"},
     {"/exit", "", "leave"},
@@ -34,21 +34,23 @@ void PrintHelp() {
     line.append(line.size() < 24 ? 24 - line.size() : 1, ' ');
     PrintNote(line + std::string(command.help));
   }
-  PrintNote("Ctrl-C stops an answer, Ctrl-D on an empty line leaves.");
+  PrintNote("Ctrl-C stops an answer; Ctrl-D on an empty line leaves.");
 }
 
-void PrintSettings(const Settings& settings) {
-  for (const std::string& name : SettableNames()) {
-    const std::vector<std::string>* values = settings.Values(name);
-    std::string line = "  " + name;
+// The settings in force and their sources; all of them, or the one called `name`.
+void PrintSettings(const ChatSession& session, const std::string& name) {
+  const Flag* flag = FindFlag(name);  // top_p is top-p
+  bool found = false;
+  for (const SamplingValue& value : session.model().sampling_values) {
+    if (!name.empty() && (flag == nullptr || value.name != flag->name)) continue;
+    found = true;
+    std::string line = "  " + value.name;
     line.append(line.size() < 30 ? 30 - line.size() : 1, ' ');
-    if (values == nullptr) {
-      line += "(the model's or the default)";
-    } else {
-      for (const std::string& value : *values) line += value + " ";
-    }
-    PrintNote(line);
+    line += value.value == "null" || value.value == "[]" ? "none" : value.value;
+    line.append(line.size() < 40 ? 40 - line.size() : 1, ' ');
+    PrintNote(line + "(" + value.source + ")");
   }
+  if (!found) PrintError(UnknownSettingText(name));
 }
 
 void PrintModel(const ChatSession& session) {
@@ -66,14 +68,6 @@ void PrintModel(const ChatSession& session) {
 std::vector<std::string> SlashCommandNames() {
   std::vector<std::string> names;
   for (const SlashCommand& command : kSlashCommands) names.emplace_back(command.name);
-  return names;
-}
-
-std::vector<std::string> SettableNames() {
-  std::vector<std::string> names;
-  for (const Flag& flag : FlagTable()) {
-    if (flag.group == FlagGroup::kSampling && flag.belongs_to(Command::kChat)) names.emplace_back(flag.name);
-  }
   return names;
 }
 
@@ -96,14 +90,12 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
       PrintError("the chat template takes no system message");
     } else {
       session.SetSystem(rest);
-      PrintNote("[system message set, the conversation begins anew]");
+      PrintNote("[system message set, the conversation starts again]");
     }
   } else if (name == "/set") {
     const size_t gap = rest.find_first_of(" \t");
-    if (rest.empty()) {
-      PrintSettings(session.settings());
-    } else if (gap == std::string::npos) {
-      PrintError("/set needs a name and a value");
+    if (gap == std::string::npos) {
+      PrintSettings(session, rest);
     } else {
       try {
         session.Set(rest.substr(0, gap), rest.substr(rest.find_first_not_of(" \t", gap)));

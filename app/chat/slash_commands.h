@@ -10,8 +10,6 @@ namespace vllm {
 
 // All names with their slash, for completion.
 std::vector<std::string> SlashCommandNames();
-// Names that /set takes.
-std::vector<std::string> SettableNames();
 
 // Runs a line that begins with a slash; false when the chat is to end. Mistakes are printed.
 bool RunSlashCommand(const std::string& line, ChatSession& session);

@@ -17,6 +17,8 @@
 #include "app/commands/commands.h"
 #include "app/generation/engine_factory.h"
 #include "app/generation/request_stats.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 #include "tokenizer/regular_file.h"
@@ -87,17 +89,49 @@ class InputFile {
   int fd_ = -1;
 };
 
+// The rows of a file of lines, for the progress line; none where they cannot be counted at once: a stream, a table
+// whose fields may hold line breaks, a file so long that reading it would delay the start.
+std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
+  constexpr int64_t kMaxBytes = 32 << 20;
+  const bool is_lines = format == InputFormat::kText || format == InputFormat::kJsonLines;
+  if (!is_lines || input.size() == 0 || input.size() > kMaxBytes || IsQuiet() || !CanMoveCursor(STDERR_FILENO)) {
+    return std::nullopt;
+  }
+  std::string buffer(1 << 16, '\0');
+  int64_t num_rows = 0;
+  bool is_blank = true;
+  for (int64_t at = 0; at < input.size();) {
+    const ssize_t got = pread(input.fd(), buffer.data(), buffer.size(), at);
+    if (got <= 0) return std::nullopt;
+    at += got;
+    for (const char c : std::string_view(buffer).substr(0, static_cast<size_t>(got))) {
+      if (c == '\n') {
+        num_rows += is_blank ? 0 : 1;
+        is_blank = true;
+      } else if (c != ' ' && c != '\t' && c != '\r') {
+        is_blank = false;
+      }
+    }
+  }
+  return num_rows + (is_blank ? 0 : 1);
+}
+
+// Always, unless --quiet.
+void PrintSummary(const BatchCounts& counts, double seconds, const std::string& output_path) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s (%.1f output tokens/s)", seconds,
+                static_cast<double>(counts.num_generation_tokens) / seconds);
+  PrintStatus(GroupedText(counts.num_rows) + (counts.num_rows == 1 ? " row, " : " rows, ") +
+              GroupedText(counts.num_failed) + " failed, " + GroupedText(counts.num_prompt_tokens) + " prompt and " +
+              GroupedText(counts.num_generation_tokens) + " output tokens in " + text.data() +
+              (output_path.empty() ? "" : "; written to " + output_path));
+}
+
 void PrintStats(const BatchCounts& counts, const LoadedModel& model, double seconds) {
   std::array<char, 256> text{};
-  std::snprintf(
-      text.data(), text.size(),
-      "%lld rows (%lld failed) in %.2f s: %.2f rows/s, prompt %lld tokens (%lld cached) %.1f tokens/s, output "
-      "%lld tokens %.1f tokens/s, load %.2f s",
-      static_cast<long long>(counts.num_rows), static_cast<long long>(counts.num_failed), seconds,
-      static_cast<double>(counts.num_rows) / seconds, static_cast<long long>(counts.num_prompt_tokens),
-      static_cast<long long>(counts.num_cached_tokens), static_cast<double>(counts.num_prompt_tokens) / seconds,
-      static_cast<long long>(counts.num_generation_tokens), static_cast<double>(counts.num_generation_tokens) / seconds,
-      model.load_seconds);
+  std::snprintf(text.data(), text.size(), "%.2f rows/s, prompt %.1f tokens/s (%lld tokens cached), load %.2f s",
+                static_cast<double>(counts.num_rows) / seconds, static_cast<double>(counts.num_prompt_tokens) / seconds,
+                static_cast<long long>(counts.num_cached_tokens), model.load_seconds);
   PrintNote(text.data());
   for (const std::string& line : StatsLines(*model.engine)) PrintNote(line);
 }
@@ -123,10 +157,12 @@ int BatchCommand(const Settings& settings) {
   RowParser parser(format, defaults, model.renderer.get());
   RowSource source(reader, parser, settings.Text("template"));
   BatchOutput output(output_path, overwrite, input.fd(), settings.Switch("ordered"));
-  BatchRunner runner(*model.engine, source, output, settings.Text("format").value_or("jsonl") == "text", input.size());
+  BatchRunner runner(*model.engine, source, output, settings.Text("format").value_or("jsonl") == "text", input.size(),
+                     CountRows(input, format));
   const auto start = std::chrono::steady_clock::now();
   const BatchCounts counts = runner.Run();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  PrintSummary(counts, seconds, output_path);
   if (settings.Switch("stats")) PrintStats(counts, model, seconds);
   if (counts.num_failed > 0) {
     PrintError(std::to_string(counts.num_failed) + " of " + std::to_string(counts.num_rows) + " rows failed");

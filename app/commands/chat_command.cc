@@ -1,5 +1,7 @@
+#include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -33,11 +35,22 @@ std::string HistoryPath() {
   return home + "/history";
 }
 
+// At most four lines.
+void PrintFirstScreen(const LoadedModel& model) {
+  if (model.location.origin == "shipped") {
+    PrintStatus("This is the guide, a tiny help model trained for vllmcli: it answers questions about this program.");
+    PrintStatus("A real model: vllmcli chat -m FILE.gguf, or -m with a Hugging Face model directory.");
+  } else {
+    PrintStatus(model.location.short_name() + ", context " + std::to_string(model.engine->max_model_len()) + " tokens");
+  }
+  PrintStatus("/help lists the commands; Ctrl-D or /exit leaves.");
+}
+
 void ChatOnTerminal(ChatSession& session, bool prints_stats) {
   CatchSuspend();
   EnterChatModes();
   LineEditor editor(HistoryPath(), SlashCommandNames(), SettableNames());
-  PrintNote(session.model().location.name + ": /help lists commands, Ctrl-D leaves");
+  PrintFirstScreen(session.model());
   while (const std::optional<std::string> line = editor.ReadLine(">>> ")) {
     if (!TakeLine(*line, session, prints_stats)) return;
   }
@@ -52,8 +65,11 @@ void ChatFromStream(ChatSession& session, bool prints_stats) {
     const RecordReader::Status status = reader.Next(record);
     if (status == RecordReader::Status::kEnd) return;
     if (status == RecordReader::Status::kNeedInput) {
+      // Waits for both: a signal that comes just before a plain read() would be noticed only after the next line.
+      std::array<pollfd, 2> fds = {{{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}}};
+      poll(fds.data(), fds.size(), -1);
       ThrowIfInterrupted();
-      reader.Fill();
+      if (fds[0].revents != 0) reader.Fill();
     } else if (status == RecordReader::Status::kTooLong) {
       PrintError("line " + std::to_string(reader.line()) + ": too long (limit 64 MiB)");
     } else if (!TakeLine(std::string(record), session, prints_stats)) {

@@ -12,20 +12,6 @@
 namespace vllm {
 namespace {
 
-std::string_view SourceText(SettingSource source) {
-  switch (source) {
-    case SettingSource::kDefault:
-      return "default";
-    case SettingSource::kConfigFile:
-      return "configuration file";
-    case SettingSource::kEnvironment:
-      return "environment";
-    case SettingSource::kCommandLine:
-      return "command line";
-  }
-  return "";
-}
-
 std::string Joined(const std::vector<std::string>& values) {
   std::string out;
   for (const std::string& value : values) out += (out.empty() ? "" : ", ") + value;
@@ -44,7 +30,7 @@ int ConfigCommand(const Settings& settings) {
     if (!flag.in_config) continue;
     const std::vector<std::string>* values = settings.Values(flag.name);
     const std::string value = values != nullptr ? Joined(*values) : std::string(flag.default_value);
-    const std::string_view source = SourceText(settings.SourceOf(flag.name));
+    const std::string_view source = ToString(settings.SourceOf(flag.name));
     if (as_json) {
       nlohmann::ordered_json entry;
       entry["value"] = values == nullptr && value.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(value);

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@
 #include "app/generation/engine_factory.h"
 #include "app/generation/engine_wait.h"
 #include "app/generation/prompt_input.h"
+#include "app/generation/prompt_status.h"
 #include "app/generation/request_stats.h"
 #include "app/generation/result_json.h"
 #include "app/terminal/output_stream.h"
@@ -97,6 +99,7 @@ class AnswerWriter {
     }
     json["outputs"] = std::move(outputs);
     AddLogprobs(output, json);
+    json["sampling"] = SamplingJson(model_.sampling_values);
     json["timings"] = TimingsJson(stats_);
     out_.WriteLine(SafeJson(DumpJson(json)));
   }
@@ -142,10 +145,15 @@ int GenerateCommand(const Settings& settings) {
   LLMEngine& engine = *model.engine;
   engine.AddRequest(std::string(InfoOf(settings.command).name) + "-0", MakePrompt(settings, model, text), params);
   AnswerWriter writer(model, params, form);
+  PromptStatus status(engine);
   while (engine.HasUnfinishedRequests()) {
     if (WaitForEngine(engine, -1, std::chrono::milliseconds(100)).signal) ThrowIfInterrupted();
-    for (const RequestOutput& output : engine.Step(std::chrono::milliseconds(0))) writer.Take(output);
+    const std::vector<RequestOutput>& outputs = engine.Step(std::chrono::milliseconds(0));
+    if (!outputs.empty()) status.End();
+    for (const RequestOutput& output : outputs) writer.Take(output);
+    if (params.n == 1) status.Update();
   }
+  status.End();
   if (settings.Switch("stats")) {
     PrintNote(RequestStatsText(writer.stats()));
     for (const std::string& line : StatsLines(engine)) PrintNote(line);

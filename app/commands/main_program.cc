@@ -76,6 +76,7 @@ int Run(std::vector<std::string> words) {
       }
     }
   }
+  SetQuiet(settings.Switch("quiet"));
   return Dispatch(settings);
 }
 

@@ -15,6 +15,7 @@
 #include "app/config/engine_options.h"
 #include "app/generation/model_files.h"
 #include "app/generation/result_json.h"
+#include "app/generation/sampling_defaults.h"
 #include "app/generation/tokenizer_kind.h"
 #include "app/model_hub/model_hub.h"
 #include "app/terminal/output_stream.h"
@@ -28,12 +29,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string SamplingText(const SamplingParams& params) {
-  std::array<char, 160> text{};
-  std::snprintf(text.data(), text.size(), "temperature %g, top-p %g, top-k %lld, min-p %g, repetition-penalty %g",
-                params.temperature, params.top_p, static_cast<long long>(params.top_k), params.min_p,
-                params.repetition_penalty);
-  return text.data();
+std::vector<SamplingValue> SamplingOf(const Settings& settings, const ModelLocation& location) {
+  return MakeSamplingDefaults(settings, LoadGenerationConfig(location)).values;
 }
 
 // What keeps the model from running, in the words that `run` would use; the first counts.
@@ -116,7 +113,7 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
     json["chat_template_error"] = error.what();
     failures.emplace_back(error.what());
   }
-  json["sampling"] = SamplingText(MakeSamplingParams(settings, LoadGenerationConfig(location)));
+  json["sampling"] = SamplingJson(SamplingOf(settings, location));
   return json;
 }
 
@@ -157,7 +154,7 @@ int ShowCommand(const Settings& settings) {
     std::replace(label.begin(), label.end(), '_', ' ');
     label.append(label.size() < 26 ? 26 - label.size() : 1, ' ');
     out += label;
-    out += SafeLine(ValueText(name, value)).view();
+    out += SafeLine(name == "sampling" ? SamplingText(SamplingOf(settings, location)) : ValueText(name, value)).view();
     out += '\n';
   }
   StandardOutput().Write(SafeText(out));

@@ -30,6 +30,7 @@ struct CommandInfo {
   bool takes_file;
   std::string_view summary;
   std::string_view description;
+  std::string_view examples;  // command lines, '\n' between; may be empty
 };
 
 std::span<const CommandInfo> CommandTable();

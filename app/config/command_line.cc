@@ -59,7 +59,7 @@ void AddFlags(CLI::App& parser, Command command, std::map<const Flag*, CLI::Opti
 CommandLine ParseCommandLine(std::vector<std::string> words, Command default_command) {
   CommandLine line;
   Command command = default_command;
-  if (!words.empty() && words[0] == "--version") {
+  if (!words.empty() && (words[0] == "--version" || words[0] == "-V")) {
     line.action = CommandLineAction::kVersion;
     return line;
   }

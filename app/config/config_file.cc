@@ -35,7 +35,10 @@ void Apply(const TomlEntry& entry, const std::string& path, Settings& settings) 
   }
   // A key of another command is checked, then left alone.
   Settings elsewhere;
-  const bool is_used = flag->belongs_to(settings.command) || settings.command == Command::kConfig;
+  // `show` reports the sampling that the generating commands will use.
+  const bool is_shown = settings.command == Command::kConfig ||
+                        (settings.command == Command::kShow && flag->group == FlagGroup::kSampling);
+  const bool is_used = flag->belongs_to(settings.command) || is_shown;
   (is_used ? settings : elsewhere).Set(*flag, entry.values, SettingSource::kConfigFile, where);
 }
 

@@ -89,44 +89,6 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   return config;
 }
 
-SamplingParams MakeSamplingParams(const Settings& settings, const GenerationConfig& generation) {
-  SamplingParams params;
-  if (generation.temperature) params.temperature = *generation.temperature;
-  if (generation.do_sample && !*generation.do_sample) params.temperature = 0.0;
-  if (generation.top_p) params.top_p = *generation.top_p;
-  if (generation.top_k) params.top_k = *generation.top_k;
-  if (generation.min_p) params.min_p = *generation.min_p;
-  if (generation.repetition_penalty) params.repetition_penalty = *generation.repetition_penalty;
-  if (generation.max_new_tokens) params.max_tokens = *generation.max_new_tokens;
-
-  const auto number = [&settings](std::string_view name, double& field) {
-    if (const auto value = settings.Number(name)) field = *value;
-  };
-  number("temperature", params.temperature);
-  number("top-p", params.top_p);
-  number("min-p", params.min_p);
-  number("presence-penalty", params.presence_penalty);
-  number("frequency-penalty", params.frequency_penalty);
-  number("repetition-penalty", params.repetition_penalty);
-  if (const auto value = settings.Integer("top-k")) params.top_k = *value;
-  if (const auto value = settings.Integer("max-tokens")) params.max_tokens = *value;
-  if (const auto value = settings.Integer("min-tokens")) params.min_tokens = *value;
-  if (const auto value = settings.Integer("n")) params.n = *value;
-  if (const auto value = settings.Integer("logprobs")) params.logprobs = *value;
-  if (const auto value = settings.Integer("prompt-logprobs")) params.prompt_logprobs = *value;
-  params.stop = settings.Texts("stop");
-  params.stop_token_ids = settings.Ids("stop-token-ids");
-  params.bad_words = settings.Texts("bad-words");
-  params.logit_bias = settings.Biases("logit-bias");
-  if (settings.Has("allowed-token-ids")) params.allowed_token_ids = settings.Ids("allowed-token-ids");
-  params.ignore_eos = settings.Switch("ignore-eos");
-  params.include_stop_str_in_output = settings.Switch("include-stop-str-in-output");
-  params.skip_special_tokens = settings.Switch("skip-special-tokens");
-  // In a batch the seed is the engine's: every row draws its own from it.
-  if (settings.command != Command::kBatch) params.seed = settings.Unsigned("seed");
-  return params;
-}
-
 uint64_t ChooseSeed(const Settings& settings) {
   if (const auto seed = settings.Unsigned("seed")) return *seed;
   switch (settings.command) {

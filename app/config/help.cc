@@ -58,6 +58,22 @@ void AppendFlags(Command command, std::string& out) {
   }
 }
 
+void AppendExamples(std::string_view examples, std::string& out) {
+  if (examples.empty()) return;
+  out += "\nExamples:\n  ";
+  for (const char c : examples) {
+    out += c;
+    if (c == '\n') out += "  ";
+  }
+  out += '\n';
+}
+
+constexpr std::string_view kExamples =
+    "vllmcli                                                  chat with the model that ships\n"
+    "vllmcli -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf           chat with another one\n"
+    "vllmcli run -m ./model 'Why is the sky blue?'            one answer\n"
+    "vllmcli batch prompts.jsonl -m ./model -o out.jsonl      many answers";
+
 }  // namespace
 
 std::string VersionText() { return "vllmcli " VLLMCLI_VERSION "\n"; }
@@ -76,18 +92,19 @@ std::string HelpText(std::optional<Command> command) {
     out +=
         "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
         "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
-        "Without a command: chat on a terminal, else run on what standard input brings.\n\nCommands:\n";
+        "Without a command: chat on a terminal, else run with standard input as the prompt.\n\nCommands:\n";
     for (const CommandInfo& info : CommandTable()) {
       AppendEntry(std::string(info.name) + (info.arguments.empty() ? "" : " " + std::string(info.arguments)), 30,
                   info.summary, out);
     }
     out +=
-        "\nvllmcli COMMAND --help shows the flags of a command. Flags may also stand in\n"
-        "$XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows what is in effect.\n\n"
+        "\nvllmcli COMMAND --help shows the flags of a command; vllmcli --version or -V prints the version. Flags may\n"
+        "also be set in $XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows the settings in effect.\n\n"
         "Environment: VLLMCLI_MODEL names the model, HF_HUB_CACHE and HF_HOME where downloaded ones are,\n"
         "NO_COLOR and TERM=dumb keep the terminal plain, VLLMCLI_ISA is --isa.\n\n"
-        "Exit status: 0 all well, 1 a request or some rows failed, 2 usage or configuration, 3 model or data\n"
+        "Exit status: 0 success, 1 a request or some rows failed, 2 usage or configuration, 3 model or data\n"
         "unusable, 4 out of memory, disk or another resource, 130/143/129 by SIGINT/SIGTERM/SIGHUP.\n";
+    AppendExamples(kExamples, out);
     return out;
   }
   const CommandInfo& info = InfoOf(*command);
@@ -96,6 +113,7 @@ std::string HelpText(std::optional<Command> command) {
   out += "\n\n";
   AppendWrapped(info.description, 0, 0, out);
   AppendFlags(*command, out);
+  AppendExamples(info.examples, out);
   return out;
 }
 

@@ -75,6 +75,29 @@ A row with temperature above 0 and no seed of its own draws one from \-\-seed an
 whatever else is in the file and however rows were scheduled.
 )";
 
+constexpr std::string_view kSamplingSection =
+    R"(.SH SAMPLING DEFAULTS
+Each sampling parameter is taken from the first of these that names it:
+.IP 1. 3
+the fields of a batch row;
+.IP 2.
+flags, the chat command /set and the configuration file;
+.IP 3.
+the model's own file: generation_config.json of a directory (do_sample false means temperature 0), or the keys
+general.sampling.temp, top_k, top_p, min_p and penalty_repeat of a GGUF file;
+.IP 4.
+llama.cpp's defaults when the model names no sampling parameter: temperature 0.8, top\-k 40, top\-p 0.95, min\-p 0.05.
+.PP
+A model that names some parameters gets neutral values for the others (temperature 1, no top\-k, top\-p, min\-p or penalty).
+With
+.B \-\-generation\-config vllm
+the model's file is ignored and all values are neutral, as in vLLM's API without a generation config.
+.BR "vllmcli show" ,
+the JSON output of run and complete, and /set print the values in force and where each comes from.
+.B bench
+ignores all of this and samples at temperature 1.
+)";
+
 constexpr std::string_view kChatSection =
     R"(.SH CHAT COMMANDS
 .TP
@@ -85,10 +108,11 @@ list the commands
 forget the conversation
 .TP
 .BI /system " TEXT"
-set the system message and begin anew; without TEXT show it
+set the system message and start the conversation again; without TEXT show it
 .TP
 .BI /set " NAME VALUE"
-change a sampling setting, such as /set temperature 0.7; without arguments show all
+change a sampling setting, such as /set temperature 0.7; without VALUE show it, without arguments show all settings
+and where each value comes from
 .TP
 .B /show
 describe the model and the settings
@@ -99,8 +123,11 @@ tokens and times of the last answer and of the engine
 .BR /exit ", " /quit ", " /bye
 leave
 .PP
-A message of several lines is pasted as one. Ctrl\-C stops an answer and keeps what was said; at the prompt it clears the
-line, and twice within a second it leaves. Ctrl\-D on an empty line leaves, Ctrl\-Z suspends.
+A message of several lines is pasted as one. Ctrl\-C stops an answer and keeps its beginning. At the prompt it clears the
+draft; on an empty line it says how to leave, and twice within a second it leaves. Ctrl\-D on an empty line leaves, Ctrl\-Z
+suspends.
+.PP
+When the context is full, the oldest turns are left out until about half of the context is free; the system message stays.
 )";
 
 constexpr std::string_view kLastSections =
@@ -110,7 +137,7 @@ from a model or a file are shown as <1b> and never sent to the terminal.
 .SH EXIT STATUS
 .TP
 .B 0
-all well; also when the reader of the output went away
+success; also when the reader of the output went away
 .TP
 .B 1
 a request or some rows failed
@@ -149,13 +176,6 @@ lines typed in chats
 .TP
 .I $XDG_DATA_HOME/vllmcli/models
 models found by their folder's name
-.SH EXAMPLES
-.nf
-vllmcli run 'How do I run a batch?'
-git diff | vllmcli run \-m ./model 'Write a commit message for this:'
-vllmcli batch prompts.jsonl \-o answers.jsonl \-n 200
-vllmcli complete \-t 0 \-n 20 \-\-json 'Once upon a time'
-.fi
 )";
 
 }  // namespace
@@ -166,9 +186,9 @@ std::string ManPage() {
   out += ".SH NAME\nvllmcli \\- chat with language models and run batches of prompts, on CPUs\n";
   out += ".SH SYNOPSIS\n.B vllmcli\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR] [\\fIARGUMENTS\\fR]\n";
   out +=
-      ".SH DESCRIPTION\nOne program that answers prompts with a language model read from a Hugging Face folder, "
-      "without a "
-      "server. Without a command it is a chat on a terminal, and\n.B run\non what standard input brings otherwise.\n";
+      ".SH DESCRIPTION\nOne program that answers prompts with a language model read from a Hugging Face model "
+      "directory or a GGUF file, without a server. Without a command it is a chat on a terminal, and\n.B run\nwith "
+      "standard input as the prompt otherwise.\n";
   out += ".SH COMMANDS\n";
   for (const CommandInfo& info : CommandTable()) {
     out += ".TP\n.B " + std::string(info.name);
@@ -183,8 +203,14 @@ std::string ManPage() {
     }
   }
   out += kBatchSection;
+  out += kSamplingSection;
   out += kChatSection;
   out += kLastSections;
+  out += ".SH EXAMPLES\n.nf\n";
+  for (const CommandInfo& info : CommandTable()) {
+    if (!info.examples.empty()) out += Roff(info.examples) + "\n";
+  }
+  out += ".fi\n";
   return out;
 }
 

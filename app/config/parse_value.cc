@@ -33,6 +33,32 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+// Without the dashes of a flag or the slash of a chat command.
+std::string_view WithoutPrefix(std::string_view name) {
+  const size_t first = name.find_first_not_of("-/");
+  return first == std::string_view::npos ? std::string_view() : name.substr(first);
+}
+
+// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, replacements and swaps of neighbours.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before_last(b.size() + 1);
+  std::vector<size_t> last(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replace = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({replace, last[j] + 1, row[j - 1] + 1});
+      const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swap) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+    std::swap(before_last, last);
+    std::swap(last, row);
+  }
+  return last.back();
+}
+
 }  // namespace
 
 int64_t ParseInteger(std::string_view text) { return ParseWhole<int64_t>(text, "must be a whole number"); }
@@ -111,28 +137,19 @@ std::string ParseChoice(std::string_view text, std::string_view choices) {
 }
 
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string_view typed = WithoutPrefix(name);
   std::string best;
-  size_t best_distance = std::min<size_t>(3, name.size() / 2 + 1) + 1;
-  if (name.size() > 64) return best;
+  if (typed.size() > 64) return best;
+  // A single letter is close to every other one, and so says nothing.
+  const size_t limit = typed.size() >= 6 ? 2 : typed.size() >= 2 ? 1 : 0;
+  size_t best_distance = limit + 1;
   for (const std::string& candidate : candidates) {
-    // Levenshtein distance in two rows.
-    std::vector<size_t> previous(candidate.size() + 1);
-    std::vector<size_t> row(candidate.size() + 1);
-    for (size_t j = 0; j <= candidate.size(); ++j) previous[j] = j;
-    for (size_t i = 1; i <= name.size(); ++i) {
-      row[0] = i;
-      for (size_t j = 1; j <= candidate.size(); ++j) {
-        const size_t replace = previous[j - 1] + (name[i - 1] == candidate[j - 1] ? 0 : 1);
-        row[j] = std::min({replace, previous[j] + 1, row[j - 1] + 1});
-      }
-      std::swap(row, previous);
-    }
-    if (previous.back() < best_distance) {
-      best_distance = previous.back();
-      best = candidate;
-    }
+    const size_t distance = EditDistance(typed, WithoutPrefix(candidate));
+    if (distance >= best_distance) continue;
+    best_distance = distance;
+    best = candidate;
   }
-  return best;
+  return limit == 0 ? "" : best;
 }
 
 }  // namespace vllm

@@ -24,7 +24,8 @@ bool ParseSwitch(std::string_view text);
 // One of "a|b|c".
 std::string ParseChoice(std::string_view text, std::string_view choices);
 
-// The candidate that is most like `name`, or empty when none is close: for "did you mean".
+// The candidate that is most like `name`, for "did you mean"; empty when none is close. Close is one edit, or two for
+// names of six or more letters. Leading dashes and slashes do not count.
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace vllm

@@ -43,6 +43,22 @@ void Check(const Flag& flag, const std::string& value) {
 
 }  // namespace
 
+std::string_view ToString(SettingSource source) {
+  switch (source) {
+    case SettingSource::kDefault:
+      return "default";
+    case SettingSource::kConfigFile:
+      return "configuration file";
+    case SettingSource::kEnvironment:
+      return "environment";
+    case SettingSource::kCommandLine:
+      return "command line";
+    case SettingSource::kChat:
+      return "/set";
+  }
+  return "";
+}
+
 void Settings::Set(const Flag& flag, std::vector<std::string> values, SettingSource source, const std::string& where) {
   for (const std::string& value : values) {
     try {

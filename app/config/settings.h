@@ -14,7 +14,10 @@
 
 namespace vllm {
 
-enum class SettingSource : uint8_t { kDefault, kConfigFile, kEnvironment, kCommandLine };
+enum class SettingSource : uint8_t { kDefault, kConfigFile, kEnvironment, kCommandLine, kChat };
+
+// "default", "configuration file", "environment", "command line", "/set".
+std::string_view ToString(SettingSource source);
 
 class Settings {
  public:

@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <future>
+#include <utility>
 
 #include "app/config/engine_options.h"
+#include "app/generation/loading_status.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -12,18 +14,13 @@
 #include "kernels/available_memory.h"
 
 namespace vllm {
-namespace {
-
-// Sampling flags that no request could use are a mistake of the command line, found before the weights are read.
-void CheckDefaults(SamplingParams params, const VllmConfig& config) {
+void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config) {
   try {
     params.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
   } catch (const RequestError& error) {
     throw ConfigError(std::string("sampling: ") + error.what());
   }
 }
-
-}  // namespace
 
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   const auto start = std::chrono::steady_clock::now();
@@ -32,9 +29,11 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   ModelConfig model = LoadModelConfig(loaded.location);
   model.model = loaded.location.name;
   VllmConfig config = MakeVllmConfig(settings, model);
-  loaded.sampling_params = MakeSamplingParams(settings, LoadGenerationConfig(loaded.location));
+  SamplingDefaults sampling = MakeSamplingDefaults(settings, LoadGenerationConfig(loaded.location));
+  loaded.sampling_params = std::move(sampling.params);
+  loaded.sampling_values = std::move(sampling.values);
   config.Finalize();
-  CheckDefaults(loaded.sampling_params, config);
+  CheckSamplingDefaults(loaded.sampling_params, config);
   std::future<std::shared_ptr<const Tokenizer>> tokenizer;
   const bool has_tokenizer = HasTokenizer(loaded.location);
   if (!has_tokenizer && !tokenizer_required) {
@@ -50,8 +49,12 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
     if (AddressSpaceIsLimited()) tokenizer.wait();
   }
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
-  std::unique_ptr<EngineCoreClient> client = MakeThreadClient(config, MakeExecutor);
-  if (tokenizer.valid()) loaded.tokenizer = tokenizer.get();
+  std::unique_ptr<EngineCoreClient> client;
+  {
+    const LoadingStatus status(loaded.location.short_name());
+    client = MakeThreadClient(config, MakeExecutor);
+    if (tokenizer.valid()) loaded.tokenizer = tokenizer.get();
+  }
   if (const std::string& failure = client->ready().packed_cache.failure; !failure.empty()) PrintWarning(failure);
   loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
   const int64_t wanted = config.model.max_model_len;

@@ -27,22 +27,29 @@ bool StdinBringsText() {
 
 std::optional<std::string> ReadPrompt(const Settings& settings) {
   std::string words;
+  bool has_words = false;
+  bool asks_for_stdin = false;
   for (const std::string& argument : settings.arguments) {
-    if (&argument != &settings.arguments.front()) words += ' ';
+    if (argument == "-") {
+      asks_for_stdin = true;
+      continue;
+    }
+    if (has_words) words += ' ';
     words += argument;
+    has_words = true;
   }
   std::string piped;
-  if (StdinBringsText()) {
+  if (asks_for_stdin || StdinBringsText()) {
     pollfd wait{STDIN_FILENO, POLLIN, 0};
-    if (!settings.arguments.empty() && poll(&wait, 1, 2000) == 0) {
-      PrintNote("vllmcli: reading more of the prompt from standard input until it ends (</dev/null leaves it out)");
+    if (has_words && !asks_for_stdin && poll(&wait, 1, 2000) == 0) {
+      PrintStatus("vllmcli: reading more of the prompt from standard input until it ends (</dev/null leaves it out)");
     }
     piped = ReadTextFile("-", kMaxPromptBytes);
     if (!piped.empty() && piped.back() == '\n') piped.pop_back();
   }
-  if (piped.empty() && settings.arguments.empty()) return std::nullopt;
+  if (piped.empty() && !has_words) return std::nullopt;
   std::string prompt = std::move(piped);
-  if (!settings.arguments.empty()) prompt += (prompt.empty() ? "" : "\n") + words;
+  if (has_words) prompt += (prompt.empty() ? "" : "\n") + words;
   if (!IsValidUtf8(prompt)) {
     PrintWarning("the prompt is not UTF-8: bytes that are no characters are replaced by U+FFFD");
     prompt = ReplaceInvalidUtf8(prompt);

@@ -8,8 +8,9 @@
 
 namespace vllm {
 
-// Standard input when it is no terminal, a line break, then the arguments joined by spaces; the line break that ends
-// piped text is dropped. None when neither brings anything (an empty argument counts as one). Throws ConfigError.
+// Standard input when it is no terminal or "-" is among the arguments, a line break, then the arguments joined by
+// spaces; the line break that ends piped text is dropped. None when neither brings anything (an empty argument counts
+// as one). Throws ConfigError.
 std::optional<std::string> ReadPrompt(const Settings& settings);
 
 }  // namespace vllm

@@ -186,6 +186,14 @@ std::optional<fs::path> FindShipped() {
 
 }  // namespace
 
+std::string ModelLocation::short_name() const {
+  if (!IsFolder(name) && !IsFile(name)) return name;
+  fs::path path = name;
+  if (path.filename().empty()) path = path.parent_path();
+  const std::string last = path.filename().string();
+  return last.empty() || last == "." || last == ".." ? name : last;
+}
+
 ModelLocation FindModel(const std::string& name, const std::string& load_format) {
   if (name.empty() || (name == kShippedName && !IsFolder(name))) {
     const std::optional<fs::path> shipped = FindShipped();

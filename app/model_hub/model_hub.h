@@ -14,6 +14,8 @@ struct ModelLocation {
   std::string origin;          // "folder", "Hugging Face cache", "own folder", "shipped"
   std::string gguf_file = {};  // the model is this file (with the other parts of a split one) and nothing beside it
 
+  // For a line on the screen: the last part of a path, or the repository's name.
+  std::string short_name() const;
   bool is_gguf() const { return !gguf_file.empty(); }
   const std::string& path() const { return is_gguf() ? gguf_file : folder; }
 };

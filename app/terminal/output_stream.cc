@@ -48,6 +48,8 @@ OutputStream& StandardOutput() {
 
 namespace {
 
+bool g_quiet = false;
+
 void WriteError(std::string_view prefix, const SafeText& text) {
   std::string line(prefix);
   line += text.view();
@@ -67,5 +69,10 @@ void PrintError(std::string_view text) { WriteError("vllmcli: ", SafeLine(text))
 void PrintWarning(std::string_view text) { WriteError("vllmcli: warning: ", SafeLine(text)); }
 void PrintNote(std::string_view text) { WriteError("", SafeLine(text)); }
 void PrintNoteLines(std::string_view text) { WriteError("", SafeText(text)); }
+void PrintStatus(std::string_view text) {
+  if (!g_quiet) WriteError("", SafeLine(text));
+}
+void SetQuiet(bool quiet) { g_quiet = quiet; }
+bool IsQuiet() { return g_quiet; }
 
 }  // namespace vllm

@@ -41,9 +41,14 @@ OutputStream& StandardOutput();
 // breaks in it, as in the name of a file, are shown as \n.
 void PrintError(std::string_view text);
 void PrintWarning(std::string_view text);
-// The same without "vllmcli: ": statistics, notes.
+// The same without "vllmcli: ", for what the user asked for: statistics, replies to chat commands.
 void PrintNote(std::string_view text);
 // Text of any number of lines on standard error.
 void PrintNoteLines(std::string_view text);
+// A line that nobody asked for, such as a summary; dropped after SetQuiet(true).
+void PrintStatus(std::string_view text);
+// --quiet. ProgressLine obeys it too.
+void SetQuiet(bool quiet);
+bool IsQuiet();
 
 }  // namespace vllm

@@ -3,10 +3,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "app/terminal/output_stream.h"
 #include "app/terminal/safe_text.h"
 
 // After the standard headers: it defines macros with plain names.
@@ -14,6 +16,12 @@
 #include <term.h>
 
 namespace vllm {
+namespace {
+
+std::atomic<bool> g_line_is_shown{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler");
+
+}  // namespace
 
 bool CanMoveCursor(int fd) {
   if (isatty(fd) != 1) return false;
@@ -35,15 +43,26 @@ int TerminalColumns(int fd) {
   return 80;
 }
 
-ProgressLine::ProgressLine() : enabled_(CanMoveCursor(STDERR_FILENO)) {}
+std::string GroupedText(int64_t count) {
+  std::string text = std::to_string(count);
+  const size_t first = count < 0 ? 1 : 0;
+  for (size_t at = text.size(); at > first + 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+ProgressLine::ProgressLine(std::chrono::milliseconds delay)
+    : enabled_(!IsQuiet() && CanMoveCursor(STDERR_FILENO)), due_(std::chrono::steady_clock::now() + delay) {}
 
 ProgressLine::~ProgressLine() { Clear(); }
 
 bool ProgressLine::IsDue() {
   if (!enabled_) return false;
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < std::chrono::milliseconds(200)) return false;
-  last_ = now;
+  if (now < due_) return false;
+  due_ = now + std::chrono::milliseconds(200);
   return true;
 }
 
@@ -55,12 +74,18 @@ void ProgressLine::Show(std::string_view text) {
   line += SafeText(text.substr(0, width > 1 ? width - 1 : 0)).view();
   line += "\x1b[K";
   shown_ = true;
+  g_line_is_shown = true;
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
 void ProgressLine::Clear() {
   if (!shown_) return;
   shown_ = false;
+  EraseProgressLine();
+}
+
+void EraseProgressLine() {
+  if (!g_line_is_shown.exchange(false)) return;
   constexpr std::string_view kErase = "\r\x1b[K";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kErase.data(), kErase.size());
 }

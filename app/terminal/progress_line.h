@@ -1,8 +1,11 @@
-// ProgressLine: one line on standard error that is rewritten in place. Does nothing unless standard error is a terminal
-// that can move its cursor (not TERM=dumb, no NO_COLOR). Main thread.
+// ProgressLine: one line on standard error that is rewritten in place and erased before anything else is printed. Does
+// nothing with --quiet, or unless standard error is a terminal that can move its cursor (not TERM=dumb, no NO_COLOR).
+// One thread at a time.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace vllm {
@@ -12,9 +15,16 @@ bool CanMoveCursor(int fd);
 // Columns of the terminal on `fd`; 80 when it does not say.
 int TerminalColumns(int fd);
 
+// "12,000"
+std::string GroupedText(int64_t count);
+
+// Erases the line that a ProgressLine shows, if any. Async-signal-safe: for handlers that end the process.
+void EraseProgressLine();
+
 class ProgressLine {
  public:
-  ProgressLine();
+  // The line is not due before `delay` has passed.
+  explicit ProgressLine(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -29,7 +39,7 @@ class ProgressLine {
  private:
   bool enabled_;
   bool shown_ = false;
-  std::chrono::steady_clock::time_point last_{};
+  std::chrono::steady_clock::time_point due_;
 };
 
 }  // namespace vllm

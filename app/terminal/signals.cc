@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "app/terminal/progress_line.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/model_loader/mapped_file.h"
 
@@ -27,6 +28,7 @@ static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler")
 void OnSignal(int signal_number) {
   const int saved_errno = errno;
   if (!g_in_main_loop.load()) {
+    EraseProgressLine();
     RestoreTerminal();
     _exit(128 + signal_number);
   }
@@ -51,6 +53,7 @@ void WriteError(const char* text) {
 }
 
 void OnBusError(int signal_number, siginfo_t* info, void* /*context*/) {
+  EraseProgressLine();
   RestoreTerminal();
   if (const char* path = MappedFile::PathAt(info->si_addr)) {
     WriteError("vllmcli: tensor file ");

@@ -28,9 +28,11 @@ InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, 
   std::erase_if(eos_token_ids_, [this](int32_t id) { return id < 0 || id >= vocab_size_; });
 }
 
-std::vector<int32_t> InputProcessor::Tokenize(const TextPrompt& prompt) const {
+std::vector<int32_t> InputProcessor::TokenIds(const Prompt& prompt) const {
+  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
+  const TextPrompt& text = std::get<TextPrompt>(prompt);
   if (tokenizer_ == nullptr) throw RequestError("prompt: text needs a tokenizer (none is loaded)");
-  return tokenizer_->Encode(prompt.text, prompt.add_special_tokens);
+  return tokenizer_->Encode(text.text, text.add_special_tokens);
 }
 
 void InputProcessor::CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const {
@@ -59,10 +61,12 @@ void InputProcessor::CheckStop(const SamplingParams& params) const {
   }
 }
 
-void InputProcessor::AddEos(SamplingParams& params) const {
-  if (eos_token_ids_.empty()) return;
-  params.eos_token_id = eos_token_ids_.front();
-  if (params.ignore_eos) return;
+void InputProcessor::SetEos(SamplingParams& params) const {
+  if (!eos_token_ids_.empty()) params.eos_token_id = eos_token_ids_.front();
+}
+
+void InputProcessor::AddOtherEos(SamplingParams& params) const {
+  if (eos_token_ids_.empty() || params.ignore_eos) return;
   for (const int32_t id : std::span(eos_token_ids_).subspan(1)) {
     auto& stop_ids = params.stop_token_ids;
     if (std::find(stop_ids.begin(), stop_ids.end(), id) == stop_ids.end()) stop_ids.push_back(id);
@@ -73,51 +77,44 @@ void InputProcessor::EncodeBadWords(SamplingParams& params) const {
   params.bad_words_token_ids.clear();
   if (params.bad_words.empty()) return;
   if (tokenizer_ == nullptr) throw RequestError("bad_words: words need a tokenizer (none is loaded)");
-  for (size_t i = 0; i < params.bad_words.size(); ++i) {
-    const size_t start = params.bad_words[i].find_first_not_of(" \t\n\r\f\v");
-    const std::string word = start == std::string::npos ? "" : params.bad_words[i].substr(start);
+  if (params.bad_words.size() > Limits::kMaxBadWords) return;  // Normalize refuses them; they are not worth encoding
+  for (const std::string& text : params.bad_words) {
+    const size_t start = text.find_first_not_of(" \t\n\r\f\v");
+    const std::string word = start == std::string::npos ? "" : text.substr(start);
     std::vector<int32_t> ids = tokenizer_->Encode(word, /*add_special_tokens=*/false);
-    if (ids.empty()) throw RequestError("bad_words: must have a token each (word " + std::to_string(i) + ")");
     std::vector<int32_t> spaced = tokenizer_->Encode(" " + word, /*add_special_tokens=*/false);
     // The form inside a text counts only when it is another word of the vocabulary, not the space and the same word.
-    const bool keep_spaced = spaced.size() == ids.size() && spaced.front() != ids.front();
+    const bool keep_spaced = !ids.empty() && spaced.size() == ids.size() && spaced.front() != ids.front();
     params.bad_words_token_ids.push_back(std::move(ids));
     if (keep_spaced) params.bad_words_token_ids.push_back(std::move(spaced));
   }
-  for (const auto& ids : params.bad_words_token_ids) {
-    for (const int32_t id : ids) {
-      if (id < 0 || id >= vocab_size_) {
-        throw RequestError("bad_words: must be within the vocabulary of " + std::to_string(vocab_size_) + " (" +
-                           std::to_string(id) + ")");
-      }
-    }
-  }
+}
+
+void InputProcessor::FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const {
+  const int64_t room = max_model_len_ - num_prompt_tokens;
+  params.max_tokens = std::min(params.max_tokens.value_or(room), room);
+  params.min_tokens = std::min(params.min_tokens, *params.max_tokens);
 }
 
 ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt& prompt,
                                        const SamplingParams& user_params) const {
   ProcessedInput input;
+  input.params = user_params;
   SamplingParams& params = input.params;
-  params = user_params;
-  params.Normalize(vocab_size_, max_model_len_, max_logprobs_);
-  CheckStop(params);
-  if (tokenizer_ == nullptr) params.detokenize = false;
-
-  if (const auto* text = std::get_if<TextPrompt>(&prompt)) {
-    input.prompt_token_ids = Tokenize(*text);
-  } else {
-    input.prompt_token_ids = std::get<std::vector<int32_t>>(prompt);
-  }
-  CheckPrompt(input.prompt_token_ids);
-
-  const int64_t room = max_model_len_ - static_cast<int64_t>(input.prompt_token_ids.size());
-  params.max_tokens = std::min(params.max_tokens.value_or(room), room);
-  params.min_tokens = std::min(params.min_tokens, *params.max_tokens);
-  AddEos(params);
+  // Every value is set before the one validation, so that nothing is checked twice or not at all.
+  input.prompt_token_ids = TokenIds(prompt);
+  SetEos(params);
   EncodeBadWords(params);
+
+  CheckPrompt(input.prompt_token_ids);
+  CheckStop(params);
+  params.Normalize(vocab_size_, max_model_len_, max_logprobs_);
+
+  // What the engine adds on its own is valid by construction and does not count against the request's limits.
+  AddOtherEos(params);
   if (!params.seed) params.seed = DeriveSeed(seed_, request_id);
-  // A prompt token that is taken from the cache is not computed, and so has no logprobs.
-  if (params.prompt_logprobs) params.skip_reading_prefix_cache = true;
+  if (tokenizer_ == nullptr) params.detokenize = false;
+  FitLengths(static_cast<int64_t>(input.prompt_token_ids.size()), params);
   return input;
 }
 

@@ -1,5 +1,6 @@
-// InputProcessor: a caller's prompt and SamplingParams -> a validated request. Stateless but for what the model and the
-// configuration allow; owned by LLMEngine, called from the front-end thread.
+// InputProcessor: a caller's prompt and SamplingParams -> a validated request. It holds the limits of the model and the
+// configuration and no state of requests, so it also works without an engine (`batch --check`). Owned by LLMEngine or
+// by the caller, called from the front-end thread.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +29,15 @@ class InputProcessor {
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params) const;
 
  private:
-  std::vector<int32_t> Tokenize(const TextPrompt& prompt) const;
+  std::vector<int32_t> TokenIds(const Prompt& prompt) const;
+  void SetEos(SamplingParams& params) const;
+  // The model's end tokens after the first become stop ids.
+  void AddOtherEos(SamplingParams& params) const;
+  void EncodeBadWords(SamplingParams& params) const;
   void CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const;
   void CheckStop(const SamplingParams& params) const;
-  void AddEos(SamplingParams& params) const;
-  void EncodeBadWords(SamplingParams& params) const;
+  // Limits max_tokens and min_tokens to what fits behind the prompt.
+  void FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const;
 
   int64_t vocab_size_;
   int64_t max_model_len_;

@@ -1,5 +1,6 @@
 #include "engine/frontend/llm_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/config/errors.h"
@@ -38,6 +39,8 @@ struct LLMEngine::Impl {
   std::vector<EngineCoreRequestPtr> to_submit;
   std::vector<RequestId> to_abort;
   SchedulerStats stats;
+  SchedulerStats stats_at_last_request;
+  int64_t num_last_prompt_tokens = 0;
   std::optional<std::string> death_cause;
 };
 
@@ -57,6 +60,8 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
   // Later children find the prompt's blocks in the cache when the first has computed them. Its prompt logprobs speak
   // for all of them, and have to come first.
   const auto num_prompt_tokens = static_cast<int64_t>(input.prompt_token_ids.size());
+  impl_->stats_at_last_request = impl_->stats;
+  impl_->num_last_prompt_tokens = num_prompt_tokens;
   const bool can_share =
       impl_->config.cache.enable_prefix_caching && num_prompt_tokens > impl_->config.cache.block_size;
   const bool hold_back = input.params.n > 1 && (can_share || input.params.prompt_logprobs.has_value());
@@ -108,6 +113,12 @@ int64_t LLMEngine::NumUnfinishedRequests() const {
 
 int LLMEngine::OutputFd() const { return impl_->client->OutputFd(); }
 const SchedulerStats& LLMEngine::stats() const { return impl_->stats; }
+PromptProgress LLMEngine::prompt_progress() const {
+  const SchedulerStats& then = impl_->stats_at_last_request;
+  const int64_t num_computed = impl_->stats.num_computed_tokens - then.num_computed_tokens;
+  const int64_t num_cached = impl_->stats.prefix_cache.hits - then.prefix_cache.hits;
+  return {std::min(num_computed + num_cached, impl_->num_last_prompt_tokens), impl_->num_last_prompt_tokens};
+}
 const FrontendMetrics& LLMEngine::metrics() const { return impl_->output_processor.metrics(); }
 const VllmConfig& LLMEngine::config() const { return impl_->config; }
 int64_t LLMEngine::max_model_len() const { return impl_->config.model.max_model_len; }

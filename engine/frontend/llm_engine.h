@@ -33,6 +33,12 @@ struct RequestOptions {
   std::string cache_salt;
 };
 
+// How much of a prompt the engine has read, prefix-cache hits included.
+struct PromptProgress {
+  int64_t num_computed_tokens = 0;
+  int64_t num_prompt_tokens = 0;
+};
+
 class LLMEngine {
  public:
   // The tokenizer may be null: then prompts are token ids and outputs have no text. REQUIRES: config is final.
@@ -59,7 +65,9 @@ class LLMEngine {
 
   // Readable while Step would not wait; -1 when there is no such descriptor.
   int OutputFd() const;
-  const SchedulerStats& stats() const;     // as of the last outputs
+  const SchedulerStats& stats() const;  // as of the last Step
+  // Of the last request added, as of the last Step. REQUIRES: it runs alone, with n = 1.
+  PromptProgress prompt_progress() const;
   const FrontendMetrics& metrics() const;  // since start
   // As given, with model.max_model_len and cache.num_blocks as the engine has them.
   const VllmConfig& config() const;

@@ -27,7 +27,6 @@ EngineCoreRequestPtr ParentRequest::MakeNextChild() {
   if (index > 0 && request->sampling_params.prompt_logprobs) {
     // The prompt's logprobs are the same for every child: the first one's are given out, the others may use its KV.
     request->sampling_params.prompt_logprobs.reset();
-    request->sampling_params.skip_reading_prefix_cache = false;
   }
   request->arrival_time = arrival_time_;
   request->priority = options_.priority;

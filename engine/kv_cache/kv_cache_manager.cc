@@ -208,20 +208,6 @@ void KVCacheManager::Unpublish(const Request& request, int64_t num_computed_toke
   }
 }
 
-int64_t KVCacheManager::NumCommonPrefixBlocks(const Request& running) const {
-  int64_t common = 0;
-  bool any = false;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    if (groups_[g]->slides()) continue;
-    const auto blocks = Blocks(running.id(), g);
-    const auto end = std::find_if(blocks.begin(), blocks.end(),
-                                  [&](const KVCacheBlock* block) { return block->ref_cnt != num_tables(); });
-    common = any ? std::min(common, end - blocks.begin()) : end - blocks.begin();
-    any = true;
-  }
-  return common;
-}
-
 std::span<KVCacheBlock* const> KVCacheManager::Blocks(RequestId request_id, size_t group) const {
   const auto it = tables_.find(request_id);
   if (it == tables_.end()) return {};

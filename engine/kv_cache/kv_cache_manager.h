@@ -68,9 +68,6 @@ class KVCacheManager {
   void EvictPublishedBy(RequestId request_id) { pool_.EvictPublishedBy(request_id); }
   bool ResetPrefixCache() { return pool_.ResetPrefixCache(); }
 
-  // Leading blocks that every request with a table shares in every full-attention group; 0 without such a group.
-  int64_t NumCommonPrefixBlocks(const Request& running) const;
-
   // The request's block table in one group; empty when it has none.
   std::span<KVCacheBlock* const> Blocks(RequestId request_id, size_t group = 0) const;
   size_t num_groups() const { return groups_.size(); }

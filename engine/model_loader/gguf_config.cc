@@ -260,6 +260,7 @@ GenerationConfig LoadGgufGenerationConfig(const std::string& path) {
   const GgufFile file(path);
   const GgufMetadata& keys = file.metadata();
   GenerationConfig config;
+  config.origin = "GGUF metadata";
   // The ranges of generation_config.json.
   config.temperature = keys.Double("general.sampling.temp", 0.0, 2.0);
   config.top_k = keys.Int("general.sampling.top_k", -1, std::numeric_limits<int32_t>::max());

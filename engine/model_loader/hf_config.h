@@ -20,6 +20,7 @@ ModelConfig LoadModelConfig(const std::string& folder, const ArchitectureCheck& 
 
 // The model's own sampling defaults; absent fields are none. A missing generation_config.json gives an empty value.
 struct GenerationConfig {
+  std::string origin = "generation_config.json";  // or "GGUF metadata"
   std::optional<bool> do_sample;
   std::optional<double> temperature;
   std::optional<double> top_p;

@@ -6,7 +6,7 @@
 
 namespace vllm {
 
-enum class FinishReason : uint8_t { kNone, kStop, kLength, kAbort, kError, kRepetition };
+enum class FinishReason : uint8_t { kNone, kStop, kLength, kAbort, kError };
 
 constexpr std::string_view ToString(FinishReason reason) {
   switch (reason) {
@@ -20,8 +20,6 @@ constexpr std::string_view ToString(FinishReason reason) {
       return "abort";
     case FinishReason::kError:
       return "error";
-    case FinishReason::kRepetition:
-      return "repetition";
   }
   return "";
 }

@@ -30,8 +30,6 @@ class Request {
   int64_t num_prompt_tokens() const { return num_prompt_tokens_; }
   int64_t num_output_tokens() const { return static_cast<int64_t>(output_token_ids_.size()); }
   int64_t num_tokens() const { return num_prompt_tokens() + num_output_tokens(); }
-  // Tokens that want computing: num_tokens and, once there is speculation, the draft tokens.
-  int64_t num_tokens_with_spec() const { return num_tokens(); }
   std::span<const int32_t> output_token_ids() const { return output_token_ids_; }
 
   void AppendOutputToken(int32_t token_id) { output_token_ids_.push_back(token_id); }
@@ -48,7 +46,8 @@ class Request {
     return first_block ? first_block_extra_keys_ : other_extra_keys_;
   }
 
-  // Whether cached blocks of other requests may be used. Not with prompt_logprobs: those need every position computed.
+  // Whether cached blocks of other requests may be used. Not with prompt_logprobs: a position that comes from the cache
+  // is not computed and so has no logprobs.
   bool reads_prefix_cache() const {
     return !params().skip_reading_prefix_cache && !params().prompt_logprobs.has_value();
   }

@@ -16,7 +16,6 @@ enum class RequestStatus : uint8_t {
   kFinishedLengthCapped,
   kFinishedAborted,
   kFinishedError,
-  kFinishedRepetition,
 };
 
 constexpr bool IsFinished(RequestStatus status) { return status > RequestStatus::kPreempted; }
@@ -31,8 +30,6 @@ constexpr FinishReason ToFinishReason(RequestStatus status) {
       return FinishReason::kAbort;
     case RequestStatus::kFinishedError:
       return FinishReason::kError;
-    case RequestStatus::kFinishedRepetition:
-      return FinishReason::kRepetition;
     default:
       return FinishReason::kNone;
   }
@@ -47,8 +44,6 @@ constexpr RequestStatus ToFinishedStatus(FinishReason reason) {
       return RequestStatus::kFinishedLengthCapped;
     case FinishReason::kAbort:
       return RequestStatus::kFinishedAborted;
-    case FinishReason::kRepetition:
-      return RequestStatus::kFinishedRepetition;
     default:
       return RequestStatus::kFinishedError;
   }

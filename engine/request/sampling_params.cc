@@ -82,7 +82,7 @@ void CheckBadWords(const SamplingParams& params, int64_t vocab_size) {
     if (params.bad_words[i].empty()) Fail("bad_words", "an empty string", "number " + std::to_string(i + 1));
   }
   for (const std::vector<int32_t>& ids : params.bad_words_token_ids) {
-    if (ids.empty()) Fail("bad_words", "a word without tokens", 0);
+    if (ids.empty()) Fail("bad_words", "a word has no tokens", 0);
     CheckIds("bad_words", ids, vocab_size);
   }
 }
@@ -124,7 +124,6 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
   if (eos_token_id) CheckId("eos_token_id", *eos_token_id, vocab_size);
 
   if (seed == std::numeric_limits<uint64_t>::max()) seed.reset();
-  if (prompt_logprobs) skip_reading_prefix_cache = true;
   if (greedy()) {
     if (n > 1) Fail("n", "more than one with temperature 0", n);
     temperature = 0.0;

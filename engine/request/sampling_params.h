@@ -39,7 +39,7 @@ struct SamplingParams {
   std::optional<int64_t> max_tokens;  // none: what fits into max_model_len
   int64_t min_tokens = 0;
   std::optional<int64_t> logprobs;         // -1: the whole vocabulary
-  std::optional<int64_t> prompt_logprobs;  // as logprobs; turns off reading the prefix cache for this request
+  std::optional<int64_t> prompt_logprobs;  // as logprobs; see Request::reads_prefix_cache
   bool detokenize = true;
   bool skip_special_tokens = true;
   bool include_stop_str_in_output = false;

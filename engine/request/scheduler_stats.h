@@ -19,6 +19,7 @@ struct SchedulerStats {
   PrefixCacheStats prefix_cache;     // since start
   int64_t num_preemptions = 0;       // since start
   int64_t num_scheduled_tokens = 0;  // in this step
+  int64_t num_computed_tokens = 0;   // of prompts and outputs, by all steps that ended
 };
 
 }  // namespace vllm

@@ -102,7 +102,7 @@ void Scheduler::ScheduleRunning(int64_t& token_budget) {
   size_t index = 0;
   while (index < running_.size() && token_budget > 0) {
     Request* request = running_[index];
-    int64_t num_new_tokens = request->num_tokens_with_spec() - request->num_computed_tokens;
+    int64_t num_new_tokens = request->num_tokens() - request->num_computed_tokens;
     if (config_.long_prefill_token_threshold > 0) {
       num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
     }
@@ -213,7 +213,6 @@ void Scheduler::BuildOutput() {
     // At once, so that the next step could be scheduled while this one runs.
     request.num_computed_tokens += scheduled.num_tokens;
   }
-  if (!running_.empty()) output_.num_common_prefix_blocks = kv_cache_.NumCommonPrefixBlocks(*running_.front());
 }
 
 void Scheduler::TellNew(Request& request) {
@@ -296,6 +295,7 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
     if (IsFinished(request->status)) Release(*request);
   }
   EraseFinished();
+  num_computed_tokens_ += output_.total_num_scheduled_tokens;
   outputs.stats = MakeStats();
 }
 
@@ -363,7 +363,8 @@ SchedulerStats Scheduler::MakeStats() const {
           .kv_cache_usage = kv_cache_.usage(),
           .prefix_cache = kv_cache_.prefix_cache_stats(),
           .num_preemptions = num_preemptions_,
-          .num_scheduled_tokens = output_.total_num_scheduled_tokens};
+          .num_scheduled_tokens = output_.total_num_scheduled_tokens,
+          .num_computed_tokens = num_computed_tokens_};
 }
 
 std::string Scheduler::CheckIntegrity() const {

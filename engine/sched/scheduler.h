@@ -116,6 +116,7 @@ class Scheduler {
   SteadyTime now_{};
   int64_t step_ = 0;
   int64_t num_preemptions_ = 0;
+  int64_t num_computed_tokens_ = 0;
 };
 
 }  // namespace vllm

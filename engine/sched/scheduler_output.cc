@@ -17,7 +17,6 @@ void SchedulerOutput::Clear() {
   scheduled_cached_reqs.Clear();
   num_scheduled_tokens.clear();
   total_num_scheduled_tokens = 0;
-  num_common_prefix_blocks = 0;
   finished_req_ids.clear();
   preempted_req_ids.clear();
 }

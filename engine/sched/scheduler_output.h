@@ -51,8 +51,6 @@ struct SchedulerOutput {
   // Every scheduled request once: running ones in running order, then those admitted from waiting.
   std::vector<ScheduledTokens> num_scheduled_tokens;
   int64_t total_num_scheduled_tokens = 0;
-  // Leading blocks that every running request shares; 0 without a full-attention group.
-  int64_t num_common_prefix_blocks = 0;
   // Finished, aborted since the last step: ranks forget them. Told once.
   std::vector<RequestId> finished_req_ids;
   // Preempted in this step: ranks keep their tokens but their blocks are void.

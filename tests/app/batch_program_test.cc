@@ -80,7 +80,9 @@ TEST_F(BatchProgramTest, ATextFileGivesARecordALine) {
   const std::string input = Write("in.txt", "Once upon\n\nOne day\n");
   const ProgramResult result = Batch({"-t", "0", "-n", "4", "--ordered", input});
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.err.rfind("2 rows, 0 failed, ", 0), 0u) << result.err;
+  EXPECT_EQ(Lines(result.err).size(), 1u) << result.err;
+  EXPECT_EQ(Batch({"-t", "0", "-n", "4", "--quiet", input}).err, "");
   const std::vector<std::string> lines = Lines(result.out);
   ASSERT_EQ(lines.size(), 2u);
   const Json first = Json::parse(lines[0]);

@@ -90,6 +90,7 @@ TEST(CommandLineTest, MistakesNameTheWordAndTheNearestFlag) {
 
 TEST(CommandLineTest, HelpAndVersionAreAskedForAnywhereSensible) {
   EXPECT_EQ(Parse({"--version"}).action, CommandLineAction::kVersion);
+  EXPECT_EQ(Parse({"-V"}).action, CommandLineAction::kVersion);
   EXPECT_EQ(Parse({"--help"}).action, CommandLineAction::kHelp);
   const CommandLine line = Parse({"batch", "--help"});
   EXPECT_EQ(line.action, CommandLineAction::kHelp);

@@ -98,6 +98,50 @@ TEST_F(ConversationTest, TheOldestTurnsMakeRoomAndAreCounted) {
   EXPECT_NE(text.find("fourth"), std::string::npos);
 }
 
+TEST_F(ConversationTest, AFullContextIsCutToAboutHalfSoThatMostTurnsExtendTheLastPrompt) {
+  const auto renderer = Renderer(kPlainTemplate);
+  Conversation conversation = Make(*renderer);
+  conversation.Reset("sys");
+  constexpr int64_t kLimit = 400;
+  std::vector<int32_t> said;
+  int num_full = 0;
+  int num_extended = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::vector<int32_t> next = conversation.Ask("message number " + std::to_string(i), kLimit);
+    ASSERT_FALSE(next.empty());
+    ASSERT_LE(static_cast<int64_t>(next.size()), kLimit);
+    EXPECT_NE(Text(next).find("sys"), std::string::npos);
+    if (conversation.num_dropped_turns() > 0) {
+      ++num_full;
+      EXPECT_LE(static_cast<int64_t>(next.size()), kLimit * 6 / 10) << i;
+      EXPECT_GE(static_cast<int64_t>(next.size()), kLimit * 4 / 10) << i;
+    }
+    if (num_full > 0 && BeginsWith(next, said)) ++num_extended;
+    std::vector<int32_t> answer = tokenizer_->Encode("an answer", false);
+    answer.push_back(eos_);
+    conversation.Answer(answer, "an answer");
+    said = next;
+    said.insert(said.end(), answer.begin(), answer.end());
+  }
+  EXPECT_GE(num_full, 3);
+  EXPECT_GT(num_extended, 3 * num_full);
+}
+
+TEST_F(ConversationTest, ALongMessageKeepsSomeHistory) {
+  const auto renderer = Renderer(kPlainTemplate);
+  Conversation conversation = Make(*renderer);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_FALSE(conversation.Ask("message number " + std::to_string(i), 1000).empty());
+    conversation.Answer({eos_}, "");
+  }
+  const int64_t limit = conversation.num_tokens();
+  const std::string message(static_cast<size_t>(limit * 6 / 10), 'x');
+  const std::vector<int32_t> next = conversation.Ask(message, limit);
+  EXPECT_LE(static_cast<int64_t>(next.size()), limit);
+  EXPECT_GT(conversation.num_dropped_turns(), 0);
+  EXPECT_LT(conversation.num_dropped_turns(), 10);
+}
+
 TEST_F(ConversationTest, AMessageThatCannotFitChangesNothing) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);

@@ -60,6 +60,15 @@ TEST(ParseValueTest, TheNearestNameIsTheOneMeant) {
   EXPECT_EQ(NearestName("temprature", names), "temperature");
   EXPECT_EQ(NearestName("topp", names), "top-p");
   EXPECT_EQ(NearestName("quantum", names), "");
+  EXPECT_EQ(NearestName("--tmeperatrue", {"--top-p", "--temperature"}), "--temperature");
+  EXPECT_EQ(NearestName("rnu", {"run"}), "run");
+}
+
+TEST(ParseValueTest, ANameThatIsNotCloseSuggestsNothing) {
+  const std::vector<std::string> names = {"chat", "run", "batch", "bench", "show", "--seed", "/set", "/show", "--n"};
+  for (const char* name : {"pull", "rm", "cat2x", "serve", "-x", "--x", "--sed1x", "/x", "", "--", "list"}) {
+    EXPECT_EQ(NearestName(name, names), "") << name;
+  }
 }
 
 }  // namespace

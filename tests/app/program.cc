@@ -57,7 +57,8 @@ std::string ModesOf(int fd) {
 
 // In the child that plays the shell: starts the program in a foreground group of its own, then writes its process id
 // and each of its wait statuses to `reports`.
-[[noreturn]] void RunShell(int terminal, int reports, const std::vector<std::string>& arguments,
+[[noreturn]] void RunShell(int terminal, int reports, const std::string& binary,
+                           const std::vector<std::string>& arguments,
                            const std::map<std::string, std::string>& environment) {
   setsid();
   ioctl(terminal, TIOCSCTTY, 0);
@@ -71,7 +72,7 @@ std::string ModesOf(int fd) {
     signal(SIGHUP, SIG_DFL);
     for (int fd = 0; fd < 3; ++fd) dup2(terminal, fd);
     if (terminal > 2) close(terminal);
-    ExecProgram(VLLMCLI_BINARY, arguments, environment);
+    ExecProgram(binary.empty() ? VLLMCLI_BINARY : binary, arguments, environment);
   }
   int report = program;
   do {
@@ -193,8 +194,8 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   return result;
 }
 
-PtyProgram::PtyProgram(const std::vector<std::string>& arguments,
-                       const std::map<std::string, std::string>& environment) {
+PtyProgram::PtyProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
+                       const std::string& program) {
   winsize size{};
   size.ws_row = 24;
   size.ws_col = 80;
@@ -205,10 +206,10 @@ PtyProgram::PtyProgram(const std::vector<std::string>& arguments,
   if (pipe2(reports, O_CLOEXEC) != 0) return;
   reports_ = reports[0];
   shell_ = fork();
-  if (shell_ == 0) RunShell(slave_, reports[1], arguments, environment);
+  if (shell_ == 0) RunShell(slave_, reports[1], program, arguments, environment);
   close(reports[1]);
-  int program = -1;
-  if (read(reports_, &program, sizeof(program)) == static_cast<ssize_t>(sizeof(program))) pid_ = program;
+  int started = -1;
+  if (read(reports_, &started, sizeof(started)) == static_cast<ssize_t>(sizeof(started))) pid_ = started;
 }
 
 PtyProgram::~PtyProgram() {

@@ -52,8 +52,9 @@ std::string GuideTokenId(const std::string& character);
 // be suspended.
 class PtyProgram {
  public:
+  // `program` empty: the real one.
   explicit PtyProgram(const std::vector<std::string>& arguments,
-                      const std::map<std::string, std::string>& environment = {});
+                      const std::map<std::string, std::string>& environment = {}, const std::string& program = "");
   ~PtyProgram();
   PtyProgram(const PtyProgram&) = delete;
   PtyProgram& operator=(const PtyProgram&) = delete;

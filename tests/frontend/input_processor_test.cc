@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/config/errors.h"
+#include "engine/request/request.h"
 #include "tests/engine/fake_executor.h"
 #include "tests/frontend/byte_tokenizer.h"
 
@@ -101,7 +102,7 @@ TEST_F(InputProcessorTest, ABadWordCountsAtTheStartOfATextAndInside) {
 
 TEST_F(InputProcessorTest, ABlankBadWordIsRefused) {
   params_.bad_words = {" "};
-  EXPECT_EQ(Refusal(Bytes("a")), "bad_words: must have a token each (word 0)");
+  EXPECT_EQ(Refusal(Bytes("a")), "bad_words: a word has no tokens (0)");
 }
 
 TEST_F(InputProcessorTest, WithoutATokenizerOnlyIdsGo) {
@@ -131,9 +132,26 @@ TEST_F(InputProcessorTest, AnUnseededRequestsSeedDependsOnItsIdAndTheEnginesSeed
 }
 
 TEST_F(InputProcessorTest, PromptLogprobsTurnOffReadingThePrefixCache) {
-  EXPECT_FALSE(Process(Bytes("a")).params.skip_reading_prefix_cache);
+  const auto reads = [&] {
+    auto core = std::make_shared<EngineCoreRequest>();
+    ProcessedInput input = Process(Bytes("a"));
+    core->prompt_token_ids = std::move(input.prompt_token_ids);
+    core->sampling_params = std::move(input.params);
+    return Request(core).reads_prefix_cache();
+  };
+  EXPECT_TRUE(reads());
   params_.prompt_logprobs = 0;
-  EXPECT_TRUE(Process(Bytes("a")).params.skip_reading_prefix_cache);
+  EXPECT_FALSE(reads());
+}
+
+TEST_F(InputProcessorTest, TheModelsEndTokensDoNotCountAgainstTheLimitOfStopIds) {
+  params_.stop_token_ids.assign(Limits::kMaxStopTokenIds, 7);
+  EXPECT_EQ(Process(Bytes("a")).params.stop_token_ids.size(), Limits::kMaxStopTokenIds + 1);
+}
+
+TEST_F(InputProcessorTest, ASeedThatMeansNoneIsDerived) {
+  params_.seed = std::numeric_limits<uint64_t>::max();
+  EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
 }
 
 TEST_F(InputProcessorTest, ParametersAreChecked) {

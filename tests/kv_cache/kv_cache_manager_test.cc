@@ -218,23 +218,6 @@ TEST(KVCacheManagerTest, ChunkPublishesOnlyBlocksItFills) {
   EXPECT_EQ(f.manager.pool().num_cached_blocks(), 3);
 }
 
-TEST(KVCacheManagerTest, CommonPrefixIsWhatEveryTableShares) {
-  ManagerFixture f(20);
-  Request a(MakeCore(1, Iota(0, 13))), b(MakeCore(2, Iota(0, 13))), c(MakeCore(3, Iota(0, 7)));
-  f.Admit(a);
-  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(a), 4);
-  f.Admit(b);
-  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(a), 3);
-  f.Admit(c);
-  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(a), 1);
-  Request d(MakeCore(4, Iota(500, 3)));
-  f.Admit(d);
-  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(a), 0);
-  f.manager.Free(d);
-  f.manager.Free(c);
-  EXPECT_EQ(f.manager.NumCommonPrefixBlocks(b), 3);
-}
-
 TEST(KVCacheManagerTest, UsageIsTheShareOfBlocksInUse) {
   ManagerFixture f(4);
   EXPECT_EQ(f.manager.usage(), 0.0);

@@ -209,16 +209,6 @@ TEST(HybridTest, AMissingWindowShortensTheHitOfFullAttention) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(HybridTest, CommonPrefixCountsFullGroupsOnly) {
-  GroupsFixture f(60, {0, 100}), sliding(60, {100});
-  for (GroupsFixture* fixture : {&f, &sliding}) {
-    Request a(MakeCore(1, Iota(0, 13))), b(MakeCore(2, Iota(0, 13)));
-    EXPECT_TRUE(fixture->Run(a, 13));
-    EXPECT_TRUE(fixture->Run(b, 1));
-    EXPECT_EQ(fixture->manager.NumCommonPrefixBlocks(a), fixture == &f ? 3 : 0);
-  }
-}
-
 TEST(HybridTest, PoisonIsWithdrawnFromAllGroupsAndResetForgetsAll) {
   GroupsFixture f(60, {0, 6});
   Request a(MakeCore(1, Iota(0, 13))), b(MakeCore(2, Iota(100, 13)));

@@ -152,13 +152,11 @@ TEST(SamplingParamsTest, CanonicalFormsAreSet) {
   SamplingParams params;
   params.top_k = -1;
   params.seed = std::numeric_limits<uint64_t>::max();
-  params.prompt_logprobs = 0;
   params.logprobs = -1;
   params.logit_bias = {{5, 1000.0f}, {3, 1.0f}, {5, -1000.0f}};
   Normalize(params);
   EXPECT_EQ(params.top_k, 0);
   EXPECT_FALSE(params.seed);
-  EXPECT_TRUE(params.skip_reading_prefix_cache);
   ASSERT_EQ(params.logit_bias.size(), 2u);
   EXPECT_EQ(params.logit_bias[0], (std::pair<int32_t, float>{3, 1.0f}));
   EXPECT_EQ(params.logit_bias[1], (std::pair<int32_t, float>{5, -100.0f}));

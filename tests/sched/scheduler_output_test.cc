@@ -74,7 +74,6 @@ TEST(SchedulerOutputTest, ClearEmptiesEverything) {
   ASSERT_FALSE(output.finished_req_ids.empty());
   output.Clear();
   EXPECT_EQ(output.total_num_scheduled_tokens, 0);
-  EXPECT_EQ(output.num_common_prefix_blocks, 0);
   EXPECT_TRUE(output.num_scheduled_tokens.empty());
   EXPECT_TRUE(output.finished_req_ids.empty());
   EXPECT_EQ(output.scheduled_cached_reqs.size(), 0u);

@@ -80,14 +80,6 @@ TEST(SchedulerPrefixCacheTest, StatsCountAdmittedRequestsOnly) {
   EXPECT_EQ(h.outputs.stats.prefix_cache.queries, 24);
 }
 
-TEST(SchedulerPrefixCacheTest, CommonPrefixBlocksAreCountedOverTheRunning) {
-  SchedulerHarness h(kSmall);
-  h.Add(MakeRequest(1, Iota(0, 10)));
-  h.Add(MakeRequest(2, Iota(0, 11)));
-  h.Schedule();
-  EXPECT_EQ(h.output->num_common_prefix_blocks, 2);
-}
-
 TEST(SchedulerPrefixCacheTest, CachingOffComputesEverything) {
   SchedulerHarness h({.num_blocks = 100, .block_size = 4, .enable_prefix_caching = false});
   h.Add(MakeRequest(1, Iota(0, 10)));

@@ -1,5 +1,6 @@
 // The program with the failing model linked in, told by the environment what to fail at: EVIL_WHEN load|forward|logits,
-// EVIL_RANK, EVIL_CALL. Only tests build and run it.
+// EVIL_RANK, EVIL_CALL; and where to wait: WAIT_LOAD and WAIT_FORWARD name FIFOs, WAIT_CALL a call. Only tests build
+// and run it.
 #include <cstdlib>
 #include <string>
 
@@ -25,5 +26,7 @@ int main(int argc, char** argv) {
   plan.rank = std::atoi(Variable("EVIL_RANK").c_str());
   plan.call = std::atoi(Variable("EVIL_CALL").c_str());
   vllm::testing_support::SetEvilPlan(plan);
+  vllm::testing_support::SetWaitPlan(
+      {Variable("WAIT_LOAD"), Variable("WAIT_FORWARD"), std::atoi(Variable("WAIT_CALL").c_str())});
   return vllm::Main(argc, argv);
 }

@@ -1,5 +1,8 @@
 #include "tests/support/evil_model.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -12,6 +15,14 @@ namespace vllm::testing_support {
 namespace {
 
 EvilPlan plan;
+WaitPlan wait_plan;
+
+// Opening a FIFO for reading blocks until it has a writer.
+void WaitAt(const std::string& fifo) {
+  if (fifo.empty()) return;
+  const int fd = open(fifo.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+}
 
 class EvilModel final : public Model {
  public:
@@ -21,6 +32,7 @@ class EvilModel final : public Model {
 
   void Forward(const ModelInput& input, KvCache& cache, float* hidden) override {
     const int64_t call = num_calls_++;
+    if (rank_ == 0 && call == wait_plan.call) WaitAt(wait_plan.forward_fifo);
     if (plan.when == EvilPlan::When::kForward && rank_ == plan.rank && call == plan.call)
       throw std::runtime_error(kEvilCause);
     inner_->Forward(input, cache, hidden);
@@ -41,11 +53,13 @@ class EvilModel final : public Model {
 
 const ModelRegistration kEvil("EvilForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
   if (plan.when == EvilPlan::When::kLoad && build.rank.rank() == plan.rank) throw std::runtime_error(kEvilCause);
+  if (build.rank.rank() == 0) WaitAt(wait_plan.load_fifo);
   return std::make_unique<EvilModel>(BuildArchitecture("LlamaForCausalLM", build), build.rank.rank());
 });
 
 }  // namespace
 
 void SetEvilPlan(const EvilPlan& new_plan) { plan = new_plan; }
+void SetWaitPlan(const WaitPlan& new_plan) { wait_plan = new_plan; }
 
 }  // namespace vllm::testing_support

@@ -18,8 +18,17 @@ struct EvilPlan {
   int64_t row = 0;
 };
 
+// Where rank 0 waits until somebody opens a FIFO for writing, so that a test sees the program in the middle of its
+// work.
+struct WaitPlan {
+  std::string load_fifo;     // while the model is built
+  std::string forward_fifo;  // in call `call` of Forward
+  int64_t call = 0;
+};
+
 // Not to be changed while an executor exists.
 void SetEvilPlan(const EvilPlan& plan);
+void SetWaitPlan(const WaitPlan& plan);
 
 inline constexpr char kEvilCause[] = "the evil model throws";
 

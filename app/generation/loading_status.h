@@ -1,0 +1,29 @@
+// LoadingStatus: "loading NAME, 3 s" on a terminal while the main thread waits for the engine. Owned by LoadModel. A
+// thread of its own draws the line; the destructor ends it and erases the line, before anything else may be printed.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace vllm {
+
+class LoadingStatus {
+ public:
+  explicit LoadingStatus(std::string name);
+  ~LoadingStatus();
+  LoadingStatus(const LoadingStatus&) = delete;
+  LoadingStatus& operator=(const LoadingStatus&) = delete;
+
+ private:
+  void Draw();
+
+  std::string name_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace vllm
