@@ -142,6 +142,7 @@ bool Bpe::EncodeInWindows(std::string_view chunk, size_t window_size, ModelScrat
   Reader reader;
   std::vector<int32_t> symbols;
   const auto encode = [&](uint32_t shift, std::vector<WindowToken>& tokens) {
+    scratch.ThrowIfStopped();
     scratch.ids.assign(symbols.begin() + shift, symbols.end());
     ReadSymbols(chunk, reader, window_size, scratch);
     symbols = scratch.ids;

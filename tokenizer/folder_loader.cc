@@ -6,6 +6,7 @@
 #include "tokenizer/folder_settings.h"
 #include "tokenizer/merge_reader.h"
 #include "tokenizer/model_json.h"
+#include "tokenizer/regular_file.h"
 #include "tokenizer/sentence_piece_loader.h"
 #include "tokenizer/tiktoken_loader.h"
 #include "tokenizer/tokenizer.h"
@@ -36,12 +37,10 @@ FolderFiles LookInto(const std::string& folder) {
   files.tokenizer_model = if_there("tokenizer.model");
   if (files.tokenizer_model.empty()) files.tokenizer_model = if_there("tiktoken.model");
   if (files.tokenizer_model.empty()) {
-    std::error_code error;
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      // Of several, the first by name.
-      const std::string path = it->path().string();
-      if (it->path().extension() != ".tiktoken") continue;
-      if (files.tokenizer_model.empty() || path < files.tokenizer_model) files.tokenizer_model = path;
+    for (const std::string& name : NamesInDirectory(folder)) {
+      if (!name.ends_with(".tiktoken")) continue;
+      files.tokenizer_model = (fs::path(folder) / name).string();
+      break;
     }
   }
   files.vocab_json = if_there("vocab.json");

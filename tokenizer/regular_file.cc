@@ -1,10 +1,13 @@
 #include "tokenizer/regular_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace vllm {
@@ -106,6 +109,18 @@ RegularFile ReadRegularFile(const std::string& path, size_t max_bytes, std::stri
   }
   text.resize(file.ok() ? done : 0);
   return file;
+}
+
+std::vector<std::string> NamesInDirectory(const std::string& path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), &closedir);
+  if (directory == nullptr) return names;
+  while (const dirent* entry = readdir(directory.get())) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace vllm

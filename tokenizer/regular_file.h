@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace vllm {
 
@@ -49,5 +50,9 @@ RegularFile OpenRegularFileAt(int directory_fd, const std::string& name);
 
 // Reads a whole file of at most `max_bytes` into `text`. On failure the result has the error, and `text` is empty.
 RegularFile ReadRegularFile(const std::string& path, size_t max_bytes, std::string& text);
+
+// The names in a directory but "." and "..", sorted; empty when it cannot be read. Unlike std::filesystem's iterators,
+// whose increments must not throw, this throws std::bad_alloc without memory.
+std::vector<std::string> NamesInDirectory(const std::string& path);
 
 }  // namespace vllm

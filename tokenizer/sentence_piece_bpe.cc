@@ -131,6 +131,7 @@ bool SentencePieceBpe::EncodeInWindows(std::string_view chunk, size_t window_siz
                                        std::vector<int32_t>& out) const {
   size_t base = 0;
   const auto encode = [&](uint32_t shift, std::vector<WindowToken>& tokens) {
+    scratch.ThrowIfStopped();
     base += shift;
     const size_t size = Merge(chunk.substr(base), window_size, scratch, nullptr);
     for (uint32_t at = 0; at != kNone; at = scratch.next[at]) {

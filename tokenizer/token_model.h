@@ -2,6 +2,7 @@
 // call needs to work in is lent by the caller as a ModelScratch, which keeps its memory from word to word.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "tokenizer/merge_table.h"
+#include "tokenizer/tokenizer_error.h"
 #include "tokenizer/vocabulary.h"
 
 namespace vllm {
@@ -30,6 +32,12 @@ struct ModelScratch {
   std::vector<uint64_t> heap;
   std::vector<BestPath> best_paths;
   std::string text;
+  const std::atomic<bool>* stop = nullptr;  // may be null
+
+  // Called every few kilobytes of text. Throws EncodingStopped when `stop` is set.
+  void ThrowIfStopped() const {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw EncodingStopped();
+  }
 };
 
 class TokenModel {

@@ -9,8 +9,10 @@ namespace {
 // The work space of one Encode.
 class Encoding {
  public:
-  Encoding(const TokenizerParts& parts, bool parse_special)
-      : parts_(parts), parse_special_(parse_special), lists_(parts.pre_tokenizers.steps.size()) {}
+  Encoding(const TokenizerParts& parts, bool parse_special, const std::atomic<bool>* stop)
+      : parts_(parts), parse_special_(parse_special), lists_(parts.pre_tokenizers.steps.size()) {
+    scratch_.stop = stop;
+  }
 
   std::vector<int32_t> Run(std::string_view text) {
     ids_.reserve(text.size() / 3 + 8);
@@ -28,6 +30,7 @@ class Encoding {
 
  private:
   void EncodeRaw(std::string_view text, bool at_start) {
+    scratch_.ThrowIfStopped();
     std::string normalized;
     if (parts_.normalizer) {
       normalized = text;
@@ -53,6 +56,7 @@ class Encoding {
     }
     WordList& list = lists_[step];
     for (size_t position = 0; position < word.text.size();) {
+      scratch_.ThrowIfStopped();
       position = parts_.pre_tokenizers.steps[step]->Apply(word, position, list);
       for (const Word& part : list.words) Split(step + 1, part);
     }
@@ -88,7 +92,7 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_t
     repaired = ReplaceInvalidUtf8(text);
     text = repaired;
   }
-  std::vector<int32_t> ids = Encoding(*parts_, parse_special).Run(text);
+  std::vector<int32_t> ids = Encoding(*parts_, parse_special, stop_).Run(text);
   if (add_special_tokens) parts_->post_processor.Apply(ids);
   return ids;
 }

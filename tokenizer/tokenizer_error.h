@@ -13,6 +13,12 @@ class TokenizerError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Encode was asked to stop before it was done.
+class EncodingStopped : public std::runtime_error {
+ public:
+  EncodingStopped() : std::runtime_error("tokenizing was stopped") {}
+};
+
 // `bytes` between quotation marks, everything but printable ASCII written as \xHH, cut after 60 bytes.
 std::string QuoteForError(std::string_view bytes);
 

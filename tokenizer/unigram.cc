@@ -133,6 +133,7 @@ void Unigram::Encode(std::string_view word, ModelScratch& scratch, std::vector<i
   for (size_t start = 0; start < word.size();) {
     start = config_.single_precision ? Step<float>(word, start, base, paths) : Step<double>(word, start, base, paths);
     if (start < next_search || start == word.size()) continue;
+    scratch.ThrowIfStopped();
     const size_t place = MeetingPlace(paths, start - base);
     AppendWay(word, base, place, paths, unknown, out);
     paths.erase(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(place));

@@ -15,6 +15,7 @@
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
+#include "tokenizer/tokenizer_error.h"
 
 namespace vllm {
 namespace {
@@ -85,6 +86,11 @@ void ChatSession::Say(const std::string& message) {
     ids = conversation_.Ask(message, max_model_len - AnswerRoom(max_model_len));
   } catch (const ChatTemplateError& error) {
     PrintError(error.what());
+    return;
+  } catch (const EncodingStopped&) {
+    const int signal_number = TakeSignal();
+    if (signal_number != SIGINT) throw Interrupted(signal_number);
+    PrintNote("[interrupted: the message was not sent]");
     return;
   }
   if (ids.empty()) {

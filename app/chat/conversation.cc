@@ -109,9 +109,16 @@ std::vector<int32_t> Conversation::Ask(const std::string& message, int64_t max_t
     }
   }
   if (static_cast<int64_t>(ids.size()) > max_tokens) {
-    ids = DropOldTurns(message, max_tokens);
-    if (ids.empty()) return {};
-    rendered = renderer_.Render(Messages(message, true), true);
+    const std::vector<Turn> before = turns_;
+    try {
+      ids = DropOldTurns(message, max_tokens);
+      if (ids.empty()) return {};
+      rendered = renderer_.Render(Messages(message, true), true);
+    } catch (...) {
+      turns_ = before;
+      num_dropped_turns_ = 0;
+      throw;
+    }
   }
   pending_message_ = message;
   pending_rendered_ = std::move(rendered);

@@ -20,6 +20,7 @@
 #include "kernels/available_memory.h"
 #include "tokenizer/chat_template/chat_template.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_error.h"
 
 namespace vllm {
 namespace {
@@ -112,6 +113,8 @@ int Main(int argc, char** argv) {
     status = kOk;
   } catch (const Interrupted& interrupted) {
     status = 128 + interrupted.signal_number();
+  } catch (const EncodingStopped&) {
+    status = 128 + TakeSignal();
   } catch (const ConfigError& error) {
     PrintError(error.what());
     status = kUsage;

@@ -57,8 +57,10 @@ std::string TokenizerFallback(const ModelLocation& location) {
 }
 
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
-  if (location.is_gguf()) return LoadGgufTokenizer(GgufFile(location.gguf_file));
-  return Tokenizer::FromFolder(location.folder);
+  std::unique_ptr<Tokenizer> tokenizer =
+      location.is_gguf() ? LoadGgufTokenizer(GgufFile(location.gguf_file)) : Tokenizer::FromFolder(location.folder);
+  tokenizer->SetStop(&InterruptWaits());
+  return tokenizer;
 }
 
 std::string TemplateVariables(const Settings& settings) {

@@ -21,6 +21,7 @@ namespace {
 constexpr std::array<int, 4> kTaken = {SIGTERM, SIGHUP, SIGINT, SIGTSTP};
 
 std::atomic<int> g_waiting[kTaken.size()];
+std::atomic<bool> g_interrupt_waits{false};
 std::atomic<int> g_event_fd{-1};
 std::atomic<bool> g_in_main_loop{false};
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
@@ -35,6 +36,7 @@ void OnSignal(int signal_number) {
   for (size_t i = 0; i < kTaken.size(); ++i) {
     if (kTaken[i] == signal_number) g_waiting[i].fetch_add(1);
   }
+  if (signal_number != SIGTSTP) g_interrupt_waits = true;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(g_event_fd.load(), &one, sizeof(one));
   errno = saved_errno;
@@ -89,7 +91,11 @@ void EnterMainLoop() { g_in_main_loop = true; }
 
 int SignalFd() { return g_event_fd; }
 
+const std::atomic<bool>& InterruptWaits() { return g_interrupt_waits; }
+
 int TakeSignal() {
+  // Before the counts are read, so that a signal that comes meanwhile is not missed.
+  g_interrupt_waits = false;
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = read(g_event_fd, &count, sizeof(count));
   int taken = 0;
@@ -99,7 +105,9 @@ int TakeSignal() {
       taken = kTaken[i];
       g_waiting[i].fetch_sub(1);
     }
-    more = more || g_waiting[i].load() > 0;
+    const bool waits = g_waiting[i].load() > 0;
+    more = more || waits;
+    if (waits && kTaken[i] != SIGTSTP) g_interrupt_waits = true;
   }
   if (more) {
     const uint64_t one = 1;

@@ -3,6 +3,7 @@
 // goes away is seen as EPIPE by OutputStream. One set a process; used from the main thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -30,6 +31,8 @@ void EnterMainLoop();
 int SignalFd();
 // The oldest kind of waiting signal (SIGTERM, SIGHUP, SIGINT, SIGTSTP in this order), or 0. Takes one.
 int TakeSignal();
+// True while SIGINT, SIGTERM or SIGHUP waits; for work on the main thread that cannot poll.
+const std::atomic<bool>& InterruptWaits();
 // Throws Interrupted when SIGINT, SIGTERM or SIGHUP waits.
 void ThrowIfInterrupted();
 

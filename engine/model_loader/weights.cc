@@ -10,6 +10,7 @@
 #include "engine/model_loader/escape.h"
 #include "engine/model_loader/gguf_weights.h"
 #include "engine/model_loader/safetensors.h"
+#include "tokenizer/regular_file.h"
 
 namespace vllm {
 namespace {
@@ -19,15 +20,12 @@ constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 // The name of a weight file in a pickle format, or nothing.
 std::string FindPickle(const std::string& folder) {
-  std::error_code error;
-  std::vector<std::string> found;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::string extension = it->path().extension().string();
-    if (extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".ckpt") {
-      found.push_back(it->path().filename().string());
+  for (const std::string& name : NamesInDirectory(folder)) {
+    for (const char* ending : {".bin", ".pt", ".pth", ".ckpt"}) {
+      if (name.ends_with(ending)) return name;
     }
   }
-  return found.empty() ? "" : *std::min_element(found.begin(), found.end());
+  return "";
 }
 
 }  // namespace

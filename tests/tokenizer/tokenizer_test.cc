@@ -1,9 +1,11 @@
 #include "tokenizer/tokenizer.h"
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
+#include "tokenizer/tokenizer_error.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/unicode_form.h"
 
@@ -40,6 +42,30 @@ TEST(Tokenizer, AByteLevelVocabularyGivesEveryTextBack) {
 TEST(Tokenizer, InvalidUtf8IsEncodedAsReplacementCharacters) {
   const auto tokenizer = Tokenizer::FromFile(DataPath("byte_level.json"));
   EXPECT_EQ(tokenizer->Encode("a\xFF\xC3 b", false), tokenizer->Encode("a\xEF\xBF\xBD\xEF\xBF\xBD b", false));
+}
+
+TEST(Tokenizer, EncodingStopsWhenItsFlagIsSet) {
+  const auto tokenizer = Tokenizer::FromFile(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  const std::string text = "How do I run a batch of prompts?";
+  const std::vector<int32_t> ids = tokenizer->Encode(text, false);
+  std::atomic<bool> stop{false};
+  tokenizer->SetStop(&stop);
+  EXPECT_EQ(tokenizer->Encode(text, false), ids);
+  stop = true;
+  EXPECT_THROW(tokenizer->Encode(text, false), EncodingStopped);
+  stop = false;
+  EXPECT_EQ(tokenizer->Encode(text, false), ids);
+}
+
+// Long words are encoded in windows, each of which looks at the flag.
+TEST(Tokenizer, EncodingOneLongWordStopsInTheMiddle) {
+  const auto tokenizer = Tokenizer::FromFile(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  const std::string word(size_t{64} << 20, 'a');
+  std::atomic<bool> stop{false};
+  tokenizer->SetStop(&stop);
+  std::thread setter([&stop] { stop = true; });
+  EXPECT_THROW(tokenizer->Encode(word, false), EncodingStopped);
+  setter.join();
 }
 
 TEST(Tokenizer, IdsWithoutATokenAreSkipped) {
