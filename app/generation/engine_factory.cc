@@ -12,8 +12,11 @@
 #include "engine/core/thread_client.h"
 #include "engine/executor/make_executor.h"
 #include "kernels/available_memory.h"
+#include "kernels/cpu_topology.h"
+#include "kernels/thread_pool.h"
 
 namespace vllm {
+
 void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config) {
   try {
     params.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
@@ -33,6 +36,11 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   loaded.sampling_params = std::move(sampling.params);
   loaded.sampling_values = std::move(sampling.values);
   config.Finalize();
+  if (config.parallel.is_oversubscribed) {
+    PrintWarning(std::to_string(config.parallel.num_threads()) + " threads share " +
+                 std::to_string(CpuTopology(UsableCpus()).num_threads_at_once()) +
+                 " CPUs, which is slow; lower --threads-per-rank or --tensor-parallel-size");
+  }
   CheckSamplingDefaults(loaded.sampling_params, config);
   std::future<std::shared_ptr<const Tokenizer>> tokenizer;
   const bool has_tokenizer = HasTokenizer(loaded.location);
