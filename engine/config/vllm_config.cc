@@ -87,6 +87,7 @@ void VllmConfig::Finalize() {
         std::clamp<int64_t>(CpuTopology(UsableCpus()).num_cores() / parallel.tensor_parallel_size, 1, kMaxThreads);
   }
   CheckRange("--packed-cache-size", load.packed_cache_bytes, 0, kMaxBytes);
+  if (max_output_memory_bytes) CheckRange("--max-output-memory", *max_output_memory_bytes, 1, kMaxBytes);
   CheckRange("--max-logprobs", max_logprobs, -1, kMaxVocab);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/config/errors.h"
+#include "engine/frontend/output_memory.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
 
@@ -17,10 +18,12 @@ uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id) {
   return h ^ h >> 31;
 }
 
-InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer)
+InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer,
+                               int64_t max_output_memory)
     : vocab_size_(config.model.vocab_size),
       max_model_len_(max_model_len),
       max_logprobs_(config.max_logprobs),
+      max_output_memory_(max_output_memory),
       seed_(config.seed),
       eos_token_ids_(config.model.eos_token_ids),
       tokenizer_(tokenizer) {
@@ -113,6 +116,7 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   const int64_t room = max_model_len_ - static_cast<int64_t>(input.prompt_token_ids.size());
   params.max_tokens = std::min(params.max_tokens.value_or(room), room);
   params.min_tokens = std::min(params.min_tokens, *params.max_tokens);
+  CheckOutputMemory(params, static_cast<int64_t>(input.prompt_token_ids.size()), vocab_size_, max_output_memory_);
   AddEos(params);
   EncodeBadWords(params);
   if (!params.seed) params.seed = DeriveSeed(seed_, request_id);
