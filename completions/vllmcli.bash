@@ -64,6 +64,7 @@ _vllmcli() {
     --num-kv-blocks) return ;;
     --scheduling-policy) COMPREPLY=($(compgen -W 'fcfs priority' -- "$current")); return ;;
     --max-logprobs) return ;;
+    --max-output-memory) return ;;
     --linear-backend) COMPREPLY=($(compgen -W 'native openblas' -- "$current")); return ;;
     --isa) COMPREPLY=($(compgen -W 'auto generic avx2 avx2_vnni avx512 avx512_bf16 neon neon_dotprod' -- "$current")); return ;;
     --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;

@@ -63,8 +63,10 @@ void BatchOutput::Put(int64_t row_index, const SafeText& record) {
     return;
   }
   held_.emplace(row_index, record);
+  held_bytes_ += static_cast<int64_t>(record.view().size());
   while (!held_.empty() && held_.begin()->first == next_index_) {
     WriteRecord(held_.begin()->second);
+    held_bytes_ -= static_cast<int64_t>(held_.begin()->second.view().size());
     held_.erase(held_.begin());
     ++next_index_;
   }

@@ -24,6 +24,7 @@ class BatchOutput {
   void Put(int64_t row_index, const SafeText& record);
   // Rows that wait for an earlier one.
   int64_t num_held() const { return static_cast<int64_t>(held_.size()); }
+  int64_t held_bytes() const { return held_bytes_; }
   bool is_stdout() const { return file_ == nullptr; }
 
  private:
@@ -34,6 +35,7 @@ class BatchOutput {
   bool ordered_;
   int64_t next_index_ = 0;
   std::map<int64_t, SafeText> held_;
+  int64_t held_bytes_ = 0;
 };
 
 // Throws what the constructor above throws for a file that exists, before anything is loaded.

@@ -53,7 +53,9 @@ void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view 
 void BatchRunner::TakeRows() {
   needs_input_ = false;
   // With --ordered, rows that are done wait for the slowest: they count too, or a slow row would fill the memory.
-  while (!at_end_ && static_cast<int64_t>(running_.size()) < window_ && output_.num_held() < 16 * window_) {
+  const int64_t max_held_bytes = *engine_.config().max_output_memory_bytes;
+  while (!at_end_ && static_cast<int64_t>(running_.size()) < window_ && output_.num_held() < 16 * window_ &&
+         output_.held_bytes() < max_held_bytes) {
     const RowSource::Status status = source_.Next();
     if (status == RowSource::Status::kEnd) {
       at_end_ = true;

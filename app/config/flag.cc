@@ -168,6 +168,9 @@ constexpr Flag kFlags[] = {
      "which waiting request runs next"},
     {"max-logprobs", 0, kInteger, "N", "", "20", kEngine, kEngines, false, true,
      "largest K of --logprobs and --prompt-logprobs; -1: no limit"},
+    {"max-output-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
+     "memory for tokens and logprobs of requests that are not finished; a request that may need more is refused, one "
+     "that fits later waits; default: an eighth of what is free beside the KV cache"},
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
      "openblas: results may depend on what else is in the batch"},
     {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine,

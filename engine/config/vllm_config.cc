@@ -88,6 +88,7 @@ void VllmConfig::Finalize() {
   }
   parallel.is_oversubscribed = parallel.num_threads() > cpus.num_threads_at_once();
   CheckRange("--packed-cache-size", load.packed_cache_bytes, 0, kMaxBytes);
+  if (max_output_memory_bytes) CheckRange("--max-output-memory", *max_output_memory_bytes, 1, kMaxBytes);
   CheckRange("--max-logprobs", max_logprobs, -1, kMaxVocab);
 }
 

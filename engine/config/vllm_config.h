@@ -73,6 +73,8 @@ struct VllmConfig {
   ParallelConfig parallel;
   LoadConfig load;
   int64_t max_logprobs = 20;
+  // --max-output-memory: what the outputs of all unfinished requests may take; none: a share of what is free.
+  std::optional<int64_t> max_output_memory_bytes;
   uint64_t seed = 0;  // for requests without a seed of their own
   // OpenBLAS sums in an order that depends on the number of rows: results then depend on batching.
   LinearBackend linear_backend = LinearBackend::kNative;

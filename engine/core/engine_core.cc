@@ -54,6 +54,8 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
     throw ConfigError("--num-kv-blocks: the model has " + std::to_string(cache.group_windows.size()) +
                       " groups of layers that need a block each (" + std::to_string(cache.num_blocks) + ")");
   }
+  // Before the cache is mapped, so that its address space counts once.
+  ready_.spare_memory_bytes = executor_->SpareMemory(cache.num_blocks);
   executor_->InitializeKvCache(cache.num_blocks);
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;

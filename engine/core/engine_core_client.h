@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -21,6 +22,8 @@ namespace vllm {
 struct EngineReady {
   int64_t num_blocks = 0;
   int64_t max_model_len = 0;  // clamped to what the KV cache can hold
+  // Memory that remains beside a full KV cache.
+  int64_t spare_memory_bytes = std::numeric_limits<int64_t>::max();
   double load_seconds = 0.0;  // weights, profiling and cache allocation
   PackedCacheUse packed_cache;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class Executor {
 
   // The limit behind the last DetermineAvailableMemory, for messages: "MemAvailable", "RLIMIT_AS (ulimit -v)".
   virtual std::string memory_bound() const { return {}; }
+
+  // Bytes that remain beside a KV cache of `num_blocks` blocks, all of them in use.
+  virtual int64_t SpareMemory(int64_t /*num_blocks*/) const { return std::numeric_limits<int64_t>::max(); }
 
   // Allocates the KV cache: num_blocks usable blocks with ids 1.., and the null block 0. Throws ResourceError.
   virtual void InitializeKvCache(int64_t num_blocks) = 0;

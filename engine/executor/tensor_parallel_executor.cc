@@ -87,13 +87,21 @@ PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
   return use;
 }
 
-int64_t TensorParallelExecutor::DetermineAvailableMemory() {
-  ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->ProfileRun(); });
+int64_t TensorParallelExecutor::UntouchedBytes() const {
   // Pages of a mapped file count as available, but decoding needs these. The buffers of a step are mapped and not
   // written before a step needs them: the load would take longer.
-  int64_t untouched_bytes = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
-  for (const std::unique_ptr<Worker>& worker : workers_) untouched_bytes += worker->ScratchBytes();
-  const AvailableMemory available = ReadAvailableMemory(untouched_bytes);
+  int64_t bytes = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
+  for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->ScratchBytes();
+  return bytes;
+}
+
+int64_t TensorParallelExecutor::SpareMemory(int64_t num_blocks) const {
+  return std::max<int64_t>(0, ReadAvailableMemory(UntouchedBytes()).bytes - (num_blocks + 1) * KvBlockBytes());
+}
+
+int64_t TensorParallelExecutor::DetermineAvailableMemory() {
+  ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->ProfileRun(); });
+  const AvailableMemory available = ReadAvailableMemory(UntouchedBytes());
   memory_bound_ = available.bound;
   return static_cast<int64_t>(static_cast<double>(available.bytes) * kKvMemoryFraction);
 }

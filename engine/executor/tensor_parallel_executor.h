@@ -25,12 +25,15 @@ class TensorParallelExecutor final : public Executor {
   PackedCacheUse packed_cache_use() const override;
   int64_t DetermineAvailableMemory() override;
   std::string memory_bound() const override { return memory_bound_; }
+  int64_t SpareMemory(int64_t num_blocks) const override;
   void InitializeKvCache(int64_t num_blocks) override;
   void SetCancellation(const CancellationFlag* flag) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
  private:
   void PlaceRanks();
+  // Mapped and needed, but not written so far.
+  int64_t UntouchedBytes() const;
 
   const VllmConfig config_;
   std::unique_ptr<SharedLogits> logits_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/config/errors.h"
+#include "engine/frontend/output_memory.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
 
@@ -17,10 +18,12 @@ uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id) {
   return h ^ h >> 31;
 }
 
-InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer)
+InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer,
+                               int64_t max_output_memory)
     : vocab_size_(config.model.vocab_size),
       max_model_len_(max_model_len),
       max_logprobs_(config.max_logprobs),
+      max_output_memory_(max_output_memory),
       seed_(config.seed),
       eos_token_ids_(config.model.eos_token_ids),
       tokenizer_(tokenizer) {
@@ -114,7 +117,9 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   AddOtherEos(params);
   if (!params.seed) params.seed = DeriveSeed(seed_, request_id);
   if (tokenizer_ == nullptr) params.detokenize = false;
-  FitLengths(static_cast<int64_t>(input.prompt_token_ids.size()), params);
+  const auto num_prompt_tokens = static_cast<int64_t>(input.prompt_token_ids.size());
+  FitLengths(num_prompt_tokens, params);
+  CheckOutputMemory(params, num_prompt_tokens, vocab_size_, max_output_memory_);
   return input;
 }
 

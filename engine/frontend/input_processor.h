@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,10 @@ struct ProcessedInput {
 
 class InputProcessor {
  public:
-  // `tokenizer` may be null and must outlive this. `max_model_len` is the engine's, not the model's.
-  InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer);
+  // `tokenizer` may be null and must outlive this. `max_model_len` is the engine's, not the model's. A request whose
+  // output may take more than `max_output_memory` bytes is refused.
+  InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer,
+                 int64_t max_output_memory = std::numeric_limits<int64_t>::max());
 
   // Throws RequestError naming the field and its value.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params) const;
@@ -42,6 +45,7 @@ class InputProcessor {
   int64_t vocab_size_;
   int64_t max_model_len_;
   int64_t max_logprobs_;
+  int64_t max_output_memory_;
   uint64_t seed_;
   std::vector<int32_t> eos_token_ids_;
   const Tokenizer* tokenizer_;

@@ -5,6 +5,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/frontend/input_processor.h"
+#include "engine/frontend/output_memory.h"
 #include "engine/frontend/output_processor.h"
 
 namespace vllm {
@@ -15,8 +16,11 @@ struct LLMEngine::Impl {
       : config(final_config),
         tokenizer(std::move(shared_tokenizer)),
         client(std::move(engine_core_client)),
-        input_processor(config, client->ready().max_model_len, tokenizer.get()),
-        output_processor(tokenizer.get()) {
+        max_output_memory(config.max_output_memory_bytes.value_or(
+            DefaultMaxOutputMemory(client->ready().spare_memory_bytes, client->ready().max_model_len))),
+        input_processor(config, client->ready().max_model_len, tokenizer.get(), max_output_memory),
+        output_processor(tokenizer.get(), max_output_memory) {
+    config.max_output_memory_bytes = max_output_memory;
     config.model.max_model_len = client->ready().max_model_len;
     config.cache.num_blocks = client->ready().num_blocks;
   }
@@ -32,6 +36,7 @@ struct LLMEngine::Impl {
   VllmConfig config;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::unique_ptr<EngineCoreClient> client;
+  int64_t max_output_memory;
   InputProcessor input_processor;
   OutputProcessor output_processor;
   RequestId next_request_id = 1;
@@ -57,6 +62,8 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
     throw RequestError("request_id: must not be among the unfinished requests");
   }
   ProcessedInput input = impl_->input_processor.Process(request_id, prompt, params);
+  const OutputMemory output_memory = EstimateOutputMemory(
+      input.params, static_cast<int64_t>(input.prompt_token_ids.size()), impl_->config.model.vocab_size);
   // Later children find the prompt's blocks in the cache when the first has computed them. Its prompt logprobs speak
   // for all of them, and have to come first.
   const auto num_prompt_tokens = static_cast<int64_t>(input.prompt_token_ids.size());
@@ -68,7 +75,7 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
   const RequestId first_child_id = impl_->next_request_id;
   impl_->next_request_id += static_cast<RequestId>(input.params.n);
   impl_->output_processor.AddRequest(
-      std::make_unique<ParentRequest>(request_id, std::move(input), options, first_child_id, hold_back));
+      std::make_unique<ParentRequest>(request_id, std::move(input), options, first_child_id, hold_back), output_memory);
   try {
     impl_->Send();
   } catch (const EngineDeadError&) {

@@ -47,7 +47,9 @@ class LLMEngine {
   ~LLMEngine();
 
   // Validates and queues. Throws RequestError naming field and value when the request is refused; the engine is
-  // untouched then. REQUIRES: request_id is not among the unfinished requests.
+  // untouched then. While the outputs of earlier requests may need all of max_output_memory_bytes, the request waits
+  // here; requests start in the order in which they were added. REQUIRES: request_id is not among the unfinished
+  // requests.
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
 
@@ -69,7 +71,7 @@ class LLMEngine {
   // Of the last request added, as of the last Step. REQUIRES: it runs alone, with n = 1.
   PromptProgress prompt_progress() const;
   const FrontendMetrics& metrics() const;  // since start
-  // As given, with model.max_model_len and cache.num_blocks as the engine has them.
+  // As given, with model.max_model_len, cache.num_blocks and max_output_memory_bytes as the engine has them.
   const VllmConfig& config() const;
   int64_t max_model_len() const;
   const Tokenizer* tokenizer() const;

@@ -5,11 +5,42 @@
 
 namespace vllm {
 
-void OutputProcessor::AddRequest(std::unique_ptr<ParentRequest> parent) {
+void OutputProcessor::AddRequest(std::unique_ptr<ParentRequest> parent, const OutputMemory& memory) {
   ParentRequest& added = *parent;
   metrics_.num_prompt_tokens += static_cast<int64_t>(added.prompt_token_ids().size());
   parents_.emplace(added.request_id(), std::move(parent));
-  SubmitAllowed(added);
+  waiting_.push_back({added.request_id(), memory});
+  StartWaiting();
+}
+
+bool OutputProcessor::HasRoomFor(const OutputMemory& memory) const {
+  if (started_.empty()) return true;
+  int64_t record_bytes = memory.record_bytes;
+  for (const auto& [request_id, other] : started_) record_bytes = std::max(record_bytes, other.record_bytes);
+  return memory.held_bytes <= max_output_memory_ - held_bytes_ &&
+         record_bytes <= max_output_memory_ - held_bytes_ - memory.held_bytes;
+}
+
+void OutputProcessor::StartWaiting() {
+  while (!waiting_.empty() && HasRoomFor(waiting_.front().memory)) {
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    held_bytes_ += next.memory.held_bytes;
+    started_.emplace(next.request_id, next.memory);
+    SubmitAllowed(*parents_.at(next.request_id));
+  }
+}
+
+void OutputProcessor::EraseParent(const std::string& request_id) {
+  const std::string id = request_id;  // it may belong to the parent
+  parents_.erase(id);
+  if (const auto it = started_.find(id); it != started_.end()) {
+    held_bytes_ -= it->second.held_bytes;
+    started_.erase(it);
+  } else {
+    std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.request_id == id; });
+  }
+  StartWaiting();
 }
 
 void OutputProcessor::SubmitAllowed(ParentRequest& parent) {
@@ -24,11 +55,18 @@ void OutputProcessor::RemoveRequest(const std::string& request_id) {
   const auto it = parents_.find(request_id);
   if (it == parents_.end()) return;
   for (int64_t i = 0; i < it->second->num_submitted(); ++i) children_.erase(it->second->child_id(i));
-  parents_.erase(it);
+  EraseParent(request_id);
 }
 
 void OutputProcessor::BeginRound() {
-  for (RequestOutput& output : outputs_) spare_outputs_.push_back(std::move(output));
+  for (RequestOutput& output : outputs_) {
+    // Buffers of a few tokens are worth keeping; those of a whole answer with its logprobs would add up to more than
+    // requests may hold.
+    constexpr size_t kMaxSpareEntries = 4096;
+    size_t entries = output.prompt_logprobs.token_ids.capacity();
+    for (const CompletionOutput& completion : output.outputs) entries += completion.logprobs.token_ids.capacity();
+    if (entries <= kMaxSpareEntries) spare_outputs_.push_back(std::move(output));
+  }
   outputs_.clear();
   outputs_.swap(early_outputs_);
 }
@@ -113,7 +151,7 @@ void OutputProcessor::ProcessOne(const EngineCoreOutput& output) {
   const bool first_has_begun = index == 0 && (state.has_tokens() || state.finished());
   if (state.finished()) children_.erase(it);
   if (last) {
-    parents_.erase(parents_.find(parent.request_id()));
+    EraseParent(parent.request_id());
   } else if (first_has_begun) {
     parent.AllowAllChildren();
     SubmitAllowed(parent);
@@ -152,7 +190,7 @@ void OutputProcessor::Abort(const std::string& request_id) {
   const auto it = parents_.find(request_id);
   if (it == parents_.end()) return;
   early_outputs_.push_back(EndRequest(*it->second, FinishReason::kAbort, ""));
-  parents_.erase(it);
+  EraseParent(request_id);
 }
 
 void OutputProcessor::FailAll(const std::string& cause) {
@@ -161,6 +199,9 @@ void OutputProcessor::FailAll(const std::string& cause) {
   std::sort(in_order.begin(), in_order.end(), [](auto* a, auto* b) { return a->child_id(0) < b->child_id(0); });
   for (ParentRequest* parent : in_order) outputs_.push_back(EndRequest(*parent, FinishReason::kError, cause));
   parents_.clear();
+  waiting_.clear();
+  started_.clear();
+  held_bytes_ = 0;
   to_submit_.clear();
   to_abort_.clear();
 }

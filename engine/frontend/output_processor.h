@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "engine/frontend/metrics.h"
+#include "engine/frontend/output_memory.h"
 #include "engine/frontend/parent_request.h"
 #include "engine/frontend/request_state.h"
 #include "engine/request/engine_core_outputs.h"
@@ -20,12 +23,15 @@ namespace vllm {
 
 class OutputProcessor {
  public:
-  // `tokenizer` may be null and must outlive this.
-  explicit OutputProcessor(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  // `tokenizer` may be null and must outlive this. Requests start while what they hold together, and the largest record
+  // of one of them, is within `max_output_memory` bytes; one always may.
+  explicit OutputProcessor(const Tokenizer* tokenizer, int64_t max_output_memory = std::numeric_limits<int64_t>::max())
+      : tokenizer_(tokenizer), max_output_memory_(max_output_memory) {}
 
   bool Contains(const std::string& request_id) const { return parents_.contains(request_id); }
-  // Registers a request; the children it allows wait in TakeToSubmit. REQUIRES: !Contains(its id).
-  void AddRequest(std::unique_ptr<ParentRequest> parent);
+  // Registers a request; once there is room for its output, the children it allows wait in TakeToSubmit. REQUIRES:
+  // !Contains(its id).
+  void AddRequest(std::unique_ptr<ParentRequest> parent, const OutputMemory& memory = {});
   // Forgets a request that never reached the engine.
   void RemoveRequest(const std::string& request_id);
 
@@ -55,6 +61,10 @@ class OutputProcessor {
     RequestState state;
   };
 
+  bool HasRoomFor(const OutputMemory& memory) const;
+  void StartWaiting();
+  // Forgets a parent and starts those that its memory makes room for.
+  void EraseParent(const std::string& request_id);
   void SubmitAllowed(ParentRequest& parent);
   void ProcessOne(const EngineCoreOutput& output);
   // An output with reused buffers, filled with what concerns the whole request.
@@ -64,7 +74,15 @@ class OutputProcessor {
   RequestOutput EndRequest(ParentRequest& parent, FinishReason reason, const std::string& error);
 
   const Tokenizer* tokenizer_;
+  const int64_t max_output_memory_;
   std::unordered_map<std::string, std::unique_ptr<ParentRequest>> parents_;
+  struct Waiting {
+    std::string request_id;
+    OutputMemory memory;
+  };
+  std::deque<Waiting> waiting_;                            // parents without room, first come first served
+  std::unordered_map<std::string, OutputMemory> started_;  // all other parents
+  int64_t held_bytes_ = 0;                                 // of those together
   std::unordered_map<RequestId, Child> children_;
   std::vector<RequestOutput> outputs_;
   std::vector<RequestOutput> early_outputs_;

@@ -80,6 +80,10 @@ void CheckBadWords(const SamplingParams& params, int64_t vocab_size) {
   CheckCount("bad_words", params.bad_words.size(), Limits::kMaxBadWords);
   for (size_t i = 0; i < params.bad_words.size(); ++i) {
     if (params.bad_words[i].empty()) Fail("bad_words", "an empty string", "number " + std::to_string(i + 1));
+    if (params.bad_words[i].size() > Limits::kMaxBadWordBytes) {
+      Fail("bad_words", "longer than " + std::to_string(Limits::kMaxBadWordBytes) + " bytes",
+           params.bad_words[i].size());
+    }
   }
   for (const std::vector<int32_t>& ids : params.bad_words_token_ids) {
     if (ids.empty()) Fail("bad_words", "a word has no tokens", 0);

@@ -21,6 +21,7 @@ struct Limits {
   static constexpr size_t kMaxStopTokenIds = 128;
   static constexpr size_t kMaxLogitBias = 1024;
   static constexpr size_t kMaxBadWords = 1024;
+  static constexpr size_t kMaxBadWordBytes = 256;
 };
 
 struct SamplingParams {

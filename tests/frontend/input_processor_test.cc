@@ -159,5 +159,19 @@ TEST_F(InputProcessorTest, ParametersAreChecked) {
   EXPECT_EQ(Refusal(Bytes("a")).rfind("top_p: ", 0), 0u);
 }
 
+TEST_F(InputProcessorTest, AnOutputThatMayTakeTooMuchMemoryIsRefused) {
+  params_.max_tokens = 50;
+  params_.logprobs = 20;
+  const std::vector<int32_t> prompt(10, 1);
+  const auto process = [&](int64_t limit) {
+    InputProcessor(config_, 64, nullptr, limit).Process("id", prompt, params_);
+  };
+  EXPECT_NO_THROW(process(1 << 20));
+  EXPECT_THROW(process(1 << 10), RequestError);
+  // No more than what fits into the model's length counts.
+  params_.max_tokens = 1 << 30;
+  EXPECT_NO_THROW(process(1 << 20));
+}
+
 }  // namespace
 }  // namespace vllm

@@ -372,5 +372,100 @@ TEST(DurationHistogramTest, OddDurationsDoNoHarm) {
   EXPECT_EQ(histogram.count(), 2);
 }
 
+class OutputMemoryWaitTest : public OutputProcessorTest {
+ protected:
+  // 100 bytes are allowed.
+  void AddHolding(const std::string& request_id, RequestId first_id, int64_t held_bytes, int64_t record_bytes = 0) {
+    ProcessedInput input;
+    input.prompt_token_ids = Bytes("prompt");
+    input.params = Params(RequestOutputKind::kFinalOnly);
+    limited_.AddRequest(
+        std::make_unique<ParentRequest>(request_id, std::move(input), RequestOptions{}, first_id, false),
+        {0, held_bytes, record_bytes});
+  }
+  std::vector<RequestId> Started() {
+    std::vector<EngineCoreRequestPtr> requests;
+    limited_.TakeToSubmit(requests);
+    std::vector<RequestId> ids;
+    for (const EngineCoreRequestPtr& request : requests) ids.push_back(request->request_id);
+    return ids;
+  }
+  void Finish(RequestId id) {
+    EngineCoreOutputs outputs;
+    outputs.Add(id).finish_reason = FinishReason::kLength;
+    limited_.BeginRound();
+    limited_.Process(outputs);
+  }
+
+  OutputProcessor limited_{nullptr, 100};
+};
+
+using Ids = std::vector<RequestId>;
+
+TEST_F(OutputMemoryWaitTest, RequestsWaitWhileOthersHoldTheMemory) {
+  AddHolding("a", 1, 60);
+  AddHolding("b", 2, 40);
+  AddHolding("c", 3, 30);
+  AddHolding("d", 4, 70);
+  EXPECT_EQ(Started(), (Ids{1, 2}));
+  EXPECT_EQ(limited_.num_unfinished(), 4u);
+  Finish(2);
+  EXPECT_EQ(Started(), (Ids{3}));
+  Finish(1);
+  EXPECT_EQ(Started(), (Ids{4}));
+}
+
+TEST_F(OutputMemoryWaitTest, ASmallRequestDoesNotOvertakeALargeOne) {
+  AddHolding("a", 1, 60);
+  AddHolding("b", 2, 90);
+  AddHolding("c", 3, 1);
+  EXPECT_EQ(Started(), (Ids{1}));
+  Finish(1);
+  EXPECT_EQ(Started(), (Ids{2, 3}));
+}
+
+TEST_F(OutputMemoryWaitTest, TheLargestRecordIsCountedOnce) {
+  AddHolding("a", 1, 20, 50);
+  AddHolding("b", 2, 20, 50);
+  AddHolding("c", 3, 20, 50);
+  EXPECT_EQ(Started(), (Ids{1, 2}));
+}
+
+TEST_F(OutputMemoryWaitTest, ARequestThatIsAloneStarts) {
+  AddHolding("a", 1, 1000);
+  EXPECT_EQ(Started(), (Ids{1}));
+}
+
+TEST_F(OutputMemoryWaitTest, AWaitingRequestCanBeAborted) {
+  AddHolding("a", 1, 90);
+  AddHolding("b", 2, 90);
+  AddHolding("c", 3, 10);
+  EXPECT_EQ(Started(), (Ids{1}));
+  limited_.Abort("b");
+  EXPECT_EQ(Started(), (Ids{3}));
+  limited_.BeginRound();
+  ASSERT_EQ(limited_.outputs().size(), 1u);
+  EXPECT_EQ(limited_.outputs()[0].request_id, "b");
+  EXPECT_EQ(limited_.outputs()[0].outputs[0].finish_reason, FinishReason::kAbort);
+}
+
+TEST_F(OutputMemoryWaitTest, AnAbortMakesRoom) {
+  AddHolding("a", 1, 90);
+  AddHolding("b", 2, 90);
+  EXPECT_EQ(Started(), (Ids{1}));
+  limited_.Abort("a");
+  EXPECT_EQ(Started(), (Ids{2}));
+}
+
+TEST_F(OutputMemoryWaitTest, TheEnginesDeathEndsWaitingRequestsToo) {
+  AddHolding("a", 1, 90);
+  AddHolding("b", 2, 90);
+  limited_.FailAll("gone");
+  EXPECT_EQ(limited_.outputs().size(), 2u);
+  EXPECT_EQ(limited_.num_unfinished(), 0u);
+  AddHolding("c", 3, 90);
+  EXPECT_EQ(Started(), (Ids{3}));
+}
+
 }  // namespace
 }  // namespace vllm

@@ -142,6 +142,7 @@ TEST(SamplingParamsTest, EverythingElseIsRefusedByFieldAndValue) {
        }},
       {"allowed_token_ids: empty (0)", [](SamplingParams& p) { p.allowed_token_ids.emplace(); }},
       {"allowed_token_ids: too many, limit 100 (101)", [](SamplingParams& p) { p.allowed_token_ids.emplace(101, 1); }},
+      {"bad_words: longer than 256 bytes (257)", [](SamplingParams& p) { p.bad_words = {std::string(257, 'x')}; }},
       {"bad_words: an empty string (number 1)", [](SamplingParams& p) { p.bad_words = {""}; }},
       {"bad_words: too many, limit 1024 (1025)", [](SamplingParams& p) { p.bad_words.assign(1025, "x"); }},
   };

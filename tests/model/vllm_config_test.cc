@@ -78,6 +78,7 @@ TEST(VllmConfigTest, EveryValueOutOfRangeIsRefusedByFlagAndValue) {
       {"--block-size: not in 16 to 1024 (1040)", [](VllmConfig& c) { c.cache.block_size = 1040; }},
       {"--num-kv-blocks: not in 1 to 1073741824 (0)", [](VllmConfig& c) { c.cache.num_blocks_override = 0; }},
       {"--kv-cache-memory: ", [](VllmConfig& c) { c.cache.kv_cache_memory_bytes = 0; }},
+      {"--max-output-memory: not in 1 to ", [](VllmConfig& c) { c.max_output_memory_bytes = 0; }},
       {"--max-num-seqs: not in 1 to 4096 (0)", [](VllmConfig& c) { c.scheduler.max_num_seqs = 0; }},
       {"--max-num-seqs: not in 1 to 4096 (4097)", [](VllmConfig& c) { c.scheduler.max_num_seqs = 4097; }},
       {"--max-num-batched-tokens: ", [](VllmConfig& c) { c.scheduler.max_num_batched_tokens = 0; }},
