@@ -1,5 +1,7 @@
 #include "tokenizer/chat_template/evaluator.h"
 
+#include <algorithm>
+
 #include "tokenizer/chat_template/globals.h"
 #include "tokenizer/chat_template/operations.h"
 #include "tokenizer/chat_template/repr.h"
