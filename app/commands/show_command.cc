@@ -97,9 +97,10 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   json["cores"] = cpus.num_cores();
   json["numa_nodes"] = cpus.num_nodes();
   try {
-    json["tokenizer"] = HasTokenizer(location) ? Json(TokenizerKind(location)) : Json();
+    const bool has_tokenizer = HasTokenizer(location);
+    json["tokenizer"] = has_tokenizer ? Json(TokenizerKind(location)) : Json();
     // Read whole, because `run` would: it may be broken behind the part that says its kind.
-    LoadTokenizer(location);
+    if (has_tokenizer) LoadTokenizer(location);
   } catch (const std::runtime_error& error) {
     json["tokenizer"] = nullptr;
     json["tokenizer_error"] = error.what();

@@ -125,7 +125,7 @@ TEST_F(ConfigFileTest, TenMegabytesOfAnythingAreReadInLinearTime) {
   EXPECT_EQ(ErrorOf(tables), ":1:1: [t0]: no command has this name");
   std::string keys;
   for (int i = 0; keys.size() < kBytes; ++i) keys += "k" + std::to_string(i) + " = 1\n";
-  EXPECT_EQ(ErrorOf(keys), ":1:1: k0: unknown key");
+  EXPECT_EQ(ErrorOf(keys), ":1:1: k0: unknown key, did you mean n?");
 }
 
 TEST_F(ConfigFileTest, AFileOfMoreThanSixteenMebibytesIsRefused) {

@@ -172,7 +172,7 @@ TEST(GgufProgramTest, BadFilesExitWithThree) {
     return file.Build();
   }());
   EXPECT_EQ(RunProgram({"complete", "-m", vocabulary_only, "x"}).status, 3);
-  EXPECT_EQ(RunProgram({"show", vocabulary_only}).status, 0);
+  EXPECT_EQ(RunProgram({"show", vocabulary_only}).status, 3);
   for (const std::string& bytes : {std::string(), std::string("GGUF"), TinyGguf().Build().substr(0, 900)}) {
     const ProgramResult result = RunProgram({"complete", "-m", folder.Write("bad.gguf", bytes), "x"});
     EXPECT_EQ(result.status, 3);

@@ -1,5 +1,7 @@
 #include "tokenizer/chat_template/evaluator.h"
 
+#include <algorithm>
+
 #include "tokenizer/chat_template/globals.h"
 #include "tokenizer/chat_template/operations.h"
 #include "tokenizer/chat_template/repr.h"
@@ -80,6 +82,11 @@ void Evaluator::Emit(std::string_view text) {
     throw EvalError("output is too long (limit " + std::to_string(Budget::kMaxTextBytes) + " bytes)");
   }
   budget_.SetOutput(size);
+  // A string that doubles would for a moment take three times its bytes.
+  constexpr size_t kLargeBytes = size_t{4} << 20;
+  if (out_->capacity() >= kLargeBytes && size > out_->capacity()) {
+    out_->reserve(std::max(size, out_->capacity() + out_->capacity() / 4));
+  }
   *out_ += text;
 }
 

@@ -144,6 +144,7 @@ Value Truncate(Runtime& runtime, const Value& input, const Args& args) {
   if (length < end_length || leeway < 0) throw EvalError("truncate got a length or leeway that is too small");
   if (*Length(input) <= length || *Length(input) - length <= leeway) return input;
   if (!input.is_string()) throw EvalError(std::string("truncate needs a string, not ") + TypeName(input.kind()));
+  runtime.budget.SpendBytes(input.text().size() * 16);
   const size_t keep = CodePointOffset(input.text(), static_cast<size_t>(length - end_length));
   std::string result = input.text().substr(0, keep);
   if (!bound.Bool(1, false)) result.resize(std::min(result.rfind(' '), result.size()));

@@ -234,7 +234,7 @@ Value MakeSequence(Budget* heap, Kind kind, std::vector<Value> items, const char
   for (const Value& item : items) depth = std::max(depth, item.depth());
   object->depth = DepthOver(depth);
   if (heap != nullptr) {
-    heap->Spend(1 + items.size() / 4);
+    heap->Spend(4 + items.size() / 4);
     object->Charge(heap, sizeof(SequenceObject) + items.capacity() * sizeof(Value));
   }
   object->items = std::move(items);
