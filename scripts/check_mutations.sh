@@ -5,8 +5,9 @@
 # builds those areas, and runs them until a test fails or hangs. It prints a table, and fails when more than two bugs
 # are missed, or when a patch no longer applies or compiles.
 #
-# Usage: scripts/check_mutations.sh [--no-baseline] [NAME...]
+# Usage: scripts/check_mutations.sh [--no-baseline | --apply-only] [NAME...]
 # The names select patches; all run without any. --no-baseline leaves out the first run, without a bug, which must pass.
+# --apply-only checks in a second that the patches still apply, and runs nothing.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 max_missed=2
@@ -15,17 +16,32 @@ test_seconds=600
 work=$root/build/mutations
 source=$work/source
 build=$source/build/release
-mkdir -p "$source"
 # git takes the copy for part of this repository otherwise, and applies nothing.
 export GIT_CEILING_DIRECTORIES=$work
 
 baseline=1
+apply_only=0
 names=()
 for argument in "$@"; do
-  if [ "$argument" = --no-baseline ]; then baseline=0; else names+=("$argument"); fi
+  case $argument in
+    --no-baseline) baseline=0 ;;
+    --apply-only) apply_only=1 ;;
+    *) names+=("$argument") ;;
+  esac
 done
 if [ ${#names[@]} -eq 0 ]; then
   for patch in "$root"/tests/mutations/*.patch; do names+=("$(basename "$patch" .patch)"); done
+fi
+
+if [ "$apply_only" -eq 1 ]; then
+  status=0
+  for name in "${names[@]}"; do
+    if ! (cd "$root" && git apply --check "tests/mutations/$name.patch"); then
+      echo "tests/mutations/$name.patch no longer applies"
+      status=1
+    fi
+  done
+  exit "$status"
 fi
 
 # The copy keeps the files' times, so that a second run builds only what changed.
@@ -64,6 +80,7 @@ failing_test() {
   done
 }
 
+mkdir -p "$source"
 copy_source
 export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-$(command -v ccache || true)}
 # The flags of scripts/test.sh, so that ccache has most objects. No reference data, as in a plain clone.

@@ -144,7 +144,10 @@ TEST(ProgramTest, PipedTextComesBeforeTheWords) {
 TEST(ProgramTest, AReaderThatGoesAwayEndsTheProgramQuietly) {
   ProgramOptions head;
   head.close_out_after = 5;
-  const ProgramResult result = RunProgram(EndlessAnswer(), head);
+  // At the end of an answer, statistics go to standard error.
+  std::vector<std::string> arguments = EndlessAnswer();
+  arguments.push_back("--stats");
+  const ProgramResult result = RunProgram(arguments, head);
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.err, "");
 }
