@@ -54,7 +54,9 @@ void ReadConfigFile(const std::string& given_path, Settings& settings) {
   std::string text;
   const RegularFile file = ReadRegularFile(path, kMaxFileBytes, text);
   if (file.is_missing() && given_path.empty()) return;
-  if (!file.ok()) throw ConfigError("configuration file " + Escape(path) + ": " + file.error);
+  const std::string message = "configuration file " + Escape(path) + ": " + file.error;
+  if (file.is_out_of_resources()) throw ResourceError(message);
+  if (!file.ok()) throw ConfigError(message);
   const TomlDocument document = ReadToml(text, path);
   settings.config_path = path;
   for (const TomlTable& table : document.tables) {
