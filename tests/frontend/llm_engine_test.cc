@@ -134,6 +134,28 @@ TEST_P(LLMEngineTest, ARefusedRequestLeavesTheEngineUntouched) {
   EXPECT_EQ(RunAll(engine).at("a").text.at(0), "ok");
 }
 
+TEST_P(LLMEngineTest, RequestsThatWaitForMemoryGiveTheSameOutputs) {
+  params_.logprobs = 5;
+  params_.max_tokens = 8;
+  params_.output_kind = RequestOutputKind::kFinalOnly;
+  const auto run = [&] {
+    LLMEngine engine = Make(Reciting(Bytes("answer")));
+    for (int i = 0; i < 8; ++i) engine.AddRequest("r" + std::to_string(i), TextPrompt{"hello"}, params_);
+    EXPECT_EQ(engine.NumUnfinishedRequests(), 8);
+    std::map<std::string, std::string> texts;
+    for (const auto& [id, joined] : RunAll(engine)) texts[id] = joined.text.at(0);
+    return texts;
+  };
+  const std::map<std::string, std::string> together = run();
+  EXPECT_EQ(together.size(), 8u);
+  // Room for about one of them.
+  config_.max_output_memory_bytes = 60000;
+  EXPECT_EQ(run(), together);
+  config_.max_output_memory_bytes = 1000;
+  LLMEngine engine = Make(Reciting(Bytes("answer")));
+  EXPECT_THROW(engine.AddRequest("a", TextPrompt{"hello"}, params_), RequestError);
+}
+
 TEST_P(LLMEngineTest, StepReturnsAtOnceWhenThereIsNothingToWaitFor) {
   LLMEngine engine = Make(FakeModel());
   EXPECT_TRUE(engine.Step(1h).empty());
