@@ -3,6 +3,7 @@
 
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/json_scanner.h"
+#include "tokenizer/tiktoken_loader.h"
 
 namespace vllm {
 namespace {
@@ -219,18 +220,29 @@ TEST(DamagedFile, SentencePieceModelsCutAnywhereOrChangedNeverCrash) {
   }
 }
 
+// The small file has too few ranks for any published encoding, so the encoding is given.
+bool RankFileLoads(const std::string& bytes) {
+  try {
+    const Tokenizer tokenizer(MakeTiktokenParts(bytes, "a test", {}, FindTiktokenEncoding("gpt2").get()));
+    const std::vector<int32_t> ids = tokenizer.Encode("The ships\xF0\x9F\x98\x80 <s>\n 12\xFF", true);
+    tokenizer.Decode(ids, true);
+    return true;
+  } catch (const TokenizerError&) {
+    return false;
+  }
+}
+
 TEST(DamagedFile, RankFilesChangedNeverCrash) {
   std::mt19937 random(20);
-  const TempFolder folder;
   const std::string bytes = ReadTestFile(DataPath("tiktoken/small.tiktoken"));
-  EXPECT_TRUE(ModelFileLoads(folder, bytes));
+  EXPECT_TRUE(RankFileLoads(bytes));
   int num_loaded = 0;
   for (int round = 0; round < 500; ++round) {
     std::string damaged = bytes.substr(0, random() % 2 == 0 ? bytes.size() : random() % bytes.size());
     for (size_t changes = 1 + random() % 4; changes > 0 && !damaged.empty(); --changes) {
       damaged[random() % damaged.size()] = "\n A=+9\xFF"[random() % 7];
     }
-    num_loaded += ModelFileLoads(folder, damaged) ? 1 : 0;
+    num_loaded += RankFileLoads(damaged) ? 1 : 0;
   }
   EXPECT_GT(num_loaded, 0);
   EXPECT_LT(num_loaded, 500);
