@@ -1,6 +1,5 @@
 #include "app/config/toml_scalar.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -17,8 +16,9 @@ std::string ReasonOf(const std::string& message) {
   for (const std::string_view prefix : {"[error] ", "toml::"}) {
     if (!reason.starts_with(prefix)) continue;
     reason.remove_prefix(prefix.size());
-    if (prefix == "toml::") reason.remove_prefix(std::min(reason.size(), reason.find(": ") + 2));
+    if (prefix == "toml::" && reason.find(':') != reason.npos) reason.remove_prefix(reason.find(':') + 1);
   }
+  while (reason.starts_with(' ')) reason.remove_prefix(1);
   if (reason.ends_with('.')) reason.remove_suffix(1);
   return reason.empty() ? "not a value of TOML" : std::string(reason);
 }
