@@ -4,7 +4,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config
-  libcli11-dev libncurses-dev libonig-dev libopenblas-serial-dev libreadline-dev libutf8proc-dev libxxhash-dev
+  libcli11-dev libncurses-dev libonig-dev libopenblas-serial-dev libreadline-dev libtoml11-dev libutf8proc-dev libxxhash-dev
   nlohmann-json3-dev libgtest-dev libbenchmark-dev
 )
 

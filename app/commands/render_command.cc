@@ -83,6 +83,7 @@ int RenderLines(const Settings& settings, const std::string& path) {
   RegularFile file;
   if (path != "-") {
     file = OpenRegularFile(path);
+    if (file.is_out_of_resources()) throw ResourceError("render " + path + ": " + file.error);
     if (!file.ok()) throw ModelError("render " + path + ": " + file.error);
   }
   const int fd = path == "-" ? STDIN_FILENO : file.fd.get();

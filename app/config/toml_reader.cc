@@ -1,15 +1,9 @@
 #include "app/config/toml_reader.h"
 
-#include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cmath>
-#include <limits>
-#include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 
+#include "app/config/toml_scalar.h"
 #include "engine/config/errors.h"
 #include "engine/model_loader/escape.h"
 #include "tokenizer/utf8.h"
@@ -103,7 +97,7 @@ class Reader {
     std::string part;
     if (Peek() == '"' || Peek() == '\'') {
       if (StartsWith("\"\"\"") || StartsWith("'''")) Fail("a key cannot have several lines");
-      part = Peek() == '"' ? ReadBasicString() : ReadLiteralString();
+      part = ReadString();
     } else {
       const size_t begin = at_;
       while (IsBare(Peek())) ++at_;
@@ -184,181 +178,86 @@ class Reader {
   }
 
   std::string ReadScalar() {
-    if (StartsWith("\"\"\"")) return ReadLongString(true);
-    if (StartsWith("'''")) return ReadLongString(false);
-    if (Peek() == '"') return ReadBasicString();
-    if (Peek() == '\'') return ReadLiteralString();
+    if (StartsWith("\"\"\"") || StartsWith("'''")) return ReadLongString();
+    if (Peek() == '"' || Peek() == '\'') return ReadString();
     if (Peek() == '{') Fail("inline tables have no meaning here");
     return ReadWord();
   }
 
-  std::string ReadLiteralString() {
-    const Mark place = Here();
-    const size_t begin = ++at_;
-    while (!AtEnd() && Peek() != '\'') {
-      if (IsControl(Peek())) FailAt(place, "the string has no end on its line");
-      ++at_;
+  // The contents of the string from `begin` to here.
+  std::string ParseString(const Mark& begin) const {
+    std::string raw(text_.substr(begin.at, at_ - begin.at));
+    if (raw.size() > kMaxTomlScalarBytes) {
+      FailAt(begin, "the string is too long (limit " + std::to_string(kMaxTomlScalarBytes) + " bytes)");
     }
-    if (AtEnd()) FailAt(place, "the string has no end");
-    return std::string(text_.substr(begin, at_++ - begin));
+    // A line of the value ends with \n on every system. A \r can only stand before a line break here.
+    std::erase(raw, '\r');
+    TomlScalar scalar = ParseTomlScalar(raw);
+    if (!scalar.error.empty()) FailAt(begin, "not a valid string: " + Escape(scalar.error));
+    return std::move(scalar.text);
   }
 
-  std::string ReadBasicString() {
-    const Mark place = Here();
-    std::string value;
+  // Passes over a backslash and the character after it, so that an escaped quotation mark does not end a string.
+  void SkipEscape() {
+    static constexpr std::string_view kNames = "btnfr\"\\uU \t\r\n";
+    if (Peek(1) == '\0' || kNames.find(Peek(1)) == std::string_view::npos) Fail("no such escape");
     ++at_;
-    while (!AtEnd() && Peek() != '"') {
-      if (IsControl(Peek())) FailAt(place, "the string has no end on its line");
-      if (Peek() == '\\') {
-        ReadEscape(value);
+    if (!SkipLineBreak()) ++at_;
+  }
+
+  // REQUIRES: the text starts with a quotation mark.
+  std::string ReadString() {
+    const Mark begin = Here();
+    const char quote = Peek();
+    ++at_;
+    while (!AtEnd() && Peek() != quote) {
+      if (IsControl(Peek())) FailAt(begin, "the string has no end on its line");
+      if (quote == '"' && Peek() == '\\' && Peek(1) != '\n' && Peek(1) != '\r') {
+        SkipEscape();
       } else {
-        value += text_[at_++];
+        ++at_;
       }
     }
-    if (AtEnd()) FailAt(place, "the string has no end");
+    if (AtEnd()) FailAt(begin, "the string has no end");
     ++at_;
-    return value;
+    return ParseString(begin);
   }
 
-  // A string between three quotation marks; `is_basic`: with escapes. REQUIRES: the text starts with its delimiter.
-  std::string ReadLongString(bool is_basic) {
-    const Mark place = Here();
+  // A string between three quotation marks. REQUIRES: the text starts with them.
+  std::string ReadLongString() {
+    const Mark begin = Here();
     const char quote = Peek();
     const std::string delimiter(3, quote);
-    std::string value;
     at_ += 3;
-    SkipLineBreak();
     while (!StartsWith(delimiter)) {
-      if (AtEnd()) FailAt(place, "the string has no end");
-      if (SkipLineBreak()) {
-        value += '\n';
-      } else if (IsControl(Peek())) {
-        Fail("a control character in a string");
-      } else if (is_basic && Peek() == '\\') {
-        if (!SkipEscapedLineBreak()) ReadEscape(value);
-      } else {
-        value += text_[at_++];
+      if (AtEnd()) FailAt(begin, "the string has no end");
+      if (quote == '"' && Peek() == '\\') {
+        SkipEscape();
+      } else if (!SkipLineBreak()) {
+        if (IsControl(Peek())) Fail("a control character in a string");
+        ++at_;
       }
     }
     at_ += 3;
     // Up to two more quotation marks belong to the value.
-    for (int i = 0; i < 2 && Peek() == quote; ++i, ++at_) value += quote;
-    return value;
-  }
-
-  // A backslash at the end of a line joins it with the next text.
-  bool SkipEscapedLineBreak() {
-    size_t end = at_ + 1;
-    while (end < text_.size() && (text_[end] == ' ' || text_[end] == '\t')) ++end;
-    if (!text_.substr(end).starts_with("\n") && !text_.substr(end).starts_with("\r\n")) return false;
-    at_ = end;
-    do {
-      SkipSpaces();
-    } while (SkipLineBreak());
-    return true;
-  }
-
-  void ReadEscape(std::string& value) {
-    static constexpr std::string_view kNames = "btnfr\"\\";
-    static constexpr std::string_view kValues = "\b\t\n\f\r\"\\";
-    const char name = Peek(1);
-    if (const size_t at = kNames.find(name); name != '\0' && at != std::string_view::npos) {
-      value += kValues[at];
-      at_ += 2;
-      return;
-    }
-    if (name != 'u' && name != 'U') Fail("no such escape");
-    const size_t num_digits = name == 'u' ? 4 : 8;
-    const std::string_view digits = text_.substr(std::min(at_ + 2, text_.size()), num_digits);
-    uint32_t code_point = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code_point, 16);
-    const bool is_whole = error == std::errc() && digits.size() == num_digits && end == digits.data() + num_digits;
-    if (!is_whole || code_point > 0x10FFFF || (code_point >= 0xD800 && code_point <= 0xDFFF)) {
-      Fail("not the number of a character");
-    }
-    AppendCodePoint(code_point, value);
-    at_ += 2 + num_digits;
+    for (int i = 0; i < 2 && Peek() == quote; ++i) ++at_;
+    return ParseString(begin);
   }
 
   // true, false or a number.
   std::string ReadWord() {
-    const size_t begin = at_;
+    const Mark begin = Here();
     while (IsBare(Peek()) || Peek() == '+' || Peek() == '.' || Peek() == ':') ++at_;
-    const std::string_view word = text_.substr(begin, at_ - begin);
-    if (word == "true" || word == "false") return std::string(word);
-    if (std::optional<std::string> number = NumberText(word)) return *std::move(number);
-    at_ = begin;
-    if (word.empty()) Fail("a value is missing");
-    Fail("must be a text in quotation marks, a number, true, false or an array of these (" +
-         Escape(word, kMaxShownBytes) + ")");
-  }
-
-  static std::optional<std::string> NumberText(std::string_view word) {
-    if (word.size() > 100) return std::nullopt;
-    std::string digits;
-    for (size_t i = 0; i < word.size(); ++i) {
-      if (word[i] != '_') {
-        digits += word[i];
-        continue;
-      }
-      const auto is_digit = [&](size_t at) {
-        return at < word.size() && std::isxdigit(static_cast<int>(word[at])) != 0;
-      };
-      if (i == 0 || !is_digit(i - 1) || !is_digit(i + 1)) return std::nullopt;
+    const std::string_view word = text_.substr(begin.at, at_ - begin.at);
+    if (word.empty()) FailAt(begin, "a value is missing");
+    const std::string shown = Escape(word, kMaxShownBytes);
+    if (word.size() > kMaxTomlWordBytes) {
+      FailAt(begin, "the value is too long (limit " + std::to_string(kMaxTomlWordBytes) + " bytes): " + shown);
     }
-    std::string_view unsigned_digits = digits;
-    const bool has_sign = digits.starts_with('+') || digits.starts_with('-');
-    const bool is_negative = digits.starts_with('-');
-    if (has_sign) unsigned_digits.remove_prefix(1);
-    if (unsigned_digits == "inf" || unsigned_digits == "nan")
-      return (is_negative ? "-" : "") + std::string(unsigned_digits);
-    int base = 10;
-    if (!has_sign && digits.starts_with("0x")) base = 16;
-    if (!has_sign && digits.starts_with("0o")) base = 8;
-    if (!has_sign && digits.starts_with("0b")) base = 2;
-    if (base != 10) {
-      unsigned_digits.remove_prefix(2);
-      if (unsigned_digits.starts_with('-') || unsigned_digits.starts_with('+')) return std::nullopt;
-    }
-    if (unsigned_digits.empty()) return std::nullopt;
-    const char* first = unsigned_digits.data();
-    const char* last = first + unsigned_digits.size();
-    uint64_t magnitude = 0;
-    const auto [end, error] = std::from_chars(first, last, magnitude, base);
-    const bool has_leading_zero = base == 10 && unsigned_digits.size() > 1 && unsigned_digits[0] == '0';
-    if (end == last && error == std::errc()) {
-      const auto limit = static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) + (is_negative ? 1 : 0);
-      if (has_leading_zero || magnitude > limit) return std::nullopt;
-      return (is_negative && magnitude > 0 ? "-" : "") + std::to_string(magnitude);
-    }
-    if (base != 10 || !IsFloat(unsigned_digits)) return std::nullopt;
-    double value = 0;
-    if (std::from_chars(first, last, value).ptr != last || !std::isfinite(value)) return std::nullopt;
-    std::ostringstream text;
-    text.precision(17);
-    text << (is_negative ? -value : value);
-    return text.str();
-  }
-
-  // digits ["." digits] [("e" | "E") [sign] digits], without a leading zero.
-  static bool IsFloat(std::string_view text) {
-    const auto skip_digits = [&text] {
-      const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
-      text.remove_prefix(end);
-      return end > 0;
-    };
-    if (text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9') return false;
-    if (!skip_digits()) return false;
-    if (text.starts_with('.')) {
-      text.remove_prefix(1);
-      if (!skip_digits()) return false;
-    }
-    if (text.starts_with('e') || text.starts_with('E')) {
-      text.remove_prefix(1);
-      if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
-      if (!skip_digits()) return false;
-    }
-    return text.empty();
+    TomlScalar scalar = ParseTomlScalar(word);
+    if (scalar.error.empty()) return std::move(scalar.text);
+    FailAt(begin, "must be a text in quotation marks, a number, true, false or an array of these (" + shown + ": " +
+                      Escape(scalar.error) + ")");
   }
 
   std::string_view text_;

@@ -1,6 +1,7 @@
 // ReadToml: the part of TOML 1.0 that a configuration needs, in one pass, without recursion and in memory proportional
-// to the text. Keys at the top or in one level of tables; values are strings, integers, floats, booleans and arrays of
-// these. Dates, inline tables, arrays of tables, arrays in arrays and deeper tables are refused. A pure function.
+// to the text. Keys stand at the top or in one level of tables; values are strings, integers, floats, booleans and
+// arrays of these. Dates, inline tables, arrays of tables, arrays in arrays and deeper tables are refused. The reader
+// finds where each scalar begins and ends; toml11 parses it (toml_scalar.h). A pure function.
 //
 //   entry  := key "=" value            key := part | part "." part        at the top; one part below a [table]
 //   table  := "[" part "]"             part := bare | "basic string" | 'literal string'

@@ -103,7 +103,9 @@ std::string ReadTextFile(const std::string& path, size_t max_bytes) {
   std::string text;
   if (path != "-") {
     const RegularFile file = ReadRegularFile(path, max_bytes, text);
-    if (!file.ok()) throw ConfigError("reading " + path + ": " + file.error);
+    const std::string message = "reading " + path + ": " + file.error;
+    if (file.is_out_of_resources()) throw ResourceError(message);
+    if (!file.ok()) throw ConfigError(message);
     return text;
   }
   std::string buffer(1 << 16, '\0');

@@ -252,7 +252,7 @@ TEST_F(UnusableFilesTest, ShowRefusesWhatRunRefusesWithTheSameMessage) {
 // Whatever descriptor is the first that cannot be had.
 TEST_F(UnusableFilesTest, WithoutDescriptorsARunEndsWithItsCause) {
   bool has_succeeded = false;
-  for (int limit = 5; limit < 40 && !has_succeeded; ++limit) {
+  for (int limit = 4; limit < 40 && !has_succeeded; ++limit) {
     const ProgramResult result =
         RunLimited("-n " + std::to_string(limit), {"complete", "-m", model_, "-n", "1", "-t", "0", "Once"});
     has_succeeded = result.status == 0;
