@@ -29,7 +29,7 @@ struct FakeModel {
   bool throw_at_profile = false;
   bool throw_at_cache = false;
   int64_t throw_at_step = -1;  // counts from 0
-  bool check_kv = true;  // off for benchmarks: it reads the whole context in each step
+  bool check_kv = true;        // off for benchmarks: it reads the whole context in each step
   // Returns no token where one was to be sampled: a broken executor.
   bool loses_tokens = false;
   // Overrides the hash: the token that follows `tokens`.
