@@ -57,6 +57,8 @@ int main(int argc, char** argv) {
   return status;
 }
 
+// The sanitizers have an mmap of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t offset) noexcept {
   if (!MayAllocate()) {
     errno = ENOMEM;
@@ -64,6 +66,7 @@ extern "C" void* mmap(void* address, size_t size, int protection, int flags, int
   }
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, size, protection, flags, fd, offset));
 }
+#endif
 
 void* operator new(std::size_t size) { return OrThrow(Allocate(size)); }
 void* operator new[](std::size_t size) { return OrThrow(Allocate(size)); }
