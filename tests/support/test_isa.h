@@ -2,10 +2,9 @@
 // engine itself knows no environment.
 #pragma once
 
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
-#include <vector>
+#include <string_view>
 
 #include "kernels/isa.h"
 
@@ -14,10 +13,11 @@ namespace vllm::testing_support {
 // None when the variable is not set, names nothing or names what this machine does not run.
 inline std::optional<Isa> IsaFromEnvironment() {
   const char* name = std::getenv("VLLMCLI_ISA");
-  const std::optional<Isa> isa = name == nullptr ? std::nullopt : ParseIsa(name);
-  const std::vector<Isa> available = AvailableIsas();
-  const bool runs = isa && std::find(available.begin(), available.end(), *isa) != available.end();
-  return runs ? isa : std::nullopt;
+  if (name == nullptr) return std::nullopt;
+  for (const Isa isa : AvailableIsas()) {
+    if (ToString(isa) == std::string_view(name)) return isa;
+  }
+  return std::nullopt;
 }
 
 // `config` with that instruction set, unless it names one itself.
