@@ -1,7 +1,6 @@
 #include "engine/config/vllm_config.h"
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 
 #include "engine/config/errors.h"
@@ -73,12 +72,6 @@ void VllmConfig::Finalize() {
            model.max_model_len);
     }
   }
-  if (!(scheduler.watermark >= 0.0 && scheduler.watermark < 1.0)) {
-    std::ostringstream value;
-    value << scheduler.watermark;
-    throw ConfigError("--watermark: not in [0, 1) (" + value.str() + ")");
-  }
-
   CheckRange("--tensor-parallel-size", parallel.tensor_parallel_size, 1, 64);
   CheckHeads(model, parallel.tensor_parallel_size);
   CheckRange("--threads-per-rank", parallel.threads_per_rank, 0, kMaxThreads);

@@ -35,7 +35,6 @@ struct SchedulerConfig {
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   // A waiting prompt is admitted only when all of it fits into free blocks, though it is computed in chunks.
   bool scheduler_reserve_full_isl = true;
-  double watermark = 0.0;  // share of blocks kept free at admission
 };
 
 struct ParallelConfig {

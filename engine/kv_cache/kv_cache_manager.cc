@@ -1,8 +1,9 @@
 #include "engine/kv_cache/kv_cache_manager.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
+
+#include "kernels/check.h"
 
 namespace vllm {
 
@@ -20,14 +21,13 @@ int64_t MaxPrefixes(const CacheConfig& cache, int64_t max_model_len) {
 
 }  // namespace
 
-KVCacheManager::KVCacheManager(const CacheConfig& cache, int64_t max_model_len, double watermark,
-                               BlockHashFunction hash_function, int64_t max_chunk)
+KVCacheManager::KVCacheManager(const CacheConfig& cache, int64_t max_model_len, BlockHashFunction hash_function,
+                               int64_t max_chunk)
     : max_model_len_(max_model_len),
       hash_function_(hash_function),
       pool_(cache.num_blocks, cache.block_size, cache.enable_prefix_caching, MaxPrefixes(cache, max_model_len)),
-      watermark_blocks_(static_cast<int64_t>(watermark * static_cast<double>(cache.num_blocks))),
       hits_(cache.group_windows.size()) {
-  assert(!cache.group_windows.empty());
+  VLLM_CHECK(!cache.group_windows.empty());
   for (const int64_t window : cache.group_windows) {
     groups_.push_back(MakeSingleTypeManager(pool_, static_cast<uint32_t>(groups_.size()), window,
                                             max_chunk > 0 ? max_chunk : max_model_len));
@@ -68,17 +68,15 @@ ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
 
 bool KVCacheManager::AllocateSlots(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
                                    const Admission& admission) {
-  const int64_t watermark_blocks = admission.apply_watermark ? watermark_blocks_ : 0;
   if (admission.full_sequence_must_fit) {
     const int64_t num_tokens = std::min(request.num_tokens(), max_model_len_);
-    if (NumBlocksToReserve(num_tokens, computed) + watermark_blocks > pool_.num_free_blocks()) return false;
+    if (NumBlocksToReserve(num_tokens, computed) > pool_.num_free_blocks()) return false;
   }
-  return Allocate(request, num_new_tokens, computed, watermark_blocks);
+  return Allocate(request, num_new_tokens, computed);
 }
 
-bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
-                              int64_t watermark_blocks) {
-  assert(num_new_tokens > 0);
+bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed) {
+  VLLM_CHECK(num_new_tokens > 0);
   const int64_t num_tokens = request.num_computed_tokens + computed.num_tokens + num_new_tokens;
   const int64_t num_slots = std::min(num_tokens, max_model_len_);
   const auto it = tables_.find(request.id());
@@ -87,7 +85,7 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   // same.
   if (tables != nullptr) RemoveSkippedBlocks(*tables, request.num_computed_tokens);
   const int64_t required = NumBlocksToAllocate(tables, num_slots, computed);
-  if (required + watermark_blocks > pool_.num_free_blocks()) return false;
+  if (required > pool_.num_free_blocks()) return false;
 
   if (tables == nullptr) tables = &StartTables(request, computed);
   const auto num_blocks = static_cast<size_t>(BlocksFor(num_slots));
@@ -131,7 +129,7 @@ int64_t KVCacheManager::NumBlocksToReserve(int64_t num_tokens, const ComputedBlo
 
 KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, const ComputedBlocks& computed) {
   const auto [it, inserted] = tables_.try_emplace(request.id());
-  assert(inserted);
+  VLLM_CHECK(inserted);
   Tables& tables = it->second;
   tables.groups.resize(groups_.size());
   const int64_t max_tokens = request.params().max_tokens.value_or(max_model_len_);

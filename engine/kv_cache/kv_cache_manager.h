@@ -29,10 +29,10 @@ struct ComputedBlocks {
 
 class KVCacheManager {
  public:
-  // REQUIRES: cache.num_blocks and cache.block_size positive, at least one group. watermark is a share of the blocks.
+  // REQUIRES: cache.num_blocks and cache.block_size positive, at least one group.
   // max_chunk: the most tokens that one step computes of one request; 0: any number.
-  KVCacheManager(const CacheConfig& cache, int64_t max_model_len, double watermark = 0.0,
-                 BlockHashFunction hash_function = &HashBlockTokens, int64_t max_chunk = 0);
+  KVCacheManager(const CacheConfig& cache, int64_t max_model_len, BlockHashFunction hash_function = &HashBlockTokens,
+                 int64_t max_chunk = 0);
   ~KVCacheManager();
 
   // The longest cached prefix of a request without blocks from which every group can go on: full blocks only, and at
@@ -43,10 +43,9 @@ class KVCacheManager {
   // the pool has too few. First gives back what no token from num_computed_tokens on looks at. Publishes every block
   // that these tokens fill. Touching is part of it.
   // REQUIRES: num_new_tokens > 0; `computed` is empty unless the request has no blocks.
-  bool AllocateSlots(Request& request, int64_t num_new_tokens) { return Allocate(request, num_new_tokens, {}, 0); }
+  bool AllocateSlots(Request& request, int64_t num_new_tokens) { return Allocate(request, num_new_tokens, {}); }
   struct Admission {
     bool full_sequence_must_fit = true;  // the whole request, not only num_new_tokens, has to fit into free blocks
-    bool apply_watermark = false;
   };
   bool AllocateSlots(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
                      const Admission& admission);
@@ -77,7 +76,6 @@ class KVCacheManager {
   double usage() const { return pool_.usage(); }
   int64_t num_blocks() const { return pool_.num_blocks(); }
   int64_t block_size() const { return pool_.block_size(); }
-  int64_t watermark_blocks() const { return watermark_blocks_; }
   int64_t BlocksFor(int64_t num_tokens) const { return (num_tokens + block_size() - 1) / block_size(); }
   const BlockPool& pool() const { return pool_; }
 
@@ -92,7 +90,7 @@ class KVCacheManager {
     PrefixId last_prefix_id = kEmptyPrefix;  // of block num_cached_blocks - 1; kNoPrefix: nothing is published any more
   };
 
-  bool Allocate(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed, int64_t watermark_blocks);
+  bool Allocate(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed);
   // Free blocks that the tokens up to num_slots take now, counting hit blocks that are free: touching takes them too.
   int64_t NumBlocksToAllocate(const Tables* tables, int64_t num_slots, const ComputedBlocks& computed) const;
   // The most free blocks that a sequence of num_tokens will have taken at a time.
@@ -106,7 +104,6 @@ class KVCacheManager {
   const BlockHashFunction hash_function_;
   BlockPool pool_;
   std::vector<std::unique_ptr<SingleTypeKVCacheManager>> groups_;
-  const int64_t watermark_blocks_;
   std::unordered_map<RequestId, Tables> tables_;
   PrefixCacheStats stats_;
   // Of the last lookup.

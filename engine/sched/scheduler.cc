@@ -1,12 +1,12 @@
 #include "engine/sched/scheduler.h"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <utility>
 
 #include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/sched/check_stop.h"
+#include "kernels/check.h"
 
 namespace vllm {
 
@@ -18,9 +18,9 @@ Scheduler::Scheduler(const SchedulerConfig& config, const CacheConfig& cache, in
       // A request whose tokens fill all blocks can still sample one token more, which needs no slot any more; after
       // that it could never be scheduled again, so this is a limit as hard as max_model_len.
       max_num_tokens_(std::min(max_model_len, max_tokens_that_fit_ + 1)),
-      kv_cache_(cache, max_model_len, config.watermark, hash_function, MaxChunk(config)),
+      kv_cache_(cache, max_model_len, hash_function, MaxChunk(config)),
       waiting_(CreateRequestQueue(config.policy)) {
-  assert(config.max_num_batched_tokens > 0 && config.max_num_seqs > 0 && max_model_len > 0);
+  VLLM_CHECK(config.max_num_batched_tokens > 0 && config.max_num_seqs > 0 && max_model_len > 0);
 }
 
 Scheduler::~Scheduler() = default;
@@ -65,7 +65,7 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* refusal) {
 }
 
 void Scheduler::FinishRequests(std::span<const RequestId> ids, FinishReason reason) {
-  assert(reason != FinishReason::kNone);
+  VLLM_CHECK(reason != FinishReason::kNone);
   for (const RequestId id : ids) {
     Request* request = Find(id);
     if (request == nullptr) continue;
@@ -178,9 +178,8 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget) {
       break;
     }
     num_new_tokens = std::min(num_new_tokens, token_budget);
-    if (!kv_cache_.AllocateSlots(
-            *request, num_new_tokens, computed,
-            {.full_sequence_must_fit = config_.scheduler_reserve_full_isl, .apply_watermark = !running_.empty()})) {
+    if (!kv_cache_.AllocateSlots(*request, num_new_tokens, computed,
+                                 {.full_sequence_must_fit = config_.scheduler_reserve_full_isl})) {
       break;
     }
     if (request->status == RequestStatus::kWaiting) kv_cache_.RecordPrefixCacheStats(*request, computed.num_tokens);

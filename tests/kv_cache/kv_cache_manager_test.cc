@@ -200,14 +200,6 @@ TEST(KVCacheManagerTest, FullSequenceMustFitThoughOnlyAChunkIsAllocated) {
   EXPECT_EQ(f.Blocks(request).size(), 1u);
 }
 
-TEST(KVCacheManagerTest, WatermarkKeepsBlocksFreeAtAdmission) {
-  KVCacheManager manager(ManagerFixture::Config(10, 4, true), 1000, 0.25);
-  EXPECT_EQ(manager.watermark_blocks(), 2);
-  Request request(MakeCore(1, Iota(0, 36)));
-  EXPECT_FALSE(manager.AllocateSlots(request, 36, {}, {.apply_watermark = true}));
-  EXPECT_TRUE(manager.AllocateSlots(request, 36, {}, {.apply_watermark = false}));
-}
-
 TEST(KVCacheManagerTest, ChunkPublishesOnlyBlocksItFills) {
   ManagerFixture f(10);
   Request a(MakeCore(1, Iota(0, 16)));

@@ -49,7 +49,7 @@ inline BlockHash ConstantHash(const BlockHash&, std::span<const int32_t>, std::s
 struct ManagerFixture {
   explicit ManagerFixture(int64_t num_blocks, bool caching = true, BlockHashFunction hash = &HashBlockTokens,
                           int64_t block_size = 4)
-      : manager(Config(num_blocks, block_size, caching), 1000, 0.0, hash) {}
+      : manager(Config(num_blocks, block_size, caching), 1000, hash) {}
 
   static CacheConfig Config(int64_t num_blocks, int64_t block_size, bool caching) {
     CacheConfig config;

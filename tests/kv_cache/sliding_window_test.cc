@@ -13,7 +13,7 @@ using V = std::vector<int32_t>;
 
 struct GroupsFixture {
   GroupsFixture(int64_t num_blocks, std::vector<int64_t> windows, int64_t max_chunk = 0)
-      : manager(Config(num_blocks, std::move(windows)), 4000, 0.0, &HashBlockTokens, max_chunk) {}
+      : manager(Config(num_blocks, std::move(windows)), 4000, &HashBlockTokens, max_chunk) {}
 
   static CacheConfig Config(int64_t num_blocks, std::vector<int64_t> windows) {
     CacheConfig config = ManagerFixture::Config(num_blocks, 4, true);

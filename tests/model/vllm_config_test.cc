@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 
 #include "engine/config/errors.h"
@@ -86,8 +85,6 @@ TEST(VllmConfigTest, EveryValueOutOfRangeIsRefusedByFlagAndValue) {
       {"--long-prefill-token-threshold: ", [](VllmConfig& c) { c.scheduler.long_prefill_token_threshold = -1; }},
       {"--long-prefill-token-threshold: above --max-model-len 512 (513)",
        [](VllmConfig& c) { c.scheduler.long_prefill_token_threshold = 513; }},
-      {"--watermark: not in [0, 1) (nan)", [](VllmConfig& c) { c.scheduler.watermark = std::nan(""); }},
-      {"--watermark: not in [0, 1) (1)", [](VllmConfig& c) { c.scheduler.watermark = 1.0; }},
       {"--tensor-parallel-size: not in 1 to 64 (0)", [](VllmConfig& c) { c.parallel.tensor_parallel_size = 0; }},
       {"--tensor-parallel-size: not in 1 to 64 (65)", [](VllmConfig& c) { c.parallel.tensor_parallel_size = 65; }},
       {"--tensor-parallel-size: does not divide the model's 8 heads (3)",

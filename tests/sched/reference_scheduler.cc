@@ -134,11 +134,9 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
       }
       reserve += Peak(g, num_blocks);
     }
-    const auto watermark = static_cast<int64_t>(config_.watermark * static_cast<double>(num_blocks_));
-    const int64_t keep = running_.empty() ? 0 : watermark;
-    if (config_.scheduler_reserve_full_isl && reserve + keep > static_cast<int64_t>(free_.size())) break;
+    if (config_.scheduler_reserve_full_isl && reserve > static_cast<int64_t>(free_.size())) break;
     const int64_t now = BlocksFor(num_new) * static_cast<int64_t>(windows_.size());
-    if (now + keep > free_without_hit) break;
+    if (now > free_without_hit) break;
 
     for (size_t g = 0; g < windows_.size(); ++g) {
       for (const int32_t block : hit[g]) {

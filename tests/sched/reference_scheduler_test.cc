@@ -81,7 +81,6 @@ class Episode {
     options.enable_chunked_prefill = Chance(70);
     options.policy = Chance(50) ? SchedulingPolicy::kPriority : SchedulingPolicy::kFcfs;
     options.scheduler_reserve_full_isl = Chance(60);
-    options.watermark = Chance(30) ? static_cast<double>(Below(40)) / 100.0 : 0.0;
     options.max_model_len = Chance(50) ? Between(2, 80) : 1000;
     return options;
   }

@@ -16,7 +16,6 @@ SchedulerConfig SchedulerOptions::Config() const {
   config.enable_chunked_prefill = enable_chunked_prefill;
   config.policy = policy;
   config.scheduler_reserve_full_isl = scheduler_reserve_full_isl;
-  config.watermark = watermark;
   return config;
 }
 

@@ -23,7 +23,6 @@ struct SchedulerOptions {
   bool enable_chunked_prefill = true;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   bool scheduler_reserve_full_isl = true;
-  double watermark = 0.0;
   int64_t max_model_len = 8192;
   BlockHashFunction hash_function = &HashBlockTokens;
   std::vector<int64_t> group_windows = {0};

@@ -186,16 +186,6 @@ TEST(SchedulerTest, NobodyPassesAWaitingRequestThatDoesNotFit) {
   EXPECT_EQ(h.scheduler.num_waiting(), 2);
 }
 
-TEST(SchedulerTest, WatermarkHoldsBackOnlyWhileOthersRun) {
-  SchedulerHarness h({.num_blocks = 10, .block_size = 4, .watermark = 0.3});
-  h.Add(1, 36, {.max_tokens = 1});
-  h.Add(2, 3, {.max_tokens = 2});
-  h.Step();
-  EXPECT_EQ(ScheduledIds(*h.output), (Ids{1}));
-  h.Step();
-  EXPECT_EQ(ScheduledIds(*h.output), (Ids{2}));
-}
-
 TEST(SchedulerTest, SmallerPriorityRunsFirst) {
   SchedulerHarness h({.max_num_seqs = 2, .policy = SchedulingPolicy::kPriority});
   h.Add(1, 8, {.priority = 2});
