@@ -20,6 +20,10 @@ namespace {
   throw ModelError("tensor file " + Escape(path) + ": " + why);
 }
 
+int64_t ModifiedNs(const struct stat& status) {
+  return int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
+}
+
 // What PathAt reads. Models of more files than this are mapped all the same, only not named.
 struct Mapping {
   std::atomic<const char*> path{nullptr};  // null: free
@@ -55,7 +59,7 @@ MappedFile::MappedFile(RegularFile file, const std::string& path) : path_(path),
   if (file.is_out_of_resources()) throw ResourceError("tensor file " + shown_path_ + ": " + file.error);
   if (!file.ok()) Fail(path, file.error);
   const struct stat& status = file.status;
-  modified_ns_ = int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
+  modified_ns_ = ModifiedNs(status);
   inode_ = status.st_ino;
   if (status.st_size == 0) return;
   size_t size = static_cast<size_t>(status.st_size);
@@ -79,6 +83,14 @@ MappedFile::~MappedFile() {
 void MappedFile::DropPages() const {
   // A hint: where it is refused, the pages stay until the file is closed.
   if (!bytes_.empty()) madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
+}
+
+void MappedFile::CheckUnchanged() const {
+  struct stat status {};
+  if (stat(path_.c_str(), &status) != 0 || status.st_ino != inode_) return;
+  if (ModifiedNs(status) != modified_ns_ || static_cast<size_t>(status.st_size) != bytes_.size()) {
+    Fail(path_, "was changed while it was being read");
+  }
 }
 
 const char* MappedFile::PathAt(const void* address) {

@@ -25,6 +25,9 @@ class MappedFile {
   // Takes the pages that were read out of this process's memory; read again, they come from the page cache or the disk.
   void DropPages() const;
   const std::string& path() const { return path_; }
+  // Throws ModelError when the file was written to since it was opened: what was read may be half old and half new. A
+  // file that was removed, or replaced by renaming another, is still mapped as it was.
+  void CheckUnchanged() const;
   // When it was opened.
   int64_t modified_ns() const { return modified_ns_; }
   uint64_t inode() const { return inode_; }

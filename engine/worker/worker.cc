@@ -24,6 +24,7 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
   do {
     model_.reset();
     model_ = BuildModel({config_, weights, rank_});
+    for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
   } while (!store.Settle());
   rank_.packed_store = nullptr;
   packed_cache_use_ = store.use();
