@@ -21,6 +21,7 @@
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/model_loader/weights.h"
+#include "engine/worker/check_weights.h"
 #include "kernels/cpu_topology.h"
 #include "kernels/thread_pool.h"
 
@@ -40,7 +41,8 @@ void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& j
   try {
     VllmConfig config;
     config.model = model;
-    OpenWeights(config);
+    config.model.dtype = model.checkpoint_dtype;
+    CheckWeights(config, *OpenWeights(config));
     const WeightSummary summary = SummarizeWeights(location, model);
     json["parameters"] = summary.parameters;
     json["quantization"] = summary.quantization;

@@ -24,6 +24,8 @@ struct RankContext {
   Communicator* communicator = nullptr;
   LinearBackend linear_backend = LinearBackend::kNative;
   PackedStore* packed_store = nullptr;  // while weights are loaded; null: they are packed into memory of their own
+  // Layers look their tensors up and read none: their matrices have no memory. For CheckWeights.
+  bool is_check = false;
   // x as the tile kernels take it. For LinearWeight alone.
   std::shared_ptr<RowTiles> row_tiles = std::make_shared<RowTiles>();
   // Rows of x in the order of a stored weight's columns. For LinearWeight alone.
@@ -43,10 +45,20 @@ struct RankContext {
   int size() const { return communicator->size(); }
   // Of the weight, or part of one, that is called `name`.
   BufferSource Buffers(const std::string& name) const {
+    if (is_check) return FilledBuffer;
     return packed_store == nullptr ? BufferSource(NewBuffer) : packed_store->Buffers(name);
   }
   // Whether the next buffer, asked for under this name, comes filled.
-  bool Holds(const std::string& name) const { return packed_store != nullptr && packed_store->Holds(name); }
+  bool Holds(const std::string& name) const {
+    return is_check || (packed_store != nullptr && packed_store->Holds(name));
+  }
+
+ private:
+  // Counts as filled, so nobody writes to it; has no bytes to read.
+  static AlignedBuffer FilledBuffer(size_t size_bytes) {
+    static const std::shared_ptr<const void> owner = std::make_shared<char>();
+    return AlignedBuffer(owner, nullptr, size_bytes);
+  }
 };
 
 // Elements [begin, begin + count) of a dimension that belong to one rank.

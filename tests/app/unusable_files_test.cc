@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -234,6 +235,19 @@ TEST_F(UnusableFilesTest, ShowRefusesWhatRunRefusesWithTheSameMessage) {
   expect_same("weights", "model.safetensors");
   restore("model.safetensors");
 
+  // Names and shapes are of one length, so that the header keeps its size.
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"model.norm.weight", "model.nurm.weight"},
+                                                        {"layers.1.self_attn.o_proj", "layers.1.self_attn.q_prog"},
+                                                        {"layers.2.mlp.down_proj", "layers.2.mlp.dawn_proj"}}) {
+    std::string renamed = weights;
+    ASSERT_NE(renamed.find(from), std::string::npos) << from;
+    renamed.replace(renamed.find(from), from.size(), to);
+    replace("model.safetensors", renamed);
+    expect_same("missing tensor", from);
+    restore("model.safetensors");
+  }
+
   const std::string tokenizer = read("tokenizer.json");
   replace("tokenizer.json", tokenizer.substr(0, tokenizer.size() - 100));
   expect_same("tokenizer", "tokenizer.json");
@@ -263,6 +277,51 @@ TEST_F(UnusableFilesTest, WithoutDescriptorsARunEndsWithItsCause) {
     }
   }
   EXPECT_TRUE(has_succeeded);
+}
+
+// Weights are copied as they are packed, so that a chat goes on with the model that it was started with.
+TEST_F(UnusableFilesTest, AChatGoesOnWhenItsModelIsReplacedOrCutShort) {
+  const auto chat = [this](const std::function<void()>& change) {
+    PtyProgram program({"chat", "-m", model_, "-t", "0", "-n", "12", "--ignore-eos"});
+    EXPECT_TRUE(program.WaitFor(">>> ")) << program.output();
+    program.Send("Once upon\r");
+    EXPECT_TRUE(program.WaitFor("[cut off after 12 tokens]")) << program.output();
+    EXPECT_TRUE(program.WaitFor(">>> ")) << program.output();
+    change();
+    program.Send("What is the prefix cache?\r");
+    EXPECT_TRUE(program.WaitFor("[cut off after 12 tokens]")) << program.output();
+    EXPECT_TRUE(program.WaitFor(">>> ")) << program.output();
+    program.Send("\x04");
+    EXPECT_EQ(program.WaitForExit(), 0);
+    return program.output();
+  };
+  const std::string expected = chat([] {});
+  const std::string weights = In("model.safetensors");
+  const std::string saved = temp_.path() + "/saved";
+  fs::copy_file(weights, saved);
+  EXPECT_EQ(chat([&] { std::ofstream(weights, std::ios::binary) << "x"; }), expected);
+  fs::copy_file(saved, weights, fs::copy_options::overwrite_existing);
+  EXPECT_EQ(chat([&] { fs::rename(weights, temp_.path() + "/gone"); }), expected);
+}
+
+// /proc/self/mem is a regular file whose first bytes cannot be read.
+TEST_F(UnusableFilesTest, AnInputOrOutputErrorEndsWithTheFileAndTheReason) {
+  const std::string broken = "/proc/self/mem";
+  const auto expect_error = [&](const std::vector<std::string>& words, int status) {
+    const ProgramResult result = RunProgram(words, Input(""));
+    EXPECT_EQ(result.status, status) << result.err;
+    EXPECT_NE(result.err.find(broken + ": Input/output error"), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  };
+  expect_error({"config", "--config", broken}, 2);
+  expect_error({"run", "-m", model_, "--chat-template", broken, "hi"}, 2);
+  expect_error({"batch", broken, "--input-format", "txt", "-m", model_}, 4);
+  expect_error({"render", "-m", model_, "--jsonl", broken}, 4);
+  fs::remove(In("tokenizer.json"));
+  fs::create_symlink(broken, In("tokenizer.json"));
+  const ProgramResult tokenizer = Complete();
+  EXPECT_EQ(tokenizer.status, 3);
+  EXPECT_NE(tokenizer.err.find(In("tokenizer.json")), std::string::npos) << tokenizer.err;
 }
 
 TEST_F(UnusableFilesTest, ABatchWhoseOutputGetsNoMoreRoomEndsWithItsName) {

@@ -1,0 +1,168 @@
+// CheckWeights refuses exactly what loading refuses, with the same message, for every family and way of storing
+// weights, whichever tensor is missing or has another shape.
+#include "engine/worker/check_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/layers/communicator.h"
+#include "engine/model_loader/gguf_config.h"
+#include "engine/model_loader/hf_config.h"
+#include "engine/models/registry.h"
+#include "engine/worker/worker.h"
+#include "tests/support/temp_folder.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders of every family and of quantized checkpoints, and GGUF files of every block type.
+std::vector<std::string> Models() {
+  std::vector<std::string> paths;
+  for (const char* parent : {"models", "quant/models", "gguf"}) {
+    for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/" + parent)) {
+      if (fs::exists(entry.path() / "config.json")) paths.push_back(entry.path());
+      if (fs::exists(entry.path() / "model.gguf")) paths.push_back(entry.path() / "model.gguf");
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// A source without one of its tensors, or with one whose first dimension is larger.
+class DamagedWeights : public WeightSource {
+ public:
+  enum class Damage { kNone, kMissing, kLarger };
+
+  DamagedWeights(const WeightSource& inner, std::string name, Damage damage)
+      : inner_(inner), name_(std::move(name)), damage_(damage) {}
+  bool Contains(std::string_view name) const override { return !IsMissing(name) && inner_.Contains(name); }
+  TensorView Get(std::string_view name, std::span<const int64_t> shape) const override {
+    if (IsMissing(name)) throw ModelError("tensor " + name_ + ": missing");
+    if (damage_ == Damage::kLarger && name == name_) throw ModelError("tensor " + name_ + ": another shape");
+    return inner_.Get(name, shape);
+  }
+  std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override {
+    if (IsMissing(name)) return std::nullopt;
+    std::optional<std::vector<int64_t>> shape = inner_.ShapeOf(name);
+    if (shape && damage_ == Damage::kLarger && name == name_) ++shape->front();
+    return shape;
+  }
+  bool DecidesBiases() const override { return inner_.DecidesBiases(); }
+  std::vector<std::string> Names() const override { return inner_.Names(); }
+  int64_t TotalBytes() const override { return inner_.TotalBytes(); }
+
+ private:
+  bool IsMissing(std::string_view name) const { return damage_ == Damage::kMissing && name == name_; }
+
+  const WeightSource& inner_;
+  const std::string name_;
+  const Damage damage_;
+};
+
+void Load(const VllmConfig& config, const WeightSource& weights) {
+  ThreadPool threads(1);
+  SingleRankCommunicator communicator;
+  RankContext rank;
+  rank.kernels = &KernelsFor(BestIsa());
+  rank.threads = &threads;
+  rank.communicator = &communicator;
+  BuildModel({config, weights, rank});
+}
+
+TEST(CheckWeightsTest, RefusesWhatLoadingRefuses) {
+  using Damage = DamagedWeights::Damage;
+  int num_refused = 0;
+  for (const std::string& path : Models()) {
+    VllmConfig config;
+    config.model = path.ends_with(".gguf") ? LoadGgufConfig(path) : LoadModelConfig(path);
+    config.scheduler.max_num_batched_tokens = 16;
+    const std::unique_ptr<WeightSource> weights = OpenWeights(config);
+    for (const DType dtype : {config.model.checkpoint_dtype, DType::kFloat32}) {
+      config.model.dtype = dtype;
+      std::vector<std::string> names = weights->Names();
+      names.emplace_back("");  // nothing is damaged
+      for (const std::string& name : names) {
+        for (const Damage damage : {Damage::kMissing, Damage::kLarger}) {
+          const DamagedWeights damaged(*weights, name, name.empty() ? Damage::kNone : damage);
+          const std::string expected = MessageOf<ModelError>([&] { Load(config, damaged); });
+          const std::string message = MessageOf<ModelError>([&] { CheckWeights(config, damaged); });
+          ASSERT_EQ(message, expected) << path << " " << name;
+          ASSERT_TRUE(!name.empty() || expected.empty()) << path << " " << expected;
+          num_refused += !message.empty();
+        }
+      }
+    }
+  }
+  EXPECT_GT(num_refused, 1000);
+}
+
+// Writes to the model's file while it is loaded from it.
+class RewritingWeights : public WeightSource {
+ public:
+  RewritingWeights(const WeightSource& inner, std::function<void()> rewrite)
+      : inner_(inner), rewrite_(std::move(rewrite)) {}
+  bool Contains(std::string_view name) const override { return inner_.Contains(name); }
+  TensorView Get(std::string_view name, std::span<const int64_t> shape) const override {
+    rewrite_();
+    return inner_.Get(name, shape);
+  }
+  std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override { return inner_.ShapeOf(name); }
+  std::vector<std::string> Names() const override { return inner_.Names(); }
+  std::vector<const MappedFile*> Files() const override { return inner_.Files(); }
+  int64_t TotalBytes() const override { return inner_.TotalBytes(); }
+
+ private:
+  const WeightSource& inner_;
+  const std::function<void()> rewrite_;
+};
+
+class ChangingFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::copy(std::string(VLLMCLI_TEST_DATA) + "/models/llama", folder_, fs::copy_options::recursive);
+    config_.model = LoadModelConfig(folder_);
+    config_.parallel.threads_per_rank = 1;
+  }
+  // What a load says during which `change` is made.
+  std::string LoadDuring(const std::function<void()>& change) {
+    const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
+    const RewritingWeights changing(*weights, change);
+    SingleRankCommunicator communicator;
+    SharedLogits shared_logits(config_);
+    return MessageOf<ModelError>([&] { Worker worker(config_, changing, communicator, {}, shared_logits); });
+  }
+  std::string File() const { return folder_ + "/model.safetensors"; }
+
+  TempFolder temp_;
+  std::string folder_ = temp_.path() + "/model";
+  VllmConfig config_;
+};
+
+TEST_F(ChangingFileTest, AFileThatIsWrittenToWhileItIsReadIsRefused) {
+  EXPECT_EQ(LoadDuring([] {}), "");
+  const auto touch = [this] { fs::last_write_time(File(), fs::last_write_time(File()) + std::chrono::seconds(1)); };
+  EXPECT_EQ(LoadDuring(touch), "tensor file " + File() + ": was changed while it was being read");
+  EXPECT_EQ(LoadDuring([this] { std::ofstream(File(), std::ios::app) << "more"; }),
+            "tensor file " + File() + ": was changed while it was being read");
+}
+
+TEST_F(ChangingFileTest, AFileThatIsReplacedOrRemovedIsReadAsItWas) {
+  fs::copy_file(File(), folder_ + "/other");
+  EXPECT_EQ(LoadDuring([this] {
+              if (fs::exists(folder_ + "/other")) fs::rename(folder_ + "/other", File());
+            }),
+            "");
+  EXPECT_EQ(LoadDuring([this] { fs::remove(File()); }), "");
+}
+
+}  // namespace
+}  // namespace vllm
