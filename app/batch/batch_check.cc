@@ -14,11 +14,15 @@
 #include "engine/frontend/input_processor.h"
 
 namespace vllm {
-int CheckBatch(const Settings& settings, InputFormat format, RowDefaults defaults, RecordReader& reader) {
+
+int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
+               RecordReader& reader) {
   const ModelLocation location = LocateModel(settings);
   VllmConfig config = MakeVllmConfig(settings, LoadModelConfig(location));
   config.Finalize();
-  const std::shared_ptr<const Tokenizer> tokenizer = LoadTokenizer(location);
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (tokenizer_required || HasTokenizer(location)) tokenizer = LoadTokenizer(location);
+  if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
   // The context that the engine will have where its KV cache holds one sequence of full length.
   const InputProcessor processor(config, config.model.max_model_len, tokenizer.get());

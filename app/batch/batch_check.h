@@ -7,7 +7,9 @@
 
 namespace vllm {
 
-// Prints the error record of each bad row and a summary; returns the exit status.
-int CheckBatch(const Settings& settings, InputFormat format, RowDefaults defaults, RecordReader& reader);
+// Prints the error record of each bad row and a summary; returns the exit status. Without a tokenizer, where that is
+// allowed, every row that needs one is bad.
+int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
+               RecordReader& reader);
 
 }  // namespace vllm

@@ -116,6 +116,13 @@ std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
   return num_rows + (is_blank ? 0 : 1);
 }
 
+bool WritesText(const Settings& settings) { return settings.Text("format").value_or("jsonl") == "text"; }
+
+// Whether prompts or answers are text whatever the rows say. Rows of JSON may all be token ids.
+bool NeedsTokenizer(const Settings& settings, InputFormat format) {
+  return format != InputFormat::kJsonLines || settings.Has("template") || WritesText(settings);
+}
+
 // Always, unless --quiet.
 void PrintSummary(const BatchCounts& counts, double seconds, const std::string& output_path) {
   std::array<char, 64> text{};
@@ -150,15 +157,16 @@ int BatchCommand(const Settings& settings) {
   defaults.system = settings.Text("system").value_or("");
   if (settings.Has("chat")) defaults.prompts_are_chats = settings.Switch("chat");
   RecordReader reader(input.fd(), path == "-" ? "standard input" : path, DelimiterOf(format));
-  if (settings.Switch("check")) return CheckBatch(settings, format, defaults, reader);
+  if (settings.Switch("check")) {
+    return CheckBatch(settings, format, NeedsTokenizer(settings, format), defaults, reader);
+  }
 
-  LoadedModel model = LoadModel(settings);
+  LoadedModel model = LoadModel(settings, NeedsTokenizer(settings, format));
   defaults.params = model.sampling_params;
   RowParser parser(format, defaults, model.renderer.get());
   RowSource source(reader, parser, settings.Text("template"));
   BatchOutput output(output_path, overwrite, input.fd(), settings.Switch("ordered"));
-  BatchRunner runner(*model.engine, source, output, settings.Text("format").value_or("jsonl") == "text", input.size(),
-                     CountRows(input, format));
+  BatchRunner runner(*model.engine, source, output, WritesText(settings), input.size(), CountRows(input, format));
   const auto start = std::chrono::steady_clock::now();
   const BatchCounts counts = runner.Run();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

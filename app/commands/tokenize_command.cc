@@ -96,7 +96,7 @@ int ConvertLines(const Converter& converter) {
 int TokenizeCommand(const Settings& settings) {
   const ModelLocation location = LocateModel(settings);
   const std::shared_ptr<const Tokenizer> tokenizer = LoadTokenizer(location);
-  if (const std::string fallback = TokenizerFallback(location); !fallback.empty()) PrintWarning(fallback);
+  if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const Converter converter(settings, *tokenizer);
   if (settings.Switch("jsonl")) return ConvertLines(converter);
 

@@ -44,11 +44,10 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   CheckSamplingDefaults(loaded.sampling_params, config);
   std::future<std::shared_ptr<const Tokenizer>> tokenizer;
   const bool has_tokenizer = HasTokenizer(loaded.location);
-  if (!has_tokenizer && !tokenizer_required) {
-    PrintWarning("model " + loaded.location.name + ": has no tokenizer: prompts are token ids, answers have no text");
-  }
-  if (const std::string fallback = TokenizerFallback(loaded.location); !fallback.empty()) PrintWarning(fallback);
-  if (tokenizer_required || has_tokenizer) {
+  const std::string warning = TokenizerWarning(loaded.location);
+  // Where it is required and missing, loading it says so.
+  if (!warning.empty() && (has_tokenizer || !tokenizer_required)) PrintWarning(warning);
+  if (has_tokenizer || tokenizer_required) {
     // While the weights load, or after them where no more thread can be started. Under a limit of the address space it
     // is loaded before them: what both map at the same time would not fit where either does, and the KV cache is sized
     // by what is left.

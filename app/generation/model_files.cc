@@ -41,7 +41,10 @@ bool HasTokenizer(const ModelLocation& location) {
   return Tokenizer::IsInFolder(location.folder);
 }
 
-std::string TokenizerFallback(const ModelLocation& location) {
+std::string TokenizerWarning(const ModelLocation& location) {
+  if (!HasTokenizer(location)) {
+    return "model " + location.name + ": has no tokenizer: prompts are token ids, answers have no text";
+  }
   if (location.is_gguf()) {
     const GgufFile file(location.gguf_file);
     const GgufMetadata& metadata = file.metadata();

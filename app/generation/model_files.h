@@ -24,8 +24,9 @@ GenerationConfig LoadGenerationConfig(const ModelLocation& location);
 // The GGUF file's own, or what the folder has. Throws ModelError or TokenizerError.
 std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location);
 bool HasTokenizer(const ModelLocation& location);
-// Says that the tokenizer is a fallback, which may split text otherwise than the model was trained with, or is empty.
-std::string TokenizerFallback(const ModelLocation& location);
+// A warning: there is no tokenizer, or a fallback, which may split text otherwise than the model was trained with.
+// Empty where all is well.
+std::string TokenizerWarning(const ModelLocation& location);
 
 // --template-var as the text of a JSON object, or empty. Throws ConfigError.
 std::string TemplateVariables(const Settings& settings);

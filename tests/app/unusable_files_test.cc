@@ -15,6 +15,7 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -174,6 +175,44 @@ TEST_F(UnusableFilesTest, AModelWithoutATokenizerRunsWithTokenIds) {
   const ProgramResult text = Complete();
   EXPECT_EQ(text.status, 3);
   EXPECT_NE(text.err.find("none of tokenizer.json, tokenizer.model"), std::string::npos) << text.err;
+}
+
+TEST_F(UnusableFilesTest, ABatchWithoutATokenizerRunsTheRowsOfTokenIds) {
+  const std::string rows = R"({"prompt_token_ids": [1, 2, 3]})"
+                           "\n"
+                           R"({"prompt": "hi"})"
+                           "\n"
+                           R"({"prompt_token_ids": [4, 5]})"
+                           "\n";
+  const auto batch = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"batch", "-m", model_, "-n", "3", "-t", "0", "--ordered", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunProgram(words, Input(rows));
+  };
+  const auto lines = [](const std::string& text) {
+    std::vector<Json> json;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) json.push_back(Json::parse(line));
+    return json;
+  };
+  const std::vector<Json> expected = lines(batch({}).out);
+  fs::remove(In("tokenizer.json"));
+  const ProgramResult result = batch({});
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_NE(result.err.find("has no tokenizer"), std::string::npos) << result.err;
+  const std::vector<Json> records = lines(result.out);
+  ASSERT_EQ(records.size(), 3u);
+  ASSERT_EQ(expected.size(), 3u);
+  for (const size_t row : {0u, 2u}) {
+    EXPECT_EQ(records[row]["outputs"][0]["token_ids"], expected[row]["outputs"][0]["token_ids"]);
+    EXPECT_EQ(records[row]["outputs"][0]["text"], "");
+  }
+  EXPECT_EQ(records[1]["error"]["message"], "prompt: text needs a tokenizer (none is loaded)");
+  const ProgramResult check = batch({"--check"});
+  EXPECT_EQ(check.status, 1);
+  EXPECT_EQ(lines(check.out).at(0)["error"], records[1]["error"]);
+  EXPECT_EQ(batch({"--format", "text"}).status, 3);
+  EXPECT_EQ(batch({"--input-format", "txt"}).status, 3);
 }
 
 TEST_F(UnusableFilesTest, ATokenizerInAnotherFormIsUsedWithAWarning) {
