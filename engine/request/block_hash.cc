@@ -3,10 +3,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <cstring>
-
-#include "engine/request/engine_core_request.h"
-
 namespace vllm {
 
 static_assert(sizeof(BlockHash) == 16);
@@ -23,17 +19,6 @@ BlockHash HashBlockTokens(const BlockHash& parent, std::span<const int32_t> toke
   }
   const XXH128_hash_t hash = XXH3_128bits(words, sizeof words);
   return {hash.low64, hash.high64};
-}
-
-std::string ExtraKeys(const EngineCoreRequest& request, bool first_block) {
-  const std::string_view salt = first_block ? std::string_view(request.cache_salt) : std::string_view();
-  if (request.lora_name.empty() && salt.empty()) return {};
-  // The name's length comes first: ("ab", "c") and ("a", "bc") must not be one key.
-  std::string keys = std::to_string(request.lora_name.size());
-  keys += ':';
-  keys += request.lora_name;
-  keys += salt;
-  return keys;
 }
 
 }  // namespace vllm

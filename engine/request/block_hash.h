@@ -5,12 +5,9 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace vllm {
-
-struct EngineCoreRequest;
 
 struct BlockHash {
   uint64_t lo = 0;
@@ -21,15 +18,11 @@ struct BlockHash {
 // The parent of a request's first block (vLLM's NONE_HASH).
 inline constexpr BlockHash kNoneHash{0x6d6c6c76, 0x656e6f6e};
 
-// extra_keys: what besides tokens decides the block's contents, as ExtraKeys encodes it.
+// extra_keys: what besides tokens decides the block's contents, as Request::extra_keys gives it.
 using BlockHashFunction = BlockHash (*)(const BlockHash& parent, std::span<const int32_t> token_ids,
                                         std::string_view extra_keys);
 
 // 128 bits of XXH3 over parent, tokens and extra keys.
 BlockHash HashBlockTokens(const BlockHash& parent, std::span<const int32_t> token_ids, std::string_view extra_keys);
-
-// The extra keys of a request's blocks, empty when there are none: the LoRA name enters every block, the cache salt
-// the first block only. Different pairs encode differently.
-std::string ExtraKeys(const EngineCoreRequest& request, bool first_block);
 
 }  // namespace vllm

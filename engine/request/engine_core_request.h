@@ -22,7 +22,6 @@ struct EngineCoreRequest {
   SteadyTime arrival_time;
   int64_t priority = 0;    // lower runs first
   std::string cache_salt;  // enters the first block's hash
-  std::string lora_name;   // enters every block's hash
 };
 
 using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;

@@ -8,10 +8,7 @@
 namespace vllm {
 
 Request::Request(EngineCoreRequestPtr core)
-    : core_(std::move(core)),
-      num_prompt_tokens_(static_cast<int64_t>(core_->prompt_token_ids.size())),
-      first_block_extra_keys_(ExtraKeys(*core_, true)),
-      other_extra_keys_(ExtraKeys(*core_, false)) {}
+    : core_(std::move(core)), num_prompt_tokens_(static_cast<int64_t>(core_->prompt_token_ids.size())) {}
 
 void Request::ReserveTokens(int64_t max_model_len, int64_t block_size) {
   // One more than max_model_len: a token sampled at the limit is appended before the limit is checked.

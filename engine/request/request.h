@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/request/block_hash.h"
@@ -42,8 +43,10 @@ class Request {
 
   // Hashes of the first num_blocks full blocks; each is computed once. REQUIRES: num_blocks * block_size <= num_tokens.
   std::span<const BlockHash> BlockHashes(int64_t num_blocks, int64_t block_size, BlockHashFunction hash_function);
-  const std::string& extra_keys(bool first_block) const {
-    return first_block ? first_block_extra_keys_ : other_extra_keys_;
+  // What enters a block's hash besides its tokens: the cache salt in the first block. The others' hashes contain it
+  // through their parents'.
+  std::string_view extra_keys(bool first_block) const {
+    return first_block ? std::string_view(core_->cache_salt) : std::string_view();
   }
 
   // Whether cached blocks of other requests may be used. Not with prompt_logprobs: a position that comes from the cache
@@ -80,8 +83,6 @@ class Request {
   std::vector<int32_t> output_token_ids_;
   std::vector<BlockHash> block_hashes_;
   std::vector<int32_t> scratch_;
-  std::string first_block_extra_keys_;
-  std::string other_extra_keys_;
 };
 
 }  // namespace vllm

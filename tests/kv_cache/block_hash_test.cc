@@ -56,27 +56,13 @@ TEST(BlockHashTest, LowBitsSpreadOverBuckets) {
   for (const int count : buckets) EXPECT_NEAR(count, 1000, 200);
 }
 
-TEST(BlockHashTest, ExtraKeysAreEmptyWithoutSaltAndLora) {
-  EXPECT_EQ(ExtraKeys(*MakeCore(1, {1}), true), "");
-  EXPECT_EQ(ExtraKeys(*MakeCore(1, {1}), false), "");
-}
-
 TEST(BlockHashTest, CacheSaltEntersTheFirstBlockOnly) {
-  const auto core = MakeCore(1, {1}, "salt");
-  EXPECT_NE(ExtraKeys(*core, true), "");
-  EXPECT_EQ(ExtraKeys(*core, false), "");
-}
-
-TEST(BlockHashTest, LoraNameEntersEveryBlock) {
-  const auto core = MakeCore(1, {1}, "", "adapter");
-  EXPECT_NE(ExtraKeys(*core, true), "");
-  EXPECT_NE(ExtraKeys(*core, false), "");
-}
-
-TEST(BlockHashTest, LoraNameAndSaltDoNotRunTogether) {
-  const auto a = MakeCore(1, {1}, "c", "ab");
-  const auto b = MakeCore(1, {1}, "bc", "a");
-  EXPECT_NE(ExtraKeys(*a, true), ExtraKeys(*b, true));
+  const Request plain(MakeCore(1, {1}));
+  EXPECT_EQ(plain.extra_keys(true), "");
+  EXPECT_EQ(plain.extra_keys(false), "");
+  const Request salted(MakeCore(1, {1}, "salt"));
+  EXPECT_EQ(salted.extra_keys(true), "salt");
+  EXPECT_EQ(salted.extra_keys(false), "");
 }
 
 TEST(BlockHashTest, RequestHashesGrowWithItsTokens) {

@@ -149,13 +149,6 @@ TEST(KVCacheManagerTest, CacheSaltSeparatesEqualPrompts) {
   EXPECT_EQ(f.Admit(d), 0);
 }
 
-TEST(KVCacheManagerTest, LoraNameSeparatesEqualPrompts) {
-  ManagerFixture f(20);
-  Request a(MakeCore(1, Iota(0, 9), "", "adapter")), b(MakeCore(2, Iota(0, 9)));
-  EXPECT_EQ(f.Admit(a), 0);
-  EXPECT_EQ(f.Admit(b), 0);
-}
-
 TEST(KVCacheManagerTest, PromptLogprobsTurnReadingOffButNotWriting) {
   ManagerFixture f(20);
   auto core = MakeCore(1, Iota(0, 9));

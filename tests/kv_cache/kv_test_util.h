@@ -21,12 +21,11 @@ inline std::vector<int32_t> Iota(int32_t first, int64_t count) {
 }
 
 inline std::shared_ptr<EngineCoreRequest> MakeCore(RequestId id, std::vector<int32_t> prompt_token_ids,
-                                                   std::string cache_salt = {}, std::string lora_name = {}) {
+                                                   std::string cache_salt = {}) {
   auto core = std::make_shared<EngineCoreRequest>();
   core->request_id = id;
   core->prompt_token_ids = std::move(prompt_token_ids);
   core->cache_salt = std::move(cache_salt);
-  core->lora_name = std::move(lora_name);
   core->sampling_params.max_tokens = 100;
   return core;
 }

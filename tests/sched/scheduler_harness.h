@@ -37,7 +37,6 @@ struct RequestSpec {
   int64_t priority = 0;
   int64_t arrival_ms = 0;
   std::string cache_salt = {};
-  std::string lora_name = {};
   std::function<void(SamplingParams&)> edit = {};
 };
 
