@@ -119,10 +119,10 @@ class Reader {
 
   void ReadHeader() {
     const TomlPlace place = PlaceOf(Here());
-    if (Peek(1) == '[') Fail("arrays of tables have no meaning here");
+    if (Peek(1) == '[') Fail("arrays of tables are not supported");
     ++at_;
     table_ = ReadPart();
-    if (Peek() == '.') Fail("tables in tables have no meaning here");
+    if (Peek() == '.') Fail("tables in tables are not supported");
     if (Peek() != ']') Fail("] is missing after the name of a table");
     ++at_;
     NoteTable(table_, place, true);
@@ -134,7 +134,7 @@ class Reader {
     entry.table = table_;
     entry.key = ReadPart();
     if (Peek() == '.') {
-      if (!table_.empty()) Fail("dotted keys in a table have no meaning here");
+      if (!table_.empty()) Fail("dotted keys in a table are not supported");
       ++at_;
       entry.table = std::exchange(entry.key, ReadPart());
       NoteTable(entry.table, entry.place, false);
@@ -170,7 +170,7 @@ class Reader {
         continue;
       }
       if (Peek() == ',') Fail("a value is missing before a comma");
-      if (Peek() == '[') Fail("arrays in arrays have no meaning here");
+      if (Peek() == '[') Fail("arrays in arrays are not supported");
       values.push_back(ReadScalar());
       needs_comma = true;
     }
@@ -180,7 +180,7 @@ class Reader {
   std::string ReadScalar() {
     if (StartsWith("\"\"\"") || StartsWith("'''")) return ReadLongString();
     if (Peek() == '"' || Peek() == '\'') return ReadString();
-    if (Peek() == '{') Fail("inline tables have no meaning here");
+    if (Peek() == '{') Fail("inline tables are not supported");
     return ReadWord();
   }
 

@@ -46,7 +46,7 @@ TomlScalar ScalarOf(const toml::value& value) {
     case toml::value_t::string:
       return {value.as_string().str, ""};
     default:
-      return {"", "dates and times have no meaning here"};
+      return {"", "dates and times are not supported"};
   }
 }
 

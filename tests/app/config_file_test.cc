@@ -93,13 +93,13 @@ TEST_F(ConfigFileTest, AFileCutAnywhereIsReadOrRefused) {
 }
 
 TEST_F(ConfigFileTest, DeepNestingIsRefused) {
-  EXPECT_EQ(ErrorOf("stop = " + std::string(100000, '[')), ":1:9: arrays in arrays have no meaning here");
-  EXPECT_EQ(ErrorOf("stop = " + std::string(100000, '{')), ":1:8: inline tables have no meaning here");
+  EXPECT_EQ(ErrorOf("stop = " + std::string(100000, '[')), ":1:9: arrays in arrays are not supported");
+  EXPECT_EQ(ErrorOf("stop = " + std::string(100000, '{')), ":1:8: inline tables are not supported");
   std::string key = "a";
   for (int i = 0; i < 100000; ++i) key += ".a";
   EXPECT_EQ(ErrorOf("\n " + key + " = 1\n"), ":2:5: a key has too many parts (limit 2)");
-  EXPECT_EQ(ErrorOf("[" + key + "]\n"), ":1:3: tables in tables have no meaning here");
-  EXPECT_EQ(ErrorOf(std::string(100000, '[')), ":1:1: arrays of tables have no meaning here");
+  EXPECT_EQ(ErrorOf("[" + key + "]\n"), ":1:3: tables in tables are not supported");
+  EXPECT_EQ(ErrorOf(std::string(100000, '[')), ":1:1: arrays of tables are not supported");
   EXPECT_EQ(ErrorOf(std::string(100000, 'k') + " = 1"), ":1:100001: the key is too long (limit 1000 bytes)");
 }
 
@@ -188,7 +188,7 @@ TEST_F(ConfigFileTest, EveryErrorHasItsLineAndColumn) {
       {"= 1\n", ":1:1: a key is missing"},
       {"seed =\n", ":1:7: a value is missing"},
       {"stop = ['\xC3\xA9', 01]\n", ":1:14: " + kind + " (01: bad integer: leading zero)"},
-      {"seed = 2020-01-01\n", ":1:8: " + kind + " (2020-01-01: dates and times have no meaning here)"},
+      {"seed = 2020-01-01\n", ":1:8: " + kind + " (2020-01-01: dates and times are not supported)"},
       {"seed = 1__0\n", ":1:8: " + kind + " (1__0: bad integer: `_` should be surrounded by digits)"},
       {"seed = tru\n", ":1:8: " + kind + " (tru: not a value of TOML)"},
       {"seed = 99999999999999999999\n", ":1:8: " + kind + " (99999999999999999999: the number is out of range)"},
