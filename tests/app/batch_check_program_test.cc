@@ -61,7 +61,7 @@ std::map<int, std::string> ErrorRecords(const std::string& out) {
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {
     const Json json = Json::parse(line);
-    if (json["error"].is_object()) records[json["error"]["line"]] = line;
+    if (json.contains("error") && json["error"].is_object()) records[json["error"]["line"]] = line;
   }
   return records;
 }
