@@ -42,26 +42,27 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
                  " CPUs, which is slow; lower --threads-per-rank or --tensor-parallel-size");
   }
   CheckSamplingDefaults(loaded.sampling_params, config);
-  std::future<std::shared_ptr<const Tokenizer>> tokenizer;
-  const bool has_tokenizer = HasTokenizer(loaded.location);
-  const std::string warning = TokenizerWarning(loaded.location);
-  // Where it is required and missing, loading it says so.
-  if (!warning.empty() && (has_tokenizer || !tokenizer_required)) PrintWarning(warning);
-  if (has_tokenizer || tokenizer_required) {
-    // While the weights load, or after them where no more thread can be started. Under a limit of the address space it
-    // is loaded before them: what both map at the same time would not fit where either does, and the KV cache is sized
-    // by what is left.
-    const auto load = [&location = loaded.location] { return LoadTokenizer(location); };
-    tokenizer = AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
-    if (AddressSpaceIsLimited()) tokenizer.wait();
-  }
+  // While the weights load, or after them where no more thread can be started. Under a limit of the address space it is
+  // loaded before them: what both map at the same time would not fit where either does, and the KV cache is sized by
+  // what is left.
+  std::string tokenizer_warning;
+  const auto load = [&, tokenizer_required]() -> std::shared_ptr<const Tokenizer> {
+    const bool is_wanted = tokenizer_required || HasTokenizer(loaded.location);
+    std::shared_ptr<const Tokenizer> tokenizer = is_wanted ? LoadTokenizer(loaded.location) : nullptr;
+    tokenizer_warning = TokenizerWarning(loaded.location);
+    return tokenizer;
+  };
+  std::future<std::shared_ptr<const Tokenizer>> tokenizer =
+      AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
+  if (AddressSpaceIsLimited()) tokenizer.wait();
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
   std::unique_ptr<EngineCoreClient> client;
   {
     const LoadingStatus status(loaded.location.short_name());
     client = MakeThreadClient(config, MakeExecutor);
-    if (tokenizer.valid()) loaded.tokenizer = tokenizer.get();
+    loaded.tokenizer = tokenizer.get();
   }
+  if (!tokenizer_warning.empty()) PrintWarning(tokenizer_warning);
   if (const std::string& failure = client->ready().packed_cache.failure; !failure.empty()) PrintWarning(failure);
   loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
   const int64_t wanted = config.model.max_model_len;
