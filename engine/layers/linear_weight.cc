@@ -102,8 +102,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
     const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
                           slice.shard.count, columns.begin, columns.count};
     const std::string name = PartName(slice, columns);
-    const bool is_packed_later = RoundsActivations(model) && !context.is_check;
-    const BufferSource buffers = is_packed_later ? BufferSource(NewBuffer) : context.Buffers(name);
+    const BufferSource buffers = RoundsActivations(model) ? context.TemporaryBuffers() : context.Buffers(name);
     if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part, buffers, for_each)) {
       RefuseOpenBlas();
       AddPlain(context, model, plain, use);
@@ -172,8 +171,8 @@ void LinearWeight::AddBlocks(const RankContext& context, const ModelConfig& mode
     if (const std::optional<BlocksView> blocks = ViewBlocks(view, part)) {
       if (AddCodes(context, model, blocks->matrix, blocks->column_order, name, for_each)) return;
     } else {
-      const BufferSource blocks_buffers = context.is_check ? context.Buffers(name) : BufferSource(NewBuffer);
-      return AddStored(context, model, StoreBlocks(view, part, blocks_buffers, for_each), name, for_each);
+      StoredMatrix stored = StoreBlocks(view, part, context.TemporaryBuffers(), for_each);
+      return AddStored(context, model, std::move(stored), name, for_each);
     }
   }
   Add(LinearMatrix(StoreBlocks(view, part, context.Buffers(name), for_each)));

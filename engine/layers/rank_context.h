@@ -48,6 +48,8 @@ struct RankContext {
     if (is_check) return FilledBuffer;
     return packed_store == nullptr ? BufferSource(NewBuffer) : packed_store->Buffers(name);
   }
+  // Of a form that is packed into another one at once, and so is not worth keeping.
+  BufferSource TemporaryBuffers() const { return is_check ? BufferSource(FilledBuffer) : BufferSource(NewBuffer); }
   // Whether the next buffer, asked for under this name, comes filled.
   bool Holds(const std::string& name) const {
     return is_check || (packed_store != nullptr && packed_store->Holds(name));

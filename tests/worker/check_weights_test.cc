@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,24 +18,13 @@
 #include "engine/models/registry.h"
 #include "engine/worker/worker.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_models.h"
 
 namespace vllm {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Folders of every family and of quantized checkpoints, and GGUF files of every block type.
-std::vector<std::string> Models() {
-  std::vector<std::string> paths;
-  for (const char* parent : {"models", "quant/models", "gguf"}) {
-    for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/" + parent)) {
-      if (fs::exists(entry.path() / "config.json")) paths.push_back(entry.path());
-      if (fs::exists(entry.path() / "model.gguf")) paths.push_back(entry.path() / "model.gguf");
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+using testing_support::TestModels;
 
 // A source without one of its tensors, or with one whose first dimension is larger.
 class DamagedWeights : public WeightSource {
@@ -81,7 +70,7 @@ void Load(const VllmConfig& config, const WeightSource& weights) {
 TEST(CheckWeightsTest, RefusesWhatLoadingRefuses) {
   using Damage = DamagedWeights::Damage;
   int num_refused = 0;
-  for (const std::string& path : Models()) {
+  for (const std::string& path : TestModels()) {
     VllmConfig config;
     config.model = path.ends_with(".gguf") ? LoadGgufConfig(path) : LoadModelConfig(path);
     config.scheduler.max_num_batched_tokens = 16;

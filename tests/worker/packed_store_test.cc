@@ -23,25 +23,14 @@
 #include "engine/model_loader/packed_key.h"
 #include "tests/support/one_request.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_models.h"
 
 namespace vllm {
 namespace {
 
 namespace fs = std::filesystem;
 using testing_support::OneRequest;
-
-// Folders of every family and of quantized checkpoints, and GGUF files of every block type.
-std::vector<std::string> Models() {
-  std::vector<std::string> paths;
-  for (const char* parent : {"models", "quant/models", "gguf"}) {
-    for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/" + parent)) {
-      if (fs::exists(entry.path() / "config.json")) paths.push_back(entry.path());
-      if (fs::exists(entry.path() / "model.gguf")) paths.push_back(entry.path() / "model.gguf");
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+using testing_support::TestModels;
 
 class PackedStoreTest : public testing::Test {
  protected:
@@ -87,7 +76,7 @@ class PackedStoreTest : public testing::Test {
 };
 
 TEST_F(PackedStoreTest, AHitIsBitForBitAMissInEveryFamilyAndScheme) {
-  const std::vector<std::string> models = Models();
+  const std::vector<std::string> models = TestModels();
   EXPECT_GT(models.size(), 100u);
   for (const std::string& path : models) {
     VllmConfig config = Config(path);
