@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "bench/machine_limits.h"
-#include "engine/layers/attention.h"
+#include "engine/layers/attention/attention.h"
+#include "kernels/isa/kernels_for.h"
 
 namespace vllm {
 namespace {

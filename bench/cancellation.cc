@@ -30,7 +30,7 @@
 #include "engine/core/engine_core_client.h"
 #include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
-#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/hf/hf_config.h"
 
 extern char** environ;
 

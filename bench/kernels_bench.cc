@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "bench/machine_limits.h"
+#include "kernels/isa/kernels_for.h"
 #include "kernels/kernels.h"
-#include "kernels/openblas.h"
+#include "kernels/matrix/openblas.h"
 
 namespace vllm {
 namespace {

@@ -5,7 +5,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "kernels/aligned_buffer.h"
+#include "kernels/isa.h"
+#include "kernels/matrix/aligned_buffer.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

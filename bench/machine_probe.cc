@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/machine_limits.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 
 namespace vllm {

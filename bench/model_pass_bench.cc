@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "bench/machine_limits.h"
-#include "engine/layers/linear_matrix.h"
-#include "kernels/quant_matrix.h"
+#include "engine/layers/linear/linear_matrix.h"
+#include "kernels/isa/kernels_for.h"
+#include "kernels/matrix/quant_matrix.h"
 
 namespace vllm {
 namespace {

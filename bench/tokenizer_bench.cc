@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/frontend/incremental_detokenizer.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {
@@ -16,7 +17,7 @@ namespace {
 const Tokenizer& TheTokenizer() {
   static const std::unique_ptr<Tokenizer> tokenizer = [] {
     const char* path = std::getenv("VLLMCLI_TOKENIZER");
-    return Tokenizer::FromFile(path != nullptr ? path : VLLMCLI_SOURCE_DIR "/app/guide_model/tokenizer.json");
+    return LoadTokenizerJson(path != nullptr ? path : VLLMCLI_SOURCE_DIR "/app/guide_model/tokenizer.json");
   }();
   return *tokenizer;
 }

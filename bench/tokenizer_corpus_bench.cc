@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {
@@ -36,7 +37,7 @@ double BestOf(Prepare prepare, Work work) {
 
 void Run(const std::string& folder, const std::vector<std::string>& paths) {
   std::unique_ptr<Tokenizer> tokenizer;
-  const auto load_tokenizer = [&] { tokenizer = Tokenizer::FromFolder(folder); };
+  const auto load_tokenizer = [&] { tokenizer = LoadTokenizer(folder); };
   const double load = BestOf([] {}, load_tokenizer);
   std::printf("load %.1f ms\n", load * 1e3);
   for (const std::string& path : paths) {

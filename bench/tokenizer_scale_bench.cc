@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {
@@ -95,7 +96,7 @@ int main(int argc, char** argv) {
   }
   std::vector<size_t> megabytes;
   for (int i = 2; i < argc; ++i) megabytes.push_back(std::strtoull(argv[i], nullptr, 10));
-  const auto tokenizer = std::filesystem::is_directory(argv[1]) ? vllm::Tokenizer::FromFolder(argv[1])
-                                                                : vllm::Tokenizer::FromFile(argv[1]);
+  const auto tokenizer =
+      std::filesystem::is_directory(argv[1]) ? vllm::LoadTokenizer(argv[1]) : vllm::LoadTokenizerJson(argv[1]);
   vllm::Run(*tokenizer, megabytes);
 }

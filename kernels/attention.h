@@ -1,4 +1,4 @@
-// Paged causal attention: arguments of the attention kernels. K and V lie as kernels/kv_cache_layout.h says.
+// Paged causal attention: arguments of the attention kernels. K and V lie as kernels/matrix/kv_cache_layout.h says.
 //
 // A query's softmax is computed over partitions of kKvPartition positions counted from position 0, each with its own
 // maximum, and the partitions are merged in ascending order. So the result depends on the query, its position and the
@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kv_cache_layout.h"
+#include "kernels/matrix/kv_cache_layout.h"
 
 namespace vllm {
 

@@ -8,10 +8,9 @@
 
 #include "kernels/activation.h"
 #include "kernels/attention.h"
-#include "kernels/dtype.h"
-#include "kernels/isa.h"
-#include "kernels/packed_matrix.h"
-#include "kernels/quant_matrix.h"
+#include "kernels/matrix/dtype.h"
+#include "kernels/matrix/packed_matrix.h"
+#include "kernels/matrix/quant_matrix.h"
 #include "kernels/row_kernels.h"
 #include "kernels/tile_kernels.h"
 
@@ -62,8 +61,5 @@ struct Kernels {
   // See row_kernels.h.
   const RowKernels* rows;
 };
-
-// REQUIRES: the machine runs it.
-const Kernels& KernelsFor(Isa isa);
 
 }  // namespace vllm

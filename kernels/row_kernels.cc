@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/isa_tables.h"
+#include "kernels/kernel_tables.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "kernels/packed_matrix.h"
-#include "kernels/packed_quant_matrix.h"
-#include "kernels/row_tiles.h"
+#include "kernels/matrix/packed_activations.h"
+#include "kernels/matrix/packed_matrix.h"
+#include "kernels/matrix/packed_quant_matrix.h"
 
 namespace vllm {
 

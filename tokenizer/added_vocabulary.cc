@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "tokenizer/tokenizer_error.h"
-#include "tokenizer/unicode.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/formats/tokenizer_error.h"
+#include "tokenizer/unicode/unicode.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 namespace {

@@ -1,6 +1,6 @@
 #include "tokenizer/decode_stream.h"
 
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "tokenizer/decoder.h"
+#include "tokenizer/decoders/token_decoder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {

@@ -1,7 +1,7 @@
 #include "tokenizer/tokenizer.h"
 
 #include "tokenizer/tokenizer_parts.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 namespace {

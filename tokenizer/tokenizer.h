@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/tokenizer_error.h"
+#include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm {
 
@@ -27,21 +27,6 @@ struct TokenizerParts;
 
 class Tokenizer {
  public:
-  // Both throw TokenizerError: the file is damaged or asks for what is not supported.
-  static std::unique_ptr<Tokenizer> FromFile(const std::string& tokenizer_json_path);
-  static std::unique_ptr<Tokenizer> FromJson(std::string_view json, const std::string& name_for_errors);
-  // Whatever of tokenizer.json, tokenizer.model, *.tiktoken, or vocab.json and merges.txt the folder has, the first of
-  // them; tokenizer_config.json and added_tokens.json beside the others say which tokens are added. Throws
-  // TokenizerError.
-  static std::unique_ptr<Tokenizer> FromFolder(const std::string& folder);
-  // Whether FromFolder would find a file to read.
-  static bool IsInFolder(const std::string& folder);
-  // The file that FromFolder reads where tokenizer.json is missing; empty when it is there or no other form is.
-  static std::string FallbackInFolder(const std::string& folder);
-  // The files of GPT-2 and OPT, which have no tokenizer.json. tokenizer_config.json (its path may be empty) says
-  // add_bos_token, add_prefix_space and which tokens are special. Throws TokenizerError.
-  static std::unique_ptr<Tokenizer> FromVocabAndMerges(const std::string& vocab_path, const std::string& merges_path,
-                                                       const std::string& tokenizer_config_path);
   ~Tokenizer();
 
   // From now on Encode gives up soon after the flag is set: tokenizing 100 MB takes seconds. Borrowed, may be null.

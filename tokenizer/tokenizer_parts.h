@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "tokenizer/added_vocabulary.h"
-#include "tokenizer/decoder.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/post_processor.h"
-#include "tokenizer/pre_tokenizer.h"
-#include "tokenizer/token_model.h"
+#include "tokenizer/decoders/token_decoder.h"
+#include "tokenizer/models/token_model.h"
+#include "tokenizer/normalizers/normalizer.h"
+#include "tokenizer/pre_tokenizers/pre_tokenizer.h"
+#include "tokenizer/processors/post_processor.h"
 
 namespace vllm {
 
@@ -22,13 +22,5 @@ struct TokenizerParts {
   int32_t vocab_size = 0;
   std::string kind;  // what Tokenizer::Kind tells
 };
-
-// Gives each token without an id the one the reference would (the one its text has already, else the next free one) and
-// adds it. To be called once.
-// REQUIRES: parts.model and parts.normalizer are set. Throws TokenizerError.
-void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts);
-
-// The bytes of a file. Throws TokenizerError.
-std::string ReadFileForTokenizer(const std::string& path);
 
 }  // namespace vllm

@@ -3,7 +3,7 @@
 
 #include "app/batch/record_reader.h"
 #include "app/batch/row_parser.h"
-#include "app/config/settings.h"
+#include "app/cli/settings.h"
 
 namespace vllm {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/generation/result_json.h"
+#include "app/output/result_json.h"
 
 namespace vllm {
 namespace {

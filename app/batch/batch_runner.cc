@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "app/generation/engine_wait.h"
+#include "app/output/engine_wait.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 

@@ -6,7 +6,7 @@
 
 #include "app/batch/batch_row.h"
 #include "app/batch/sampling_fields.h"
-#include "app/generation/result_json.h"
+#include "app/output/result_json.h"
 
 namespace vllm {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "app/generation/prompt_renderer.h"
+#include "app/model/prompt_renderer.h"
 
 namespace vllm {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/config/parse_value.h"
+#include "app/cli/parse_value.h"
 #include "engine/config/errors.h"
 
 namespace vllm {

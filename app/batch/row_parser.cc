@@ -9,7 +9,7 @@
 #include "app/batch/chat_prompt.h"
 #include "app/batch/openai_body.h"
 #include "app/batch/sampling_fields.h"
-#include "app/config/parse_value.h"
+#include "app/cli/parse_value.h"
 #include "engine/config/errors.h"
 
 namespace vllm {

@@ -11,7 +11,7 @@
 
 #include "app/batch/batch_row.h"
 #include "app/batch/delimited.h"
-#include "app/generation/prompt_renderer.h"
+#include "app/model/prompt_renderer.h"
 
 namespace vllm {
 

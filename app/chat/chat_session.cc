@@ -7,15 +7,15 @@
 #include <optional>
 #include <utility>
 
-#include "app/config/parse_value.h"
-#include "app/generation/engine_wait.h"
-#include "app/generation/prompt_status.h"
-#include "app/generation/sampling_defaults.h"
+#include "app/cli/parse_value.h"
+#include "app/model/sampling_defaults.h"
+#include "app/output/engine_wait.h"
+#include "app/output/prompt_status.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
-#include "tokenizer/tokenizer_error.h"
+#include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm {
 namespace {

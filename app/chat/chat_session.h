@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "app/chat/conversation.h"
-#include "app/config/settings.h"
-#include "app/generation/engine_factory.h"
-#include "app/generation/request_stats.h"
+#include "app/cli/settings.h"
+#include "app/model/load_model.h"
+#include "app/output/request_stats.h"
 
 namespace vllm {
 

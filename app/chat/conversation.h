@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/generation/prompt_renderer.h"
+#include "app/model/prompt_renderer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {

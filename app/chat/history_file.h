@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/regular_file.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "app/config/parse_value.h"
+#include "app/cli/parse_value.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 

@@ -15,13 +15,13 @@
 #include "app/batch/batch_check.h"
 #include "app/batch/batch_runner.h"
 #include "app/commands/commands.h"
-#include "app/generation/engine_factory.h"
-#include "app/generation/request_stats.h"
+#include "app/model/load_model.h"
+#include "app/output/request_stats.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
-#include "tokenizer/regular_file.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm {
 namespace {

@@ -9,13 +9,13 @@
 #include "app/chat/chat_session.h"
 #include "app/chat/line_editor.h"
 #include "app/chat/slash_commands.h"
+#include "app/cli/xdg.h"
 #include "app/commands/commands.h"
-#include "app/config/xdg.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 namespace {

@@ -4,14 +4,13 @@
 
 #include <string>
 
-#include "app/config/settings.h"
+#include "app/cli/settings.h"
 
 namespace vllm {
 
 int ChatCommand(const Settings& settings);
 int GenerateCommand(const Settings& settings);  // run, complete
 int BatchCommand(const Settings& settings);
-int BenchCommand(const Settings& settings);
 int TokenizeCommand(const Settings& settings);
 int RenderCommand(const Settings& settings);
 int ModelsCommand(const Settings& settings);

@@ -1,5 +1,5 @@
+#include "app/cli/docs/completions.h"
 #include "app/commands/commands.h"
-#include "app/config/completions.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 

@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/cli/flag.h"
+#include "app/cli/xdg.h"
 #include "app/commands/commands.h"
-#include "app/config/flag.h"
-#include "app/config/xdg.h"
-#include "app/generation/result_json.h"
+#include "app/output/result_json.h"
 #include "app/terminal/output_stream.h"
 
 namespace vllm {

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
-#include "app/generation/engine_factory.h"
-#include "app/generation/engine_wait.h"
-#include "app/generation/prompt_input.h"
-#include "app/generation/prompt_status.h"
-#include "app/generation/request_stats.h"
-#include "app/generation/result_json.h"
+#include "app/commands/prompt_input.h"
+#include "app/model/load_model.h"
+#include "app/output/engine_wait.h"
+#include "app/output/prompt_status.h"
+#include "app/output/request_stats.h"
+#include "app/output/result_json.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"

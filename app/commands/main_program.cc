@@ -9,18 +9,19 @@
 #include <system_error>
 #include <utility>
 
+#include "app/bench/bench_command.h"
+#include "app/cli/command_line.h"
+#include "app/cli/config_file.h"
+#include "app/cli/docs/help.h"
 #include "app/commands/commands.h"
-#include "app/config/command_line.h"
-#include "app/config/config_file.h"
-#include "app/config/help.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
-#include "kernels/available_memory.h"
-#include "tokenizer/chat_template/chat_template.h"
+#include "kernels/threading/available_memory.h"
+#include "tokenizer/formats/tokenizer_error.h"
+#include "tokenizer/jinja/chat_template.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/tokenizer_error.h"
 
 namespace vllm {
 namespace {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
-#include "app/commands/size_text.h"
-#include "app/generation/result_json.h"
-#include "app/model_hub/model_hub.h"
+#include "app/model/model_hub.h"
+#include "app/output/result_json.h"
+#include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 
 namespace vllm {

@@ -10,11 +10,11 @@
 
 #include "app/batch/record_reader.h"
 #include "app/commands/commands.h"
-#include "app/generation/model_files.h"
-#include "app/generation/result_json.h"
+#include "app/model/model_files.h"
+#include "app/output/result_json.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
-#include "tokenizer/regular_file.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm {
 namespace {

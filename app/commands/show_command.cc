@@ -9,21 +9,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/cli/engine_options.h"
 #include "app/commands/commands.h"
-#include "app/commands/size_text.h"
-#include "app/commands/weight_summary.h"
-#include "app/config/engine_options.h"
-#include "app/generation/model_files.h"
-#include "app/generation/result_json.h"
-#include "app/generation/sampling_defaults.h"
-#include "app/generation/tokenizer_kind.h"
-#include "app/model_hub/model_hub.h"
+#include "app/model/model_files.h"
+#include "app/model/model_hub.h"
+#include "app/model/sampling_defaults.h"
+#include "app/model/tokenizer_kind.h"
+#include "app/model/weight_summary.h"
+#include "app/output/result_json.h"
+#include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
-#include "engine/model_loader/weights.h"
+#include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/worker/check_weights.h"
-#include "kernels/cpu_topology.h"
-#include "kernels/thread_pool.h"
+#include "kernels/threading/cpu_topology.h"
+#include "kernels/threading/thread_pool.h"
 
 namespace vllm {
 namespace {

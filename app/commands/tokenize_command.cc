@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/record_reader.h"
+#include "app/cli/parse_value.h"
 #include "app/commands/commands.h"
-#include "app/config/parse_value.h"
-#include "app/generation/model_files.h"
-#include "app/generation/prompt_input.h"
-#include "app/generation/result_json.h"
+#include "app/commands/prompt_input.h"
+#include "app/model/model_files.h"
+#include "app/output/result_json.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 

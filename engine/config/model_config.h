@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/config/quantization_config.h"
-#include "kernels/dtype.h"
+#include "kernels/matrix/dtype.h"
 
 namespace vllm {
 

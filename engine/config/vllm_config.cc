@@ -5,8 +5,8 @@
 
 #include "engine/config/errors.h"
 #include "engine/config/max_model_len.h"
-#include "kernels/cpu_topology.h"
-#include "kernels/thread_pool.h"
+#include "kernels/threading/cpu_topology.h"
+#include "kernels/threading/thread_pool.h"
 
 namespace vllm {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "engine/config/model_config.h"
 #include "kernels/isa.h"
-#include "kernels/kv_cache_layout.h"
-#include "kernels/spin_wait.h"
+#include "kernels/matrix/kv_cache_layout.h"
+#include "kernels/threading/spin_wait.h"
 
 namespace vllm {
 

@@ -15,7 +15,7 @@
 #include "engine/core/thread_annotations.h"
 #include "engine/request/engine_core_request.h"
 #include "engine/sched/scheduler_output.h"
-#include "kernels/cancellation.h"
+#include "kernels/threading/cancellation.h"
 
 namespace vllm {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
-#include "kernels/available_memory.h"
+#include "kernels/threading/available_memory.h"
 
 namespace vllm {
 namespace {

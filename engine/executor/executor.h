@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_loader/packed_store.h"
+#include "engine/model_loader/packed_cache/packed_store.h"
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
-#include "kernels/cancellation.h"
+#include "kernels/threading/cancellation.h"
 
 namespace vllm {
 

@@ -1,7 +1,7 @@
 #include "engine/executor/rank_group.h"
 
 #include "engine/layers/rank_context.h"
-#include "kernels/cancellation.h"
+#include "kernels/threading/cancellation.h"
 
 namespace vllm {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/layers/communicator.h"
-#include "kernels/spin_wait.h"
+#include "kernels/threading/spin_wait.h"
 
 namespace vllm {
 

@@ -11,10 +11,11 @@
 #include "engine/config/errors.h"
 #include "engine/executor/make_executor.h"
 #include "engine/layers/head_shards.h"
+#include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/models/registry.h"
-#include "kernels/available_memory.h"
-#include "kernels/cpu_topology.h"
-#include "kernels/thread_pool.h"
+#include "kernels/threading/available_memory.h"
+#include "kernels/threading/cpu_topology.h"
+#include "kernels/threading/thread_pool.h"
 
 namespace vllm {
 

@@ -5,7 +5,7 @@
 #include "engine/config/errors.h"
 #include "engine/frontend/output_memory.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 

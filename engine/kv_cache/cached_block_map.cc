@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "kernels/check.h"
+#include "kernels/threading/check.h"
 
 namespace vllm {
 

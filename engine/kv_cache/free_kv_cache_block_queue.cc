@@ -1,6 +1,6 @@
 #include "engine/kv_cache/free_kv_cache_block_queue.h"
 
-#include "kernels/check.h"
+#include "kernels/threading/check.h"
 
 namespace vllm {
 

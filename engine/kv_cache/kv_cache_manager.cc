@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/check.h"
+#include "kernels/threading/check.h"
 
 namespace vllm {
 

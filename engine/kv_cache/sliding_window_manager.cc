@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/kv_cache/kv_cache_demand.h"
-#include "kernels/check.h"
+#include "kernels/threading/check.h"
 
 namespace vllm {
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "engine/layers/for_each_row.h"
-#include "kernels/packed_matrix.h"
+#include "kernels/matrix/packed_matrix.h"
 
 namespace vllm {
 

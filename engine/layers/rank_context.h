@@ -10,11 +10,11 @@
 #include "engine/layers/attention_workspace.h"
 #include "engine/layers/communicator.h"
 #include "engine/layers/moe_workspace.h"
-#include "engine/model_loader/packed_store.h"
-#include "kernels/aligned_buffer.h"
+#include "engine/model_loader/packed_cache/packed_store.h"
 #include "kernels/kernels.h"
-#include "kernels/row_tiles.h"
-#include "kernels/thread_pool.h"
+#include "kernels/matrix/aligned_buffer.h"
+#include "kernels/matrix/packed_activations.h"
+#include "kernels/threading/thread_pool.h"
 
 namespace vllm {
 

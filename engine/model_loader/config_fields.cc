@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/escape.h"
+#include "engine/config/escape.h"
 
 namespace vllm {
 namespace {

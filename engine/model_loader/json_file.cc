@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/escape.h"
-#include "tokenizer/python_json.h"
-#include "tokenizer/regular_file.h"
+#include "engine/config/escape.h"
+#include "tokenizer/formats/python_json.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm {
 namespace {

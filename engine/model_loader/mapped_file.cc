@@ -10,8 +10,8 @@
 #include <mutex>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/escape.h"
-#include "kernels/available_memory.h"
+#include "engine/config/escape.h"
+#include "kernels/threading/available_memory.h"
 
 namespace vllm {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "tokenizer/regular_file.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm {
 

@@ -12,7 +12,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/model_loader/mapped_file.h"
-#include "kernels/weight_type.h"
+#include "kernels/matrix/weight_type.h"
 
 namespace vllm {
 
@@ -54,10 +54,5 @@ class WeightSource {
   virtual std::vector<const MappedFile*> Files() const { return {}; }
   virtual int64_t TotalBytes() const = 0;
 };
-
-// Opens the weights of config.model.gguf_file, or of config.model.folder: model.safetensors, or the shards of
-// model.safetensors.index.json, or with LoadFormat::kDummy values that depend on the tensor's name only. Throws
-// ModelError.
-std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config);
 
 }  // namespace vllm

@@ -1,8 +1,6 @@
 #include "engine/models/decoder.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <utility>
 
 #include "engine/layers/for_each_row.h"
@@ -10,13 +8,6 @@
 namespace vllm {
 
 namespace {
-
-using SpecMaker = DecoderSpec (*)(const ModelConfig&);
-
-std::map<std::string, SpecMaker, std::less<>>& SpecMakers() {
-  static std::map<std::string, SpecMaker, std::less<>> makers;
-  return makers;
-}
 
 AlignedBuffer Floats(int64_t rows, int64_t columns) {
   return AlignedBuffer(static_cast<size_t>(rows * columns) * sizeof(float));
@@ -160,17 +151,6 @@ void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* l
     if (logits_scale_ != 1.0f) rank_.kernels->scale(own, logits_scale_, shard.count);
     if (logits_softcap_ != 0.0f) rank_.kernels->soft_cap(own, logits_softcap_, shard.count);
   });
-}
-
-DecoderRegistration::DecoderRegistration(std::string architecture, SpecMaker make_spec) {
-  ModelRegistration(architecture, [make_spec](const ModelBuildContext& build) -> std::unique_ptr<Model> {
-    return std::make_unique<DecoderModel>(build, make_spec(build.config.model));
-  });
-  SpecMakers()[std::move(architecture)] = make_spec;
-}
-
-DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config) {
-  return SpecMakers().find(architecture)->second(config);
 }
 
 }  // namespace vllm

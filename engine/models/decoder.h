@@ -8,13 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/layers/attention/rotary_embedding.h"
+#include "engine/layers/linear/position_embedding.h"
+#include "engine/layers/linear/vocab_embedding.h"
 #include "engine/layers/norm.h"
-#include "engine/layers/position_embedding.h"
-#include "engine/layers/rotary_embedding.h"
-#include "engine/layers/vocab_embedding.h"
 #include "engine/models/decoder_layer.h"
 #include "engine/models/decoder_spec.h"
-#include "engine/models/registry.h"
 
 namespace vllm {
 
@@ -50,13 +49,5 @@ class DecoderModel final : public Model {
   std::vector<AlignedBuffer> angles_;  // of each rotary table: cos, sin [max_tokens, half]
   std::vector<RotaryAngles> tables_;
 };
-
-// Registers a family: the architecture's name in config.json and how its spec comes from a config.
-struct DecoderRegistration {
-  DecoderRegistration(std::string architecture, DecoderSpec (*make_spec)(const ModelConfig&));
-};
-
-// The spec of a registered family. REQUIRES: it is registered.
-DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config);
 
 }  // namespace vllm

@@ -8,7 +8,6 @@
 
 #include "engine/models/decoder_spec.h"
 #include "engine/models/model.h"
-#include "engine/models/registry.h"
 
 namespace vllm {
 

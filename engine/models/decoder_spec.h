@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "engine/config/model_config.h"
-#include "engine/layers/decoder_attention.h"
-#include "engine/layers/mlp.h"
+#include "engine/layers/attention/decoder_attention.h"
+#include "engine/layers/mlp/mlp.h"
+#include "engine/layers/mlp/sparse_moe.h"
 #include "engine/layers/norm.h"
-#include "engine/layers/sparse_moe.h"
 
 namespace vllm {
 

@@ -1,11 +1,9 @@
 // FalconForCausalLM (arXiv 2311.16867): layer norms, an MLP of two matrices with GELU, q, k and v in one matrix by KV
 // head, and in most configs attention and MLP side by side. Those with ALiBi instead of rotary positions are refused
 // where the config is read.
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec FalconSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -32,9 +30,5 @@ DecoderSpec FalconSpec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kFalcon("FalconForCausalLM", FalconSpec);
-
-}  // namespace
 
 }  // namespace vllm

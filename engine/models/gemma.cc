@@ -3,11 +3,9 @@
 // and keys and turns sliding layers by a base of their own.
 #include <cmath>
 
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec GemmaSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -31,11 +29,5 @@ DecoderSpec Gemma3Spec(const ModelConfig& config) {
   for (LayerSpec& layer : spec.layer) layer.attention.qk_norm.kind = QkNormKind::kHead;
   return spec;
 }
-
-const DecoderRegistration kGemma("GemmaForCausalLM", GemmaSpec);
-const DecoderRegistration kGemma2("Gemma2ForCausalLM", Gemma2Spec);
-const DecoderRegistration kGemma3("Gemma3ForCausalLM", Gemma3Spec);
-
-}  // namespace
 
 }  // namespace vllm

@@ -1,10 +1,8 @@
 // GPT2LMHeadModel (OpenAI's GPT-2): learned positions, layer norms before the blocks, q, k and v in one matrix, an MLP
 // of two. Its checkpoints store matrices as [in, out] (ModelConfig::conv1d_weights).
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec Gpt2Spec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -32,9 +30,5 @@ DecoderSpec Gpt2Spec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kGpt2("GPT2LMHeadModel", Gpt2Spec);
-
-}  // namespace
 
 }  // namespace vllm

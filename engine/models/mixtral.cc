@@ -1,9 +1,7 @@
 // MixtralForCausalLM (arXiv 2401.04088): Mistral with experts, whose weights sum to 1, in every layer.
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec MixtralSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -17,9 +15,5 @@ DecoderSpec MixtralSpec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kMixtral("MixtralForCausalLM", MixtralSpec);
-
-}  // namespace
 
 }  // namespace vllm

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/config/vllm_config.h"
-#include "engine/layers/attention.h"
+#include "engine/layers/attention/attention.h"
 #include "engine/layers/rank_context.h"
 #include "engine/model_loader/weights.h"
 
@@ -19,6 +19,13 @@ struct ModelInput {
   std::span<const int32_t> token_ids;  // [num_tokens]
   std::span<const int64_t> positions;  // [num_tokens]
   const AttentionMetadata& attention;
+};
+
+// What a rank's model is built from. All three outlive the model.
+struct ModelBuildContext {
+  const VllmConfig& config;
+  const WeightSource& weights;
+  const RankContext& rank;
 };
 
 class Model {

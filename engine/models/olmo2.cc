@@ -1,10 +1,8 @@
 // Olmo2ForCausalLM (arXiv 2501.00656): Llama with norms behind the blocks instead of before them, and one norm over all
 // query heads, one over all key heads.
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec Olmo2Spec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -17,9 +15,5 @@ DecoderSpec Olmo2Spec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kOlmo2("Olmo2ForCausalLM", Olmo2Spec);
-
-}  // namespace
 
 }  // namespace vllm

@@ -1,10 +1,8 @@
 // OPTForCausalLM (arXiv 2205.01068): learned positions that start at row 2, layer norms before the blocks or (350m) on
 // the sums behind them, an MLP of two matrices with ReLU, and (350m) an embedding narrower than the model.
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec OptSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -37,9 +35,5 @@ DecoderSpec OptSpec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kOpt("OPTForCausalLM", OptSpec);
-
-}  // namespace
 
 }  // namespace vllm

@@ -1,10 +1,8 @@
 // Phi3ForCausalLM (arXiv 2404.14219; Phi-3, Phi-3.5, Phi-4, Phi-4-mini): Llama with q, k and v in one matrix, gate and
 // up in another, and LongRoPE.
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec Phi3Spec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -14,9 +12,5 @@ DecoderSpec Phi3Spec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kPhi3("Phi3ForCausalLM", Phi3Spec);
-
-}  // namespace
 
 }  // namespace vllm

@@ -1,10 +1,8 @@
 // Qwen2ForCausalLM (Qwen2, Qwen2.5): Llama with biases on q, k and v. Qwen2MoeForCausalLM has experts and one that all
 // tokens share in its sparse layers.
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec Qwen2Spec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -27,10 +25,5 @@ DecoderSpec Qwen2MoeSpec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kQwen2("Qwen2ForCausalLM", Qwen2Spec);
-const DecoderRegistration kQwen2Moe("Qwen2MoeForCausalLM", Qwen2MoeSpec);
-
-}  // namespace
 
 }  // namespace vllm

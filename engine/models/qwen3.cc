@@ -1,10 +1,8 @@
 // Qwen3ForCausalLM (arXiv 2505.09388): Llama with an RMS norm on each query and key head. Qwen3MoeForCausalLM has
 // experts in its sparse layers.
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec Qwen3Spec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -15,10 +13,5 @@ DecoderSpec Qwen3Spec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kQwen3("Qwen3ForCausalLM", Qwen3Spec);
-const DecoderRegistration kQwen3Moe("Qwen3MoeForCausalLM", Qwen3Spec);
-
-}  // namespace
 
 }  // namespace vllm

@@ -1,33 +1,77 @@
 #include "engine/models/registry.h"
 
+#include <algorithm>
 #include <map>
-#include <utility>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/escape.h"
+#include "engine/config/escape.h"
+#include "engine/models/architecture_specs.h"
+#include "engine/models/decoder.h"
 
 namespace vllm {
 
 namespace {
 
-std::map<std::string, ModelFactory, std::less<>>& Registry() {
-  static std::map<std::string, ModelFactory, std::less<>> registry;
-  return registry;
+struct Architecture {
+  std::string_view name;
+  DecoderSpec (*make_spec)(const ModelConfig& config);
+};
+
+// To add an architecture, see docs/DEVELOPING.md.
+constexpr Architecture kArchitectures[] = {
+    // Llama's decoder unchanged: biases, windows, NoPE layers and multipliers come from the config.
+    {"LlamaForCausalLM", BaseDecoderSpec},
+    {"MistralForCausalLM", BaseDecoderSpec},
+    {"GraniteForCausalLM", BaseDecoderSpec},
+    {"SmolLM3ForCausalLM", BaseDecoderSpec},
+
+    {"FalconForCausalLM", FalconSpec},
+    {"GPT2LMHeadModel", Gpt2Spec},
+    {"Gemma2ForCausalLM", Gemma2Spec},
+    {"Gemma3ForCausalLM", Gemma3Spec},
+    {"GemmaForCausalLM", GemmaSpec},
+    {"MixtralForCausalLM", MixtralSpec},
+    {"OPTForCausalLM", OptSpec},
+    {"Olmo2ForCausalLM", Olmo2Spec},
+    {"Phi3ForCausalLM", Phi3Spec},
+    {"Qwen2ForCausalLM", Qwen2Spec},
+    {"Qwen2MoeForCausalLM", Qwen2MoeSpec},
+    {"Qwen3ForCausalLM", Qwen3Spec},
+    {"Qwen3MoeForCausalLM", Qwen3Spec},
+    {"StableLmForCausalLM", StableLmSpec},
+
+    // Vision-language models, of which only the text model runs.
+    {"Gemma3ForConditionalGeneration", VisionLanguageSpec},
+    {"InternVLForConditionalGeneration", VisionLanguageSpec},
+    {"LlavaForConditionalGeneration", VisionLanguageSpec},
+    {"LlavaNextForConditionalGeneration", VisionLanguageSpec},
+    {"LlavaOnevisionForConditionalGeneration", VisionLanguageSpec},
+    {"Mistral3ForConditionalGeneration", VisionLanguageSpec},
+};
+
+const Architecture* Find(std::string_view name) {
+  const auto* found = std::ranges::find(kArchitectures, name, &Architecture::name);
+  return found == std::end(kArchitectures) ? nullptr : found;
+}
+
+std::map<std::string, ModelFactory, std::less<>>& Registered() {
+  static std::map<std::string, ModelFactory, std::less<>> registered;
+  return registered;
 }
 
 }  // namespace
 
-ModelRegistration::ModelRegistration(std::string architecture, ModelFactory factory) {
-  Registry()[std::move(architecture)] = std::move(factory);
-}
-
 std::vector<std::string> KnownArchitectures() {
   std::vector<std::string> names;
-  for (const auto& [name, factory] : Registry()) names.push_back(name);
+  for (const Architecture& architecture : kArchitectures) names.emplace_back(architecture.name);
+  for (const auto& [name, factory] : Registered()) names.push_back(name);
+  std::ranges::sort(names);
   return names;
 }
 
-bool IsKnownArchitecture(std::string_view architecture) { return Registry().contains(architecture); }
+bool IsKnownArchitecture(std::string_view architecture) {
+  return Find(architecture) != nullptr || Registered().contains(architecture);
+}
 
 void CheckArchitecture(const ModelConfig& config) {
   if (IsKnownArchitecture(config.architecture)) return;
@@ -43,7 +87,17 @@ std::unique_ptr<Model> BuildModel(const ModelBuildContext& context) {
 }
 
 std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const ModelBuildContext& context) {
-  return Registry().find(architecture)->second(context);
+  const auto registered = Registered().find(architecture);
+  if (registered != Registered().end()) return registered->second(context);
+  return std::make_unique<DecoderModel>(context, MakeDecoderSpec(architecture, context.config.model));
+}
+
+DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config) {
+  return Find(architecture)->make_spec(config);
+}
+
+bool RegisterModel(std::string_view architecture, ModelFactory factory) {
+  return Registered().emplace(architecture, factory).second;
 }
 
 }  // namespace vllm

@@ -1,36 +1,31 @@
-// The registry of architectures: the name in config.json to what builds it. A family registers itself with one
-// ModelRegistration at namespace scope in its own file. Filled before main, then read by any thread.
+// The registry of architectures: maps the name in config.json to the model that runs it. Read-only once main runs, so
+// any thread may read it.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/models/decoder_spec.h"
 #include "engine/models/model.h"
 
 namespace vllm {
 
-struct ModelBuildContext {
-  const VllmConfig& config;
-  const WeightSource& weights;
-  const RankContext& rank;
-};
-
-using ModelFactory = std::function<std::unique_ptr<Model>(const ModelBuildContext&)>;
-
-struct ModelRegistration {
-  ModelRegistration(std::string architecture, ModelFactory factory);
-};
-
 std::vector<std::string> KnownArchitectures();  // sorted
 bool IsKnownArchitecture(std::string_view architecture);
-
-// Throws ModelError naming the architecture and the known ones.
+// Throws ModelError that names the architecture and the known ones.
 void CheckArchitecture(const ModelConfig& config);
+
+// Builds the model of context.config.model.architecture. Throws ModelError.
 std::unique_ptr<Model> BuildModel(const ModelBuildContext& context);
-// As another architecture than the config names. REQUIRES: it is known.
+// Builds it as another architecture than the config names. REQUIRES: IsKnownArchitecture(architecture).
 std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const ModelBuildContext& context);
+// REQUIRES: the architecture is in the table of registry.cc.
+DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config);
+
+// Adds an architecture that is not in the table of registry.cc. For tests; call it before any other thread runs.
+using ModelFactory = std::unique_ptr<Model> (*)(const ModelBuildContext&);
+bool RegisterModel(std::string_view architecture, ModelFactory factory);
 
 }  // namespace vllm

@@ -1,10 +1,8 @@
 // StableLmForCausalLM (StableLM 2, StableLM 3B): Llama with layer norms, a partial rotation, and by its config biases
 // on q, k and v, a norm of its own on each head, attention and MLP side by side.
-#include "engine/models/decoder.h"
+#include "engine/models/architecture_specs.h"
 
 namespace vllm {
-
-namespace {
 
 DecoderSpec StableLmSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
@@ -21,9 +19,5 @@ DecoderSpec StableLmSpec(const ModelConfig& config) {
   }
   return spec;
 }
-
-const DecoderRegistration kStableLm("StableLmForCausalLM", StableLmSpec);
-
-}  // namespace
 
 }  // namespace vllm

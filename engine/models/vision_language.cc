@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/escape.h"
-#include "engine/models/decoder.h"
+#include "engine/config/escape.h"
+#include "engine/models/architecture_specs.h"
+#include "engine/models/registry.h"
 
 namespace vllm {
 
@@ -19,7 +20,9 @@ constexpr std::pair<std::string_view, std::string_view> kTextArchitectures[] = {
     {"granite", "GraniteForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
 };
 
-DecoderSpec TextPartSpec(const ModelConfig& config) {
+}  // namespace
+
+DecoderSpec VisionLanguageSpec(const ModelConfig& config) {
   for (const auto& [model_type, architecture] : kTextArchitectures) {
     if (model_type == config.model_type) return MakeDecoderSpec(architecture, config);
   }
@@ -30,14 +33,5 @@ DecoderSpec TextPartSpec(const ModelConfig& config) {
   throw ModelError("cannot load model " + Escape(config.model) + ": unknown text part (" +
                    Escape(config.model_type, 60) + "; known: " + known + ")");
 }
-
-const DecoderRegistration kGemma3("Gemma3ForConditionalGeneration", TextPartSpec);
-const DecoderRegistration kLlava("LlavaForConditionalGeneration", TextPartSpec);
-const DecoderRegistration kLlavaNext("LlavaNextForConditionalGeneration", TextPartSpec);
-const DecoderRegistration kLlavaOnevision("LlavaOnevisionForConditionalGeneration", TextPartSpec);
-const DecoderRegistration kMistral3("Mistral3ForConditionalGeneration", TextPartSpec);
-const DecoderRegistration kInternVl("InternVLForConditionalGeneration", TextPartSpec);
-
-}  // namespace
 
 }  // namespace vllm

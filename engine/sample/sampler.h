@@ -12,6 +12,7 @@
 #include "engine/request/sampling_params.h"
 #include "engine/sample/logits_processors.h"
 #include "engine/sample/row_selector.h"
+#include "kernels/isa/kernels_for.h"
 #include "kernels/kernels.h"
 
 namespace vllm {

@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include "kernels/check.h"
+#include "kernels/threading/check.h"
 
 namespace vllm {
 namespace {

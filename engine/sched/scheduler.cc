@@ -6,7 +6,7 @@
 
 #include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/sched/check_stop.h"
-#include "kernels/check.h"
+#include "kernels/threading/check.h"
 
 namespace vllm {
 

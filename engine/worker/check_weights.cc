@@ -3,7 +3,8 @@
 #include "engine/layers/communicator.h"
 #include "engine/layers/rank_context.h"
 #include "engine/models/registry.h"
-#include "kernels/thread_pool.h"
+#include "kernels/isa/kernels_for.h"
+#include "kernels/threading/thread_pool.h"
 
 namespace vllm {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/layers/attention.h"
+#include "engine/layers/attention/attention.h"
 #include "engine/sched/scheduler_output.h"
 #include "engine/worker/request_state.h"
 

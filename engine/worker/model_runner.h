@@ -13,7 +13,7 @@
 #include "engine/sched/scheduler_output.h"
 #include "engine/worker/input_batch.h"
 #include "engine/worker/shared_logits.h"
-#include "kernels/aligned_buffer.h"
+#include "kernels/matrix/aligned_buffer.h"
 
 namespace vllm {
 

@@ -8,7 +8,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/sched/model_runner_output.h"
-#include "kernels/aligned_buffer.h"
+#include "kernels/matrix/aligned_buffer.h"
 
 namespace vllm {
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/models/registry.h"
+#include "kernels/isa/kernels_for.h"
 
 namespace vllm {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/config/vllm_config.h"
-#include "engine/layers/attention.h"
+#include "engine/layers/attention/attention.h"
 #include "engine/layers/rank_context.h"
-#include "engine/model_loader/packed_store.h"
+#include "engine/model_loader/packed_cache/packed_store.h"
 #include "engine/model_loader/weights.h"
 #include "engine/models/model.h"
 #include "engine/worker/model_runner.h"

@@ -3,7 +3,8 @@
 //
 // Each has
 //   Element        what K and V consist of
-//   kPairs         two dimensions of a key and two tokens of V lie side by side (kernels/kv_cache_layout.h): a step
+//   kPairs         two dimensions of a key and two tokens of V lie side by side (kernels/matrix/kv_cache_layout.h): a
+//   step
 //                  takes both
 //   kAtOnce        it does so by one instruction, for which queries and weights are rounded to Element, in pairs, each
 //                  pair in the place of a float; else by two, the first before the second

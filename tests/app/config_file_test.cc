@@ -1,4 +1,4 @@
-#include "app/config/config_file.h"
+#include "app/cli/config_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

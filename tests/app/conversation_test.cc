@@ -1,4 +1,5 @@
 #include "app/chat/conversation.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ constexpr char kPlainTemplate[] =
 class ConversationTest : public testing::Test {
  protected:
   void SetUp() override {
-    tokenizer_ = Tokenizer::FromFile(std::string(VLLMCLI_TEST_DATA) + "/tokenizer/byte_fallback.json");
+    tokenizer_ = LoadTokenizerJson(std::string(VLLMCLI_TEST_DATA) + "/tokenizer/byte_fallback.json");
     const std::optional<int32_t> eos = tokenizer_->TokenToId("</s>");
     ASSERT_TRUE(eos && tokenizer_->IsSpecial(*eos));
     eos_ = *eos;

@@ -1,11 +1,11 @@
-#include "app/config/engine_options.h"
+#include "app/cli/engine_options.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "app/config/command_line.h"
+#include "app/cli/command_line.h"
 
 namespace vllm {
 namespace {

@@ -7,10 +7,10 @@
 #include <iterator>
 #include <string>
 
-#include "app/config/completions.h"
-#include "app/config/flag.h"
-#include "app/config/help.h"
-#include "app/config/man_page.h"
+#include "app/cli/docs/completions.h"
+#include "app/cli/docs/help.h"
+#include "app/cli/docs/man_page.h"
+#include "app/cli/flag.h"
 #include "engine/config/errors.h"
 
 namespace vllm {

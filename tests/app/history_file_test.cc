@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/config/errors.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/config/parse_value.h"
+#include "app/cli/parse_value.h"
 
 #include <gtest/gtest.h>
 

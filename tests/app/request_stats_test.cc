@@ -1,10 +1,10 @@
-#include "app/generation/request_stats.h"
+#include "app/output/request_stats.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/generation/sampling_defaults.h"
+#include "app/model/sampling_defaults.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/config/command_line.h"
-#include "tests/app/program.h"
+#include "app/cli/command_line.h"
+#include "tests/program/program.h"
 
 namespace vllm {
 namespace {

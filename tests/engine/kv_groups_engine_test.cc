@@ -8,7 +8,7 @@
 #include "engine/config/errors.h"
 #include "engine/core/engine_core.h"
 #include "engine/executor/make_executor.h"
-#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/hf/hf_config.h"
 #include "engine/sched/scheduler.h"
 #include "tests/engine/fake_executor.h"
 #include "tests/support/allocation_counter.h"

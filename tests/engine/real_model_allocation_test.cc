@@ -5,7 +5,7 @@
 
 #include "engine/core/engine_core.h"
 #include "engine/executor/make_executor.h"
-#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/hf/hf_config.h"
 #include "tests/support/allocation_counter.h"
 
 namespace vllm {

@@ -8,8 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::testing {
 
@@ -45,7 +46,7 @@ inline std::unique_ptr<Tokenizer> MakeByteTokenizer() {
       "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":null,"
       "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false,\"vocab\":{" +
       vocab + "},\"merges\":[]}}";
-  return Tokenizer::FromJson(json, "byte tokenizer");
+  return ParseTokenizerJson(json, "byte tokenizer");
 }
 
 // The ids of the bytes of `text`.

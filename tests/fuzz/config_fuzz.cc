@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/hf/hf_config.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace vllm {

@@ -9,8 +9,9 @@
 
 #include "tests/fuzz/fuzz_target.h"
 #include "tokenizer/decode_stream.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 namespace {
@@ -21,7 +22,7 @@ std::unique_ptr<Tokenizer> FromModelFile(const std::string& path) {
       std::filesystem::temp_directory_path() / ("vllmcli_encode_decode_fuzz_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   std::filesystem::copy_file(path, folder / "tokenizer.model", std::filesystem::copy_options::overwrite_existing);
-  auto tokenizer = Tokenizer::FromFolder(folder);
+  auto tokenizer = LoadTokenizer(folder);
   std::filesystem::remove_all(folder);
   return tokenizer;
 }
@@ -32,7 +33,7 @@ const Tokenizer& TokenizerOf(unsigned char choice) {
     const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
     std::vector<std::unique_ptr<Tokenizer>> all;
     for (const char* name : {"byte_level", "byte_fallback", "unigram", "unigram_bytes", "word_level", "word_piece"}) {
-      all.push_back(Tokenizer::FromFile(folder + name + ".json"));
+      all.push_back(LoadTokenizerJson(folder + name + ".json"));
     }
     for (const char* name : {"bpe", "bpe_bytes", "bpe_suffix", "unigram", "unigram_bytes", "unigram_suffix"}) {
       all.push_back(FromModelFile(folder + "sentencepiece/" + name + ".model"));

@@ -3,8 +3,8 @@
 #include <span>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/gguf_config.h"
-#include "engine/model_loader/gguf_tokenizer.h"
+#include "engine/model_loader/gguf/config.h"
+#include "engine/model_loader/gguf/tokenizer.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace vllm {

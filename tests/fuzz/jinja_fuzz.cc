@@ -2,7 +2,7 @@
 #include <string>
 
 #include "tests/fuzz/fuzz_target.h"
-#include "tokenizer/chat_template/chat_template.h"
+#include "tokenizer/jinja/chat_template.h"
 
 namespace vllm {
 

@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/packed_file.h"
+#include "engine/model_loader/packed_cache/packed_file.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace vllm {

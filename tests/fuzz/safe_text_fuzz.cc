@@ -3,7 +3,7 @@
 
 #include "app/terminal/safe_text.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 

@@ -2,7 +2,7 @@
 #include <span>
 
 #include "engine/config/errors.h"
-#include "engine/model_loader/safetensors_header.h"
+#include "engine/model_loader/hf/safetensors_header.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace vllm {

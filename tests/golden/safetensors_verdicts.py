@@ -1,5 +1,5 @@
 """Makes tests/data/safetensors_verdicts.txt: for 10000 damaged safetensors files, whether the reference reader (the safetensors
-package) takes them: one character each, 1 or 0. Files are made by a small generator that tests/model/safetensors_test.cc has
+package) takes them: one character each, 1 or 0. Files are made by a small generator that tests/model_loader/safetensors_test.cc has
 as well, so only the verdicts are stored; the last line is the generator's state at the end, which must agree.
 
     python tests/golden/safetensors_verdicts.py > tests/data/safetensors_verdicts.txt

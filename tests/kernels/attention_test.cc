@@ -1,6 +1,7 @@
 // The paged attention kernels against softmax(q K^T) V written out, and their independence from chunks, tiles,
 // neighbours and who computed a partition.
 #include "kernels/attention.h"
+#include "kernels/isa/kernels_for.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "kernels/available_memory.h"
+#include "kernels/threading/available_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {

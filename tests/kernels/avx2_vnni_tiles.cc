@@ -8,6 +8,6 @@
 #define avx2_vnni evex_avx2_vnni
 #define kAvx2VnniTileKernels kEvexAvx2VnniTileKernels
 
-#include "kernels/tiles_avx2_vnni.cc"
+#include "kernels/isa/avx2_vnni/tiles.cc"
 
 #endif

@@ -1,11 +1,11 @@
-#include "kernels/cgroup_limits.h"
+#include "kernels/threading/cgroup_limits.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {

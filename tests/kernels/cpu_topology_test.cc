@@ -1,11 +1,11 @@
-#include "kernels/cpu_topology.h"
+#include "kernels/threading/cpu_topology.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <numeric>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/dtype.h"
+#include "kernels/matrix/dtype.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Every instruction set against the plain loop, over random shapes, tails and offsets; and the promise that a result
 // does not depend on how the work was cut.
 #include "kernels/kernels.h"
+#include "kernels/isa/kernels_for.h"
 #include "tests/support/random_values.h"
 
 #include <gtest/gtest.h>

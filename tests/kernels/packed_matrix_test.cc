@@ -1,5 +1,6 @@
 // Packing against plain loops over single elements, and the bytes of the packed forms.
-#include "kernels/packed_matrix.h"
+#include "kernels/matrix/packed_matrix.h"
+#include "kernels/isa/kernels_for.h"
 
 #include <gtest/gtest.h>
 
@@ -17,11 +18,11 @@
 #include <xxhash.h>
 
 #include "kernels/kernels.h"
-#include "kernels/packed_layout.h"
-#include "kernels/packed_quant_matrix.h"
-#include "kernels/quant_codes.h"
-#include "kernels/quant_matrix.h"
-#include "kernels/weight_type.h"
+#include "kernels/matrix/packed_layout.h"
+#include "kernels/matrix/packed_quant_matrix.h"
+#include "kernels/matrix/quant_codes.h"
+#include "kernels/matrix/quant_matrix.h"
+#include "kernels/matrix/weight_type.h"
 #include "tests/support/random_values.h"
 
 namespace vllm {

@@ -1,5 +1,6 @@
 // Codes read from stored weights against the formats' own definition, for every format that has a packed form.
-#include "kernels/quant_codes.h"
+#include "kernels/matrix/quant_codes.h"
+#include "kernels/isa/kernels_for.h"
 
 #include <gtest/gtest.h>
 

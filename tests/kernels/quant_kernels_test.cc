@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/isa/kernels_for.h"
 #include "kernels/kernels.h"
 #include "tests/support/random_values.h"
 

@@ -1,6 +1,7 @@
 // Tile kernels of every instruction set against the plain loop, over random shapes and tails; and the promise that a
 // result does not depend on how the work was cut.
 #include "kernels/tile_kernels.h"
+#include "kernels/isa/kernels_for.h"
 
 #include <gtest/gtest.h>
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/sample/sampler.h"
+#include "kernels/isa/kernels_for.h"
 #include "kernels/kernels.h"
 
 namespace vllm {

@@ -79,9 +79,10 @@ class KvProbeModel final : public Model {
   std::vector<KvLayerSpec> layers_;
 };
 
-const ModelRegistration kProbe("KvProbeForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
-  return std::make_unique<KvProbeModel>(BuildArchitecture("LlamaForCausalLM", build));
-});
+[[maybe_unused]] const bool kRegistered =
+    RegisterModel("KvProbeForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
+      return std::make_unique<KvProbeModel>(BuildArchitecture("LlamaForCausalLM", build));
+    });
 
 }  // namespace
 

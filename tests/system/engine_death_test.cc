@@ -11,23 +11,23 @@
 #include "engine/config/errors.h"
 #include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
-#include "engine/model_loader/hf_config.h"
-#include "tests/support/evil_model.h"
+#include "engine/model_loader/hf/hf_config.h"
+#include "tests/support/faulty_model.h"
 #include "tests/support/thread_count.h"
 
 namespace vllm {
 namespace {
 
-using testing_support::EvilPlan;
-using testing_support::kEvilCause;
+using testing_support::FaultPlan;
+using testing_support::kFaultCause;
 using testing_support::NumThreads;
 using testing_support::NumThreadsOnceSettled;
-using testing_support::SetEvilPlan;
+using testing_support::SetFaultPlan;
 
-VllmConfig EvilConfig(int64_t ranks, int64_t threads) {
+VllmConfig FaultyConfig(int64_t ranks, int64_t threads) {
   VllmConfig config;
   config.model = LoadModelConfig(std::string(VLLMCLI_TEST_DATA) + "/llama/plain");
-  config.model.architecture = "EvilForCausalLM";
+  config.model.architecture = "FaultyForCausalLM";
   config.parallel.tensor_parallel_size = ranks;
   config.parallel.threads_per_rank = threads;
   config.cache.kv_cache_memory_bytes = 4 << 20;
@@ -47,7 +47,7 @@ class EngineDeathTest : public testing::Test {
  protected:
   void SetUp() override { threads_before_ = NumThreads(); }
   void TearDown() override {
-    SetEvilPlan({});
+    SetFaultPlan({});
     EXPECT_LE(NumThreadsOnceSettled(threads_before_), threads_before_);
   }
   int64_t threads_before_ = 0;
@@ -56,13 +56,13 @@ class EngineDeathTest : public testing::Test {
 TEST_F(EngineDeathTest, AFailureAtLoadOrInProfilingSurfacesAsItself) {
   for (int round = 0; round < 20; ++round) {
     const int64_t ranks = 1 + round % 2;
-    const auto when = round % 4 < 2 ? EvilPlan::When::kLoad : EvilPlan::When::kForward;
-    SetEvilPlan({when, static_cast<int>(ranks - 1), 0, 0});
+    const auto when = round % 4 < 2 ? FaultPlan::When::kLoad : FaultPlan::When::kForward;
+    SetFaultPlan({when, static_cast<int>(ranks - 1), 0, 0});
     try {
-      MakeThreadClient(EvilConfig(ranks, 1), MakeExecutor);
+      MakeThreadClient(FaultyConfig(ranks, 1), MakeExecutor);
       FAIL() << "no exception";
     } catch (const std::runtime_error& e) {
-      EXPECT_NE(std::string(e.what()).find(kEvilCause), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find(kFaultCause), std::string::npos) << e.what();
     }
     EXPECT_LE(NumThreadsOnceSettled(threads_before_), threads_before_);
   }
@@ -74,8 +74,8 @@ TEST_F(EngineDeathTest, AFailureAtARandomStepEndsEveryRequestWithItsCause) {
     const int64_t ranks = 1 + round % 2;
     const int guilty = static_cast<int>(random() % static_cast<unsigned>(ranks));
     const int64_t call = 1 + static_cast<int64_t>(random() % 30);
-    SetEvilPlan({EvilPlan::When::kForward, guilty, call, 0});
-    const VllmConfig config = EvilConfig(ranks, 1 + round % 3 / 2);
+    SetFaultPlan({FaultPlan::When::kForward, guilty, call, 0});
+    const VllmConfig config = FaultyConfig(ranks, 1 + round % 3 / 2);
     LLMEngine engine(config, nullptr, MakeThreadClient(config, MakeExecutor));
     size_t num_failed = 0;
     try {
@@ -85,13 +85,13 @@ TEST_F(EngineDeathTest, AFailureAtARandomStepEndsEveryRequestWithItsCause) {
           if (!output.finished) continue;
           ++num_failed;
           EXPECT_EQ(output.outputs[0].finish_reason, FinishReason::kError);
-          EXPECT_NE(output.error.find(kEvilCause), std::string::npos) << output.error;
+          EXPECT_NE(output.error.find(kFaultCause), std::string::npos) << output.error;
         }
       }
       EXPECT_EQ(num_failed, 6u);
     } catch (const EngineDeadError& e) {
       // The engine died while requests were still being added.
-      EXPECT_NE(std::string(e.what()).find(kEvilCause), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find(kFaultCause), std::string::npos) << e.what();
     }
   }
 }
@@ -99,8 +99,8 @@ TEST_F(EngineDeathTest, AFailureAtARandomStepEndsEveryRequestWithItsCause) {
 TEST_F(EngineDeathTest, LogitsThatAreNotNumbersEndThatRequestOnly) {
   // In-process, so that all three requests are there from the first step on.
   for (const int64_t ranks : {1, 2}) {
-    const VllmConfig config = EvilConfig(ranks, 1);
-    SetEvilPlan({});
+    const VllmConfig config = FaultyConfig(ranks, 1);
+    SetFaultPlan({});
     std::vector<std::vector<int32_t>> healthy;
     {
       LLMEngine engine(config, nullptr, MakeInprocClient(config, MakeExecutor));
@@ -114,7 +114,7 @@ TEST_F(EngineDeathTest, LogitsThatAreNotNumbersEndThatRequestOnly) {
     }
     // Row 1 of each step's logits turns bad from the sixth forward on: a request fails, then the one that moves up to
     // its row.
-    SetEvilPlan({EvilPlan::When::kLogits, 0, 6, 1});
+    SetFaultPlan({FaultPlan::When::kLogits, 0, 6, 1});
     LLMEngine engine(config, nullptr, MakeInprocClient(config, MakeExecutor));
     for (int i = 0; i < 3; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>{5, 6, 7 + i}, Greedy(20));
     std::vector<FinishReason> reasons(3);

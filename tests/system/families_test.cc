@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/hf/hf_config.h"
 #include "tests/system/run_requests.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -59,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
 
 TEST_P(FamiliesTest, SchedulesDoNotMatter) {
   const std::shared_ptr<const Tokenizer> tokenizer =
-      Tokenizer::FromFile(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+      LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::vector<TestRequest> requests = Requests();
   VllmConfig alone = Config(1, 2048, false);
   alone.cache.kv_cache_memory_bytes = int64_t{16} << 20;

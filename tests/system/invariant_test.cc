@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/hf/hf_config.h"
+#include "kernels/isa.h"
 #include "tests/support/cancelling_executor.h"
 #include "tests/system/run_requests.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -61,7 +63,7 @@ class InvariantTest : public testing::Test {
   static std::string Folder() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
 
   void SetUp() override {
-    tokenizer_ = Tokenizer::FromFile(Folder() + "/tokenizer.json");
+    tokenizer_ = LoadTokenizerJson(Folder() + "/tokenizer.json");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     MakeRequests(16, 60);
 #else

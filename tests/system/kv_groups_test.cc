@@ -10,9 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/hf/hf_config.h"
 #include "tests/support/kv_probe_model.h"
 #include "tests/system/run_requests.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -79,7 +80,7 @@ class KvGroupsTest : public testing::TestWithParam<Variant> {
   }
 
   void SetUp() override {
-    tokenizer_ = Tokenizer::FromFile(Folder() + "/tokenizer.json");
+    tokenizer_ = LoadTokenizerJson(Folder() + "/tokenizer.json");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     MakeRequests(8, 120);
 #else

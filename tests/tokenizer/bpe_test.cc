@@ -1,4 +1,4 @@
-#include "tokenizer/bpe.h"
+#include "tokenizer/models/bpe.h"
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/tokenizer_error.h"
+#include "tokenizer/formats/tokenizer_error.h"
+#include "tokenizer/unicode/byte_level.h"
 
 namespace vllm {
 namespace {

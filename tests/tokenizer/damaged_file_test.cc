@@ -2,8 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
-#include "tokenizer/json_scanner.h"
-#include "tokenizer/tiktoken_loader.h"
+#include "tokenizer/formats/json_scanner.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+#include "tokenizer/loaders/tiktoken_loader.h"
 
 namespace vllm {
 namespace {
@@ -14,7 +15,7 @@ const char* const kFiles[] = {"byte_level.json", "byte_fallback.json", "unigram.
 // Loads and, where that succeeds, uses the tokenizer.
 bool Loads(std::string_view json) {
   try {
-    const auto tokenizer = Tokenizer::FromJson(json, "a test");
+    const auto tokenizer = ParseTokenizerJson(json, "a test");
     const std::vector<int32_t> ids = tokenizer->Encode("The ships\xF0\x9F\x98\x80 [LS] <|end|>\n 12\xFF", true);
     tokenizer->Decode(ids, true);
     return true;
@@ -31,7 +32,7 @@ nlohmann::json SmallFile() {
 
 std::string ErrorOf(const nlohmann::json& file) {
   try {
-    Tokenizer::FromJson(file.dump(), "a test");
+    ParseTokenizerJson(file.dump(), "a test");
   } catch (const TokenizerError& error) {
     return error.what();
   }
@@ -188,7 +189,7 @@ TEST(DamagedFile, AnUnknownTokenOutsideTheVocabularyIsRefused) {
 bool ModelFileLoads(const TempFolder& folder, const std::string& bytes) {
   std::ofstream(folder.path() + "/tokenizer.model", std::ios::binary) << bytes;
   try {
-    const auto tokenizer = Tokenizer::FromFolder(folder.path());
+    const auto tokenizer = LoadTokenizer(folder.path());
     const std::vector<int32_t> ids = tokenizer->Encode("The ships\xF0\x9F\x98\x80 <s>\n 12\xFF", true);
     tokenizer->Decode(ids, true);
     return true;
@@ -250,7 +251,7 @@ TEST(DamagedFile, RankFilesChangedNeverCrash) {
 
 TEST(DamagedFile, AMissingFileIsNamed) {
   try {
-    Tokenizer::FromFile("/nonexistent/tokenizer.json");
+    LoadTokenizerJson("/nonexistent/tokenizer.json");
     FAIL();
   } catch (const TokenizerError& error) {
     EXPECT_NE(std::string(error.what()).find("/nonexistent/tokenizer.json"), std::string::npos);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -30,7 +31,7 @@ std::vector<int32_t> RandomIds(std::mt19937& random, const Tokenizer& tokenizer,
 TEST(DecodeStream, RandomIdsGiveTheWholeText) {
   std::mt19937 random(11);
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
-    const auto tokenizer = Tokenizer::FromFile(DataPath(name));
+    const auto tokenizer = LoadTokenizerJson(DataPath(name));
     for (int round = 0; round < 5000; ++round) {
       const auto ids = RandomIds(random, *tokenizer, random() % 20);
       const bool skip = random() % 2 == 0;
@@ -48,7 +49,7 @@ TEST(DecodeStream, EveryDecoderGivesTheWholeText) {
     const nlohmann::json file = {
         {"model", {{"type", "BPE"}, {"vocab", component["vocab"]}, {"merges", nlohmann::json::array()}}},
         {"decoder", component["spec"]}};
-    const auto tokenizer = Tokenizer::FromJson(file.dump(), "a component");
+    const auto tokenizer = ParseTokenizerJson(file.dump(), "a component");
     for (int round = 0; round < 300; ++round) {
       const auto ids = RandomIds(random, *tokenizer, random() % 12);
       ASSERT_EQ(Stream(*tokenizer, {}, ids, false), tokenizer->Decode(ids, false));
@@ -59,7 +60,7 @@ TEST(DecodeStream, EveryDecoderGivesTheWholeText) {
 TEST(DecodeStream, WhatFollowsAPromptIsTheRestOfTheWholeText) {
   std::mt19937 random(13);
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
-    const auto tokenizer = Tokenizer::FromFile(DataPath(name));
+    const auto tokenizer = LoadTokenizerJson(DataPath(name));
     for (int round = 0; round < 3000; ++round) {
       const auto prompt = RandomIds(random, *tokenizer, random() % 10);
       const auto ids = RandomIds(random, *tokenizer, random() % 10);
@@ -79,14 +80,14 @@ TEST(DecodeStream, WhatFollowsAPromptIsTheRestOfTheWholeText) {
 }
 
 TEST(DecodeStream, TheLineBreakThatEndsAPromptIsNotRepeated) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_fallback.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_fallback.json"));
   const int32_t line_break = tokenizer->TokenToId("<0x0A>").value();
   const std::vector<int32_t> ids = tokenizer->Encode("hi", false);
   EXPECT_EQ(Stream(*tokenizer, {1, line_break}, ids, true), " hi");
 }
 
 TEST(DecodeStream, ACharacterOfSeveralTokensComesWhole) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_level.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   const std::vector<int32_t> ids = tokenizer->Encode("\xF0\x9F\x98\x80!", false);
   ASSERT_EQ(ids.size(), 5u);
   DecodeStream stream(*tokenizer, true);
@@ -100,14 +101,14 @@ TEST(DecodeStream, ACharacterOfSeveralTokensComesWhole) {
 }
 
 TEST(DecodeStream, AnUnfinishedCharacterIsFlushedAsReplacementCharacter) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_level.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::vector<int32_t> ids = tokenizer->Encode("a\xF0\x9F\x98\x80", false);
   ids.pop_back();
   EXPECT_EQ(Stream(*tokenizer, {}, ids, true), "a\xEF\xBF\xBD");
 }
 
 TEST(DecodeStream, TheFirstSpaceAfterAPromptIsKept) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_fallback.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_fallback.json"));
   const std::vector<int32_t> prompt = tokenizer->Encode("The keeper", true);
   const std::vector<int32_t> ids = tokenizer->Encode("of", false);
   EXPECT_EQ(Stream(*tokenizer, prompt, ids, true), " of");

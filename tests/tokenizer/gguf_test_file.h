@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
-#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/loaders/gguf_vocabulary.h"
 
 namespace vllm {
 

@@ -1,12 +1,13 @@
-#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/loaders/gguf_vocabulary.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/tokenizer/gguf_test_file.h"
-#include "tokenizer/gguf_pre_tokenizers.h"
-#include "tokenizer/sentence_piece_model.h"
-#include "tokenizer/text_pattern.h"
+#include "tokenizer/loaders/gguf_pre_tokenizers.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+#include "tokenizer/models/sentence_piece_model.h"
+#include "tokenizer/patterns/text_pattern.h"
 
 namespace vllm {
 namespace {
@@ -97,7 +98,7 @@ TEST(GgufVocabulary, AUnigramVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
 }
 
 TEST(GgufVocabulary, AWordPieceVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
-  const auto reference = Tokenizer::FromFile(DataPath("word_piece.json"));
+  const auto reference = LoadTokenizerJson(DataPath("word_piece.json"));
   std::vector<std::string> tokens;
   GgufVocabulary vocabulary;
   vocabulary.model = "bert";

@@ -1,4 +1,4 @@
-#include "tokenizer/python_json.h"
+#include "tokenizer/formats/python_json.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,8 @@
 
 #include "tests/tokenizer/gguf_test_file.h"
 #include "tokenizer/decode_stream.h"
-#include "tokenizer/tiktoken_loader.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+#include "tokenizer/loaders/tiktoken_loader.h"
 
 namespace vllm {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 std::unique_ptr<Tokenizer> SentencePiece(const std::string& name) {
   TempFolder folder;
   std::filesystem::copy_file(DataPath("sentencepiece/" + name + ".model"), folder.path() + "/tokenizer.model");
-  return Tokenizer::FromFolder(folder.path());
+  return LoadTokenizer(folder.path());
 }
 
 std::unique_ptr<Tokenizer> Tiktoken(const std::string& encoding) {
@@ -98,10 +99,10 @@ TEST_P(EveryKind, AMegabyteOfOneKindTakesAboutLinearTime) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, EveryKind,
-    testing::Values(Kind{"Unigram", false, [] { return Tokenizer::FromFile(DataPath("unigram.json")); }},
-                    Kind{"UnigramBytes", false, [] { return Tokenizer::FromFile(DataPath("unigram_bytes.json")); }},
-                    Kind{"WordPiece", false, [] { return Tokenizer::FromFile(DataPath("word_piece.json")); }},
-                    Kind{"WordLevel", false, [] { return Tokenizer::FromFile(DataPath("word_level.json")); }},
+    testing::Values(Kind{"Unigram", false, [] { return LoadTokenizerJson(DataPath("unigram.json")); }},
+                    Kind{"UnigramBytes", false, [] { return LoadTokenizerJson(DataPath("unigram_bytes.json")); }},
+                    Kind{"WordPiece", false, [] { return LoadTokenizerJson(DataPath("word_piece.json")); }},
+                    Kind{"WordLevel", false, [] { return LoadTokenizerJson(DataPath("word_level.json")); }},
                     Kind{"SentencePieceUnigram", false, [] { return SentencePiece("unigram"); }},
                     Kind{"SentencePieceUnigramBytes", false, [] { return SentencePiece("unigram_bytes"); }},
                     Kind{"SentencePieceBpe", false, [] { return SentencePiece("bpe"); }},

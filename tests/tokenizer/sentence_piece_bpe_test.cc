@@ -1,4 +1,4 @@
-#include "tokenizer/sentence_piece_bpe.h"
+#include "tokenizer/models/sentence_piece_bpe.h"
 
 #include <map>
 #include <queue>

@@ -3,6 +3,7 @@
 
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/decode_stream.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 
 namespace vllm {
 namespace {
@@ -32,7 +33,7 @@ TEST_P(SmallModel, GivesTheLibrarysIdsAndTexts) {
   TempFolder folder;
   const std::string name = std::string("sentencepiece/") + GetParam();
   std::filesystem::copy_file(DataPath(name + ".model"), folder.path() + "/tokenizer.model");
-  ExpectAgreement(*Tokenizer::FromFolder(folder.path()), DataPath(name + ".jsonl"));
+  ExpectAgreement(*LoadTokenizer(folder.path()), DataPath(name + ".jsonl"));
 }
 
 INSTANTIATE_TEST_SUITE_P(SentencePiece, SmallModel,
@@ -48,7 +49,7 @@ TEST(SentencePiece, RealModelsGiveTheLibrarysIdsAndTexts) {
     if (!std::filesystem::exists(vectors) || !std::filesystem::exists(model)) continue;
     TempFolder folder;
     std::filesystem::copy_file(model, folder.path() + "/tokenizer.model");
-    ExpectAgreement(*Tokenizer::FromFolder(folder.path()), vectors);
+    ExpectAgreement(*LoadTokenizer(folder.path()), vectors);
     ++num_models;
   }
   if (num_models == 0) GTEST_SKIP() << "reference data not found: SentencePiece models";

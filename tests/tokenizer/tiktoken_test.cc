@@ -1,10 +1,11 @@
-#include "tokenizer/tiktoken_loader.h"
+#include "tokenizer/loaders/tiktoken_loader.h"
 
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
-#include "tokenizer/base64.h"
-#include "tokenizer/byte_level.h"
+#include "tokenizer/formats/base64.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+#include "tokenizer/unicode/byte_level.h"
 
 namespace vllm {
 namespace {
@@ -61,7 +62,7 @@ void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   std::ofstream(folder.path() + "/tokenizer.model") << ranks;
   const std::string config = RealPath("tokenizers/" + name + "/tokenizer_config.json");
   if (std::filesystem::exists(config)) std::filesystem::copy_file(config, folder.path() + "/tokenizer_config.json");
-  const auto tokenizer = Tokenizer::FromFolder(folder.path());
+  const auto tokenizer = LoadTokenizer(folder.path());
   EXPECT_EQ(tokenizer->Kind(), "tiktoken");
   int num_texts = 0;
   for (const std::string& line : ReadLines(vectors)) {

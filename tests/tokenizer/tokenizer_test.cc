@@ -1,19 +1,20 @@
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
-#include "tokenizer/tokenizer_error.h"
-#include "tokenizer/unicode.h"
-#include "tokenizer/unicode_form.h"
+#include "tokenizer/formats/tokenizer_error.h"
+#include "tokenizer/unicode/unicode.h"
+#include "tokenizer/unicode/unicode_form.h"
 
 namespace vllm {
 namespace {
 
 TEST(Tokenizer, TellsItsVocabulary) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_level.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   EXPECT_EQ(tokenizer->VocabSize(), 485);
   EXPECT_EQ(tokenizer->Kind(), "BPE byte-level");
   EXPECT_EQ(tokenizer->TokenToId("<|end|>"), 480);
@@ -25,11 +26,11 @@ TEST(Tokenizer, TellsItsVocabulary) {
   EXPECT_FALSE(tokenizer->TokenToId("no such token"));
   EXPECT_FALSE(tokenizer->IdToToken(485));
   EXPECT_FALSE(tokenizer->IdToToken(-1));
-  EXPECT_EQ(Tokenizer::FromFile(DataPath("byte_fallback.json"))->Kind(), "BPE byte-fallback");
+  EXPECT_EQ(LoadTokenizerJson(DataPath("byte_fallback.json"))->Kind(), "BPE byte-fallback");
 }
 
 TEST(Tokenizer, AByteLevelVocabularyGivesEveryTextBack) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_level.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::mt19937 random(23);
   for (int round = 0; round < 3000; ++round) {
     // The normalizer composes, so only texts that it leaves alone come back as they were.
@@ -40,12 +41,12 @@ TEST(Tokenizer, AByteLevelVocabularyGivesEveryTextBack) {
 }
 
 TEST(Tokenizer, InvalidUtf8IsEncodedAsReplacementCharacters) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_level.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   EXPECT_EQ(tokenizer->Encode("a\xFF\xC3 b", false), tokenizer->Encode("a\xEF\xBF\xBD\xEF\xBF\xBD b", false));
 }
 
 TEST(Tokenizer, EncodingStopsWhenItsFlagIsSet) {
-  const auto tokenizer = Tokenizer::FromFile(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  const auto tokenizer = LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::string text = "How do I run a batch of prompts?";
   const std::vector<int32_t> ids = tokenizer->Encode(text, false);
   std::atomic<bool> stop{false};
@@ -59,7 +60,7 @@ TEST(Tokenizer, EncodingStopsWhenItsFlagIsSet) {
 
 // Long words are encoded in windows, each of which looks at the flag.
 TEST(Tokenizer, EncodingOneLongWordStopsInTheMiddle) {
-  const auto tokenizer = Tokenizer::FromFile(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  const auto tokenizer = LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::string word(size_t{64} << 20, 'a');
   std::atomic<bool> stop{false};
   tokenizer->SetStop(&stop);
@@ -69,14 +70,14 @@ TEST(Tokenizer, EncodingOneLongWordStopsInTheMiddle) {
 }
 
 TEST(Tokenizer, IdsWithoutATokenAreSkipped) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_level.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::vector<int32_t> ids = tokenizer->Encode("The ships", false);
   ids.insert(ids.begin() + 1, {-1, 1 << 30, 485, INT32_MIN, INT32_MAX});
   EXPECT_EQ(tokenizer->Decode(ids, true), "The ships");
 }
 
 TEST(Tokenizer, AVocabularyOfCharactersWithoutMergesWorks) {
-  const auto tokenizer = Tokenizer::FromJson(
+  const auto tokenizer = ParseTokenizerJson(
       R"({"model": {"type": "BPE", "unk_token": "?", "fuse_unk": true, "vocab": {"?": 0, "a": 1, "b": 2}, "merges": []}})",
       "a test");
   EXPECT_EQ(tokenizer->Encode("abxxba", true), (std::vector<int32_t>{1, 2, 0, 2, 1}));
@@ -85,7 +86,7 @@ TEST(Tokenizer, AVocabularyOfCharactersWithoutMergesWorks) {
 
 TEST(Tokenizer, AHugeTextOfOneKindIsEncodedInAboutLinearTime) {
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
-    const auto tokenizer = Tokenizer::FromFile(DataPath(name));
+    const auto tokenizer = LoadTokenizerJson(DataPath(name));
     for (const char* unit : {"a", "e ", " ", "\n", "7", "<|end|>", "[LS]", " [LS]", "\xCC\x81", "<", "\xE2\x96\x81"}) {
       std::string text;
       while (text.size() < (1 << 20)) text += unit;
@@ -110,7 +111,7 @@ TEST(Tokenizer, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
 }
 
 TEST(Tokenizer, AddedTokensOfWhiteSpaceThatTakeMoreWhiteSpaceStayLinear) {
-  const auto tokenizer = Tokenizer::FromJson(
+  const auto tokenizer = ParseTokenizerJson(
       R"({"added_tokens": [{"id": 1, "content": " ", "rstrip": true, "lstrip": true, "normalized": false}],
           "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})",
       "a test");
@@ -120,7 +121,7 @@ TEST(Tokenizer, AddedTokensOfWhiteSpaceThatTakeMoreWhiteSpaceStayLinear) {
 }
 
 TEST(Tokenizer, ManyThreadsGetTheSameIds) {
-  const auto tokenizer = Tokenizer::FromFile(DataPath("byte_level.json"));
+  const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::mt19937 random(29);
   std::vector<std::string> texts;
   for (int i = 0; i < 200; ++i) texts.push_back("The keeper of the ships " + RandomText(random, 40));
@@ -129,7 +130,7 @@ TEST(Tokenizer, ManyThreadsGetTheSameIds) {
     for (const std::string& text : texts) all.push_back(with.Encode(text, true));
     return all;
   };
-  const auto expected = encode_all(*Tokenizer::FromFile(DataPath("byte_level.json")));
+  const auto expected = encode_all(*LoadTokenizerJson(DataPath("byte_level.json")));
   std::vector<std::vector<std::vector<int32_t>>> results(4);
   std::vector<std::thread> threads;
   for (auto& result : results) threads.emplace_back([&] { result = encode_all(*tokenizer); });
@@ -138,7 +139,7 @@ TEST(Tokenizer, ManyThreadsGetTheSameIds) {
 }
 
 TEST(Tokenizer, ClipStyleWordsOfBytesWithAnEndAreSupported) {
-  const auto tokenizer = Tokenizer::FromJson(
+  const auto tokenizer = ParseTokenizerJson(
       R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
           "model": {"type": "BPE", "end_of_word_suffix": "</w>", "merges": ["a b</w>"],
                     "vocab": {"a": 0, "b": 1, "a</w>": 2, "b</w>": 3, "ab</w>": 4, "\u0120": 5}}})",

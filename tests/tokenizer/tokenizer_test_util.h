@@ -12,9 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/temp_directory.h"
+#include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 
@@ -41,9 +42,9 @@ inline std::string RealPath(const std::string& name) { return std::string(VLLMCL
 inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
   for (const std::string& folder : {"tokenizers/" + name, "models/" + name, "models/" + name + "/hf-f32"}) {
     const std::string path = RealPath(folder);
-    if (std::filesystem::exists(path + "/tokenizer.json")) return Tokenizer::FromFile(path + "/tokenizer.json");
+    if (std::filesystem::exists(path + "/tokenizer.json")) return LoadTokenizerJson(path + "/tokenizer.json");
     if (std::filesystem::exists(path + "/merges.txt")) {
-      return Tokenizer::FromVocabAndMerges(path + "/vocab.json", path + "/merges.txt", path + "/tokenizer_config.json");
+      return LoadVocabAndMerges(path + "/vocab.json", path + "/merges.txt", path + "/tokenizer_config.json");
     }
   }
   return nullptr;

@@ -1,4 +1,4 @@
-#include "tokenizer/unigram.h"
+#include "tokenizer/models/unigram.h"
 
 #include <map>
 

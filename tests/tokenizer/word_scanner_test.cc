@@ -1,8 +1,8 @@
 // Two engines must agree: the hand-written scanners and Oniguruma running the expression they stand for.
-#include "tokenizer/word_scanner.h"
+#include "tokenizer/patterns/word_scanner.h"
 
 #include "tests/tokenizer/tokenizer_test_util.h"
-#include "tokenizer/onig_pattern.h"
+#include "tokenizer/patterns/onig_pattern.h"
 
 namespace vllm {
 namespace {

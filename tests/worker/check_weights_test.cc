@@ -1,6 +1,7 @@
 // CheckWeights refuses exactly what loading refuses, with the same message, for every family and way of storing
 // weights, whichever tensor is missing or has another shape.
 #include "engine/worker/check_weights.h"
+#include "engine/model_loader/checkpoint/open_weights.h"
 
 #include <gtest/gtest.h>
 
@@ -13,11 +14,12 @@
 
 #include "engine/config/errors.h"
 #include "engine/layers/communicator.h"
-#include "engine/model_loader/gguf_config.h"
-#include "engine/model_loader/hf_config.h"
+#include "engine/model_loader/gguf/config.h"
+#include "engine/model_loader/hf/hf_config.h"
 #include "engine/models/registry.h"
 #include "engine/worker/worker.h"
-#include "tests/support/temp_folder.h"
+#include "kernels/isa/kernels_for.h"
+#include "tests/support/temp_directory.h"
 #include "tests/support/test_models.h"
 
 namespace vllm {

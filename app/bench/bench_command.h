@@ -1,0 +1,11 @@
+// `vllmcli bench`: measures prefill and decode speed of a model. Main thread only.
+#pragma once
+
+#include "app/cli/settings.h"
+
+namespace vllm {
+
+// Returns the exit status.
+int BenchCommand(const Settings& settings);
+
+}  // namespace vllm

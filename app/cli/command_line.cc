@@ -1,0 +1,132 @@
+#include "app/cli/command_line.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli/parse_value.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+// CLI11 takes "[a,b]" in a positional for a list. A word that begins with a bracket travels behind this byte, which no
+// argument can begin with and still be one of ours.
+constexpr char kGuard = '\x01';
+
+std::string Unguard(std::string value) {
+  if (!value.empty() && value.front() == kGuard) value.erase(0, 1);
+  return value;
+}
+
+[[noreturn]] void UnknownFlag(const std::string& word, Command command) {
+  std::vector<std::string> names;
+  for (const Flag& flag : FlagTable()) {
+    if (flag.belongs_to(command)) names.push_back("--" + std::string(flag.name));
+  }
+  std::string bare = word.substr(0, word.find('='));
+  const Flag* elsewhere = bare.size() > 2 ? FindFlag(bare.substr(2)) : nullptr;
+  std::string message = "unknown flag " + bare + " of " + std::string(InfoOf(command).name);
+  if (const std::string near = NearestName(bare, names); !near.empty()) {
+    message += ", did you mean " + near + "?";
+  } else if (elsewhere != nullptr) {
+    message += ": it belongs to other commands";
+  }
+  throw ConfigError(message);
+}
+
+void AddFlags(CLI::App& parser, Command command, std::map<const Flag*, CLI::Option*>& options) {
+  for (const Flag& flag : FlagTable()) {
+    if (!flag.belongs_to(command)) continue;
+    std::string names = "--" + std::string(flag.name);
+    if (flag.short_name != 0) names = std::string("-") + flag.short_name + "," + names;
+    CLI::Option* option = nullptr;
+    if (flag.takes_value()) {
+      option = parser.add_option(names)->expected(-1)->allow_extra_args(false);
+    } else {
+      if (flag.kind == ValueKind::kNegatable) names += ",!--no-" + std::string(flag.name);
+      option = parser.add_flag(names);
+    }
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    options[&flag] = option;
+  }
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(std::vector<std::string> words, Command default_command) {
+  CommandLine line;
+  Command command = default_command;
+  if (!words.empty() && (words[0] == "--version" || words[0] == "-V")) {
+    line.action = CommandLineAction::kVersion;
+    return line;
+  }
+  if (!words.empty() && (words[0] == "--help" || words[0] == "-h" || words[0] == "help")) {
+    line.action = CommandLineAction::kHelp;
+    if (words.size() > 1) {
+      const std::optional<Command> topic = FindCommand(words[1]);
+      if (topic) {
+        line.has_command = true;
+        line.settings.command = *topic;
+      }
+    }
+    return line;
+  }
+  if (!words.empty() && !words[0].empty() && words[0][0] != '-') {
+    const std::optional<Command> found = FindCommand(words[0]);
+    if (!found) {
+      std::vector<std::string> names;
+      for (const CommandInfo& info : CommandTable()) names.emplace_back(info.name);
+      const std::string near = NearestName(words[0], names);
+      throw ConfigError("unknown command " + words[0] +
+                        (near.empty() ? ": see vllmcli --help" : ", did you mean " + near + "?"));
+    }
+    command = *found;
+    line.has_command = true;
+    words.erase(words.begin());
+  }
+  line.settings.command = command;
+
+  bool only_arguments = false;
+  for (std::string& word : words) {
+    if (word == "--") only_arguments = true;
+    if (!only_arguments && word == "-tp") word = "--tensor-parallel-size";
+    if (!word.empty() && (word.front() == '[' || word.front() == kGuard)) word.insert(word.begin(), kGuard);
+  }
+
+  CLI::App parser;
+  parser.set_help_flag();
+  parser.allow_extras(false);
+  std::map<const Flag*, CLI::Option*> options;
+  AddFlags(parser, command, options);
+  std::vector<std::string> arguments;
+  CLI::Option* positional = parser.add_option("arguments", arguments)->expected(-1);
+  try {
+    std::reverse(words.begin(), words.end());
+    parser.parse(words);
+  } catch (const CLI::ExtrasError&) {
+    for (const std::string& word : parser.remaining()) {
+      if (word.size() > 1 && word.front() == '-') UnknownFlag(word, command);
+    }
+    throw ConfigError("unexpected argument of " + std::string(InfoOf(command).name));
+  } catch (const CLI::ParseError& error) {
+    throw ConfigError(error.what());
+  }
+
+  for (const auto& [flag, option] : options) {
+    if (option->count() == 0) continue;
+    if (flag->name == "help") line.action = CommandLineAction::kHelp;
+    std::vector<std::string> values = option->results();
+    for (std::string& value : values) value = Unguard(std::move(value));
+    line.settings.Set(*flag, std::move(values), SettingSource::kCommandLine, "--" + std::string(flag->name));
+  }
+  if (line.action == CommandLineAction::kHelp) line.has_command = line.has_command || default_command == command;
+  if (positional->count() > 0) {
+    for (std::string& argument : arguments) line.settings.arguments.push_back(Unguard(std::move(argument)));
+  }
+  return line;
+}
+
+}  // namespace vllm

@@ -1,0 +1,85 @@
+#include "app/cli/config_file.h"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/cli/parse_value.h"
+#include "app/cli/toml_reader.h"
+#include "app/cli/xdg.h"
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "tokenizer/formats/regular_file.h"
+
+namespace vllm {
+namespace {
+
+// toml11 parses about 200,000 scalars per second, and a file of this size can hold as many.
+constexpr size_t kMaxFileBytes = size_t{1} << 20;
+constexpr size_t kMaxShownBytes = 60;
+
+// REQUIRES: the entry's table is empty or names a command.
+void Apply(const TomlEntry& entry, const std::string& path, Settings& settings) {
+  const std::string table = entry.table.empty() ? "" : "[" + entry.table + "] ";
+  const std::string where = Escape(path) + ":" + entry.place.Text() + ": " + table + Escape(entry.key, kMaxShownBytes);
+  const Flag* flag = FindFlag(entry.key);
+  if (flag == nullptr || !flag->in_config) {
+    std::vector<std::string> names;
+    for (const Flag& known : FlagTable()) {
+      if (known.in_config) names.emplace_back(known.name);
+    }
+    const std::string near = NearestName(entry.key, names);
+    throw ConfigError(where + ": unknown key" + (near.empty() ? "" : ", did you mean " + near + "?"));
+  }
+  if (entry.is_array && !flag->repeats && flag->kind != ValueKind::kIds) {
+    throw ConfigError(where + ": must be one value");
+  }
+  // A key of another command is checked, then left alone.
+  Settings elsewhere;
+  // `show` reports the sampling that the generating commands will use.
+  const bool is_shown = settings.command == Command::kConfig ||
+                        (settings.command == Command::kShow && flag->group == FlagGroup::kSampling);
+  const bool is_used = flag->belongs_to(settings.command) || is_shown;
+  (is_used ? settings : elsewhere).Set(*flag, entry.values, SettingSource::kConfigFile, where);
+}
+
+}  // namespace
+
+void ReadConfigFile(const std::string& given_path, Settings& settings) {
+  std::string path = given_path;
+  if (path.empty()) {
+    const std::string home = ConfigHome();
+    if (home.empty()) return;
+    path = home + "/config.toml";
+  }
+  std::string text;
+  const RegularFile file = ReadRegularFile(path, kMaxFileBytes, text);
+  if (file.is_missing() && given_path.empty()) return;
+  const std::string message = "configuration file " + Escape(path) + ": " + file.error;
+  if (file.is_out_of_resources()) throw ResourceError(message);
+  if (!file.ok()) throw ConfigError(message);
+  const TomlDocument document = ReadToml(text, path);
+  settings.config_path = path;
+  for (const TomlTable& table : document.tables) {
+    if (FindCommand(table.name)) continue;
+    throw ConfigError(Escape(path) + ":" + table.place.Text() + ": [" + Escape(table.name, kMaxShownBytes) +
+                      "]: no command has this name");
+  }
+  // The command's own table is stronger than the top, wherever it stands. The other tables are checked too, so that a
+  // mistake shows at once and not on the day the table is used.
+  const std::string_view own_table = InfoOf(settings.command).name;
+  for (const bool is_top : {true, false}) {
+    for (const TomlEntry& entry : document.entries) {
+      if (entry.table.empty() != is_top) continue;
+      if (is_top || entry.table == own_table) {
+        Apply(entry, path, settings);
+      } else {
+        Settings unused;
+        unused.command = *FindCommand(entry.table);
+        Apply(entry, path, unused);
+      }
+    }
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,234 @@
+#include "app/cli/docs/completions.h"
+
+#include "app/cli/flag.h"
+#include "engine/config/errors.h"
+
+namespace vllm {
+namespace {
+
+std::string Spaced(std::string_view choices) {
+  std::string out(choices);
+  for (char& c : out) {
+    if (c == '|') c = ' ';
+  }
+  return out;
+}
+
+// Single-quoted for a shell: help texts hold apostrophes.
+std::string Quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string CommandNames() {
+  std::string out;
+  for (const CommandInfo& info : CommandTable()) out += (out.empty() ? "" : " ") + std::string(info.name);
+  return out;
+}
+
+std::string FlagNames(Command command) {
+  std::string out;
+  for (const Flag& flag : FlagTable()) {
+    if (!flag.belongs_to(command)) continue;
+    if (!out.empty()) out += ' ';
+    out += "--" + std::string(flag.name);
+    if (flag.kind == ValueKind::kNegatable) out += " --no-" + std::string(flag.name);
+    if (flag.short_name != 0) out += std::string(" -") + flag.short_name;
+  }
+  return out;
+}
+
+std::string Bash() {
+  std::string out =
+      "# bash completion of vllmcli\n"
+      "_vllmcli() {\n"
+      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+      "  local command= word\n"
+      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+      "    case $word in\n"
+      "      -*) ;;\n"
+      "      *) command=$word; break ;;\n"
+      "    esac\n"
+      "  done\n"
+      "  COMPREPLY=()\n"
+      "  case $previous in\n";
+  for (const Flag& flag : FlagTable()) {
+    if (!flag.takes_value()) continue;
+    std::string pattern = "--" + std::string(flag.name);
+    if (flag.short_name != 0) pattern += std::string("|-") + flag.short_name;
+    if (flag.kind == ValueKind::kChoice) {
+      out +=
+          "    " + pattern + ") COMPREPLY=($(compgen -W '" + Spaced(flag.choices) + "' -- \"$current\")); return ;;\n";
+    } else if (flag.kind == ValueKind::kPath) {
+      out += "    " + pattern + ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n";
+    } else if (flag.name == "model") {
+      out += "    " + pattern + ") compopt -o filenames; COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n";
+    } else {
+      out += "    " + pattern + ") return ;;\n";
+    }
+  }
+  out +=
+      "  esac\n"
+      "  if [[ -z $command && $current != -* ]]; then\n"
+      "    COMPREPLY=($(compgen -W '" +
+      CommandNames() +
+      "' -- \"$current\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  if [[ -z $command ]]; then\n"
+      "    COMPREPLY=($(compgen -W '--help --version " +
+      FlagNames(Command::kChat) +
+      "' -- \"$current\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  case $command in\n";
+  for (const CommandInfo& info : CommandTable()) {
+    out += "    " + std::string(info.name) + ")\n";
+    out += "      if [[ $current == -* ]]; then\n        COMPREPLY=($(compgen -W '" + FlagNames(info.command) +
+           "' -- \"$current\"))\n";
+    if (!info.choices.empty()) {
+      out += "      else\n        COMPREPLY=($(compgen -W '" + Spaced(info.choices) + "' -- \"$current\"))\n";
+    } else if (info.takes_file) {
+      out += "      else\n        compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\"))\n";
+    }
+    out += "      fi ;;\n";
+  }
+  out +=
+      "  esac\n"
+      "}\n"
+      "complete -F _vllmcli vllmcli\n";
+  return out;
+}
+
+// The text of an _arguments specification: brackets and colons would end it.
+std::string ZshText(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string ZshAction(const Flag& flag) {
+  if (!flag.takes_value()) return "";
+  std::string action = ":" + std::string(flag.value_name) + ":";
+  if (flag.kind == ValueKind::kChoice) return action + "(" + Spaced(flag.choices) + ")";
+  if (flag.kind == ValueKind::kPath) return action + "_files";
+  if (flag.name == "model") return action + "_files -/";
+  return action;
+}
+
+std::string Zsh() {
+  std::string out =
+      "#compdef vllmcli\n"
+      "# zsh completion of vllmcli\n"
+      "_vllmcli() {\n"
+      "  local -a commands\n"
+      "  commands=(\n";
+  for (const CommandInfo& info : CommandTable()) {
+    out += "    " + Quoted(std::string(info.name) + ":" + std::string(info.summary)) + "\n";
+  }
+  out +=
+      "  )\n"
+      "  if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
+      "    _describe command commands\n"
+      "    return\n"
+      "  fi\n"
+      "  local command=$words[2]\n"
+      "  if [[ $command == -* ]]; then\n"
+      "    command=chat\n"
+      "  else\n"
+      "    shift words\n"
+      "    (( CURRENT-- ))\n"
+      "  fi\n"
+      "  case $command in\n";
+  for (const CommandInfo& info : CommandTable()) {
+    out += "    " + std::string(info.name) + ")\n      _arguments -s";
+    for (const Flag& flag : FlagTable()) {
+      if (!flag.belongs_to(info.command)) continue;
+      const std::string text = "[" + ZshText(flag.help) + "]" + ZshAction(flag);
+      const std::string repeat = flag.repeats ? "*" : "";
+      const char* attached = flag.takes_value() ? "=" : "";
+      out += " \\\n        " + Quoted(repeat + "--" + std::string(flag.name) + attached + text);
+      if (flag.kind == ValueKind::kNegatable) {
+        out += " \\\n        " + Quoted("--no-" + std::string(flag.name) + text);
+      }
+      if (flag.short_name != 0) {
+        const char* joined = flag.takes_value() ? "+" : "";
+        out += " \\\n        " + Quoted(repeat + "-" + std::string(1, flag.short_name) + joined + text);
+      }
+    }
+    if (!info.choices.empty()) {
+      out += " \\\n        " + Quoted("1:what:(" + Spaced(info.choices) + ")");
+    } else if (info.takes_file) {
+      out += " \\\n        '*:file:_files'";
+    }
+    out += " ;;\n";
+  }
+  out +=
+      "  esac\n"
+      "}\n"
+      "_vllmcli \"$@\"\n";
+  return out;
+}
+
+// In fish's single quotes only ' and \ are special, and both are escaped by a backslash.
+std::string FishQuoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+std::string Fish() {
+  std::string out = "# fish completion of vllmcli\ncomplete -c vllmcli -f\n";
+  for (const CommandInfo& info : CommandTable()) {
+    out += "complete -c vllmcli -n __fish_use_subcommand -a " + std::string(info.name) + " -d " +
+           FishQuoted(info.summary) + "\n";
+  }
+  out += "complete -c vllmcli -n __fish_use_subcommand -l version -d 'print the version'\n";
+  for (const CommandInfo& info : CommandTable()) {
+    const std::string head = "complete -c vllmcli -n '__fish_seen_subcommand_from " + std::string(info.name) + "'";
+    if (!info.choices.empty()) out += head + " -a '" + Spaced(info.choices) + "'\n";
+    if (info.takes_file) out += head + " -F\n";
+    for (const Flag& flag : FlagTable()) {
+      if (!flag.belongs_to(info.command)) continue;
+      out += head;
+      if (flag.short_name != 0) out += std::string(" -s ") + flag.short_name;
+      out += " -l " + std::string(flag.name);
+      if (flag.kind == ValueKind::kChoice) {
+        out += " -x -a '" + Spaced(flag.choices) + "'";
+      } else if (flag.kind == ValueKind::kPath || flag.name == "model") {
+        out += " -r -F";
+      } else if (flag.takes_value()) {
+        out += " -x";
+      }
+      out += " -d " + FishQuoted(flag.help) + "\n";
+      if (flag.kind == ValueKind::kNegatable) {
+        out += head + " -l no-" + std::string(flag.name) + " -d " + FishQuoted("not: " + std::string(flag.help)) + "\n";
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string CompletionScript(std::string_view shell) {
+  if (shell == "bash") return Bash();
+  if (shell == "zsh") return Zsh();
+  if (shell == "fish") return Fish();
+  throw ConfigError("completions: unknown shell (" + std::string(shell) + "), must be bash, zsh or fish");
+}
+
+}  // namespace vllm

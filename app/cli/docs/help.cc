@@ -1,0 +1,120 @@
+#include "app/cli/docs/help.h"
+
+#include <string_view>
+
+namespace vllm {
+namespace {
+
+constexpr size_t kWidth = 100;
+
+// Appends `text` broken at spaces so that no line is longer than kWidth; lines after the first begin at `indent`.
+void AppendWrapped(std::string_view text, size_t indent, size_t column, std::string& out) {
+  size_t at = 0;
+  bool first = true;
+  while (at < text.size()) {
+    size_t end = text.find(' ', at);
+    if (end == std::string_view::npos) end = text.size();
+    const std::string_view word = text.substr(at, end - at);
+    if (!first && column + 1 + word.size() > kWidth) {
+      out += '\n';
+      out.append(indent, ' ');
+      column = indent;
+    } else if (!first) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    first = false;
+    at = end + 1;
+  }
+  out += '\n';
+}
+
+void AppendEntry(const std::string& left, size_t indent, std::string_view text, std::string& out) {
+  std::string line = "  " + left;
+  if (line.size() + 2 > indent) {
+    out += line + '\n';
+    line.clear();
+  }
+  line.append(indent - line.size(), ' ');
+  out += line;
+  AppendWrapped(text, indent, indent, out);
+}
+
+void AppendFlags(Command command, std::string& out) {
+  for (const FlagGroup group : kFlagGroups) {
+    bool titled = false;
+    for (const Flag& flag : FlagTable()) {
+      if (flag.group != group || !flag.belongs_to(command)) continue;
+      if (!titled) out += "\n" + std::string(TitleOf(group)) + ":\n";
+      titled = true;
+      std::string text(flag.help);
+      if (!flag.choices.empty()) text += " (" + std::string(flag.choices) + ")";
+      if (flag.repeats) text += "; may be repeated";
+      if (!flag.default_value.empty()) text += " [" + std::string(flag.default_value) + "]";
+      AppendEntry(FlagUsage(flag), 36, text, out);
+    }
+  }
+}
+
+void AppendExamples(std::string_view examples, std::string& out) {
+  if (examples.empty()) return;
+  out += "\nExamples:\n  ";
+  for (const char c : examples) {
+    out += c;
+    if (c == '\n') out += "  ";
+  }
+  out += '\n';
+}
+
+constexpr std::string_view kExamples =
+    "vllmcli                                                  chat with the model that ships\n"
+    "vllmcli -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf           chat with another one\n"
+    "vllmcli run -m ./model 'Why is the sky blue?'            one answer\n"
+    "vllmcli batch prompts.jsonl -m ./model -o out.jsonl      many answers";
+
+}  // namespace
+
+std::string VersionText() { return "vllmcli " VLLMCLI_VERSION "\n"; }
+
+std::string FlagUsage(const Flag& flag) {
+  std::string usage = flag.short_name != 0 ? std::string("-") + flag.short_name + ", --" : "    --";
+  if (flag.kind == ValueKind::kNegatable) usage += "[no-]";
+  usage += flag.name;
+  if (flag.takes_value()) usage += " " + std::string(flag.value_name);
+  return usage;
+}
+
+std::string HelpText(std::optional<Command> command) {
+  std::string out;
+  if (!command) {
+    out +=
+        "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
+        "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
+        "Without a command: chat on a terminal, else run with standard input as the prompt.\n\nCommands:\n";
+    for (const CommandInfo& info : CommandTable()) {
+      AppendEntry(std::string(info.name) + (info.arguments.empty() ? "" : " " + std::string(info.arguments)), 30,
+                  info.summary, out);
+    }
+    out +=
+        "\nvllmcli COMMAND --help shows the flags of a command; vllmcli --version or -V prints the version. Flags may\n"
+        "also be set in $XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows the settings in effect.\n\n"
+        "Environment: VLLMCLI_MODEL names the model, HF_HUB_CACHE and HF_HOME where downloaded ones are,\n"
+        "NO_COLOR and TERM=dumb keep the terminal plain, VLLMCLI_ISA is --isa.\n\n"
+        "Exit status: 0 success, 1 a request or some rows failed, 2 usage or configuration, 3 model or data\n"
+        "unusable, 4 out of memory, disk or another resource, 130/143/129 by SIGINT/SIGTERM/SIGHUP.\n";
+    AppendExamples(kExamples, out);
+    return out;
+  }
+  const CommandInfo& info = InfoOf(*command);
+  out += "Usage: vllmcli " + std::string(info.name) + " [FLAGS]";
+  if (!info.arguments.empty()) out += " " + std::string(info.arguments);
+  out += "\n\n";
+  AppendWrapped(info.description, 0, 0, out);
+  AppendFlags(*command, out);
+  AppendExamples(info.examples, out);
+  return out;
+}
+
+}  // namespace vllm

@@ -1,0 +1,217 @@
+#include "app/cli/docs/man_page.h"
+
+#include <string_view>
+
+#include "app/cli/flag.h"
+
+namespace vllm {
+namespace {
+
+// Text for roff: backslashes and dashes escaped, no line begins with a dot or an apostrophe.
+std::string Roff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else if (c == '\'') {
+      out += "\\(aq";
+    } else {
+      out += c;
+    }
+  }
+  if (!out.empty() && out.front() == '.') out.insert(0, "\\&");
+  return out;
+}
+
+void AppendFlag(const Flag& flag, std::string& out) {
+  out += ".TP\n";
+  if (flag.short_name != 0) out += ".BR \\-" + std::string(1, flag.short_name) + " \", \" ";
+  if (flag.short_name == 0) out += ".BR ";
+  std::string name = "\\-\\-";
+  if (flag.kind == ValueKind::kNegatable) name += "[no\\-]";
+  name += Roff(flag.name);
+  out += name;
+  if (flag.takes_value()) out += " \" \\fI" + std::string(flag.value_name) + "\\fR\"";
+  out += "\n" + Roff(flag.help);
+  if (!flag.choices.empty()) out += " (" + Roff(flag.choices) + ")";
+  out += ".";
+  if (flag.repeats) out += " May be repeated.";
+  if (!flag.default_value.empty()) out += " Default: " + Roff(flag.default_value) + ".";
+  std::string commands;
+  size_t num_commands = 0;
+  for (const CommandInfo& info : CommandTable()) {
+    if (!flag.belongs_to(info.command)) continue;
+    commands += (commands.empty() ? "" : ", ") + std::string(info.name);
+    ++num_commands;
+  }
+  if (num_commands < CommandTable().size()) out += "\nFor " + commands + ".";
+  out += "\n";
+}
+
+constexpr std::string_view kBatchSection =
+    R"(.SH BATCH FILES
+A row of a .jsonl file is an object with one of
+.BR prompt " (text),"
+.BR prompt_token_ids " (a list of ids) or"
+.BR messages " (a list of objects with role and content),"
+and beside it any sampling field under the name vLLM gives it (max_tokens, temperature, stop, seed, n, logprobs, ...),
+which holds for that row only, and
+.BR custom_id ", " priority " and " cache_salt .
+An unknown field is an error of that row. Rows with
+.BR method ", " url " and " body
+are rows of the OpenAI batch API for /v1/chat/completions and /v1/completions, and get its output format.
+.PP
+The record of a row names it by custom_id, or else by its index from 0:
+.PP
+.nf
+{"index":0,"prompt_tokens":5,"outputs":[{"index":0,"text":" ...","token_ids":[...],
+ "finish_reason":"stop","stop_reason":null,"logprobs":null,"cumulative_logprob":null}]}
+{"index":1,"error":{"code":"invalid_json","message":"...","line":2}}
+.fi
+.PP
+A row with temperature above 0 and no seed of its own draws one from \-\-seed and its name, so a row's record is the same
+whatever else is in the file and however rows were scheduled.
+)";
+
+constexpr std::string_view kSamplingSection =
+    R"(.SH SAMPLING DEFAULTS
+Each sampling parameter is taken from the first of these that names it:
+.IP 1. 3
+the fields of a batch row;
+.IP 2.
+flags, the chat command /set and the configuration file;
+.IP 3.
+the model's own file: generation_config.json of a directory (do_sample false means temperature 0), or the keys
+general.sampling.temp, top_k, top_p, min_p and penalty_repeat of a GGUF file;
+.IP 4.
+llama.cpp's defaults when the model names no sampling parameter: temperature 0.8, top\-k 40, top\-p 0.95, min\-p 0.05.
+.PP
+A model that names some parameters gets neutral values for the others (temperature 1, no top\-k, top\-p, min\-p or penalty).
+With
+.B \-\-generation\-config vllm
+the model's file is ignored and all values are neutral, as in vLLM's API without a generation config.
+.BR "vllmcli show" ,
+the JSON output of run and complete, and /set print the values in force and where each comes from.
+.B bench
+ignores all of this and samples at temperature 1.
+)";
+
+constexpr std::string_view kChatSection =
+    R"(.SH CHAT COMMANDS
+.TP
+.B /help
+list the commands
+.TP
+.B /clear
+forget the conversation
+.TP
+.BI /system " TEXT"
+set the system message and start the conversation again; without TEXT show it
+.TP
+.BI /set " NAME VALUE"
+change a sampling setting, such as /set temperature 0.7; without VALUE show it, without arguments show all settings
+and where each value comes from
+.TP
+.B /show
+describe the model and the settings
+.TP
+.B /stats
+tokens and times of the last answer and of the engine
+.TP
+.BR /exit ", " /quit ", " /bye
+leave
+.PP
+A message of several lines is pasted as one. Ctrl\-C stops an answer and keeps its beginning. At the prompt it clears the
+draft; on an empty line it says how to leave, and twice within a second it leaves. Ctrl\-D on an empty line leaves, Ctrl\-Z
+suspends.
+.PP
+When the context is full, the oldest turns are left out until about half of the context is free; the system message stays.
+)";
+
+constexpr std::string_view kLastSections =
+    R"(.SH OUTPUT
+Standard output carries the answer and nothing else; everything else goes to standard error. Control characters in text
+from a model or a file are shown as <1b> and never sent to the terminal.
+.SH EXIT STATUS
+.TP
+.B 0
+success; also when the reader of the output went away
+.TP
+.B 1
+a request or some rows failed
+.TP
+.B 2
+usage or configuration
+.TP
+.B 3
+a model or data that cannot be used
+.TP
+.B 4
+out of memory, disk or another resource
+.TP
+.B 130, 143, 129
+ended by SIGINT, SIGTERM, SIGHUP
+.SH ENVIRONMENT
+.TP
+.B VLLMCLI_MODEL
+the model when \-m is not given
+.TP
+.B VLLMCLI_ISA
+the instruction set that kernels use when \-\-isa is not given
+.TP
+.BR HF_HUB_CACHE ", " HF_HOME
+where the Hugging Face cache is; else ~/.cache/huggingface
+.TP
+.BR NO_COLOR ", " TERM=dumb
+no cursor movement on the terminal
+.SH FILES
+.TP
+.I $XDG_CONFIG_HOME/vllmcli/config.toml
+flags by their long names, at the top for all commands or in a table such as [batch] for one
+.TP
+.I $XDG_STATE_HOME/vllmcli/history
+lines typed in chats
+.TP
+.I $XDG_DATA_HOME/vllmcli/models
+models found by their folder's name
+)";
+
+}  // namespace
+
+std::string ManPage() {
+  std::string out;
+  out += ".TH VLLMCLI 1 \"\" \"vllmcli " VLLMCLI_VERSION "\" \"User Commands\"\n";
+  out += ".SH NAME\nvllmcli \\- chat with language models and run batches of prompts, on CPUs\n";
+  out += ".SH SYNOPSIS\n.B vllmcli\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR] [\\fIARGUMENTS\\fR]\n";
+  out +=
+      ".SH DESCRIPTION\nOne program that answers prompts with a language model read from a Hugging Face model "
+      "directory or a GGUF file, without a server. Without a command it is a chat on a terminal, and\n.B run\nwith "
+      "standard input as the prompt otherwise.\n";
+  out += ".SH COMMANDS\n";
+  for (const CommandInfo& info : CommandTable()) {
+    out += ".TP\n.B " + std::string(info.name);
+    if (!info.arguments.empty()) out += " \\fR" + Roff(info.arguments);
+    out += "\n" + Roff(info.description) + "\n";
+  }
+  out += ".SH FLAGS\n";
+  for (const FlagGroup group : kFlagGroups) {
+    out += ".SS " + std::string(TitleOf(group)) + "\n";
+    for (const Flag& flag : FlagTable()) {
+      if (flag.group == group) AppendFlag(flag, out);
+    }
+  }
+  out += kBatchSection;
+  out += kSamplingSection;
+  out += kChatSection;
+  out += kLastSections;
+  out += ".SH EXAMPLES\n.nf\n";
+  for (const CommandInfo& info : CommandTable()) {
+    if (!info.examples.empty()) out += Roff(info.examples) + "\n";
+  }
+  out += ".fi\n";
+  return out;
+}
+
+}  // namespace vllm

@@ -1,0 +1,108 @@
+#include "app/cli/engine_options.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "app/cli/xdg.h"
+#include "engine/config/errors.h"
+#include "kernels/isa.h"
+
+namespace vllm {
+namespace {
+
+constexpr int64_t kPackedCacheBytes = int64_t{16} << 30;
+
+int64_t AtLeastOne(const Settings& settings, std::string_view name, int64_t otherwise) {
+  const std::optional<int64_t> value = settings.Integer(name);
+  if (!value) return otherwise;
+  if (*value < 1) throw ConfigError("--" + std::string(name) + ": must be at least 1 (" + std::to_string(*value) + ")");
+  return *value;
+}
+
+DType ParseDType(const std::string& name, DType otherwise) {
+  if (name == "float32") return DType::kFloat32;
+  if (name == "float16") return DType::kFloat16;
+  if (name == "bfloat16") return DType::kBFloat16;
+  return otherwise;
+}
+
+void SetQuantization(const std::string& name, QuantizationConfig& quantization) {
+  if (name == "none") return;
+  if (quantization.method != QuantizationMethod::kNone) {
+    throw ConfigError("--quantization: the checkpoint is quantized already, as " +
+                      std::string(ToString(quantization.method)) + " (" + name + ")");
+  }
+  quantization.method = name == "int8" ? QuantizationMethod::kInt8 : QuantizationMethod::kInt4;
+}
+
+}  // namespace
+
+std::optional<KvDType> CacheDType(const Settings& settings) {
+  const std::string name = settings.Text("kv-cache-dtype").value_or("auto");
+  for (const KvDType dtype : {KvDType::kFloat32, KvDType::kBFloat16, KvDType::kFloat16, KvDType::kInt8}) {
+    if (name == ToString(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
+  VllmConfig config;
+  config.model = model;
+  config.model.dtype = ParseDType(settings.Text("dtype").value_or("auto"), model.checkpoint_dtype);
+  SetQuantization(settings.Text("quantization").value_or("none"), config.model.quantization);
+  config.model.max_model_len = AtLeastOne(settings, "max-model-len", config.model.max_model_len);
+  config.cache.block_size = AtLeastOne(settings, "block-size", config.cache.block_size);
+  config.cache.enable_prefix_caching = settings.Switch("enable-prefix-caching");
+  config.cache.cache_dtype = CacheDType(settings);
+  if (!config.cache.cache_dtype && settings.Text("dtype").value_or("auto") != "auto") {
+    config.cache.cache_dtype = KvDTypeOf(config.model.dtype);
+  }
+  if (settings.Has("num-kv-blocks")) config.cache.num_blocks_override = AtLeastOne(settings, "num-kv-blocks", 0);
+  config.cache.kv_cache_memory_bytes = settings.Size("kv-cache-memory");
+  config.scheduler.max_num_batched_tokens =
+      AtLeastOne(settings, "max-num-batched-tokens", config.scheduler.max_num_batched_tokens);
+  config.scheduler.max_num_seqs = AtLeastOne(settings, "max-num-seqs", config.scheduler.max_num_seqs);
+  config.scheduler.long_prefill_token_threshold = settings.Integer("long-prefill-token-threshold").value_or(0);
+  config.scheduler.enable_chunked_prefill = settings.Switch("enable-chunked-prefill");
+  config.scheduler.policy = settings.Text("scheduling-policy").value_or("fcfs") == "priority"
+                                ? SchedulingPolicy::kPriority
+                                : SchedulingPolicy::kFcfs;
+  config.parallel.tensor_parallel_size = AtLeastOne(settings, "tensor-parallel-size", 1);
+  config.parallel.threads_per_rank = settings.Integer("threads-per-rank").value_or(0);
+  const std::string load_format = settings.Text("load-format").value_or("auto");
+  if (load_format == "safetensors") config.load.load_format = LoadFormat::kSafetensors;
+  if (load_format == "gguf") config.load.load_format = LoadFormat::kGguf;
+  if (load_format == "dummy") config.load.load_format = LoadFormat::kDummy;
+  config.load.packed_cache_bytes = settings.Size("packed-cache-size").value_or(kPackedCacheBytes);
+  if (const std::string cache = CacheHome(); !cache.empty()) config.load.packed_cache_folder = cache + "/packed";
+  config.max_output_memory_bytes = settings.Size("max-output-memory");
+  config.max_logprobs = settings.Integer("max-logprobs").value_or(config.max_logprobs);
+  if (settings.Text("linear-backend").value_or("native") == "openblas") {
+    config.linear_backend = LinearBackend::kOpenBlas;
+  }
+  config.isa = ParseIsa(settings.Text("isa").value_or("auto"));
+  const std::vector<Isa> isas = AvailableIsas();
+  if (config.isa && std::find(isas.begin(), isas.end(), *config.isa) == isas.end()) {
+    throw ConfigError("--isa: this machine does not run it (" + std::string(ToString(*config.isa)) + ")");
+  }
+  config.seed = ChooseSeed(settings);
+  return config;
+}
+
+uint64_t ChooseSeed(const Settings& settings) {
+  if (const auto seed = settings.Unsigned("seed")) return *seed;
+  switch (settings.command) {
+    case Command::kChat:
+    case Command::kRun:
+    case Command::kComplete: {
+      std::random_device device;
+      return (static_cast<uint64_t>(device()) << 32) | device();
+    }
+    default:
+      return 0;
+  }
+}
+
+}  // namespace vllm

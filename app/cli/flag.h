@@ -1,0 +1,54 @@
+// The one table of flags. Parsing, configuration keys, --help, the man page and the completions are all made from it;
+// a flag that is not here does not exist.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "app/cli/command.h"
+
+namespace vllm {
+
+enum class ValueKind : uint8_t {
+  kSwitch,     // --json
+  kNegatable,  // --[no-]enable-prefix-caching
+  kInteger,
+  kUnsigned,
+  kNumber,
+  kSize,    // bytes: 512M, 2Gi
+  kText,    //
+  kPath,    //
+  kChoice,  // one of `choices`
+  kIds,     // token ids, "1,2,3"
+  kBias,    // "ID=V"
+};
+
+enum class FlagGroup : uint8_t { kModel, kSampling, kPrompt, kOutput, kBatchRun, kBenchRun, kEngine, kGeneral };
+
+struct Flag {
+  std::string_view name;  // without dashes; also the configuration key
+  char short_name;        // 0: none
+  ValueKind kind;
+  std::string_view value_name;
+  std::string_view choices;        // '|' between
+  std::string_view default_value;  // as shown; empty: none
+  FlagGroup group;
+  uint32_t commands;  // bits of Command
+  bool repeats;       // may be given more than once, all count
+  bool in_config;     // may stand in the configuration file
+  std::string_view help;
+
+  bool takes_value() const { return kind != ValueKind::kSwitch && kind != ValueKind::kNegatable; }
+  bool belongs_to(Command command) const { return (commands & static_cast<uint32_t>(command)) != 0; }
+};
+
+std::span<const Flag> FlagTable();
+// Null when there is none. Underscores count as dashes.
+const Flag* FindFlag(std::string_view name);
+std::string_view TitleOf(FlagGroup group);
+inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel,  FlagGroup::kPrompt,   FlagGroup::kSampling,
+                                            FlagGroup::kOutput, FlagGroup::kBatchRun, FlagGroup::kBenchRun,
+                                            FlagGroup::kEngine, FlagGroup::kGeneral};
+
+}  // namespace vllm

@@ -1,0 +1,64 @@
+#include "app/cli/toml_scalar.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <sstream>
+#include <toml.hpp>
+
+namespace vllm {
+namespace {
+
+// toml11 draws the place over many lines. Its first line is `[error] toml::<function>: <reason>`, where the prefixes
+// are optional.
+std::string ReasonOf(const std::string& message) {
+  std::string_view reason = std::string_view(message).substr(0, message.find('\n'));
+  for (const std::string_view prefix : {"[error] ", "toml::"}) {
+    if (!reason.starts_with(prefix)) continue;
+    reason.remove_prefix(prefix.size());
+    if (prefix == "toml::" && reason.find(':') != reason.npos) reason.remove_prefix(reason.find(':') + 1);
+  }
+  while (reason.starts_with(' ')) reason.remove_prefix(1);
+  if (reason.ends_with('.')) reason.remove_suffix(1);
+  return reason.empty() ? "not a value of TOML" : std::string(reason);
+}
+
+TomlScalar ScalarOf(const toml::value& value) {
+  // toml11 replaces a number that is too large by the largest one.
+  static const TomlScalar kOutOfRange = {"", "the number is out of range"};
+  switch (value.type()) {
+    case toml::value_t::boolean:
+      return {value.as_boolean() ? "true" : "false", ""};
+    case toml::value_t::integer: {
+      const std::int64_t number = value.as_integer();
+      using Limits = std::numeric_limits<std::int64_t>;
+      if (number == Limits::max() || number == Limits::min()) return kOutOfRange;
+      return {std::to_string(number), ""};
+    }
+    case toml::value_t::floating: {
+      const double number = value.as_floating();
+      if (std::abs(number) == std::numeric_limits<double>::max()) return kOutOfRange;
+      std::ostringstream text;
+      text.precision(17);
+      text << number;
+      return {text.str(), ""};
+    }
+    case toml::value_t::string:
+      return {value.as_string().str, ""};
+    default:
+      return {"", "dates and times are not supported"};
+  }
+}
+
+}  // namespace
+
+TomlScalar ParseTomlScalar(std::string_view raw) {
+  std::istringstream document("value = " + std::string(raw) + "\n");
+  try {
+    return ScalarOf(toml::find(toml::parse(document, "value"), "value"));
+  } catch (const std::exception& error) {
+    return {"", ReasonOf(error.what())};
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,78 @@
+#include "app/model/load_model.h"
+
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "app/cli/engine_options.h"
+#include "app/model/loading_status.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+#include "engine/core/thread_client.h"
+#include "engine/executor/make_executor.h"
+#include "kernels/threading/available_memory.h"
+#include "kernels/threading/cpu_topology.h"
+#include "kernels/threading/thread_pool.h"
+
+namespace vllm {
+
+void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config) {
+  try {
+    params.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
+  } catch (const RequestError& error) {
+    throw ConfigError(std::string("sampling: ") + error.what());
+  }
+}
+
+LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadedModel loaded;
+  loaded.location = LocateModel(settings);
+  ModelConfig model = LoadModelConfig(loaded.location);
+  model.model = loaded.location.name;
+  VllmConfig config = MakeVllmConfig(settings, model);
+  SamplingDefaults sampling = MakeSamplingDefaults(settings, LoadGenerationConfig(loaded.location));
+  loaded.sampling_params = std::move(sampling.params);
+  loaded.sampling_values = std::move(sampling.values);
+  config.Finalize();
+  if (config.parallel.is_oversubscribed) {
+    PrintWarning(std::to_string(config.parallel.num_threads()) + " threads share " +
+                 std::to_string(CpuTopology(UsableCpus()).num_threads_at_once()) +
+                 " CPUs, which is slow; lower --threads-per-rank or --tensor-parallel-size");
+  }
+  CheckSamplingDefaults(loaded.sampling_params, config);
+  // While the weights load, or after them where no more thread can be started. Under a limit of the address space it is
+  // loaded before them: what both map at the same time would not fit where either does, and the KV cache is sized by
+  // what is left.
+  std::string tokenizer_warning;
+  const auto load = [&, tokenizer_required]() -> std::shared_ptr<const Tokenizer> {
+    const bool is_wanted = tokenizer_required || HasTokenizer(loaded.location);
+    std::shared_ptr<const Tokenizer> tokenizer = is_wanted ? LoadTokenizer(loaded.location) : nullptr;
+    tokenizer_warning = TokenizerWarning(loaded.location);
+    return tokenizer;
+  };
+  std::future<std::shared_ptr<const Tokenizer>> tokenizer =
+      AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
+  if (AddressSpaceIsLimited()) tokenizer.wait();
+  loaded.renderer = LoadPromptRenderer(settings, loaded.location);
+  std::unique_ptr<EngineCoreClient> client;
+  {
+    const LoadingStatus status(loaded.location.short_name());
+    client = MakeThreadClient(config, MakeExecutor);
+    loaded.tokenizer = tokenizer.get();
+  }
+  if (!tokenizer_warning.empty()) PrintWarning(tokenizer_warning);
+  if (const std::string& failure = client->ready().packed_cache.failure; !failure.empty()) PrintWarning(failure);
+  loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
+  const int64_t wanted = config.model.max_model_len;
+  if (loaded.engine->max_model_len() < wanted) {
+    PrintWarning("the KV cache holds " + std::to_string(loaded.engine->max_model_len()) + " of the model's " +
+                 std::to_string(wanted) + " tokens of context; --kv-cache-memory gives it more");
+  }
+  loaded.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  EnterMainLoop();
+  return loaded;
+}
+
+}  // namespace vllm

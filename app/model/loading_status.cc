@@ -1,0 +1,55 @@
+#include "app/model/loading_status.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "app/terminal/progress_line.h"
+
+namespace vllm {
+namespace {
+
+constexpr std::chrono::milliseconds kDelay{300};
+
+}  // namespace
+
+LoadingStatus::LoadingStatus(std::string name) : name_(std::move(name)) {
+  // Signals stay with the main thread.
+  sigset_t all;
+  sigset_t saved;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &saved);
+  try {
+    thread_ = std::thread([this] { Draw(); });
+  } catch (const std::system_error&) {
+    // A model loads without a status line too.
+  }
+  pthread_sigmask(SIG_SETMASK, &saved, nullptr);
+}
+
+LoadingStatus::~LoadingStatus() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void LoadingStatus::Draw() {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (changed_.wait_for(lock, kDelay, [this] { return done_; })) return;
+  ProgressLine line;
+  if (!line.enabled()) return;
+  do {
+    const auto elapsed = std::chrono::steady_clock::now() - start;
+    line.Show("loading " + name_ + ", " +
+              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(elapsed).count()) + " s");
+  } while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [this] { return done_; }));
+}
+
+}  // namespace vllm

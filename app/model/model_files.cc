@@ -1,0 +1,131 @@
+#include "app/model/model_files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "app/output/result_json.h"
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "engine/model_loader/gguf/config.h"
+#include "engine/model_loader/gguf/tokenizer.h"
+#include "engine/models/registry.h"
+#include "tokenizer/formats/regular_file.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+
+namespace vllm {
+namespace {
+
+constexpr size_t kMaxTemplateBytes = 4 << 20;
+
+}  // namespace
+
+ModelLocation LocateModel(const Settings& settings) {
+  return FindModel(settings.Text("model").value_or(""), settings.Text("load-format").value_or("auto"));
+}
+
+ModelConfig LoadModelConfig(const ModelLocation& location) {
+  return location.is_gguf() ? LoadGgufConfig(location.gguf_file) : LoadModelConfig(location.folder, CheckArchitecture);
+}
+
+GenerationConfig LoadGenerationConfig(const ModelLocation& location) {
+  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file) : LoadGenerationConfig(location.folder);
+}
+
+bool HasTokenizer(const ModelLocation& location) {
+  if (location.is_gguf()) return HasGgufTokenizer(GgufFile(location.gguf_file).metadata());
+  return HasTokenizer(location.folder);
+}
+
+std::string TokenizerWarning(const ModelLocation& location) {
+  if (!HasTokenizer(location)) {
+    return "model " + location.name + ": has no tokenizer: prompts are token ids, answers have no text";
+  }
+  if (location.is_gguf()) {
+    const GgufFile file(location.gguf_file);
+    const GgufMetadata& metadata = file.metadata();
+    if (metadata.String("tokenizer.ggml.model").value_or("") != "gpt2" || metadata.String("tokenizer.ggml.pre"))
+      return "";
+    return "tokenizer of " + Escape(location.gguf_file) +
+           ": tokenizer.ggml.pre is missing, words are split by the default rule";
+  }
+  const std::string used = FallbackTokenizerFile(location.folder);
+  if (used.empty()) return "";
+  return "tokenizer of " + Escape(location.folder) + ": tokenizer.json is missing, " + Escape(used) +
+         " is used instead";
+}
+
+std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
+  std::unique_ptr<Tokenizer> tokenizer =
+      location.is_gguf() ? LoadGgufTokenizer(GgufFile(location.gguf_file)) : LoadTokenizer(location.folder);
+  tokenizer->SetStop(&InterruptWaits());
+  return tokenizer;
+}
+
+std::string TemplateVariables(const Settings& settings) {
+  nlohmann::ordered_json variables;
+  for (const std::string& text : settings.Texts("template-var")) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw ConfigError("--template-var: must be NAME=VALUE (" + text + ")");
+    const std::string value = text.substr(equals + 1);
+    // A few levels are plenty for what a person types.
+    const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::ordered_json&) { return depth <= 32; };
+    const auto json = nlohmann::ordered_json::parse(value, shallow, false);
+    variables[text.substr(0, equals)] = json.is_discarded() ? nlohmann::ordered_json(value) : json;
+  }
+  return variables.is_null() ? "" : DumpJson(variables);
+}
+
+std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location) {
+  std::optional<ChatTemplateSource> source = location.is_gguf()
+                                                 ? GgufChatTemplate(GgufFile(location.gguf_file).metadata())
+                                                 : FindChatTemplate(location.folder);
+  if (const auto path = settings.Text("chat-template")) {
+    if (!source) source.emplace();
+    source->text = ReadTextFile(*path, kMaxTemplateBytes);
+    source->tool_use_text.clear();
+    source->origin = *path;
+  }
+  if (!source || source->text.empty()) return nullptr;
+  auto renderer =
+      std::make_unique<PromptRenderer>(std::move(*source), settings.Text("now"), TemplateVariables(settings));
+  // A batch says it row by row.
+  const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
+  if (is_conversation && settings.Text("system").value_or("") != "" && !renderer->takes_system_message()) {
+    throw ConfigError("--system: the chat template takes no system message (" + renderer->source().origin + ")");
+  }
+  return renderer;
+}
+
+std::string ReadTextFile(const std::string& path, size_t max_bytes) {
+  std::string text;
+  if (path != "-") {
+    const RegularFile file = ReadRegularFile(path, max_bytes, text);
+    const std::string message = "reading " + path + ": " + file.error;
+    if (file.is_out_of_resources()) throw ResourceError(message);
+    if (!file.ok()) throw ConfigError(message);
+    return text;
+  }
+  std::string buffer(1 << 16, '\0');
+  while (true) {
+    const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) {
+      ThrowIfInterrupted();
+      continue;
+    }
+    if (got < 0) throw ConfigError(std::string("reading standard input: ") + std::strerror(errno));
+    if (got == 0) return text;
+    text.append(buffer, 0, static_cast<size_t>(got));
+    if (text.size() > max_bytes) {
+      throw ConfigError("reading standard input: too long (limit " + std::to_string(max_bytes >> 20) + " MiB)");
+    }
+  }
+}
+
+}  // namespace vllm

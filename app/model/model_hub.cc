@@ -1,0 +1,289 @@
+#include "app/model/model_hub.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "app/cli/xdg.h"
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "engine/model_loader/gguf/file.h"
+#include "tokenizer/formats/regular_file.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kShippedName = "guide";
+
+bool IsFolder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+bool IsFile(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+// Whether anything has this name. What is no regular file is refused when it is read, with its name.
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// A part of a repository's name: what the hub allows, so never a path out of the cache.
+bool IsPlainName(std::string_view name) {
+  if (name.empty() || name.size() > 96 || name.front() == '.' || name.front() == '-') return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  });
+}
+
+bool IsRepositoryName(std::string_view name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return IsPlainName(name);
+  return IsPlainName(name.substr(0, slash)) && IsPlainName(name.substr(slash + 1));
+}
+
+fs::path HubCache() {
+  if (const char* cache = std::getenv("HF_HUB_CACHE"); cache != nullptr && *cache != '\0') return cache;
+  if (const char* home = std::getenv("HF_HOME"); home != nullptr && *home != '\0') return fs::path(home) / "hub";
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
+    return fs::path(cache) / "huggingface" / "hub";
+  }
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home != '/') return {};
+  return fs::path(home) / ".cache" / "huggingface" / "hub";
+}
+
+fs::path OwnFolder() {
+  const std::string data = DataHome();
+  return data.empty() ? fs::path() : fs::path(data) / "models";
+}
+
+std::optional<fs::path> SnapshotOf(const fs::path& repository) {
+  constexpr size_t kMaxRevisionBytes = 4096;
+  std::string revision;
+  ReadRegularFile((repository / "refs" / "main").string(), kMaxRevisionBytes, revision);
+  revision = revision.substr(0, revision.find_first_of(" \t\r\n"));
+  if (IsPlainName(revision) && IsFolder(repository / "snapshots" / revision)) {
+    return repository / "snapshots" / revision;
+  }
+  // Without a ref (a copied cache) a single snapshot is clear enough.
+  std::optional<fs::path> only;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(repository / "snapshots", error)) {
+    if (only) return std::nullopt;
+    only = entry.path();
+  }
+  return only;
+}
+
+// The GGUF models in a folder, by name: a split one by its first part. Vision towers that lie beside are none.
+std::vector<fs::path> GgufModelsIn(const fs::path& folder) {
+  std::set<fs::path> models;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() != ".gguf" || name.starts_with("mmproj") || !IsFile(entry.path())) continue;
+    models.insert(GgufFile::PartsOf(entry.path().string()).front());
+  }
+  return {models.begin(), models.end()};
+}
+
+bool IsModelFolder(const fs::path& folder) { return IsFile(folder / "config.json") || !GgufModelsIn(folder).empty(); }
+
+// What a folder holds: a Hugging Face model, or one GGUF model.
+ModelLocation LocationIn(const std::string& name, const fs::path& folder, const std::string& origin,
+                         const std::string& load_format) {
+  const bool has_config = Exists(folder / "config.json") || HasTokenizer(folder.string());
+  if (load_format != "gguf" && has_config) return {name, folder.string(), origin};
+  const std::vector<fs::path> files = load_format == "safetensors" ? std::vector<fs::path>() : GgufModelsIn(folder);
+  if (files.size() == 1) return {name, folder.string(), origin, files[0].string()};
+  if (files.empty()) {
+    throw ModelError("model " + name +
+                     (load_format == "gguf" ? ": no .gguf file in this folder" : ": no config.json in this folder"));
+  }
+  std::string names;
+  for (const fs::path& file : files) names += (names.empty() ? "" : ", ") + Escape(file.filename().string(), 80);
+  throw ModelError("model " + name + ": several .gguf files in this folder, name one (" + names + ")");
+}
+
+// The one of several GGUF files in a folder that is called `file`.
+ModelLocation FileIn(const std::string& name, const fs::path& folder, const std::string& file,
+                     const std::string& origin) {
+  if (!IsFile(folder / file)) throw ModelError("model " + name + ": there is no such file in " + folder.string());
+  return {name, folder.string(), origin, (folder / file).string()};
+}
+
+// A folder under the names that FindModel knows what is in it by.
+void ListFolder(const std::string& name, const fs::path& folder, const std::string& origin,
+                std::vector<ModelLocation>& models) {
+  if (IsFile(folder / "config.json")) {
+    models.push_back({name, folder.string(), origin});
+    return;
+  }
+  const std::vector<fs::path> files = GgufModelsIn(folder);
+  for (const fs::path& file : files) {
+    const std::string own_name = files.size() == 1 ? name : name + "/" + file.filename().string();
+    models.push_back({own_name, folder.string(), origin, file.string()});
+  }
+}
+
+// The folder of a repository in the Hugging Face cache or in vllmcli's own.
+struct Repository {
+  fs::path folder;
+  const char* origin;
+};
+
+std::optional<Repository> FindRepository(const std::string& name) {
+  if (!IsRepositoryName(name)) return std::nullopt;
+  if (const fs::path cache = HubCache(); !cache.empty()) {
+    std::string folder = "models--" + name;
+    if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
+    if (IsFolder(cache / folder)) {
+      const std::optional<fs::path> snapshot = SnapshotOf(cache / folder);
+      if (!snapshot)
+        throw ModelError("model " + name + ": its folder in the Hugging Face cache has no usable snapshot");
+      return Repository{*snapshot, "Hugging Face cache"};
+    }
+  }
+  if (const fs::path own = OwnFolder(); !own.empty() && IsModelFolder(own / name)) {
+    return Repository{own / name, "own folder"};
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::path> FindShipped() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path folder = self.parent_path();
+    const fs::path installed = folder / VLLMCLI_DATADIR_FROM_BINDIR / "vllmcli" / "guide_model";
+    if (IsFile(installed / "config.json")) return installed.lexically_normal();
+    // In a build tree: build/<preset>/vllmcli, or build/<preset>/tests/app_test.
+    for (const char* up : {"", ".."}) {
+      const fs::path build = (folder / up).lexically_normal();
+      if (!IsFile(build / "CMakeCache.txt")) continue;
+      const fs::path source = (build / ".." / ".." / "app" / "guide_model").lexically_normal();
+      if (IsFile(source / "config.json")) return source;
+    }
+  }
+  const fs::path fixed = fs::path(VLLMCLI_FULL_DATADIR) / "vllmcli" / "guide_model";
+  if (IsFile(fixed / "config.json")) return fixed;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string ModelLocation::short_name() const {
+  if (!IsFolder(name) && !IsFile(name)) return name;
+  fs::path path = name;
+  if (path.filename().empty()) path = path.parent_path();
+  const std::string last = path.filename().string();
+  return last.empty() || last == "." || last == ".." ? name : last;
+}
+
+ModelLocation FindModel(const std::string& name, const std::string& load_format) {
+  if (name.empty() || (name == kShippedName && !IsFolder(name))) {
+    const std::optional<fs::path> shipped = FindShipped();
+    if (!shipped) {
+      throw ModelError("model: none named and the one that ships is not installed; name one with -m or $VLLMCLI_MODEL");
+    }
+    return {std::string(kShippedName), shipped->string(), "shipped"};
+  }
+  std::string path = name;
+  if (path.rfind("~/", 0) == 0) {
+    if (const char* home = std::getenv("HOME"); home != nullptr) path = home + path.substr(1);
+  }
+  if (IsFolder(path)) return LocationIn(name, path, "folder", load_format);
+  if (IsFile(path)) {
+    if (fs::path(path).extension() != ".gguf") {
+      throw ModelError("model " + name + ": is a file, must be a folder with config.json or a .gguf file");
+    }
+    if (load_format == "safetensors") throw ModelError("model " + name + ": is a GGUF file, not safetensors");
+    const fs::path folder = fs::path(path).parent_path();
+    return {name, folder.empty() ? "." : folder.string(), "file", path};
+  }
+  if (const std::optional<Repository> repository = FindRepository(name)) {
+    return LocationIn(name, repository->folder, repository->origin, load_format);
+  }
+  if (const size_t slash = name.rfind('/'); name.ends_with(".gguf") && IsPlainName(name.substr(slash + 1))) {
+    if (slash == std::string::npos) {
+      const fs::path own = OwnFolder();
+      if (!own.empty() && IsFile(own / name)) return FileIn(name, own, name, "own folder");
+    } else if (const std::optional<Repository> repository = FindRepository(name.substr(0, slash))) {
+      return FileIn(name, repository->folder, name.substr(slash + 1), repository->origin);
+    }
+  }
+  if (struct stat status{}; stat(path.c_str(), &status) == 0) {
+    throw ModelError("model " + Escape(name) + ": not a regular file or a directory (" + FileTypeName(status.st_mode) +
+                     ")");
+  }
+  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such file or folder");
+  throw ModelError("model " + name + ": neither a folder nor in the Hugging Face cache (" + HubCache().string() + ")");
+}
+
+std::vector<ModelLocation> ListModels() {
+  std::vector<ModelLocation> models;
+  std::error_code error;
+  constexpr std::string_view kPrefix = "models--";
+  for (const fs::directory_entry& entry : fs::directory_iterator(HubCache(), error)) {
+    std::string name = entry.path().filename().string();
+    if (name.rfind(kPrefix, 0) != 0) continue;
+    name.erase(0, kPrefix.size());
+    if (const size_t dashes = name.find("--"); dashes != std::string::npos) name.replace(dashes, 2, "/");
+    const std::optional<fs::path> snapshot = SnapshotOf(entry.path());
+    if (snapshot) ListFolder(name, *snapshot, "Hugging Face cache", models);
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(OwnFolder(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (IsModelFolder(entry.path())) {
+      ListFolder(name, entry.path(), "own folder", models);
+      continue;
+    }
+    std::error_code inner;
+    for (const fs::directory_entry& child : fs::directory_iterator(entry.path(), inner)) {
+      ListFolder(name + "/" + child.path().filename().string(), child.path(), "own folder", models);
+    }
+  }
+  for (const fs::path& file : GgufModelsIn(OwnFolder())) {
+    models.push_back({file.filename().string(), OwnFolder().string(), "own folder", file.string()});
+  }
+  std::sort(models.begin(), models.end(),
+            [](const ModelLocation& a, const ModelLocation& b) { return a.name < b.name; });
+  if (const std::optional<fs::path> shipped = FindShipped()) {
+    models.push_back({std::string(kShippedName), shipped->string(), "shipped"});
+  }
+  return models;
+}
+
+int64_t ModelBytes(const ModelLocation& location) {
+  int64_t bytes = 0;
+  std::error_code error;
+  if (location.is_gguf()) {
+    for (const std::string& part : GgufFile::PartsOf(location.gguf_file)) {
+      const uintmax_t size = fs::file_size(part, error);
+      if (!error) bytes += static_cast<int64_t>(size);
+    }
+    return bytes;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(location.folder, error)) {
+    std::error_code inner;
+    if (entry.is_regular_file(inner)) bytes += static_cast<int64_t>(entry.file_size(inner));
+  }
+  return bytes;
+}
+
+}  // namespace vllm

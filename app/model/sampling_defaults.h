@@ -1,0 +1,43 @@
+// The sampling parameters of a request before it says anything itself, and where each value comes from.
+//
+// Each parameter is taken from the first source that names it: flags and configuration, then the model's own file
+// (generation_config.json, or the general.sampling.* keys of a GGUF file), then a fallback. The fallback is llama.cpp's
+// (temperature 0.8, top-k 40, top-p 0.95, min-p 0.05) when the model names no sampling parameter at all. A model that
+// names some gets neutral values for the rest, as transformers and vLLM do, because its authors chose them together.
+// The fields of a batch row override the result one by one. Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "app/cli/settings.h"
+#include "engine/model_loader/hf/hf_config.h"
+#include "engine/request/sampling_params.h"
+
+namespace vllm {
+
+// One parameter in force.
+struct SamplingValue {
+  std::string name;    // of the flag, without dashes: "top-p"
+  std::string value;   // as JSON text: 0.9, null, ["###"]
+  std::string source;  // "command line", "generation_config.json", "default", ...
+};
+
+struct SamplingDefaults {
+  SamplingParams params;
+  // One entry per sampling flag of the command, in the order of the flag table. With temperature 0, top-k, top-p and
+  // min-p are shown as the neutral values that the engine then uses.
+  std::vector<SamplingValue> values;
+};
+
+SamplingDefaults MakeSamplingDefaults(const Settings& settings, const GenerationConfig& generation);
+
+// {"temperature": {"value": 0.8, "source": "default"}, ...} for the parameters that shape the distribution, and for
+// max_tokens.
+nlohmann::ordered_json SamplingJson(const std::vector<SamplingValue>& values);
+// "temperature 0.2, top-p 0.9 (generation_config.json); top-k 40 (command line)".
+std::string SamplingText(const std::vector<SamplingValue>& values);
+
+}  // namespace vllm

@@ -1,0 +1,76 @@
+#include "app/model/tokenizer_kind.h"
+
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "engine/model_loader/gguf/tokenizer.h"
+#include "engine/model_loader/mapped_file.h"
+#include "tokenizer/formats/json_scanner.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vllm {
+namespace {
+
+struct ModelMember {
+  std::string type;
+  bool byte_fallback = false;
+};
+
+// The scalars of the model stand before its vocabulary in all files that a tokenizer has written; those of others are
+// read to the end.
+ModelMember ReadModel(JsonScanner& scanner) {
+  ModelMember model;
+  std::string key;
+  scanner.BeginObject();
+  while (scanner.NextMember(key)) {
+    if (key == "vocab" && !model.type.empty()) return model;
+    if (key == "type" && scanner.Peek() == '"') {
+      model.type = scanner.ReadString();
+    } else {
+      const std::string_view value = scanner.SkipValue();
+      if (key == "byte_fallback") model.byte_fallback = value == "true";
+    }
+  }
+  return model;
+}
+
+std::string KindOfTokenizerJson(const std::string& path) {
+  const MappedFile file(path);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  JsonScanner scanner(text, path);
+  std::string key;
+  bool byte_level = false;
+  bool pre_tokenizer_seen = false;
+  scanner.BeginObject();
+  while (scanner.NextMember(key)) {
+    if (key == "pre_tokenizer") {
+      byte_level = scanner.SkipValue().find("\"ByteLevel\"") != std::string_view::npos;
+      pre_tokenizer_seen = true;
+    } else if (key == "model" && pre_tokenizer_seen) {
+      const ModelMember model = ReadModel(scanner);
+      for (const char* type : {"BPE", "Unigram", "WordPiece", "WordLevel"}) {
+        if (model.type == type)
+          return model.type + (byte_level ? " byte-level" : model.byte_fallback ? " byte-fallback" : "");
+      }
+      break;
+    } else {
+      scanner.SkipValue();
+    }
+  }
+  // Old files have no type, and a file may put its members in any order.
+  return std::string(LoadTokenizerJson(path)->Kind());
+}
+
+}  // namespace
+
+std::string TokenizerKind(const ModelLocation& location) {
+  if (location.is_gguf()) return GgufTokenizerKind(GgufFile(location.gguf_file).metadata());
+  const std::string json = location.folder + "/tokenizer.json";
+  std::error_code error;
+  if (std::filesystem::is_regular_file(json, error)) return KindOfTokenizerJson(json);
+  return std::string(LoadTokenizer(location.folder)->Kind());
+}
+
+}  // namespace vllm

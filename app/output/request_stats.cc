@@ -1,0 +1,100 @@
+#include "app/output/request_stats.h"
+
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/threading/thread_pool.h"
+
+namespace vllm {
+namespace {
+
+double Rate(int64_t count, double seconds) { return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0; }
+
+double Rounded(double value) { return std::round(value * 1000.0) / 1000.0; }
+
+}  // namespace
+
+double RequestStats::prefill_tokens_per_second() const {
+  return Rate(num_prompt_tokens - num_cached_tokens, metrics.prefill_seconds());
+}
+
+double RequestStats::decode_tokens_per_second() const {
+  return Rate(metrics.num_generation_tokens - 1, metrics.decode_seconds());
+}
+
+std::string RequestStatsText(const RequestStats& stats) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(),
+                "prompt %lld tokens (%lld cached) %.1f tokens/s, answer %lld tokens %.1f tokens/s, first token after "
+                "%.0f ms, total %.0f ms, load %.2f s",
+                static_cast<long long>(stats.num_prompt_tokens), static_cast<long long>(stats.num_cached_tokens),
+                stats.prefill_tokens_per_second(), static_cast<long long>(stats.metrics.num_generation_tokens),
+                stats.decode_tokens_per_second(), stats.metrics.time_to_first_token_seconds() * 1e3,
+                stats.metrics.e2e_seconds() * 1e3, stats.load_seconds);
+  return text.data();
+}
+
+nlohmann::ordered_json TimingsJson(const RequestStats& stats) {
+  nlohmann::ordered_json json;
+  json["load_ms"] = Rounded(stats.load_seconds * 1e3);
+  json["ttft_ms"] = Rounded(stats.metrics.time_to_first_token_seconds() * 1e3);
+  json["prefill_tps"] = Rounded(stats.prefill_tokens_per_second());
+  json["decode_tps"] = Rounded(stats.decode_tokens_per_second());
+  json["total_ms"] = Rounded(stats.metrics.e2e_seconds() * 1e3);
+  return json;
+}
+
+std::string WeightStatsText(const PackedCacheUse& use) {
+  const auto megabytes = [](int64_t bytes) { return std::to_string((bytes + 500000) / 1000000) + " MB"; };
+  std::string text = "weights: ";
+  if (use.mapped_bytes > 0) text += megabytes(use.mapped_bytes) + " from the packed cache, ";
+  if (use.written_bytes > 0) text += "packed, " + megabytes(use.written_bytes) + " kept in the packed cache, ";
+  if (use.mapped_bytes + use.written_bytes == 0) text += "packed, ";
+  text.resize(text.size() - 2);
+  if (!use.refusal.empty()) text += " (" + use.refusal + ")";
+  return text;
+}
+
+std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus) {
+  const auto counted = [](int64_t count, const std::string& noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  };
+  std::string text = "ranks: " + counted(parallel.tensor_parallel_size, "rank") + " of " +
+                     counted(parallel.threads_per_rank, "thread");
+  if (parallel.tensor_parallel_size == 1 || !parallel.pin_cores) return text;
+  const char* separator = ", on NUMA nodes ";
+  for (const std::vector<int>& rank : cpus.Place(parallel.tensor_parallel_size, parallel.threads_per_rank)) {
+    std::set<int> nodes;
+    for (const int cpu : rank) nodes.insert(cpus.NodeOf(cpu));
+    text += separator;
+    for (const int node : nodes) text += (node == *nodes.begin() ? "" : "+") + std::to_string(node);
+    separator = ", ";
+  }
+  return text;
+}
+
+std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) {
+  const double hit_rate = stats.prefix_cache.queries > 0 ? 100.0 * static_cast<double>(stats.prefix_cache.hits) /
+                                                               static_cast<double>(stats.prefix_cache.queries)
+                                                         : 0.0;
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(),
+                "engine: %lld steps, %lld preemptions, prefix cache hit rate %.1f%% (%lld of %lld tokens), KV cache "
+                "usage %.1f%% of %lld blocks",
+                static_cast<long long>(stats.step), static_cast<long long>(stats.num_preemptions), hit_rate,
+                static_cast<long long>(stats.prefix_cache.hits), static_cast<long long>(stats.prefix_cache.queries),
+                stats.kv_cache_usage * 100.0, static_cast<long long>(num_kv_blocks));
+  return text.data();
+}
+
+std::array<std::string, 3> StatsLines(LLMEngine& engine) {
+  return {WeightStatsText(engine.client().ready().packed_cache),
+          RankStatsText(engine.config().parallel, CpuTopology(UsableCpus())),
+          EngineStatsText(engine.stats(), engine.config().cache.num_blocks)};
+}
+
+}  // namespace vllm

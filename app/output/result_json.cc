@@ -1,0 +1,81 @@
+#include "app/output/result_json.h"
+
+#include <cmath>
+#include <string_view>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+namespace vllm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no infinity; a masked token's log-probability is given as vLLM gives it.
+double Finite(double logprob) { return std::isfinite(logprob) ? logprob : -9999.0; }
+
+Json StopReasonJson(const StopReason& reason) {
+  if (const auto* id = std::get_if<int32_t>(&reason)) return *id;
+  if (const auto* text = std::get_if<std::string>(&reason)) return *text;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string TokenText(int32_t token_id, const Tokenizer* tokenizer) {
+  if (tokenizer == nullptr) return "";
+  const int32_t ids[] = {token_id};
+  return tokenizer->Decode(ids, false);
+}
+
+Json LogprobJson(const Logprobs& logprobs, size_t position, const Tokenizer* tokenizer) {
+  const size_t begin = position * logprobs.width;
+  Json json;
+  json["token_id"] = logprobs.token_ids[begin];
+  json["token"] = TokenText(logprobs.token_ids[begin], tokenizer);
+  json["logprob"] = Finite(logprobs.logprobs[begin]);
+  json["rank"] = logprobs.ranks[position];
+  Json top = Json::array();
+  for (size_t i = begin + 1; i < begin + logprobs.width; ++i) {
+    if (logprobs.token_ids[i] < 0) continue;
+    top.push_back({{"token_id", logprobs.token_ids[i]},
+                   {"token", TokenText(logprobs.token_ids[i], tokenizer)},
+                   {"logprob", Finite(logprobs.logprobs[i])}});
+  }
+  json["top"] = std::move(top);
+  return json;
+}
+
+Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const Tokenizer* tokenizer) {
+  Json json;
+  json["index"] = output.index;
+  json["text"] = output.text;
+  json["token_ids"] = output.token_ids;
+  json["finish_reason"] = output.finish_reason == FinishReason::kNone ? Json() : Json(ToString(output.finish_reason));
+  json["stop_reason"] = StopReasonJson(output.stop_reason);
+  if (with_logprobs) {
+    Json list = Json::array();
+    for (size_t i = 0; i < output.logprobs.num_positions(); ++i) {
+      list.push_back(LogprobJson(output.logprobs, i, tokenizer));
+    }
+    json["logprobs"] = std::move(list);
+    json["cumulative_logprob"] = Finite(output.cumulative_logprob);
+  } else {
+    json["logprobs"] = nullptr;
+    json["cumulative_logprob"] = nullptr;
+  }
+  return json;
+}
+
+Json PromptLogprobsJson(const RequestOutput& output, const Tokenizer* tokenizer) {
+  Json list = Json::array();
+  list.push_back(nullptr);
+  for (size_t i = 0; i < output.prompt_logprobs.num_positions(); ++i) {
+    list.push_back(LogprobJson(output.prompt_logprobs, i, tokenizer));
+  }
+  return list;
+}
+
+std::string DumpJson(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace vllm

@@ -1,0 +1,28 @@
+#include "app/output/size_text.h"
+
+#include <array>
+#include <cstdio>
+
+namespace vllm {
+namespace {
+
+std::string Scaled(int64_t value, const std::array<const char*, 5>& units, const char* format) {
+  double scaled = static_cast<double>(value);
+  size_t unit = 0;
+  while (scaled >= 1000.0 && unit + 1 < units.size()) {
+    scaled /= 1000.0;
+    ++unit;
+  }
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : format, scaled, units[unit]);
+  std::string out = text.data();
+  if (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+std::string SizeText(int64_t bytes) { return Scaled(bytes, {"B", "kB", "MB", "GB", "TB"}, "%.1f %s"); }
+std::string CountText(int64_t count) { return Scaled(count, {"", "K", "M", "B", "T"}, "%.2f %s"); }
+
+}  // namespace vllm

@@ -1,0 +1,125 @@
+#include "engine/layers/attention/attention.h"
+
+#include <algorithm>
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+KvCache::KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int64_t block_size, KvDType dtype)
+    : groups_(MakeKvCacheGroups(layers)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
+  for (const KvLayerSpec& tensor : groups_.tensors) {
+    const KvCacheLayout layout = tensor.Layout(block_size, dtype);
+    keys_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.KeyBytes()));
+    values_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.ValueBytes()));
+  }
+}
+
+KvCacheLayout KvCache::Layout(size_t layer) const {
+  return groups_.tensors[groups_.layers[layer].tensor].Layout(block_size_, dtype_);
+}
+
+Attention::Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale,
+                     float softcap)
+    : context_(context), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale), softcap_(softcap) {
+  AttentionArgs args;
+  args.layout.head_dim = spec.head_dim;
+  args.num_queries_per_kv = num_heads / spec.num_kv_heads;
+  const auto floats = static_cast<size_t>(AttentionScratchFloats(args));
+  context.attention->scratch.resize(static_cast<size_t>(context.threads->num_threads()));
+  for (std::vector<float>& scratch : context.attention->scratch) scratch.resize(std::max(scratch.size(), floats));
+}
+
+void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const float* query, const float* key,
+                        const float* value, int64_t qkv_stride, float* out, int64_t out_stride) {
+  AttentionArgs args;
+  args.query = query;
+  args.query_stride = qkv_stride;
+  args.out = out;
+  args.out_stride = out_stride;
+  args.key_cache = cache.key(layer_);
+  args.value_cache = cache.value(layer_);
+  args.layout = cache.Layout(layer_);
+  args.num_queries_per_kv = num_heads_ / spec_.num_kv_heads;
+  args.scale = scale_;
+  args.softcap = softcap_;
+  args.sliding_window = spec_.sliding_window;
+  args.partials = metadata.partials.as<float>();
+
+  const AttentionGroup& group = metadata.groups[cache.group(layer_)];
+  const auto num_tokens = static_cast<int64_t>(group.slot_mapping.size());
+  ForEachRow(context_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
+    for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
+      const int64_t offset = row * qkv_stride + head * spec_.head_dim;
+      WriteKv(args.layout, cache.key(layer_), cache.value(layer_), group.slot_mapping[static_cast<size_t>(row)], head,
+              key + offset, value + offset);
+    }
+  });
+
+  const int64_t work = MakeTasks(metadata, group);
+  // Less than this costs less than waking another thread for it.
+  constexpr int64_t kMinWork = 1 << 18;
+  const bool threads = work >= kMinWork;
+  Run(args, context_.attention->tasks, threads);
+  Run(args, context_.attention->merging, threads);
+}
+
+int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const {
+  AttentionWorkspace& workspace = *context_.attention;
+  const int64_t num_heads = spec_.num_kv_heads;
+  workspace.tasks.clear();
+  workspace.merging.clear();
+  int64_t work = 0;
+  const int64_t max_rows = std::max<int64_t>(1, kMaxQueriesPerTask / (num_heads_ / num_heads));
+  // With several threads, tasks enough that all of them finish at about the same time.
+  int64_t rows_per_task = max_rows;
+  const int64_t num_threads = context_.threads->num_threads();
+  if (num_threads > 1) {
+    const auto num_tokens = static_cast<int64_t>(metadata.rows.size());
+    rows_per_task = std::clamp<int64_t>(num_tokens * num_heads / (4 * num_threads), 1, max_rows);
+  }
+  for (const AttentionSequence& sequence : group.sequences) {
+    int64_t num_seen = sequence.first_position + sequence.num_rows;
+    if (spec_.sliding_window > 0) num_seen = std::min(num_seen, spec_.sliding_window + sequence.num_rows);
+    work += sequence.num_rows * num_seen * num_heads_ * spec_.head_dim;
+  }
+  // Head by head, so that K and V of a prompt, or of a prefix that several sequences share, stay in the cache from one
+  // task to the next. Later rows see more, so that the longest tasks of a prompt come first.
+  for (int64_t head = 0; head < num_heads; ++head) {
+    for (size_t i = 0; i < group.sequences.size(); ++i) {
+      const AttentionSequence& sequence = group.sequences[i];
+      const int32_t* slots = group.plan.slots(i);
+      std::vector<AttentionStepTask>& tasks = slots == nullptr ? workspace.tasks : workspace.merging;
+      for (int64_t end = sequence.num_rows; end > 0; end -= std::min(end, rows_per_task)) {
+        const int64_t begin = std::max<int64_t>(0, end - rows_per_task);
+        const AttentionRow* rows = metadata.rows.data() + sequence.first_row + begin;
+        tasks.push_back({{rows, end - begin, sequence.block_table, head, slots}, -1, 0});
+      }
+    }
+  }
+  for (const PlannedPartition& planned : group.plan.partitions()) {
+    for (int64_t begin = 0; begin < planned.num_rows; begin += max_rows) {
+      const int64_t slot = planned.first_slot + begin;
+      const int64_t num_rows = std::min(max_rows, planned.num_rows - begin);
+      for (int64_t head = 0; head < num_heads; ++head) {
+        const AttentionTask task{group.plan.row_of_slot(slot), num_rows, planned.block_table, head, nullptr};
+        workspace.tasks.push_back({task, planned.partition, slot});
+      }
+    }
+  }
+  return work;
+}
+
+void Attention::Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool threads) const {
+  auto run = [&](int64_t index, int thread) {
+    const AttentionStepTask& task = tasks[static_cast<size_t>(index)];
+    float* scratch = context_.attention->scratch[static_cast<size_t>(thread)].data();
+    if (task.partition < 0) return context_.kernels->attention->forward(args, task.task, scratch);
+    context_.kernels->attention->forward_partial(args, task.task, task.partition, task.first_slot, scratch);
+  };
+  const auto num_tasks = static_cast<int64_t>(tasks.size());
+  if (threads) return context_.threads->ParallelFor(num_tasks, run);
+  for (int64_t index = 0; index < num_tasks; ++index) run(index, 0);
+}
+
+}  // namespace vllm

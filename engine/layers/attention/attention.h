@@ -1,0 +1,79 @@
+// Attention over the paged KV cache: one layer's K and V, and how a step's rows lie in it.
+// AttentionMetadata is made once a step by the ModelRunner and shared by all layers of a KV-cache group; KvCache
+// belongs to the rank's Worker.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/layers/attention/attention_plan.h"
+#include "engine/layers/attention/kv_cache_groups.h"
+#include "engine/layers/rank_context.h"
+#include "kernels/attention.h"
+#include "kernels/matrix/aligned_buffer.h"
+
+namespace vllm {
+
+// K and V of every layer, `num_blocks` blocks with the null block; layers of different groups share memory.
+class KvCache {
+ public:
+  KvCache() = default;
+  // Throws std::bad_alloc. Memory is touched only as blocks are used.
+  KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int64_t block_size, KvDType dtype);
+
+  void* key(size_t layer) { return keys_[groups_.layers[layer].tensor].data(); }
+  void* value(size_t layer) { return values_[groups_.layers[layer].tensor].data(); }
+  size_t group(size_t layer) const { return groups_.layers[layer].group; }
+  const KvCacheGroups& groups() const { return groups_; }
+  int64_t block_size() const { return block_size_; }
+  KvDType dtype() const { return dtype_; }
+  KvCacheLayout Layout(size_t layer) const;
+  int64_t num_blocks() const { return num_blocks_; }
+
+ private:
+  KvCacheGroups groups_;
+  std::vector<AlignedBuffer> keys_, values_;  // [tensors]
+  int64_t block_size_ = 0;
+  int64_t num_blocks_ = 0;
+  KvDType dtype_ = KvDType::kFloat32;
+};
+
+// The step's rows in the blocks of one KV-cache group.
+struct AttentionGroup {
+  std::vector<AttentionSequence> sequences;
+  std::vector<int64_t> slot_mapping;  // [num_tokens] block * block_size + offset
+  AttentionPlan plan;                 // for these sequences
+};
+
+struct AttentionMetadata {
+  std::vector<AttentionGroup> groups;
+  std::vector<AttentionRow> rows;  // [num_tokens]
+  // Results of planned partitions, of one layer at a time; room for as many slots as a plan may have.
+  AlignedBuffer partials;
+};
+
+class Attention {
+ public:
+  Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale,
+            float softcap = 0.0f);
+
+  // query [num_tokens, num_heads * head_dim] with its stride; key and value [num_tokens, num_kv_heads * head_dim]
+  // likewise; all rotated. Stores K and V, then writes out [num_tokens, num_heads * head_dim]. Reads nothing of a block
+  // whose positions are all outside the window of the sequence's first row: the pool may have given it to another.
+  void Forward(const AttentionMetadata& metadata, KvCache& cache, const float* query, const float* key,
+               const float* value, int64_t qkv_stride, float* out, int64_t out_stride);
+
+ private:
+  // Returns the multiply-adds of all scores.
+  int64_t MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const;
+  void Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool threads) const;
+
+  const RankContext& context_;
+  size_t layer_;
+  KvLayerSpec spec_;
+  int64_t num_heads_;
+  float scale_;
+  float softcap_;
+};
+
+}  // namespace vllm

@@ -1,0 +1,89 @@
+#include "engine/layers/attention/decoder_attention.h"
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+namespace {
+
+std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& prefix, const AttentionSpec& spec,
+                                   const HeadShards& shards) {
+  const int64_t dim = model.head_dim;
+  const int64_t q_total = model.num_attention_heads * dim;
+  const int64_t kv_total = model.num_key_value_heads * dim;
+  const Shard q{shards.heads.begin * dim, shards.heads.count * dim};
+  const Shard kv{shards.kv_heads.begin * dim, shards.kv_heads.count * dim};
+  if (spec.layout == QkvLayout::kSeparate) {
+    return {
+        {prefix + spec.q_proj, q_total, q}, {prefix + spec.k_proj, kv_total, kv}, {prefix + spec.v_proj, kv_total, kv}};
+  }
+  const std::string name = prefix + spec.qkv_proj;
+  const int64_t total = q_total + 2 * kv_total;
+  if (spec.layout == QkvLayout::kFused) {
+    return {{name, total, q},
+            {name, total, {q_total + kv.begin, kv.count}},
+            {name, total, {q_total + kv_total + kv.begin, kv.count}}};
+  }
+  const int64_t queries = model.num_attention_heads / model.num_key_value_heads;
+  const int64_t group = (queries + 2) * dim;
+  std::vector<OutputSlice> slices;
+  for (int64_t i = 0; i < shards.heads.count; ++i) {
+    const int64_t head = shards.heads.begin + i;
+    slices.push_back({name, total, {head / queries * group + head % queries * dim, dim}});
+  }
+  for (const int64_t part : {queries, queries + 1}) {
+    for (int64_t i = 0; i < shards.kv_heads.count; ++i) {
+      slices.push_back({name, total, {(shards.kv_heads.begin + i) * group + part * dim, dim}});
+    }
+  }
+  return slices;
+}
+
+}  // namespace
+
+DecoderAttention::DecoderAttention(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
+                                   size_t layer, const std::string& prefix, const AttentionSpec& spec)
+    : context_(context),
+      shards_(ShardHeads(model, context.rank(), context.size())),
+      hidden_size_(model.hidden_size),
+      head_dim_(model.head_dim),
+      q_size_(shards_.heads.count * model.head_dim),
+      kv_size_(shards_.kv_heads.count * model.head_dim),
+      rotary_table_(spec.rotary_table),
+      kv_layer_{shards_.kv_heads.count, model.head_dim, spec.sliding_window},
+      qkv_proj_(context, weights, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
+      o_proj_(context, weights, model, prefix + spec.o_proj, model.hidden_size,
+              model.num_attention_heads * model.head_dim, {shards_.heads.begin * model.head_dim, q_size_}, spec.o_bias),
+      qk_norm_(context, weights, prefix, spec.qk_norm, model.head_dim, {model.num_attention_heads, shards_.heads, true},
+               {model.num_key_value_heads, shards_.kv_heads, shards_.first_of_kv_heads}),
+      attention_(context, layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
+                 static_cast<float>(spec.softcap)) {}
+
+void DecoderAttention::Forward(const AttentionMetadata& metadata, KvCache& cache,
+                               const std::vector<RotaryAngles>& tables, const float* x, int64_t num_tokens,
+                               float* scratch, float* out) {
+  const int64_t stride = q_size_ + 2 * kv_size_;
+  float* qkv = scratch;
+  float* attended = qkv + num_tokens * stride;
+  float* sums = attended + num_tokens * q_size_;
+  qkv_proj_.Forward(x, hidden_size_, num_tokens, qkv, stride);
+  qk_norm_.Forward(qkv, stride, num_tokens, sums);
+  if (rotary_table_ >= 0) Rotate(tables[static_cast<size_t>(rotary_table_)], num_tokens, qkv);
+  attention_.Forward(metadata, cache, qkv, qkv + q_size_, qkv + q_size_ + kv_size_, stride, attended, q_size_);
+  o_proj_.Forward(attended, q_size_, num_tokens, out);
+}
+
+void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const {
+  const int64_t stride = q_size_ + 2 * kv_size_;
+  ForEachRow(context_, num_tokens, q_size_ + kv_size_, [&](int64_t row) {
+    const float* cos = angles.cos + row * angles.half;
+    const float* sin = angles.sin + row * angles.half;
+    // The query heads and then the key heads lie side by side.
+    float* heads = qkv + row * stride;
+    for (int64_t at = 0; at < q_size_ + kv_size_; at += head_dim_) {
+      context_.kernels->rotary(heads + at, cos, sin, angles.half);
+    }
+  });
+}
+
+}  // namespace vllm

@@ -1,0 +1,79 @@
+// DecoderAttention: a decoder layer's self-attention with its projections: q, k and v, norms on them, rotation, paged
+// attention, output projection. What families do differently is in AttentionSpec. Heads are split over the ranks. Made
+// at load, then used by the rank's thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/layers/attention/attention.h"
+#include "engine/layers/attention/qk_norm.h"
+#include "engine/layers/head_shards.h"
+#include "engine/layers/linear/linear.h"
+#include "engine/layers/rank_context.h"
+#include "engine/model_loader/weights.h"
+
+namespace vllm {
+
+// How the checkpoint lays out q, k and v: three matrices; one of all q, all k, all v; or one that has, for each KV
+// head, its queries' rows, then its k, then its v.
+enum class QkvLayout : uint8_t { kSeparate, kFused, kFusedByKvHead };
+
+// Tensor names follow the layer's prefix.
+struct AttentionSpec {
+  QkvLayout layout = QkvLayout::kSeparate;
+  std::string q_proj = "q_proj";  // kSeparate
+  std::string k_proj = "k_proj";
+  std::string v_proj = "v_proj";
+  std::string qkv_proj = "qkv_proj";  // fused
+  std::string o_proj = "o_proj";
+  bool qkv_bias = false;
+  bool o_bias = false;
+  QkNormSpec qk_norm;
+  // Which of the step's rotary tables turns queries and keys; below 0: none.
+  int rotary_table = 0;
+  double scale = 1.0;    // of the scores
+  double softcap = 0.0;  // of the scaled scores; 0: none
+  int64_t sliding_window = 0;
+};
+
+// The angles of a step's positions: cos and sin are [num_tokens, half].
+struct RotaryAngles {
+  const float* cos = nullptr;
+  const float* sin = nullptr;
+  int64_t half = 0;
+};
+
+class DecoderAttention {
+ public:
+  DecoderAttention(const RankContext& context, const WeightSource& weights, const ModelConfig& model, size_t layer,
+                   const std::string& prefix, const AttentionSpec& spec);
+
+  const KvLayerSpec& kv_layer() const { return kv_layer_; }
+  int64_t scratch_floats(int64_t num_tokens) const {
+    return num_tokens * (q_size_ + kv_size_ + kv_size_ + q_size_ + 2);
+  }
+  void Reserve(int64_t max_tokens) const {
+    qkv_proj_.Reserve(max_tokens);
+    o_proj_.Reserve(max_tokens);
+  }
+  // x, out: [num_tokens, hidden_size]; scratch: [scratch_floats(num_tokens)]; `tables` as rotary_table counts them.
+  void Forward(const AttentionMetadata& metadata, KvCache& cache, const std::vector<RotaryAngles>& tables,
+               const float* x, int64_t num_tokens, float* scratch, float* out);
+
+ private:
+  void Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const;
+
+  const RankContext& context_;
+  HeadShards shards_;
+  int64_t hidden_size_, head_dim_, q_size_, kv_size_;
+  int rotary_table_;
+  KvLayerSpec kv_layer_;
+  ColumnParallelLinear qkv_proj_;
+  RowParallelLinear o_proj_;
+  QkNorm qk_norm_;
+  Attention attention_;
+};
+
+}  // namespace vllm

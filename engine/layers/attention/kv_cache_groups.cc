@@ -1,0 +1,62 @@
+#include "engine/layers/attention/kv_cache_groups.h"
+
+#include <algorithm>
+#include <map>
+
+namespace vllm {
+
+namespace {
+
+KvCacheGroups OneGroup(const std::vector<KvLayerSpec>& layers, int64_t window) {
+  KvCacheGroups groups;
+  groups.windows = {window};
+  groups.tensors = layers;
+  for (size_t i = 0; i < layers.size(); ++i) groups.layers.push_back({0, i});
+  return groups;
+}
+
+// vLLM's rule: as many as the rarest kind has, so that nothing is padded there; but all of the commonest kind when that
+// is less than half as many again, for then padding costs less than more groups.
+size_t LayersPerGroup(const std::map<int64_t, std::vector<size_t>>& kinds) {
+  size_t least = SIZE_MAX, most = 0;
+  for (const auto& [window, members] : kinds) {
+    least = std::min(least, members.size());
+    most = std::max(most, members.size());
+  }
+  return 2 * most < 3 * least ? most : least;
+}
+
+}  // namespace
+
+int64_t KvCacheGroups::BlockBytes(int64_t block_size, KvDType dtype) const {
+  int64_t bytes = 0;
+  for (const KvLayerSpec& tensor : tensors) bytes += tensor.Layout(block_size, dtype).BlockBytes();
+  return bytes;
+}
+
+KvCacheGroups MakeKvCacheGroups(const std::vector<KvLayerSpec>& layers) {
+  std::map<int64_t, std::vector<size_t>> kinds;  // by window: full attention, which is 0, comes first
+  bool same_heads = true;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    kinds[layers[i].sliding_window].push_back(i);
+    same_heads =
+        same_heads && layers[i].num_kv_heads == layers[0].num_kv_heads && layers[i].head_dim == layers[0].head_dim;
+  }
+  if (kinds.size() <= 1) return OneGroup(layers, layers.empty() ? 0 : layers[0].sliding_window);
+  if (!same_heads) return OneGroup(layers, 0);
+
+  const size_t per_group = LayersPerGroup(kinds);
+  KvCacheGroups groups;
+  groups.layers.resize(layers.size());
+  groups.tensors.assign(per_group, layers[0]);
+  for (const auto& [window, members] : kinds) {
+    const size_t num_groups = (members.size() + per_group - 1) / per_group;
+    for (size_t i = 0; i < members.size(); ++i) {
+      groups.layers[members[i]] = {groups.windows.size() + i % num_groups, i / num_groups};
+    }
+    groups.windows.insert(groups.windows.end(), num_groups, window);
+  }
+  return groups;
+}
+
+}  // namespace vllm

@@ -1,0 +1,77 @@
+#include "engine/layers/attention/qk_norm.h"
+
+#include <cmath>
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+QkNorm::QkNorm(const RankContext& context, const WeightSource& weights, const std::string& prefix,
+               const QkNormSpec& spec, int64_t head_dim, const HeadRange& queries, const HeadRange& keys)
+    : context_(context),
+      kind_(spec.kind),
+      head_dim_(head_dim),
+      queries_(queries),
+      keys_(keys),
+      eps_(static_cast<float>(spec.norm.eps)) {
+  const std::string q_name = prefix + spec.q_norm;
+  const std::string k_name = prefix + spec.k_norm;
+  const auto add = [&](const std::string& name) { norms_.emplace_back(context, weights, name, head_dim, spec.norm); };
+  const auto part = [&](const std::string& name, const HeadRange& heads) {
+    return LoadFloats(weights, name + ".weight", heads.total * head_dim,
+                      {heads.shard.begin * head_dim, heads.shard.count * head_dim});
+  };
+  switch (kind_) {
+    case QkNormKind::kNone:
+      break;
+    case QkNormKind::kHead:
+      add(q_name);
+      add(k_name);
+      break;
+    case QkNormKind::kEachHead:
+      for (int64_t i = 0; i < queries.shard.count; ++i)
+        add(q_name + ".norms." + std::to_string(queries.shard.begin + i));
+      for (int64_t i = 0; i < keys.shard.count; ++i) add(k_name + ".norms." + std::to_string(keys.shard.begin + i));
+      break;
+    case QkNormKind::kWhole:
+      q_weight_ = part(q_name, queries);
+      k_weight_ = part(k_name, keys);
+      break;
+  }
+}
+
+void QkNorm::Forward(float* heads, int64_t stride, int64_t num_rows, float* sums) const {
+  if (kind_ == QkNormKind::kNone) return;
+  if (kind_ == QkNormKind::kWhole) return ForwardWhole(heads, stride, num_rows, sums);
+  const int64_t num_queries = queries_.shard.count;
+  const int64_t num_heads = num_queries + keys_.shard.count;
+  ForEachRow(context_, num_rows, num_heads * head_dim_, [&](int64_t row) {
+    for (int64_t i = 0; i < num_heads; ++i) {
+      float* head = heads + row * stride + i * head_dim_;
+      const int64_t norm = kind_ == QkNormKind::kEachHead ? i : (i < num_queries ? 0 : 1);
+      norms_[static_cast<size_t>(norm)].Row(head, head);
+    }
+  });
+}
+
+void QkNorm::ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float* sums) const {
+  const auto q_size = static_cast<int64_t>(q_weight_.size());
+  const auto k_size = static_cast<int64_t>(k_weight_.size());
+  const Kernels& kernels = *context_.kernels;
+  ForEachRow(context_, num_rows, q_size + k_size, [&](int64_t row) {
+    const float* q = heads + row * stride;
+    sums[2 * row] = kernels.sum_of_squares(q, q_size);
+    sums[2 * row + 1] = keys_.counts ? kernels.sum_of_squares(q + q_size, k_size) : 0.0f;
+  });
+  context_.communicator->AllReduce(sums, 2 * num_rows);
+  const auto q_total = static_cast<float>(queries_.total * head_dim_);
+  const auto k_total = static_cast<float>(keys_.total * head_dim_);
+  ForEachRow(context_, num_rows, q_size + k_size, [&](int64_t row) {
+    float* q = heads + row * stride;
+    kernels.mul_scaled(q, q_weight_.data(), 1.0f / std::sqrt(sums[2 * row] / q_total + eps_), q_size, q);
+    kernels.mul_scaled(q + q_size, k_weight_.data(), 1.0f / std::sqrt(sums[2 * row + 1] / k_total + eps_), k_size,
+                       q + q_size);
+  });
+}
+
+}  // namespace vllm

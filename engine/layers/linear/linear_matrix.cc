@@ -1,0 +1,216 @@
+#include "engine/layers/linear/linear_matrix.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+namespace {
+
+// Below this many multiply-adds a job costs less than waking another thread for it.
+constexpr int64_t kMinWorkPerTask = 1 << 18;
+// A task has at most about this many: between two tasks a step can be cancelled, so none may take long. The slowest
+// kernels do some 2e9 a second.
+constexpr int64_t kMaxWorkPerTask = 1 << 28;
+// Of packing a value of x, in multiply-adds.
+constexpr int64_t kPackingWork = 16;
+// Panels that a task does not cut, so that a tile of several fits; more of them for few rows of x, whose tiles are
+// wider.
+constexpr int64_t kPanelsPerGroup = 2;
+constexpr int64_t kFewRows = 4, kPanelsPerGroupOfFewRows = 4;
+// Of stored rows, so that what several rows of x unpack together stays together.
+constexpr int64_t kStoredRowsPerGroup = 32;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Calls f(begin, end) for runs of [0, count) on the rank's threads; all begin at whole groups, and their numbers of
+// groups differ by at most one.
+template <typename F>
+void ForEachRun(const RankContext& context, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
+  const int64_t num_groups = CeilDiv(count, group);
+  const int64_t work = num_groups * work_per_group;
+  const int64_t enough = work / kMinWorkPerTask + 1;
+  // Four tasks per thread even out threads of unequal speed.
+  const int64_t most = std::max(context.threads->num_threads() * int64_t{4}, work / kMaxWorkPerTask);
+  const int64_t num_tasks = std::min({num_groups, enough, most});
+  context.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
+    f(num_groups * task / num_tasks * group, std::min(count, num_groups * (task + 1) / num_tasks * group));
+  });
+}
+
+template <typename F>
+void ForEachRunOfPanels(const RankContext& context, const LinearCall& call, int64_t num_columns, int64_t num_panels,
+                        F&& f) {
+  const int64_t group = call.num_rows <= kFewRows ? kPanelsPerGroupOfFewRows : kPanelsPerGroup;
+  ForEachRun(context, num_panels, group, call.num_rows * num_columns * kPanelRows * group, f);
+}
+
+template <typename Pack>
+void PackTiles(const RankContext& context, Pack pack, const LinearCall& call, const RowTilesView& tiles) {
+  ForEachRun(context, NumTiles(tiles.num_rows), 1, kPackingWork * kTileRows * tiles.num_columns,
+             [&](int64_t begin, int64_t end) {
+               for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
+             });
+}
+
+// Room for x in the form that the kernel of `matrix` takes; null where the kernel takes x unchanged.
+std::optional<RowTilesView> TilesFor(const PackedMatrix& matrix, const RankContext& context, int64_t num_rows) {
+  const PackedMatrixView& w = matrix.view();
+  if (w.dtype != DType::kBFloat16 || context.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
+  return context.row_tiles->BFloat16(num_rows, w.num_columns);
+}
+
+std::optional<RowTilesView> TilesFor(const PackedQuantMatrix& matrix, const RankContext& context, int64_t num_rows) {
+  return context.row_tiles->Int8(num_rows, matrix.view().num_columns, matrix.view().code_sums());
+}
+
+std::optional<RowTilesView> TilesFor(const QuantMatrix& /*matrix*/, const RankContext& /*context*/,
+                                     int64_t /*num_rows*/) {
+  return std::nullopt;
+}
+
+std::optional<RowTilesView> TilesFor(const DenseMatrix& /*matrix*/, const RankContext& /*context*/,
+                                     int64_t /*num_rows*/) {
+  return std::nullopt;
+}
+
+void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const PackedMatrixView& w = matrix.view();
+  const TileKernels& kernels = *context.kernels->tiles;
+  if (const std::optional<RowTilesView> room = TilesFor(matrix, context, call.num_rows)) {
+    const RowTilesView& tiles = *room;
+    PackTiles(context, kernels.pack_bfloat16, call, tiles);
+    ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+      kernels.linear_bfloat16(tiles, w, call.bias, call.y, call.y_stride, begin, end);
+    });
+    return;
+  }
+  ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+    context.kernels->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
+  });
+}
+
+void MultiplyBy(const PackedQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const PackedQuantView& w = matrix.view();
+  const TileKernels& kernels = *context.kernels->tiles;
+  const RowTilesView tiles = *TilesFor(matrix, context, call.num_rows);
+  PackTiles(context, kernels.pack_int8, call, tiles);
+  ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+    kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
+  });
+}
+
+void MultiplyBy(const QuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const QuantMatrixView& w = matrix.view();
+  const int64_t work = call.num_rows * w.num_columns * kStoredRowsPerGroup;
+  ForEachRun(context, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
+    context.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin,
+                                   end);
+  });
+}
+
+void MultiplyBy(const DenseMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const int64_t work_per_row = std::max<int64_t>(1, call.num_rows * matrix.num_columns);
+  const int64_t rows_per_task = std::max<int64_t>(
+      64, std::min(CeilDiv(matrix.num_rows, context.threads->num_threads()), kMaxWorkPerTask / work_per_row));
+  context.threads->ParallelFor(CeilDiv(matrix.num_rows, rows_per_task), [&](int64_t task, int /*thread*/) {
+    const int64_t begin = task * rows_per_task;
+    const int64_t count = std::min(rows_per_task, matrix.num_rows - begin);
+    matrix.blas->Multiply(call.x, call.x_stride, call.num_rows, matrix.values.as<float>() + begin * matrix.num_columns,
+                          count, matrix.num_columns, call.y + begin, call.y_stride);
+    if (call.bias == nullptr) return;
+    for (int64_t row = 0; row < call.num_rows; ++row) {
+      context.kernels->add(call.y + row * call.y_stride + begin, call.bias + begin, count);
+    }
+  });
+}
+
+void UnpackRowOf(const PackedMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+  matrix.UnpackRow(row, out);
+}
+
+void UnpackRowOf(const PackedQuantMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+  matrix.UnpackRow(row, out);
+}
+
+void UnpackRowOf(const QuantMatrix& matrix, const RankContext& context, int64_t row, float* out) {
+  context.kernels->quant->dequantize(matrix.view(), row, 0, matrix.view().num_columns, out);
+}
+
+void UnpackRowOf(const DenseMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+  std::copy_n(matrix.values.as<float>() + row * matrix.num_columns, matrix.num_columns, out);
+}
+
+// [num_rows, width] in the rank's own memory.
+float* OrderedRows(const RankContext& context, size_t width, int64_t num_rows) {
+  AlignedBuffer& buffer = *context.ordered_x;
+  const size_t bytes = width * static_cast<size_t>(num_rows) * sizeof(float);
+  if (buffer.size_bytes() < bytes) buffer = AlignedBuffer(bytes);
+  return buffer.as<float>();
+}
+
+// x's columns in the order of the stored weight's.
+const float* InStoredOrder(const RankContext& context, const std::vector<int32_t>& order, const LinearCall& call) {
+  const size_t width = order.size();
+  float* ordered = OrderedRows(context, width, call.num_rows);
+  ForEachRow(context, call.num_rows, static_cast<int64_t>(width), [&](int64_t row) {
+    const float* from = call.x + row * call.x_stride;
+    float* to = ordered + static_cast<size_t>(row) * width;
+    for (size_t k = 0; k < width; ++k) to[k] = order[k] < 0 ? 0.0f : from[order[k]];
+  });
+  return ordered;
+}
+
+}  // namespace
+
+DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns, const BufferSource& buffers)
+    : blas(library),
+      num_rows(rows),
+      num_columns(columns),
+      values(buffers(static_cast<size_t>(rows * columns) * sizeof(float))) {}
+
+int64_t LinearMatrix::num_rows() const {
+  if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->num_rows();
+  if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->num_rows();
+  if (const auto* stored = std::get_if<QuantMatrix>(&matrix_)) return stored->num_rows();
+  return std::get<DenseMatrix>(matrix_).num_rows;
+}
+
+size_t LinearMatrix::size_bytes() const {
+  if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->size_bytes();
+  if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->size_bytes();
+  if (const auto* stored = std::get_if<QuantMatrix>(&matrix_)) return stored->size_bytes();
+  return std::get<DenseMatrix>(matrix_).values.size_bytes();
+}
+
+void LinearMatrix::Reserve(const RankContext& context, int64_t max_rows) const {
+  if (!column_order_.empty()) OrderedRows(context, column_order_.size(), max_rows);
+  std::visit([&](const auto& matrix) { TilesFor(matrix, context, max_rows); }, matrix_);
+}
+
+void LinearMatrix::Multiply(const RankContext& context, const LinearCall& call) const {
+  LinearCall ordered = call;
+  if (!column_order_.empty()) {
+    ordered.x = InStoredOrder(context, column_order_, call);
+    ordered.x_stride = static_cast<int64_t>(column_order_.size());
+  }
+  std::visit([&](const auto& matrix) { MultiplyBy(matrix, context, ordered); }, matrix_);
+}
+
+void LinearMatrix::UnpackRow(const RankContext& context, int64_t row, float* out) const {
+  const auto unpack = [&](float* to) {
+    std::visit([&](const auto& matrix) { UnpackRowOf(matrix, context, row, to); }, matrix_);
+  };
+  if (column_order_.empty()) return unpack(out);
+  // Rows are unpacked by several threads at once; each keeps its memory for the next row.
+  thread_local std::vector<float> stored;
+  if (stored.size() < column_order_.size()) stored.resize(column_order_.size());
+  unpack(stored.data());
+  for (size_t k = 0; k < column_order_.size(); ++k) {
+    if (column_order_[k] >= 0) out[column_order_[k]] = stored[k];
+  }
+}
+
+}  // namespace vllm

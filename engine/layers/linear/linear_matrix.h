@@ -1,0 +1,64 @@
+// LinearMatrix: one matrix of a linear layer in the form that its backend wants: packed panels of plain numbers or of
+// codes, or a checkpoint's stored codes, for our kernels; or plain float32 rows for OpenBLAS. Made at
+// load, then used by the rank's thread.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "engine/layers/rank_context.h"
+#include "engine/model_loader/quantization/stored_matrix.h"
+#include "kernels/matrix/aligned_buffer.h"
+#include "kernels/matrix/openblas.h"
+#include "kernels/matrix/packed_matrix.h"
+#include "kernels/matrix/packed_quant_matrix.h"
+
+namespace vllm {
+
+// y[r, n] = sum over k of x[r, k] * w[n, k] + bias[n].
+struct LinearCall {
+  const float* bias = nullptr;  // may be null
+  const float* x = nullptr;     // [num_rows, num_columns] with x_stride
+  int64_t x_stride = 0;
+  int64_t num_rows = 0;
+  float* y = nullptr;  // [num_rows, rows of w] with y_stride
+  int64_t y_stride = 0;
+};
+
+// [num_rows, num_columns] float32.
+struct DenseMatrix {
+  DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns, const BufferSource& buffers);
+
+  const OpenBlas* blas;
+  int64_t num_rows;
+  int64_t num_columns;
+  AlignedBuffer values;
+};
+
+class LinearMatrix {
+ public:
+  explicit LinearMatrix(PackedMatrix matrix) : matrix_(std::move(matrix)) {}
+  // `column_order` as in StoredMatrix.
+  explicit LinearMatrix(PackedQuantMatrix matrix, std::vector<int32_t> column_order = {})
+      : matrix_(std::move(matrix)), column_order_(std::move(column_order)) {}
+  explicit LinearMatrix(StoredMatrix stored)
+      : matrix_(std::move(stored.matrix)), column_order_(std::move(stored.column_order)) {}
+  explicit LinearMatrix(DenseMatrix matrix) : matrix_(std::move(matrix)) {}
+
+  int64_t num_rows() const;
+  size_t size_bytes() const;
+
+  // Makes room in the rank's buffers for Multiply with up to `max_rows` rows of x.
+  void Reserve(const RankContext& context, int64_t max_rows) const;
+  // On the rank's threads.
+  void Multiply(const RankContext& context, const LinearCall& call) const;
+  // One row as float32; out has num_columns values.
+  void UnpackRow(const RankContext& context, int64_t row, float* out) const;
+
+ private:
+  std::variant<PackedMatrix, PackedQuantMatrix, QuantMatrix, DenseMatrix> matrix_;
+  std::vector<int32_t> column_order_;
+};
+
+}  // namespace vllm

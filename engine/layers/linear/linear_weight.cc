@@ -1,0 +1,265 @@
+#include "engine/layers/linear/linear_weight.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "engine/model_loader/quantization/loader.h"
+#include "engine/model_loader/quantization/packed_codes.h"
+#include "kernels/matrix/quant_codes.h"
+
+namespace vllm {
+
+namespace {
+
+// Row `i` of the part of a plain tensor as float32; the tensor is [out, in], or [in, out] when it is transposed.
+void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, float* out) {
+  const DType dtype = view.dtype();
+  const auto size = static_cast<int64_t>(SizeOf(dtype));
+  if (!transposed) return ConvertToFloat(view.Row(i) + columns.begin * size, dtype, columns.count, out);
+  for (int64_t k = 0; k < columns.count; ++k) ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
+}
+
+// What a packed part holds: the same text is the same bytes, as far as the checkpoint and the way of packing are.
+std::string PartName(const OutputSlice& slice, Shard columns) {
+  const auto range = [](Shard shard) { return std::to_string(shard.begin) + "+" + std::to_string(shard.count); };
+  return slice.name + "[" + range(slice.shard) + "," + range(columns) + "]";
+}
+
+// What chooses experts or weighs them: few rows, on which whole layers depend.
+bool IsGate(const std::string& name) {
+  return name.ends_with(".gate") || name.ends_with(".router") || name.ends_with("_expert_gate");
+}
+
+// Stored codes meet activations of 8 bits, or with --dtype float32 the activations as they are.
+bool RoundsActivations(const ModelConfig& model) { return model.dtype != DType::kFloat32; }
+
+const OpenBlas* LoadOpenBlas(const ModelConfig& model) {
+  if (model.dtype != DType::kFloat32) {
+    throw ConfigError("--linear-backend: openblas computes in float32 only (--dtype " +
+                      std::string(ToString(model.dtype)) + ")");
+  }
+  std::string why;
+  const OpenBlas* blas = OpenBlas::Get(why);
+  if (blas == nullptr) throw ResourceError("cannot load OpenBLAS: " + why);
+  return blas;
+}
+
+}  // namespace
+
+// The rows of several tensors, stacked.
+struct LinearWeight::PlainRows {
+  std::vector<TensorView> views;
+  std::vector<OutputSlice> slices;
+  Shard columns;
+  bool transposed = false;
+  int64_t num_rows = 0;
+
+  void Push(const TensorView& view, const OutputSlice& slice) {
+    views.push_back(view);
+    slices.push_back(slice);
+    num_rows += slice.shard.count;
+  }
+  void Clear() {
+    views.clear();
+    slices.clear();
+    num_rows = 0;
+  }
+  // Calls f(row, view, row of the view) for rows [begin, end).
+  template <typename F>
+  void ForEach(int64_t begin, int64_t end, F&& f) const {
+    int64_t first = 0;
+    for (size_t s = 0; s < slices.size(); ++s) {
+      const Shard& shard = slices[s].shard;
+      const int64_t slice_end = std::min(end, first + shard.count);
+      for (int64_t row = std::max(begin, first); row < slice_end; ++row) f(row, views[s], shard.begin + row - first);
+      first += shard.count;
+    }
+  }
+  std::string Name() const {
+    std::string name;
+    for (const OutputSlice& slice : slices) name += PartName(slice, columns);
+    return name;
+  }
+  // Row i as float32.
+  void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, columns, out); }
+};
+
+LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
+                           const std::vector<OutputSlice>& slices, int64_t in_features, Shard columns, Use use)
+    : num_columns_(columns.count) {
+  if (context.linear_backend == LinearBackend::kOpenBlas && use == Use::kLinear) open_blas_ = LoadOpenBlas(model);
+  const ForEach for_each = [&context](int64_t count, const std::function<void(int64_t i)>& f) {
+    context.threads->ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
+  };
+  PlainRows plain;
+  plain.columns = columns;
+  plain.transposed = model.conv1d_weights && use == Use::kLinear;
+  for (const OutputSlice& slice : slices) {
+    const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
+                          slice.shard.count, columns.begin, columns.count};
+    const std::string name = PartName(slice, columns);
+    const BufferSource buffers = RoundsActivations(model) ? context.TemporaryBuffers() : context.Buffers(name);
+    if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part, buffers, for_each)) {
+      RefuseOpenBlas();
+      AddPlain(context, model, plain, use);
+      plain.Clear();
+      AddStored(context, model, std::move(*stored), name, for_each);
+      continue;
+    }
+    const TensorView view = plain.transposed
+                                ? weights.Get(slice.name + ".weight", std::array{in_features, slice.total_rows})
+                                : weights.Get(slice.name + ".weight", std::array{slice.total_rows, in_features});
+    if (!BlockFormat(view.type)) {
+      view.dtype();
+      plain.Push(view, slice);
+      continue;
+    }
+    if (model.quantization.quantizes_at_load()) {
+      throw ConfigError("--quantization: is for models of plain numbers; tensor " + Escape(view.name) +
+                        " is quantized already (" + std::string(InfoOf(view.type).name) + ")");
+    }
+    if (plain.transposed) {
+      throw ModelError("tensor " + Escape(view.name) + ": is quantized already (" +
+                       std::string(InfoOf(view.type).name) + ")");
+    }
+    RefuseOpenBlas();
+    AddPlain(context, model, plain, use);
+    plain.Clear();
+    AddBlocks(context, model, view, part, name, for_each);
+  }
+  AddPlain(context, model, plain, use);
+}
+
+void LinearWeight::RefuseOpenBlas() const {
+  if (open_blas_ == nullptr) return;
+  throw ConfigError("--linear-backend: openblas computes in float32 only (quantized weights)");
+}
+
+void LinearWeight::Add(LinearMatrix matrix) {
+  const int64_t first_row = num_rows_;
+  num_rows_ += matrix.num_rows();
+  parts_.push_back({first_row, std::move(matrix)});
+}
+
+bool LinearWeight::AddCodes(const RankContext& context, const ModelConfig& model, const QuantMatrixView& stored,
+                            const std::vector<int32_t>& column_order, const std::string& name,
+                            const ForEach& for_each) {
+  if (!RoundsActivations(model)) return false;
+  const std::optional<PackedQuantForm> form = PackedFormOf(stored);
+  const std::string packed_name = name + "#codes";
+  // What is kept of an earlier start says as much as the scales.
+  if (!form || (!context.Holds(packed_name) && !ScalesFit(stored, *form, for_each))) return false;
+  PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, context.Buffers(packed_name));
+  if (!packed.is_filled()) PackCodes(stored, *form, for_each, packed);
+  Add(LinearMatrix(std::move(packed), column_order));
+  return true;
+}
+
+void LinearWeight::AddStored(const RankContext& context, const ModelConfig& model, StoredMatrix stored,
+                             const std::string& name, const ForEach& for_each) {
+  if (AddCodes(context, model, stored.matrix.view(), stored.column_order, name, for_each)) return;
+  Add(LinearMatrix(std::move(stored)));
+}
+
+void LinearWeight::AddBlocks(const RankContext& context, const ModelConfig& model, const TensorView& view,
+                             const MatrixPart& part, const std::string& name, const ForEach& for_each) {
+  if (RoundsActivations(model)) {
+    if (const std::optional<BlocksView> blocks = ViewBlocks(view, part)) {
+      if (AddCodes(context, model, blocks->matrix, blocks->column_order, name, for_each)) return;
+    } else {
+      StoredMatrix stored = StoreBlocks(view, part, context.TemporaryBuffers(), for_each);
+      return AddStored(context, model, std::move(stored), name, for_each);
+    }
+  }
+  Add(LinearMatrix(StoreBlocks(view, part, context.Buffers(name), for_each)));
+}
+
+void LinearWeight::AddPlain(const RankContext& context, const ModelConfig& model, const PlainRows& rows, Use use) {
+  if (rows.num_rows == 0) return;
+  const BufferSource buffers = context.Buffers(rows.Name());
+  // On the rank's threads; those that pack do not share a line.
+  const auto for_each_panel = [&](const auto& f) {
+    context.threads->ParallelFor((rows.num_rows + kPanelRows - 1) / kPanelRows,
+                                 [&](int64_t panel, int /*thread*/) { f(panel); });
+  };
+  const auto for_each_row = [&rows](int64_t panel, const auto& f) {
+    rows.ForEach(panel * kPanelRows, std::min(rows.num_rows, (panel + 1) * kPanelRows), f);
+  };
+  if (model.quantization.quantizes_at_load() && !IsGate(rows.slices.front().name)) {
+    RefuseOpenBlas();
+    const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
+    PackedQuantMatrix matrix(four ? kInt4Form : kInt8Form, rows.num_rows, num_columns_, buffers);
+    if (!matrix.is_filled()) {
+      for_each_panel([&](int64_t panel) {
+        std::vector<float> values(static_cast<size_t>(num_columns_));
+        for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
+          rows.Read(view, i, values.data());
+          matrix.QuantizeRow(*context.kernels->quant, row, values.data());
+        });
+      });
+    }
+    return Add(LinearMatrix(std::move(matrix)));
+  }
+  if (open_blas_ != nullptr) {
+    DenseMatrix matrix(open_blas_, rows.num_rows, num_columns_, buffers);
+    if (!matrix.values.is_filled()) {
+      for_each_panel([&](int64_t panel) {
+        for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
+          rows.Read(view, i, matrix.values.as<float>() + row * num_columns_);
+        });
+      });
+    }
+    return Add(LinearMatrix(std::move(matrix)));
+  }
+  PackedMatrix matrix(rows.num_rows, num_columns_, model.dtype, buffers);
+  if (!matrix.is_filled()) {
+    for_each_panel([&](int64_t panel) {
+      std::vector<float> values(rows.transposed ? static_cast<size_t>(kPanelRows * num_columns_) : 0);
+      std::array<SourceRow, kPanelRows> sources;
+      size_t count = 0;
+      for_each_row(panel, [&](int64_t /*row*/, const TensorView& view, int64_t i) {
+        const DType dtype = view.dtype();
+        sources[count] = {view.Row(i) + rows.columns.begin * static_cast<int64_t>(SizeOf(dtype)), dtype};
+        if (rows.transposed) {
+          float* row_values = values.data() + static_cast<int64_t>(count) * num_columns_;
+          rows.Read(view, i, row_values);
+          sources[count] = {reinterpret_cast<const std::byte*>(row_values), DType::kFloat32};
+        }
+        ++count;
+      });
+      matrix.PackPanel(panel, std::span(sources).first(count));
+    });
+  }
+  Add(LinearMatrix(std::move(matrix)));
+}
+
+size_t LinearWeight::size_bytes() const {
+  size_t bytes = 0;
+  for (const Part& part : parts_) bytes += part.matrix.size_bytes();
+  return bytes;
+}
+
+void LinearWeight::Reserve(const RankContext& context, int64_t max_rows) const {
+  for (const Part& part : parts_) part.matrix.Reserve(context, max_rows);
+}
+
+void LinearWeight::Multiply(const RankContext& context, const float* bias, const float* x, int64_t x_stride,
+                            int64_t num_rows, float* y, int64_t y_stride) const {
+  for (const Part& part : parts_) {
+    part.matrix.Multiply(context, {bias == nullptr ? nullptr : bias + part.first_row, x, x_stride, num_rows,
+                                   y + part.first_row, y_stride});
+  }
+}
+
+void LinearWeight::UnpackRow(const RankContext& context, int64_t row, float* out) const {
+  for (const Part& part : parts_) {
+    const int64_t local = row - part.first_row;
+    if (local < part.matrix.num_rows()) return part.matrix.UnpackRow(context, local, out);
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,29 @@
+#include "engine/layers/linear/position_embedding.h"
+
+#include <array>
+
+#include "engine/layers/for_each_row.h"
+#include "kernels/matrix/packed_matrix.h"
+
+namespace vllm {
+
+PositionEmbedding::PositionEmbedding(const RankContext& context, const WeightSource& weights, const std::string& name,
+                                     int64_t num_positions, int64_t offset, int64_t hidden_size)
+    : context_(context),
+      hidden_size_(hidden_size),
+      table_(context.Buffers(name)(static_cast<size_t>(num_positions * hidden_size) * sizeof(float))) {
+  const TensorView view = weights.Get(name, std::array{offset + num_positions, hidden_size});
+  if (table_.is_filled()) return;
+  for (int64_t i = 0; i < num_positions; ++i) {
+    ConvertToFloat(view.Row(offset + i), view.dtype(), hidden_size, table_.as<float>() + i * hidden_size);
+  }
+}
+
+void PositionEmbedding::AddTo(std::span<const int64_t> positions, float* rows) const {
+  ForEachRow(context_, static_cast<int64_t>(positions.size()), hidden_size_, [&](int64_t row) {
+    const int64_t position = positions[static_cast<size_t>(row)];
+    context_.kernels->add(rows + row * hidden_size_, table_.as<float>() + position * hidden_size_, hidden_size_);
+  });
+}
+
+}  // namespace vllm

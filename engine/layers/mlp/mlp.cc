@@ -1,0 +1,81 @@
+#include "engine/layers/mlp/mlp.h"
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Activation>, 10> kActivations = {{
+    {"silu", Activation::kSilu},
+    {"swish", Activation::kSilu},
+    {"gelu", Activation::kGelu},
+    {"gelu_python", Activation::kGelu},
+    {"gelu_new", Activation::kGeluTanh},
+    {"gelu_fast", Activation::kGeluTanh},
+    {"gelu_pytorch_tanh", Activation::kGeluTanh},
+    {"quick_gelu", Activation::kQuickGelu},
+    {"relu", Activation::kRelu},
+    {"relu2", Activation::kRelu2},
+}};
+
+std::vector<OutputSlice> UpSlices(const std::string& prefix, const MlpSpec& spec, Shard shard) {
+  const int64_t size = spec.intermediate_size;
+  if (!spec.gate_up_proj.empty()) {
+    const std::string name = prefix + spec.gate_up_proj;
+    return {{name, 2 * size, shard}, {name, 2 * size, {size + shard.begin, shard.count}}};
+  }
+  if (spec.gate_proj.empty()) return {{prefix + spec.up_proj, size, shard}};
+  return {{prefix + spec.gate_proj, size, shard}, {prefix + spec.up_proj, size, shard}};
+}
+
+}  // namespace
+
+Activation ActivationByName(const ModelConfig& model) {
+  std::string known;
+  for (const auto& [name, activation] : kActivations) {
+    if (name == model.hidden_act) return activation;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  throw ModelError("cannot load model " + Escape(model.model) + ": unknown activation (" +
+                   Escape(model.hidden_act, 60) + "; known: " + known + ")");
+}
+
+Mlp::Mlp(const RankContext& context, const WeightSource& weights, const ModelConfig& model, const std::string& prefix,
+         const MlpSpec& spec, bool reduce)
+    : context_(context),
+      gated_(!spec.gate_proj.empty() || !spec.gate_up_proj.empty()),
+      activation_(spec.activation),
+      hidden_size_(model.hidden_size),
+      shard_(ShardOf(spec.intermediate_size, context.rank(), context.size())),
+      up_(context, weights, model, model.hidden_size, UpSlices(prefix, spec, shard_), spec.has_bias),
+      down_(context, weights, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_,
+            spec.has_bias, reduce) {}
+
+void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out) const {
+  const int64_t num_parts = (num_rows + kRowsAtOnce - 1) / kRowsAtOnce;
+  for (int64_t part = 0; part < num_parts; ++part) {
+    const int64_t begin = num_rows * part / num_parts;
+    const int64_t end = num_rows * (part + 1) / num_parts;
+    ForwardRows(x + begin * hidden_size_, end - begin, scratch, out + begin * hidden_size_);
+  }
+}
+
+void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out) const {
+  const int64_t stride = up_.out_features();
+  const int64_t size = shard_.count;
+  up_.Forward(x, hidden_size_, num_rows, scratch, stride);
+  ForEachRow(context_, num_rows, 4 * size, [&](int64_t row) {
+    float* gate = scratch + row * stride;
+    context_.kernels->activation(activation_, gate, gated_ ? gate + size : nullptr, size, gate);
+  });
+  down_.Forward(scratch, stride, num_rows, out);
+}
+
+}  // namespace vllm

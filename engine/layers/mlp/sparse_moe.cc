@@ -1,0 +1,140 @@
+#include "engine/layers/mlp/sparse_moe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "engine/layers/for_each_row.h"
+
+namespace vllm {
+
+namespace {
+
+// Routers are small and a rounded one chooses other experts: -q leaves them as they are.
+ModelConfig RouterModel(ModelConfig model) {
+  if (model.quantization.quantizes_at_load()) model.quantization = {};
+  return model;
+}
+
+}  // namespace
+
+SparseMoe::SparseMoe(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
+                     const std::string& prefix, const MoeSpec& spec)
+    : context_(context),
+      spec_(spec),
+      hidden_size_(model.hidden_size),
+      router_(context, weights, RouterModel(model), model.hidden_size,
+              {{prefix + spec.router, spec.num_experts, {0, spec.num_experts}}}, false) {
+  for (int64_t i = 0; i < spec.num_experts; ++i) {
+    const std::string name = prefix + spec.experts + std::to_string(i) + ".";
+    experts_.push_back(std::make_unique<Mlp>(context, weights, model, name, spec.expert, false));
+  }
+  if (!spec.shared_expert) return;
+  shared_expert_ =
+      std::make_unique<Mlp>(context, weights, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
+  shared_expert_gate_ = std::make_unique<ColumnParallelLinear>(
+      context, weights, RouterModel(model), model.hidden_size,
+      std::vector<OutputSlice>{{prefix + spec.shared_expert_gate, 1, {0, 1}}}, false);
+}
+
+int64_t SparseMoe::scratch_floats(int64_t num_rows) const {
+  const int64_t widest = std::max(experts_[0]->scratch_floats(num_rows),
+                                  shared_expert_ ? shared_expert_->scratch_floats(num_rows) : int64_t{0});
+  // An expert's rows gathered, what it computes on the way, its output.
+  return 2 * num_rows * hidden_size_ + std::max(widest, num_rows * spec_.num_experts);
+}
+
+void SparseMoe::Reserve(int64_t max_rows) const {
+  router_.Reserve(max_rows);
+  if (shared_expert_gate_) shared_expert_gate_->Reserve(max_rows);
+  if (shared_expert_) shared_expert_->Reserve(max_rows);
+  for (const std::unique_ptr<Mlp>& expert : experts_) expert->Reserve(max_rows);
+  context_.moe->Reserve(static_cast<size_t>(max_rows), static_cast<size_t>(spec_.num_experts),
+                        static_cast<size_t>(spec_.num_experts_per_tok));
+}
+
+void SparseMoe::Forward(const float* x, int64_t num_rows, float* scratch, float* out) {
+  router_.Forward(x, hidden_size_, num_rows, scratch, spec_.num_experts);
+  Route(scratch, num_rows);
+  std::memset(out, 0, static_cast<size_t>(num_rows * hidden_size_) * sizeof(float));
+  std::vector<RoutedRow>& routed = context_.moe->routed;
+  for (size_t i = 0; i < experts_.size(); ++i) {
+    const size_t begin = context_.moe->begin[i], end = context_.moe->begin[i + 1];
+    if (begin < end) AddExpert(*experts_[i], std::span(routed).subspan(begin, end - begin), x, scratch, out);
+  }
+  if (shared_expert_) {
+    shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1);
+    routed.clear();
+    for (int64_t row = 0; row < num_rows; ++row) routed.push_back({row, 1.0f / (1.0f + std::exp(-scratch[row]))});
+    AddExpert(*shared_expert_, routed, x, scratch, out);
+  }
+  context_.communicator->AllReduce(out, num_rows * hidden_size_);
+}
+
+void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
+  MoeWorkspace& workspace = *context_.moe;
+  workspace.chosen.clear();
+  for (int64_t row = 0; row < num_rows; ++row) ChooseExperts(router_logits + row * spec_.num_experts);
+
+  // A counting sort by expert keeps the rows of each in ascending order.
+  std::vector<size_t>& begin = workspace.begin;
+  begin.assign(static_cast<size_t>(spec_.num_experts) + 1, 0);
+  for (const auto& [expert, weight] : workspace.chosen) ++begin[static_cast<size_t>(expert)];
+  size_t sum = 0;
+  for (size_t& count : begin) sum += std::exchange(count, sum);
+  workspace.routed.resize(workspace.chosen.size());
+  for (size_t i = 0; i < workspace.chosen.size(); ++i) {
+    const auto& [expert, weight] = workspace.chosen[i];
+    const int64_t row = static_cast<int64_t>(i) / spec_.num_experts_per_tok;
+    workspace.routed[begin[static_cast<size_t>(expert)]++] = {row, weight};
+  }
+  // Each beginning has moved to its end, which is the next one's beginning.
+  std::copy_backward(begin.begin(), begin.end() - 1, begin.end());
+  begin[0] = 0;
+}
+
+void SparseMoe::ChooseExperts(const float* logits) {
+  std::vector<std::pair<float, int64_t>>& candidates = context_.moe->candidates;
+  candidates.clear();
+  for (int64_t i = 0; i < spec_.num_experts; ++i) candidates.emplace_back(logits[i], i);
+  const auto chosen = candidates.begin() + spec_.num_experts_per_tok;
+  // Equal logits: the lower expert. A NaN sorts as the lowest, so that the order is one.
+  const auto before = [](const std::pair<float, int64_t>& a, const std::pair<float, int64_t>& b) {
+    const bool a_is_nan = std::isnan(a.first), b_is_nan = std::isnan(b.first);
+    if (a_is_nan != b_is_nan) return b_is_nan;
+    return a.first > b.first || (!(a.first < b.first) && a.second < b.second);
+  };
+  std::partial_sort(candidates.begin(), chosen, candidates.end(), before);
+  // Weights are a softmax over all experts; scaled to sum to 1, that is a softmax over the chosen ones.
+  const float max = candidates[0].first;
+  float sum = 0.0f;
+  if (spec_.norm_topk_prob) {
+    for (auto it = candidates.begin(); it != chosen; ++it) sum += std::exp(it->first - max);
+  } else {
+    for (int64_t i = 0; i < spec_.num_experts; ++i) sum += std::exp(logits[i] - max);
+  }
+  for (auto it = candidates.begin(); it != chosen; ++it) {
+    context_.moe->chosen.emplace_back(it->second, std::exp(it->first - max) / sum);
+  }
+}
+
+void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch,
+                          float* out) {
+  const auto count = static_cast<int64_t>(rows.size());
+  float* gathered = scratch;
+  float* result = gathered + count * hidden_size_;
+  float* inner = result + count * hidden_size_;
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(gathered + i * hidden_size_, x + rows[static_cast<size_t>(i)].row * hidden_size_,
+                static_cast<size_t>(hidden_size_) * sizeof(float));
+  }
+  expert.Forward(gathered, count, inner, result);
+  ForEachRow(context_, count, hidden_size_, [&](int64_t i) {
+    const RoutedRow& routed = rows[static_cast<size_t>(i)];
+    context_.kernels->add_scaled(out + routed.row * hidden_size_, result + i * hidden_size_, routed.weight,
+                                 hidden_size_);
+  });
+}
+
+}  // namespace vllm

@@ -1,0 +1,54 @@
+#include "engine/model_loader/checkpoint/open_weights.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "engine/model_loader/checkpoint/dummy_weights.h"
+#include "engine/model_loader/gguf/weights.h"
+#include "engine/model_loader/hf/safetensors.h"
+#include "tokenizer/formats/regular_file.h"
+
+namespace vllm {
+namespace {
+
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+// The name of a weight file in a pickle format, or nothing.
+std::string FindPickle(const std::string& folder) {
+  for (const std::string& name : NamesInDirectory(folder)) {
+    for (const char* ending : {".bin", ".pt", ".pth", ".ckpt"}) {
+      if (name.ends_with(ending)) return name;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
+  const std::string& folder = config.model.folder;
+  if (config.load.load_format == LoadFormat::kDummy) {
+    return std::make_unique<DummyWeights>(config.model.dtype, config.model.tie_word_embeddings);
+  }
+  std::string what = "weights of " + Escape(folder) + ": ";
+  if (!config.model.gguf_file.empty()) return std::make_unique<GgufWeights>(config.model);
+  std::error_code error;
+  // A dangling link counts as there: its own message is better than "none found".
+  auto present = [&](const char* name) {
+    return std::filesystem::symlink_status(std::filesystem::path(folder) / name, error).type() !=
+           std::filesystem::file_type::not_found;
+  };
+  if (present(kSingleFile)) return std::make_unique<SafetensorsFile>(folder + "/" + kSingleFile);
+  if (present(kIndexFile)) return std::make_unique<ShardedSafetensors>(folder, kIndexFile);
+  if (std::string pickle = FindPickle(folder); !pickle.empty()) {
+    throw ModelError(what +
+                     "only pickle files, which can run code when they are opened, convert them to safetensors (" +
+                     Escape(pickle) + ")");
+  }
+  throw ModelError(what + "neither " + kSingleFile + " nor " + kIndexFile + " is there");
+}
+
+}  // namespace vllm

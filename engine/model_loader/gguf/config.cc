@@ -1,0 +1,300 @@
+#include "engine/model_loader/gguf/config.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "engine/config/max_model_len.h"
+#include "engine/model_loader/gguf/architecture.h"
+#include "engine/model_loader/gguf/rope.h"
+#include "engine/model_loader/gguf/tokenizer.h"
+
+namespace vllm {
+namespace {
+
+// The limits of LoadModelConfig.
+constexpr int64_t kMaxLayers = 1024;
+constexpr int64_t kMaxHeads = 1024;
+constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
+constexpr int64_t kMaxSize = int64_t{1} << 24;
+constexpr int64_t kMaxExperts = 4096;
+constexpr double kMaxScale = 1e6;
+
+class ConfigReader {
+ public:
+  ConfigReader(const GgufFile& file, const GgufFamily& family) : file_(file), keys_(file.metadata()), family_(family) {}
+
+  ModelConfig Read() {
+    ReadNames();
+    ReadSizes();
+    ReadExperts();
+    ReadWindows();
+    ReadScales();
+    ReadGgufRope(file_, config_);
+    config_.max_model_len = DerivedMaxModelLen(config_);
+    ReadSwitches();
+    config_.has_block_weights = std::any_of(file_.tensors().begin(), file_.tensors().end(),
+                                            [](const GgufTensor* tensor) { return tensor->type->block_elements > 1; });
+    config_.checkpoint_dtype = MostMatrices();
+    config_.dtype = config_.checkpoint_dtype;
+    config_.eos_token_ids = GgufStopIds(keys_, config_.vocab_size);
+    config_.bos_token_id = GgufBosId(keys_, config_.vocab_size);
+    return std::move(config_);
+  }
+
+ private:
+  std::string Key(std::string_view name) const { return std::string(family_.name) + "." + std::string(name); }
+
+  // A number, or an array of one for each layer, which then must all be the same.
+  std::optional<int64_t> UniformInt(std::string_view name, int64_t low, int64_t high) const {
+    const std::string key = Key(name);
+    if (!keys_.IsArray(key)) return keys_.Int(key, low, high);
+    const std::vector<int32_t> values = keys_.Ints(key);
+    if (values.empty()) keys_.Fail(key, "must not be empty");
+    for (const int32_t value : values) {
+      if (value != values[0]) keys_.Fail(key, "layers that differ in this are not supported");
+    }
+    if (!(values[0] >= low && values[0] <= high)) {
+      keys_.Fail(key, "not in " + std::to_string(low) + " to " + std::to_string(high) + " (" +
+                          std::to_string(values[0]) + ")");
+    }
+    return values[0];
+  }
+
+  int64_t RequiredUniformInt(std::string_view name, int64_t low, int64_t high) const {
+    const std::optional<int64_t> value = UniformInt(name, low, high);
+    if (!value) keys_.Fail(Key(name), "missing");
+    return *value;
+  }
+
+  void ReadNames() {
+    config_.model = file_.path();
+    config_.gguf_file = file_.path();
+    const std::filesystem::path folder = std::filesystem::path(file_.path()).parent_path();
+    config_.folder = folder.empty() ? "." : folder.string();
+    config_.architecture = family_.architecture;
+    config_.model_type = family_.model_type;
+    config_.hidden_act = family_.hidden_act;
+    if (!keys_.Bool(Key("attention.causal")).value_or(true)) {
+      keys_.Fail(Key("attention.causal"), "a model that does not generate text (false)");
+    }
+  }
+
+  void ReadSizes() {
+    config_.hidden_size = keys_.RequiredInt(Key("embedding_length"), 1, kMaxSize);
+    config_.num_hidden_layers = keys_.RequiredInt(Key("block_count"), 1, kMaxLayers);
+    config_.max_position_embeddings = keys_.RequiredInt(Key("context_length"), 1, kMaxSize);
+    config_.num_attention_heads = RequiredUniformInt("attention.head_count", 1, kMaxHeads);
+    config_.num_key_value_heads =
+        UniformInt("attention.head_count_kv", 1, kMaxHeads).value_or(config_.num_attention_heads);
+    if (config_.num_attention_heads % config_.num_key_value_heads != 0) {
+      keys_.Fail(Key("attention.head_count_kv"), "does not divide attention.head_count " +
+                                                     std::to_string(config_.num_attention_heads) + " (" +
+                                                     std::to_string(config_.num_key_value_heads) + ")");
+    }
+    ReadHeadDim();
+    config_.intermediate_size = UniformInt("feed_forward_length", 0, kMaxSize).value_or(0);
+    const std::string eps =
+        Key(family_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
+    const std::optional<double> value = keys_.PositiveDouble(eps, 1.0);
+    if (!value) keys_.Fail(eps, "missing");
+    config_.rms_norm_eps = *value;
+    config_.vocab_size = ReadVocabSize();
+    config_.layers.assign(static_cast<size_t>(config_.num_hidden_layers), {});
+  }
+
+  void ReadHeadDim() {
+    const std::string key = Key("attention.key_length");
+    if (const std::optional<int64_t> length = keys_.Int(key, 1, kMaxHeadDim)) {
+      config_.head_dim = *length;
+    } else {
+      if (config_.hidden_size % config_.num_attention_heads != 0) {
+        keys_.Fail(Key("attention.head_count"), "does not divide embedding_length " +
+                                                    std::to_string(config_.hidden_size) + " (" +
+                                                    std::to_string(config_.num_attention_heads) + ")");
+      }
+      config_.head_dim = config_.hidden_size / config_.num_attention_heads;
+    }
+    if (config_.head_dim % 2 != 0) keys_.Fail(key, "not even (" + std::to_string(config_.head_dim) + ")");
+    const std::string value_key = Key("attention.value_length");
+    const int64_t value_length = keys_.Int(value_key, 1, kMaxHeadDim).value_or(config_.head_dim);
+    if (value_length != config_.head_dim) {
+      keys_.Fail(value_key,
+                 "values of another length than keys are not supported (" + std::to_string(value_length) + ")");
+    }
+  }
+
+  // The embedding has the last word: vocabularies are cut or padded on the way into a file.
+  int64_t ReadVocabSize() const {
+    const std::optional<int64_t> said = keys_.Int(Key("vocab_size"), 1, kMaxSize);
+    const auto num_tokens =
+        static_cast<int64_t>(std::min<uint64_t>(keys_.Count("tokenizer.ggml.tokens"), kMaxSize + 1));
+    if (file_.tensors().empty()) {
+      const int64_t size = said.value_or(num_tokens);
+      if (!(size >= 1 && size <= kMaxSize)) keys_.Fail(Key("vocab_size"), "missing, and no tokens to count");
+      return size;
+    }
+    const GgufTensor* embedding = file_.Find("token_embd.weight");
+    if (embedding == nullptr) keys_.Fail("tensor token_embd.weight", "missing");
+    if (embedding->shape.size() != 2 || embedding->shape[1] != config_.hidden_size || embedding->shape[0] > kMaxSize) {
+      keys_.Fail("tensor token_embd.weight",
+                 "must have two dimensions, the inner one embedding_length " + std::to_string(config_.hidden_size));
+    }
+    if (num_tokens > 0 && num_tokens != embedding->shape[0]) {
+      keys_.Fail("tokenizer.ggml.tokens", "not as many as the embedding has rows, " +
+                                              std::to_string(embedding->shape[0]) + " (" + std::to_string(num_tokens) +
+                                              ")");
+    }
+    return embedding->shape[0];
+  }
+
+  void ReadExperts() {
+    config_.num_experts = keys_.Int(Key("expert_count"), 0, kMaxExperts).value_or(0);
+    if (config_.num_experts == 0) {
+      if (config_.intermediate_size == 0) keys_.Fail(Key("feed_forward_length"), "missing");
+      return;
+    }
+    if (family_.experts.empty()) keys_.Fail(Key("expert_count"), "experts are not known of this architecture");
+    config_.num_experts_per_tok = keys_.RequiredInt(Key("expert_used_count"), 1, config_.num_experts);
+    config_.moe_intermediate_size =
+        UniformInt("expert_feed_forward_length", 1, kMaxSize).value_or(config_.intermediate_size);
+    if (config_.moe_intermediate_size == 0) keys_.Fail(Key("expert_feed_forward_length"), "missing");
+    if (config_.intermediate_size == 0) config_.intermediate_size = config_.moe_intermediate_size;
+    config_.shared_expert_intermediate_size =
+        keys_.Int(Key("expert_shared_feed_forward_length"), 0, kMaxSize).value_or(0);
+    // Files of Qwen2-MoE do not say; Mixtral's and Qwen3-MoE's weights are always normalized.
+    config_.norm_topk_prob = family_.name != "qwen2moe";
+    for (LayerConfig& layer : config_.layers) layer.is_moe = true;
+  }
+
+  void ReadWindows() {
+    const std::string key = Key("attention.sliding_window");
+    const int64_t window =
+        keys_.Int(key, 0, std::numeric_limits<uint32_t>::max()).value_or(family_.default_sliding_window);
+    if (window == 0) return;
+    if (family_.name == "olmo2") keys_.Fail(key, "OLMo 3 is not supported (" + std::to_string(window) + ")");
+    config_.sliding_window = window;
+    const std::string pattern_key = Key("attention.sliding_window_pattern");
+    if (keys_.IsArray(pattern_key)) {
+      const std::vector<bool> slides = keys_.Bools(pattern_key);
+      if (slides.size() < config_.layers.size()) keys_.Fail(pattern_key, "shorter than block_count");
+      for (size_t i = 0; i < config_.layers.size(); ++i) config_.layers[i].sliding_window = slides[i] ? window : 0;
+    } else {
+      const int64_t pattern = keys_.Int(pattern_key, 0, kMaxLayers).value_or(family_.sliding_window_pattern);
+      for (size_t i = 0; i < config_.layers.size(); ++i) {
+        const auto layer = static_cast<int64_t>(i);
+        const bool slides = pattern == 0 || layer % pattern < pattern - 1;
+        config_.layers[i].sliding_window = slides ? window : 0;
+      }
+    }
+  }
+
+  void ReadScales() {
+    config_.attn_logit_softcapping = keys_.PositiveDouble(Key("attn_logit_softcapping"), kMaxScale);
+    config_.final_logit_softcapping = keys_.PositiveDouble(Key("final_logit_softcapping"), kMaxScale);
+    if (family_.name == "granite") {
+      config_.embedding_multiplier = keys_.PositiveDouble(Key("embedding_scale"), kMaxScale).value_or(1.0);
+      config_.residual_multiplier = keys_.PositiveDouble(Key("residual_scale"), kMaxScale).value_or(1.0);
+      config_.logits_scaling = keys_.PositiveDouble(Key("logit_scale"), kMaxScale).value_or(1.0);
+      config_.attention_multiplier = keys_.PositiveDouble(Key("attention.scale"), kMaxScale);
+    }
+    if (family_.name == "gemma2" || family_.name == "gemma3") {
+      // The file does not say; of Gemma's sizes only the largest of each generation differs from head_dim.
+      const bool largest = config_.num_hidden_layers == (family_.name == "gemma2" ? 46 : 62);
+      config_.query_pre_attn_scalar =
+          static_cast<double>(largest ? config_.hidden_size / config_.num_attention_heads : config_.head_dim);
+    }
+  }
+
+  void ReadSwitches() {
+    config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
+    config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
+    if (family_.name == "stablelm") config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
+    // SmolLM3: each fourth layer has no positions.
+    if (family_.name == "smollm3") {
+      for (size_t i = 3; i < config_.layers.size(); i += 4) config_.layers[i].use_rope = false;
+    }
+  }
+
+  DType MostMatrices() const {
+    size_t bytes[3] = {0, 0, 0};
+    for (const GgufTensor* tensor : file_.tensors()) {
+      const std::optional<DType> dtype = tensor->type->weight_type ? ToDType(*tensor->type->weight_type) : std::nullopt;
+      if (tensor->shape.size() > 1 && dtype) bytes[static_cast<size_t>(*dtype)] += tensor->data.size();
+    }
+    const auto most = static_cast<DType>(std::max_element(bytes, bytes + 3) - bytes);
+    // Among blocks, float32 is what was too small or too dear to cut: routers, rotary tables.
+    if (config_.has_block_weights) return most == DType::kBFloat16 ? most : DType::kFloat16;
+    return bytes[static_cast<size_t>(most)] == 0 ? DType::kFloat32 : most;
+  }
+
+  const GgufFile& file_;
+  const GgufMetadata& keys_;
+  const GgufFamily& family_;
+  ModelConfig config_;
+};
+
+}  // namespace
+
+ModelConfig ReadGgufConfig(const GgufFile& file) {
+  const GgufMetadata& keys = file.metadata();
+  const std::optional<std::string_view> name = keys.String("general.architecture");
+  if (!name) keys.Fail("general.architecture", "missing");
+  const bool has_experts = keys.Int(std::string(*name) + ".expert_count", 0, kMaxExperts).value_or(0) > 0;
+  const GgufFamily* family = FindGgufFamily(*name, has_experts);
+  if (family == nullptr) {
+    keys.Fail("general.architecture",
+              "unknown architecture (" + Escape(*name, 60) + "; known: " + KnownGgufFamilies() + ")");
+  }
+  return ConfigReader(file, *family).Read();
+}
+
+ModelConfig LoadGgufConfig(const std::string& path) { return ReadGgufConfig(GgufFile(path)); }
+
+GenerationConfig LoadGgufGenerationConfig(const std::string& path) {
+  const GgufFile file(path);
+  const GgufMetadata& keys = file.metadata();
+  GenerationConfig config;
+  config.origin = "GGUF metadata";
+  // The ranges of generation_config.json.
+  config.temperature = keys.Double("general.sampling.temp", 0.0, 2.0);
+  config.top_k = keys.Int("general.sampling.top_k", -1, std::numeric_limits<int32_t>::max());
+  config.top_p = keys.PositiveDouble("general.sampling.top_p", 1.0);
+  config.min_p = keys.Double("general.sampling.min_p", 0.0, 1.0);
+  config.repetition_penalty =
+      keys.PositiveDouble("general.sampling.penalty_repeat", std::numeric_limits<double>::max());
+  return config;
+}
+
+std::string GgufQuantization(const GgufFile& file) {
+  std::map<std::string_view, size_t> bytes;
+  for (const GgufTensor* tensor : file.tensors()) {
+    if (tensor->type->block_elements > 1) bytes[tensor->type->name] += tensor->data.size();
+  }
+  if (bytes.empty()) return "none";
+  const auto most =
+      std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  // Mixtures are known by llama.cpp's names for its recipes.
+  constexpr std::array<std::pair<int64_t, std::string_view>, 7> kMixtures = {
+      {{11, "Q3_K_S"}, {12, "Q3_K_M"}, {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"}}};
+  const int64_t file_type = file.metadata().Int("general.file_type", 0, 1 << 20).value_or(0);
+  for (const auto& [number, name] : kMixtures) {
+    if (number == file_type && name.starts_with(most->first)) return std::string(name);
+  }
+  return std::string(most->first);
+}
+
+int64_t CountParameters(const GgufFile& file) {
+  int64_t count = 0;
+  for (const GgufTensor* tensor : file.tensors()) {
+    if (!tensor->name.starts_with("rope_")) count += tensor->num_elements();
+  }
+  return count;
+}
+
+}  // namespace vllm

@@ -1,0 +1,31 @@
+#include "engine/model_loader/gguf/cursor.h"
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+
+namespace vllm {
+
+std::string_view GgufCursor::ReadString(std::string_view object) {
+  const auto length = Read<uint64_t>(object);
+  const std::span<const std::byte> bytes = ReadBytes(length, object);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::byte> GgufCursor::ReadBytes(uint64_t count, std::string_view object) {
+  Need(count, object);
+  const std::span<const std::byte> bytes = bytes_.subspan(position_, count);
+  position_ += count;
+  return bytes;
+}
+
+void GgufCursor::Fail(std::string_view object, const std::string& why) const {
+  throw ModelError(what_ + ": " + Escape(object) + ": " + why);
+}
+
+void GgufCursor::Need(uint64_t count, std::string_view object) const {
+  if (count <= remaining()) return;
+  Fail(object, "goes beyond the end of the file (" + std::to_string(count) + " bytes of " +
+                   std::to_string(remaining()) + " that remain)");
+}
+
+}  // namespace vllm

@@ -1,0 +1,94 @@
+#include "engine/model_loader/gguf/type.h"
+
+#include <algorithm>
+#include <array>
+
+namespace vllm {
+namespace {
+
+constexpr GgmlType Computed(uint32_t id, WeightType type) {
+  const WeightTypeInfo info = InfoOf(type);
+  return {id, info.name, static_cast<uint64_t>(info.block_elements), static_cast<uint64_t>(info.block_bytes), type};
+}
+
+constexpr GgmlType Known(uint32_t id, std::string_view name, uint64_t block_elements, uint64_t block_bytes) {
+  return {id, name, block_elements, block_bytes, std::nullopt};
+}
+
+constexpr std::array<GgmlType, 34> kTypes = {{
+    Computed(0, WeightType::kFloat32),
+    Computed(1, WeightType::kFloat16),
+    Computed(2, WeightType::kQ4_0),
+    Computed(3, WeightType::kQ4_1),
+    Computed(6, WeightType::kQ5_0),
+    Computed(7, WeightType::kQ5_1),
+    Computed(8, WeightType::kQ8_0),
+    Known(9, "Q8_1", 32, 40),
+    Computed(10, WeightType::kQ2_K),
+    Computed(11, WeightType::kQ3_K),
+    Computed(12, WeightType::kQ4_K),
+    Computed(13, WeightType::kQ5_K),
+    Computed(14, WeightType::kQ6_K),
+    Known(15, "Q8_K", 256, 292),
+    Known(16, "IQ2_XXS", 256, 66),
+    Known(17, "IQ2_XS", 256, 74),
+    Known(18, "IQ3_XXS", 256, 98),
+    Known(19, "IQ1_S", 256, 50),
+    Computed(20, WeightType::kIQ4_NL),
+    Known(21, "IQ3_S", 256, 110),
+    Known(22, "IQ2_S", 256, 82),
+    Computed(23, WeightType::kIQ4_XS),
+    Known(24, "I8", 1, 1),
+    Known(25, "I16", 1, 2),
+    Known(26, "I32", 1, 4),
+    Known(27, "I64", 1, 8),
+    Known(28, "F64", 1, 8),
+    Known(29, "IQ1_M", 256, 56),
+    Computed(30, WeightType::kBFloat16),
+    Known(34, "TQ1_0", 256, 54),
+    Known(35, "TQ2_0", 256, 66),
+    Computed(39, WeightType::kMXFP4),
+    Known(40, "NVFP4", 64, 36),
+    Known(41, "Q1_0", 128, 18),
+}};
+
+}  // namespace
+
+uint64_t SizeOf(GgufValueType type) {
+  switch (type) {
+    case GgufValueType::kUint8:
+    case GgufValueType::kInt8:
+    case GgufValueType::kBool:
+      return 1;
+    case GgufValueType::kUint16:
+    case GgufValueType::kInt16:
+      return 2;
+    case GgufValueType::kUint32:
+    case GgufValueType::kInt32:
+    case GgufValueType::kFloat32:
+      return 4;
+    case GgufValueType::kUint64:
+    case GgufValueType::kInt64:
+    case GgufValueType::kFloat64:
+      return 8;
+    case GgufValueType::kString:
+    case GgufValueType::kArray:
+      break;
+  }
+  return 0;
+}
+
+std::string_view NameOf(GgufValueType type) {
+  constexpr std::array<std::string_view, 13> kNames = {"uint8",  "int8",    "uint16", "int16",  "uint32",
+                                                       "int32",  "float32", "bool",   "string", "array",
+                                                       "uint64", "int64",   "float64"};
+  const auto index = static_cast<size_t>(type);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+const GgmlType* FindGgmlType(uint32_t id) {
+  const auto it = std::find_if(kTypes.begin(), kTypes.end(), [&](const GgmlType& type) { return type.id == id; });
+  return it != kTypes.end() && !it->name.empty() ? &*it : nullptr;
+}
+
+}  // namespace vllm

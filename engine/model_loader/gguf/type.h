@@ -1,0 +1,44 @@
+// The numbers that a GGUF file uses for the types of its metadata values and of its tensors. Pure values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "kernels/matrix/weight_type.h"
+
+namespace vllm {
+
+enum class GgufValueType : uint32_t {
+  kUint8 = 0,
+  kInt8 = 1,
+  kUint16 = 2,
+  kInt16 = 3,
+  kUint32 = 4,
+  kInt32 = 5,
+  kFloat32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kUint64 = 10,
+  kInt64 = 11,
+  kFloat64 = 12,
+};
+
+// 0 for strings, arrays and numbers that are no type.
+uint64_t SizeOf(GgufValueType type);
+std::string_view NameOf(GgufValueType type);  // "uint32"
+
+// A tensor type of ggml: consecutive elements of a row lie in blocks.
+struct GgmlType {
+  uint32_t id = 0;
+  std::string_view name;  // "Q4_K"
+  uint64_t block_elements = 1;
+  uint64_t block_bytes = 1;
+  std::optional<WeightType> weight_type;  // none: known by its size only, no model computes on it
+};
+
+// Null when there is no such type.
+const GgmlType* FindGgmlType(uint32_t id);
+
+}  // namespace vllm

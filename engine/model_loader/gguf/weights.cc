@@ -1,0 +1,253 @@
+#include "engine/model_loader/gguf/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+
+namespace vllm {
+namespace {
+
+std::string ShapeText(std::span<const int64_t> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+std::span<const int64_t> WithoutLeadingOnes(std::span<const int64_t> shape) {
+  while (shape.size() > 1 && shape.front() == 1) shape = shape.subspan(1);
+  return shape;
+}
+
+std::string_view FindName(std::span<const GgufTensorName> names, std::string_view gguf) {
+  const auto it =
+      std::find_if(names.begin(), names.end(), [&](const GgufTensorName& name) { return name.gguf == gguf; });
+  return it == names.end() ? std::string_view() : it->hf;
+}
+
+// "blk.12.attn_q.weight": 12, "attn_q", ".weight".
+struct TensorName {
+  int64_t layer = -1;
+  std::string_view stem;
+  std::string_view ending;
+};
+
+TensorName ParseName(std::string_view name) {
+  TensorName parsed;
+  constexpr std::string_view kBlock = "blk.";
+  if (name.starts_with(kBlock)) {
+    name.remove_prefix(kBlock.size());
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), parsed.layer);
+    const auto digits = static_cast<size_t>(end - name.data());
+    if (error != std::errc() || digits >= name.size() || name[digits] != '.') return {};
+    name.remove_prefix(digits + 1);
+  }
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  parsed.stem = name.substr(0, dot);
+  parsed.ending = name.substr(dot);
+  return parsed.ending == ".weight" || parsed.ending == ".bias" ? parsed : TensorName{};
+}
+
+// Whether the architecture computes with a bias of the tensor: linear layers but those of experts do, norms where they
+// are layer norms over the whole row.
+bool TakesBias(const GgufFamily& family, std::string_view stem) {
+  const bool is_expert =
+      stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
+  if (is_expert && stem != "ffn_gate_inp_shexp") return false;
+  if (stem == "token_embd" || stem == "position_embd" || stem == "output") return false;
+  if (stem == "attn_q_norm" || stem == "attn_k_norm") return false;
+  return family.layer_norm || !stem.ends_with("_norm");
+}
+
+// Divisors of rotary frequencies: read with the configuration.
+bool IsRotaryTable(std::string_view name) {
+  return name == "rope_freqs.weight" || name == "rope_factors_long.weight" || name == "rope_factors_short.weight" ||
+         name.ends_with(".attn_rot_embd.weight") || name.ends_with(".attn_rot_embd");
+}
+
+}  // namespace
+
+GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
+  if (file_.tensors().empty()) {
+    throw ModelError("weights of " + Escape(file_.path()) + ": the file holds a vocabulary and no tensors");
+  }
+  const std::string_view architecture = file_.metadata().String("general.architecture").value_or("");
+  family_ = FindGgufFamily(architecture, config.num_experts > 0);
+  if (family_ == nullptr) file_.metadata().Fail("general.architecture", "unknown architecture");
+  for (const GgufTensor* tensor : file_.tensors()) {
+    if (IsRotaryTable(tensor->name)) continue;
+    const TensorName name = ParseName(tensor->name);
+    if (name.ending == ".bias" && !TakesBias(*family_, name.stem)) {
+      Fail(tensor->name, "not part of the architecture " + std::string(family_->name));
+    }
+    if (name.layer >= 0) {
+      AddLayerTensor(config, *tensor, name.layer, name.stem, name.ending);
+      continue;
+    }
+    const std::string_view hf = FindName(family_->outer, name.stem);
+    if (hf.empty()) Fail(tensor->name, "not part of the architecture " + std::string(family_->name));
+    Add(std::string(hf) + std::string(name.ending), {.tensor = tensor, .shape = tensor->shape});
+  }
+}
+
+void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& tensor, int64_t layer,
+                                 std::string_view stem, std::string_view ending) {
+  if (layer >= config.num_hidden_layers) {
+    Fail(tensor.name, "layer is not below block_count " + std::to_string(config.num_hidden_layers));
+  }
+  const std::string prefix = std::string(family_->layer_prefix) + std::to_string(layer) + ".";
+  const int64_t head_rows = family_->interleaved_rope ? config.head_dim : 0;
+  if (const std::string_view hf = FindName(family_->layer, stem); !hf.empty()) {
+    if (hf.find("{}") != std::string_view::npos) {
+      const int64_t heads = stem == "attn_q_norm" ? config.num_attention_heads : config.num_key_value_heads;
+      AddStack(tensor, prefix, hf, ending, heads, 0, tensor.shape.back());
+      return;
+    }
+    const bool turns = stem == "attn_q" || stem == "attn_k";
+    Add(prefix + std::string(hf) + std::string(ending),
+        {.tensor = &tensor, .shape = tensor.shape, .interleaved_head_dim = turns ? head_rows : 0});
+    return;
+  }
+  if (const std::string_view hf = FindName(family_->experts, stem); !hf.empty()) {
+    AddStack(tensor, prefix, hf, ending, config.num_experts, 0, tensor.shape.size() > 1 ? tensor.shape[1] : 0);
+    return;
+  }
+  if (stem == "attn_qkv" && !FindName(family_->layer, "attn_q").empty()) {
+    const int64_t q = config.num_attention_heads * config.head_dim;
+    const int64_t kv = config.num_key_value_heads * config.head_dim;
+    const size_t rows_at = ending == ".bias" ? tensor.shape.size() - 1 : 0;
+    if (tensor.shape.size() > 2 || tensor.shape[rows_at] != q + 2 * kv) {
+      Fail(tensor.name, "must have " + std::to_string(q + 2 * kv) + " rows");
+    }
+    const std::array<std::pair<const char*, int64_t>, 3> parts = {{{"attn_q", q}, {"attn_k", kv}, {"attn_v", kv}}};
+    int64_t row = 0;
+    for (const auto& [part, rows] : parts) {
+      std::vector<int64_t> shape = tensor.shape;
+      shape[rows_at] = rows;
+      Add(prefix + std::string(FindName(family_->layer, part)) + std::string(ending),
+          {.tensor = &tensor,
+           .first_row = row,
+           .shape = shape,
+           .interleaved_head_dim = std::string_view(part) == "attn_v" ? 0 : head_rows});
+      row += rows;
+    }
+    return;
+  }
+  if (stem == "ffn_gate_up_exps" && !family_->experts.empty() && tensor.shape.size() == 3) {
+    const int64_t rows = tensor.shape[1] / 2;
+    AddStack(tensor, prefix, FindName(family_->experts, "ffn_gate_exps"), ending, config.num_experts, 0, rows);
+    AddStack(tensor, prefix, FindName(family_->experts, "ffn_up_exps"), ending, config.num_experts, rows, rows);
+    return;
+  }
+  // Files from before experts were stacked: "ffn_gate.3".
+  if (const size_t dot = stem.find('.'); dot != std::string_view::npos) {
+    const std::string_view hf = FindName(family_->experts, std::string(stem.substr(0, dot)) + "_exps");
+    const size_t hole = hf.find("{}");
+    if (hole != std::string_view::npos) {
+      int64_t expert = -1;
+      const char* end = stem.data() + stem.size();
+      const auto [parsed_end, error] = std::from_chars(stem.data() + dot + 1, end, expert);
+      if (error != std::errc() || parsed_end != end || expert < 0 || expert >= config.num_experts) {
+        Fail(tensor.name, "expert is not below expert_count " + std::to_string(config.num_experts));
+      }
+      Add(prefix + std::string(hf.substr(0, hole)) + std::to_string(expert) + std::string(hf.substr(hole + 2)) +
+              std::string(ending),
+          {.tensor = &tensor, .shape = tensor.shape});
+      return;
+    }
+  }
+  Fail(tensor.name, "not part of the architecture " + std::string(family_->name));
+}
+
+void GgufWeights::AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern,
+                           std::string_view ending, int64_t count, int64_t first_row, int64_t num_rows) {
+  if (tensor.shape.size() < 2 || tensor.shape.size() > 3 || tensor.shape[0] != count) {
+    Fail(tensor.name, "must be a stack of " + std::to_string(count) + " (" + ShapeText(tensor.shape) + ")");
+  }
+  const size_t hole = pattern.find("{}");
+  for (int64_t i = 0; i < count; ++i) {
+    Entry entry{.tensor = &tensor, .first_row = i * tensor.shape[1] + first_row};
+    entry.shape = {num_rows};
+    if (tensor.shape.size() == 3) entry.shape.push_back(tensor.shape[2]);
+    Add(prefix + std::string(pattern.substr(0, hole)) + std::to_string(i) + std::string(pattern.substr(hole + 2)) +
+            std::string(ending),
+        std::move(entry));
+  }
+}
+
+void GgufWeights::Add(std::string name, Entry entry) {
+  const GgufTensor& tensor = *entry.tensor;
+  const bool is_vector = entry.shape.size() == 1;
+  if (is_vector && (entry.interleaved_head_dim > 0 || entry.first_row > 0)) {
+    // A vector is one row to TensorView: its elements are put in order here.
+    if (tensor.type->block_elements != 1) Fail(tensor.name, "a bias must not be in blocks");
+    const size_t size = tensor.type->block_bytes;
+    const TensorView elements{.name = {},
+                              .type = WeightType::kUInt8,
+                              .shape = {entry.shape[0], static_cast<int64_t>(size)},
+                              .data = tensor.data.subspan(static_cast<size_t>(entry.first_row) * size),
+                              .interleaved_head_dim = entry.interleaved_head_dim};
+    if (entry.interleaved_head_dim > 0 && entry.shape[0] % entry.interleaved_head_dim != 0) {
+      Fail(tensor.name, "not whole heads (" + ShapeText(tensor.shape) + ")");
+    }
+    entry.owned.resize(static_cast<size_t>(entry.shape[0]) * size);
+    for (int64_t i = 0; i < entry.shape[0]; ++i) {
+      std::memcpy(entry.owned.data() + static_cast<size_t>(i) * size, elements.Row(i), size);
+    }
+    entry.interleaved_head_dim = 0;
+  }
+  if (entry.interleaved_head_dim > 0 && entry.shape[0] % entry.interleaved_head_dim != 0) {
+    Fail(tensor.name, "not whole heads (" + ShapeText(tensor.shape) + ")");
+  }
+  const auto [it, is_new] = tensors_.emplace(std::move(name), std::move(entry));
+  if (!is_new) Fail(tensor.name, "a part of the model that is there already (" + it->first + ")");
+}
+
+TensorView GgufWeights::Get(std::string_view name, std::span<const int64_t> shape) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end()) Fail(name, "not in the file");
+  const Entry& entry = it->second;
+  const std::span<const int64_t> have = WithoutLeadingOnes(entry.shape);
+  const std::span<const int64_t> want = WithoutLeadingOnes(shape);
+  if (!std::equal(have.begin(), have.end(), want.begin(), want.end())) {
+    Fail(name, "shape is " + ShapeText(entry.shape) + ", the model needs " + ShapeText(shape));
+  }
+  const GgmlType& type = *entry.tensor->type;
+  if (!type.weight_type) Fail(name, "type cannot be used (" + std::string(type.name) + ")");
+  TensorView view{.name = std::string(name),
+                  .type = *type.weight_type,
+                  .shape = {shape.begin(), shape.end()},
+                  .data = entry.owned,
+                  .interleaved_head_dim = entry.interleaved_head_dim};
+  if (entry.owned.empty()) {
+    const auto row_bytes = static_cast<size_t>(BytesOf(view.type, entry.shape.back()));
+    size_t rows = 1;
+    for (size_t i = 0; i + 1 < entry.shape.size(); ++i) rows *= static_cast<size_t>(entry.shape[i]);
+    view.data = entry.tensor->data.subspan(static_cast<size_t>(entry.first_row) * row_bytes, rows * row_bytes);
+  }
+  return view;
+}
+
+std::vector<std::string> GgufWeights::Names() const {
+  std::vector<std::string> names;
+  names.reserve(tensors_.size());
+  for (const auto& [name, entry] : tensors_) names.push_back(name);
+  return names;
+}
+
+int64_t GgufWeights::TotalBytes() const {
+  int64_t total = 0;
+  for (const GgufTensor* tensor : file_.tensors()) total += static_cast<int64_t>(tensor->data.size());
+  return total;
+}
+
+void GgufWeights::Fail(std::string_view tensor, const std::string& why) const {
+  throw ModelError("tensor " + Escape(tensor) + " of " + Escape(file_.path()) + ": " + why);
+}
+
+}  // namespace vllm

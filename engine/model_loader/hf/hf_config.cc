@@ -1,0 +1,189 @@
+#include "engine/model_loader/hf/hf_config.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "engine/config/max_model_len.h"
+#include "engine/model_loader/config_fields.h"
+#include "engine/model_loader/hf/architecture_config.h"
+#include "engine/model_loader/hf/hf_defaults.h"
+#include "engine/model_loader/hf/rope_config.h"
+#include "engine/model_loader/json_file.h"
+#include "engine/model_loader/quantization/config_parser.h"
+
+namespace vllm {
+namespace {
+
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+constexpr int64_t kMaxLayers = 1024;
+constexpr int64_t kMaxHeads = 1024;
+constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
+constexpr int64_t kMaxSize = int64_t{1} << 24;
+constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
+
+// The first of the spellings that is there, else the first.
+const char* NameOf(const ConfigFields& fields, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (fields.Has(name)) return name;
+  }
+  return *names.begin();
+}
+
+std::string ReadArchitecture(const ConfigFields& fields) {
+  const char* name = "architectures";
+  if (!fields.Has(name)) fields.Fail(name, "missing");
+  const nlohmann::json& list = fields.At(name);
+  if (!list.is_array() || list.empty() || !list[0].is_string()) fields.Refuse(name, "not a list of names");
+  return list[0].get<std::string>();
+}
+
+DType ReadDType(const ConfigFields& fields) {
+  const char* name = NameOf(fields, {"dtype", "torch_dtype"});
+  std::string text = fields.String(name).value_or("float32");
+  if (text.starts_with("torch.")) text.erase(0, 6);
+  for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    if (text == ToString(dtype)) return dtype;
+  }
+  fields.Refuse(name, "not float32, float16 or bfloat16");
+}
+
+int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& config) {
+  const char* name = NameOf(fields, {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
+  const bool four_times = config.model_type == "gpt2" || config.model_type == "falcon";
+  if (!fields.Has(name) && four_times) return 4 * config.hidden_size;
+  return fields.RequiredInt(name, 1, kMaxSize);
+}
+
+int64_t ReadKvHeads(const ConfigFields& fields, const ModelConfig& config) {
+  const char* name = NameOf(fields, {"num_key_value_heads", "num_kv_heads"});
+  if (config.model_type == "falcon" && !fields.Bool("new_decoder_architecture").value_or(false)) {
+    if (fields.Bool("multi_query").value_or(true)) return 1;
+  }
+  const int64_t kv_heads = fields.Int(name, 1, kMaxHeads).value_or(config.num_attention_heads);
+  if (config.num_attention_heads % kv_heads != 0) {
+    const std::string why = "does not divide num_attention_heads " + std::to_string(config.num_attention_heads);
+    fields.Refuse(name, why);
+  }
+  return kv_heads;
+}
+
+void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
+  config.vocab_size = fields.RequiredInt("vocab_size", 1, kMaxSize);
+  config.hidden_size = fields.RequiredInt(NameOf(fields, {"hidden_size", "n_embd"}), 1, kMaxSize);
+  config.intermediate_size = ReadIntermediateSize(fields, config);
+  config.num_hidden_layers = fields.RequiredInt(NameOf(fields, {"num_hidden_layers", "n_layer"}), 1, kMaxLayers);
+  const char* heads = NameOf(fields, {"num_attention_heads", "n_head"});
+  config.num_attention_heads = fields.RequiredInt(heads, 1, kMaxHeads);
+  config.num_key_value_heads = ReadKvHeads(fields, config);
+  if (std::optional<int64_t> head_dim = fields.Int("head_dim", 1, kMaxHeadDim)) {
+    config.head_dim = *head_dim;
+  } else {
+    if (config.hidden_size % config.num_attention_heads != 0) {
+      fields.Refuse(heads, "does not divide hidden_size " + std::to_string(config.hidden_size));
+    }
+    config.head_dim = config.hidden_size / config.num_attention_heads;
+  }
+  config.max_position_embeddings =
+      fields.RequiredInt(NameOf(fields, {"max_position_embeddings", "n_positions"}), 1, kMaxSize);
+}
+
+void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {
+  for (int32_t id : from) {
+    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
+  }
+}
+
+// Where the text model of a multimodal config is: its own object, with what it takes from the whole.
+nlohmann::json TextConfig(const nlohmann::json& whole) {
+  nlohmann::json text = whole["text_config"];
+  for (const char* name : {"architectures", "dtype", "torch_dtype", "tie_word_embeddings", "bos_token_id",
+                           "eos_token_id", "quantization_config"}) {
+    const bool wanted = !text.contains(name) || std::string_view(name) == "architectures";
+    if (wanted && whole.contains(name)) text[name] = whole[name];
+  }
+  return text;
+}
+
+}  // namespace
+
+ModelConfig LoadModelConfig(const std::string& folder, const ArchitectureCheck& check_architecture) {
+  std::string what = "config.json " + Escape(folder);
+  nlohmann::json object = ParseJson(ReadTextFile(folder + "/config.json", kMaxConfigBytes, what), what);
+  const bool nested = object.is_object() && object.contains("text_config") && object["text_config"].is_object();
+  if (nested) object = TextConfig(object);
+  ConfigFields fields(object, what, nested ? "text_config." : "");
+
+  ModelConfig config;
+  config.model = folder;
+  config.folder = folder;
+  config.architecture = ReadArchitecture(fields);
+  if (check_architecture) check_architecture(config);
+  config.model_type = fields.String("model_type").value_or("");
+  if (config.model_type.empty()) fields.Fail("model_type", "missing");
+  config.quantization = ReadQuantization(fields);
+  AddFamilyDefaults(config.model_type, object);
+  if (nested) {
+    AddTextSizeDefaults(config.model_type, object);
+    config.weight_prefix = "language_model.";
+  }
+  ReadSizes(fields, config);
+  const char* act = NameOf(fields, {"hidden_act", "activation_function", "activation"});
+  config.hidden_act = fields.String(act).value_or(config.hidden_act);
+  const char* eps = NameOf(fields, {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"});
+  config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);
+  ReadRopeConfig(fields, config);
+  // The rotary embedding turns pairs.
+  if (config.head_dim % 2 != 0 && config.model_type != "gpt2" && config.model_type != "opt") {
+    fields.Fail("head_dim", "not even (" + std::to_string(config.head_dim) + ")");
+  }
+  config.max_model_len = DerivedMaxModelLen(config);
+  config.tie_word_embeddings = fields.Bool("tie_word_embeddings").value_or(false);
+  config.attention_bias = fields.Bool("attention_bias").value_or(false);
+  config.mlp_bias = fields.Bool("mlp_bias").value_or(false);
+  config.checkpoint_dtype = ReadDType(fields);
+  config.dtype = config.checkpoint_dtype;
+  ReadFamilyConfig(fields, config);
+  ReadLayerConfigs(fields, config);
+
+  std::vector<int32_t> bos = fields.TokenIds("bos_token_id", config.vocab_size - 1);
+  if (!bos.empty()) config.bos_token_id = bos[0];
+  AppendUnique(fields.TokenIds("eos_token_id", config.vocab_size - 1), config.eos_token_ids);
+  AppendUnique(LoadGenerationConfig(folder).eos_token_ids, config.eos_token_ids);
+  for (int32_t id : config.eos_token_ids) {
+    if (id >= config.vocab_size) {
+      throw ModelError("generation_config.json " + Escape(folder) + ": eos_token_id: not in 0 to " +
+                       std::to_string(config.vocab_size - 1) + " (" + std::to_string(id) + ")");
+    }
+  }
+  return config;
+}
+
+GenerationConfig LoadGenerationConfig(const std::string& folder) {
+  GenerationConfig config;
+  std::string path = folder + "/generation_config.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return config;
+  std::string what = "generation_config.json " + Escape(folder);
+  nlohmann::json object = ParseJson(ReadTextFile(path, kMaxConfigBytes, what), what);
+  ConfigFields fields(object, what);
+  config.do_sample = fields.Bool("do_sample");
+  // The ranges of SamplingParams, so that a bad default is blamed on its file and not on the request. Zero is a
+  // temperature, and it means the same as do_sample false.
+  config.temperature = fields.Double("temperature", 0.0, 2.0);
+  config.top_p = fields.PositiveDouble("top_p", 1.0);
+  config.top_k = fields.Int("top_k", -1, std::numeric_limits<int32_t>::max());
+  config.min_p = fields.Double("min_p", 0.0, 1.0);
+  config.repetition_penalty = fields.PositiveDouble("repetition_penalty", std::numeric_limits<double>::max());
+  config.max_new_tokens = fields.Int("max_new_tokens", 1, std::numeric_limits<int32_t>::max());
+  config.eos_token_ids = fields.TokenIds("eos_token_id", kMaxTokenId);
+  return config;
+}
+
+}  // namespace vllm

@@ -1,0 +1,59 @@
+// SafetensorsFile: the tensors of one mapped safetensors file. ShardedSafetensors: those that an index file spreads
+// over several. Immutable after opening; any thread may read.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/model_loader/hf/safetensors_header.h"
+#include "engine/model_loader/mapped_file.h"
+#include "engine/model_loader/weights.h"
+
+namespace vllm {
+
+class SafetensorsFile : public WeightSource {
+ public:
+  // Throws ModelError when any tensor of the file is not as safetensors_header.h says.
+  explicit SafetensorsFile(const std::string& path);
+
+  bool Contains(std::string_view name) const override { return Find(name) != nullptr; }
+  // Types that no model computes on (F64, BOOL, ...) throw ModelError naming the tensor and its type.
+  TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
+  std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
+  void DropPages() const override { file_.DropPages(); }
+  std::vector<std::string> Names() const override;
+  std::vector<const MappedFile*> Files() const override { return {&file_}; }
+  int64_t TotalBytes() const override;
+
+ private:
+  const SafetensorsEntry* Find(std::string_view name) const;
+
+  MappedFile file_;
+  std::vector<SafetensorsEntry> entries_;  // by name
+};
+
+// Index file: {"weight_map": {TENSOR: FILE, ...}, ...}. FILE is a plain name in the index's own folder.
+class ShardedSafetensors : public WeightSource {
+ public:
+  // Throws ModelError when the index or a shard is bad, or a listed tensor is not in its shard.
+  ShardedSafetensors(const std::string& folder, const std::string& index_name);
+
+  bool Contains(std::string_view name) const override { return shard_of_.contains(name); }
+  TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
+  std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
+  void DropPages() const override;
+  std::vector<std::string> Names() const override;
+  std::vector<const MappedFile*> Files() const override;
+  int64_t TotalBytes() const override;
+
+ private:
+  std::string path_;
+  std::map<std::string, std::unique_ptr<SafetensorsFile>> shards_;
+  std::map<std::string, const SafetensorsFile*, std::less<>> shard_of_;
+};
+
+}  // namespace vllm

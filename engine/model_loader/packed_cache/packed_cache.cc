@@ -1,0 +1,142 @@
+#include "engine/model_loader/packed_cache/packed_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".packed";
+// Marks a file that is being written. Its writer holds a lock on it, so that the file of a killed writer is recognized.
+constexpr std::string_view kUnfinished = ".unfinished-";
+
+struct KeptFile {
+  std::string name;
+  int64_t bytes = 0;
+  timespec used{};
+};
+
+// Deletes a file that nobody writes any more; returns whether it did.
+bool DeleteAbandoned(int directory_fd, const std::string& name) {
+  const UniqueFd fd(openat(directory_fd, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  unlinkat(directory_fd, name.c_str(), 0);
+  return true;
+}
+
+// A file that is locked while it is written, and deleted unless it is kept.
+class UnfinishedFile {
+ public:
+  UnfinishedFile(const PrivateDirectory& directory, const std::string& prefix) : directory_(directory) {
+    // Another process may take the file for abandoned before it is locked.
+    do {
+      Create(prefix);
+      flock(fd_.get(), LOCK_EX);
+    } while (IsUnlinked());
+  }
+  ~UnfinishedFile() {
+    if (!is_kept_) unlinkat(directory_.fd(), name_.c_str(), 0);
+  }
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+
+  int fd() const { return fd_.get(); }
+  std::string path() const { return directory_.PathOf(name_); }
+  void KeepAs(const std::string& name) {
+    if (renameat(directory_.fd(), name_.c_str(), directory_.fd(), name.c_str()) != 0) Fail("cannot be renamed");
+    is_kept_ = true;
+  }
+
+ private:
+  void Create(const std::string& prefix) {
+    std::random_device random;
+    do {
+      name_ = prefix + std::to_string(random());
+      fd_ = UniqueFd(openat(directory_.fd(), name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    } while (!fd_.valid() && (errno == EEXIST || errno == EINTR));
+    if (!fd_.valid()) Fail("cannot be created");
+  }
+  bool IsUnlinked() const {
+    struct stat status;
+    return fstat(fd_.get(), &status) == 0 && status.st_nlink == 0;
+  }
+  [[noreturn]] void Fail(const char* why) const {
+    throw ResourceError("packed weights " + Escape(path()) + ": " + why + ": " + std::strerror(errno));
+  }
+
+  const PrivateDirectory& directory_;
+  std::string name_;
+  UniqueFd fd_;
+  bool is_kept_ = false;
+};
+
+std::string NameOf(const std::string& key) { return key + std::string(kEnding); }
+
+}  // namespace
+
+std::string PackedCache::PathOf(const std::string& key) const { return folder_ + "/" + NameOf(key); }
+
+std::optional<RegularFile> PackedCache::OpenFile(const std::string& key) const {
+  const std::optional<PrivateDirectory> directory = PrivateDirectory::Open(folder_);
+  if (!directory) return std::nullopt;
+  std::optional<RegularFile> file = directory->OpenFile(NameOf(key));
+  if (file) futimens(file->fd.get(), nullptr);
+  return file;
+}
+
+void PackedCache::Put(const std::string& key, int64_t bytes,
+                      const std::function<void(int fd, const std::string& path)>& write) const {
+  std::error_code error;
+  fs::create_directories(fs::path(folder_).parent_path(), error);
+  // Nobody else may see what is in a model.
+  const bool is_made = mkdir(folder_.c_str(), 0700) == 0 || errno == EEXIST;
+  const int error_number = errno;
+  const std::optional<PrivateDirectory> directory = is_made ? PrivateDirectory::Open(folder_) : std::nullopt;
+  if (!directory) {
+    throw ResourceError("packed weights " + Escape(folder_) + ": cannot be created: " + std::strerror(error_number));
+  }
+  MakeRoom(*directory, bytes, NameOf(key));
+  UnfinishedFile file(*directory, key + std::string(kUnfinished));
+  write(file.fd(), file.path());
+  file.KeepAs(NameOf(key));
+}
+
+void PackedCache::MakeRoom(const PrivateDirectory& directory, int64_t bytes, const std::string& replaced) const {
+  std::vector<KeptFile> files;
+  int64_t total = bytes;
+  for (const std::string& name : directory.Names()) {
+    const bool is_unfinished = name.find(kUnfinished) != std::string::npos;
+    if (name == replaced || (!is_unfinished && !name.ends_with(kEnding))) continue;
+    struct stat status {};
+    if (fstatat(directory.fd(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (is_unfinished && DeleteAbandoned(directory.fd(), name)) continue;
+    total += status.st_size;
+    if (!is_unfinished) files.push_back({name, status.st_size, status.st_mtim});
+  }
+  std::sort(files.begin(), files.end(), [](const KeptFile& a, const KeptFile& b) {
+    return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
+  });
+  for (const KeptFile& file : files) {
+    if (total <= max_bytes_) return;
+    if (unlinkat(directory.fd(), file.name.c_str(), 0) == 0) total -= file.bytes;
+  }
+}
+
+}  // namespace vllm

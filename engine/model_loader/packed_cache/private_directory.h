@@ -1,0 +1,38 @@
+// PrivateDirectory: an open directory that only its owner, the effective user, can change. Its files are reached
+// through its descriptor and never through symbolic links, so nobody else can exchange them. Movable; its const
+// functions may be called from any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tokenizer/formats/regular_file.h"
+
+namespace vllm {
+
+class PrivateDirectory {
+ public:
+  // Opens `path`; nullopt when nothing has this name. Throws ModelError `packed weights <path>: not used: <why>` when
+  // it is not a directory (also when it is a link to one), belongs to another user, or is writable by group or others.
+  static std::optional<PrivateDirectory> Open(const std::string& path);
+
+  int fd() const { return fd_.get(); }
+  std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
+
+  // Opens a regular file for reading; nullopt when it does not exist. Throws ModelError as Open does, and for a
+  // symbolic link, a FIFO and the like.
+  std::optional<RegularFile> OpenFile(const std::string& name) const;
+  // The names of all entries except "." and "..", in no order.
+  std::vector<std::string> Names() const;
+
+ private:
+  PrivateDirectory(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  UniqueFd fd_;
+  std::string path_;
+};
+
+}  // namespace vllm

@@ -1,0 +1,130 @@
+#include "engine/model_loader/quantization/compressed_tensors_fp8.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/model_loader/quantization/tensor.h"
+
+namespace vllm {
+namespace {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// A grid of values, one for block_rows outputs and one group of inputs.
+struct Grid {
+  TensorView view;
+  int64_t block_rows = 1;
+  int64_t num_groups = 1;
+
+  const std::byte* At(int64_t row, int64_t group) const {
+    return view.data.data() + (row / block_rows * num_groups + group) * BytesOf(view.type, 1);
+  }
+};
+
+// Checkpoints write the grid of a row or of a whole matrix in several shapes; any that has its number of values is
+// taken. One value alone is everyone's, whatever the scheme says.
+Grid GetGrid(const WeightSource& weights, const std::string& name, const QuantizationScheme& scheme,
+             const MatrixPart& part) {
+  const std::optional<std::vector<int64_t>> shape = weights.ShapeOf(name);
+  Grid grid;
+  grid.block_rows = std::min(scheme.block_rows, part.out_features);
+  grid.num_groups = NumGroups(part.in_features, scheme.group_size);
+  const int64_t num_blocks = CeilDiv(part.out_features, grid.block_rows);
+  const std::vector<int64_t> full = {num_blocks, grid.num_groups};
+  const std::vector<int64_t> wanted = shape.value_or(full);
+  const bool one = std::all_of(wanted.begin(), wanted.end(), [](int64_t size) { return size == 1; });
+  if (one) {
+    grid.block_rows = part.out_features;
+    grid.num_groups = 1;
+  }
+  // A scale of each row where the scheme asks for one of all.
+  const bool rows =
+      wanted == std::vector<int64_t>{part.out_features} || wanted == std::vector<int64_t>{part.out_features, 1};
+  if (rows && grid.num_groups == 1 && !one) grid.block_rows = 1;
+  grid.view = weights.Get(name, one || (rows && grid.num_groups == 1) ? wanted : full);
+  return grid;
+}
+
+void SetZeros(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
+              const MatrixPart& part, GroupSource& source) {
+  const std::string tensor = name + ".weight_zero_point";
+  const int32_t offset = 1 << (scheme.bits - 1);
+  source.zero_point = offset;
+  if (scheme.symmetric || scheme.is_float) return;
+  const int64_t num_groups = NumGroups(part.in_features, scheme.group_size);
+  const bool one_for_all = scheme.block_rows >= part.out_features && part.out_features > 1;
+  if (scheme.packed && !one_for_all) {
+    const int64_t codes_per_word = 32 / scheme.bits;
+    const TensorView zeros =
+        GetTyped(weights, tensor, {CeilDiv(part.out_features, codes_per_word), num_groups}, WeightType::kInt32);
+    const auto mask = static_cast<uint32_t>((1 << scheme.bits) - 1);
+    source.zero = [=](int64_t n, int64_t g) {
+      const uint32_t word = LoadWord(zeros.data.data() + (n / codes_per_word * num_groups + g) * 4);
+      return static_cast<int32_t>((word >> (n % codes_per_word * scheme.bits)) & mask);
+    };
+    return;
+  }
+  const Grid grid = GetGrid(weights, tensor, scheme, part);
+  if (grid.view.type != WeightType::kInt8)
+    RefuseTensor(tensor, "must be I8 (" + std::string(InfoOf(grid.view.type).name) + ")");
+  const bool grouped = grid.num_groups > 1;
+  source.zero = [=](int64_t n, int64_t g) {
+    return static_cast<int32_t>(static_cast<int8_t>(*grid.At(n, grouped ? g : 0))) + offset;
+  };
+}
+
+void SetCodes(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
+              const MatrixPart& part, GroupSource& source) {
+  const int64_t columns = part.num_columns;
+  if (!scheme.packed) {
+    const WeightType type = scheme.is_float ? WeightType::kFloat8E4M3 : WeightType::kInt8;
+    const TensorView view = GetTyped(weights, name + ".weight", {part.out_features, part.in_features}, type);
+    // Signed codes become unsigned ones 128 higher; the zero point is 128 higher too.
+    const uint8_t flip = scheme.is_float ? 0 : 0x80;
+    source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
+      for (int64_t i = 0; i < count; ++i) {
+        const std::byte* from = view.Row(row + i) + part.column_begin;
+        for (int64_t k = 0; k < columns; ++k) codes[i * columns + k] = static_cast<uint8_t>(from[k]) ^ flip;
+      }
+    };
+    return;
+  }
+  const int64_t words = CeilDiv(part.in_features * scheme.bits, 32);
+  const TensorView view = GetTyped(weights, name + ".weight_packed", {part.out_features, words}, WeightType::kInt32);
+  const int64_t bits = scheme.bits;
+  source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
+    for (int64_t i = 0; i < count; ++i) {
+      const std::byte* from = view.Row(row + i);
+      for (int64_t k = 0; k < columns; ++k) {
+        const int64_t column = part.column_begin + k;
+        const auto byte = static_cast<uint8_t>(from[bits == 8 ? column : column / 2]);
+        codes[i * columns + k] = bits == 8 ? byte : static_cast<uint8_t>(column % 2 == 0 ? byte & 0x0f : byte >> 4);
+      }
+    }
+  };
+}
+
+}  // namespace
+
+GroupSource OpenRows(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
+                     const MatrixPart& part) {
+  GroupSource source;
+  source.format = scheme.is_float    ? QuantFormat::kGroupFloat8
+                  : scheme.bits == 4 ? QuantFormat::kGroupUInt4
+                                     : QuantFormat::kGroupUInt8;
+  const std::string inverse = name + ".weight_scale_inv";
+  const std::string scale_name = weights.ShapeOf(inverse) ? inverse : name + ".weight_scale";
+  const Grid scales = GetGrid(weights, scale_name, scheme, part);
+  source.scale_type = scales.view.dtype();
+  const bool grouped = scales.num_groups > 1;
+  source.scale = [=](int64_t n, int64_t g) { return scales.At(n, grouped ? g : 0); };
+  const int64_t num_groups = NumGroups(part.in_features, scheme.group_size);
+  source.group_of_column = weights.ShapeOf(name + ".weight_g_idx")
+                               ? ReadGroupIndex(weights, name + ".weight_g_idx", part.in_features, num_groups)
+                               : RunsOfGroups(part.in_features, scheme.group_size);
+  SetZeros(weights, scheme, name, part, source);
+  SetCodes(weights, scheme, name, part, source);
+  return source;
+}
+
+}  // namespace vllm

@@ -1,0 +1,90 @@
+#include "engine/model_loader/quantization/gptq_awq.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/model_loader/quantization/tensor.h"
+
+namespace vllm {
+namespace {
+
+// Scales and packed zero points of layer `name`, [groups, out]; `lane` says which code of its word output n is.
+template <typename Lane>
+void SetScalesAndZeros(const WeightSource& weights, const std::string& name, int64_t num_groups, int64_t out,
+                       int64_t bits, int32_t zero_offset, Lane lane, GroupSource& source) {
+  const int64_t codes_per_word = 32 / bits;
+  const TensorView scales = GetScales(weights, name + ".scales", {num_groups, out});
+  const TensorView zeros = GetTyped(weights, name + ".qzeros", {num_groups, out / codes_per_word}, WeightType::kInt32);
+  source.scale_type = scales.dtype();
+  const auto size = static_cast<int64_t>(SizeOf(source.scale_type));
+  source.scale = [=](int64_t n, int64_t g) { return scales.data.data() + (g * out + n) * size; };
+  const auto mask = static_cast<uint32_t>((1 << bits) - 1);
+  source.zero = [=](int64_t n, int64_t g) {
+    const uint32_t word = LoadWord(zeros.data.data() + (g * (out / codes_per_word) + n / codes_per_word) * 4);
+    return static_cast<int32_t>((word >> (lane(n) * bits)) & mask) + zero_offset;
+  };
+}
+
+void CheckMultiple(const std::string& name, const char* what, int64_t size, int64_t multiple) {
+  if (size % multiple == 0) return;
+  RefuseTensor(name + ".qweight", std::string(what) + " are not a multiple of " + std::to_string(multiple) + " (" +
+                                      std::to_string(size) + ")");
+}
+
+}  // namespace
+
+GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
+                     const MatrixPart& part) {
+  const QuantizationScheme& scheme = config.groups.at(0).scheme;
+  const int64_t bits = scheme.bits, codes_per_word = 32 / bits;
+  const int64_t in = part.in_features, out = part.out_features;
+  CheckMultiple(name, "inputs", in, codes_per_word);
+  CheckMultiple(name, "outputs", out, codes_per_word);
+  const int64_t num_groups = NumGroups(in, scheme.group_size);
+  GroupSource source;
+  source.format = bits == 4 ? QuantFormat::kGroupUInt4 : QuantFormat::kGroupUInt8;
+  source.group_of_column = weights.ShapeOf(name + ".g_idx") ? ReadGroupIndex(weights, name + ".g_idx", in, num_groups)
+                                                            : RunsOfGroups(in, scheme.group_size);
+  SetScalesAndZeros(
+      weights, name, num_groups, out, bits, config.gptq_v2 ? 0 : 1,
+      [codes_per_word](int64_t n) { return n % codes_per_word; }, source);
+  const TensorView qweight = GetTyped(weights, name + ".qweight", {in / codes_per_word, out}, WeightType::kInt32);
+  const auto mask = static_cast<uint32_t>((1 << bits) - 1);
+  source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
+    for (int64_t k = 0; k < part.num_columns; ++k) {
+      const int64_t column = part.column_begin + k;
+      const std::byte* words = qweight.data.data() + (column / codes_per_word * out + row) * 4;
+      const int64_t shift = column % codes_per_word * bits;
+      for (int64_t i = 0; i < count; ++i) {
+        codes[i * part.num_columns + k] = static_cast<uint8_t>((LoadWord(words + i * 4) >> shift) & mask);
+      }
+    }
+  };
+  return source;
+}
+
+GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
+                    const MatrixPart& part) {
+  constexpr std::array<int64_t, 8> kHalfByte = {0, 4, 1, 5, 2, 6, 3, 7};
+  const auto lane = [kHalfByte](int64_t n) { return kHalfByte[static_cast<size_t>(n % 8)]; };
+  const QuantizationScheme& scheme = config.groups.at(0).scheme;
+  const int64_t in = part.in_features, out = part.out_features;
+  CheckMultiple(name, "outputs", out, 8);
+  GroupSource source;
+  source.format = QuantFormat::kGroupUInt4;
+  source.group_of_column = RunsOfGroups(in, scheme.group_size);
+  SetScalesAndZeros(weights, name, NumGroups(in, scheme.group_size), out, 4, 0, lane, source);
+  const TensorView qweight = GetTyped(weights, name + ".qweight", {in, out / 8}, WeightType::kInt32);
+  source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
+    for (int64_t k = 0; k < part.num_columns; ++k) {
+      const std::byte* words = qweight.data.data() + (part.column_begin + k) * (out / 8) * 4;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t n = row + i;
+        codes[i * part.num_columns + k] = static_cast<uint8_t>((LoadWord(words + n / 8 * 4) >> (lane(n) * 4)) & 0x0f);
+      }
+    }
+  };
+  return source;
+}
+
+}  // namespace vllm

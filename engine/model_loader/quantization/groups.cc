@@ -1,0 +1,96 @@
+#include "engine/model_loader/quantization/groups.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace vllm {
+namespace {
+
+// Rows whose codes are read together: formats that pack along the columns keep neighbouring rows in one cache line.
+constexpr int64_t kRowsPerCall = 32;
+
+struct Layout {
+  std::vector<int32_t> groups;          // the groups that the part's columns belong to, ascending
+  std::vector<int32_t> group_of_chunk;  // index into groups
+  std::vector<int32_t> column_order;    // stored column -> column of the part, -1: padding
+};
+
+Layout MakeLayout(const std::vector<int32_t>& group_of_column, const MatrixPart& part) {
+  Layout layout;
+  const auto first = group_of_column.begin() + part.column_begin;
+  const std::vector<int32_t> group(first, first + part.num_columns);
+  std::vector<int32_t> order(group.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return group[static_cast<size_t>(a)] < group[static_cast<size_t>(b)]; });
+  const auto pad = [&](size_t multiple) {
+    while (layout.column_order.size() % multiple != 0) layout.column_order.push_back(-1);
+  };
+  for (const int32_t column : order) {
+    const int32_t g = group[static_cast<size_t>(column)];
+    if (layout.groups.empty() || layout.groups.back() != g) {
+      pad(static_cast<size_t>(kGroupChunk));
+      layout.groups.push_back(g);
+    }
+    if (layout.column_order.size() % static_cast<size_t>(kGroupChunk) == 0) {
+      layout.group_of_chunk.push_back(static_cast<int32_t>(layout.groups.size()) - 1);
+    }
+    layout.column_order.push_back(column);
+  }
+  pad(static_cast<size_t>(kQuantColumns));
+  while (layout.group_of_chunk.size() * static_cast<size_t>(kGroupChunk) < layout.column_order.size()) {
+    layout.group_of_chunk.push_back(layout.group_of_chunk.back());
+  }
+  return layout;
+}
+
+bool IsIdentity(const std::vector<int32_t>& order, int64_t count) {
+  if (static_cast<int64_t>(order.size()) != count) return false;
+  for (size_t k = 0; k < order.size(); ++k) {
+    if (order[k] != static_cast<int32_t>(k)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+StoredMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
+                         const ForEach& for_each) {
+  Layout layout = MakeLayout(source.group_of_column, part);
+  const std::vector<int32_t> order = layout.column_order;
+  const auto num_groups = static_cast<int64_t>(layout.groups.size());
+  StoredMatrix result;
+  if (!IsIdentity(order, part.num_columns)) result.column_order = order;
+  result.matrix = QuantMatrix(source.format, part.num_rows, static_cast<int64_t>(order.size()),
+                              {.group_of_chunk = layout.group_of_chunk,
+                               .num_groups = num_groups,
+                               .scale_type = source.scale_type,
+                               .has_zeros = static_cast<bool>(source.zero),
+                               .zero_point = source.zero_point},
+                              buffers);
+  if (result.matrix.is_filled()) return result;
+  for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
+    const int64_t begin = call * kRowsPerCall;
+    const int64_t count = std::min(kRowsPerCall, part.num_rows - begin);
+    std::vector<uint8_t> codes(static_cast<size_t>(count * part.num_columns));
+    std::vector<uint8_t> ordered(order.size());
+    source.codes(part.row_begin + begin, count, codes.data());
+    for (int64_t i = 0; i < count; ++i) {
+      const uint8_t* row = codes.data() + i * part.num_columns;
+      for (size_t k = 0; k < order.size(); ++k) ordered[k] = order[k] < 0 ? uint8_t{0} : row[order[k]];
+      result.matrix.SetCodes(begin + i, ordered.data());
+      for (int64_t g = 0; g < num_groups; ++g) {
+        const int32_t group = layout.groups[static_cast<size_t>(g)];
+        std::memcpy(result.matrix.scale(begin + i, g), source.scale(part.row_begin + begin + i, group),
+                    SizeOf(source.scale_type));
+        if (source.zero) {
+          *result.matrix.zero(begin + i, g) = static_cast<int16_t>(source.zero(part.row_begin + begin + i, group));
+        }
+      }
+    }
+  });
+  return result;
+}
+
+}  // namespace vllm

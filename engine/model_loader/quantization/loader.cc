@@ -1,0 +1,42 @@
+#include "engine/model_loader/quantization/loader.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/model_loader/quantization/compressed_tensors_fp8.h"
+#include "engine/model_loader/quantization/gptq_awq.h"
+#include "engine/model_loader/quantization/targets.h"
+
+namespace vllm {
+namespace {
+
+// Checkpoints leave layers plain that their config does not name (gates of experts, output heads), so a layer counts as
+// quantized only where its codes are there.
+bool HasCodes(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
+              const MatrixPart& part) {
+  if (scheme.packed) return weights.ShapeOf(name + ".weight_packed").has_value();
+  if (!weights.ShapeOf(name + ".weight")) return false;
+  return !ToDType(weights.Get(name + ".weight", std::array{part.out_features, part.in_features}).type);
+}
+
+}  // namespace
+
+std::optional<StoredMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
+                                          const std::string& name, const MatrixPart& part, const BufferSource& buffers,
+                                          const ForEach& for_each) {
+  const QuantizationConfig& config = model.quantization;
+  if (config.method == QuantizationMethod::kNone || config.quantizes_at_load()) return std::nullopt;
+  if (Matches(config.ignored, name)) return std::nullopt;
+  const auto group = std::find_if(config.groups.begin(), config.groups.end(),
+                                  [&](const QuantizationConfig::Group& g) { return Matches(g.targets, name); });
+  if (group == config.groups.end()) return std::nullopt;
+  if (config.method == QuantizationMethod::kGptq || config.method == QuantizationMethod::kAwq) {
+    if (!weights.ShapeOf(name + ".qweight")) return std::nullopt;
+    const bool gptq = config.method == QuantizationMethod::kGptq;
+    return StoreGroups((gptq ? OpenGptq : OpenAwq)(weights, config, name, part), part, buffers, for_each);
+  }
+  if (!HasCodes(weights, group->scheme, name, part)) return std::nullopt;
+  return StoreGroups(OpenRows(weights, group->scheme, name, part), part, buffers, for_each);
+}
+
+}  // namespace vllm

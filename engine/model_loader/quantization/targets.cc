@@ -1,0 +1,48 @@
+#include "engine/model_loader/quantization/targets.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/patterns/onig_pattern.h"
+
+namespace vllm {
+namespace {
+
+constexpr std::string_view kRegex = "re:";
+
+// `name` equals a run of whole parts of `layer`, parted by dots.
+bool HasParts(std::string_view layer, std::string_view name) {
+  if (name.empty()) return false;
+  for (size_t at = layer.find(name); at != std::string_view::npos; at = layer.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || layer[at - 1] == '.') && (end == layer.size() || layer[end] == '.')) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsTarget(const std::string& name) {
+  if (!name.starts_with(kRegex)) return true;
+  try {
+    OnigPattern pattern(name.substr(kRegex.size()));
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+bool Matches(const QuantizationTargets& targets, const std::string& layer) {
+  if (targets.all) return true;
+  return std::any_of(targets.names.begin(), targets.names.end(), [&](const std::string& name) {
+    if (!name.starts_with(kRegex)) return HasParts(layer, name);
+    std::vector<Match> matches;
+    OnigPattern(name.substr(kRegex.size())).FindMatches(layer, 0, matches);
+    // What does not match comes first as a piece of its own.
+    return !matches.empty() && matches[0].is_match;
+  });
+}
+
+}  // namespace vllm

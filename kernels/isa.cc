@@ -1,0 +1,84 @@
+#include "kernels/isa.h"
+
+#include <algorithm>
+#include <iterator>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace vllm {
+
+namespace {
+
+// In the order of Isa.
+constexpr std::string_view kIsaNames[] = {"generic",     "avx2", "avx2_vnni",   "avx512",
+                                          "avx512_bf16", "neon", "neon_dotprod"};
+
+}  // namespace
+
+#if defined(__x86_64__)
+namespace {
+
+// clang 14's __builtin_cpu_supports does not know this one. Whether the system keeps the registers is AVX2's question.
+bool HasF16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+// Beside AVX2.
+bool HasAvxVnni() {
+  constexpr unsigned kAvxVnni = 1u << 4;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & kAvxVnni) != 0;
+}
+
+// Beside AVX-512.
+bool HasVnniAndBf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (c & bit_AVX512VNNI) == 0) return false;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bit_AVX512BF16) != 0;
+}
+
+}  // namespace
+#endif
+
+std::vector<Isa> AvailableIsas() {
+  std::vector<Isa> isas = {Isa::kGeneric};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c()) {
+    isas.push_back(Isa::kAvx2);
+    if (HasAvxVnni()) isas.push_back(Isa::kAvx2Vnni);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
+      isas.push_back(Isa::kAvx512);
+      if (HasVnniAndBf16()) isas.push_back(Isa::kAvx512Bf16);
+    }
+  }
+#endif
+#if defined(__aarch64__)
+  isas.push_back(Isa::kNeon);
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) isas.push_back(Isa::kNeonDotprod);
+#endif
+  return isas;
+}
+
+Isa BestIsa() {
+  static const Isa best = AvailableIsas().back();
+  return best;
+}
+
+std::string_view ToString(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
+
+std::optional<Isa> ParseIsa(std::string_view name) {
+  const auto* at = std::find(std::begin(kIsaNames), std::end(kIsaNames), name);
+  if (at == std::end(kIsaNames)) return std::nullopt;
+  return static_cast<Isa>(at - std::begin(kIsaNames));
+}
+
+}  // namespace vllm

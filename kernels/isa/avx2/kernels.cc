@@ -1,0 +1,49 @@
+// The kernels compiled for AVX2, FMA and F16C (see CMakeLists.txt for the flags). Nothing here may include code that
+// other files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+#include "kernels/isa/avx2/vec.h"
+#include "kernels/kernel_tables.h"
+
+namespace vllm::avx2 {
+
+#include "kernels/impl/math.inl"
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on math.inl and unroll.inl
+#include "kernels/impl/activation.inl"
+#include "kernels/impl/elementwise.inl"
+#include "kernels/impl/linear.inl"
+// clang-format on
+
+}  // namespace vllm::avx2
+
+namespace vllm {
+
+namespace {
+
+// Machines with AVX-VNNI differ in their tiles only.
+constexpr Kernels Table(const TileKernels* tiles) {
+  return {
+      .linear = avx2::Linear,
+      .rms_norm = avx2::RmsNorm,
+      .layer_norm = avx2::LayerNorm,
+      .sum_of_squares = avx2::SumOfSquares,
+      .mul_scaled = avx2::MulScaled,
+      .activation = avx2::ActivationRow,
+      .add = avx2::Add,
+      .add_scaled = avx2::AddScaled,
+      .scale = avx2::Scale,
+      .soft_cap = avx2::SoftCapRow,
+      .rotary = avx2::Rotary,
+      .exp = avx2::ExpRow,
+      .attention = &kAvx2AttentionKernels,
+      .quant = &kAvx2QuantKernels,
+      .tiles = tiles,
+      .rows = &kAvx2RowKernels,
+  };
+}
+
+}  // namespace
+
+const Kernels kAvx2Kernels = Table(&kAvx2TileKernels);
+const Kernels kAvx2VnniKernels = Table(&kAvx2VnniTileKernels);
+
+}  // namespace vllm

@@ -1,0 +1,24 @@
+// The kernels on stored weights compiled for AVX2, FMA and F16C (see CMakeLists.txt for the flags). Nothing here may
+// include code that other files share inline: the linker could keep the copy made for this instruction set and run it
+// everywhere.
+#include "kernels/isa/avx2/codes.h"
+#include "kernels/kernel_tables.h"
+
+namespace vllm::avx2 {
+
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on unroll.inl
+#include "kernels/impl/quant_blocks.inl"
+#include "kernels/impl/quant_groups.inl"
+#include "kernels/impl/quant_k_blocks.inl"
+#include "kernels/impl/quant_linear.inl"
+#include "kernels/impl/quant_store.inl"
+// clang-format on
+
+}  // namespace vllm::avx2
+
+namespace vllm {
+
+const QuantKernels kAvx2QuantKernels = {avx2::QuantLinear, avx2::Dequantize, avx2::QuantizeIQ4_NL};
+
+}  // namespace vllm

@@ -1,0 +1,71 @@
+// Dot products of int8 for AVX2 with AVX-VNNI. See dots_generic.h for the names' meaning.
+#pragma once
+
+#include "kernels/isa/avx2/dots.h"
+
+namespace vllm::avx2_vnni {
+
+using avx2::LargestMagnitude;
+using avx2::StoreCodes;
+using avx2::Vec;
+
+struct Codes {
+  __m256i v[2];
+  static Codes FromLevels(__m256i a, __m256i b) { return {{a, b}}; }
+  static Codes Load(const uint8_t* p) {
+    return FromLevels(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32)));
+  }
+};
+
+using CodeLevels = avx2::LevelTable<Codes>;
+
+struct IntSums {
+  __m256i v[2];
+
+  static IntSums Start(int32_t offset) { return {{_mm256_set1_epi32(offset), _mm256_set1_epi32(offset)}}; }
+  static __m256i Broadcast(uint32_t unit) { return _mm256_set1_epi32(static_cast<int>(unit)); }
+  void AddDot(const Codes& codes, __m256i x) {
+    for (int i = 0; i < 2; ++i) {
+#if defined(__AVXVNNI__)
+      v[i] = _mm256_dpbusd_avx_epi32(v[i], codes.v[i], x);
+#else  // the tests', in the encoding of AVX-512
+      v[i] = _mm256_dpbusd_epi32(v[i], codes.v[i], x);
+#endif
+    }
+  }
+  void AddDotAt(const Codes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
+  IntSums Plus(const IntSums& other) const {
+    return {{_mm256_add_epi32(v[0], other.v[0]), _mm256_add_epi32(v[1], other.v[1])}};
+  }
+  Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
+};
+
+struct FourBitCodes : Codes {
+  static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
+    avx2::FourBitCodes a, b;
+    avx2::FourBitCodes::Load(p, a, b);
+    for (int i = 0; i < 2; ++i) {
+      low.v[i] = a.v[i];
+      high.v[i] = b.v[i];
+    }
+  }
+};
+using FourBitSums = IntSums;
+using SixBitCodes = Codes;
+using SixBitSums = IntSums;
+
+// Sixteen registers, two of them a sum: 6 rows are 12 sums, 2 of codes and 1 broadcast, and 3 are 6 sums of integers
+// and 6 of floats.
+struct WideScaleShape {
+  static constexpr int kRows = 6, kPanels = 1;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
+};
+struct NarrowScaleShape {
+  static constexpr int kRows = 3, kPanels = 1;
+  static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
+};
+using FourBitShape = NarrowScaleShape;
+using SixBitShape = NarrowScaleShape;
+
+}  // namespace vllm::avx2_vnni

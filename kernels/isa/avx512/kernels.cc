@@ -1,0 +1,49 @@
+// The kernels compiled for AVX-512 F, BW, DQ and VL (see CMakeLists.txt for the flags). Nothing here may include code
+// that other files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+#include "kernels/isa/avx512/vec.h"
+#include "kernels/kernel_tables.h"
+
+namespace vllm::avx512 {
+
+#include "kernels/impl/math.inl"
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on math.inl and unroll.inl
+#include "kernels/impl/activation.inl"
+#include "kernels/impl/elementwise.inl"
+#include "kernels/impl/linear.inl"
+// clang-format on
+
+}  // namespace vllm::avx512
+
+namespace vllm {
+
+namespace {
+
+// Machines with VNNI and BF16 differ in attention and tiles only.
+constexpr Kernels Table(const AttentionKernels* attention, const TileKernels* tiles) {
+  return {
+      .linear = avx512::Linear,
+      .rms_norm = avx512::RmsNorm,
+      .layer_norm = avx512::LayerNorm,
+      .sum_of_squares = avx512::SumOfSquares,
+      .mul_scaled = avx512::MulScaled,
+      .activation = avx512::ActivationRow,
+      .add = avx512::Add,
+      .add_scaled = avx512::AddScaled,
+      .scale = avx512::Scale,
+      .soft_cap = avx512::SoftCapRow,
+      .rotary = avx512::Rotary,
+      .exp = avx512::ExpRow,
+      .attention = attention,
+      .quant = &kAvx512QuantKernels,
+      .tiles = tiles,
+      .rows = &kAvx512RowKernels,
+  };
+}
+
+}  // namespace
+
+const Kernels kAvx512Kernels = Table(&kAvx512AttentionKernels, &kAvx512TileKernels);
+const Kernels kAvx512Bf16Kernels = Table(&kAvx512Bf16AttentionKernels, &kAvx512Bf16TileKernels);
+
+}  // namespace vllm

@@ -1,0 +1,39 @@
+// The kernels compiled for any machine (see CMakeLists.txt for the flags). Nothing here may include code that other
+// files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+#include "kernels/isa/generic/vec.h"
+#include "kernels/kernel_tables.h"
+
+namespace vllm::generic {
+
+#include "kernels/impl/math.inl"
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on math.inl and unroll.inl
+#include "kernels/impl/activation.inl"
+#include "kernels/impl/elementwise.inl"
+#include "kernels/impl/linear.inl"
+// clang-format on
+
+}  // namespace vllm::generic
+
+namespace vllm {
+
+const Kernels kGenericKernels = {
+    .linear = generic::Linear,
+    .rms_norm = generic::RmsNorm,
+    .layer_norm = generic::LayerNorm,
+    .sum_of_squares = generic::SumOfSquares,
+    .mul_scaled = generic::MulScaled,
+    .activation = generic::ActivationRow,
+    .add = generic::Add,
+    .add_scaled = generic::AddScaled,
+    .scale = generic::Scale,
+    .soft_cap = generic::SoftCapRow,
+    .rotary = generic::Rotary,
+    .exp = generic::ExpRow,
+    .attention = &kGenericAttentionKernels,
+    .quant = &kGenericQuantKernels,
+    .tiles = &kGenericTileKernels,
+    .rows = &kGenericRowKernels,
+};
+
+}  // namespace vllm

@@ -1,0 +1,49 @@
+// The kernels compiled for AArch64's NEON. Nothing here may include code that other files share inline: the linker
+// could keep the copy made for this instruction set and run it everywhere.
+#include "kernels/isa/neon/vec.h"
+#include "kernels/kernel_tables.h"
+
+namespace vllm::neon {
+
+#include "kernels/impl/math.inl"
+#include "kernels/impl/unroll.inl"
+// clang-format off: the rest builds on math.inl and unroll.inl
+#include "kernels/impl/activation.inl"
+#include "kernels/impl/elementwise.inl"
+#include "kernels/impl/linear.inl"
+// clang-format on
+
+}  // namespace vllm::neon
+
+namespace vllm {
+
+namespace {
+
+// Machines with sdot differ in their tiles only.
+constexpr Kernels Table(const TileKernels* tiles) {
+  return {
+      .linear = neon::Linear,
+      .rms_norm = neon::RmsNorm,
+      .layer_norm = neon::LayerNorm,
+      .sum_of_squares = neon::SumOfSquares,
+      .mul_scaled = neon::MulScaled,
+      .activation = neon::ActivationRow,
+      .add = neon::Add,
+      .add_scaled = neon::AddScaled,
+      .scale = neon::Scale,
+      .soft_cap = neon::SoftCapRow,
+      .rotary = neon::Rotary,
+      .exp = neon::ExpRow,
+      .attention = &kNeonAttentionKernels,
+      .quant = &kNeonQuantKernels,
+      .tiles = tiles,
+      .rows = &kGenericRowKernels,
+  };
+}
+
+}  // namespace
+
+const Kernels kNeonKernels = Table(&kNeonTileKernels);
+const Kernels kNeonDotprodKernels = Table(&kNeonDotprodTileKernels);
+
+}  // namespace vllm

@@ -1,0 +1,78 @@
+// How K and V lie in the paged KV cache: element types, the bytes of a block, and where a token's vectors are written.
+// Pure functions; any thread.
+//
+// K of a layer is [num_blocks, num_kv_heads, KeyBytes], V likewise with ValueBytes. Within a block and head
+//
+//   K  [block_size / 16, head_dim, 16]  sixteen tokens side by side, so that one vector holds a dimension of 16 keys
+//   V  [block_size, head_dim_padded]    head_dim_padded: the next multiple of 16
+//
+// with bfloat16 in pairs, as dot products of pairs take them, of an even number of dimensions (one more that is zero)
+//
+//   K  [block_size / 16, key_dims / 2, 16, 2]
+//   V  [block_size / 2, head_dim_padded, 2]
+//
+// and with int8, after these codes, a scale for each token: float [block_size]. A value is code * scale, and the scale
+// is the vector's largest magnitude / 127, so that a stored token depends on no other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/matrix/dtype.h"
+
+namespace vllm {
+
+enum class KvDType : uint8_t { kFloat32, kFloat16, kBFloat16, kInt8 };
+
+inline constexpr int64_t kTokensPerKeyGroup = 16;
+
+constexpr int64_t PaddedHeadDim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
+
+constexpr size_t SizeOf(KvDType dtype) { return dtype == KvDType::kFloat32 ? 4 : dtype == KvDType::kInt8 ? 1 : 2; }
+
+constexpr std::string_view ToString(KvDType dtype) {
+  switch (dtype) {
+    case KvDType::kFloat32:
+      return "float32";
+    case KvDType::kFloat16:
+      return "float16";
+    case KvDType::kBFloat16:
+      return "bfloat16";
+    case KvDType::kInt8:
+      return "int8";
+  }
+  return "unknown";
+}
+
+// The type that keeps values of `dtype` as they are.
+constexpr KvDType KvDTypeOf(DType dtype) {
+  if (dtype == DType::kFloat16) return KvDType::kFloat16;
+  return dtype == DType::kBFloat16 ? KvDType::kBFloat16 : KvDType::kFloat32;
+}
+
+struct KvCacheLayout {
+  KvDType dtype = KvDType::kFloat32;
+  int64_t block_size = 16;  // a multiple of 16
+  int64_t num_kv_heads = 1;
+  int64_t head_dim = 0;
+
+  bool InPairs() const { return dtype == KvDType::kBFloat16; }
+  // Dimensions of K as they lie.
+  int64_t KeyDims() const { return InPairs() ? (head_dim + 1) / 2 * 2 : head_dim; }
+
+  // Of one block and head.
+  int64_t KeyBytes() const { return block_size * KeyDims() * ElementBytes() + ScaleBytes(); }
+  int64_t ValueBytes() const { return block_size * PaddedHeadDim(head_dim) * ElementBytes() + ScaleBytes(); }
+  int64_t BlockBytes() const { return num_kv_heads * (KeyBytes() + ValueBytes()); }
+
+ private:
+  int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(dtype)); }
+  int64_t ScaleBytes() const { return dtype == KvDType::kInt8 ? block_size * static_cast<int64_t>(sizeof(float)) : 0; }
+};
+
+// Writes K and V of one token and one head at `slot` = block * block_size + offset. key, value: [head_dim].
+void WriteKv(const KvCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
+             const float* key, const float* value);
+
+}  // namespace vllm

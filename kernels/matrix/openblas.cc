@@ -1,0 +1,46 @@
+#include "kernels/matrix/openblas.h"
+
+#include <dlfcn.h>
+
+namespace vllm {
+
+namespace {
+
+// Values of the CBLAS enumerations.
+constexpr int kRowMajor = 101;
+constexpr int kNoTrans = 111;
+constexpr int kTrans = 112;
+
+}  // namespace
+
+const OpenBlas* OpenBlas::Get(std::string& why) {
+  struct Loaded {
+    OpenBlas blas;
+    std::string why;
+  };
+  static const Loaded loaded = [] {
+    Loaded result;
+    // The name is the one of the library's binary interface, which every Debian flavour of OpenBLAS provides.
+    void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      const char* error = dlerror();
+      result.why = error != nullptr ? error : "unknown error";
+      return result;
+    }
+    if (auto* set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads")))
+      set_num_threads(1);
+    result.blas.sgemm_ = reinterpret_cast<Sgemm>(dlsym(library, "cblas_sgemm"));
+    if (result.blas.sgemm_ == nullptr) result.why = "libopenblas.so.0 has no cblas_sgemm";
+    return result;
+  }();
+  why = loaded.why;
+  return loaded.blas.sgemm_ != nullptr ? &loaded.blas : nullptr;
+}
+
+void OpenBlas::Multiply(const float* x, int64_t x_stride, int64_t num_rows, const float* w, int64_t out, int64_t in,
+                        float* y, int64_t y_stride) const {
+  sgemm_(kRowMajor, kNoTrans, kTrans, static_cast<int>(num_rows), static_cast<int>(out), static_cast<int>(in), 1.0f, x,
+         static_cast<int>(x_stride), w, static_cast<int>(in), 0.0f, y, static_cast<int>(y_stride));
+}
+
+}  // namespace vllm

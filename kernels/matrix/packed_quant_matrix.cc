@@ -1,0 +1,158 @@
+#include "kernels/matrix/packed_quant_matrix.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace vllm {
+
+namespace {
+
+constexpr int64_t kRun = 4 * kPanelRows;  // bytes: four columns of a panel's rows
+constexpr int64_t kHalfBlock = kBlockColumns / 2;
+constexpr int64_t kIQ4_NLBytes = 2 + kHalfBlock;
+
+using Floats = float __attribute__((vector_size(16)));
+using Ints = int32_t __attribute__((vector_size(16)));
+
+Floats Load(const float* x) {
+  Floats values;
+  std::memcpy(&values, x, sizeof(values));
+  return values;
+}
+
+Floats Each(float x) { return Floats{x, x, x, x}; }
+
+// The largest |x[i]| of those that are numbers: of a maximum the order does not matter. REQUIRES: whole blocks.
+float LargestMagnitude(const float* x, int64_t count) {
+  Floats largest{};
+  for (int64_t i = 0; i < count; i += 4) {
+    const Floats value = Load(x + i);
+    const Floats magnitude = value < 0.0f ? -value : value;
+    largest = largest < magnitude ? magnitude : largest;
+  }
+  return std::max({largest[0], largest[1], largest[2], largest[3]});
+}
+
+// Four codes as the four bytes of a run: to the nearest, ties to even; what is not finite has some value. Of numbers
+// below 2^22 adding and taking away 1.5 * 2^23 leaves the nearest whole one; a scale's rounding keeps them below 2^8.
+uint32_t EightBitLevels(Floats codes) {
+  const Floats whole = (codes + 12582912.0f) - 12582912.0f;
+  const Floats low = whole >= -127.0f ? whole : Each(-127.0f);
+  const Ints levels = __builtin_convertvector(low <= 127.0f ? low : Each(127.0f), Ints) + 128;
+  return static_cast<uint32_t>(levels[0] | levels[1] << 8 | levels[2] << 16) | static_cast<uint32_t>(levels[3]) << 24;
+}
+
+}  // namespace
+
+PackedQuantMatrix::PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns,
+                                     const BufferSource& buffers) {
+  view_.num_rows = num_rows;
+  view_.num_columns = num_columns;
+  view_.bits = form.bits;
+  view_.zero = form.zero;
+  view_.levels = form.levels;
+  view_.scale_columns = form.scale_columns;
+  codes_ = buffers(static_cast<size_t>(view_.num_panels() * view_.num_blocks() * view_.block_bytes()));
+  const auto scale_bytes = static_cast<size_t>(view_.num_panels() * view_.num_scales() * kPanelRows) * sizeof(uint16_t);
+  scales_ = buffers(scale_bytes);
+  view_.codes = codes_.as<uint8_t>();
+  view_.scales = scales_.as<uint16_t>();
+  if (!form.has_minimums) return;
+  minimums_ = buffers(scale_bytes);
+  view_.minimums = minimums_.as<uint16_t>();
+}
+
+void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* scales, const float* minimums) {
+  // Blocks follow each other in a panel, and so all runs are equally far apart.
+  uint8_t* to = Codes(row, 0);
+  int64_t k = 0;
+  if (view_.bits != 4) {
+    for (; k + 4 <= view_.num_columns; k += 4) std::memcpy(to + k / 4 * kRun, codes + k, 4);
+    for (; k < view_.num_columns; ++k) to[k / 4 * kRun + k % 4] = codes[k];
+  }
+  for (; k < view_.num_columns; k += kBlockColumns, to += kRun * kHalfBlock / 4) {
+    std::array<uint8_t, kBlockColumns> block{};
+    std::copy_n(codes + k, std::min(kBlockColumns, view_.num_columns - k), block.begin());
+    for (size_t i = 0; i < kHalfBlock; ++i) {
+      to[i / 4 * kRun + i % 4] = static_cast<uint8_t>(block[i] | block[i + kHalfBlock] << 4);
+    }
+  }
+  for (int64_t i = 0; i < view_.num_scales(); ++i) {
+    Scale(row, i) = FloatToFloat16(scales[i]);
+    if (view_.minimums != nullptr) minimums_.as<uint16_t>()[ScaleAt(row, i)] = FloatToFloat16(minimums[i]);
+  }
+}
+
+void PackedQuantMatrix::QuantizeRow(const QuantKernels& kernels, int64_t row, const float* values) {
+  if (view_.bits == 8) {
+    QuantizeRow8(row, values);
+  } else {
+    QuantizeRow4(kernels, row, values);
+  }
+}
+
+void PackedQuantMatrix::QuantizeRow8(int64_t row, const float* values) {
+  std::array<float, kScaleColumns> padded{};
+  for (int64_t begin = 0; begin < view_.num_columns; begin += kScaleColumns) {
+    const int64_t count = std::min(kScaleColumns, view_.num_columns - begin);
+    const float* from = values + begin;
+    if (count < kScaleColumns) {
+      std::copy_n(from, count, padded.begin());
+      from = padded.data();
+    }
+    uint16_t& scale = Scale(row, begin / kScaleColumns);
+    scale = FloatToFloat16(LargestMagnitude(from, kScaleColumns) / 127.0f);
+    const float rounded = Float16ToFloat(scale);
+    const float inverse = rounded > 0.0f && std::isfinite(rounded) ? 1.0f / rounded : 0.0f;
+    // Blocks follow each other in a panel, and so all runs are equally far apart.
+    uint8_t* to = Codes(row, begin / kBlockColumns);
+    const int64_t whole = count / 4 * 4;
+    for (int64_t k = 0; k < whole; k += 4, to += kRun) {
+      const uint32_t levels = EightBitLevels(Load(from + k) * inverse);
+      std::memcpy(to, &levels, sizeof(levels));
+    }
+    if (whole == count) continue;
+    // Columns that are not there stay zero.
+    const uint32_t levels = EightBitLevels(Load(from + whole) * inverse);
+    std::memcpy(to, &levels, static_cast<size_t>(count - whole));
+  }
+}
+
+void PackedQuantMatrix::QuantizeRow4(const QuantKernels& kernels, int64_t row, const float* values) {
+  for (int64_t b = 0; b < view_.num_blocks(); ++b) {
+    const float* from = values + b * kBlockColumns;
+    const int64_t count = std::min(kBlockColumns, view_.num_columns - b * kBlockColumns);
+    std::array<float, kBlockColumns> padded{};
+    std::copy_n(from, count, padded.begin());
+    std::array<uint8_t, kIQ4_NLBytes> stored;
+    kernels.quantize_iq4_nl(padded.data(), kBlockColumns, stored.data());
+    std::memcpy(&Scale(row, b), stored.data(), 2);
+    // Two columns apart by 16 in a byte already.
+    uint8_t* to = Codes(row, b);
+    for (size_t i = 0; i < kHalfBlock; ++i) to[i / 4 * kRun + i % 4] = stored[2 + i];
+  }
+}
+
+void PackedQuantMatrix::UnpackRow(int64_t row, float* out) const {
+  for (int64_t k = 0; k < view_.num_columns; ++k) {
+    const int64_t block = row / kPanelRows * view_.num_blocks() + k / kBlockColumns;
+    const uint8_t* codes = view_.codes + block * view_.block_bytes() + 4 * (row % kPanelRows);
+    const int64_t column = k % kBlockColumns;
+    uint8_t level = 0;
+    if (view_.bits != 4) {
+      level = codes[column / 4 * kRun + column % 4];
+    } else {
+      const int64_t low = column % kHalfBlock;
+      const uint8_t byte = codes[low / 4 * kRun + low % 4];
+      level = column < kHalfBlock ? byte & 15 : byte >> 4;
+      if (view_.levels != nullptr) level = view_.levels[level];
+    }
+    const int64_t at = ScaleAt(row, k / view_.scale_columns);
+    out[k] = Float16ToFloat(view_.scales[at]) * static_cast<float>(level - view_.zero);
+    if (view_.minimums != nullptr) out[k] += Float16ToFloat(view_.minimums[at]);
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,231 @@
+#include "kernels/matrix/quant_codes.h"
+
+#include <cstring>
+
+namespace vllm {
+
+namespace {
+
+constexpr PackedQuantForm kSigned4 = {4, 32, false, 8};
+constexpr PackedQuantForm kSigned4WithMinimums = {4, 32, true, 8};
+constexpr PackedQuantForm kUnsigned4 = {4, 32, true, 0};
+constexpr PackedQuantForm kSigned8 = {8, 32};
+constexpr PackedQuantForm kUnsigned8 = {8, 32, true};
+constexpr PackedQuantForm kSigned5 = {6, 32, false, 16};
+constexpr PackedQuantForm kUnsigned5 = {6, 32, true, 0};
+constexpr PackedQuantForm kSigned6By16 = {6, 16, false, 32};
+
+// What a row's reader writes to, at a block's first column.
+struct Out {
+  uint8_t* codes;  // null: not wanted
+  float* scales;
+  float* minimums;
+};
+
+float Half(const uint8_t* p) {
+  uint16_t bits;
+  std::memcpy(&bits, p, sizeof(bits));
+  return Float16ToFloat(bits);
+}
+
+// The halves of 16 bytes: columns 0 to 15, then 16 to 31.
+void SplitHalves(const uint8_t* bytes, uint8_t* codes) {
+  if (codes == nullptr) return;
+  for (int i = 0; i < 16; ++i) {
+    codes[i] = bytes[i] & 0x0f;
+    codes[16 + i] = bytes[i] >> 4;
+  }
+}
+
+void ReadQ8_0(const uint8_t* b, Out out) {
+  out.scales[0] = Half(b);
+  if (out.codes == nullptr) return;
+  for (int i = 0; i < 32; ++i) out.codes[i] = b[2 + i] ^ 0x80;
+}
+
+// Q4_0, IQ4_NL.
+void ReadHalves(const uint8_t* b, Out out) {
+  out.scales[0] = Half(b);
+  SplitHalves(b + 2, out.codes);
+}
+
+void ReadQ4_1(const uint8_t* b, Out out) {
+  out.scales[0] = Half(b);
+  out.minimums[0] = Half(b + 2);
+  SplitHalves(b + 4, out.codes);
+}
+
+// Fifth bits in 4 bytes, a bit a column, before the halves.
+void ReadFiveBits(const uint8_t* b, uint8_t* codes) {
+  if (codes == nullptr) return;
+  SplitHalves(b + 4, codes);
+  for (int i = 0; i < 32; ++i) {
+    const int fifth = (b[i / 8] >> (i % 8)) & 1;
+    codes[i] = static_cast<uint8_t>(codes[i] | fifth << 4);
+  }
+}
+
+void ReadQ5_0(const uint8_t* b, Out out) {
+  out.scales[0] = Half(b);
+  ReadFiveBits(b + 2, out.codes);
+}
+
+void ReadQ5_1(const uint8_t* b, Out out) {
+  out.scales[0] = Half(b);
+  out.minimums[0] = Half(b + 2);
+  ReadFiveBits(b + 4, out.codes);
+}
+
+// Eight scales and minimums of 6 bits each in 12 bytes, times the block's.
+void ReadSixBitScales(const uint8_t* b, Out out) {
+  const float d = Half(b), dmin = Half(b + 2);
+  const uint8_t* p = b + 4;
+  for (int i = 0; i < 8; ++i) {
+    const int scale = i < 4 ? p[i] & 0x3f : (p[i + 4] & 0x0f) | ((p[i - 4] >> 2) & 0x30);
+    const int minimum = i < 4 ? p[i + 4] & 0x3f : (p[i + 4] >> 4) | ((p[i] >> 2) & 0x30);
+    out.scales[i] = d * static_cast<float>(scale);
+    out.minimums[i] = -(dmin * static_cast<float>(minimum));
+  }
+}
+
+void ReadQ4_K(const uint8_t* b, Out out) {
+  ReadSixBitScales(b, out);
+  if (out.codes == nullptr) return;
+  for (int k = 0; k < 256; ++k) {
+    const uint8_t byte = b[16 + k / 64 * 32 + k % 32];
+    out.codes[k] = k % 64 < 32 ? byte & 0x0f : byte >> 4;
+  }
+}
+
+void ReadQ5_K(const uint8_t* b, Out out) {
+  ReadSixBitScales(b, out);
+  if (out.codes == nullptr) return;
+  for (int k = 0; k < 256; ++k) {
+    const uint8_t byte = b[48 + k / 64 * 32 + k % 32];
+    const int low = k % 64 < 32 ? byte & 0x0f : byte >> 4;
+    const int fifth = (b[16 + k % 32] >> (k / 32)) & 1;
+    out.codes[k] = static_cast<uint8_t>(low | fifth << 4);
+  }
+}
+
+void ReadQ6_K(const uint8_t* b, Out out) {
+  const float d = Half(b + 208);
+  for (int i = 0; i < 16; ++i) out.scales[i] = d * static_cast<float>(static_cast<int8_t>(b[192 + i]));
+  if (out.codes == nullptr) return;
+  for (int k = 0; k < 256; ++k) {
+    const int half = k / 128, quarter = k % 128 / 32;
+    const uint8_t byte = b[half * 64 + k % 64];
+    const int low = quarter < 2 ? byte & 0x0f : byte >> 4;
+    const int high = (b[128 + half * 32 + k % 32] >> (2 * quarter)) & 3;
+    out.codes[k] = static_cast<uint8_t>(low | high << 4);
+  }
+}
+
+void ReadIQ4_XS(const uint8_t* b, Out out) {
+  const float d = Half(b);
+  for (int i = 0; i < 8; ++i) {
+    const int low = (b[4 + i / 2] >> (i % 2 * 4)) & 0x0f;
+    const int high = (b[2 + i / 4] >> (i % 4 * 2)) & 3;
+    out.scales[i] = d * static_cast<float>((low | high << 4) - 32);
+    if (out.codes != nullptr) SplitHalves(b + 8 + i * 16, out.codes + i * 32);
+  }
+}
+
+struct Reader {
+  PackedQuantForm form;
+  void (*read)(const uint8_t* block, Out out);
+};
+
+std::optional<Reader> ReaderOf(QuantFormat format) {
+  switch (format) {
+    case QuantFormat::kQ8_0:
+      return Reader{kSigned8, ReadQ8_0};
+    case QuantFormat::kQ4_0:
+      return Reader{kSigned4, ReadHalves};
+    case QuantFormat::kIQ4_NL:
+      return Reader{kInt4Form, ReadHalves};
+    case QuantFormat::kQ4_1:
+      return Reader{kUnsigned4, ReadQ4_1};
+    case QuantFormat::kQ5_0:
+      return Reader{kSigned5, ReadQ5_0};
+    case QuantFormat::kQ5_1:
+      return Reader{kUnsigned5, ReadQ5_1};
+    case QuantFormat::kQ4_K:
+      return Reader{kUnsigned4, ReadQ4_K};
+    case QuantFormat::kQ5_K:
+      return Reader{kUnsigned5, ReadQ5_K};
+    case QuantFormat::kQ6_K:
+      return Reader{kSigned6By16, ReadQ6_K};
+    case QuantFormat::kIQ4_XS:
+      return Reader{kInt4Form, ReadIQ4_XS};
+    default:
+      return std::nullopt;
+  }
+}
+
+// Whether each run of `columns` columns is of one group.
+bool GroupsAreWholeRuns(const QuantMatrixView& w, int64_t columns) {
+  const int64_t chunks = columns / kGroupChunk;
+  for (int64_t chunk = 0; chunk < w.num_columns / kGroupChunk; ++chunk) {
+    if (w.group_of_chunk[chunk] != w.group_of_chunk[chunk / chunks * chunks]) return false;
+  }
+  return true;
+}
+
+int32_t MiddleOf(const QuantMatrixView& w) { return w.format == QuantFormat::kGroupUInt4 ? 8 : 128; }
+
+std::optional<PackedQuantForm> GroupForm(const QuantMatrixView& w) {
+  if (!GroupsAreWholeRuns(w, kBlockColumns)) return std::nullopt;
+  const bool symmetric = w.zeros == nullptr && w.zero_point == MiddleOf(w);
+  if (w.format == QuantFormat::kGroupUInt4) return symmetric ? kSigned4 : kSigned4WithMinimums;
+  if (!symmetric) return kUnsigned8;
+  return GroupsAreWholeRuns(w, kScaleColumns) ? kInt8Form : kSigned8;
+}
+
+float GroupScale(const QuantMatrixView& w, int64_t at) {
+  if (w.scale_type == DType::kFloat32) return static_cast<const float*>(w.scales)[at];
+  const uint16_t bits = static_cast<const uint16_t*>(w.scales)[at];
+  return w.scale_type == DType::kFloat16 ? Float16ToFloat(bits) : BFloat16ToFloat(bits);
+}
+
+void ReadGroups(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, Out out) {
+  const uint8_t* data = w.data + row * w.row_bytes;
+  if (out.codes != nullptr && w.format == QuantFormat::kGroupUInt4) {
+    for (int64_t k = 0; k < w.num_columns; k += kQuantColumns) SplitHalves(data + k / 2, out.codes + k);
+  } else if (out.codes != nullptr) {
+    std::memcpy(out.codes, data, static_cast<size_t>(w.num_columns));
+  }
+  for (int64_t i = 0; i * form.scale_columns < w.num_columns; ++i) {
+    const int64_t at = row * w.num_groups + w.group_of_chunk[i * form.scale_columns / kGroupChunk];
+    out.scales[i] = GroupScale(w, at);
+    if (!form.has_minimums) continue;
+    const int32_t zero = w.zeros == nullptr ? w.zero_point : w.zeros[at];
+    out.minimums[i] = static_cast<float>(MiddleOf(w) - zero) * out.scales[i];
+  }
+}
+
+}  // namespace
+
+std::optional<PackedQuantForm> PackedFormOf(const QuantMatrixView& w) {
+  if (w.format == QuantFormat::kGroupUInt4 || w.format == QuantFormat::kGroupUInt8) return GroupForm(w);
+  const std::optional<Reader> reader = ReaderOf(w.format);
+  if (!reader) return std::nullopt;
+  return reader->form;
+}
+
+void ReadCodes(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes, float* scales,
+               float* minimums) {
+  if (w.format == QuantFormat::kGroupUInt4 || w.format == QuantFormat::kGroupUInt8) {
+    return ReadGroups(w, form, row, {codes, scales, minimums});
+  }
+  const auto read = ReaderOf(w.format)->read;
+  const int64_t columns = BlockColumns(w.format);
+  const int64_t bytes = QuantRowBytes(w.format, columns);
+  for (int64_t block = 0; block < w.num_columns / columns; ++block) {
+    const int64_t scale = block * columns / form.scale_columns;
+    read(w.data + row * w.row_bytes + block * bytes, {codes == nullptr ? nullptr : codes + block * columns,
+                                                      scales + scale, form.has_minimums ? minimums + scale : nullptr});
+  }
+}
+
+}  // namespace vllm

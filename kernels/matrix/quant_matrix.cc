@@ -1,0 +1,101 @@
+#include "kernels/matrix/quant_matrix.h"
+
+#include <utility>
+
+namespace vllm {
+
+std::optional<QuantFormat> BlockFormat(WeightType type) {
+  switch (type) {
+    case WeightType::kQ8_0:
+      return QuantFormat::kQ8_0;
+    case WeightType::kQ4_0:
+      return QuantFormat::kQ4_0;
+    case WeightType::kQ4_1:
+      return QuantFormat::kQ4_1;
+    case WeightType::kQ5_0:
+      return QuantFormat::kQ5_0;
+    case WeightType::kQ5_1:
+      return QuantFormat::kQ5_1;
+    case WeightType::kQ2_K:
+      return QuantFormat::kQ2_K;
+    case WeightType::kQ3_K:
+      return QuantFormat::kQ3_K;
+    case WeightType::kQ4_K:
+      return QuantFormat::kQ4_K;
+    case WeightType::kQ5_K:
+      return QuantFormat::kQ5_K;
+    case WeightType::kQ6_K:
+      return QuantFormat::kQ6_K;
+    case WeightType::kIQ4_NL:
+      return QuantFormat::kIQ4_NL;
+    case WeightType::kIQ4_XS:
+      return QuantFormat::kIQ4_XS;
+    case WeightType::kMXFP4:
+      return QuantFormat::kMXFP4;
+    default:
+      return std::nullopt;
+  }
+}
+
+int64_t BlockColumns(QuantFormat format) {
+  switch (format) {
+    case QuantFormat::kQ2_K:
+    case QuantFormat::kQ3_K:
+    case QuantFormat::kQ4_K:
+    case QuantFormat::kQ5_K:
+    case QuantFormat::kQ6_K:
+    case QuantFormat::kIQ4_XS:
+      return 256;
+    default:
+      return kQuantColumns;
+  }
+}
+
+int64_t QuantRowBytes(QuantFormat format, int64_t num_columns) {
+  if (format == QuantFormat::kGroupUInt4) return num_columns / 2;
+  if (format == QuantFormat::kGroupUInt8 || format == QuantFormat::kGroupFloat8) return num_columns;
+  for (int i = 0; i <= static_cast<int>(kLastWeightType); ++i) {
+    const auto type = static_cast<WeightType>(i);
+    if (BlockFormat(type) == format) return BytesOf(type, num_columns);
+  }
+  return 0;
+}
+
+QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, const BufferSource& buffers) {
+  view_.format = format;
+  view_.num_rows = num_rows;
+  view_.num_columns = num_columns;
+  view_.row_bytes = QuantRowBytes(format, num_columns);
+  data_ = buffers(static_cast<size_t>(num_rows * view_.row_bytes));
+  view_.data = data_.as<uint8_t>();
+}
+
+QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
+                         const BufferSource& buffers)
+    : QuantMatrix(format, num_rows, num_columns, buffers) {
+  group_of_chunk_ = std::move(groups.group_of_chunk);
+  const auto count = static_cast<size_t>(num_rows * groups.num_groups);
+  scales_ = buffers(count * SizeOf(groups.scale_type));
+  if (groups.has_zeros) zeros_ = buffers(count * sizeof(int16_t));
+  view_.num_groups = groups.num_groups;
+  view_.scale_type = groups.scale_type;
+  view_.scales = scales_.data();
+  view_.zeros = groups.has_zeros ? zeros_.as<int16_t>() : nullptr;
+  view_.zero_point = groups.zero_point;
+  view_.group_of_chunk = group_of_chunk_.data();
+}
+
+void QuantMatrix::SetCodes(int64_t n, const uint8_t* codes) {
+  uint8_t* to = row(n);
+  if (view_.format != QuantFormat::kGroupUInt4) {
+    for (int64_t k = 0; k < view_.num_columns; ++k) to[k] = codes[k];
+    return;
+  }
+  for (int64_t k = 0; k < view_.num_columns; k += kQuantColumns) {
+    for (int64_t i = 0; i < kGroupChunk; ++i) {
+      to[k / 2 + i] = static_cast<uint8_t>((codes[k + i] & 0x0f) | (codes[k + kGroupChunk + i] << 4));
+    }
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,118 @@
+// QuantMatrix: a weight [num_rows, num_columns] kept in the few bits that a checkpoint stores it in: GGML blocks as
+// they are in the file, or codes of 4 or 8 bits with scales for groups of columns. Made once at load by the rank that
+// uses it, then read by that rank's threads.
+//
+// Blocks: row n is num_columns / block_elements blocks at data + n * row_bytes.
+// Groups: row n is codes at data + n * row_bytes. Columns come in chunks of 16, each inside one group:
+//   w[n, k] = (code[n, k] - zero[n, g]) * scale[n, g], g = group_of_chunk[k / 16]
+//   4-bit codes: byte k / 32 * 16 + k % 16, low half where k % 32 < 16, else the high half.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/matrix/aligned_buffer.h"
+#include "kernels/matrix/dtype.h"
+#include "kernels/matrix/weight_type.h"
+
+namespace vllm {
+
+inline constexpr int64_t kQuantColumns = 32;  // a matrix' columns are a multiple of this
+inline constexpr int64_t kGroupChunk = 16;
+
+enum class QuantFormat : uint8_t {
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,
+  kGroupUInt4,
+  kGroupUInt8,
+  kGroupFloat8,  // e4m3fn; no zeros
+};
+
+// None for plain numbers.
+std::optional<QuantFormat> BlockFormat(WeightType type);
+// Columns that are stored together: 32 or 256.
+int64_t BlockColumns(QuantFormat format);
+// REQUIRES: whole blocks.
+int64_t QuantRowBytes(QuantFormat format, int64_t num_columns);
+
+struct QuantMatrixView {
+  QuantFormat format = QuantFormat::kQ8_0;
+  const uint8_t* data = nullptr;
+  int64_t row_bytes = 0;
+  int64_t num_rows = 0;
+  int64_t num_columns = 0;
+  // Groups only.
+  int64_t num_groups = 0;
+  DType scale_type = DType::kFloat32;
+  const void* scales = nullptr;             // [num_rows, num_groups]
+  const int16_t* zeros = nullptr;           // [num_rows, num_groups]; null: zero_point everywhere
+  int32_t zero_point = 0;                   // of all groups
+  const int32_t* group_of_chunk = nullptr;  // [num_columns / 16]
+};
+
+class QuantMatrix {
+ public:
+  QuantMatrix() = default;
+  // Blocks; all bytes zero, or as `buffers` has them. REQUIRES: whole blocks. Throws std::bad_alloc.
+  QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, const BufferSource& buffers = NewBuffer);
+  // Groups: one entry of group_of_chunk for each 16 columns, each in [0, num_groups).
+  struct Groups {
+    std::vector<int32_t> group_of_chunk;
+    int64_t num_groups = 0;
+    DType scale_type = DType::kFloat32;
+    bool has_zeros = false;
+    int32_t zero_point = 0;
+  };
+  // Buffers are codes, scales, zeros if any.
+  QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
+              const BufferSource& buffers = NewBuffer);
+
+  const QuantMatrixView& view() const { return view_; }
+  int64_t num_rows() const { return view_.num_rows; }
+  size_t size_bytes() const { return data_.size_bytes() + scales_.size_bytes() + zeros_.size_bytes(); }
+
+  // True: it came filled, and nothing may be set.
+  bool is_filled() const { return data_.is_filled(); }
+
+  // For filling at load.
+  uint8_t* row(int64_t n) { return data_.as<uint8_t>() + n * view_.row_bytes; }
+  std::byte* scale(int64_t n, int64_t group) {
+    return scales_.as<std::byte>() + static_cast<size_t>(n * view_.num_groups + group) * SizeOf(view_.scale_type);
+  }
+  int16_t* zero(int64_t n, int64_t group) { return zeros_.as<int16_t>() + n * view_.num_groups + group; }
+  // Writes the codes of one row of a group format; codes has num_columns values.
+  void SetCodes(int64_t n, const uint8_t* codes);
+
+ private:
+  AlignedBuffer data_, scales_, zeros_;
+  std::vector<int32_t> group_of_chunk_;
+  QuantMatrixView view_;
+};
+
+// The kernels on stored weights, one table an instruction set; the promises of Kernels hold here too.
+struct QuantKernels {
+  // y[r, n] = sum over k of x[r, k] * w[n, k] + bias[n] for rows [row_begin, row_end) of w. x: [num_rows,
+  // w.num_columns] with x_stride; y: [num_rows, w.num_rows] with y_stride; bias may be null.
+  void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const QuantMatrixView& w, const float* bias,
+                 float* y, int64_t y_stride, int64_t row_begin, int64_t row_end);
+  // Columns [column_begin, column_end) of row n as float32, exact as the formats define them. REQUIRES: whole blocks.
+  void (*dequantize)(const QuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end, float* out);
+  // `count` plain numbers as IQ4_NL blocks, of several scales for a block the one with the least squared error.
+  // REQUIRES: whole blocks. A block with a number that is not finite has some value.
+  void (*quantize_iq4_nl)(const float* x, int64_t count, uint8_t* out);
+};
+
+}  // namespace vllm

@@ -1,0 +1,120 @@
+// WeightType: how a checkpoint stores the elements of a tensor: plain numbers, or GGML's blocks of elements that share
+// scales (ggml-quants). Pure values; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "kernels/matrix/dtype.h"
+
+namespace vllm {
+
+enum class WeightType : uint8_t {
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kInt8,
+  kUInt8,
+  kInt32,
+  kInt64,
+  kFloat8E4M3,  // OCP e4m3fn: no infinity
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,  // OCP e2m1 codes with an e8m0 scale for 32
+};
+
+inline constexpr WeightType kLastWeightType = WeightType::kMXFP4;
+
+struct WeightTypeInfo {
+  std::string_view name;       // "BF16", "Q4_K"
+  int64_t block_elements = 1;  // consecutive elements of a row that lie in one block
+  int64_t block_bytes = 0;
+};
+
+constexpr WeightTypeInfo InfoOf(WeightType type) {
+  switch (type) {
+    case WeightType::kFloat32:
+      return {"F32", 1, 4};
+    case WeightType::kFloat16:
+      return {"F16", 1, 2};
+    case WeightType::kBFloat16:
+      return {"BF16", 1, 2};
+    case WeightType::kInt8:
+      return {"I8", 1, 1};
+    case WeightType::kUInt8:
+      return {"U8", 1, 1};
+    case WeightType::kInt32:
+      return {"I32", 1, 4};
+    case WeightType::kInt64:
+      return {"I64", 1, 8};
+    case WeightType::kFloat8E4M3:
+      return {"F8_E4M3", 1, 1};
+    case WeightType::kQ8_0:
+      return {"Q8_0", 32, 34};
+    case WeightType::kQ4_0:
+      return {"Q4_0", 32, 18};
+    case WeightType::kQ4_1:
+      return {"Q4_1", 32, 20};
+    case WeightType::kQ5_0:
+      return {"Q5_0", 32, 22};
+    case WeightType::kQ5_1:
+      return {"Q5_1", 32, 24};
+    case WeightType::kQ2_K:
+      return {"Q2_K", 256, 84};
+    case WeightType::kQ3_K:
+      return {"Q3_K", 256, 110};
+    case WeightType::kQ4_K:
+      return {"Q4_K", 256, 144};
+    case WeightType::kQ5_K:
+      return {"Q5_K", 256, 176};
+    case WeightType::kQ6_K:
+      return {"Q6_K", 256, 210};
+    case WeightType::kIQ4_NL:
+      return {"IQ4_NL", 32, 18};
+    case WeightType::kIQ4_XS:
+      return {"IQ4_XS", 256, 136};
+    case WeightType::kMXFP4:
+      return {"MXFP4", 32, 17};
+  }
+  return {"unknown", 1, 1};
+}
+
+// Bytes of `elements` consecutive elements. REQUIRES: whole blocks.
+constexpr int64_t BytesOf(WeightType type, int64_t elements) {
+  const WeightTypeInfo info = InfoOf(type);
+  return elements / info.block_elements * info.block_bytes;
+}
+
+constexpr WeightType ToWeightType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return WeightType::kFloat32;
+    case DType::kFloat16:
+      return WeightType::kFloat16;
+    case DType::kBFloat16:
+      return WeightType::kBFloat16;
+  }
+  return WeightType::kFloat32;
+}
+
+// None for integers, float8 and blocks.
+constexpr std::optional<DType> ToDType(WeightType type) {
+  if (type == WeightType::kFloat32) return DType::kFloat32;
+  if (type == WeightType::kFloat16) return DType::kFloat16;
+  if (type == WeightType::kBFloat16) return DType::kBFloat16;
+  return std::nullopt;
+}
+
+}  // namespace vllm

@@ -1,0 +1,112 @@
+#include "engine/config/vllm_config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "engine/config/errors.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm {
+namespace {
+
+VllmConfig Good() {
+  VllmConfig config;
+  config.model.max_model_len = 512;
+  config.model.max_position_embeddings = 512;
+  config.model.num_attention_heads = 8;
+  config.model.num_key_value_heads = 4;
+  return config;
+}
+
+std::string Refusal(const std::function<void(VllmConfig&)>& change) {
+  VllmConfig config = Good();
+  change(config);
+  return MessageOf<ConfigError>([&] { config.Finalize(); });
+}
+
+TEST(VllmConfigTest, DefaultsAreAcceptedAndThreadsFilledIn) {
+  VllmConfig config = Good();
+  config.Finalize();
+  EXPECT_GE(config.parallel.threads_per_rank, 1);
+  EXPECT_EQ(config.scheduler.max_num_batched_tokens, 2048);
+  config.parallel.tensor_parallel_size = 8;
+  config.parallel.threads_per_rank = 0;
+  config.Finalize();
+  EXPECT_GE(config.parallel.threads_per_rank, 1);
+}
+
+TEST(VllmConfigTest, ABudgetBelowTheNumberOfSequencesIsFine) {
+  VllmConfig config = Good();
+  config.scheduler.max_num_batched_tokens = 16;
+  config.scheduler.max_num_seqs = 64;
+  EXPECT_NO_THROW(config.Finalize());
+  EXPECT_EQ(config.scheduler.max_num_batched_tokens, 16);
+}
+
+TEST(VllmConfigTest, KvIsOfTheModelsTypeButNotFloat16BesideQuantizedWeights) {
+  VllmConfig config = Good();
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    config.model.dtype = dtype;
+    EXPECT_EQ(config.KvCacheDType(), KvDTypeOf(dtype));
+    for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kGptq}) {
+      config.model.quantization.method = method;
+      EXPECT_EQ(config.KvCacheDType(), dtype == DType::kFloat32 ? KvDType::kFloat32 : KvDType::kBFloat16);
+    }
+    config.model.quantization.method = QuantizationMethod::kNone;
+  }
+  config.model.dtype = DType::kFloat16;
+  config.model.has_block_weights = true;
+  EXPECT_EQ(config.KvCacheDType(), KvDType::kBFloat16);
+  config.cache.cache_dtype = KvDType::kFloat16;
+  EXPECT_EQ(config.KvCacheDType(), KvDType::kFloat16);
+}
+
+TEST(VllmConfigTest, WithoutChunkedPrefillTheBudgetHoldsAWholePrompt) {
+  VllmConfig config = Good();
+  config.scheduler.max_num_batched_tokens = 16;
+  config.scheduler.enable_chunked_prefill = false;
+  config.Finalize();
+  EXPECT_EQ(config.scheduler.max_num_batched_tokens, 512);
+}
+
+TEST(VllmConfigTest, EveryValueOutOfRangeIsRefusedByFlagAndValue) {
+  const std::pair<const char*, std::function<void(VllmConfig&)>> cases[] = {
+      {"--block-size: not in 16 to 1024 (0)", [](VllmConfig& c) { c.cache.block_size = 0; }},
+      {"--block-size: not a multiple of 16 (24)", [](VllmConfig& c) { c.cache.block_size = 24; }},
+      {"--block-size: not in 16 to 1024 (1040)", [](VllmConfig& c) { c.cache.block_size = 1040; }},
+      {"--num-kv-blocks: not in 1 to 1073741824 (0)", [](VllmConfig& c) { c.cache.num_blocks_override = 0; }},
+      {"--kv-cache-memory: ", [](VllmConfig& c) { c.cache.kv_cache_memory_bytes = 0; }},
+      {"--max-output-memory: not in 1 to ", [](VllmConfig& c) { c.max_output_memory_bytes = 0; }},
+      {"--max-num-seqs: not in 1 to 4096 (0)", [](VllmConfig& c) { c.scheduler.max_num_seqs = 0; }},
+      {"--max-num-seqs: not in 1 to 4096 (4097)", [](VllmConfig& c) { c.scheduler.max_num_seqs = 4097; }},
+      {"--max-num-batched-tokens: ", [](VllmConfig& c) { c.scheduler.max_num_batched_tokens = 0; }},
+      {"--max-num-batched-tokens: ", [](VllmConfig& c) { c.scheduler.max_num_batched_tokens = INT64_MAX; }},
+      {"--long-prefill-token-threshold: ", [](VllmConfig& c) { c.scheduler.long_prefill_token_threshold = -1; }},
+      {"--long-prefill-token-threshold: above --max-model-len 512 (513)",
+       [](VllmConfig& c) { c.scheduler.long_prefill_token_threshold = 513; }},
+      {"--tensor-parallel-size: not in 1 to 64 (0)", [](VllmConfig& c) { c.parallel.tensor_parallel_size = 0; }},
+      {"--tensor-parallel-size: not in 1 to 64 (65)", [](VllmConfig& c) { c.parallel.tensor_parallel_size = 65; }},
+      {"--tensor-parallel-size: does not divide the model's 8 heads (3)",
+       [](VllmConfig& c) { c.parallel.tensor_parallel_size = 3; }},
+      {"--threads-per-rank: not in 0 to 1024 (-1)", [](VllmConfig& c) { c.parallel.threads_per_rank = -1; }},
+      {"--max-model-len: not in 1 to ", [](VllmConfig& c) { c.model.max_model_len = 0; }},
+      {"--max-model-len: the model was made for at most 512 tokens (513)",
+       [](VllmConfig& c) { c.model.max_model_len = 513; }},
+      {"--max-logprobs: ", [](VllmConfig& c) { c.max_logprobs = -2; }},
+  };
+  for (const auto& [message, change] : cases) {
+    EXPECT_TRUE(Refusal(change).starts_with(message)) << message << " -> " << Refusal(change);
+  }
+}
+
+TEST(VllmConfigTest, ScaledRopeAllowsTheLongerContext) {
+  VllmConfig config = Good();
+  config.model.rope_scaling.kind = RopeScaling::Kind::kLinear;
+  config.model.rope_scaling.factor = 2.0;
+  config.model.max_model_len = 1024;
+  EXPECT_NO_THROW(config.Finalize());
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,101 @@
+#include "engine/layers/attention/kv_cache_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+
+namespace vllm {
+namespace {
+
+using V = std::vector<int64_t>;
+
+std::vector<KvLayerSpec> Layers(const V& windows) {
+  std::vector<KvLayerSpec> layers;
+  for (const int64_t window : windows) layers.push_back({2, 64, window});
+  return layers;
+}
+
+// Every layer of a group has a tensor of its own, and a group is of one window.
+void ExpectSound(const std::vector<KvLayerSpec>& layers, const KvCacheGroups& groups) {
+  ASSERT_EQ(groups.layers.size(), layers.size());
+  std::set<std::pair<size_t, size_t>> places;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const KvLayerPlace place = groups.layers[i];
+    ASSERT_LT(place.group, groups.windows.size());
+    ASSERT_LT(place.tensor, groups.tensors.size());
+    EXPECT_TRUE(places.emplace(place.group, place.tensor).second) << i;
+    EXPECT_TRUE(groups.windows[place.group] == layers[i].sliding_window || groups.windows[place.group] == 0);
+    EXPECT_EQ(groups.tensors[place.tensor].num_kv_heads, layers[i].num_kv_heads);
+    EXPECT_EQ(groups.tensors[place.tensor].head_dim, layers[i].head_dim);
+  }
+}
+
+TEST(KvCacheGroupsTest, OneKindIsOneGroupWithATensorALayer) {
+  for (const int64_t window : {0, 128}) {
+    const auto layers = Layers(V(5, window));
+    const KvCacheGroups groups = MakeKvCacheGroups(layers);
+    ExpectSound(layers, groups);
+    EXPECT_EQ(groups.windows, V{window});
+    EXPECT_EQ(groups.tensors.size(), 5u);
+    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(groups.layers[i].tensor, i);
+    EXPECT_EQ(groups.BlockBytes(16, KvDType::kFloat32), 5 * 2 * 16 * (64 + 64) * 4);
+  }
+}
+
+TEST(KvCacheGroupsTest, FullAttentionComesFirstAndGroupsAreOfTheRarestKindsSize) {
+  // As Gemma 3: five sliding layers, then a full one.
+  V windows;
+  for (int i = 0; i < 26; ++i) windows.push_back(i % 6 == 5 ? 0 : 512);
+  const auto layers = Layers(windows);
+  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  ExpectSound(layers, groups);
+  // Four full layers and 22 sliding ones, in groups of four.
+  EXPECT_EQ(groups.windows, (V{0, 512, 512, 512, 512, 512, 512}));
+  EXPECT_EQ(groups.tensors.size(), 4u);
+  EXPECT_EQ(groups.layers[5].group, 0u);
+  EXPECT_EQ(groups.layers[11].tensor, 1u);
+}
+
+TEST(KvCacheGroupsTest, NearlyEqualKindsArePaddedToTheLarger) {
+  const auto layers = Layers({9, 0, 9, 0, 9, 0, 9, 0, 9});
+  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  ExpectSound(layers, groups);
+  EXPECT_EQ(groups.windows, (V{0, 9}));
+  EXPECT_EQ(groups.tensors.size(), 5u);
+}
+
+TEST(KvCacheGroupsTest, EachWindowIsAKind) {
+  const auto layers = Layers({32, 0, 32, 100});
+  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  ExpectSound(layers, groups);
+  EXPECT_EQ(groups.windows, (V{0, 32, 32, 100}));
+  EXPECT_EQ(groups.tensors.size(), 1u);
+}
+
+TEST(KvCacheGroupsTest, DifferentHeadsUnderDifferentWindowsKeepWholeSequences) {
+  auto layers = Layers({32, 0, 32, 0});
+  layers[2].num_kv_heads = 4;
+  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  ExpectSound(layers, groups);
+  EXPECT_EQ(groups.windows, V{0});
+  EXPECT_EQ(groups.tensors.size(), 4u);
+  EXPECT_EQ(groups.BlockBytes(16, KvDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
+}
+
+TEST(KvCacheGroupsTest, DifferentHeadsUnderOneWindowSlide) {
+  auto layers = Layers({32, 32, 32});
+  layers[2].head_dim = 40;
+  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  ExpectSound(layers, groups);
+  EXPECT_EQ(groups.windows, V{32});
+  EXPECT_EQ(groups.BlockBytes(16, KvDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
+}
+
+TEST(KvCacheGroupsTest, Int8TakesAByteAnElementAndAScaleForEachTokensKAndV) {
+  const KvCacheGroups groups = MakeKvCacheGroups(Layers(V(5, 0)));
+  EXPECT_EQ(groups.BlockBytes(16, KvDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
+}
+
+}  // namespace
+}  // namespace vllm

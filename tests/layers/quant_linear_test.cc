@@ -1,0 +1,451 @@
+// Linear layers over stored weights against the plain twin: dequantize the whole matrix, multiply in double. Layers are
+// random in size, scheme and grouping, and are cut into shards at any row and column.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/layers/linear/linear.h"
+#include "engine/layers/linear/vocab_embedding.h"
+#include "kernels/isa/kernels_for.h"
+#include "kernels/kernels.h"
+#include "tests/support/random_values.h"
+
+namespace vllm {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+class MemoryWeights : public WeightSource {
+ public:
+  template <typename T>
+  void Add(const std::string& name, WeightType type, std::vector<int64_t> shape, const std::vector<T>& values) {
+    Bytes bytes(values.size() * sizeof(T));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    tensors_[name] = {type, std::move(shape), std::move(bytes)};
+  }
+  bool Contains(std::string_view name) const override { return tensors_.contains(std::string(name)); }
+  std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override {
+    const auto it = tensors_.find(std::string(name));
+    if (it == tensors_.end()) return std::nullopt;
+    return it->second.shape;
+  }
+  TensorView Get(std::string_view name, std::span<const int64_t> shape) const override {
+    const auto it = tensors_.find(std::string(name));
+    if (it == tensors_.end()) throw ModelError("tensor " + std::string(name) + ": missing");
+    if (!std::equal(shape.begin(), shape.end(), it->second.shape.begin(), it->second.shape.end())) {
+      throw ModelError("tensor " + std::string(name) + ": shape");
+    }
+    return {.name = std::string(name), .type = it->second.type, .shape = it->second.shape, .data = it->second.bytes};
+  }
+  std::vector<std::string> Names() const override { return {}; }
+  int64_t TotalBytes() const override { return 0; }
+
+ private:
+  struct Tensor {
+    WeightType type;
+    std::vector<int64_t> shape;
+    Bytes bytes;
+  };
+  std::map<std::string, Tensor> tensors_;
+};
+
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+  std::vector<double> values;
+  double& at(int64_t n, int64_t k) { return values[static_cast<size_t>(n * columns + k)]; }
+};
+
+// Codes in the words of a [rows, columns] tensor, packed along the columns, the first in the lowest bits.
+std::vector<int32_t> PackWords(const std::vector<int64_t>& codes, int64_t rows, int64_t columns, int64_t bits) {
+  const int64_t per_word = 32 / bits, words = (columns + per_word - 1) / per_word;
+  std::vector<int32_t> packed(static_cast<size_t>(rows * words));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t w = 0; w < words; ++w) {
+      uint32_t word = 0;
+      for (int64_t j = 0; j < per_word && w * per_word + j < columns; ++j) {
+        word |= static_cast<uint32_t>(codes[static_cast<size_t>(i * columns + w * per_word + j)]) << (j * bits);
+      }
+      packed[static_cast<size_t>(i * words + w)] = static_cast<int32_t>(word);
+    }
+  }
+  return packed;
+}
+
+std::vector<int64_t> Transposed(const std::vector<int64_t>& values, int64_t rows, int64_t columns) {
+  std::vector<int64_t> result(values.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      result[static_cast<size_t>(j * rows + i)] = values[static_cast<size_t>(i * columns + j)];
+    }
+  }
+  return result;
+}
+
+class QuantLinearTest : public testing::Test, protected testing_support::RandomValues {
+ protected:
+  QuantLinearTest() : RandomValues(3) {
+    context_.kernels = &KernelsFor(BestIsa());
+    context_.threads = &threads_;
+    context_.communicator = &communicator_;
+  }
+
+  std::vector<int64_t> Ints(int64_t count, int64_t low, int64_t high) {
+    std::vector<int64_t> values(static_cast<size_t>(count));
+    for (int64_t& value : values) value = Int(low, high);
+    return values;
+  }
+
+  // Codes, scales and zero points of a layer [out, in], and the matrix that they mean.
+  struct Layer {
+    int64_t out, in, bits, group_size, num_groups;
+    std::vector<int64_t> codes, zeros, group_of_column;
+    std::vector<uint16_t> scales;  // float16 [out, num_groups]
+    Matrix matrix;
+  };
+  Layer MakeLayer(int64_t bits, bool permuted) {
+    Layer layer;
+    layer.bits = bits;
+    layer.out = 8 * Int(1, 8);
+    layer.in = 8 * Int(1, 24);
+    layer.group_size = Int(0, 3) == 0 ? -1 : 8 * Int(1, 8);
+    const int64_t run = layer.group_size < 0 ? layer.in : layer.group_size;
+    layer.num_groups = (layer.in + run - 1) / run;
+    for (int64_t k = 0; k < layer.in; ++k) layer.group_of_column.push_back(k / run);
+    if (permuted) std::shuffle(layer.group_of_column.begin(), layer.group_of_column.end(), random_);
+    const int64_t top = (int64_t{1} << bits) - 1;
+    layer.codes = Ints(layer.out * layer.in, 0, top);
+    layer.zeros = Ints(layer.out * layer.num_groups, 1, top);
+    for (const float scale : Floats(layer.out * layer.num_groups, 0.05f)) layer.scales.push_back(FloatToFloat16(scale));
+    FillMatrix(layer);
+    return layer;
+  }
+  static void FillMatrix(Layer& layer) {
+    layer.matrix = {layer.out, layer.in, std::vector<double>(static_cast<size_t>(layer.out * layer.in))};
+    for (int64_t n = 0; n < layer.out; ++n) {
+      for (int64_t k = 0; k < layer.in; ++k) {
+        const auto g = static_cast<size_t>(n * layer.num_groups + layer.group_of_column[static_cast<size_t>(k)]);
+        layer.matrix.at(n, k) =
+            static_cast<double>(layer.codes[static_cast<size_t>(n * layer.in + k)] - layer.zeros[g]) *
+            Float16ToFloat(layer.scales[g]);
+      }
+    }
+  }
+  std::vector<uint16_t> TransposedScales(const Layer& layer) {
+    std::vector<uint16_t> scales(layer.scales.size());
+    for (int64_t n = 0; n < layer.out; ++n) {
+      for (int64_t g = 0; g < layer.num_groups; ++g) {
+        scales[static_cast<size_t>(g * layer.out + n)] = layer.scales[static_cast<size_t>(n * layer.num_groups + g)];
+      }
+    }
+    return scales;
+  }
+  static std::vector<int32_t> GroupIndex(const Layer& layer) {
+    return {layer.group_of_column.begin(), layer.group_of_column.end()};
+  }
+
+  // Every way that a model cuts layer "x": whole, rows, columns; one row of x gives the bits that many give. In float32
+  // x is multiplied as it is, else perhaps rounded to 8 bits.
+  void ExpectTwin(const WeightSource& weights, ModelConfig model, Matrix& twin) {
+    const int64_t out = twin.rows, in = twin.columns;
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      model.dtype = dtype;
+      const int64_t row = Int(0, out - 1), column = Int(0, in - 1);
+      for (const auto& [rows, columns] : {std::pair<Shard, Shard>{{0, out}, {0, in}},
+                                          {{0, row + 1}, {0, in}},
+                                          {{row, out - row}, {0, in}},
+                                          {{0, out}, {0, column + 1}},
+                                          {{0, out}, {column, in - column}}}) {
+        const LinearWeight weight(context_, weights, model, {{"x", out, rows}}, in, columns);
+        ASSERT_EQ(weight.num_rows(), rows.count);
+        ExpectRows(weight, dtype, rows, columns, twin);
+        ExpectProducts(weight, dtype, rows, columns, twin);
+      }
+    }
+  }
+
+  // Of a weight's row: what float16 takes from scales and minimums, a column.
+  static double ScaleRounding(DType dtype, Matrix& twin, int64_t row) {
+    if (dtype == DType::kFloat32) return 0.0;
+    double largest = 0.0;
+    for (int64_t k = 0; k < twin.columns; ++k) largest = std::max(largest, std::abs(twin.at(row, k)));
+    return std::ldexp(largest, -8);
+  }
+
+  void ExpectRows(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& twin) {
+    std::vector<float> values(static_cast<size_t>(columns.count));
+    for (int64_t n = 0; n < rows.count; ++n) {
+      weight.UnpackRow(context_, n, values.data());
+      const double rounding = ScaleRounding(dtype, twin, rows.begin + n);
+      for (int64_t k = 0; k < columns.count; ++k) {
+        const double expected = twin.at(rows.begin + n, columns.begin + k);
+        ASSERT_NEAR(values[static_cast<size_t>(k)], expected, rounding + 1e-6 * std::abs(expected));
+      }
+    }
+  }
+
+  void ExpectProducts(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& twin) {
+    const int64_t num_x = Int(2, 9);
+    const std::vector<float> x = Floats(num_x * columns.count), bias = Floats(rows.count);
+    std::vector<float> y(static_cast<size_t>(num_x * rows.count)), one(static_cast<size_t>(rows.count));
+    weight.Multiply(context_, bias.data(), x.data(), columns.count, num_x, y.data(), rows.count);
+    for (int64_t r = 0; r < num_x; ++r) {
+      const float* of_x = x.data() + r * columns.count;
+      weight.Multiply(context_, bias.data(), of_x, columns.count, 1, one.data(), rows.count);
+      double largest_x = 0.0;
+      for (int64_t k = 0; k < columns.count; ++k) largest_x = std::max(largest_x, std::abs(double{of_x[k]}));
+      const double rounding_of_x = dtype == DType::kFloat32 ? 0.0 : largest_x / 254.0;
+      for (int64_t n = 0; n < rows.count; ++n) {
+        ASSERT_EQ(one[static_cast<size_t>(n)], y[static_cast<size_t>(r * rows.count + n)]);
+        const double rounding_of_w = ScaleRounding(dtype, twin, rows.begin + n);
+        double sum = bias[static_cast<size_t>(n)], magnitude = 1.0, rounding = 0.0;
+        for (int64_t k = 0; k < columns.count; ++k) {
+          const double w = twin.at(rows.begin + n, columns.begin + k);
+          sum += of_x[k] * w;
+          magnitude += std::abs(of_x[k] * w);
+          rounding += std::abs(w) * rounding_of_x + std::abs(of_x[k]) * rounding_of_w;
+        }
+        ASSERT_NEAR(y[static_cast<size_t>(r * rows.count + n)], sum, 2e-6 * magnitude + rounding);
+      }
+    }
+  }
+
+  static ModelConfig Model(QuantizationMethod method, QuantizationScheme scheme) {
+    ModelConfig model;
+    model.quantization.method = method;
+    model.quantization.groups.push_back({{.all = true, .names = {}}, scheme});
+    return model;
+  }
+
+  ThreadPool threads_{2};
+  SingleRankCommunicator communicator_;
+  RankContext context_;
+};
+
+TEST_F(QuantLinearTest, Gptq) {
+  for (int round = 0; round < 60; ++round) {
+    const bool v2 = round % 3 == 0, indexed = round % 2 == 0;
+    Layer layer = MakeLayer(round % 4 < 2 ? 4 : 8, indexed);
+    ModelConfig model =
+        Model(QuantizationMethod::kGptq, {.bits = layer.bits, .packed = true, .group_size = layer.group_size});
+    model.quantization.gptq_v2 = v2;
+    MemoryWeights weights;
+    const int64_t per_word = 32 / layer.bits;
+    const std::vector<int32_t> words =
+        PackWords(layer.codes, layer.out, layer.in, layer.bits);  // [out, in / per_word], to be transposed
+    const std::vector<int64_t> turned = Transposed({words.begin(), words.end()}, layer.out, layer.in / per_word);
+    weights.Add("x.qweight", WeightType::kInt32, {layer.in / per_word, layer.out},
+                std::vector<int32_t>(turned.begin(), turned.end()));
+    std::vector<int64_t> stored = layer.zeros;
+    for (int64_t& zero : stored) zero -= v2 ? 0 : 1;
+    weights.Add("x.qzeros", WeightType::kInt32, {layer.num_groups, layer.out / per_word},
+                PackWords(Transposed(stored, layer.out, layer.num_groups), layer.num_groups, layer.out, layer.bits));
+    weights.Add("x.scales", WeightType::kFloat16, {layer.num_groups, layer.out}, TransposedScales(layer));
+    if (indexed) weights.Add("x.g_idx", WeightType::kInt32, {layer.in}, GroupIndex(layer));
+    ExpectTwin(weights, model, layer.matrix);
+  }
+}
+
+TEST_F(QuantLinearTest, Awq) {
+  const auto shuffled = [](std::vector<int64_t> codes) {
+    const std::vector<int64_t> from = codes;
+    for (size_t i = 0; i < codes.size(); ++i) {
+      codes[i] = from[i / 8 * 8 + std::array<size_t, 8>{0, 2, 4, 6, 1, 3, 5, 7}[i % 8]];
+    }
+    return codes;
+  };
+  for (int round = 0; round < 30; ++round) {
+    Layer layer = MakeLayer(4, false);
+    const ModelConfig model =
+        Model(QuantizationMethod::kAwq, {.bits = 4, .packed = true, .group_size = layer.group_size});
+    MemoryWeights weights;
+    weights.Add("x.qweight", WeightType::kInt32, {layer.in, layer.out / 8},
+                PackWords(shuffled(Transposed(layer.codes, layer.out, layer.in)), layer.in, layer.out, 4));
+    weights.Add(
+        "x.qzeros", WeightType::kInt32, {layer.num_groups, layer.out / 8},
+        PackWords(shuffled(Transposed(layer.zeros, layer.out, layer.num_groups)), layer.num_groups, layer.out, 4));
+    weights.Add("x.scales", WeightType::kFloat16, {layer.num_groups, layer.out}, TransposedScales(layer));
+    ExpectTwin(weights, model, layer.matrix);
+  }
+}
+
+TEST_F(QuantLinearTest, CompressedTensorsOfIntegers) {
+  for (int round = 0; round < 80; ++round) {
+    const bool packed = round % 4 != 0, symmetric = round % 3 == 0, indexed = round % 5 == 0;
+    Layer layer = MakeLayer(packed && round % 2 == 0 ? 4 : 8, indexed);
+    const int64_t middle = int64_t{1} << (layer.bits - 1);
+    if (symmetric) layer.zeros.assign(layer.zeros.size(), middle);
+    FillMatrix(layer);
+    const ModelConfig model =
+        Model(QuantizationMethod::kCompressedTensors,
+              {.bits = layer.bits, .packed = packed, .symmetric = symmetric, .group_size = layer.group_size});
+    MemoryWeights weights;
+    weights.Add("x.weight_scale", WeightType::kFloat16, {layer.out, layer.num_groups}, layer.scales);
+    if (indexed) weights.Add("x.weight_g_idx", WeightType::kInt32, {layer.in}, GroupIndex(layer));
+    const int64_t per_word = 32 / layer.bits;
+    if (packed) {
+      weights.Add("x.weight_packed", WeightType::kInt32, {layer.out, (layer.in + per_word - 1) / per_word},
+                  PackWords(layer.codes, layer.out, layer.in, layer.bits));
+      const std::vector<int32_t> zeros =
+          PackWords(Transposed(layer.zeros, layer.out, layer.num_groups), layer.num_groups, layer.out, layer.bits);
+      const std::vector<int64_t> turned =
+          Transposed({zeros.begin(), zeros.end()}, layer.num_groups, layer.out / per_word);
+      weights.Add("x.weight_zero_point", WeightType::kInt32, {layer.out / per_word, layer.num_groups},
+                  std::vector<int32_t>(turned.begin(), turned.end()));
+    } else {
+      std::vector<int8_t> codes, zeros;
+      for (const int64_t code : layer.codes) codes.push_back(static_cast<int8_t>(code - 128));
+      for (const int64_t zero : layer.zeros) zeros.push_back(static_cast<int8_t>(zero - 128));
+      weights.Add("x.weight", WeightType::kInt8, {layer.out, layer.in}, codes);
+      weights.Add("x.weight_zero_point", WeightType::kInt8, {layer.out, layer.num_groups}, zeros);
+    }
+    ExpectTwin(weights, model, layer.matrix);
+  }
+}
+
+TEST_F(QuantLinearTest, Float8WithScalesOfBlocks) {
+  for (int round = 0; round < 40; ++round) {
+    const int64_t out = Int(1, 70), in = Int(1, 200), block_rows = Int(1, 40), block_columns = Int(1, 64);
+    const ModelConfig model = Model(
+        QuantizationMethod::kFp8, {.bits = 8, .is_float = true, .group_size = block_columns, .block_rows = block_rows});
+    const int64_t down = (out + block_rows - 1) / block_rows, across = (in + block_columns - 1) / block_columns;
+    const std::vector<float> scales = Floats(down * across, 0.1f);
+    std::vector<uint8_t> codes;
+    Matrix matrix{out, in, std::vector<double>(static_cast<size_t>(out * in))};
+    for (int64_t n = 0; n < out; ++n) {
+      for (int64_t k = 0; k < in; ++k) {
+        const auto code = static_cast<uint8_t>(Int(0, 126) | (Int(0, 1) << 7));
+        codes.push_back(code);
+        const int exponent = (code >> 3) & 15, mantissa = code & 7;
+        const double value = exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+        matrix.at(n, k) =
+            (code >= 128 ? -value : value) * scales[static_cast<size_t>(n / block_rows * across + k / block_columns)];
+      }
+    }
+    MemoryWeights weights;
+    weights.Add("x.weight", WeightType::kFloat8E4M3, {out, in}, codes);
+    weights.Add(round % 2 == 0 ? "x.weight_scale_inv" : "x.weight_scale", WeightType::kFloat32, {down, across}, scales);
+    ExpectTwin(weights, model, matrix);
+  }
+}
+
+TEST_F(QuantLinearTest, BlocksAreCutAnywhere) {
+  for (int type = static_cast<int>(WeightType::kQ8_0); type <= static_cast<int>(kLastWeightType); ++type) {
+    const auto weight_type = static_cast<WeightType>(type);
+    const WeightTypeInfo info = InfoOf(weight_type);
+    for (int round = 0; round < 4; ++round) {
+      const int64_t out = Int(1, 40), in = info.block_elements * Int(1, 512 / info.block_elements);
+      std::vector<uint8_t> bytes(static_cast<size_t>(out * BytesOf(weight_type, in)));
+      // Small bytes alone make half floats small whichever bytes they are.
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Int(0, 47));
+      Matrix matrix{out, in, {}};
+      QuantMatrix whole(*BlockFormat(weight_type), out, in);
+      std::memcpy(whole.row(0), bytes.data(), bytes.size());
+      for (int64_t n = 0; n < out; ++n) {
+        std::vector<float> row(static_cast<size_t>(in));
+        KernelsFor(Isa::kGeneric).quant->dequantize(whole.view(), n, 0, in, row.data());
+        matrix.values.insert(matrix.values.end(), row.begin(), row.end());
+      }
+      MemoryWeights weights;
+      weights.Add("x.weight", weight_type, {out, in}, bytes);
+      ExpectTwin(weights, ModelConfig(), matrix);
+      const VocabParallelEmbedding embedding(context_, weights, ModelConfig(), "x.weight", out, in);
+      std::vector<float> row(static_cast<size_t>(in));
+      const auto id = static_cast<int32_t>(Int(0, out - 1));
+      embedding.Embed(std::array{id}, row.data());
+      for (int64_t k = 0; k < in; ++k) ASSERT_EQ(row[static_cast<size_t>(k)], static_cast<float>(matrix.at(id, k)));
+    }
+  }
+}
+
+TEST_F(QuantLinearTest, SlicesOfDifferentTypesStack) {
+  const int64_t in = 256;
+  MemoryWeights weights;
+  std::vector<std::vector<double>> rows;
+  std::vector<OutputSlice> slices;
+  for (const auto& [name, type] : {std::pair<std::string, WeightType>{"q", WeightType::kQ4_K},
+                                   {"k", WeightType::kFloat32},
+                                   {"w", WeightType::kFloat32},
+                                   {"v", WeightType::kQ6_K}}) {
+    const int64_t out = Int(3, 30);
+    if (type == WeightType::kFloat32) {
+      const std::vector<float> values = Floats(out * in);
+      weights.Add(name + ".weight", type, {out, in}, values);
+      for (int64_t n = 1; n < out; ++n) rows.emplace_back(values.begin() + n * in, values.begin() + (n + 1) * in);
+    } else {
+      std::vector<uint8_t> bytes(static_cast<size_t>(out * BytesOf(type, in)));
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Int(0, 47));
+      weights.Add(name + ".weight", type, {out, in}, bytes);
+      QuantMatrix whole(*BlockFormat(type), out, in);
+      std::memcpy(whole.row(0), bytes.data(), bytes.size());
+      std::vector<float> row(static_cast<size_t>(in));
+      for (int64_t n = 1; n < out; ++n) {
+        KernelsFor(Isa::kGeneric).quant->dequantize(whole.view(), n, 0, in, row.data());
+        rows.emplace_back(row.begin(), row.end());
+      }
+    }
+    slices.push_back({name, out, {1, out - 1}});
+  }
+  const ColumnParallelLinear layer(context_, weights, ModelConfig(), in, slices, false);
+  ASSERT_EQ(layer.out_features(), static_cast<int64_t>(rows.size()));
+  const std::vector<float> x = Floats(3 * in);
+  std::vector<float> y(3 * rows.size());
+  layer.Forward(x.data(), in, 3, y.data(), layer.out_features());
+  for (size_t r = 0; r < 3; ++r) {
+    for (size_t n = 0; n < rows.size(); ++n) {
+      double sum = 0.0, magnitude = 1.0;
+      for (size_t k = 0; k < static_cast<size_t>(in); ++k) {
+        sum += x[r * static_cast<size_t>(in) + k] * rows[n][k];
+        magnitude += std::abs(x[r * static_cast<size_t>(in) + k] * rows[n][k]);
+      }
+      EXPECT_NEAR(y[r * rows.size() + n], sum, 2e-6 * magnitude);
+    }
+  }
+}
+
+TEST_F(QuantLinearTest, QuantizingWhatIsQuantizedIsRefused) {
+  MemoryWeights weights;
+  weights.Add("x.weight", WeightType::kQ8_0, {2, 32}, std::vector<uint8_t>(68));
+  ModelConfig model;
+  model.quantization.method = QuantizationMethod::kInt4;
+  EXPECT_THROW(LinearWeight(context_, weights, model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ConfigError);
+}
+
+TEST_F(QuantLinearTest, GatesOfExpertsStayPlainWhenTheRestIsQuantizedAtLoad) {
+  MemoryWeights weights;
+  const std::vector<float> values = Floats(8 * 64);
+  ModelConfig model;
+  model.quantization.method = QuantizationMethod::kInt4;
+  for (const auto& [name, plain] :
+       {std::pair<std::string, bool>{"mlp.gate", true}, {"mlp.shared_expert_gate", true}, {"mlp.gate_proj", false}}) {
+    weights.Add(name + ".weight", WeightType::kFloat32, {8, 64}, values);
+    const LinearWeight weight(context_, weights, model, {{name, 8, {0, 8}}}, 64, {0, 64});
+    std::vector<float> row(64);
+    weight.UnpackRow(context_, 5, row.data());
+    EXPECT_EQ(std::equal(row.begin(), row.end(), values.begin() + 5 * 64), plain) << name;
+  }
+}
+
+TEST_F(QuantLinearTest, AGroupIndexBeyondTheGroupsIsRefused) {
+  MemoryWeights weights;
+  weights.Add("x.qweight", WeightType::kInt32, {4, 8}, std::vector<int32_t>(32));
+  weights.Add("x.qzeros", WeightType::kInt32, {2, 1}, std::vector<int32_t>(2));
+  weights.Add("x.scales", WeightType::kFloat16, {2, 8}, std::vector<uint16_t>(16));
+  const ModelConfig model = Model(QuantizationMethod::kGptq, {.bits = 4, .packed = true, .group_size = 16});
+  for (const int32_t bad : {2, -1}) {
+    std::vector<int32_t> index(32, 1);
+    index[31] = bad;
+    weights.Add("x.g_idx", WeightType::kInt32, {32}, index);
+    EXPECT_THROW(LinearWeight(context_, weights, model, {{"x", 8, {0, 8}}}, 32, {0, 32}), ModelError);
+  }
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,266 @@
+#include "engine/model_loader/gguf/config.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/gguf/tokenizer.h"
+#include "tests/model_loader/gguf_builder.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm {
+namespace {
+
+using Type = GgufValueType;
+
+class GgufConfigTest : public testing::Test {
+ protected:
+  ModelConfig Load(const GgufBuilder& file) { return LoadGgufConfig(folder_.Write("m.gguf", file.Build())); }
+  std::string Refusal(const GgufBuilder& file) {
+    return MessageOf<ModelError>([&] { Load(file); });
+  }
+
+  TempFolder folder_;
+};
+
+// The sizes of a file without tensors, one of them left out or changed.
+struct Key {
+  std::string name;
+  bool required;
+};
+const std::vector<Key> kSizes = {
+    {"context_length", true},      {"embedding_length", true},         {"block_count", true},
+    {"feed_forward_length", true}, {"attention.head_count", true},     {"attention.head_count_kv", false},
+    {"vocab_size", true},          {"attention.key_length", false},    {"rope.dimension_count", false},
+    {"expert_count", false},       {"attention.sliding_window", false}};
+
+GgufBuilder Sizes(const std::string& changed = "", Type type = Type::kUint32, const std::string& value = "") {
+  GgufBuilder file;
+  file.String("general.architecture", "llama");
+  const auto add = [&](const std::string& name, uint32_t size) {
+    if (name == changed && value.empty()) return;
+    if (name == changed) {
+      file.Pair("llama." + name, type, value);
+    } else {
+      file.Int("llama." + name, size);
+    }
+  };
+  add("context_length", 64);
+  add("embedding_length", 32);
+  add("block_count", 2);
+  add("feed_forward_length", 48);
+  add("attention.head_count", 4);
+  add("attention.head_count_kv", 2);
+  add("vocab_size", 10);
+  add("attention.key_length", 8);
+  add("rope.dimension_count", 8);
+  add("expert_count", 0);
+  add("attention.sliding_window", 0);
+  if (changed == "attention.layer_norm_rms_epsilon") {
+    if (!value.empty()) file.Pair("llama." + changed, type, value);
+  } else {
+    file.Float("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+  }
+  return file;
+}
+
+TEST_F(GgufConfigTest, SizesAreRead) {
+  const ModelConfig config = Load(Sizes());
+  EXPECT_EQ(config.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(config.model_type, "llama");
+  EXPECT_EQ(config.max_position_embeddings, 64);
+  EXPECT_EQ(config.max_model_len, 64);
+  EXPECT_EQ(config.hidden_size, 32);
+  EXPECT_EQ(config.num_hidden_layers, 2);
+  EXPECT_EQ(config.intermediate_size, 48);
+  EXPECT_EQ(config.num_attention_heads, 4);
+  EXPECT_EQ(config.num_key_value_heads, 2);
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.vocab_size, 10);
+  EXPECT_EQ(config.rope_theta, 10000.0);
+  EXPECT_FLOAT_EQ(static_cast<float>(config.rms_norm_eps), 1e-5F);
+  EXPECT_EQ(config.layers.size(), 2U);
+}
+
+TEST_F(GgufConfigTest, EveryKeyThatLiesIsNamed) {
+  for (const Key& key : kSizes) {
+    const std::string name = "llama." + key.name;
+    const auto refused = [&](Type type, const std::string& value) {
+      const std::string message = Refusal(Sizes(key.name, type, value));
+      // Two lies of a pair are told by the one that does not fit the other.
+      EXPECT_EQ(message.rfind("gguf file ", 0), 0U) << name << ": " << message;
+      EXPECT_NE(message.find("llama."), std::string::npos) << message;
+    };
+    if (key.required) {
+      EXPECT_NE(Refusal(Sizes(key.name)).find(name + ": missing"), std::string::npos) << name;
+      refused(Type::kUint32, Raw<uint32_t>(0));
+    } else {
+      EXPECT_EQ(Refusal(Sizes(key.name)), "") << name;
+    }
+    refused(Type::kInt32, Raw<int32_t>(-1));
+    refused(Type::kInt64, Raw(std::numeric_limits<int64_t>::min()));
+    refused(Type::kUint64, Raw(std::numeric_limits<uint64_t>::max()));
+    refused(Type::kInt64, Raw(std::numeric_limits<int64_t>::max()));
+    refused(Type::kFloat32, Raw(8.0F));
+    refused(Type::kFloat32, Raw(std::numeric_limits<float>::quiet_NaN()));
+    refused(Type::kString, RawString("8"));
+    refused(Type::kBool, Raw<uint8_t>(1));
+    refused(Type::kArray, RawType(Type::kString) + Raw<uint64_t>(1) + RawString("8"));
+  }
+}
+
+TEST_F(GgufConfigTest, RealNumbersThatLieAreNamed) {
+  const std::string key = "attention.layer_norm_rms_epsilon";
+  EXPECT_NE(Refusal(Sizes(key)).find("llama." + key + ": missing"), std::string::npos);
+  for (const float value : {0.0F, -1.0F, 2.0F, std::numeric_limits<float>::quiet_NaN(),
+                            std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+    EXPECT_NE(Refusal(Sizes(key, Type::kFloat32, Raw(value))).find("llama." + key + ": not"), std::string::npos)
+        << value;
+    EXPECT_NE(Refusal(Sizes().Float("llama.rope.freq_base", value == 2.0F ? -2.0F : value)).find("rope.freq_base: not"),
+              std::string::npos)
+        << value;
+  }
+  EXPECT_NE(Refusal(Sizes(key, Type::kUint32, Raw<uint32_t>(1))).find("must be a float"), std::string::npos);
+}
+
+TEST_F(GgufConfigTest, SizesThatDoNotFitTogetherAreRefused) {
+  const auto four = Raw<uint32_t>(4);
+  EXPECT_NE(Refusal(Sizes("attention.head_count_kv", Type::kUint32, Raw<uint32_t>(3))).find("does not divide"),
+            std::string::npos);
+  EXPECT_NE(Refusal(Sizes("attention.key_length", Type::kUint32, Raw<uint32_t>(7))).find("not even"),
+            std::string::npos);
+  EXPECT_NE(Refusal(Sizes("rope.dimension_count", Type::kUint32, Raw<uint32_t>(10))).find("not in 2 to 8"),
+            std::string::npos);
+  EXPECT_NE(Refusal(Sizes().Int("llama.attention.value_length", 4)).find("values of another length"),
+            std::string::npos);
+  EXPECT_EQ(Load(Sizes("rope.dimension_count", Type::kUint32, four)).rotary_dim, 4);
+}
+
+TEST_F(GgufConfigTest, AnUnknownArchitectureIsRefusedWithTheKnownOnes) {
+  GgufBuilder file;
+  const std::string message = Refusal(file.String("general.architecture", "mam\x1b[31mba"));
+  EXPECT_NE(message.find("unknown architecture (mam\\x1b[31mba; known: llama, qwen2,"), std::string::npos) << message;
+  EXPECT_NE(Refusal(GgufBuilder()).find("general.architecture: missing"), std::string::npos);
+  EXPECT_NE(Refusal(GgufBuilder().Int("general.architecture", 1)).find("must be a string"), std::string::npos);
+}
+
+TEST_F(GgufConfigTest, SizesOfLayersMayBeListsThatAgree) {
+  const auto list = [](int32_t a, int32_t b) { return RawType(Type::kInt32) + Raw<uint64_t>(2) + Raw(a) + Raw(b); };
+  EXPECT_EQ(Load(Sizes("feed_forward_length", Type::kArray, list(24, 24))).intermediate_size, 24);
+  EXPECT_NE(Refusal(Sizes("feed_forward_length", Type::kArray, list(24, 32))).find("layers that differ"),
+            std::string::npos);
+}
+
+TEST_F(GgufConfigTest, WindowsFollowTheFamilysPattern) {
+  GgufBuilder file;
+  file.String("general.architecture", "gemma3").Int("gemma3.context_length", 512).Int("gemma3.embedding_length", 32);
+  file.Int("gemma3.block_count", 7).Int("gemma3.feed_forward_length", 48).Int("gemma3.attention.head_count", 4);
+  file.Int("gemma3.vocab_size", 10).Float("gemma3.attention.layer_norm_rms_epsilon", 1e-6F);
+  file.Int("gemma3.attention.sliding_window", 16).Float("gemma3.rope.freq_base", 1e6F);
+  const ModelConfig config = Load(file);
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(config.layers[i].sliding_window, i == 5 ? 0 : 16);
+    EXPECT_EQ(config.layers[i].use_local_rope, i != 5);
+  }
+  EXPECT_EQ(config.rope_theta, 1e6);
+  EXPECT_EQ(config.rope_local_theta, 10000.0);
+  EXPECT_EQ(config.norm_offset, 0.0);
+  EXPECT_EQ(config.query_pre_attn_scalar, 8.0);
+}
+
+TEST_F(GgufConfigTest, TheTypeOfMostMatricesIsTheModels) {
+  EXPECT_EQ(Load(TinyGguf()).checkpoint_dtype, DType::kFloat32);
+  GgufBuilder half = Sizes();
+  half.Tensor("token_embd.weight", {32, 10}, 1, std::string(640, 'x'));
+  half.Tensor("output_norm.weight", {32}, 0, std::string(128, 'x'));
+  EXPECT_EQ(Load(half).checkpoint_dtype, DType::kFloat16);
+  GgufBuilder blocks = Sizes();
+  blocks.Tensor("token_embd.weight", {32, 10}, 8, std::string(340, 'x'));
+  blocks.Tensor("blk.0.ffn_gate_inp.weight", {32, 2}, 0, std::string(256, 'x'));
+  EXPECT_EQ(Load(blocks).checkpoint_dtype, DType::kFloat16);
+}
+
+TEST_F(GgufConfigTest, TheEmbeddingSaysHowManyTokens) {
+  GgufBuilder file = Sizes();
+  file.Tensor("token_embd.weight", {32, 12}, 1, std::string(768, 'x'));
+  EXPECT_EQ(Load(file).vocab_size, 12);
+  file.Strings("tokenizer.ggml.tokens", {"a", "b"});
+  EXPECT_NE(Refusal(file).find("tokenizer.ggml.tokens: not as many as the embedding has rows, 12 (2)"),
+            std::string::npos);
+  GgufBuilder other = Sizes();
+  other.Tensor("token_embd.weight", {16, 12}, 1, std::string(384, 'x'));
+  EXPECT_NE(Refusal(other).find("token_embd.weight"), std::string::npos);
+}
+
+GgufBuilder Vocabulary() {
+  GgufBuilder file;
+  file.String("tokenizer.ggml.model", "gpt2").String("tokenizer.ggml.pre", "qwen2");
+  file.Strings("tokenizer.ggml.tokens", {"a", "b", "<|im_end|>", "</s>", "<|eot_id|>"});
+  file.Array<int32_t>("tokenizer.ggml.token_type", Type::kInt32, {1, 1, 3, 3, 1});
+  file.Strings("tokenizer.ggml.merges", {"a b"});
+  file.Int("tokenizer.ggml.bos_token_id", 0).Int("tokenizer.ggml.eos_token_id", 3);
+  file.Int("tokenizer.ggml.padding_token_id", 0xFFFFFFFF).Bool("tokenizer.ggml.add_bos_token", true);
+  return file;
+}
+
+GgufHeader Parse(const std::string& bytes) { return ParseGguf(std::as_bytes(std::span(bytes)), "x.gguf"); }
+
+TEST(GgufTokenizerTest, TheVocabularyIsRead) {
+  const std::string bytes = Vocabulary().Build();
+  const GgufHeader header = Parse(bytes);
+  const GgufVocabulary vocabulary = ReadGgufVocabulary(header.metadata);
+  EXPECT_EQ(vocabulary.model, "gpt2");
+  EXPECT_EQ(vocabulary.pre, "qwen2");
+  EXPECT_EQ(vocabulary.tokens.size(), 5U);
+  EXPECT_EQ(vocabulary.token_types.size(), 5U);
+  EXPECT_EQ(vocabulary.merges, (std::vector<std::string_view>{"a b"}));
+  EXPECT_EQ(vocabulary.eos_id, 3);
+  EXPECT_EQ(vocabulary.pad_id, std::nullopt);
+  EXPECT_EQ(vocabulary.add_bos, true);
+  EXPECT_EQ(vocabulary.add_eos, std::nullopt);
+}
+
+TEST(GgufTokenizerTest, KnownTurnEndsStopBesideTheEos) {
+  const std::string bytes = Vocabulary().Build();
+  const GgufHeader header = Parse(bytes);
+  // "<|eot_id|>" is an ordinary token here.
+  EXPECT_EQ(GgufStopIds(header.metadata, 5), (std::vector<int32_t>{3, 2}));
+  EXPECT_EQ(GgufBosId(header.metadata, 5), 0);
+  EXPECT_NE(MessageOf<ModelError>([&] { GgufStopIds(header.metadata, 3); }), "");
+}
+
+TEST(GgufTokenizerTest, PartsOfAnotherLengthOrTypeAreRefused) {
+  const auto refusal = [](const GgufBuilder& file) {
+    const std::string bytes = file.Build();
+    const GgufHeader header = Parse(bytes);
+    return MessageOf<ModelError>([&] { ReadGgufVocabulary(header.metadata); });
+  };
+  EXPECT_NE(
+      refusal(Vocabulary().Array<float>("tokenizer.ggml.scores", Type::kFloat32, {1.0F})).find("scores: not as many"),
+      std::string::npos);
+  EXPECT_NE(refusal(Vocabulary().Array<float>("tokenizer.ggml.precompiled_charsmap", Type::kFloat32, {1.0F})), "");
+  EXPECT_NE(refusal(Vocabulary().Int("tokenizer.ggml.add_eos_token", 1)), "");
+  GgufBuilder numbers;
+  numbers.String("tokenizer.ggml.model", "gpt2").Array<int32_t>("tokenizer.ggml.tokens", Type::kInt32, {1, 2});
+  EXPECT_NE(refusal(numbers).find("must be an array of string (array of int32)"), std::string::npos);
+}
+
+TEST(GgufTokenizerTest, TheChatTemplateIsTheMainOneOrTheDefault) {
+  const auto origin = [](const GgufBuilder& file) {
+    const std::string bytes = file.Build();
+    const auto source = GgufChatTemplate(Parse(bytes).metadata);
+    return source ? source->origin + "=" + source->text + " " + source->bos_token + " " + source->eos_token : "";
+  };
+  EXPECT_EQ(origin(Vocabulary()), "");
+  EXPECT_EQ(origin(Vocabulary().String("tokenizer.chat_template", "T")), "tokenizer.chat_template=T a </s>");
+  GgufBuilder named = Vocabulary();
+  named.Strings("tokenizer.chat_templates", {"rag", "default"}).String("tokenizer.chat_template.rag", "R");
+  named.String("tokenizer.chat_template.default", "D");
+  EXPECT_EQ(origin(named), "tokenizer.chat_template.default=D a </s>");
+}
+
+}  // namespace
+}  // namespace vllm

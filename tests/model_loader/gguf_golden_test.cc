@@ -1,0 +1,135 @@
+// Every architecture that is read from GGUF, and every type of tensor, on tiny random models, against transformers'
+// float32 log-probabilities of the model whose weights are the very numbers that the file's blocks stand for
+// (tests/golden/gguf_golden.py makes the files and the expected values).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/model_loader/gguf/config.h"
+#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/hf/safetensors.h"
+#include "engine/models/registry.h"
+#include "kernels/matrix/dtype.h"
+#include "kernels/matrix/quant_codes.h"
+#include "tests/support/one_request.h"
+#include "tests/support/spread.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::Difference;
+using testing_support::DifferenceInSpreads;
+using testing_support::kDequantizedLimit;
+using testing_support::OneRequest;
+
+constexpr int64_t kVocab = 64;
+constexpr int64_t kLength = 60;
+// Root mean squares. In the file's own type, plain matrices and what is kept of a token are rounded to 11 or 8 bits.
+constexpr double kFloat16Limit = 0.006;
+constexpr double kBFloat16Limit = 0.08;  // another expert of a random model among it
+// Where codes are multiplied in integers, activations are rounded to 8 bits in each layer of a model of noise.
+constexpr double kInt8ActivationsLimit = 0.08;
+
+std::string Folder(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name; }
+
+std::vector<std::string> Cases() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(Folder(""))) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The file, or some part of a split one.
+std::string ModelFile(const std::string& name) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(Folder(name))) {
+    if (entry.path().extension() == ".gguf") files.push_back(entry.path().string());
+  }
+  return *std::max_element(files.begin(), files.end());
+}
+
+class GgufGoldenTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  static VllmConfig Config(const std::string& name, int64_t ranks, DType dtype) {
+    VllmConfig config;
+    config.model = LoadGgufConfig(ModelFile(name));
+    config.model.dtype = dtype;
+    config.parallel.tensor_parallel_size = ranks;
+    config.parallel.threads_per_rank = 1;
+    config.Finalize();
+    return config;
+  }
+
+  std::vector<float> Golden(const std::string& name, const std::vector<int64_t>& shape) const {
+    const SafetensorsFile file(Folder(GetParam()) + "/golden.safetensors");
+    const TensorView view = file.Get(name, shape);
+    std::vector<float> values(static_cast<size_t>(view.num_elements()));
+    std::memcpy(values.data(), view.data.data(), view.data.size());
+    return values;
+  }
+
+  std::vector<int32_t> Prompt() const {
+    std::vector<int32_t> prompt;
+    for (const float id : Golden("ids", {kLength})) prompt.push_back(static_cast<int32_t>(id));
+    return prompt;
+  }
+
+  // To the golden log-probabilities, in spreads of their position's logits.
+  Difference DifferenceOf(const VllmConfig& config, int64_t chunk) const {
+    OneRequest engine(config);
+    engine.Greedy(Prompt(), 1, chunk, -1, -1);
+    Logprobs got = engine.prompt_output;
+    got.Append(engine.output_logprobs);
+    std::vector<double> in_token_order(got.num_positions() * kVocab);
+    for (size_t at = 0; at < got.logprobs.size(); ++at) {
+      in_token_order[at / got.width * kVocab + static_cast<size_t>(got.token_ids[at])] = got.logprobs[at];
+    }
+    const Difference difference = DifferenceInSpreads(in_token_order, Golden("logprobs", {kLength, kVocab}), kVocab);
+    RecordProperty("worst", std::to_string(difference.worst));
+    RecordProperty("rms", std::to_string(difference.root_mean_square));
+    return difference;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Architectures, GgufGoldenTest, ::testing::ValuesIn(Cases()),
+                         [](const auto& name) { return name.param; });
+
+bool HasPackedForm(const std::string& name) {
+  const GgufFile file(ModelFile(name));
+  return std::any_of(file.tensors().begin(), file.tensors().end(), [](const GgufTensor* tensor) {
+    if (!tensor->type->weight_type) return false;
+    const std::optional<QuantFormat> format = BlockFormat(*tensor->type->weight_type);
+    return format && PackedFormOf({.format = *format});
+  });
+}
+
+TEST_P(GgufGoldenTest, AgreesWithTransformers) {
+  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, DType::kFloat32), 2048).worst, kDequantizedLimit);
+}
+
+TEST_P(GgufGoldenTest, AgreesWithTransformersInChunks) {
+  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, DType::kFloat32), 7).worst, kDequantizedLimit);
+}
+
+TEST_P(GgufGoldenTest, AgreesWithTransformersOnTwoRanks) {
+  EXPECT_LE(DifferenceOf(Config(GetParam(), 2, DType::kFloat32), 16).worst, kDequantizedLimit);
+}
+
+TEST_P(GgufGoldenTest, TheFilesOwnTypeAddsNothingButItsRounding) {
+  const ModelConfig model = LoadGgufConfig(ModelFile(GetParam()));
+  const KvDType kept = DefaultKvDType(model);
+  const double limit = model.dtype == DType::kFloat32 ? kDequantizedLimit
+                       : HasPackedForm(GetParam())    ? kInt8ActivationsLimit
+                       : kept == KvDType::kFloat16    ? kFloat16Limit
+                                                      : kBFloat16Limit;
+  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, model.dtype), 2048).root_mean_square, limit);
+}
+
+}  // namespace
+}  // namespace vllm

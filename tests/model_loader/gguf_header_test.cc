@@ -1,0 +1,326 @@
+#include "engine/model_loader/gguf/header.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <ostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "tests/model_loader/gguf_builder.h"
+#include "tests/support/allocation_counter.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm {
+namespace {
+
+using Type = GgufValueType;
+constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kHalf = uint64_t{1} << 63;
+
+GgufHeader Parse(const std::string& file) { return ParseGguf(std::as_bytes(std::span(file)), "x.gguf"); }
+
+std::string Refusal(const std::string& file) {
+  return MessageOf<ModelError>([&] { Parse(file); });
+}
+
+std::string Header(uint32_t version, uint64_t num_tensors, uint64_t num_pairs) {
+  return "GGUF" + Raw(version) + Raw(num_tensors) + Raw(num_pairs);
+}
+
+std::string ArrayHead(Type element, uint64_t count) { return RawType(element) + Raw(count); }
+
+std::string Nested(int depth) {
+  std::string bytes;
+  for (int i = 1; i < depth; ++i) bytes += ArrayHead(Type::kArray, 1);
+  return bytes + ArrayHead(Type::kUint8, 1) + "x";
+}
+
+std::string Pair(Type type, const std::string& value) { return GgufBuilder().Pair("k", type, value).Build(); }
+
+std::string Tensor(const std::vector<uint64_t>& dimensions, uint32_t type, uint64_t offset = 0,
+                   const std::string& data = std::string(64, 'x')) {
+  return GgufBuilder().RawTensor("t", dimensions, type, offset, data).Build();
+}
+
+struct Lie {
+  const char* name;
+  std::string file;
+  std::string why;
+};
+
+void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
+
+std::vector<Lie> Lies() {
+  const std::string four_floats(16, 'x');
+  return {
+      // The header.
+      {"Empty", "", "magic: goes beyond the end"},
+      {"MagicOnly", "GGUF", "version: goes beyond the end"},
+      {"BadMagic", "GGML" + std::string(20, '\0'), "magic: not a GGUF file"},
+      {"LowerCaseMagic", "gguf" + std::string(20, '\0'), "magic: not a GGUF file"},
+      {"Version0", Header(0, 0, 0), "version: not 2 or 3 (0)"},
+      {"Version1", Header(1, 0, 0), "version: not 2 or 3 (1)"},
+      {"Version4", Header(4, 0, 0), "version: not 2 or 3 (4)"},
+      {"VersionMax", Header(0xFFFFFFFF, 0, 0), "version: not 2 or 3"},
+      {"BigEndian", Header(0x03000000, 0, 0), "big-endian files cannot be read"},
+      {"TensorsMax", Header(3, kHuge, 0), "number of tensors: too many"},
+      {"TensorsHalf", Header(3, kHalf, 0), "number of tensors: too many"},
+      {"TensorsMoreThanBytes", Header(3, 1000, 0), "number of tensors: more than the file has room for"},
+      {"PairsMax", Header(3, 0, kHuge), "number of keys: too many"},
+      {"PairsMoreThanBytes", Header(3, 0, 60000), "number of keys: more than the file has room for"},
+      {"PairsWrapTimesSize", Header(3, 0, kHuge / 13 + 1), "number of keys: too many"},
+      {"NegativeTensors", Header(3, static_cast<uint64_t>(-1), 0), "number of tensors: too many"},
+      {"OnePairMoreThanThere", GgufBuilder().Int("a", 1).Int("longer", 2).Build(0, 3), "key: goes beyond the end"},
+      {"OneTensorMoreThanThere", GgufBuilder().Tensor("t", {4}, 0, four_floats).Build(2, 0),
+       "tensor name: goes beyond the end"},
+      // Keys and values.
+      {"KeySizeMax", Header(3, 0, 1) + Raw(kHuge) + "k" + std::string(20, '\0'), "key: goes beyond the end"},
+      {"KeySizeHalf", Header(3, 0, 1) + Raw(kHalf) + "k" + std::string(20, '\0'), "key: goes beyond the end"},
+      {"KeyEmpty", GgufBuilder().Int("", 1).Build(), "key must have 1 to 65535 bytes (0)"},
+      {"KeyTooLong", GgufBuilder().Int(std::string(65536, 'k'), 1).Build(), "key must have 1 to 65535 bytes (65536)"},
+      {"KeyTwice", GgufBuilder().Int("a", 1).Int("b", 2).Int("a", 1).Build(), "a: duplicate key"},
+      {"TypeMax", Header(3, 0, 1) + RawString("k") + Raw<uint32_t>(0xFFFFFFFF) + "12345678", "k: unknown type"},
+      {"Type13", Header(3, 0, 1) + RawString("k") + Raw<uint32_t>(13) + "12345678", "k: unknown type (13)"},
+      {"NumberCut", Pair(Type::kUint64, "1234567"), "k: goes beyond the end"},
+      {"StringSizeMax", Pair(Type::kString, Raw(kHuge) + "abc"), "k: goes beyond the end"},
+      {"StringSizeOneMore", Pair(Type::kString, Raw<uint64_t>(4) + "abc"), "k: goes beyond the end"},
+      {"StringSizeWraps", Pair(Type::kString, Raw(kHuge - 7) + "abc"), "k: goes beyond the end"},
+      {"ArrayTypeUnknown", Pair(Type::kArray, Raw<uint32_t>(13) + Raw<uint64_t>(0)),
+       "unknown type of array elements (13)"},
+      {"ArrayCountMax", Pair(Type::kArray, ArrayHead(Type::kUint8, kHuge)), "array goes beyond the end"},
+      {"ArrayCountHalf", Pair(Type::kArray, ArrayHead(Type::kUint8, kHalf)), "array goes beyond the end"},
+      {"ArrayBytesWrap", Pair(Type::kArray, ArrayHead(Type::kUint64, (kHuge >> 3) + 2) + "12345678"),
+       "array goes beyond"},
+      {"ArrayOneMore", Pair(Type::kArray, ArrayHead(Type::kUint32, 2) + "1234567"), "array goes beyond the end"},
+      {"ArrayOfStringsCount", Pair(Type::kArray, ArrayHead(Type::kString, uint64_t{1} << 62)),
+       "array goes beyond the end"},
+      {"ArrayOfStringsSize", Pair(Type::kArray, ArrayHead(Type::kString, 1) + Raw(kHuge)), "k: goes beyond the end"},
+      {"ArrayOfStringsCut", Pair(Type::kArray, ArrayHead(Type::kString, 2) + Raw<uint64_t>(4) + "abcdefgh"),
+       "k: goes beyond the end"},
+      {"ArrayOfArraysCount", Pair(Type::kArray, ArrayHead(Type::kArray, kHalf)), "array goes beyond the end"},
+      {"ArrayOfArraysInner", Pair(Type::kArray, ArrayHead(Type::kArray, 1) + ArrayHead(Type::kUint8, kHuge)),
+       "array goes beyond the end"},
+      {"ArraysTooDeep", Pair(Type::kArray, Nested(5)), "arrays are nested too deeply (limit 4)"},
+      {"ArraysVeryDeep", Pair(Type::kArray, Nested(100000)), "arrays are nested too deeply (limit 4)"},
+      {"Alignment0", GgufBuilder().Int("general.alignment", 0).Build(), "general.alignment: not in 1 to"},
+      {"Alignment3", GgufBuilder().Int("general.alignment", 3).Build(), "general.alignment: not a power of two (3)"},
+      {"Alignment48", GgufBuilder().Int("general.alignment", 48).Build(), "general.alignment: not a power of two (48)"},
+      {"AlignmentString", GgufBuilder().String("general.alignment", "32").Build(), "must be a whole number (string)"},
+      {"AlignmentFloat", GgufBuilder().Float("general.alignment", 32.0F).Build(), "must be a whole number (float32)"},
+      {"AlignmentArray", GgufBuilder().Array<uint32_t>("general.alignment", Type::kUint32, {32}).Build(),
+       "must be a whole number (array of uint32)"},
+      {"AlignmentNegative", GgufBuilder().Pair("general.alignment", Type::kInt32, Raw<int32_t>(-32)).Build(),
+       "general.alignment: not in 1 to"},
+      {"AlignmentBeyondFile",
+       GgufBuilder().Int("general.alignment", 1U << 31).RawTensor("t", {4}, 0, 0, four_floats).Build(),
+       "data go beyond the end"},
+      {"AlignmentMax", GgufBuilder().Pair("general.alignment", Type::kUint64, Raw(kHuge)).Build(), "not in 1 to"},
+      // Tensors.
+      {"NameEmpty", GgufBuilder().Tensor("", {4}, 0, four_floats).Build(), "name must have 1 to 64 bytes (0)"},
+      {"NameTooLong", GgufBuilder().Tensor(std::string(65, 'n'), {4}, 0, four_floats).Build(), "64 bytes (65)"},
+      {"NameSizeMax", Header(3, 1, 0) + Raw(kHuge) + std::string(40, 'n'), "tensor name: goes beyond the end"},
+      {"NameTwice", GgufBuilder().Tensor("t", {4}, 0, four_floats).Tensor("t", {4}, 0, four_floats).Build(),
+       "tensor t: occurs twice"},
+      {"Dimensions0", Tensor({}, 0), "number of dimensions is not in 1 to 4 (0)"},
+      {"Dimensions5", Tensor({1, 1, 1, 1, 1}, 0), "number of dimensions is not in 1 to 4 (5)"},
+      {"DimensionsMax", Header(3, 1, 0) + RawString("t") + Raw<uint32_t>(0xFFFFFFFF) + std::string(64, '\1'),
+       "number of dimensions is not in"},
+      {"DimensionZero", Tensor({0}, 0), "dimension is not in 1 to 2^63 - 1 (0)"},
+      {"DimensionZeroInside", Tensor({4, 0, 2}, 0), "dimension is not in 1 to 2^63 - 1 (0)"},
+      {"DimensionNegative", Tensor({static_cast<uint64_t>(-1)}, 0), "dimension is not in 1 to 2^63 - 1"},
+      {"ProductWrapsToZero", Tensor({(uint64_t{1} << 42), (uint64_t{1} << 42)}, 0), "shape is too large"},
+      {"ProductWrapsToSmall", Tensor({(uint64_t{1} << 42) + 1, (uint64_t{1} << 42) + 1, 4}, 0), "shape is too large"},
+      {"ProductIsNegative", Tensor({uint64_t{1} << 62, 2}, 0), "shape is too large"},
+      {"BytesWrap", Tensor({uint64_t{1} << 62}, 0), "shape is too large (2^64 bytes)"},
+      {"BytesPaddingWraps", Tensor({(kHuge >> 2)}, 0), "data go beyond the end"},
+      {"BytesMoreThanFile", Tensor({1000}, 0), "data go beyond the end of the file (4000 bytes at 0 of 64)"},
+      {"BytesOneMore", Tensor({17}, 0), "data go beyond the end of the file (68 bytes at 0 of 64)"},
+      {"BlocksMoreThanFile", Tensor({96}, 8), "data go beyond the end of the file (102 bytes at 0 of 64)"},
+      {"TypeUnknown", Tensor({4}, 99), "tensor t: unknown type (99)"},
+      {"TypeRemoved", Tensor({32}, 4), "tensor t: unknown type (4)"},
+      {"TypeNegative", Tensor({4}, static_cast<uint32_t>(-1)), "tensor t: unknown type"},
+      {"RowIsNoWholeBlock", Tensor({33}, 8), "a row is not whole blocks of Q8_0 (33 elements, 32 in a block)"},
+      {"RowIsNoWholeSuperBlock", Tensor({128, 2}, 12), "a row is not whole blocks of Q4_K"},
+      {"OffsetUnaligned", Tensor({4}, 0, 4), "data do not follow those of the tensor before (offset 4, must be 0)"},
+      {"OffsetBeyond", Tensor({4}, 0, 1 << 20), "data do not follow"},
+      {"OffsetMax", Tensor({4}, 0, kHuge), "data do not follow"},
+      {"Overlap", GgufBuilder().Tensor("a", {8}, 0, std::string(32, 'x')).RawTensor("b", {8}, 0, 0, "").Build(),
+       "tensor b: data do not follow those of the tensor before (offset 0, must be 32)"},
+      {"Hole", GgufBuilder().Tensor("a", {4}, 0, four_floats).RawTensor("b", {4}, 0, 64, four_floats).Build(),
+       "tensor b: data do not follow"},
+      {"InconsistentAlignment",
+       GgufBuilder()
+           .Int("general.alignment", 64)
+           .Tensor("a", {4}, 0, four_floats)
+           .Tensor("b", {4}, 0, four_floats)
+           .Build(),
+       "tensor b: data do not follow"},
+      {"NoData", Tensor({4}, 0, 0, ""), "data go beyond the end"},
+  };
+}
+
+class GgufLieTest : public ::testing::TestWithParam<Lie> {};
+
+INSTANTIATE_TEST_SUITE_P(Handcrafted, GgufLieTest, ::testing::ValuesIn(Lies()),
+                         [](const auto& lie) { return lie.param.name; });
+
+TEST_P(GgufLieTest, IsRefusedByNameWithoutAllocating) {
+  const std::string& file = GetParam().file;
+  const uint64_t before = testing::AllocatedBytes();
+  const std::string message = Refusal(file);
+  const uint64_t allocated = testing::AllocatedBytes() - before;
+  EXPECT_EQ(message.rfind("gguf file x.gguf: ", 0), 0U) << message;
+  EXPECT_NE(message.find(GetParam().why), std::string::npos) << message;
+  EXPECT_LT(allocated, 16384 + 8 * file.size());
+}
+
+TEST(GgufHeaderTest, AnEmptyFileIsAFile) {
+  const GgufHeader header = Parse(Header(2, 0, 0));
+  EXPECT_EQ(header.version, 2U);
+  EXPECT_EQ(header.alignment, 32U);
+  EXPECT_TRUE(header.tensors.empty());
+}
+
+TEST(GgufHeaderTest, EveryTypeOfValueIsRead) {
+  GgufBuilder file;
+  file.Pair("u8", Type::kUint8, Raw<uint8_t>(200)).Pair("i8", Type::kInt8, Raw<int8_t>(-5));
+  file.Pair("u16", Type::kUint16, Raw<uint16_t>(60000)).Pair("i16", Type::kInt16, Raw<int16_t>(-300));
+  file.Pair("u32", Type::kUint32, Raw<uint32_t>(4000000000U)).Pair("i32", Type::kInt32, Raw<int32_t>(-70000));
+  file.Pair("u64", Type::kUint64, Raw<uint64_t>(5000000000U)).Pair("i64", Type::kInt64, Raw<int64_t>(-5000000000));
+  file.Float("f32", 1.5F).Pair("f64", Type::kFloat64, Raw(2.25)).Bool("yes", true).String("text", "abc");
+  file.Strings("strings", {"a", "", "bc"}).Array<float>("floats", Type::kFloat32, {1.0F, 2.0F});
+  file.Array<int32_t>("ints", Type::kInt32, {3, -4}).Array<uint8_t>("bytes", Type::kUint8, {'x', 'y'});
+  file.Array<uint8_t>("bools", Type::kBool, {1, 0}).Pair("deep", Type::kArray, Nested(4));
+  const std::string bytes = file.Build();
+  const GgufHeader header = Parse(bytes);
+  const GgufMetadata& keys = header.metadata;
+  constexpr int64_t kLow = -6000000000;
+  constexpr int64_t kHigh = 6000000000;
+  EXPECT_EQ(keys.Int("u8", kLow, kHigh), 200);
+  EXPECT_EQ(keys.Int("i8", kLow, kHigh), -5);
+  EXPECT_EQ(keys.Int("u16", kLow, kHigh), 60000);
+  EXPECT_EQ(keys.Int("i16", kLow, kHigh), -300);
+  EXPECT_EQ(keys.Int("u32", kLow, kHigh), 4000000000);
+  EXPECT_EQ(keys.Int("i32", kLow, kHigh), -70000);
+  EXPECT_EQ(keys.Int("u64", kLow, kHigh), 5000000000);
+  EXPECT_EQ(keys.Int("i64", kLow, kHigh), -5000000000);
+  EXPECT_EQ(keys.Double("f32", 0.0, 9.0), 1.5);
+  EXPECT_EQ(keys.Double("f64", 0.0, 9.0), 2.25);
+  EXPECT_EQ(keys.Bool("yes"), true);
+  EXPECT_EQ(keys.String("text"), "abc");
+  EXPECT_EQ(keys.Strings("strings"), (std::vector<std::string_view>{"a", "", "bc"}));
+  EXPECT_EQ(keys.Floats("floats"), (std::vector<float>{1.0F, 2.0F}));
+  EXPECT_EQ(keys.Ints("ints"), (std::vector<int32_t>{3, -4}));
+  EXPECT_EQ(keys.Bytes("bytes"), "xy");
+  EXPECT_EQ(keys.Bools("bools"), (std::vector<bool>{true, false}));
+  EXPECT_EQ(keys.Count("deep"), 1U);
+  EXPECT_FALSE(keys.Has("none"));
+  EXPECT_EQ(keys.Int("none", 0, 1), std::nullopt);
+}
+
+TEST(GgufHeaderTest, GettersRefuseOtherTypesAndRanges) {
+  GgufBuilder file;
+  file.Int("int", 5).Float("float", 1.0F).String("text", "x").Bool("flag", true).Strings("list", {"a"});
+  file.Float("nan", std::numeric_limits<float>::quiet_NaN()).Pair("odd", Type::kBool, Raw<uint8_t>(2));
+  file.Pair("huge", Type::kUint64, Raw(kHuge)).Array<int32_t>("ints", Type::kInt32, {1}).Float("zero", 0.0F);
+  const std::string bytes = file.Build();
+  const GgufHeader header = Parse(bytes);
+  const GgufMetadata& keys = header.metadata;
+  const auto refuses = [](auto call) { return !MessageOf<ModelError>(call).empty(); };
+  for (const char* key : {"float", "text", "flag", "list"}) {
+    EXPECT_TRUE(refuses([&] { keys.Int(key, 0, 10); })) << key;
+    EXPECT_TRUE(refuses([&] { keys.Ints(key); })) << key;
+    EXPECT_TRUE(refuses([&] { keys.Floats(key); })) << key;
+    EXPECT_TRUE(refuses([&] { keys.Bytes(key); })) << key;
+  }
+  for (const char* key : {"int", "text", "flag", "list"}) EXPECT_TRUE(refuses([&] { keys.Double(key, 0, 10); })) << key;
+  for (const char* key : {"int", "float", "flag", "list"}) EXPECT_TRUE(refuses([&] { keys.String(key); })) << key;
+  for (const char* key : {"int", "float", "text", "list"}) EXPECT_TRUE(refuses([&] { keys.Bool(key); })) << key;
+  for (const char* key : {"int", "float", "text", "flag"}) {
+    EXPECT_TRUE(refuses([&] { keys.Strings(key); })) << key;
+    EXPECT_TRUE(refuses([&] { keys.Count(key); })) << key;
+  }
+  EXPECT_TRUE(refuses([&] { keys.Int("int", 6, 10); }));
+  EXPECT_TRUE(refuses([&] { keys.Int("huge", 0, std::numeric_limits<int64_t>::max() - 1); }));
+  EXPECT_TRUE(refuses([&] { keys.Double("nan", -1e30, 1e30); }));
+  EXPECT_TRUE(refuses([&] { keys.PositiveDouble("zero", 1.0); }));
+  EXPECT_TRUE(refuses([&] { keys.Bool("odd"); }));
+  EXPECT_TRUE(refuses([&] { keys.Strings("ints"); }));
+  EXPECT_TRUE(refuses([&] { keys.RequiredInt("none", 0, 1); }));
+}
+
+TEST(GgufHeaderTest, TensorsAreViewsInTheFile) {
+  GgufBuilder file;
+  file.alignment = 64;
+  file.Int("general.alignment", 64);
+  file.Floats("b", {3, 2}, {1, 2, 3, 4, 5, 6}).Tensor("a", {32, 1, 2}, 8, std::string(68, 'q'));
+  const std::string bytes = file.Build();
+  const GgufHeader header = Parse(bytes);
+  ASSERT_EQ(header.tensors.size(), 2U);
+  EXPECT_EQ(header.tensors[0].name, "b");
+  EXPECT_EQ(header.tensors[0].shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(header.tensors[0].num_elements(), 6);
+  EXPECT_EQ(header.tensors[1].shape, (std::vector<int64_t>{2, 1, 32}));
+  EXPECT_EQ(header.tensors[1].type->name, "Q8_0");
+  EXPECT_EQ(header.tensors[1].data.size(), 68U);
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+  EXPECT_EQ((header.tensors[0].data.data() - begin) % 64, 0);
+  EXPECT_EQ(header.tensors[1].data.data() - header.tensors[0].data.data(), 64);
+}
+
+TEST(GgufHeaderTest, TheLastTensorNeedsNoPadding) {
+  std::string file = GgufBuilder().Floats("t", {3}, {1, 2, 3}).Build();
+  file.resize(file.size() - 20);
+  EXPECT_EQ(Refusal(file), "");
+}
+
+TEST(GgufHeaderTest, FileCutAtEveryByteIsRefused) {
+  GgufBuilder builder = TinyGguf();
+  builder.Strings("tokenizer.ggml.tokens", {"a", "b", "c", "d", "e"}).Pair("deep", Type::kArray, Nested(3));
+  const std::string file = builder.Build();
+  // Every tensor's data end at a multiple of the alignment here, so no cut is harmless.
+  ASSERT_EQ(Refusal(file), "");
+  for (size_t size = 0; size < file.size(); ++size) {
+    const std::string cut = file.substr(0, size);
+    EXPECT_EQ(Refusal(cut).rfind("gguf file x.gguf: ", 0), 0U) << size;
+  }
+}
+
+TEST(GgufHeaderTest, AModelCutAnywhereIsRefused) {
+  std::ifstream stream(std::string(VLLMCLI_TEST_DATA) + "/gguf/llama_q4_0/model.gguf", std::ios::binary);
+  const std::string file{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const GgufHeader header = Parse(file);
+  const std::span<const std::byte> last = header.tensors.back().data;
+  const auto end = static_cast<size_t>(last.data() + last.size() - std::as_bytes(std::span(file)).data());
+  const std::span<const std::byte> whole = std::as_bytes(std::span(file));
+  for (size_t size = 0; size < end; ++size) {
+    EXPECT_NE(MessageOf<ModelError>([&] { ParseGguf(whole.first(size), "x.gguf"); }), "") << size;
+  }
+}
+
+TEST(GgufHeaderTest, ChangedBytesLoadOrAreRefused) {
+  GgufBuilder builder = TinyGguf();
+  builder.Strings("tokenizer.ggml.tokens", {"a", "b", "c", "d", "e"}).Pair("deep", Type::kArray, Nested(3));
+  const std::string file = builder.Build();
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string changed = file;
+    const size_t num_changes = 1 + random() % 4;
+    for (size_t i = 0; i < num_changes; ++i)
+      changed[random() % 1500] = static_cast<char>(random() % 4 == 0 ? 255 : random());
+    if (random() % 8 == 0) changed.resize(random() % changed.size());
+    const uint64_t before = testing::AllocatedBytes();
+    refused += Refusal(changed).empty() ? 0 : 1;
+    ASSERT_LT(testing::AllocatedBytes() - before, uint64_t{1} << 20);
+  }
+  EXPECT_GT(refused, 2000);
+}
+
+}  // namespace
+}  // namespace vllm

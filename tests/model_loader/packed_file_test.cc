@@ -1,0 +1,171 @@
+// Files of packed weights: what is written is read back, and whatever was cut or changed is refused.
+#include "engine/model_loader/packed_cache/packed_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "engine/config/errors.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm {
+namespace {
+
+constexpr const char* kDescription = "packed weights\nof a test\n";
+
+void OneAfterAnother(int64_t count, const std::function<void(int64_t i)>& f) {
+  for (int64_t i = 0; i < count; ++i) f(i);
+}
+
+std::vector<std::byte> Bytes(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+class PackedFileTest : public testing::Test {
+ protected:
+  // Writes entries of these sizes.
+  void Write(const std::vector<size_t>& sizes) {
+    data_.clear();
+    std::vector<PackedEntry> entries;
+    for (const size_t size : sizes) data_.push_back(Bytes(size, static_cast<unsigned>(data_.size()) + 1));
+    for (size_t i = 0; i < data_.size(); ++i) entries.push_back({100 + i, data_[i]});
+    const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ASSERT_GE(fd, 0);
+    WritePackedFile(fd, path_, kDescription, entries, OneAfterAnother);
+    close(fd);
+    expected_bytes_ = PackedFileBytes(kDescription, entries);
+  }
+  std::string Contents() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string Refusal(std::string_view description = kDescription) const {
+    return MessageOf<ModelError>([&] { PackedFile file(path_, description, OneAfterAnother); });
+  }
+  std::string RefusalOf(const std::string& contents) const {
+    folder_.Write("x.packed", contents);
+    return Refusal();
+  }
+  // As a writer with other numbers would have written it.
+  static std::string WithNewHash(std::string contents, size_t header_bytes) {
+    std::memset(contents.data() + 32, 0, 8);
+    const uint64_t hash = XXH3_64bits(contents.data(), header_bytes);
+    std::memcpy(contents.data() + 32, &hash, 8);
+    return contents;
+  }
+
+  TempFolder folder_;
+  std::string path_ = folder_.path() + "/x.packed";
+  std::vector<std::vector<std::byte>> data_;
+  int64_t expected_bytes_ = 0;
+};
+
+TEST_F(PackedFileTest, EntriesComeBackAsTheyWere) {
+  const std::vector<std::vector<size_t>> cases = {
+      {1}, {4096}, {4097, 3, 8192}, {(size_t{9} << 20) + 5, 100, size_t{4} << 20}, std::vector<size_t>(3000, 10)};
+  for (const std::vector<size_t>& sizes : cases) {
+    Write(sizes);
+    const PackedFile file(path_, kDescription, OneAfterAnother);
+    EXPECT_EQ(file.size_bytes(), expected_bytes_);
+    ASSERT_EQ(file.entries().size(), sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const PackedEntry& entry = file.entries()[i];
+      EXPECT_EQ(entry.name_hash, 100 + i);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(entry.data.data()) % 4096, 0u);
+      ASSERT_EQ(entry.data.size(), sizes[i]);
+      EXPECT_EQ(std::memcmp(entry.data.data(), data_[i].data(), sizes[i]), 0);
+    }
+  }
+}
+
+TEST_F(PackedFileTest, AFileOfOtherWeightsIsRefused) {
+  Write({100});
+  EXPECT_NE(Refusal("packed weights\nof a tesd\n").find("refused: of other weights"), std::string::npos);
+  EXPECT_NE(Refusal("packed weights").find("refused: of other weights"), std::string::npos);
+}
+
+TEST_F(PackedFileTest, AFileCutAtAnyByteOfItsHeaderIsRefused) {
+  Write({4096, 100});
+  const std::string whole = Contents();
+  const size_t header_bytes = 40 + std::strlen(kDescription) + 2 * 16 + 8;
+  for (size_t size = 0; size <= header_bytes; ++size) {
+    EXPECT_NE(RefusalOf(whole.substr(0, size)).find("refused: "), std::string::npos) << size;
+  }
+  for (const size_t size : {size_t{4095}, size_t{4096}, size_t{8191}, size_t{8192}, whole.size() - 1}) {
+    EXPECT_NE(RefusalOf(whole.substr(0, size)).find("refused: "), std::string::npos) << size;
+  }
+  EXPECT_NE(RefusalOf(whole + "x").find("refused: "), std::string::npos);
+}
+
+TEST_F(PackedFileTest, AFlippedBitIsRefused) {
+  Write({4096, 100, (size_t{5} << 20) + 3});
+  std::string contents = Contents();
+  std::vector<size_t> places;
+  const size_t header_bytes = 40 + std::strlen(kDescription) + 3 * 16 + 2 * 8;
+  for (size_t i = 0; i < header_bytes; ++i) places.push_back(i);
+  std::mt19937 random(5);
+  for (int i = 0; i < 60; ++i) places.push_back(4096 + random() % (contents.size() - 4096));
+  places.push_back(contents.size() - 1);
+  for (const size_t place : places) {
+    contents[place] = static_cast<char>(contents[place] ^ (1 << (place % 8)));
+    EXPECT_NE(RefusalOf(contents).find("refused: "), std::string::npos) << place;
+    contents[place] = static_cast<char>(contents[place] ^ (1 << (place % 8)));
+  }
+  EXPECT_EQ(RefusalOf(contents), "");
+}
+
+TEST_F(PackedFileTest, NumbersThatCannotBeAreRefusedThoughTheHashIsRight) {
+  Write({4096, 100});
+  const std::string whole = Contents();
+  const size_t header_bytes = 40 + std::strlen(kDescription) + 2 * 16 + 8;
+  ASSERT_EQ(WithNewHash(whole, header_bytes), whole);
+  const size_t first_entry = 40 + std::strlen(kDescription);
+  std::mt19937_64 random(9);
+  // Layout, length of the description, number of entries, size of the file, sizes of the entries.
+  for (const auto& [at, width] :
+       {std::pair<size_t, size_t>{8, 4}, {12, 4}, {16, 8}, {24, 8}, {first_entry + 8, 8}, {first_entry + 24, 8}}) {
+    for (int round = 0; round < 80; ++round) {
+      uint64_t value = random() >> (random() % 64);
+      if (round < 3) value = std::array<uint64_t, 3>{0, ~uint64_t{0}, uint64_t{1} << 63}[static_cast<size_t>(round)];
+      // A first entry that ends on the same page is as good.
+      if (at == first_entry + 8 && value > 0 && value <= 4096) continue;
+      std::string contents = whole;
+      std::memcpy(contents.data() + at, &value, width);
+      if (contents == whole) continue;
+      EXPECT_NE(RefusalOf(WithNewHash(contents, header_bytes)).find("refused: "), std::string::npos)
+          << at << ": " << value;
+    }
+  }
+}
+
+TEST_F(PackedFileTest, WhatIsNoFileIsRefused) {
+  EXPECT_NE(Refusal(), "");
+  std::filesystem::create_directory(path_);
+  EXPECT_NE(Refusal().find("not a regular file"), std::string::npos);
+}
+
+TEST_F(PackedFileTest, AFullDiskIsTold) {
+  const int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  const std::vector<std::byte> bytes(100);
+  const std::vector<PackedEntry> entries = {{1, bytes}};
+  EXPECT_THROW(WritePackedFile(fd, "/dev/full", kDescription, entries, OneAfterAnother), ResourceError);
+  close(fd);
+}
+
+}  // namespace
+}  // namespace vllm

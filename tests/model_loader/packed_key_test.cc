@@ -1,0 +1,121 @@
+// What packed weights are known by: any change of the model or of how it is packed gives another text.
+#include "engine/model_loader/packed_cache/packed_key.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model_loader/mapped_file.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files without tensors.
+class FileSource final : public WeightSource {
+ public:
+  explicit FileSource(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) files_.push_back(std::make_unique<MappedFile>(path));
+  }
+  bool Contains(std::string_view /*name*/) const override { return false; }
+  TensorView Get(std::string_view /*name*/, std::span<const int64_t> /*shape*/) const override { return {}; }
+  std::vector<std::string> Names() const override { return {}; }
+  int64_t TotalBytes() const override { return 0; }
+  std::vector<const MappedFile*> Files() const override {
+    std::vector<const MappedFile*> files;
+    for (const auto& file : files_) files.push_back(file.get());
+    return files;
+  }
+
+ private:
+  std::vector<std::unique_ptr<MappedFile>> files_;
+};
+
+class PackedKeyTest : public testing::Test {
+ protected:
+  PackedKeyTest() {
+    folder_.Write("config.json", "{}");
+    folder_.Write("model.safetensors", std::string(size_t{6} << 20, 'w'));
+    config_.model.folder = folder_.path();
+    config_.model.architecture = "LlamaForCausalLM";
+  }
+  std::string Text(const std::string& isa = "avx2", int rank = 0) const {
+    return DescribeWeights(config_, FileSource({folder_.path() + "/model.safetensors"}), isa, rank);
+  }
+
+  TempFolder folder_;
+  VllmConfig config_;
+};
+
+TEST_F(PackedKeyTest, TheSameFilesAndSettingsGiveTheSameText) {
+  EXPECT_FALSE(Text().empty());
+  EXPECT_EQ(Text(), Text());
+  EXPECT_EQ(HexDigest(Text()).size(), 32u);
+  EXPECT_EQ(HexDigest(Text()), HexDigest(Text()));
+}
+
+TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnGivesAnother) {
+  std::vector<std::string> texts = {Text(), Text("avx512"), Text("avx2", 1)};
+  config_.model.dtype = DType::kBFloat16;
+  texts.push_back(Text());
+  config_.model.quantization.method = QuantizationMethod::kInt8;
+  texts.push_back(Text());
+  config_.parallel.tensor_parallel_size = 2;
+  texts.push_back(Text());
+  config_.linear_backend = LinearBackend::kOpenBlas;
+  texts.push_back(Text());
+  config_.model.architecture = "Qwen2ForCausalLM";
+  texts.push_back(Text());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      EXPECT_NE(texts[i], texts[j]);
+      EXPECT_NE(HexDigest(texts[i]), HexDigest(texts[j]));
+    }
+  }
+}
+
+TEST_F(PackedKeyTest, AChangedConfigGivesAnother) {
+  const std::string before = Text();
+  folder_.Write("config.json", "{ }");
+  EXPECT_NE(Text(), before);
+}
+
+TEST_F(PackedKeyTest, AChangedFileUnderTheSameNameGivesAnother) {
+  const std::string path = folder_.path() + "/model.safetensors";
+  const std::string before = Text();
+  const auto time = fs::last_write_time(path);
+  // In place and with its time put back: at the beginning, which is read whole, and at the very end.
+  for (const std::streamoff at : {std::streamoff{3} << 20, (std::streamoff{6} << 20) - 1}) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(at);
+    file.put('x');
+    file.close();
+    fs::last_write_time(path, time);
+    EXPECT_NE(Text(), before) << at;
+    std::fstream back(path, std::ios::in | std::ios::out | std::ios::binary);
+    back.seekp(at);
+    back.put('w');
+    back.close();
+    fs::last_write_time(path, time);
+    EXPECT_EQ(Text(), before);
+  }
+  fs::last_write_time(path, time + std::chrono::nanoseconds(1));
+  EXPECT_NE(Text(), before);
+  fs::last_write_time(path, time);
+  fs::copy_file(path, path + ".new");
+  fs::last_write_time(path + ".new", time);
+  fs::rename(path + ".new", path);
+  EXPECT_NE(Text(), before) << "another inode";
+}
+
+TEST_F(PackedKeyTest, WeightsOfNoFileHaveNone) { EXPECT_EQ(DescribeWeights(config_, FileSource({}), "avx2", 0), ""); }
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,301 @@
+// Starting from kept packed weights: the same bits as packing them, whatever the model, and no harm from files that are
+// damaged, of something else or cannot be written.
+#include "engine/model_loader/packed_cache/packed_store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/model_loader/gguf/config.h"
+#include "engine/model_loader/hf/hf_config.h"
+#include "engine/model_loader/packed_cache/packed_key.h"
+#include "kernels/isa.h"
+#include "tests/support/one_request.h"
+#include "tests/support/temp_directory.h"
+#include "tests/support/test_models.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+using testing_support::OneRequest;
+using testing_support::TestModels;
+
+class PackedStoreTest : public testing::Test {
+ protected:
+  VllmConfig Config(const std::string& path, int64_t ranks = 1, int64_t threads = 2) const {
+    VllmConfig config;
+    config.model = path.ends_with(".gguf") ? LoadGgufConfig(path) : LoadModelConfig(path);
+    config.model.dtype = config.model.checkpoint_dtype;
+    config.model.max_model_len = 64;
+    config.parallel.tensor_parallel_size = ranks;
+    config.parallel.threads_per_rank = threads;
+    config.load.packed_cache_folder = Folder();
+    config.load.packed_cache_bytes = int64_t{1} << 30;
+    config.load.packed_cache_min_bytes = 0;
+    return config;
+  }
+  VllmConfig Llama() const { return Config(std::string(VLLMCLI_TEST_DATA) + "/models/llama"); }
+  std::string Folder() const { return temp_.path() + "/packed"; }
+  std::vector<fs::path> Files() const {
+    std::vector<fs::path> files;
+    if (!fs::exists(Folder())) return files;
+    for (const auto& entry : fs::directory_iterator(Folder())) files.push_back(entry.path());
+    return files;
+  }
+
+  struct Result {
+    std::vector<int32_t> tokens;
+    std::vector<float> logprobs;
+    PackedCacheUse use;
+    bool operator==(const Result& other) const { return tokens == other.tokens && logprobs == other.logprobs; }
+  };
+  static Result Run(const VllmConfig& config) {
+    OneRequest engine(config);
+    Result result;
+    result.tokens = engine.Greedy({1, 5, 9, 2, 33, 7}, 8, 4, 5, 5);
+    result.logprobs.assign(engine.output_logprobs.logprobs.begin(), engine.output_logprobs.logprobs.end());
+    result.logprobs.insert(result.logprobs.end(), engine.prompt_output.logprobs.begin(),
+                           engine.prompt_output.logprobs.end());
+    result.use = engine.packed_cache_use();
+    return result;
+  }
+
+  TempFolder temp_;
+};
+
+TEST_F(PackedStoreTest, AHitIsBitForBitAMissInEveryFamilyAndScheme) {
+  const std::vector<std::string> models = TestModels();
+  EXPECT_GT(models.size(), 100u);
+  for (const std::string& path : models) {
+    VllmConfig config = Config(path);
+    const Result first = Run(config);
+    EXPECT_GT(first.use.written_bytes, 0) << path << first.use.failure;
+    EXPECT_EQ(first.use.mapped_bytes, 0) << path;
+    const Result second = Run(config);
+    EXPECT_EQ(second.use.mapped_bytes, first.use.written_bytes) << path << second.use.refusal;
+    EXPECT_EQ(second.use.written_bytes, 0) << path;
+    EXPECT_EQ(first, second) << path;
+    config.load.packed_cache_bytes = 0;
+    EXPECT_EQ(Run(config), second) << path;
+  }
+}
+
+TEST_F(PackedStoreTest, EachQuantizationTypeRankAndInstructionSetHasFilesOfItsOwn) {
+  size_t num_files = 0;
+  for (const QuantizationMethod method :
+       {QuantizationMethod::kNone, QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
+    for (const int64_t ranks : {1, 2}) {
+      for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+        for (const Isa isa : {Isa::kGeneric, BestIsa()}) {
+          VllmConfig config = Config(std::string(VLLMCLI_TEST_DATA) + "/models/llama", ranks, 1);
+          config.model.dtype = dtype;
+          config.model.quantization.method = method;
+          config.isa = isa;
+          const Result first = Run(config);
+          num_files += static_cast<size_t>(ranks);
+          EXPECT_EQ(Files().size(), num_files);
+          const Result second = Run(config);
+          EXPECT_EQ(second.use.mapped_bytes, first.use.written_bytes);
+          EXPECT_EQ(first, second);
+          EXPECT_EQ(Files().size(), num_files);
+          if (BestIsa() == Isa::kGeneric) break;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PackedStoreTest, ADamagedFileIsRefusedAndReplaced) {
+  const VllmConfig config = Llama();
+  const Result first = Run(config);
+  const std::string path = Files().at(0);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('?');
+  file.close();
+  const Result second = Run(config);
+  EXPECT_NE(second.use.refusal.find("refused: its weights are damaged"), std::string::npos) << second.use.refusal;
+  EXPECT_EQ(second.use.written_bytes, first.use.written_bytes);
+  EXPECT_EQ(second, first);
+  const Result third = Run(config);
+  EXPECT_EQ(third.use.mapped_bytes, first.use.written_bytes);
+  EXPECT_EQ(third, first);
+}
+
+// As if the program had come to pack in another order without another layout version.
+TEST_F(PackedStoreTest, AFileOfAnotherOrderOfWeightsIsForgottenAndTheModelBuiltAgain) {
+  const VllmConfig config = Llama();
+  const Result first = Run(config);
+  const std::string path = Files().at(0);
+  std::string description;
+  std::vector<std::vector<std::byte>> data;
+  std::vector<PackedEntry> entries;
+  const ForEach one_by_one = [](int64_t count, const std::function<void(int64_t i)>& f) {
+    for (int64_t i = 0; i < count; ++i) f(i);
+  };
+  {
+    std::ifstream file(path, std::ios::binary);
+    const std::string contents{std::istreambuf_iterator<char>(file), {}};
+    description =
+        contents.substr(40, static_cast<unsigned char>(contents[12]) + 256u * static_cast<unsigned char>(contents[13]));
+    const PackedFile packed(path, description, one_by_one);
+    for (const PackedEntry& entry : packed.entries()) {
+      data.emplace_back(entry.data.begin(), entry.data.end());
+      entries.push_back({entry.name_hash, data.back()});
+    }
+    for (size_t i = 0; i < entries.size(); ++i) entries[i].data = data[i];
+  }
+  const PackedCache cache(Folder(), int64_t{1} << 30);
+  const auto write = [&] {
+    cache.Put(HexDigest(description), PackedFileBytes(description, entries),
+              [&](int fd, const std::string& to) { WritePackedFile(fd, to, description, entries, one_by_one); });
+  };
+  std::swap(entries.front(), entries.back());
+  write();
+  const Result second = Run(config);
+  EXPECT_NE(second.use.refusal.find("of another order"), std::string::npos);
+  EXPECT_EQ(second.use.mapped_bytes, 0);
+  EXPECT_EQ(second.use.written_bytes, first.use.written_bytes);
+  EXPECT_EQ(second, first);
+
+  std::swap(entries.front(), entries.back());
+  entries.push_back(entries.front());
+  write();
+  const Result third = Run(config);
+  EXPECT_NE(third.use.refusal.find("of another order"), std::string::npos);
+  EXPECT_EQ(third, first);
+  EXPECT_EQ(Run(config).use.mapped_bytes, first.use.written_bytes);
+}
+
+TEST_F(PackedStoreTest, AFolderThatCannotBeWrittenIsToldAndLosesNothing) {
+  VllmConfig config = Llama();
+  temp_.Write("file", "");
+  config.load.packed_cache_folder = temp_.path() + "/file/packed";
+  const Result result = Run(config);
+  EXPECT_NE(result.use.failure.find("cannot be created"), std::string::npos) << result.use.failure;
+  EXPECT_EQ(result, Run(Llama()));
+}
+
+TEST_F(PackedStoreTest, ADirectoryThatOthersCanWriteIsNotUsedAndTheReasonIsGiven) {
+  const VllmConfig config = Llama();
+  const Result first = Run(config);
+  ASSERT_EQ(chmod(Folder().c_str(), 0777), 0);
+  const Result second = Run(config);
+  EXPECT_NE(second.use.failure.find("writable by group or others (mode 0777)"), std::string::npos);
+  EXPECT_EQ(second.use.mapped_bytes, 0);
+  EXPECT_EQ(second.use.written_bytes, 0);
+  EXPECT_EQ(second, first);
+}
+
+TEST_F(PackedStoreTest, ALinkInPlaceOfTheDirectoryIsNotFollowed) {
+  const VllmConfig config = Llama();
+  const Result first = Run(config);
+  fs::rename(Folder(), Folder() + ".real");
+  fs::create_symlink(Folder() + ".real", Folder());
+  const Result second = Run(config);
+  EXPECT_NE(second.use.failure.find("not a directory (a symbolic link)"), std::string::npos) << second.use.failure;
+  EXPECT_EQ(second.use.mapped_bytes, 0);
+  EXPECT_EQ(second, first);
+}
+
+// Each of these is replaced by a file of our own, so that the next start is fast again.
+TEST_F(PackedStoreTest, AFileThatSomebodyElseCouldHaveMadeIsNotUsedAndReplaced) {
+  const VllmConfig config = Llama();
+  const Result first = Run(config);
+  const std::string path = Files().at(0);
+  const std::string elsewhere = temp_.path() + "/elsewhere";
+  const std::vector<std::pair<std::string, std::function<void()>>> cases = {
+      {"writable by group or others (mode 0666)", [&] { ASSERT_EQ(chmod(path.c_str(), 0666), 0); }},
+      {"not a regular file (a symbolic link)",
+       [&] {
+         fs::copy_file(path, elsewhere);
+         fs::remove(path);
+         fs::create_symlink(elsewhere, path);
+       }},
+      {"not a regular file (a FIFO)",
+       [&] {
+         fs::remove(path);
+         ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+       }},
+  };
+  for (const auto& [why, prepare] : cases) {
+    prepare();
+    const Result second = Run(config);
+    EXPECT_NE(second.use.failure.find(why), std::string::npos) << second.use.failure;
+    EXPECT_EQ(second.use.mapped_bytes, 0) << why;
+    EXPECT_EQ(second.use.written_bytes, first.use.written_bytes) << why;
+    EXPECT_EQ(second, first) << why;
+    const Result third = Run(config);
+    EXPECT_EQ(third.use.mapped_bytes, first.use.written_bytes) << why;
+    EXPECT_EQ(third.use.failure, "") << why;
+    EXPECT_EQ(third, first) << why;
+  }
+}
+
+TEST_F(PackedStoreTest, ADiskWithoutRoomIsReportedAndLosesNothing) {
+  const Result expected = Run(Llama());
+  fs::remove_all(Folder());
+  rlimit saved{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &saved), 0);
+  const rlimit limited{4096, saved.rlim_max};
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
+  const Result result = Run(Llama());
+  setrlimit(RLIMIT_FSIZE, &saved);
+  signal(SIGXFSZ, old_handler);
+  EXPECT_NE(result.use.failure.find(Folder()), std::string::npos) << result.use.failure;
+  EXPECT_NE(result.use.failure.find("not written: File too large"), std::string::npos) << result.use.failure;
+  EXPECT_EQ(result.use.written_bytes, 0);
+  EXPECT_EQ(result, expected);
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutAFolder) {
+  VllmConfig config = Llama();
+  config.load.packed_cache_min_bytes = int64_t{16} << 20;
+  Run(config);
+  config = Llama();
+  config.load.packed_cache_bytes = 0;
+  Run(config);
+  config = Llama();
+  config.load.packed_cache_bytes = 5000;
+  EXPECT_EQ(Run(config).use.failure, "");
+  config = Llama();
+  config.load.packed_cache_folder = "";
+  Run(config);
+  config = Llama();
+  config.load.load_format = LoadFormat::kDummy;
+  Run(config);
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(PackedStoreTest, StartsAtTheSameTimeDoNotDisturbEachOther) {
+  const Result expected = Run(Llama());
+  fs::remove_all(Folder());
+  std::atomic<int> num_equal{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 3; ++round) num_equal += Run(Config(Llama().model.folder, 1, 1)) == expected ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_equal, 18);
+  EXPECT_EQ(Files().size(), 1u);
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,168 @@
+// quantization_config of config.json: what each method's fields become, what is refused by name, and which layers the
+// lists of names mean.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/quantization/config_parser.h"
+#include "engine/model_loader/quantization/targets.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm {
+namespace {
+
+using nlohmann::json;
+
+QuantizationConfig Read(const json& quantization, const char* name = "quantization_config") {
+  const json config = {{name, quantization}};
+  return ReadQuantization(ConfigFields(config, "config.json"));
+}
+
+std::string Refusal(const json& quantization) {
+  return MessageOf<ModelError>([&] { Read(quantization); });
+}
+
+json Gptq() { return {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 128}, {"desc_act", true}, {"sym", true}}; }
+json Awq() {
+  return {{"quant_method", "awq"}, {"bits", 4}, {"group_size", 128}, {"version", "gemm"}, {"zero_point", true}};
+}
+json Compressed() {
+  return json::parse(R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
+    "config_groups": {"group_0": {"targets": ["Linear"], "input_activations": null, "weights":
+      {"num_bits": 4, "type": "int", "symmetric": true, "strategy": "group", "group_size": 128, "actorder": "group"}}}})");
+}
+json Float8() { return {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}, {"weight_block_size", {128, 64}}}; }
+
+json With(json object, const std::string& pointer, const json& value) {
+  object[json::json_pointer(pointer)] = value;
+  return object;
+}
+
+TEST(QuantizationConfigTest, AConfigWithoutOneIsPlain) {
+  EXPECT_EQ(ReadQuantization(ConfigFields(json::object(), "config.json")).method, QuantizationMethod::kNone);
+  EXPECT_EQ(Read(nullptr).method, QuantizationMethod::kNone);
+}
+
+TEST(QuantizationConfigTest, GptqIsRead) {
+  const QuantizationConfig config = Read(Gptq());
+  EXPECT_EQ(config.method, QuantizationMethod::kGptq);
+  ASSERT_EQ(config.groups.size(), 1u);
+  EXPECT_EQ(config.groups[0].scheme.bits, 4);
+  EXPECT_EQ(config.groups[0].scheme.group_size, 128);
+  EXPECT_FALSE(config.gptq_v2);
+  EXPECT_TRUE(Read(With(Gptq(), "/checkpoint_format", "gptq_v2")).gptq_v2);
+  EXPECT_EQ(Read(With(Gptq(), "/group_size", -1)).groups[0].scheme.group_size, -1);
+}
+
+TEST(QuantizationConfigTest, AwqIsReadInBothSpellings) {
+  EXPECT_EQ(Read(Awq()).groups.at(0).scheme.group_size, 128);
+  const json old = {{"quant_method", "awq"}, {"w_bit", 4}, {"q_group_size", 64}, {"version", "GEMM"}};
+  EXPECT_EQ(Read(old).groups.at(0).scheme.group_size, 64);
+}
+
+TEST(QuantizationConfigTest, CompressedTensorsAreReadUnderBothNames) {
+  for (const char* name : {"quantization_config", "compression_config"}) {
+    const QuantizationConfig config = Read(Compressed(), name);
+    EXPECT_EQ(config.method, QuantizationMethod::kCompressedTensors);
+    ASSERT_EQ(config.groups.size(), 1u);
+    EXPECT_TRUE(config.groups[0].targets.all);
+    EXPECT_TRUE(config.groups[0].scheme.packed);
+    EXPECT_TRUE(config.groups[0].scheme.symmetric);
+    EXPECT_EQ(config.groups[0].scheme.bits, 4);
+    EXPECT_EQ(config.ignored.names, std::vector<std::string>{"lm_head"});
+  }
+}
+
+TEST(QuantizationConfigTest, GroupsOfCompressedTensorsMayHaveFormatsOfTheirOwn) {
+  json config = Compressed();
+  config["format"] = "mixed-precision";
+  EXPECT_NE(Refusal(config).find("format: cannot be read (\"mixed-precision\")"), std::string::npos);
+  config["config_groups"]["group_0"]["format"] = "pack-quantized";
+  EXPECT_TRUE(Read(config).groups.at(0).scheme.packed);
+}
+
+TEST(QuantizationConfigTest, Float8IsRead) {
+  const QuantizationConfig config = Read(With(Float8(), "/modules_to_not_convert", {"lm_head"}));
+  EXPECT_EQ(config.method, QuantizationMethod::kFp8);
+  EXPECT_TRUE(config.groups.at(0).scheme.is_float);
+  EXPECT_EQ(config.groups.at(0).scheme.block_rows, 128);
+  EXPECT_EQ(config.groups.at(0).scheme.group_size, 64);
+  EXPECT_EQ(config.ignored.names, std::vector<std::string>{"lm_head"});
+  EXPECT_EQ(Read({{"quant_method", "fbgemm_fp8"}}).groups.at(0).scheme.block_rows, 1);
+}
+
+TEST(QuantizationConfigTest, OtherMethodsAreRefusedByName) {
+  for (const char* method : {"bitsandbytes", "hqq", "mxfp4", "torchao", ""}) {
+    const std::string message = Refusal({{"quant_method", method}});
+    EXPECT_NE(message.find("quantization_config.quant_method: "), std::string::npos);
+    EXPECT_NE(message.find("(\"" + std::string(method) + "\")"), std::string::npos) << message;
+  }
+  EXPECT_NE(Refusal(json::object()).find("quant_method: missing"), std::string::npos);
+  EXPECT_NE(Refusal({{"quant_method", 7}}).find("quant_method: not a string"), std::string::npos);
+  EXPECT_NE(Refusal("gptq").find("quantization_config: not an object"), std::string::npos);
+}
+
+TEST(QuantizationConfigTest, EveryFieldIsChecked) {
+  const json huge = ~uint64_t{0};
+  const std::vector<std::tuple<json, std::string, std::vector<json>>> cases = {
+      {Gptq(), "/bits", {3, 2, 16, -4, "4", 4.0, nullptr, huge}},
+      {Gptq(), "/group_size", {0, -2, "128", 1.5, huge}},
+      {Gptq(), "/sym", {1, "true"}},
+      {Gptq(), "/desc_act", {1, "true"}},
+      {Gptq(), "/checkpoint_format", {"marlin", 2}},
+      {Gptq(), "/is_marlin_format", {true, 1}},
+      {Gptq(), "/dynamic", {{{"-:lm_head", json::object()}}}},
+      {Gptq(), "/modules_to_not_convert", {"lm_head", {1}, {"re:("}}},
+      {Awq(), "/bits", {8, "4"}},
+      {Awq(), "/version", {"gemv", 1}},
+      {Awq(), "/zero_point", {false, 1}},
+      {Float8(), "/fmt", {"e5m2", 1}},
+      {Float8(), "/weight_block_size", {128, {128}, {0, 128}, {128, -1}, {1.5, 2}, {huge, 1}, {1, 2, 3}}},
+      {Float8(), "/ignored_layers", {"x", {nullptr}}},
+      {Compressed(), "/format", {"nvfp4-pack-quantized", "dense", 1}},
+      {Compressed(), "/ignore", {"lm_head", {json::array()}, {"re:[a"}}},
+      {Compressed(), "/sparsity_config", {{{"format", "sparse-24-bitmask"}}}},
+      {Compressed(), "/config_groups", {json(), json::array(), 1, {{"group_0", 1}}}},
+      {Compressed(), "/config_groups/group_0/targets", {"Linear", {1}}},
+      {Compressed(), "/config_groups/group_0/weights", {1, "int4"}},
+      {Compressed(), "/config_groups/group_0/weights/num_bits", {2, 3, 16, "4", nullptr}},
+      {Compressed(), "/config_groups/group_0/weights/type", {"float", "uint", 4}},
+      {Compressed(), "/config_groups/group_0/weights/symmetric", {"yes", 0}},
+      {Compressed(), "/config_groups/group_0/weights/strategy", {"tensor_group", "block", 1}},
+      {Compressed(), "/config_groups/group_0/weights/group_size", {0, -7, "32", nullptr}},
+  };
+  for (const auto& [base, pointer, values] : cases) {
+    EXPECT_NO_THROW(Read(base));
+    const std::string field = pointer.substr(pointer.rfind('/') + 1);
+    for (const json& value : values) {
+      const std::string message = Refusal(With(base, pointer, value));
+      EXPECT_NE(message.find("config.json: quantization_config"), std::string::npos) << pointer << " " << value;
+    }
+  }
+}
+
+TEST(QuantizationTargetsTest, NamesMeanWholePartsOfALayersName) {
+  const QuantizationTargets targets{.all = false, .names = {"lm_head", "mlp.gate", "model.layers.1"}};
+  for (const char* layer : {"lm_head", "model.lm_head", "model.layers.3.mlp.gate", "model.layers.1.self_attn.q_proj"}) {
+    EXPECT_TRUE(Matches(targets, layer)) << layer;
+  }
+  for (const char* layer : {"lm_heads", "model.layers.3.mlp.gate_proj", "model.layers.11.mlp.up_proj", "head", ""}) {
+    EXPECT_FALSE(Matches(targets, layer)) << layer;
+  }
+}
+
+TEST(QuantizationTargetsTest, RegularExpressionsMatchFromTheBeginning) {
+  const QuantizationTargets targets{.all = false, .names = {"re:model\\.layers\\.[02]\\..*proj", "re:.*lm_head"}};
+  for (const char* layer :
+       {"model.layers.0.self_attn.q_proj", "model.layers.2.mlp.up_proj.x", "lm_head", "x.lm_head"}) {
+    EXPECT_TRUE(Matches(targets, layer)) << layer;
+  }
+  for (const char* layer : {"model.layers.1.self_attn.q_proj", "a.model.layers.0.q_proj", "model.layers.0.norm"}) {
+    EXPECT_FALSE(Matches(targets, layer)) << layer;
+  }
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,111 @@
+// Loading a model of any family: what is refused and how, and weights made up for its shapes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/config/vllm_config.h"
+#include "engine/model_loader/hf/hf_config.h"
+#include "engine/models/registry.h"
+#include "tests/support/one_request.h"
+#include "tests/support/realdata.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::OneRequest;
+using testing_support::ReadJson;
+using testing_support::RealData;
+
+VllmConfig ConfigOf(const std::string& name, int64_t ranks = 1) {
+  VllmConfig config;
+  config.model = LoadModelConfig(std::string(VLLMCLI_TEST_DATA) + "/models/" + name);
+  config.parallel.tensor_parallel_size = ranks;
+  config.parallel.threads_per_rank = 1;
+  return config;
+}
+
+// What loading says when it refuses.
+template <typename Error>
+std::string Refusal(const VllmConfig& config) {
+  try {
+    OneRequest engine(config);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(ModelLoadTest, UnknownArchitecturesAreRefusedWithTheKnownOnes) {
+  VllmConfig config = ConfigOf("llama");
+  config.model.architecture = "MambaForCausalLM";
+  const std::string message = Refusal<ModelError>(config);
+  EXPECT_NE(message.find("unknown architecture (MambaForCausalLM; known: "), std::string::npos) << message;
+  for (const char* name : {"FalconForCausalLM", "GPT2LMHeadModel", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
+                           "Gemma3ForConditionalGeneration", "GemmaForCausalLM", "GraniteForCausalLM",
+                           "LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "OPTForCausalLM",
+                           "Olmo2ForCausalLM", "Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen2MoeForCausalLM",
+                           "Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "SmolLM3ForCausalLM", "StableLmForCausalLM"}) {
+    EXPECT_NE(message.find(name), std::string::npos) << name;
+  }
+}
+
+TEST(ModelLoadTest, UnknownActivationsAreRefusedByName) {
+  VllmConfig config = ConfigOf("llama");
+  config.model.hidden_act = "mish";
+  const std::string message = Refusal<ModelError>(config);
+  EXPECT_NE(message.find("unknown activation (mish; known: silu, swish, gelu, "), std::string::npos) << message;
+}
+
+TEST(ModelLoadTest, UnknownTextPartsAreRefusedByName) {
+  VllmConfig config = ConfigOf("gemma3_vision");
+  config.model.model_type = "mamba";
+  const std::string message = Refusal<ModelError>(config);
+  EXPECT_NE(message.find("unknown text part (mamba; known: llama, "), std::string::npos) << message;
+}
+
+TEST(ModelLoadTest, HeadsThatRanksDoNotDivideAreRefused) {
+  EXPECT_NE(Refusal<ConfigError>(ConfigOf("gpt2", 3)).find("does not divide the model's 4 attention heads (3)"),
+            std::string::npos);
+  VllmConfig config = ConfigOf("qwen3", 3);
+  EXPECT_THROW(config.Finalize(), ConfigError);
+}
+
+TEST(ModelLoadTest, MissingTensorsAreNamed) {
+  VllmConfig config = ConfigOf("qwen3");
+  config.model.architecture = "Olmo2ForCausalLM";
+  EXPECT_NE(Refusal<ModelError>(config).find("post_feedforward_layernorm.weight"), std::string::npos);
+}
+
+TEST(ModelLoadTest, EveryFamilyRunsOnDummyWeights) {
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/models")) {
+    const std::string name = entry.path().filename().string();
+    for (const int64_t ranks : {1, 2}) {
+      VllmConfig config = ConfigOf(name, ranks);
+      config.load.load_format = LoadFormat::kDummy;
+      config.Finalize();
+      OneRequest engine(config);
+      EXPECT_EQ(engine.Greedy({5, 6, 7}, 3, 2048).size(), 3u) << name;
+    }
+  }
+}
+
+TEST(ModelLoadTest, ARealGpt2CheckpointGivesTheReferencesTokens) {
+  VLLMCLI_NEEDS_REALDATA("references/tiny-random-gpt2.greedy_logits.json");
+  VllmConfig config;
+  config.model = LoadModelConfig(RealData("models/tiny-random-gpt2/hf-f32"));
+  config.Finalize();
+  OneRequest engine(config);
+  const nlohmann::json reference = ReadJson(RealData("references/tiny-random-gpt2.greedy_logits.json"));
+  for (const nlohmann::json& c : reference["cases"]) {
+    const auto expected = c["greedy_ids"].get<std::vector<int32_t>>();
+    EXPECT_EQ(engine.Greedy(c["ids"].get<std::vector<int32_t>>(), static_cast<int64_t>(expected.size()), 2048),
+              expected);
+  }
+}
+
+}  // namespace
+}  // namespace vllm

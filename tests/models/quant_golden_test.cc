@@ -1,0 +1,232 @@
+// Checkpoints in every scheme of quantized weights, against transformers' float32 log-probabilities for the dequantized
+// weights (tests/golden/quant_models_golden.py makes both), and the promise that cutting a prompt changes no bit.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/model_loader/gguf/config.h"
+#include "engine/model_loader/hf/hf_config.h"
+#include "engine/model_loader/hf/safetensors.h"
+#include "kernels/matrix/packed_matrix.h"
+#include "tests/support/one_request.h"
+#include "tests/support/realdata.h"
+#include "tests/support/spread.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::kDequantizedLimit;
+using testing_support::OneRequest;
+
+constexpr int64_t kVocab = 64;
+constexpr int64_t kLength = 60;
+
+std::vector<std::string> Folders(const std::string& parent) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/" + parent)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+struct Golden {
+  explicit Golden(const std::string& folder) {
+    const SafetensorsFile file(folder + "/golden.safetensors");
+    for (const float id : Read(file, "ids", {kLength})) ids.push_back(static_cast<int32_t>(id));
+    logprobs = Read(file, "logprobs", {kLength, kVocab});
+  }
+  static std::vector<float> Read(const WeightSource& source, const char* name, const std::vector<int64_t>& shape) {
+    const TensorView view = source.Get(name, shape);
+    std::vector<float> values(static_cast<size_t>(view.num_elements()));
+    ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), values.data());
+    return values;
+  }
+  std::vector<int32_t> ids;
+  std::vector<float> logprobs;
+};
+
+VllmConfig Config(const std::string& folder, int64_t ranks = 1, int64_t threads = 1) {
+  VllmConfig config;
+  config.model = LoadModelConfig(folder);
+  config.model.dtype = DType::kFloat32;
+  config.parallel.tensor_parallel_size = ranks;
+  config.parallel.threads_per_rank = threads;
+  config.Finalize();
+  return config;
+}
+
+// The prompt's log-probabilities, position by position, in the order of token ids.
+std::vector<double> PromptLogprobs(const VllmConfig& config, const std::vector<int32_t>& prompt, int64_t chunk) {
+  OneRequest engine(config);
+  engine.Greedy(prompt, 1, chunk, -1, -1);
+  Logprobs got = engine.prompt_output;
+  got.Append(engine.output_logprobs);
+  std::vector<double> values(prompt.size() * kVocab);
+  for (size_t at = 0; at < got.logprobs.size(); ++at) {
+    values[at / got.width * kVocab + static_cast<size_t>(got.token_ids[at])] = got.logprobs[at];
+  }
+  return values;
+}
+
+double Worst(const std::vector<double>& got, const std::vector<float>& expected) {
+  return testing_support::DifferenceInSpreads(got, expected, kVocab).worst;
+}
+
+class QuantGoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  std::string Folder() const { return std::string(VLLMCLI_TEST_DATA) + "/quant/models/" + GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Schemes, QuantGoldenTest, testing::ValuesIn(Folders("quant/models")),
+                         [](const auto& scheme) { return scheme.param; });
+
+TEST_P(QuantGoldenTest, AgreesWithTransformers) {
+  const Golden golden(Folder());
+  EXPECT_LE(Worst(PromptLogprobs(Config(Folder()), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
+}
+
+TEST_P(QuantGoldenTest, AgreesWithTransformersOnTwoAndFourRanks) {
+  const Golden golden(Folder());
+  EXPECT_LE(Worst(PromptLogprobs(Config(Folder(), 2), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
+  EXPECT_LE(Worst(PromptLogprobs(Config(Folder(), 4), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
+}
+
+TEST_P(QuantGoldenTest, ChunksAndThreadsChangeNoBit) {
+  const Golden golden(Folder());
+  const std::vector<double> whole = PromptLogprobs(Config(Folder()), golden.ids, 2048);
+  EXPECT_EQ(PromptLogprobs(Config(Folder()), golden.ids, 7), whole);
+  EXPECT_EQ(PromptLogprobs(Config(Folder()), golden.ids, 1), whole);
+  EXPECT_EQ(PromptLogprobs(Config(Folder(), 1, 3), golden.ids, 5), whole);
+}
+
+TEST_P(QuantGoldenTest, OpenBlasIsRefused) {
+  VllmConfig config = Config(Folder());
+  config.linear_backend = LinearBackend::kOpenBlas;
+  EXPECT_THROW(OneRequest engine(config), ConfigError);
+}
+
+// Of the distributions, mean over the positions. Random weights spread errors far more than trained ones.
+template <typename T>
+double Divergence(const std::vector<T>& expected, const std::vector<double>& got) {
+  double divergence = 0.0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    divergence += std::exp(static_cast<double>(expected[i])) * (expected[i] - got[i]);
+  }
+  return divergence / kLength;
+}
+
+class GgufBlocksTest : public testing::TestWithParam<std::string> {};
+
+std::vector<std::string> BlockFiles() {
+  std::vector<std::string> names = {"llama_mixed", "mixtral_q8_0"};
+  for (const std::string& name : Folders("gguf")) {
+    if (name.starts_with("blocks_")) names.push_back(name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GgufBlocksTest, testing::ValuesIn(BlockFiles()),
+                         [](const auto& name) { return name.param; });
+
+TEST_P(GgufBlocksTest, AgreeWithTransformersOnRanksThatCutThemAndChunksChangeNoBit) {
+  const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + GetParam();
+  const Golden golden(folder);
+  for (const int64_t ranks : {1, 2, 4}) {
+    VllmConfig config;
+    config.model = LoadGgufConfig(folder + "/model.gguf");
+    config.model.dtype = DType::kFloat32;
+    config.parallel.threads_per_rank = 1;
+    config.parallel.tensor_parallel_size = ranks;
+    config.Finalize();
+    const std::vector<double> got = PromptLogprobs(config, golden.ids, 2048);
+    EXPECT_LE(Worst(got, golden.logprobs), kDequantizedLimit) << ranks << " ranks";
+    EXPECT_EQ(PromptLogprobs(config, golden.ids, 5), got) << ranks << " ranks";
+  }
+}
+
+class QuantizeAtLoadTest : public testing::TestWithParam<std::string> {
+ protected:
+  std::string Folder() const { return std::string(VLLMCLI_TEST_DATA) + "/llama/" + GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Switches, QuantizeAtLoadTest, testing::ValuesIn(Folders("llama")),
+                         [](const auto& name) { return name.param; });
+
+TEST_P(QuantizeAtLoadTest, StaysCloseToTheFullModelAndChunksChangeNoBit) {
+  const Golden golden(Folder());
+  for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
+    VllmConfig config = Config(Folder());
+    config.model.quantization.method = method;
+    const std::vector<double> whole = PromptLogprobs(config, golden.ids, 2048);
+    const double divergence = Divergence(golden.logprobs, whole);
+    EXPECT_LT(divergence, method == QuantizationMethod::kInt8 ? 0.005 : 0.5);
+    EXPECT_GT(divergence, 0.0);
+    EXPECT_EQ(PromptLogprobs(config, golden.ids, 7), whole);
+  }
+}
+
+TEST_P(QuantizeAtLoadTest, TwoRanksStayCloseToo) {
+  const Golden golden(Folder());
+  VllmConfig config = Config(Folder(), 2);
+  config.model.quantization.method = QuantizationMethod::kInt8;
+  EXPECT_LT(Divergence(golden.logprobs, PromptLogprobs(config, golden.ids, 2048)), 0.005);
+}
+
+class QuantizeFamilyTest : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Families, QuantizeFamilyTest, testing::ValuesIn(Folders("models")),
+                         [](const auto& name) { return name.param; });
+
+TEST_P(QuantizeFamilyTest, StaysCloseToItsPlainSelfAndChunksChangeNoBit) {
+  const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam();
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < kLength; ++i) prompt.push_back(3 + i * i % 61);
+  VllmConfig config = Config(folder);
+  const std::vector<double> plain = PromptLogprobs(config, prompt, 2048);
+  for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
+    config.model.quantization.method = method;
+    const std::vector<double> whole = PromptLogprobs(config, prompt, 2048);
+    // A random model's experts change with the smallest of errors, those of x in int8 among them.
+    const bool has_experts =
+        GetParam().find("mixtral") != std::string::npos || GetParam().find("moe") != std::string::npos;
+    EXPECT_LT(Divergence(plain, whole), method == QuantizationMethod::kInt8 && !has_experts ? 0.1 : 2.0);
+    EXPECT_NE(whole, plain);
+    EXPECT_EQ(PromptLogprobs(config, prompt, 7), whole);
+  }
+}
+
+TEST(TrainedQuantTest, QuantizingATrainedModelKeepsNearlyAllOfItsChoices) {
+  VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-f32");
+  const std::string folder = testing_support::RealData("models/stories260K/hf-f32");
+  OneRequest full(Config(folder));
+  const std::vector<int32_t> story = full.Greedy({1, 403, 407}, 200, 2048);
+  const auto choices = [&](const VllmConfig& config) {
+    OneRequest engine(config);
+    engine.Greedy(story, 1, 2048, std::nullopt, 1);
+    return engine.prompt_output;
+  };
+  const Logprobs expected = choices(Config(folder));
+  for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
+    VllmConfig config = Config(folder);
+    config.model.quantization.method = method;
+    const Logprobs got = choices(config);
+    ASSERT_EQ(got.num_positions(), expected.num_positions());
+    int64_t same = 0;
+    for (size_t i = 0; i < got.num_positions(); ++i) {
+      same += got.token_ids[i * got.width + 1] == expected.token_ids[i * expected.width + 1] ? 1 : 0;
+    }
+    const double share = static_cast<double>(same) / static_cast<double>(got.num_positions());
+    EXPECT_GT(share, method == QuantizationMethod::kInt8 ? 0.97 : 0.85) << same;
+    RecordProperty(method == QuantizationMethod::kInt8 ? "int8" : "int4", std::to_string(share));
+  }
+}
+
+}  // namespace
+}  // namespace vllm

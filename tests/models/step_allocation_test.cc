@@ -1,0 +1,117 @@
+// The buffers of a step are reserved when the model is loaded: the first step of the largest size allocates nothing.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/executor/make_executor.h"
+#include "engine/model_loader/hf/hf_config.h"
+#include "tests/support/allocation_counter.h"
+
+namespace vllm {
+namespace {
+
+constexpr int64_t kMaxTokens = 50;
+constexpr int64_t kBlockSize = 16;
+
+struct Case {
+  std::string name;
+  DType dtype;
+};
+
+void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
+
+class StepAllocationTest : public ::testing::TestWithParam<Case> {
+ protected:
+  VllmConfig Config() {
+    VllmConfig config;
+    const std::string root = VLLMCLI_SOURCE_DIR;
+    config.model = LoadModelConfig(root + "/" + GetParam().name);
+    config.model.dtype = GetParam().dtype;
+    config.model.max_model_len = kMaxTokens + 10;
+    config.scheduler.max_num_batched_tokens = kMaxTokens;
+    config.cache.block_size = kBlockSize;
+    // One thread, the test's own: what it allocates is what is counted.
+    config.parallel.threads_per_rank = 1;
+    config.Finalize();
+    return config;
+  }
+
+  // A request of `num_tokens` tokens that was given the blocks from `first_block` on, in every group.
+  NewRequestData NewRequest(RequestId id, int64_t num_tokens, int32_t first_block, size_t num_groups) {
+    auto request = std::make_shared<EngineCoreRequest>();
+    request->request_id = id;
+    request->prompt_token_ids.resize(static_cast<size_t>(num_tokens));
+    std::iota(request->prompt_token_ids.begin(), request->prompt_token_ids.end(), 3);
+    request->sampling_params.temperature = 0.8;
+    request->sampling_params.seed = id;
+    request->sampling_params.max_tokens = 5;
+    std::vector<int32_t> blocks;
+    const auto each = static_cast<int32_t>((num_tokens + 5) / kBlockSize + 1);
+    for (size_t group = 0; group < num_groups; ++group) {
+      for (int32_t i = 0; i < each; ++i) blocks.push_back(first_block + static_cast<int32_t>(group) * each + i);
+    }
+    return {request, blocks, 0};
+  }
+
+  // The next `num_tokens` tokens of a known request; `new_token` is what its last step sampled, or -1.
+  static SchedulerOutput Next(RequestId id, int64_t num_computed, int64_t num_tokens, int32_t new_token) {
+    SchedulerOutput step;
+    CachedRequestData& cached = step.scheduled_cached_reqs;
+    cached.request_ids.push_back(id);
+    cached.resumed_from_preemption.push_back(0);
+    cached.num_computed_tokens.push_back(num_computed);
+    if (new_token >= 0) cached.new_token_ids.push_back(new_token);
+    cached.new_token_offsets.push_back(cached.new_token_ids.size());
+    cached.new_block_offsets.push_back(0);
+    step.num_scheduled_tokens.push_back({id, num_tokens});
+    step.total_num_scheduled_tokens = num_tokens;
+    return step;
+  }
+};
+
+TEST_P(StepAllocationTest, TheLargestStepAndDecodingAllocateNothing) {
+  const std::unique_ptr<Executor> executor = MakeExecutor(Config());
+  const size_t num_groups = executor->KvGroupWindows().size();
+  executor->InitializeKvCache(64);
+  // One token of each request, so that both are known; the short one's fills the list of sampled tokens.
+  SchedulerOutput first;
+  first.scheduled_new_reqs = {NewRequest(1, kMaxTokens + 1, 1, num_groups), NewRequest(2, 1, 40, num_groups)};
+  first.num_scheduled_tokens = {{1, 1}, {2, 1}};
+  first.total_num_scheduled_tokens = 2;
+  ASSERT_EQ(executor->ExecuteModel(first).sampled_token_ids.size(), 1u);
+
+  const SchedulerOutput largest = Next(1, 1, kMaxTokens, -1);
+  uint64_t allocations = testing::NumAllocations(), mappings = testing::NumMappings();
+  const ModelRunnerOutput& output = executor->ExecuteModel(largest);
+  EXPECT_EQ(testing::NumAllocations() - allocations, 0u);
+  EXPECT_EQ(testing::NumMappings() - mappings, 0u);
+  ASSERT_EQ(output.sampled_token_ids.size(), 1u);
+
+  const SchedulerOutput decode = Next(1, kMaxTokens + 1, 1, output.sampled_token_ids[0]);
+  allocations = testing::NumAllocations(), mappings = testing::NumMappings();
+  executor->ExecuteModel(decode);
+  EXPECT_EQ(testing::NumAllocations() - allocations, 0u);
+  EXPECT_EQ(testing::NumMappings() - mappings, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, StepAllocationTest,
+                         ::testing::Values(Case{"tests/data/llama/plain", DType::kBFloat16},
+                                           Case{"tests/data/llama/plain", DType::kFloat32},
+                                           Case{"tests/data/models/qwen2_moe", DType::kBFloat16},
+                                           Case{"tests/data/models/mixtral", DType::kFloat32},
+                                           Case{"tests/data/models/gemma3", DType::kBFloat16},
+                                           Case{"tests/data/models/opt_350m", DType::kBFloat16},
+                                           Case{"tests/data/quant/models/gptq_4bit_desc_act", DType::kBFloat16},
+                                           Case{"tests/data/quant/models/gptq_4bit_desc_act", DType::kFloat32},
+                                           Case{"tests/data/quant/models/w4a16_actorder", DType::kBFloat16},
+                                           Case{"app/guide_model", DType::kBFloat16}),
+                         [](const ::testing::TestParamInfo<Case>& test) {
+                           const std::string& name = test.param.name;
+                           return name.substr(name.rfind('/') + 1) +
+                                  (test.param.dtype == DType::kFloat32 ? "_float32" : "_bfloat16");
+                         });
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,36 @@
+// A chat whose context is full, with the model that ships: most turns still find their history in the prefix cache.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "tests/program/program.h"
+
+namespace vllm {
+namespace {
+
+TEST(ChatContextTest, MostTurnsOfAFullContextFindTheirHistoryInThePrefixCache) {
+  constexpr int kTurns = 30;
+  std::string input;
+  for (int i = 0; i < kTurns; ++i) input += "Tell me about flag number " + std::to_string(i) + ", please.\n";
+  const ProgramResult chat = RunProgram(
+      {"chat", "-m", GuideModel(), "--max-model-len", "512", "-n", "16", "--ignore-eos", "--stats"}, Input(input));
+  ASSERT_EQ(chat.status, 0) << chat.err;
+  std::istringstream lines(chat.err);
+  int num_cuts = 0;
+  int num_after_a_cut = 0;
+  int num_cached = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("left out from now on]") != std::string::npos) ++num_cuts;
+    if (!line.starts_with("prompt ") || num_cuts == 0) continue;
+    ++num_after_a_cut;
+    const int num_prompt = std::stoi(line.substr(7));
+    if (2 * std::stoi(line.substr(line.find('(') + 1)) > num_prompt) ++num_cached;
+  }
+  EXPECT_GE(num_cuts, 2);
+  EXPECT_GE(num_after_a_cut, 15);
+  EXPECT_GT(2 * num_cached, num_after_a_cut) << chat.err;
+}
+
+}  // namespace
+}  // namespace vllm

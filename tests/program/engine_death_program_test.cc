@@ -1,0 +1,93 @@
+// The program when a rank fails: at load, in the profiling run or at a random step, with one rank and two. It ends with
+// its status and the cause on standard error; a batch writes a record for each row it had taken.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/program/program.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+class EngineDeathProgramTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // The model that ships, under the failing architecture's name.
+    folder_ = fs::path(testing::TempDir()) / ("vllmcli_fault_" + std::to_string(getpid()));
+    const fs::path guide = fs::path(VLLMCLI_SOURCE_DIR) / "app/guide_model";
+    fs::create_directories(folder_);
+    for (const char* name :
+         {"tokenizer.json", "tokenizer_config.json", "model.safetensors", "generation_config.json"}) {
+      fs::copy_file(guide / name, folder_ / name, fs::copy_options::overwrite_existing);
+    }
+    nlohmann::json config;
+    std::ifstream(guide / "config.json") >> config;
+    config["architectures"] = {"FaultyForCausalLM"};
+    std::ofstream(folder_ / "config.json") << config.dump();
+    std::ofstream(folder_ / "rows.txt") << "one\ntwo\nthree\nfour\n";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  ProgramResult Run(std::vector<std::string> arguments, const std::string& when, int rank, int call, int ranks) {
+    ProgramOptions options;
+    options.program = VLLMCLI_FAULT_INJECTION_BINARY;
+    options.environment = {
+        {"FAULT_WHEN", when}, {"FAULT_RANK", std::to_string(rank)}, {"FAULT_CALL", std::to_string(call)}};
+    arguments.insert(arguments.end(), {"-m", folder_.string(), "-tp", std::to_string(ranks)});
+    return RunProgram(arguments, options);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(EngineDeathProgramTest, TheProgramEndsWithItsStatusAndTheCause) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 24; ++round) {
+    const int ranks = 1 + round % 2;
+    const int rank = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    // 0 is the profiling run; the rest are steps of the answer.
+    const int call = round % 4 == 0 ? 0 : 1 + static_cast<int>(random() % 20);
+    const std::string when = round % 6 == 5 ? "load" : "forward";
+    const ProgramResult result = Run({"complete", "one two", "--ignore-eos", "-n", "60"}, when, rank, call, ranks);
+    EXPECT_EQ(result.status, 1) << result.err;
+    EXPECT_NE(result.err.find("the faulty model throws"), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(EngineDeathProgramTest, ABatchWritesARecordForEachRowItHadTaken) {
+  for (const int ranks : {1, 2}) {
+    const ProgramResult result =
+        Run({"batch", (folder_ / "rows.txt").string(), "--ignore-eos", "-n", "60"}, "forward", ranks - 1, 12, ranks);
+    EXPECT_EQ(result.status, 1);
+    // How many rows it had taken when the rank failed is a matter of luck, up to the row it was then giving the engine.
+    std::istringstream lines(result.out);
+    std::set<int> indices;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json record = nlohmann::json::parse(line);
+      EXPECT_NE(record["error"]["message"].get<std::string>().find("the faulty model throws"), std::string::npos);
+      EXPECT_TRUE(indices.insert(record["index"].get<int>()).second) << line;
+    }
+    ASSERT_FALSE(indices.empty());
+    EXPECT_EQ(*indices.rbegin(), static_cast<int>(indices.size()) - 1);
+    EXPECT_LE(indices.size(), 4U);
+  }
+}
+
+TEST_F(EngineDeathProgramTest, ARowWhoseLogitsAreNotNumbersFailsAlone) {
+  const ProgramResult result = Run({"complete", "one", "--ignore-eos", "-n", "30"}, "logits", 0, 9, 1);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_FALSE(result.err.empty());
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,162 @@
+// Status and progress lines on a pseudo-terminal: there while the program waits, gone before anything is printed. The
+// model waits at FIFOs, so that each test decides how long.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/program/program.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kErase[] = "\r\x1b[K";
+
+class StatusLineTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("vllmcli_status_" + std::to_string(getpid()));
+    fs::create_directories(folder_ / "slow");
+    for (const char* name :
+         {"tokenizer.json", "tokenizer_config.json", "model.safetensors", "generation_config.json"}) {
+      fs::create_symlink(fs::path(GuideModel()) / name, folder_ / "slow" / name);
+    }
+    nlohmann::json config;
+    std::ifstream(fs::path(GuideModel()) / "config.json") >> config;
+    config["architectures"] = {"FaultyForCausalLM"};
+    std::ofstream(folder_ / "slow" / "config.json") << config.dump();
+    fifo_ = (folder_ / "fifo").string();
+    ASSERT_EQ(mkfifo(fifo_.c_str(), 0600), 0);
+    environment_ = {{"XDG_STATE_HOME", folder_.string()}, {"XDG_CACHE_HOME", folder_.string()}};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Lets the program go on.
+  void Release() const { close(open(fifo_.c_str(), O_WRONLY | O_CLOEXEC)); }
+  std::string model() const { return (folder_ / "slow").string(); }
+
+  // The screen's last line after `output`, as a terminal shows it.
+  static std::string LastLine(const std::string& output) {
+    std::string line = output.substr(output.rfind('\n') + 1);
+    if (const size_t erase = line.rfind(kErase); erase != std::string::npos) line = line.substr(erase + 4);
+    return line;
+  }
+
+  fs::path folder_;
+  std::string fifo_;
+  std::map<std::string, std::string> environment_;
+};
+
+TEST_F(StatusLineTest, LoadingIsShownAndErasedBeforeTheAnswer) {
+  environment_["WAIT_LOAD"] = fifo_;
+  PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "hello"}, environment_,
+                 VLLMCLI_FAULT_INJECTION_BINARY);
+  ASSERT_TRUE(run.WaitFor("loading slow, ")) << run.output();
+  Release();
+  EXPECT_EQ(run.WaitForExit(), 0) << run.output();
+  const size_t erase = run.output().rfind(kErase);
+  ASSERT_NE(erase, std::string::npos);
+  EXPECT_EQ(run.output().find("loading", erase), std::string::npos) << run.output();
+  EXPECT_GT(run.output().size(), erase + 5) << run.output();
+}
+
+TEST_F(StatusLineTest, ASignalWhileLoadingErasesTheLine) {
+  environment_["WAIT_LOAD"] = fifo_;
+  PtyProgram run({"run", "-m", model(), "hello"}, environment_, VLLMCLI_FAULT_INJECTION_BINARY);
+  ASSERT_TRUE(run.WaitFor("loading slow, ")) << run.output();
+  kill(run.pid(), SIGTERM);
+  EXPECT_EQ(run.WaitForExit(), 128 + SIGTERM);
+  EXPECT_EQ(LastLine(run.output()), "") << run.output();
+}
+
+TEST_F(StatusLineTest, ALongPromptIsCountedWhileItIsRead) {
+  environment_["WAIT_FORWARD"] = fifo_;
+  environment_["WAIT_CALL"] = "3";  // the profiling run's is 0
+  std::string prompt;
+  for (int i = 0; i < 60; ++i) prompt += "What is the flag number " + std::to_string(i) + "? ";
+  PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "--max-num-batched-tokens", "64", "--max-num-seqs",
+                  "8", prompt},
+                 environment_, VLLMCLI_FAULT_INJECTION_BINARY);
+  ASSERT_TRUE(run.WaitFor("reading prompt 128/")) << run.output();
+  ASSERT_TRUE(run.WaitFor(" tokens")) << run.output();
+  Release();
+  EXPECT_EQ(run.WaitForExit(), 0) << run.output();
+  const size_t erase = run.output().rfind(kErase);
+  ASSERT_NE(erase, std::string::npos);
+  EXPECT_EQ(run.output().find("reading", erase), std::string::npos) << run.output();
+}
+
+TEST_F(StatusLineTest, ChatShowsThePromptsCountAndTheAnswerStartsOnACleanLine) {
+  environment_["WAIT_FORWARD"] = fifo_;
+  environment_["WAIT_CALL"] = "2";
+  std::string prompt;
+  for (int i = 0; i < 20; ++i) prompt += "What is the flag number " + std::to_string(i) + "? ";
+  PtyProgram chat(
+      {"chat", "-m", model(), "-n", "3", "--ignore-eos", "--max-num-batched-tokens", "64", "--max-num-seqs", "8"},
+      environment_, VLLMCLI_FAULT_INJECTION_BINARY);
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send(prompt + "\r");
+  ASSERT_TRUE(chat.WaitFor("reading prompt 64/")) << chat.output();
+  Release();
+  ASSERT_TRUE(chat.WaitFor("[cut off after 3 tokens]")) << chat.output();
+  const size_t erase = chat.output().rfind(kErase);
+  EXPECT_EQ(chat.output().find("reading", erase), std::string::npos) << chat.output();
+  chat.Send("/exit\r");
+  EXPECT_EQ(chat.WaitForExit(), 0);
+}
+
+TEST_F(StatusLineTest, QuietShowsNoStatusLine) {
+  environment_["WAIT_FORWARD"] = fifo_;
+  environment_["WAIT_CALL"] = "1";
+  PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "--quiet", "hello"}, environment_,
+                 VLLMCLI_FAULT_INJECTION_BINARY);
+  Release();
+  EXPECT_EQ(run.WaitForExit(), 0);
+  EXPECT_EQ(run.output().find('\x1b'), std::string::npos) << run.output();
+}
+
+TEST_F(StatusLineTest, BatchProgressHasATotalAndGivesWayToTheRecords) {
+  environment_["WAIT_FORWARD"] = fifo_;
+  environment_["WAIT_CALL"] = "30";
+  const std::string input = (folder_ / "in.jsonl").string();
+  std::ofstream file(input);
+  for (int i = 0; i < 24; ++i) file << "{\"prompt\":\"a flag\",\"ignore_eos\":true}\n\n";
+  file.close();
+  PtyProgram batch({"batch", "-m", model(), "-n", "8", "--max-num-seqs", "2", input}, environment_,
+                   VLLMCLI_FAULT_INJECTION_BINARY);
+  ASSERT_TRUE(batch.WaitFor("/24 rows, ")) << batch.output();
+  Release();
+  ASSERT_TRUE(batch.WaitFor("24 rows, 0 failed, ")) << batch.output();
+  EXPECT_EQ(batch.WaitForExit(), 0);
+  // Each record stands on a line of its own.
+  size_t num_records = 0;
+  for (size_t at = batch.output().find(",\"prompt_tokens\""); at != std::string::npos;
+       at = batch.output().find(",\"prompt_tokens\"", at + 1)) {
+    ++num_records;
+    EXPECT_EQ(LastLine(batch.output().substr(0, batch.output().rfind('{', at))), "") << batch.output();
+  }
+  EXPECT_EQ(num_records, 24u);
+}
+
+TEST_F(StatusLineTest, TheSummaryOfABatchNamesItsOutput) {
+  const std::string output = (folder_ / "out.jsonl").string();
+  const ProgramResult batch =
+      RunProgram({"batch", "-n", "2", "-o", output, "-"}, Input("{\"prompt\":\"a\"}\n{\"prompt\":7}\n"));
+  EXPECT_EQ(batch.status, 1);
+  EXPECT_EQ(batch.err.rfind("2 rows, 1 failed, ", 0), 0u) << batch.err;
+  EXPECT_NE(batch.err.find("; written to " + output), std::string::npos) << batch.err;
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,100 @@
+// Chat templates as the user meets them: variables from the command line, templates that refuse a system message or
+// leave it out, the template for tools.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/program/program.h"
+
+namespace vllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMessages = R"([{"role":"user","content":"hi"}])";
+// Says what variables it sees; takes no system message.
+constexpr const char* kTemplate =
+    "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}"
+    "[{{ enable_thinking }}|{{ level }}|{{ list[1] if list is defined }}]";
+
+class TemplateProgramTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(GuideModel(), "");
+    folder_ = fs::path(testing::TempDir()) / ("vllmcli_template_" + std::to_string(getpid()));
+    fs::create_directories(folder_ / "model");
+    for (const auto& file : fs::directory_iterator(GuideModel())) fs::copy(file, folder_ / "model");
+    Write("template.jinja", kTemplate);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+  std::string Template() const { return folder_ / "template.jinja"; }
+  std::string Model() const { return folder_ / "model"; }
+
+  fs::path folder_;
+};
+
+TEST_F(TemplateProgramTest, VariablesAreJsonOrElseText) {
+  const ProgramResult result =
+      RunProgram({"render", "--chat-template", Template(), "--template-var", "enable_thinking=false", "--template-var",
+                  "level=very high", "--template-var", "list=[1, {\"a\": 2}]", "-"},
+                 Input(kMessages));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "hi[False|very high|{'a': 2}]");
+}
+
+TEST_F(TemplateProgramTest, AVariableWithoutAValueIsRefused) {
+  const ProgramResult result =
+      RunProgram({"render", "--chat-template", Template(), "--template-var", "enable_thinking", "-"}, Input(kMessages));
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("--template-var"), std::string::npos) << result.err;
+}
+
+TEST_F(TemplateProgramTest, ASystemMessageThatTheTemplateLeavesOutIsRefused) {
+  const ProgramResult run =
+      RunProgram({"run", "--chat-template", Template(), "--system", "Be brief.", "-n", "2", "hi"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_NE(run.err.find("takes no system message"), std::string::npos) << run.err;
+  EXPECT_TRUE(run.out.empty());
+
+  const std::string rows = Write("rows.jsonl",
+                                 "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},"
+                                 "{\"role\":\"user\",\"content\":\"u\"}]}\n" +
+                                     std::string("{\"messages\":") + kMessages + "}\n");
+  const ProgramResult batch = RunProgram({"batch", "--ordered", "--chat-template", Template(), "-n", "2", rows});
+  EXPECT_EQ(batch.status, 1);
+  const auto first = nlohmann::json::parse(batch.out.substr(0, batch.out.find('\n')));
+  const auto second = nlohmann::json::parse(batch.out.substr(batch.out.find('\n') + 1));
+  EXPECT_NE(first["error"]["message"].get<std::string>().find("takes no system message"), std::string::npos);
+  EXPECT_TRUE(second.contains("outputs"));
+}
+
+TEST_F(TemplateProgramTest, NamedTemplatesAreDefaultAndToolUse) {
+  std::ofstream(folder_ / "model/tokenizer_config.json")
+      << R"({"chat_template":[{"name":"default","template":"plain"},{"name":"tool_use","template":"tools: {{ tools[0] }}"}]})";
+  fs::remove(folder_ / "model/chat_template.jinja");
+  const auto render = [&](const std::string& context) {
+    return RunProgram({"render", "-m", Model(), "-"}, Input(context)).out;
+  };
+  EXPECT_EQ(render(kMessages), "plain");
+  EXPECT_EQ(render(R"({"messages":[],"tools":["t"]})"), "tools: t");
+  EXPECT_EQ(render(R"({"messages":[],"tools":null})"), "plain");
+}
+
+TEST_F(TemplateProgramTest, AProcessorsTemplateFileIsRead) {
+  std::ofstream(folder_ / "model/tokenizer_config.json") << "{}";
+  fs::remove(folder_ / "model/chat_template.jinja");
+  std::ofstream(folder_ / "model/chat_template.json") << R"({"chat_template":"from the processor"})";
+  EXPECT_EQ(RunProgram({"render", "-m", Model(), "-"}, Input(kMessages)).out, "from the processor");
+}
+
+}  // namespace
+}  // namespace vllm

@@ -1,0 +1,43 @@
+#include "tokenizer/formats/base64.h"
+
+#include <array>
+#include <cstdint>
+
+#include "tokenizer/formats/tokenizer_error.h"
+
+namespace vllm {
+namespace {
+
+constexpr std::array<int8_t, 256> kDigits = [] {
+  std::array<int8_t, 256> digits{};
+  digits.fill(-1);
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < kAlphabet.size(); ++i) {
+    digits[static_cast<unsigned char>(kAlphabet[i])] = static_cast<int8_t>(i);
+  }
+  return digits;
+}();
+
+}  // namespace
+
+std::string DecodeBase64(std::string_view text, const std::string& where) {
+  const auto fail = [&where] { throw TokenizerError("reading " + where + ": not base64"); };
+  if (text.size() % 4 != 0) fail();
+  size_t padding = 0;
+  while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  for (size_t i = 0; i < text.size(); i += 4) {
+    uint32_t group = 0;
+    const size_t digits = i + 4 == text.size() ? 4 - padding : 4;
+    for (size_t j = 0; j < digits; ++j) {
+      const int8_t digit = kDigits[static_cast<unsigned char>(text[i + j])];
+      if (digit < 0) fail();
+      group |= static_cast<uint32_t>(digit) << (18 - 6 * j);
+    }
+    for (size_t j = 0; j + 1 < digits; ++j) bytes += static_cast<char>(group >> (16 - 8 * j));
+  }
+  return bytes;
+}
+
+}  // namespace vllm

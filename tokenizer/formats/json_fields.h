@@ -1,0 +1,54 @@
+// Typed reading of the small JSON objects of tokenizer.json, with errors that name the object and the field.
+// For .cc files of this folder only: it pulls in the JSON library.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tokenizer/formats/tokenizer_error.h"
+
+namespace vllm {
+
+// The value of a required field. `where` names the object in errors.
+inline const nlohmann::json& Field(const nlohmann::json& object, const char* key, const std::string& where) {
+  if (!object.is_object()) throw TokenizerError("reading " + where + ": not a JSON object");
+  const auto it = object.find(key);
+  if (it == object.end()) throw TokenizerError("reading " + where + ": field " + key + " is missing");
+  return *it;
+}
+
+inline std::string StringField(const nlohmann::json& object, const char* key, const std::string& where) {
+  const nlohmann::json& value = Field(object, key, where);
+  if (!value.is_string()) throw TokenizerError("reading " + where + ": field " + key + " is not a string");
+  return value.get<std::string>();
+}
+
+inline bool BoolField(const nlohmann::json& object, const char* key, const std::string& where) {
+  const nlohmann::json& value = Field(object, key, where);
+  if (!value.is_boolean()) throw TokenizerError("reading " + where + ": field " + key + " is not true or false");
+  return value.get<bool>();
+}
+
+// `fallback` when the field is absent or null.
+inline bool BoolField(const nlohmann::json& object, const char* key, const std::string& where, bool fallback) {
+  if (!object.contains(key) || object[key].is_null()) return fallback;
+  return BoolField(object, key, where);
+}
+
+// An integer of [0, limit).
+inline int64_t IntegerField(const nlohmann::json& object, const char* key, const std::string& where, int64_t limit) {
+  const nlohmann::json& value = Field(object, key, where);
+  if (!value.is_number_integer() || !(value.get<int64_t>() >= 0 && value.get<int64_t>() < limit)) {
+    throw TokenizerError("reading " + where + ": field " + key + " is not an integer of 0.." +
+                         std::to_string(limit - 1));
+  }
+  return value.get<int64_t>();
+}
+
+inline const nlohmann::json& ArrayField(const nlohmann::json& object, const char* key, const std::string& where) {
+  const nlohmann::json& value = Field(object, key, where);
+  if (!value.is_array()) throw TokenizerError("reading " + where + ": field " + key + " is not a list");
+  return value;
+}
+
+}  // namespace vllm

@@ -1,0 +1,16 @@
+// Jinja2's tests (value is name(args)). One thread per runtime.
+#pragma once
+
+#include <string_view>
+
+#include "tokenizer/jinja/values/args.h"
+#include "tokenizer/jinja/values/runtime.h"
+#include "tokenizer/jinja/values/value.h"
+
+namespace vllm::jinja {
+
+bool IsTest(std::string_view name);
+// Throws EvalError, also when there is no such test.
+bool CallTest(Runtime& runtime, std::string_view name, const Value& value, const Args& args);
+
+}  // namespace vllm::jinja

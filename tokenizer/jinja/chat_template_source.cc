@@ -1,0 +1,108 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tokenizer/formats/python_json.h"
+#include "tokenizer/formats/regular_file.h"
+#include "tokenizer/jinja/builtins/globals.h"
+#include "tokenizer/jinja/chat_template.h"
+#include "tokenizer/jinja/syntax/lexer.h"
+
+namespace vllm {
+namespace {
+
+using nlohmann::json;
+
+// tokenizer_config.json of a large vocabulary lists every added token; 64 MiB is far above any seen.
+constexpr size_t kMaxConfigBytes = size_t{64} << 20;
+
+[[noreturn]] void Fail(const std::filesystem::path& path, const std::string& why) {
+  throw ChatTemplateError("chat template cannot be read from " + jinja::EscapeForError(path.string()) + ": " + why);
+}
+
+std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t max_bytes) {
+  std::string text;
+  const RegularFile file = ReadRegularFile(path.string(), max_bytes, text);
+  if (file.is_missing()) return std::nullopt;
+  if (!file.ok()) Fail(path, file.error);
+  return text;
+}
+
+json ReadObject(const std::filesystem::path& path) {
+  const std::optional<std::string> text = ReadFile(path, kMaxConfigBytes);
+  if (!text) return json::object();
+  json object = json::parse(ReplacePythonNumbers(*text), nullptr, false);
+  if (object.is_discarded()) Fail(path, "not valid JSON");
+  if (!object.is_object()) Fail(path, "not a JSON object");
+  return object;
+}
+
+// "<s>" or {"content": "<s>", ...}; empty when absent.
+std::string TokenText(const json& config, const char* name) {
+  const auto found = config.find(name);
+  if (found == config.end()) return {};
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_object()) return {};
+  const auto content = found->find("content");
+  return content != found->end() && content->is_string() ? content->get<std::string>() : std::string();
+}
+
+// Sets the texts of `source`; false when there is no default template.
+bool TakeTemplates(const json& config, const std::filesystem::path& path, ChatTemplateSource& source) {
+  const auto found = config.find("chat_template");
+  if (found == config.end() || found->is_null()) return false;
+  source.origin = path.string();
+  if (found->is_string()) {
+    source.text = found->get<std::string>();
+    return true;
+  }
+  bool has_default = false;
+  if (!found->is_array()) Fail(path, "chat_template is neither a string nor a list");
+  for (const json& entry : *found) {
+    if (!entry.is_object()) Fail(path, "chat_template has an entry that is not an object");
+    const auto name = entry.find("name");
+    const auto text = entry.find("template");
+    if (name == entry.end() || !name->is_string() || text == entry.end() || !text->is_string()) {
+      Fail(path, "chat_template has an entry without name and template");
+    }
+    const std::string& kind = name->get_ref<const std::string&>();
+    if (kind == "default") {
+      source.text = text->get<std::string>();
+      has_default = true;
+    } else if (kind == "tool_use") {
+      source.tool_use_text = text->get<std::string>();
+    }
+  }
+  return has_default;
+}
+
+}  // namespace
+
+std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_folder) {
+  const std::filesystem::path folder(model_folder);
+  const std::filesystem::path config_path = folder / "tokenizer_config.json";
+  const std::filesystem::path template_path = folder / "chat_template.jinja";
+  // Where processors of multimodal models keep theirs.
+  const std::filesystem::path processor_path = folder / "chat_template.json";
+  const json config = ReadObject(config_path);
+  ChatTemplateSource source;
+  if (std::optional<std::string> text = ReadFile(template_path, jinja::kMaxSourceBytes)) {
+    source.text = *std::move(text);
+    source.origin = template_path.string();
+    source.tool_use_text =
+        ReadFile(folder / "additional_chat_templates" / "tool_use.jinja", jinja::kMaxSourceBytes).value_or("");
+  } else if (!TakeTemplates(ReadObject(processor_path), processor_path, source) &&
+             !TakeTemplates(config, config_path, source)) {
+    return std::nullopt;
+  }
+  source.bos_token = TokenText(config, "bos_token");
+  source.eos_token = TokenText(config, "eos_token");
+  if (source.bos_token.empty() || source.eos_token.empty()) {
+    const json map = ReadObject(folder / "special_tokens_map.json");
+    if (source.bos_token.empty()) source.bos_token = TokenText(map, "bos_token");
+    if (source.eos_token.empty()) source.eos_token = TokenText(map, "eos_token");
+  }
+  return source;
+}
+
+}  // namespace vllm

@@ -1,0 +1,97 @@
+// The expression half of the parser: a token cursor and recursive descent with Jinja2's precedences.
+// Owned by one call of ParseTemplate.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/jinja/syntax/ast.h"
+#include "tokenizer/jinja/syntax/lexer.h"
+
+namespace vllm::jinja {
+
+class ExpressionParser {
+ public:
+  explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+
+ protected:
+  // Guards every production that can contain itself.
+  class Nesting {
+   public:
+    explicit Nesting(ExpressionParser& parser);
+    ~Nesting() { --parser_.nesting_; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+
+   private:
+    ExpressionParser& parser_;
+  };
+
+  const Token& current() const { return tokens_[position_]; }
+  const Token& look() const { return tokens_[std::min(position_ + 1, tokens_.size() - 1)]; }
+  Token Next();
+  bool IsOp(std::string_view op) const { return current().kind == TokenKind::kOperator && current().text == op; }
+  bool IsName(std::string_view name) const { return current().kind == TokenKind::kName && current().text == name; }
+  bool SkipOp(std::string_view op);
+  bool SkipName(std::string_view name);
+  void ExpectOp(std::string_view op);
+  std::string ExpectName();
+  void Expect(TokenKind kind, const char* what);
+  [[noreturn]] void Fail(const std::string& why) const;
+  [[noreturn]] void FailUnexpected() const;
+
+  // What may end a tuple that is not in parentheses, besides ")", "}}" and "%}".
+  struct TupleRules {
+    bool simplified = false;  // names and literals only
+    bool with_conditional = true;
+    bool explicit_parentheses = false;
+    bool with_namespace = false;
+    std::string_view end_name;
+  };
+
+  ExprPtr NewExpr(ExprKind kind, int line);
+  // Takes over `args` and checks the height.
+  ExprPtr NewExpr(ExprKind kind, int line, std::vector<ExprPtr> args);
+  void Grow(Expr& expr, ExprPtr arg);
+  void CountNode();
+
+  ExprPtr ParseExpression(bool with_conditional = true);
+  ExprPtr ParseTuple(const TupleRules& rules);
+  ExprPtr ParseAssignTarget(std::string_view end_name, bool with_namespace);
+  ExprPtr ParseFilter(ExprPtr input, bool start_inline);
+  ExprPtr CloneTarget(const Expr& target);
+  // A filter on the text a block captures; null without "|".
+  ExprPtr ParseCapturedFilter(bool start_inline);
+
+ private:
+  ExprPtr ParseConditional();
+  ExprPtr ParseOr();
+  ExprPtr ParseAnd();
+  ExprPtr ParseNot();
+  ExprPtr ParseCompare();
+  ExprPtr ParseSum();
+  ExprPtr ParseConcat();
+  ExprPtr ParseProduct();
+  ExprPtr ParsePower();
+  ExprPtr ParseUnary(bool with_filter);
+  ExprPtr ParsePrimary(bool with_namespace);
+  ExprPtr ParseNumber();
+  ExprPtr ParseList();
+  ExprPtr ParseDict();
+  ExprPtr ParsePostfix(ExprPtr node);
+  ExprPtr ParseFilterExpression(ExprPtr node);
+  ExprPtr ParseSubscript(ExprPtr node);
+  ExprPtr ParseSubscribed();
+  ExprPtr ParseTest(ExprPtr node);
+  // At "(": appends to call.args and call.extra.
+  void ParseCallArguments(Expr& call);
+  ExprPtr Binary(Op op, int line, ExprPtr left, ExprPtr right);
+
+  std::vector<Token> tokens_;
+  size_t position_ = 0;
+  int nesting_ = 0;
+  size_t num_nodes_ = 0;
+};
+
+}  // namespace vllm::jinja

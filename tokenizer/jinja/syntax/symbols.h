@@ -1,0 +1,68 @@
+// The names one scope of a template knows while its slots are given out (Jinja2's idtracking). Owned by the scope pass.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "tokenizer/jinja/syntax/ast.h"
+
+namespace vllm::jinja {
+
+// A function under construction; slots are numbered per function.
+struct FunctionBuilder {
+  const FunctionBuilder* parent = nullptr;
+  int depth = 0;
+  size_t num_slots = 0;
+};
+
+struct Ident {
+  FunctionBuilder* function = nullptr;
+  uint16_t slot = 0;
+};
+
+class Symbols {
+ public:
+  // A scope in `parent` (null: nothing outside is visible) whose variables live in `function`.
+  Symbols(const Symbols* parent, FunctionBuilder* function);
+
+  // One branch of an if in this scope: starts with what the scope knows, is merged or thrown away.
+  static Symbols BranchOf(const Symbols& scope);
+  // `body`, `elifs`, `otherwise`: the three branches of an if. A name that only some of them assign keeps its outer
+  // value.
+  void MergeBranches(const Symbols& body, const Symbols& elifs, const Symbols& otherwise);
+
+  void Load(const std::string& name);
+  void Store(const std::string& name);
+  Ident DeclareParameter(const std::string& name);
+
+  // REQUIRES: `name` was loaded, stored or declared here or outside.
+  VarRef Resolve(const std::string& name) const;
+  ScopeLayout Layout() const;
+  FunctionBuilder* function() const { return function_; }
+
+ private:
+  struct SlotSource {
+    SlotLoad::Source source = SlotLoad::Source::kMissing;
+    Ident alias;
+    bool is_parameter = false;
+  };
+
+  const Ident* FindRef(const std::string& name) const;
+  const Ident* FindOwnRef(const std::string& name) const;
+  bool HasStored(const std::string& name) const;
+  Ident Define(const std::string& name, SlotSource source);
+  VarRef RefTo(Ident ident) const;
+
+  const Symbols* parent_;
+  const Symbols* base_ = nullptr;  // of a branch: the scope it is in
+  FunctionBuilder* function_;
+  std::shared_ptr<std::map<std::string, uint16_t>> slots_;  // shared by the branches of a scope
+  std::map<std::string, Ident> refs_;
+  std::map<std::string, SlotSource> loads_;
+  std::set<std::string> stores_;
+};
+
+}  // namespace vllm::jinja

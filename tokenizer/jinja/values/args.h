@@ -1,0 +1,41 @@
+// Arguments of a call and how they meet parameter names, as Python does it. Values, one thread.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/jinja/values/runtime.h"
+#include "tokenizer/jinja/values/value.h"
+
+namespace vllm::jinja {
+
+struct Args {
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string, Value>> keywords;
+
+  const Value* Keyword(std::string_view name) const;
+};
+
+class BoundArgs {
+ public:
+  // Throws EvalError for a missing, unknown, repeated or surplus argument. `function` is named in errors.
+  BoundArgs(const char* function, const Args& args, std::initializer_list<const char*> names, size_t num_required = 0);
+
+  // Null when absent.
+  const Value* operator[](size_t index) const { return values_[index]; }
+  // Null also when None was given.
+  const Value* NotNone(size_t index) const;
+  int64_t Int(size_t index, int64_t fallback) const;
+  bool Bool(size_t index, bool fallback) const;
+  // The argument must be a string.
+  const std::string& Text(size_t index) const;
+
+ private:
+  const char* function_;
+  std::vector<const Value*> values_;
+};
+
+}  // namespace vllm::jinja

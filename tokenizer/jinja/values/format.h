@@ -1,0 +1,36 @@
+// Python's two ways to format: "..." % values and "...".format(...). One thread per budget.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tokenizer/jinja/values/args.h"
+#include "tokenizer/jinja/values/runtime.h"
+#include "tokenizer/jinja/values/value.h"
+
+namespace vllm::jinja {
+
+// `values`: a tuple, a dict for %(name)s, or a single value. Throws EvalError.
+std::string PercentFormat(Budget& budget, std::string_view format, const Value& values);
+std::string BraceFormat(Runtime& runtime, std::string_view format, const Args& args);
+
+// How one value is written: [[fill]align][sign][#][0][width][,][.precision][type].
+struct FormatSpec {
+  std::string fill = " ";
+  char align = '\0';  // < > ^ =
+  char sign = '-';
+  bool alternate = false;
+  char grouping = '\0';
+  int64_t width = 0;
+  int64_t precision = -1;
+  char type = '\0';
+};
+// %e, %f, %g of printf with Python's rules for the number of digits.
+std::string FormatReal(double value, const FormatSpec& spec);
+std::string FormatInteger(int64_t value, const FormatSpec& spec);
+// Puts sign and digits into the field.
+std::string PadNumber(std::string digits, const FormatSpec& spec);
+
+inline constexpr int64_t kMaxPrecision = 400;
+
+}  // namespace vllm::jinja

@@ -1,0 +1,44 @@
+// What tokenizer_config.json and added_tokens.json say beside a vocabulary that cannot say it itself (tokenizer.model,
+// tiktoken ranks, vocab.json and merges.txt). Plain values.
+//
+//   tokenizer_config.json  {"bos_token", "eos_token", "unk_token", "pad_token": text or {"content": text},
+//                           "add_bos_token", "add_eos_token", "add_prefix_space", "tokenizer_class",
+//                           "added_tokens_decoder": {"id": {"content", "lstrip", "rstrip", "single_word", "normalized",
+//                           "special"}...}}
+//   added_tokens.json      {token: id...}
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "tokenizer/added_vocabulary.h"
+
+namespace vllm {
+
+struct TokenizerConfig {
+  std::optional<std::string> bos_token;
+  std::optional<std::string> eos_token;
+  std::optional<std::string> unk_token;
+  std::optional<std::string> pad_token;
+  std::optional<bool> add_bos_token;
+  std::optional<bool> add_eos_token;
+  bool add_prefix_space = false;
+  std::string tokenizer_class;
+  std::vector<AddedToken> added_tokens;  // with their ids, in order of them
+};
+
+// {"content", "single_word", "lstrip", "rstrip", "normalized", "special"}. Throws TokenizerError.
+AddedToken ReadAddedToken(const nlohmann::json& json);
+
+// Either path may be empty or name no file. Throws TokenizerError when a file is damaged.
+TokenizerConfig ReadTokenizerConfig(const std::string& tokenizer_config_path, const std::string& added_tokens_path);
+
+// Reads a whole file. Throws TokenizerError that names it, also when it is larger than kMaxTokenizerFileBytes.
+inline constexpr size_t kMaxTokenizerFileBytes = size_t{1} << 30;
+std::string ReadTokenizerFile(const std::string& path);
+
+}  // namespace vllm

@@ -1,0 +1,30 @@
+// The normalizer of BERT: control characters out, white space to spaces, room around Chinese characters, accents off,
+// lower case. Read-only after construction, any thread.
+#pragma once
+
+#include <string>
+
+#include "tokenizer/normalizers/normalizer.h"
+
+namespace vllm {
+
+struct BertNormalizerConfig {
+  bool clean_text = true;
+  bool handle_chinese_chars = true;
+  bool strip_accents = true;
+  bool lowercase = true;
+};
+
+class BertNormalizer : public Normalizer {
+ public:
+  explicit BertNormalizer(BertNormalizerConfig config);
+  void Apply(std::string& text) const override;
+
+ private:
+  BertNormalizerConfig config_;
+};
+
+// Whether BERT puts spaces around the character.
+bool IsBertChinese(char32_t code_point);
+
+}  // namespace vllm

@@ -1,0 +1,15 @@
+// U+2581, which stands for a space in many vocabularies, and the places where texts can be cut before it.
+// Pure functions, any thread.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace vllm {
+
+inline constexpr std::string_view kMetaspace = "\xE2\x96\x81";
+
+// End of the word that starts at `start`: a run of U+2581, then everything up to the next one.
+size_t MetaspaceWordEnd(std::string_view text, size_t start);
+
+}  // namespace vllm

@@ -1,0 +1,120 @@
+#include "tokenizer/unicode/utf8.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace vllm {
+namespace {
+
+size_t AsciiPrefix(std::string_view bytes, size_t position) {
+  while (position + 8 <= bytes.size()) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + position, 8);
+    if (word & 0x8080808080808080ULL) break;
+    position += 8;
+  }
+  while (position < bytes.size() && static_cast<unsigned char>(bytes[position]) < 0x80) ++position;
+  return position;
+}
+
+}  // namespace
+
+Utf8Step DecodeUtf8(std::string_view bytes, size_t position) {
+  using Kind = Utf8Step::Kind;
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[position + i]); };
+  const size_t remaining = bytes.size() - position;
+  const unsigned char lead = at(0);
+  if (lead < 0x80) return {Kind::kValid, lead, 1};
+  if (lead < 0xC2 || lead > 0xF4) return {Kind::kInvalid, 0, 1};
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  // Table 3-7 of the Unicode standard: only the second byte has a range of its own.
+  unsigned char low = 0x80;
+  unsigned char high = 0xBF;
+  if (lead == 0xE0) low = 0xA0;
+  if (lead == 0xED) high = 0x9F;
+  if (lead == 0xF0) low = 0x90;
+  if (lead == 0xF4) high = 0x8F;
+  char32_t code_point = lead & (0xFF >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if (i == remaining) return {Kind::kIncomplete, 0, i};
+    if (at(i) < low || at(i) > high) return {Kind::kInvalid, 0, i};
+    code_point = code_point << 6 | (at(i) & 0x3F);
+    low = 0x80;
+    high = 0xBF;
+  }
+  return {Kind::kValid, code_point, length};
+}
+
+bool IsAscii(std::string_view bytes) { return AsciiPrefix(bytes, 0) == bytes.size(); }
+
+bool IsValidUtf8(std::string_view bytes) {
+  for (size_t position = 0;;) {
+    position = AsciiPrefix(bytes, position);
+    if (position == bytes.size()) return true;
+    const Utf8Step step = DecodeUtf8(bytes, position);
+    if (step.kind != Utf8Step::Kind::kValid) return false;
+    position += step.length;
+  }
+}
+
+void AppendValidUtf8(std::string_view bytes, std::string& out) {
+  size_t done = 0;
+  size_t position = 0;
+  while (true) {
+    position = AsciiPrefix(bytes, position);
+    if (position == bytes.size()) break;
+    const Utf8Step step = DecodeUtf8(bytes, position);
+    if (step.kind != Utf8Step::Kind::kValid) {
+      out.append(bytes.substr(done, position - done));
+      out.append(kReplacementCharacter);
+      done = position + step.length;
+    }
+    position += step.length;
+  }
+  out.append(bytes.substr(done));
+}
+
+std::string ReplaceInvalidUtf8(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  AppendValidUtf8(bytes, out);
+  return out;
+}
+
+void AppendCodePoint(char32_t code_point, std::string& out) {
+  const auto byte = [&out](char32_t value) { out += static_cast<char>(value); };
+  if (code_point < 0x80) {
+    byte(code_point);
+  } else if (code_point < 0x800) {
+    byte(0xC0 | code_point >> 6);
+    byte(0x80 | (code_point & 0x3F));
+  } else if (code_point < 0x10000) {
+    byte(0xE0 | code_point >> 12);
+    byte(0x80 | (code_point >> 6 & 0x3F));
+    byte(0x80 | (code_point & 0x3F));
+  } else {
+    byte(0xF0 | code_point >> 18);
+    byte(0x80 | (code_point >> 12 & 0x3F));
+    byte(0x80 | (code_point >> 6 & 0x3F));
+    byte(0x80 | (code_point & 0x3F));
+  }
+}
+
+size_t CountCodePoints(std::string_view text) {
+  size_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+size_t IncompleteUtf8Tail(std::string_view bytes) {
+  // A sequence is at most 4 bytes, so an incomplete one starts in the last 3.
+  for (size_t length = 1; length <= 3 && length <= bytes.size(); ++length) {
+    const size_t start = bytes.size() - length;
+    if ((static_cast<unsigned char>(bytes[start]) & 0xC0) == 0x80) continue;
+    const Utf8Step step = DecodeUtf8(bytes, start);
+    return step.kind == Utf8Step::Kind::kIncomplete ? length : 0;
+  }
+  return 0;
+}
+
+}  // namespace vllm
