@@ -29,16 +29,16 @@ struct Layers {
   ThreadPool threads{1};
   RankContext context;
   Heads heads;
-  std::vector<KvLayerSpec> specs;
-  KvCache cache;
+  std::vector<KVCacheSpec> specs;
+  KVCache cache;
   std::vector<Attention> layers;
   AttentionMetadata metadata;
   std::vector<std::vector<int32_t>> tables;
   std::vector<float> rows, out;
 
-  Layers(Heads h, KvDType dtype, int64_t num_layers, int64_t num_blocks)
-      : heads(h), specs(static_cast<size_t>(num_layers), KvLayerSpec{h.kv, kHeadDim, 0}) {
-    cache = KvCache(specs, num_blocks, kBlockSize, dtype);
+  Layers(Heads h, KVDType dtype, int64_t num_layers, int64_t num_blocks)
+      : heads(h), specs(static_cast<size_t>(num_layers), KVCacheSpec{h.kv, kHeadDim, 0}) {
+    cache = KVCache(specs, num_blocks, kBlockSize, dtype);
     context.kernels = &KernelsFor(BenchIsa());
     context.threads = &threads;
     context.communicator = &communicator;
@@ -76,7 +76,7 @@ struct Layers {
                                      position % kBlockSize);
       }
     }
-    const int64_t partitions = (total + kKvPartition - 1) / kKvPartition * num_sequences;
+    const int64_t partitions = (total + kKVPartition - 1) / kKVPartition * num_sequences;
     metadata.partials =
         AlignedBuffer(static_cast<size_t>(partitions * heads.queries * PartialFloats(kHeadDim)) * sizeof(float));
     group.plan = AttentionPlan({.block_size = kBlockSize,
@@ -113,7 +113,7 @@ void Report(benchmark::State& state, const Layers& layers, double seen, double k
   state.counters["read"] = 1e-9 * bandwidth;
 }
 
-void Prefill(benchmark::State& state, Heads heads, KvDType dtype) {
+void Prefill(benchmark::State& state, Heads heads, KVDType dtype) {
   const int64_t length = state.range(0);
   Layers layers(heads, dtype, 1, length / kBlockSize + 2);
   layers.SetStep(1, length, 0, 0, true);
@@ -122,14 +122,14 @@ void Prefill(benchmark::State& state, Heads heads, KvDType dtype) {
   Report(state, layers, n * (n + 1.0) / 2.0, n);
 }
 
-void Decode(benchmark::State& state, Heads heads, KvDType dtype, bool shared, bool cascade) {
+void Decode(benchmark::State& state, Heads heads, KVDType dtype, bool shared, bool cascade) {
   const int64_t sequences = state.range(0), context = state.range(1);
   // 200 MiB of K and V, or one layer of more.
   const int64_t blocks = (shared ? 1 : sequences) * (context / kBlockSize + 2) + 2 * sequences;
-  const KvCacheLayout layout{dtype, kBlockSize, heads.kv, kHeadDim};
+  const KVCacheLayout layout{dtype, kBlockSize, heads.kv, kHeadDim};
   const int64_t num_layers = std::clamp<int64_t>((int64_t{200} << 20) / (blocks * layout.BlockBytes()), 1, 24);
   Layers layers(heads, dtype, num_layers, blocks);
-  layers.SetStep(sequences, 1, context, shared ? context / kKvPartition * kKvPartition : 0, cascade);
+  layers.SetStep(sequences, 1, context, shared ? context / kKVPartition * kKVPartition : 0, cascade);
   size_t layer = 0;
   for (auto _ : state) {
     layers.Step(layer);
@@ -145,7 +145,7 @@ void RegisterAll() {
     Heads heads;
   };
   for (const auto& [name, heads] : {Named{"14x2", {14, 2}}, Named{"32x8", {32, 8}}, Named{"16x16", {16, 16}}}) {
-    for (const KvDType dtype : {KvDType::kFloat32, KvDType::kBFloat16, KvDType::kFloat16, KvDType::kInt8}) {
+    for (const KVDType dtype : {KVDType::kFloat32, KVDType::kBFloat16, KVDType::kFloat16, KVDType::kInt8}) {
       const std::string suffix = std::string("/") + name + "/" + std::string(ToString(dtype));
       benchmark::RegisterBenchmark(("Prefill" + suffix).c_str(), Prefill, heads, dtype)->Arg(512)->Arg(2048)->Arg(8192);
       benchmark::RegisterBenchmark(("Decode" + suffix).c_str(), Decode, heads, dtype, false, true)

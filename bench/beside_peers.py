@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """vllmcli beside llama-bench and llama-batched-bench on the same GGUF file, in turn, with a probe of the machine before each.
 
-    bench/beside_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 8,16,32] [--prefill 512] [--peer NAME=FOLDER[,OPTION...]]...
+    bench/beside_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 8,16,32] [--prefill 512] [--peer NAME=DIRECTORY[,OPTION...]]...
 
-Peers are the folders that hold their programs; without --peer llama-bench and llama-batched-bench are looked for on PATH,
+Peers are the directories that hold their programs; without --peer llama-bench and llama-batched-bench are looked for on PATH,
 and what is not there is left out. OPTIONs go to the peer's programs, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'.
 Prints medians in tokens/s, the ratio to the best peer, and our share of the machine's limit: for prefill and streams two
 operations a weight that a token meets, at the peak of vdpbf16ps (files of more than 12 bits a weight) or vpdpbusd; for one
@@ -55,9 +55,9 @@ class Ours:
 
 
 class Peer:
-    def __init__(self, name, folder, model, threads, options):
+    def __init__(self, name, directory, model, threads, options):
         def find(program):
-            return os.path.join(folder, program) if folder else shutil.which(program)
+            return os.path.join(directory, program) if directory else shutil.which(program)
         self.name, self.model, self.threads, self.options = name, model, str(threads), options
         self.bench, self.batched = find("llama-bench"), find("llama-batched-bench")
 
@@ -97,8 +97,8 @@ def main():
     peers = []
     for text in args.peer:
         name, _, rest = text.partition("=")
-        folder, *options = rest.split(",")
-        peers.append(Peer(name, folder, args.model, args.threads, [word for option in options for word in option.split()]))
+        directory, *options = rest.split(",")
+        peers.append(Peer(name, directory, args.model, args.threads, [word for option in options for word in option.split()]))
     if not args.peer and shutil.which("llama-bench"):
         peers.append(Peer("llama.cpp", None, args.model, args.threads, []))
     runners = [Ours(args.model, args.threads, args.option), *peers]

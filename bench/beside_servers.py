@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A whole job of vllmcli beside the same job through peers' servers (llama-server), on the same GGUF file, in turn.
 
-    bench/beside_servers.py MODEL.gguf [--rounds 1] [--threads 2] [--job 128+128] [--job 192:64+64] --peer NAME=FOLDER[,OPTION...]...
+    bench/beside_servers.py MODEL.gguf [--rounds 1] [--threads 2] [--job 128+128] [--job 192:64+64] --peer NAME=DIRECTORY[,OPTION...]...
 
 A job is [SHARED:]PROMPT+OUTPUT tokens of each of 48 requests, 16 at a time; the first SHARED tokens of the prompt come in
-front of PROMPT own ones and are the same in all. FOLDER holds llama-server; OPTIONs go to it. Servers are warmed by one
+front of PROMPT own ones and are the same in all. DIRECTORY holds llama-server; OPTIONs go to it. Servers are warmed by one
 request, sample greedily and keep prompts (cache_prompt); their time is from the first request sent to the last answer.
 Prints medians of tokens/s in all / generated, and the ratio to the best peer.
 """
@@ -55,9 +55,9 @@ class Ours:
 
 
 class Peer:
-    def __init__(self, name, folder, model, threads, options):
+    def __init__(self, name, directory, model, threads, options):
         self.name = name
-        self.command = [os.path.join(folder, "llama-server"), "-m", model, "-t", str(threads), "-tb", str(threads), "-np",
+        self.command = [os.path.join(directory, "llama-server"), "-m", model, "-t", str(threads), "-tb", str(threads), "-np",
                         str(AT_A_TIME), *options]
 
     def seconds(self, job):
@@ -124,8 +124,8 @@ def main():
     runners = [Ours(args.model, args.threads, args.option)]
     for text in args.peer:
         name, _, rest = text.partition("=")
-        folder, *options = rest.split(",")
-        runners.append(Peer(name, folder, args.model, args.threads, [word for option in options for word in option.split()]))
+        directory, *options = rest.split(",")
+        runners.append(Peer(name, directory, args.model, args.threads, [word for option in options for word in option.split()]))
     jobs = [Job(text) for text in args.job or ["128+128", "192:64+64"]]
     seconds = {(job.text, runner.name): [] for job in jobs for runner in runners}
     for _ in range(args.rounds):

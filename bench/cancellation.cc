@@ -60,15 +60,15 @@ std::string ConfigJson(const std::string& shape) {
          pick("2", "4") + R"(,"tie_word_embeddings":)" + pick("true", "false") + "}";
 }
 
-class ModelFolder {
+class ModelDirectory {
  public:
-  explicit ModelFolder(const std::string& shape) {
+  explicit ModelDirectory(const std::string& shape) {
     std::string name = (std::filesystem::temp_directory_path() / "cancellation-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = name;
     std::ofstream(path_ / "config.json") << ConfigJson(shape);
   }
-  ~ModelFolder() { std::filesystem::remove_all(path_); }
+  ~ModelDirectory() { std::filesystem::remove_all(path_); }
   std::string path() const { return path_.string(); }
 
  private:
@@ -116,9 +116,9 @@ std::map<std::string, std::vector<int32_t>> Probe(LLMEngine& engine) {
   return answers;
 }
 
-bool CancelInLiveEngine(const Options& options, const std::string& folder, int64_t ranks) {
+bool CancelInLiveEngine(const Options& options, const std::string& directory, int64_t ranks) {
   VllmConfig config;
-  config.model = LoadModelConfig(folder);
+  config.model = LoadModelConfig(directory);
   config.load.load_format = LoadFormat::kDummy;
   config.model.max_model_len = 16384;
   config.parallel.tensor_parallel_size = ranks;
@@ -192,7 +192,7 @@ double EndProgram(const std::vector<std::string>& words, std::chrono::microsecon
   return ms;
 }
 
-bool EndPrograms(const Options& options, const std::string& folder) {
+bool EndPrograms(const Options& options, const std::string& directory) {
   std::mt19937 random(options.seed);
   std::string ids;
   for (int i = 0; i < 8000; ++i) ids += std::to_string(random() % 150000) + ",";
@@ -205,7 +205,7 @@ bool EndPrograms(const Options& options, const std::string& folder) {
       for (int round = 0; round < options.rounds; ++round) {
         const int64_t low = loading ? 20'000 : 4'000'000;
         const int64_t span = loading ? 2'000'000 : 2'000'000;
-        tally.Add(EndProgram({options.program, "complete", "-m", folder, "--load-format", "dummy", "-tp", ranks,
+        tally.Add(EndProgram({options.program, "complete", "-m", directory, "--load-format", "dummy", "-tp", ranks,
                               "--packed-cache-size", "0", "--prompt-ids", ids, "--json"},
                              std::chrono::microseconds(low + static_cast<int64_t>(random() % span))));
       }
@@ -216,12 +216,12 @@ bool EndPrograms(const Options& options, const std::string& folder) {
 }
 
 int Run(const Options& options) {
-  const ModelFolder folder(options.shape);
+  const ModelDirectory directory(options.shape);
   bool good = true;
   if (options.program.empty()) {
-    for (const int64_t ranks : {1, 2}) good = CancelInLiveEngine(options, folder.path(), ranks) && good;
+    for (const int64_t ranks : {1, 2}) good = CancelInLiveEngine(options, directory.path(), ranks) && good;
   } else {
-    good = EndPrograms(options, folder.path());
+    good = EndPrograms(options, directory.path());
   }
   return good ? 0 : 1;
 }

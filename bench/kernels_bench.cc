@@ -104,9 +104,9 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const std::vector<PackedMatrix> weights = Plain(shape, DType::kBFloat16, rotating_bytes);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
-  RowTiles rows;
+  PackedActivations rows;
   Rotate(state, weights, [&](const PackedMatrixView& w) {
-    const RowTilesView view = rows.BFloat16(shape.rows, shape.in);
+    const PackedActivationsView view = rows.BFloat16(shape.rows, shape.in);
     for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_bfloat16(x.data(), shape.in, view, tile);
     tiles.linear_bfloat16(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
@@ -128,9 +128,9 @@ void BM_TilesQuant(benchmark::State& state, const PackedQuantForm& form, int64_t
   const auto weights = Copies<PackedQuantMatrix>(rotating_bytes, bytes, [&] { return make(shape.out); });
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
-  RowTiles rows;
+  PackedActivations rows;
   Rotate(state, weights, [&](const PackedQuantView& w) {
-    const RowTilesView view = rows.Int8(shape.rows, shape.in, w.code_sums());
+    const PackedActivationsView view = rows.Int8(shape.rows, shape.in, w.code_sums());
     for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_int8(x.data(), shape.in, view, tile);
     tiles.linear_quant(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });

@@ -12,7 +12,7 @@
 #include "bench/machine_limits.h"
 #include "engine/layers/linear/linear_matrix.h"
 #include "kernels/isa/kernels_for.h"
-#include "kernels/matrix/quant_matrix.h"
+#include "kernels/matrix/checkpoint_quant_matrix.h"
 
 namespace vllm {
 namespace {

@@ -37,7 +37,7 @@ void BM_ScheduleDecode(benchmark::State& state) {
     const SchedulerOutput& output = scheduler.Schedule();
     state.PauseTiming();
     runner.Clear();
-    for (const ScheduledTokens& scheduled : output.num_scheduled_tokens) {
+    for (const NumScheduledTokens& scheduled : output.num_scheduled_tokens) {
       runner.request_ids.push_back(scheduled.request_id);
       runner.sampled_token_ids.push_back(7);
       runner.sampled_offsets.push_back(runner.sampled_token_ids.size());
@@ -59,7 +59,7 @@ void BM_DecodeStep(benchmark::State& state) {
   for (auto _ : state) {
     const SchedulerOutput& output = scheduler.Schedule();
     runner.Clear();
-    for (const ScheduledTokens& scheduled : output.num_scheduled_tokens) {
+    for (const NumScheduledTokens& scheduled : output.num_scheduled_tokens) {
       runner.request_ids.push_back(scheduled.request_id);
       runner.sampled_token_ids.push_back(7);
       runner.sampled_offsets.push_back(runner.sampled_token_ids.size());

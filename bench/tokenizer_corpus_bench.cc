@@ -1,6 +1,6 @@
 // Loading a tokenizer and encoding a text with it in one thread, for comparing side by side with Hugging Face
 // `tokenizers` (bench/tokenizer_corpus_hf.py takes the same arguments and writes the same lines):
-//   tokenizer_corpus_bench FOLDER TEXT...
+//   tokenizer_corpus_bench DIRECTORY TEXT...
 // Each text is encoded line by line, as corpora are, and as a whole; the best of several rounds counts, each with a
 // tokenizer that has seen no text before, for both programs remember words.
 #include <algorithm>
@@ -35,9 +35,9 @@ double BestOf(Prepare prepare, Work work) {
   return best;
 }
 
-void Run(const std::string& folder, const std::vector<std::string>& paths) {
+void Run(const std::string& directory, const std::vector<std::string>& paths) {
   std::unique_ptr<Tokenizer> tokenizer;
-  const auto load_tokenizer = [&] { tokenizer = LoadTokenizer(folder); };
+  const auto load_tokenizer = [&] { tokenizer = LoadTokenizer(directory); };
   const double load = BestOf([] {}, load_tokenizer);
   std::printf("load %.1f ms\n", load * 1e3);
   for (const std::string& path : paths) {
@@ -66,7 +66,7 @@ void Run(const std::string& folder, const std::vector<std::string>& paths) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s FOLDER TEXT...\n", argv[0]);
+    std::fprintf(stderr, "usage: %s DIRECTORY TEXT...\n", argv[0]);
     return 2;
   }
   vllm::Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));

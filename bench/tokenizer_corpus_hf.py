@@ -1,6 +1,6 @@
 """What tokenizer_corpus_bench measures, measured with Hugging Face `tokenizers` in one thread.
 
-Run: TOKENIZERS_PARALLELISM=false python bench/tokenizer_corpus_hf.py FOLDER TEXT...
+Run: TOKENIZERS_PARALLELISM=false python bench/tokenizer_corpus_hf.py DIRECTORY TEXT...
 """
 
 import os
@@ -24,26 +24,26 @@ def best_of(work, prepare=lambda: None):
     return best
 
 
-def load(folder):
-    if os.path.exists(f"{folder}/tokenizer.json"):
-        return Tokenizer.from_file(f"{folder}/tokenizer.json")
+def load(directory):
+    if os.path.exists(f"{directory}/tokenizer.json"):
+        return Tokenizer.from_file(f"{directory}/tokenizer.json")
     from tokenizers import ByteLevelBPETokenizer
 
-    return ByteLevelBPETokenizer(f"{folder}/vocab.json", f"{folder}/merges.txt")
+    return ByteLevelBPETokenizer(f"{directory}/vocab.json", f"{directory}/merges.txt")
 
 
 def main():
-    folder, *paths = sys.argv[1:]
-    print(f"load {best_of(lambda _: load(folder)) * 1e3:.1f} ms")
-    tokenizer = load(folder)
+    directory, *paths = sys.argv[1:]
+    print(f"load {best_of(lambda _: load(directory)) * 1e3:.1f} ms")
+    tokenizer = load(directory)
     for path in paths:
         with open(path, encoding="utf-8", newline="") as file:
             text = file.read()
         size = len(text.encode()) / 1e6
         lines = text.splitlines(True)
         num_ids = sum(len(tokenizer.encode(line, add_special_tokens=False).ids) for line in lines)
-        by_line = best_of(lambda fresh: [fresh.encode(line, add_special_tokens=False) for line in lines], lambda: load(folder))
-        whole = best_of(lambda fresh: fresh.encode(text, add_special_tokens=False), lambda: load(folder))
+        by_line = best_of(lambda fresh: [fresh.encode(line, add_special_tokens=False) for line in lines], lambda: load(directory))
+        whole = best_of(lambda fresh: fresh.encode(text, add_special_tokens=False), lambda: load(directory))
         print(f"{path}: {num_ids} ids, lines {size / by_line:.2f} MB/s, whole {size / whole:.2f} MB/s")
 
 

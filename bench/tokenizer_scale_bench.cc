@@ -1,6 +1,6 @@
 // One word as long as the text: time and memory of encoding a single run of one class of characters.
 //   tokenizer_scale_bench TOKENIZER MEGABYTES...
-// TOKENIZER is a folder, or a tokenizer.json. Of every class it writes the processor time for each size, in seconds,
+// TOKENIZER is a directory, or a tokenizer.json. Of every class it writes the processor time for each size, in seconds,
 // and what the largest added to the process at its peak, the ids it returns included, in bytes for each byte of text.
 #include <malloc.h>
 

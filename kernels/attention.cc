@@ -8,7 +8,7 @@ namespace vllm {
 int64_t AttentionScratchFloats(const AttentionArgs& args) {
   const int64_t queries = std::max(kMaxQueriesPerTask, args.num_queries_per_kv);
   const int64_t padded = PaddedHeadDim(args.layout.head_dim);
-  return queries * (kKvPartition + 3 * padded + 4) + kKvPartition / 4 * padded;
+  return queries * (kKVPartition + 3 * padded + 4) + kKVPartition / 4 * padded;
 }
 
 }  // namespace vllm

@@ -1,6 +1,6 @@
 // Paged causal attention: arguments of the attention kernels. K and V lie as kernels/matrix/kv_cache_layout.h says.
 //
-// A query's softmax is computed over partitions of kKvPartition positions counted from position 0, each with its own
+// A query's softmax is computed over partitions of kKVPartition positions counted from position 0, each with its own
 // maximum, and the partitions are merged in ascending order. So the result depends on the query, its position and the
 // KV before it, on nothing else: a partition may be computed with any other rows, in another task or on another thread.
 //
@@ -15,7 +15,7 @@
 
 namespace vllm {
 
-inline constexpr int64_t kKvPartition = 256;
+inline constexpr int64_t kKVPartition = 256;
 // Query vectors (rows x heads of one KV head) that one task may hold.
 inline constexpr int64_t kMaxQueriesPerTask = 64;
 
@@ -26,7 +26,7 @@ struct AttentionArgs {
   int64_t out_stride = 0;
   const void* key_cache = nullptr;    // this layer's K
   const void* value_cache = nullptr;  // this layer's V
-  KvCacheLayout layout;
+  KVCacheLayout layout;
   int64_t num_queries_per_kv = 1;
   float scale = 1.0f;
   float softcap = 0.0f;        // above 0: a scaled score becomes softcap * tanh(score / softcap)
@@ -56,7 +56,7 @@ struct AttentionTask {
 struct AttentionKernels {
   // Writes the outputs of the task's rows.
   void (*forward)(const AttentionArgs& args, const AttentionTask& task, float* scratch);
-  // Writes what the partition that begins at position `partition` * kKvPartition gives to each of the task's rows into
+  // Writes what the partition that begins at position `partition` * kKVPartition gives to each of the task's rows into
   // args.partials at slots [first_slot, first_slot + task.num_rows). The task's partial_slots are not read.
   void (*forward_partial)(const AttentionArgs& args, const AttentionTask& task, int64_t partition, int64_t first_slot,
                           float* scratch);

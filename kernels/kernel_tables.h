@@ -1,4 +1,4 @@
-// The tables themselves, one a translation unit. Only kernels.cc reads them; everyone else goes through KernelsFor.
+// The tables that the directories of kernels/isa define. For kernels/isa only; everyone else calls KernelsFor.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -16,14 +16,12 @@ extern const QuantKernels kAvx2QuantKernels;
 extern const AttentionKernels kAvx2AttentionKernels;
 extern const TileKernels kAvx2TileKernels;
 extern const RowKernels kAvx2RowKernels;
-extern const Kernels kAvx2VnniKernels;
 extern const TileKernels kAvx2VnniTileKernels;
 extern const Kernels kAvx512Kernels;
 extern const QuantKernels kAvx512QuantKernels;
 extern const AttentionKernels kAvx512AttentionKernels;
 extern const TileKernels kAvx512TileKernels;
 extern const RowKernels kAvx512RowKernels;
-extern const Kernels kAvx512Bf16Kernels;
 extern const AttentionKernels kAvx512Bf16AttentionKernels;
 extern const TileKernels kAvx512Bf16TileKernels;
 #endif
@@ -32,7 +30,6 @@ extern const Kernels kNeonKernels;
 extern const QuantKernels kNeonQuantKernels;
 extern const AttentionKernels kNeonAttentionKernels;
 extern const TileKernels kNeonTileKernels;
-extern const Kernels kNeonDotprodKernels;
 extern const TileKernels kNeonDotprodTileKernels;
 #endif
 

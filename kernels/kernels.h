@@ -8,9 +8,9 @@
 
 #include "kernels/activation.h"
 #include "kernels/attention.h"
+#include "kernels/matrix/checkpoint_quant_matrix.h"
 #include "kernels/matrix/dtype.h"
 #include "kernels/matrix/packed_matrix.h"
-#include "kernels/matrix/quant_matrix.h"
 #include "kernels/row_kernels.h"
 #include "kernels/tile_kernels.h"
 
@@ -54,7 +54,7 @@ struct Kernels {
 
   // See attention.h.
   const AttentionKernels* attention;
-  // See quant_matrix.h.
+  // See checkpoint_quant_matrix.h.
   const QuantKernels* quant;
   // See tile_kernels.h.
   const TileKernels* tiles;

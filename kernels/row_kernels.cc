@@ -114,10 +114,10 @@ VLLM_ROW_KERNELS(Avx512, AddLanesAvx512, __attribute__((target("avx512f,avx512bw
 
 }  // namespace
 
-const RowKernels kGenericRowKernels = kGeneric;
+constinit const RowKernels kGenericRowKernels = kGeneric;
 #if defined(__x86_64__)
-const RowKernels kAvx2RowKernels = kAvx2;
-const RowKernels kAvx512RowKernels = kAvx512;
+constinit const RowKernels kAvx2RowKernels = kAvx2;
+constinit const RowKernels kAvx512RowKernels = kAvx512;
 #endif
 
 }  // namespace vllm

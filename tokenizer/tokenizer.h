@@ -54,7 +54,7 @@ class Tokenizer {
   std::optional<std::string_view> TokenForDecoding(int32_t id, bool skip_special_tokens) const;
   const TokenDecoder& decoder() const;
 
-  // For the loaders of this folder.
+  // For the loaders of this directory.
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
 
  private:

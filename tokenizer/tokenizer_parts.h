@@ -1,4 +1,4 @@
-// What a Tokenizer is made of, put together by the loader. For this folder only.
+// What a Tokenizer is made of, put together by the loader. For this directory only.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   VllmConfig config = MakeVllmConfig(settings, LoadModelConfig(location));
   config.Finalize();
   std::shared_ptr<const Tokenizer> tokenizer;
-  if (tokenizer_required || HasTokenizer(location)) tokenizer = LoadTokenizer(location);
+  if (tokenizer_required || ModelHasTokenizer(location)) tokenizer = LoadModelTokenizer(location);
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
   // The context that the engine will have where its KV cache holds one sequence of full length.

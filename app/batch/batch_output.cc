@@ -28,7 +28,7 @@ void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd) {
   struct stat status {};
   if (path.empty() || stat(path.c_str(), &status) != 0) return;
   RefuseInput(path, status, input_fd);
-  if (S_ISDIR(status.st_mode)) throw ConfigError("batch output " + path + ": is a folder");
+  if (S_ISDIR(status.st_mode)) throw ConfigError("batch output " + path + ": is a directory");
   if (S_ISREG(status.st_mode) && !overwrite) {
     throw ConfigError("batch output " + path + ": exists; --overwrite replaces it");
   }

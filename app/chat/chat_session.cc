@@ -79,11 +79,11 @@ void ChatSession::Set(const std::string& name, const std::string& value) {
   settings_ = std::move(changed);
 }
 
-void ChatSession::Say(const std::string& message) {
+void ChatSession::SendUserMessage(const std::string& message) {
   const int64_t max_model_len = model_.engine->max_model_len();
   std::vector<int32_t> ids;
   try {
-    ids = conversation_.Ask(message, max_model_len - AnswerRoom(max_model_len));
+    ids = conversation_.BuildPrompt(message, max_model_len - AnswerRoom(max_model_len));
   } catch (const ChatTemplateError& error) {
     PrintError(error.what());
     return;
@@ -114,14 +114,14 @@ void ChatSession::Say(const std::string& message) {
   try {
     model_.engine->AddRequest(request_id, std::move(ids), params_);
   } catch (const RequestError& error) {
-    conversation_.Withdraw();
+    conversation_.DiscardPending();
     PrintError(error.what());
     return;
   }
   if (Stream(request_id)) {
-    conversation_.Answer(answer_ids_, answer_text_);
+    conversation_.CommitReply(answer_ids_, answer_text_);
   } else {
-    conversation_.Withdraw();
+    conversation_.DiscardPending();
   }
 }
 

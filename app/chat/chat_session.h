@@ -24,7 +24,7 @@ class ChatSession {
 
   // Asks and streams the answer to standard output. Ctrl-C ends the answer and keeps what was said. Problems of the
   // message are printed. Throws Interrupted for SIGTERM and SIGHUP, OutputClosed, EngineDeadError.
-  void Say(const std::string& message);
+  void SendUserMessage(const std::string& message);
 
   void Clear();
   void SetSystem(const std::string& text);

@@ -82,7 +82,7 @@ std::vector<int32_t> Conversation::DropOldTurns(const std::string& message, int6
   return ids;
 }
 
-std::vector<int32_t> Conversation::Ask(const std::string& message, int64_t max_tokens) {
+std::vector<int32_t> Conversation::BuildPrompt(const std::string& message, int64_t max_tokens) {
   num_dropped_turns_ = 0;
   was_rendered_anew_ = false;
   std::string rendered = renderer_.Render(Messages(message, true), true);
@@ -126,7 +126,7 @@ std::vector<int32_t> Conversation::Ask(const std::string& message, int64_t max_t
   return ids;
 }
 
-void Conversation::Answer(const std::vector<int32_t>& token_ids, const std::string& text) {
+void Conversation::CommitReply(const std::vector<int32_t>& token_ids, const std::string& text) {
   turns_.push_back({std::move(pending_message_), text, nonce_ + std::to_string(next_placeholder_++) + "."});
   ids_ = std::move(pending_ids_);
   ids_.insert(ids_.end(), token_ids.begin(), token_ids.end());
@@ -134,7 +134,7 @@ void Conversation::Answer(const std::vector<int32_t>& token_ids, const std::stri
   exact_ = true;
 }
 
-void Conversation::Withdraw() {
+void Conversation::DiscardPending() {
   pending_message_.clear();
   pending_rendered_.clear();
   pending_ids_.clear();

@@ -29,11 +29,11 @@ class Conversation {
   // The prompt for the next answer, at most `max_tokens` ids. When the conversation is longer, the oldest turns are
   // dropped until the rest takes about half of the room, and counted in num_dropped_turns; the system message stays.
   // Empty when the message alone is too long; the conversation is unchanged then. Throws ChatTemplateError.
-  std::vector<int32_t> Ask(const std::string& message, int64_t max_tokens);
+  std::vector<int32_t> BuildPrompt(const std::string& message, int64_t max_tokens);
   // Takes the answer to the last Ask, whole or cut off: the ids as sampled and their text.
-  void Answer(const std::vector<int32_t>& token_ids, const std::string& text);
+  void CommitReply(const std::vector<int32_t>& token_ids, const std::string& text);
   // Forgets the last Ask: it got no answer.
-  void Withdraw();
+  void DiscardPending();
 
   int64_t num_turns() const { return static_cast<int64_t>(turns_.size()); }
   int64_t num_tokens() const { return static_cast<int64_t>(ids_.size()); }

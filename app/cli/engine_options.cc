@@ -39,9 +39,9 @@ void SetQuantization(const std::string& name, QuantizationConfig& quantization) 
 
 }  // namespace
 
-std::optional<KvDType> CacheDType(const Settings& settings) {
+std::optional<KVDType> CacheDType(const Settings& settings) {
   const std::string name = settings.Text("kv-cache-dtype").value_or("auto");
-  for (const KvDType dtype : {KvDType::kFloat32, KvDType::kBFloat16, KvDType::kFloat16, KvDType::kInt8}) {
+  for (const KVDType dtype : {KVDType::kFloat32, KVDType::kBFloat16, KVDType::kFloat16, KVDType::kInt8}) {
     if (name == ToString(dtype)) return dtype;
   }
   return std::nullopt;
@@ -57,7 +57,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.cache.enable_prefix_caching = settings.Switch("enable-prefix-caching");
   config.cache.cache_dtype = CacheDType(settings);
   if (!config.cache.cache_dtype && settings.Text("dtype").value_or("auto") != "auto") {
-    config.cache.cache_dtype = KvDTypeOf(config.model.dtype);
+    config.cache.cache_dtype = KVDTypeOf(config.model.dtype);
   }
   if (settings.Has("num-kv-blocks")) config.cache.num_blocks_override = AtLeastOne(settings, "num-kv-blocks", 0);
   config.cache.kv_cache_memory_bytes = settings.Size("kv-cache-memory");
@@ -76,7 +76,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   if (load_format == "gguf") config.load.load_format = LoadFormat::kGguf;
   if (load_format == "dummy") config.load.load_format = LoadFormat::kDummy;
   config.load.packed_cache_bytes = settings.Size("packed-cache-size").value_or(kPackedCacheBytes);
-  if (const std::string cache = CacheHome(); !cache.empty()) config.load.packed_cache_folder = cache + "/packed";
+  if (const std::string cache = CacheHome(); !cache.empty()) config.load.packed_cache_directory = cache + "/packed";
   config.max_output_memory_bytes = settings.Size("max-output-memory");
   config.max_logprobs = settings.Integer("max-logprobs").value_or(config.max_logprobs);
   if (settings.Text("linear-backend").value_or("native") == "openblas") {

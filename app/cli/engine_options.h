@@ -10,7 +10,7 @@
 namespace vllm {
 
 // --kv-cache-dtype; none for auto.
-std::optional<KvDType> CacheDType(const Settings& settings);
+std::optional<KVDType> CacheDType(const Settings& settings);
 
 // Not finalized. Throws ConfigError naming flag and value.
 VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model);

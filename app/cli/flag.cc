@@ -22,10 +22,11 @@ constexpr uint32_t kEvery = 0xFFFFFFFF;
 constexpr Flag kFlags[] = {
     // The model.
     {"model", 'm', kText, "MODEL", "", "", kModel, kWithModel | Bits(kConfig), false, true,
-     "a folder in Hugging Face layout, a .gguf file, or the name of a repository in the Hugging Face cache; else "
+     "a directory in Hugging Face layout, a .gguf file, or the name of a repository in the Hugging Face cache; else "
      "$VLLMCLI_MODEL, the configuration file, the model that ships"},
     {"load-format", 0, kChoice, "FORMAT", "auto|safetensors|gguf|dummy", "auto", kModel, kWithModel, false, true,
-     "gguf: the folder's .gguf file, also beside a config.json; dummy: random weights of the shapes config.json asks "
+     "gguf: the directory's .gguf file, also beside a config.json; dummy: random weights of the shapes config.json "
+     "asks "
      "for"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
      "type of weights, and of the KV cache unless --kv-cache-dtype says otherwise; auto is the checkpoint's own; with "

@@ -23,7 +23,7 @@ std::string StateHome() { return Home("XDG_STATE_HOME", "/.local/state"); }
 std::string CacheHome() { return Home("XDG_CACHE_HOME", "/.cache"); }
 std::string DataHome() { return Home("XDG_DATA_HOME", "/.local/share"); }
 
-bool MakePrivateFolder(const std::string& path) {
+bool MakePrivateDirectory(const std::string& path) {
   for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     if (mkdir(path.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) return false;
   }

@@ -13,6 +13,6 @@ std::string CacheHome();   // $XDG_CACHE_HOME/vllmcli, ~/.cache/vllmcli
 std::string DataHome();    // $XDG_DATA_HOME/vllmcli, ~/.local/share/vllmcli
 
 // Makes `path` and its missing parents with mode 0700; false when that fails.
-bool MakePrivateFolder(const std::string& path);
+bool MakePrivateDirectory(const std::string& path);
 
 }  // namespace vllm

@@ -64,7 +64,8 @@ class InputFile {
       if (error == EMFILE || error == ENFILE) throw ResourceError(message);
       throw ModelError(message);
     }
-    if (fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode)) throw ModelError("batch input " + path + ": is a folder");
+    if (fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode))
+      throw ModelError("batch input " + path + ": is a directory");
     if (S_ISFIFO(status.st_mode)) AwaitWriter();
     fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
   }

@@ -24,14 +24,14 @@ namespace {
 bool TakeLine(const std::string& line, ChatSession& session, bool prints_stats) {
   if (line.find_first_not_of(" \t\n") == std::string::npos) return true;
   if (line.front() == '/') return RunSlashCommand(line, session);
-  session.Say(ReplaceInvalidUtf8(line));
+  session.SendUserMessage(ReplaceInvalidUtf8(line));
   if (prints_stats) PrintNote(RequestStatsText(session.last_stats()));
   return true;
 }
 
 std::string HistoryPath() {
   const std::string home = StateHome();
-  if (home.empty() || !MakePrivateFolder(home)) return "";
+  if (home.empty() || !MakePrivateDirectory(home)) return "";
   return home + "/history";
 }
 

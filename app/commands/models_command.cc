@@ -17,7 +17,7 @@ int ModelsCommand(const Settings& settings) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const ModelLocation& model : models) {
       list.push_back(
-          {{"name", model.name}, {"folder", model.path()}, {"origin", model.origin}, {"bytes", ModelBytes(model)}});
+          {{"name", model.name}, {"directory", model.path()}, {"origin", model.origin}, {"bytes", ModelBytes(model)}});
     }
     StandardOutput().WriteLine(SafeJson(DumpJson(list)));
     return 0;

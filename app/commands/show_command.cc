@@ -67,7 +67,7 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   const ModelConfig model = LoadModelConfig(location);
   Json json;
   json["name"] = location.name;
-  json["folder"] = location.folder;
+  json["directory"] = location.directory;
   if (location.is_gguf()) json["file"] = location.gguf_file;
   json["origin"] = location.origin;
   json["architecture"] = model.architecture;
@@ -89,8 +89,8 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   json["context"] = model.max_position_embeddings;
   json["sliding_window"] = model.sliding_window ? Json(*model.sliding_window) : Json();
   json["tie_word_embeddings"] = model.tie_word_embeddings;
-  const KvDType cache_dtype = CacheDType(settings).value_or(DefaultKvDType(model));
-  const KvCacheLayout layout{cache_dtype, CacheConfig().block_size, model.num_key_value_heads, model.head_dim};
+  const KVDType cache_dtype = CacheDType(settings).value_or(DefaultKVDType(model));
+  const KVCacheLayout layout{cache_dtype, CacheConfig().block_size, model.num_key_value_heads, model.head_dim};
   json["kv_cache_dtype"] = ToString(cache_dtype);
   json["kv_cache_bytes_per_token"] = model.num_hidden_layers * layout.BlockBytes() / layout.block_size;
   json["eos_token_ids"] = model.eos_token_ids;
@@ -99,10 +99,10 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   json["cores"] = cpus.num_cores();
   json["numa_nodes"] = cpus.num_nodes();
   try {
-    const bool has_tokenizer = HasTokenizer(location);
+    const bool has_tokenizer = ModelHasTokenizer(location);
     json["tokenizer"] = has_tokenizer ? Json(TokenizerKind(location)) : Json();
     // Read whole, because `run` would: it may be broken behind the part that says its kind.
-    if (has_tokenizer) LoadTokenizer(location);
+    if (has_tokenizer) LoadModelTokenizer(location);
   } catch (const std::runtime_error& error) {
     json["tokenizer"] = nullptr;
     json["tokenizer_error"] = error.what();

@@ -95,7 +95,7 @@ int ConvertLines(const Converter& converter) {
 
 int TokenizeCommand(const Settings& settings) {
   const ModelLocation location = LocateModel(settings);
-  const std::shared_ptr<const Tokenizer> tokenizer = LoadTokenizer(location);
+  const std::shared_ptr<const Tokenizer> tokenizer = LoadModelTokenizer(location);
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const Converter converter(settings, *tokenizer);
   if (settings.Switch("jsonl")) return ConvertLines(converter);

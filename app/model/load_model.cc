@@ -47,8 +47,8 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   // what is left.
   std::string tokenizer_warning;
   const auto load = [&, tokenizer_required]() -> std::shared_ptr<const Tokenizer> {
-    const bool is_wanted = tokenizer_required || HasTokenizer(loaded.location);
-    std::shared_ptr<const Tokenizer> tokenizer = is_wanted ? LoadTokenizer(loaded.location) : nullptr;
+    const bool is_wanted = tokenizer_required || ModelHasTokenizer(loaded.location);
+    std::shared_ptr<const Tokenizer> tokenizer = is_wanted ? LoadModelTokenizer(loaded.location) : nullptr;
     tokenizer_warning = TokenizerWarning(loaded.location);
     return tokenizer;
   };

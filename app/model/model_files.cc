@@ -30,20 +30,21 @@ ModelLocation LocateModel(const Settings& settings) {
 }
 
 ModelConfig LoadModelConfig(const ModelLocation& location) {
-  return location.is_gguf() ? LoadGgufConfig(location.gguf_file) : LoadModelConfig(location.folder, CheckArchitecture);
+  return location.is_gguf() ? LoadGgufConfig(location.gguf_file)
+                            : LoadModelConfig(location.directory, CheckArchitecture);
 }
 
 GenerationConfig LoadGenerationConfig(const ModelLocation& location) {
-  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file) : LoadGenerationConfig(location.folder);
+  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file) : LoadGenerationConfig(location.directory);
 }
 
-bool HasTokenizer(const ModelLocation& location) {
+bool ModelHasTokenizer(const ModelLocation& location) {
   if (location.is_gguf()) return HasGgufTokenizer(GgufFile(location.gguf_file).metadata());
-  return HasTokenizer(location.folder);
+  return HasTokenizer(location.directory);
 }
 
 std::string TokenizerWarning(const ModelLocation& location) {
-  if (!HasTokenizer(location)) {
+  if (!ModelHasTokenizer(location)) {
     return "model " + location.name + ": has no tokenizer: prompts are token ids, answers have no text";
   }
   if (location.is_gguf()) {
@@ -54,15 +55,15 @@ std::string TokenizerWarning(const ModelLocation& location) {
     return "tokenizer of " + Escape(location.gguf_file) +
            ": tokenizer.ggml.pre is missing, words are split by the default rule";
   }
-  const std::string used = FallbackTokenizerFile(location.folder);
+  const std::string used = FallbackTokenizerFile(location.directory);
   if (used.empty()) return "";
-  return "tokenizer of " + Escape(location.folder) + ": tokenizer.json is missing, " + Escape(used) +
+  return "tokenizer of " + Escape(location.directory) + ": tokenizer.json is missing, " + Escape(used) +
          " is used instead";
 }
 
-std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location) {
+std::shared_ptr<const Tokenizer> LoadModelTokenizer(const ModelLocation& location) {
   std::unique_ptr<Tokenizer> tokenizer =
-      location.is_gguf() ? LoadGgufTokenizer(GgufFile(location.gguf_file)) : LoadTokenizer(location.folder);
+      location.is_gguf() ? LoadGgufTokenizer(GgufFile(location.gguf_file)) : LoadTokenizer(location.directory);
   tokenizer->SetStop(&InterruptWaits());
   return tokenizer;
 }
@@ -85,7 +86,7 @@ std::string TemplateVariables(const Settings& settings) {
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location) {
   std::optional<ChatTemplateSource> source = location.is_gguf()
                                                  ? GgufChatTemplate(GgufFile(location.gguf_file).metadata())
-                                                 : FindChatTemplate(location.folder);
+                                                 : FindChatTemplate(location.directory);
   if (const auto path = settings.Text("chat-template")) {
     if (!source) source.emplace();
     source->text = ReadTextFile(*path, kMaxTemplateBytes);

@@ -1,4 +1,4 @@
-// ModelFiles: what a model's folder or GGUF file says beside its weights, each part read when asked for. Owned by a
+// ModelFiles: what a model's directory or GGUF file says beside its weights, each part read when asked for. Owned by a
 // command.
 #pragma once
 
@@ -21,9 +21,9 @@ ModelLocation LocateModel(const Settings& settings);
 ModelConfig LoadModelConfig(const ModelLocation& location);
 GenerationConfig LoadGenerationConfig(const ModelLocation& location);
 
-// The GGUF file's own, or what the folder has. Throws ModelError or TokenizerError.
-std::shared_ptr<const Tokenizer> LoadTokenizer(const ModelLocation& location);
-bool HasTokenizer(const ModelLocation& location);
+// The GGUF file's own, or what the directory has. Throws ModelError or TokenizerError.
+std::shared_ptr<const Tokenizer> LoadModelTokenizer(const ModelLocation& location);
+bool ModelHasTokenizer(const ModelLocation& location);
 // A warning: there is no tokenizer, or a fallback, which may split text otherwise than the model was trained with.
 // Empty where all is well.
 std::string TokenizerWarning(const ModelLocation& location);

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kShippedName = "guide";
 
-bool IsFolder(const fs::path& path) {
+bool IsDirectory(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
 }
@@ -67,7 +67,7 @@ fs::path HubCache() {
   return fs::path(home) / ".cache" / "huggingface" / "hub";
 }
 
-fs::path OwnFolder() {
+fs::path OwnDirectory() {
   const std::string data = DataHome();
   return data.empty() ? fs::path() : fs::path(data) / "models";
 }
@@ -77,7 +77,7 @@ std::optional<fs::path> SnapshotOf(const fs::path& repository) {
   std::string revision;
   ReadRegularFile((repository / "refs" / "main").string(), kMaxRevisionBytes, revision);
   revision = revision.substr(0, revision.find_first_of(" \t\r\n"));
-  if (IsPlainName(revision) && IsFolder(repository / "snapshots" / revision)) {
+  if (IsPlainName(revision) && IsDirectory(repository / "snapshots" / revision)) {
     return repository / "snapshots" / revision;
   }
   // Without a ref (a copied cache) a single snapshot is clear enough.
@@ -90,11 +90,11 @@ std::optional<fs::path> SnapshotOf(const fs::path& repository) {
   return only;
 }
 
-// The GGUF models in a folder, by name: a split one by its first part. Vision towers that lie beside are none.
-std::vector<fs::path> GgufModelsIn(const fs::path& folder) {
+// The GGUF models in a directory, by name: a split one by its first part. Vision towers that lie beside are none.
+std::vector<fs::path> GgufModelsIn(const fs::path& directory) {
   std::set<fs::path> models;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() != ".gguf" || name.starts_with("mmproj") || !IsFile(entry.path())) continue;
     models.insert(GgufFile::PartsOf(entry.path().string()).front());
@@ -102,65 +102,68 @@ std::vector<fs::path> GgufModelsIn(const fs::path& folder) {
   return {models.begin(), models.end()};
 }
 
-bool IsModelFolder(const fs::path& folder) { return IsFile(folder / "config.json") || !GgufModelsIn(folder).empty(); }
+bool IsModelDirectory(const fs::path& directory) {
+  return IsFile(directory / "config.json") || !GgufModelsIn(directory).empty();
+}
 
-// What a folder holds: a Hugging Face model, or one GGUF model.
-ModelLocation LocationIn(const std::string& name, const fs::path& folder, const std::string& origin,
+// What a directory holds: a Hugging Face model, or one GGUF model.
+ModelLocation LocationIn(const std::string& name, const fs::path& directory, const std::string& origin,
                          const std::string& load_format) {
-  const bool has_config = Exists(folder / "config.json") || HasTokenizer(folder.string());
-  if (load_format != "gguf" && has_config) return {name, folder.string(), origin};
-  const std::vector<fs::path> files = load_format == "safetensors" ? std::vector<fs::path>() : GgufModelsIn(folder);
-  if (files.size() == 1) return {name, folder.string(), origin, files[0].string()};
+  const bool has_config = Exists(directory / "config.json") || HasTokenizer(directory.string());
+  if (load_format != "gguf" && has_config) return {name, directory.string(), origin};
+  const std::vector<fs::path> files = load_format == "safetensors" ? std::vector<fs::path>() : GgufModelsIn(directory);
+  if (files.size() == 1) return {name, directory.string(), origin, files[0].string()};
   if (files.empty()) {
-    throw ModelError("model " + name +
-                     (load_format == "gguf" ? ": no .gguf file in this folder" : ": no config.json in this folder"));
+    throw ModelError(
+        "model " + name +
+        (load_format == "gguf" ? ": no .gguf file in this directory" : ": no config.json in this directory"));
   }
   std::string names;
   for (const fs::path& file : files) names += (names.empty() ? "" : ", ") + Escape(file.filename().string(), 80);
-  throw ModelError("model " + name + ": several .gguf files in this folder, name one (" + names + ")");
+  throw ModelError("model " + name + ": several .gguf files in this directory, name one (" + names + ")");
 }
 
-// The one of several GGUF files in a folder that is called `file`.
-ModelLocation FileIn(const std::string& name, const fs::path& folder, const std::string& file,
+// The one of several GGUF files in a directory that is called `file`.
+ModelLocation FileIn(const std::string& name, const fs::path& directory, const std::string& file,
                      const std::string& origin) {
-  if (!IsFile(folder / file)) throw ModelError("model " + name + ": there is no such file in " + folder.string());
-  return {name, folder.string(), origin, (folder / file).string()};
+  if (!IsFile(directory / file)) throw ModelError("model " + name + ": there is no such file in " + directory.string());
+  return {name, directory.string(), origin, (directory / file).string()};
 }
 
-// A folder under the names that FindModel knows what is in it by.
-void ListFolder(const std::string& name, const fs::path& folder, const std::string& origin,
-                std::vector<ModelLocation>& models) {
-  if (IsFile(folder / "config.json")) {
-    models.push_back({name, folder.string(), origin});
+// A directory under the names that FindModel knows what is in it by.
+void ListDirectory(const std::string& name, const fs::path& directory, const std::string& origin,
+                   std::vector<ModelLocation>& models) {
+  if (IsFile(directory / "config.json")) {
+    models.push_back({name, directory.string(), origin});
     return;
   }
-  const std::vector<fs::path> files = GgufModelsIn(folder);
+  const std::vector<fs::path> files = GgufModelsIn(directory);
   for (const fs::path& file : files) {
     const std::string own_name = files.size() == 1 ? name : name + "/" + file.filename().string();
-    models.push_back({own_name, folder.string(), origin, file.string()});
+    models.push_back({own_name, directory.string(), origin, file.string()});
   }
 }
 
-// The folder of a repository in the Hugging Face cache or in vllmcli's own.
+// The directory of a repository in the Hugging Face cache or in vllmcli's own.
 struct Repository {
-  fs::path folder;
+  fs::path directory;
   const char* origin;
 };
 
 std::optional<Repository> FindRepository(const std::string& name) {
   if (!IsRepositoryName(name)) return std::nullopt;
   if (const fs::path cache = HubCache(); !cache.empty()) {
-    std::string folder = "models--" + name;
-    if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
-    if (IsFolder(cache / folder)) {
-      const std::optional<fs::path> snapshot = SnapshotOf(cache / folder);
+    std::string directory = "models--" + name;
+    if (const size_t slash = directory.find('/'); slash != std::string::npos) directory.replace(slash, 1, "--");
+    if (IsDirectory(cache / directory)) {
+      const std::optional<fs::path> snapshot = SnapshotOf(cache / directory);
       if (!snapshot)
-        throw ModelError("model " + name + ": its folder in the Hugging Face cache has no usable snapshot");
+        throw ModelError("model " + name + ": its directory in the Hugging Face cache has no usable snapshot");
       return Repository{*snapshot, "Hugging Face cache"};
     }
   }
-  if (const fs::path own = OwnFolder(); !own.empty() && IsModelFolder(own / name)) {
-    return Repository{own / name, "own folder"};
+  if (const fs::path own = OwnDirectory(); !own.empty() && IsModelDirectory(own / name)) {
+    return Repository{own / name, "own directory"};
   }
   return std::nullopt;
 }
@@ -169,12 +172,12 @@ std::optional<fs::path> FindShipped() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   if (!error) {
-    const fs::path folder = self.parent_path();
-    const fs::path installed = folder / VLLMCLI_DATADIR_FROM_BINDIR / "vllmcli" / "guide_model";
+    const fs::path directory = self.parent_path();
+    const fs::path installed = directory / VLLMCLI_DATADIR_FROM_BINDIR / "vllmcli" / "guide_model";
     if (IsFile(installed / "config.json")) return installed.lexically_normal();
     // In a build tree: build/<preset>/vllmcli, or build/<preset>/tests/app_test.
     for (const char* up : {"", ".."}) {
-      const fs::path build = (folder / up).lexically_normal();
+      const fs::path build = (directory / up).lexically_normal();
       if (!IsFile(build / "CMakeCache.txt")) continue;
       const fs::path source = (build / ".." / ".." / "app" / "guide_model").lexically_normal();
       if (IsFile(source / "config.json")) return source;
@@ -188,7 +191,7 @@ std::optional<fs::path> FindShipped() {
 }  // namespace
 
 std::string ModelLocation::short_name() const {
-  if (!IsFolder(name) && !IsFile(name)) return name;
+  if (!IsDirectory(name) && !IsFile(name)) return name;
   fs::path path = name;
   if (path.filename().empty()) path = path.parent_path();
   const std::string last = path.filename().string();
@@ -196,7 +199,7 @@ std::string ModelLocation::short_name() const {
 }
 
 ModelLocation FindModel(const std::string& name, const std::string& load_format) {
-  if (name.empty() || (name == kShippedName && !IsFolder(name))) {
+  if (name.empty() || (name == kShippedName && !IsDirectory(name))) {
     const std::optional<fs::path> shipped = FindShipped();
     if (!shipped) {
       throw ModelError("model: none named and the one that ships is not installed; name one with -m or $VLLMCLI_MODEL");
@@ -207,32 +210,33 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
   if (path.rfind("~/", 0) == 0) {
     if (const char* home = std::getenv("HOME"); home != nullptr) path = home + path.substr(1);
   }
-  if (IsFolder(path)) return LocationIn(name, path, "folder", load_format);
+  if (IsDirectory(path)) return LocationIn(name, path, "directory", load_format);
   if (IsFile(path)) {
     if (fs::path(path).extension() != ".gguf") {
-      throw ModelError("model " + name + ": is a file, must be a folder with config.json or a .gguf file");
+      throw ModelError("model " + name + ": is a file, must be a directory with config.json or a .gguf file");
     }
     if (load_format == "safetensors") throw ModelError("model " + name + ": is a GGUF file, not safetensors");
-    const fs::path folder = fs::path(path).parent_path();
-    return {name, folder.empty() ? "." : folder.string(), "file", path};
+    const fs::path directory = fs::path(path).parent_path();
+    return {name, directory.empty() ? "." : directory.string(), "file", path};
   }
   if (const std::optional<Repository> repository = FindRepository(name)) {
-    return LocationIn(name, repository->folder, repository->origin, load_format);
+    return LocationIn(name, repository->directory, repository->origin, load_format);
   }
   if (const size_t slash = name.rfind('/'); name.ends_with(".gguf") && IsPlainName(name.substr(slash + 1))) {
     if (slash == std::string::npos) {
-      const fs::path own = OwnFolder();
-      if (!own.empty() && IsFile(own / name)) return FileIn(name, own, name, "own folder");
+      const fs::path own = OwnDirectory();
+      if (!own.empty() && IsFile(own / name)) return FileIn(name, own, name, "own directory");
     } else if (const std::optional<Repository> repository = FindRepository(name.substr(0, slash))) {
-      return FileIn(name, repository->folder, name.substr(slash + 1), repository->origin);
+      return FileIn(name, repository->directory, name.substr(slash + 1), repository->origin);
     }
   }
   if (struct stat status{}; stat(path.c_str(), &status) == 0) {
     throw ModelError("model " + Escape(name) + ": not a regular file or a directory (" + FileTypeName(status.st_mode) +
                      ")");
   }
-  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such file or folder");
-  throw ModelError("model " + name + ": neither a folder nor in the Hugging Face cache (" + HubCache().string() + ")");
+  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such file or directory");
+  throw ModelError("model " + name + ": neither a directory nor in the Hugging Face cache (" + HubCache().string() +
+                   ")");
 }
 
 std::vector<ModelLocation> ListModels() {
@@ -245,21 +249,21 @@ std::vector<ModelLocation> ListModels() {
     name.erase(0, kPrefix.size());
     if (const size_t dashes = name.find("--"); dashes != std::string::npos) name.replace(dashes, 2, "/");
     const std::optional<fs::path> snapshot = SnapshotOf(entry.path());
-    if (snapshot) ListFolder(name, *snapshot, "Hugging Face cache", models);
+    if (snapshot) ListDirectory(name, *snapshot, "Hugging Face cache", models);
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(OwnFolder(), error)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(OwnDirectory(), error)) {
     const std::string name = entry.path().filename().string();
-    if (IsModelFolder(entry.path())) {
-      ListFolder(name, entry.path(), "own folder", models);
+    if (IsModelDirectory(entry.path())) {
+      ListDirectory(name, entry.path(), "own directory", models);
       continue;
     }
     std::error_code inner;
     for (const fs::directory_entry& child : fs::directory_iterator(entry.path(), inner)) {
-      ListFolder(name + "/" + child.path().filename().string(), child.path(), "own folder", models);
+      ListDirectory(name + "/" + child.path().filename().string(), child.path(), "own directory", models);
     }
   }
-  for (const fs::path& file : GgufModelsIn(OwnFolder())) {
-    models.push_back({file.filename().string(), OwnFolder().string(), "own folder", file.string()});
+  for (const fs::path& file : GgufModelsIn(OwnDirectory())) {
+    models.push_back({file.filename().string(), OwnDirectory().string(), "own directory", file.string()});
   }
   std::sort(models.begin(), models.end(),
             [](const ModelLocation& a, const ModelLocation& b) { return a.name < b.name; });
@@ -279,7 +283,7 @@ int64_t ModelBytes(const ModelLocation& location) {
     }
     return bytes;
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(location.folder, error)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(location.directory, error)) {
     std::error_code inner;
     if (entry.is_regular_file(inner)) bytes += static_cast<int64_t>(entry.file_size(inner));
   }

@@ -67,10 +67,10 @@ std::string KindOfTokenizerJson(const std::string& path) {
 
 std::string TokenizerKind(const ModelLocation& location) {
   if (location.is_gguf()) return GgufTokenizerKind(GgufFile(location.gguf_file).metadata());
-  const std::string json = location.folder + "/tokenizer.json";
+  const std::string json = location.directory + "/tokenizer.json";
   std::error_code error;
   if (std::filesystem::is_regular_file(json, error)) return KindOfTokenizerJson(json);
-  return std::string(LoadTokenizer(location.folder)->Kind());
+  return std::string(LoadTokenizer(location.directory)->Kind());
 }
 
 }  // namespace vllm

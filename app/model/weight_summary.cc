@@ -22,13 +22,14 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxIndexBytes = size_t{64} << 20;
 
 // The files that hold the weights, as OpenWeights would choose them.
-std::vector<std::string> SafetensorsFiles(const std::string& folder) {
+std::vector<std::string> SafetensorsFiles(const std::string& directory) {
   std::error_code error;
-  const std::string single = folder + "/model.safetensors";
+  const std::string single = directory + "/model.safetensors";
   if (fs::exists(single, error)) return {single};
   const std::string index = single + ".index.json";
   if (!fs::exists(index, error)) {
-    throw ModelError("weights of " + folder + ": neither model.safetensors nor model.safetensors.index.json is there");
+    throw ModelError("weights of " + directory +
+                     ": neither model.safetensors nor model.safetensors.index.json is there");
   }
   const std::string what = "tensor index " + index;
   const nlohmann::json json = ParseJson(ReadTextFile(index, kMaxIndexBytes, what), what);
@@ -43,7 +44,7 @@ std::vector<std::string> SafetensorsFiles(const std::string& folder) {
     names.insert(name.get<std::string>());
   }
   std::vector<std::string> files;
-  for (const std::string& name : names) files.push_back(folder + "/" + name);
+  for (const std::string& name : names) files.push_back(directory + "/" + name);
   return files;
 }
 
@@ -95,7 +96,7 @@ WeightSummary SummarizeWeights(const ModelLocation& location, const ModelConfig&
   if (location.is_gguf()) return SummarizeGguf(location.gguf_file);
   WeightSummary summary;
   summary.quantization = QuantizationText(model.quantization);
-  for (const std::string& path : SafetensorsFiles(location.folder)) {
+  for (const std::string& path : SafetensorsFiles(location.directory)) {
     const MappedFile file(path);
     for (const SafetensorsEntry& entry : ParseSafetensors(file.bytes(), path)) {
       summary.parameters += ParametersOf(entry, model);

@@ -13,7 +13,7 @@ class ConfigError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A model folder, tensor file or tokenizer that cannot be used (exit status 3).
+// A model directory, tensor file or tokenizer that cannot be used (exit status 3).
 class ModelError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -44,7 +44,7 @@ struct LayerConfig {
 
 struct ModelConfig {
   std::string model;         // as the user named it
-  std::string folder;        // where its files are
+  std::string directory;     // where its files are
   std::string gguf_file;     // the (first) GGUF file where the model is one; else empty
   std::string architecture;  // "LlamaForCausalLM"
   std::string model_type;    // "llama"

@@ -41,9 +41,9 @@ void CheckHeads(const ModelConfig& model, int64_t ranks) {
 
 }  // namespace
 
-KvDType DefaultKvDType(const ModelConfig& model) {
+KVDType DefaultKVDType(const ModelConfig& model) {
   const bool quantized = model.has_block_weights || model.quantization.method != QuantizationMethod::kNone;
-  return quantized && model.dtype == DType::kFloat16 ? KvDType::kBFloat16 : KvDTypeOf(model.dtype);
+  return quantized && model.dtype == DType::kFloat16 ? KVDType::kBFloat16 : KVDTypeOf(model.dtype);
 }
 
 void VllmConfig::Finalize() {

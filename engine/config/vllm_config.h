@@ -17,7 +17,7 @@ namespace vllm {
 struct CacheConfig {
   int64_t block_size = 16;  // tokens a KV block; a multiple of 16
   bool enable_prefix_caching = true;
-  std::optional<KvDType> cache_dtype;            // none: as the model computes
+  std::optional<KVDType> cache_dtype;            // none: as the model computes
   std::optional<int64_t> num_blocks_override;    // --num-kv-blocks, null block not counted
   std::optional<int64_t> kv_cache_memory_bytes;  // --kv-cache-memory, all ranks together
   int64_t num_blocks = 0;                        // usable blocks, set at start-up; the null block comes on top
@@ -53,8 +53,8 @@ enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
 
 struct LoadConfig {
   LoadFormat load_format = LoadFormat::kAuto;
-  std::string packed_cache_folder;  // where packed weights are kept between starts; empty: nowhere
-  int64_t packed_cache_bytes = 0;   // --packed-cache-size, all files together; 0: nothing is kept
+  std::string packed_cache_directory;  // where packed weights are kept between starts; empty: nowhere
+  int64_t packed_cache_bytes = 0;      // --packed-cache-size, all files together; 0: nothing is kept
   // Weights of fewer bytes are not worth a file: packing them takes less time than a person notices.
   int64_t packed_cache_min_bytes = int64_t{16} << 20;
 };
@@ -63,7 +63,7 @@ enum class LinearBackend : uint8_t { kNative, kOpenBlas };
 
 // The type of the weights; bfloat16 instead of float16 where they are quantized: next to inputs rounded to 8 bits its
 // rounding is not seen, and instruction sets multiply it directly.
-KvDType DefaultKvDType(const ModelConfig& model);
+KVDType DefaultKVDType(const ModelConfig& model);
 
 struct VllmConfig {
   ModelConfig model;
@@ -80,7 +80,7 @@ struct VllmConfig {
   std::optional<Isa> isa;  // none: the best that the machine runs
 
   // What K and V are stored as.
-  KvDType KvCacheDType() const { return cache.cache_dtype.value_or(DefaultKvDType(model)); }
+  KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }
 
   // Fills what is derived (threads_per_rank, budget against max_model_len) and checks every field and combination.
   // Throws ConfigError naming the flag and its value.

@@ -10,8 +10,8 @@
 
 namespace vllm {
 
-int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
-                    const std::string& memory_bound) {
+int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
+                     const std::string& memory_bound) {
   int64_t usable_bytes = memory_bytes;
   if (config.cache.kv_cache_memory_bytes) usable_bytes = std::min(usable_bytes, *config.cache.kv_cache_memory_bytes);
   const int64_t affordable = usable_bytes / block_bytes - 1;
@@ -41,12 +41,12 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   ready_.packed_cache = executor_->packed_cache_use();
   VllmConfig sized = config;
   CacheConfig& cache = sized.cache;
-  cache.group_windows = executor_->KvGroupWindows();
+  cache.group_windows = executor_->KVGroupWindows();
   if (cache.num_blocks_override) {
     cache.num_blocks = *cache.num_blocks_override;
   } else {
     const int64_t memory_bytes = executor_->DetermineAvailableMemory();
-    cache.num_blocks = NumKvBlocks(sized, memory_bytes, executor_->KvBlockBytes(), executor_->memory_bound());
+    cache.num_blocks = GetNumBlocks(sized, memory_bytes, executor_->PageSizeBytes(), executor_->memory_bound());
   }
   // A single sequence never gets more tokens than the whole pool holds.
   ready_.max_model_len = std::min(config.model.max_model_len, MaxTokensThatFit(cache, MaxChunk(config.scheduler)));
@@ -56,7 +56,7 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   }
   // Before the cache is mapped, so that its address space counts once.
   ready_.spare_memory_bytes = executor_->SpareMemory(cache.num_blocks);
-  executor_->InitializeKvCache(cache.num_blocks);
+  executor_->InitializeKVCache(cache.num_blocks);
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
@@ -68,19 +68,19 @@ EngineCore::~EngineCore() = default;
 void EngineCore::AddRequest(EngineCoreRequestPtr request) {
   const RequestId request_id = request->request_id;
   std::string refusal;
-  if (!scheduler_->AddRequest(std::move(request), &refusal)) refused_.emplace_back(request_id, std::move(refusal));
+  if (!scheduler_->AddRequest(std::move(request), &refusal)) rejected_.emplace_back(request_id, std::move(refusal));
 }
 
 void EngineCore::AbortRequests(std::span<const RequestId> request_ids) {
   scheduler_->FinishRequests(request_ids, FinishReason::kAbort);
-  std::erase_if(refused_, [&](const auto& refused) {
+  std::erase_if(rejected_, [&](const auto& refused) {
     return std::find(request_ids.begin(), request_ids.end(), refused.first) != request_ids.end();
   });
 }
 
-bool EngineCore::HasUnfinishedRequests() const { return !refused_.empty() || scheduler_->HasUnfinishedRequests(); }
+bool EngineCore::HasUnfinishedRequests() const { return !rejected_.empty() || scheduler_->HasUnfinishedRequests(); }
 
-bool EngineCore::HasWork() const { return HasUnfinishedRequests() || scheduler_->HasFinishedRequests(); }
+bool EngineCore::HasRequests() const { return HasUnfinishedRequests() || scheduler_->HasFinishedRequests(); }
 
 bool EngineCore::Step(EngineCoreOutputs& outputs) {
   outputs.Clear();
@@ -92,16 +92,16 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
                !scheduler_output.preempted_req_ids.empty();
     if (executed) {
       Execute(scheduler_output, outputs);
-    } else if (scheduler_->HasUnfinishedRequests() && refused_.empty()) {
+    } else if (scheduler_->HasUnfinishedRequests() && rejected_.empty()) {
       ThrowStuck();
     }
   }
-  for (auto& [request_id, reason] : refused_) {
+  for (auto& [request_id, reason] : rejected_) {
     EngineCoreOutput& output = outputs.Add(request_id);
     output.finish_reason = FinishReason::kError;
     output.error = std::move(reason);
   }
-  refused_.clear();
+  rejected_.clear();
   outputs.stats = scheduler_->MakeStats();
   return executed;
 }

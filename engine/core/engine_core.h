@@ -29,14 +29,14 @@ class EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  const EngineReady& ready() const { return ready_; }
+  const EngineCoreReadyInfo& ready() const { return ready_; }
 
   // A request that can never fit, or whose id is in use, becomes a FinishReason::kError output of the next Step.
   void AddRequest(EngineCoreRequestPtr request);
   void AbortRequests(std::span<const RequestId> request_ids);
 
   // Whether Step has anything to run, to send to the ranks or to report.
-  bool HasWork() const;
+  bool HasRequests() const;
   bool HasUnfinishedRequests() const;
 
   // Clears `outputs` and runs one step into it. Returns whether the executor ran. A step that is interrupted is taken
@@ -55,17 +55,17 @@ class EngineCore {
   void Execute(const SchedulerOutput& scheduler_output, EngineCoreOutputs& outputs);
   [[noreturn]] void ThrowStuck() const;
 
-  EngineReady ready_;
+  EngineCoreReadyInfo ready_;
   StepInterrupt* interrupt_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Scheduler> scheduler_;
-  std::vector<std::pair<RequestId, std::string>> refused_;
+  std::vector<std::pair<RequestId, std::string>> rejected_;
 };
 
 // How many usable KV blocks to allocate. One more block, the null block, is paid for out of `memory_bytes`. Never more
 // than max_num_seqs sequences of max_model_len tokens can use. Throws ResourceError, with the arithmetic and
 // `memory_bound`, the name of the limit behind `memory_bytes`, when none fits.
-int64_t NumKvBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
-                    const std::string& memory_bound = {});
+int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
+                     const std::string& memory_bound = {});
 
 }  // namespace vllm

@@ -19,7 +19,7 @@
 namespace vllm {
 
 // What the engine says once it is ready.
-struct EngineReady {
+struct EngineCoreReadyInfo {
   int64_t num_blocks = 0;
   int64_t max_model_len = 0;  // clamped to what the KV cache can hold
   // Memory that remains beside a full KV cache.
@@ -34,7 +34,7 @@ class EngineCoreClient {
  public:
   virtual ~EngineCoreClient() = default;
 
-  virtual const EngineReady& ready() const = 0;
+  virtual const EngineCoreReadyInfo& ready() const = 0;
 
   // Blocks while the input queue is full. A request that cannot ever fit comes back as a FinishReason::kError output.
   // Throws EngineDeadError when the engine is dead.
@@ -49,7 +49,7 @@ class EngineCoreClient {
   virtual bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) = 0;
 
   // Makes the next GetOutputs return at once and OutputFd readable until then, though nothing may have come.
-  virtual void WakeOutputs() = 0;
+  virtual void Interrupt() = 0;
 
   // A descriptor that is readable while outputs (or the engine's death) wait, for poll(); -1 when there is none
   // (in-process).

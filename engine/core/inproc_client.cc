@@ -49,7 +49,7 @@ bool InprocClient::GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseco
     if (!outputs.empty() || !death_cause_) return !outputs.empty();
   }
   ThrowIfDead();
-  if (!engine_core_->HasWork()) return false;
+  if (!engine_core_->HasRequests()) return false;
   Step(outputs);
   return !outputs.empty();
 }

@@ -13,11 +13,11 @@ class InprocClient final : public EngineCoreClient {
  public:
   InprocClient(const VllmConfig& config, const ExecutorFactory& factory);
 
-  const EngineReady& ready() const override { return ready_; }
+  const EngineCoreReadyInfo& ready() const override { return ready_; }
   void AddRequest(EngineCoreRequestPtr request) override;
   void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) override;
   bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) override;
-  void WakeOutputs() override {}
+  void Interrupt() override {}
   int OutputFd() const override { return -1; }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
@@ -31,7 +31,7 @@ class InprocClient final : public EngineCoreClient {
   // Runs one step; a failure is kept as the cause of death.
   void Step(EngineCoreOutputs& outputs);
 
-  EngineReady ready_;
+  EngineCoreReadyInfo ready_;
   std::unique_ptr<EngineCore> engine_core_;
   std::optional<std::string> death_cause_;
   EngineCoreOutputs drained_;  // what a draining shutdown made, for the next GetOutputs

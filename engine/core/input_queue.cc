@@ -4,25 +4,25 @@
 
 namespace vllm {
 
-void UtilityReply::Reset() {
+void UtilityResult::Reset() {
   MutexLock lock(mutex_);
   state_ = State::kWaiting;
 }
 
-void UtilityReply::Set(const Result& result) {
+void UtilityResult::Set(const Result& result) {
   MutexLock lock(mutex_);
   state_ = State::kDone;
   result_ = result;
   changed_.NotifyAll();
 }
 
-void UtilityReply::Abandon() {
+void UtilityResult::Abandon() {
   MutexLock lock(mutex_);
   if (state_ == State::kWaiting) state_ = State::kAbandoned;
   changed_.NotifyAll();
 }
 
-bool UtilityReply::Wait(Result& result) {
+bool UtilityResult::Wait(Result& result) {
   MutexLock lock(mutex_);
   while (state_ == State::kWaiting) changed_.Wait(mutex_);
   if (state_ == State::kAbandoned) return false;
@@ -30,9 +30,9 @@ bool UtilityReply::Wait(Result& result) {
   return true;
 }
 
-bool InputQueue::Push(InputMessage message) {
+bool InputQueue::Push(EngineCoreRequestType message) {
   MutexLock lock(mutex_);
-  if (message.kind == InputMessage::Kind::kAdd) {
+  if (message.kind == EngineCoreRequestType::Kind::kAdd) {
     while (!closed_ && messages_.size() >= capacity_) not_full_.Wait(mutex_);
   }
   if (closed_) return false;
@@ -41,7 +41,7 @@ bool InputQueue::Push(InputMessage message) {
   return true;
 }
 
-void InputQueue::TakeAll(std::vector<InputMessage>& messages, bool wait) {
+void InputQueue::TakeAll(std::vector<EngineCoreRequestType>& messages, bool wait) {
   messages.clear();
   MutexLock lock(mutex_);
   while (wait && !closed_ && messages_.empty()) not_empty_.Wait(mutex_);
@@ -51,7 +51,7 @@ void InputQueue::TakeAll(std::vector<InputMessage>& messages, bool wait) {
 }
 
 void InputQueue::Close() {
-  std::vector<InputMessage> dropped;
+  std::vector<EngineCoreRequestType> dropped;
   MutexLock lock(mutex_);
   closed_ = true;
   dropped.swap(messages_);

@@ -16,7 +16,7 @@
 namespace vllm {
 
 // The result of a utility call, waited for by the caller. Lives in the client, longer than the message.
-class UtilityReply {
+class UtilityResult {
  public:
   struct Result {
     bool ok = false;
@@ -37,12 +37,12 @@ class UtilityReply {
   Result result_ GUARDED_BY(mutex_);
 };
 
-struct InputMessage {
+struct EngineCoreRequestType {
   enum class Kind : uint8_t { kAdd, kAbort, kResetPrefixCache, kGetStats, kShutdown };
   Kind kind = Kind::kAdd;
   EngineCoreRequestPtr request;                       // kAdd
   std::vector<RequestId> ids;                         // kAbort
-  UtilityReply* reply = nullptr;                      // kResetPrefixCache, kGetStats
+  UtilityResult* reply = nullptr;                     // kResetPrefixCache, kGetStats
   ShutdownMode shutdown_mode = ShutdownMode::kAbort;  // kShutdown
 };
 
@@ -51,10 +51,10 @@ class InputQueue {
   explicit InputQueue(size_t capacity) : capacity_(capacity) {}
 
   // kAdd waits while `capacity` messages wait. False when the queue is closed, also when it closes meanwhile.
-  bool Push(InputMessage message) EXCLUDES(mutex_);
+  bool Push(EngineCoreRequestType message) EXCLUDES(mutex_);
 
   // Swaps all waiting messages into `messages`, whose content is dropped. With `wait`, sleeps until there is one.
-  void TakeAll(std::vector<InputMessage>& messages, bool wait) EXCLUDES(mutex_);
+  void TakeAll(std::vector<EngineCoreRequestType>& messages, bool wait) EXCLUDES(mutex_);
 
   // Ends the queue: waiting producers return, messages are dropped. Idempotent.
   void Close() EXCLUDES(mutex_);
@@ -65,7 +65,7 @@ class InputQueue {
   CondVar not_empty_;
   CondVar not_full_;
   bool closed_ GUARDED_BY(mutex_) = false;
-  std::vector<InputMessage> messages_ GUARDED_BY(mutex_);
+  std::vector<EngineCoreRequestType> messages_ GUARDED_BY(mutex_);
 };
 
 }  // namespace vllm

@@ -39,7 +39,7 @@ void OutputQueue::Close() {
 
 void OutputQueue::Wake() {
   MutexLock lock(mutex_);
-  woken_ = true;
+  interrupted_ = true;
   event_fd_.Set();
   changed_.NotifyAll();
 }
@@ -47,10 +47,11 @@ void OutputQueue::Wake() {
 bool OutputQueue::Take(EngineCoreOutputs& outputs, std::chrono::steady_clock::time_point deadline) {
   outputs.Clear();
   MutexLock lock(mutex_);
-  while (pending_.empty() && !death_cause_ && !closed_ && !woken_ && std::chrono::steady_clock::now() < deadline) {
+  while (pending_.empty() && !death_cause_ && !closed_ && !interrupted_ &&
+         std::chrono::steady_clock::now() < deadline) {
     changed_.WaitUntil(mutex_, deadline);
   }
-  woken_ = false;
+  interrupted_ = false;
   // Once dead the descriptor stays readable: there is always an error to fetch.
   if (!death_cause_) event_fd_.Reset();
   outputs.stats = pending_.stats;

@@ -41,7 +41,7 @@ class OutputQueue {
   RequestIndex index_ GUARDED_BY(mutex_);  // request id -> its entry in pending_
   std::optional<std::string> death_cause_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;
-  bool woken_ GUARDED_BY(mutex_) = false;
+  bool interrupted_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace vllm

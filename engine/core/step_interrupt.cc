@@ -12,10 +12,10 @@ bool Contains(std::span<const RequestId> ids, RequestId id) {
 
 }  // namespace
 
-void StepInterrupt::BeginStep(std::span<const ScheduledTokens> scheduled) {
+void StepInterrupt::BeginStep(std::span<const NumScheduledTokens> scheduled) {
   MutexLock lock(mutex_);
   in_step_.clear();
-  for (const ScheduledTokens& request : scheduled) in_step_.push_back(request.request_id);
+  for (const NumScheduledTokens& request : scheduled) in_step_.push_back(request.request_id);
   flag_.Reset();
   Decide();
 }

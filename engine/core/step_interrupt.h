@@ -32,7 +32,7 @@ class StepInterrupt {
   const CancellationFlag& flag() const { return flag_; }
 
   // The engine is about to work on these requests.
-  void BeginStep(std::span<const ScheduledTokens> scheduled) EXCLUDES(mutex_);
+  void BeginStep(std::span<const NumScheduledTokens> scheduled) EXCLUDES(mutex_);
   // The step is over; `cancelled`: it was cut short.
   void EndStep(bool cancelled) EXCLUDES(mutex_);
   // The engine knows of the abort of these requests: they are in no later step.

@@ -60,7 +60,7 @@ ThreadClient::~ThreadClient() { Shutdown(ShutdownMode::kAbort); }
 void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept {
   pthread_setname_np(pthread_self(), "engine-core");
   std::unique_ptr<EngineCore> engine_core;
-  EngineReady engine_ready;
+  EngineCoreReadyInfo engine_ready;
   std::exception_ptr failure;
   try {
     engine_core = std::make_unique<EngineCore>(config, factory, &step_interrupt_);
@@ -93,45 +93,45 @@ void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& f
 }
 
 void ThreadClient::BusyLoop(EngineCore& engine_core) {
-  std::vector<InputMessage> messages;
+  std::vector<EngineCoreRequestType> messages;
   EngineCoreOutputs outputs;
   bool draining = false;
   while (true) {
-    const bool idle = !engine_core.HasWork();
+    const bool idle = !engine_core.HasRequests();
     if (idle && draining) return;
     input_queue_.TakeAll(messages, /*wait=*/idle);
-    for (InputMessage& message : messages) {
+    for (EngineCoreRequestType& message : messages) {
       if (!Handle(message, engine_core, draining)) return;
     }
-    if (!engine_core.HasWork()) continue;
+    if (!engine_core.HasRequests()) continue;
     engine_core.Step(outputs);
     output_queue_.Publish(outputs);
   }
 }
 
-bool ThreadClient::Handle(InputMessage& message, EngineCore& engine_core, bool& draining) {
+bool ThreadClient::Handle(EngineCoreRequestType& message, EngineCore& engine_core, bool& draining) {
   switch (message.kind) {
-    case InputMessage::Kind::kAdd:
+    case EngineCoreRequestType::Kind::kAdd:
       engine_core.AddRequest(std::move(message.request));
       return true;
-    case InputMessage::Kind::kAbort:
+    case EngineCoreRequestType::Kind::kAbort:
       engine_core.AbortRequests(message.ids);
       step_interrupt_.TakenIn(message.ids);
       return true;
-    case InputMessage::Kind::kResetPrefixCache: {
-      UtilityReply::Result result;
+    case EngineCoreRequestType::Kind::kResetPrefixCache: {
+      UtilityResult::Result result;
       result.ok = engine_core.ResetPrefixCache();
       message.reply->Set(result);
       return true;
     }
-    case InputMessage::Kind::kGetStats: {
-      UtilityReply::Result result;
+    case EngineCoreRequestType::Kind::kGetStats: {
+      UtilityResult::Result result;
       result.ok = true;
       result.stats = engine_core.GetStats();
       message.reply->Set(result);
       return true;
     }
-    case InputMessage::Kind::kShutdown:
+    case EngineCoreRequestType::Kind::kShutdown:
       draining = message.shutdown_mode == ShutdownMode::kDrain;
       return draining;
   }
@@ -143,8 +143,8 @@ void ThreadClient::ThrowDead() {
 }
 
 void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
-  InputMessage message;
-  message.kind = InputMessage::Kind::kAdd;
+  EngineCoreRequestType message;
+  message.kind = EngineCoreRequestType::Kind::kAdd;
   message.request = std::move(request);
   // The death is known a moment before the queue closes.
   if (output_queue_.death_cause() || !input_queue_.Push(std::move(message))) ThrowDead();
@@ -152,8 +152,8 @@ void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
 
 void ThreadClient::AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) {
   step_interrupt_.Abort(request_ids, urgency);
-  InputMessage message;
-  message.kind = InputMessage::Kind::kAbort;
+  EngineCoreRequestType message;
+  message.kind = EngineCoreRequestType::Kind::kAbort;
   message.ids.assign(request_ids.begin(), request_ids.end());
   input_queue_.Push(std::move(message));
 }
@@ -162,24 +162,24 @@ bool ThreadClient::GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseco
   return output_queue_.Take(outputs, std::chrono::steady_clock::now() + timeout);
 }
 
-UtilityReply::Result ThreadClient::CallUtility(InputMessage::Kind kind) {
+UtilityResult::Result ThreadClient::CallUtility(EngineCoreRequestType::Kind kind) {
   utility_reply_.Reset();
-  InputMessage message;
+  EngineCoreRequestType message;
   message.kind = kind;
   message.reply = &utility_reply_;
-  UtilityReply::Result result;
+  UtilityResult::Result result;
   if (!input_queue_.Push(std::move(message)) || !utility_reply_.Wait(result)) ThrowDead();
   return result;
 }
 
-bool ThreadClient::ResetPrefixCache() { return CallUtility(InputMessage::Kind::kResetPrefixCache).ok; }
+bool ThreadClient::ResetPrefixCache() { return CallUtility(EngineCoreRequestType::Kind::kResetPrefixCache).ok; }
 
-SchedulerStats ThreadClient::GetStats() { return CallUtility(InputMessage::Kind::kGetStats).stats; }
+SchedulerStats ThreadClient::GetStats() { return CallUtility(EngineCoreRequestType::Kind::kGetStats).stats; }
 
 void ThreadClient::Shutdown(ShutdownMode mode) {
   if (!thread_.joinable()) return;
-  InputMessage message;
-  message.kind = InputMessage::Kind::kShutdown;
+  EngineCoreRequestType message;
+  message.kind = EngineCoreRequestType::Kind::kShutdown;
   message.shutdown_mode = mode;
   if (mode == ShutdownMode::kAbort) step_interrupt_.Shutdown();
   input_queue_.Push(std::move(message));

@@ -23,11 +23,11 @@ class ThreadClient final : public EngineCoreClient {
   ThreadClient(const VllmConfig& config, ExecutorFactory factory);
   ~ThreadClient() override;
 
-  const EngineReady& ready() const override { return ready_; }
+  const EngineCoreReadyInfo& ready() const override { return ready_; }
   void AddRequest(EngineCoreRequestPtr request) override;
   void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) override;
   bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) override;
-  void WakeOutputs() override { output_queue_.Wake(); }
+  void Interrupt() override { output_queue_.Wake(); }
   int OutputFd() const override { return output_queue_.fd(); }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
@@ -39,23 +39,23 @@ class ThreadClient final : public EngineCoreClient {
     Mutex mutex;
     CondVar changed;
     bool done GUARDED_BY(mutex) = false;
-    EngineReady ready GUARDED_BY(mutex);
+    EngineCoreReadyInfo ready GUARDED_BY(mutex);
     std::exception_ptr failure GUARDED_BY(mutex);
   };
 
   void ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept;
   void BusyLoop(EngineCore& engine_core);
   // False when the message ends the loop at once.
-  bool Handle(InputMessage& message, EngineCore& engine_core, bool& draining);
-  UtilityReply::Result CallUtility(InputMessage::Kind kind);
+  bool Handle(EngineCoreRequestType& message, EngineCore& engine_core, bool& draining);
+  UtilityResult::Result CallUtility(EngineCoreRequestType::Kind kind);
   [[noreturn]] void ThrowDead();
 
-  EngineReady ready_;
+  EngineCoreReadyInfo ready_;
   Handshake handshake_;
   InputQueue input_queue_{kInputQueueCapacity};
   OutputQueue output_queue_;
   StepInterrupt step_interrupt_;
-  UtilityReply utility_reply_;
+  UtilityResult utility_reply_;
   std::thread thread_;
 };
 

@@ -19,10 +19,10 @@ class Executor {
   virtual ~Executor() = default;
 
   // Bytes of one KV block (K and V, all tensors), all ranks together.
-  virtual int64_t KvBlockBytes() const = 0;
+  virtual int64_t PageSizeBytes() const = 0;
 
   // The sliding window of each KV-cache group, 0: full attention.
-  virtual std::vector<int64_t> KvGroupWindows() const { return {0}; }
+  virtual std::vector<int64_t> KVGroupWindows() const { return {0}; }
 
   // What the packed cache did while the weights were loaded, all ranks together.
   virtual PackedCacheUse packed_cache_use() const { return {}; }
@@ -39,7 +39,7 @@ class Executor {
   virtual int64_t SpareMemory(int64_t /*num_blocks*/) const { return std::numeric_limits<int64_t>::max(); }
 
   // Allocates the KV cache: num_blocks usable blocks with ids 1.., and the null block 0. Throws ResourceError.
-  virtual void InitializeKvCache(int64_t num_blocks) = 0;
+  virtual void InitializeKVCache(int64_t num_blocks) = 0;
 
   // From now on ExecuteModel stops early when `flag` is set. Borrowed. Called once, before the first step.
   virtual void SetCancellation(const CancellationFlag* /*flag*/) {}

@@ -23,7 +23,7 @@ namespace {
 
 // The share of what is left that the KV cache may take by itself. The rest stays for the page cache, other programs and
 // our own text.
-constexpr double kKvMemoryFraction = 0.5;
+constexpr double kKVMemoryFraction = 0.5;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   const AvailableMemory available = ReadAvailableMemory();
   const std::string wanted = std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
   try {
-    logits_ = std::make_unique<SharedLogits>(config_);
+    logits_ = std::make_unique<LogitsBuffer>(config_);
     ranks_ = std::make_unique<RankGroup>(size, config_.parallel.Wait());
     PlaceRanks();
     workers_.resize(static_cast<size_t>(size));
@@ -76,9 +76,9 @@ void TensorParallelExecutor::PlaceRanks() {
   if (!cores_.empty()) caller_cores_ = cpus;
 }
 
-int64_t TensorParallelExecutor::KvBlockBytes() const {
+int64_t TensorParallelExecutor::PageSizeBytes() const {
   int64_t bytes = 0;
-  for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->KvBlockBytes();
+  for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->PageSizeBytes();
   return bytes;
 }
 
@@ -91,29 +91,29 @@ PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
 int64_t TensorParallelExecutor::UntouchedBytes() const {
   // Pages of a mapped file count as available, but decoding needs these. The buffers of a step are mapped and not
   // written before a step needs them: the load would take longer.
-  int64_t bytes = packed_cache_use().mapped_bytes + SharedLogits::Bytes(config_);
+  int64_t bytes = packed_cache_use().mapped_bytes + LogitsBuffer::Bytes(config_);
   for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->ScratchBytes();
   return bytes;
 }
 
 int64_t TensorParallelExecutor::SpareMemory(int64_t num_blocks) const {
-  return std::max<int64_t>(0, ReadAvailableMemory(UntouchedBytes()).bytes - (num_blocks + 1) * KvBlockBytes());
+  return std::max<int64_t>(0, ReadAvailableMemory(UntouchedBytes()).bytes - (num_blocks + 1) * PageSizeBytes());
 }
 
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->ProfileRun(); });
   const AvailableMemory available = ReadAvailableMemory(UntouchedBytes());
   memory_bound_ = available.bound;
-  return static_cast<int64_t>(static_cast<double>(available.bytes) * kKvMemoryFraction);
+  return static_cast<int64_t>(static_cast<double>(available.bytes) * kKVMemoryFraction);
 }
 
-void TensorParallelExecutor::InitializeKvCache(int64_t num_blocks) {
+void TensorParallelExecutor::InitializeKVCache(int64_t num_blocks) {
   try {
-    ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->InitializeKvCache(num_blocks); });
+    ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->InitializeKVCache(num_blocks); });
   } catch (const std::bad_alloc&) {
     const AvailableMemory available = ReadAvailableMemory();
     throw ResourceError("cannot allocate the KV cache: out of memory (" + std::to_string(num_blocks) + " blocks of " +
-                        std::to_string(KvBlockBytes()) + " bytes, " + std::to_string(available.bytes) +
+                        std::to_string(PageSizeBytes()) + " bytes, " + std::to_string(available.bytes) +
                         " bytes left by " + available.bound + "); lower --num-kv-blocks or --kv-cache-memory");
   }
 }

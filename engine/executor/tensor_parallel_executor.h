@@ -20,13 +20,13 @@ class TensorParallelExecutor final : public Executor {
   explicit TensorParallelExecutor(const VllmConfig& config);
   ~TensorParallelExecutor() override;
 
-  int64_t KvBlockBytes() const override;
-  std::vector<int64_t> KvGroupWindows() const override { return workers_[0]->KvGroupWindows(); }
+  int64_t PageSizeBytes() const override;
+  std::vector<int64_t> KVGroupWindows() const override { return workers_[0]->KVGroupWindows(); }
   PackedCacheUse packed_cache_use() const override;
   int64_t DetermineAvailableMemory() override;
   std::string memory_bound() const override { return memory_bound_; }
   int64_t SpareMemory(int64_t num_blocks) const override;
-  void InitializeKvCache(int64_t num_blocks) override;
+  void InitializeKVCache(int64_t num_blocks) override;
   void SetCancellation(const CancellationFlag* flag) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
@@ -36,7 +36,7 @@ class TensorParallelExecutor final : public Executor {
   int64_t UntouchedBytes() const;
 
   const VllmConfig config_;
-  std::unique_ptr<SharedLogits> logits_;
+  std::unique_ptr<LogitsBuffer> logits_;
   std::unique_ptr<RankGroup> ranks_;
   std::vector<std::vector<int>> cores_;  // a rank's own; empty where ranks are not pinned
   std::vector<int> caller_cores_;        // the calling thread's before it was pinned

@@ -90,7 +90,7 @@ void LLMEngine::AbortRequest(const std::string& request_id) {
   impl_->output_processor.Abort(request_id);
   impl_->output_processor.TakeToAbort(impl_->to_abort);
   impl_->client->AbortRequests(impl_->to_abort, AbortUrgency::kPrompt);
-  impl_->client->WakeOutputs();
+  impl_->client->Interrupt();
 }
 
 const std::vector<RequestOutput>& LLMEngine::Step(std::chrono::milliseconds timeout) {

@@ -153,7 +153,7 @@ void OutputProcessor::ProcessOne(const EngineCoreOutput& output) {
   if (last) {
     EraseParent(parent.request_id());
   } else if (first_has_begun) {
-    parent.AllowAllChildren();
+    parent.ReleaseChildren();
     SubmitAllowed(parent);
   }
 }

@@ -17,7 +17,7 @@ namespace vllm {
 class ParentRequest {
  public:
   // Child i gets the engine id first_child_id + i. With `hold_back_later_children`,
-  // only the first may enter the engine until AllowAllChildren.
+  // only the first may enter the engine until ReleaseChildren.
   ParentRequest(std::string request_id, ProcessedInput input, const RequestOptions& options, RequestId first_child_id,
                 bool hold_back_later_children);
 
@@ -34,7 +34,7 @@ class ParentRequest {
   EngineCoreRequestPtr MakeNextChild();
   int64_t num_submitted() const { return num_submitted_; }
   // The first child has its first token, or has ended without.
-  void AllowAllChildren() { num_allowed_ = n(); }
+  void ReleaseChildren() { num_allowed_ = n(); }
 
   // Counts a child that has ended. Returns whether it was the last.
   bool CountFinished() { return ++num_finished_ == n(); }

@@ -50,13 +50,13 @@ void BlockPool::FreeBlocks(std::span<KVCacheBlock* const> blocks) {
   }
 }
 
-void BlockPool::CacheFullBlock(KVCacheBlock* block, PrefixId prefix_id, uint32_t group_id, RequestId publisher) {
+void BlockPool::CacheFullBlock(KVCacheBlock* block, PrefixNodeId prefix_id, uint32_t group_id, RequestId publisher) {
   VLLM_CHECK(enable_caching_ && block->ref_cnt > 0 && !block->is_cached && !block->is_null());
   block->is_cached = true;
   block->group_id = group_id;
   block->prefix_id = prefix_id;
   block->publisher = publisher;
-  prefixes_.AddUser(prefix_id);
+  prefixes_.AddRef(prefix_id);
   cached_blocks_.Insert(block);
 }
 

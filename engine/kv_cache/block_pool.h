@@ -2,7 +2,7 @@
 // is never handed out, never cached and not counted. All KV-cache groups share one pool. Owned by KVCacheManager;
 // engine thread only.
 //
-// A cached block is known by its prefix in the pool's PrefixTable and by its group.
+// A cached block is known by its prefix in the pool's PrefixTrie and by its group.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "engine/kv_cache/cached_block_map.h"
 #include "engine/kv_cache/free_kv_cache_block_queue.h"
 #include "engine/kv_cache/kv_cache_block.h"
-#include "engine/kv_cache/prefix_table.h"
+#include "engine/kv_cache/prefix_trie.h"
 
 namespace vllm {
 
@@ -33,8 +33,8 @@ class BlockPool {
   // 0..1, the null block not counted.
   double usage() const;
   KVCacheBlock* null_block() { return &blocks_[0]; }
-  PrefixTable& prefixes() { return prefixes_; }
-  const PrefixTable& prefixes() const { return prefixes_; }
+  PrefixTrie& prefixes() { return prefixes_; }
+  const PrefixTrie& prefixes() const { return prefixes_; }
 
   // Takes a block from the front of the free queue, with ref_cnt 1; what it had cached is forgotten.
   // REQUIRES: num_free_blocks() > 0.
@@ -49,13 +49,13 @@ class BlockPool {
   void FreeBlocks(std::span<KVCacheBlock* const> blocks);
 
   // The first cached block of this prefix and group, or null.
-  KVCacheBlock* GetCachedBlock(PrefixId prefix_id, uint32_t group_id) const {
+  KVCacheBlock* GetCachedBlock(PrefixNodeId prefix_id, uint32_t group_id) const {
     return cached_blocks_.Find(prefix_id, group_id);
   }
 
   // Offers a full block to later lookups. A duplicate of a cached block stays a block of its own.
   // REQUIRES: enable_caching, the block is in use and not cached.
-  void CacheFullBlock(KVCacheBlock* block, PrefixId prefix_id, uint32_t group_id, RequestId publisher);
+  void CacheFullBlock(KVCacheBlock* block, PrefixNodeId prefix_id, uint32_t group_id, RequestId publisher);
 
   // Hides a cached block that is in use from later lookups. REQUIRES: the block is cached.
   void Uncache(KVCacheBlock* block);
@@ -79,7 +79,7 @@ class BlockPool {
   std::vector<KVCacheBlock> blocks_;  // [num_blocks + 1]
   FreeKVCacheBlockQueue free_queue_;
   CachedBlockMap cached_blocks_;
-  PrefixTable prefixes_;
+  PrefixTrie prefixes_;
 };
 
 }  // namespace vllm

@@ -9,12 +9,12 @@ namespace vllm {
 // Twice as many buckets as blocks: chains stay short without ever growing the table.
 CachedBlockMap::CachedBlockMap(int64_t max_blocks) : buckets_(std::bit_ceil(static_cast<size_t>(max_blocks) * 2)) {}
 
-size_t CachedBlockMap::IndexOf(PrefixId prefix_id, uint32_t group_id) const {
+size_t CachedBlockMap::IndexOf(PrefixNodeId prefix_id, uint32_t group_id) const {
   // Prefix ids are small and dense: the groups' are put far from each other.
   return static_cast<size_t>(prefix_id + group_id * 0x9e3779b97f4a7c15) & (buckets_.size() - 1);
 }
 
-KVCacheBlock* CachedBlockMap::Find(PrefixId prefix_id, uint32_t group_id) const {
+KVCacheBlock* CachedBlockMap::Find(PrefixNodeId prefix_id, uint32_t group_id) const {
   for (KVCacheBlock* block = buckets_[IndexOf(prefix_id, group_id)].first; block != nullptr;
        block = block->next_in_bucket) {
     if (block->prefix_id == prefix_id && block->group_id == group_id) return block;

@@ -18,7 +18,7 @@ class CachedBlockMap {
   int64_t size() const { return size_; }
 
   // The first block with this key, or null. O(1) on average.
-  KVCacheBlock* Find(PrefixId prefix_id, uint32_t group_id) const;
+  KVCacheBlock* Find(PrefixNodeId prefix_id, uint32_t group_id) const;
   bool Contains(const KVCacheBlock& block) const;
 
   // Under block->prefix_id and block->group_id. REQUIRES: the block is not in a map.
@@ -31,7 +31,7 @@ class CachedBlockMap {
     KVCacheBlock* first = nullptr;
     KVCacheBlock* last = nullptr;
   };
-  size_t IndexOf(PrefixId prefix_id, uint32_t group_id) const;
+  size_t IndexOf(PrefixNodeId prefix_id, uint32_t group_id) const;
 
   std::vector<Bucket> buckets_;  // a power of two of them
   int64_t size_ = 0;

@@ -2,10 +2,10 @@
 
 namespace vllm {
 
-void FullAttentionManager::FindLongestCacheHit(std::span<const PrefixId> prefix_ids,
+void FullAttentionManager::FindLongestCacheHit(std::span<const PrefixNodeId> prefix_ids,
                                                std::vector<KVCacheBlock*>& hit) const {
   hit.clear();
-  for (const PrefixId prefix_id : prefix_ids) {
+  for (const PrefixNodeId prefix_id : prefix_ids) {
     KVCacheBlock* block = pool_.GetCachedBlock(prefix_id, group_id_);
     if (block == nullptr) return;
     hit.push_back(block);

@@ -10,7 +10,7 @@ class FullAttentionManager final : public SingleTypeKVCacheManager {
  public:
   using SingleTypeKVCacheManager::SingleTypeKVCacheManager;
 
-  void FindLongestCacheHit(std::span<const PrefixId> prefix_ids, std::vector<KVCacheBlock*>& hit) const override;
+  void FindLongestCacheHit(std::span<const PrefixNodeId> prefix_ids, std::vector<KVCacheBlock*>& hit) const override;
   bool slides() const override { return false; }
   int64_t NumSkippedBlocks(int64_t) const override { return 0; }
   int64_t PeakBlocks(int64_t num_blocks) const override { return num_blocks; }

@@ -10,10 +10,10 @@
 
 namespace vllm {
 
-// Names a prefix of whole blocks while PrefixTable knows it.
-using PrefixId = uint32_t;
-inline constexpr PrefixId kEmptyPrefix = 0;
-inline constexpr PrefixId kNoPrefix = 0xffffffff;
+// Names a prefix of whole blocks while PrefixTrie knows it.
+using PrefixNodeId = uint32_t;
+inline constexpr PrefixNodeId kEmptyPrefix = 0;
+inline constexpr PrefixNodeId kNoPrefix = 0xffffffff;
 
 struct KVCacheBlock {
   int32_t block_id = 0;
@@ -27,7 +27,7 @@ struct KVCacheBlock {
   // What the prefix cache knows of it. The rest is void unless is_cached.
   bool is_cached = false;
   uint32_t group_id = 0;  // KV-cache group: part of the key
-  PrefixId prefix_id = kEmptyPrefix;
+  PrefixNodeId prefix_id = kEmptyPrefix;
   RequestId publisher = 0;  // the request that computed it
 
   // CachedBlockMap's links: the blocks of one bucket.

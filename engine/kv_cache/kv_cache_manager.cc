@@ -37,7 +37,7 @@ KVCacheManager::KVCacheManager(const CacheConfig& cache, int64_t max_model_len, 
 
 KVCacheManager::~KVCacheManager() = default;
 
-PrefixKey KVCacheManager::MakeKey(Request& request, int64_t block_index, PrefixId parent) {
+PrefixKey KVCacheManager::MakeKey(Request& request, int64_t block_index, PrefixNodeId parent) {
   return {.hash = request.BlockHashes(block_index + 1, block_size(), hash_function_).back(),
           .parent = parent,
           .token_ids = request.Tokens(block_index * block_size(), block_size(), scratch_),
@@ -47,7 +47,7 @@ PrefixKey KVCacheManager::MakeKey(Request& request, int64_t block_index, PrefixI
 ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
   if (!pool_.enable_caching() || !request.reads_prefix_cache()) return {};
   prefix_ids_.clear();
-  PrefixId prefix_id = kEmptyPrefix;
+  PrefixNodeId prefix_id = kEmptyPrefix;
   const int64_t max_blocks = (request.num_tokens() - 1) / block_size();
   for (int64_t i = 0; i < max_blocks; ++i) {
     prefix_id = pool_.prefixes().Find(MakeKey(request, i, prefix_id));
@@ -150,7 +150,7 @@ KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, cons
   }
   tables.num_cached_blocks = computed.num_tokens / block_size();
   tables.last_prefix_id = computed.prefix_id;
-  pool_.prefixes().AddUser(tables.last_prefix_id);
+  pool_.prefixes().AddRef(tables.last_prefix_id);
   return tables;
 }
 
@@ -169,7 +169,7 @@ void KVCacheManager::CacheBlocks(Request& request, Tables& tables, int64_t num_t
   const int64_t num_full_blocks = num_tokens / block_size();
   for (; tables.num_cached_blocks < num_full_blocks; ++tables.num_cached_blocks) {
     if (tables.last_prefix_id == kNoPrefix) return;
-    const PrefixId parent = tables.last_prefix_id;
+    const PrefixNodeId parent = tables.last_prefix_id;
     const auto index = static_cast<size_t>(tables.num_cached_blocks);
     tables.last_prefix_id = pool_.prefixes().Acquire(MakeKey(request, tables.num_cached_blocks, parent), request.id());
     pool_.prefixes().RemoveUser(parent);
@@ -199,8 +199,8 @@ void KVCacheManager::Unpublish(const Request& request, int64_t num_computed_toke
     }
     // A request that stopped publishing does not begin again.
     if (tables.last_prefix_id == kNoPrefix) continue;
-    const PrefixId parent = pool_.prefixes().ParentOf(tables.last_prefix_id);
-    pool_.prefixes().AddUser(parent);
+    const PrefixNodeId parent = pool_.prefixes().ParentOf(tables.last_prefix_id);
+    pool_.prefixes().AddRef(parent);
     pool_.prefixes().RemoveUser(tables.last_prefix_id);
     tables.last_prefix_id = parent;
   }

@@ -24,7 +24,7 @@ namespace vllm {
 struct ComputedBlocks {
   std::span<const std::vector<KVCacheBlock*>> groups;  // [num_groups], or empty
   int64_t num_tokens = 0;
-  PrefixId prefix_id = kEmptyPrefix;  // of these tokens
+  PrefixNodeId prefix_id = kEmptyPrefix;  // of these tokens
 };
 
 class KVCacheManager {
@@ -86,8 +86,9 @@ class KVCacheManager {
   // A request's blocks.
   struct Tables {
     std::vector<std::vector<KVCacheBlock*>> groups;
-    int64_t num_cached_blocks = 0;           // leading blocks that are hits or published
-    PrefixId last_prefix_id = kEmptyPrefix;  // of block num_cached_blocks - 1; kNoPrefix: nothing is published any more
+    int64_t num_cached_blocks = 0;  // leading blocks that are hits or published
+    PrefixNodeId last_prefix_id =
+        kEmptyPrefix;  // of block num_cached_blocks - 1; kNoPrefix: nothing is published any more
   };
 
   bool Allocate(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed);
@@ -98,7 +99,7 @@ class KVCacheManager {
   Tables& StartTables(const Request& request, const ComputedBlocks& computed);
   void RemoveSkippedBlocks(Tables& tables, int64_t num_computed_tokens);
   void CacheBlocks(Request& request, Tables& tables, int64_t num_tokens);
-  PrefixKey MakeKey(Request& request, int64_t block_index, PrefixId parent);
+  PrefixKey MakeKey(Request& request, int64_t block_index, PrefixNodeId parent);
 
   const int64_t max_model_len_;
   const BlockHashFunction hash_function_;
@@ -107,7 +108,7 @@ class KVCacheManager {
   std::unordered_map<RequestId, Tables> tables_;
   PrefixCacheStats stats_;
   // Of the last lookup.
-  std::vector<PrefixId> prefix_ids_;
+  std::vector<PrefixNodeId> prefix_ids_;
   std::vector<std::vector<KVCacheBlock*>> hits_;  // [num_groups]
   std::vector<int32_t> scratch_;
 };

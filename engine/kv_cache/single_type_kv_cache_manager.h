@@ -25,7 +25,7 @@ class SingleTypeKVCacheManager {
 
   // Replaces `hit` by the longest table of cached blocks of a sequence of these prefixes from which it can go on; null
   // blocks stand where it needs none.
-  virtual void FindLongestCacheHit(std::span<const PrefixId> prefix_ids, std::vector<KVCacheBlock*>& hit) const = 0;
+  virtual void FindLongestCacheHit(std::span<const PrefixNodeId> prefix_ids, std::vector<KVCacheBlock*>& hit) const = 0;
 
   // Leading blocks that no token from position num_computed_tokens on attends to.
   virtual int64_t NumSkippedBlocks(int64_t num_computed_tokens) const = 0;

@@ -16,7 +16,7 @@ SlidingWindowManager::SlidingWindowManager(BlockPool& pool, uint32_t group_id, i
   VLLM_CHECK(sliding_window > 0 && max_chunk > 0);
 }
 
-void SlidingWindowManager::FindLongestCacheHit(std::span<const PrefixId> prefix_ids,
+void SlidingWindowManager::FindLongestCacheHit(std::span<const PrefixNodeId> prefix_ids,
                                                std::vector<KVCacheBlock*>& hit) const {
   hit.assign(prefix_ids.size(), pool_.null_block());
   if (hit_blocks_ == 0) return;

@@ -13,7 +13,7 @@ class SlidingWindowManager final : public SingleTypeKVCacheManager {
   SlidingWindowManager(BlockPool& pool, uint32_t group_id, int64_t sliding_window, int64_t max_chunk);
 
   // The longest one that ends in enough blocks; else the longest that begins with the first token.
-  void FindLongestCacheHit(std::span<const PrefixId> prefix_ids, std::vector<KVCacheBlock*>& hit) const override;
+  void FindLongestCacheHit(std::span<const PrefixNodeId> prefix_ids, std::vector<KVCacheBlock*>& hit) const override;
   bool slides() const override { return true; }
   int64_t NumSkippedBlocks(int64_t num_computed_tokens) const override;
   int64_t PeakBlocks(int64_t num_blocks) const override;

@@ -27,7 +27,7 @@ struct RankContext {
   // Layers look their tensors up and read none: their matrices have no memory. For CheckWeights.
   bool is_check = false;
   // x as the tile kernels take it. For LinearWeight alone.
-  std::shared_ptr<RowTiles> row_tiles = std::make_shared<RowTiles>();
+  std::shared_ptr<PackedActivations> packed_activations = std::make_shared<PackedActivations>();
   // Rows of x in the order of a stored weight's columns. For LinearWeight alone.
   std::shared_ptr<AlignedBuffer> ordered_x = std::make_shared<AlignedBuffer>();
 
@@ -38,7 +38,7 @@ struct RankContext {
 
   // Of the buffers above.
   size_t scratch_bytes() const {
-    return row_tiles->size_bytes() + ordered_x->size_bytes() + attention->size_bytes() + moe->size_bytes();
+    return packed_activations->size_bytes() + ordered_x->size_bytes() + attention->size_bytes() + moe->size_bytes();
   }
 
   int rank() const { return communicator->rank(); }

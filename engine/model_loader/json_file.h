@@ -1,4 +1,4 @@
-// Reads the small JSON files of a model folder, with a message that names the field where reading failed.
+// Reads the small JSON files of a model directory, with a message that names the field where reading failed.
 // Pure functions; any thread.
 #pragma once
 

@@ -129,7 +129,7 @@ void DecoderModel::ComputeAngles(const ModelInput& input) {
   }
 }
 
-void DecoderModel::Forward(const ModelInput& input, KvCache& cache, float* hidden) {
+void DecoderModel::Forward(const ModelInput& input, KVCache& cache, float* hidden) {
   Embed(input, hidden);
   ComputeAngles(input);
   for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Forward(input, cache, tables_, scratch_, hidden);

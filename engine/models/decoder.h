@@ -22,9 +22,9 @@ class DecoderModel final : public Model {
   // Throws ModelError for tensors that are missing or of another shape, ConfigError for heads that do not divide.
   DecoderModel(const ModelBuildContext& build, const DecoderSpec& spec);
 
-  const std::vector<KvLayerSpec>& KvLayers() const override { return kv_layers_; }
+  const std::vector<KVCacheSpec>& KVLayers() const override { return kv_layers_; }
   size_t ReserveScratch(int64_t max_tokens, int64_t max_logits_rows) override;
-  void Forward(const ModelInput& input, KvCache& cache, float* hidden) override;
+  void Forward(const ModelInput& input, KVCache& cache, float* hidden) override;
   void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) override;
 
  private:
@@ -42,7 +42,7 @@ class DecoderModel final : public Model {
   std::optional<Norm> norm_;
   std::optional<VocabParallelEmbedding> lm_head_;
   float embedding_scale_, logits_scale_, logits_softcap_;
-  std::vector<KvLayerSpec> kv_layers_;
+  std::vector<KVCacheSpec> kv_layers_;
   LayerScratch scratch_;
   AlignedBuffer embedded_;             // [max_tokens, embedding's width] where that is not hidden_size
   AlignedBuffer projected_;            // [max_tokens, embedding's width]

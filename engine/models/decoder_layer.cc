@@ -50,7 +50,7 @@ void DecoderLayer::Reserve(int64_t max_tokens) const {
   }
 }
 
-void DecoderLayer::Forward(const ModelInput& input, KvCache& cache, const std::vector<RotaryAngles>& tables,
+void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables,
                            LayerScratch& scratch, float* hidden) {
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
   auto* normed = scratch.normed.as<float>();

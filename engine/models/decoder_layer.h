@@ -23,12 +23,12 @@ class DecoderLayer {
   DecoderLayer(const ModelBuildContext& build, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
                const std::string& prefix);
 
-  const KvLayerSpec& kv_layer() const { return attention_.kv_layer(); }
+  const KVCacheSpec& kv_layer() const { return attention_.kv_layer(); }
   int64_t scratch_floats(int64_t num_tokens) const;
   // Makes room in the rank's buffers for Forward with up to `max_tokens` tokens.
   void Reserve(int64_t max_tokens) const;
   // hidden: [num_tokens, hidden_size], in and out.
-  void Forward(const ModelInput& input, KvCache& cache, const std::vector<RotaryAngles>& tables, LayerScratch& scratch,
+  void Forward(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, LayerScratch& scratch,
                float* hidden);
 
  private:

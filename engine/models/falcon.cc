@@ -14,7 +14,7 @@ DecoderSpec FalconSpec(const ModelConfig& config) {
   spec.norm.kind = NormSpec::Kind::kLayer;
   for (LayerSpec& layer : spec.layer) {
     layer.attention_block.prefix = "self_attention.";
-    layer.attention.layout = QkvLayout::kFusedByKvHead;
+    layer.attention.layout = QkvLayout::kFusedByKVHead;
     layer.attention.qkv_proj = "query_key_value";
     layer.attention.o_proj = "dense";
     layer.mlp.gate_proj = "";

@@ -33,14 +33,14 @@ class Model {
   virtual ~Model() = default;
 
   // What each layer keeps of a token on this rank.
-  virtual const std::vector<KvLayerSpec>& KvLayers() const = 0;
+  virtual const std::vector<KVCacheSpec>& KVLayers() const = 0;
 
   // Makes room in the rank's buffers for Forward with up to `max_tokens` tokens and ComputeLogits with up to
   // `max_logits_rows` rows. Returns the bytes of the model's own step buffers, those of the RankContext not counted.
   virtual size_t ReserveScratch(int64_t /*max_tokens*/, int64_t /*max_logits_rows*/) { return 0; }
 
   // hidden: [num_tokens, hidden_size], after the final norm. REQUIRES: num_tokens <= max_num_batched_tokens.
-  virtual void Forward(const ModelInput& input, KvCache& cache, float* hidden) = 0;
+  virtual void Forward(const ModelInput& input, KVCache& cache, float* hidden) = 0;
 
   // Writes this rank's columns of logits [num_rows, vocab_size]; complete after a barrier of all ranks.
   virtual void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) = 0;

@@ -65,9 +65,9 @@ class Request {
   SteadyTime last_token_time{};
 
   // What the ranks know of it.
-  bool known_to_ranks = false;
+  bool sent_to_workers = false;
   int64_t num_output_tokens_told = 0;
-  int64_t num_blocks_told = 0;
+  int64_t num_blocks_sent = 0;
 
   // Collected chunk by chunk and handed out with the first token.
   Logprobs prompt_logprobs;

@@ -35,7 +35,7 @@ LogitsProcessors::LogitsProcessors(int64_t vocab_size) : counts_(static_cast<siz
   kept_.reserve(counts_.size());
 }
 
-bool LogitsProcessors::Active(const SamplingParams& params, size_t num_output_tokens) {
+bool LogitsProcessors::IsNeeded(const SamplingParams& params, size_t num_output_tokens) {
   return params.allowed_token_ids || !params.bad_words_token_ids.empty() ||
          static_cast<int64_t>(num_output_tokens) < params.min_tokens || !params.logit_bias.empty() ||
          HasPenalties(params);

@@ -15,7 +15,7 @@ class LogitsProcessors {
   explicit LogitsProcessors(int64_t vocab_size);
 
   // True when Apply would change anything.
-  static bool Active(const SamplingParams& params, size_t num_output_tokens);
+  static bool IsNeeded(const SamplingParams& params, size_t num_output_tokens);
 
   // Ids outside the vocabulary are passed over.
   void Apply(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,

@@ -23,7 +23,7 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
     error = "the model's logits hold NaN or infinity";
     return Support::kNone;
   }
-  if (LogitsProcessors::Active(params, row.output_token_ids.size())) {
+  if (LogitsProcessors::IsNeeded(params, row.output_token_ids.size())) {
     processors_.Apply(params, row.prompt_token_ids, row.output_token_ids, row.logits);
     if (!selector_.Load(row.logits)) {
       error = "the penalties take the logits to infinity";
@@ -39,7 +39,7 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   inverse_temperature_ = static_cast<float>(1.0 / params.temperature);
   // min_p and top-k are both cuts from below, so the higher of the two is both, in whatever order.
   bool has_cut = false;
-  Cut cut;
+  Threshold cut;
   if (params.top_k > 0 && params.top_k < vocab_size_) {
     cut.logit = selector_.KthLargest(static_cast<size_t>(params.top_k));
     has_cut = true;
@@ -53,17 +53,17 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   }
   if (has_cut) {
     selector_.Gather(cut);
-    total_ = selector_.Weigh(inverse_temperature_);
+    total_ = selector_.ComputeWeights(inverse_temperature_);
     if (params.top_p < 1.0) {
       selector_.Restrict(selector_.TopPOfCandidates(params.top_p, total_));
-      total_ = selector_.Weigh(inverse_temperature_);
+      total_ = selector_.ComputeWeights(inverse_temperature_);
     }
     return Support::kCandidates;
   }
-  total_ = selector_.WeighAll(inverse_temperature_);
+  total_ = selector_.ComputeAllWeights(inverse_temperature_);
   if (!(params.top_p < 1.0)) return Support::kVocabulary;
   selector_.Gather(selector_.TopPOfRow(params.top_p, total_, inverse_temperature_));
-  total_ = selector_.Weigh(inverse_temperature_);
+  total_ = selector_.ComputeWeights(inverse_temperature_);
   return Support::kCandidates;
 }
 
@@ -103,7 +103,7 @@ int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
 
 int32_t Sampler::Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error) {
   bool wants_logprobs = logprobs != nullptr && row.params->logprobs.has_value();
-  bool keeps_raw = wants_logprobs && LogitsProcessors::Active(*row.params, row.output_token_ids.size());
+  bool keeps_raw = wants_logprobs && LogitsProcessors::IsNeeded(*row.params, row.output_token_ids.size());
   if (keeps_raw) raw_.assign(row.logits.begin(), row.logits.end());
   Support support = Process(row, error);
   if (support == Support::kNone) return -1;
@@ -122,7 +122,7 @@ void Sampler::AppendLogprobs(std::span<const float> logits, int32_t token_id, in
   double max = static_cast<double>(selector_.max());
   if (!good || max == -std::numeric_limits<double>::infinity()) return AppendInvalid(k, out);
 
-  double log_sum = max + std::log(selector_.WeighAll(1.0f));
+  double log_sum = max + std::log(selector_.ComputeAllWeights(1.0f));
   auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) - log_sum); };
   float chosen = logits[static_cast<size_t>(token_id)];
   out.logprobs.push_back(logprob(chosen));

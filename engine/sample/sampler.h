@@ -11,7 +11,7 @@
 #include "engine/request/logprobs.h"
 #include "engine/request/sampling_params.h"
 #include "engine/sample/logits_processors.h"
-#include "engine/sample/row_selector.h"
+#include "engine/sample/top_k_top_p_sampler.h"
 #include "kernels/isa/kernels_for.h"
 #include "kernels/kernels.h"
 
@@ -57,7 +57,7 @@ class Sampler {
   int64_t vocab_size_;
   const RowKernels* row_kernels_;
   LogitsProcessors processors_;
-  RowSelector selector_;
+  TopKTopPSampler selector_;
   std::vector<float> raw_;  // the row before processing, when its logprobs are wanted
   double total_ = 0.0;      // the support's weight
   float inverse_temperature_ = 1.0f;

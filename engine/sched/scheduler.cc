@@ -154,7 +154,7 @@ Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
   kv_cache_.Free(*victim);
   victim->status = RequestStatus::kPreempted;
   victim->num_computed_tokens = 0;
-  victim->num_blocks_told = 0;
+  victim->num_blocks_sent = 0;
   // They are computed again from the first position.
   victim->prompt_logprobs.Clear();
   ++victim->num_preemptions;
@@ -198,15 +198,15 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget) {
 }
 
 void Scheduler::BuildOutput() {
-  for (const Scheduled& scheduled : scheduled_) {
+  for (const ScheduledRequest& scheduled : scheduled_) {
     Request& request = *scheduled.request;
-    if (request.known_to_ranks) {
-      TellCached(request, scheduled.status_before == RequestStatus::kPreempted);
+    if (request.sent_to_workers) {
+      MakeCachedRequestData(request, scheduled.status_before == RequestStatus::kPreempted);
     } else {
-      TellNew(request);
+      MakeNewRequestData(request);
     }
     request.num_output_tokens_told = request.num_output_tokens();
-    request.num_blocks_told = static_cast<int64_t>(kv_cache_.Blocks(request.id()).size());
+    request.num_blocks_sent = static_cast<int64_t>(kv_cache_.Blocks(request.id()).size());
     output_.num_scheduled_tokens.push_back({request.id(), scheduled.num_tokens});
     output_.total_num_scheduled_tokens += scheduled.num_tokens;
     // At once, so that the next step could be scheduled while this one runs.
@@ -214,17 +214,17 @@ void Scheduler::BuildOutput() {
   }
 }
 
-void Scheduler::TellNew(Request& request) {
+void Scheduler::MakeNewRequestData(Request& request) {
   NewRequestData& data = output_.scheduled_new_reqs.emplace_back();
   data.request = request.core();
   data.num_computed_tokens = request.num_computed_tokens;
   for (size_t g = 0; g < kv_cache_.num_groups(); ++g) {
     for (const KVCacheBlock* block : kv_cache_.Blocks(request.id(), g)) data.block_ids.push_back(block->block_id);
   }
-  request.known_to_ranks = true;
+  request.sent_to_workers = true;
 }
 
-void Scheduler::TellCached(const Request& request, bool resumed) {
+void Scheduler::MakeCachedRequestData(const Request& request, bool resumed) {
   CachedRequestData& data = output_.scheduled_cached_reqs;
   data.request_ids.push_back(request.id());
   data.resumed_from_preemption.push_back(resumed);
@@ -233,7 +233,7 @@ void Scheduler::TellCached(const Request& request, bool resumed) {
   data.new_token_ids.insert(data.new_token_ids.end(), tokens.begin(), tokens.end());
   data.new_token_offsets.push_back(data.new_token_ids.size());
   for (size_t g = 0; g < kv_cache_.num_groups(); ++g) {
-    const auto blocks = kv_cache_.Blocks(request.id(), g).subspan(static_cast<size_t>(request.num_blocks_told));
+    const auto blocks = kv_cache_.Blocks(request.id(), g).subspan(static_cast<size_t>(request.num_blocks_sent));
     for (const KVCacheBlock* block : blocks) data.new_block_ids.push_back(block->block_id);
   }
   data.new_block_offsets.push_back(data.new_block_ids.size());
@@ -243,7 +243,7 @@ void Scheduler::RollBackStep() {
   const auto for_each_scheduled = [this](auto&& f) {
     // Backwards, so that requests put in front of the waiting ones keep their order.
     for (size_t i = scheduled_.size(); i-- > 0;) {
-      const ScheduledTokens& scheduled = output_.num_scheduled_tokens[i];
+      const NumScheduledTokens& scheduled = output_.num_scheduled_tokens[i];
       Request* request = Find(scheduled.request_id);
       if (request != nullptr && request->status == RequestStatus::kRunning) {
         f(*request, scheduled.num_tokens, scheduled_[i].status_before);
@@ -261,7 +261,7 @@ void Scheduler::RollBackStep() {
     kv_cache_.Free(request);
     request.status = RequestStatus::kPreempted;
     request.num_computed_tokens = 0;
-    request.num_blocks_told = 0;
+    request.num_blocks_sent = 0;
     waiting_->Prepend(&request);
     rolled_back_req_ids_.push_back(request.id());
   });
@@ -332,7 +332,7 @@ EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, 
 
 void Scheduler::Release(Request& request) {
   kv_cache_.Free(request);
-  if (request.known_to_ranks) finished_req_ids_.push_back(request.id());
+  if (request.sent_to_workers) finished_req_ids_.push_back(request.id());
 }
 
 void Scheduler::EraseFinished() {
@@ -380,7 +380,7 @@ std::string Scheduler::CheckIntegrity() const {
     const auto num_blocks = static_cast<int64_t>(kv_cache_.Blocks(request->id()).size());
     // After a step was rolled back there may be more than needed.
     if (num_blocks < kv_cache_.BlocksFor(request->num_computed_tokens)) return name + "too few blocks";
-    if (num_blocks != request->num_blocks_told) return name + "has other blocks than the ranks know";
+    if (num_blocks != request->num_blocks_sent) return name + "has other blocks than the ranks know";
   }
   for (const auto& [id, request] : requests_) {
     if (request->status == RequestStatus::kRunning) continue;

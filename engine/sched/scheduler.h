@@ -76,7 +76,7 @@ class Scheduler {
   std::string CheckIntegrity() const;
 
  private:
-  struct Scheduled {
+  struct ScheduledRequest {
     Request* request = nullptr;
     int64_t num_tokens = 0;
     RequestStatus status_before = RequestStatus::kRunning;
@@ -87,8 +87,8 @@ class Scheduler {
   // Takes the policy's victim out of the running requests and puts it back to the waiting ones.
   Request* PreemptOne(size_t& request_index, int64_t& token_budget);
   void BuildOutput();
-  void TellNew(Request& request);
-  void TellCached(const Request& request, bool resumed);
+  void MakeNewRequestData(Request& request);
+  void MakeCachedRequestData(const Request& request, bool resumed);
 
   // Appends sampled tokens until one stops the request; returns how many were taken.
   size_t AppendTokens(Request& request, std::span<const int32_t> token_ids);
@@ -111,7 +111,7 @@ class Scheduler {
   std::vector<RequestId> finished_req_ids_;
   std::vector<RequestId> rolled_back_req_ids_;  // lost their blocks in RollBackStep; the ranks do not know yet
 
-  std::vector<Scheduled> scheduled_;
+  std::vector<ScheduledRequest> scheduled_;
   SchedulerOutput output_;
   SteadyTime now_{};
   int64_t step_ = 0;

@@ -40,7 +40,7 @@ struct CachedRequestData {
   void Clear();
 };
 
-struct ScheduledTokens {
+struct NumScheduledTokens {
   RequestId request_id = 0;
   int64_t num_tokens = 0;
 };
@@ -49,7 +49,7 @@ struct SchedulerOutput {
   std::vector<NewRequestData> scheduled_new_reqs;
   CachedRequestData scheduled_cached_reqs;
   // Every scheduled request once: running ones in running order, then those admitted from waiting.
-  std::vector<ScheduledTokens> num_scheduled_tokens;
+  std::vector<NumScheduledTokens> num_scheduled_tokens;
   int64_t total_num_scheduled_tokens = 0;
   // Finished, aborted since the last step: ranks forget them. Told once.
   std::vector<RequestId> finished_req_ids;

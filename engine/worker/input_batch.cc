@@ -67,7 +67,7 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     group.slot_mapping.clear();
     group.sequences.clear();
   }
-  for (const ScheduledTokens& scheduled : scheduler_output.num_scheduled_tokens) {
+  for (const NumScheduledTokens& scheduled : scheduler_output.num_scheduled_tokens) {
     CachedRequestState& state = StateOf(scheduled.request_id);
     const int64_t first = state.num_computed_tokens;
     const int64_t last = first + scheduled.num_tokens;

@@ -19,18 +19,18 @@ constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 
 }  // namespace
 
-ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, SharedLogits& shared)
+ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, LogitsBuffer& shared)
     : config_(config),
       rank_(rank),
       model_(model),
       shared_(shared),
       batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
-             MakeKvCacheGroups(model.KvLayers()).windows.size()) {
+             MakeKVCacheGroups(model.KVLayers()).windows.size()) {
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
   hidden_ = AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
-  gathered_ = AlignedBuffer(static_cast<size_t>(SharedLogits::MaxRows(config)) * row_bytes);
+  gathered_ = AlignedBuffer(static_cast<size_t>(LogitsBuffer::MaxRows(config)) * row_bytes);
   ReservePlans();
-  model_scratch_bytes_ = model.ReserveScratch(config.scheduler.max_num_batched_tokens, SharedLogits::MaxRows(config));
+  model_scratch_bytes_ = model.ReserveScratch(config.scheduler.max_num_batched_tokens, LogitsBuffer::MaxRows(config));
   // Each token of a step has at most one row of logits.
   logits_rows_.reserve(static_cast<size_t>(config.scheduler.max_num_batched_tokens));
   for (int thread = 0; thread < rank.threads->num_threads(); ++thread)
@@ -38,16 +38,16 @@ ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Mode
 }
 
 void ModelRunner::ReservePlans() {
-  const std::vector<KvLayerSpec>& layers = model_.KvLayers();
-  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  const std::vector<KVCacheSpec>& layers = model_.KVLayers();
+  const KVCacheGroups groups = MakeKVCacheGroups(layers);
   AttentionPlanOptions options;
   options.block_size = config_.cache.block_size;
   options.num_threads = rank_.threads->num_threads();
   options.max_sequences = config_.scheduler.max_num_seqs;
-  const int64_t partitions = (config_.model.max_model_len + kKvPartition - 1) / kKvPartition;
+  const int64_t partitions = (config_.model.max_model_len + kKVPartition - 1) / kKVPartition;
   options.max_partitions = std::min(kMaxPlannedPartitions, options.max_sequences * partitions);
   int64_t largest_head = 0;
-  for (const KvLayerSpec& layer : layers) largest_head = std::max(largest_head, layer.head_dim);
+  for (const KVCacheSpec& layer : layers) largest_head = std::max(largest_head, layer.head_dim);
   const int64_t slot_bytes = (config_.model.num_attention_heads / rank_.size()) * PartialFloats(largest_head) *
                              static_cast<int64_t>(sizeof(float));
   options.max_slots = std::min(options.max_partitions, kMaxPartialBytes / std::max<int64_t>(1, slot_bytes));
@@ -57,7 +57,7 @@ void ModelRunner::ReservePlans() {
     const size_t group = groups.layers[i].group;
     options.num_kv_heads = layers[i].num_kv_heads;
     options.num_queries_per_kv = config_.model.num_attention_heads / rank_.size() / layers[i].num_kv_heads;
-    const KvCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KvCacheDType());
+    const KVCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KVCacheDType());
     options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
     attention.groups[group].plan = AttentionPlan(options);
@@ -70,7 +70,7 @@ void ModelRunner::ReservePlans() {
   }
 }
 
-void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KvCache& cache, ModelRunnerOutput* output) {
+void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output) {
   batch_.Update(scheduler_output);
   if (output != nullptr) output->Clear();
   if (batch_.entries().empty()) return;
@@ -80,7 +80,7 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KvCache& cach
   model_.Forward(input, cache, hidden_.as<float>());
 
   CollectLogitsRows();
-  const auto rows_at_once = static_cast<size_t>(SharedLogits::MaxRows(config_));
+  const auto rows_at_once = static_cast<size_t>(LogitsBuffer::MaxRows(config_));
   for (size_t begin = 0; begin < logits_rows_.size(); begin += rows_at_once) {
     ComputeRows(begin, std::min(begin + rows_at_once, logits_rows_.size()));
   }
@@ -140,7 +140,7 @@ void ModelRunner::SampleRow(size_t index, int thread, const float* logits_row) {
   const LogitsRow& row = logits_rows_[index];
   const CachedRequestState& state = *batch_.entries()[row.entry].state;
   const SamplingParams& params = state.request->sampling_params;
-  SharedLogits::RowResult& result = shared_.results[index];
+  LogitsBuffer::RowResult& result = shared_.results[index];
   result.token_id = -1;
   result.has_logprobs = false;
   result.logprobs.Clear();
@@ -179,7 +179,7 @@ void ModelRunner::FillOutput(ModelRunnerOutput& output) {
     const std::string* error = nullptr;
     Logprobs* prompt = nullptr;
     for (; next < logits_rows_.size() && logits_rows_[next].entry == i; ++next) {
-      SharedLogits::RowResult& result = shared_.results[next];
+      LogitsBuffer::RowResult& result = shared_.results[next];
       if (!result.error.empty()) {
         if (error == nullptr) error = &result.error;
         continue;

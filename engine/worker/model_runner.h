@@ -12,7 +12,7 @@
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
 #include "engine/worker/input_batch.h"
-#include "engine/worker/shared_logits.h"
+#include "engine/worker/logits_buffer.h"
 #include "kernels/matrix/aligned_buffer.h"
 
 namespace vllm {
@@ -20,10 +20,10 @@ namespace vllm {
 class ModelRunner {
  public:
   // `shared` is the same for all ranks.
-  ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, SharedLogits& shared);
+  ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, LogitsBuffer& shared);
 
   // `output` is filled on rank 0 only.
-  void Execute(const SchedulerOutput& scheduler_output, KvCache& cache, ModelRunnerOutput* output);
+  void Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output);
 
   // Bytes that were reserved for a step of the largest allowed size. Most pages are not touched before such a step.
   size_t scratch_bytes() const;
@@ -47,10 +47,10 @@ class ModelRunner {
   const VllmConfig& config_;
   const RankContext& rank_;
   Model& model_;
-  SharedLogits& shared_;
+  LogitsBuffer& shared_;
   InputBatch batch_;
   AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
-  AlignedBuffer gathered_;  // [SharedLogits::MaxRows, hidden_size]
+  AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
   std::vector<Sampler> samplers_;  // a thread
   size_t model_scratch_bytes_ = 0;

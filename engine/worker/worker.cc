@@ -10,7 +10,7 @@
 namespace vllm {
 
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-               const std::vector<int>& cores, SharedLogits& shared_logits)
+               const std::vector<int>& cores, LogitsBuffer& shared_logits)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
   const Isa isa = config.isa.value_or(BestIsa());
   rank_.kernels = &KernelsFor(isa);
@@ -32,8 +32,8 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
   runner_ = std::make_unique<ModelRunner>(config_, rank_, *model_, shared_logits);
 }
 
-int64_t Worker::KvBlockBytes() const {
-  return MakeKvCacheGroups(model_->KvLayers()).BlockBytes(config_.cache.block_size, config_.KvCacheDType());
+int64_t Worker::PageSizeBytes() const {
+  return MakeKVCacheGroups(model_->KVLayers()).BlockBytes(config_.cache.block_size, config_.KVCacheDType());
 }
 
 void Worker::ProfileRun() {
@@ -50,9 +50,9 @@ void Worker::ProfileRun() {
 
   // Every group writes into a block of its own.
   std::vector<int32_t> block_ids;
-  for (size_t g = 0; g < KvGroupWindows().size(); ++g) block_ids.push_back(static_cast<int32_t>(g + 1));
-  KvCache cache(model_->KvLayers(), static_cast<int64_t>(block_ids.size()) + 1, config_.cache.block_size,
-                config_.KvCacheDType());
+  for (size_t g = 0; g < KVGroupWindows().size(); ++g) block_ids.push_back(static_cast<int32_t>(g + 1));
+  KVCache cache(model_->KVLayers(), static_cast<int64_t>(block_ids.size()) + 1, config_.cache.block_size,
+                config_.KVCacheDType());
   ModelRunnerOutput output;
   SchedulerOutput step;
   step.scheduled_new_reqs.push_back({request, block_ids, 0});
@@ -64,8 +64,8 @@ void Worker::ProfileRun() {
   runner_->Execute(forget, cache, rank_.rank() == 0 ? &output : nullptr);
 }
 
-void Worker::InitializeKvCache(int64_t num_blocks) {
-  cache_ = KvCache(model_->KvLayers(), num_blocks + 1, config_.cache.block_size, config_.KvCacheDType());
+void Worker::InitializeKVCache(int64_t num_blocks) {
+  cache_ = KVCache(model_->KVLayers(), num_blocks + 1, config_.cache.block_size, config_.KVCacheDType());
 }
 
 void Worker::Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output) {

@@ -20,19 +20,19 @@ class Worker {
  public:
   // Loads the rank's shard. `cores`: the rank's own, or empty. Throws what loading throws.
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-         const std::vector<int>& cores, SharedLogits& shared_logits);
+         const std::vector<int>& cores, LogitsBuffer& shared_logits);
 
   const PackedCacheUse& packed_cache_use() const { return packed_cache_use_; }
   // Bytes of one KV block on this rank.
-  int64_t KvBlockBytes() const;
+  int64_t PageSizeBytes() const;
   // The sliding window of each KV-cache group, 0: full attention. The same on every rank.
-  std::vector<int64_t> KvGroupWindows() const { return MakeKvCacheGroups(model_->KvLayers()).windows; }
+  std::vector<int64_t> KVGroupWindows() const { return MakeKVCacheGroups(model_->KVLayers()).windows; }
   // Runs a small step on made-up tokens, with all ranks, so that what is allocated on first use is in use when memory
   // is measured. The step buffers need no large step for that: they were reserved at load for the largest one.
   void ProfileRun();
   // Bytes of those buffers, which count as needed although most of their pages are untouched.
   int64_t ScratchBytes() const { return static_cast<int64_t>(runner_->scratch_bytes()); }
-  void InitializeKvCache(int64_t num_blocks);
+  void InitializeKVCache(int64_t num_blocks);
   void SetCancellation(const CancellationFlag* flag) { threads_.SetCancellation(flag); }
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 
@@ -42,7 +42,7 @@ class Worker {
   RankContext rank_;
   PackedCacheUse packed_cache_use_;
   std::unique_ptr<Model> model_;
-  KvCache cache_;
+  KVCache cache_;
   std::unique_ptr<ModelRunner> runner_;
 };
 

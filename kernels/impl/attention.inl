@@ -9,7 +9,7 @@ struct AttentionWork {
   int num_queries;
   int64_t padded;
   float* query;     // [KeyDims, queries of the tile] tile after tile, scaled
-  float* scores;    // [num_queries, kKvPartition]
+  float* scores;    // [num_queries, kKVPartition]
   float* values;    // [num_queries, padded], of one partition
   float* max;       // [num_queries], of one partition
   float* sum;       // [num_queries]
@@ -36,17 +36,17 @@ static inline AttentionWork MakeWork(const AttentionArgs& args, const AttentionT
   work.padded = PaddedHeadDim(head_dim);
   work.query = scratch;
   work.scores = work.query + work.num_queries * work.padded;
-  work.values = work.scores + work.num_queries * kKvPartition;
+  work.values = work.scores + work.num_queries * kKVPartition;
   work.total = work.values + work.num_queries * work.padded;
   work.unpacked = work.total + work.num_queries * work.padded;
-  work.max = work.unpacked + kKvPartition / 4 * work.padded;
+  work.max = work.unpacked + kKVPartition / 4 * work.padded;
   work.sum = work.max + work.num_queries;
   work.running_max = work.sum + work.num_queries;
   work.running_sum = work.running_max + work.num_queries;
   return work;
 }
 
-template <typename Kv>
+template <typename KV>
 static inline void PackQueries(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
   const int64_t group = args.num_queries_per_kv;
   const int64_t head_dim = args.layout.head_dim;
@@ -64,7 +64,7 @@ static inline void PackQueries(const AttentionArgs& args, const AttentionTask& t
       for (int64_t d = 0; d < head_dim; d += Vec::kLanes) {
         const int lanes = head_dim - d < Vec::kLanes ? static_cast<int>(head_dim - d) : Vec::kLanes;
         const Vec x = Vec::Mul(Vec::LoadPartial(from + d, lanes), Vec::Set1(scale));
-        Kv::StoreQuery(x, d, dims < d + Vec::kLanes ? dims : d + Vec::kLanes, to, count);
+        KV::StoreQuery(x, d, dims < d + Vec::kLanes ? dims : d + Vec::kLanes, to, count);
       }
     }
   }
@@ -77,25 +77,25 @@ static inline void PrefetchLines(const void* p, int64_t bytes) {
 }
 
 // [rows, width] as float32. REQUIRES: in pairs, rows is even.
-template <typename Kv>
-static inline void Unpack(const typename Kv::Element* from, int64_t rows, int64_t width, float* to) {
-  for (int64_t row = 0; row < rows; row += kKvStep<Kv>, from += kKvStep<Kv> * width) {
-    ForParts<Kv>([&](auto part) {
+template <typename KV>
+static inline void Unpack(const typename KV::Element* from, int64_t rows, int64_t width, float* to) {
+  for (int64_t row = 0; row < rows; row += kKVStep<KV>, from += kKVStep<KV> * width) {
+    ForParts<KV>([&](auto part) {
       for (int64_t i = 0; i < width; i += Vec::kLanes, to += Vec::kLanes) {
-        Kv::template Load<decltype(part)::value>(from + kKvStep<Kv> * i).Store(to);
+        KV::template Load<decltype(part)::value>(from + kKVStep<KV> * i).Store(to);
       }
     });
   }
 }
 
 // Dot products of all queries with groups [first_group, end_group). Keys up to end_ahead are asked for.
-template <typename Kv>
-static void ScorePartition(const AttentionWork& work, int64_t dims, const PartitionGroups<Kv>& groups,
+template <typename KV>
+static void ScorePartition(const AttentionWork& work, int64_t dims, const PartitionGroups<KV>& groups,
                            int64_t first_group, int64_t end_group, int64_t end_ahead) {
   const QueryTiles tiles(work.num_queries, kQueryTile);
   // V comes from memory, or from another core's part of the cache, while K is worked on.
-  const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename Kv::Element));
-  const int64_t key_bytes = dims * kTokensPerKeyGroup * static_cast<int64_t>(sizeof(typename Kv::Element));
+  const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename KV::Element));
+  const int64_t key_bytes = dims * kTokensPerKeyGroup * static_cast<int64_t>(sizeof(typename KV::Element));
   if (tiles.num_tiles == 1) {
     constexpr int64_t kGroupsAtOnce = 8;
     for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
@@ -104,12 +104,12 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
         PrefetchLines(groups.values[i], value_bytes);
         if (i + kGroupsAhead < end_ahead) PrefetchLines(groups.keys[i + kGroupsAhead], key_bytes);
       }
-      ScoreGroupsUpTo<Kv, kQueryTile>(work.num_queries, work.query, groups.keys + g, num_groups, dims,
+      ScoreGroupsUpTo<KV, kQueryTile>(work.num_queries, work.query, groups.keys + g, num_groups, dims,
                                       work.scores + g * kTokensPerKeyGroup);
     }
     return;
   }
-  using Read = std::conditional_t<Kv::kWidens, KvFloat32, Kv>;
+  using Read = std::conditional_t<KV::kWidens, KVFloat32, KV>;
   // Two groups stay in the first-level cache while all tiles pass over them, and are converted once.
   constexpr int64_t kGroupsAtOnce = 2;
   const int64_t group_floats = dims * kTokensPerKeyGroup;
@@ -117,8 +117,8 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
     const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
     const typename Read::Element* keys[kGroupsAtOnce];
     for (int64_t i = 0; i < num_groups; ++i) {
-      if constexpr (Kv::kWidens) {
-        Unpack<Kv>(groups.keys[g + i], dims, kTokensPerKeyGroup, work.unpacked + i * group_floats);
+      if constexpr (KV::kWidens) {
+        Unpack<KV>(groups.keys[g + i], dims, kTokensPerKeyGroup, work.unpacked + i * group_floats);
         keys[i] = work.unpacked + i * group_floats;
       } else {
         keys[i] = groups.keys[g + i];
@@ -131,15 +131,15 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
     for (int tile = 0; tile < tiles.num_tiles; ++tile) {
       const int begin = tiles.Begin(tile);
       ScoreGroupsUpTo<Read, kQueryTile>(tiles.Begin(tile + 1) - begin, work.query + begin * dims, keys, num_groups,
-                                        dims, work.scores + begin * kKvPartition + g * kTokensPerKeyGroup);
+                                        dims, work.scores + begin * kKVPartition + g * kTokensPerKeyGroup);
     }
   }
 }
 
 // Adds what the tile's queries see of groups [first_group, end_group).
-template <typename Kv>
+template <typename KV>
 static inline void AccumulateGroups(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
-                                    int64_t base, const typename Kv::Element* const* values, int64_t first_group,
+                                    int64_t base, const typename KV::Element* const* values, int64_t first_group,
                                     int64_t end_group) {
   const int64_t group = args.num_queries_per_kv;
   const QueryTiles tiles(work.num_queries, kValueQueries);
@@ -152,14 +152,14 @@ static inline void AccumulateGroups(const AttentionArgs& args, const AttentionTa
       if (ranges[q].first < first_group * kTokensPerKeyGroup) ranges[q].first = first_group * kTokensPerKeyGroup;
       if (ranges[q].end > end_group * kTokensPerKeyGroup) ranges[q].end = end_group * kTokensPerKeyGroup;
     }
-    AccumulateRangesUpTo<Kv, kValueQueries>(count, work.scores + begin * kKvPartition, values, ranges, work.padded,
+    AccumulateRangesUpTo<KV, kValueQueries>(count, work.scores + begin * kKVPartition, values, ranges, work.padded,
                                             work.values + begin * work.padded);
   }
 }
 
-template <typename Kv>
+template <typename KV>
 static void SumValues(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work, int64_t base,
-                      const PartitionGroups<Kv>& groups, int64_t first_group, int64_t end_group) {
+                      const PartitionGroups<KV>& groups, int64_t first_group, int64_t end_group) {
   const int64_t num_tiles = QueryTiles(work.num_queries, kValueQueries).num_tiles;
   // As much of V at once as stays in the first-level cache while all tiles pass over it.
   const int64_t groups_at_once = num_tiles == 1       ? kGroupsPerPartition
@@ -169,30 +169,30 @@ static void SumValues(const AttentionArgs& args, const AttentionTask& task, cons
   for (int64_t g = first_group; g < end_group; g += groups_at_once) {
     const int64_t end = g + groups_at_once < end_group ? g + groups_at_once : end_group;
     // Converting twice in registers costs less than once through memory.
-    if (!Kv::kWidens || num_tiles <= 2) {
-      AccumulateGroups<Kv>(args, task, work, base, groups.values, g, end);
+    if (!KV::kWidens || num_tiles <= 2) {
+      AccumulateGroups<KV>(args, task, work, base, groups.values, g, end);
       continue;
     }
-    if constexpr (Kv::kWidens) {
+    if constexpr (KV::kWidens) {
       const float* values[kGroupsPerPartition];
       const int64_t group_floats = kTokensPerKeyGroup * work.padded;
       for (int64_t i = g; i < end; ++i) {
         float* to = work.unpacked + (i - g) * group_floats;
-        Unpack<Kv>(groups.values[i], kTokensPerKeyGroup, work.padded, to);
+        Unpack<KV>(groups.values[i], kTokensPerKeyGroup, work.padded, to);
         values[i] = to;
       }
-      AccumulateGroups<KvFloat32>(args, task, work, base, values, g, end);
+      AccumulateGroups<KVFloat32>(args, task, work, base, values, g, end);
     }
   }
 }
 
 // work.values, max and sum of the partition that begins at position `base`; sum is 0 for queries that see nothing of
 // it. Positions up to `last` will be read after it.
-template <typename Kv>
+template <typename KV>
 static void ComputePartition(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
                              int64_t base, int64_t last) {
   const int64_t group = args.num_queries_per_kv;
-  SeenRange all{kKvPartition, 0};
+  SeenRange all{kKVPartition, 0};
   for (int64_t row = 0; row < task.num_rows; ++row) {
     const SeenRange range = RangeOf(args, task.rows[row].position, base);
     if (range.empty()) continue;
@@ -201,22 +201,22 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
   }
   const int64_t first_group = all.first / kTokensPerKeyGroup;
   const int64_t end_group = (all.end + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
-  PartitionGroups<Kv> groups;
+  PartitionGroups<KV> groups;
   int64_t end_ahead = end_group;
   if (end_group == kGroupsPerPartition) {
     const int64_t end_of_all = (last - base) / kTokensPerKeyGroup + 1;
     end_ahead = end_of_all < end_group + kGroupsAhead ? end_of_all : end_group + kGroupsAhead;
   }
-  LocateGroups<Kv>(args, task, base, first_group, end_ahead, groups);
-  ScorePartition<Kv>(work, args.layout.KeyDims(), groups, first_group, end_group, end_ahead);
+  LocateGroups<KV>(args, task, base, first_group, end_ahead, groups);
+  ScorePartition<KV>(work, args.layout.KeyDims(), groups, first_group, end_group, end_ahead);
   for (int64_t i = 0; i < work.num_queries * work.padded; i += Vec::kLanes) Vec::Zero().Store(work.values + i);
   for (int q = 0; q < work.num_queries; ++q) {
     const SeenRange range = RangeOf(args, task.rows[q / group].position, base);
     work.sum[q] = 0.0f;
     if (range.empty()) continue;
-    SoftmaxPartition<Kv>(args, groups, range, work.scores + q * kKvPartition, work.max[q], work.sum[q]);
+    SoftmaxPartition<KV>(args, groups, range, work.scores + q * kKVPartition, work.max[q], work.sum[q]);
   }
-  SumValues<Kv>(args, task, work, base, groups, first_group, end_group);
+  SumValues<KV>(args, task, work, base, groups, first_group, end_group);
 }
 
 static inline float Exp2Scalar(float x) {
@@ -271,10 +271,10 @@ static inline float* PartialOf(const AttentionArgs& args, int64_t slot, int64_t 
   return args.partials + index * PartialFloats(args.layout.head_dim);
 }
 
-template <typename Kv>
+template <typename KV>
 static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
   const AttentionWork work = MakeWork(args, task, scratch);
-  PackQueries<Kv>(args, task, work);
+  PackQueries<KV>(args, task, work);
   for (int q = 0; q < work.num_queries; ++q) work.running_sum[q] = 0.0f;
   int64_t first = task.rows[0].position, last = first;
   for (int64_t row = 1; row < task.num_rows; ++row) {
@@ -283,9 +283,9 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
   }
   int64_t partition = 0;
   if (args.sliding_window > 0 && first + 1 > args.sliding_window) {
-    partition = (first + 1 - args.sliding_window) / kKvPartition;
+    partition = (first + 1 - args.sliding_window) / kKVPartition;
   }
-  for (; partition * kKvPartition <= last; ++partition) {
+  for (; partition * kKVPartition <= last; ++partition) {
     if (task.partial_slots != nullptr && task.partial_slots[partition] >= 0) {
       for (int q = 0; q < work.num_queries; ++q) {
         const float* partial = PartialOf(args, task.partial_slots[partition], task.kv_head, q);
@@ -293,7 +293,7 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
       }
       continue;
     }
-    ComputePartition<Kv>(args, task, work, partition * kKvPartition, last);
+    ComputePartition<KV>(args, task, work, partition * kKVPartition, last);
     for (int q = 0; q < work.num_queries; ++q) {
       MergePartition(work, q, work.values + q * work.padded, work.max[q], work.sum[q]);
     }
@@ -301,12 +301,12 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
   WriteOutput(args, task, work);
 }
 
-template <typename Kv>
+template <typename KV>
 static void PartialTyped(const AttentionArgs& args, const AttentionTask& task, int64_t partition, int64_t first_slot,
                          float* scratch) {
   const AttentionWork work = MakeWork(args, task, scratch);
-  PackQueries<Kv>(args, task, work);
-  ComputePartition<Kv>(args, task, work, partition * kKvPartition, (partition + 1) * kKvPartition - 1);
+  PackQueries<KV>(args, task, work);
+  ComputePartition<KV>(args, task, work, partition * kKVPartition, (partition + 1) * kKVPartition - 1);
   for (int q = 0; q < work.num_queries; ++q) {
     float* partial =
         PartialOf(args, first_slot + q / args.num_queries_per_kv, task.kv_head, q % args.num_queries_per_kv);
@@ -320,27 +320,27 @@ static void PartialTyped(const AttentionArgs& args, const AttentionTask& task, i
 
 static void Attention(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
   switch (args.layout.dtype) {
-    case KvDType::kFloat32:
-      return AttentionTyped<KvFloat32>(args, task, scratch);
-    case KvDType::kBFloat16:
-      return AttentionTyped<KvBFloat16>(args, task, scratch);
-    case KvDType::kFloat16:
-      return AttentionTyped<KvFloat16>(args, task, scratch);
-    case KvDType::kInt8:
-      return AttentionTyped<KvInt8>(args, task, scratch);
+    case KVDType::kFloat32:
+      return AttentionTyped<KVFloat32>(args, task, scratch);
+    case KVDType::kBFloat16:
+      return AttentionTyped<KVBFloat16>(args, task, scratch);
+    case KVDType::kFloat16:
+      return AttentionTyped<KVFloat16>(args, task, scratch);
+    case KVDType::kInt8:
+      return AttentionTyped<KVInt8>(args, task, scratch);
   }
 }
 
 static void AttentionPartial(const AttentionArgs& args, const AttentionTask& task, int64_t partition,
                              int64_t first_slot, float* scratch) {
   switch (args.layout.dtype) {
-    case KvDType::kFloat32:
-      return PartialTyped<KvFloat32>(args, task, partition, first_slot, scratch);
-    case KvDType::kBFloat16:
-      return PartialTyped<KvBFloat16>(args, task, partition, first_slot, scratch);
-    case KvDType::kFloat16:
-      return PartialTyped<KvFloat16>(args, task, partition, first_slot, scratch);
-    case KvDType::kInt8:
-      return PartialTyped<KvInt8>(args, task, partition, first_slot, scratch);
+    case KVDType::kFloat32:
+      return PartialTyped<KVFloat32>(args, task, partition, first_slot, scratch);
+    case KVDType::kBFloat16:
+      return PartialTyped<KVBFloat16>(args, task, partition, first_slot, scratch);
+    case KVDType::kFloat16:
+      return PartialTyped<KVFloat16>(args, task, partition, first_slot, scratch);
+    case KVDType::kInt8:
+      return PartialTyped<KVInt8>(args, task, partition, first_slot, scratch);
   }
 }

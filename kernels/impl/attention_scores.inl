@@ -1,27 +1,27 @@
 // Scores of attention and their softmax over one partition. Included by attention.inl.
 
-inline constexpr int64_t kGroupsPerPartition = kKvPartition / kTokensPerKeyGroup;
+inline constexpr int64_t kGroupsPerPartition = kKVPartition / kTokensPerKeyGroup;
 // So far ahead of a tile of queries, keys are asked for: they come from memory.
 inline constexpr int64_t kGroupsAhead = 8;
 
 // Where the groups of sixteen tokens of one partition are, and of some after it.
-template <typename Kv>
+template <typename KV>
 struct PartitionGroups {
-  using Element = typename Kv::Element;
+  using Element = typename KV::Element;
   static constexpr int64_t kMaxGroups = kGroupsPerPartition + kGroupsAhead;
 
   const Element* keys[kMaxGroups];      // [head_dim, 16], or [head_dim / 2, 16, 2] in pairs
   const Element* values[kMaxGroups];    // [16, padded], or [8, padded, 2]
-  const float* key_scales[kMaxGroups];  // [16]; where Kv is scaled
+  const float* key_scales[kMaxGroups];  // [16]; where KV is scaled
   const float* value_scales[kMaxGroups];
 };
 
 // Finds groups [first_group, end_group) of the partition that begins at position `base`.
-template <typename Kv>
+template <typename KV>
 static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& task, int64_t base, int64_t first_group,
-                                int64_t end_group, PartitionGroups<Kv>& groups) {
-  using Element = typename Kv::Element;
-  const KvCacheLayout& layout = args.layout;
+                                int64_t end_group, PartitionGroups<KV>& groups) {
+  using Element = typename KV::Element;
+  const KVCacheLayout& layout = args.layout;
   const int64_t key_bytes = layout.KeyBytes();
   const int64_t value_bytes = layout.ValueBytes();
   const int64_t key_elements = layout.block_size * layout.KeyDims();
@@ -35,7 +35,7 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
     const char* v = static_cast<const char*>(args.value_cache) + head * value_bytes;
     groups.keys[g] = reinterpret_cast<const Element*>(k) + offset * layout.KeyDims();
     groups.values[g] = reinterpret_cast<const Element*>(v) + offset * padded;
-    if constexpr (Kv::kScaled) {
+    if constexpr (KV::kScaled) {
       groups.key_scales[g] = reinterpret_cast<const float*>(k + key_elements) + offset;
       groups.value_scales[g] = reinterpret_cast<const float*>(v + layout.block_size * padded) + offset;
     }
@@ -48,28 +48,28 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
 }
 
 // Dot products of kQueries queries (query [dims, kQueries]) with kGroups groups of sixteen keys, dimensions ascending.
-// scores: [kQueries, kKvPartition], from the first group on.
-template <typename Kv, int kQueries, int kGroups>
-static inline void ScoreTile(const float* query, const typename Kv::Element* const* keys, int64_t dims, float* scores) {
-  const typename Kv::Element* key[kGroups];
+// scores: [kQueries, kKVPartition], from the first group on.
+template <typename KV, int kQueries, int kGroups>
+static inline void ScoreTile(const float* query, const typename KV::Element* const* keys, int64_t dims, float* scores) {
+  const typename KV::Element* key[kGroups];
   Vec sum[kQueries][kGroups];
   Unroll<kGroups>([&](auto g) {
     key[g] = keys[g];
     Unroll<kQueries>([&](auto q) { sum[q][g] = Vec::Zero(); });
   });
-  for (int64_t d = 0; d < dims; d += kKvStep<Kv>) {
-    ForParts<Kv>([&](auto part) {
-      constexpr KvPart kPart = decltype(part)::value;
-      decltype(Kv::template Load<kPart>(key[0])) k[kGroups];
-      Unroll<kGroups>([&](auto g) { k[g] = Kv::template Load<kPart>(key[g] + d * kTokensPerKeyGroup); });
+  for (int64_t d = 0; d < dims; d += kKVStep<KV>) {
+    ForParts<KV>([&](auto part) {
+      constexpr KVPart kPart = decltype(part)::value;
+      decltype(KV::template Load<kPart>(key[0])) k[kGroups];
+      Unroll<kGroups>([&](auto g) { k[g] = KV::template Load<kPart>(key[g] + d * kTokensPerKeyGroup); });
       Unroll<kQueries>([&](auto q) {
-        const auto x = Kv::template QueryAt<kPart>(query + q, d, kQueries);
-        Unroll<kGroups>([&](auto g) { sum[q][g] = Kv::MulAdd(x, k[g], sum[q][g]); });
+        const auto x = KV::template QueryAt<kPart>(query + q, d, kQueries);
+        Unroll<kGroups>([&](auto g) { sum[q][g] = KV::MulAdd(x, k[g], sum[q][g]); });
       });
     });
   }
   Unroll<kQueries>([&](auto q) {
-    Unroll<kGroups>([&](auto g) { sum[q][g].Store(scores + q * kKvPartition + g * kTokensPerKeyGroup); });
+    Unroll<kGroups>([&](auto g) { sum[q][g].Store(scores + q * kKVPartition + g * kTokensPerKeyGroup); });
   });
 }
 
@@ -81,28 +81,28 @@ constexpr int ScoreGroupsAtOnce(int num_queries) {
   return groups;
 }
 
-template <typename Kv, int kQueries, int kGroups = ScoreGroupsAtOnce(kQueries)>
-static inline void ScoreGroups(const float* query, const typename Kv::Element* const* keys, int64_t num_groups,
+template <typename KV, int kQueries, int kGroups = ScoreGroupsAtOnce(kQueries)>
+static inline void ScoreGroups(const float* query, const typename KV::Element* const* keys, int64_t num_groups,
                                int64_t dims, float* scores) {
   int64_t g = 0;
   for (; g + kGroups <= num_groups; g += kGroups) {
-    ScoreTile<Kv, kQueries, kGroups>(query, keys + g, dims, scores + g * kTokensPerKeyGroup);
+    ScoreTile<KV, kQueries, kGroups>(query, keys + g, dims, scores + g * kTokensPerKeyGroup);
   }
   if constexpr (kGroups > 1) {
     if (g == num_groups) return;
-    ScoreGroups<Kv, kQueries, kGroups / 2>(query, keys + g, num_groups - g, dims, scores + g * kTokensPerKeyGroup);
+    ScoreGroups<KV, kQueries, kGroups / 2>(query, keys + g, num_groups - g, dims, scores + g * kTokensPerKeyGroup);
   }
 }
 
 // count in [1, kQueries].
-template <typename Kv, int kQueries>
-static void ScoreGroupsUpTo(int count, const float* query, const typename Kv::Element* const* keys, int64_t num_groups,
+template <typename KV, int kQueries>
+static void ScoreGroupsUpTo(int count, const float* query, const typename KV::Element* const* keys, int64_t num_groups,
                             int64_t dims, float* scores) {
   if constexpr (kQueries > 0) {
     if (count < kQueries) {
-      return ScoreGroupsUpTo<Kv, kQueries - 1>(count, query, keys, num_groups, dims, scores);
+      return ScoreGroupsUpTo<KV, kQueries - 1>(count, query, keys, num_groups, dims, scores);
     }
-    ScoreGroups<Kv, kQueries>(query, keys, num_groups, dims, scores);
+    ScoreGroups<KV, kQueries>(query, keys, num_groups, dims, scores);
   }
 }
 
@@ -117,7 +117,7 @@ static inline SeenRange RangeOf(const AttentionArgs& args, int64_t position, int
   int64_t first = args.sliding_window > 0 ? position + 1 - args.sliding_window - base : -base;
   int64_t end = position + 1 - base;
   first = first > 0 ? first : 0;
-  end = end < kKvPartition ? end : kKvPartition;
+  end = end < kKVPartition ? end : kKVPartition;
   return {first, end};
 }
 
@@ -129,8 +129,8 @@ static inline int LaneAt(int64_t position, int64_t group) {
 // Turns a query's dot products into 2^(score - max) in place, its maximum and their sum. Scores are in units of log 2.
 // With int8 the weights left behind are those of the codes of V; for dot products of pairs they are pairs, at half
 // their positions. `first_group` and `end_group` hold the range.
-template <typename Kv>
-static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGroups<Kv>& groups, SeenRange range,
+template <typename KV>
+static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGroups<KV>& groups, SeenRange range,
                                     float* scores, float& max, float& sum) {
   const int64_t first_group = range.first / kTokensPerKeyGroup;
   const int64_t end_group = (range.end + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
@@ -138,7 +138,7 @@ static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGr
   Vec max_lanes = minus_infinity;
   for (int64_t g = first_group; g < end_group; ++g) {
     Vec score = Vec::Load(scores + g * kTokensPerKeyGroup);
-    if constexpr (Kv::kScaled) score = Vec::Mul(score, Vec::Load(groups.key_scales[g]));
+    if constexpr (KV::kScaled) score = Vec::Mul(score, Vec::Load(groups.key_scales[g]));
     if (args.softcap > 0.0f) {
       score = SoftCap(score, Vec::Set1(args.softcap), Vec::Set1(1.0f / args.softcap));
       score = Vec::Mul(score, Vec::Set1(kLog2E));
@@ -147,7 +147,7 @@ static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGr
     if (edge) {
       score = Vec::SelectRange(LaneAt(range.first, g), LaneAt(range.end, g), score, minus_infinity);
     }
-    if (edge || Kv::kScaled || args.softcap > 0.0f) score.Store(scores + g * kTokensPerKeyGroup);
+    if (edge || KV::kScaled || args.softcap > 0.0f) score.Store(scores + g * kTokensPerKeyGroup);
     max_lanes = Vec::Max(score, max_lanes);
   }
   max = Vec::ReduceMax(max_lanes);
@@ -156,8 +156,8 @@ static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGr
   for (int64_t g = first_group; g < end_group; ++g) {
     Vec e = Exp2(Vec::Sub(Vec::Load(scores + g * kTokensPerKeyGroup), shift));
     sum_lanes = Vec::Add(sum_lanes, e);
-    if constexpr (Kv::kScaled) e = Vec::Mul(e, Vec::Load(groups.value_scales[g]));
-    Kv::StoreWeights(e, g * kTokensPerKeyGroup, scores);
+    if constexpr (KV::kScaled) e = Vec::Mul(e, Vec::Load(groups.value_scales[g]));
+    KV::StoreWeights(e, g * kTokensPerKeyGroup, scores);
   }
   sum = Vec::ReduceAdd(sum_lanes);
 }

@@ -1,11 +1,11 @@
 // Weighted sums of V over a range of one partition. Included by attention.inl, after attention_scores.inl.
 
 // acc[q][j] += p[q][t] * V[t][j] for positions [range.first, range.end), ascending; kChunks vectors of V from `column`
-// on. p: [kQueries, kKvPartition], acc: [kQueries, padded].
-template <typename Kv, int kQueries, int kChunks>
-static inline void AccumulateTile(const float* p, const typename Kv::Element* const* values, SeenRange range,
+// on. p: [kQueries, kKVPartition], acc: [kQueries, padded].
+template <typename KV, int kQueries, int kChunks>
+static inline void AccumulateTile(const float* p, const typename KV::Element* const* values, SeenRange range,
                                   int64_t padded, int64_t column, float* acc) {
-  constexpr int64_t kStep = kKvStep<Kv>;
+  constexpr int64_t kStep = kKVStep<KV>;
   Vec sum[kQueries][kChunks];
   Unroll<kQueries>([&](auto q) {
     Unroll<kChunks>([&](auto j) { sum[q][j] = Vec::Load(acc + q * padded + column + j * Vec::kLanes); });
@@ -16,25 +16,25 @@ static inline void AccumulateTile(const float* p, const typename Kv::Element* co
     const int64_t run_end = group_end < range.end ? group_end : range.end;
     const auto* v = values[group] + t % kTokensPerKeyGroup / kStep * kStep * padded + column * kStep;
     const auto add = [&](auto part) {
-      constexpr KvPart kPart = decltype(part)::value;
-      decltype(Kv::template Load<kPart>(v)) value[kChunks];
-      Unroll<kChunks>([&](auto j) { value[j] = Kv::template Load<kPart>(v + j * Vec::kLanes * kStep); });
+      constexpr KVPart kPart = decltype(part)::value;
+      decltype(KV::template Load<kPart>(v)) value[kChunks];
+      Unroll<kChunks>([&](auto j) { value[j] = KV::template Load<kPart>(v + j * Vec::kLanes * kStep); });
       Unroll<kQueries>([&](auto q) {
-        const auto weight = Kv::template WeightAt<kPart>(p + q * kKvPartition, t / kStep * kStep);
-        Unroll<kChunks>([&](auto j) { sum[q][j] = Kv::MulAdd(weight, value[j], sum[q][j]); });
+        const auto weight = KV::template WeightAt<kPart>(p + q * kKVPartition, t / kStep * kStep);
+        Unroll<kChunks>([&](auto j) { sum[q][j] = KV::MulAdd(weight, value[j], sum[q][j]); });
       });
     };
-    if constexpr (Kv::kPairs) {
+    if constexpr (KV::kPairs) {
       if (t % 2 != 0) {
-        add(KvPartOf<KvPart::kSecond>());
+        add(KVPartOf<KVPart::kSecond>());
         ++t;
         v += kStep * padded;
       }
     }
-    for (; t + kStep <= run_end; t += kStep, v += kStep * padded) ForParts<Kv>(add);
-    if constexpr (Kv::kPairs) {
+    for (; t + kStep <= run_end; t += kStep, v += kStep * padded) ForParts<KV>(add);
+    if constexpr (KV::kPairs) {
       if (t < run_end) {
-        add(KvPartOf<KvPart::kFirst>());
+        add(KVPartOf<KVPart::kFirst>());
         ++t;
       }
     }
@@ -43,26 +43,26 @@ static inline void AccumulateTile(const float* p, const typename Kv::Element* co
       [&](auto q) { Unroll<kChunks>([&](auto j) { sum[q][j].Store(acc + q * padded + column + j * Vec::kLanes); }); });
 }
 
-template <typename Kv, int kQueries>
-static inline void AccumulateColumns(const float* p, const typename Kv::Element* const* values, SeenRange range,
+template <typename KV, int kQueries>
+static inline void AccumulateColumns(const float* p, const typename KV::Element* const* values, SeenRange range,
                                      int64_t padded, float* acc) {
   constexpr int kChunks = kQueries == 1 ? 2 * kValueChunks : kValueChunks;
   int64_t column = 0;
   for (; column + kChunks * Vec::kLanes <= padded; column += kChunks * Vec::kLanes) {
-    AccumulateTile<Kv, kQueries, kChunks>(p, values, range, padded, column, acc);
+    AccumulateTile<KV, kQueries, kChunks>(p, values, range, padded, column, acc);
   }
   if constexpr (kQueries == 1) {
     for (; column + kValueChunks * Vec::kLanes <= padded; column += kValueChunks * Vec::kLanes) {
-      AccumulateTile<Kv, kQueries, kValueChunks>(p, values, range, padded, column, acc);
+      AccumulateTile<KV, kQueries, kValueChunks>(p, values, range, padded, column, acc);
     }
   }
-  for (; column < padded; column += Vec::kLanes) AccumulateTile<Kv, kQueries, 1>(p, values, range, padded, column, acc);
+  for (; column < padded; column += Vec::kLanes) AccumulateTile<KV, kQueries, 1>(p, values, range, padded, column, acc);
 }
 
 // Sums up the values that `kQueries` queries see, together those that all see. Each query's positions ascend, whatever
 // queries it is summed with. ranges: [kQueries].
-template <typename Kv, int kQueries>
-static inline void AccumulateRanges(const float* p, const typename Kv::Element* const* values, const SeenRange* ranges,
+template <typename KV, int kQueries>
+static inline void AccumulateRanges(const float* p, const typename KV::Element* const* values, const SeenRange* ranges,
                                     int64_t padded, float* acc) {
   SeenRange common = ranges[0];
   bool same = true;
@@ -72,32 +72,32 @@ static inline void AccumulateRanges(const float* p, const typename Kv::Element* 
     common.end = ranges[q].end < common.end ? ranges[q].end : common.end;
   }
   if (same) {
-    if (!common.empty()) AccumulateColumns<Kv, kQueries>(p, values, common, padded, acc);
+    if (!common.empty()) AccumulateColumns<KV, kQueries>(p, values, common, padded, acc);
     return;
   }
   // A pair that not all see whole is added by each for itself.
-  common.first = (common.first + kKvStep<Kv> - 1) / kKvStep<Kv> * kKvStep<Kv>;
-  common.end = common.end / kKvStep<Kv> * kKvStep<Kv>;
+  common.first = (common.first + kKVStep<KV> - 1) / kKVStep<KV> * kKVStep<KV>;
+  common.end = common.end / kKVStep<KV> * kKVStep<KV>;
   for (int q = 0; q < kQueries; ++q) {
     const SeenRange alone{ranges[q].first, common.empty() ? ranges[q].end : common.first};
-    if (!alone.empty()) AccumulateColumns<Kv, 1>(p + q * kKvPartition, values, alone, padded, acc + q * padded);
+    if (!alone.empty()) AccumulateColumns<KV, 1>(p + q * kKVPartition, values, alone, padded, acc + q * padded);
   }
   if (common.empty()) return;
-  AccumulateColumns<Kv, kQueries>(p, values, common, padded, acc);
+  AccumulateColumns<KV, kQueries>(p, values, common, padded, acc);
   for (int q = 0; q < kQueries; ++q) {
     const SeenRange alone{common.end, ranges[q].end};
-    if (!alone.empty()) AccumulateColumns<Kv, 1>(p + q * kKvPartition, values, alone, padded, acc + q * padded);
+    if (!alone.empty()) AccumulateColumns<KV, 1>(p + q * kKVPartition, values, alone, padded, acc + q * padded);
   }
 }
 
 // count in [1, kQueries].
-template <typename Kv, int kQueries>
-static void AccumulateRangesUpTo(int count, const float* p, const typename Kv::Element* const* values,
+template <typename KV, int kQueries>
+static void AccumulateRangesUpTo(int count, const float* p, const typename KV::Element* const* values,
                                  const SeenRange* ranges, int64_t padded, float* acc) {
   if constexpr (kQueries > 0) {
     if (count < kQueries) {
-      return AccumulateRangesUpTo<Kv, kQueries - 1>(count, p, values, ranges, padded, acc);
+      return AccumulateRangesUpTo<KV, kQueries - 1>(count, p, values, ranges, padded, acc);
     }
-    AccumulateRanges<Kv, kQueries>(p, values, ranges, padded, acc);
+    AccumulateRanges<KV, kQueries>(p, values, ranges, padded, acc);
   }
 }

@@ -1,6 +1,6 @@
 // Attention's K and V of bfloat16 where the machine has a dot product of its pairs. See kv_elements.inl.
 
-struct KvBFloat16 {
+struct KVBFloat16 {
   using Element = uint16_t;
   static constexpr bool kPairs = true;
   static constexpr bool kAtOnce = true;
@@ -8,11 +8,11 @@ struct KvBFloat16 {
   static constexpr bool kScaled = false;
 
   // Half a pair leaves zeros in the place of the other half, which may be anything: nothing was written there yet.
-  template <KvPart kPart>
+  template <KVPart kPart>
   static Pairs Load(const uint16_t* p) {
     const Pairs pairs = LoadPairs(reinterpret_cast<const uint8_t*>(p));
-    if constexpr (kPart == KvPart::kFirst) return KeepBits(pairs, 0x0000ffffu);
-    if constexpr (kPart == KvPart::kSecond) return KeepBits(pairs, 0xffff0000u);
+    if constexpr (kPart == KVPart::kFirst) return KeepBits(pairs, 0x0000ffffu);
+    if constexpr (kPart == KVPart::kSecond) return KeepBits(pairs, 0xffff0000u);
     return pairs;
   }
   static void StoreQuery(Vec x, int64_t d, int64_t end, float* query, int64_t num_queries) {
@@ -20,12 +20,12 @@ struct KvBFloat16 {
     StoreEightPairs(x, pairs);
     for (int64_t i = d; i < end; i += 2) query[i / 2 * num_queries] = pairs[(i - d) / 2];
   }
-  template <KvPart>
+  template <KVPart>
   static Pairs QueryAt(const float* query, int64_t d, int64_t num_queries) {
     return BroadcastPairAt(query + d / 2 * num_queries);
   }
   static void StoreWeights(Vec x, int64_t t, float* weights) { StoreEightPairs(x, weights + t / 2); }
-  template <KvPart>
+  template <KVPart>
   static Pairs WeightAt(const float* weights, int64_t t) {
     return BroadcastPairAt(weights + t / 2);
   }

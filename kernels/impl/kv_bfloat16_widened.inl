@@ -1,11 +1,11 @@
 // Attention's K and V of bfloat16 where it is multiplied as float32. See kv_elements.inl.
 
-struct KvBFloat16 : KvFloatFactors<uint16_t> {
+struct KVBFloat16 : KVFloatFactors<uint16_t> {
   static constexpr bool kPairs = true;
   static constexpr bool kWidens = true;
   static constexpr bool kScaled = false;
-  template <KvPart kPart>
+  template <KVPart kPart>
   static Vec Load(const uint16_t* p) {
-    return Vec::LoadBFloat16OfPairs<KvPartOf<kPart>::kOffset>(p);
+    return Vec::LoadBFloat16OfPairs<KVPartOf<kPart>::kOffset>(p);
   }
 };

@@ -1,4 +1,4 @@
-// How attention reads K and V of one type. Included inside an instruction set's namespace, before its own KvBFloat16
+// How attention reads K and V of one type. Included inside an instruction set's namespace, before its own KVBFloat16
 // (kv_bfloat16_widened.inl or kv_bfloat16_dots.inl) and attention.inl.
 //
 // Each has
@@ -18,17 +18,17 @@
 //   MulAdd         sum + factor * lanes
 
 // What is read of a step.
-enum class KvPart : uint8_t { kWhole, kFirst, kSecond };
+enum class KVPart : uint8_t { kWhole, kFirst, kSecond };
 
-template <KvPart kPart>
-struct KvPartOf {
-  static constexpr KvPart value = kPart;
-  static constexpr int64_t kOffset = kPart == KvPart::kSecond ? 1 : 0;
+template <KVPart kPart>
+struct KVPartOf {
+  static constexpr KVPart value = kPart;
+  static constexpr int64_t kOffset = kPart == KVPart::kSecond ? 1 : 0;
 };
 
 // Queries and weights of float32.
 template <typename T>
-struct KvFloatFactors {
+struct KVFloatFactors {
   using Element = T;
   static constexpr bool kAtOnce = false;
 
@@ -37,59 +37,59 @@ struct KvFloatFactors {
     x.Store(lanes);
     for (int64_t i = d; i < end; ++i) query[i * num_queries] = lanes[i - d];
   }
-  template <KvPart kPart>
+  template <KVPart kPart>
   static Vec QueryAt(const float* query, int64_t d, int64_t num_queries) {
-    return Vec::Set1(query[(d + KvPartOf<kPart>::kOffset) * num_queries]);
+    return Vec::Set1(query[(d + KVPartOf<kPart>::kOffset) * num_queries]);
   }
   static void StoreWeights(Vec x, int64_t t, float* weights) { x.Store(weights + t); }
-  template <KvPart kPart>
+  template <KVPart kPart>
   static Vec WeightAt(const float* weights, int64_t t) {
-    return Vec::Set1(weights[t + KvPartOf<kPart>::kOffset]);
+    return Vec::Set1(weights[t + KVPartOf<kPart>::kOffset]);
   }
   static Vec MulAdd(Vec factor, Vec lanes, Vec sum) { return Vec::Fma(factor, lanes, sum); }
 };
 
-struct KvFloat32 : KvFloatFactors<float> {
+struct KVFloat32 : KVFloatFactors<float> {
   static constexpr bool kPairs = false;
   static constexpr bool kWidens = false;
   static constexpr bool kScaled = false;
-  template <KvPart>
+  template <KVPart>
   static Vec Load(const float* p) {
     return Vec::Load(p);
   }
 };
 
-struct KvFloat16 : KvFloatFactors<uint16_t> {
+struct KVFloat16 : KVFloatFactors<uint16_t> {
   static constexpr bool kPairs = false;
   static constexpr bool kWidens = true;
   static constexpr bool kScaled = false;
-  template <KvPart>
+  template <KVPart>
   static Vec Load(const uint16_t* p) {
     return Vec::LoadFloat16(p);
   }
 };
 
-struct KvInt8 : KvFloatFactors<int8_t> {
+struct KVInt8 : KVFloatFactors<int8_t> {
   static constexpr bool kPairs = false;
   static constexpr bool kWidens = true;
   static constexpr bool kScaled = true;
-  template <KvPart>
+  template <KVPart>
   static Vec Load(const int8_t* p) {
     return Vec::LoadInt8(p);
   }
 };
 
 // What one step of K or V takes: dimensions, or tokens.
-template <typename Kv>
-inline constexpr int64_t kKvStep = Kv::kPairs ? 2 : 1;
+template <typename KV>
+inline constexpr int64_t kKVStep = KV::kPairs ? 2 : 1;
 
 // f(part) for all of a step, ascending.
-template <typename Kv, typename F>
+template <typename KV, typename F>
 static inline void ForParts(F&& f) {
-  if constexpr (Kv::kPairs && !Kv::kAtOnce) {
-    f(KvPartOf<KvPart::kFirst>());
-    f(KvPartOf<KvPart::kSecond>());
+  if constexpr (KV::kPairs && !KV::kAtOnce) {
+    f(KVPartOf<KVPart::kFirst>());
+    f(KVPartOf<KVPart::kSecond>());
   } else {
-    f(KvPartOf<KvPart::kWhole>());
+    f(KVPartOf<KVPart::kWhole>());
   }
 }

@@ -33,13 +33,13 @@ struct BFloat16Tile : BFloat16Shape {
   }
 };
 
-static void LinearBFloat16(const RowTilesView& x, const PackedMatrixView& w, const float* bias, float* y,
+static void LinearBFloat16(const PackedActivationsView& x, const PackedMatrixView& w, const float* bias, float* y,
                            int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
   RunTiles(BFloat16Tile{{}, w, {bias, y, y_stride, w.num_rows}, x.num_units, x.num_units * 64}, x, panel_begin,
            panel_end);
 }
 
-static void PackBFloat16(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {
+static void PackBFloat16(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
   const int64_t begin = TileBegin(to.num_rows, tile);
   const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
   uint32_t* units = to.units + begin * to.num_units;

@@ -262,8 +262,8 @@ struct NarrowScaleTile : Runs::Shape {
   }
 };
 
-static void LinearQuant(const RowTilesView& x, const PackedQuantView& w, const float* bias, float* y, int64_t y_stride,
-                        int64_t panel_begin, int64_t panel_end) {
+static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w, const float* bias, float* y,
+                        int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
   const TileOutput output{bias, y, y_stride, w.num_rows};
   const int64_t panel_bytes = w.num_blocks() * w.block_bytes();
   const auto narrow = [&](auto runs, auto columns, auto minimums) {

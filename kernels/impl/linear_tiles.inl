@@ -43,7 +43,7 @@ struct TileInput {
   int64_t begin;
   int64_t num_rows;
 
-  TileInput(const RowTilesView& x, int64_t tile)
+  TileInput(const PackedActivationsView& x, int64_t tile)
       : begin(TileBegin(x.num_rows, tile)), num_rows(TileBegin(x.num_rows, tile + 1) - begin) {
     units = x.units + begin * x.num_units;
     num_scales = x.num_scales();
@@ -81,8 +81,8 @@ static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t 
 inline constexpr int64_t kTileBytesAtOnce = 384 << 10;
 
 template <typename Kernel, int kRows, int kPanels>
-static inline int64_t RunPanels(const Kernel& kernel, const RowTilesView& x, int64_t tile_begin, int64_t tile_end,
-                                int64_t panel, int64_t panel_end) {
+static inline int64_t RunPanels(const Kernel& kernel, const PackedActivationsView& x, int64_t tile_begin,
+                                int64_t tile_end, int64_t panel, int64_t panel_end) {
   for (; panel + kPanels <= panel_end; panel += kPanels) {
     for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
       RunTile<Kernel, kRows, kPanels>(kernel, TileInput(x, tile), 0, panel);
@@ -93,7 +93,7 @@ static inline int64_t RunPanels(const Kernel& kernel, const RowTilesView& x, int
 
 // One row meets the panels one after the other: memory gives one stream of bytes faster than several.
 template <typename Kernel>
-static void RunTiles(const Kernel& kernel, const RowTilesView& x, int64_t panel_begin, int64_t panel_end) {
+static void RunTiles(const Kernel& kernel, const PackedActivationsView& x, int64_t panel_begin, int64_t panel_end) {
   const int64_t num_tiles = NumTiles(x.num_rows);
   const int64_t tile_bytes = kTileRows * x.num_units * 4;
   const int64_t at_once = kTileBytesAtOnce / (tile_bytes + 1) + 1;

@@ -28,7 +28,7 @@ static inline const float* Columns(const float* row, int64_t k, int64_t num_colu
 
 // kOffsetColumns: those of an offset.
 template <int kOffsetColumns>
-static void PackInt8Of(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {
+static void PackInt8Of(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
   const int64_t begin = TileBegin(to.num_rows, tile);
   const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
   uint32_t* units = to.units + begin * to.num_units;
@@ -65,7 +65,7 @@ static void PackInt8Of(const float* x, int64_t x_stride, const RowTilesView& to,
   }
 }
 
-static void PackInt8(const float* x, int64_t x_stride, const RowTilesView& to, int64_t tile) {
+static void PackInt8(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
   if (to.code_sums.columns == 16) return PackInt8Of<16>(x, x_stride, to, tile);
   if (to.code_sums.columns == 32) return PackInt8Of<32>(x, x_stride, to, tile);
   PackInt8Of<static_cast<int>(kScaleColumns)>(x, x_stride, to, tile);

@@ -14,7 +14,7 @@ struct BlockRows {
     const uint8_t* data;
     const uint8_t* Block(int64_t block) const { return data + block * kBytes; }
   };
-  static Row RowOf(const QuantMatrixView& w, int64_t n) { return {w.data + n * w.row_bytes}; }
+  static Row RowOf(const CheckpointQuantMatrixView& w, int64_t n) { return {w.data + n * w.row_bytes}; }
   static void Prefetch(const Row& row, int64_t block, int64_t ahead) {
     for (int at = 0; at < kBytes; at += 64) __builtin_prefetch(row.Block(block) + ahead + at);
   }

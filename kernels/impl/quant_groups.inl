@@ -1,4 +1,4 @@
-// Codes with scales for groups of columns (quant_matrix.h). Included inside an instruction set's namespace.
+// Codes with scales for groups of columns (checkpoint_quant_matrix.h). Included inside an instruction set's namespace.
 
 struct GroupRow {
   const uint8_t* codes;
@@ -40,7 +40,7 @@ struct GroupRows {
   static void Prefetch(const Row& row, int64_t block, int64_t ahead) {
     __builtin_prefetch(row.codes + block * (kColumns * kBits / 8) + ahead);
   }
-  static Row RowOf(const QuantMatrixView& w, int64_t n) {
+  static Row RowOf(const CheckpointQuantMatrixView& w, int64_t n) {
     const int64_t first = n * w.num_groups;
     const int64_t scale_bytes = w.scale_type == DType::kFloat32 ? 4 : 2;
     return {w.data + n * w.row_bytes,

@@ -14,7 +14,7 @@ struct QuantCall {
   const float* x;
   int64_t x_stride;
   int64_t num_rows;
-  const QuantMatrixView& w;
+  const CheckpointQuantMatrixView& w;
   const float* bias;
   float* y;
   int64_t y_stride;
@@ -81,7 +81,7 @@ static void FewRowsOfX(const QuantCall& call, int64_t row_begin, int64_t row_end
 }
 
 template <typename Format>
-static inline void Unpack(const QuantMatrixView& w, int64_t n, int64_t k_begin, int64_t k_end, float* out) {
+static inline void Unpack(const CheckpointQuantMatrixView& w, int64_t n, int64_t k_begin, int64_t k_end, float* out) {
   const typename Format::Row row = Format::RowOf(w, n);
   for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
     Format::Prefetch(row, k / Format::kColumns, kRowsUnpacked * w.row_bytes);
@@ -194,12 +194,13 @@ static inline void WithFormat(QuantFormat format, F&& f) {
   }
 }
 
-static void QuantLinear(const float* x, int64_t x_stride, int64_t num_rows, const QuantMatrixView& w, const float* bias,
-                        float* y, int64_t y_stride, int64_t row_begin, int64_t row_end) {
+static void QuantLinear(const float* x, int64_t x_stride, int64_t num_rows, const CheckpointQuantMatrixView& w,
+                        const float* bias, float* y, int64_t y_stride, int64_t row_begin, int64_t row_end) {
   const QuantCall call{x, x_stride, num_rows, w, bias, y, y_stride};
   WithFormat(w.format, [&](auto format) { QuantLinearTyped<decltype(format)>(call, row_begin, row_end); });
 }
 
-static void Dequantize(const QuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end, float* out) {
+static void Dequantize(const CheckpointQuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end,
+                       float* out) {
   WithFormat(w.format, [&](auto format) { Unpack<decltype(format)>(w, n, column_begin, column_end, out); });
 }

@@ -3,20 +3,66 @@
 #include "kernels/kernel_tables.h"
 
 namespace vllm {
+namespace {
+
+#if defined(__x86_64__)
+// AVX-VNNI adds dot products of int8: only the tiles differ from AVX2.
+const Kernels& Avx2VnniKernels() {
+  static const Kernels kernels = [] {
+    Kernels table = kAvx2Kernels;
+    table.tiles = &kAvx2VnniTileKernels;
+    return table;
+  }();
+  return kernels;
+}
+
+// VNNI and BF16 add dot products of int8 and bfloat16: tiles and attention differ from AVX-512.
+const Kernels& Avx512Bf16Kernels() {
+  static const Kernels kernels = [] {
+    Kernels table = kAvx512Kernels;
+    table.attention = &kAvx512Bf16AttentionKernels;
+    table.tiles = &kAvx512Bf16TileKernels;
+    return table;
+  }();
+  return kernels;
+}
+#endif
+
+#if defined(__aarch64__)
+// sdot is a dot product of int8: only the tiles differ from NEON.
+const Kernels& NeonDotprodKernels() {
+  static const Kernels kernels = [] {
+    Kernels table = kNeonKernels;
+    table.tiles = &kNeonDotprodTileKernels;
+    return table;
+  }();
+  return kernels;
+}
+#endif
+
+}  // namespace
 
 const Kernels& KernelsFor(Isa isa) {
+  switch (isa) {
 #if defined(__x86_64__)
-  if (isa == Isa::kAvx2) return kAvx2Kernels;
-  if (isa == Isa::kAvx2Vnni) return kAvx2VnniKernels;
-  if (isa == Isa::kAvx512) return kAvx512Kernels;
-  if (isa == Isa::kAvx512Bf16) return kAvx512Bf16Kernels;
+    case Isa::kAvx2:
+      return kAvx2Kernels;
+    case Isa::kAvx2Vnni:
+      return Avx2VnniKernels();
+    case Isa::kAvx512:
+      return kAvx512Kernels;
+    case Isa::kAvx512Bf16:
+      return Avx512Bf16Kernels();
 #endif
 #if defined(__aarch64__)
-  if (isa == Isa::kNeon) return kNeonKernels;
-  if (isa == Isa::kNeonDotprod) return kNeonDotprodKernels;
+    case Isa::kNeon:
+      return kNeonKernels;
+    case Isa::kNeonDotprod:
+      return NeonDotprodKernels();
 #endif
-  (void)isa;
-  return kGenericKernels;
+    default:
+      return kGenericKernels;
+  }
 }
 
 }  // namespace vllm

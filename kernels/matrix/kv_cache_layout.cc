@@ -9,7 +9,7 @@ namespace vllm {
 namespace {
 
 template <typename T, typename Convert>
-void StoreToken(const KvCacheLayout& layout, std::byte* key_block, std::byte* value_block, int64_t offset,
+void StoreToken(const KVCacheLayout& layout, std::byte* key_block, std::byte* value_block, int64_t offset,
                 const float* key, const float* value, Convert convert_key, Convert convert_value) {
   const int64_t head_dim = layout.head_dim;
   auto* k = reinterpret_cast<T*>(key_block) + offset / kTokensPerKeyGroup * head_dim * kTokensPerKeyGroup +
@@ -21,7 +21,7 @@ void StoreToken(const KvCacheLayout& layout, std::byte* key_block, std::byte* va
   }
 }
 
-void StoreTokenInPairs(const KvCacheLayout& layout, std::byte* key_block, std::byte* value_block, int64_t offset,
+void StoreTokenInPairs(const KVCacheLayout& layout, std::byte* key_block, std::byte* value_block, int64_t offset,
                        const float* key, const float* value) {
   const int64_t head_dim = layout.head_dim;
   auto* k = reinterpret_cast<uint16_t*>(key_block) +
@@ -62,22 +62,22 @@ void StoreScale(std::byte* scales, int64_t offset, float scale) {
 
 }  // namespace
 
-void WriteKv(const KvCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
+void WriteKV(const KVCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
              const float* key, const float* value) {
   const int64_t head = slot / layout.block_size * layout.num_kv_heads + kv_head;
   const int64_t offset = slot % layout.block_size;
   std::byte* k = static_cast<std::byte*>(key_cache) + head * layout.KeyBytes();
   std::byte* v = static_cast<std::byte*>(value_cache) + head * layout.ValueBytes();
   switch (layout.dtype) {
-    case KvDType::kFloat32: {
+    case KVDType::kFloat32: {
       const auto same = [](float x) { return x; };
       return StoreToken<float>(layout, k, v, offset, key, value, same, same);
     }
-    case KvDType::kBFloat16:
+    case KVDType::kBFloat16:
       return StoreTokenInPairs(layout, k, v, offset, key, value);
-    case KvDType::kFloat16:
+    case KVDType::kFloat16:
       return StoreToken<uint16_t>(layout, k, v, offset, key, value, FloatToFloat16, FloatToFloat16);
-    case KvDType::kInt8: {
+    case KVDType::kInt8: {
       const ToInt8 to_key{ScaleOf(key, layout.head_dim)}, to_value{ScaleOf(value, layout.head_dim)};
       StoreToken<int8_t>(layout, k, v, offset, key, value, to_key, to_value);
       StoreScale(k + layout.block_size * layout.head_dim, offset, to_key.scale);

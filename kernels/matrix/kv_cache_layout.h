@@ -23,41 +23,41 @@
 
 namespace vllm {
 
-enum class KvDType : uint8_t { kFloat32, kFloat16, kBFloat16, kInt8 };
+enum class KVDType : uint8_t { kFloat32, kFloat16, kBFloat16, kInt8 };
 
 inline constexpr int64_t kTokensPerKeyGroup = 16;
 
 constexpr int64_t PaddedHeadDim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
-constexpr size_t SizeOf(KvDType dtype) { return dtype == KvDType::kFloat32 ? 4 : dtype == KvDType::kInt8 ? 1 : 2; }
+constexpr size_t SizeOf(KVDType dtype) { return dtype == KVDType::kFloat32 ? 4 : dtype == KVDType::kInt8 ? 1 : 2; }
 
-constexpr std::string_view ToString(KvDType dtype) {
+constexpr std::string_view ToString(KVDType dtype) {
   switch (dtype) {
-    case KvDType::kFloat32:
+    case KVDType::kFloat32:
       return "float32";
-    case KvDType::kFloat16:
+    case KVDType::kFloat16:
       return "float16";
-    case KvDType::kBFloat16:
+    case KVDType::kBFloat16:
       return "bfloat16";
-    case KvDType::kInt8:
+    case KVDType::kInt8:
       return "int8";
   }
   return "unknown";
 }
 
 // The type that keeps values of `dtype` as they are.
-constexpr KvDType KvDTypeOf(DType dtype) {
-  if (dtype == DType::kFloat16) return KvDType::kFloat16;
-  return dtype == DType::kBFloat16 ? KvDType::kBFloat16 : KvDType::kFloat32;
+constexpr KVDType KVDTypeOf(DType dtype) {
+  if (dtype == DType::kFloat16) return KVDType::kFloat16;
+  return dtype == DType::kBFloat16 ? KVDType::kBFloat16 : KVDType::kFloat32;
 }
 
-struct KvCacheLayout {
-  KvDType dtype = KvDType::kFloat32;
+struct KVCacheLayout {
+  KVDType dtype = KVDType::kFloat32;
   int64_t block_size = 16;  // a multiple of 16
   int64_t num_kv_heads = 1;
   int64_t head_dim = 0;
 
-  bool InPairs() const { return dtype == KvDType::kBFloat16; }
+  bool InPairs() const { return dtype == KVDType::kBFloat16; }
   // Dimensions of K as they lie.
   int64_t KeyDims() const { return InPairs() ? (head_dim + 1) / 2 * 2 : head_dim; }
 
@@ -68,11 +68,11 @@ struct KvCacheLayout {
 
  private:
   int64_t ElementBytes() const { return static_cast<int64_t>(SizeOf(dtype)); }
-  int64_t ScaleBytes() const { return dtype == KvDType::kInt8 ? block_size * static_cast<int64_t>(sizeof(float)) : 0; }
+  int64_t ScaleBytes() const { return dtype == KVDType::kInt8 ? block_size * static_cast<int64_t>(sizeof(float)) : 0; }
 };
 
 // Writes K and V of one token and one head at `slot` = block * block_size + offset. key, value: [head_dim].
-void WriteKv(const KvCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
+void WriteKV(const KVCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
              const float* key, const float* value);
 
 }  // namespace vllm

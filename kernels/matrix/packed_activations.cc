@@ -12,14 +12,14 @@ void* AtLeast(AlignedBuffer& buffer, int64_t size_bytes) {
 
 }  // namespace
 
-RowTilesView RowTiles::BFloat16(int64_t num_rows, int64_t num_columns) {
-  RowTilesView view{num_rows, num_columns, (num_columns + 1) / 2};
+PackedActivationsView PackedActivations::BFloat16(int64_t num_rows, int64_t num_columns) {
+  PackedActivationsView view{num_rows, num_columns, (num_columns + 1) / 2};
   view.units = static_cast<uint32_t*>(AtLeast(units_, num_rows * view.num_units * 4));
   return view;
 }
 
-RowTilesView RowTiles::Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums) {
-  RowTilesView view{num_rows, num_columns};
+PackedActivationsView PackedActivations::Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums) {
+  PackedActivationsView view{num_rows, num_columns};
   view.num_units = (num_columns + kBlockColumns - 1) / kBlockColumns * (kBlockColumns / 4);
   view.code_sums = code_sums;
   view.units = static_cast<uint32_t*>(AtLeast(units_, num_rows * view.num_units * 4));

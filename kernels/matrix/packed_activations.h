@@ -1,7 +1,7 @@
-// RowTiles: rows of x in the form that the inner loop of a packed weight broadcasts: units of four bytes that hold two
-// bfloat16 columns or four int8 columns, for tiles of up to twelve rows. Within a tile the rows' units of one column
-// lie together: unit u of row r of a tile of R rows is at units[begin * num_units + u * R + r - begin], where `begin`
-// is the tile's first row.
+// PackedActivations: rows of x in the form that the inner loop of a packed weight broadcasts: units of four bytes that
+// hold two bfloat16 columns or four int8 columns, for tiles of up to twelve rows. Within a tile the rows' units of one
+// column lie together: unit u of row r of a tile of R rows is at units[begin * num_units + u * R + r - begin], where
+// `begin` is the tile's first row.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct CodeSums {
   bool are_kept = false;            // not only as offsets: the weight has minimums
 };
 
-struct RowTilesView {
+struct PackedActivationsView {
   int64_t num_rows = 0;
   int64_t num_columns = 0;
   int64_t num_units = 0;  // of a row
@@ -45,13 +45,14 @@ struct RowTilesView {
   }
 };
 
-// The memory of one RowTilesView at a time; grows to the largest that was asked for. Used by one thread at a time.
-class RowTiles {
+// The memory of one PackedActivationsView at a time; grows to the largest that was asked for. Used by one thread at a
+// time.
+class PackedActivations {
  public:
   // To be filled by the kernels; valid until the next call. They allocate only for more than any call before, so one
   // call with the largest sizes reserves the memory. Throw std::bad_alloc.
-  RowTilesView BFloat16(int64_t num_rows, int64_t num_columns);
-  RowTilesView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums);
+  PackedActivationsView BFloat16(int64_t num_rows, int64_t num_columns);
+  PackedActivationsView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums);
 
   size_t size_bytes() const {
     return units_.size_bytes() + scales_.size_bytes() + offsets_.size_bytes() + sums_.size_bytes();

@@ -12,9 +12,9 @@
 #include <cstdint>
 
 #include "kernels/matrix/aligned_buffer.h"
+#include "kernels/matrix/checkpoint_quant_matrix.h"
 #include "kernels/matrix/packed_activations.h"
 #include "kernels/matrix/packed_matrix.h"
-#include "kernels/matrix/quant_matrix.h"
 
 namespace vllm {
 

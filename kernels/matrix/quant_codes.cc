@@ -164,7 +164,7 @@ std::optional<Reader> ReaderOf(QuantFormat format) {
 }
 
 // Whether each run of `columns` columns is of one group.
-bool GroupsAreWholeRuns(const QuantMatrixView& w, int64_t columns) {
+bool GroupsAreWholeRuns(const CheckpointQuantMatrixView& w, int64_t columns) {
   const int64_t chunks = columns / kGroupChunk;
   for (int64_t chunk = 0; chunk < w.num_columns / kGroupChunk; ++chunk) {
     if (w.group_of_chunk[chunk] != w.group_of_chunk[chunk / chunks * chunks]) return false;
@@ -172,9 +172,9 @@ bool GroupsAreWholeRuns(const QuantMatrixView& w, int64_t columns) {
   return true;
 }
 
-int32_t MiddleOf(const QuantMatrixView& w) { return w.format == QuantFormat::kGroupUInt4 ? 8 : 128; }
+int32_t MiddleOf(const CheckpointQuantMatrixView& w) { return w.format == QuantFormat::kGroupUInt4 ? 8 : 128; }
 
-std::optional<PackedQuantForm> GroupForm(const QuantMatrixView& w) {
+std::optional<PackedQuantForm> GroupForm(const CheckpointQuantMatrixView& w) {
   if (!GroupsAreWholeRuns(w, kBlockColumns)) return std::nullopt;
   const bool symmetric = w.zeros == nullptr && w.zero_point == MiddleOf(w);
   if (w.format == QuantFormat::kGroupUInt4) return symmetric ? kSigned4 : kSigned4WithMinimums;
@@ -182,13 +182,13 @@ std::optional<PackedQuantForm> GroupForm(const QuantMatrixView& w) {
   return GroupsAreWholeRuns(w, kScaleColumns) ? kInt8Form : kSigned8;
 }
 
-float GroupScale(const QuantMatrixView& w, int64_t at) {
+float GroupScale(const CheckpointQuantMatrixView& w, int64_t at) {
   if (w.scale_type == DType::kFloat32) return static_cast<const float*>(w.scales)[at];
   const uint16_t bits = static_cast<const uint16_t*>(w.scales)[at];
   return w.scale_type == DType::kFloat16 ? Float16ToFloat(bits) : BFloat16ToFloat(bits);
 }
 
-void ReadGroups(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, Out out) {
+void ReadGroups(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, int64_t row, Out out) {
   const uint8_t* data = w.data + row * w.row_bytes;
   if (out.codes != nullptr && w.format == QuantFormat::kGroupUInt4) {
     for (int64_t k = 0; k < w.num_columns; k += kQuantColumns) SplitHalves(data + k / 2, out.codes + k);
@@ -206,15 +206,15 @@ void ReadGroups(const QuantMatrixView& w, const PackedQuantForm& form, int64_t r
 
 }  // namespace
 
-std::optional<PackedQuantForm> PackedFormOf(const QuantMatrixView& w) {
+std::optional<PackedQuantForm> PackedFormOf(const CheckpointQuantMatrixView& w) {
   if (w.format == QuantFormat::kGroupUInt4 || w.format == QuantFormat::kGroupUInt8) return GroupForm(w);
   const std::optional<Reader> reader = ReaderOf(w.format);
   if (!reader) return std::nullopt;
   return reader->form;
 }
 
-void ReadCodes(const QuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes, float* scales,
-               float* minimums) {
+void ReadCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes,
+               float* scales, float* minimums) {
   if (w.format == QuantFormat::kGroupUInt4 || w.format == QuantFormat::kGroupUInt8) {
     return ReadGroups(w, form, row, {codes, scales, minimums});
   }

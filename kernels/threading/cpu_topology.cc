@@ -65,10 +65,10 @@ CpuTopology::CpuTopology(const std::vector<int>& usable, const std::string& root
   const std::map<int, int> nodes = ReadNodes(root);
   std::map<int, int> cpus_of_core;
   for (const int cpu : std::set<int>(usable.begin(), usable.end())) {
-    const std::filesystem::path folder =
+    const std::filesystem::path directory =
         std::filesystem::path(root) / "cpu" / ("cpu" + std::to_string(cpu)) / "topology";
     int core = cpu;
-    for (const int other : ParseCpuList(FirstLine(folder / "thread_siblings_list"))) {
+    for (const int other : ParseCpuList(FirstLine(directory / "thread_siblings_list"))) {
       if (std::find(usable.begin(), usable.end(), other) != usable.end()) core = std::min(core, other);
     }
     const auto node = nodes.find(cpu);

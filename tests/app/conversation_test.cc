@@ -42,14 +42,14 @@ TEST_F(ConversationTest, TheNextPromptBeginsWithExactlyWhatWasSampled) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   conversation.Reset("be kind");
-  std::vector<int32_t> said = conversation.Ask("hello", 1000);
+  std::vector<int32_t> said = conversation.BuildPrompt("hello", 1000);
   // Sampled in a way that no tokenizer would cut the text: byte by byte.
   std::vector<int32_t> answer;
   for (const char* byte : {"<0x68>", "<0x69>"}) answer.push_back(tokenizer_->TokenToId(byte).value());
   answer.push_back(eos_);
-  conversation.Answer(answer, "hi");
+  conversation.CommitReply(answer, "hi");
   said.insert(said.end(), answer.begin(), answer.end());
-  const std::vector<int32_t> next = conversation.Ask("and now?", 1000);
+  const std::vector<int32_t> next = conversation.BuildPrompt("and now?", 1000);
   EXPECT_TRUE(BeginsWith(next, said));
   EXPECT_FALSE(conversation.was_rendered_anew());
   // The end-of-text token stands there once.
@@ -60,11 +60,11 @@ TEST_F(ConversationTest, TheNextPromptBeginsWithExactlyWhatWasSampled) {
 TEST_F(ConversationTest, AnAnswerCutOffGetsTheTemplatesEnd) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
-  std::vector<int32_t> said = conversation.Ask("hello", 1000);
+  std::vector<int32_t> said = conversation.BuildPrompt("hello", 1000);
   const std::vector<int32_t> answer = tokenizer_->Encode("well then", false);
-  conversation.Answer(answer, "well then");
+  conversation.CommitReply(answer, "well then");
   said.insert(said.end(), answer.begin(), answer.end());
-  const std::vector<int32_t> next = conversation.Ask("more", 1000);
+  const std::vector<int32_t> next = conversation.BuildPrompt("more", 1000);
   ASSERT_TRUE(BeginsWith(next, said));
   EXPECT_EQ(next[said.size()], eos_);
 }
@@ -74,9 +74,9 @@ TEST_F(ConversationTest, ATemplateThatRewritesHistoryIsRenderedAnew) {
       "{% for m in messages %}{% if loop.last %}{{ m.content }}{% else %}[{{ m.role }}] {{ m.content }}{% endif %}"
       "</s>{% endfor %}");
   Conversation conversation = Make(*renderer);
-  conversation.Ask("one", 1000);
-  conversation.Answer({eos_}, "two");
-  const std::vector<int32_t> next = conversation.Ask("three", 1000);
+  conversation.BuildPrompt("one", 1000);
+  conversation.CommitReply({eos_}, "two");
+  const std::vector<int32_t> next = conversation.BuildPrompt("three", 1000);
   EXPECT_TRUE(conversation.was_rendered_anew());
   EXPECT_EQ(next, tokenizer_->Encode("[user] one</s>[assistant] two</s>three</s>", false));
 }
@@ -86,11 +86,11 @@ TEST_F(ConversationTest, TheOldestTurnsMakeRoomAndAreCounted) {
   Conversation conversation = Make(*renderer);
   conversation.Reset("sys");
   for (const char* message : {"first message here", "second message here", "third message here"}) {
-    ASSERT_FALSE(conversation.Ask(message, 1000).empty());
-    conversation.Answer({eos_}, "");
+    ASSERT_FALSE(conversation.BuildPrompt(message, 1000).empty());
+    conversation.CommitReply({eos_}, "");
   }
   const int64_t limit = conversation.num_tokens();
-  const std::vector<int32_t> next = conversation.Ask("fourth message here", limit);
+  const std::vector<int32_t> next = conversation.BuildPrompt("fourth message here", limit);
   EXPECT_LE(static_cast<int64_t>(next.size()), limit);
   EXPECT_GE(conversation.num_dropped_turns(), 1);
   const std::string text = Text(next);
@@ -108,7 +108,7 @@ TEST_F(ConversationTest, AFullContextIsCutToAboutHalfSoThatMostTurnsExtendTheLas
   int num_full = 0;
   int num_extended = 0;
   for (int i = 0; i < 60; ++i) {
-    const std::vector<int32_t> next = conversation.Ask("message number " + std::to_string(i), kLimit);
+    const std::vector<int32_t> next = conversation.BuildPrompt("message number " + std::to_string(i), kLimit);
     ASSERT_FALSE(next.empty());
     ASSERT_LE(static_cast<int64_t>(next.size()), kLimit);
     EXPECT_NE(Text(next).find("sys"), std::string::npos);
@@ -120,7 +120,7 @@ TEST_F(ConversationTest, AFullContextIsCutToAboutHalfSoThatMostTurnsExtendTheLas
     if (num_full > 0 && BeginsWith(next, said)) ++num_extended;
     std::vector<int32_t> answer = tokenizer_->Encode("an answer", false);
     answer.push_back(eos_);
-    conversation.Answer(answer, "an answer");
+    conversation.CommitReply(answer, "an answer");
     said = next;
     said.insert(said.end(), answer.begin(), answer.end());
   }
@@ -132,12 +132,12 @@ TEST_F(ConversationTest, ALongMessageKeepsSomeHistory) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   for (int i = 0; i < 10; ++i) {
-    ASSERT_FALSE(conversation.Ask("message number " + std::to_string(i), 1000).empty());
-    conversation.Answer({eos_}, "");
+    ASSERT_FALSE(conversation.BuildPrompt("message number " + std::to_string(i), 1000).empty());
+    conversation.CommitReply({eos_}, "");
   }
   const int64_t limit = conversation.num_tokens();
   const std::string message(static_cast<size_t>(limit * 6 / 10), 'x');
-  const std::vector<int32_t> next = conversation.Ask(message, limit);
+  const std::vector<int32_t> next = conversation.BuildPrompt(message, limit);
   EXPECT_LE(static_cast<int64_t>(next.size()), limit);
   EXPECT_GT(conversation.num_dropped_turns(), 0);
   EXPECT_LT(conversation.num_dropped_turns(), 10);
@@ -146,20 +146,20 @@ TEST_F(ConversationTest, ALongMessageKeepsSomeHistory) {
 TEST_F(ConversationTest, AMessageThatCannotFitChangesNothing) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
-  std::vector<int32_t> said = conversation.Ask("one", 1000);
-  conversation.Answer({eos_}, "");
+  std::vector<int32_t> said = conversation.BuildPrompt("one", 1000);
+  conversation.CommitReply({eos_}, "");
   said.push_back(eos_);
-  EXPECT_TRUE(conversation.Ask(std::string(2000, 'x'), 100).empty());
+  EXPECT_TRUE(conversation.BuildPrompt(std::string(2000, 'x'), 100).empty());
   EXPECT_EQ(conversation.num_turns(), 1);
-  EXPECT_TRUE(BeginsWith(conversation.Ask("two", 1000), said));
+  EXPECT_TRUE(BeginsWith(conversation.BuildPrompt("two", 1000), said));
 }
 
 TEST_F(ConversationTest, AWithdrawnMessageIsForgotten) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
-  const std::vector<int32_t> one = conversation.Ask("one", 1000);
-  conversation.Withdraw();
-  EXPECT_EQ(conversation.Ask("one", 1000), one);
+  const std::vector<int32_t> one = conversation.BuildPrompt("one", 1000);
+  conversation.DiscardPending();
+  EXPECT_EQ(conversation.BuildPrompt("one", 1000), one);
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace vllm {
 namespace {
 
-KvDType CacheTypeOf(const ModelConfig& model, std::vector<std::string> flags) {
+KVDType CacheTypeOf(const ModelConfig& model, std::vector<std::string> flags) {
   flags.insert(flags.begin(), "run");
-  return MakeVllmConfig(ParseCommandLine(std::move(flags), Command::kRun).settings, model).KvCacheDType();
+  return MakeVllmConfig(ParseCommandLine(std::move(flags), Command::kRun).settings, model).KVCacheDType();
 }
 
 // A GGUF file of codes, whose plain numbers are float16.
@@ -23,21 +23,21 @@ ModelConfig Blocks() {
   return model;
 }
 
-TEST(EngineOptionsTest, TheKvCacheIsOfTheTypeThatWasAskedFor) {
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float16"}), KvDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float32"}), KvDType::kFloat32);
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--kv-cache-dtype", "float16"}), KvDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float16", "--kv-cache-dtype", "int8"}), KvDType::kInt8);
+TEST(EngineOptionsTest, TheKVCacheIsOfTheTypeThatWasAskedFor) {
+  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float16"}), KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float32"}), KVDType::kFloat32);
+  EXPECT_EQ(CacheTypeOf(Blocks(), {"--kv-cache-dtype", "float16"}), KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float16", "--kv-cache-dtype", "int8"}), KVDType::kInt8);
 }
 
-TEST(EngineOptionsTest, UnaskedTheKvCacheBesideCodesIsBFloat16) {
-  EXPECT_EQ(CacheTypeOf(Blocks(), {}), KvDType::kBFloat16);
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "auto", "--kv-cache-dtype", "auto"}), KvDType::kBFloat16);
+TEST(EngineOptionsTest, UnaskedTheKVCacheBesideCodesIsBFloat16) {
+  EXPECT_EQ(CacheTypeOf(Blocks(), {}), KVDType::kBFloat16);
+  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "auto", "--kv-cache-dtype", "auto"}), KVDType::kBFloat16);
   ModelConfig plain = Blocks();
   plain.has_block_weights = false;
-  EXPECT_EQ(CacheTypeOf(plain, {}), KvDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(plain, {"--quantization", "int8"}), KvDType::kBFloat16);
-  EXPECT_EQ(CacheTypeOf(plain, {"--quantization", "int8", "--dtype", "float16"}), KvDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(plain, {}), KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(plain, {"--quantization", "int8"}), KVDType::kBFloat16);
+  EXPECT_EQ(CacheTypeOf(plain, {"--quantization", "int8", "--dtype", "float16"}), KVDType::kFloat16);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class HistoryFileTest : public testing::Test {
     return names;
   }
 
-  TempFolder temp_;
+  TempDirectory temp_;
   std::string path_ = temp_.path() + "/history";
 };
 

@@ -10,12 +10,12 @@ namespace vllm {
 namespace {
 
 TEST(RequestStatsTest, RanksAreToldWithTheirNodes) {
-  const TempFolder folder;
-  for (const char* node : {"node0", "node1"}) std::filesystem::create_directories(folder.path() + "/node/" + node);
-  folder.Write("node/online", "0-1\n");
-  folder.Write("node/node0/cpulist", "0-2\n");
-  folder.Write("node/node1/cpulist", "3-5\n");
-  const CpuTopology cpus({0, 1, 2, 3, 4, 5}, folder.path(), {"", "", ""});
+  const TempDirectory directory;
+  for (const char* node : {"node0", "node1"}) std::filesystem::create_directories(directory.path() + "/node/" + node);
+  directory.Write("node/online", "0-1\n");
+  directory.Write("node/node0/cpulist", "0-2\n");
+  directory.Write("node/node1/cpulist", "3-5\n");
+  const CpuTopology cpus({0, 1, 2, 3, 4, 5}, directory.path(), {"", "", ""});
 
   ParallelConfig parallel;
   parallel.threads_per_rank = 6;

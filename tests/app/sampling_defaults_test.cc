@@ -118,17 +118,17 @@ class SamplingProgramTest : public testing::Test {
  protected:
   void SetUp() override {
     namespace fs = std::filesystem;
-    folder_ = fs::path(testing::TempDir()) / ("vllmcli_sampling_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
+    directory_ = fs::path(testing::TempDir()) / ("vllmcli_sampling_" + std::to_string(getpid()));
+    fs::create_directories(directory_);
     for (const fs::directory_entry& file : fs::directory_iterator(GuideModel())) {
       if (file.path().filename() == "generation_config.json") continue;
-      fs::create_symlink(file.path(), folder_ / file.path().filename());
+      fs::create_symlink(file.path(), directory_ / file.path().filename());
     }
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string model() const { return folder_.string(); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string model() const { return directory_.string(); }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
 TEST_F(SamplingProgramTest, ShowAndTheJsonOfAnAnswerAgree) {
@@ -154,7 +154,7 @@ TEST_F(SamplingProgramTest, AnAnswerIsSampledAsItsDefaultsSay) {
   };
   EXPECT_EQ(with({}),
             with({"--generation-config", "vllm", "-t", "0.8", "--top-k", "40", "--top-p", "0.95", "--min-p", "0.05"}));
-  std::ofstream(folder_ / "generation_config.json") << R"({"do_sample":false})";
+  std::ofstream(directory_ / "generation_config.json") << R"({"do_sample":false})";
   EXPECT_EQ(with({}), with({"-t", "0"}));
 }
 
@@ -168,7 +168,7 @@ TEST_F(SamplingProgramTest, ARowOfABatchStartsFromTheSameDefaults) {
 }
 
 TEST_F(SamplingProgramTest, ShowReadsTheConfigurationFile) {
-  const std::string config = (folder_ / "vllmcli.toml").string();
+  const std::string config = (directory_ / "vllmcli.toml").string();
   std::ofstream(config) << "temperature = 0.3\n";
   const ProgramResult show = RunProgram({"show", "--json", "--config", config, model()});
   ASSERT_EQ(show.status, 0) << show.err;

@@ -44,22 +44,22 @@ TEST(VllmConfigTest, ABudgetBelowTheNumberOfSequencesIsFine) {
   EXPECT_EQ(config.scheduler.max_num_batched_tokens, 16);
 }
 
-TEST(VllmConfigTest, KvIsOfTheModelsTypeButNotFloat16BesideQuantizedWeights) {
+TEST(VllmConfigTest, KVIsOfTheModelsTypeButNotFloat16BesideQuantizedWeights) {
   VllmConfig config = Good();
   for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     config.model.dtype = dtype;
-    EXPECT_EQ(config.KvCacheDType(), KvDTypeOf(dtype));
+    EXPECT_EQ(config.KVCacheDType(), KVDTypeOf(dtype));
     for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kGptq}) {
       config.model.quantization.method = method;
-      EXPECT_EQ(config.KvCacheDType(), dtype == DType::kFloat32 ? KvDType::kFloat32 : KvDType::kBFloat16);
+      EXPECT_EQ(config.KVCacheDType(), dtype == DType::kFloat32 ? KVDType::kFloat32 : KVDType::kBFloat16);
     }
     config.model.quantization.method = QuantizationMethod::kNone;
   }
   config.model.dtype = DType::kFloat16;
   config.model.has_block_weights = true;
-  EXPECT_EQ(config.KvCacheDType(), KvDType::kBFloat16);
-  config.cache.cache_dtype = KvDType::kFloat16;
-  EXPECT_EQ(config.KvCacheDType(), KvDType::kFloat16);
+  EXPECT_EQ(config.KVCacheDType(), KVDType::kBFloat16);
+  config.cache.cache_dtype = KVDType::kFloat16;
+  EXPECT_EQ(config.KVCacheDType(), KVDType::kFloat16);
 }
 
 TEST(VllmConfigTest, WithoutChunkedPrefillTheBudgetHoldsAWholePrompt) {

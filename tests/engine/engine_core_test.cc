@@ -44,11 +44,11 @@ void Collect(const EngineCoreOutputs& outputs, Answers& answers) {
 Answers RunAll(EngineCore& engine_core) {
   Answers answers;
   EngineCoreOutputs outputs;
-  for (int step = 0; engine_core.HasWork() && step < 100000; ++step) {
+  for (int step = 0; engine_core.HasRequests() && step < 100000; ++step) {
     engine_core.Step(outputs);
     Collect(outputs, answers);
   }
-  EXPECT_FALSE(engine_core.HasWork());
+  EXPECT_FALSE(engine_core.HasRequests());
   EXPECT_EQ(engine_core.scheduler().CheckIntegrity(), "");
   return answers;
 }
@@ -71,7 +71,7 @@ TEST(EngineCoreTest, RunsOneRequestToItsEnd) {
 TEST(EngineCoreTest, IdleHasNoWorkAndAStepDoesNothing) {
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory());
   EngineCoreOutputs outputs;
-  EXPECT_FALSE(engine_core.HasWork());
+  EXPECT_FALSE(engine_core.HasRequests());
   EXPECT_FALSE(engine_core.Step(outputs));
   EXPECT_TRUE(outputs.empty());
 }
@@ -231,7 +231,7 @@ TEST(EngineCoreTest, AnyConfigurationGivesTheSameTokens) {
     std::vector<RequestId> aborted;
     EngineCoreOutputs outputs;
     RequestId next_id = 1;
-    for (int step = 0; step < 3000 && (next_id <= 40 || engine_core.HasWork()); ++step) {
+    for (int step = 0; step < 3000 && (next_id <= 40 || engine_core.HasRequests()); ++step) {
       while (next_id <= 40 && random() % 3 == 0) {
         std::vector<int32_t> prompt(shared.begin(), shared.begin() + static_cast<int>(random() % 60));
         const auto tail = RandomPrompt(random, 1 + random() % 40);
@@ -250,7 +250,7 @@ TEST(EngineCoreTest, AnyConfigurationGivesTheSameTokens) {
       engine_core.Step(outputs);
       Collect(outputs, answers);
     }
-    ASSERT_FALSE(engine_core.HasWork());
+    ASSERT_FALSE(engine_core.HasRequests());
     ASSERT_EQ(engine_core.scheduler().CheckIntegrity(), "");
     for (const auto& [id, request] : requests) {
       const Answer& answer = answers[id];
@@ -330,31 +330,31 @@ TEST(EngineCoreTest, StreamingADeltaAllocatesNothingInTheFrontEndEither) {
   EXPECT_EQ(engine.NumUnfinishedRequests(), 32);
 }
 
-TEST(NumKvBlocksTest, TheNullBlockIsPaidFor) {
+TEST(GetNumBlocksTest, TheNullBlockIsPaidFor) {
   VllmConfig config = FakeConfig();
-  EXPECT_EQ(NumKvBlocks(config, 10 * 100, 100), 9);
-  EXPECT_EQ(NumKvBlocks(config, 10 * 100 + 99, 100), 9);
+  EXPECT_EQ(GetNumBlocks(config, 10 * 100, 100), 9);
+  EXPECT_EQ(GetNumBlocks(config, 10 * 100 + 99, 100), 9);
 }
 
-TEST(NumKvBlocksTest, TheFlagCapsTheMemory) {
+TEST(GetNumBlocksTest, TheFlagCapsTheMemory) {
   VllmConfig config = FakeConfig();
   config.cache.kv_cache_memory_bytes = 500;
-  EXPECT_EQ(NumKvBlocks(config, 1000, 100), 4);
-  EXPECT_EQ(NumKvBlocks(config, 300, 100), 2);
+  EXPECT_EQ(GetNumBlocks(config, 1000, 100), 4);
+  EXPECT_EQ(GetNumBlocks(config, 300, 100), 2);
 }
 
-TEST(NumKvBlocksTest, NeverMoreThanTheSequencesCanUse) {
+TEST(GetNumBlocksTest, NeverMoreThanTheSequencesCanUse) {
   VllmConfig config = FakeConfig();
   config.model.max_model_len = 33;
   config.scheduler.max_num_seqs = 4;
-  EXPECT_EQ(NumKvBlocks(config, 1 << 30, 100), 12);
+  EXPECT_EQ(GetNumBlocks(config, 1 << 30, 100), 12);
 }
 
-TEST(NumKvBlocksTest, NotOneBlockIsAnErrorThatShowsTheArithmetic) {
+TEST(GetNumBlocksTest, NotOneBlockIsAnErrorThatShowsTheArithmetic) {
   VllmConfig config = FakeConfig();
   for (const int64_t memory : {int64_t{-5}, int64_t{0}, int64_t{199}}) {
     try {
-      NumKvBlocks(config, memory, 100);
+      GetNumBlocks(config, memory, 100);
       FAIL();
     } catch (const ResourceError& error) {
       const std::string text = error.what();

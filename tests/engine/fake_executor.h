@@ -75,13 +75,13 @@ class FakeExecutor final : public Executor {
     if (model_.throw_at_load) throw std::runtime_error("fake failure at load");
   }
 
-  int64_t KvBlockBytes() const override { return model_.block_bytes; }
-  std::vector<int64_t> KvGroupWindows() const override { return model_.group_windows; }
+  int64_t PageSizeBytes() const override { return model_.block_bytes; }
+  std::vector<int64_t> KVGroupWindows() const override { return model_.group_windows; }
   int64_t DetermineAvailableMemory() override {
     if (model_.throw_at_profile) throw std::runtime_error("fake failure at profiling");
     return model_.memory_bytes;
   }
-  void InitializeKvCache(int64_t num_blocks) override {
+  void InitializeKVCache(int64_t num_blocks) override {
     if (model_.throw_at_cache) throw std::runtime_error("fake failure at cache allocation");
     num_blocks_ = num_blocks;
     kv_.assign(static_cast<size_t>((num_blocks + 1) * block_size_), 0);
@@ -105,7 +105,7 @@ class FakeExecutor final : public Executor {
       while (!cancellation_->IsCancelled()) std::this_thread::yield();
       num_left = 0;
     }
-    for (const ScheduledTokens& scheduled : step.num_scheduled_tokens) {
+    for (const NumScheduledTokens& scheduled : step.num_scheduled_tokens) {
       if (num_left-- == 0) Cancel(step);
       total += scheduled.num_tokens;
       Run(Known(scheduled.request_id), scheduled.num_tokens);
@@ -138,11 +138,11 @@ class FakeExecutor final : public Executor {
 
   // Leaves garbage wherever the step writes, computed or not.
   [[noreturn]] void Cancel(const SchedulerOutput& step) {
-    for (const ScheduledTokens& scheduled : step.num_scheduled_tokens) {
+    for (const NumScheduledTokens& scheduled : step.num_scheduled_tokens) {
       State& state = Known(scheduled.request_id);
       if (state.ran_in_step == step_) state.num_computed -= scheduled.num_tokens;
       for (int64_t i = 0; i < scheduled.num_tokens; ++i) {
-        for (size_t g = 0; g < state.blocks.size(); ++g) Kv(state, g, state.num_computed + i) = 0xbad;
+        for (size_t g = 0; g < state.blocks.size(); ++g) KV(state, g, state.num_computed + i) = 0xbad;
       }
     }
     throw StepCancelled();
@@ -204,7 +204,7 @@ class FakeExecutor final : public Executor {
     }
   }
 
-  uint64_t& Kv(const State& state, size_t group, int64_t position) {
+  uint64_t& KV(const State& state, size_t group, int64_t position) {
     const auto block = static_cast<size_t>(position / block_size_);
     Require(block < state.blocks[group].size(), "a token has no block");
     return kv_[static_cast<size_t>(state.blocks[group][block] * block_size_ + position % block_size_)];
@@ -228,12 +228,12 @@ class FakeExecutor final : public Executor {
     }
   }
 
-  void CheckKv(const State& state) {
+  void CheckKV(const State& state) {
     uint64_t kv = 0;
     for (int64_t p = 0; p < state.num_computed; ++p) {
       kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(p)]));
       for (size_t g = 0; g < state.blocks.size(); ++g) {
-        Require(p < FirstSeen(state, g) || Kv(state, g, p) == kv, "a computed token's KV is not this request's");
+        Require(p < FirstSeen(state, g) || KV(state, g, p) == kv, "a computed token's KV is not this request's");
       }
     }
   }
@@ -245,13 +245,13 @@ class FakeExecutor final : public Executor {
     Require(num_tokens > 0 && state.num_computed + num_tokens <= known, "more tokens scheduled than are known");
     if (model_.check_kv) {
       CheckBlocks(state);
-      CheckKv(state);
+      CheckKV(state);
     }
-    uint64_t kv = state.num_computed > 0 ? Kv(state, 0, state.num_computed - 1) : 0;
+    uint64_t kv = state.num_computed > 0 ? KV(state, 0, state.num_computed - 1) : 0;
     const int64_t first = state.num_computed;
     for (int64_t i = 0; i < num_tokens; ++i, ++state.num_computed) {
       kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(state.num_computed)]));
-      for (size_t g = 0; g < state.blocks.size(); ++g) Kv(state, g, state.num_computed) = kv;
+      for (size_t g = 0; g < state.blocks.size(); ++g) KV(state, g, state.num_computed) = kv;
     }
     AddPromptLogprobs(state, first, num_tokens);
     output_.request_ids.push_back(state.request->request_id);

@@ -27,7 +27,7 @@ TEST(InprocClientTest, EachCallRunsOneStep) {
     ids.push_back(outputs[0].new_token_ids[0]);
   }
   EXPECT_EQ(ids, FakeGenerate(*request, 3, 259));
-  EXPECT_FALSE(client.engine_core()->HasWork());
+  EXPECT_FALSE(client.engine_core()->HasRequests());
 }
 
 TEST(InprocClientTest, HasNoDescriptor) {

@@ -25,7 +25,7 @@ using testing::FakeRequest;
 std::map<RequestId, std::vector<int32_t>> RunAll(EngineCore& engine_core) {
   std::map<RequestId, std::vector<int32_t>> answers;
   EngineCoreOutputs outputs;
-  for (int step = 0; engine_core.HasWork() && step < 100000; ++step) {
+  for (int step = 0; engine_core.HasRequests() && step < 100000; ++step) {
     engine_core.Step(outputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
       EXPECT_EQ(outputs[i].error, "");
@@ -37,7 +37,7 @@ std::map<RequestId, std::vector<int32_t>> RunAll(EngineCore& engine_core) {
   return answers;
 }
 
-TEST(KvGroupsEngineTest, TokensAreThoseOfTheModelInAnyPoolAndAtAnyBudget) {
+TEST(KVGroupsEngineTest, TokensAreThoseOfTheModelInAnyPoolAndAtAnyBudget) {
   int64_t num_preemptions = 0, num_hits = 0;
   for (uint32_t round = 0; round < 40; ++round) {
     std::mt19937 random(round);
@@ -75,7 +75,7 @@ TEST(KvGroupsEngineTest, TokensAreThoseOfTheModelInAnyPoolAndAtAnyBudget) {
   EXPECT_GT(num_hits, 0);
 }
 
-TEST(KvGroupsEngineTest, TheContextIsWhatFitsInAllGroups) {
+TEST(KVGroupsEngineTest, TheContextIsWhatFitsInAllGroups) {
   VllmConfig config = FakeConfig();
   config.cache.num_blocks_override = 20;
   FakeModel model;
@@ -86,7 +86,7 @@ TEST(KvGroupsEngineTest, TheContextIsWhatFitsInAllGroups) {
   EXPECT_EQ(EngineCore(config, FakeExecutorFactory(model)).ready().max_model_len, 256);
 }
 
-TEST(KvGroupsEngineTest, FewerBlocksThanGroupsIsAnError) {
+TEST(KVGroupsEngineTest, FewerBlocksThanGroupsIsAnError) {
   VllmConfig config = FakeConfig();
   config.cache.num_blocks_override = 2;
   FakeModel model;
@@ -99,14 +99,14 @@ TEST(KvGroupsEngineTest, FewerBlocksThanGroupsIsAnError) {
   EXPECT_EQ(EngineCore(config, FakeExecutorFactory(model)).ready().num_blocks, 3);
 }
 
-TEST(KvGroupsEngineTest, NeverMoreBlocksThanTheSequencesCanUse) {
+TEST(KVGroupsEngineTest, NeverMoreBlocksThanTheSequencesCanUse) {
   VllmConfig config = FakeConfig();
   config.cache.group_windows = {0, 32};
   // Eight sequences of 16 blocks, and of the window (31 + 64 tokens) 7.
-  EXPECT_EQ(NumKvBlocks(config, 1 << 30, 100), 8 * (16 + 7));
+  EXPECT_EQ(GetNumBlocks(config, 1 << 30, 100), 8 * (16 + 7));
 }
 
-TEST(KvGroupsEngineTest, ADecodeStepOfARealModelAllocatesNothing) {
+TEST(KVGroupsEngineTest, ADecodeStepOfARealModelAllocatesNothing) {
   VllmConfig config;
   config.model = LoadModelConfig(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model");
   config.model.layers[0].sliding_window = 40;

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<ScheduledTokens, 2> kStepOfOneAndTwo = {{{1, 5}, {2, 5}}};
+constexpr std::array<NumScheduledTokens, 2> kStepOfOneAndTwo = {{{1, 5}, {2, 5}}};
 constexpr std::array<RequestId, 1> kOne = {1};
 constexpr std::array<RequestId, 1> kTwo = {2};
 constexpr std::array<RequestId, 2> kBoth = {1, 2};
@@ -87,7 +87,7 @@ TEST(StepInterruptTest, AShutdownCancelsThisStepAndEveryLaterOne) {
 }
 
 TEST(StepInterruptTest, AnAbortOfARequestOutsideTheStepCancelsNothing) {
-  constexpr std::array<ScheduledTokens, 1> kStepOfOne = {{{1, 5}}};
+  constexpr std::array<NumScheduledTokens, 1> kStepOfOne = {{{1, 5}}};
   StepInterrupt interrupt;
   interrupt.BeginStep(kStepOfOne);
   interrupt.Abort(kTwo, AbortUrgency::kPrompt);

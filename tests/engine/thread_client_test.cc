@@ -285,7 +285,7 @@ TEST(ThreadClientTest, TheDescriptorIsReadableWhileOutputsWait) {
 TEST(ThreadClientTest, AWakeUpEndsOneWait) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory());
   EngineCoreOutputs outputs;
-  client.WakeOutputs();
+  client.Interrupt();
   EXPECT_TRUE(Readable(client.OutputFd()));
   EXPECT_FALSE(client.GetOutputs(outputs, 1h));
   EXPECT_FALSE(Readable(client.OutputFd()));

@@ -195,7 +195,7 @@ TEST_P(LLMEngineTest, AnAbortGivesAFinalOutputAndOthersGoOn) {
   EXPECT_EQ(all["b"].output.outputs[0].token_ids.size(), 100u);
 }
 
-TEST_P(LLMEngineTest, ChildrenShareThePromptsKvAndDifferBySeed) {
+TEST_P(LLMEngineTest, ChildrenShareThePromptsKVAndDifferBySeed) {
   config_.scheduler.max_num_batched_tokens = 2048;
   LLMEngine engine = Make(FakeModel());
   params_ = {};

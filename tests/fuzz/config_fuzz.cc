@@ -1,4 +1,4 @@
-// config.json and generation_config.json of a model folder: the bytes before the first NUL are the one, the rest the
+// config.json and generation_config.json of a model directory: the bytes before the first NUL are the one, the rest the
 // other.
 #include <unistd.h>
 
@@ -14,34 +14,35 @@ namespace vllm {
 namespace {
 
 // In memory where the machine has a place for it.
-const std::string& Folder() {
-  static const std::string folder = [] {
+const std::string& Directory() {
+  static const std::string directory = [] {
     const std::string root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     const std::string path = root + "/vllmcli_config_fuzz_" + std::to_string(getpid());
     std::filesystem::create_directories(path);
     return path;
   }();
-  return folder;
+  return directory;
 }
 
 struct RemoveAtExit {
-  ~RemoveAtExit() { std::filesystem::remove_all(Folder()); }
+  ~RemoveAtExit() { std::filesystem::remove_all(Directory()); }
 };
 
 void Write(const std::string& name, std::string_view text) {
-  std::ofstream(Folder() + "/" + name, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
+  std::ofstream(Directory() + "/" + name, std::ios::binary)
+      .write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
 }  // namespace
 
 void FuzzOne(std::string_view bytes) {
-  Folder();
+  Directory();
   static const RemoveAtExit remove_at_exit;
   const size_t end = bytes.find('\0');
   Write("config.json", bytes.substr(0, end));
   Write("generation_config.json", end == std::string_view::npos ? "{}" : bytes.substr(end + 1));
   try {
-    const ModelConfig config = LoadModelConfig(Folder());
+    const ModelConfig config = LoadModelConfig(Directory());
     Require(config.num_hidden_layers > 0 && config.head_dim > 0 && config.vocab_size > 0, "sizes are positive");
     Require(config.num_attention_heads % config.num_key_value_heads == 0, "heads divide");
     Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "every layer has its config");

@@ -16,27 +16,27 @@
 namespace vllm {
 namespace {
 
-// A SentencePiece file as a model's folder has it.
+// A SentencePiece file as a model's directory has it.
 std::unique_ptr<Tokenizer> FromModelFile(const std::string& path) {
-  const std::filesystem::path folder =
+  const std::filesystem::path directory =
       std::filesystem::temp_directory_path() / ("vllmcli_encode_decode_fuzz_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  std::filesystem::copy_file(path, folder / "tokenizer.model", std::filesystem::copy_options::overwrite_existing);
-  auto tokenizer = LoadTokenizer(folder);
-  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(directory);
+  std::filesystem::copy_file(path, directory / "tokenizer.model", std::filesystem::copy_options::overwrite_existing);
+  auto tokenizer = LoadTokenizer(directory);
+  std::filesystem::remove_all(directory);
   return tokenizer;
 }
 
 // One of each kind of model.
 const Tokenizer& TokenizerOf(unsigned char choice) {
   static const std::vector<std::unique_ptr<Tokenizer>> tokenizers = [] {
-    const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
+    const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
     std::vector<std::unique_ptr<Tokenizer>> all;
     for (const char* name : {"byte_level", "byte_fallback", "unigram", "unigram_bytes", "word_level", "word_piece"}) {
-      all.push_back(LoadTokenizerJson(folder + name + ".json"));
+      all.push_back(LoadTokenizerJson(directory + name + ".json"));
     }
     for (const char* name : {"bpe", "bpe_bytes", "bpe_suffix", "unigram", "unigram_bytes", "unigram_suffix"}) {
-      all.push_back(FromModelFile(folder + "sentencepiece/" + name + ".model"));
+      all.push_back(FromModelFile(directory + "sentencepiece/" + name + ".model"));
     }
     return all;
   }();

@@ -1,4 +1,4 @@
-// Runs a fuzz target on every file of the folders that are its arguments.
+// Runs a fuzz target on every file of the directories that are its arguments.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

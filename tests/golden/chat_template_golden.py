@@ -554,9 +554,9 @@ def main():
         if "refused" in cases[-1] and "}} {{" in template and "{%" not in template:
             parts = template.strip("{}").split("}} {{")
             cases += [render(env, "{{" + part + "}}") for part in parts]
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "chat_template")
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "golden.json"), "w", encoding="utf-8") as file:
+    directory = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "chat_template")
+    os.makedirs(directory, exist_ok=True)
+    with open(os.path.join(directory, "golden.json"), "w", encoding="utf-8") as file:
         lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases)
         file.write('{"context": %s,\n"cases": [\n%s\n]}\n' % (json.dumps(CONTEXT), lines))
     print(len(cases), "cases,", sum("refused" in case for case in cases), "refused")

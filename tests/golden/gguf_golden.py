@@ -367,11 +367,11 @@ def make(name, seed):
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
 
-    folder = OUT / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    directory = OUT / name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     parts = options.get("split", 1)
-    writer = gguf.GGUFWriter(folder / "model.gguf", architecture, split_max_tensors=10 if parts > 1 else 0)
+    writer = gguf.GGUFWriter(directory / "model.gguf", architecture, split_max_tensors=10 if parts > 1 else 0)
     write_keys(writer, architecture, config)
     write_vocabulary(writer, config)
     meant, inexact = {}, False
@@ -401,8 +401,8 @@ def make(name, seed):
     with torch.no_grad():
         logits = model(ids, use_cache=False).logits[0].to(torch.float64)
     logprobs = torch.log_softmax(logits, dim=-1).to(torch.float32)
-    save_file({"ids": ids[0].to(torch.float32), "logprobs": logprobs.contiguous()}, folder / "golden.safetensors")
-    size = sum(f.stat().st_size for f in folder.iterdir())
+    save_file({"ids": ids[0].to(torch.float32), "logprobs": logprobs.contiguous()}, directory / "golden.safetensors")
+    size = sum(f.stat().st_size for f in directory.iterdir())
     print(f"{name}: {size} bytes, inexact {inexact}, spread {float(logits.std()):.2f}", flush=True)
 
 

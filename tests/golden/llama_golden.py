@@ -62,14 +62,14 @@ def make(name, overrides, seed):
         bfloat16_error = (rough - logprobs).abs().max().reshape(1).to(torch.float32)
         model.to(torch.float32)
 
-    folder = OUT / name
-    folder.mkdir(parents=True)
+    directory = OUT / name
+    directory.mkdir(parents=True)
     state = {k: v.to(torch.bfloat16).contiguous() for k, v in model.state_dict().items() if "rotary" not in k}
     if overrides.get("tie_word_embeddings"):
         embedding = state.pop("model.embed_tokens.weight")
         state.pop("lm_head.weight", None)
         state["lm_head.weight" if name == "tied_lm_head_only" else "model.embed_tokens.weight"] = embedding
-    save_file(state, folder / "model.safetensors")
+    save_file(state, directory / "model.safetensors")
     text = json.loads(config.to_json_string())
     written = {k: text[k] for k in BASE if k in text}
     written["architectures"] = [model_class.__name__]
@@ -79,8 +79,8 @@ def make(name, overrides, seed):
     for key in ("attention_bias", "mlp_bias", "head_dim", "sliding_window", "rope_scaling", "rope_theta"):
         if key in overrides:
             written[key] = overrides[key]
-    (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
-    save_file({"ids": ids[0].to(torch.float32), "logprobs": logprobs, "bfloat16_error": bfloat16_error}, folder / "golden.safetensors")
+    (directory / "config.json").write_text(json.dumps(written, indent=1) + "\n")
+    save_file({"ids": ids[0].to(torch.float32), "logprobs": logprobs, "bfloat16_error": bfloat16_error}, directory / "golden.safetensors")
 
 
 def main():

@@ -129,14 +129,14 @@ def random_overrides(architecture, rng):
     return o
 
 
-def write_tokenizer(folder, vocab_size):
+def write_tokenizer(directory, vocab_size):
     tokens = {f"t{i}": i for i in range(vocab_size)}
     model = {"type": "BPE", "vocab": tokens, "merges": []}
-    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    (directory / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
 
 
-def run(program, folder, prompt, *flags):
-    command = [program, "complete", "-m", str(folder), "--prompt-ids", ",".join(map(str, prompt)), "--json", "-t", "0",
+def run(program, directory, prompt, *flags):
+    command = [program, "complete", "-m", str(directory), "--prompt-ids", ",".join(map(str, prompt)), "--json", "-t", "0",
                "-n", str(NUM_OUTPUTS), "--ignore-eos", "--prompt-logprobs", "-1", "--max-logprobs", "-1",
                "--num-kv-blocks", "40", *flags]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -172,28 +172,28 @@ def reference(model, prompt):
     return expected, torch.log_softmax(rough, -1), spread, own_error, ids[len(prompt):], gap
 
 
-def check(program, architecture, seed, folder):
+def check(program, architecture, seed, directory):
     rng = random.Random(f"{architecture} {seed}")
     overrides = random_overrides(architecture, rng)
     style = rng.choice(["new", "old"])
-    make_model(architecture, overrides, seed).to(torch.bfloat16).save_pretrained(folder)
-    restyle(folder, {"style": style}, overrides)
-    write_tokenizer(folder, overrides["vocab_size"])
+    make_model(architecture, overrides, seed).to(torch.bfloat16).save_pretrained(directory)
+    restyle(directory, {"style": style}, overrides)
+    write_tokenizer(directory, overrides["vocab_size"])
     # transformers reads the very files that the program reads.
     model_class = getattr(transformers, architecture)
-    model = model_class.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
+    model = model_class.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager",
                                         experts_implementation="eager").eval()
     length = rng.choice([5, 16, 17, 35, 64])
     prompt = [rng.randrange(3, overrides["vocab_size"]) for _ in range(length)]
     expected, rough, spread, own_error, ids, gap = reference(model, prompt)
     worst = 0.0
     for flags in ((), ("-tp", "2"), ("--max-num-batched-tokens", "7")):
-        answer = run(program, folder, prompt, "--dtype", "float32", *flags)
+        answer = run(program, directory, prompt, "--dtype", "float32", *flags)
         difference = (prompt_logprobs(answer, length, overrides["vocab_size"]) - expected).abs().max()
         worst = max(worst, float("inf") if difference.isnan() else float(difference) / spread)
         if gap > 1e-4 and answer["outputs"][0]["token_ids"] != ids:
             raise RuntimeError(f"other greedy tokens {flags}: {answer['outputs'][0]['token_ids']} and not {ids}")
-    answer = run(program, folder, prompt, "--dtype", "bfloat16")
+    answer = run(program, directory, prompt, "--dtype", "bfloat16")
     ours = prompt_logprobs(answer, length, overrides["vocab_size"])
     ours_off, theirs_off = (ours - expected).square().mean(-1), (rough - expected).square().mean(-1)
     ratio = float((ours_off.mean() / theirs_off.mean()).sqrt())

@@ -54,11 +54,11 @@ def old_config(config):
     return config
 
 
-def restyle(folder, options, overrides):
-    """Rewrites a folder that save_pretrained made as other programs and versions would have written it."""
+def restyle(directory, options, overrides):
+    """Rewrites a directory that save_pretrained made as other programs and versions would have written it."""
     style = options.get("style", "new")
-    config = json.loads((folder / "config.json").read_text())
-    tensors = load_file(folder / "model.safetensors")
+    config = json.loads((directory / "config.json").read_text())
+    tensors = load_file(directory / "model.safetensors")
     if style == "old":
         config = old_config(config)
         if "sliding_window_pattern" in overrides:
@@ -86,8 +86,8 @@ def restyle(folder, options, overrides):
             tensors = {k.replace("model.", "model.language_model.", 1): v for k, v in tensors.items()}
         tensors["vision_tower.patch.weight"] = torch.ones(2, 2, dtype=torch.bfloat16)
         config = whole
-    save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    save_file({k: v.contiguous() for k, v in tensors.items()}, directory / "model.safetensors")
+    (directory / "config.json").write_text(json.dumps(config, indent=1) + "\n")
 
 
 def make(name, seed):
@@ -109,17 +109,17 @@ def make(name, seed):
         top1 = [model(s, use_cache=False).logits[0].argmax(-1) for s in sequences]
     if (torch.cat(top1) == torch.cat(exact_top1)).double().mean() < 0.985:
         return False
-    folder = OUT / name
-    shutil.rmtree(folder, ignore_errors=True)
-    model.save_pretrained(folder)
-    (folder / "generation_config.json").unlink(missing_ok=True)
-    restyle(folder, options, overrides)
-    save_file({"logits": logits.contiguous()}, folder / "golden.safetensors")
+    directory = OUT / name
+    shutil.rmtree(directory, ignore_errors=True)
+    model.save_pretrained(directory)
+    (directory / "generation_config.json").unlink(missing_ok=True)
+    restyle(directory, options, overrides)
+    save_file({"logits": logits.contiguous()}, directory / "golden.safetensors")
     golden = {"seed": seed, "prompts": prompts, "outputs": outputs, "bfloat16_top1": [t.tolist() for t in top1],
               "bfloat16_error": float(error)}
     if "max_model_len" in options:
         golden["max_model_len"] = options["max_model_len"]
-    (folder / "golden.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
+    (directory / "golden.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
     return True
 
 

@@ -235,13 +235,13 @@ def make_model(name, case, seed):
             parameter.copy_(values)
         ids = torch.randint(3, BASE["vocab_size"], (1, 60), generator=random)
         logprobs = torch.log_softmax(model(ids).logits[0].double(), dim=-1).float()
-    folder = OUT / name
-    folder.mkdir(parents=True)
-    save_file(state, folder / "model.safetensors")
+    directory = OUT / name
+    directory.mkdir(parents=True)
+    save_file(state, directory / "model.safetensors")
     written = dict(BASE, architectures=["LlamaForCausalLM"], model_type="llama", torch_dtype="bfloat16",
                    hidden_act="silu", quantization_config=quantization)
-    (folder / "config.json").write_text(json.dumps(written, indent=1) + "\n")
-    save_file({"ids": ids[0].float(), "logprobs": logprobs}, folder / "golden.safetensors")
+    (directory / "config.json").write_text(json.dumps(written, indent=1) + "\n")
+    save_file({"ids": ids[0].float(), "logprobs": logprobs}, directory / "golden.safetensors")
 
 
 def main():

@@ -118,19 +118,19 @@ TEST(ChatTemplateTest, ThreadsShareOneTemplate) {
 class FindChatTemplateTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("chat_template_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+    directory_ = std::filesystem::temp_directory_path() /
+                 ("chat_template_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  void Write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
-  std::optional<ChatTemplateSource> Find() const { return FindChatTemplate(folder_.string()); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  void Write(const std::string& name, const std::string& text) { std::ofstream(directory_ / name) << text; }
+  std::optional<ChatTemplateSource> Find() const { return FindChatTemplate(directory_.string()); }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
-TEST_F(FindChatTemplateTest, AFolderWithoutATemplateHasNone) {
+TEST_F(FindChatTemplateTest, ADirectoryWithoutATemplateHasNone) {
   EXPECT_FALSE(Find());
   Write("tokenizer_config.json", R"({"bos_token": "<s>", "chat_template": null})");
   EXPECT_FALSE(Find());
@@ -179,10 +179,10 @@ TEST_F(FindChatTemplateTest, DamagedFilesAreRefusedByName) {
 }
 
 TEST_F(FindChatTemplateTest, TheConfigOfARealModelRenders) {
-  const std::string folder = RealData("tokenizers/qwen2.5");
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "reference data not found: " << folder;
-  const auto source = FindChatTemplate(folder);
-  ASSERT_TRUE(source.has_value()) << folder;
+  const std::string directory = RealData("tokenizers/qwen2.5");
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << "reference data not found: " << directory;
+  const auto source = FindChatTemplate(directory);
+  ASSERT_TRUE(source.has_value()) << directory;
   const std::vector<ChatMessage> messages = {{"user", "Hi"}};
   RenderOptions options;
   options.bos_token = source->bos_token;

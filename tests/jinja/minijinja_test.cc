@@ -19,9 +19,9 @@ std::string WithoutLastNewlines(std::string text) {
 
 // inputs/NAME is context, "---", template; the output is behind the second "---" of its snapshot.
 Vector Load(const std::string& name) {
-  const std::string folder = RealData("jinja-vectors/minijinja/");
-  const std::string input = ReadText(folder + "inputs/" + name);
-  const std::string snapshot = ReadText(folder + "snapshots/" + name + ".snap");
+  const std::string directory = RealData("jinja-vectors/minijinja/");
+  const std::string input = ReadText(directory + "inputs/" + name);
+  const std::string snapshot = ReadText(directory + "snapshots/" + name + ".snap");
   const size_t middle = input.find("\n---\n");
   const size_t output = snapshot.find("\n---\n");
   if (middle == std::string::npos || output == std::string::npos) return {};

@@ -23,13 +23,13 @@ namespace {
 // One request's K, V and Q with a shuffled block table, in a cache whose unused slots hold NaN.
 struct Case {
   int64_t head_dim, kv_heads, group, block_size, length, window;
-  KvDType dtype;
+  KVDType dtype;
   std::vector<float> query, key, value;  // [length, heads * head_dim]
   std::vector<int32_t> blocks;
   std::vector<std::byte> key_cache, value_cache;
   AttentionArgs args;
 
-  Case(std::mt19937& random, int64_t dim, int64_t kv, int64_t g, int64_t bs, int64_t len, int64_t win, KvDType type)
+  Case(std::mt19937& random, int64_t dim, int64_t kv, int64_t g, int64_t bs, int64_t len, int64_t win, KVDType type)
       : head_dim(dim), kv_heads(kv), group(g), block_size(bs), length(len), window(win), dtype(type) {
     std::normal_distribution<float> normal;
     const auto fill = [&](std::vector<float>& v, int64_t n) {
@@ -59,7 +59,7 @@ struct Case {
     for (int64_t t = 0; t < length; ++t) {
       const int64_t slot = blocks[static_cast<size_t>(t / bs)] * bs + t % bs;
       for (int64_t h = 0; h < kv; ++h) {
-        WriteKv(args.layout, key_cache.data(), value_cache.data(), slot, h, key.data() + (t * kv + h) * dim,
+        WriteKV(args.layout, key_cache.data(), value_cache.data(), slot, h, key.data() + (t * kv + h) * dim,
                 value.data() + (t * kv + h) * dim);
       }
     }
@@ -88,7 +88,7 @@ struct Case {
     args.out = out.data();
     std::vector<float> scratch = Scratch();
     const std::vector<AttentionRow> rows = Rows();
-    const int64_t partitions = (length + kKvPartition - 1) / kKvPartition;
+    const int64_t partitions = (length + kKVPartition - 1) / kKVPartition;
     std::vector<float> partials(static_cast<size_t>(length * partitions * kv_heads * group * PartialFloats(head_dim)),
                                 std::numeric_limits<float>::quiet_NaN());
     args.partials = partials.data();
@@ -143,9 +143,9 @@ struct Case {
       float largest = 0.0f;
       for (size_t d = i; d < i + static_cast<size_t>(head_dim); ++d) largest = std::max(largest, std::fabs(kept[d]));
       for (size_t d = i; d < i + static_cast<size_t>(head_dim); ++d) {
-        if (dtype == KvDType::kBFloat16) kept[d] = BFloat16ToFloat(FloatToBFloat16(kept[d]));
-        if (dtype == KvDType::kFloat16) kept[d] = Float16ToFloat(FloatToFloat16(kept[d]));
-        if (dtype == KvDType::kInt8) kept[d] = std::nearbyintf(kept[d] / (largest / 127.0f)) * (largest / 127.0f);
+        if (dtype == KVDType::kBFloat16) kept[d] = BFloat16ToFloat(FloatToBFloat16(kept[d]));
+        if (dtype == KVDType::kFloat16) kept[d] = Float16ToFloat(FloatToFloat16(kept[d]));
+        if (dtype == KVDType::kInt8) kept[d] = std::nearbyintf(kept[d] / (largest / 127.0f)) * (largest / 127.0f);
       }
     }
     return kept;
@@ -199,7 +199,7 @@ struct Case {
   }
 };
 
-constexpr KvDType kTypes[] = {KvDType::kFloat32, KvDType::kBFloat16, KvDType::kFloat16, KvDType::kInt8};
+constexpr KVDType kTypes[] = {KVDType::kFloat32, KVDType::kBFloat16, KVDType::kFloat16, KVDType::kInt8};
 
 class AttentionTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
  protected:
@@ -207,7 +207,7 @@ class AttentionTest : public testing::TestWithParam<Isa>, protected testing_supp
 
   const Kernels& kernels() const { return KernelsFor(GetParam()); }
   Case RandomCase(int round) {
-    const KvDType dtype = kTypes[static_cast<size_t>(round / 8 % 4)];
+    const KVDType dtype = kTypes[static_cast<size_t>(round / 8 % 4)];
     const int64_t dims[] = {8, 15, 24, 40, 64, 80, 128, 160};
     const int64_t window = round % 4 == 0 ? Int(1, 300) : 0;
     Case c(random_, dims[static_cast<size_t>(round) % 8], Int(1, 3), Int(1, round % 3 == 0 ? 15 : 5), 16 * Int(1, 3),
@@ -226,7 +226,7 @@ TEST_P(AttentionTest, AgreesWithSoftmaxWrittenOut) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
     const std::vector<float> out = c.Run(kernels(), 1);
-    const bool rounds = GetParam() == Isa::kAvx512Bf16 && c.dtype == KvDType::kBFloat16;
+    const bool rounds = GetParam() == Isa::kAvx512Bf16 && c.dtype == KVDType::kBFloat16;
     std::vector<double> magnitude;
     const std::vector<double> naive =
         c.Naive(rounds ? c.Rounded() : c.query, c.Stored(c.key), c.Stored(c.value), &magnitude);
@@ -260,9 +260,9 @@ TEST_P(AttentionTest, GivesTheSameBitsWhenPartitionsAreComputedAheadForSomeRows)
 
 // A key's or value's element is off by at most half a scale, 1/254 of the largest magnitude of its vector. On normal
 // numbers that is 0.4 % of a value's size at most (three and a half deviations), and softmax averages it.
-TEST_P(AttentionTest, Int8KvIsWithinThreeThousandthsOfTheValuesSize) {
+TEST_P(AttentionTest, Int8KVIsWithinThreeThousandthsOfTheValuesSize) {
   for (const int64_t dim : {64, 128}) {
-    Case c(random_, dim, 2, 2, 32, 300, 0, KvDType::kInt8);
+    Case c(random_, dim, 2, 2, 32, 300, 0, KVDType::kInt8);
     const std::vector<float> out = c.Run(kernels(), 3);
     const std::vector<double> exact = c.Naive(c.query, c.key, c.value);
     double errors = 0.0, largest = 0.0;
@@ -277,11 +277,11 @@ TEST_P(AttentionTest, Int8KvIsWithinThreeThousandthsOfTheValuesSize) {
   }
 }
 
-TEST_P(AttentionTest, WhatIsNotFiniteInInt8KvReachesTheOutput) {
+TEST_P(AttentionTest, WhatIsNotFiniteInInt8KVReachesTheOutput) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    Case c(random_, 16, 1, 1, 16, 20, 0, KvDType::kInt8);
+    Case c(random_, 16, 1, 1, 16, 20, 0, KVDType::kInt8);
     c.key[7 * 16 + 3] = bad;
-    WriteKv(c.args.layout, c.key_cache.data(), c.value_cache.data(), c.blocks[0] * 16 + 7, 0, &c.key[7 * 16],
+    WriteKV(c.args.layout, c.key_cache.data(), c.value_cache.data(), c.blocks[0] * 16 + 7, 0, &c.key[7 * 16],
             &c.value[7 * 16]);
     const std::vector<float> out = c.Run(kernels(), 4);
     for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(std::isnan(out[i]), i >= 7 * 16) << i;
@@ -289,16 +289,16 @@ TEST_P(AttentionTest, WhatIsNotFiniteInInt8KvReachesTheOutput) {
 }
 
 TEST_P(AttentionTest, RowsBeforeAValueThatIsNoNumberDoNotSeeIt) {
-  for (const KvDType dtype : kTypes) {
+  for (const KVDType dtype : kTypes) {
     for (const int64_t token : {6, 7}) {
       Case c(random_, 16, 1, 3, 16, 20, 0, dtype);
       float* value = &c.value[static_cast<size_t>(token * 16)];
       value[3] = std::numeric_limits<float>::quiet_NaN();
-      WriteKv(c.args.layout, c.key_cache.data(), c.value_cache.data(), c.blocks[0] * 16 + token, 0,
+      WriteKV(c.args.layout, c.key_cache.data(), c.value_cache.data(), c.blocks[0] * 16 + token, 0,
               &c.key[static_cast<size_t>(token * 16)], value);
       const std::vector<float> out = c.Run(kernels(), 4);
       for (size_t i = 0; i < out.size(); ++i) {
-        const bool sees = static_cast<int64_t>(i) >= token * 3 * 16 && (dtype == KvDType::kInt8 || i % 16 == 3);
+        const bool sees = static_cast<int64_t>(i) >= token * 3 * 16 && (dtype == KVDType::kInt8 || i % 16 == 3);
         ASSERT_EQ(std::isnan(out[i]), sees) << ToString(dtype) << " " << token << " at " << i;
       }
     }
@@ -307,15 +307,15 @@ TEST_P(AttentionTest, RowsBeforeAValueThatIsNoNumberDoNotSeeIt) {
 
 TEST_P(AttentionTest, Int8KeepsVectorsThatAreZeroOrTooSmallToScale) {
   for (const float tiny : {0.0f, std::numeric_limits<float>::denorm_min(), 1e-38f}) {
-    Case c(random_, 16, 1, 1, 16, 1, 0, KvDType::kInt8);
+    Case c(random_, 16, 1, 1, 16, 1, 0, KVDType::kInt8);
     std::fill(c.value.begin(), c.value.end(), tiny);
-    WriteKv(c.args.layout, c.key_cache.data(), c.value_cache.data(), c.blocks[0] * 16, 0, c.key.data(), c.value.data());
+    WriteKV(c.args.layout, c.key_cache.data(), c.value_cache.data(), c.blocks[0] * 16, 0, c.key.data(), c.value.data());
     for (const float x : c.Run(kernels(), 1)) ASSERT_NEAR(x, 0.0f, 2e-38f);
   }
 }
 
-TEST_P(AttentionTest, ManyHeadsOnOneKvHeadFitASingleRowTask) {
-  Case c(random_, 16, 1, 71, 16, 20, 0, KvDType::kFloat32);
+TEST_P(AttentionTest, ManyHeadsOnOneKVHeadFitASingleRowTask) {
+  Case c(random_, 16, 1, 71, 16, 20, 0, KVDType::kFloat32);
   const std::vector<float> out = c.Run(kernels(), 1);
   const std::vector<double> naive = c.Naive();
   for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], naive[i], 5e-6);

@@ -59,18 +59,18 @@ TEST(AvailableMemoryTest, AHigherLimitNeverLeavesLess) {
 class MemoryLeftTest : public ::testing::Test {
  protected:
   MemoryLeftTest() {
-    std::filesystem::create_directories(folder_.path() + "/self");
-    std::filesystem::create_directories(folder_.path() + "/sys/vm");
-    folder_.Write("meminfo",
-                  "MemTotal:  9000 kB\nMemAvailable:    5000 kB\nCommitLimit:  8000 kB\nCommitted_AS:  2000 kB\n");
-    folder_.Write("self/status", "Name:\tx\nVmPeak:\t  900 kB\nVmSize:\t    700 kB\nVmData:\t    300 kB\n");
-    folder_.Write("sys/vm/overcommit_memory", "0\n");
+    std::filesystem::create_directories(directory_.path() + "/self");
+    std::filesystem::create_directories(directory_.path() + "/sys/vm");
+    directory_.Write("meminfo",
+                     "MemTotal:  9000 kB\nMemAvailable:    5000 kB\nCommitLimit:  8000 kB\nCommitted_AS:  2000 kB\n");
+    directory_.Write("self/status", "Name:\tx\nVmPeak:\t  900 kB\nVmSize:\t    700 kB\nVmData:\t    300 kB\n");
+    directory_.Write("sys/vm/overcommit_memory", "0\n");
   }
   MemoryLeft Read(std::optional<int64_t> address_space_limit = {}, std::optional<int64_t> data_limit = {}) {
-    return ReadMemoryLeft({folder_.path(), {"", "", ""}}, address_space_limit, data_limit);
+    return ReadMemoryLeft({directory_.path(), {"", "", ""}}, address_space_limit, data_limit);
   }
 
-  TempFolder folder_;
+  TempDirectory directory_;
 };
 
 TEST_F(MemoryLeftTest, LimitsThatAreNotSetAreAbsent) {
@@ -90,28 +90,29 @@ TEST_F(MemoryLeftTest, LimitsOfTheProcessAreReducedByItsUse) {
 }
 
 TEST_F(MemoryLeftTest, TheCommitLimitCountsWhereTheKernelNeverOvercommits) {
-  folder_.Write("sys/vm/overcommit_memory", "2\n");
+  directory_.Write("sys/vm/overcommit_memory", "2\n");
   EXPECT_EQ(Read().commit, 6000 * 1024);
-  folder_.Write("sys/vm/overcommit_memory", "1\n");
+  directory_.Write("sys/vm/overcommit_memory", "1\n");
   EXPECT_EQ(Read().commit, std::nullopt);
 }
 
 TEST_F(MemoryLeftTest, AControlGroupIsNamedByTheFileOfItsLimit) {
-  folder_.Write("memberships", "0::/\n");
-  folder_.Write("mounts", "30 23 0:26 / /group rw - cgroup2 cgroup rw\n");
-  std::filesystem::create_directories(folder_.path() + "/group");
-  folder_.Write("group/memory.max", "4096\n");
-  folder_.Write("group/memory.current", "1024\n");
+  directory_.Write("memberships", "0::/\n");
+  directory_.Write("mounts", "30 23 0:26 / /group rw - cgroup2 cgroup rw\n");
+  std::filesystem::create_directories(directory_.path() + "/group");
+  directory_.Write("group/memory.max", "4096\n");
+  directory_.Write("group/memory.current", "1024\n");
   const MemoryLeft left = ReadMemoryLeft(
-      {folder_.path(), {folder_.path() + "/memberships", folder_.path() + "/mounts", folder_.path()}}, {}, {});
+      {directory_.path(), {directory_.path() + "/memberships", directory_.path() + "/mounts", directory_.path()}}, {},
+      {});
   EXPECT_EQ(left.cgroup, 3072);
-  EXPECT_EQ(left.cgroup_file, folder_.path() + "/group/memory.max");
+  EXPECT_EQ(left.cgroup_file, directory_.path() + "/group/memory.max");
 }
 
 TEST_F(MemoryLeftTest, DamagedFilesSetNoLimit) {
-  folder_.Write("meminfo", "MemAvailable:\nCommitLimit: 99999999999999999999 kB\n");
-  folder_.Write("self/status", "VmSize");
-  folder_.Write("sys/vm/overcommit_memory", "2\n");
+  directory_.Write("meminfo", "MemAvailable:\nCommitLimit: 99999999999999999999 kB\n");
+  directory_.Write("self/status", "VmSize");
+  directory_.Write("sys/vm/overcommit_memory", "2\n");
   const MemoryLeft left = Read(1000);
   EXPECT_EQ(left.machine, std::nullopt);
   EXPECT_EQ(left.commit, std::nullopt);

@@ -16,7 +16,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 class CgroupLimitsTest : public ::testing::Test {
  protected:
   void Write(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = std::filesystem::path(folder_.path()) / path;
+    const std::filesystem::path file = std::filesystem::path(directory_.path()) / path;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::trunc) << text << "\n";
   }
@@ -48,11 +48,11 @@ class CgroupLimitsTest : public ::testing::Test {
               "36 31 0:33 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd");
   }
   CgroupLimits Read() {
-    return ReadCgroupLimits({folder_.path() + "/memberships", folder_.path() + "/mounts", folder_.path()});
+    return ReadCgroupLimits({directory_.path() + "/memberships", directory_.path() + "/mounts", directory_.path()});
   }
-  std::string File(const std::string& path) { return folder_.path() + "/" + path; }
+  std::string File(const std::string& path) { return directory_.path() + "/" + path; }
 
-  TempFolder folder_;
+  TempDirectory directory_;
 };
 
 TEST_F(CgroupLimitsTest, WithoutFilesNothingIsLimited) {

@@ -30,23 +30,23 @@ class CpuTopologyTest : public ::testing::Test {
     }
   }
   void Write(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = std::filesystem::path(folder_.path()) / path;
+    const std::filesystem::path file = std::filesystem::path(directory_.path()) / path;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text << "\n";
   }
   CpuTopology Topology(int num_cpus) {
     std::vector<int> cpus(static_cast<size_t>(num_cpus));
     std::iota(cpus.begin(), cpus.end(), 0);
-    return CpuTopology(cpus, folder_.path(), Cgroups());
+    return CpuTopology(cpus, directory_.path(), Cgroups());
   }
   // One group of version 2, whose files are in "group".
   CgroupPaths Cgroups() {
-    folder_.Write("memberships", "0::/\n");
-    folder_.Write("mounts", "30 23 0:26 / /group rw - cgroup2 cgroup rw\n");
-    return {folder_.path() + "/memberships", folder_.path() + "/mounts", folder_.path()};
+    directory_.Write("memberships", "0::/\n");
+    directory_.Write("mounts", "30 23 0:26 / /group rw - cgroup2 cgroup rw\n");
+    return {directory_.path() + "/memberships", directory_.path() + "/mounts", directory_.path()};
   }
 
-  TempFolder folder_;
+  TempDirectory directory_;
 };
 
 using Ranks = std::vector<std::vector<int>>;
@@ -61,7 +61,7 @@ TEST_F(CpuTopologyTest, CountsCoresNotTheirSecondCpus) {
 
 TEST_F(CpuTopologyTest, OneSiblingThatMayBeUsedIsACore) {
   Describe(1, 4, true);
-  const CpuTopology topology({1, 5, 6}, folder_.path(), Cgroups());
+  const CpuTopology topology({1, 5, 6}, directory_.path(), Cgroups());
   EXPECT_EQ(topology.num_cores(), 2);
   EXPECT_EQ(topology.Place(2, 1), (Ranks{{1}, {6}}));
   EXPECT_EQ(topology.Place(3, 1), (Ranks{{1}, {6}, {5}}));

@@ -18,10 +18,10 @@
 #include <xxhash.h>
 
 #include "kernels/kernels.h"
+#include "kernels/matrix/checkpoint_quant_matrix.h"
 #include "kernels/matrix/packed_layout.h"
 #include "kernels/matrix/packed_quant_matrix.h"
 #include "kernels/matrix/quant_codes.h"
-#include "kernels/matrix/quant_matrix.h"
 #include "kernels/matrix/weight_type.h"
 #include "tests/support/random_values.h"
 
@@ -220,7 +220,7 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
     if (view.minimums != nullptr) hashes.push_back(HashOf(view.minimums, scale_bytes));
   }
   for (const QuantFormat format : {QuantFormat::kGroupUInt4, QuantFormat::kGroupUInt8}) {
-    QuantMatrix matrix(format, 2, 64, {.group_of_chunk = {0, 0, 0, 0}, .num_groups = 1});
+    CheckpointQuantMatrix matrix(format, 2, 64, {.group_of_chunk = {0, 0, 0, 0}, .num_groups = 1});
     std::vector<uint8_t> codes(64);
     for (size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<uint8_t>(k * 37 % 16);
     for (int64_t n = 0; n < 2; ++n) matrix.SetCodes(n, codes.data());
@@ -229,7 +229,7 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
   for (int type = 0; type <= static_cast<int>(kLastWeightType); ++type) {
     const std::optional<QuantFormat> format = BlockFormat(static_cast<WeightType>(type));
     if (!format) continue;
-    QuantMatrix matrix(*format, 1, BlockColumns(*format));
+    CheckpointQuantMatrix matrix(*format, 1, BlockColumns(*format));
     const std::optional<PackedQuantForm> form = PackedFormOf(matrix.view());
     if (!form) continue;
     for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(0)[i] = static_cast<uint8_t>(i * 37);

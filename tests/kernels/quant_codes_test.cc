@@ -19,14 +19,14 @@ class QuantCodesTest : public testing::Test, protected testing_support::RandomVa
  protected:
   QuantCodesTest() : RandomValues(17) {}
 
-  void Fill(QuantMatrix& matrix) {
+  void Fill(CheckpointQuantMatrix& matrix) {
     for (int64_t n = 0; n < matrix.num_rows(); ++n) {
       for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
     }
   }
   // (level - zero) * scale + minimum is what dequantize gives.
-  void ExpectSame(const QuantMatrix& matrix) {
-    const QuantMatrixView& w = matrix.view();
+  void ExpectSame(const CheckpointQuantMatrix& matrix) {
+    const CheckpointQuantMatrixView& w = matrix.view();
     const std::optional<PackedQuantForm> form = PackedFormOf(w);
     ASSERT_TRUE(form);
     const auto columns = static_cast<size_t>(w.num_columns);
@@ -52,7 +52,7 @@ TEST_F(QuantCodesTest, BlocksOfEveryFormat) {
   for (int type = 0; type <= static_cast<int>(kLastWeightType); ++type) {
     const std::optional<QuantFormat> format = BlockFormat(static_cast<WeightType>(type));
     if (!format) continue;
-    QuantMatrix matrix(*format, 40, BlockColumns(*format) * Int(1, 4));
+    CheckpointQuantMatrix matrix(*format, 40, BlockColumns(*format) * Int(1, 4));
     if (!PackedFormOf(matrix.view())) continue;
     ++with_form;
     Fill(matrix);
@@ -66,14 +66,14 @@ TEST_F(QuantCodesTest, Groups) {
     const auto format = round % 2 == 0 ? QuantFormat::kGroupUInt4 : QuantFormat::kGroupUInt8;
     const int64_t columns = 32 * Int(1, 20);
     const int64_t run = 2 * Int(1, 8);  // chunks of a group
-    QuantMatrix::Groups groups;
+    CheckpointQuantMatrix::Groups groups;
     for (int64_t chunk = 0; chunk < columns / kGroupChunk; ++chunk) {
       groups.group_of_chunk.push_back(static_cast<int32_t>(chunk / run));
     }
     groups.num_groups = groups.group_of_chunk.back() + 1;
     groups.has_zeros = round % 3 == 0;
     groups.zero_point = round % 3 == 1 ? 7 : format == QuantFormat::kGroupUInt4 ? 8 : 128;
-    QuantMatrix matrix(format, 5, columns, groups);
+    CheckpointQuantMatrix matrix(format, 5, columns, groups);
     Fill(matrix);
     for (int64_t n = 0; n < 5; ++n) {
       for (int64_t g = 0; g < groups.num_groups; ++g) {
@@ -87,9 +87,11 @@ TEST_F(QuantCodesTest, Groups) {
 }
 
 TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockHaveNoForm) {
-  const QuantMatrix matrix(QuantFormat::kGroupUInt4, 1, 64, {.group_of_chunk = {0, 1, 1, 1}, .num_groups = 2});
+  const CheckpointQuantMatrix matrix(QuantFormat::kGroupUInt4, 1, 64,
+                                     {.group_of_chunk = {0, 1, 1, 1}, .num_groups = 2});
   EXPECT_FALSE(PackedFormOf(matrix.view()));
-  const QuantMatrix floats(QuantFormat::kGroupFloat8, 1, 64, {.group_of_chunk = {0, 0, 0, 0}, .num_groups = 1});
+  const CheckpointQuantMatrix floats(QuantFormat::kGroupFloat8, 1, 64,
+                                     {.group_of_chunk = {0, 0, 0, 0}, .num_groups = 1});
   EXPECT_FALSE(PackedFormOf(floats.view()));
 }
 

@@ -43,10 +43,10 @@ class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_s
 
   const QuantKernels& kernels() const { return *KernelsFor(GetParam()).quant; }
 
-  QuantMatrix RandomMatrix(const StoredFormat& stored, int64_t rows, int64_t columns) {
+  CheckpointQuantMatrix RandomMatrix(const StoredFormat& stored, int64_t rows, int64_t columns) {
     const int64_t block = BlockColumns(stored.format);
     if (stored.IsBlocks()) {
-      QuantMatrix w(stored.format, rows, columns);
+      CheckpointQuantMatrix w(stored.format, rows, columns);
       for (int64_t n = 0; n < rows; ++n) {
         for (int64_t i = 0; i < w.view().row_bytes; ++i) w.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
         const int64_t bytes = QuantRowBytes(stored.format, block);
@@ -60,7 +60,7 @@ class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_s
       }
       return w;
     }
-    QuantMatrix::Groups groups;
+    CheckpointQuantMatrix::Groups groups;
     groups.num_groups = Int(1, columns / 16);
     for (int64_t i = 0; i < columns / 16; ++i) {
       groups.group_of_chunk.push_back(static_cast<int32_t>(Int(0, groups.num_groups - 1)));
@@ -68,7 +68,7 @@ class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_s
     groups.scale_type = static_cast<DType>(Int(0, 2));
     groups.has_zeros = stored.format != QuantFormat::kGroupFloat8 && Int(0, 1) == 1;
     groups.zero_point = 7;
-    QuantMatrix w(stored.format, rows, columns, groups);
+    CheckpointQuantMatrix w(stored.format, rows, columns, groups);
     for (int64_t n = 0; n < rows; ++n) {
       std::vector<uint8_t> codes(static_cast<size_t>(columns));
       for (uint8_t& code : codes) {
@@ -101,7 +101,7 @@ TEST_P(QuantKernelsTest, BlocksHaveExactlyTheValuesOfTheGgufPackage) {
     ASSERT_GE(bytes.size(), 4u) << stored.name;
     uint32_t count;
     std::memcpy(&count, bytes.data(), 4);
-    QuantMatrix w(stored.format, 1, count);
+    CheckpointQuantMatrix w(stored.format, 1, count);
     ASSERT_EQ(bytes.size(), 4 + static_cast<size_t>(w.view().row_bytes) + count * sizeof(float));
     std::memcpy(w.row(0), bytes.data() + 4, static_cast<size_t>(w.view().row_bytes));
     std::vector<float> expected(count), got(count);
@@ -113,7 +113,7 @@ TEST_P(QuantKernelsTest, BlocksHaveExactlyTheValuesOfTheGgufPackage) {
 
 TEST_P(QuantKernelsTest, GroupsHaveTheValuesOfTheirDefinition) {
   for (const QuantFormat format : {QuantFormat::kGroupUInt4, QuantFormat::kGroupUInt8}) {
-    QuantMatrix w(format, 1, 32, {{1, 0}, 2, DType::kFloat32, true, 0});
+    CheckpointQuantMatrix w(format, 1, 32, {{1, 0}, 2, DType::kFloat32, true, 0});
     std::vector<uint8_t> codes(32);
     for (size_t k = 0; k < 32; ++k)
       codes[k] = static_cast<uint8_t>(format == QuantFormat::kGroupUInt4 ? k % 16 : 8 * k);
@@ -132,7 +132,8 @@ TEST_P(QuantKernelsTest, GroupsHaveTheValuesOfTheirDefinition) {
 }
 
 TEST_P(QuantKernelsTest, Float8HasTheValuesOfItsDefinition) {
-  QuantMatrix w(QuantFormat::kGroupFloat8, 1, 256, {std::vector<int32_t>(16, 0), 1, DType::kFloat32, false, 0});
+  CheckpointQuantMatrix w(QuantFormat::kGroupFloat8, 1, 256,
+                          {std::vector<int32_t>(16, 0), 1, DType::kFloat32, false, 0});
   std::vector<uint8_t> codes(256);
   for (size_t k = 0; k < 256; ++k) codes[k] = static_cast<uint8_t>(k);
   w.SetCodes(0, codes.data());
@@ -161,7 +162,7 @@ TEST_P(QuantKernelsTest, LinearAgreesWithThePlainLoop) {
       const int64_t num_rows = Int(0, 11), out = Int(1, 21);
       const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
       const std::vector<float> x = Floats(num_rows * x_stride + 1), bias = Floats(out);
-      const QuantMatrix w = RandomMatrix(stored, out, in);
+      const CheckpointQuantMatrix w = RandomMatrix(stored, out, in);
       std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
       kernels().linear(x.data(), x_stride, num_rows, w.view(), round % 2 == 0 ? bias.data() : nullptr, y.data(),
                        y_stride, 0, out);
@@ -190,7 +191,7 @@ TEST_P(QuantKernelsTest, LinearGivesTheSameBitsForAnyNumberOfRowsAndAnySplitOfTh
   for (const StoredFormat& stored : Formats()) {
     const int64_t out = 37, in = 256 * 9, num_rows = 13;
     const std::vector<float> x = Floats(num_rows * in), bias = Floats(out);
-    const QuantMatrix w = RandomMatrix(stored, out, in);
+    const CheckpointQuantMatrix w = RandomMatrix(stored, out, in);
     std::vector<float> all(static_cast<size_t>(num_rows * out));
     kernels().linear(x.data(), in, num_rows, w.view(), bias.data(), all.data(), out, 0, out);
     for (int round = 0; round < 10; ++round) {
@@ -213,7 +214,7 @@ TEST_P(QuantKernelsTest, QuantizingZerosAndSinglePeaksIsExactEnough) {
   for (const float peak : {0.0f, 1.0f, -1.0f, 0.01f, -3e4f}) {
     std::vector<float> x(32, 0.0f), back(32);
     x[17] = peak;
-    QuantMatrix w(QuantFormat::kIQ4_NL, 1, 32);
+    CheckpointQuantMatrix w(QuantFormat::kIQ4_NL, 1, 32);
     kernels().quantize_iq4_nl(x.data(), 32, w.row(0));
     kernels().dequantize(w.view(), 0, 0, 32, back.data());
     for (size_t i = 0; i < 32; ++i) EXPECT_NEAR(back[i], x[i], std::abs(peak) * 0.01) << i;
@@ -224,7 +225,7 @@ TEST_P(QuantKernelsTest, NumbersThatAreNotFiniteSpoilTheirBlockAlone) {
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
     std::vector<float> x(64, 1.0f), back(64);
     x[3] = bad;
-    QuantMatrix w(QuantFormat::kIQ4_NL, 1, 64);
+    CheckpointQuantMatrix w(QuantFormat::kIQ4_NL, 1, 64);
     kernels().quantize_iq4_nl(x.data(), 64, w.row(0));
     kernels().dequantize(w.view(), 0, 0, 64, back.data());
     for (size_t i = 32; i < 64; ++i) EXPECT_NEAR(back[i], 1.0f, 0.01);
@@ -234,7 +235,7 @@ TEST_P(QuantKernelsTest, NumbersThatAreNotFiniteSpoilTheirBlockAlone) {
 TEST_P(QuantKernelsTest, QuantizingKeepsGaussianWeightsWithinTheErrorOfTheirFormat) {
   const int64_t count = 32 * 256;
   const std::vector<float> x = Floats(count, 0.02f);
-  QuantMatrix w(QuantFormat::kIQ4_NL, 1, count);
+  CheckpointQuantMatrix w(QuantFormat::kIQ4_NL, 1, count);
   kernels().quantize_iq4_nl(x.data(), count, w.row(0));
   std::vector<float> back(x.size());
   kernels().dequantize(w.view(), 0, 0, count, back.data());

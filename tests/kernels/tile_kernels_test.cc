@@ -46,17 +46,18 @@ class TileKernelsTest : public testing::TestWithParam<NamedTiles>, protected tes
   TileKernelsTest() : RandomValues(11) {}
 
   const TileKernels& kernels() const { return *GetParam().tiles; }
-  RowTilesView Int8(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, const PackedQuantMatrix& w) {
-    const RowTilesView view = tiles_.Int8(num_rows, w.view().num_columns, w.view().code_sums());
+  PackedActivationsView Int8(const std::vector<float>& x, int64_t x_stride, int64_t num_rows,
+                             const PackedQuantMatrix& w) {
+    const PackedActivationsView view = tiles_.Int8(num_rows, w.view().num_columns, w.view().code_sums());
     for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_int8(x.data(), x_stride, view, tile);
     return view;
   }
-  RowTilesView BFloat16(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, int64_t num_columns) {
-    const RowTilesView view = tiles_.BFloat16(num_rows, num_columns);
+  PackedActivationsView BFloat16(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, int64_t num_columns) {
+    const PackedActivationsView view = tiles_.BFloat16(num_rows, num_columns);
     for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_bfloat16(x.data(), x_stride, view, tile);
     return view;
   }
-  RowTiles tiles_;
+  PackedActivations tiles_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Isas, TileKernelsTest, testing::ValuesIn(AllTiles()),
@@ -119,7 +120,7 @@ TEST_P(BFloat16TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
     const PackedMatrix w = Pack(Floats(out * in), out, in);
     const bool with_bias = round % 2 == 0;
     std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
-    const RowTilesView tiles = BFloat16(x, x_stride, num_rows, in);
+    const PackedActivationsView tiles = BFloat16(x, x_stride, num_rows, in);
     kernels().linear_bfloat16(tiles, w.view(), with_bias ? bias.data() : nullptr, y.data(), y_stride, 0,
                               w.view().num_panels());
     std::vector<float> row(static_cast<size_t>(in));
@@ -152,7 +153,7 @@ TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
     const PackedQuantMatrix w = RandomCodes(random_, kForms[round % kNumForms], out, in);
     const bool with_bias = time % 2 == 0;
     std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
-    const RowTilesView tiles = Int8(x, x_stride, num_rows, w);
+    const PackedActivationsView tiles = Int8(x, x_stride, num_rows, w);
     kernels().linear_quant(tiles, w.view(), with_bias ? bias.data() : nullptr, y.data(), y_stride, 0,
                            w.view().num_panels());
     std::vector<float> row(static_cast<size_t>(in));
@@ -196,7 +197,7 @@ TEST_P(TileKernelsTest, TheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
     if (is_plain && kernels().linear_bfloat16 == nullptr) continue;
     const PackedQuantMatrix quant = RandomCodes(random_, kForms[kind % kNumForms], out, in);
     const int64_t num_panels = quant.view().num_panels();
-    const auto multiply = [&](const RowTilesView& tiles, float* y, int64_t panel, int64_t end) {
+    const auto multiply = [&](const PackedActivationsView& tiles, float* y, int64_t panel, int64_t end) {
       if (is_plain) {
         kernels().linear_bfloat16(tiles, plain.view(), bias.data(), y, out, panel, end);
       } else {
@@ -212,7 +213,7 @@ TEST_P(TileKernelsTest, TheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
       const int64_t first = Int(0, num_rows - 1);
       const int64_t count = std::min(num_rows - first, round < 20 ? Int(1, 4) : Int(1, num_rows));
       const std::vector<float> rows(x.begin() + first * in, x.begin() + (first + count) * in);
-      const RowTilesView tiles = pack(rows, count);
+      const PackedActivationsView tiles = pack(rows, count);
       std::vector<float> some(static_cast<size_t>(count * out));
       for (int64_t panel = 0; panel < num_panels;) {
         const int64_t end = std::min(num_panels, panel + Int(1, 11));
@@ -325,7 +326,7 @@ TEST(PackedQuantMatrix, FourBitsAreIQ4_NLBlocks) {
   std::vector<float> w(static_cast<size_t>(rows * columns));
   for (float& value : w) value = normal(random);
   const PackedQuantMatrix packed = Quantize(w, kInt4Form, rows, columns);
-  QuantMatrix stored(QuantFormat::kIQ4_NL, rows, columns);
+  CheckpointQuantMatrix stored(QuantFormat::kIQ4_NL, rows, columns);
   std::vector<float> expected(static_cast<size_t>(columns)), row(static_cast<size_t>(columns));
   for (int64_t n = 0; n < rows; ++n) {
     quant.quantize_iq4_nl(w.data() + n * columns, columns, stored.row(n));

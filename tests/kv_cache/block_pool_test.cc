@@ -12,16 +12,17 @@ namespace {
 using V = std::vector<int32_t>;
 
 // Publishes the block as these tokens after this prefix.
-PrefixId Publish(BlockPool& pool, KVCacheBlock* block, std::span<const int32_t> tokens, RequestId publisher,
-                 PrefixId parent = kEmptyPrefix, uint32_t group_id = 0) {
-  const PrefixId id = pool.prefixes().Acquire({HashBlockTokens(kNoneHash, tokens, {}), parent, tokens, {}}, publisher);
+PrefixNodeId Publish(BlockPool& pool, KVCacheBlock* block, std::span<const int32_t> tokens, RequestId publisher,
+                     PrefixNodeId parent = kEmptyPrefix, uint32_t group_id = 0) {
+  const PrefixNodeId id =
+      pool.prefixes().Acquire({HashBlockTokens(kNoneHash, tokens, {}), parent, tokens, {}}, publisher);
   pool.CacheFullBlock(block, id, group_id, publisher);
   pool.prefixes().RemoveUser(id);
   return id;
 }
 
 KVCacheBlock* Lookup(const BlockPool& pool, std::span<const int32_t> tokens, uint32_t group_id = 0) {
-  const PrefixId id = pool.prefixes().Find({HashBlockTokens(kNoneHash, tokens, {}), kEmptyPrefix, tokens, {}});
+  const PrefixNodeId id = pool.prefixes().Find({HashBlockTokens(kNoneHash, tokens, {}), kEmptyPrefix, tokens, {}});
   return id == kNoPrefix ? nullptr : pool.GetCachedBlock(id, group_id);
 }
 
@@ -75,7 +76,7 @@ TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontTailFirst) {
 TEST(BlockPoolTest, CachedBlocksAreFreedToTheEndTailFirst) {
   BlockPool pool(5, 4, true, 5);
   const auto blocks = Take(pool, 3);
-  const PrefixId prefix = Publish(pool, blocks[0], kA, 1);
+  const PrefixNodeId prefix = Publish(pool, blocks[0], kA, 1);
   Publish(pool, blocks[1], kB, 1, prefix);
   pool.FreeBlocks(blocks);
   EXPECT_EQ(FreeIds(pool), (V{3, 4, 5, 2, 1}));
@@ -138,7 +139,7 @@ TEST(BlockPoolTest, LeastRecentlyFreedCachedBlockIsTakenFirst) {
 TEST(BlockPoolTest, DuplicatesShareAPrefixIdAndTheFirstIsFound) {
   BlockPool pool(3, 4, true, 3);
   const auto blocks = Take(pool, 2);
-  const PrefixId first = Publish(pool, blocks[0], kA, 1);
+  const PrefixNodeId first = Publish(pool, blocks[0], kA, 1);
   EXPECT_EQ(Publish(pool, blocks[1], kA, 2), first);
   EXPECT_EQ(pool.num_cached_blocks(), 2);
   EXPECT_EQ(Lookup(pool, kA), blocks[0]);

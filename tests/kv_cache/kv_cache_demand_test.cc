@@ -17,13 +17,13 @@ CacheConfig Cache(int64_t num_blocks, V windows) {
   return cache;
 }
 
-TEST(KvCacheDemandTest, FullAttentionHoldsTheWholeSequence) {
+TEST(KVCacheDemandTest, FullAttentionHoldsTheWholeSequence) {
   EXPECT_EQ(PeakBlocks(Cache(10, {0}), 100, 64), 7);
   EXPECT_EQ(MaxTokensThatFit(Cache(10, {0}), 64), 160);
   EXPECT_EQ(MaxTokensThatFit(Cache(10, {0, 0}), 64), 80);
 }
 
-TEST(KvCacheDemandTest, AWindowHoldsItselfAChunkAndABlockMore) {
+TEST(KVCacheDemandTest, AWindowHoldsItselfAChunkAndABlockMore) {
   // 31 tokens before and 64 of the chunk: six blocks and one.
   EXPECT_EQ(PeakBlocks(Cache(10, {32}), 1000, 64), 7);
   EXPECT_EQ(PeakBlocks(Cache(10, {32}), 100, 64), 7);
@@ -35,7 +35,7 @@ TEST(KvCacheDemandTest, AWindowHoldsItselfAChunkAndABlockMore) {
   EXPECT_EQ(MaxTokensThatFit(Cache(2, {0, 32, 32}), 64), 0);
 }
 
-TEST(KvCacheDemandTest, TheLongestSequenceThatFitsDoesAndOneTokenMoreDoesNot) {
+TEST(KVCacheDemandTest, TheLongestSequenceThatFitsDoesAndOneTokenMoreDoesNot) {
   for (const V& windows : {V{0}, V{40}, V{0, 40}, V{0, 40, 40, 300}, V{17, 90}}) {
     for (const int64_t chunk : {1, 16, 100, 2048}) {
       for (int64_t num_blocks = 1; num_blocks < 200; num_blocks += 7) {
@@ -49,7 +49,7 @@ TEST(KvCacheDemandTest, TheLongestSequenceThatFitsDoesAndOneTokenMoreDoesNot) {
   }
 }
 
-TEST(KvCacheDemandTest, AChunkIsWhatTheBudgetAndTheThresholdAllow) {
+TEST(KVCacheDemandTest, AChunkIsWhatTheBudgetAndTheThresholdAllow) {
   SchedulerConfig scheduler;
   scheduler.max_num_batched_tokens = 100;
   EXPECT_EQ(MaxChunk(scheduler), 100);

@@ -136,7 +136,7 @@ TEST(SlidingWindowTest, AHitShorterThanTheWindowBeginsWithTheFirstToken) {
 V HitOf(int64_t window, const V& cached) {
   BlockPool pool(10, 4, true, 10);
   const SlidingWindowManager manager(pool, 0, window, 4);
-  std::vector<PrefixId> ids;
+  std::vector<PrefixNodeId> ids;
   for (int32_t i = 0; i < 10; ++i) {
     const V tokens = Iota(i, 4);
     ids.push_back(pool.prefixes().Acquire({{1, 2}, ids.empty() ? kEmptyPrefix : ids.back(), tokens, {}}, 1));
@@ -262,7 +262,7 @@ TEST(HybridTest, RequestsThatFindNoRoomForTheirPrefixGoOnUnpublished) {
     ASSERT_TRUE(f.Run(a, 4));
     ASSERT_TRUE(f.Run(b, 4));
   }
-  const PrefixTable& prefixes = f.manager.pool().prefixes();
+  const PrefixTrie& prefixes = f.manager.pool().prefixes();
   EXPECT_EQ(prefixes.size(), prefixes.capacity());
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
   f.manager.Free(a);

@@ -15,7 +15,7 @@ namespace vllm {
 namespace {
 
 constexpr int64_t kBlockSize = 16;
-constexpr int64_t kBlocks = kKvPartition / kBlockSize;
+constexpr int64_t kBlocks = kKVPartition / kBlockSize;
 
 using Table = std::vector<int32_t>;
 
@@ -40,7 +40,7 @@ TEST(AttentionPlanTest, PartitionsOfEqualBlocksAreReadOnceForAll) {
   b[2 * kBlocks] = 900;  // in the third
   c[kBlocks + 3] = 901;  // in the second
   const std::vector<AttentionSequence> sequences = {
-      {0, 1, 3 * kKvPartition - 1, a.data()}, {1, 1, 3 * kKvPartition - 1, b.data()}, {2, 1, 600, c.data()}};
+      {0, 1, 3 * kKVPartition - 1, a.data()}, {1, 1, 3 * kKVPartition - 1, b.data()}, {2, 1, 600, c.data()}};
   const AttentionPlan plan = PlanFor(sequences);
   ASSERT_EQ(plan.partitions().size(), 2u);
   EXPECT_EQ(plan.partitions()[0].partition, 0);
@@ -55,7 +55,7 @@ TEST(AttentionPlanTest, PartitionsOfEqualBlocksAreReadOnceForAll) {
 
 TEST(AttentionPlanTest, ALastPartitionThatIsNotFullIsNotShared) {
   const Table a = Blocks(1, kBlocks);
-  const AttentionPlan plan = PlanFor({{0, 1, kKvPartition - 2, a.data()}, {1, 1, kKvPartition - 2, a.data()}});
+  const AttentionPlan plan = PlanFor({{0, 1, kKVPartition - 2, a.data()}, {1, 1, kKVPartition - 2, a.data()}});
   EXPECT_TRUE(plan.partitions().empty());
   EXPECT_EQ(plan.slots(0), nullptr);
 }
@@ -66,7 +66,7 @@ TEST(AttentionPlanTest, PromptsShareNothing) {
   EXPECT_TRUE(plan.partitions().empty());
 }
 
-TEST(AttentionPlanTest, ManyQueriesOfAKvHeadShareOnlyWhatTheCacheDoesNotHold) {
+TEST(AttentionPlanTest, ManyQueriesOfAKVHeadShareOnlyWhatTheCacheDoesNotHold) {
   const Table a = Blocks(1, 3 * kBlocks);
   const std::vector<AttentionSequence> sequences = {{0, 1, 700, a.data()}, {1, 1, 700, a.data()}};
   EXPECT_TRUE(PlanFor(sequences, {.num_queries_per_kv = 7, .head_bytes_per_token = 256}).partitions().empty());
@@ -76,7 +76,7 @@ TEST(AttentionPlanTest, ManyQueriesOfAKvHeadShareOnlyWhatTheCacheDoesNotHold) {
 
 TEST(AttentionPlanTest, PartitionsOutsideTheWindowAreNotPlanned) {
   const Table a = Blocks(1, 4 * kBlocks);
-  const AttentionPlan plan = PlanFor({{0, 1, 4 * kKvPartition - 1, a.data()}, {1, 1, 4 * kKvPartition - 1, a.data()}},
+  const AttentionPlan plan = PlanFor({{0, 1, 4 * kKVPartition - 1, a.data()}, {1, 1, 4 * kKVPartition - 1, a.data()}},
                                      {.sliding_window = 300});
   ASSERT_EQ(plan.partitions().size(), 2u);
   EXPECT_EQ(plan.partitions()[0].partition, 2);
@@ -101,15 +101,15 @@ TEST(AttentionPlanTest, WhatHasNoRoomIsNotPlanned) {
 
 // One layer's cache with random K and V, and sequences that share the blocks of random prefixes.
 struct Step {
-  KvLayerSpec spec;
-  KvDType dtype;
+  KVCacheSpec spec;
+  KVDType dtype;
   int64_t block_size, num_queries;
-  KvCache cache;
+  KVCache cache;
   std::vector<Table> tables;
   std::vector<int64_t> positions;
   std::vector<float> rows;
 
-  Step(std::mt19937& random, int64_t window, KvDType type, int64_t bs)
+  Step(std::mt19937& random, int64_t window, KVDType type, int64_t bs)
       : spec{2, 24, window}, dtype(type), block_size(bs), num_queries(6) {
     const auto pick = [&](int64_t low, int64_t high) {
       return std::uniform_int_distribution<int64_t>(low, high)(random);
@@ -127,14 +127,14 @@ struct Step {
       while (static_cast<int64_t>(table.size()) * bs <= positions.back()) table.push_back(next++);
       tables.push_back(table);
     }
-    cache = KvCache({spec}, next, bs, type);
+    cache = KVCache({spec}, next, bs, type);
     std::normal_distribution<float> normal;
     std::vector<float> key(24), value(24);
     for (int64_t slot = 0; slot < next * bs; ++slot) {
       for (int64_t head = 0; head < spec.num_kv_heads; ++head) {
         for (float& x : key) x = normal(random);
         for (float& x : value) x = normal(random);
-        WriteKv(cache.Layout(0), cache.key(0), cache.value(0), slot, head, key.data(), value.data());
+        WriteKV(cache.Layout(0), cache.key(0), cache.value(0), slot, head, key.data(), value.data());
       }
     }
     rows.resize(tables.size() * static_cast<size_t>(Stride()));
@@ -183,7 +183,7 @@ TEST(AttentionPlanTest, SharingAndSplittingChangeNoBit) {
   size_t num_planned = 0;
   for (int round = 0; round < 48; ++round) {
     const int64_t block_sizes[] = {16, 32, 48, 512};
-    const KvDType types[] = {KvDType::kFloat32, KvDType::kBFloat16, KvDType::kInt8};
+    const KVDType types[] = {KVDType::kFloat32, KVDType::kBFloat16, KVDType::kInt8};
     Step step(random, round % 3 == 2 ? 64 + 37 * round : 0, types[round % 3], block_sizes[round % 4]);
     std::vector<float> alone;
     for (size_t s = 0; s < step.tables.size(); ++s) {

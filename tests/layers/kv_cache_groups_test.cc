@@ -10,18 +10,18 @@ namespace {
 
 using V = std::vector<int64_t>;
 
-std::vector<KvLayerSpec> Layers(const V& windows) {
-  std::vector<KvLayerSpec> layers;
+std::vector<KVCacheSpec> Layers(const V& windows) {
+  std::vector<KVCacheSpec> layers;
   for (const int64_t window : windows) layers.push_back({2, 64, window});
   return layers;
 }
 
 // Every layer of a group has a tensor of its own, and a group is of one window.
-void ExpectSound(const std::vector<KvLayerSpec>& layers, const KvCacheGroups& groups) {
+void ExpectSound(const std::vector<KVCacheSpec>& layers, const KVCacheGroups& groups) {
   ASSERT_EQ(groups.layers.size(), layers.size());
   std::set<std::pair<size_t, size_t>> places;
   for (size_t i = 0; i < layers.size(); ++i) {
-    const KvLayerPlace place = groups.layers[i];
+    const KVLayerPlace place = groups.layers[i];
     ASSERT_LT(place.group, groups.windows.size());
     ASSERT_LT(place.tensor, groups.tensors.size());
     EXPECT_TRUE(places.emplace(place.group, place.tensor).second) << i;
@@ -31,24 +31,24 @@ void ExpectSound(const std::vector<KvLayerSpec>& layers, const KvCacheGroups& gr
   }
 }
 
-TEST(KvCacheGroupsTest, OneKindIsOneGroupWithATensorALayer) {
+TEST(KVCacheGroupsTest, OneKindIsOneGroupWithATensorALayer) {
   for (const int64_t window : {0, 128}) {
     const auto layers = Layers(V(5, window));
-    const KvCacheGroups groups = MakeKvCacheGroups(layers);
+    const KVCacheGroups groups = MakeKVCacheGroups(layers);
     ExpectSound(layers, groups);
     EXPECT_EQ(groups.windows, V{window});
     EXPECT_EQ(groups.tensors.size(), 5u);
     for (size_t i = 0; i < 5; ++i) EXPECT_EQ(groups.layers[i].tensor, i);
-    EXPECT_EQ(groups.BlockBytes(16, KvDType::kFloat32), 5 * 2 * 16 * (64 + 64) * 4);
+    EXPECT_EQ(groups.BlockBytes(16, KVDType::kFloat32), 5 * 2 * 16 * (64 + 64) * 4);
   }
 }
 
-TEST(KvCacheGroupsTest, FullAttentionComesFirstAndGroupsAreOfTheRarestKindsSize) {
+TEST(KVCacheGroupsTest, FullAttentionComesFirstAndGroupsAreOfTheRarestKindsSize) {
   // As Gemma 3: five sliding layers, then a full one.
   V windows;
   for (int i = 0; i < 26; ++i) windows.push_back(i % 6 == 5 ? 0 : 512);
   const auto layers = Layers(windows);
-  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectSound(layers, groups);
   // Four full layers and 22 sliding ones, in groups of four.
   EXPECT_EQ(groups.windows, (V{0, 512, 512, 512, 512, 512, 512}));
@@ -57,44 +57,44 @@ TEST(KvCacheGroupsTest, FullAttentionComesFirstAndGroupsAreOfTheRarestKindsSize)
   EXPECT_EQ(groups.layers[11].tensor, 1u);
 }
 
-TEST(KvCacheGroupsTest, NearlyEqualKindsArePaddedToTheLarger) {
+TEST(KVCacheGroupsTest, NearlyEqualKindsArePaddedToTheLarger) {
   const auto layers = Layers({9, 0, 9, 0, 9, 0, 9, 0, 9});
-  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectSound(layers, groups);
   EXPECT_EQ(groups.windows, (V{0, 9}));
   EXPECT_EQ(groups.tensors.size(), 5u);
 }
 
-TEST(KvCacheGroupsTest, EachWindowIsAKind) {
+TEST(KVCacheGroupsTest, EachWindowIsAKind) {
   const auto layers = Layers({32, 0, 32, 100});
-  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectSound(layers, groups);
   EXPECT_EQ(groups.windows, (V{0, 32, 32, 100}));
   EXPECT_EQ(groups.tensors.size(), 1u);
 }
 
-TEST(KvCacheGroupsTest, DifferentHeadsUnderDifferentWindowsKeepWholeSequences) {
+TEST(KVCacheGroupsTest, DifferentHeadsUnderDifferentWindowsKeepWholeSequences) {
   auto layers = Layers({32, 0, 32, 0});
   layers[2].num_kv_heads = 4;
-  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectSound(layers, groups);
   EXPECT_EQ(groups.windows, V{0});
   EXPECT_EQ(groups.tensors.size(), 4u);
-  EXPECT_EQ(groups.BlockBytes(16, KvDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
+  EXPECT_EQ(groups.BlockBytes(16, KVDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
 }
 
-TEST(KvCacheGroupsTest, DifferentHeadsUnderOneWindowSlide) {
+TEST(KVCacheGroupsTest, DifferentHeadsUnderOneWindowSlide) {
   auto layers = Layers({32, 32, 32});
   layers[2].head_dim = 40;
-  const KvCacheGroups groups = MakeKvCacheGroups(layers);
+  const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectSound(layers, groups);
   EXPECT_EQ(groups.windows, V{32});
-  EXPECT_EQ(groups.BlockBytes(16, KvDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
+  EXPECT_EQ(groups.BlockBytes(16, KVDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
 }
 
-TEST(KvCacheGroupsTest, Int8TakesAByteAnElementAndAScaleForEachTokensKAndV) {
-  const KvCacheGroups groups = MakeKvCacheGroups(Layers(V(5, 0)));
-  EXPECT_EQ(groups.BlockBytes(16, KvDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
+TEST(KVCacheGroupsTest, Int8TakesAByteAnElementAndAScaleForEachTokensKAndV) {
+  const KVCacheGroups groups = MakeKVCacheGroups(Layers(V(5, 0)));
+  EXPECT_EQ(groups.BlockBytes(16, KVDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
 }
 
 }  // namespace

@@ -346,7 +346,7 @@ TEST_F(QuantLinearTest, BlocksAreCutAnywhere) {
       // Small bytes alone make half floats small whichever bytes they are.
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Int(0, 47));
       Matrix matrix{out, in, {}};
-      QuantMatrix whole(*BlockFormat(weight_type), out, in);
+      CheckpointQuantMatrix whole(*BlockFormat(weight_type), out, in);
       std::memcpy(whole.row(0), bytes.data(), bytes.size());
       for (int64_t n = 0; n < out; ++n) {
         std::vector<float> row(static_cast<size_t>(in));
@@ -383,7 +383,7 @@ TEST_F(QuantLinearTest, SlicesOfDifferentTypesStack) {
       std::vector<uint8_t> bytes(static_cast<size_t>(out * BytesOf(type, in)));
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Int(0, 47));
       weights.Add(name + ".weight", type, {out, in}, bytes);
-      QuantMatrix whole(*BlockFormat(type), out, in);
+      CheckpointQuantMatrix whole(*BlockFormat(type), out, in);
       std::memcpy(whole.row(0), bytes.data(), bytes.size());
       std::vector<float> row(static_cast<size_t>(in));
       for (int64_t n = 1; n < out; ++n) {

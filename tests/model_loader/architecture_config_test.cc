@@ -24,9 +24,9 @@ json Config(const std::string& model_type, const json& fields = json::object()) 
 }
 
 ModelConfig Load(const json& config) {
-  TempFolder folder;
-  folder.Write("config.json", config.dump());
-  return LoadModelConfig(folder.path());
+  TempDirectory directory;
+  directory.Write("config.json", config.dump());
+  return LoadModelConfig(directory.path());
 }
 
 std::string Refusal(const json& config) {
@@ -39,7 +39,7 @@ std::vector<int64_t> Windows(const ModelConfig& config) {
   return windows;
 }
 
-TEST(FamilyConfigTest, WindowsFollowTheFamilysRule) {
+TEST(ArchitectureConfigTest, WindowsFollowTheFamilysRule) {
   using W = std::vector<int64_t>;
   const json window = {{"sliding_window", 7}, {"use_sliding_window", true}, {"max_window_layers", 4}};
   EXPECT_EQ(Windows(Load(Config("mistral", window))), (W{7, 7, 7, 7, 7, 7}));
@@ -55,14 +55,14 @@ TEST(FamilyConfigTest, WindowsFollowTheFamilysRule) {
   EXPECT_EQ(Windows(Load(Config("gemma", window))), (W{0, 0, 0, 0, 0, 0}));
 }
 
-TEST(FamilyConfigTest, WindowsAreOffWhereTheFamilysDefaultSaysSo) {
+TEST(ArchitectureConfigTest, WindowsAreOffWhereTheFamilysDefaultSaysSo) {
   EXPECT_EQ(Load(Config("qwen2", {{"sliding_window", 7}})).sliding_window, std::nullopt);
   EXPECT_EQ(Load(Config("mistral")).sliding_window, 4096);
   EXPECT_EQ(Load(Config("mistral", {{"sliding_window", nullptr}})).sliding_window, std::nullopt);
   EXPECT_EQ(Load(Config("gemma2")).sliding_window, 4096);
 }
 
-TEST(FamilyConfigTest, LayerTypesAreTakenAsTheyAre) {
+TEST(ArchitectureConfigTest, LayerTypesAreTakenAsTheyAre) {
   const json types = {"full_attention",    "sliding_attention", "sliding_attention",
                       "sliding_attention", "full_attention",    "sliding_attention"};
   const ModelConfig config = Load(Config("gemma3_text", {{"layer_types", types}, {"sliding_window", 9}}));
@@ -76,7 +76,7 @@ TEST(FamilyConfigTest, LayerTypesAreTakenAsTheyAre) {
             std::string::npos);
 }
 
-TEST(FamilyConfigTest, RotaryParametersByLayerTypeAreReadForGemma3) {
+TEST(ArchitectureConfigTest, RotaryParametersByLayerTypeAreReadForGemma3) {
   const json rope = {{"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 2e6}}},
                      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 500.0}}}};
   const ModelConfig config = Load(Config("gemma3_text", {{"rope_parameters", rope}}));
@@ -88,7 +88,7 @@ TEST(FamilyConfigTest, RotaryParametersByLayerTypeAreReadForGemma3) {
   EXPECT_EQ(defaults.rope_local_theta, 1e4);
 }
 
-TEST(FamilyConfigTest, NopeLayersComeFromTheListOrTheInterval) {
+TEST(ArchitectureConfigTest, NopeLayersComeFromTheListOrTheInterval) {
   const auto with_rope = [](const ModelConfig& config) {
     std::string flags;
     for (const LayerConfig& layer : config.layers) flags += layer.use_rope ? '1' : '0';
@@ -101,7 +101,7 @@ TEST(FamilyConfigTest, NopeLayersComeFromTheListOrTheInterval) {
             std::string::npos);
 }
 
-TEST(FamilyConfigTest, ExpertsAreReadAndBounded) {
+TEST(ArchitectureConfigTest, ExpertsAreReadAndBounded) {
   const json experts = {{"num_experts", 8},         {"num_experts_per_tok", 2},    {"moe_intermediate_size", 12},
                         {"decoder_sparse_step", 2}, {"mlp_only_layers", {3, 100}}, {"norm_topk_prob", true}};
   const ModelConfig config = Load(Config("qwen3_moe", experts));
@@ -118,7 +118,7 @@ TEST(FamilyConfigTest, ExpertsAreReadAndBounded) {
             std::string::npos);
 }
 
-TEST(FamilyConfigTest, PartsOfHeadsTurnWhereTheFamilyHasThat) {
+TEST(ArchitectureConfigTest, PartsOfHeadsTurnWhereTheFamilyHasThat) {
   EXPECT_EQ(Load(Config("stablelm")).rotary_dim, 2);
   EXPECT_EQ(Load(Config("phi3", {{"partial_rotary_factor", 0.75}})).rotary_dim, 6);
   EXPECT_EQ(Load(Config("phi3")).rotary_dim, 8);
@@ -128,7 +128,7 @@ TEST(FamilyConfigTest, PartsOfHeadsTurnWhereTheFamilyHasThat) {
             std::string::npos);
 }
 
-TEST(FamilyConfigTest, DefaultsOfTheFamilyHold) {
+TEST(ArchitectureConfigTest, DefaultsOfTheFamilyHold) {
   EXPECT_TRUE(Load(Config("gemma")).tie_word_embeddings);
   EXPECT_EQ(Load(Config("gemma", {{"hidden_act", "gelu"}})).hidden_act, "gelu_pytorch_tanh");
   EXPECT_EQ(Load(Config("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", "gelu"}})).hidden_act,
@@ -144,7 +144,7 @@ TEST(FamilyConfigTest, DefaultsOfTheFamilyHold) {
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 
-TEST(FamilyConfigTest, FalconsHeadsFollowItsSwitches) {
+TEST(ArchitectureConfigTest, FalconsHeadsFollowItsSwitches) {
   json config = Config("falcon");
   config.erase("num_key_value_heads");
   EXPECT_EQ(Load(config).num_key_value_heads, 1);
@@ -158,7 +158,7 @@ TEST(FamilyConfigTest, FalconsHeadsFollowItsSwitches) {
   EXPECT_NE(Refusal(config).find("alibi: only rotary positions are supported (true)"), std::string::npos);
 }
 
-TEST(FamilyConfigTest, TheTextPartOfAMultimodalConfigIsRead) {
+TEST(ArchitectureConfigTest, TheTextPartOfAMultimodalConfigIsRead) {
   json text = Config("gemma3_text");
   text.erase("architectures");
   text.erase("dtype");
@@ -182,20 +182,20 @@ TEST(FamilyConfigTest, TheTextPartOfAMultimodalConfigIsRead) {
   EXPECT_NE(Refusal(whole).find("text_config.hidden_size: not a whole number (\"wide\")"), std::string::npos);
 }
 
-TEST(FamilyConfigTest, TheArchitectureIsJudgedBeforeTheFields) {
-  TempFolder folder;
-  folder.Write("config.json", R"({"architectures": ["MambaForCausalLM"], "model_type": "mamba", "state_size": 16})");
+TEST(ArchitectureConfigTest, TheArchitectureIsJudgedBeforeTheFields) {
+  TempDirectory directory;
+  directory.Write("config.json", R"({"architectures": ["MambaForCausalLM"], "model_type": "mamba", "state_size": 16})");
   const auto check = [](const ModelConfig& config) { throw ModelError("not " + config.architecture); };
-  EXPECT_EQ(MessageOf<ModelError>([&] { LoadModelConfig(folder.path(), check); }), "not MambaForCausalLM");
+  EXPECT_EQ(MessageOf<ModelError>([&] { LoadModelConfig(directory.path(), check); }), "not MambaForCausalLM");
 }
 
-TEST(FamilyConfigTest, FlippedBytesOfAnyFamilyLoadOrAreRefused) {
+TEST(ArchitectureConfigTest, FlippedBytesOfAnyFamilyLoadOrAreRefused) {
   uint32_t random = 5;
   const auto next = [&random] {
     random = random * 1664525u + 1013904223u;
     return random >> 8;
   };
-  TempFolder folder;
+  TempDirectory directory;
   for (const char* family : {"gemma3_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral"}) {
     const std::string whole = Config(family, {{"num_hidden_layers", 2},
                                               {"layer_types", {"full_attention", "full_attention"}},
@@ -207,9 +207,9 @@ TEST(FamilyConfigTest, FlippedBytesOfAnyFamilyLoadOrAreRefused) {
     for (int i = 0; i < 200; ++i) {
       std::string text = whole;
       for (uint32_t flips = 1 + next() % 3; flips > 0; --flips) text[next() % text.size()] = static_cast<char>(next());
-      folder.Write("config.json", text);
+      directory.Write("config.json", text);
       try {
-        LoadModelConfig(folder.path());
+        LoadModelConfig(directory.path());
         ++num_loaded;
       } catch (const ModelError&) {
         ++num_refused;

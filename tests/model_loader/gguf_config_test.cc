@@ -18,12 +18,12 @@ using Type = GgufValueType;
 
 class GgufConfigTest : public testing::Test {
  protected:
-  ModelConfig Load(const GgufBuilder& file) { return LoadGgufConfig(folder_.Write("m.gguf", file.Build())); }
+  ModelConfig Load(const GgufBuilder& file) { return LoadGgufConfig(directory_.Write("m.gguf", file.Build())); }
   std::string Refusal(const GgufBuilder& file) {
     return MessageOf<ModelError>([&] { Load(file); });
   }
 
-  TempFolder folder_;
+  TempDirectory directory_;
 };
 
 // The sizes of a file without tensors, one of them left out or changed.

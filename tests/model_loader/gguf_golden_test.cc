@@ -34,11 +34,11 @@ constexpr double kBFloat16Limit = 0.08;  // another expert of a random model amo
 // Where codes are multiplied in integers, activations are rounded to 8 bits in each layer of a model of noise.
 constexpr double kInt8ActivationsLimit = 0.08;
 
-std::string Folder(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name; }
+std::string Directory(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name; }
 
 std::vector<std::string> Cases() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(Folder(""))) {
+  for (const auto& entry : std::filesystem::directory_iterator(Directory(""))) {
     names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
@@ -48,7 +48,7 @@ std::vector<std::string> Cases() {
 // The file, or some part of a split one.
 std::string ModelFile(const std::string& name) {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(Folder(name))) {
+  for (const auto& entry : std::filesystem::directory_iterator(Directory(name))) {
     if (entry.path().extension() == ".gguf") files.push_back(entry.path().string());
   }
   return *std::max_element(files.begin(), files.end());
@@ -67,7 +67,7 @@ class GgufGoldenTest : public ::testing::TestWithParam<std::string> {
   }
 
   std::vector<float> Golden(const std::string& name, const std::vector<int64_t>& shape) const {
-    const SafetensorsFile file(Folder(GetParam()) + "/golden.safetensors");
+    const SafetensorsFile file(Directory(GetParam()) + "/golden.safetensors");
     const TensorView view = file.Get(name, shape);
     std::vector<float> values(static_cast<size_t>(view.num_elements()));
     std::memcpy(values.data(), view.data.data(), view.data.size());
@@ -123,10 +123,10 @@ TEST_P(GgufGoldenTest, AgreesWithTransformersOnTwoRanks) {
 
 TEST_P(GgufGoldenTest, TheFilesOwnTypeAddsNothingButItsRounding) {
   const ModelConfig model = LoadGgufConfig(ModelFile(GetParam()));
-  const KvDType kept = DefaultKvDType(model);
+  const KVDType kept = DefaultKVDType(model);
   const double limit = model.dtype == DType::kFloat32 ? kDequantizedLimit
                        : HasPackedForm(GetParam())    ? kInt8ActivationsLimit
-                       : kept == KvDType::kFloat16    ? kFloat16Limit
+                       : kept == KVDType::kFloat16    ? kFloat16Limit
                                                       : kBFloat16Limit;
   EXPECT_LE(DifferenceOf(Config(GetParam(), 1, model.dtype), 2048).root_mean_square, limit);
 }

@@ -47,16 +47,16 @@ TEST(GgufReferenceTest, TheSameWeightsInSafetensorsGiveTheSameBits) {
   VLLMCLI_NEEDS_REALDATA(kGguf);
   VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-f32");
   const ModelConfig from_gguf = LoadGgufConfig(RealData(kGguf));
-  const ModelConfig from_folder = LoadModelConfig(RealData("models/stories260K/hf-f32"));
-  EXPECT_EQ(from_gguf.rms_norm_eps, from_folder.rms_norm_eps);
-  EXPECT_EQ(from_gguf.rope_theta, from_folder.rope_theta);
+  const ModelConfig from_directory = LoadModelConfig(RealData("models/stories260K/hf-f32"));
+  EXPECT_EQ(from_gguf.rms_norm_eps, from_directory.rms_norm_eps);
+  EXPECT_EQ(from_gguf.rope_theta, from_directory.rope_theta);
   EXPECT_EQ(from_gguf.checkpoint_dtype, DType::kFloat32);
   OneRequest gguf(ConfigOf(from_gguf));
-  OneRequest folder(ConfigOf(from_folder));
+  OneRequest directory(ConfigOf(from_directory));
   const std::vector<int32_t> prompt = {1, 403, 407, 261, 378, 432};
-  EXPECT_EQ(gguf.Greedy(prompt, 100, 16, -1, -1), folder.Greedy(prompt, 100, 16, -1, -1));
-  EXPECT_EQ(gguf.output_logprobs.logprobs, folder.output_logprobs.logprobs);
-  EXPECT_EQ(gguf.prompt_output.logprobs, folder.prompt_output.logprobs);
+  EXPECT_EQ(gguf.Greedy(prompt, 100, 16, -1, -1), directory.Greedy(prompt, 100, 16, -1, -1));
+  EXPECT_EQ(gguf.output_logprobs.logprobs, directory.output_logprobs.logprobs);
+  EXPECT_EQ(gguf.prompt_output.logprobs, directory.prompt_output.logprobs);
 }
 
 }  // namespace

@@ -22,14 +22,14 @@ class GgufWeightsTest : public testing::Test {
  protected:
   std::unique_ptr<WeightSource> Open(const GgufBuilder& file) {
     VllmConfig config;
-    config.model = LoadGgufConfig(folder_.Write("m.gguf", file.Build()));
+    config.model = LoadGgufConfig(directory_.Write("m.gguf", file.Build()));
     return OpenWeights(config);
   }
   std::string Refusal(const GgufBuilder& file) {
     return MessageOf<ModelError>([&] { Open(file); });
   }
 
-  TempFolder folder_;
+  TempDirectory directory_;
 };
 
 // The first element of each row.
@@ -178,7 +178,7 @@ class SplitGgufTest : public testing::Test {
         file.Tensor(tensor.name, {tensor.shape.rbegin(), tensor.shape.rend()}, 0,
                     {reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()});
       }
-      folder_.Write(Name(part + 1), file.Build());
+      directory_.Write(Name(part + 1), file.Build());
     }
   }
   GgufHeader Parse() {
@@ -186,12 +186,12 @@ class SplitGgufTest : public testing::Test {
     return ParseGguf(std::as_bytes(std::span(bytes_)), "x");
   }
   static std::string Name(int part) { return "tiny-0000" + std::to_string(part) + "-of-00003.gguf"; }
-  std::string Path(int part) const { return folder_.path() + "/" + Name(part); }
+  std::string Path(int part) const { return directory_.path() + "/" + Name(part); }
   std::string Refusal(int part) const {
     return MessageOf<ModelError>([&] { GgufFile file(Path(part)); });
   }
 
-  TempFolder folder_;
+  TempDirectory directory_;
   std::string bytes_;
 };
 
@@ -224,8 +224,8 @@ TEST_F(SplitGgufTest, PartsThatDoNotBelongTogetherAreRefused) {
 }
 
 TEST_F(SplitGgufTest, APartUnderAnotherNameIsRefused) {
-  std::filesystem::rename(Path(1), folder_.path() + "/other.gguf");
-  const std::string message = MessageOf<ModelError>([&] { GgufFile file(folder_.path() + "/other.gguf"); });
+  std::filesystem::rename(Path(1), directory_.path() + "/other.gguf");
+  const std::string message = MessageOf<ModelError>([&] { GgufFile file(directory_.path() + "/other.gguf"); });
   EXPECT_NE(message.find("must be named NAME-00001-of-00003.gguf"), std::string::npos) << message;
 }
 
@@ -233,7 +233,7 @@ TEST_F(SplitGgufTest, ATensorInTwoPartsIsRefused) {
   GgufBuilder file;
   file.Pair("split.no", Type::kUint16, Raw<uint16_t>(2)).Pair("split.count", Type::kUint16, Raw<uint16_t>(3));
   file.Floats("output_norm.weight", {8}, std::vector<float>(8));
-  folder_.Write(Name(3), file.Build());
+  directory_.Write(Name(3), file.Build());
   EXPECT_NE(Refusal(1).find("tensor output_norm.weight: occurs in two parts"), std::string::npos);
 }
 

@@ -23,10 +23,10 @@ json Base() {
 }
 
 ModelConfig Load(const std::string& text, const std::string& generation = "") {
-  TempFolder folder;
-  folder.Write("config.json", text);
-  if (!generation.empty()) folder.Write("generation_config.json", generation);
-  return LoadModelConfig(folder.path());
+  TempDirectory directory;
+  directory.Write("config.json", text);
+  if (!generation.empty()) directory.Write("generation_config.json", generation);
+  return LoadModelConfig(directory.path());
 }
 
 std::string Refusal(const std::string& text, const std::string& generation = "") {
@@ -282,12 +282,12 @@ TEST(HfConfigTest, EosIdsOfBothFilesAreUnitedConfigFirst) {
 }
 
 TEST(HfConfigTest, GenerationDefaultsAreReadAndChecked) {
-  TempFolder folder;
-  EXPECT_FALSE(LoadGenerationConfig(folder.path()).temperature);
-  folder.Write("generation_config.json",
-               R"({"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":20,"min_p":0,"repetition_penalty":1.05,
+  TempDirectory directory;
+  EXPECT_FALSE(LoadGenerationConfig(directory.path()).temperature);
+  directory.Write("generation_config.json",
+                  R"({"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":20,"min_p":0,"repetition_penalty":1.05,
                    "max_new_tokens":64,"eos_token_id":[5,6],"pad_token_id":-1})");
-  GenerationConfig config = LoadGenerationConfig(folder.path());
+  GenerationConfig config = LoadGenerationConfig(directory.path());
   EXPECT_EQ(config.do_sample, true);
   EXPECT_EQ(config.temperature, 0.6);
   EXPECT_EQ(config.top_p, 0.9);
@@ -299,17 +299,17 @@ TEST(HfConfigTest, GenerationDefaultsAreReadAndChecked) {
   for (const char* bad : {R"({"temperature":-1})", R"({"temperature":"hot"})", R"({"top_p":0})", R"({"top_p":1.5})",
                           R"({"top_k":-2})", R"({"top_k":1.5})", R"({"min_p":2})", R"({"repetition_penalty":0})",
                           R"({"max_new_tokens":0})", R"({"do_sample":1})", R"({"eos_token_id":-1})", "[]", "3", ""}) {
-    folder.Write("generation_config.json", bad);
-    std::string message = MessageOf<ModelError>([&] { LoadGenerationConfig(folder.path()); });
+    directory.Write("generation_config.json", bad);
+    std::string message = MessageOf<ModelError>([&] { LoadGenerationConfig(directory.path()); });
     EXPECT_TRUE(message.starts_with("generation_config.json /")) << bad << message;
   }
 }
 
 TEST(HfConfigTest, MissingAndOddFilesAreRefused) {
-  TempFolder folder;
-  EXPECT_NE(MessageOf<ModelError>([&] { LoadModelConfig(folder.path()); }), "");
-  std::filesystem::create_directory(folder.path() + "/config.json");
-  EXPECT_NE(MessageOf<ModelError>([&] { LoadModelConfig(folder.path()); }).find("not a regular file"),
+  TempDirectory directory;
+  EXPECT_NE(MessageOf<ModelError>([&] { LoadModelConfig(directory.path()); }), "");
+  std::filesystem::create_directory(directory.path() + "/config.json");
+  EXPECT_NE(MessageOf<ModelError>([&] { LoadModelConfig(directory.path()); }).find("not a regular file"),
             std::string::npos);
   EXPECT_NE(Refusal(std::string(200000, '[')).find("nested too deeply (limit 64)"), std::string::npos);
   EXPECT_NE(Refusal(Base().dump() + std::string(1, '\0')).find("zero byte"), std::string::npos);
@@ -328,7 +328,7 @@ TEST(HfConfigTest, FilesCutAtEveryByteAreRefused) {
 TEST(HfConfigTest, FlippedBytesLoadOrAreRefused) {
   std::string whole = With("rope_scaling", json::parse(R"({"type":"yarn","factor":4.0})")).dump();
   std::mt19937 random(3);
-  TempFolder folder;
+  TempDirectory directory;
   int num_loaded = 0;
   int num_refused = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -336,9 +336,9 @@ TEST(HfConfigTest, FlippedBytesLoadOrAreRefused) {
     for (uint32_t flips = 1 + static_cast<uint32_t>(random() % 3); flips > 0; --flips) {
       text[random() % text.size()] = static_cast<char>(random());
     }
-    folder.Write("config.json", text);
+    directory.Write("config.json", text);
     try {
-      LoadModelConfig(folder.path());
+      LoadModelConfig(directory.path());
       ++num_loaded;
     } catch (const ModelError&) {
       ++num_refused;

@@ -1,4 +1,5 @@
-// The folder of packed weights: which files go when room is needed, and what a writer that fails or is killed leaves.
+// The directory of packed weights: which files go when room is needed, and what a writer that fails or is killed
+// leaves.
 #include "engine/model_loader/packed_cache/packed_cache.h"
 
 #include <fcntl.h>
@@ -33,31 +34,31 @@ class PackedCacheTest : public testing::Test {
   }
   // Last used this long ago.
   void SetAge(const std::string& name, int minutes) const {
-    fs::last_write_time(folder_ + "/" + name, fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
+    fs::last_write_time(directory_ + "/" + name, fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
   }
   std::set<std::string> Names() const {
     std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_)) names.insert(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(directory_)) names.insert(entry.path().filename().string());
     return names;
   }
 
-  TempFolder temp_;
-  std::string folder_ = temp_.path() + "/cache/vllmcli/packed";
+  TempDirectory temp_;
+  std::string directory_ = temp_.path() + "/cache/vllmcli/packed";
 };
 
 using NameSet = std::set<std::string>;
 
-TEST_F(PackedCacheTest, TheFolderIsMadeForItsOwnerAlone) {
-  Put(PackedCache(folder_, 1000), "a", 10);
+TEST_F(PackedCacheTest, TheDirectoryIsMadeForItsOwnerAlone) {
+  Put(PackedCache(directory_, 1000), "a", 10);
   struct stat status;
-  ASSERT_EQ(stat(folder_.c_str(), &status), 0);
+  ASSERT_EQ(stat(directory_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777u, 0700u);
-  ASSERT_EQ(stat((folder_ + "/a.packed").c_str(), &status), 0);
+  ASSERT_EQ(stat((directory_ + "/a.packed").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777u, 0600u);
 }
 
 TEST_F(PackedCacheTest, TheLeastRecentlyUsedGoFirstAndOnlyAsManyAsMust) {
-  const PackedCache cache(folder_, 1000);
+  const PackedCache cache(directory_, 1000);
   for (const char* key : {"a", "b", "c"}) Put(cache, key, 300);
   SetAge("a.packed", 3);
   SetAge("b.packed", 2);
@@ -70,7 +71,7 @@ TEST_F(PackedCacheTest, TheLeastRecentlyUsedGoFirstAndOnlyAsManyAsMust) {
 }
 
 TEST_F(PackedCacheTest, AFileThatIsReplacedTakesNoRoomTwice) {
-  const PackedCache cache(folder_, 1000);
+  const PackedCache cache(directory_, 1000);
   Put(cache, "a", 600);
   Put(cache, "b", 300);
   SetAge("b.packed", 9);
@@ -78,8 +79,8 @@ TEST_F(PackedCacheTest, AFileThatIsReplacedTakesNoRoomTwice) {
   EXPECT_EQ(Names(), (NameSet{"a.packed", "b.packed"}));
 }
 
-TEST_F(PackedCacheTest, OtherFilesOfTheFolderStay) {
-  const PackedCache cache(folder_, 100);
+TEST_F(PackedCacheTest, OtherFilesOfTheDirectoryStay) {
+  const PackedCache cache(directory_, 100);
   Put(cache, "a", 50);
   temp_.Write("cache/vllmcli/packed/notes.txt", std::string(5000, 'n'));
   Put(cache, "b", 100);
@@ -87,7 +88,7 @@ TEST_F(PackedCacheTest, OtherFilesOfTheFolderStay) {
 }
 
 TEST_F(PackedCacheTest, AMappedFileStaysReadableWhenItIsReplacedOrDeleted) {
-  const PackedCache cache(folder_, 100);
+  const PackedCache cache(directory_, 100);
   Put(cache, "a", 100, 'o');
   const MappedFile first(cache.PathOf("a"));
   Put(cache, "a", 100, 'n');
@@ -99,7 +100,7 @@ TEST_F(PackedCacheTest, AMappedFileStaysReadableWhenItIsReplacedOrDeleted) {
 }
 
 TEST_F(PackedCacheTest, AWriterThatFailsLeavesTheOldFileAndNothingElse) {
-  const PackedCache cache(folder_, 100);
+  const PackedCache cache(directory_, 100);
   Put(cache, "a", 40, 'o');
   const auto fail = [](int fd, const std::string&) {
     ASSERT_EQ(write(fd, "half", 4), 4);
@@ -111,7 +112,7 @@ TEST_F(PackedCacheTest, AWriterThatFailsLeavesTheOldFileAndNothingElse) {
 }
 
 TEST_F(PackedCacheTest, WhatAKilledWriterLeftGoesAndWhatIsBeingWrittenStays) {
-  const PackedCache cache(folder_, 100);
+  const PackedCache cache(directory_, 100);
   Put(cache, "a", 10);
   temp_.Write("cache/vllmcli/packed/k.unfinished-abcdef", std::string(50, 'k'));
   const std::string busy = temp_.Write("cache/vllmcli/packed/k.unfinished-ghijkl", std::string(50, 'k'));
@@ -123,7 +124,7 @@ TEST_F(PackedCacheTest, WhatAKilledWriterLeftGoesAndWhatIsBeingWrittenStays) {
 }
 
 TEST_F(PackedCacheTest, TwoWritersOfOneKeyBothSucceedAndTheLastWins) {
-  const PackedCache cache(folder_, 1000);
+  const PackedCache cache(directory_, 1000);
   cache.Put("a", 5, [&](int fd, const std::string& /*path*/) {
     Put(cache, "a", 5, 'i');
     ASSERT_EQ(write(fd, "outer", 5), 5);
@@ -133,7 +134,7 @@ TEST_F(PackedCacheTest, TwoWritersOfOneKeyBothSucceedAndTheLastWins) {
 }
 
 TEST_F(PackedCacheTest, WritersAtTheSameTimeDoNotTakeEachOthersFilesForAbandoned) {
-  const PackedCache cache(folder_, 1 << 20);
+  const PackedCache cache(directory_, 1 << 20);
   std::vector<std::thread> writers;
   for (int writer = 0; writer < 4; ++writer) {
     writers.emplace_back([&cache, writer] {
@@ -144,7 +145,7 @@ TEST_F(PackedCacheTest, WritersAtTheSameTimeDoNotTakeEachOthersFilesForAbandoned
   EXPECT_EQ(Names().size(), 400u);
 }
 
-TEST_F(PackedCacheTest, AFolderThatCannotBeMadeIsTold) {
+TEST_F(PackedCacheTest, ADirectoryThatCannotBeMadeIsTold) {
   temp_.Write("file", "");
   const PackedCache cache(temp_.path() + "/file/packed", 1000);
   const std::string message = MessageOf<ResourceError>([&] { Put(cache, "a", 10); });
@@ -152,27 +153,27 @@ TEST_F(PackedCacheTest, AFolderThatCannotBeMadeIsTold) {
 }
 
 TEST_F(PackedCacheTest, ADirectoryThatOthersCanWriteIsNeitherReadNorWritten) {
-  const PackedCache cache(folder_, 1000);
+  const PackedCache cache(directory_, 1000);
   Put(cache, "a", 10);
   for (const mode_t mode : {0777u, 0770u, 0707u}) {
-    ASSERT_EQ(chmod(folder_.c_str(), mode), 0);
+    ASSERT_EQ(chmod(directory_.c_str(), mode), 0);
     const std::string message = MessageOf<ModelError>([&] { cache.OpenFile("a"); });
     EXPECT_NE(message.find("not used: writable by group or others (mode 0"), std::string::npos) << message;
     EXPECT_EQ(MessageOf<ModelError>([&] { Put(cache, "b", 10); }), message);
   }
-  ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
   EXPECT_TRUE(cache.OpenFile("a"));
   EXPECT_EQ(Names(), (NameSet{"a.packed"}));
 }
 
 TEST_F(PackedCacheTest, ADirectoryOfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
-  const PackedCache cache(folder_, 1000);
+  const PackedCache cache(directory_, 1000);
   Put(cache, "a", 10);
-  ASSERT_EQ(chown(folder_.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  ASSERT_EQ(chown(directory_.c_str(), 12345, static_cast<gid_t>(-1)), 0);
   const std::string message = MessageOf<ModelError>([&] { cache.OpenFile("a"); });
   EXPECT_NE(message.find("belongs to another user (uid 12345)"), std::string::npos) << message;
-  ASSERT_EQ(chown(folder_.c_str(), 0, static_cast<gid_t>(-1)), 0);
+  ASSERT_EQ(chown(directory_.c_str(), 0, static_cast<gid_t>(-1)), 0);
   ASSERT_EQ(chown(cache.PathOf("a").c_str(), 12345, static_cast<gid_t>(-1)), 0);
   EXPECT_NE(MessageOf<ModelError>([&] { cache.OpenFile("a"); }).find("belongs to another user"), std::string::npos);
 }
@@ -187,7 +188,7 @@ TEST_F(PackedCacheTest, ALinkInPlaceOfTheDirectoryIsRefused) {
 }
 
 TEST_F(PackedCacheTest, AMissingDirectoryOrFileIsNoError) {
-  const PackedCache cache(folder_, 1000);
+  const PackedCache cache(directory_, 1000);
   EXPECT_FALSE(cache.OpenFile("a"));
   Put(cache, "a", 10);
   EXPECT_FALSE(cache.OpenFile("b"));

@@ -57,7 +57,7 @@ class PackedFileTest : public testing::Test {
     return MessageOf<ModelError>([&] { PackedFile file(path_, description, OneAfterAnother); });
   }
   std::string RefusalOf(const std::string& contents) const {
-    folder_.Write("x.packed", contents);
+    directory_.Write("x.packed", contents);
     return Refusal();
   }
   // As a writer with other numbers would have written it.
@@ -68,8 +68,8 @@ class PackedFileTest : public testing::Test {
     return contents;
   }
 
-  TempFolder folder_;
-  std::string path_ = folder_.path() + "/x.packed";
+  TempDirectory directory_;
+  std::string path_ = directory_.path() + "/x.packed";
   std::vector<std::vector<std::byte>> data_;
   int64_t expected_bytes_ = 0;
 };

@@ -41,16 +41,16 @@ class FileSource final : public WeightSource {
 class PackedKeyTest : public testing::Test {
  protected:
   PackedKeyTest() {
-    folder_.Write("config.json", "{}");
-    folder_.Write("model.safetensors", std::string(size_t{6} << 20, 'w'));
-    config_.model.folder = folder_.path();
+    directory_.Write("config.json", "{}");
+    directory_.Write("model.safetensors", std::string(size_t{6} << 20, 'w'));
+    config_.model.directory = directory_.path();
     config_.model.architecture = "LlamaForCausalLM";
   }
   std::string Text(const std::string& isa = "avx2", int rank = 0) const {
-    return DescribeWeights(config_, FileSource({folder_.path() + "/model.safetensors"}), isa, rank);
+    return DescribeWeights(config_, FileSource({directory_.path() + "/model.safetensors"}), isa, rank);
   }
 
-  TempFolder folder_;
+  TempDirectory directory_;
   VllmConfig config_;
 };
 
@@ -83,12 +83,12 @@ TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnGivesAnother) {
 
 TEST_F(PackedKeyTest, AChangedConfigGivesAnother) {
   const std::string before = Text();
-  folder_.Write("config.json", "{ }");
+  directory_.Write("config.json", "{ }");
   EXPECT_NE(Text(), before);
 }
 
 TEST_F(PackedKeyTest, AChangedFileUnderTheSameNameGivesAnother) {
-  const std::string path = folder_.path() + "/model.safetensors";
+  const std::string path = directory_.path() + "/model.safetensors";
   const std::string before = Text();
   const auto time = fs::last_write_time(path);
   // In place and with its time put back: at the beginning, which is read whole, and at the very end.

@@ -42,17 +42,17 @@ class PackedStoreTest : public testing::Test {
     config.model.max_model_len = 64;
     config.parallel.tensor_parallel_size = ranks;
     config.parallel.threads_per_rank = threads;
-    config.load.packed_cache_folder = Folder();
+    config.load.packed_cache_directory = Directory();
     config.load.packed_cache_bytes = int64_t{1} << 30;
     config.load.packed_cache_min_bytes = 0;
     return config;
   }
   VllmConfig Llama() const { return Config(std::string(VLLMCLI_TEST_DATA) + "/models/llama"); }
-  std::string Folder() const { return temp_.path() + "/packed"; }
+  std::string Directory() const { return temp_.path() + "/packed"; }
   std::vector<fs::path> Files() const {
     std::vector<fs::path> files;
-    if (!fs::exists(Folder())) return files;
-    for (const auto& entry : fs::directory_iterator(Folder())) files.push_back(entry.path());
+    if (!fs::exists(Directory())) return files;
+    for (const auto& entry : fs::directory_iterator(Directory())) files.push_back(entry.path());
     return files;
   }
 
@@ -73,7 +73,7 @@ class PackedStoreTest : public testing::Test {
     return result;
   }
 
-  TempFolder temp_;
+  TempDirectory temp_;
 };
 
 TEST_F(PackedStoreTest, AHitIsBitForBitAMissInEveryFamilyAndScheme) {
@@ -158,7 +158,7 @@ TEST_F(PackedStoreTest, AFileOfAnotherOrderOfWeightsIsForgottenAndTheModelBuiltA
     }
     for (size_t i = 0; i < entries.size(); ++i) entries[i].data = data[i];
   }
-  const PackedCache cache(Folder(), int64_t{1} << 30);
+  const PackedCache cache(Directory(), int64_t{1} << 30);
   const auto write = [&] {
     cache.Put(HexDigest(description), PackedFileBytes(description, entries),
               [&](int fd, const std::string& to) { WritePackedFile(fd, to, description, entries, one_by_one); });
@@ -180,10 +180,10 @@ TEST_F(PackedStoreTest, AFileOfAnotherOrderOfWeightsIsForgottenAndTheModelBuiltA
   EXPECT_EQ(Run(config).use.mapped_bytes, first.use.written_bytes);
 }
 
-TEST_F(PackedStoreTest, AFolderThatCannotBeWrittenIsToldAndLosesNothing) {
+TEST_F(PackedStoreTest, ADirectoryThatCannotBeWrittenIsToldAndLosesNothing) {
   VllmConfig config = Llama();
   temp_.Write("file", "");
-  config.load.packed_cache_folder = temp_.path() + "/file/packed";
+  config.load.packed_cache_directory = temp_.path() + "/file/packed";
   const Result result = Run(config);
   EXPECT_NE(result.use.failure.find("cannot be created"), std::string::npos) << result.use.failure;
   EXPECT_EQ(result, Run(Llama()));
@@ -192,7 +192,7 @@ TEST_F(PackedStoreTest, AFolderThatCannotBeWrittenIsToldAndLosesNothing) {
 TEST_F(PackedStoreTest, ADirectoryThatOthersCanWriteIsNotUsedAndTheReasonIsGiven) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
-  ASSERT_EQ(chmod(Folder().c_str(), 0777), 0);
+  ASSERT_EQ(chmod(Directory().c_str(), 0777), 0);
   const Result second = Run(config);
   EXPECT_NE(second.use.failure.find("writable by group or others (mode 0777)"), std::string::npos);
   EXPECT_EQ(second.use.mapped_bytes, 0);
@@ -203,8 +203,8 @@ TEST_F(PackedStoreTest, ADirectoryThatOthersCanWriteIsNotUsedAndTheReasonIsGiven
 TEST_F(PackedStoreTest, ALinkInPlaceOfTheDirectoryIsNotFollowed) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
-  fs::rename(Folder(), Folder() + ".real");
-  fs::create_symlink(Folder() + ".real", Folder());
+  fs::rename(Directory(), Directory() + ".real");
+  fs::create_symlink(Directory() + ".real", Directory());
   const Result second = Run(config);
   EXPECT_NE(second.use.failure.find("not a directory (a symbolic link)"), std::string::npos) << second.use.failure;
   EXPECT_EQ(second.use.mapped_bytes, 0);
@@ -247,7 +247,7 @@ TEST_F(PackedStoreTest, AFileThatSomebodyElseCouldHaveMadeIsNotUsedAndReplaced) 
 
 TEST_F(PackedStoreTest, ADiskWithoutRoomIsReportedAndLosesNothing) {
   const Result expected = Run(Llama());
-  fs::remove_all(Folder());
+  fs::remove_all(Directory());
   rlimit saved{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &saved), 0);
   const rlimit limited{4096, saved.rlim_max};
@@ -256,14 +256,14 @@ TEST_F(PackedStoreTest, ADiskWithoutRoomIsReportedAndLosesNothing) {
   const Result result = Run(Llama());
   setrlimit(RLIMIT_FSIZE, &saved);
   signal(SIGXFSZ, old_handler);
-  EXPECT_NE(result.use.failure.find(Folder()), std::string::npos) << result.use.failure;
+  EXPECT_NE(result.use.failure.find(Directory()), std::string::npos) << result.use.failure;
   EXPECT_NE(result.use.failure.find("not written: File too large"), std::string::npos) << result.use.failure;
   EXPECT_EQ(result.use.written_bytes, 0);
   EXPECT_EQ(result, expected);
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutAFolder) {
+TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutADirectory) {
   VllmConfig config = Llama();
   config.load.packed_cache_min_bytes = int64_t{16} << 20;
   Run(config);
@@ -274,7 +274,7 @@ TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutAFol
   config.load.packed_cache_bytes = 5000;
   EXPECT_EQ(Run(config).use.failure, "");
   config = Llama();
-  config.load.packed_cache_folder = "";
+  config.load.packed_cache_directory = "";
   Run(config);
   config = Llama();
   config.load.load_format = LoadFormat::kDummy;
@@ -284,12 +284,13 @@ TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutAFol
 
 TEST_F(PackedStoreTest, StartsAtTheSameTimeDoNotDisturbEachOther) {
   const Result expected = Run(Llama());
-  fs::remove_all(Folder());
+  fs::remove_all(Directory());
   std::atomic<int> num_equal{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 6; ++i) {
     threads.emplace_back([&] {
-      for (int round = 0; round < 3; ++round) num_equal += Run(Config(Llama().model.folder, 1, 1)) == expected ? 1 : 0;
+      for (int round = 0; round < 3; ++round)
+        num_equal += Run(Config(Llama().model.directory, 1, 1)) == expected ? 1 : 0;
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -135,9 +135,9 @@ TEST(SafetensorsTest, HeaderLengthsAreCheckedBeforeAnythingIsRead) {
 
 TEST(SafetensorsTest, FileCutAtEveryByteIsRefused) {
   std::string whole = File(kGood, kGoodData);
-  TempFolder folder;
+  TempDirectory directory;
   for (size_t size = 0; size < whole.size(); ++size) {
-    std::string path = folder.Write("model.safetensors", std::string_view(whole).substr(0, size));
+    std::string path = directory.Write("model.safetensors", std::string_view(whole).substr(0, size));
     EXPECT_THROW(SafetensorsFile{path}, ModelError) << size;
   }
   EXPECT_THROW(Parse(whole + "x"), ModelError);
@@ -163,8 +163,8 @@ TEST(SafetensorsTest, FlippedBytesLoadOrAreRefused) {
 }
 
 TEST(SafetensorsTest, GetChecksNameShapeAndDtype) {
-  TempFolder folder;
-  SafetensorsFile file(folder.Write(
+  TempDirectory directory;
+  SafetensorsFile file(directory.Write(
       "m.safetensors",
       File(
           R"({"a":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]},"q":{"dtype":"I32","shape":[1],"data_offsets":[4,8]}})",

@@ -38,15 +38,15 @@ std::string Shard(const std::vector<std::string>& names, float value) {
   return file + header + data;
 }
 
-std::unique_ptr<WeightSource> Open(const std::string& folder, LoadFormat format = LoadFormat::kAuto) {
+std::unique_ptr<WeightSource> Open(const std::string& directory, LoadFormat format = LoadFormat::kAuto) {
   VllmConfig config;
-  config.model.folder = folder;
+  config.model.directory = directory;
   config.load.load_format = format;
   return OpenWeights(config);
 }
 
-std::string Refusal(const std::string& folder) {
-  return MessageOf<ModelError>([&] { Open(folder); });
+std::string Refusal(const std::string& directory) {
+  return MessageOf<ModelError>([&] { Open(directory); });
 }
 
 float Scalar(const WeightSource& source, const char* name) {
@@ -56,12 +56,13 @@ float Scalar(const WeightSource& source, const char* name) {
 }
 
 TEST(WeightsTest, ShardsAreReadThroughTheIndex) {
-  TempFolder folder;
-  folder.Write("one.safetensors", Shard({"a", "b"}, 1.0f));
-  folder.Write("two.safetensors", Shard({"b", "c"}, 2.0f));
-  folder.Write("model.safetensors.index.json",
-               R"({"metadata":{},"weight_map":{"a":"one.safetensors","b":"two.safetensors","c":"two.safetensors"}})");
-  auto source = Open(folder.path());
+  TempDirectory directory;
+  directory.Write("one.safetensors", Shard({"a", "b"}, 1.0f));
+  directory.Write("two.safetensors", Shard({"b", "c"}, 2.0f));
+  directory.Write(
+      "model.safetensors.index.json",
+      R"({"metadata":{},"weight_map":{"a":"one.safetensors","b":"two.safetensors","c":"two.safetensors"}})");
+  auto source = Open(directory.path());
   EXPECT_EQ(source->Names(), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(Scalar(*source, "a"), 1.0f);
   EXPECT_EQ(Scalar(*source, "b"), 2.0f);
@@ -84,35 +85,36 @@ TEST(WeightsTest, BadIndexesAreRefusedByName) {
       {R"({"weight_map":{"z":"one.safetensors"}})", "weight_map: z: not in its file (one.safetensors)"},
   };
   for (auto [index, message] : cases) {
-    TempFolder folder;
-    folder.Write("one.safetensors", Shard({"a"}, 1.0f));
-    folder.Write("model.safetensors.index.json", index);
-    EXPECT_NE(Refusal(folder.path()).find(message), std::string::npos) << index << " -> " << Refusal(folder.path());
+    TempDirectory directory;
+    directory.Write("one.safetensors", Shard({"a"}, 1.0f));
+    directory.Write("model.safetensors.index.json", index);
+    EXPECT_NE(Refusal(directory.path()).find(message), std::string::npos)
+        << index << " -> " << Refusal(directory.path());
   }
 }
 
 TEST(WeightsTest, IndexCutAtEveryByteIsRefused) {
-  TempFolder folder;
-  folder.Write("one.safetensors", Shard({"a"}, 1.0f));
+  TempDirectory directory;
+  directory.Write("one.safetensors", Shard({"a"}, 1.0f));
   const std::string whole = R"({"weight_map":{"a":"one.safetensors"}})";
   for (size_t size = 0; size < whole.size(); ++size) {
-    folder.Write("model.safetensors.index.json", whole.substr(0, size));
-    EXPECT_THROW(Open(folder.path()), ModelError) << size;
+    directory.Write("model.safetensors.index.json", whole.substr(0, size));
+    EXPECT_THROW(Open(directory.path()), ModelError) << size;
   }
 }
 
-TEST(WeightsTest, PickleOnlyFoldersAreRefusedWithTheReason) {
-  TempFolder folder;
-  EXPECT_NE(Refusal(folder.path()).find("neither model.safetensors nor"), std::string::npos);
-  folder.Write("pytorch_model.bin", "PK");
-  EXPECT_NE(Refusal(folder.path()).find("can run code when they are opened"), std::string::npos);
-  EXPECT_NE(Refusal(folder.path()).find("(pytorch_model.bin)"), std::string::npos);
+TEST(WeightsTest, PickleOnlyDirectoriesAreRefusedWithTheReason) {
+  TempDirectory directory;
+  EXPECT_NE(Refusal(directory.path()).find("neither model.safetensors nor"), std::string::npos);
+  directory.Write("pytorch_model.bin", "PK");
+  EXPECT_NE(Refusal(directory.path()).find("can run code when they are opened"), std::string::npos);
+  EXPECT_NE(Refusal(directory.path()).find("(pytorch_model.bin)"), std::string::npos);
 }
 
-TEST(WeightsTest, AFolderInPlaceOfTheFileIsRefused) {
-  TempFolder folder;
-  std::filesystem::create_directory(folder.path() + "/model.safetensors");
-  EXPECT_NE(Refusal(folder.path()).find("not a regular file"), std::string::npos);
+TEST(WeightsTest, ADirectoryInPlaceOfTheFileIsRefused) {
+  TempDirectory directory;
+  std::filesystem::create_directory(directory.path() + "/model.safetensors");
+  EXPECT_NE(Refusal(directory.path()).find("not a regular file"), std::string::npos);
 }
 
 // Of this process: pages of files that are mapped and were read.
@@ -147,20 +149,20 @@ TEST(WeightsTest, PagesThatWereReadCanBeDroppedAndReadAgain) {
   const std::string header = R"({"x":{"dtype":"F32","shape":[)" + size + R"(],"data_offsets":[0,)" + bytes + "]}}";
   std::string file(8, '\0');
   file[0] = static_cast<char>(header.size());
-  TempFolder folder;
-  folder.Write("one.safetensors", file + header + std::string(4 * kManyFloats, '\7'));
-  folder.Write("model.safetensors.index.json", R"({"weight_map":{"x":"one.safetensors"}})");
-  ExpectPagesGo(*Open(folder.path()), "x", std::array{kManyFloats});
-  std::filesystem::rename(folder.path() + "/one.safetensors", folder.path() + "/model.safetensors");
-  ExpectPagesGo(*Open(folder.path()), "x", std::array{kManyFloats});
+  TempDirectory directory;
+  directory.Write("one.safetensors", file + header + std::string(4 * kManyFloats, '\7'));
+  directory.Write("model.safetensors.index.json", R"({"weight_map":{"x":"one.safetensors"}})");
+  ExpectPagesGo(*Open(directory.path()), "x", std::array{kManyFloats});
+  std::filesystem::rename(directory.path() + "/one.safetensors", directory.path() + "/model.safetensors");
+  ExpectPagesGo(*Open(directory.path()), "x", std::array{kManyFloats});
 }
 
 TEST(WeightsTest, PagesOfGgufFilesCanBeDroppedToo) {
-  TempFolder folder;
+  TempDirectory directory;
   GgufBuilder file = TinyGguf();
   file.Tensor("output.weight", {1024, kManyFloats / 1024}, 0, std::string(4 * kManyFloats, '\7'));
   VllmConfig config;
-  config.model = LoadGgufConfig(folder.Write("m.gguf", file.Build()));
+  config.model = LoadGgufConfig(directory.Write("m.gguf", file.Build()));
   ExpectPagesGo(*OpenWeights(config), "lm_head.weight", std::array<int64_t, 2>{kManyFloats / 1024, 1024});
 }
 

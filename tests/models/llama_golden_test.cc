@@ -38,29 +38,30 @@ class LlamaGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   VllmConfig Config(int64_t ranks, DType dtype) const {
     VllmConfig config;
-    config.model = LoadModelConfig(Folder());
+    config.model = LoadModelConfig(Directory());
     config.model.dtype = dtype;
     config.parallel.tensor_parallel_size = ranks;
     config.parallel.threads_per_rank = 1;
     config.Finalize();
     return config;
   }
-  std::string Folder() const { return std::string(VLLMCLI_TEST_DATA) + "/llama/" + GetParam(); }
+  std::string Directory() const { return std::string(VLLMCLI_TEST_DATA) + "/llama/" + GetParam(); }
 
   // [rows, columns] of golden.safetensors, opened like a checkpoint of one file.
   std::vector<float> Golden(const std::string& name, const std::vector<int64_t>& shape) const {
-    const auto folder = std::filesystem::path(testing::TempDir()) / ("golden_" + GetParam() + std::to_string(getpid()));
-    std::filesystem::create_directories(folder);
-    std::filesystem::copy_file(Folder() + "/golden.safetensors", folder / "model.safetensors",
+    const auto directory =
+        std::filesystem::path(testing::TempDir()) / ("golden_" + GetParam() + std::to_string(getpid()));
+    std::filesystem::create_directories(directory);
+    std::filesystem::copy_file(Directory() + "/golden.safetensors", directory / "model.safetensors",
                                std::filesystem::copy_options::overwrite_existing);
     VllmConfig config;
-    config.model.folder = folder.string();
-    config.model.model = folder.string();
+    config.model.directory = directory.string();
+    config.model.model = directory.string();
     const auto weights = OpenWeights(config);
     const TensorView view = weights->Get(name, shape);
     std::vector<float> values(static_cast<size_t>(view.num_elements()));
     ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), values.data());
-    std::filesystem::remove_all(folder);
+    std::filesystem::remove_all(directory);
     return values;
   }
 

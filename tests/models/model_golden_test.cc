@@ -53,14 +53,14 @@ size_t Best(const std::vector<double>& row) {
 class ModelGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    std::ifstream file(Folder() + "/golden.json");
+    std::ifstream file(Directory() + "/golden.json");
     golden_ = nlohmann::json::parse(file);
   }
-  std::string Folder() const { return std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam(); }
+  std::string Directory() const { return std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam(); }
 
   VllmConfig Config(int64_t ranks, DType dtype) const {
     VllmConfig config;
-    config.model = LoadModelConfig(Folder());
+    config.model = LoadModelConfig(Directory());
     config.model.dtype = dtype;
     if (golden_.contains("max_model_len")) config.model.max_model_len = golden_["max_model_len"];
     config.parallel.tensor_parallel_size = ranks;
@@ -71,7 +71,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
 
   // transformers' float32 log-probabilities of the first positions of the last prompt and its output.
   std::vector<std::vector<double>> GoldenRows() const {
-    const SafetensorsFile file(Folder() + "/golden.safetensors");
+    const SafetensorsFile file(Directory() + "/golden.safetensors");
     std::vector<std::vector<double>> rows;
     const std::array<int64_t, 2> shape{72, kVocab};
     const TensorView view = file.Get("logits", shape);

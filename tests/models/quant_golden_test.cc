@@ -27,7 +27,7 @@ using testing_support::OneRequest;
 constexpr int64_t kVocab = 64;
 constexpr int64_t kLength = 60;
 
-std::vector<std::string> Folders(const std::string& parent) {
+std::vector<std::string> Directories(const std::string& parent) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/" + parent)) {
     names.push_back(entry.path().filename().string());
@@ -37,8 +37,8 @@ std::vector<std::string> Folders(const std::string& parent) {
 }
 
 struct Golden {
-  explicit Golden(const std::string& folder) {
-    const SafetensorsFile file(folder + "/golden.safetensors");
+  explicit Golden(const std::string& directory) {
+    const SafetensorsFile file(directory + "/golden.safetensors");
     for (const float id : Read(file, "ids", {kLength})) ids.push_back(static_cast<int32_t>(id));
     logprobs = Read(file, "logprobs", {kLength, kVocab});
   }
@@ -52,9 +52,9 @@ struct Golden {
   std::vector<float> logprobs;
 };
 
-VllmConfig Config(const std::string& folder, int64_t ranks = 1, int64_t threads = 1) {
+VllmConfig Config(const std::string& directory, int64_t ranks = 1, int64_t threads = 1) {
   VllmConfig config;
-  config.model = LoadModelConfig(folder);
+  config.model = LoadModelConfig(directory);
   config.model.dtype = DType::kFloat32;
   config.parallel.tensor_parallel_size = ranks;
   config.parallel.threads_per_rank = threads;
@@ -81,33 +81,33 @@ double Worst(const std::vector<double>& got, const std::vector<float>& expected)
 
 class QuantGoldenTest : public testing::TestWithParam<std::string> {
  protected:
-  std::string Folder() const { return std::string(VLLMCLI_TEST_DATA) + "/quant/models/" + GetParam(); }
+  std::string Directory() const { return std::string(VLLMCLI_TEST_DATA) + "/quant/models/" + GetParam(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Schemes, QuantGoldenTest, testing::ValuesIn(Folders("quant/models")),
+INSTANTIATE_TEST_SUITE_P(Schemes, QuantGoldenTest, testing::ValuesIn(Directories("quant/models")),
                          [](const auto& scheme) { return scheme.param; });
 
 TEST_P(QuantGoldenTest, AgreesWithTransformers) {
-  const Golden golden(Folder());
-  EXPECT_LE(Worst(PromptLogprobs(Config(Folder()), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
+  const Golden golden(Directory());
+  EXPECT_LE(Worst(PromptLogprobs(Config(Directory()), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
 }
 
 TEST_P(QuantGoldenTest, AgreesWithTransformersOnTwoAndFourRanks) {
-  const Golden golden(Folder());
-  EXPECT_LE(Worst(PromptLogprobs(Config(Folder(), 2), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
-  EXPECT_LE(Worst(PromptLogprobs(Config(Folder(), 4), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
+  const Golden golden(Directory());
+  EXPECT_LE(Worst(PromptLogprobs(Config(Directory(), 2), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
+  EXPECT_LE(Worst(PromptLogprobs(Config(Directory(), 4), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
 }
 
 TEST_P(QuantGoldenTest, ChunksAndThreadsChangeNoBit) {
-  const Golden golden(Folder());
-  const std::vector<double> whole = PromptLogprobs(Config(Folder()), golden.ids, 2048);
-  EXPECT_EQ(PromptLogprobs(Config(Folder()), golden.ids, 7), whole);
-  EXPECT_EQ(PromptLogprobs(Config(Folder()), golden.ids, 1), whole);
-  EXPECT_EQ(PromptLogprobs(Config(Folder(), 1, 3), golden.ids, 5), whole);
+  const Golden golden(Directory());
+  const std::vector<double> whole = PromptLogprobs(Config(Directory()), golden.ids, 2048);
+  EXPECT_EQ(PromptLogprobs(Config(Directory()), golden.ids, 7), whole);
+  EXPECT_EQ(PromptLogprobs(Config(Directory()), golden.ids, 1), whole);
+  EXPECT_EQ(PromptLogprobs(Config(Directory(), 1, 3), golden.ids, 5), whole);
 }
 
 TEST_P(QuantGoldenTest, OpenBlasIsRefused) {
-  VllmConfig config = Config(Folder());
+  VllmConfig config = Config(Directory());
   config.linear_backend = LinearBackend::kOpenBlas;
   EXPECT_THROW(OneRequest engine(config), ConfigError);
 }
@@ -126,7 +126,7 @@ class GgufBlocksTest : public testing::TestWithParam<std::string> {};
 
 std::vector<std::string> BlockFiles() {
   std::vector<std::string> names = {"llama_mixed", "mixtral_q8_0"};
-  for (const std::string& name : Folders("gguf")) {
+  for (const std::string& name : Directories("gguf")) {
     if (name.starts_with("blocks_")) names.push_back(name);
   }
   return names;
@@ -136,11 +136,11 @@ INSTANTIATE_TEST_SUITE_P(Types, GgufBlocksTest, testing::ValuesIn(BlockFiles()),
                          [](const auto& name) { return name.param; });
 
 TEST_P(GgufBlocksTest, AgreeWithTransformersOnRanksThatCutThemAndChunksChangeNoBit) {
-  const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + GetParam();
-  const Golden golden(folder);
+  const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + GetParam();
+  const Golden golden(directory);
   for (const int64_t ranks : {1, 2, 4}) {
     VllmConfig config;
-    config.model = LoadGgufConfig(folder + "/model.gguf");
+    config.model = LoadGgufConfig(directory + "/model.gguf");
     config.model.dtype = DType::kFloat32;
     config.parallel.threads_per_rank = 1;
     config.parallel.tensor_parallel_size = ranks;
@@ -153,16 +153,16 @@ TEST_P(GgufBlocksTest, AgreeWithTransformersOnRanksThatCutThemAndChunksChangeNoB
 
 class QuantizeAtLoadTest : public testing::TestWithParam<std::string> {
  protected:
-  std::string Folder() const { return std::string(VLLMCLI_TEST_DATA) + "/llama/" + GetParam(); }
+  std::string Directory() const { return std::string(VLLMCLI_TEST_DATA) + "/llama/" + GetParam(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Switches, QuantizeAtLoadTest, testing::ValuesIn(Folders("llama")),
+INSTANTIATE_TEST_SUITE_P(Switches, QuantizeAtLoadTest, testing::ValuesIn(Directories("llama")),
                          [](const auto& name) { return name.param; });
 
 TEST_P(QuantizeAtLoadTest, StaysCloseToTheFullModelAndChunksChangeNoBit) {
-  const Golden golden(Folder());
+  const Golden golden(Directory());
   for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
-    VllmConfig config = Config(Folder());
+    VllmConfig config = Config(Directory());
     config.model.quantization.method = method;
     const std::vector<double> whole = PromptLogprobs(config, golden.ids, 2048);
     const double divergence = Divergence(golden.logprobs, whole);
@@ -173,22 +173,22 @@ TEST_P(QuantizeAtLoadTest, StaysCloseToTheFullModelAndChunksChangeNoBit) {
 }
 
 TEST_P(QuantizeAtLoadTest, TwoRanksStayCloseToo) {
-  const Golden golden(Folder());
-  VllmConfig config = Config(Folder(), 2);
+  const Golden golden(Directory());
+  VllmConfig config = Config(Directory(), 2);
   config.model.quantization.method = QuantizationMethod::kInt8;
   EXPECT_LT(Divergence(golden.logprobs, PromptLogprobs(config, golden.ids, 2048)), 0.005);
 }
 
 class QuantizeFamilyTest : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Families, QuantizeFamilyTest, testing::ValuesIn(Folders("models")),
+INSTANTIATE_TEST_SUITE_P(Families, QuantizeFamilyTest, testing::ValuesIn(Directories("models")),
                          [](const auto& name) { return name.param; });
 
 TEST_P(QuantizeFamilyTest, StaysCloseToItsPlainSelfAndChunksChangeNoBit) {
-  const std::string folder = std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam();
+  const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam();
   std::vector<int32_t> prompt;
   for (int32_t i = 0; i < kLength; ++i) prompt.push_back(3 + i * i % 61);
-  VllmConfig config = Config(folder);
+  VllmConfig config = Config(directory);
   const std::vector<double> plain = PromptLogprobs(config, prompt, 2048);
   for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
     config.model.quantization.method = method;
@@ -204,17 +204,17 @@ TEST_P(QuantizeFamilyTest, StaysCloseToItsPlainSelfAndChunksChangeNoBit) {
 
 TEST(TrainedQuantTest, QuantizingATrainedModelKeepsNearlyAllOfItsChoices) {
   VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-f32");
-  const std::string folder = testing_support::RealData("models/stories260K/hf-f32");
-  OneRequest full(Config(folder));
+  const std::string directory = testing_support::RealData("models/stories260K/hf-f32");
+  OneRequest full(Config(directory));
   const std::vector<int32_t> story = full.Greedy({1, 403, 407}, 200, 2048);
   const auto choices = [&](const VllmConfig& config) {
     OneRequest engine(config);
     engine.Greedy(story, 1, 2048, std::nullopt, 1);
     return engine.prompt_output;
   };
-  const Logprobs expected = choices(Config(folder));
+  const Logprobs expected = choices(Config(directory));
   for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
-    VllmConfig config = Config(folder);
+    VllmConfig config = Config(directory);
     config.model.quantization.method = method;
     const Logprobs got = choices(config);
     ASSERT_EQ(got.num_positions(), expected.num_positions());

@@ -21,7 +21,7 @@ using testing_support::ReadJson;
 using testing_support::RealData;
 
 struct RunSpec {
-  std::string folder;
+  std::string directory;
   int64_t tensor_parallel_size = 1;
   int64_t threads_per_rank = 1;
   DType dtype = DType::kFloat32;
@@ -30,7 +30,7 @@ struct RunSpec {
 
 VllmConfig MakeConfig(const RunSpec& spec) {
   VllmConfig config;
-  config.model = LoadModelConfig(RealData(spec.folder));
+  config.model = LoadModelConfig(RealData(spec.directory));
   config.model.dtype = spec.dtype;
   config.parallel.tensor_parallel_size = spec.tensor_parallel_size;
   config.parallel.threads_per_rank = spec.threads_per_rank;
@@ -40,7 +40,7 @@ VllmConfig MakeConfig(const RunSpec& spec) {
 }
 
 struct ReferenceModel {
-  std::string name, folder, ids_key;
+  std::string name, directory, ids_key;
 };
 
 void PrintTo(const ReferenceModel& model, std::ostream* out) { *out << model.name; }
@@ -75,7 +75,7 @@ void ExpectReferenceIds(const std::vector<int32_t>& ids, const nlohmann::json& c
 }
 
 TEST_P(ReferenceTest, GreedyTokensEqualTheReference) {
-  OneRequest engine(MakeConfig({GetParam().folder}));
+  OneRequest engine(MakeConfig({GetParam().directory}));
   const nlohmann::json reference = Reference("greedy");
   for (const nlohmann::json& c : reference["cases"]) {
     const auto prompt = c["prompt_ids"].get<std::vector<int32_t>>();
@@ -85,7 +85,7 @@ TEST_P(ReferenceTest, GreedyTokensEqualTheReference) {
 
 TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnTwoRanks) {
   for (const int64_t threads : {1, 2}) {
-    OneRequest engine(MakeConfig({GetParam().folder, 2, threads}));
+    OneRequest engine(MakeConfig({GetParam().directory, 2, threads}));
     const nlohmann::json reference = Reference("greedy");
     for (const nlohmann::json& c : reference["cases"]) {
       const auto prompt = c["prompt_ids"].get<std::vector<int32_t>>();
@@ -97,7 +97,7 @@ TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnTwoRanks) {
 
 TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnEveryInstructionSet) {
   for (const Isa isa : AvailableIsas()) {
-    OneRequest engine(MakeConfig({GetParam().folder, 1, 1, DType::kFloat32, isa}));
+    OneRequest engine(MakeConfig({GetParam().directory, 1, 1, DType::kFloat32, isa}));
     const nlohmann::json c = Reference("greedy")["cases"][1];
     ExpectReferenceIds(engine.Greedy(c["prompt_ids"].get<std::vector<int32_t>>(), c["max_tokens"], 5), c,
                        GetParam().ids_key);
@@ -108,7 +108,7 @@ TEST_P(ReferenceTest, LogprobsAreTheSameBitsForAnyChunksAndThreads) {
   const auto prompt = Reference("logprobs")["prompt_logprobs"]["ids"].get<std::vector<int32_t>>();
   Logprobs first_output, first_prompt;
   for (const int64_t threads : {1, 2, 3}) {
-    OneRequest engine(MakeConfig({GetParam().folder, 1, threads, DType::kBFloat16}));
+    OneRequest engine(MakeConfig({GetParam().directory, 1, threads, DType::kBFloat16}));
     for (const int64_t chunk : {2048, 16, 5, 1}) {
       engine.Greedy(prompt, 20, chunk, 3, 3);
       if (first_output.empty()) {
@@ -125,7 +125,7 @@ TEST_P(ReferenceTest, LogprobsAreTheSameBitsForAnyChunksAndThreads) {
 TEST_P(ReferenceTest, PromptLogprobsAreWithinOneInTenThousand) {
   const nlohmann::json reference = Reference("logprobs")["prompt_logprobs"];
   const auto ids = reference["ids"].get<std::vector<int32_t>>();
-  OneRequest engine(MakeConfig({GetParam().folder}));
+  OneRequest engine(MakeConfig({GetParam().directory}));
   engine.Greedy(ids, 1, 2048, std::nullopt, 5);
   const Logprobs& got = engine.prompt_output;
   const nlohmann::json& tokens = reference["tokens"];
@@ -143,7 +143,7 @@ TEST_P(ReferenceTest, PromptLogprobsAreWithinOneInTenThousand) {
 }
 
 TEST_P(ReferenceTest, WholeDistributionsAreWithinOneInTenThousand) {
-  OneRequest engine(MakeConfig({GetParam().folder}));
+  OneRequest engine(MakeConfig({GetParam().directory}));
   const nlohmann::json reference = Reference("logits");
   for (const nlohmann::json& c : reference["cases"]) {
     const auto ids = c["ids"].get<std::vector<int32_t>>();

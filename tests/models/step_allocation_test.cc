@@ -73,8 +73,8 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
 
 TEST_P(StepAllocationTest, TheLargestStepAndDecodingAllocateNothing) {
   const std::unique_ptr<Executor> executor = MakeExecutor(Config());
-  const size_t num_groups = executor->KvGroupWindows().size();
-  executor->InitializeKvCache(64);
+  const size_t num_groups = executor->KVGroupWindows().size();
+  executor->InitializeKVCache(64);
   // One token of each request, so that both are known; the short one's fills the list of sampled tokens.
   SchedulerOutput first;
   first.scheduled_new_reqs = {NewRequest(1, kMaxTokens + 1, 1, num_groups), NewRequest(2, 1, 40, num_groups)};

@@ -22,17 +22,17 @@ class BatchProgramTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_NE(GuideModel(), "");
-    folder_ = fs::path(testing::TempDir()) / ("vllmcli_batch_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-    model_ = CopyGuideModel(folder_ / "model", {.keeps_chat_template = false});
+    directory_ = fs::path(testing::TempDir()) / ("vllmcli_batch_" + std::to_string(getpid()));
+    fs::create_directories(directory_);
+    model_ = CopyGuideModel(directory_ / "model", {.keeps_chat_template = false});
   }
   void TearDown() override {
-    if (!folder_.empty()) fs::remove_all(folder_);
+    if (!directory_.empty()) fs::remove_all(directory_);
   }
 
   std::string Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return (folder_ / name).string();
+    std::ofstream(directory_ / name, std::ios::binary) << text;
+    return (directory_ / name).string();
   }
   static std::string Read(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -73,7 +73,7 @@ class BatchProgramTest : public testing::Test {
   }
 
   std::string model_;
-  fs::path folder_;
+  fs::path directory_;
 };
 
 TEST_F(BatchProgramTest, ATextFileGivesARecordALine) {
@@ -212,13 +212,13 @@ TEST_F(BatchProgramTest, StandardInputIsJsonLinesOrWhatTheFlagSays) {
 
 TEST_F(BatchProgramTest, TheOutputFileIsNeverTheInputAndNotReplacedUnasked) {
   const std::string input = Write("in.txt", "Once\n");
-  fs::create_hard_link(input, folder_ / "hard.txt");
-  fs::create_symlink(input, folder_ / "soft.txt");
+  fs::create_hard_link(input, directory_ / "hard.txt");
+  fs::create_symlink(input, directory_ / "soft.txt");
   for (const char* name : {"in.txt", "hard.txt", "soft.txt"}) {
-    EXPECT_EQ(Batch({"--overwrite", input, "-o", (folder_ / name).string()}).status, 2) << name;
+    EXPECT_EQ(Batch({"--overwrite", input, "-o", (directory_ / name).string()}).status, 2) << name;
   }
   EXPECT_EQ(Read(input), "Once\n");
-  const std::string output = (folder_ / "out.jsonl").string();
+  const std::string output = (directory_ / "out.jsonl").string();
   EXPECT_EQ(Batch({"-n", "2", input, "-o", output}).status, 0);
   const std::string first = Read(output);
   EXPECT_EQ(Lines(first).size(), 1u);
@@ -233,8 +233,8 @@ TEST_F(BatchProgramTest, AFullDeviceEndsTheJobWithFour) {
 }
 
 TEST_F(BatchProgramTest, AnInputThatIsNotThereExitsWithThree) {
-  EXPECT_EQ(Batch({(folder_ / "none.txt").string()}).status, 3);
-  EXPECT_EQ(Batch({(folder_ / "none.xyz").string()}).status, 2);
+  EXPECT_EQ(Batch({(directory_ / "none.txt").string()}).status, 3);
+  EXPECT_EQ(Batch({(directory_ / "none.xyz").string()}).status, 2);
 }
 
 TEST_F(BatchProgramTest, RowsOfASlowPipeAreAnsweredAsTheyCome) {

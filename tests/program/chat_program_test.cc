@@ -19,14 +19,14 @@ class ChatProgramTest : public testing::Test {
   void SetUp() override {
     model_ = GuideModel();
     ASSERT_NE(model_, "");
-    folder_ = fs::path(testing::TempDir()) / ("vllmcli_chat_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-    template_ = (folder_ / "t.jinja").string();
+    directory_ = fs::path(testing::TempDir()) / ("vllmcli_chat_" + std::to_string(getpid()));
+    fs::create_directories(directory_);
+    template_ = (directory_ / "t.jinja").string();
     std::ofstream(template_) << "{% for m in messages %}{{ m.content }}\n{% endfor %}";
-    environment_ = {{"XDG_STATE_HOME", folder_.string()}, {"XDG_CONFIG_HOME", folder_.string()}};
+    environment_ = {{"XDG_STATE_HOME", directory_.string()}, {"XDG_CONFIG_HOME", directory_.string()}};
   }
   void TearDown() override {
-    if (!folder_.empty()) fs::remove_all(folder_);
+    if (!directory_.empty()) fs::remove_all(directory_);
   }
   std::vector<std::string> Chat(std::vector<std::string> flags = {}) const {
     flags.insert(flags.begin(), {"chat", "-m", model_, "--chat-template", template_, "-t", "0", "--ignore-eos"});
@@ -34,7 +34,7 @@ class ChatProgramTest : public testing::Test {
   }
 
   std::string model_;
-  fs::path folder_;
+  fs::path directory_;
   std::string template_;
   std::map<std::string, std::string> environment_;
 };
@@ -54,7 +54,7 @@ TEST_F(ChatProgramTest, ControlCStopsTheAnswerAndTheNextTurnWorks) {
   // An answer of " x" again and again that ends only where the context does, and then says so.
   const std::string x = GuideTokenId("x");
   ASSERT_NE(x, "");
-  model_ = CopyGuideModel(folder_ / "long", {.context = 100000});
+  model_ = CopyGuideModel(directory_ / "long", {.context = 100000});
   PtyProgram chat(Chat({"--max-model-len", "30000", "--kv-cache-memory", "64M", "--allowed-token-ids", x}),
                   environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
@@ -168,7 +168,7 @@ TEST_F(ChatProgramTest, TheHistoryIsForItsOwnerAlone) {
     EXPECT_EQ(chat.WaitForExit(), 0);
   }
   struct stat status {};
-  ASSERT_EQ(stat((folder_ / "vllmcli" / "history").c_str(), &status), 0);
+  ASSERT_EQ(stat((directory_ / "vllmcli" / "history").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
   PtyProgram chat(Chat({"-n", "2"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();

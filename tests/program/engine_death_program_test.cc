@@ -23,31 +23,31 @@ class EngineDeathProgramTest : public testing::Test {
  protected:
   void SetUp() override {
     // The model that ships, under the failing architecture's name.
-    folder_ = fs::path(testing::TempDir()) / ("vllmcli_fault_" + std::to_string(getpid()));
+    directory_ = fs::path(testing::TempDir()) / ("vllmcli_fault_" + std::to_string(getpid()));
     const fs::path guide = fs::path(VLLMCLI_SOURCE_DIR) / "app/guide_model";
-    fs::create_directories(folder_);
+    fs::create_directories(directory_);
     for (const char* name :
          {"tokenizer.json", "tokenizer_config.json", "model.safetensors", "generation_config.json"}) {
-      fs::copy_file(guide / name, folder_ / name, fs::copy_options::overwrite_existing);
+      fs::copy_file(guide / name, directory_ / name, fs::copy_options::overwrite_existing);
     }
     nlohmann::json config;
     std::ifstream(guide / "config.json") >> config;
     config["architectures"] = {"FaultyForCausalLM"};
-    std::ofstream(folder_ / "config.json") << config.dump();
-    std::ofstream(folder_ / "rows.txt") << "one\ntwo\nthree\nfour\n";
+    std::ofstream(directory_ / "config.json") << config.dump();
+    std::ofstream(directory_ / "rows.txt") << "one\ntwo\nthree\nfour\n";
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
   ProgramResult Run(std::vector<std::string> arguments, const std::string& when, int rank, int call, int ranks) {
     ProgramOptions options;
     options.program = VLLMCLI_FAULT_INJECTION_BINARY;
     options.environment = {
         {"FAULT_WHEN", when}, {"FAULT_RANK", std::to_string(rank)}, {"FAULT_CALL", std::to_string(call)}};
-    arguments.insert(arguments.end(), {"-m", folder_.string(), "-tp", std::to_string(ranks)});
+    arguments.insert(arguments.end(), {"-m", directory_.string(), "-tp", std::to_string(ranks)});
     return RunProgram(arguments, options);
   }
 
-  fs::path folder_;
+  fs::path directory_;
 };
 
 TEST_F(EngineDeathProgramTest, TheProgramEndsWithItsStatusAndTheCause) {
@@ -67,7 +67,7 @@ TEST_F(EngineDeathProgramTest, TheProgramEndsWithItsStatusAndTheCause) {
 TEST_F(EngineDeathProgramTest, ABatchWritesARecordForEachRowItHadTaken) {
   for (const int ranks : {1, 2}) {
     const ProgramResult result =
-        Run({"batch", (folder_ / "rows.txt").string(), "--ignore-eos", "-n", "60"}, "forward", ranks - 1, 12, ranks);
+        Run({"batch", (directory_ / "rows.txt").string(), "--ignore-eos", "-n", "60"}, "forward", ranks - 1, 12, ranks);
     EXPECT_EQ(result.status, 1);
     // How many rows it had taken when the rank failed is a matter of luck, up to the row it was then giving the engine.
     std::istringstream lines(result.out);

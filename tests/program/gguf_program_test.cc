@@ -76,20 +76,20 @@ TEST(GgufProgramTest, EveryCommandTakesAFile) {
   const ProgramResult bench =
       RunProgram({"bench", "throughput", "-m", Llama(), "--input-len", "4", "--output-len", "4", "--num-prompts", "2"});
   EXPECT_EQ(bench.status, 0) << bench.err;
-  const TempFolder folder;
-  const std::string rows = folder.Write("rows.jsonl", "{\"prompt\":\"AB\",\"max_tokens\":3,\"temperature\":0}\n");
-  const ProgramResult batch = RunProgram({"batch", rows, "-m", Llama(), "-o", folder.path() + "/out.jsonl"});
+  const TempDirectory directory;
+  const std::string rows = directory.Write("rows.jsonl", "{\"prompt\":\"AB\",\"max_tokens\":3,\"temperature\":0}\n");
+  const ProgramResult batch = RunProgram({"batch", rows, "-m", Llama(), "-o", directory.path() + "/out.jsonl"});
   EXPECT_EQ(batch.status, 0) << batch.err;
 }
 
-TEST(GgufProgramTest, AFolderWithOneModelIsThatModel) {
+TEST(GgufProgramTest, ADirectoryWithOneModelIsThatModel) {
   const auto shows = [](const std::string& path, const std::vector<std::string>& more = {}) {
     std::vector<std::string> arguments = {"show", "--json", path};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(arguments);
   };
   EXPECT_EQ(Json::parse(shows(Fixture("llama")).out)["format"], "gguf");
-  // In three parts; named by the folder or by any part.
+  // In three parts; named by the directory or by any part.
   for (const std::string& name : {std::string(), std::string("/model-00002-of-00003.gguf")}) {
     const ProgramResult split = shows(Fixture("llama_linear") + name);
     ASSERT_EQ(split.status, 0) << split.err;
@@ -98,28 +98,28 @@ TEST(GgufProgramTest, AFolderWithOneModelIsThatModel) {
     EXPECT_GT(json["files_bytes"], json["weight_bytes"]);
   }
 
-  const TempFolder folder;
-  fs::copy_file(Llama(), folder.path() + "/a.gguf");
-  fs::copy_file(Llama(), folder.path() + "/mmproj-a.gguf");
-  EXPECT_EQ(shows(folder.path()).status, 0);
-  fs::copy_file(Llama(), folder.path() + "/b.gguf");
-  const ProgramResult several = shows(folder.path());
+  const TempDirectory directory;
+  fs::copy_file(Llama(), directory.path() + "/a.gguf");
+  fs::copy_file(Llama(), directory.path() + "/mmproj-a.gguf");
+  EXPECT_EQ(shows(directory.path()).status, 0);
+  fs::copy_file(Llama(), directory.path() + "/b.gguf");
+  const ProgramResult several = shows(directory.path());
   EXPECT_EQ(several.status, 3);
-  EXPECT_NE(several.err.find("several .gguf files in this folder, name one (a.gguf, b.gguf)"), std::string::npos);
-  EXPECT_EQ(shows(folder.path() + "/b.gguf").status, 0);
+  EXPECT_NE(several.err.find("several .gguf files in this directory, name one (a.gguf, b.gguf)"), std::string::npos);
+  EXPECT_EQ(shows(directory.path() + "/b.gguf").status, 0);
 }
 
 TEST(GgufProgramTest, FilesOfARepositoryAreFoundByName) {
-  const TempFolder folder;
-  const std::string snapshot = folder.path() + "/hub/models--me--tiny-GGUF/snapshots/0123";
-  const std::string own = folder.path() + "/data/vllmcli/models";
+  const TempDirectory directory;
+  const std::string snapshot = directory.path() + "/hub/models--me--tiny-GGUF/snapshots/0123";
+  const std::string own = directory.path() + "/data/vllmcli/models";
   fs::create_directories(snapshot);
   fs::create_directories(own);
   fs::copy_file(Llama(), snapshot + "/tiny-Q8_0.gguf");
   fs::copy_file(Llama(), snapshot + "/tiny-Q4_0.gguf");
   fs::copy_file(Llama(), own + "/mine.gguf");
   ProgramOptions options;
-  options.environment = {{"HF_HUB_CACHE", folder.path() + "/hub"}, {"XDG_DATA_HOME", folder.path() + "/data"}};
+  options.environment = {{"HF_HUB_CACHE", directory.path() + "/hub"}, {"XDG_DATA_HOME", directory.path() + "/data"}};
   const auto file_of = [&](const std::string& name) {
     const ProgramResult result = RunProgram({"show", "--json", name}, options);
     return result.status == 0 ? Json::parse(result.out)["file"].get<std::string>() : std::to_string(result.status);
@@ -147,13 +147,13 @@ TEST(GgufProgramTest, ShowCountsParametersThatArePacked) {
 }
 
 TEST(GgufProgramTest, TheLoadFormatChooses) {
-  const TempFolder folder;
+  const TempDirectory directory;
   const std::string llama = std::string(VLLMCLI_TEST_DATA) + "/llama/plain";
-  fs::copy_file(llama + "/config.json", folder.path() + "/config.json");
-  fs::copy_file(llama + "/model.safetensors", folder.path() + "/model.safetensors");
-  fs::copy_file(Llama(), folder.path() + "/model.gguf");
+  fs::copy_file(llama + "/config.json", directory.path() + "/config.json");
+  fs::copy_file(llama + "/model.safetensors", directory.path() + "/model.safetensors");
+  fs::copy_file(Llama(), directory.path() + "/model.gguf");
   const auto format = [&](const std::string& load_format) {
-    return Json::parse(RunProgram({"show", "--json", "--load-format", load_format, folder.path()}).out)["format"];
+    return Json::parse(RunProgram({"show", "--json", "--load-format", load_format, directory.path()}).out)["format"];
   };
   EXPECT_EQ(format("auto"), "safetensors");
   EXPECT_EQ(format("safetensors"), "safetensors");
@@ -163,8 +163,8 @@ TEST(GgufProgramTest, TheLoadFormatChooses) {
 }
 
 TEST(GgufProgramTest, BadFilesExitWithThree) {
-  const TempFolder folder;
-  const std::string vocabulary_only = folder.Write("v.gguf", [] {
+  const TempDirectory directory;
+  const std::string vocabulary_only = directory.Write("v.gguf", [] {
     GgufBuilder file;
     file.String("general.architecture", "llama").Int("llama.context_length", 64).Int("llama.embedding_length", 8);
     file.Int("llama.block_count", 1).Int("llama.feed_forward_length", 6).Int("llama.attention.head_count", 2);
@@ -174,23 +174,24 @@ TEST(GgufProgramTest, BadFilesExitWithThree) {
   EXPECT_EQ(RunProgram({"complete", "-m", vocabulary_only, "x"}).status, 3);
   EXPECT_EQ(RunProgram({"show", vocabulary_only}).status, 3);
   for (const std::string& bytes : {std::string(), std::string("GGUF"), TinyGguf().Build().substr(0, 900)}) {
-    const ProgramResult result = RunProgram({"complete", "-m", folder.Write("bad.gguf", bytes), "x"});
+    const ProgramResult result = RunProgram({"complete", "-m", directory.Write("bad.gguf", bytes), "x"});
     EXPECT_EQ(result.status, 3);
     EXPECT_NE(result.err.find("gguf file "), std::string::npos) << result.err;
   }
-  const ProgramResult unknown = RunProgram({"complete", "-m", folder.Write("u.gguf", TinyGguf("mamba").Build()), "x"});
+  const ProgramResult unknown =
+      RunProgram({"complete", "-m", directory.Write("u.gguf", TinyGguf("mamba").Build()), "x"});
   EXPECT_EQ(unknown.status, 3);
   EXPECT_NE(unknown.err.find("unknown architecture (mamba; known: llama, "), std::string::npos) << unknown.err;
 }
 
 TEST(GgufProgramTest, NoStringOfAFileDrivesTheTerminal) {
-  const TempFolder folder;
+  const TempDirectory directory;
   const std::string hostile = AllBytes() + "\x1b]8;;http://x\x1b\\link\x1b[2J";
   GgufBuilder file = TinyGguf();
   file.String("general.name", hostile).String("tokenizer.ggml.model", hostile).String("tokenizer.ggml.pre", hostile);
   file.Strings("tokenizer.ggml.tokens", {hostile, "b", "c", "d", "e"}).String("tokenizer.chat_template", hostile);
   file.Int("tokenizer.ggml.eos_token_id", 0).String(hostile, hostile);
-  const std::string path = folder.Write("hostile.gguf", file.Build());
+  const std::string path = directory.Write("hostile.gguf", file.Build());
   for (const char* command : {"show", "tokenize", "run", "complete"}) {
     for (const bool json : {false, true}) {
       std::vector<std::string> arguments = {command, "-m", path};
@@ -206,7 +207,7 @@ TEST(GgufProgramTest, NoStringOfAFileDrivesTheTerminal) {
         TinyGguf().Floats(hostile.substr(0, 60), {1}, {1.0F}),
         TinyGguf().RawTensor(hostile.substr(0, 60), {1}, 99, 0, ""),
         GgufBuilder().String("general.architecture", "llama").String("llama.rope.scaling.type", hostile)}) {
-    const ProgramResult result = RunProgram({"complete", "-m", folder.Write("bad.gguf", bad.Build()), "x"});
+    const ProgramResult result = RunProgram({"complete", "-m", directory.Write("bad.gguf", bad.Build()), "x"});
     EXPECT_EQ(result.status, 3);
     EXPECT_TRUE(IsTame(result.err)) << result.err;
   }

@@ -10,7 +10,7 @@ namespace {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 // KV blocks as --stats prints them.
-int64_t NumKvBlocks(const std::string& stats) {
+int64_t GetNumBlocks(const std::string& stats) {
   const size_t end = stats.rfind(" blocks");
   if (end == std::string::npos) return -1;
   return std::stoll(stats.substr(stats.rfind(' ', end - 1) + 1));
@@ -31,7 +31,7 @@ TEST(MemoryLimitTest, AHigherAddressSpaceLimitNeverGivesLess) {
       continue;
     }
     ASSERT_EQ(result.status, 0);
-    const int64_t blocks = NumKvBlocks(result.err);
+    const int64_t blocks = GetNumBlocks(result.err);
     EXPECT_GE(blocks, blocks_before);
     EXPECT_GT(blocks, 0);
     blocks_before = blocks;

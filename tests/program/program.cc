@@ -95,20 +95,20 @@ std::string GuideModel() {
   return std::filesystem::exists(path + "/config.json") ? path : "";
 }
 
-std::string CopyGuideModel(const std::filesystem::path& folder, const GuideCopy& changes) {
+std::string CopyGuideModel(const std::filesystem::path& directory, const GuideCopy& changes) {
   const std::filesystem::path guide = GuideModel();
-  std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(directory);
   for (const char* name : {"tokenizer.json", "model.safetensors", "generation_config.json"}) {
-    std::filesystem::create_symlink(guide / name, folder / name);
+    std::filesystem::create_symlink(guide / name, directory / name);
   }
   nlohmann::json config = nlohmann::json::parse(std::ifstream(guide / "config.json"));
   config["max_position_embeddings"] = changes.context;
-  std::ofstream(folder / "config.json") << config.dump();
+  std::ofstream(directory / "config.json") << config.dump();
   nlohmann::json tokenizer = nlohmann::json::parse(std::ifstream(guide / "tokenizer_config.json"));
   tokenizer["model_max_length"] = changes.context;
   if (!changes.keeps_chat_template) tokenizer.erase("chat_template");
-  std::ofstream(folder / "tokenizer_config.json") << tokenizer.dump();
-  return folder.string();
+  std::ofstream(directory / "tokenizer_config.json") << tokenizer.dump();
+  return directory.string();
 }
 
 std::string GuideTokenId(const std::string& character) {

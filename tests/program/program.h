@@ -33,7 +33,7 @@ ProgramOptions Input(const std::string& input);
 
 ProgramResult RunProgram(const std::vector<std::string>& arguments, const ProgramOptions& options = {});
 
-// Folder of shared trained models, or empty when it is not there.
+// Directory of shared trained models, or empty when it is not there.
 std::string RealModel(const std::string& name);
 // The model that ships, or empty.
 std::string GuideModel();
@@ -43,8 +43,9 @@ struct GuideCopy {
   int context =
       1024;  // max_position_embeddings; with a hundred thousand, an answer goes on for as long as a test needs
 };
-// Makes a model directory in `folder`, which must not exist: the model that ships with these changes. Returns its path.
-std::string CopyGuideModel(const std::filesystem::path& folder, const GuideCopy& changes);
+// Makes a model directory in `directory`, which must not exist: the model that ships with these changes. Returns its
+// path.
+std::string CopyGuideModel(const std::filesystem::path& directory, const GuideCopy& changes);
 // The id of the token that the guide has for this character, at the beginning of a word.
 std::string GuideTokenId(const std::string& character);
 

@@ -18,15 +18,15 @@ using Json = nlohmann::json;
 
 // The model that ships, without its chat template.
 const std::string& PlainModel() {
-  static const TempFolder folder;
-  static const std::string path = CopyGuideModel(folder.path() + "/plain", {.keeps_chat_template = false});
+  static const TempDirectory directory;
+  static const std::string path = CopyGuideModel(directory.path() + "/plain", {.keeps_chat_template = false});
   return path;
 }
 
 // What `complete` takes to write an answer that does not end within a test.
 std::vector<std::string> EndlessAnswer() {
-  static const TempFolder folder;
-  static const std::string path = CopyGuideModel(folder.path() + "/long", {.context = 100000});
+  static const TempDirectory directory;
+  static const std::string path = CopyGuideModel(directory.path() + "/long", {.context = 100000});
   return {"complete", "-m", path, "--ignore-eos", "--max-model-len", "30000", "--kv-cache-memory", "64M", "Once"};
 }
 
@@ -65,7 +65,7 @@ TEST(ProgramTest, UsageMistakesExitWithTwo) {
 }
 
 TEST(ProgramTest, AModelThatIsNotThereExitsWithThree) {
-  EXPECT_EQ(RunProgram({"complete", "-m", "/no/such/folder", "x"}).status, 3);
+  EXPECT_EQ(RunProgram({"complete", "-m", "/no/such/directory", "x"}).status, 3);
   EXPECT_EQ(RunProgram({"complete", "-m", "no/such-repository", "x"}).status, 3);
   EXPECT_EQ(RunProgram({"show", "/dev/null"}).status, 3);
 }

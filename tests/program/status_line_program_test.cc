@@ -26,25 +26,25 @@ constexpr char kErase[] = "\r\x1b[K";
 class StatusLineTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / ("vllmcli_status_" + std::to_string(getpid()));
-    fs::create_directories(folder_ / "slow");
+    directory_ = fs::path(testing::TempDir()) / ("vllmcli_status_" + std::to_string(getpid()));
+    fs::create_directories(directory_ / "slow");
     for (const char* name :
          {"tokenizer.json", "tokenizer_config.json", "model.safetensors", "generation_config.json"}) {
-      fs::create_symlink(fs::path(GuideModel()) / name, folder_ / "slow" / name);
+      fs::create_symlink(fs::path(GuideModel()) / name, directory_ / "slow" / name);
     }
     nlohmann::json config;
     std::ifstream(fs::path(GuideModel()) / "config.json") >> config;
     config["architectures"] = {"FaultyForCausalLM"};
-    std::ofstream(folder_ / "slow" / "config.json") << config.dump();
-    fifo_ = (folder_ / "fifo").string();
+    std::ofstream(directory_ / "slow" / "config.json") << config.dump();
+    fifo_ = (directory_ / "fifo").string();
     ASSERT_EQ(mkfifo(fifo_.c_str(), 0600), 0);
-    environment_ = {{"XDG_STATE_HOME", folder_.string()}, {"XDG_CACHE_HOME", folder_.string()}};
+    environment_ = {{"XDG_STATE_HOME", directory_.string()}, {"XDG_CACHE_HOME", directory_.string()}};
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
   // Lets the program go on.
   void Release() const { close(open(fifo_.c_str(), O_WRONLY | O_CLOEXEC)); }
-  std::string model() const { return (folder_ / "slow").string(); }
+  std::string model() const { return (directory_ / "slow").string(); }
 
   // The screen's last line after `output`, as a terminal shows it.
   static std::string LastLine(const std::string& output) {
@@ -53,7 +53,7 @@ class StatusLineTest : public testing::Test {
     return line;
   }
 
-  fs::path folder_;
+  fs::path directory_;
   std::string fifo_;
   std::map<std::string, std::string> environment_;
 };
@@ -129,7 +129,7 @@ TEST_F(StatusLineTest, QuietShowsNoStatusLine) {
 TEST_F(StatusLineTest, BatchProgressHasATotalAndGivesWayToTheRecords) {
   environment_["WAIT_FORWARD"] = fifo_;
   environment_["WAIT_CALL"] = "30";
-  const std::string input = (folder_ / "in.jsonl").string();
+  const std::string input = (directory_ / "in.jsonl").string();
   std::ofstream file(input);
   for (int i = 0; i < 24; ++i) file << "{\"prompt\":\"a flag\",\"ignore_eos\":true}\n\n";
   file.close();
@@ -150,7 +150,7 @@ TEST_F(StatusLineTest, BatchProgressHasATotalAndGivesWayToTheRecords) {
 }
 
 TEST_F(StatusLineTest, TheSummaryOfABatchNamesItsOutput) {
-  const std::string output = (folder_ / "out.jsonl").string();
+  const std::string output = (directory_ / "out.jsonl").string();
   const ProgramResult batch =
       RunProgram({"batch", "-n", "2", "-o", output, "-"}, Input("{\"prompt\":\"a\"}\n{\"prompt\":7}\n"));
   EXPECT_EQ(batch.status, 1);

@@ -25,21 +25,21 @@ class TemplateProgramTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_NE(GuideModel(), "");
-    folder_ = fs::path(testing::TempDir()) / ("vllmcli_template_" + std::to_string(getpid()));
-    fs::create_directories(folder_ / "model");
-    for (const auto& file : fs::directory_iterator(GuideModel())) fs::copy(file, folder_ / "model");
+    directory_ = fs::path(testing::TempDir()) / ("vllmcli_template_" + std::to_string(getpid()));
+    fs::create_directories(directory_ / "model");
+    for (const auto& file : fs::directory_iterator(GuideModel())) fs::copy(file, directory_ / "model");
     Write("template.jinja", kTemplate);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
   std::string Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name) << text;
-    return folder_ / name;
+    std::ofstream(directory_ / name) << text;
+    return directory_ / name;
   }
-  std::string Template() const { return folder_ / "template.jinja"; }
-  std::string Model() const { return folder_ / "model"; }
+  std::string Template() const { return directory_ / "template.jinja"; }
+  std::string Model() const { return directory_ / "model"; }
 
-  fs::path folder_;
+  fs::path directory_;
 };
 
 TEST_F(TemplateProgramTest, VariablesAreJsonOrElseText) {
@@ -78,9 +78,9 @@ TEST_F(TemplateProgramTest, ASystemMessageThatTheTemplateLeavesOutIsRefused) {
 }
 
 TEST_F(TemplateProgramTest, NamedTemplatesAreDefaultAndToolUse) {
-  std::ofstream(folder_ / "model/tokenizer_config.json")
+  std::ofstream(directory_ / "model/tokenizer_config.json")
       << R"({"chat_template":[{"name":"default","template":"plain"},{"name":"tool_use","template":"tools: {{ tools[0] }}"}]})";
-  fs::remove(folder_ / "model/chat_template.jinja");
+  fs::remove(directory_ / "model/chat_template.jinja");
   const auto render = [&](const std::string& context) {
     return RunProgram({"render", "-m", Model(), "-"}, Input(context)).out;
   };
@@ -90,9 +90,9 @@ TEST_F(TemplateProgramTest, NamedTemplatesAreDefaultAndToolUse) {
 }
 
 TEST_F(TemplateProgramTest, AProcessorsTemplateFileIsRead) {
-  std::ofstream(folder_ / "model/tokenizer_config.json") << "{}";
-  fs::remove(folder_ / "model/chat_template.jinja");
-  std::ofstream(folder_ / "model/chat_template.json") << R"({"chat_template":"from the processor"})";
+  std::ofstream(directory_ / "model/tokenizer_config.json") << "{}";
+  fs::remove(directory_ / "model/chat_template.jinja");
+  std::ofstream(directory_ / "model/chat_template.json") << R"({"chat_template":"from the processor"})";
   EXPECT_EQ(RunProgram({"render", "-m", Model(), "-"}, Input(kMessages)).out, "from the processor");
 }
 

@@ -69,7 +69,7 @@ class UnusableFilesTest : public testing::Test {
     return RunProgram(all, options);
   }
 
-  TempFolder temp_;
+  TempDirectory temp_;
   std::string model_ = temp_.path() + "/model";
 };
 

@@ -213,7 +213,7 @@ class Episode {
       }
     }
     // A request never stops publishing for want of room: the reference has no such limit.
-    const PrefixTable& prefixes = harness_.scheduler.kv_cache().pool().prefixes();
+    const PrefixTrie& prefixes = harness_.scheduler.kv_cache().pool().prefixes();
     ASSERT_LT(prefixes.size(), options_.enable_prefix_caching ? prefixes.capacity() : 1) << Describe();
     const auto num_free = static_cast<size_t>(harness_.scheduler.kv_cache().pool().num_free_blocks());
     ASSERT_EQ(num_free, reference_.num_free_blocks()) << Describe();

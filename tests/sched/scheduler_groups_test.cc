@@ -89,7 +89,7 @@ TEST(SchedulerGroupsTest, DecodeStepsAllocateNothing) {
   const auto step = [&] {
     const SchedulerOutput& output = scheduler.Schedule();
     runner.Clear();
-    for (const ScheduledTokens& scheduled : output.num_scheduled_tokens) {
+    for (const NumScheduledTokens& scheduled : output.num_scheduled_tokens) {
       runner.request_ids.push_back(scheduled.request_id);
       runner.sampled_token_ids.push_back(7);
       runner.sampled_offsets.push_back(runner.sampled_token_ids.size());

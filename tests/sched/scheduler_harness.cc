@@ -106,7 +106,7 @@ void SchedulerHarness::TellRanks() {
   }
   int64_t total = 0;
   std::set<RequestId> seen;
-  for (const ScheduledTokens& scheduled : output->num_scheduled_tokens) {
+  for (const NumScheduledTokens& scheduled : output->num_scheduled_tokens) {
     EXPECT_TRUE(seen.insert(scheduled.request_id).second) << "scheduled twice " << scheduled.request_id;
     EXPECT_GT(scheduled.num_tokens, 0);
     total += scheduled.num_tokens;
@@ -148,7 +148,7 @@ void SchedulerHarness::AddBlocks(std::span<const int32_t> block_ids, RankView& v
 
 void SchedulerHarness::Update() {
   runner_output.Clear();
-  for (const ScheduledTokens& scheduled : output->num_scheduled_tokens) {
+  for (const NumScheduledTokens& scheduled : output->num_scheduled_tokens) {
     const RankView& view = ranks_[scheduled.request_id];
     const auto num_known = static_cast<int64_t>(view.request->prompt_token_ids.size() + view.output_token_ids.size());
     runner_output.request_ids.push_back(scheduled.request_id);
@@ -175,7 +175,7 @@ void SchedulerHarness::Update() {
 }
 
 void SchedulerHarness::RollBack() {
-  for (const ScheduledTokens& scheduled : output->num_scheduled_tokens) {
+  for (const NumScheduledTokens& scheduled : output->num_scheduled_tokens) {
     ranks_.at(scheduled.request_id).num_computed_tokens -= scheduled.num_tokens;
   }
   scheduler.RollBackStep();
@@ -201,7 +201,7 @@ void SchedulerHarness::RunToEnd(int64_t max_steps) {
 }
 
 int64_t SchedulerHarness::Scheduled(RequestId id) const {
-  for (const ScheduledTokens& scheduled : output->num_scheduled_tokens) {
+  for (const NumScheduledTokens& scheduled : output->num_scheduled_tokens) {
     if (scheduled.request_id == id) return scheduled.num_tokens;
   }
   return 0;

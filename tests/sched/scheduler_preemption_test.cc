@@ -163,7 +163,7 @@ TEST(SchedulerPreemptionTest, PriorityVictimInFrontLeavesTheStepToTheOthers) {
   EXPECT_EQ(h.Scheduled(2), 1);
 }
 
-TEST(SchedulerPreemptionTest, RequestThatFillsTheWholeKvCacheEndsByLength) {
+TEST(SchedulerPreemptionTest, RequestThatFillsTheWholeKVCacheEndsByLength) {
   SchedulerHarness h({.num_blocks = 3, .block_size = 4});
   h.Add(1, 5, {.max_tokens = 100});
   h.RunToEnd();
@@ -173,7 +173,7 @@ TEST(SchedulerPreemptionTest, RequestThatFillsTheWholeKvCacheEndsByLength) {
   EXPECT_EQ(h.results[1].num_preemptions, 0);
 }
 
-TEST(SchedulerPreemptionTest, RequestsThatOutgrowTheKvCacheTogetherAllEnd) {
+TEST(SchedulerPreemptionTest, RequestsThatOutgrowTheKVCacheTogetherAllEnd) {
   SchedulerHarness h({.num_blocks = 6, .block_size = 4, .enable_prefix_caching = false});
   for (RequestId id = 1; id <= 4; ++id) h.Add(id, 3 + static_cast<int64_t>(id), {.max_tokens = 1000});
   h.RunToEnd();
@@ -183,7 +183,7 @@ TEST(SchedulerPreemptionTest, RequestsThatOutgrowTheKvCacheTogetherAllEnd) {
   }
 }
 
-TEST(SchedulerPreemptionTest, MinTokensAboveTheKvCacheDoesNotHang) {
+TEST(SchedulerPreemptionTest, MinTokensAboveTheKVCacheDoesNotHang) {
   SchedulerHarness h({.num_blocks = 3, .block_size = 4});
   h.Add(1, 5, {.max_tokens = 100, .edit = [](SamplingParams& params) { params.min_tokens = 100; }});
   h.RunToEnd();

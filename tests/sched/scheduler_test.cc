@@ -12,7 +12,7 @@ using Ids = std::vector<RequestId>;
 
 Ids ScheduledIds(const SchedulerOutput& output) {
   Ids ids;
-  for (const ScheduledTokens& scheduled : output.num_scheduled_tokens) ids.push_back(scheduled.request_id);
+  for (const NumScheduledTokens& scheduled : output.num_scheduled_tokens) ids.push_back(scheduled.request_id);
   return ids;
 }
 
@@ -217,7 +217,7 @@ TEST(SchedulerTest, PromptThatLeavesNoRoomInMaxModelLenIsRefused) {
   EXPECT_EQ(h.results[1].reason, FinishReason::kLength);
 }
 
-TEST(SchedulerTest, PromptAboveAllKvBlocksIsRefused) {
+TEST(SchedulerTest, PromptAboveAllKVBlocksIsRefused) {
   SchedulerHarness h({.num_blocks = 4, .block_size = 4});
   std::string refusal;
   EXPECT_TRUE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 15)), &refusal));

@@ -32,7 +32,7 @@ void RunWave(int64_t num_requests) {
     harness.Schedule();
     int64_t num_decode = 0;
     std::vector<int64_t> prefills;
-    for (const ScheduledTokens& scheduled : harness.output->num_scheduled_tokens) {
+    for (const NumScheduledTokens& scheduled : harness.output->num_scheduled_tokens) {
       const Request* request = harness.scheduler.FindRequest(scheduled.request_id);
       if (request->num_computed_tokens - scheduled.num_tokens < request->num_prompt_tokens()) {
         prefills.push_back(scheduled.num_tokens);

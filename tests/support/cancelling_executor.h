@@ -22,10 +22,10 @@ class CancellingExecutor final : public Executor {
     inner_->SetCancellation(&flag_);
   }
 
-  int64_t KvBlockBytes() const override { return inner_->KvBlockBytes(); }
-  std::vector<int64_t> KvGroupWindows() const override { return inner_->KvGroupWindows(); }
+  int64_t PageSizeBytes() const override { return inner_->PageSizeBytes(); }
+  std::vector<int64_t> KVGroupWindows() const override { return inner_->KVGroupWindows(); }
   int64_t DetermineAvailableMemory() override { return inner_->DetermineAvailableMemory(); }
-  void InitializeKvCache(int64_t num_blocks) override { inner_->InitializeKvCache(num_blocks); }
+  void InitializeKVCache(int64_t num_blocks) override { inner_->InitializeKVCache(num_blocks); }
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override {
     flag_.Reset();
     const int64_t num_checks = plan_(num_attempts_++);

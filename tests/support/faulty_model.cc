@@ -28,9 +28,9 @@ class FaultyModel final : public Model {
  public:
   FaultyModel(std::unique_ptr<Model> inner, int rank) : inner_(std::move(inner)), rank_(rank) {}
 
-  const std::vector<KvLayerSpec>& KvLayers() const override { return inner_->KvLayers(); }
+  const std::vector<KVCacheSpec>& KVLayers() const override { return inner_->KVLayers(); }
 
-  void Forward(const ModelInput& input, KvCache& cache, float* hidden) override {
+  void Forward(const ModelInput& input, KVCache& cache, float* hidden) override {
     const int64_t call = num_calls_++;
     if (rank_ == 0 && call == wait_plan.call) WaitAt(wait_plan.forward_fifo);
     if (plan.when == FaultPlan::When::kForward && rank_ == plan.rank && call == plan.call)

@@ -13,18 +13,18 @@ namespace vllm::testing_support {
 
 namespace {
 
-KvProbePlan plan;
+KVProbePlan plan;
 
-class KvProbeModel final : public Model {
+class KVProbeModel final : public Model {
  public:
-  explicit KvProbeModel(std::unique_ptr<Model> inner) : inner_(std::move(inner)), layers_(inner_->KvLayers()) {
+  explicit KVProbeModel(std::unique_ptr<Model> inner) : inner_(std::move(inner)), layers_(inner_->KVLayers()) {
     if (!plan.whole_sequences) return;
-    for (KvLayerSpec& layer : layers_) layer.sliding_window = 0;
+    for (KVCacheSpec& layer : layers_) layer.sliding_window = 0;
   }
 
-  const std::vector<KvLayerSpec>& KvLayers() const override { return layers_; }
+  const std::vector<KVCacheSpec>& KVLayers() const override { return layers_; }
 
-  void Forward(const ModelInput& input, KvCache& cache, float* hidden) override {
+  void Forward(const ModelInput& input, KVCache& cache, float* hidden) override {
     if (!plan.poison) return inner_->Forward(input, cache, hidden);
     const std::vector<uint8_t> seen = SeenBlocks(input, cache);
     std::vector<std::vector<std::byte>> saved;
@@ -43,7 +43,7 @@ class KvProbeModel final : public Model {
   }
 
  private:
-  static std::vector<uint8_t> SeenBlocks(const ModelInput& input, const KvCache& cache) {
+  static std::vector<uint8_t> SeenBlocks(const ModelInput& input, const KVCache& cache) {
     std::vector<uint8_t> seen(static_cast<size_t>(cache.num_blocks()));
     for (size_t g = 0; g < input.attention.groups.size(); ++g) {
       const int64_t window = cache.groups().windows[g];
@@ -59,12 +59,12 @@ class KvProbeModel final : public Model {
   }
 
   template <typename Visit>
-  static void ForEachUnseen(KvCache& cache, const std::vector<uint8_t>& seen, Visit visit) {
+  static void ForEachUnseen(KVCache& cache, const std::vector<uint8_t>& seen, Visit visit) {
     for (size_t layer = 0; layer < cache.groups().layers.size(); ++layer) {
-      const KvLayerPlace place = cache.groups().layers[layer];
+      const KVLayerPlace place = cache.groups().layers[layer];
       // Layers of other groups use the same memory.
       if (place.group != 0) continue;
-      const KvCacheLayout layout = cache.Layout(layer);
+      const KVCacheLayout layout = cache.Layout(layer);
       const auto key_bytes = static_cast<size_t>(layout.num_kv_heads * layout.KeyBytes());
       const auto value_bytes = static_cast<size_t>(layout.num_kv_heads * layout.ValueBytes());
       for (size_t block = 0; block < seen.size(); ++block) {
@@ -76,16 +76,16 @@ class KvProbeModel final : public Model {
   }
 
   std::unique_ptr<Model> inner_;
-  std::vector<KvLayerSpec> layers_;
+  std::vector<KVCacheSpec> layers_;
 };
 
 [[maybe_unused]] const bool kRegistered =
-    RegisterModel("KvProbeForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
-      return std::make_unique<KvProbeModel>(BuildArchitecture("LlamaForCausalLM", build));
+    RegisterModel("KVProbeForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
+      return std::make_unique<KVProbeModel>(BuildArchitecture("LlamaForCausalLM", build));
     });
 
 }  // namespace
 
-void SetKvProbePlan(const KvProbePlan& new_plan) { plan = new_plan; }
+void SetKVProbePlan(const KVProbePlan& new_plan) { plan = new_plan; }
 
 }  // namespace vllm::testing_support

@@ -36,8 +36,8 @@ class ManyRequests {
  public:
   explicit ManyRequests(const VllmConfig& config) : config_(WithTestIsa(config)), executor_(MakeExecutor(config_)) {
     executor_->DetermineAvailableMemory();
-    num_groups_ = static_cast<int64_t>(executor_->KvGroupWindows().size());
-    executor_->InitializeKvCache(kMaxRequests * BlocksEach());
+    num_groups_ = static_cast<int64_t>(executor_->KVGroupWindows().size());
+    executor_->InitializeKVCache(kMaxRequests * BlocksEach());
   }
 
   // REQUIRES: at most kMaxRequests prompts. Each step gives every request up to `chunk` rows.

@@ -21,8 +21,8 @@ class OneRequest {
  public:
   explicit OneRequest(const VllmConfig& config) : config_(WithTestIsa(config)), executor_(MakeExecutor(config_)) {
     executor_->DetermineAvailableMemory();
-    num_groups_ = static_cast<int64_t>(executor_->KvGroupWindows().size());
-    executor_->InitializeKvCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1));
+    num_groups_ = static_cast<int64_t>(executor_->KVGroupWindows().size());
+    executor_->InitializeKVCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1));
   }
 
   std::vector<int32_t> Greedy(const std::vector<int32_t>& prompt, int64_t max_tokens, int64_t chunk,

@@ -1,4 +1,4 @@
-// TempFolder: a folder of a test's own, removed with all in it at the end.
+// TempDirectory: a directory of a test's own, removed with all in it at the end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,19 +11,19 @@
 
 namespace vllm {
 
-class TempFolder {
+class TempDirectory {
  public:
-  TempFolder() {
+  TempDirectory() {
     std::string pattern = (std::filesystem::temp_directory_path() / "vllmcli-test-XXXXXX").string();
     EXPECT_NE(mkdtemp(pattern.data()), nullptr);
     path_ = pattern;
   }
-  ~TempFolder() {
+  ~TempDirectory() {
     std::error_code error;
     std::filesystem::remove_all(path_, error);
   }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
+  TempDirectory(const TempDirectory&) = delete;
+  TempDirectory& operator=(const TempDirectory&) = delete;
 
   const std::string& path() const { return path_; }
 

@@ -1,5 +1,5 @@
-// TestModels: every model in tests/data that can be loaded: folders of every family and of quantized checkpoints, and
-// GGUF files of every block type. Sorted.
+// TestModels: every model in tests/data that can be loaded: directories of every family and of quantized checkpoints,
+// and GGUF files of every block type. Sorted.
 #pragma once
 
 #include <algorithm>

@@ -33,15 +33,15 @@ struct EngineSetup {
   int64_t ranks = 1;
   int64_t threads = 1;
   DType dtype = DType::kFloat32;
-  std::optional<KvDType> cache_dtype = std::nullopt;
+  std::optional<KVDType> cache_dtype = std::nullopt;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   int64_t long_prefill_token_threshold = 0;
   std::optional<Isa> isa = std::nullopt;
 };
 
-VllmConfig MakeConfig(const std::string& folder, const EngineSetup& setup) {
+VllmConfig MakeConfig(const std::string& directory, const EngineSetup& setup) {
   VllmConfig config;
-  config.model = LoadModelConfig(folder);
+  config.model = LoadModelConfig(directory);
   config.model.dtype = setup.dtype;
   config.scheduler.max_num_seqs = setup.max_num_seqs;
   config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
@@ -60,17 +60,17 @@ VllmConfig MakeConfig(const std::string& folder, const EngineSetup& setup) {
 
 class InvariantTest : public testing::Test {
  protected:
-  static std::string Folder() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
+  static std::string Directory() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
 
   void SetUp() override {
-    tokenizer_ = LoadTokenizerJson(Folder() + "/tokenizer.json");
+    tokenizer_ = LoadTokenizerJson(Directory() + "/tokenizer.json");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     MakeRequests(16, 60);
 #else
     MakeRequests(48, 200);
 #endif
-    base_ =
-        RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1}), tokenizer_, requests_, {.one_at_a_time = true}).outputs;
+    base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1}), tokenizer_, requests_, {.one_at_a_time = true})
+                .outputs;
     ASSERT_EQ(base_.size(), requests_.size());
     for (const auto& [id, output] : base_) {
       if (output.rfind("refused", 0) == 0) ADD_FAILURE() << id << " " << output;
@@ -119,7 +119,7 @@ class InvariantTest : public testing::Test {
   }
 
   void ExpectBase(const EngineSetup& setup, const RunHow& how = {}) {
-    const RunResult result = RunRequests(MakeConfig(Folder(), setup), tokenizer_, requests_, how);
+    const RunResult result = RunRequests(MakeConfig(Directory(), setup), tokenizer_, requests_, how);
     stats_ = result.stats;
     ASSERT_EQ(result.outputs.size(), base_.size());
     for (const auto& [id, output] : base_) EXPECT_EQ(result.outputs.at(id), output) << id;
@@ -152,9 +152,9 @@ TEST_F(InvariantTest, PreemptionDoesNotMatter) {
   }
 }
 
-TEST_F(InvariantTest, EachTypeOfKvCacheAgreesWithItself) {
-  for (const KvDType dtype : {KvDType::kInt8, KvDType::kFloat16}) {
-    base_ = RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
+TEST_F(InvariantTest, EachTypeOfKVCacheAgreesWithItself) {
+  for (const KVDType dtype : {KVDType::kInt8, KVDType::kFloat16}) {
+    base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
                         {.one_at_a_time = true})
                 .outputs;
     ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .cache_dtype = dtype});
@@ -185,8 +185,8 @@ TEST_F(InvariantTest, PrefixesThatFillPartitionsAreReadOnceForAllWithoutADiffere
     if (i == 2) request.params.n = 3;
     requests_.push_back(request);
   }
-  for (const std::optional<KvDType> dtype : {std::optional<KvDType>(), std::optional(KvDType::kInt8)}) {
-    base_ = RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
+  for (const std::optional<KVDType> dtype : {std::optional<KVDType>(), std::optional(KVDType::kInt8)}) {
+    base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
                         {.one_at_a_time = true})
                 .outputs;
     ExpectBase({.cache_dtype = dtype});
@@ -209,9 +209,9 @@ TEST_F(InvariantTest, ThreadsWithinARankAndTheKindOfClientDoNotMatter) {
 }
 
 TEST_F(InvariantTest, TwoRanksAgreeAmongThemselves) {
-  base_ =
-      RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_, {.one_at_a_time = true})
-          .outputs;
+  base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_,
+                      {.one_at_a_time = true})
+              .outputs;
   ExpectBase({.max_num_seqs = 64, .ranks = 2});
   ExpectBase({.max_num_seqs = 7, .max_num_batched_tokens = 33, .prefix_caching = false, .num_blocks = 24, .ranks = 2});
 }
@@ -231,9 +231,9 @@ TEST_F(InvariantTest, CancelledStepsDoNotMatter) {
 }
 
 TEST_F(InvariantTest, CancelledStepsOfSeveralRanksDoNotMatter) {
-  base_ =
-      RunRequests(MakeConfig(Folder(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_, {.one_at_a_time = true})
-          .outputs;
+  base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_,
+                      {.one_at_a_time = true})
+              .outputs;
   int64_t num_cancelled = 0;
   const auto plan = [&num_cancelled](int64_t attempt) { return attempt % 3 == 2 ? num_cancelled++ * 13 % 250 : -1; };
   const RunHow how = {.in_process = true, .factory = CancellingExecutor::Factory(plan)};
@@ -250,8 +250,9 @@ TEST_F(InvariantTest, EachInstructionSetAndTypeAgreesWithItself) {
 #endif
   for (const Isa isa : AvailableIsas()) {
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-      base_ = RunRequests(MakeConfig(Folder(), {.max_num_seqs = 3, .dtype = dtype, .isa = isa}), tokenizer_, requests_)
-                  .outputs;
+      base_ =
+          RunRequests(MakeConfig(Directory(), {.max_num_seqs = 3, .dtype = dtype, .isa = isa}), tokenizer_, requests_)
+              .outputs;
       ExpectBase({.max_num_batched_tokens = 60, .dtype = dtype, .isa = isa});
     }
   }

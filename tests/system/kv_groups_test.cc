@@ -21,7 +21,7 @@ namespace {
 using testing_support::RunHow;
 using testing_support::RunRequests;
 using testing_support::RunResult;
-using testing_support::SetKvProbePlan;
+using testing_support::SetKVProbePlan;
 using testing_support::TestRequest;
 
 struct Variant {
@@ -47,14 +47,14 @@ struct EngineSetup {
   bool reserve_full_isl = true;
 };
 
-class KvGroupsTest : public testing::TestWithParam<Variant> {
+class KVGroupsTest : public testing::TestWithParam<Variant> {
  protected:
-  static std::string Folder() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
+  static std::string Directory() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
 
   static VllmConfig MakeConfig(const EngineSetup& setup) {
     VllmConfig config;
-    config.model = LoadModelConfig(Folder());
-    config.model.architecture = "KvProbeForCausalLM";
+    config.model = LoadModelConfig(Directory());
+    config.model.architecture = "KVProbeForCausalLM";
     const std::vector<int64_t>& windows = GetParam().windows;
     // More layers than the model that ships has: weights made up, the same at each load.
     if (static_cast<int64_t>(windows.size()) != config.model.num_hidden_layers) {
@@ -80,7 +80,7 @@ class KvGroupsTest : public testing::TestWithParam<Variant> {
   }
 
   void SetUp() override {
-    tokenizer_ = LoadTokenizerJson(Folder() + "/tokenizer.json");
+    tokenizer_ = LoadTokenizerJson(Directory() + "/tokenizer.json");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     MakeRequests(8, 120);
 #else
@@ -88,7 +88,7 @@ class KvGroupsTest : public testing::TestWithParam<Variant> {
 #endif
     MakeBase({.max_num_seqs = 1, .prefix_caching = false});
   }
-  void TearDown() override { SetKvProbePlan({}); }
+  void TearDown() override { SetKVProbePlan({}); }
 
   void MakeRequests(int count, int64_t max_prompt) {
     std::mt19937 random(7);
@@ -118,9 +118,9 @@ class KvGroupsTest : public testing::TestWithParam<Variant> {
   }
 
   void MakeBase(const EngineSetup& setup) {
-    SetKvProbePlan({.whole_sequences = true});
+    SetKVProbePlan({.whole_sequences = true});
     base_ = RunRequests(MakeConfig(setup), tokenizer_, requests_, {.one_at_a_time = true}).outputs;
-    SetKvProbePlan({});
+    SetKVProbePlan({});
     ASSERT_EQ(base_.size(), requests_.size());
     for (const auto& [id, output] : base_) {
       ASSERT_NE(output.rfind("refused", 0), 0u) << id << " " << output;
@@ -141,20 +141,20 @@ class KvGroupsTest : public testing::TestWithParam<Variant> {
   SchedulerStats stats_;
 };
 
-TEST_P(KvGroupsTest, BatchesAndChunksDoNotMatter) {
+TEST_P(KVGroupsTest, BatchesAndChunksDoNotMatter) {
   ExpectBase({.max_num_seqs = 1, .prefix_caching = false}, {.one_at_a_time = true});
   for (const int64_t tokens : {7, 33, 2048}) ExpectBase({.max_num_batched_tokens = tokens, .prefix_caching = false});
   ExpectBase({.prefix_caching = false, .block_size = 32, .threads = 2});
 }
 
-TEST_P(KvGroupsTest, PrefixCachingDoesNotMatter) {
+TEST_P(KVGroupsTest, PrefixCachingDoesNotMatter) {
   ExpectBase({.max_num_seqs = 1}, {.one_at_a_time = true});
   EXPECT_GT(stats_.prefix_cache.hits, 0);
   ExpectBase({.max_num_seqs = 3, .max_num_batched_tokens = 50, .block_size = 32});
   ExpectBase({.max_num_seqs = 3, .long_prefill_token_threshold = 30});
 }
 
-TEST_P(KvGroupsTest, PreemptionDoesNotMatter) {
+TEST_P(KVGroupsTest, PreemptionDoesNotMatter) {
   for (const bool caching : {true, false}) {
     ExpectBase({.max_num_seqs = 64,
                 .max_num_batched_tokens = 64,
@@ -166,7 +166,7 @@ TEST_P(KvGroupsTest, PreemptionDoesNotMatter) {
   }
 }
 
-TEST_P(KvGroupsTest, OrderOfArrivalAndPriorityDoNotMatter) {
+TEST_P(KVGroupsTest, OrderOfArrivalAndPriorityDoNotMatter) {
   std::shuffle(requests_.begin(), requests_.end(), std::mt19937(5));
   ExpectBase({.max_num_batched_tokens = 100});
   ExpectBase({.max_num_seqs = 5,
@@ -176,23 +176,23 @@ TEST_P(KvGroupsTest, OrderOfArrivalAndPriorityDoNotMatter) {
               .long_prefill_token_threshold = 30});
 }
 
-TEST_P(KvGroupsTest, BlocksOutsideTheWindowsAreNeverRead) {
+TEST_P(KVGroupsTest, BlocksOutsideTheWindowsAreNeverRead) {
   requests_.resize(std::min<size_t>(requests_.size(), 12));
   MakeBase({.max_num_seqs = 1, .prefix_caching = false});
-  SetKvProbePlan({.poison = true});
+  SetKVProbePlan({.poison = true});
   ExpectBase({.max_num_batched_tokens = 64, .num_blocks = GetParam().tiny_pool});
   ExpectBase(
       {.max_num_seqs = 4, .max_num_batched_tokens = 17, .prefix_caching = false, .num_blocks = GetParam().tiny_pool});
 }
 
-TEST_P(KvGroupsTest, TwoRanksAndBFloat16AgreeWithWholeSequences) {
+TEST_P(KVGroupsTest, TwoRanksAndBFloat16AgreeWithWholeSequences) {
   requests_.resize(std::min<size_t>(requests_.size(), 12));
   MakeBase({.max_num_seqs = 1, .prefix_caching = false, .ranks = 2, .dtype = DType::kBFloat16});
   ExpectBase({.max_num_batched_tokens = 64, .num_blocks = GetParam().tiny_pool, .ranks = 2, .dtype = DType::kBFloat16});
 }
 
 // The last pads: five layers of one kind and four of the other are two groups of five.
-INSTANTIATE_TEST_SUITE_P(Windows, KvGroupsTest,
+INSTANTIATE_TEST_SUITE_P(Windows, KVGroupsTest,
                          testing::Values(Variant{"FullAndTwoWindows", {32, 0, 32, 100}, 62},
                                          Variant{"EveryOtherLayerSlides", {40, 0, 40, 0}, 42},
                                          Variant{"OnlyOneWindow", {48, 48, 48, 48}, 10},

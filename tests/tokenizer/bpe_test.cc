@@ -254,10 +254,10 @@ TEST(Bpe, ByteLevelWordsOfManyScriptsAgreeWithTheQueueTwin) {
 }
 
 TEST(Bpe, TwoMegabytesOfOneClassAgreeWithTheQueueTwinOnTheMergesOfGpt2) {
-  const std::string folder = RealPath("tokenizers/gpt2/");
-  if (!std::filesystem::exists(folder + "merges.txt"))
-    GTEST_SKIP() << "reference data not found: " << folder << "merges.txt";
-  const auto json = nlohmann::json::parse(ReadTestFile(folder + "vocab.json"));
+  const std::string directory = RealPath("tokenizers/gpt2/");
+  if (!std::filesystem::exists(directory + "merges.txt"))
+    GTEST_SKIP() << "reference data not found: " << directory << "merges.txt";
+  const auto json = nlohmann::json::parse(ReadTestFile(directory + "vocab.json"));
   std::map<std::string, int32_t> ids_of;
   Vocabulary vocabulary;
   for (const auto& [token, id] : json.items()) {
@@ -267,7 +267,7 @@ TEST(Bpe, TwoMegabytesOfOneClassAgreeWithTheQueueTwinOnTheMergesOfGpt2) {
   vocabulary.Finish();
   std::unordered_map<int64_t, std::pair<int64_t, int32_t>> merges;
   MergeTable table(60000);
-  for (const std::string& line : ReadLines(folder + "merges.txt")) {
+  for (const std::string& line : ReadLines(directory + "merges.txt")) {
     const size_t space = line.find(' ');
     if (line.starts_with("#version") || space == line.npos) continue;
     const int32_t left = ids_of.at(line.substr(0, space));

@@ -186,10 +186,10 @@ TEST(DamagedFile, AnUnknownTokenOutsideTheVocabularyIsRefused) {
 }
 
 // Whatever a file that is not JSON holds, the same: a tokenizer or a TokenizerError.
-bool ModelFileLoads(const TempFolder& folder, const std::string& bytes) {
-  std::ofstream(folder.path() + "/tokenizer.model", std::ios::binary) << bytes;
+bool ModelFileLoads(const TempDirectory& directory, const std::string& bytes) {
+  std::ofstream(directory.path() + "/tokenizer.model", std::ios::binary) << bytes;
   try {
-    const auto tokenizer = LoadTokenizer(folder.path());
+    const auto tokenizer = LoadTokenizer(directory.path());
     const std::vector<int32_t> ids = tokenizer->Encode("The ships\xF0\x9F\x98\x80 <s>\n 12\xFF", true);
     tokenizer->Decode(ids, true);
     return true;
@@ -201,20 +201,20 @@ bool ModelFileLoads(const TempFolder& folder, const std::string& bytes) {
 
 TEST(DamagedFile, SentencePieceModelsCutAnywhereOrChangedNeverCrash) {
   std::mt19937 random(19);
-  const TempFolder folder;
+  const TempDirectory directory;
   for (const char* name : {"unigram", "bpe", "bpe_bytes"}) {
     const std::string bytes = ReadTestFile(DataPath(std::string("sentencepiece/") + name + ".model"));
     for (size_t length = 0; length < bytes.size(); length += 1 + random() % 7) {
-      ModelFileLoads(folder, bytes.substr(0, length));
+      ModelFileLoads(directory, bytes.substr(0, length));
     }
-    EXPECT_TRUE(ModelFileLoads(folder, bytes)) << name;
+    EXPECT_TRUE(ModelFileLoads(directory, bytes)) << name;
     int num_loaded = 0;
     for (int round = 0; round < 1500; ++round) {
       std::string damaged = bytes;
       for (size_t changes = 1 + random() % 4; changes > 0; --changes) {
         damaged[random() % damaged.size()] = static_cast<char>(random());
       }
-      num_loaded += ModelFileLoads(folder, damaged) ? 1 : 0;
+      num_loaded += ModelFileLoads(directory, damaged) ? 1 : 0;
     }
     EXPECT_GT(num_loaded, 0) << name;
     EXPECT_LT(num_loaded, 1500) << name;

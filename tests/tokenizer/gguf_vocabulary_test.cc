@@ -33,11 +33,11 @@ void ExpectLlamaCppVectors(const Tokenizer& tokenizer, const std::string& name) 
 }
 
 TEST(GgufVocabulary, RealVocabulariesGiveTheIdsOfLlamaCpp) {
-  const std::string folder = RealPath("tokenizers/gguf-vocab/");
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "reference data not found: " << folder;
+  const std::string directory = RealPath("tokenizers/gguf-vocab/");
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << "reference data not found: " << directory;
   for (const char* name : {"gpt-2", "llama-spm"}) {
     SCOPED_TRACE(name);
-    const GgufTestFile file(folder + "ggml-vocab-" + name + ".gguf");
+    const GgufTestFile file(directory + "ggml-vocab-" + name + ".gguf");
     ExpectLlamaCppVectors(*MakeGgufTokenizer(file.vocabulary, name), name);
   }
 }

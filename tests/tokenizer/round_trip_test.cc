@@ -11,9 +11,9 @@ namespace vllm {
 namespace {
 
 std::unique_ptr<Tokenizer> SentencePiece(const std::string& name) {
-  TempFolder folder;
-  std::filesystem::copy_file(DataPath("sentencepiece/" + name + ".model"), folder.path() + "/tokenizer.model");
-  return LoadTokenizer(folder.path());
+  TempDirectory directory;
+  std::filesystem::copy_file(DataPath("sentencepiece/" + name + ".model"), directory.path() + "/tokenizer.model");
+  return LoadTokenizer(directory.path());
 }
 
 std::unique_ptr<Tokenizer> Tiktoken(const std::string& encoding) {

@@ -30,10 +30,10 @@ void ExpectAgreement(const Tokenizer& tokenizer, const std::string& vectors) {
 class SmallModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(SmallModel, GivesTheLibrarysIdsAndTexts) {
-  TempFolder folder;
+  TempDirectory directory;
   const std::string name = std::string("sentencepiece/") + GetParam();
-  std::filesystem::copy_file(DataPath(name + ".model"), folder.path() + "/tokenizer.model");
-  ExpectAgreement(*LoadTokenizer(folder.path()), DataPath(name + ".jsonl"));
+  std::filesystem::copy_file(DataPath(name + ".model"), directory.path() + "/tokenizer.model");
+  ExpectAgreement(*LoadTokenizer(directory.path()), DataPath(name + ".jsonl"));
 }
 
 INSTANTIATE_TEST_SUITE_P(SentencePiece, SmallModel,
@@ -47,9 +47,9 @@ TEST(SentencePiece, RealModelsGiveTheLibrarysIdsAndTexts) {
     const std::string vectors = RealPath("tokenizer-vectors/sentencepiece/" + name + ".jsonl");
     const std::string model = RealPath("models/" + name + "/hf-f32/tokenizer.model");
     if (!std::filesystem::exists(vectors) || !std::filesystem::exists(model)) continue;
-    TempFolder folder;
-    std::filesystem::copy_file(model, folder.path() + "/tokenizer.model");
-    ExpectAgreement(*LoadTokenizer(folder.path()), vectors);
+    TempDirectory directory;
+    std::filesystem::copy_file(model, directory.path() + "/tokenizer.model");
+    ExpectAgreement(*LoadTokenizer(directory.path()), vectors);
     ++num_models;
   }
   if (num_models == 0) GTEST_SKIP() << "reference data not found: SentencePiece models";

@@ -58,11 +58,11 @@ void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
     AppendFromByteLevel(expected->IdToToken(id).value(), bytes);
     ranks += Base64(bytes) + " " + std::to_string(id) + "\n";
   }
-  TempFolder folder;
-  std::ofstream(folder.path() + "/tokenizer.model") << ranks;
+  TempDirectory directory;
+  std::ofstream(directory.path() + "/tokenizer.model") << ranks;
   const std::string config = RealPath("tokenizers/" + name + "/tokenizer_config.json");
-  if (std::filesystem::exists(config)) std::filesystem::copy_file(config, folder.path() + "/tokenizer_config.json");
-  const auto tokenizer = LoadTokenizer(folder.path());
+  if (std::filesystem::exists(config)) std::filesystem::copy_file(config, directory.path() + "/tokenizer_config.json");
+  const auto tokenizer = LoadTokenizer(directory.path());
   EXPECT_EQ(tokenizer->Kind(), "tiktoken");
   int num_texts = 0;
   for (const std::string& line : ReadLines(vectors)) {

@@ -40,8 +40,8 @@ inline std::string RealPath(const std::string& name) { return std::string(VLLMCL
 
 // Every tokenizer of the shared real data, by the name of its vectors; null when its files are not there.
 inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
-  for (const std::string& folder : {"tokenizers/" + name, "models/" + name, "models/" + name + "/hf-f32"}) {
-    const std::string path = RealPath(folder);
+  for (const std::string& directory : {"tokenizers/" + name, "models/" + name, "models/" + name + "/hf-f32"}) {
+    const std::string path = RealPath(directory);
     if (std::filesystem::exists(path + "/tokenizer.json")) return LoadTokenizerJson(path + "/tokenizer.json");
     if (std::filesystem::exists(path + "/merges.txt")) {
       return LoadVocabAndMerges(path + "/vocab.json", path + "/merges.txt", path + "/tokenizer_config.json");

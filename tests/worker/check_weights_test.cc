@@ -119,8 +119,8 @@ class RewritingWeights : public WeightSource {
 class ChangingFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    fs::copy(std::string(VLLMCLI_TEST_DATA) + "/models/llama", folder_, fs::copy_options::recursive);
-    config_.model = LoadModelConfig(folder_);
+    fs::copy(std::string(VLLMCLI_TEST_DATA) + "/models/llama", directory_, fs::copy_options::recursive);
+    config_.model = LoadModelConfig(directory_);
     config_.parallel.threads_per_rank = 1;
   }
   // What a load says during which `change` is made.
@@ -128,13 +128,13 @@ class ChangingFileTest : public testing::Test {
     const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
     const RewritingWeights changing(*weights, change);
     SingleRankCommunicator communicator;
-    SharedLogits shared_logits(config_);
+    LogitsBuffer shared_logits(config_);
     return MessageOf<ModelError>([&] { Worker worker(config_, changing, communicator, {}, shared_logits); });
   }
-  std::string File() const { return folder_ + "/model.safetensors"; }
+  std::string File() const { return directory_ + "/model.safetensors"; }
 
-  TempFolder temp_;
-  std::string folder_ = temp_.path() + "/model";
+  TempDirectory temp_;
+  std::string directory_ = temp_.path() + "/model";
   VllmConfig config_;
 };
 
@@ -147,9 +147,9 @@ TEST_F(ChangingFileTest, AFileThatIsWrittenToWhileItIsReadIsRefused) {
 }
 
 TEST_F(ChangingFileTest, AFileThatIsReplacedOrRemovedIsReadAsItWas) {
-  fs::copy_file(File(), folder_ + "/other");
+  fs::copy_file(File(), directory_ + "/other");
   EXPECT_EQ(LoadDuring([this] {
-              if (fs::exists(folder_ + "/other")) fs::rename(folder_ + "/other", File());
+              if (fs::exists(directory_ + "/other")) fs::rename(directory_ + "/other", File());
             }),
             "");
   EXPECT_EQ(LoadDuring([this] { fs::remove(File()); }), "");

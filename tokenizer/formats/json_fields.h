@@ -1,5 +1,5 @@
 // Typed reading of the small JSON objects of tokenizer.json, with errors that name the object and the field.
-// For .cc files of this folder only: it pulls in the JSON library.
+// For .cc files of this directory only: it pulls in the JSON library.
 #pragma once
 
 #include <nlohmann/json.hpp>

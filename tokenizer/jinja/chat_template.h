@@ -70,10 +70,10 @@ struct ChatTemplateSource {
   std::string origin;         // the file it is from
 };
 
-// The chat template of a model folder: chat_template.jinja (with additional_chat_templates/tool_use.jinja), else
+// The chat template of a model directory: chat_template.jinja (with additional_chat_templates/tool_use.jinja), else
 // "chat_template" of chat_template.json, else of tokenizer_config.json (a string, or a list of {name, template} of
 // which "default" and "tool_use" count). Special tokens: tokenizer_config.json, else special_tokens_map.json. Nothing
-// when the folder has no template; throws ChatTemplateError for a damaged file.
-std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_folder);
+// when the directory has no template; throws ChatTemplateError for a damaged file.
+std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_directory);
 
 }  // namespace vllm

@@ -78,19 +78,19 @@ bool TakeTemplates(const json& config, const std::filesystem::path& path, ChatTe
 
 }  // namespace
 
-std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_folder) {
-  const std::filesystem::path folder(model_folder);
-  const std::filesystem::path config_path = folder / "tokenizer_config.json";
-  const std::filesystem::path template_path = folder / "chat_template.jinja";
+std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_directory) {
+  const std::filesystem::path directory(model_directory);
+  const std::filesystem::path config_path = directory / "tokenizer_config.json";
+  const std::filesystem::path template_path = directory / "chat_template.jinja";
   // Where processors of multimodal models keep theirs.
-  const std::filesystem::path processor_path = folder / "chat_template.json";
+  const std::filesystem::path processor_path = directory / "chat_template.json";
   const json config = ReadObject(config_path);
   ChatTemplateSource source;
   if (std::optional<std::string> text = ReadFile(template_path, jinja::kMaxSourceBytes)) {
     source.text = *std::move(text);
     source.origin = template_path.string();
     source.tool_use_text =
-        ReadFile(folder / "additional_chat_templates" / "tool_use.jinja", jinja::kMaxSourceBytes).value_or("");
+        ReadFile(directory / "additional_chat_templates" / "tool_use.jinja", jinja::kMaxSourceBytes).value_or("");
   } else if (!TakeTemplates(ReadObject(processor_path), processor_path, source) &&
              !TakeTemplates(config, config_path, source)) {
     return std::nullopt;
@@ -98,7 +98,7 @@ std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_fold
   source.bos_token = TokenText(config, "bos_token");
   source.eos_token = TokenText(config, "eos_token");
   if (source.bos_token.empty() || source.eos_token.empty()) {
-    const json map = ReadObject(folder / "special_tokens_map.json");
+    const json map = ReadObject(directory / "special_tokens_map.json");
     if (source.bos_token.empty()) source.bos_token = TokenText(map, "bos_token");
     if (source.eos_token.empty()) source.eos_token = TokenText(map, "eos_token");
   }

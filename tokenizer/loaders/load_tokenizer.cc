@@ -19,26 +19,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct FolderFiles {
+struct DirectoryFiles {
   std::string tokenizer_json;
   std::string tokenizer_model;  // SentencePiece or tiktoken ranks
   std::string vocab_json;
   std::string merges_txt;
 };
 
-FolderFiles LookInto(const std::string& directory) {
+DirectoryFiles LookInto(const std::string& directory) {
   const auto if_there = [&directory](const char* name) {
     std::error_code ignored;
     const fs::path path = fs::path(directory) / name;
     // What is there but is no regular file is refused by name when it is read.
     return fs::exists(path, ignored) ? path.string() : std::string();
   };
-  FolderFiles files;
+  DirectoryFiles files;
   files.tokenizer_json = if_there("tokenizer.json");
   files.tokenizer_model = if_there("tokenizer.model");
   if (files.tokenizer_model.empty()) files.tokenizer_model = if_there("tiktoken.model");
   if (files.tokenizer_model.empty()) {
-    for (const std::string& name : NamesInDirectory(folder)) {
+    for (const std::string& name : NamesInDirectory(directory)) {
       if (!name.ends_with(".tiktoken")) continue;
       files.tokenizer_model = (fs::path(directory) / name).string();
       break;
@@ -96,20 +96,20 @@ std::unique_ptr<TokenizerParts> MakeVocabAndMergesParts(const std::string& vocab
 }  // namespace
 
 bool HasTokenizer(const std::string& directory) {
-  const FolderFiles files = LookInto(directory);
+  const DirectoryFiles files = LookInto(directory);
   return !files.tokenizer_json.empty() || !files.tokenizer_model.empty() ||
          (!files.vocab_json.empty() && !files.merges_txt.empty());
 }
 
 std::string FallbackTokenizerFile(const std::string& directory) {
-  const FolderFiles files = LookInto(directory);
+  const DirectoryFiles files = LookInto(directory);
   if (!files.tokenizer_json.empty()) return "";
   if (!files.tokenizer_model.empty()) return fs::path(files.tokenizer_model).filename().string();
   return files.vocab_json.empty() || files.merges_txt.empty() ? "" : "vocab.json with merges.txt";
 }
 
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& directory) {
-  const FolderFiles files = LookInto(directory);
+  const DirectoryFiles files = LookInto(directory);
   if (!files.tokenizer_json.empty()) return LoadTokenizerJson(files.tokenizer_json);
   const TokenizerConfig settings =
       ReadTokenizerConfig(directory + "/tokenizer_config.json", directory + "/added_tokens.json");

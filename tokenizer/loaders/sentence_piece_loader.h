@@ -1,4 +1,4 @@
-// Makes a tokenizer of a SentencePiece file. For the loaders of this folder.
+// Makes a tokenizer of a SentencePiece file. For the loaders of this directory.
 #pragma once
 
 #include <memory>

@@ -104,7 +104,7 @@ std::unique_ptr<TokenizerParts> MakeTiktokenParts(std::string_view bytes, const 
   parts->kind = "tiktoken";
   std::vector<AddedToken> added = encoding->special_tokens;
   for (const AddedToken& token : settings.added_tokens) {
-    // The folder knows better what an id is called.
+    // The directory knows better what an id is called.
     std::erase_if(added, [&token](const AddedToken& known) { return known.id == token.id; });
     added.push_back(token);
   }

@@ -1,4 +1,4 @@
-// Makes a tokenizer of a tiktoken file of ranks. For the loaders of this folder.
+// Makes a tokenizer of a tiktoken file of ranks. For the loaders of this directory.
 //
 //   file := (base64 of the token's bytes, ' ', rank, '\n')*      rank = id; what has the lower rank merges first
 // Such a file says neither how text is split into words nor which tokens are special. Both are known for the encodings

@@ -175,7 +175,7 @@ flags by their long names, at the top for all commands or in a table such as [ba
 lines typed in chats
 .TP
 .I $XDG_DATA_HOME/vllmcli/models
-models found by their folder's name
+models found by their directory's name
 )";
 
 }  // namespace

@@ -6,20 +6,20 @@
 
 namespace vllm {
 
-KvCache::KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int64_t block_size, KvDType dtype)
-    : groups_(MakeKvCacheGroups(layers)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
-  for (const KvLayerSpec& tensor : groups_.tensors) {
-    const KvCacheLayout layout = tensor.Layout(block_size, dtype);
+KVCache::KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, KVDType dtype)
+    : groups_(MakeKVCacheGroups(layers)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
+  for (const KVCacheSpec& tensor : groups_.tensors) {
+    const KVCacheLayout layout = tensor.Layout(block_size, dtype);
     keys_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.KeyBytes()));
     values_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.ValueBytes()));
   }
 }
 
-KvCacheLayout KvCache::Layout(size_t layer) const {
+KVCacheLayout KVCache::Layout(size_t layer) const {
   return groups_.tensors[groups_.layers[layer].tensor].Layout(block_size_, dtype_);
 }
 
-Attention::Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale,
+Attention::Attention(const RankContext& context, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
                      float softcap)
     : context_(context), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale), softcap_(softcap) {
   AttentionArgs args;
@@ -30,7 +30,7 @@ Attention::Attention(const RankContext& context, size_t layer, const KvLayerSpec
   for (std::vector<float>& scratch : context.attention->scratch) scratch.resize(std::max(scratch.size(), floats));
 }
 
-void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const float* query, const float* key,
+void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
                         const float* value, int64_t qkv_stride, float* out, int64_t out_stride) {
   AttentionArgs args;
   args.query = query;
@@ -51,7 +51,7 @@ void Attention::Forward(const AttentionMetadata& metadata, KvCache& cache, const
   ForEachRow(context_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
     for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
       const int64_t offset = row * qkv_stride + head * spec_.head_dim;
-      WriteKv(args.layout, cache.key(layer_), cache.value(layer_), group.slot_mapping[static_cast<size_t>(row)], head,
+      WriteKV(args.layout, cache.key(layer_), cache.value(layer_), group.slot_mapping[static_cast<size_t>(row)], head,
               key + offset, value + offset);
     }
   });

@@ -1,5 +1,5 @@
 // Attention over the paged KV cache: one layer's K and V, and how a step's rows lie in it.
-// AttentionMetadata is made once a step by the ModelRunner and shared by all layers of a KV-cache group; KvCache
+// AttentionMetadata is made once a step by the ModelRunner and shared by all layers of a KV-cache group; KVCache
 // belongs to the rank's Worker.
 #pragma once
 
@@ -15,27 +15,27 @@
 namespace vllm {
 
 // K and V of every layer, `num_blocks` blocks with the null block; layers of different groups share memory.
-class KvCache {
+class KVCache {
  public:
-  KvCache() = default;
+  KVCache() = default;
   // Throws std::bad_alloc. Memory is touched only as blocks are used.
-  KvCache(const std::vector<KvLayerSpec>& layers, int64_t num_blocks, int64_t block_size, KvDType dtype);
+  KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, KVDType dtype);
 
   void* key(size_t layer) { return keys_[groups_.layers[layer].tensor].data(); }
   void* value(size_t layer) { return values_[groups_.layers[layer].tensor].data(); }
   size_t group(size_t layer) const { return groups_.layers[layer].group; }
-  const KvCacheGroups& groups() const { return groups_; }
+  const KVCacheGroups& groups() const { return groups_; }
   int64_t block_size() const { return block_size_; }
-  KvDType dtype() const { return dtype_; }
-  KvCacheLayout Layout(size_t layer) const;
+  KVDType dtype() const { return dtype_; }
+  KVCacheLayout Layout(size_t layer) const;
   int64_t num_blocks() const { return num_blocks_; }
 
  private:
-  KvCacheGroups groups_;
+  KVCacheGroups groups_;
   std::vector<AlignedBuffer> keys_, values_;  // [tensors]
   int64_t block_size_ = 0;
   int64_t num_blocks_ = 0;
-  KvDType dtype_ = KvDType::kFloat32;
+  KVDType dtype_ = KVDType::kFloat32;
 };
 
 // The step's rows in the blocks of one KV-cache group.
@@ -54,13 +54,13 @@ struct AttentionMetadata {
 
 class Attention {
  public:
-  Attention(const RankContext& context, size_t layer, const KvLayerSpec& spec, int64_t num_heads, float scale,
+  Attention(const RankContext& context, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
             float softcap = 0.0f);
 
   // query [num_tokens, num_heads * head_dim] with its stride; key and value [num_tokens, num_kv_heads * head_dim]
   // likewise; all rotated. Stores K and V, then writes out [num_tokens, num_heads * head_dim]. Reads nothing of a block
   // whose positions are all outside the window of the sequence's first row: the pool may have given it to another.
-  void Forward(const AttentionMetadata& metadata, KvCache& cache, const float* query, const float* key,
+  void Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
                const float* value, int64_t qkv_stride, float* out, int64_t out_stride);
 
  private:
@@ -70,7 +70,7 @@ class Attention {
 
   const RankContext& context_;
   size_t layer_;
-  KvLayerSpec spec_;
+  KVCacheSpec spec_;
   int64_t num_heads_;
   float scale_;
   float softcap_;

@@ -59,7 +59,7 @@ DecoderAttention::DecoderAttention(const RankContext& context, const WeightSourc
       attention_(context, layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
                  static_cast<float>(spec.softcap)) {}
 
-void DecoderAttention::Forward(const AttentionMetadata& metadata, KvCache& cache,
+void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache,
                                const std::vector<RotaryAngles>& tables, const float* x, int64_t num_tokens,
                                float* scratch, float* out) {
   const int64_t stride = q_size_ + 2 * kv_size_;

@@ -18,7 +18,7 @@ namespace vllm {
 
 // How the checkpoint lays out q, k and v: three matrices; one of all q, all k, all v; or one that has, for each KV
 // head, its queries' rows, then its k, then its v.
-enum class QkvLayout : uint8_t { kSeparate, kFused, kFusedByKvHead };
+enum class QkvLayout : uint8_t { kSeparate, kFused, kFusedByKVHead };
 
 // Tensor names follow the layer's prefix.
 struct AttentionSpec {
@@ -50,7 +50,7 @@ class DecoderAttention {
   DecoderAttention(const RankContext& context, const WeightSource& weights, const ModelConfig& model, size_t layer,
                    const std::string& prefix, const AttentionSpec& spec);
 
-  const KvLayerSpec& kv_layer() const { return kv_layer_; }
+  const KVCacheSpec& kv_layer() const { return kv_layer_; }
   int64_t scratch_floats(int64_t num_tokens) const {
     return num_tokens * (q_size_ + kv_size_ + kv_size_ + q_size_ + 2);
   }
@@ -59,7 +59,7 @@ class DecoderAttention {
     o_proj_.Reserve(max_tokens);
   }
   // x, out: [num_tokens, hidden_size]; scratch: [scratch_floats(num_tokens)]; `tables` as rotary_table counts them.
-  void Forward(const AttentionMetadata& metadata, KvCache& cache, const std::vector<RotaryAngles>& tables,
+  void Forward(const AttentionMetadata& metadata, KVCache& cache, const std::vector<RotaryAngles>& tables,
                const float* x, int64_t num_tokens, float* scratch, float* out);
 
  private:
@@ -69,7 +69,7 @@ class DecoderAttention {
   HeadShards shards_;
   int64_t hidden_size_, head_dim_, q_size_, kv_size_;
   int rotary_table_;
-  KvLayerSpec kv_layer_;
+  KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;
   RowParallelLinear o_proj_;
   QkNorm qk_norm_;

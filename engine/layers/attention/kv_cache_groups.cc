@@ -7,8 +7,8 @@ namespace vllm {
 
 namespace {
 
-KvCacheGroups OneGroup(const std::vector<KvLayerSpec>& layers, int64_t window) {
-  KvCacheGroups groups;
+KVCacheGroups OneGroup(const std::vector<KVCacheSpec>& layers, int64_t window) {
+  KVCacheGroups groups;
   groups.windows = {window};
   groups.tensors = layers;
   for (size_t i = 0; i < layers.size(); ++i) groups.layers.push_back({0, i});
@@ -28,13 +28,13 @@ size_t LayersPerGroup(const std::map<int64_t, std::vector<size_t>>& kinds) {
 
 }  // namespace
 
-int64_t KvCacheGroups::BlockBytes(int64_t block_size, KvDType dtype) const {
+int64_t KVCacheGroups::BlockBytes(int64_t block_size, KVDType dtype) const {
   int64_t bytes = 0;
-  for (const KvLayerSpec& tensor : tensors) bytes += tensor.Layout(block_size, dtype).BlockBytes();
+  for (const KVCacheSpec& tensor : tensors) bytes += tensor.Layout(block_size, dtype).BlockBytes();
   return bytes;
 }
 
-KvCacheGroups MakeKvCacheGroups(const std::vector<KvLayerSpec>& layers) {
+KVCacheGroups MakeKVCacheGroups(const std::vector<KVCacheSpec>& layers) {
   std::map<int64_t, std::vector<size_t>> kinds;  // by window: full attention, which is 0, comes first
   bool same_heads = true;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -46,7 +46,7 @@ KvCacheGroups MakeKvCacheGroups(const std::vector<KvLayerSpec>& layers) {
   if (!same_heads) return OneGroup(layers, 0);
 
   const size_t per_group = LayersPerGroup(kinds);
-  KvCacheGroups groups;
+  KVCacheGroups groups;
   groups.layers.resize(layers.size());
   groups.tensors.assign(per_group, layers[0]);
   for (const auto& [window, members] : kinds) {

@@ -20,31 +20,31 @@
 namespace vllm {
 
 // What one layer keeps of each token on this rank.
-struct KvLayerSpec {
+struct KVCacheSpec {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
   int64_t sliding_window = 0;  // 0: full attention
 
-  KvCacheLayout Layout(int64_t block_size, KvDType dtype) const { return {dtype, block_size, num_kv_heads, head_dim}; }
+  KVCacheLayout Layout(int64_t block_size, KVDType dtype) const { return {dtype, block_size, num_kv_heads, head_dim}; }
 };
 
 // Where a layer's keys and values are.
-struct KvLayerPlace {
+struct KVLayerPlace {
   size_t group = 0;
   size_t tensor = 0;
 };
 
-struct KvCacheGroups {
+struct KVCacheGroups {
   std::vector<int64_t> windows;      // [num_groups], 0: full attention
-  std::vector<KvLayerPlace> layers;  // [num_layers]
-  std::vector<KvLayerSpec> tensors;  // [layers of the largest group]; what lies in them, the window aside
+  std::vector<KVLayerPlace> layers;  // [num_layers]
+  std::vector<KVCacheSpec> tensors;  // [layers of the largest group]; what lies in them, the window aside
 
   // Bytes of one block: K and V in all tensors.
-  int64_t BlockBytes(int64_t block_size, KvDType dtype) const;
+  int64_t BlockBytes(int64_t block_size, KVDType dtype) const;
 };
 
 // Layers of one window are one group, whatever their heads. So are layers of several windows with different heads: they
 // all keep whole sequences, the window being a matter of attention alone.
-KvCacheGroups MakeKvCacheGroups(const std::vector<KvLayerSpec>& layers);
+KVCacheGroups MakeKVCacheGroups(const std::vector<KVCacheSpec>& layers);
 
 }  // namespace vllm

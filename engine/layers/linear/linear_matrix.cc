@@ -48,7 +48,7 @@ void ForEachRunOfPanels(const RankContext& context, const LinearCall& call, int6
 }
 
 template <typename Pack>
-void PackTiles(const RankContext& context, Pack pack, const LinearCall& call, const RowTilesView& tiles) {
+void PackTiles(const RankContext& context, Pack pack, const LinearCall& call, const PackedActivationsView& tiles) {
   ForEachRun(context, NumTiles(tiles.num_rows), 1, kPackingWork * kTileRows * tiles.num_columns,
              [&](int64_t begin, int64_t end) {
                for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
@@ -56,31 +56,33 @@ void PackTiles(const RankContext& context, Pack pack, const LinearCall& call, co
 }
 
 // Room for x in the form that the kernel of `matrix` takes; null where the kernel takes x unchanged.
-std::optional<RowTilesView> TilesFor(const PackedMatrix& matrix, const RankContext& context, int64_t num_rows) {
+std::optional<PackedActivationsView> TilesFor(const PackedMatrix& matrix, const RankContext& context,
+                                              int64_t num_rows) {
   const PackedMatrixView& w = matrix.view();
   if (w.dtype != DType::kBFloat16 || context.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
-  return context.row_tiles->BFloat16(num_rows, w.num_columns);
+  return context.packed_activations->BFloat16(num_rows, w.num_columns);
 }
 
-std::optional<RowTilesView> TilesFor(const PackedQuantMatrix& matrix, const RankContext& context, int64_t num_rows) {
-  return context.row_tiles->Int8(num_rows, matrix.view().num_columns, matrix.view().code_sums());
+std::optional<PackedActivationsView> TilesFor(const PackedQuantMatrix& matrix, const RankContext& context,
+                                              int64_t num_rows) {
+  return context.packed_activations->Int8(num_rows, matrix.view().num_columns, matrix.view().code_sums());
 }
 
-std::optional<RowTilesView> TilesFor(const QuantMatrix& /*matrix*/, const RankContext& /*context*/,
-                                     int64_t /*num_rows*/) {
+std::optional<PackedActivationsView> TilesFor(const CheckpointQuantMatrix& /*matrix*/, const RankContext& /*context*/,
+                                              int64_t /*num_rows*/) {
   return std::nullopt;
 }
 
-std::optional<RowTilesView> TilesFor(const DenseMatrix& /*matrix*/, const RankContext& /*context*/,
-                                     int64_t /*num_rows*/) {
+std::optional<PackedActivationsView> TilesFor(const DenseMatrix& /*matrix*/, const RankContext& /*context*/,
+                                              int64_t /*num_rows*/) {
   return std::nullopt;
 }
 
 void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const LinearCall& call) {
   const PackedMatrixView& w = matrix.view();
   const TileKernels& kernels = *context.kernels->tiles;
-  if (const std::optional<RowTilesView> room = TilesFor(matrix, context, call.num_rows)) {
-    const RowTilesView& tiles = *room;
+  if (const std::optional<PackedActivationsView> room = TilesFor(matrix, context, call.num_rows)) {
+    const PackedActivationsView& tiles = *room;
     PackTiles(context, kernels.pack_bfloat16, call, tiles);
     ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
       kernels.linear_bfloat16(tiles, w, call.bias, call.y, call.y_stride, begin, end);
@@ -95,15 +97,15 @@ void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const Li
 void MultiplyBy(const PackedQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
   const PackedQuantView& w = matrix.view();
   const TileKernels& kernels = *context.kernels->tiles;
-  const RowTilesView tiles = *TilesFor(matrix, context, call.num_rows);
+  const PackedActivationsView tiles = *TilesFor(matrix, context, call.num_rows);
   PackTiles(context, kernels.pack_int8, call, tiles);
   ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
     kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
   });
 }
 
-void MultiplyBy(const QuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
-  const QuantMatrixView& w = matrix.view();
+void MultiplyBy(const CheckpointQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
+  const CheckpointQuantMatrixView& w = matrix.view();
   const int64_t work = call.num_rows * w.num_columns * kStoredRowsPerGroup;
   ForEachRun(context, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
     context.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin,
@@ -135,7 +137,7 @@ void UnpackRowOf(const PackedQuantMatrix& matrix, const RankContext& /*context*/
   matrix.UnpackRow(row, out);
 }
 
-void UnpackRowOf(const QuantMatrix& matrix, const RankContext& context, int64_t row, float* out) {
+void UnpackRowOf(const CheckpointQuantMatrix& matrix, const RankContext& context, int64_t row, float* out) {
   context.kernels->quant->dequantize(matrix.view(), row, 0, matrix.view().num_columns, out);
 }
 
@@ -174,14 +176,14 @@ DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns,
 int64_t LinearMatrix::num_rows() const {
   if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->num_rows();
   if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->num_rows();
-  if (const auto* stored = std::get_if<QuantMatrix>(&matrix_)) return stored->num_rows();
+  if (const auto* stored = std::get_if<CheckpointQuantMatrix>(&matrix_)) return stored->num_rows();
   return std::get<DenseMatrix>(matrix_).num_rows;
 }
 
 size_t LinearMatrix::size_bytes() const {
   if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->size_bytes();
   if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->size_bytes();
-  if (const auto* stored = std::get_if<QuantMatrix>(&matrix_)) return stored->size_bytes();
+  if (const auto* stored = std::get_if<CheckpointQuantMatrix>(&matrix_)) return stored->size_bytes();
   return std::get<DenseMatrix>(matrix_).values.size_bytes();
 }
 

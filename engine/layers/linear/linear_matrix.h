@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/layers/rank_context.h"
-#include "engine/model_loader/quantization/stored_matrix.h"
+#include "engine/model_loader/quantization/checkpoint_matrix.h"
 #include "kernels/matrix/aligned_buffer.h"
 #include "kernels/matrix/openblas.h"
 #include "kernels/matrix/packed_matrix.h"
@@ -39,10 +39,10 @@ struct DenseMatrix {
 class LinearMatrix {
  public:
   explicit LinearMatrix(PackedMatrix matrix) : matrix_(std::move(matrix)) {}
-  // `column_order` as in StoredMatrix.
+  // `column_order` as in CheckpointMatrix.
   explicit LinearMatrix(PackedQuantMatrix matrix, std::vector<int32_t> column_order = {})
       : matrix_(std::move(matrix)), column_order_(std::move(column_order)) {}
-  explicit LinearMatrix(StoredMatrix stored)
+  explicit LinearMatrix(CheckpointMatrix stored)
       : matrix_(std::move(stored.matrix)), column_order_(std::move(stored.column_order)) {}
   explicit LinearMatrix(DenseMatrix matrix) : matrix_(std::move(matrix)) {}
 
@@ -57,7 +57,7 @@ class LinearMatrix {
   void UnpackRow(const RankContext& context, int64_t row, float* out) const;
 
  private:
-  std::variant<PackedMatrix, PackedQuantMatrix, QuantMatrix, DenseMatrix> matrix_;
+  std::variant<PackedMatrix, PackedQuantMatrix, CheckpointQuantMatrix, DenseMatrix> matrix_;
   std::vector<int32_t> column_order_;
 };
 

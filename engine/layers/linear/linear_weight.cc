@@ -103,7 +103,7 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
                           slice.shard.count, columns.begin, columns.count};
     const std::string name = PartName(slice, columns);
     const BufferSource buffers = RoundsActivations(model) ? context.TemporaryBuffers() : context.Buffers(name);
-    if (std::optional<StoredMatrix> stored = LoadQuantized(weights, model, slice.name, part, buffers, for_each)) {
+    if (std::optional<CheckpointMatrix> stored = LoadQuantized(weights, model, slice.name, part, buffers, for_each)) {
       RefuseOpenBlas();
       AddPlain(context, model, plain, use);
       plain.Clear();
@@ -145,9 +145,9 @@ void LinearWeight::Add(LinearMatrix matrix) {
   parts_.push_back({first_row, std::move(matrix)});
 }
 
-bool LinearWeight::AddCodes(const RankContext& context, const ModelConfig& model, const QuantMatrixView& stored,
-                            const std::vector<int32_t>& column_order, const std::string& name,
-                            const ForEach& for_each) {
+bool LinearWeight::AddCodes(const RankContext& context, const ModelConfig& model,
+                            const CheckpointQuantMatrixView& stored, const std::vector<int32_t>& column_order,
+                            const std::string& name, const ForEach& for_each) {
   if (!RoundsActivations(model)) return false;
   const std::optional<PackedQuantForm> form = PackedFormOf(stored);
   const std::string packed_name = name + "#codes";
@@ -159,7 +159,7 @@ bool LinearWeight::AddCodes(const RankContext& context, const ModelConfig& model
   return true;
 }
 
-void LinearWeight::AddStored(const RankContext& context, const ModelConfig& model, StoredMatrix stored,
+void LinearWeight::AddStored(const RankContext& context, const ModelConfig& model, CheckpointMatrix stored,
                              const std::string& name, const ForEach& for_each) {
   if (AddCodes(context, model, stored.matrix.view(), stored.column_order, name, for_each)) return;
   Add(LinearMatrix(std::move(stored)));
@@ -171,7 +171,7 @@ void LinearWeight::AddBlocks(const RankContext& context, const ModelConfig& mode
     if (const std::optional<BlocksView> blocks = ViewBlocks(view, part)) {
       if (AddCodes(context, model, blocks->matrix, blocks->column_order, name, for_each)) return;
     } else {
-      StoredMatrix stored = StoreBlocks(view, part, context.TemporaryBuffers(), for_each);
+      CheckpointMatrix stored = StoreBlocks(view, part, context.TemporaryBuffers(), for_each);
       return AddStored(context, model, std::move(stored), name, for_each);
     }
   }

@@ -55,9 +55,9 @@ class LinearWeight {
   void RefuseOpenBlas() const;
   void Add(LinearMatrix matrix);
   // In the form of the integer kernels, or not at all.
-  bool AddCodes(const RankContext& context, const ModelConfig& model, const QuantMatrixView& stored,
+  bool AddCodes(const RankContext& context, const ModelConfig& model, const CheckpointQuantMatrixView& stored,
                 const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
-  void AddStored(const RankContext& context, const ModelConfig& model, StoredMatrix stored, const std::string& name,
+  void AddStored(const RankContext& context, const ModelConfig& model, CheckpointMatrix stored, const std::string& name,
                  const ForEach& for_each);
   void AddBlocks(const RankContext& context, const ModelConfig& model, const TensorView& view, const MatrixPart& part,
                  const std::string& name, const ForEach& for_each);

@@ -17,8 +17,8 @@ constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 // The name of a weight file in a pickle format, or nothing.
-std::string FindPickle(const std::string& folder) {
-  for (const std::string& name : NamesInDirectory(folder)) {
+std::string FindPickle(const std::string& directory) {
+  for (const std::string& name : NamesInDirectory(directory)) {
     for (const char* ending : {".bin", ".pt", ".pth", ".ckpt"}) {
       if (name.ends_with(ending)) return name;
     }
@@ -29,21 +29,21 @@ std::string FindPickle(const std::string& folder) {
 }  // namespace
 
 std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
-  const std::string& folder = config.model.folder;
+  const std::string& directory = config.model.directory;
   if (config.load.load_format == LoadFormat::kDummy) {
     return std::make_unique<DummyWeights>(config.model.dtype, config.model.tie_word_embeddings);
   }
-  std::string what = "weights of " + Escape(folder) + ": ";
+  std::string what = "weights of " + Escape(directory) + ": ";
   if (!config.model.gguf_file.empty()) return std::make_unique<GgufWeights>(config.model);
   std::error_code error;
   // A dangling link counts as there: its own message is better than "none found".
   auto present = [&](const char* name) {
-    return std::filesystem::symlink_status(std::filesystem::path(folder) / name, error).type() !=
+    return std::filesystem::symlink_status(std::filesystem::path(directory) / name, error).type() !=
            std::filesystem::file_type::not_found;
   };
-  if (present(kSingleFile)) return std::make_unique<SafetensorsFile>(folder + "/" + kSingleFile);
-  if (present(kIndexFile)) return std::make_unique<ShardedSafetensors>(folder, kIndexFile);
-  if (std::string pickle = FindPickle(folder); !pickle.empty()) {
+  if (present(kSingleFile)) return std::make_unique<SafetensorsFile>(directory + "/" + kSingleFile);
+  if (present(kIndexFile)) return std::make_unique<ShardedSafetensors>(directory, kIndexFile);
+  if (std::string pickle = FindPickle(directory); !pickle.empty()) {
     throw ModelError(what +
                      "only pickle files, which can run code when they are opened, convert them to safetensors (" +
                      Escape(pickle) + ")");

@@ -8,7 +8,7 @@
 
 namespace vllm {
 
-// Opens the weights of config.model.gguf_file, or of config.model.folder: model.safetensors, or the shards of
+// Opens the weights of config.model.gguf_file, or of config.model.directory: model.safetensors, or the shards of
 // model.safetensors.index.json, or with LoadFormat::kDummy values that depend on the tensor's name only. Throws
 // ModelError.
 std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config);

@@ -137,7 +137,7 @@ constexpr std::array<Name, 3> kQwenExperts = {{
     {"ffn_up_exps", "mlp.experts.{}.up_proj"},
 }};
 
-constexpr std::array<GgufFamily, 15> kFamilies = {{
+constexpr std::array<GgufArchitecture, 15> kFamilies = {{
     {.name = "llama",
      .architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -271,9 +271,9 @@ constexpr std::array<GgufFamily, 15> kFamilies = {{
 
 }  // namespace
 
-const GgufFamily* FindGgufFamily(std::string_view architecture, bool has_experts) {
-  const GgufFamily* found = nullptr;
-  for (const GgufFamily& family : kFamilies) {
+const GgufArchitecture* FindGgufArchitecture(std::string_view architecture, bool has_experts) {
+  const GgufArchitecture* found = nullptr;
+  for (const GgufArchitecture& family : kFamilies) {
     if (family.name != architecture) continue;
     found = &family;
     if (family.experts.empty() != has_experts) break;

@@ -1,4 +1,4 @@
-// GgufFamily: what a GGUF architecture is in Hugging Face's terms: the class that computes it, the names of its
+// GgufArchitecture: what a GGUF architecture is in Hugging Face's terms: the class that computes it, the names of its
 // tensors, and the few facts that its files do not carry. Pure values; any thread.
 #pragma once
 
@@ -15,7 +15,7 @@ struct GgufTensorName {
   std::string_view hf;
 };
 
-struct GgufFamily {
+struct GgufArchitecture {
   std::string_view name;          // general.architecture
   std::string_view architecture;  // "LlamaForCausalLM"
   std::string_view model_type;    // as config.json would say
@@ -32,7 +32,7 @@ struct GgufFamily {
 };
 
 // The family of general.architecture; "llama" with experts is Mixtral. Null when it is not known.
-const GgufFamily* FindGgufFamily(std::string_view architecture, bool has_experts);
+const GgufArchitecture* FindGgufArchitecture(std::string_view architecture, bool has_experts);
 // "gemma, gemma2, ..."
 std::string KnownGgufFamilies();
 

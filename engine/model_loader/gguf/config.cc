@@ -27,7 +27,8 @@ constexpr double kMaxScale = 1e6;
 
 class ConfigReader {
  public:
-  ConfigReader(const GgufFile& file, const GgufFamily& family) : file_(file), keys_(file.metadata()), family_(family) {}
+  ConfigReader(const GgufFile& file, const GgufArchitecture& family)
+      : file_(file), keys_(file.metadata()), family_(family) {}
 
   ModelConfig Read() {
     ReadNames();
@@ -75,8 +76,8 @@ class ConfigReader {
   void ReadNames() {
     config_.model = file_.path();
     config_.gguf_file = file_.path();
-    const std::filesystem::path folder = std::filesystem::path(file_.path()).parent_path();
-    config_.folder = folder.empty() ? "." : folder.string();
+    const std::filesystem::path directory = std::filesystem::path(file_.path()).parent_path();
+    config_.directory = directory.empty() ? "." : directory.string();
     config_.architecture = family_.architecture;
     config_.model_type = family_.model_type;
     config_.hidden_act = family_.hidden_act;
@@ -235,7 +236,7 @@ class ConfigReader {
 
   const GgufFile& file_;
   const GgufMetadata& keys_;
-  const GgufFamily& family_;
+  const GgufArchitecture& family_;
   ModelConfig config_;
 };
 
@@ -246,7 +247,7 @@ ModelConfig ReadGgufConfig(const GgufFile& file) {
   const std::optional<std::string_view> name = keys.String("general.architecture");
   if (!name) keys.Fail("general.architecture", "missing");
   const bool has_experts = keys.Int(std::string(*name) + ".expert_count", 0, kMaxExperts).value_or(0) > 0;
-  const GgufFamily* family = FindGgufFamily(*name, has_experts);
+  const GgufArchitecture* family = FindGgufArchitecture(*name, has_experts);
   if (family == nullptr) {
     keys.Fail("general.architecture",
               "unknown architecture (" + Escape(*name, 60) + "; known: " + KnownGgufFamilies() + ")");

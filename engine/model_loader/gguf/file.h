@@ -1,4 +1,4 @@
-// GgufFile: a GGUF model on disk, in one file or split into several that lie in one folder, mapped. The metadata are
+// GgufFile: a GGUF model on disk, in one file or split into several that lie in one directory, mapped. The metadata are
 // the first file's, the tensors those of all. Owned by whoever opened it; immutable, any thread may read.
 //
 // The parts of a split file are named NAME-00001-of-00003.gguf and so on; each says which it is: split.no (from 0),

@@ -55,7 +55,7 @@ TensorName ParseName(std::string_view name) {
 
 // Whether the architecture computes with a bias of the tensor: linear layers but those of experts do, norms where they
 // are layer norms over the whole row.
-bool TakesBias(const GgufFamily& family, std::string_view stem) {
+bool TakesBias(const GgufArchitecture& family, std::string_view stem) {
   const bool is_expert =
       stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
   if (is_expert && stem != "ffn_gate_inp_shexp") return false;
@@ -77,7 +77,7 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
     throw ModelError("weights of " + Escape(file_.path()) + ": the file holds a vocabulary and no tensors");
   }
   const std::string_view architecture = file_.metadata().String("general.architecture").value_or("");
-  family_ = FindGgufFamily(architecture, config.num_experts > 0);
+  family_ = FindGgufArchitecture(architecture, config.num_experts > 0);
   if (family_ == nullptr) file_.metadata().Fail("general.architecture", "unknown architecture");
   for (const GgufTensor* tensor : file_.tensors()) {
     if (IsRotaryTable(tensor->name)) continue;

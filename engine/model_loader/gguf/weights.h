@@ -51,7 +51,7 @@ class GgufWeights : public WeightSource {
   [[noreturn]] void Fail(std::string_view tensor, const std::string& why) const;
 
   GgufFile file_;
-  const GgufFamily* family_ = nullptr;
+  const GgufArchitecture* family_ = nullptr;
   std::map<std::string, Entry, std::less<>> tensors_;
 };
 

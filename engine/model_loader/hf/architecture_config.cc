@@ -154,7 +154,7 @@ void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
 
 }  // namespace
 
-void ReadFamilyConfig(const ConfigFields& fields, ModelConfig& config) {
+void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   const std::string& family = config.model_type;
   if (family == "gemma" || family == "gemma2" || family == "gemma3_text") ReadGemma(fields, config);
   if (family == "granite") ReadGranite(fields, config);

@@ -9,9 +9,10 @@ namespace vllm {
 
 // Sets the fields of `config` that only some families have, as config.model_type reads them. REQUIRES: the sizes of
 // `config` are set. Throws ModelError naming the field.
-void ReadFamilyConfig(const ConfigFields& fields, ModelConfig& config);
+void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config);
 
-// Sets config.layers and config.sliding_window. REQUIRES: ReadFamilyConfig has run. Throws ModelError naming the field.
+// Sets config.layers and config.sliding_window. REQUIRES: ReadArchitectureConfig has run. Throws ModelError naming the
+// field.
 void ReadLayerConfigs(const ConfigFields& fields, ModelConfig& config);
 
 }  // namespace vllm

@@ -61,7 +61,7 @@ int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& conf
   return fields.RequiredInt(name, 1, kMaxSize);
 }
 
-int64_t ReadKvHeads(const ConfigFields& fields, const ModelConfig& config) {
+int64_t ReadKVHeads(const ConfigFields& fields, const ModelConfig& config) {
   const char* name = NameOf(fields, {"num_key_value_heads", "num_kv_heads"});
   if (config.model_type == "falcon" && !fields.Bool("new_decoder_architecture").value_or(false)) {
     if (fields.Bool("multi_query").value_or(true)) return 1;
@@ -81,7 +81,7 @@ void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
   config.num_hidden_layers = fields.RequiredInt(NameOf(fields, {"num_hidden_layers", "n_layer"}), 1, kMaxLayers);
   const char* heads = NameOf(fields, {"num_attention_heads", "n_head"});
   config.num_attention_heads = fields.RequiredInt(heads, 1, kMaxHeads);
-  config.num_key_value_heads = ReadKvHeads(fields, config);
+  config.num_key_value_heads = ReadKVHeads(fields, config);
   if (std::optional<int64_t> head_dim = fields.Int("head_dim", 1, kMaxHeadDim)) {
     config.head_dim = *head_dim;
   } else {
@@ -113,16 +113,16 @@ nlohmann::json TextConfig(const nlohmann::json& whole) {
 
 }  // namespace
 
-ModelConfig LoadModelConfig(const std::string& folder, const ArchitectureCheck& check_architecture) {
-  std::string what = "config.json " + Escape(folder);
-  nlohmann::json object = ParseJson(ReadTextFile(folder + "/config.json", kMaxConfigBytes, what), what);
+ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureCheck& check_architecture) {
+  std::string what = "config.json " + Escape(directory);
+  nlohmann::json object = ParseJson(ReadTextFile(directory + "/config.json", kMaxConfigBytes, what), what);
   const bool nested = object.is_object() && object.contains("text_config") && object["text_config"].is_object();
   if (nested) object = TextConfig(object);
   ConfigFields fields(object, what, nested ? "text_config." : "");
 
   ModelConfig config;
-  config.model = folder;
-  config.folder = folder;
+  config.model = directory;
+  config.directory = directory;
   config.architecture = ReadArchitecture(fields);
   if (check_architecture) check_architecture(config);
   config.model_type = fields.String("model_type").value_or("");
@@ -149,28 +149,28 @@ ModelConfig LoadModelConfig(const std::string& folder, const ArchitectureCheck& 
   config.mlp_bias = fields.Bool("mlp_bias").value_or(false);
   config.checkpoint_dtype = ReadDType(fields);
   config.dtype = config.checkpoint_dtype;
-  ReadFamilyConfig(fields, config);
+  ReadArchitectureConfig(fields, config);
   ReadLayerConfigs(fields, config);
 
   std::vector<int32_t> bos = fields.TokenIds("bos_token_id", config.vocab_size - 1);
   if (!bos.empty()) config.bos_token_id = bos[0];
   AppendUnique(fields.TokenIds("eos_token_id", config.vocab_size - 1), config.eos_token_ids);
-  AppendUnique(LoadGenerationConfig(folder).eos_token_ids, config.eos_token_ids);
+  AppendUnique(LoadGenerationConfig(directory).eos_token_ids, config.eos_token_ids);
   for (int32_t id : config.eos_token_ids) {
     if (id >= config.vocab_size) {
-      throw ModelError("generation_config.json " + Escape(folder) + ": eos_token_id: not in 0 to " +
+      throw ModelError("generation_config.json " + Escape(directory) + ": eos_token_id: not in 0 to " +
                        std::to_string(config.vocab_size - 1) + " (" + std::to_string(id) + ")");
     }
   }
   return config;
 }
 
-GenerationConfig LoadGenerationConfig(const std::string& folder) {
+GenerationConfig LoadGenerationConfig(const std::string& directory) {
   GenerationConfig config;
-  std::string path = folder + "/generation_config.json";
+  std::string path = directory + "/generation_config.json";
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return config;
-  std::string what = "generation_config.json " + Escape(folder);
+  std::string what = "generation_config.json " + Escape(directory);
   nlohmann::json object = ParseJson(ReadTextFile(path, kMaxConfigBytes, what), what);
   ConfigFields fields(object, what);
   config.do_sample = fields.Bool("do_sample");

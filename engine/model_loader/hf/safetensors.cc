@@ -85,8 +85,8 @@ int64_t SafetensorsFile::TotalBytes() const {
   return total;
 }
 
-ShardedSafetensors::ShardedSafetensors(const std::string& folder, const std::string& index_name)
-    : path_(folder + "/" + index_name) {
+ShardedSafetensors::ShardedSafetensors(const std::string& directory, const std::string& index_name)
+    : path_(directory + "/" + index_name) {
   std::string what = "tensor index " + Escape(path_);
   auto fail = [&](const std::string& why) { throw ModelError(what + ": " + why); };
   nlohmann::json index = ParseJson(ReadTextFile(path_, kMaxIndexBytes, what), what);
@@ -100,7 +100,7 @@ ShardedSafetensors::ShardedSafetensors(const std::string& folder, const std::str
     if (!IsPlainFileName(shard)) fail(where + "not a plain file name (" + Escape(shard) + ")");
     std::unique_ptr<SafetensorsFile>& file = shards_[shard];
     if (shards_.size() > kMaxShards) fail("weight_map: too many files (limit " + std::to_string(kMaxShards) + ")");
-    if (file == nullptr) file = std::make_unique<SafetensorsFile>(folder + "/" + shard);
+    if (file == nullptr) file = std::make_unique<SafetensorsFile>(directory + "/" + shard);
     if (!file->Contains(tensor)) fail(where + "not in its file (" + Escape(shard) + ")");
     shard_of_.emplace(tensor, file.get());
   }

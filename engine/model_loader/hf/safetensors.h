@@ -36,11 +36,11 @@ class SafetensorsFile : public WeightSource {
   std::vector<SafetensorsEntry> entries_;  // by name
 };
 
-// Index file: {"weight_map": {TENSOR: FILE, ...}, ...}. FILE is a plain name in the index's own folder.
+// Index file: {"weight_map": {TENSOR: FILE, ...}, ...}. FILE is a plain name in the index's own directory.
 class ShardedSafetensors : public WeightSource {
  public:
   // Throws ModelError when the index or a shard is bad, or a listed tensor is not in its shard.
-  ShardedSafetensors(const std::string& folder, const std::string& index_name);
+  ShardedSafetensors(const std::string& directory, const std::string& index_name);
 
   bool Contains(std::string_view name) const override { return shard_of_.contains(name); }
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;

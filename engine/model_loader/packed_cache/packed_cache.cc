@@ -91,10 +91,10 @@ std::string NameOf(const std::string& key) { return key + std::string(kEnding); 
 
 }  // namespace
 
-std::string PackedCache::PathOf(const std::string& key) const { return folder_ + "/" + NameOf(key); }
+std::string PackedCache::PathOf(const std::string& key) const { return directory_ + "/" + NameOf(key); }
 
 std::optional<RegularFile> PackedCache::OpenFile(const std::string& key) const {
-  const std::optional<PrivateDirectory> directory = PrivateDirectory::Open(folder_);
+  const std::optional<PrivateDirectory> directory = PrivateDirectory::Open(directory_);
   if (!directory) return std::nullopt;
   std::optional<RegularFile> file = directory->OpenFile(NameOf(key));
   if (file) futimens(file->fd.get(), nullptr);
@@ -104,13 +104,13 @@ std::optional<RegularFile> PackedCache::OpenFile(const std::string& key) const {
 void PackedCache::Put(const std::string& key, int64_t bytes,
                       const std::function<void(int fd, const std::string& path)>& write) const {
   std::error_code error;
-  fs::create_directories(fs::path(folder_).parent_path(), error);
+  fs::create_directories(fs::path(directory_).parent_path(), error);
   // Nobody else may see what is in a model.
-  const bool is_made = mkdir(folder_.c_str(), 0700) == 0 || errno == EEXIST;
+  const bool is_made = mkdir(directory_.c_str(), 0700) == 0 || errno == EEXIST;
   const int error_number = errno;
-  const std::optional<PrivateDirectory> directory = is_made ? PrivateDirectory::Open(folder_) : std::nullopt;
+  const std::optional<PrivateDirectory> directory = is_made ? PrivateDirectory::Open(directory_) : std::nullopt;
   if (!directory) {
-    throw ResourceError("packed weights " + Escape(folder_) + ": cannot be created: " + std::strerror(error_number));
+    throw ResourceError("packed weights " + Escape(directory_) + ": cannot be created: " + std::strerror(error_number));
   }
   MakeRoom(*directory, bytes, NameOf(key));
   UnfinishedFile file(*directory, key + std::string(kUnfinished));

@@ -16,7 +16,7 @@ namespace vllm {
 class PackedCache {
  public:
   // `max_bytes` is the limit for all files together.
-  PackedCache(std::string folder, int64_t max_bytes) : folder_(std::move(folder)), max_bytes_(max_bytes) {}
+  PackedCache(std::string directory, int64_t max_bytes) : directory_(std::move(directory)), max_bytes_(max_bytes) {}
 
   int64_t max_bytes() const { return max_bytes_; }
   std::string PathOf(const std::string& key) const;
@@ -32,7 +32,7 @@ class PackedCache {
  private:
   void MakeRoom(const PrivateDirectory& directory, int64_t bytes, const std::string& replaced) const;
 
-  std::string folder_;
+  std::string directory_;
   int64_t max_bytes_;
 };
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "engine/model_loader/mapped_file.h"
-#include "engine/model_loader/quantization/stored_matrix.h"
+#include "engine/model_loader/quantization/checkpoint_matrix.h"
 
 namespace vllm {
 

@@ -61,7 +61,7 @@ std::string DescribeWeights(const VllmConfig& config, const WeightSource& weight
   const auto line = [&text](const char* name, const std::string& value) { text += name + (" " + value) + "\n"; };
   line("architecture", Escape(config.model.architecture));
   for (const char* name : {"config.json", "model.safetensors.index.json"}) {
-    line(name, FileDigest(config.model.folder + "/" + name));
+    line(name, FileDigest(config.model.directory + "/" + name));
   }
   for (const MappedFile* file : files) {
     line("file", Escape(file->path().substr(file->path().rfind('/') + 1)) + " " + std::to_string(file->bytes().size()) +

@@ -26,12 +26,12 @@ PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, 
                          ForEach for_each)
     : num_ranks_(config.parallel.tensor_parallel_size), for_each_(std::move(for_each)) {
   const LoadConfig& load = config.load;
-  if (load.packed_cache_folder.empty() || load.packed_cache_bytes == 0) return;
+  if (load.packed_cache_directory.empty() || load.packed_cache_bytes == 0) return;
   if (weights.TotalBytes() < load.packed_cache_min_bytes) return;
   description_ = DescribeWeights(config, weights, isa, rank);
   if (description_.empty()) return;
   key_ = HexDigest(description_);
-  cache_.emplace(load.packed_cache_folder, load.packed_cache_bytes);
+  cache_.emplace(load.packed_cache_directory, load.packed_cache_bytes);
   std::optional<RegularFile> file;
   try {
     file = cache_->OpenFile(key_);

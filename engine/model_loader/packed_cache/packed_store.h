@@ -29,7 +29,7 @@ struct PackedCacheUse {
 
 class PackedStore {
  public:
-  // Looks for the rank's file and checks it on the rank's threads. Without a folder or for weights that are small or
+  // Looks for the rank's file and checks it on the rank's threads. Without a directory or for weights that are small or
   // not of files, everything is packed and nothing is kept.
   PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank, ForEach for_each);
 

@@ -55,20 +55,20 @@ bool IsIdentity(const std::vector<int32_t>& order, int64_t count) {
 
 }  // namespace
 
-StoredMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
-                         const ForEach& for_each) {
+CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
+                             const ForEach& for_each) {
   Layout layout = MakeLayout(source.group_of_column, part);
   const std::vector<int32_t> order = layout.column_order;
   const auto num_groups = static_cast<int64_t>(layout.groups.size());
-  StoredMatrix result;
+  CheckpointMatrix result;
   if (!IsIdentity(order, part.num_columns)) result.column_order = order;
-  result.matrix = QuantMatrix(source.format, part.num_rows, static_cast<int64_t>(order.size()),
-                              {.group_of_chunk = layout.group_of_chunk,
-                               .num_groups = num_groups,
-                               .scale_type = source.scale_type,
-                               .has_zeros = static_cast<bool>(source.zero),
-                               .zero_point = source.zero_point},
-                              buffers);
+  result.matrix = CheckpointQuantMatrix(source.format, part.num_rows, static_cast<int64_t>(order.size()),
+                                        {.group_of_chunk = layout.group_of_chunk,
+                                         .num_groups = num_groups,
+                                         .scale_type = source.scale_type,
+                                         .has_zeros = static_cast<bool>(source.zero),
+                                         .zero_point = source.zero_point},
+                                        buffers);
   if (result.matrix.is_filled()) return result;
   for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
     const int64_t begin = call * kRowsPerCall;

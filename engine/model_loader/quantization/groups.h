@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/model_loader/quantization/stored_matrix.h"
+#include "engine/model_loader/quantization/checkpoint_matrix.h"
 
 namespace vllm {
 
@@ -23,7 +23,7 @@ struct GroupSource {
 };
 
 // Columns are stored in the order of their groups where groups do not come in runs of 16 columns.
-StoredMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
-                         const ForEach& for_each);
+CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
+                             const ForEach& for_each);
 
 }  // namespace vllm

@@ -21,9 +21,9 @@ bool HasCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
 
 }  // namespace
 
-std::optional<StoredMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
-                                          const std::string& name, const MatrixPart& part, const BufferSource& buffers,
-                                          const ForEach& for_each) {
+std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
+                                              const std::string& name, const MatrixPart& part,
+                                              const BufferSource& buffers, const ForEach& for_each) {
   const QuantizationConfig& config = model.quantization;
   if (config.method == QuantizationMethod::kNone || config.quantizes_at_load()) return std::nullopt;
   if (Matches(config.ignored, name)) return std::nullopt;

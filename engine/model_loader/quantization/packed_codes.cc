@@ -16,7 +16,7 @@ constexpr float kLeastLargest = 0x1p-12f;  // float16 counts in units of 2^-24 a
 
 // Of a row in `form`.
 struct RowCodes {
-  RowCodes(const QuantMatrixView& w, const PackedQuantForm& form)
+  RowCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form)
       : codes(static_cast<size_t>(w.num_columns)),
         scales(static_cast<size_t>((w.num_columns + form.scale_columns - 1) / form.scale_columns)),
         minimums(scales.size()) {}
@@ -27,7 +27,7 @@ struct RowCodes {
 
 // Calls f(row, room for a row) for each row; a panel at a time, so that threads do not share its lines.
 template <typename F>
-void ForEachRow(const QuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each, F&& f) {
+void ForEachRow(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each, F&& f) {
   for_each((w.num_rows + kPanelRows - 1) / kPanelRows, [&](int64_t panel) {
     RowCodes room(w, form);
     const int64_t end = std::min(w.num_rows, (panel + 1) * kPanelRows);
@@ -43,7 +43,7 @@ void Raise(std::atomic<float>& largest, float value) {
 
 }  // namespace
 
-bool ScalesFit(const QuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each) {
+bool ScalesFit(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each) {
   std::atomic<float> largest = 0.0f;
   std::atomic<bool> exact = true;
   ForEachRow(w, form, for_each, [&](int64_t row, RowCodes& room) {
@@ -59,7 +59,7 @@ bool ScalesFit(const QuantMatrixView& w, const PackedQuantForm& form, const ForE
   return exact.load(std::memory_order_relaxed) || (most >= kLeastLargest && most <= kLargestFloat16);
 }
 
-void PackCodes(const QuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each,
+void PackCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each,
                PackedQuantMatrix& packed) {
   ForEachRow(w, form, for_each, [&](int64_t row, RowCodes& room) {
     ReadCodes(w, form, row, room.codes.data(), room.scales.data(), room.minimums.data());

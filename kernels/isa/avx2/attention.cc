@@ -18,6 +18,6 @@ namespace vllm::avx2 {
 
 namespace vllm {
 
-const AttentionKernels kAvx2AttentionKernels = {avx2::Attention, avx2::AttentionPartial};
+constinit const AttentionKernels kAvx2AttentionKernels = {avx2::Attention, avx2::AttentionPartial};
 
 }  // namespace vllm

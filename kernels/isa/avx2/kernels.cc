@@ -17,33 +17,23 @@ namespace vllm::avx2 {
 
 namespace vllm {
 
-namespace {
-
-// Machines with AVX-VNNI differ in their tiles only.
-constexpr Kernels Table(const TileKernels* tiles) {
-  return {
-      .linear = avx2::Linear,
-      .rms_norm = avx2::RmsNorm,
-      .layer_norm = avx2::LayerNorm,
-      .sum_of_squares = avx2::SumOfSquares,
-      .mul_scaled = avx2::MulScaled,
-      .activation = avx2::ActivationRow,
-      .add = avx2::Add,
-      .add_scaled = avx2::AddScaled,
-      .scale = avx2::Scale,
-      .soft_cap = avx2::SoftCapRow,
-      .rotary = avx2::Rotary,
-      .exp = avx2::ExpRow,
-      .attention = &kAvx2AttentionKernels,
-      .quant = &kAvx2QuantKernels,
-      .tiles = tiles,
-      .rows = &kAvx2RowKernels,
-  };
-}
-
-}  // namespace
-
-const Kernels kAvx2Kernels = Table(&kAvx2TileKernels);
-const Kernels kAvx2VnniKernels = Table(&kAvx2VnniTileKernels);
+constinit const Kernels kAvx2Kernels = {
+    .linear = avx2::Linear,
+    .rms_norm = avx2::RmsNorm,
+    .layer_norm = avx2::LayerNorm,
+    .sum_of_squares = avx2::SumOfSquares,
+    .mul_scaled = avx2::MulScaled,
+    .activation = avx2::ActivationRow,
+    .add = avx2::Add,
+    .add_scaled = avx2::AddScaled,
+    .scale = avx2::Scale,
+    .soft_cap = avx2::SoftCapRow,
+    .rotary = avx2::Rotary,
+    .exp = avx2::ExpRow,
+    .attention = &kAvx2AttentionKernels,
+    .quant = &kAvx2QuantKernels,
+    .tiles = &kAvx2TileKernels,
+    .rows = &kAvx2RowKernels,
+};
 
 }  // namespace vllm

@@ -19,6 +19,6 @@ namespace vllm::avx2 {
 
 namespace vllm {
 
-const QuantKernels kAvx2QuantKernels = {avx2::QuantLinear, avx2::Dequantize, avx2::QuantizeIQ4_NL};
+constinit const QuantKernels kAvx2QuantKernels = {avx2::QuantLinear, avx2::Dequantize, avx2::QuantizeIQ4_NL};
 
 }  // namespace vllm

@@ -18,6 +18,6 @@ namespace vllm::avx2_vnni {
 
 namespace vllm {
 
-const TileKernels kAvx2VnniTileKernels = {nullptr, nullptr, avx2_vnni::PackInt8, avx2_vnni::LinearQuant};
+constinit const TileKernels kAvx2VnniTileKernels = {nullptr, nullptr, avx2_vnni::PackInt8, avx2_vnni::LinearQuant};
 
 }  // namespace vllm

@@ -18,6 +18,6 @@ namespace vllm::avx512 {
 
 namespace vllm {
 
-const AttentionKernels kAvx512AttentionKernels = {avx512::Attention, avx512::AttentionPartial};
+constinit const AttentionKernels kAvx512AttentionKernels = {avx512::Attention, avx512::AttentionPartial};
 
 }  // namespace vllm

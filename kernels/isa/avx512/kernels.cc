@@ -17,33 +17,23 @@ namespace vllm::avx512 {
 
 namespace vllm {
 
-namespace {
-
-// Machines with VNNI and BF16 differ in attention and tiles only.
-constexpr Kernels Table(const AttentionKernels* attention, const TileKernels* tiles) {
-  return {
-      .linear = avx512::Linear,
-      .rms_norm = avx512::RmsNorm,
-      .layer_norm = avx512::LayerNorm,
-      .sum_of_squares = avx512::SumOfSquares,
-      .mul_scaled = avx512::MulScaled,
-      .activation = avx512::ActivationRow,
-      .add = avx512::Add,
-      .add_scaled = avx512::AddScaled,
-      .scale = avx512::Scale,
-      .soft_cap = avx512::SoftCapRow,
-      .rotary = avx512::Rotary,
-      .exp = avx512::ExpRow,
-      .attention = attention,
-      .quant = &kAvx512QuantKernels,
-      .tiles = tiles,
-      .rows = &kAvx512RowKernels,
-  };
-}
-
-}  // namespace
-
-const Kernels kAvx512Kernels = Table(&kAvx512AttentionKernels, &kAvx512TileKernels);
-const Kernels kAvx512Bf16Kernels = Table(&kAvx512Bf16AttentionKernels, &kAvx512Bf16TileKernels);
+constinit const Kernels kAvx512Kernels = {
+    .linear = avx512::Linear,
+    .rms_norm = avx512::RmsNorm,
+    .layer_norm = avx512::LayerNorm,
+    .sum_of_squares = avx512::SumOfSquares,
+    .mul_scaled = avx512::MulScaled,
+    .activation = avx512::ActivationRow,
+    .add = avx512::Add,
+    .add_scaled = avx512::AddScaled,
+    .scale = avx512::Scale,
+    .soft_cap = avx512::SoftCapRow,
+    .rotary = avx512::Rotary,
+    .exp = avx512::ExpRow,
+    .attention = &kAvx512AttentionKernels,
+    .quant = &kAvx512QuantKernels,
+    .tiles = &kAvx512TileKernels,
+    .rows = &kAvx512RowKernels,
+};
 
 }  // namespace vllm

@@ -19,6 +19,6 @@ namespace vllm::avx512 {
 
 namespace vllm {
 
-const QuantKernels kAvx512QuantKernels = {avx512::QuantLinear, avx512::Dequantize, avx512::QuantizeIQ4_NL};
+constinit const QuantKernels kAvx512QuantKernels = {avx512::QuantLinear, avx512::Dequantize, avx512::QuantizeIQ4_NL};
 
 }  // namespace vllm

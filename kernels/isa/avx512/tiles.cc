@@ -18,6 +18,6 @@ namespace vllm::avx512 {
 
 namespace vllm {
 
-const TileKernels kAvx512TileKernels = {nullptr, nullptr, avx512::PackInt8, avx512::LinearQuant};
+constinit const TileKernels kAvx512TileKernels = {nullptr, nullptr, avx512::PackInt8, avx512::LinearQuant};
 
 }  // namespace vllm

@@ -18,6 +18,6 @@ namespace vllm::avx512_bf16 {
 
 namespace vllm {
 
-const AttentionKernels kAvx512Bf16AttentionKernels = {avx512_bf16::Attention, avx512_bf16::AttentionPartial};
+constinit const AttentionKernels kAvx512Bf16AttentionKernels = {avx512_bf16::Attention, avx512_bf16::AttentionPartial};
 
 }  // namespace vllm

@@ -19,7 +19,7 @@ namespace vllm::avx512_bf16 {
 
 namespace vllm {
 
-const TileKernels kAvx512Bf16TileKernels = {avx512_bf16::PackBFloat16, avx512_bf16::LinearBFloat16,
-                                            avx512_bf16::PackInt8, avx512_bf16::LinearQuant};
+constinit const TileKernels kAvx512Bf16TileKernels = {avx512_bf16::PackBFloat16, avx512_bf16::LinearBFloat16,
+                                                      avx512_bf16::PackInt8, avx512_bf16::LinearQuant};
 
 }  // namespace vllm

@@ -18,6 +18,6 @@ namespace vllm::generic {
 
 namespace vllm {
 
-const AttentionKernels kGenericAttentionKernels = {generic::Attention, generic::AttentionPartial};
+constinit const AttentionKernels kGenericAttentionKernels = {generic::Attention, generic::AttentionPartial};
 
 }  // namespace vllm

@@ -17,7 +17,7 @@ namespace vllm::generic {
 
 namespace vllm {
 
-const Kernels kGenericKernels = {
+constinit const Kernels kGenericKernels = {
     .linear = generic::Linear,
     .rms_norm = generic::RmsNorm,
     .layer_norm = generic::LayerNorm,

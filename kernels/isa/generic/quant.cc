@@ -19,6 +19,7 @@ namespace vllm::generic {
 
 namespace vllm {
 
-const QuantKernels kGenericQuantKernels = {generic::QuantLinear, generic::Dequantize, generic::QuantizeIQ4_NL};
+constinit const QuantKernels kGenericQuantKernels = {generic::QuantLinear, generic::Dequantize,
+                                                     generic::QuantizeIQ4_NL};
 
 }  // namespace vllm

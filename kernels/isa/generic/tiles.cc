@@ -17,6 +17,6 @@ namespace vllm::generic {
 
 namespace vllm {
 
-const TileKernels kGenericTileKernels = {nullptr, nullptr, generic::PackInt8, generic::LinearQuant};
+constinit const TileKernels kGenericTileKernels = {nullptr, nullptr, generic::PackInt8, generic::LinearQuant};
 
 }  // namespace vllm

@@ -18,6 +18,6 @@ namespace vllm::neon {
 
 namespace vllm {
 
-const AttentionKernels kNeonAttentionKernels = {neon::Attention, neon::AttentionPartial};
+constinit const AttentionKernels kNeonAttentionKernels = {neon::Attention, neon::AttentionPartial};
 
 }  // namespace vllm

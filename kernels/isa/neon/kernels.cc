@@ -17,33 +17,23 @@ namespace vllm::neon {
 
 namespace vllm {
 
-namespace {
-
-// Machines with sdot differ in their tiles only.
-constexpr Kernels Table(const TileKernels* tiles) {
-  return {
-      .linear = neon::Linear,
-      .rms_norm = neon::RmsNorm,
-      .layer_norm = neon::LayerNorm,
-      .sum_of_squares = neon::SumOfSquares,
-      .mul_scaled = neon::MulScaled,
-      .activation = neon::ActivationRow,
-      .add = neon::Add,
-      .add_scaled = neon::AddScaled,
-      .scale = neon::Scale,
-      .soft_cap = neon::SoftCapRow,
-      .rotary = neon::Rotary,
-      .exp = neon::ExpRow,
-      .attention = &kNeonAttentionKernels,
-      .quant = &kNeonQuantKernels,
-      .tiles = tiles,
-      .rows = &kGenericRowKernels,
-  };
-}
-
-}  // namespace
-
-const Kernels kNeonKernels = Table(&kNeonTileKernels);
-const Kernels kNeonDotprodKernels = Table(&kNeonDotprodTileKernels);
+constinit const Kernels kNeonKernels = {
+    .linear = neon::Linear,
+    .rms_norm = neon::RmsNorm,
+    .layer_norm = neon::LayerNorm,
+    .sum_of_squares = neon::SumOfSquares,
+    .mul_scaled = neon::MulScaled,
+    .activation = neon::ActivationRow,
+    .add = neon::Add,
+    .add_scaled = neon::AddScaled,
+    .scale = neon::Scale,
+    .soft_cap = neon::SoftCapRow,
+    .rotary = neon::Rotary,
+    .exp = neon::ExpRow,
+    .attention = &kNeonAttentionKernels,
+    .quant = &kNeonQuantKernels,
+    .tiles = &kNeonTileKernels,
+    .rows = &kGenericRowKernels,
+};
 
 }  // namespace vllm

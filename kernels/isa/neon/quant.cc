@@ -18,6 +18,6 @@ namespace vllm::neon {
 
 namespace vllm {
 
-const QuantKernels kNeonQuantKernels = {neon::QuantLinear, neon::Dequantize, neon::QuantizeIQ4_NL};
+constinit const QuantKernels kNeonQuantKernels = {neon::QuantLinear, neon::Dequantize, neon::QuantizeIQ4_NL};
 
 }  // namespace vllm

@@ -17,6 +17,6 @@ namespace vllm::neon {
 
 namespace vllm {
 
-const TileKernels kNeonTileKernels = {nullptr, nullptr, neon::PackInt8, neon::LinearQuant};
+constinit const TileKernels kNeonTileKernels = {nullptr, nullptr, neon::PackInt8, neon::LinearQuant};
 
 }  // namespace vllm

@@ -18,6 +18,7 @@ namespace vllm::neon_dotprod {
 
 namespace vllm {
 
-const TileKernels kNeonDotprodTileKernels = {nullptr, nullptr, neon_dotprod::PackInt8, neon_dotprod::LinearQuant};
+constinit const TileKernels kNeonDotprodTileKernels = {nullptr, nullptr, neon_dotprod::PackInt8,
+                                                       neon_dotprod::LinearQuant};
 
 }  // namespace vllm

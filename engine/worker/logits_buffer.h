@@ -1,4 +1,4 @@
-// SharedLogits: the logits of a step's rows, of which every rank computes its columns, and what became of the rows,
+// LogitsBuffer: the logits of a step's rows, of which every rank computes its columns, and what became of the rows,
 // of which every rank samples its share. A barrier of the ranks stands between the two, and before and after.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace vllm {
 
-struct SharedLogits {
+struct LogitsBuffer {
   struct RowResult {
     int32_t token_id = -1;
     bool has_logprobs = false;
@@ -21,7 +21,7 @@ struct SharedLogits {
   };
 
   // Throws std::bad_alloc.
-  explicit SharedLogits(const VllmConfig& config)
+  explicit LogitsBuffer(const VllmConfig& config)
       : logits(static_cast<size_t>(Bytes(config))),
         results(static_cast<size_t>(config.scheduler.max_num_batched_tokens)) {}
 

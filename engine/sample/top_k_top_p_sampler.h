@@ -1,6 +1,6 @@
-// RowSelector: the most probable tokens of one row, found without sorting the vocabulary: the maxima of small blocks
-// tell which blocks need to be looked into. Holds scratch of the vocabulary's size and borrows the loaded row; one a
-// Sampler, its thread only. Allocates nothing after construction.
+// TopKTopPSampler: the most probable tokens of one row, found without sorting the vocabulary: the maxima of small
+// blocks tell which blocks need to be looked into. Holds scratch of the vocabulary's size and borrows the loaded row;
+// one a Sampler, its thread only. Allocates nothing after construction.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Candidate {
 
 // The end of an order by (logit, id): a token is kept when it is not below. Among equal logits the greater ids are
 // kept, as they are where vLLM's ascending stable sort is cut from below.
-struct Cut {
+struct Threshold {
   float logit = -std::numeric_limits<float>::infinity();
   int32_t id = 0;
 
@@ -30,9 +30,9 @@ struct Cut {
   }
 };
 
-class RowSelector {
+class TopKTopPSampler {
  public:
-  RowSelector(size_t vocab_size, const RowKernels& kernels);
+  TopKTopPSampler(size_t vocab_size, const RowKernels& kernels);
 
   // Takes the row for the calls that follow. Returns false when it holds NaN or +inf.
   bool Load(std::span<const float> row);
@@ -43,27 +43,27 @@ class RowSelector {
   // REQUIRES: 1 <= k <= vocabulary.
   float KthLargest(size_t k);
   // Fills candidates() with the tokens that `cut` keeps, in the order of their ids, without weights.
-  void Gather(const Cut& cut);
+  void Gather(const Threshold& cut);
   // Sets the candidates' weights and returns their sum in that order.
-  double Weigh(float inverse_temperature);
+  double ComputeWeights(float inverse_temperature);
   // Takes what the cut does not keep out of the candidates.
-  void Restrict(const Cut& cut);
+  void Restrict(const Threshold& cut);
 
   // The weights of the whole row: block sums, added up in order.
-  double WeighAll(float inverse_temperature);
+  double ComputeAllWeights(float inverse_temperature);
   std::span<const double> block_sums() const { return block_sums_; }
 
   // The smallest set of most probable tokens whose weights reach top_p * total, out of the candidates or out of the
-  // whole row. REQUIRES: Weigh or WeighAll was called and returned `total`.
-  Cut TopPOfCandidates(double top_p, double total);
-  Cut TopPOfRow(double top_p, double total, float inverse_temperature);
+  // whole row. REQUIRES: ComputeWeights or ComputeAllWeights was called and returned `total`.
+  Threshold TopPOfCandidates(double top_p, double total);
+  Threshold TopPOfRow(double top_p, double total, float inverse_temperature);
 
   std::vector<Candidate>& candidates() { return candidates_; }
   const std::vector<Candidate>& candidates() const { return candidates_; }
 
  private:
   // The last token in falling order for which the weights before it are below `target`. Reorders `items`.
-  static Cut Nucleus(std::span<Candidate> items, double target);
+  static Threshold Nucleus(std::span<Candidate> items, double target);
 
   const RowKernels* kernels_;
   std::span<const float> row_;

@@ -1,4 +1,4 @@
-#include "engine/kv_cache/prefix_table.h"
+#include "engine/kv_cache/prefix_trie.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,26 +7,26 @@
 
 namespace vllm {
 
-PrefixTable::PrefixTable(int64_t capacity, int64_t block_size)
+PrefixTrie::PrefixTrie(int64_t capacity, int64_t block_size)
     : block_size_(block_size),
       nodes_(static_cast<size_t>(capacity) + 1),
       buckets_(std::bit_ceil(nodes_.size()), kNoPrefix) {
   VLLM_CHECK(capacity > 0 && block_size > 0);
   // Left uninitialized: pages that no prefix needs are never touched.
   token_ids_.reset(new int32_t[nodes_.size() * static_cast<size_t>(block_size)]);
-  for (auto id = static_cast<PrefixId>(capacity); id > 0; --id) {
+  for (auto id = static_cast<PrefixNodeId>(capacity); id > 0; --id) {
     nodes_[id].next = unused_;
     unused_ = id;
   }
 }
 
-size_t PrefixTable::BucketIndex(const BlockHash& hash, PrefixId parent) const {
+size_t PrefixTrie::BucketIndex(const BlockHash& hash, PrefixNodeId parent) const {
   return static_cast<size_t>(hash.lo + parent * 0x9e3779b97f4a7c15) & (buckets_.size() - 1);
 }
 
-PrefixId PrefixTable::Find(const PrefixKey& key) const {
+PrefixNodeId PrefixTrie::Find(const PrefixKey& key) const {
   VLLM_CHECK(static_cast<int64_t>(key.token_ids.size()) == block_size_);
-  for (PrefixId id = buckets_[BucketIndex(key.hash, key.parent)]; id != kNoPrefix; id = nodes_[id].next) {
+  for (PrefixNodeId id = buckets_[BucketIndex(key.hash, key.parent)]; id != kNoPrefix; id = nodes_[id].next) {
     const Node& node = nodes_[id];
     if (node.hash == key.hash && node.parent == key.parent &&
         std::equal(key.token_ids.begin(), key.token_ids.end(), TokensOf(id)) && ExtraKeysOf(id) == key.extra_keys) {
@@ -36,13 +36,13 @@ PrefixId PrefixTable::Find(const PrefixKey& key) const {
   return kNoPrefix;
 }
 
-PrefixId PrefixTable::Acquire(const PrefixKey& key, RequestId publisher) {
-  PrefixId id = Find(key);
+PrefixNodeId PrefixTrie::Acquire(const PrefixKey& key, RequestId publisher) {
+  PrefixNodeId id = Find(key);
   if (id == kNoPrefix) {
     if (unused_ == kNoPrefix) return kNoPrefix;
     id = unused_;
     unused_ = nodes_[id].next;
-    PrefixId& bucket = buckets_[BucketIndex(key.hash, key.parent)];
+    PrefixNodeId& bucket = buckets_[BucketIndex(key.hash, key.parent)];
     nodes_[id] = {.hash = key.hash, .parent = key.parent, .next = bucket};
     bucket = id;
     std::copy(key.token_ids.begin(), key.token_ids.end(), TokensOf(id));
@@ -50,7 +50,7 @@ PrefixId PrefixTable::Acquire(const PrefixKey& key, RequestId publisher) {
       nodes_[id].has_extra_keys = true;
       extra_keys_[id] = key.extra_keys;
     }
-    AddUser(key.parent);
+    AddRef(key.parent);
     ++size_;
   }
   nodes_[id].publisher = publisher;
@@ -58,11 +58,11 @@ PrefixId PrefixTable::Acquire(const PrefixKey& key, RequestId publisher) {
   return id;
 }
 
-void PrefixTable::AddUser(PrefixId id) {
+void PrefixTrie::AddRef(PrefixNodeId id) {
   if (id != kEmptyPrefix && id != kNoPrefix) ++nodes_[id].num_users;
 }
 
-void PrefixTable::RemoveUser(PrefixId id) {
+void PrefixTrie::RemoveUser(PrefixNodeId id) {
   while (id != kEmptyPrefix && id != kNoPrefix) {
     Node& node = nodes_[id];
     VLLM_CHECK(node.num_users > 0);
@@ -76,38 +76,38 @@ void PrefixTable::RemoveUser(PrefixId id) {
   }
 }
 
-void PrefixTable::Retire(PrefixId id) {
+void PrefixTrie::Retire(PrefixNodeId id) {
   if (nodes_[id].retired) return;
   Unlink(id);
   nodes_[id].retired = true;
 }
 
-void PrefixTable::RetirePublishedBy(RequestId publisher) {
-  for (PrefixId id = 1; id < nodes_.size(); ++id) {
+void PrefixTrie::RetirePublishedBy(RequestId publisher) {
+  for (PrefixNodeId id = 1; id < nodes_.size(); ++id) {
     if (nodes_[id].num_users > 0 && nodes_[id].publisher == publisher) Retire(id);
   }
 }
 
-std::string_view PrefixTable::ExtraKeysOf(PrefixId id) const {
+std::string_view PrefixTrie::ExtraKeysOf(PrefixNodeId id) const {
   return nodes_[id].has_extra_keys ? std::string_view(extra_keys_.find(id)->second) : std::string_view();
 }
 
-void PrefixTable::Unlink(PrefixId id) {
-  PrefixId* link = &buckets_[BucketIndex(nodes_[id].hash, nodes_[id].parent)];
+void PrefixTrie::Unlink(PrefixNodeId id) {
+  PrefixNodeId* link = &buckets_[BucketIndex(nodes_[id].hash, nodes_[id].parent)];
   while (*link != id) link = &nodes_[*link].next;
   *link = nodes_[id].next;
 }
 
-std::string PrefixTable::CheckIntegrity(std::span<const int64_t> external_users) const {
+std::string PrefixTrie::CheckIntegrity(std::span<const int64_t> external_users) const {
   std::vector<int64_t> users(external_users.begin(), external_users.end());
   int64_t num_used = 0;
-  for (PrefixId id = 1; id < nodes_.size(); ++id) {
+  for (PrefixNodeId id = 1; id < nodes_.size(); ++id) {
     if (nodes_[id].num_users == 0) continue;
     ++num_used;
     ++users[nodes_[id].parent];
   }
   if (num_used != size_) return "prefix table: wrong size";
-  for (PrefixId id = 1; id < nodes_.size(); ++id) {
+  for (PrefixNodeId id = 1; id < nodes_.size(); ++id) {
     const std::string name = "prefix " + std::to_string(id) + ": ";
     if (nodes_[id].num_users != users[id]) return name + "wrong number of users";
     if (nodes_[id].num_users == 0 || nodes_[id].retired) continue;

@@ -1,4 +1,4 @@
-#include "kernels/matrix/quant_matrix.h"
+#include "kernels/matrix/checkpoint_quant_matrix.h"
 
 #include <utility>
 
@@ -61,7 +61,8 @@ int64_t QuantRowBytes(QuantFormat format, int64_t num_columns) {
   return 0;
 }
 
-QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, const BufferSource& buffers) {
+CheckpointQuantMatrix::CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns,
+                                             const BufferSource& buffers) {
   view_.format = format;
   view_.num_rows = num_rows;
   view_.num_columns = num_columns;
@@ -70,9 +71,9 @@ QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_colum
   view_.data = data_.as<uint8_t>();
 }
 
-QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
-                         const BufferSource& buffers)
-    : QuantMatrix(format, num_rows, num_columns, buffers) {
+CheckpointQuantMatrix::CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
+                                             const BufferSource& buffers)
+    : CheckpointQuantMatrix(format, num_rows, num_columns, buffers) {
   group_of_chunk_ = std::move(groups.group_of_chunk);
   const auto count = static_cast<size_t>(num_rows * groups.num_groups);
   scales_ = buffers(count * SizeOf(groups.scale_type));
@@ -85,7 +86,7 @@ QuantMatrix::QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_colum
   view_.group_of_chunk = group_of_chunk_.data();
 }
 
-void QuantMatrix::SetCodes(int64_t n, const uint8_t* codes) {
+void CheckpointQuantMatrix::SetCodes(int64_t n, const uint8_t* codes) {
   uint8_t* to = row(n);
   if (view_.format != QuantFormat::kGroupUInt4) {
     for (int64_t k = 0; k < view_.num_columns; ++k) to[k] = codes[k];

@@ -1,10 +1,10 @@
-#include "engine/worker/shared_logits.h"
+#include "engine/worker/logits_buffer.h"
 
 #include <algorithm>
 
 namespace vllm {
 
-int64_t SharedLogits::MaxRows(const VllmConfig& config) {
+int64_t LogitsBuffer::MaxRows(const VllmConfig& config) {
   // Enough rows that the output projection is read for many at once, few enough that a large vocabulary stays in tens
   // of megabytes.
   constexpr int64_t kMaxRows = 64;

@@ -1,4 +1,4 @@
-#include "engine/model_loader/quantization/stored_matrix.h"
+#include "engine/model_loader/quantization/checkpoint_matrix.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,15 +22,15 @@ std::vector<int32_t> ShiftedOrder(int64_t stored, int64_t offset, int64_t count)
 
 }  // namespace
 
-StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
-                         const ForEach& for_each) {
+CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
+                             const ForEach& for_each) {
   const QuantFormat format = *BlockFormat(view.type);
   const int64_t block = BlockColumns(format);
   const int64_t offset = part.column_begin % block;
   const int64_t first = part.column_begin - offset;
   const int64_t stored = RoundUp(offset + part.num_columns, block);
-  StoredMatrix result{QuantMatrix(format, part.num_rows, stored, buffers),
-                      ShiftedOrder(stored, offset, part.num_columns)};
+  CheckpointMatrix result{CheckpointQuantMatrix(format, part.num_rows, stored, buffers),
+                          ShiftedOrder(stored, offset, part.num_columns)};
   if (result.matrix.is_filled()) return result;
   const int64_t row_bytes = result.matrix.view().row_bytes;
   for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {

@@ -1,6 +1,6 @@
-// QuantMatrix: a weight [num_rows, num_columns] kept in the few bits that a checkpoint stores it in: GGML blocks as
-// they are in the file, or codes of 4 or 8 bits with scales for groups of columns. Made once at load by the rank that
-// uses it, then read by that rank's threads.
+// CheckpointQuantMatrix: a weight [num_rows, num_columns] kept in the few bits that a checkpoint stores it in: GGML
+// blocks as they are in the file, or codes of 4 or 8 bits with scales for groups of columns. Made once at load by the
+// rank that uses it, then read by that rank's threads.
 //
 // Blocks: row n is num_columns / block_elements blocks at data + n * row_bytes.
 // Groups: row n is codes at data + n * row_bytes. Columns come in chunks of 16, each inside one group:
@@ -48,7 +48,7 @@ int64_t BlockColumns(QuantFormat format);
 // REQUIRES: whole blocks.
 int64_t QuantRowBytes(QuantFormat format, int64_t num_columns);
 
-struct QuantMatrixView {
+struct CheckpointQuantMatrixView {
   QuantFormat format = QuantFormat::kQ8_0;
   const uint8_t* data = nullptr;
   int64_t row_bytes = 0;
@@ -63,11 +63,12 @@ struct QuantMatrixView {
   const int32_t* group_of_chunk = nullptr;  // [num_columns / 16]
 };
 
-class QuantMatrix {
+class CheckpointQuantMatrix {
  public:
-  QuantMatrix() = default;
+  CheckpointQuantMatrix() = default;
   // Blocks; all bytes zero, or as `buffers` has them. REQUIRES: whole blocks. Throws std::bad_alloc.
-  QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, const BufferSource& buffers = NewBuffer);
+  CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns,
+                        const BufferSource& buffers = NewBuffer);
   // Groups: one entry of group_of_chunk for each 16 columns, each in [0, num_groups).
   struct Groups {
     std::vector<int32_t> group_of_chunk;
@@ -77,10 +78,10 @@ class QuantMatrix {
     int32_t zero_point = 0;
   };
   // Buffers are codes, scales, zeros if any.
-  QuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
-              const BufferSource& buffers = NewBuffer);
+  CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
+                        const BufferSource& buffers = NewBuffer);
 
-  const QuantMatrixView& view() const { return view_; }
+  const CheckpointQuantMatrixView& view() const { return view_; }
   int64_t num_rows() const { return view_.num_rows; }
   size_t size_bytes() const { return data_.size_bytes() + scales_.size_bytes() + zeros_.size_bytes(); }
 
@@ -99,17 +100,18 @@ class QuantMatrix {
  private:
   AlignedBuffer data_, scales_, zeros_;
   std::vector<int32_t> group_of_chunk_;
-  QuantMatrixView view_;
+  CheckpointQuantMatrixView view_;
 };
 
 // The kernels on stored weights, one table an instruction set; the promises of Kernels hold here too.
 struct QuantKernels {
   // y[r, n] = sum over k of x[r, k] * w[n, k] + bias[n] for rows [row_begin, row_end) of w. x: [num_rows,
   // w.num_columns] with x_stride; y: [num_rows, w.num_rows] with y_stride; bias may be null.
-  void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const QuantMatrixView& w, const float* bias,
-                 float* y, int64_t y_stride, int64_t row_begin, int64_t row_end);
+  void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const CheckpointQuantMatrixView& w,
+                 const float* bias, float* y, int64_t y_stride, int64_t row_begin, int64_t row_end);
   // Columns [column_begin, column_end) of row n as float32, exact as the formats define them. REQUIRES: whole blocks.
-  void (*dequantize)(const QuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end, float* out);
+  void (*dequantize)(const CheckpointQuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end,
+                     float* out);
   // `count` plain numbers as IQ4_NL blocks, of several scales for a block the one with the least squared error.
   // REQUIRES: whole blocks. A block with a number that is not finite has some value.
   void (*quantize_iq4_nl)(const float* x, int64_t count, uint8_t* out);

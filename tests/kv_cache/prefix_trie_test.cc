@@ -1,4 +1,4 @@
-#include "engine/kv_cache/prefix_table.h"
+#include "engine/kv_cache/prefix_trie.h"
 
 #include <gtest/gtest.h>
 
@@ -12,23 +12,23 @@ using V = std::vector<int32_t>;
 const V kA = {1, 2, 3, 4};
 const V kB = {5, 6, 7, 8};
 
-PrefixKey Key(std::span<const int32_t> tokens, PrefixId parent = kEmptyPrefix, std::string_view extra = {}) {
+PrefixKey Key(std::span<const int32_t> tokens, PrefixNodeId parent = kEmptyPrefix, std::string_view extra = {}) {
   return {HashBlockTokens(kNoneHash, tokens, extra), parent, tokens, extra};
 }
 
-TEST(PrefixTableTest, AcquiringTwiceGivesTheSameId) {
-  PrefixTable table(2, 4);
-  const PrefixId id = table.Acquire(Key(kA), 1);
+TEST(PrefixTrieTest, AcquiringTwiceGivesTheSameId) {
+  PrefixTrie table(2, 4);
+  const PrefixNodeId id = table.Acquire(Key(kA), 1);
   EXPECT_EQ(table.Acquire(Key(kA), 2), id);
   EXPECT_EQ(table.Find(Key(kA)), id);
   EXPECT_EQ(table.size(), 1);
 }
 
-TEST(PrefixTableTest, LookupComparesTokensParentAndExtraKeys) {
-  PrefixTable table(9, 4);
-  const PrefixId parent = table.Acquire(Key(kB), 1);
+TEST(PrefixTrieTest, LookupComparesTokensParentAndExtraKeys) {
+  PrefixTrie table(9, 4);
+  const PrefixNodeId parent = table.Acquire(Key(kB), 1);
   PrefixKey key = Key(kA, parent, "0:salt");
-  const PrefixId id = table.Acquire(key, 1);
+  const PrefixNodeId id = table.Acquire(key, 1);
   EXPECT_EQ(table.Find(key), id);
   PrefixKey other = key;
   other.token_ids = kB;
@@ -41,11 +41,11 @@ TEST(PrefixTableTest, LookupComparesTokensParentAndExtraKeys) {
   EXPECT_EQ(table.Find(other), kNoPrefix);
 }
 
-TEST(PrefixTableTest, NodeLivesAsLongAsItsDescendants) {
-  PrefixTable table(3, 4);
-  const PrefixId a = table.Acquire(Key(kA), 1);
-  const PrefixId b = table.Acquire(Key(kB, a), 1);
-  const PrefixId c = table.Acquire(Key(kB, b), 1);
+TEST(PrefixTrieTest, NodeLivesAsLongAsItsDescendants) {
+  PrefixTrie table(3, 4);
+  const PrefixNodeId a = table.Acquire(Key(kA), 1);
+  const PrefixNodeId b = table.Acquire(Key(kB, a), 1);
+  const PrefixNodeId c = table.Acquire(Key(kB, b), 1);
   table.RemoveUser(a);
   table.RemoveUser(b);
   EXPECT_EQ(table.Find(Key(kA)), a);
@@ -56,21 +56,21 @@ TEST(PrefixTableTest, NodeLivesAsLongAsItsDescendants) {
   EXPECT_EQ(table.CheckIntegrity(std::vector<int64_t>(4)), "");
 }
 
-TEST(PrefixTableTest, FullTableGivesNoId) {
-  PrefixTable table(1, 4);
-  const PrefixId a = table.Acquire(Key(kA), 1);
+TEST(PrefixTrieTest, FullTableGivesNoId) {
+  PrefixTrie table(1, 4);
+  const PrefixNodeId a = table.Acquire(Key(kA), 1);
   EXPECT_EQ(table.Acquire(Key(kB), 1), kNoPrefix);
   table.RemoveUser(a);
   EXPECT_NE(table.Acquire(Key(kB), 1), kNoPrefix);
 }
 
-TEST(PrefixTableTest, RetiredNodeIsNotFoundNorWhatGrewOnIt) {
-  PrefixTable table(4, 4);
-  const PrefixId a = table.Acquire(Key(kA), 1);
-  const PrefixId b = table.Acquire(Key(kB, a), 2);
+TEST(PrefixTrieTest, RetiredNodeIsNotFoundNorWhatGrewOnIt) {
+  PrefixTrie table(4, 4);
+  const PrefixNodeId a = table.Acquire(Key(kA), 1);
+  const PrefixNodeId b = table.Acquire(Key(kB, a), 2);
   table.RetirePublishedBy(1);
   EXPECT_EQ(table.Find(Key(kA)), kNoPrefix);
-  const PrefixId again = table.Acquire(Key(kA), 3);
+  const PrefixNodeId again = table.Acquire(Key(kA), 3);
   EXPECT_NE(again, a);
   EXPECT_EQ(table.Find(Key(kB, again)), kNoPrefix);
   EXPECT_EQ(table.CheckIntegrity(std::vector<int64_t>{0, 1, 1, 1, 0}), "");
@@ -79,10 +79,10 @@ TEST(PrefixTableTest, RetiredNodeIsNotFoundNorWhatGrewOnIt) {
   EXPECT_EQ(table.size(), 1);
 }
 
-TEST(PrefixTableTest, ManyPrefixesOfOneHashAreToldApart) {
-  PrefixTable table(50, 4);
+TEST(PrefixTrieTest, ManyPrefixesOfOneHashAreToldApart) {
+  PrefixTrie table(50, 4);
   std::vector<V> tokens;
-  std::vector<PrefixId> ids;
+  std::vector<PrefixNodeId> ids;
   for (int32_t i = 0; i < 50; ++i) tokens.push_back(Iota(i, 4));
   for (size_t i = 0; i < 50; ++i) ids.push_back(table.Acquire({{1, 2}, kEmptyPrefix, tokens[i], {}}, i + 1));
   for (size_t i = 0; i < 50; ++i) EXPECT_EQ(table.Find({{1, 2}, kEmptyPrefix, tokens[i], {}}), ids[i]);

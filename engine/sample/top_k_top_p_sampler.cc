@@ -1,4 +1,4 @@
-#include "engine/sample/row_selector.h"
+#include "engine/sample/top_k_top_p_sampler.h"
 
 #include <algorithm>
 #include <functional>
@@ -28,14 +28,14 @@ void VisitAtLeast(float logit, std::span<const float> row, std::span<const float
 
 }  // namespace
 
-RowSelector::RowSelector(size_t vocab_size, const RowKernels& kernels)
+TopKTopPSampler::TopKTopPSampler(size_t vocab_size, const RowKernels& kernels)
     : kernels_(&kernels), block_max_(NumRowBlocks(vocab_size)), block_sums_(NumRowBlocks(vocab_size)) {
   values_.reserve(vocab_size);
   candidates_.reserve(vocab_size);
   work_.reserve(vocab_size);
 }
 
-bool RowSelector::Load(std::span<const float> row) {
+bool TopKTopPSampler::Load(std::span<const float> row) {
   row_ = row;
   bool good = BlockMaxima(*kernels_, row, block_max_);
   max_ = -kInfinity;
@@ -43,14 +43,14 @@ bool RowSelector::Load(std::span<const float> row) {
   return good;
 }
 
-int32_t RowSelector::ArgMax() const {
+int32_t TopKTopPSampler::ArgMax() const {
   size_t block = static_cast<size_t>(std::find(block_max_.begin(), block_max_.end(), max_) - block_max_.begin());
   size_t id = block * kRowBlock;
   while (row_[id] != max_) ++id;
   return static_cast<int32_t>(id);
 }
 
-float RowSelector::KthLargest(size_t k) {
+float TopKTopPSampler::KthLargest(size_t k) {
   auto nth = [&] {
     auto at = values_.begin() + static_cast<std::ptrdiff_t>(k - 1);
     std::nth_element(values_.begin(), at, values_.end(), std::greater<float>());
@@ -69,14 +69,14 @@ float RowSelector::KthLargest(size_t k) {
   return nth();
 }
 
-void RowSelector::Gather(const Cut& cut) {
+void TopKTopPSampler::Gather(const Threshold& cut) {
   candidates_.clear();
   VisitAtLeast(cut.logit, row_, block_max_, [&](float logit, int32_t id) {
     if (cut.Keeps(logit, id)) candidates_.push_back({logit, 0.0f, id});
   });
 }
 
-double RowSelector::Weigh(float inverse_temperature) {
+double TopKTopPSampler::ComputeWeights(float inverse_temperature) {
   double total = 0.0;
   for (Candidate& candidate : candidates_) {
     candidate.weight = Weight(candidate.logit, max_, inverse_temperature);
@@ -85,23 +85,23 @@ double RowSelector::Weigh(float inverse_temperature) {
   return total;
 }
 
-void RowSelector::Restrict(const Cut& cut) {
+void TopKTopPSampler::Restrict(const Threshold& cut) {
   std::erase_if(candidates_, [&](const Candidate& c) { return !cut.Keeps(c.logit, c.id); });
 }
 
-double RowSelector::WeighAll(float inverse_temperature) {
+double TopKTopPSampler::ComputeAllWeights(float inverse_temperature) {
   BlockWeightSums(*kernels_, row_, max_, inverse_temperature, block_sums_);
   double total = 0.0;
   for (double sum : block_sums_) total += sum;
   return total;
 }
 
-Cut RowSelector::TopPOfCandidates(double top_p, double total) {
+Threshold TopKTopPSampler::TopPOfCandidates(double top_p, double total) {
   work_.assign(candidates_.begin(), candidates_.end());
   return Nucleus(work_, top_p * total);
 }
 
-Cut RowSelector::TopPOfRow(double top_p, double total, float inverse_temperature) {
+Threshold TopKTopPSampler::TopPOfRow(double top_p, double total, float inverse_temperature) {
   // Levels of falling weight, each a sixteenth of the one above: most rows need the first few, which are in few blocks.
   constexpr float kLn16 = 2.77258872f;
   constexpr int kMaxLevel = 32;  // 16^-32 < e^-87, below which weights are 0
@@ -125,7 +125,7 @@ Cut RowSelector::TopPOfRow(double top_p, double total, float inverse_temperature
   return {};  // top_p so near to 1 that rounding keeps the sum below it
 }
 
-Cut RowSelector::Nucleus(std::span<Candidate> items, double target) {
+Threshold TopKTopPSampler::Nucleus(std::span<Candidate> items, double target) {
   constexpr size_t kSortBelow = 64;
   double before = 0.0;  // the weight of everything in front of items[low]
   size_t low = 0;

@@ -1,4 +1,4 @@
-// StoredMatrix: a part of a checkpoint's matrix as the quantized kernels take it. Made at load, then owned by the
+// CheckpointMatrix: a part of a checkpoint's matrix as the quantized kernels take it. Made at load, then owned by the
 // layer.
 #pragma once
 
@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "engine/model_loader/weights.h"
-#include "kernels/matrix/quant_matrix.h"
+#include "kernels/matrix/checkpoint_quant_matrix.h"
 
 namespace vllm {
 
-struct StoredMatrix {
-  QuantMatrix matrix;
+struct CheckpointMatrix {
+  CheckpointQuantMatrix matrix;
   // Stored column -> column of the part; -1 for padding, whose codes meet a zero of x. Empty: the same.
   std::vector<int32_t> column_order;
 };
@@ -32,13 +32,13 @@ struct MatrixPart {
 using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
 
 // Of a tensor of GGML blocks; columns that begin or end inside a block keep the whole block. Throws std::bad_alloc.
-StoredMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
-                         const ForEach& for_each);
+CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
+                             const ForEach& for_each);
 
 // The same where it lies in the file; nothing where its rows do not follow each other there.
 struct BlocksView {
-  QuantMatrixView matrix;
-  std::vector<int32_t> column_order;  // as in StoredMatrix
+  CheckpointQuantMatrixView matrix;
+  std::vector<int32_t> column_order;  // as in CheckpointMatrix
 };
 std::optional<BlocksView> ViewBlocks(const TensorView& view, const MatrixPart& part);
 

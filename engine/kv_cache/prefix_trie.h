@@ -1,4 +1,4 @@
-// PrefixTable: the identities of cached prefixes, one node a block of tokens, chained to the node of the block before.
+// PrefixTrie: the identities of cached prefixes, one node a block of tokens, chained to the node of the block before.
 // Two cached blocks stand for the same tokens after the same prefix exactly when their prefix ids are equal, in
 // whatever KV-cache group they are: tokens, extra keys and the whole chain are compared, so a hash collision costs time
 // and never gives another prompt's contents. A node outlives the blocks of its ancestors, because a sliding window
@@ -24,27 +24,27 @@ namespace vllm {
 // What a full block of a request is, apart from its place in memory.
 struct PrefixKey {
   BlockHash hash;
-  PrefixId parent = kEmptyPrefix;
+  PrefixNodeId parent = kEmptyPrefix;
   std::span<const int32_t> token_ids;  // [block_size]
   std::string_view extra_keys;
 };
 
-class PrefixTable {
+class PrefixTrie {
  public:
-  PrefixTable(int64_t capacity, int64_t block_size);
+  PrefixTrie(int64_t capacity, int64_t block_size);
 
   // The node with exactly this key, or kNoPrefix. O(1) on average.
-  PrefixId Find(const PrefixKey& key) const;
+  PrefixNodeId Find(const PrefixKey& key) const;
   // Finds or makes the node and adds a user to it; kNoPrefix when the table is full.
-  PrefixId Acquire(const PrefixKey& key, RequestId publisher);
+  PrefixNodeId Acquire(const PrefixKey& key, RequestId publisher);
   // REQUIRES: `id` is a node's.
-  PrefixId ParentOf(PrefixId id) const { return nodes_[id].parent; }
+  PrefixNodeId ParentOf(PrefixNodeId id) const { return nodes_[id].parent; }
   // The empty prefix and kNoPrefix may be passed too; nothing happens then.
-  void AddUser(PrefixId id);
-  void RemoveUser(PrefixId id);
+  void AddRef(PrefixNodeId id);
+  void RemoveUser(PrefixNodeId id);
 
   // The node, and with it all that grew on it, is not found any more.
-  void Retire(PrefixId id);
+  void Retire(PrefixNodeId id);
   // Retires what this request was the last to publish. O(capacity).
   void RetirePublishedBy(RequestId publisher);
 
@@ -56,25 +56,25 @@ class PrefixTable {
  private:
   struct Node {
     BlockHash hash;
-    PrefixId parent = kEmptyPrefix;
-    PrefixId next = kNoPrefix;  // in its bucket, or among the unused
+    PrefixNodeId parent = kEmptyPrefix;
+    PrefixNodeId next = kNoPrefix;  // in its bucket, or among the unused
     int32_t num_users = 0;
     bool retired = false;
     bool has_extra_keys = false;
     RequestId publisher = 0;
   };
-  size_t BucketIndex(const BlockHash& hash, PrefixId parent) const;
-  int32_t* TokensOf(PrefixId id) const { return token_ids_.get() + static_cast<int64_t>(id) * block_size_; }
-  std::string_view ExtraKeysOf(PrefixId id) const;
-  void Unlink(PrefixId id);
+  size_t BucketIndex(const BlockHash& hash, PrefixNodeId parent) const;
+  int32_t* TokensOf(PrefixNodeId id) const { return token_ids_.get() + static_cast<int64_t>(id) * block_size_; }
+  std::string_view ExtraKeysOf(PrefixNodeId id) const;
+  void Unlink(PrefixNodeId id);
 
   const int64_t block_size_;
   int64_t size_ = 0;
   std::vector<Node> nodes_;  // [capacity + 1], the first stands for the empty prefix
-  std::vector<PrefixId> buckets_;
-  std::unique_ptr<int32_t[]> token_ids_;                  // [capacity + 1, block_size]
-  std::unordered_map<PrefixId, std::string> extra_keys_;  // of the few nodes that have some
-  PrefixId unused_ = kNoPrefix;
+  std::vector<PrefixNodeId> buckets_;
+  std::unique_ptr<int32_t[]> token_ids_;                      // [capacity + 1, block_size]
+  std::unordered_map<PrefixNodeId, std::string> extra_keys_;  // of the few nodes that have some
+  PrefixNodeId unused_ = kNoPrefix;
 };
 
 }  // namespace vllm
