@@ -45,7 +45,7 @@ void BM_DetokenizeToken(benchmark::State& state) {
     for (int round = 0; round < 20; ++round) {
       for (const int32_t id : ids) {
         detokenizer.Append(std::span(&id, 1));
-        benchmark::DoNotOptimize(detokenizer.TakeDelta(false));
+        benchmark::DoNotOptimize(detokenizer.GetNextOutputText(false, true));
       }
     }
     num_tokens += static_cast<int64_t>(20 * ids.size());

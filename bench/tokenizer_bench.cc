@@ -40,7 +40,7 @@ void BM_Detokenize(benchmark::State& state) {
     IncrementalDetokenizer detokenizer(TheTokenizer(), params, {});
     for (const int32_t id : ids) {
       detokenizer.Append(std::span(&id, 1));
-      benchmark::DoNotOptimize(detokenizer.TakeDelta(false));
+      benchmark::DoNotOptimize(detokenizer.GetNextOutputText(false, true));
     }
     num_tokens += static_cast<int64_t>(ids.size());
   }

@@ -43,20 +43,16 @@ void IncrementalDetokenizer::Finish() {
   CheckStop(checked_size);
 }
 
-std::string_view IncrementalDetokenizer::ShownText(bool finished) const {
+std::string_view IncrementalDetokenizer::GetNextOutputText(bool finished, bool delta) {
   size_t size = text_.size();
   if (!finished) {
     for (size_t i = 0; i < checker_.holdback() && size > 0; ++i) size = PreviousCodePoint(text_, size);
   }
-  return std::string_view(text_).substr(0, size);
-}
-
-std::string_view IncrementalDetokenizer::TakeDelta(bool finished) {
-  const std::string_view shown = ShownText(finished);
-  if (shown.size() <= delta_start_) return {};
-  const std::string_view delta = shown.substr(delta_start_);
-  delta_start_ = shown.size();
-  return delta;
+  if (!delta) return std::string_view(text_).substr(0, size);
+  if (size <= delta_start_) return {};
+  const std::string_view added = std::string_view(text_).substr(delta_start_, size - delta_start_);
+  delta_start_ = size;
+  return added;
 }
 
 }  // namespace vllm

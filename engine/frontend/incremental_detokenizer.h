@@ -34,10 +34,9 @@ class IncrementalDetokenizer {
   // The stop string that ended the text.
   const std::string* stop_string() const { return stop_index_ ? &checker_.stop(*stop_index_) : nullptr; }
 
-  // The text that may be shown: all of it once finished, else without the holdback.
-  std::string_view ShownText(bool finished) const;
-  // What ShownText has gained since the last call.
-  std::string_view TakeDelta(bool finished);
+  // The text that may be shown: all of it if `finished`, else without what may be the beginning of a stop string. With
+  // `delta`, only what was added since the last call with `delta`. Valid until the next Append.
+  std::string_view GetNextOutputText(bool finished, bool delta);
 
  private:
   // Applies the stop strings to the text from `checked_size` on.
@@ -48,7 +47,7 @@ class IncrementalDetokenizer {
   int64_t min_tokens_;
   int64_t num_tokens_ = 0;
   std::string text_;
-  size_t delta_start_ = 0;  // bytes of text_ that TakeDelta has given out
+  size_t delta_start_ = 0;  // bytes of text_ that were given out as deltas
   std::optional<size_t> stop_index_;
 };
 

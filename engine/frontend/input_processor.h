@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "engine/config/vllm_config.h"
-#include "engine/frontend/llm_engine.h"
+#include "engine/request/prompt.h"
 #include "engine/request/sampling_params.h"
 
 namespace vllm {
+
+class Tokenizer;
 
 // What the engine gets, before it is split into n sequences.
 struct ProcessedInput {

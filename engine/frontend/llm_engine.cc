@@ -1,12 +1,15 @@
 #include "engine/frontend/llm_engine.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/frontend/admission_queue.h"
 #include "engine/frontend/input_processor.h"
 #include "engine/frontend/output_memory.h"
 #include "engine/frontend/output_processor.h"
+#include "engine/frontend/parent_request.h"
 
 namespace vllm {
 
@@ -19,18 +22,42 @@ struct LLMEngine::Impl {
         max_output_memory(config.max_output_memory_bytes.value_or(
             DefaultMaxOutputMemory(client->ready().spare_memory_bytes, client->ready().max_model_len))),
         input_processor(config, client->ready().max_model_len, tokenizer.get(), max_output_memory),
-        output_processor(tokenizer.get(), max_output_memory) {
+        admission_queue(max_output_memory),
+        output_processor(tokenizer.get()) {
     config.max_output_memory_bytes = max_output_memory;
     config.model.max_model_len = client->ready().max_model_len;
     config.cache.num_blocks = client->ready().num_blocks;
   }
 
-  // Sends what the output processor has for the engine. Throws EngineDeadError.
-  void Send() {
-    output_processor.TakeToAbort(to_abort);
-    if (!to_abort.empty()) client->AbortRequests(to_abort, AbortUrgency::kAfterStep);
-    output_processor.TakeToSubmit(to_submit);
-    for (EngineCoreRequestPtr& request : to_submit) client->AddRequest(std::move(request));
+  // Returns true if the sequences after the first should wait until it has begun: they then find the prompt in the
+  // prefix cache. Prompt logprobs are the first one's, so they have to come first.
+  bool StartsFirstAlone(const ProcessedInput& input) const {
+    const bool can_share = config.cache.enable_prefix_caching &&
+                           static_cast<int64_t>(input.prompt_token_ids.size()) > config.cache.block_size;
+    return can_share || input.params.prompt_logprobs.has_value();
+  }
+
+  // Sends the sequences that may enter the engine. Throws EngineDeadError.
+  void SubmitReady() {
+    admission_queue.TakeReady(ready_requests);
+    for (EngineCoreRequestPtr& request : ready_requests) client->AddRequest(std::move(request));
+  }
+
+  // Takes what the engine has sent. Throws EngineDeadError.
+  void ReceiveOutputs(std::chrono::milliseconds timeout) {
+    const bool wait = !output_processor.HasPendingOutputs() && output_processor.num_running() > 0;
+    client->GetOutputs(engine_core_outputs, wait ? timeout : std::chrono::milliseconds(0));
+    stats = engine_core_outputs.stats;
+  }
+
+  // Sends what follows from the outputs. Throws EngineDeadError.
+  void Respond(const ProcessedOutputs& processed) {
+    admission_queue.Update(engine_core_outputs);
+    for (const RequestOutput& output : processed.request_outputs) {
+      if (output.finished) admission_queue.Remove(output.request_id);
+    }
+    if (!processed.reqs_to_abort.empty()) client->AbortRequests(processed.reqs_to_abort, AbortUrgency::kAfterStep);
+    SubmitReady();
   }
 
   VllmConfig config;
@@ -38,11 +65,11 @@ struct LLMEngine::Impl {
   std::unique_ptr<EngineCoreClient> client;
   int64_t max_output_memory;
   InputProcessor input_processor;
+  AdmissionQueue admission_queue;
   OutputProcessor output_processor;
   RequestId next_request_id = 1;
   EngineCoreOutputs engine_core_outputs;
-  std::vector<EngineCoreRequestPtr> to_submit;
-  std::vector<RequestId> to_abort;
+  std::vector<EngineCoreRequestPtr> ready_requests;
   SchedulerStats stats;
   SchedulerStats stats_at_last_request;
   int64_t num_last_prompt_tokens = 0;
@@ -62,54 +89,53 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
     throw RequestError("request_id: must not be among the unfinished requests");
   }
   ProcessedInput input = impl_->input_processor.Process(request_id, prompt, params);
-  const OutputMemory output_memory = EstimateOutputMemory(
-      input.params, static_cast<int64_t>(input.prompt_token_ids.size()), impl_->config.model.vocab_size);
-  // Later children find the prompt's blocks in the cache when the first has computed them. Its prompt logprobs speak
-  // for all of them, and have to come first.
   const auto num_prompt_tokens = static_cast<int64_t>(input.prompt_token_ids.size());
   impl_->stats_at_last_request = impl_->stats;
   impl_->num_last_prompt_tokens = num_prompt_tokens;
-  const bool can_share =
-      impl_->config.cache.enable_prefix_caching && num_prompt_tokens > impl_->config.cache.block_size;
-  const bool hold_back = input.params.n > 1 && (can_share || input.params.prompt_logprobs.has_value());
   const RequestId first_child_id = impl_->next_request_id;
   impl_->next_request_id += static_cast<RequestId>(input.params.n);
+  const SteadyTime arrival_time = std::chrono::steady_clock::now();
+  impl_->admission_queue.Add(request_id, FanOut(input, options, first_child_id, arrival_time),
+                             EstimateOutputMemory(input.params, num_prompt_tokens, impl_->config.model.vocab_size),
+                             impl_->StartsFirstAlone(input));
   impl_->output_processor.AddRequest(
-      std::make_unique<ParentRequest>(request_id, std::move(input), options, first_child_id, hold_back), output_memory);
+      std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time));
   try {
-    impl_->Send();
+    impl_->SubmitReady();
   } catch (const EngineDeadError&) {
-    // The caller learns it from this exception, so that no output is due.
+    // This exception tells the caller, so there will be no output.
     impl_->output_processor.RemoveRequest(request_id);
+    impl_->admission_queue.Remove(request_id);
     throw;
   }
 }
 
 void LLMEngine::AbortRequest(const std::string& request_id) {
   if (!impl_->output_processor.Contains(request_id)) return;
-  impl_->output_processor.Abort(request_id);
-  impl_->output_processor.TakeToAbort(impl_->to_abort);
-  impl_->client->AbortRequests(impl_->to_abort, AbortUrgency::kPrompt);
+  const std::vector<RequestId> reqs_to_abort = impl_->output_processor.AbortRequest(request_id);
+  impl_->admission_queue.Remove(request_id);
+  impl_->client->AbortRequests(reqs_to_abort, AbortUrgency::kPrompt);
   impl_->client->Interrupt();
 }
 
 const std::vector<RequestOutput>& LLMEngine::Step(std::chrono::milliseconds timeout) {
-  OutputProcessor& output_processor = impl_->output_processor;
-  output_processor.BeginRound();
-  if (!impl_->death_cause) {
-    const bool wait = output_processor.outputs().empty() && output_processor.num_running() > 0;
+  impl_->engine_core_outputs.Clear();
+  const auto unless_dead = [&](auto&& action) {
+    if (impl_->death_cause) return;
     try {
-      impl_->client->GetOutputs(impl_->engine_core_outputs, wait ? timeout : std::chrono::milliseconds(0));
-      impl_->stats = impl_->engine_core_outputs.stats;
-      output_processor.Process(impl_->engine_core_outputs);
-      impl_->Send();
+      action();
     } catch (const EngineDeadError& error) {
       impl_->death_cause = error.what();
-      output_processor.FailAll(*impl_->death_cause);
     }
+  };
+  unless_dead([&] { impl_->ReceiveOutputs(timeout); });
+  const ProcessedOutputs& processed = impl_->output_processor.Process(impl_->engine_core_outputs);
+  unless_dead([&] { impl_->Respond(processed); });
+  if (impl_->death_cause) {
+    impl_->output_processor.FailAll(*impl_->death_cause);
+    if (processed.request_outputs.empty()) throw EngineDeadError(*impl_->death_cause);
   }
-  if (impl_->death_cause && output_processor.outputs().empty()) throw EngineDeadError(*impl_->death_cause);
-  return output_processor.outputs();
+  return processed.request_outputs;
 }
 
 bool LLMEngine::HasUnfinishedRequests() const { return impl_->output_processor.num_unfinished() > 0; }

@@ -5,33 +5,19 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <variant>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
 #include "engine/core/engine_core_client.h"
 #include "engine/frontend/metrics.h"
+#include "engine/request/prompt.h"
 #include "engine/request/request_output.h"
 #include "engine/request/sampling_params.h"
 
 namespace vllm {
 
 class Tokenizer;
-
-// Text is tokenized with special tokens added (complete) or without (a rendered chat template brings its own).
-struct TextPrompt {
-  std::string text;
-  bool add_special_tokens = true;
-};
-using Prompt = std::variant<TextPrompt, std::vector<int32_t>>;
-
-struct RequestOptions {
-  int64_t priority = 0;
-  std::string cache_salt;
-};
 
 // How much of a prompt the engine has read, prefix-cache hits included.
 struct PromptProgress {

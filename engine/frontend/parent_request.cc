@@ -6,32 +6,26 @@
 
 namespace vllm {
 
-ParentRequest::ParentRequest(std::string request_id, ProcessedInput input, const RequestOptions& options,
-                             RequestId first_child_id, bool hold_back_later_children)
-    : request_id_(std::move(request_id)),
-      input_(std::move(input)),
-      options_(options),
-      first_child_id_(first_child_id),
-      arrival_time_(std::chrono::steady_clock::now()),
-      num_allowed_(hold_back_later_children ? 1 : input_.params.n) {}
-
-EngineCoreRequestPtr ParentRequest::MakeNextChild() {
-  const int64_t index = num_submitted_++;
-  auto request = std::make_shared<EngineCoreRequest>();
-  request->request_id = child_id(index);
-  request->prompt_token_ids = input_.prompt_token_ids;
-  request->sampling_params = input_.params;
-  request->sampling_params.n = 1;
-  // Unsigned on purpose: the seeds wrap around.
-  request->sampling_params.seed = input_.params.seed.value_or(0) + static_cast<uint64_t>(index);
-  if (index > 0 && request->sampling_params.prompt_logprobs) {
-    // The prompt's logprobs are the same for every child: the first one's are given out, the others may use its KV.
-    request->sampling_params.prompt_logprobs.reset();
+std::vector<EngineCoreRequestPtr> FanOut(const ProcessedInput& input, const RequestOptions& options,
+                                         RequestId first_child_id, SteadyTime arrival_time) {
+  std::vector<EngineCoreRequestPtr> requests;
+  for (int64_t index = 0; index < input.params.n; ++index) {
+    auto request = std::make_shared<EngineCoreRequest>();
+    request->request_id = first_child_id + static_cast<RequestId>(index);
+    request->prompt_token_ids = input.prompt_token_ids;
+    request->sampling_params = input.params;
+    request->sampling_params.n = 1;
+    // Unsigned: seeds wrap around.
+    request->sampling_params.seed = input.params.seed.value_or(0) + static_cast<uint64_t>(index);
+    // Prompt logprobs are equal for all sequences. Only the first computes them, so the others can use the prefix
+    // cache.
+    if (index > 0) request->sampling_params.prompt_logprobs.reset();
+    request->arrival_time = arrival_time;
+    request->priority = options.priority;
+    request->cache_salt = options.cache_salt;
+    requests.push_back(std::move(request));
   }
-  request->arrival_time = arrival_time_;
-  request->priority = options_.priority;
-  request->cache_salt = options_.cache_salt;
-  return request;
+  return requests;
 }
 
 void JoinMetrics(const RequestMetrics& child, RequestMetrics& all) {

@@ -73,14 +73,14 @@ void RequestState::FillOutput(CompletionOutput& output) {
   output.cumulative_logprob = cumulative_logprob_;
   output.finish_reason = reason_;
   output.stop_reason = stop_reason_;
-  if (kind_ == RequestOutputKind::kDelta) {
-    output.text = detokenizer_ ? detokenizer_->TakeDelta(finished()) : std::string_view();
+  const bool delta = kind_ == RequestOutputKind::kDelta;
+  output.text = detokenizer_ ? detokenizer_->GetNextOutputText(finished(), delta) : std::string_view();
+  if (delta) {
     output.token_ids.swap(token_ids_);
     std::swap(output.logprobs, logprobs_);
     token_ids_.clear();
     logprobs_.Clear();
   } else {
-    output.text = detokenizer_ ? detokenizer_->ShownText(finished()) : std::string_view();
     output.token_ids = token_ids_;
     output.logprobs = logprobs_;
   }

@@ -24,11 +24,11 @@ class IncrementalDetokenizerTest : public ::testing::Test {
 TEST_F(IncrementalDetokenizerTest, TextGrowsTokenByToken) {
   auto detokenizer = Make();
   EXPECT_EQ(detokenizer.Append(Bytes("he")), 2u);
-  EXPECT_EQ(detokenizer.TakeDelta(false), "he");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "he");
   detokenizer.Append(Bytes("llo"));
-  EXPECT_EQ(detokenizer.TakeDelta(false), "llo");
-  EXPECT_EQ(detokenizer.ShownText(false), "hello");
-  EXPECT_EQ(detokenizer.TakeDelta(false), "");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "llo");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, false), "hello");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "");
 }
 
 TEST_F(IncrementalDetokenizerTest, HalfACharacterIsNeverShown) {
@@ -36,56 +36,56 @@ TEST_F(IncrementalDetokenizerTest, HalfACharacterIsNeverShown) {
   const auto smile = Bytes("😀");
   for (size_t i = 0; i < 3; ++i) {
     detokenizer.Append(std::span(smile).subspan(i, 1));
-    EXPECT_EQ(detokenizer.ShownText(false), "");
+    EXPECT_EQ(detokenizer.GetNextOutputText(false, false), "");
   }
   detokenizer.Append(std::span(smile).subspan(3));
-  EXPECT_EQ(detokenizer.TakeDelta(false), "😀");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "😀");
 }
 
 TEST_F(IncrementalDetokenizerTest, AnUnfinishedCharacterBecomesAReplacementAtTheEnd) {
   auto detokenizer = Make();
   detokenizer.Append(Bytes("a\xF0\x9F"));
-  EXPECT_EQ(detokenizer.ShownText(false), "a");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, false), "a");
   detokenizer.Finish();
-  EXPECT_EQ(detokenizer.ShownText(true), "a\xEF\xBF\xBD");
+  EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a\xEF\xBF\xBD");
 }
 
 TEST_F(IncrementalDetokenizerTest, SpecialTokensAreSkippedOrShown) {
   auto skipping = Make();
   skipping.Append(std::vector<int32_t>{'a', kEos, 'b'});
-  EXPECT_EQ(skipping.ShownText(true), "ab");
+  EXPECT_EQ(skipping.GetNextOutputText(true, false), "ab");
   params_.skip_special_tokens = false;
   auto showing = Make();
   showing.Append(std::vector<int32_t>{'a', kEos, 'b'});
-  EXPECT_EQ(showing.ShownText(true), "a</s>b");
+  EXPECT_EQ(showing.GetNextOutputText(true, false), "a</s>b");
 }
 
 TEST_F(IncrementalDetokenizerTest, TextThatCouldBeginAStopStringIsHeldBack) {
   params_.stop = {"STOP"};
   auto detokenizer = Make();
   detokenizer.Append(Bytes("abcST"));
-  EXPECT_EQ(detokenizer.TakeDelta(false), "ab");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "ab");
   detokenizer.Append(Bytes("AY"));
-  EXPECT_EQ(detokenizer.TakeDelta(false), "cS");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "cS");
   detokenizer.Finish();
-  EXPECT_EQ(detokenizer.TakeDelta(true), "TAY");
+  EXPECT_EQ(detokenizer.GetNextOutputText(true, true), "TAY");
 }
 
 TEST_F(IncrementalDetokenizerTest, HoldbackKeepsWholeCharacters) {
   params_.stop = {"éé"};
   auto detokenizer = Make();
   detokenizer.Append(Bytes("a€é"));
-  EXPECT_EQ(detokenizer.TakeDelta(false), "a€");
+  EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "a€");
   detokenizer.Append(Bytes("é"));
   ASSERT_NE(detokenizer.stop_string(), nullptr);
-  EXPECT_EQ(detokenizer.ShownText(true), "a€");
+  EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a€");
 }
 
 TEST_F(IncrementalDetokenizerTest, TokensAfterTheStopStringAreNotTaken) {
   params_.stop = {"bc"};
   auto detokenizer = Make();
   EXPECT_EQ(detokenizer.Append(Bytes("abcdef")), 3u);
-  EXPECT_EQ(detokenizer.ShownText(true), "a");
+  EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a");
   EXPECT_EQ(*detokenizer.stop_string(), "bc");
 }
 
@@ -93,7 +93,7 @@ TEST_F(IncrementalDetokenizerTest, AStopStringInsideATokenCutsTheTokensText) {
   params_.stop = {"or"};
   auto detokenizer = Make();
   EXPECT_EQ(detokenizer.Append(std::vector<int32_t>{'a', kWord, 'b'}), 2u);
-  EXPECT_EQ(detokenizer.ShownText(true), "a w");
+  EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a w");
 }
 
 TEST_F(IncrementalDetokenizerTest, TheStopStringMayStayInTheOutput) {
@@ -101,7 +101,7 @@ TEST_F(IncrementalDetokenizerTest, TheStopStringMayStayInTheOutput) {
   params_.include_stop_str_in_output = true;
   auto detokenizer = Make();
   detokenizer.Append(std::vector<int32_t>{'a', kWord});
-  EXPECT_EQ(detokenizer.ShownText(true), "a wor");
+  EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a wor");
 }
 
 TEST_F(IncrementalDetokenizerTest, MinTokensHidesStopStringsThatEndWithinThem) {
@@ -109,7 +109,7 @@ TEST_F(IncrementalDetokenizerTest, MinTokensHidesStopStringsThatEndWithinThem) {
   params_.min_tokens = 3;
   auto detokenizer = Make();
   EXPECT_EQ(detokenizer.Append(Bytes("abacabb")), 6u);
-  EXPECT_EQ(detokenizer.ShownText(true), "abaca");
+  EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "abaca");
 }
 
 TEST_F(IncrementalDetokenizerTest, AStopStringMayBeginWithinMinTokensButNotEndThere) {
@@ -131,7 +131,7 @@ TEST_F(IncrementalDetokenizerTest, AStopStringThatOnlyTheLastFlushCompletesIsFou
   EXPECT_EQ(detokenizer.stop_string(), nullptr);
   detokenizer.Finish();
   EXPECT_NE(detokenizer.stop_string(), nullptr);
-  EXPECT_EQ(detokenizer.ShownText(true), "x");
+  EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "x");
 }
 
 // Any cut of the ids into calls gives the same tokens, text and stop; deltas add up to the text; and all agree with a
@@ -168,19 +168,19 @@ TEST_F(IncrementalDetokenizerTest, RandomCutsChangeNothing) {
     while (cut_taken < ids.size() && cut.stop_string() == nullptr) {
       const size_t size = std::min(ids.size() - cut_taken, 1 + random() % 4);
       cut_taken += cut.Append(std::span(ids).subspan(cut_taken, size));
-      if (cut.stop_string() == nullptr) deltas += cut.TakeDelta(false);
+      if (cut.stop_string() == nullptr) deltas += cut.GetNextOutputText(false, true);
     }
     if (cut.stop_string() == nullptr) cut.Finish();
-    deltas += cut.TakeDelta(true);
+    deltas += cut.GetNextOutputText(true, true);
     ASSERT_EQ(cut_taken, taken);
-    ASSERT_EQ(cut.ShownText(true), whole.ShownText(true));
-    ASSERT_EQ(deltas, whole.ShownText(true));
+    ASSERT_EQ(cut.GetNextOutputText(true, false), whole.GetNextOutputText(true, false));
+    ASSERT_EQ(deltas, whole.GetNextOutputText(true, false));
     ASSERT_EQ(cut.stop_string() == nullptr, whole.stop_string() == nullptr);
     if (whole.stop_string() == nullptr) {
-      ASSERT_EQ(whole.ShownText(true), tokenizer_->Decode(ids, true));
+      ASSERT_EQ(whole.GetNextOutputText(true, false), tokenizer_->Decode(ids, true));
       for (const std::string& stop : params_.stop) {
         if (params_.min_tokens > 0) continue;
-        ASSERT_EQ(whole.ShownText(true).find(stop), std::string::npos);
+        ASSERT_EQ(whole.GetNextOutputText(true, false).find(stop), std::string::npos);
       }
     } else {
       ASSERT_TRUE(IsValidUtf8(deltas));

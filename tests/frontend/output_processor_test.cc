@@ -13,16 +13,19 @@ using testing::kWord;
 
 class OutputProcessorTest : public ::testing::Test {
  protected:
-  // Registers a request whose children have the ids first_id...
-  void Add(const std::string& request_id, RequestId first_id, SamplingParams params, bool hold_back = false) {
-    ProcessedInput input;
-    input.prompt_token_ids = Bytes("prompt");
-    input.params = std::move(params);
-    processor_.AddRequest(
-        std::make_unique<ParentRequest>(request_id, std::move(input), RequestOptions{}, first_id, hold_back));
+  // Registers a request whose sequences have the ids first_id, first_id + 1, ...
+  void Add(const std::string& request_id, RequestId first_id, SamplingParams params) {
+    processor_.AddRequest(std::make_unique<ParentRequest>(
+        request_id, ProcessedInput{Bytes("prompt"), std::move(params)}, first_id, std::chrono::steady_clock::now()));
   }
 
-  // One round with one output for one child.
+  const std::vector<RequestOutput>& Process(const EngineCoreOutputs& outputs) {
+    const ProcessedOutputs& processed = processor_.Process(outputs);
+    reqs_to_abort_ = processed.reqs_to_abort;
+    return processed.request_outputs;
+  }
+
+  // Processes one output of one sequence.
   const std::vector<RequestOutput>& Feed(RequestId id, std::vector<int32_t> ids,
                                          FinishReason reason = FinishReason::kNone,
                                          std::optional<int32_t> stop_token_id = std::nullopt) {
@@ -32,9 +35,7 @@ class OutputProcessorTest : public ::testing::Test {
     output.new_token_ids = std::move(ids);
     output.finish_reason = reason;
     output.stop_token_id = stop_token_id;
-    processor_.BeginRound();
-    processor_.Process(outputs);
-    return processor_.outputs();
+    return Process(outputs);
   }
 
   static void AppendLogprob(int32_t token, Logprobs& logprobs) {
@@ -42,17 +43,6 @@ class OutputProcessorTest : public ::testing::Test {
     logprobs.token_ids.insert(logprobs.token_ids.end(), {token, 0});
     logprobs.logprobs.insert(logprobs.logprobs.end(), {-1.0f, -2.0f});
     logprobs.ranks.push_back(1);
-  }
-
-  std::vector<RequestId> ToAbort() {
-    std::vector<RequestId> ids;
-    processor_.TakeToAbort(ids);
-    return ids;
-  }
-  std::vector<EngineCoreRequestPtr> ToSubmit() {
-    std::vector<EngineCoreRequestPtr> requests;
-    processor_.TakeToSubmit(requests);
-    return requests;
   }
 
   static SamplingParams Params(RequestOutputKind kind, std::vector<std::string> stop = {}) {
@@ -65,6 +55,7 @@ class OutputProcessorTest : public ::testing::Test {
 
   std::unique_ptr<Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
   OutputProcessor processor_{tokenizer_.get()};
+  std::vector<RequestId> reqs_to_abort_;  // of the last Process
 };
 
 TEST_F(OutputProcessorTest, CumulativeOutputsHoldEverythingSoFar) {
@@ -119,7 +110,7 @@ TEST_F(OutputProcessorTest, AStopStringEndsTheRequestAndAbortsItInTheEngine) {
   EXPECT_EQ(outputs[0].outputs[0].text, "c");
   EXPECT_EQ(outputs[0].outputs[0].finish_reason, FinishReason::kStop);
   EXPECT_EQ(std::get<std::string>(outputs[0].outputs[0].stop_reason), "END");
-  EXPECT_EQ(ToAbort(), std::vector<RequestId>{1});
+  EXPECT_EQ(reqs_to_abort_, std::vector<RequestId>{1});
   EXPECT_EQ(processor_.num_unfinished(), 0u);
   // What the engine sampled before it heard of the abort is dropped.
   EXPECT_TRUE(Feed(1, Bytes("more")).empty());
@@ -143,7 +134,7 @@ TEST_F(OutputProcessorTest, AStopStringBeforeTheEnginesOwnEndWinsAndNeedsNoAbort
   const auto& outputs = Feed(1, Bytes("xENDyz"), FinishReason::kLength);
   EXPECT_EQ(outputs[0].outputs[0].finish_reason, FinishReason::kStop);
   EXPECT_EQ(std::get<std::string>(outputs[0].outputs[0].stop_reason), "END");
-  EXPECT_TRUE(ToAbort().empty());
+  EXPECT_TRUE(reqs_to_abort_.empty());
 }
 
 TEST_F(OutputProcessorTest, TheStopTokenIsInTheIdsButNotInTheText) {
@@ -193,14 +184,14 @@ TEST_F(OutputProcessorTest, WithoutDetokenizationThereAreIdsOnly) {
 TEST_F(OutputProcessorTest, AnAbortGivesTheTextSoFarInTheNextRound) {
   Add("a", 1, Params(RequestOutputKind::kCumulative, {"LONGSTOP"}));
   Feed(1, Bytes("partial"));
-  processor_.Abort("a");
-  processor_.Abort("a");
-  processor_.Abort("unknown");
-  EXPECT_EQ(ToAbort(), std::vector<RequestId>{1});
+  EXPECT_EQ(processor_.AbortRequest("a"), std::vector<RequestId>{1});
+  EXPECT_TRUE(processor_.AbortRequest("a").empty());
+  EXPECT_TRUE(processor_.AbortRequest("unknown").empty());
   EXPECT_EQ(processor_.num_unfinished(), 1u);
-  processor_.BeginRound();
-  ASSERT_EQ(processor_.outputs().size(), 1u);
-  const RequestOutput& output = processor_.outputs()[0];
+  EXPECT_TRUE(processor_.HasPendingOutputs());
+  const std::vector<RequestOutput>& outputs = Process(EngineCoreOutputs());
+  ASSERT_EQ(outputs.size(), 1u);
+  const RequestOutput& output = outputs[0];
   EXPECT_TRUE(output.finished);
   EXPECT_EQ(output.outputs[0].finish_reason, FinishReason::kAbort);
   EXPECT_EQ(output.outputs[0].text, "partial");
@@ -214,68 +205,26 @@ TEST_F(OutputProcessorTest, AnEngineErrorIsTheRequestsError) {
   EngineCoreOutput& output = outputs.Add(1);
   output.finish_reason = FinishReason::kError;
   output.error = "logits are not numbers";
-  processor_.BeginRound();
-  processor_.Process(outputs);
-  ASSERT_EQ(processor_.outputs().size(), 1u);
-  EXPECT_EQ(processor_.outputs()[0].error, "logits are not numbers");
-  EXPECT_EQ(processor_.outputs()[0].outputs[0].finish_reason, FinishReason::kError);
+  const std::vector<RequestOutput>& request_outputs = Process(outputs);
+  ASSERT_EQ(request_outputs.size(), 1u);
+  EXPECT_EQ(request_outputs[0].error, "logits are not numbers");
+  EXPECT_EQ(request_outputs[0].outputs[0].finish_reason, FinishReason::kError);
 }
 
 TEST_F(OutputProcessorTest, TheDeathOfTheEngineEndsEveryRequestInOrder) {
   for (RequestId id = 1; id <= 5; ++id) Add("r" + std::to_string(id), id, Params(RequestOutputKind::kFinalOnly));
   Feed(3, Bytes("abc"));
-  processor_.BeginRound();
-  processor_.FailAll("rank 1: out of cheese");
-  ASSERT_EQ(processor_.outputs().size(), 5u);
+  const std::vector<RequestOutput>& outputs = Process(EngineCoreOutputs());
+  processor_.FailAll("rank 1: out of memory");
+  ASSERT_EQ(outputs.size(), 5u);
   for (size_t i = 0; i < 5; ++i) {
-    const RequestOutput& output = processor_.outputs()[i];
+    const RequestOutput& output = outputs[i];
     EXPECT_EQ(output.request_id, "r" + std::to_string(i + 1));
-    EXPECT_EQ(output.error, "rank 1: out of cheese");
+    EXPECT_EQ(output.error, "rank 1: out of memory");
     EXPECT_EQ(output.outputs[0].finish_reason, FinishReason::kError);
     EXPECT_EQ(output.outputs[0].text, i == 2 ? "abc" : "");
   }
   EXPECT_EQ(processor_.num_unfinished(), 0u);
-}
-
-TEST_F(OutputProcessorTest, ChildrenHaveOneSequenceAndSeedsOfTheirOwn) {
-  auto params = Params(RequestOutputKind::kFinalOnly);
-  params.n = 3;
-  Add("a", 10, params);
-  const auto requests = ToSubmit();
-  ASSERT_EQ(requests.size(), 3u);
-  for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(requests[i]->request_id, 10 + i);
-    EXPECT_EQ(requests[i]->sampling_params.n, 1);
-    EXPECT_EQ(requests[i]->sampling_params.seed, 5 + i);
-    EXPECT_EQ(requests[i]->prompt_token_ids, Bytes("prompt"));
-  }
-}
-
-TEST_F(OutputProcessorTest, LaterChildrenWaitForTheFirstOnesFirstToken) {
-  auto params = Params(RequestOutputKind::kDelta);
-  params.n = 3;
-  params.prompt_logprobs = 1;
-  Add("a", 10, params, /*hold_back=*/true);
-  const auto first = ToSubmit();
-  ASSERT_EQ(first.size(), 1u);
-  EXPECT_TRUE(first[0]->sampling_params.prompt_logprobs.has_value());
-  Feed(10, Bytes("x"));
-  const auto later = ToSubmit();
-  ASSERT_EQ(later.size(), 2u);
-  EXPECT_EQ(later[0]->request_id, 11u);
-  EXPECT_FALSE(later[0]->sampling_params.prompt_logprobs.has_value());
-  Feed(10, Bytes("x"));
-  EXPECT_TRUE(ToSubmit().empty());
-}
-
-TEST_F(OutputProcessorTest, LaterChildrenComeAlsoWhenTheFirstEndsWithoutAToken) {
-  auto params = Params(RequestOutputKind::kDelta);
-  params.n = 2;
-  Add("a", 10, params, /*hold_back=*/true);
-  ToSubmit();
-  EXPECT_FALSE(Feed(10, {}, FinishReason::kError)[0].finished);
-  EXPECT_EQ(ToSubmit().size(), 1u);
-  EXPECT_TRUE(Feed(11, Bytes("x"), FinishReason::kLength)[0].finished);
 }
 
 TEST_F(OutputProcessorTest, FinalOnlyChildrenComeTogetherInOrder) {
@@ -305,20 +254,18 @@ TEST_F(OutputProcessorTest, StreamingChildrenCarryTheirIndexAndTheLastEndsTheReq
   EXPECT_TRUE(Feed(10, Bytes("a"), FinishReason::kLength)[0].finished);
 }
 
-TEST_F(OutputProcessorTest, AnAbortEndsAllChildrenAlsoThoseThatNeverBegan) {
+TEST_F(OutputProcessorTest, AbortEndsAllSequencesAlsoThoseThatNeverBegan) {
   for (const auto kind : {RequestOutputKind::kCumulative, RequestOutputKind::kFinalOnly}) {
     auto params = Params(kind);
     params.n = 3;
     Add("a", 10, params);
-    ToSubmit();
     Feed(10, Bytes("done"), FinishReason::kLength);
     Feed(11, Bytes("half"));
-    processor_.Abort("a");
-    EXPECT_EQ(ToAbort(), (std::vector<RequestId>{11, 12}));
-    processor_.BeginRound();
-    ASSERT_EQ(processor_.outputs().size(), 1u);
-    const auto& completions = processor_.outputs()[0].outputs;
-    // A child that has ended was given out already, unless all come together.
+    EXPECT_EQ(processor_.AbortRequest("a"), (std::vector<RequestId>{11, 12}));
+    const std::vector<RequestOutput>& outputs = Process(EngineCoreOutputs());
+    ASSERT_EQ(outputs.size(), 1u);
+    const auto& completions = outputs[0].outputs;
+    // A finished sequence was given out before, unless all sequences are given out together.
     const size_t num_given_out = kind == RequestOutputKind::kFinalOnly ? 0 : 1;
     ASSERT_EQ(completions.size(), 3 - num_given_out);
     EXPECT_EQ(completions[1 - num_given_out].text, "half");
@@ -334,9 +281,7 @@ TEST_F(OutputProcessorTest, PromptLogprobsComeWithTheFirstDeltaOrWithEveryCumula
     EngineCoreOutput& output = outputs.Add(1);
     output.new_token_ids = {'x'};
     for (const int32_t id : Bytes("rompt")) AppendLogprob(id, output.prompt_logprobs);
-    processor_.BeginRound();
-    processor_.Process(outputs);
-    EXPECT_EQ(processor_.outputs()[0].prompt_logprobs.num_positions(), 5u);
+    EXPECT_EQ(Process(outputs)[0].prompt_logprobs.num_positions(), 5u);
     const auto& next = Feed(1, Bytes("y"), FinishReason::kLength);
     EXPECT_EQ(next[0].prompt_logprobs.num_positions(), kind == RequestOutputKind::kDelta ? 0u : 5u);
   }
@@ -370,101 +315,6 @@ TEST(DurationHistogramTest, OddDurationsDoNoHarm) {
   histogram.Add(0.0);
   histogram.Add(1e12);
   EXPECT_EQ(histogram.count(), 2);
-}
-
-class OutputMemoryWaitTest : public OutputProcessorTest {
- protected:
-  // 100 bytes are allowed.
-  void AddHolding(const std::string& request_id, RequestId first_id, int64_t held_bytes, int64_t record_bytes = 0) {
-    ProcessedInput input;
-    input.prompt_token_ids = Bytes("prompt");
-    input.params = Params(RequestOutputKind::kFinalOnly);
-    limited_.AddRequest(
-        std::make_unique<ParentRequest>(request_id, std::move(input), RequestOptions{}, first_id, false),
-        {0, held_bytes, record_bytes});
-  }
-  std::vector<RequestId> Started() {
-    std::vector<EngineCoreRequestPtr> requests;
-    limited_.TakeToSubmit(requests);
-    std::vector<RequestId> ids;
-    for (const EngineCoreRequestPtr& request : requests) ids.push_back(request->request_id);
-    return ids;
-  }
-  void Finish(RequestId id) {
-    EngineCoreOutputs outputs;
-    outputs.Add(id).finish_reason = FinishReason::kLength;
-    limited_.BeginRound();
-    limited_.Process(outputs);
-  }
-
-  OutputProcessor limited_{nullptr, 100};
-};
-
-using Ids = std::vector<RequestId>;
-
-TEST_F(OutputMemoryWaitTest, RequestsWaitWhileOthersHoldTheMemory) {
-  AddHolding("a", 1, 60);
-  AddHolding("b", 2, 40);
-  AddHolding("c", 3, 30);
-  AddHolding("d", 4, 70);
-  EXPECT_EQ(Started(), (Ids{1, 2}));
-  EXPECT_EQ(limited_.num_unfinished(), 4u);
-  Finish(2);
-  EXPECT_EQ(Started(), (Ids{3}));
-  Finish(1);
-  EXPECT_EQ(Started(), (Ids{4}));
-}
-
-TEST_F(OutputMemoryWaitTest, ASmallRequestDoesNotOvertakeALargeOne) {
-  AddHolding("a", 1, 60);
-  AddHolding("b", 2, 90);
-  AddHolding("c", 3, 1);
-  EXPECT_EQ(Started(), (Ids{1}));
-  Finish(1);
-  EXPECT_EQ(Started(), (Ids{2, 3}));
-}
-
-TEST_F(OutputMemoryWaitTest, TheLargestRecordIsCountedOnce) {
-  AddHolding("a", 1, 20, 50);
-  AddHolding("b", 2, 20, 50);
-  AddHolding("c", 3, 20, 50);
-  EXPECT_EQ(Started(), (Ids{1, 2}));
-}
-
-TEST_F(OutputMemoryWaitTest, ARequestThatIsAloneStarts) {
-  AddHolding("a", 1, 1000);
-  EXPECT_EQ(Started(), (Ids{1}));
-}
-
-TEST_F(OutputMemoryWaitTest, AWaitingRequestCanBeAborted) {
-  AddHolding("a", 1, 90);
-  AddHolding("b", 2, 90);
-  AddHolding("c", 3, 10);
-  EXPECT_EQ(Started(), (Ids{1}));
-  limited_.Abort("b");
-  EXPECT_EQ(Started(), (Ids{3}));
-  limited_.BeginRound();
-  ASSERT_EQ(limited_.outputs().size(), 1u);
-  EXPECT_EQ(limited_.outputs()[0].request_id, "b");
-  EXPECT_EQ(limited_.outputs()[0].outputs[0].finish_reason, FinishReason::kAbort);
-}
-
-TEST_F(OutputMemoryWaitTest, AnAbortMakesRoom) {
-  AddHolding("a", 1, 90);
-  AddHolding("b", 2, 90);
-  EXPECT_EQ(Started(), (Ids{1}));
-  limited_.Abort("a");
-  EXPECT_EQ(Started(), (Ids{2}));
-}
-
-TEST_F(OutputMemoryWaitTest, TheEnginesDeathEndsWaitingRequestsToo) {
-  AddHolding("a", 1, 90);
-  AddHolding("b", 2, 90);
-  limited_.FailAll("gone");
-  EXPECT_EQ(limited_.outputs().size(), 2u);
-  EXPECT_EQ(limited_.num_unfinished(), 0u);
-  AddHolding("c", 3, 90);
-  EXPECT_EQ(Started(), (Ids{3}));
 }
 
 }  // namespace

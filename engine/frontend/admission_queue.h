@@ -1,0 +1,59 @@
+// AdmissionQueue: decides when the sequences of a request may enter the engine. Requests enter in the order in which
+// they were added, while the memory that their outputs may take is within the limit; one request always may. With n >
+// 1, the other sequences of a request can wait until the first one has begun, so that they find its prompt in the
+// prefix cache; this changes no result. Owned by LLMEngine, called from the front-end thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/frontend/output_memory.h"
+#include "engine/request/engine_core_outputs.h"
+#include "engine/request/engine_core_request.h"
+
+namespace vllm {
+
+class AdmissionQueue {
+ public:
+  explicit AdmissionQueue(int64_t max_output_memory) : max_output_memory_(max_output_memory) {}
+
+  // Queues the sequences of a request. With `first_alone`, the others wait until Update has seen the first one begin.
+  // REQUIRES: request_id is not queued or admitted.
+  void Add(const std::string& request_id, std::vector<EngineCoreRequestPtr> sequences, const OutputMemory& memory,
+           bool first_alone);
+  // Admits the other sequences of requests whose first one has a token or has ended.
+  void Update(const EngineCoreOutputs& outputs);
+  // Forgets a request and frees its memory. Unknown ids are ignored.
+  void Remove(const std::string& request_id);
+
+  // Moves the sequences that may enter the engine now into `ready`, in order.
+  void TakeReady(std::vector<EngineCoreRequestPtr>& ready);
+
+ private:
+  struct Entry {
+    std::vector<EngineCoreRequestPtr> sequences;  // that are not ready yet
+    RequestId first_id = 0;
+    RequestId end_id = 0;  // the sequences have the ids [first_id, end_id)
+    OutputMemory memory;
+    bool first_alone = false;
+    bool admitted = false;
+  };
+
+  bool Fits(const OutputMemory& memory) const;
+  void AdmitWaiting();
+  void Admit(Entry& entry);
+
+  const int64_t max_output_memory_;
+  std::unordered_map<std::string, Entry> entries_;
+  std::deque<std::string> waiting_;                      // requests that are not admitted, in order
+  std::unordered_map<RequestId, std::string> first_of_;  // first sequence -> request whose other sequences wait
+  std::vector<EngineCoreRequestPtr> ready_;
+  int64_t held_bytes_ = 0;                   // of all admitted requests
+  std::multiset<int64_t> admitted_records_;  // record_bytes of each admitted request
+};
+
+}  // namespace vllm
