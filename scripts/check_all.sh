@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs every check that the project has; takes some hours on two cores. CI runs the first ones (.ci/run).
+# Usage: scripts/check_all.sh [CHECK...]; without arguments all of them, in this order:
+#   format     clang-format leaves every file unchanged
+#   release    g++, warnings as errors, all tests
+#   odr        no two types share a name (link-time optimization)
+#   mutations  the tests notice each bug in tests/mutations
+#   clang      clang++ with -Wthread-safety, all tests
+#   newer      a newer compiler builds without warnings (NEWER_CXX, default clang++-19)
+#   debug      unoptimized, with assertions, all tests
+#   tidy       clang-tidy with the checks of .clang-tidy
+#   goldens    the golden files can be made again (scripts/check_goldens.sh)
+#   limits     memory limits of the address space (scripts/check_memory_limits.sh)
+#   allocations  each allocation of the program fails once
+#   asan, tsan sanitizers, all tests
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/install_packages.sh
+launcher=$(command -v ccache || true)
+export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-$launcher}
+
+check_format() { git ls-files '*.cc' '*.h' '*.inl' | xargs clang-format --dry-run -Werror; }
+check_release() { scripts/test.sh release; }
+check_odr() { cmake --preset odr && cmake --build --preset odr; }
+check_mutations() { scripts/check_mutations.sh; }
+check_clang() { scripts/test.sh clang; }
+check_newer() {
+  cmake --preset release -B build/newer -DVLLMCLI_WERROR=ON -DCMAKE_CXX_COMPILER="${NEWER_CXX:-clang++-19}" &&
+    cmake --build build/newer
+}
+check_debug() { scripts/test.sh debug; }
+check_tidy() {
+  cmake --preset clang >/dev/null
+  git ls-files 'app/*.cc' 'engine/*.cc' 'tokenizer/*.cc' 'kernels/*.cc' | grep -v '^kernels/isa/neon' |
+    xargs -n 4 -P "$(nproc)" clang-tidy -p build/clang --quiet
+}
+check_goldens() { scripts/check_goldens.sh; }
+check_limits() { scripts/check_memory_limits.sh; }
+check_allocations() { VLLMCLI_ALLOCATIONS=all ctest --test-dir build/release -R AllocationFailure --output-on-failure --timeout 7200; }
+check_asan() { scripts/test.sh asan; }
+check_tsan() { scripts/test.sh tsan; }
+
+all=(format release odr mutations clang newer debug tidy goldens limits allocations asan tsan)
+failed=()
+for check in "${@:-${all[@]}}"; do
+  begin=$SECONDS
+  if "check_$check"; then result=passed; else result=FAILED; failed+=("$check"); fi
+  echo "== $check: $result in $((SECONDS - begin)) s"
+done
+[ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}"; exit 1; }
