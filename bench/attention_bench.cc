@@ -27,7 +27,8 @@ struct Heads {
 struct Layers {
   SingleRankCommunicator communicator;
   ThreadPool threads{1};
-  RankContext context;
+  Workspace workspace;
+  StepContext step;
   Heads heads;
   std::vector<KVCacheSpec> specs;
   KVCache cache;
@@ -39,11 +40,9 @@ struct Layers {
   Layers(Heads h, KVDType dtype, int64_t num_layers, int64_t num_blocks)
       : heads(h), specs(static_cast<size_t>(num_layers), KVCacheSpec{h.kv, kHeadDim, 0}) {
     cache = KVCache(specs, num_blocks, kBlockSize, dtype);
-    context.kernels = &KernelsFor(BenchIsa());
-    context.threads = &threads;
-    context.communicator = &communicator;
+    step = {&KernelsFor(BenchIsa()), &threads, &communicator, &workspace};
     for (size_t i = 0; i < specs.size(); ++i) {
-      layers.emplace_back(context, i, specs[i], heads.queries, 0.125f);
+      layers.emplace_back(step, i, specs[i], heads.queries, 0.125f);
       for (auto* buffer : {cache.key(i), cache.value(i)}) {
         // Finite in every type.
         std::fill_n(static_cast<std::byte*>(buffer), num_blocks * heads.kv * cache.Layout(i).KeyBytes(),

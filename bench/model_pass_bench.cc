@@ -49,9 +49,9 @@ class Model {
 
   double operations(int64_t rows) const { return 2.0 * static_cast<double>(rows) * static_cast<double>(num_weights_); }
 
-  void Multiply(const RankContext& context, int64_t rows, const float* x, float* y) const {
+  void Multiply(const StepContext& step, int64_t rows, const float* x, float* y) const {
     for (size_t i = 0; i < matrices_.size(); ++i) {
-      matrices_[i].Multiply(context, {nullptr, x, shapes_[i].in, rows, y, shapes_[i].out});
+      matrices_[i].Multiply(step, {nullptr, x, shapes_[i].in, rows, y, shapes_[i].out});
     }
   }
 
@@ -110,9 +110,8 @@ double Median(std::vector<double> values) {
 
 void Run(int num_threads, int num_passes) {
   ThreadPool threads(num_threads);
-  RankContext context;
-  context.kernels = &KernelsFor(BenchIsa());
-  context.threads = &threads;
+  Workspace workspace;
+  const StepContext step{&KernelsFor(BenchIsa()), &threads, nullptr, &workspace};
   std::printf("| weights | rows | ms | only reading | of the read | of the roofline |\n|---|---|---|---|---|---|\n");
   for (const Form& form : kForms) {
     const double peak = num_threads * PeakRate(BenchIsa(), form.instruction);
@@ -124,7 +123,7 @@ void Run(int num_threads, int num_passes) {
       const double arithmetic = model.operations(rows) / peak;
       std::vector<double> passes, reads, of_read, of_roofline;
       for (int i = -1; i < num_passes; ++i) {
-        const double pass = Seconds([&] { model.Multiply(context, rows, x.data(), y.data()); });
+        const double pass = Seconds([&] { model.Multiply(step, rows, x.data(), y.data()); });
         const double read = Seconds([&] { model.Read(threads); });
         if (i < 0) continue;  // touches y, and wakes the threads
         passes.push_back(pass);

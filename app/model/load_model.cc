@@ -63,7 +63,7 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
     loaded.tokenizer = tokenizer.get();
   }
   if (!tokenizer_warning.empty()) PrintWarning(tokenizer_warning);
-  if (const std::string& failure = client->ready().packed_cache.failure; !failure.empty()) PrintWarning(failure);
+  if (const std::string& failure = client->ready().load_report.failure; !failure.empty()) PrintWarning(failure);
   loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
   const int64_t wanted = config.model.max_model_len;
   if (loaded.engine->max_model_len() < wanted) {

@@ -48,14 +48,14 @@ nlohmann::ordered_json TimingsJson(const RequestStats& stats) {
   return json;
 }
 
-std::string WeightStatsText(const PackedCacheUse& use) {
+std::string WeightStatsText(const LoadReport& report) {
   const auto megabytes = [](int64_t bytes) { return std::to_string((bytes + 500000) / 1000000) + " MB"; };
   std::string text = "weights: ";
-  if (use.mapped_bytes > 0) text += megabytes(use.mapped_bytes) + " from the packed cache, ";
-  if (use.written_bytes > 0) text += "packed, " + megabytes(use.written_bytes) + " kept in the packed cache, ";
-  if (use.mapped_bytes + use.written_bytes == 0) text += "packed, ";
+  if (report.mapped_bytes > 0) text += megabytes(report.mapped_bytes) + " from the packed cache, ";
+  if (report.written_bytes > 0) text += "packed, " + megabytes(report.written_bytes) + " kept in the packed cache, ";
+  if (report.mapped_bytes + report.written_bytes == 0) text += "packed, ";
   text.resize(text.size() - 2);
-  if (!use.refusal.empty()) text += " (" + use.refusal + ")";
+  if (!report.rejection.empty()) text += " (" + report.rejection + ")";
   return text;
 }
 
@@ -92,7 +92,7 @@ std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) 
 }
 
 std::array<std::string, 3> StatsLines(LLMEngine& engine) {
-  return {WeightStatsText(engine.client().ready().packed_cache),
+  return {WeightStatsText(engine.client().ready().load_report),
           RankStatsText(engine.config().parallel, CpuTopology(UsableCpus())),
           EngineStatsText(engine.stats(), engine.config().cache.num_blocks)};
 }

@@ -9,7 +9,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/frontend/llm_engine.h"
-#include "engine/model_loader/packed_cache/packed_store.h"
+#include "engine/model_loader/load_report.h"
 #include "engine/request/request_output.h"
 #include "engine/request/scheduler_stats.h"
 #include "kernels/threading/cpu_topology.h"
@@ -31,7 +31,7 @@ std::string RequestStatsText(const RequestStats& stats);
 // {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}
 nlohmann::ordered_json TimingsJson(const RequestStats& stats);
 // One line on where the packed weights came from.
-std::string WeightStatsText(const PackedCacheUse& use);
+std::string WeightStatsText(const LoadReport& report);
 // One line on the ranks: how many threads, and on which node of memory those run that are pinned to cores.
 std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus);
 // One line on the engine since its start.

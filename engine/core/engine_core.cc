@@ -37,8 +37,9 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
 EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt)
     : interrupt_(interrupt) {
   const auto start = std::chrono::steady_clock::now();
-  executor_ = factory(config);
-  ready_.packed_cache = executor_->packed_cache_use();
+  LoadedExecutor loaded = factory(config);
+  executor_ = std::move(loaded.executor);
+  ready_.load_report = std::move(loaded.report);
   VllmConfig sized = config;
   CacheConfig& cache = sized.cache;
   cache.group_windows = executor_->KVGroupWindows();
@@ -67,8 +68,8 @@ EngineCore::~EngineCore() = default;
 
 void EngineCore::AddRequest(EngineCoreRequestPtr request) {
   const RequestId request_id = request->request_id;
-  std::string refusal;
-  if (!scheduler_->AddRequest(std::move(request), &refusal)) rejected_.emplace_back(request_id, std::move(refusal));
+  std::string reason;
+  if (!scheduler_->AddRequest(std::move(request), &reason)) rejected_.emplace_back(request_id, std::move(reason));
 }
 
 void EngineCore::AbortRequests(std::span<const RequestId> request_ids) {

@@ -25,7 +25,7 @@ struct EngineCoreReadyInfo {
   // Memory that remains beside a full KV cache.
   int64_t spare_memory_bytes = std::numeric_limits<int64_t>::max();
   double load_seconds = 0.0;  // weights, profiling and cache allocation
-  PackedCacheUse packed_cache;
+  LoadReport load_report;
 };
 
 enum class ShutdownMode : uint8_t { kAbort, kDrain };
@@ -65,7 +65,7 @@ class EngineCoreClient {
 };
 
 // The executor is made on the thread that will run it.
-using ExecutorFactory = std::function<std::unique_ptr<Executor>(const VllmConfig& config)>;
+using ExecutorFactory = std::function<LoadedExecutor(const VllmConfig& config)>;
 
 // Both return once the engine is ready and throw what loading, profiling or allocating threw, with its type.
 // REQUIRES: config is final.

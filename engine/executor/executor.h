@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/model_loader/packed_cache/packed_store.h"
+#include "engine/model_loader/load_report.h"
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
 #include "kernels/threading/cancellation.h"
@@ -23,9 +24,6 @@ class Executor {
 
   // The sliding window of each KV-cache group, 0: full attention.
   virtual std::vector<int64_t> KVGroupWindows() const { return {0}; }
-
-  // What the packed cache did while the weights were loaded, all ranks together.
-  virtual PackedCacheUse packed_cache_use() const { return {}; }
 
   // Runs a small step on made-up tokens and returns the bytes that remain for KV blocks, all ranks together: the share
   // for the KV cache of what the machine and its limits leave after the weights and after the buffers that a step of
@@ -49,6 +47,12 @@ class Executor {
   // step may follow. Throws the first failing rank's exception otherwise; then the executor is dead: no rank waits for
   // another, and only the destructor may be called.
   virtual const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) = 0;
+};
+
+// An executor whose model is loaded, and how that went.
+struct LoadedExecutor {
+  std::unique_ptr<Executor> executor;
+  LoadReport report;
 };
 
 }  // namespace vllm

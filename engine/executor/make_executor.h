@@ -8,6 +8,7 @@
 
 namespace vllm {
 
-std::unique_ptr<Executor> MakeExecutor(const VllmConfig& config);
+// Loads the model. Throws ModelError, ConfigError or ResourceError.
+LoadedExecutor MakeExecutor(const VllmConfig& config);
 
 }  // namespace vllm

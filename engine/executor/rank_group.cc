@@ -1,6 +1,6 @@
 #include "engine/executor/rank_group.h"
 
-#include "engine/layers/rank_context.h"
+#include "engine/layers/step_context.h"
 #include "kernels/threading/cancellation.h"
 
 namespace vllm {
@@ -9,17 +9,17 @@ class RankGroup::RankCommunicator final : public Communicator {
  public:
   RankCommunicator(RankGroup& group, int rank) : group_(group), rank_(rank) {}
   int rank() const override { return rank_; }
-  int size() const override { return group_.size_; }
+  int world_size() const override { return group_.world_size_; }
   void Barrier() override {
-    if (group_.size_ > 1) group_.Barrier();
+    if (group_.world_size_ > 1) group_.Barrier();
   }
 
   // Each element is summed by one rank, in rank order, and written to all: every rank ends with the same bits.
   void AllReduce(float* data, int64_t count) override {
-    if (group_.size_ == 1) return;
+    if (group_.world_size_ == 1) return;
     group_.buffers_[static_cast<size_t>(rank_)] = data;
     group_.Barrier();
-    const Shard shard = ShardOf(count, rank_, group_.size_);
+    const Shard shard = ShardOf(count, rank_, group_.world_size_);
     // One run stays in the L1 cache over all ranks.
     constexpr int64_t kRun = 1024;
     float sum[kRun];
@@ -43,10 +43,12 @@ class RankGroup::RankCommunicator final : public Communicator {
   const int rank_;
 };
 
-RankGroup::RankGroup(int size, WaitPolicy wait) : size_(size), wait_(wait), buffers_(static_cast<size_t>(size)) {
-  for (int rank = 0; rank < size; ++rank) communicators_.push_back(std::make_unique<RankCommunicator>(*this, rank));
+RankGroup::RankGroup(int world_size, WaitPolicy wait)
+    : world_size_(world_size), wait_(wait), buffers_(static_cast<size_t>(world_size)) {
+  for (int rank = 0; rank < world_size; ++rank)
+    communicators_.push_back(std::make_unique<RankCommunicator>(*this, rank));
   try {
-    for (int rank = 1; rank < size; ++rank) threads_.emplace_back([this, rank] { ThreadLoop(rank); });
+    for (int rank = 1; rank < world_size; ++rank) threads_.emplace_back([this, rank] { ThreadLoop(rank); });
   } catch (...) {
     Stop();
     throw;
@@ -123,7 +125,7 @@ void RankGroup::Barrier() {
   // The phase is read before the failure flag: a failure after this read moves the phase on, so the wait below ends.
   const uint32_t phase = phase_.load(std::memory_order_acquire);
   if (failed_.load(std::memory_order_acquire)) throw RankAborted();
-  if (num_arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(size_)) {
+  if (num_arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(world_size_)) {
     num_arrived_.store(0, std::memory_order_relaxed);
     phase_.fetch_add(1, std::memory_order_release);
     phase_.notify_all();

@@ -21,12 +21,12 @@ namespace vllm {
 class RankGroup {
  public:
   // `wait` as in ThreadPool. Throws std::system_error when the machine refuses a thread.
-  explicit RankGroup(int size, WaitPolicy wait = WaitPolicy::kSpinThenSleep);
+  explicit RankGroup(int world_size, WaitPolicy wait = WaitPolicy::kSpinThenSleep);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
 
-  int size() const { return size_; }
+  int world_size() const { return world_size_; }
   // For use on that rank's thread.
   Communicator& communicator(int rank);
 
@@ -52,7 +52,7 @@ class RankGroup {
   // Makes the ranks that wait, or will wait, at a barrier throw RankAborted.
   void AbortBarriers();
 
-  const int size_;
+  const int world_size_;
   const WaitPolicy wait_;
   std::vector<std::unique_ptr<RankCommunicator>> communicators_;
 

@@ -82,16 +82,16 @@ int64_t TensorParallelExecutor::PageSizeBytes() const {
   return bytes;
 }
 
-PackedCacheUse TensorParallelExecutor::packed_cache_use() const {
-  PackedCacheUse use;
-  for (const std::unique_ptr<Worker>& worker : workers_) use.Add(worker->packed_cache_use());
-  return use;
+LoadReport TensorParallelExecutor::load_report() const {
+  LoadReport report;
+  for (const std::unique_ptr<Worker>& worker : workers_) report.Add(worker->load_report());
+  return report;
 }
 
 int64_t TensorParallelExecutor::UntouchedBytes() const {
   // Pages of a mapped file count as available, but decoding needs these. The buffers of a step are mapped and not
   // written before a step needs them: the load would take longer.
-  int64_t bytes = packed_cache_use().mapped_bytes + LogitsBuffer::Bytes(config_);
+  int64_t bytes = load_report().mapped_bytes + LogitsBuffer::Bytes(config_);
   for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->ScratchBytes();
   return bytes;
 }
@@ -129,8 +129,10 @@ const ModelRunnerOutput& TensorParallelExecutor::ExecuteModel(const SchedulerOut
   return output_;
 }
 
-std::unique_ptr<Executor> MakeExecutor(const VllmConfig& config) {
-  return std::make_unique<TensorParallelExecutor>(config);
+LoadedExecutor MakeExecutor(const VllmConfig& config) {
+  auto executor = std::make_unique<TensorParallelExecutor>(config);
+  const LoadReport report = executor->load_report();
+  return {std::move(executor), report};
 }
 
 }  // namespace vllm

@@ -22,13 +22,15 @@ class TensorParallelExecutor final : public Executor {
 
   int64_t PageSizeBytes() const override;
   std::vector<int64_t> KVGroupWindows() const override { return workers_[0]->KVGroupWindows(); }
-  PackedCacheUse packed_cache_use() const override;
   int64_t DetermineAvailableMemory() override;
   std::string memory_bound() const override { return memory_bound_; }
   int64_t SpareMemory(int64_t num_blocks) const override;
   void InitializeKVCache(int64_t num_blocks) override;
   void SetCancellation(const CancellationFlag* flag) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
+
+  // All ranks together.
+  LoadReport load_report() const;
 
  private:
   void PlaceRanks();

@@ -18,7 +18,7 @@ class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
-  virtual int size() const = 0;
+  virtual int world_size() const = 0;
   // data[i] becomes ((rank 0's + rank 1's) + rank 2's) ... on every rank: the order of additions is fixed.
   virtual void AllReduce(float* data, int64_t count) = 0;
   // Returns when every rank has called it; what a rank wrote before is then seen by all.
@@ -29,7 +29,7 @@ class Communicator {
 class SingleRankCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
-  int size() const override { return 1; }
+  int world_size() const override { return 1; }
   void AllReduce(float* /*data*/, int64_t /*count*/) override {}
   void Barrier() override {}
 };

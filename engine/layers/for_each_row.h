@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/layers/rank_context.h"
+#include "engine/layers/step_context.h"
 
 namespace vllm {
 
 // Calls f(row) for rows [0, num_rows) of `row_size` elements each, in runs long enough to be worth a thread.
 template <typename F>
-void ForEachRow(const RankContext& context, int64_t num_rows, int64_t row_size, const F& f) {
+void ForEachRow(const StepContext& step, int64_t num_rows, int64_t row_size, const F& f) {
   constexpr int64_t kMinElementsPerTask = 1 << 16;
   const int64_t rows_per_task = std::max<int64_t>(1, kMinElementsPerTask / std::max<int64_t>(1, row_size));
   const int64_t num_tasks = (num_rows + rows_per_task - 1) / rows_per_task;
-  context.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
+  step.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
     const int64_t end = std::min(num_rows, (task + 1) * rows_per_task);
     for (int64_t row = task * rows_per_task; row < end; ++row) f(row);
   });

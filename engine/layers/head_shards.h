@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/config/model_config.h"
-#include "engine/layers/rank_context.h"
+#include "engine/layers/step_context.h"
 
 namespace vllm {
 

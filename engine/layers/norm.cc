@@ -16,27 +16,26 @@ std::vector<float> LoadFloats(const WeightSource& weights, const std::string& na
   return values;
 }
 
-Norm::Norm(const RankContext& context, const WeightSource& weights, const std::string& name, int64_t size,
-           const NormSpec& spec)
-    : context_(context), kind_(spec.kind), size_(size), eps_(static_cast<float>(spec.eps)) {
+Norm::Norm(const LoadContext& load, const std::string& name, int64_t size, const NormSpec& spec)
+    : step_(load.step), kind_(spec.kind), size_(size), eps_(static_cast<float>(spec.eps)) {
   const bool is_rms = kind_ == NormSpec::Kind::kRms;
   if (is_rms || spec.has_weight) {
-    weight_ = LoadFloats(weights, name + ".weight", size, {0, size});
+    weight_ = LoadFloats(load.weights, name + ".weight", size, {0, size});
     for (float& weight : weight_) weight += static_cast<float>(spec.offset);
   }
-  if (!is_rms && spec.has_weight && spec.has_bias) bias_ = LoadFloats(weights, name + ".bias", size, {0, size});
+  if (!is_rms && spec.has_weight && spec.has_bias) bias_ = LoadFloats(load.weights, name + ".bias", size, {0, size});
 }
 
 void Norm::Forward(const float* x, int64_t num_rows, float* out) const {
-  ForEachRow(context_, num_rows, size_, [&](int64_t row) { Row(x + row * size_, out + row * size_); });
+  ForEachRow(step_, num_rows, size_, [&](int64_t row) { Row(x + row * size_, out + row * size_); });
 }
 
 void Norm::Row(const float* x, float* out) const {
   if (kind_ == NormSpec::Kind::kRms) {
-    context_.kernels->rms_norm(x, weight_.data(), eps_, size_, out);
+    step_.kernels->rms_norm(x, weight_.data(), eps_, size_, out);
   } else {
-    context_.kernels->layer_norm(x, weight_.empty() ? nullptr : weight_.data(), bias_.empty() ? nullptr : bias_.data(),
-                                 eps_, size_, out);
+    step_.kernels->layer_norm(x, weight_.empty() ? nullptr : weight_.data(), bias_.empty() ? nullptr : bias_.data(),
+                              eps_, size_, out);
   }
 }
 

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/layers/rank_context.h"
-#include "engine/model_loader/weights.h"
+#include "engine/layers/load_context.h"
 
 namespace vllm {
 
@@ -26,8 +25,7 @@ std::vector<float> LoadFloats(const WeightSource& weights, const std::string& na
 class Norm {
  public:
   // Reads `name`.weight and `name`.bias as `spec` says.
-  Norm(const RankContext& context, const WeightSource& weights, const std::string& name, int64_t size,
-       const NormSpec& spec);
+  Norm(const LoadContext& load, const std::string& name, int64_t size, const NormSpec& spec);
 
   // x and out: [num_rows, size], contiguous; out may be x.
   void Forward(const float* x, int64_t num_rows, float* out) const;
@@ -35,7 +33,7 @@ class Norm {
   void Row(const float* x, float* out) const;
 
  private:
-  const RankContext& context_;
+  const StepContext& step_;
   NormSpec::Kind kind_;
   int64_t size_;
   float eps_;

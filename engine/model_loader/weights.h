@@ -34,6 +34,8 @@ struct TensorView {
   const std::byte* Row(int64_t i) const;
   // Throws ModelError naming the tensor when its elements are no plain float32, float16 or bfloat16.
   DType dtype() const;
+  // Throws as dtype() does, for callers that need no more than the check.
+  void CheckFloatingPoint() const { static_cast<void>(dtype()); }
 };
 
 class WeightSource {

@@ -27,26 +27,26 @@ int64_t EmbeddingWidth(const ModelConfig& config) {
 
 }  // namespace
 
-DecoderModel::DecoderModel(const ModelBuildContext& build, const DecoderSpec& spec)
-    : rank_(build.rank),
-      config_(build.config.model),
+DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
+    : step_(load.step),
+      config_(load.config.model),
       embedding_scale_(static_cast<float>(spec.embedding_scale)),
       logits_scale_(static_cast<float>(spec.logits_scale)),
       logits_softcap_(static_cast<float>(spec.logits_softcap)) {
-  const std::string prefix = FindPrefix(build.weights, spec);
-  const int64_t max_tokens = build.config.scheduler.max_num_batched_tokens;
-  BuildHead(build, spec, prefix);
-  build.weights.DropPages();
+  const std::string prefix = FindPrefix(load.weights, spec);
+  const int64_t max_tokens = load.config.scheduler.max_num_batched_tokens;
+  BuildHead(load, spec, prefix);
+  load.weights.DropPages();
   if (!spec.embed_positions.empty()) {
-    embed_positions_.emplace(rank_, build.weights, prefix + spec.embed_positions + ".weight",
-                             config_.max_position_embeddings, spec.position_offset, config_.hidden_size);
+    embed_positions_.emplace(load, prefix + spec.embed_positions + ".weight", config_.max_position_embeddings,
+                             spec.position_offset, config_.hidden_size);
   }
   int64_t inner = 0;
   int num_tables = 0;
   for (size_t i = 0; i < spec.layer.size(); ++i) {
     const std::string name = prefix + spec.layers + std::to_string(i) + ".";
-    layers_.push_back(std::make_unique<DecoderLayer>(build, spec, spec.layer[i], i, name));
-    build.weights.DropPages();
+    layers_.push_back(std::make_unique<DecoderLayer>(load, spec, spec.layer[i], i, name));
+    load.weights.DropPages();
     kv_layers_.push_back(layers_.back()->kv_layer());
     inner = std::max(inner, layers_.back()->scratch_floats(max_tokens));
     num_tables = std::max(num_tables, spec.layer[i].attention.rotary_table + 1);
@@ -63,31 +63,31 @@ DecoderModel::DecoderModel(const ModelBuildContext& build, const DecoderSpec& sp
   scratch_.inner = Floats(1, inner);
 }
 
-void DecoderModel::BuildHead(const ModelBuildContext& build, const DecoderSpec& spec, const std::string& prefix) {
+void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, const std::string& prefix) {
   const int64_t width = EmbeddingWidth(config_);
   std::string embedding = prefix + spec.embed_tokens + ".weight";
   std::string head = "lm_head.weight";
   const std::string prefixed_head = config_.weight_prefix + head;
-  if (!build.weights.Contains(head) && build.weights.Contains(prefixed_head)) head = prefixed_head;
+  if (!load.weights.Contains(head) && load.weights.Contains(prefixed_head)) head = prefixed_head;
   // Some exporters drop the duplicate of a tied pair and keep lm_head's name.
-  if (config_.tie_word_embeddings && !build.weights.Contains(embedding) && build.weights.Contains(head)) {
+  if (config_.tie_word_embeddings && !load.weights.Contains(embedding) && load.weights.Contains(head)) {
     embedding = head;
   }
-  embed_tokens_.emplace(rank_, build.weights, config_, embedding, config_.vocab_size, width);
+  embed_tokens_.emplace(load, config_, embedding, config_.vocab_size, width);
   // Multimodal configs say it in one place or another or nowhere: their files tell.
   const bool is_text_part = !config_.weight_prefix.empty();
-  if (!config_.tie_word_embeddings && (!is_text_part || build.weights.Contains(head))) {
-    lm_head_.emplace(rank_, build.weights, config_, head, config_.vocab_size, width);
+  if (!config_.tie_word_embeddings && (!is_text_part || load.weights.Contains(head))) {
+    lm_head_.emplace(load, config_, head, config_.vocab_size, width);
   }
   if (!spec.final_norm.empty()) {
-    norm_.emplace(rank_, build.weights, prefix + spec.final_norm, config_.hidden_size, spec.norm);
+    norm_.emplace(load, prefix + spec.final_norm, config_.hidden_size, spec.norm);
   }
   if (spec.project_in.empty()) return;
-  const int64_t max_tokens = build.config.scheduler.max_num_batched_tokens;
+  const int64_t max_tokens = load.config.scheduler.max_num_batched_tokens;
   project_in_.emplace(
-      rank_, build.weights, config_, width,
+      load, config_, width,
       std::vector<OutputSlice>{{prefix + spec.project_in, config_.hidden_size, {0, config_.hidden_size}}}, false);
-  project_out_.emplace(rank_, build.weights, config_, config_.hidden_size,
+  project_out_.emplace(load, config_, config_.hidden_size,
                        std::vector<OutputSlice>{{prefix + spec.project_out, width, {0, width}}}, false);
   embedded_ = Floats(max_tokens, width);
   projected_ = Floats(max_tokens, width);
@@ -116,8 +116,8 @@ void DecoderModel::Embed(const ModelInput& input, float* hidden) const {
     embed_tokens_->Embed(input.token_ids, hidden);
   }
   if (embedding_scale_ != 1.0f) {
-    ForEachRow(rank_, num_tokens, config_.hidden_size, [&](int64_t row) {
-      rank_.kernels->scale(hidden + row * config_.hidden_size, embedding_scale_, config_.hidden_size);
+    ForEachRow(step_, num_tokens, config_.hidden_size, [&](int64_t row) {
+      step_.kernels->scale(hidden + row * config_.hidden_size, embedding_scale_, config_.hidden_size);
     });
   }
   if (embed_positions_) embed_positions_->AddTo(input.positions, hidden);
@@ -125,7 +125,7 @@ void DecoderModel::Embed(const ModelInput& input, float* hidden) const {
 
 void DecoderModel::ComputeAngles(const ModelInput& input) {
   for (size_t i = 0; i < rotary_.size(); ++i) {
-    rotary_[i].Angles(rank_, input.positions, angles_[2 * i].as<float>(), angles_[2 * i + 1].as<float>());
+    rotary_[i].Angles(step_, input.positions, angles_[2 * i].as<float>(), angles_[2 * i + 1].as<float>());
   }
 }
 
@@ -145,11 +145,11 @@ void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* l
   }
   (lm_head_ ? *lm_head_ : *embed_tokens_).Logits(x, num_rows, logits, logits_stride);
   if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f) return;
-  const Shard shard = ShardOf(config_.vocab_size, rank_.rank(), rank_.size());
-  ForEachRow(rank_, num_rows, 8 * shard.count, [&](int64_t row) {
+  const Shard shard = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
+  ForEachRow(step_, num_rows, 8 * shard.count, [&](int64_t row) {
     float* own = logits + row * logits_stride + shard.begin;
-    if (logits_scale_ != 1.0f) rank_.kernels->scale(own, logits_scale_, shard.count);
-    if (logits_softcap_ != 0.0f) rank_.kernels->soft_cap(own, logits_softcap_, shard.count);
+    if (logits_scale_ != 1.0f) step_.kernels->scale(own, logits_scale_, shard.count);
+    if (logits_softcap_ != 0.0f) step_.kernels->soft_cap(own, logits_softcap_, shard.count);
   });
 }
 

@@ -20,7 +20,7 @@ namespace vllm {
 class DecoderModel final : public Model {
  public:
   // Throws ModelError for tensors that are missing or of another shape, ConfigError for heads that do not divide.
-  DecoderModel(const ModelBuildContext& build, const DecoderSpec& spec);
+  DecoderModel(const LoadContext& load, const DecoderSpec& spec);
 
   const std::vector<KVCacheSpec>& KVLayers() const override { return kv_layers_; }
   size_t ReserveScratch(int64_t max_tokens, int64_t max_logits_rows) override;
@@ -28,11 +28,11 @@ class DecoderModel final : public Model {
   void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) override;
 
  private:
-  void BuildHead(const ModelBuildContext& build, const DecoderSpec& spec, const std::string& prefix);
+  void BuildHead(const LoadContext& load, const DecoderSpec& spec, const std::string& prefix);
   void Embed(const ModelInput& input, float* hidden) const;
   void ComputeAngles(const ModelInput& input);
 
-  const RankContext& rank_;
+  const StepContext& step_;
   const ModelConfig& config_;
   std::vector<RotaryEmbedding> rotary_;
   std::optional<VocabParallelEmbedding> embed_tokens_;

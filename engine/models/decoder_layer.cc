@@ -6,29 +6,28 @@
 
 namespace vllm {
 
-DecoderLayer::DecoderLayer(const ModelBuildContext& build, const DecoderSpec& decoder, const LayerSpec& spec,
-                           size_t layer, const std::string& prefix)
-    : rank_(build.rank),
-      hidden_size_(build.config.model.hidden_size),
+DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
+                           const std::string& prefix)
+    : step_(load.step),
+      hidden_size_(load.config.model.hidden_size),
       residual_scale_(static_cast<float>(decoder.residual_scale)),
       parallel_(spec.parallel),
-      attention_norms_(MakeNorms(build, decoder, spec.attention_block, prefix)),
-      mlp_norms_(MakeNorms(build, decoder, spec.mlp_block, prefix)),
-      attention_(build.rank, build.weights, build.config.model, layer, prefix + spec.attention_block.prefix,
-                 spec.attention) {
+      attention_norms_(MakeNorms(load, decoder, spec.attention_block, prefix)),
+      mlp_norms_(MakeNorms(load, decoder, spec.mlp_block, prefix)),
+      attention_(load, load.config.model, layer, prefix + spec.attention_block.prefix, spec.attention) {
   const std::string mlp_prefix = prefix + spec.mlp_block.prefix;
   if (spec.moe) {
-    moe_.emplace(build.rank, build.weights, build.config.model, mlp_prefix, *spec.moe);
+    moe_.emplace(load, load.config.model, mlp_prefix, *spec.moe);
   } else {
-    mlp_.emplace(build.rank, build.weights, build.config.model, mlp_prefix, spec.mlp);
+    mlp_.emplace(load, load.config.model, mlp_prefix, spec.mlp);
   }
 }
 
-DecoderLayer::Norms DecoderLayer::MakeNorms(const ModelBuildContext& build, const DecoderSpec& decoder,
-                                            const BlockSpec& block, const std::string& prefix) const {
+DecoderLayer::Norms DecoderLayer::MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
+                                            const std::string& prefix) const {
   Norms norms;
   const auto make = [&](const std::string& name, std::optional<Norm>& norm) {
-    if (!name.empty()) norm.emplace(build.rank, build.weights, prefix + name, hidden_size_, decoder.norm);
+    if (!name.empty()) norm.emplace(load, prefix + name, hidden_size_, decoder.norm);
   };
   make(block.in_norm, norms.in);
   make(block.out_norm, norms.out);
@@ -86,14 +85,14 @@ void DecoderLayer::RunMlp(const float* x, int64_t num_tokens, float* scratch, fl
 }
 
 void DecoderLayer::AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const {
-  ForEachRow(rank_, num_tokens, hidden_size_, [&](int64_t row) {
+  ForEachRow(step_, num_tokens, hidden_size_, [&](int64_t row) {
     float* x = hidden + row * hidden_size_;
     float* y = delta + row * hidden_size_;
     if (norms.out) norms.out->Row(y, y);
     if (residual_scale_ == 1.0f) {
-      rank_.kernels->add(x, y, hidden_size_);
+      step_.kernels->add(x, y, hidden_size_);
     } else {
-      rank_.kernels->add_scaled(x, y, residual_scale_, hidden_size_);
+      step_.kernels->add_scaled(x, y, residual_scale_, hidden_size_);
     }
     if (norms.sum) norms.sum->Row(x, x);
   });

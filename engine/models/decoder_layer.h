@@ -20,7 +20,7 @@ struct LayerScratch {
 
 class DecoderLayer {
  public:
-  DecoderLayer(const ModelBuildContext& build, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
+  DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
                const std::string& prefix);
 
   const KVCacheSpec& kv_layer() const { return attention_.kv_layer(); }
@@ -35,13 +35,13 @@ class DecoderLayer {
   struct Norms {
     std::optional<Norm> in, out, sum;
   };
-  Norms MakeNorms(const ModelBuildContext& build, const DecoderSpec& decoder, const BlockSpec& block,
+  Norms MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
                   const std::string& prefix) const;
   void RunMlp(const float* x, int64_t num_tokens, float* scratch, float* out);
   // hidden += out_norm(delta), then sum_norm.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
 
-  const RankContext& rank_;
+  const StepContext& step_;
   int64_t hidden_size_;
   float residual_scale_;
   bool parallel_;

@@ -9,7 +9,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/layers/attention/attention.h"
-#include "engine/layers/rank_context.h"
+#include "engine/layers/load_context.h"
 #include "engine/model_loader/weights.h"
 
 namespace vllm {
@@ -19,13 +19,6 @@ struct ModelInput {
   std::span<const int32_t> token_ids;  // [num_tokens]
   std::span<const int64_t> positions;  // [num_tokens]
   const AttentionMetadata& attention;
-};
-
-// What a rank's model is built from. All three outlive the model.
-struct ModelBuildContext {
-  const VllmConfig& config;
-  const WeightSource& weights;
-  const RankContext& rank;
 };
 
 class Model {

@@ -81,15 +81,15 @@ void CheckArchitecture(const ModelConfig& config) {
                    Escape(config.architecture, 60) + "; known: " + known + ")");
 }
 
-std::unique_ptr<Model> BuildModel(const ModelBuildContext& context) {
-  CheckArchitecture(context.config.model);
-  return BuildArchitecture(context.config.model.architecture, context);
+std::unique_ptr<Model> BuildModel(const LoadContext& load) {
+  CheckArchitecture(load.config.model);
+  return BuildArchitecture(load.config.model.architecture, load);
 }
 
-std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const ModelBuildContext& context) {
+std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const LoadContext& load) {
   const auto registered = Registered().find(architecture);
-  if (registered != Registered().end()) return registered->second(context);
-  return std::make_unique<DecoderModel>(context, MakeDecoderSpec(architecture, context.config.model));
+  if (registered != Registered().end()) return registered->second(load);
+  return std::make_unique<DecoderModel>(load, MakeDecoderSpec(architecture, load.config.model));
 }
 
 DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config) {

@@ -1,24 +1,47 @@
 #include "engine/worker/check_weights.h"
 
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "engine/layers/communicator.h"
-#include "engine/layers/rank_context.h"
+#include "engine/layers/load_context.h"
 #include "engine/models/registry.h"
 #include "kernels/isa/kernels_for.h"
 #include "kernels/threading/thread_pool.h"
 
 namespace vllm {
+namespace {
+
+// Pretends that every matrix is filled, so that layers look their tensors up and read none of them.
+class LookupOnlyMemory final : public WeightMemory {
+ public:
+  BufferSource Buffers(const std::string& /*name*/) override { return FilledBuffers; }
+  bool Contains(const std::string& /*name*/) const override { return true; }
+  BufferSource TemporaryBuffers() override { return FilledBuffers; }
+
+ private:
+  // The buffers count as filled, so nobody writes to them; they have no bytes.
+  static std::vector<AlignedBuffer> FilledBuffers(std::initializer_list<size_t> sizes) {
+    static const std::shared_ptr<const void> owner = std::make_shared<char>();
+    std::vector<AlignedBuffer> buffers;
+    for (const size_t size : sizes) buffers.emplace_back(owner, nullptr, size);
+    return buffers;
+  }
+};
+
+}  // namespace
 
 void CheckWeights(const VllmConfig& config, const WeightSource& weights) {
   VllmConfig small = config;
   small.scheduler.max_num_batched_tokens = 1;
   ThreadPool threads(1);
   SingleRankCommunicator communicator;
-  RankContext rank;
-  rank.kernels = &KernelsFor(BestIsa());
-  rank.threads = &threads;
-  rank.communicator = &communicator;
-  rank.is_check = true;
-  BuildModel({small, weights, rank});
+  Workspace workspace;
+  const StepContext step{&KernelsFor(BestIsa()), &threads, &communicator, &workspace};
+  LookupOnlyMemory memory;
+  BuildModel({small, weights, memory, step});
 }
 
 }  // namespace vllm

@@ -19,9 +19,9 @@ constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 
 }  // namespace
 
-ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, LogitsBuffer& shared)
+ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& shared)
     : config_(config),
-      rank_(rank),
+      step_(step),
       model_(model),
       shared_(shared),
       batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
@@ -33,8 +33,8 @@ ModelRunner::ModelRunner(const VllmConfig& config, const RankContext& rank, Mode
   model_scratch_bytes_ = model.ReserveScratch(config.scheduler.max_num_batched_tokens, LogitsBuffer::MaxRows(config));
   // Each token of a step has at most one row of logits.
   logits_rows_.reserve(static_cast<size_t>(config.scheduler.max_num_batched_tokens));
-  for (int thread = 0; thread < rank.threads->num_threads(); ++thread)
-    samplers_.emplace_back(config.model.vocab_size, *rank.kernels);
+  for (int thread = 0; thread < step.threads->num_threads(); ++thread)
+    samplers_.emplace_back(config.model.vocab_size, *step.kernels);
 }
 
 void ModelRunner::ReservePlans() {
@@ -42,13 +42,13 @@ void ModelRunner::ReservePlans() {
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
   AttentionPlanOptions options;
   options.block_size = config_.cache.block_size;
-  options.num_threads = rank_.threads->num_threads();
+  options.num_threads = step_.threads->num_threads();
   options.max_sequences = config_.scheduler.max_num_seqs;
   const int64_t partitions = (config_.model.max_model_len + kKVPartition - 1) / kKVPartition;
   options.max_partitions = std::min(kMaxPlannedPartitions, options.max_sequences * partitions);
   int64_t largest_head = 0;
   for (const KVCacheSpec& layer : layers) largest_head = std::max(largest_head, layer.head_dim);
-  const int64_t slot_bytes = (config_.model.num_attention_heads / rank_.size()) * PartialFloats(largest_head) *
+  const int64_t slot_bytes = (config_.model.num_attention_heads / step_.world_size()) * PartialFloats(largest_head) *
                              static_cast<int64_t>(sizeof(float));
   options.max_slots = std::min(options.max_partitions, kMaxPartialBytes / std::max<int64_t>(1, slot_bytes));
   AttentionMetadata& attention = batch_.attention();
@@ -56,7 +56,7 @@ void ModelRunner::ReservePlans() {
   for (size_t i = 0; i < layers.size(); ++i) {
     const size_t group = groups.layers[i].group;
     options.num_kv_heads = layers[i].num_kv_heads;
-    options.num_queries_per_kv = config_.model.num_attention_heads / rank_.size() / layers[i].num_kv_heads;
+    options.num_queries_per_kv = config_.model.num_attention_heads / step_.world_size() / layers[i].num_kv_heads;
     const KVCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KVCacheDType());
     options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
@@ -64,7 +64,7 @@ void ModelRunner::ReservePlans() {
     // As Attention::MakeTasks makes them: at most one task for each row and slot, and each KV head.
     const auto num_heads = static_cast<size_t>(options.num_kv_heads);
     const size_t max_rows = attention.rows.capacity();
-    AttentionWorkspace& workspace = *rank_.attention;
+    AttentionWorkspace& workspace = step_.workspace->attention;
     workspace.tasks.reserve((max_rows + attention.groups[group].plan.max_slots()) * num_heads);
     workspace.merging.reserve(max_rows * num_heads);
   }
@@ -126,17 +126,17 @@ void ModelRunner::ComputeRows(size_t begin, size_t end) {
   const auto num_rows = static_cast<int64_t>(end - begin);
   auto* logits = shared_.logits.as<float>();
   model_.ComputeLogits(gathered, num_rows, logits, vocab_size);
-  rank_.communicator->Barrier();
-  const int64_t first = num_rows * rank_.rank() / rank_.size();
-  const int64_t last = num_rows * (rank_.rank() + 1) / rank_.size();
-  rank_.threads->ParallelFor(last - first, [&](int64_t i, int thread) {
+  step_.communicator->Barrier();
+  const int64_t first = num_rows * step_.rank() / step_.world_size();
+  const int64_t last = num_rows * (step_.rank() + 1) / step_.world_size();
+  step_.threads->ParallelFor(last - first, [&](int64_t i, int thread) {
     SampleRow(begin + static_cast<size_t>(first + i), thread, logits + (first + i) * vocab_size);
   });
   // All are sampled before rank 0 reads the results and before the logits are overwritten.
-  rank_.communicator->Barrier();
+  step_.communicator->Barrier();
 }
 
-void ModelRunner::SampleRow(size_t index, int thread, const float* logits_row) {
+void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
   const LogitsRow& row = logits_rows_[index];
   const CachedRequestState& state = *batch_.entries()[row.entry].state;
   const SamplingParams& params = state.request->sampling_params;
@@ -146,7 +146,7 @@ void ModelRunner::SampleRow(size_t index, int thread, const float* logits_row) {
   result.logprobs.Clear();
   result.error.clear();
   Sampler& sampler = samplers_[static_cast<size_t>(thread)];
-  const std::span<float> logits(const_cast<float*>(logits_row), static_cast<size_t>(config_.model.vocab_size));
+  const std::span<float> logits(logits_row, static_cast<size_t>(config_.model.vocab_size));
   try {
     if (row.prompt_target >= 0) {
       sampler.AppendLogprobs(logits, row.prompt_target, *params.prompt_logprobs, result.logprobs);
@@ -204,7 +204,7 @@ void ModelRunner::FillOutput(ModelRunnerOutput& output) {
 size_t ModelRunner::scratch_bytes() const {
   const AttentionMetadata& attention = batch_.attention();
   size_t bytes = hidden_.size_bytes() + gathered_.size_bytes() + attention.partials.size_bytes() +
-                 rank_.scratch_bytes() + model_scratch_bytes_;
+                 step_.workspace->size_bytes() + model_scratch_bytes_;
   for (const AttentionGroup& group : attention.groups) bytes += group.plan.size_bytes();
   return bytes;
 }

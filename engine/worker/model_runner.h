@@ -20,7 +20,7 @@ namespace vllm {
 class ModelRunner {
  public:
   // `shared` is the same for all ranks.
-  ModelRunner(const VllmConfig& config, const RankContext& rank, Model& model, LogitsBuffer& shared);
+  ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& shared);
 
   // `output` is filled on rank 0 only.
   void Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output);
@@ -41,11 +41,11 @@ class ModelRunner {
   // Once all rows are done: a step that is cancelled computes its prompt logprobs again.
   void CountPromptLogprobs();
   void ComputeRows(size_t begin, size_t end);
-  void SampleRow(size_t index, int thread, const float* logits_row);
+  void SampleRow(size_t index, int thread, float* logits_row);
   void FillOutput(ModelRunnerOutput& output);
 
   const VllmConfig& config_;
-  const RankContext& rank_;
+  const StepContext& step_;
   Model& model_;
   LogitsBuffer& shared_;
   InputBatch batch_;

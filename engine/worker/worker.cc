@@ -4,6 +4,8 @@
 #include <limits>
 #include <memory>
 
+#include "engine/layers/load_context.h"
+#include "engine/model_loader/packed_cache/packed_store.h"
 #include "engine/models/registry.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -13,23 +15,18 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
                const std::vector<int>& cores, LogitsBuffer& shared_logits)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
   const Isa isa = config.isa.value_or(BestIsa());
-  rank_.kernels = &KernelsFor(isa);
-  rank_.threads = &threads_;
-  rank_.communicator = &communicator;
-  rank_.linear_backend = config.linear_backend;
-  PackedStore store(config_, weights, ToString(isa), rank_.rank(),
+  step_.kernels = &KernelsFor(isa);
+  step_.threads = &threads_;
+  step_.communicator = &communicator;
+  step_.workspace = &workspace_;
+  PackedStore store(config_, weights, ToString(isa), step_.rank(),
                     [this](int64_t count, const std::function<void(int64_t i)>& f) {
                       threads_.ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
                     });
-  rank_.packed_store = &store;
-  do {
-    model_.reset();
-    model_ = BuildModel({config_, weights, rank_});
-    for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
-  } while (!store.Settle());
-  rank_.packed_store = nullptr;
-  packed_cache_use_ = store.use();
-  runner_ = std::make_unique<ModelRunner>(config_, rank_, *model_, shared_logits);
+  model_ = BuildModel({config_, weights, store, step_});
+  for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
+  load_report_ = store.Finish();
+  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, shared_logits);
 }
 
 int64_t Worker::PageSizeBytes() const {
@@ -58,10 +55,10 @@ void Worker::ProfileRun() {
   step.scheduled_new_reqs.push_back({request, block_ids, 0});
   step.num_scheduled_tokens.push_back({request->request_id, num_tokens});
   step.total_num_scheduled_tokens = num_tokens;
-  runner_->Execute(step, cache, rank_.rank() == 0 ? &output : nullptr);
+  runner_->Execute(step, cache, step_.rank() == 0 ? &output : nullptr);
   SchedulerOutput forget;
   forget.finished_req_ids.push_back(request->request_id);
-  runner_->Execute(forget, cache, rank_.rank() == 0 ? &output : nullptr);
+  runner_->Execute(forget, cache, step_.rank() == 0 ? &output : nullptr);
 }
 
 void Worker::InitializeKVCache(int64_t num_blocks) {

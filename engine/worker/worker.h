@@ -8,8 +8,8 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/layers/attention/attention.h"
-#include "engine/layers/rank_context.h"
-#include "engine/model_loader/packed_cache/packed_store.h"
+#include "engine/layers/step_context.h"
+#include "engine/model_loader/load_report.h"
 #include "engine/model_loader/weights.h"
 #include "engine/models/model.h"
 #include "engine/worker/model_runner.h"
@@ -22,7 +22,7 @@ class Worker {
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
          const std::vector<int>& cores, LogitsBuffer& shared_logits);
 
-  const PackedCacheUse& packed_cache_use() const { return packed_cache_use_; }
+  const LoadReport& load_report() const { return load_report_; }
   // Bytes of one KV block on this rank.
   int64_t PageSizeBytes() const;
   // The sliding window of each KV-cache group, 0: full attention. The same on every rank.
@@ -39,8 +39,9 @@ class Worker {
  private:
   const VllmConfig& config_;
   ThreadPool threads_;
-  RankContext rank_;
-  PackedCacheUse packed_cache_use_;
+  Workspace workspace_;
+  StepContext step_;
+  LoadReport load_report_;
   std::unique_ptr<Model> model_;
   KVCache cache_;
   std::unique_ptr<ModelRunner> runner_;

@@ -38,4 +38,11 @@ AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   return *this;
 }
 
+std::vector<AlignedBuffer> NewBuffers(std::initializer_list<size_t> sizes) {
+  std::vector<AlignedBuffer> buffers;
+  buffers.reserve(sizes.size());
+  for (const size_t size : sizes) buffers.emplace_back(size);
+  return buffers;
+}
+
 }  // namespace vllm

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <vector>
 
 namespace vllm {
 
@@ -37,9 +39,9 @@ class AlignedBuffer {
   std::shared_ptr<const void> owner_;  // null: the memory is this object's own
 };
 
-// Where a matrix takes its buffers from: zeroed ones, to be filled, or filled ones. All buffers of a matrix are of one
-// kind. Throws std::bad_alloc.
-using BufferSource = std::function<AlignedBuffer(size_t size_bytes)>;
-inline AlignedBuffer NewBuffer(size_t size_bytes) { return AlignedBuffer(size_bytes); }
+// Returns the buffers of one matrix, one for each size in bytes: either all are new and zeroed, for the matrix to fill,
+// or all are filled. Throws std::bad_alloc.
+using BufferSource = std::function<std::vector<AlignedBuffer>(std::initializer_list<size_t> sizes)>;
+std::vector<AlignedBuffer> NewBuffers(std::initializer_list<size_t> sizes);
 
 }  // namespace vllm

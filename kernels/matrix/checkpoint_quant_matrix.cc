@@ -63,27 +63,37 @@ int64_t QuantRowBytes(QuantFormat format, int64_t num_columns) {
 
 CheckpointQuantMatrix::CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns,
                                              const BufferSource& buffers) {
-  view_.format = format;
-  view_.num_rows = num_rows;
-  view_.num_columns = num_columns;
-  view_.row_bytes = QuantRowBytes(format, num_columns);
-  data_ = buffers(static_cast<size_t>(num_rows * view_.row_bytes));
+  InitializeView(format, num_rows, num_columns);
+  data_ = std::move(buffers({static_cast<size_t>(num_rows * view_.row_bytes)}).front());
   view_.data = data_.as<uint8_t>();
 }
 
 CheckpointQuantMatrix::CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
-                                             const BufferSource& buffers)
-    : CheckpointQuantMatrix(format, num_rows, num_columns, buffers) {
+                                             const BufferSource& buffers) {
+  InitializeView(format, num_rows, num_columns);
   group_of_chunk_ = std::move(groups.group_of_chunk);
   const auto count = static_cast<size_t>(num_rows * groups.num_groups);
-  scales_ = buffers(count * SizeOf(groups.scale_type));
-  if (groups.has_zeros) zeros_ = buffers(count * sizeof(int16_t));
+  const auto data_bytes = static_cast<size_t>(num_rows * view_.row_bytes);
+  const size_t scale_bytes = count * SizeOf(groups.scale_type);
+  std::vector<AlignedBuffer> memory = groups.has_zeros ? buffers({data_bytes, scale_bytes, count * sizeof(int16_t)})
+                                                       : buffers({data_bytes, scale_bytes});
+  data_ = std::move(memory[0]);
+  scales_ = std::move(memory[1]);
+  if (groups.has_zeros) zeros_ = std::move(memory[2]);
+  view_.data = data_.as<uint8_t>();
   view_.num_groups = groups.num_groups;
   view_.scale_type = groups.scale_type;
   view_.scales = scales_.data();
   view_.zeros = groups.has_zeros ? zeros_.as<int16_t>() : nullptr;
   view_.zero_point = groups.zero_point;
   view_.group_of_chunk = group_of_chunk_.data();
+}
+
+void CheckpointQuantMatrix::InitializeView(QuantFormat format, int64_t num_rows, int64_t num_columns) {
+  view_.format = format;
+  view_.num_rows = num_rows;
+  view_.num_columns = num_columns;
+  view_.row_bytes = QuantRowBytes(format, num_columns);
 }
 
 void CheckpointQuantMatrix::SetCodes(int64_t n, const uint8_t* codes) {

@@ -68,7 +68,7 @@ class CheckpointQuantMatrix {
   CheckpointQuantMatrix() = default;
   // Blocks; all bytes zero, or as `buffers` has them. REQUIRES: whole blocks. Throws std::bad_alloc.
   CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns,
-                        const BufferSource& buffers = NewBuffer);
+                        const BufferSource& buffers = NewBuffers);
   // Groups: one entry of group_of_chunk for each 16 columns, each in [0, num_groups).
   struct Groups {
     std::vector<int32_t> group_of_chunk;
@@ -79,7 +79,7 @@ class CheckpointQuantMatrix {
   };
   // Buffers are codes, scales, zeros if any.
   CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
-                        const BufferSource& buffers = NewBuffer);
+                        const BufferSource& buffers = NewBuffers);
 
   const CheckpointQuantMatrixView& view() const { return view_; }
   int64_t num_rows() const { return view_.num_rows; }
@@ -98,6 +98,8 @@ class CheckpointQuantMatrix {
   void SetCodes(int64_t n, const uint8_t* codes);
 
  private:
+  void InitializeView(QuantFormat format, int64_t num_rows, int64_t num_columns);
+
   AlignedBuffer data_, scales_, zeros_;
   std::vector<int32_t> group_of_chunk_;
   CheckpointQuantMatrixView view_;

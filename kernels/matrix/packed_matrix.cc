@@ -66,7 +66,8 @@ void Convert(const SourceRow& row, int64_t k, int64_t count, DType to, void* out
 
 PackedMatrix::PackedMatrix(int64_t num_rows, int64_t num_columns, DType dtype, const BufferSource& buffers) {
   view_ = {nullptr, dtype, num_rows, num_columns};
-  buffer_ = buffers(static_cast<size_t>(view_.num_panels() * kPanelRows * view_.stored_columns()) * SizeOf(dtype));
+  const auto bytes = static_cast<size_t>(view_.num_panels() * kPanelRows * view_.stored_columns()) * SizeOf(dtype);
+  buffer_ = std::move(buffers({bytes}).front());
   view_.data = buffer_.data();
 }
 

@@ -38,7 +38,7 @@ class PackedMatrix {
  public:
   PackedMatrix() = default;
   // All zeros, or as `buffers` has it. Throws std::bad_alloc.
-  PackedMatrix(int64_t num_rows, int64_t num_columns, DType dtype, const BufferSource& buffers = NewBuffer);
+  PackedMatrix(int64_t num_rows, int64_t num_columns, DType dtype, const BufferSource& buffers = NewBuffers);
 
   int64_t num_rows() const { return view_.num_rows; }
   int64_t num_columns() const { return view_.num_columns; }

@@ -54,13 +54,16 @@ PackedQuantMatrix::PackedQuantMatrix(const PackedQuantForm& form, int64_t num_ro
   view_.zero = form.zero;
   view_.levels = form.levels;
   view_.scale_columns = form.scale_columns;
-  codes_ = buffers(static_cast<size_t>(view_.num_panels() * view_.num_blocks() * view_.block_bytes()));
+  const auto code_bytes = static_cast<size_t>(view_.num_panels() * view_.num_blocks() * view_.block_bytes());
   const auto scale_bytes = static_cast<size_t>(view_.num_panels() * view_.num_scales() * kPanelRows) * sizeof(uint16_t);
-  scales_ = buffers(scale_bytes);
+  std::vector<AlignedBuffer> memory =
+      form.has_minimums ? buffers({code_bytes, scale_bytes, scale_bytes}) : buffers({code_bytes, scale_bytes});
+  codes_ = std::move(memory[0]);
+  scales_ = std::move(memory[1]);
   view_.codes = codes_.as<uint8_t>();
   view_.scales = scales_.as<uint16_t>();
   if (!form.has_minimums) return;
-  minimums_ = buffers(scale_bytes);
+  minimums_ = std::move(memory[2]);
   view_.minimums = minimums_.as<uint16_t>();
 }
 

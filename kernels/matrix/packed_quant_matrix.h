@@ -60,7 +60,7 @@ class PackedQuantMatrix {
   PackedQuantMatrix() = default;
   // All weights zero, or as `buffers` has them: codes, scales, minimums if any. Throws std::bad_alloc.
   PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns,
-                    const BufferSource& buffers = NewBuffer);
+                    const BufferSource& buffers = NewBuffers);
 
   int64_t num_rows() const { return view_.num_rows; }
   const PackedQuantView& view() const { return view_; }

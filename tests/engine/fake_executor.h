@@ -310,7 +310,9 @@ class FakeExecutor final : public Executor {
 };
 
 inline ExecutorFactory FakeExecutorFactory(FakeModel model = {}) {
-  return [model](const VllmConfig& config) { return std::make_unique<FakeExecutor>(config, model); };
+  return [model](const VllmConfig& config) {
+    return LoadedExecutor{std::make_unique<FakeExecutor>(config, model), {}};
+  };
 }
 
 // A small configuration, ready for an engine without a model.

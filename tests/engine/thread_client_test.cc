@@ -99,7 +99,7 @@ TEST(ThreadClientTest, AnswersEveryRequest) {
 
 TEST(ThreadClientTest, AFailureToLoadComesWithItsTypeAndLeavesNoThread) {
   const int64_t before = NumThreads();
-  const auto failing = [](const VllmConfig&) -> std::unique_ptr<Executor> { throw ModelError("no such tensor"); };
+  const auto failing = [](const VllmConfig&) -> LoadedExecutor { throw ModelError("no such tensor"); };
   EXPECT_THROW(ThreadClient(FakeConfig(), failing), ModelError);
   FakeModel model;
   model.memory_bytes = 10;

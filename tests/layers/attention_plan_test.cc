@@ -147,11 +147,9 @@ struct Step {
   std::vector<float> Run(size_t first, size_t end, int num_threads, bool share, int64_t max_slots) {
     SingleRankCommunicator communicator;
     ThreadPool threads(num_threads);
-    RankContext context;
-    context.kernels = &KernelsFor(BestIsa());
-    context.threads = &threads;
-    context.communicator = &communicator;
-    Attention attention(context, 0, spec, num_queries, 0.2f);
+    Workspace workspace;
+    const StepContext step{&KernelsFor(BestIsa()), &threads, &communicator, &workspace};
+    Attention attention(step, 0, spec, num_queries, 0.2f);
     AttentionMetadata metadata;
     metadata.partials =
         AlignedBuffer(static_cast<size_t>(max_slots * num_queries * PartialFloats(spec.head_dim)) * sizeof(float) + 1);

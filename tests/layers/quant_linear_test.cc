@@ -91,11 +91,7 @@ std::vector<int64_t> Transposed(const std::vector<int64_t>& values, int64_t rows
 
 class QuantLinearTest : public testing::Test, protected testing_support::RandomValues {
  protected:
-  QuantLinearTest() : RandomValues(3) {
-    context_.kernels = &KernelsFor(BestIsa());
-    context_.threads = &threads_;
-    context_.communicator = &communicator_;
-  }
+  QuantLinearTest() : RandomValues(3) { step_ = {&KernelsFor(BestIsa()), &threads_, &communicator_, &workspace_}; }
 
   std::vector<int64_t> Ints(int64_t count, int64_t low, int64_t high) {
     std::vector<int64_t> values(static_cast<size_t>(count));
@@ -163,7 +159,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
                                           {{row, out - row}, {0, in}},
                                           {{0, out}, {0, column + 1}},
                                           {{0, out}, {column, in - column}}}) {
-        const LinearWeight weight(context_, weights, model, {{"x", out, rows}}, in, columns);
+        const LinearWeight weight(Load(weights), model, {{"x", out, rows}}, in, columns);
         ASSERT_EQ(weight.num_rows(), rows.count);
         ExpectRows(weight, dtype, rows, columns, twin);
         ExpectProducts(weight, dtype, rows, columns, twin);
@@ -182,7 +178,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
   void ExpectRows(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& twin) {
     std::vector<float> values(static_cast<size_t>(columns.count));
     for (int64_t n = 0; n < rows.count; ++n) {
-      weight.UnpackRow(context_, n, values.data());
+      weight.UnpackRow(step_, n, values.data());
       const double rounding = ScaleRounding(dtype, twin, rows.begin + n);
       for (int64_t k = 0; k < columns.count; ++k) {
         const double expected = twin.at(rows.begin + n, columns.begin + k);
@@ -195,10 +191,10 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     const int64_t num_x = Int(2, 9);
     const std::vector<float> x = Floats(num_x * columns.count), bias = Floats(rows.count);
     std::vector<float> y(static_cast<size_t>(num_x * rows.count)), one(static_cast<size_t>(rows.count));
-    weight.Multiply(context_, bias.data(), x.data(), columns.count, num_x, y.data(), rows.count);
+    weight.Multiply(step_, bias.data(), x.data(), columns.count, num_x, y.data(), rows.count);
     for (int64_t r = 0; r < num_x; ++r) {
       const float* of_x = x.data() + r * columns.count;
-      weight.Multiply(context_, bias.data(), of_x, columns.count, 1, one.data(), rows.count);
+      weight.Multiply(step_, bias.data(), of_x, columns.count, 1, one.data(), rows.count);
       double largest_x = 0.0;
       for (int64_t k = 0; k < columns.count; ++k) largest_x = std::max(largest_x, std::abs(double{of_x[k]}));
       const double rounding_of_x = dtype == DType::kFloat32 ? 0.0 : largest_x / 254.0;
@@ -226,7 +222,12 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
 
   ThreadPool threads_{2};
   SingleRankCommunicator communicator_;
-  RankContext context_;
+  LoadContext Load(const WeightSource& weights) { return {config_, weights, memory_, step_}; }
+
+  Workspace workspace_;
+  StepContext step_;
+  VllmConfig config_;
+  NewWeightMemory memory_;
 };
 
 TEST_F(QuantLinearTest, Gptq) {
@@ -356,7 +357,7 @@ TEST_F(QuantLinearTest, BlocksAreCutAnywhere) {
       MemoryWeights weights;
       weights.Add("x.weight", weight_type, {out, in}, bytes);
       ExpectTwin(weights, ModelConfig(), matrix);
-      const VocabParallelEmbedding embedding(context_, weights, ModelConfig(), "x.weight", out, in);
+      const VocabParallelEmbedding embedding(Load(weights), ModelConfig(), "x.weight", out, in);
       std::vector<float> row(static_cast<size_t>(in));
       const auto id = static_cast<int32_t>(Int(0, out - 1));
       embedding.Embed(std::array{id}, row.data());
@@ -393,7 +394,7 @@ TEST_F(QuantLinearTest, SlicesOfDifferentTypesStack) {
     }
     slices.push_back({name, out, {1, out - 1}});
   }
-  const ColumnParallelLinear layer(context_, weights, ModelConfig(), in, slices, false);
+  const ColumnParallelLinear layer(Load(weights), ModelConfig(), in, slices, false);
   ASSERT_EQ(layer.out_features(), static_cast<int64_t>(rows.size()));
   const std::vector<float> x = Floats(3 * in);
   std::vector<float> y(3 * rows.size());
@@ -415,7 +416,7 @@ TEST_F(QuantLinearTest, QuantizingWhatIsQuantizedIsRefused) {
   weights.Add("x.weight", WeightType::kQ8_0, {2, 32}, std::vector<uint8_t>(68));
   ModelConfig model;
   model.quantization.method = QuantizationMethod::kInt4;
-  EXPECT_THROW(LinearWeight(context_, weights, model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ConfigError);
+  EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ConfigError);
 }
 
 TEST_F(QuantLinearTest, GatesOfExpertsStayPlainWhenTheRestIsQuantizedAtLoad) {
@@ -426,9 +427,9 @@ TEST_F(QuantLinearTest, GatesOfExpertsStayPlainWhenTheRestIsQuantizedAtLoad) {
   for (const auto& [name, plain] :
        {std::pair<std::string, bool>{"mlp.gate", true}, {"mlp.shared_expert_gate", true}, {"mlp.gate_proj", false}}) {
     weights.Add(name + ".weight", WeightType::kFloat32, {8, 64}, values);
-    const LinearWeight weight(context_, weights, model, {{name, 8, {0, 8}}}, 64, {0, 64});
+    const LinearWeight weight(Load(weights), model, {{name, 8, {0, 8}}}, 64, {0, 64});
     std::vector<float> row(64);
-    weight.UnpackRow(context_, 5, row.data());
+    weight.UnpackRow(step_, 5, row.data());
     EXPECT_EQ(std::equal(row.begin(), row.end(), values.begin() + 5 * 64), plain) << name;
   }
 }
@@ -443,7 +444,7 @@ TEST_F(QuantLinearTest, AGroupIndexBeyondTheGroupsIsRefused) {
     std::vector<int32_t> index(32, 1);
     index[31] = bad;
     weights.Add("x.g_idx", WeightType::kInt32, {32}, index);
-    EXPECT_THROW(LinearWeight(context_, weights, model, {{"x", 8, {0, 8}}}, 32, {0, 32}), ModelError);
+    EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 8, {0, 8}}}, 32, {0, 32}), ModelError);
   }
 }
 

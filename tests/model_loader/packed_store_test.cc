@@ -59,7 +59,7 @@ class PackedStoreTest : public testing::Test {
   struct Result {
     std::vector<int32_t> tokens;
     std::vector<float> logprobs;
-    PackedCacheUse use;
+    LoadReport report;
     bool operator==(const Result& other) const { return tokens == other.tokens && logprobs == other.logprobs; }
   };
   static Result Run(const VllmConfig& config) {
@@ -69,7 +69,7 @@ class PackedStoreTest : public testing::Test {
     result.logprobs.assign(engine.output_logprobs.logprobs.begin(), engine.output_logprobs.logprobs.end());
     result.logprobs.insert(result.logprobs.end(), engine.prompt_output.logprobs.begin(),
                            engine.prompt_output.logprobs.end());
-    result.use = engine.packed_cache_use();
+    result.report = engine.load_report();
     return result;
   }
 
@@ -82,11 +82,11 @@ TEST_F(PackedStoreTest, AHitIsBitForBitAMissInEveryFamilyAndScheme) {
   for (const std::string& path : models) {
     VllmConfig config = Config(path);
     const Result first = Run(config);
-    EXPECT_GT(first.use.written_bytes, 0) << path << first.use.failure;
-    EXPECT_EQ(first.use.mapped_bytes, 0) << path;
+    EXPECT_GT(first.report.written_bytes, 0) << path << first.report.failure;
+    EXPECT_EQ(first.report.mapped_bytes, 0) << path;
     const Result second = Run(config);
-    EXPECT_EQ(second.use.mapped_bytes, first.use.written_bytes) << path << second.use.refusal;
-    EXPECT_EQ(second.use.written_bytes, 0) << path;
+    EXPECT_EQ(second.report.mapped_bytes, first.report.written_bytes) << path << second.report.rejection;
+    EXPECT_EQ(second.report.written_bytes, 0) << path;
     EXPECT_EQ(first, second) << path;
     config.load.packed_cache_bytes = 0;
     EXPECT_EQ(Run(config), second) << path;
@@ -108,7 +108,7 @@ TEST_F(PackedStoreTest, EachQuantizationTypeRankAndInstructionSetHasFilesOfItsOw
           num_files += static_cast<size_t>(ranks);
           EXPECT_EQ(Files().size(), num_files);
           const Result second = Run(config);
-          EXPECT_EQ(second.use.mapped_bytes, first.use.written_bytes);
+          EXPECT_EQ(second.report.mapped_bytes, first.report.written_bytes);
           EXPECT_EQ(first, second);
           EXPECT_EQ(Files().size(), num_files);
           if (BestIsa() == Isa::kGeneric) break;
@@ -127,16 +127,17 @@ TEST_F(PackedStoreTest, ADamagedFileIsRefusedAndReplaced) {
   file.put('?');
   file.close();
   const Result second = Run(config);
-  EXPECT_NE(second.use.refusal.find("refused: its weights are damaged"), std::string::npos) << second.use.refusal;
-  EXPECT_EQ(second.use.written_bytes, first.use.written_bytes);
+  EXPECT_NE(second.report.rejection.find("refused: its weights are damaged"), std::string::npos)
+      << second.report.rejection;
+  EXPECT_EQ(second.report.written_bytes, first.report.written_bytes);
   EXPECT_EQ(second, first);
   const Result third = Run(config);
-  EXPECT_EQ(third.use.mapped_bytes, first.use.written_bytes);
+  EXPECT_EQ(third.report.mapped_bytes, first.report.written_bytes);
   EXPECT_EQ(third, first);
 }
 
-// As if the program had come to pack in another order without another layout version.
-TEST_F(PackedStoreTest, AFileOfAnotherOrderOfWeightsIsForgottenAndTheModelBuiltAgain) {
+// Weights are looked up by name, so the order of a file does not matter.
+TEST_F(PackedStoreTest, WeightsThatAFileLacksArePackedAloneAndAddedToIt) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
@@ -165,19 +166,25 @@ TEST_F(PackedStoreTest, AFileOfAnotherOrderOfWeightsIsForgottenAndTheModelBuiltA
   };
   std::swap(entries.front(), entries.back());
   write();
-  const Result second = Run(config);
-  EXPECT_NE(second.use.refusal.find("of another order"), std::string::npos);
-  EXPECT_EQ(second.use.mapped_bytes, 0);
-  EXPECT_EQ(second.use.written_bytes, first.use.written_bytes);
-  EXPECT_EQ(second, first);
+  const Result swapped = Run(config);
+  EXPECT_EQ(swapped.report.rejection, "");
+  EXPECT_EQ(swapped.report.mapped_bytes, PackedFileBytes(description, entries));
+  EXPECT_EQ(swapped.report.written_bytes, 0);
+  EXPECT_EQ(swapped, first);
 
-  std::swap(entries.front(), entries.back());
-  entries.push_back(entries.front());
+  // Without one entry, and with one of another size.
+  entries.erase(entries.begin() + 1);
+  entries.back().data = entries.back().data.first(entries.back().data.size() / 2);
   write();
-  const Result third = Run(config);
-  EXPECT_NE(third.use.refusal.find("of another order"), std::string::npos);
-  EXPECT_EQ(third, first);
-  EXPECT_EQ(Run(config).use.mapped_bytes, first.use.written_bytes);
+  const Result repaired = Run(config);
+  EXPECT_NE(repaired.report.rejection.find("parts are missing and were packed again"), std::string::npos);
+  EXPECT_GT(repaired.report.mapped_bytes, 0);
+  EXPECT_EQ(repaired.report.written_bytes, first.report.written_bytes);
+  EXPECT_EQ(repaired, first);
+  const Result after = Run(config);
+  EXPECT_EQ(after.report.rejection, "");
+  EXPECT_EQ(after.report.mapped_bytes, first.report.written_bytes);
+  EXPECT_EQ(after, first);
 }
 
 TEST_F(PackedStoreTest, ADirectoryThatCannotBeWrittenIsToldAndLosesNothing) {
@@ -185,7 +192,7 @@ TEST_F(PackedStoreTest, ADirectoryThatCannotBeWrittenIsToldAndLosesNothing) {
   temp_.Write("file", "");
   config.load.packed_cache_directory = temp_.path() + "/file/packed";
   const Result result = Run(config);
-  EXPECT_NE(result.use.failure.find("cannot be created"), std::string::npos) << result.use.failure;
+  EXPECT_NE(result.report.failure.find("cannot be created"), std::string::npos) << result.report.failure;
   EXPECT_EQ(result, Run(Llama()));
 }
 
@@ -194,9 +201,9 @@ TEST_F(PackedStoreTest, ADirectoryThatOthersCanWriteIsNotUsedAndTheReasonIsGiven
   const Result first = Run(config);
   ASSERT_EQ(chmod(Directory().c_str(), 0777), 0);
   const Result second = Run(config);
-  EXPECT_NE(second.use.failure.find("writable by group or others (mode 0777)"), std::string::npos);
-  EXPECT_EQ(second.use.mapped_bytes, 0);
-  EXPECT_EQ(second.use.written_bytes, 0);
+  EXPECT_NE(second.report.failure.find("writable by group or others (mode 0777)"), std::string::npos);
+  EXPECT_EQ(second.report.mapped_bytes, 0);
+  EXPECT_EQ(second.report.written_bytes, 0);
   EXPECT_EQ(second, first);
 }
 
@@ -206,8 +213,9 @@ TEST_F(PackedStoreTest, ALinkInPlaceOfTheDirectoryIsNotFollowed) {
   fs::rename(Directory(), Directory() + ".real");
   fs::create_symlink(Directory() + ".real", Directory());
   const Result second = Run(config);
-  EXPECT_NE(second.use.failure.find("not a directory (a symbolic link)"), std::string::npos) << second.use.failure;
-  EXPECT_EQ(second.use.mapped_bytes, 0);
+  EXPECT_NE(second.report.failure.find("not a directory (a symbolic link)"), std::string::npos)
+      << second.report.failure;
+  EXPECT_EQ(second.report.mapped_bytes, 0);
   EXPECT_EQ(second, first);
 }
 
@@ -234,13 +242,13 @@ TEST_F(PackedStoreTest, AFileThatSomebodyElseCouldHaveMadeIsNotUsedAndReplaced) 
   for (const auto& [why, prepare] : cases) {
     prepare();
     const Result second = Run(config);
-    EXPECT_NE(second.use.failure.find(why), std::string::npos) << second.use.failure;
-    EXPECT_EQ(second.use.mapped_bytes, 0) << why;
-    EXPECT_EQ(second.use.written_bytes, first.use.written_bytes) << why;
+    EXPECT_NE(second.report.failure.find(why), std::string::npos) << second.report.failure;
+    EXPECT_EQ(second.report.mapped_bytes, 0) << why;
+    EXPECT_EQ(second.report.written_bytes, first.report.written_bytes) << why;
     EXPECT_EQ(second, first) << why;
     const Result third = Run(config);
-    EXPECT_EQ(third.use.mapped_bytes, first.use.written_bytes) << why;
-    EXPECT_EQ(third.use.failure, "") << why;
+    EXPECT_EQ(third.report.mapped_bytes, first.report.written_bytes) << why;
+    EXPECT_EQ(third.report.failure, "") << why;
     EXPECT_EQ(third, first) << why;
   }
 }
@@ -256,9 +264,9 @@ TEST_F(PackedStoreTest, ADiskWithoutRoomIsReportedAndLosesNothing) {
   const Result result = Run(Llama());
   setrlimit(RLIMIT_FSIZE, &saved);
   signal(SIGXFSZ, old_handler);
-  EXPECT_NE(result.use.failure.find(Directory()), std::string::npos) << result.use.failure;
-  EXPECT_NE(result.use.failure.find("not written: File too large"), std::string::npos) << result.use.failure;
-  EXPECT_EQ(result.use.written_bytes, 0);
+  EXPECT_NE(result.report.failure.find(Directory()), std::string::npos) << result.report.failure;
+  EXPECT_NE(result.report.failure.find("not written: File too large"), std::string::npos) << result.report.failure;
+  EXPECT_EQ(result.report.written_bytes, 0);
   EXPECT_EQ(result, expected);
   EXPECT_TRUE(Files().empty());
 }
@@ -272,7 +280,7 @@ TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutADir
   Run(config);
   config = Llama();
   config.load.packed_cache_bytes = 5000;
-  EXPECT_EQ(Run(config).use.failure, "");
+  EXPECT_EQ(Run(config).report.failure, "");
   config = Llama();
   config.load.packed_cache_directory = "";
   Run(config);

@@ -72,7 +72,7 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(StepAllocationTest, TheLargestStepAndDecodingAllocateNothing) {
-  const std::unique_ptr<Executor> executor = MakeExecutor(Config());
+  const std::unique_ptr<Executor> executor = MakeExecutor(Config()).executor;
   const size_t num_groups = executor->KVGroupWindows().size();
   executor->InitializeKVCache(64);
   // One token of each request, so that both are known; the short one's fills the list of sampled tokens.

@@ -18,7 +18,8 @@ class CancellingExecutor final : public Executor {
   // For each attempt at a step, counted from 0: after how many checks of the flag it is cancelled; below 0: never.
   using Plan = std::function<int64_t(int64_t attempt)>;
 
-  CancellingExecutor(const VllmConfig& config, Plan plan) : inner_(MakeExecutor(config)), plan_(std::move(plan)) {
+  CancellingExecutor(const VllmConfig& config, Plan plan)
+      : inner_(MakeExecutor(config).executor), plan_(std::move(plan)) {
     inner_->SetCancellation(&flag_);
   }
 
@@ -35,7 +36,7 @@ class CancellingExecutor final : public Executor {
 
   static ExecutorFactory Factory(Plan plan) {
     return [plan = std::move(plan)](const VllmConfig& config) {
-      return std::make_unique<CancellingExecutor>(config, plan);
+      return LoadedExecutor{std::make_unique<CancellingExecutor>(config, plan), {}};
     };
   }
 

@@ -34,7 +34,8 @@ inline void PrintTo(const RequestResult& result, std::ostream* out) {
 
 class ManyRequests {
  public:
-  explicit ManyRequests(const VllmConfig& config) : config_(WithTestIsa(config)), executor_(MakeExecutor(config_)) {
+  explicit ManyRequests(const VllmConfig& config)
+      : config_(WithTestIsa(config)), executor_(MakeExecutor(config_).executor) {
     executor_->DetermineAvailableMemory();
     num_groups_ = static_cast<int64_t>(executor_->KVGroupWindows().size());
     executor_->InitializeKVCache(kMaxRequests * BlocksEach());

@@ -19,7 +19,8 @@ namespace vllm::testing_support {
 // A loop that knows one request: prompt in chunks, then token by token, straight on the real executor.
 class OneRequest {
  public:
-  explicit OneRequest(const VllmConfig& config) : config_(WithTestIsa(config)), executor_(MakeExecutor(config_)) {
+  explicit OneRequest(const VllmConfig& config)
+      : config_(WithTestIsa(config)), loaded_(MakeExecutor(config_)), executor_(loaded_.executor.get()) {
     executor_->DetermineAvailableMemory();
     num_groups_ = static_cast<int64_t>(executor_->KVGroupWindows().size());
     executor_->InitializeKVCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1));
@@ -77,13 +78,14 @@ class OneRequest {
     return output;
   }
 
-  PackedCacheUse packed_cache_use() const { return executor_->packed_cache_use(); }
+  const LoadReport& load_report() const { return loaded_.report; }
 
   Logprobs output_logprobs, prompt_output;
 
  private:
   VllmConfig config_;
-  std::unique_ptr<Executor> executor_;
+  LoadedExecutor loaded_;
+  Executor* executor_;
   int64_t num_groups_ = 1;
   RequestId next_id_ = 1;
 };

@@ -62,11 +62,10 @@ class DamagedWeights : public WeightSource {
 void Load(const VllmConfig& config, const WeightSource& weights) {
   ThreadPool threads(1);
   SingleRankCommunicator communicator;
-  RankContext rank;
-  rank.kernels = &KernelsFor(BestIsa());
-  rank.threads = &threads;
-  rank.communicator = &communicator;
-  BuildModel({config, weights, rank});
+  Workspace workspace;
+  const StepContext step{&KernelsFor(BestIsa()), &threads, &communicator, &workspace};
+  NewWeightMemory memory;
+  BuildModel({config, weights, memory, step});
 }
 
 TEST(CheckWeightsTest, RefusesWhatLoadingRefuses) {

@@ -19,15 +19,16 @@ KVCacheLayout KVCache::Layout(size_t layer) const {
   return groups_.tensors[groups_.layers[layer].tensor].Layout(block_size_, dtype_);
 }
 
-Attention::Attention(const RankContext& context, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
+Attention::Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
                      float softcap)
-    : context_(context), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale), softcap_(softcap) {
+    : step_(step), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale), softcap_(softcap) {
   AttentionArgs args;
   args.layout.head_dim = spec.head_dim;
   args.num_queries_per_kv = num_heads / spec.num_kv_heads;
   const auto floats = static_cast<size_t>(AttentionScratchFloats(args));
-  context.attention->scratch.resize(static_cast<size_t>(context.threads->num_threads()));
-  for (std::vector<float>& scratch : context.attention->scratch) scratch.resize(std::max(scratch.size(), floats));
+  step.workspace->attention.scratch.resize(static_cast<size_t>(step.threads->num_threads()));
+  for (std::vector<float>& scratch : step.workspace->attention.scratch)
+    scratch.resize(std::max(scratch.size(), floats));
 }
 
 void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
@@ -48,7 +49,7 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
 
   const AttentionGroup& group = metadata.groups[cache.group(layer_)];
   const auto num_tokens = static_cast<int64_t>(group.slot_mapping.size());
-  ForEachRow(context_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
+  ForEachRow(step_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
     for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
       const int64_t offset = row * qkv_stride + head * spec_.head_dim;
       WriteKV(args.layout, cache.key(layer_), cache.value(layer_), group.slot_mapping[static_cast<size_t>(row)], head,
@@ -60,12 +61,12 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   // Less than this costs less than waking another thread for it.
   constexpr int64_t kMinWork = 1 << 18;
   const bool threads = work >= kMinWork;
-  Run(args, context_.attention->tasks, threads);
-  Run(args, context_.attention->merging, threads);
+  Run(args, step_.workspace->attention.tasks, threads);
+  Run(args, step_.workspace->attention.merging, threads);
 }
 
 int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const {
-  AttentionWorkspace& workspace = *context_.attention;
+  AttentionWorkspace& workspace = step_.workspace->attention;
   const int64_t num_heads = spec_.num_kv_heads;
   workspace.tasks.clear();
   workspace.merging.clear();
@@ -73,7 +74,7 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
   const int64_t max_rows = std::max<int64_t>(1, kMaxQueriesPerTask / (num_heads_ / num_heads));
   // With several threads, tasks enough that all of them finish at about the same time.
   int64_t rows_per_task = max_rows;
-  const int64_t num_threads = context_.threads->num_threads();
+  const int64_t num_threads = step_.threads->num_threads();
   if (num_threads > 1) {
     const auto num_tokens = static_cast<int64_t>(metadata.rows.size());
     rows_per_task = std::clamp<int64_t>(num_tokens * num_heads / (4 * num_threads), 1, max_rows);
@@ -113,12 +114,12 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
 void Attention::Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool threads) const {
   auto run = [&](int64_t index, int thread) {
     const AttentionStepTask& task = tasks[static_cast<size_t>(index)];
-    float* scratch = context_.attention->scratch[static_cast<size_t>(thread)].data();
-    if (task.partition < 0) return context_.kernels->attention->forward(args, task.task, scratch);
-    context_.kernels->attention->forward_partial(args, task.task, task.partition, task.first_slot, scratch);
+    float* scratch = step_.workspace->attention.scratch[static_cast<size_t>(thread)].data();
+    if (task.partition < 0) return step_.kernels->attention->forward(args, task.task, scratch);
+    step_.kernels->attention->forward_partial(args, task.task, task.partition, task.first_slot, scratch);
   };
   const auto num_tasks = static_cast<int64_t>(tasks.size());
-  if (threads) return context_.threads->ParallelFor(num_tasks, run);
+  if (threads) return step_.threads->ParallelFor(num_tasks, run);
   for (int64_t index = 0; index < num_tasks; ++index) run(index, 0);
 }
 

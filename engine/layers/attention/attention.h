@@ -8,7 +8,7 @@
 
 #include "engine/layers/attention/attention_plan.h"
 #include "engine/layers/attention/kv_cache_groups.h"
-#include "engine/layers/rank_context.h"
+#include "engine/layers/step_context.h"
 #include "kernels/attention.h"
 #include "kernels/matrix/aligned_buffer.h"
 
@@ -54,7 +54,7 @@ struct AttentionMetadata {
 
 class Attention {
  public:
-  Attention(const RankContext& context, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
+  Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
             float softcap = 0.0f);
 
   // query [num_tokens, num_heads * head_dim] with its stride; key and value [num_tokens, num_kv_heads * head_dim]
@@ -68,7 +68,7 @@ class Attention {
   int64_t MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const;
   void Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool threads) const;
 
-  const RankContext& context_;
+  const StepContext& step_;
   size_t layer_;
   KVCacheSpec spec_;
   int64_t num_heads_;

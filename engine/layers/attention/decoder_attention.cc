@@ -41,22 +41,22 @@ std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& 
 
 }  // namespace
 
-DecoderAttention::DecoderAttention(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
-                                   size_t layer, const std::string& prefix, const AttentionSpec& spec)
-    : context_(context),
-      shards_(ShardHeads(model, context.rank(), context.size())),
+DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t layer,
+                                   const std::string& prefix, const AttentionSpec& spec)
+    : step_(load.step),
+      shards_(ShardHeads(model, load.step.rank(), load.step.world_size())),
       hidden_size_(model.hidden_size),
       head_dim_(model.head_dim),
       q_size_(shards_.heads.count * model.head_dim),
       kv_size_(shards_.kv_heads.count * model.head_dim),
       rotary_table_(spec.rotary_table),
       kv_layer_{shards_.kv_heads.count, model.head_dim, spec.sliding_window},
-      qkv_proj_(context, weights, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
-      o_proj_(context, weights, model, prefix + spec.o_proj, model.hidden_size,
-              model.num_attention_heads * model.head_dim, {shards_.heads.begin * model.head_dim, q_size_}, spec.o_bias),
-      qk_norm_(context, weights, prefix, spec.qk_norm, model.head_dim, {model.num_attention_heads, shards_.heads, true},
+      qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
+      o_proj_(load, model, prefix + spec.o_proj, model.hidden_size, model.num_attention_heads * model.head_dim,
+              {shards_.heads.begin * model.head_dim, q_size_}, spec.o_bias),
+      qk_norm_(load, prefix, spec.qk_norm, model.head_dim, {model.num_attention_heads, shards_.heads, true},
                {model.num_key_value_heads, shards_.kv_heads, shards_.first_of_kv_heads}),
-      attention_(context, layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
+      attention_(load.step, layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
                  static_cast<float>(spec.softcap)) {}
 
 void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache,
@@ -75,13 +75,13 @@ void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache
 
 void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const {
   const int64_t stride = q_size_ + 2 * kv_size_;
-  ForEachRow(context_, num_tokens, q_size_ + kv_size_, [&](int64_t row) {
+  ForEachRow(step_, num_tokens, q_size_ + kv_size_, [&](int64_t row) {
     const float* cos = angles.cos + row * angles.half;
     const float* sin = angles.sin + row * angles.half;
     // The query heads and then the key heads lie side by side.
     float* heads = qkv + row * stride;
     for (int64_t at = 0; at < q_size_ + kv_size_; at += head_dim_) {
-      context_.kernels->rotary(heads + at, cos, sin, angles.half);
+      step_.kernels->rotary(heads + at, cos, sin, angles.half);
     }
   });
 }

@@ -11,8 +11,7 @@
 #include "engine/layers/attention/qk_norm.h"
 #include "engine/layers/head_shards.h"
 #include "engine/layers/linear/linear.h"
-#include "engine/layers/rank_context.h"
-#include "engine/model_loader/weights.h"
+#include "engine/layers/load_context.h"
 
 namespace vllm {
 
@@ -47,8 +46,8 @@ struct RotaryAngles {
 
 class DecoderAttention {
  public:
-  DecoderAttention(const RankContext& context, const WeightSource& weights, const ModelConfig& model, size_t layer,
-                   const std::string& prefix, const AttentionSpec& spec);
+  DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
+                   const AttentionSpec& spec);
 
   const KVCacheSpec& kv_layer() const { return kv_layer_; }
   int64_t scratch_floats(int64_t num_tokens) const {
@@ -65,7 +64,7 @@ class DecoderAttention {
  private:
   void Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const;
 
-  const RankContext& context_;
+  const StepContext& step_;
   HeadShards shards_;
   int64_t hidden_size_, head_dim_, q_size_, kv_size_;
   int rotary_table_;

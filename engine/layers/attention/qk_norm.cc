@@ -6,9 +6,9 @@
 
 namespace vllm {
 
-QkNorm::QkNorm(const RankContext& context, const WeightSource& weights, const std::string& prefix,
-               const QkNormSpec& spec, int64_t head_dim, const HeadRange& queries, const HeadRange& keys)
-    : context_(context),
+QkNorm::QkNorm(const LoadContext& load, const std::string& prefix, const QkNormSpec& spec, int64_t head_dim,
+               const HeadRange& queries, const HeadRange& keys)
+    : step_(load.step),
       kind_(spec.kind),
       head_dim_(head_dim),
       queries_(queries),
@@ -16,9 +16,9 @@ QkNorm::QkNorm(const RankContext& context, const WeightSource& weights, const st
       eps_(static_cast<float>(spec.norm.eps)) {
   const std::string q_name = prefix + spec.q_norm;
   const std::string k_name = prefix + spec.k_norm;
-  const auto add = [&](const std::string& name) { norms_.emplace_back(context, weights, name, head_dim, spec.norm); };
+  const auto add = [&](const std::string& name) { norms_.emplace_back(load, name, head_dim, spec.norm); };
   const auto part = [&](const std::string& name, const HeadRange& heads) {
-    return LoadFloats(weights, name + ".weight", heads.total * head_dim,
+    return LoadFloats(load.weights, name + ".weight", heads.total * head_dim,
                       {heads.shard.begin * head_dim, heads.shard.count * head_dim});
   };
   switch (kind_) {
@@ -45,7 +45,7 @@ void QkNorm::Forward(float* heads, int64_t stride, int64_t num_rows, float* sums
   if (kind_ == QkNormKind::kWhole) return ForwardWhole(heads, stride, num_rows, sums);
   const int64_t num_queries = queries_.shard.count;
   const int64_t num_heads = num_queries + keys_.shard.count;
-  ForEachRow(context_, num_rows, num_heads * head_dim_, [&](int64_t row) {
+  ForEachRow(step_, num_rows, num_heads * head_dim_, [&](int64_t row) {
     for (int64_t i = 0; i < num_heads; ++i) {
       float* head = heads + row * stride + i * head_dim_;
       const int64_t norm = kind_ == QkNormKind::kEachHead ? i : (i < num_queries ? 0 : 1);
@@ -57,16 +57,16 @@ void QkNorm::Forward(float* heads, int64_t stride, int64_t num_rows, float* sums
 void QkNorm::ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float* sums) const {
   const auto q_size = static_cast<int64_t>(q_weight_.size());
   const auto k_size = static_cast<int64_t>(k_weight_.size());
-  const Kernels& kernels = *context_.kernels;
-  ForEachRow(context_, num_rows, q_size + k_size, [&](int64_t row) {
+  const Kernels& kernels = *step_.kernels;
+  ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
     const float* q = heads + row * stride;
     sums[2 * row] = kernels.sum_of_squares(q, q_size);
     sums[2 * row + 1] = keys_.counts ? kernels.sum_of_squares(q + q_size, k_size) : 0.0f;
   });
-  context_.communicator->AllReduce(sums, 2 * num_rows);
+  step_.communicator->AllReduce(sums, 2 * num_rows);
   const auto q_total = static_cast<float>(queries_.total * head_dim_);
   const auto k_total = static_cast<float>(keys_.total * head_dim_);
-  ForEachRow(context_, num_rows, q_size + k_size, [&](int64_t row) {
+  ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
     float* q = heads + row * stride;
     kernels.mul_scaled(q, q_weight_.data(), 1.0f / std::sqrt(sums[2 * row] / q_total + eps_), q_size, q);
     kernels.mul_scaled(q + q_size, k_weight_.data(), 1.0f / std::sqrt(sums[2 * row + 1] / k_total + eps_), k_size,

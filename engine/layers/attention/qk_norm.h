@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/layers/load_context.h"
 #include "engine/layers/norm.h"
-#include "engine/layers/rank_context.h"
 
 namespace vllm {
 
@@ -31,8 +31,8 @@ struct HeadRange {
 
 class QkNorm {
  public:
-  QkNorm(const RankContext& context, const WeightSource& weights, const std::string& prefix, const QkNormSpec& spec,
-         int64_t head_dim, const HeadRange& queries, const HeadRange& keys);
+  QkNorm(const LoadContext& load, const std::string& prefix, const QkNormSpec& spec, int64_t head_dim,
+         const HeadRange& queries, const HeadRange& keys);
 
   // heads: [num_rows, stride], a row the rank's query heads and then its key heads. sums: [num_rows, 2] of scratch,
   // used by kWhole only.
@@ -41,7 +41,7 @@ class QkNorm {
  private:
   void ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float* sums) const;
 
-  const RankContext& context_;
+  const StepContext& step_;
   QkNormKind kind_;
   int64_t head_dim_;
   HeadRange queries_, keys_;

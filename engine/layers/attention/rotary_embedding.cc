@@ -143,10 +143,10 @@ void RotaryEmbedding::RowAngles(int64_t position, float* cos, float* sin) const 
   }
 }
 
-void RotaryEmbedding::Angles(const RankContext& context, std::span<const int64_t> positions, float* cos,
+void RotaryEmbedding::Angles(const StepContext& step, std::span<const int64_t> positions, float* cos,
                              float* sin) const {
   // A sine costs about as much as forty plain operations.
-  ForEachRow(context, static_cast<int64_t>(positions.size()), 80 * half(), [&](int64_t row) {
+  ForEachRow(step, static_cast<int64_t>(positions.size()), 80 * half(), [&](int64_t row) {
     RowAngles(positions[static_cast<size_t>(row)], cos + row * half(), sin + row * half());
   });
 }

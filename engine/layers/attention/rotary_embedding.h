@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/config/model_config.h"
-#include "engine/layers/rank_context.h"
+#include "engine/layers/step_context.h"
 
 namespace vllm {
 
@@ -24,7 +24,7 @@ class RotaryEmbedding {
   int64_t half() const { return static_cast<int64_t>(inverse_frequencies_.size()); }
 
   // cos, sin: [positions.size(), half()], scaled by the attention factor.
-  void Angles(const RankContext& context, std::span<const int64_t> positions, float* cos, float* sin) const;
+  void Angles(const StepContext& step, std::span<const int64_t> positions, float* cos, float* sin) const;
 
   // For tests: inverse frequencies as used at `position`.
   std::vector<double> InverseFrequenciesAt(int64_t position) const;

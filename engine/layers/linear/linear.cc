@@ -1,20 +1,12 @@
 #include "engine/layers/linear/linear.h"
 
 #include <algorithm>
-#include <array>
+
+#include "engine/layers/norm.h"
 
 namespace vllm {
 
 namespace {
-
-std::vector<float> LoadVector(const WeightSource& weights, const std::string& name, int64_t total, Shard shard) {
-  const TensorView view = weights.Get(name, std::array{total});
-  const DType dtype = view.dtype();
-  std::vector<float> values(static_cast<size_t>(shard.count));
-  ConvertToFloat(view.data.data() + static_cast<size_t>(shard.begin) * SizeOf(dtype), dtype, shard.count,
-                 values.data());
-  return values;
-}
 
 bool HasBias(const WeightSource& weights, const std::string& layer, bool family_has_bias) {
   return weights.DecidesBiases() ? weights.Contains(layer + ".bias") : family_has_bias;
@@ -22,11 +14,10 @@ bool HasBias(const WeightSource& weights, const std::string& layer, bool family_
 
 }  // namespace
 
-ColumnParallelLinear::ColumnParallelLinear(const RankContext& context, const WeightSource& weights,
-                                           const ModelConfig& model, int64_t in_features,
+ColumnParallelLinear::ColumnParallelLinear(const LoadContext& load, const ModelConfig& model, int64_t in_features,
                                            const std::vector<OutputSlice>& slices, bool has_bias)
-    : context_(context), weight_(context, weights, model, slices, in_features, {0, in_features}) {
-  const auto slice_has_bias = [&](const OutputSlice& slice) { return HasBias(weights, slice.name, has_bias); };
+    : step_(load.step), weight_(load, model, slices, in_features, {0, in_features}) {
+  const auto slice_has_bias = [&](const OutputSlice& slice) { return HasBias(load.weights, slice.name, has_bias); };
   if (std::none_of(slices.begin(), slices.end(), slice_has_bias)) return;
   bias_.reserve(static_cast<size_t>(weight_.num_rows()));
   for (const OutputSlice& slice : slices) {
@@ -34,34 +25,34 @@ ColumnParallelLinear::ColumnParallelLinear(const RankContext& context, const Wei
       bias_.resize(bias_.size() + static_cast<size_t>(slice.shard.count));
       continue;
     }
-    const std::vector<float> bias = LoadVector(weights, slice.name + ".bias", slice.total_rows, slice.shard);
+    const std::vector<float> bias = LoadFloats(load.weights, slice.name + ".bias", slice.total_rows, slice.shard);
     bias_.insert(bias_.end(), bias.begin(), bias.end());
   }
 }
 
 void ColumnParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y,
                                    int64_t y_stride) const {
-  weight_.Multiply(context_, bias_.empty() ? nullptr : bias_.data(), x, x_stride, num_rows, y, y_stride);
+  weight_.Multiply(step_, bias_.empty() ? nullptr : bias_.data(), x, x_stride, num_rows, y, y_stride);
 }
 
-RowParallelLinear::RowParallelLinear(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
-                                     const std::string& name, int64_t out_features, int64_t total_in_features,
-                                     Shard in_shard, bool has_bias, bool reduce)
-    : context_(context),
-      weight_(context, weights, model, {{name, out_features, {0, out_features}}}, total_in_features, in_shard),
+RowParallelLinear::RowParallelLinear(const LoadContext& load, const ModelConfig& model, const std::string& name,
+                                     int64_t out_features, int64_t total_in_features, Shard in_shard, bool has_bias,
+                                     bool reduce)
+    : step_(load.step),
+      weight_(load, model, {{name, out_features, {0, out_features}}}, total_in_features, in_shard),
       reduce_(reduce) {
-  if (HasBias(weights, name, has_bias)) bias_ = LoadVector(weights, name + ".bias", out_features, {0, out_features});
+  if (HasBias(load.weights, name, has_bias))
+    bias_ = LoadFloats(load.weights, name + ".bias", out_features, {0, out_features});
 }
 
 void RowParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const {
   const int64_t out_features = weight_.num_rows();
-  const bool alone = context_.size() == 1 || !reduce_;
-  weight_.Multiply(context_, alone && !bias_.empty() ? bias_.data() : nullptr, x, x_stride, num_rows, y, out_features);
+  const bool alone = step_.world_size() == 1 || !reduce_;
+  weight_.Multiply(step_, alone && !bias_.empty() ? bias_.data() : nullptr, x, x_stride, num_rows, y, out_features);
   if (alone) return;
-  context_.communicator->AllReduce(y, num_rows * out_features);
+  step_.communicator->AllReduce(y, num_rows * out_features);
   if (bias_.empty()) return;
-  for (int64_t row = 0; row < num_rows; ++row)
-    context_.kernels->add(y + row * out_features, bias_.data(), out_features);
+  for (int64_t row = 0; row < num_rows; ++row) step_.kernels->add(y + row * out_features, bias_.data(), out_features);
 }
 
 }  // namespace vllm

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "engine/layers/linear/linear_weight.h"
-#include "engine/layers/rank_context.h"
-#include "engine/model_loader/weights.h"
+#include "engine/layers/load_context.h"
 
 namespace vllm {
 
@@ -18,17 +17,17 @@ class ColumnParallelLinear {
  public:
   // `model` says the type to compute in, how weights are quantized and whether they are stored transposed. `has_bias`:
   // each slice needs its bias; where the source decides, each has the one that is there. Throws ModelError.
-  ColumnParallelLinear(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
-                       int64_t in_features, const std::vector<OutputSlice>& slices, bool has_bias);
+  ColumnParallelLinear(const LoadContext& load, const ModelConfig& model, int64_t in_features,
+                       const std::vector<OutputSlice>& slices, bool has_bias);
 
   int64_t out_features() const { return weight_.num_rows(); }
   // Makes room in the rank's buffers for Forward with up to `max_rows` rows; the same in the classes built on this.
-  void Reserve(int64_t max_rows) const { weight_.Reserve(context_, max_rows); }
+  void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
   // y: [num_rows, out_features()].
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride) const;
 
  private:
-  const RankContext& context_;
+  const StepContext& step_;
   LinearWeight weight_;
   std::vector<float> bias_;
 };
@@ -37,16 +36,15 @@ class ColumnParallelLinear {
 // `reduce` y is the rank's partial sum, for callers that add several before they reduce; there is no bias then.
 class RowParallelLinear {
  public:
-  RowParallelLinear(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
-                    const std::string& name, int64_t out_features, int64_t total_in_features, Shard in_shard,
-                    bool has_bias, bool reduce = true);
+  RowParallelLinear(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t out_features,
+                    int64_t total_in_features, Shard in_shard, bool has_bias, bool reduce = true);
 
-  void Reserve(int64_t max_rows) const { weight_.Reserve(context_, max_rows); }
+  void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
   // x: [num_rows, in_shard.count]; y: [num_rows, out_features], contiguous.
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const;
 
  private:
-  const RankContext& context_;
+  const StepContext& step_;
   LinearWeight weight_;
   std::vector<float> bias_;
   bool reduce_;

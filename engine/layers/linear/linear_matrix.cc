@@ -28,136 +28,133 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Calls f(begin, end) for runs of [0, count) on the rank's threads; all begin at whole groups, and their numbers of
 // groups differ by at most one.
 template <typename F>
-void ForEachRun(const RankContext& context, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
+void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
   const int64_t num_groups = CeilDiv(count, group);
   const int64_t work = num_groups * work_per_group;
   const int64_t enough = work / kMinWorkPerTask + 1;
   // Four tasks per thread even out threads of unequal speed.
-  const int64_t most = std::max(context.threads->num_threads() * int64_t{4}, work / kMaxWorkPerTask);
+  const int64_t most = std::max(step.threads->num_threads() * int64_t{4}, work / kMaxWorkPerTask);
   const int64_t num_tasks = std::min({num_groups, enough, most});
-  context.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
+  step.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
     f(num_groups * task / num_tasks * group, std::min(count, num_groups * (task + 1) / num_tasks * group));
   });
 }
 
 template <typename F>
-void ForEachRunOfPanels(const RankContext& context, const LinearCall& call, int64_t num_columns, int64_t num_panels,
+void ForEachRunOfPanels(const StepContext& step, const LinearCall& call, int64_t num_columns, int64_t num_panels,
                         F&& f) {
   const int64_t group = call.num_rows <= kFewRows ? kPanelsPerGroupOfFewRows : kPanelsPerGroup;
-  ForEachRun(context, num_panels, group, call.num_rows * num_columns * kPanelRows * group, f);
+  ForEachRun(step, num_panels, group, call.num_rows * num_columns * kPanelRows * group, f);
 }
 
 template <typename Pack>
-void PackTiles(const RankContext& context, Pack pack, const LinearCall& call, const PackedActivationsView& tiles) {
-  ForEachRun(context, NumTiles(tiles.num_rows), 1, kPackingWork * kTileRows * tiles.num_columns,
+void PackTiles(const StepContext& step, Pack pack, const LinearCall& call, const PackedActivationsView& tiles) {
+  ForEachRun(step, NumTiles(tiles.num_rows), 1, kPackingWork * kTileRows * tiles.num_columns,
              [&](int64_t begin, int64_t end) {
                for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
              });
 }
 
 // Room for x in the form that the kernel of `matrix` takes; null where the kernel takes x unchanged.
-std::optional<PackedActivationsView> TilesFor(const PackedMatrix& matrix, const RankContext& context,
-                                              int64_t num_rows) {
+std::optional<PackedActivationsView> TilesFor(const PackedMatrix& matrix, const StepContext& step, int64_t num_rows) {
   const PackedMatrixView& w = matrix.view();
-  if (w.dtype != DType::kBFloat16 || context.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
-  return context.packed_activations->BFloat16(num_rows, w.num_columns);
+  if (w.dtype != DType::kBFloat16 || step.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
+  return step.workspace->packed_activations.BFloat16(num_rows, w.num_columns);
 }
 
-std::optional<PackedActivationsView> TilesFor(const PackedQuantMatrix& matrix, const RankContext& context,
+std::optional<PackedActivationsView> TilesFor(const PackedQuantMatrix& matrix, const StepContext& step,
                                               int64_t num_rows) {
-  return context.packed_activations->Int8(num_rows, matrix.view().num_columns, matrix.view().code_sums());
+  return step.workspace->packed_activations.Int8(num_rows, matrix.view().num_columns, matrix.view().code_sums());
 }
 
-std::optional<PackedActivationsView> TilesFor(const CheckpointQuantMatrix& /*matrix*/, const RankContext& /*context*/,
+std::optional<PackedActivationsView> TilesFor(const CheckpointQuantMatrix& /*matrix*/, const StepContext& /*step*/,
                                               int64_t /*num_rows*/) {
   return std::nullopt;
 }
 
-std::optional<PackedActivationsView> TilesFor(const DenseMatrix& /*matrix*/, const RankContext& /*context*/,
+std::optional<PackedActivationsView> TilesFor(const DenseMatrix& /*matrix*/, const StepContext& /*step*/,
                                               int64_t /*num_rows*/) {
   return std::nullopt;
 }
 
-void MultiplyBy(const PackedMatrix& matrix, const RankContext& context, const LinearCall& call) {
+void MultiplyBy(const PackedMatrix& matrix, const StepContext& step, const LinearCall& call) {
   const PackedMatrixView& w = matrix.view();
-  const TileKernels& kernels = *context.kernels->tiles;
-  if (const std::optional<PackedActivationsView> room = TilesFor(matrix, context, call.num_rows)) {
-    const PackedActivationsView& tiles = *room;
-    PackTiles(context, kernels.pack_bfloat16, call, tiles);
-    ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
-      kernels.linear_bfloat16(tiles, w, call.bias, call.y, call.y_stride, begin, end);
+  const TileKernels& kernels = *step.kernels->tiles;
+  if (const std::optional<PackedActivationsView> tiles = TilesFor(matrix, step, call.num_rows)) {
+    PackTiles(step, kernels.pack_bfloat16, call, *tiles);
+    ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+      kernels.linear_bfloat16(*tiles, w, call.bias, call.y, call.y_stride, begin, end);
     });
     return;
   }
-  ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
-    context.kernels->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
+  ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+    step.kernels->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
   });
 }
 
-void MultiplyBy(const PackedQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
+void MultiplyBy(const PackedQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
   const PackedQuantView& w = matrix.view();
-  const TileKernels& kernels = *context.kernels->tiles;
-  const PackedActivationsView tiles = *TilesFor(matrix, context, call.num_rows);
-  PackTiles(context, kernels.pack_int8, call, tiles);
-  ForEachRunOfPanels(context, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+  const TileKernels& kernels = *step.kernels->tiles;
+  const PackedActivationsView tiles = *TilesFor(matrix, step, call.num_rows);
+  PackTiles(step, kernels.pack_int8, call, tiles);
+  ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
     kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
   });
 }
 
-void MultiplyBy(const CheckpointQuantMatrix& matrix, const RankContext& context, const LinearCall& call) {
+void MultiplyBy(const CheckpointQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
   const CheckpointQuantMatrixView& w = matrix.view();
   const int64_t work = call.num_rows * w.num_columns * kStoredRowsPerGroup;
-  ForEachRun(context, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
-    context.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin,
-                                   end);
+  ForEachRun(step, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
+    step.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
   });
 }
 
-void MultiplyBy(const DenseMatrix& matrix, const RankContext& context, const LinearCall& call) {
+void MultiplyBy(const DenseMatrix& matrix, const StepContext& step, const LinearCall& call) {
   const int64_t work_per_row = std::max<int64_t>(1, call.num_rows * matrix.num_columns);
   const int64_t rows_per_task = std::max<int64_t>(
-      64, std::min(CeilDiv(matrix.num_rows, context.threads->num_threads()), kMaxWorkPerTask / work_per_row));
-  context.threads->ParallelFor(CeilDiv(matrix.num_rows, rows_per_task), [&](int64_t task, int /*thread*/) {
+      64, std::min(CeilDiv(matrix.num_rows, step.threads->num_threads()), kMaxWorkPerTask / work_per_row));
+  step.threads->ParallelFor(CeilDiv(matrix.num_rows, rows_per_task), [&](int64_t task, int /*thread*/) {
     const int64_t begin = task * rows_per_task;
     const int64_t count = std::min(rows_per_task, matrix.num_rows - begin);
     matrix.blas->Multiply(call.x, call.x_stride, call.num_rows, matrix.values.as<float>() + begin * matrix.num_columns,
                           count, matrix.num_columns, call.y + begin, call.y_stride);
     if (call.bias == nullptr) return;
     for (int64_t row = 0; row < call.num_rows; ++row) {
-      context.kernels->add(call.y + row * call.y_stride + begin, call.bias + begin, count);
+      step.kernels->add(call.y + row * call.y_stride + begin, call.bias + begin, count);
     }
   });
 }
 
-void UnpackRowOf(const PackedMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+void UnpackRowOf(const PackedMatrix& matrix, const StepContext& /*step*/, int64_t row, float* out) {
   matrix.UnpackRow(row, out);
 }
 
-void UnpackRowOf(const PackedQuantMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+void UnpackRowOf(const PackedQuantMatrix& matrix, const StepContext& /*step*/, int64_t row, float* out) {
   matrix.UnpackRow(row, out);
 }
 
-void UnpackRowOf(const CheckpointQuantMatrix& matrix, const RankContext& context, int64_t row, float* out) {
-  context.kernels->quant->dequantize(matrix.view(), row, 0, matrix.view().num_columns, out);
+void UnpackRowOf(const CheckpointQuantMatrix& matrix, const StepContext& step, int64_t row, float* out) {
+  step.kernels->quant->dequantize(matrix.view(), row, 0, matrix.view().num_columns, out);
 }
 
-void UnpackRowOf(const DenseMatrix& matrix, const RankContext& /*context*/, int64_t row, float* out) {
+void UnpackRowOf(const DenseMatrix& matrix, const StepContext& /*step*/, int64_t row, float* out) {
   std::copy_n(matrix.values.as<float>() + row * matrix.num_columns, matrix.num_columns, out);
 }
 
 // [num_rows, width] in the rank's own memory.
-float* OrderedRows(const RankContext& context, size_t width, int64_t num_rows) {
-  AlignedBuffer& buffer = *context.ordered_x;
+float* OrderedRows(const StepContext& step, size_t width, int64_t num_rows) {
+  AlignedBuffer& buffer = step.workspace->ordered_x;
   const size_t bytes = width * static_cast<size_t>(num_rows) * sizeof(float);
   if (buffer.size_bytes() < bytes) buffer = AlignedBuffer(bytes);
   return buffer.as<float>();
 }
 
 // x's columns in the order of the stored weight's.
-const float* InStoredOrder(const RankContext& context, const std::vector<int32_t>& order, const LinearCall& call) {
+const float* InStoredOrder(const StepContext& step, const std::vector<int32_t>& order, const LinearCall& call) {
   const size_t width = order.size();
-  float* ordered = OrderedRows(context, width, call.num_rows);
-  ForEachRow(context, call.num_rows, static_cast<int64_t>(width), [&](int64_t row) {
+  float* ordered = OrderedRows(step, width, call.num_rows);
+  ForEachRow(step, call.num_rows, static_cast<int64_t>(width), [&](int64_t row) {
     const float* from = call.x + row * call.x_stride;
     float* to = ordered + static_cast<size_t>(row) * width;
     for (size_t k = 0; k < width; ++k) to[k] = order[k] < 0 ? 0.0f : from[order[k]];
@@ -171,7 +168,7 @@ DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns,
     : blas(library),
       num_rows(rows),
       num_columns(columns),
-      values(buffers(static_cast<size_t>(rows * columns) * sizeof(float))) {}
+      values(std::move(buffers({static_cast<size_t>(rows * columns) * sizeof(float)}).front())) {}
 
 int64_t LinearMatrix::num_rows() const {
   if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->num_rows();
@@ -187,23 +184,23 @@ size_t LinearMatrix::size_bytes() const {
   return std::get<DenseMatrix>(matrix_).values.size_bytes();
 }
 
-void LinearMatrix::Reserve(const RankContext& context, int64_t max_rows) const {
-  if (!column_order_.empty()) OrderedRows(context, column_order_.size(), max_rows);
-  std::visit([&](const auto& matrix) { TilesFor(matrix, context, max_rows); }, matrix_);
+void LinearMatrix::Reserve(const StepContext& step, int64_t max_rows) const {
+  if (!column_order_.empty()) OrderedRows(step, column_order_.size(), max_rows);
+  std::visit([&](const auto& matrix) { TilesFor(matrix, step, max_rows); }, matrix_);
 }
 
-void LinearMatrix::Multiply(const RankContext& context, const LinearCall& call) const {
+void LinearMatrix::Multiply(const StepContext& step, const LinearCall& call) const {
   LinearCall ordered = call;
   if (!column_order_.empty()) {
-    ordered.x = InStoredOrder(context, column_order_, call);
+    ordered.x = InStoredOrder(step, column_order_, call);
     ordered.x_stride = static_cast<int64_t>(column_order_.size());
   }
-  std::visit([&](const auto& matrix) { MultiplyBy(matrix, context, ordered); }, matrix_);
+  std::visit([&](const auto& matrix) { MultiplyBy(matrix, step, ordered); }, matrix_);
 }
 
-void LinearMatrix::UnpackRow(const RankContext& context, int64_t row, float* out) const {
+void LinearMatrix::UnpackRow(const StepContext& step, int64_t row, float* out) const {
   const auto unpack = [&](float* to) {
-    std::visit([&](const auto& matrix) { UnpackRowOf(matrix, context, row, to); }, matrix_);
+    std::visit([&](const auto& matrix) { UnpackRowOf(matrix, step, row, to); }, matrix_);
   };
   if (column_order_.empty()) return unpack(out);
   // Rows are unpacked by several threads at once; each keeps its memory for the next row.

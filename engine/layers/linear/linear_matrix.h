@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/layers/rank_context.h"
+#include "engine/layers/step_context.h"
 #include "engine/model_loader/quantization/checkpoint_matrix.h"
 #include "kernels/matrix/aligned_buffer.h"
 #include "kernels/matrix/openblas.h"
@@ -50,11 +50,11 @@ class LinearMatrix {
   size_t size_bytes() const;
 
   // Makes room in the rank's buffers for Multiply with up to `max_rows` rows of x.
-  void Reserve(const RankContext& context, int64_t max_rows) const;
+  void Reserve(const StepContext& step, int64_t max_rows) const;
   // On the rank's threads.
-  void Multiply(const RankContext& context, const LinearCall& call) const;
+  void Multiply(const StepContext& step, const LinearCall& call) const;
   // One row as float32; out has num_columns values.
-  void UnpackRow(const RankContext& context, int64_t row, float* out) const;
+  void UnpackRow(const StepContext& step, int64_t row, float* out) const;
 
  private:
   std::variant<PackedMatrix, PackedQuantMatrix, CheckpointQuantMatrix, DenseMatrix> matrix_;

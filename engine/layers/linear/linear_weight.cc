@@ -88,12 +88,12 @@ struct LinearWeight::PlainRows {
   void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, columns, out); }
 };
 
-LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
-                           const std::vector<OutputSlice>& slices, int64_t in_features, Shard columns, Use use)
+LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, const std::vector<OutputSlice>& slices,
+                           int64_t in_features, Shard columns, Use use)
     : num_columns_(columns.count) {
-  if (context.linear_backend == LinearBackend::kOpenBlas && use == Use::kLinear) open_blas_ = LoadOpenBlas(model);
-  const ForEach for_each = [&context](int64_t count, const std::function<void(int64_t i)>& f) {
-    context.threads->ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
+  if (load.config.linear_backend == LinearBackend::kOpenBlas && use == Use::kLinear) open_blas_ = LoadOpenBlas(model);
+  const ForEach for_each = [&load](int64_t count, const std::function<void(int64_t i)>& f) {
+    load.step.threads->ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
   };
   PlainRows plain;
   plain.columns = columns;
@@ -102,19 +102,20 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
     const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
                           slice.shard.count, columns.begin, columns.count};
     const std::string name = PartName(slice, columns);
-    const BufferSource buffers = RoundsActivations(model) ? context.TemporaryBuffers() : context.Buffers(name);
-    if (std::optional<CheckpointMatrix> stored = LoadQuantized(weights, model, slice.name, part, buffers, for_each)) {
+    const BufferSource buffers = RoundsActivations(model) ? load.memory.TemporaryBuffers() : load.memory.Buffers(name);
+    if (std::optional<CheckpointMatrix> stored =
+            LoadQuantized(load.weights, model, slice.name, part, buffers, for_each)) {
       RefuseOpenBlas();
-      AddPlain(context, model, plain, use);
+      AddPlain(load, model, plain, use);
       plain.Clear();
-      AddStored(context, model, std::move(*stored), name, for_each);
+      AddStored(load, model, std::move(*stored), name, for_each);
       continue;
     }
     const TensorView view = plain.transposed
-                                ? weights.Get(slice.name + ".weight", std::array{in_features, slice.total_rows})
-                                : weights.Get(slice.name + ".weight", std::array{slice.total_rows, in_features});
+                                ? load.weights.Get(slice.name + ".weight", std::array{in_features, slice.total_rows})
+                                : load.weights.Get(slice.name + ".weight", std::array{slice.total_rows, in_features});
     if (!BlockFormat(view.type)) {
-      view.dtype();
+      view.CheckFloatingPoint();
       plain.Push(view, slice);
       continue;
     }
@@ -127,11 +128,11 @@ LinearWeight::LinearWeight(const RankContext& context, const WeightSource& weigh
                        std::string(InfoOf(view.type).name) + ")");
     }
     RefuseOpenBlas();
-    AddPlain(context, model, plain, use);
+    AddPlain(load, model, plain, use);
     plain.Clear();
-    AddBlocks(context, model, view, part, name, for_each);
+    AddBlocks(load, model, view, part, name, for_each);
   }
-  AddPlain(context, model, plain, use);
+  AddPlain(load, model, plain, use);
 }
 
 void LinearWeight::RefuseOpenBlas() const {
@@ -145,46 +146,52 @@ void LinearWeight::Add(LinearMatrix matrix) {
   parts_.push_back({first_row, std::move(matrix)});
 }
 
-bool LinearWeight::AddCodes(const RankContext& context, const ModelConfig& model,
-                            const CheckpointQuantMatrixView& stored, const std::vector<int32_t>& column_order,
-                            const std::string& name, const ForEach& for_each) {
+bool LinearWeight::AddCodes(const LoadContext& load, const ModelConfig& model, const CheckpointQuantMatrixView& stored,
+                            const std::vector<int32_t>& column_order, const std::string& name,
+                            const ForEach& for_each) {
   if (!RoundsActivations(model)) return false;
   const std::optional<PackedQuantForm> form = PackedFormOf(stored);
   const std::string packed_name = name + "#codes";
   // What is kept of an earlier start says as much as the scales.
-  if (!form || (!context.Holds(packed_name) && !ScalesFit(stored, *form, for_each))) return false;
-  PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, context.Buffers(packed_name));
-  if (!packed.is_filled()) PackCodes(stored, *form, for_each, packed);
+  if (!form) return false;
+  // Reading all scales takes time; scales in the packed-weight cache fit.
+  const bool is_kept = load.memory.Contains(packed_name);
+  if (!is_kept && !ScalesFit(stored, *form, for_each)) return false;
+  PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, load.memory.Buffers(packed_name));
+  if (!packed.is_filled()) {
+    if (is_kept && !ScalesFit(stored, *form, for_each)) return false;
+    PackCodes(stored, *form, for_each, packed);
+  }
   Add(LinearMatrix(std::move(packed), column_order));
   return true;
 }
 
-void LinearWeight::AddStored(const RankContext& context, const ModelConfig& model, CheckpointMatrix stored,
+void LinearWeight::AddStored(const LoadContext& load, const ModelConfig& model, CheckpointMatrix stored,
                              const std::string& name, const ForEach& for_each) {
-  if (AddCodes(context, model, stored.matrix.view(), stored.column_order, name, for_each)) return;
+  if (AddCodes(load, model, stored.matrix.view(), stored.column_order, name, for_each)) return;
   Add(LinearMatrix(std::move(stored)));
 }
 
-void LinearWeight::AddBlocks(const RankContext& context, const ModelConfig& model, const TensorView& view,
+void LinearWeight::AddBlocks(const LoadContext& load, const ModelConfig& model, const TensorView& view,
                              const MatrixPart& part, const std::string& name, const ForEach& for_each) {
   if (RoundsActivations(model)) {
     if (const std::optional<BlocksView> blocks = ViewBlocks(view, part)) {
-      if (AddCodes(context, model, blocks->matrix, blocks->column_order, name, for_each)) return;
+      if (AddCodes(load, model, blocks->matrix, blocks->column_order, name, for_each)) return;
     } else {
-      CheckpointMatrix stored = StoreBlocks(view, part, context.TemporaryBuffers(), for_each);
-      return AddStored(context, model, std::move(stored), name, for_each);
+      CheckpointMatrix stored = StoreBlocks(view, part, load.memory.TemporaryBuffers(), for_each);
+      return AddStored(load, model, std::move(stored), name, for_each);
     }
   }
-  Add(LinearMatrix(StoreBlocks(view, part, context.Buffers(name), for_each)));
+  Add(LinearMatrix(StoreBlocks(view, part, load.memory.Buffers(name), for_each)));
 }
 
-void LinearWeight::AddPlain(const RankContext& context, const ModelConfig& model, const PlainRows& rows, Use use) {
+void LinearWeight::AddPlain(const LoadContext& load, const ModelConfig& model, const PlainRows& rows, Use use) {
   if (rows.num_rows == 0) return;
-  const BufferSource buffers = context.Buffers(rows.Name());
+  const BufferSource buffers = load.memory.Buffers(rows.Name());
   // On the rank's threads; those that pack do not share a line.
   const auto for_each_panel = [&](const auto& f) {
-    context.threads->ParallelFor((rows.num_rows + kPanelRows - 1) / kPanelRows,
-                                 [&](int64_t panel, int /*thread*/) { f(panel); });
+    load.step.threads->ParallelFor((rows.num_rows + kPanelRows - 1) / kPanelRows,
+                                   [&](int64_t panel, int /*thread*/) { f(panel); });
   };
   const auto for_each_row = [&rows](int64_t panel, const auto& f) {
     rows.ForEach(panel * kPanelRows, std::min(rows.num_rows, (panel + 1) * kPanelRows), f);
@@ -198,7 +205,7 @@ void LinearWeight::AddPlain(const RankContext& context, const ModelConfig& model
         std::vector<float> values(static_cast<size_t>(num_columns_));
         for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
           rows.Read(view, i, values.data());
-          matrix.QuantizeRow(*context.kernels->quant, row, values.data());
+          matrix.QuantizeRow(*load.step.kernels->quant, row, values.data());
         });
       });
     }
@@ -243,22 +250,22 @@ size_t LinearWeight::size_bytes() const {
   return bytes;
 }
 
-void LinearWeight::Reserve(const RankContext& context, int64_t max_rows) const {
-  for (const Part& part : parts_) part.matrix.Reserve(context, max_rows);
+void LinearWeight::Reserve(const StepContext& step, int64_t max_rows) const {
+  for (const Part& part : parts_) part.matrix.Reserve(step, max_rows);
 }
 
-void LinearWeight::Multiply(const RankContext& context, const float* bias, const float* x, int64_t x_stride,
+void LinearWeight::Multiply(const StepContext& step, const float* bias, const float* x, int64_t x_stride,
                             int64_t num_rows, float* y, int64_t y_stride) const {
   for (const Part& part : parts_) {
-    part.matrix.Multiply(context, {bias == nullptr ? nullptr : bias + part.first_row, x, x_stride, num_rows,
-                                   y + part.first_row, y_stride});
+    part.matrix.Multiply(
+        step, {bias == nullptr ? nullptr : bias + part.first_row, x, x_stride, num_rows, y + part.first_row, y_stride});
   }
 }
 
-void LinearWeight::UnpackRow(const RankContext& context, int64_t row, float* out) const {
+void LinearWeight::UnpackRow(const StepContext& step, int64_t row, float* out) const {
   for (const Part& part : parts_) {
     const int64_t local = row - part.first_row;
-    if (local < part.matrix.num_rows()) return part.matrix.UnpackRow(context, local, out);
+    if (local < part.matrix.num_rows()) return part.matrix.UnpackRow(step, local, out);
   }
 }
 

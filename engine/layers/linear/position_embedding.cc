@@ -7,12 +7,13 @@
 
 namespace vllm {
 
-PositionEmbedding::PositionEmbedding(const RankContext& context, const WeightSource& weights, const std::string& name,
-                                     int64_t num_positions, int64_t offset, int64_t hidden_size)
-    : context_(context),
+PositionEmbedding::PositionEmbedding(const LoadContext& load, const std::string& name, int64_t num_positions,
+                                     int64_t offset, int64_t hidden_size)
+    : step_(load.step),
       hidden_size_(hidden_size),
-      table_(context.Buffers(name)(static_cast<size_t>(num_positions * hidden_size) * sizeof(float))) {
-  const TensorView view = weights.Get(name, std::array{offset + num_positions, hidden_size});
+      table_(std::move(
+          load.memory.Buffers(name)({static_cast<size_t>(num_positions * hidden_size) * sizeof(float)}).front())) {
+  const TensorView view = load.weights.Get(name, std::array{offset + num_positions, hidden_size});
   if (table_.is_filled()) return;
   for (int64_t i = 0; i < num_positions; ++i) {
     ConvertToFloat(view.Row(offset + i), view.dtype(), hidden_size, table_.as<float>() + i * hidden_size);
@@ -20,9 +21,9 @@ PositionEmbedding::PositionEmbedding(const RankContext& context, const WeightSou
 }
 
 void PositionEmbedding::AddTo(std::span<const int64_t> positions, float* rows) const {
-  ForEachRow(context_, static_cast<int64_t>(positions.size()), hidden_size_, [&](int64_t row) {
+  ForEachRow(step_, static_cast<int64_t>(positions.size()), hidden_size_, [&](int64_t row) {
     const int64_t position = positions[static_cast<size_t>(row)];
-    context_.kernels->add(rows + row * hidden_size_, table_.as<float>() + position * hidden_size_, hidden_size_);
+    step_.kernels->add(rows + row * hidden_size_, table_.as<float>() + position * hidden_size_, hidden_size_);
   });
 }
 

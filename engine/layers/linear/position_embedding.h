@@ -6,23 +6,23 @@
 #include <span>
 #include <string>
 
-#include "engine/layers/rank_context.h"
-#include "engine/model_loader/weights.h"
 #include "kernels/matrix/aligned_buffer.h"
+
+#include "engine/layers/load_context.h"
 
 namespace vllm {
 
 class PositionEmbedding {
  public:
   // Tensor `name` [offset + num_positions, hidden_size]; position p is row offset + p.
-  PositionEmbedding(const RankContext& context, const WeightSource& weights, const std::string& name,
-                    int64_t num_positions, int64_t offset, int64_t hidden_size);
+  PositionEmbedding(const LoadContext& load, const std::string& name, int64_t num_positions, int64_t offset,
+                    int64_t hidden_size);
 
   // rows [positions.size(), hidden_size] += the positions' vectors. REQUIRES: positions are below num_positions.
   void AddTo(std::span<const int64_t> positions, float* rows) const;
 
  private:
-  const RankContext& context_;
+  const StepContext& step_;
   int64_t hidden_size_;
   AlignedBuffer table_;  // [num_positions, hidden_size] float32
 };

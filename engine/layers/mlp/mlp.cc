@@ -47,16 +47,15 @@ Activation ActivationByName(const ModelConfig& model) {
                    Escape(model.hidden_act, 60) + "; known: " + known + ")");
 }
 
-Mlp::Mlp(const RankContext& context, const WeightSource& weights, const ModelConfig& model, const std::string& prefix,
-         const MlpSpec& spec, bool reduce)
-    : context_(context),
+Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec, bool reduce)
+    : step_(load.step),
       gated_(!spec.gate_proj.empty() || !spec.gate_up_proj.empty()),
       activation_(spec.activation),
       hidden_size_(model.hidden_size),
-      shard_(ShardOf(spec.intermediate_size, context.rank(), context.size())),
-      up_(context, weights, model, model.hidden_size, UpSlices(prefix, spec, shard_), spec.has_bias),
-      down_(context, weights, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_,
-            spec.has_bias, reduce) {}
+      shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
+      up_(load, model, model.hidden_size, UpSlices(prefix, spec, shard_), spec.has_bias),
+      down_(load, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_, spec.has_bias,
+            reduce) {}
 
 void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out) const {
   const int64_t num_parts = (num_rows + kRowsAtOnce - 1) / kRowsAtOnce;
@@ -71,9 +70,9 @@ void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* o
   const int64_t stride = up_.out_features();
   const int64_t size = shard_.count;
   up_.Forward(x, hidden_size_, num_rows, scratch, stride);
-  ForEachRow(context_, num_rows, 4 * size, [&](int64_t row) {
+  ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
     float* gate = scratch + row * stride;
-    context_.kernels->activation(activation_, gate, gated_ ? gate + size : nullptr, size, gate);
+    step_.kernels->activation(activation_, gate, gated_ ? gate + size : nullptr, size, gate);
   });
   down_.Forward(scratch, stride, num_rows, out);
 }

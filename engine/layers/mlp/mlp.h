@@ -8,8 +8,7 @@
 #include <string_view>
 
 #include "engine/layers/linear/linear.h"
-#include "engine/layers/rank_context.h"
-#include "engine/model_loader/weights.h"
+#include "engine/layers/load_context.h"
 #include "kernels/activation.h"
 
 namespace vllm {
@@ -31,8 +30,8 @@ Activation ActivationByName(const ModelConfig& model);
 class Mlp {
  public:
   // Without `reduce` the output is the rank's partial sum and `has_bias` must be false.
-  Mlp(const RankContext& context, const WeightSource& weights, const ModelConfig& model, const std::string& prefix,
-      const MlpSpec& spec, bool reduce = true);
+  Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec,
+      bool reduce = true);
 
   // Rows pass in parts, so that many take no more scratch than kRowsAtOnce do.
   int64_t scratch_floats(int64_t num_rows) const { return std::min(num_rows, kRowsAtOnce) * up_.out_features(); }
@@ -49,7 +48,7 @@ class Mlp {
 
   void ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out) const;
 
-  const RankContext& context_;
+  const StepContext& step_;
   bool gated_;
   Activation activation_;
   int64_t hidden_size_;

@@ -19,22 +19,20 @@ ModelConfig RouterModel(ModelConfig model) {
 
 }  // namespace
 
-SparseMoe::SparseMoe(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
-                     const std::string& prefix, const MoeSpec& spec)
-    : context_(context),
+SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MoeSpec& spec)
+    : step_(load.step),
       spec_(spec),
       hidden_size_(model.hidden_size),
-      router_(context, weights, RouterModel(model), model.hidden_size,
+      router_(load, RouterModel(model), model.hidden_size,
               {{prefix + spec.router, spec.num_experts, {0, spec.num_experts}}}, false) {
   for (int64_t i = 0; i < spec.num_experts; ++i) {
     const std::string name = prefix + spec.experts + std::to_string(i) + ".";
-    experts_.push_back(std::make_unique<Mlp>(context, weights, model, name, spec.expert, false));
+    experts_.push_back(std::make_unique<Mlp>(load, model, name, spec.expert, false));
   }
   if (!spec.shared_expert) return;
-  shared_expert_ =
-      std::make_unique<Mlp>(context, weights, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
+  shared_expert_ = std::make_unique<Mlp>(load, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
   shared_expert_gate_ = std::make_unique<ColumnParallelLinear>(
-      context, weights, RouterModel(model), model.hidden_size,
+      load, RouterModel(model), model.hidden_size,
       std::vector<OutputSlice>{{prefix + spec.shared_expert_gate, 1, {0, 1}}}, false);
 }
 
@@ -50,17 +48,17 @@ void SparseMoe::Reserve(int64_t max_rows) const {
   if (shared_expert_gate_) shared_expert_gate_->Reserve(max_rows);
   if (shared_expert_) shared_expert_->Reserve(max_rows);
   for (const std::unique_ptr<Mlp>& expert : experts_) expert->Reserve(max_rows);
-  context_.moe->Reserve(static_cast<size_t>(max_rows), static_cast<size_t>(spec_.num_experts),
-                        static_cast<size_t>(spec_.num_experts_per_tok));
+  step_.workspace->moe.Reserve(static_cast<size_t>(max_rows), static_cast<size_t>(spec_.num_experts),
+                               static_cast<size_t>(spec_.num_experts_per_tok));
 }
 
 void SparseMoe::Forward(const float* x, int64_t num_rows, float* scratch, float* out) {
   router_.Forward(x, hidden_size_, num_rows, scratch, spec_.num_experts);
   Route(scratch, num_rows);
   std::memset(out, 0, static_cast<size_t>(num_rows * hidden_size_) * sizeof(float));
-  std::vector<RoutedRow>& routed = context_.moe->routed;
+  std::vector<RoutedRow>& routed = step_.workspace->moe.routed;
   for (size_t i = 0; i < experts_.size(); ++i) {
-    const size_t begin = context_.moe->begin[i], end = context_.moe->begin[i + 1];
+    const size_t begin = step_.workspace->moe.begin[i], end = step_.workspace->moe.begin[i + 1];
     if (begin < end) AddExpert(*experts_[i], std::span(routed).subspan(begin, end - begin), x, scratch, out);
   }
   if (shared_expert_) {
@@ -69,11 +67,11 @@ void SparseMoe::Forward(const float* x, int64_t num_rows, float* scratch, float*
     for (int64_t row = 0; row < num_rows; ++row) routed.push_back({row, 1.0f / (1.0f + std::exp(-scratch[row]))});
     AddExpert(*shared_expert_, routed, x, scratch, out);
   }
-  context_.communicator->AllReduce(out, num_rows * hidden_size_);
+  step_.communicator->AllReduce(out, num_rows * hidden_size_);
 }
 
 void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
-  MoeWorkspace& workspace = *context_.moe;
+  MoeWorkspace& workspace = step_.workspace->moe;
   workspace.chosen.clear();
   for (int64_t row = 0; row < num_rows; ++row) ChooseExperts(router_logits + row * spec_.num_experts);
 
@@ -95,7 +93,7 @@ void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
 }
 
 void SparseMoe::ChooseExperts(const float* logits) {
-  std::vector<std::pair<float, int64_t>>& candidates = context_.moe->candidates;
+  std::vector<std::pair<float, int64_t>>& candidates = step_.workspace->moe.candidates;
   candidates.clear();
   for (int64_t i = 0; i < spec_.num_experts; ++i) candidates.emplace_back(logits[i], i);
   const auto chosen = candidates.begin() + spec_.num_experts_per_tok;
@@ -115,7 +113,7 @@ void SparseMoe::ChooseExperts(const float* logits) {
     for (int64_t i = 0; i < spec_.num_experts; ++i) sum += std::exp(logits[i] - max);
   }
   for (auto it = candidates.begin(); it != chosen; ++it) {
-    context_.moe->chosen.emplace_back(it->second, std::exp(it->first - max) / sum);
+    step_.workspace->moe.chosen.emplace_back(it->second, std::exp(it->first - max) / sum);
   }
 }
 
@@ -130,10 +128,9 @@ void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, co
                 static_cast<size_t>(hidden_size_) * sizeof(float));
   }
   expert.Forward(gathered, count, inner, result);
-  ForEachRow(context_, count, hidden_size_, [&](int64_t i) {
+  ForEachRow(step_, count, hidden_size_, [&](int64_t i) {
     const RoutedRow& routed = rows[static_cast<size_t>(i)];
-    context_.kernels->add_scaled(out + routed.row * hidden_size_, result + i * hidden_size_, routed.weight,
-                                 hidden_size_);
+    step_.kernels->add_scaled(out + routed.row * hidden_size_, result + i * hidden_size_, routed.weight, hidden_size_);
   });
 }
 

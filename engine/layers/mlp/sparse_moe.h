@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "engine/layers/linear/linear.h"
+#include "engine/layers/load_context.h"
 #include "engine/layers/mlp/mlp.h"
-#include "engine/layers/rank_context.h"
-#include "engine/model_loader/weights.h"
 
 namespace vllm {
 
@@ -33,8 +32,7 @@ struct MoeSpec {
 
 class SparseMoe {
  public:
-  SparseMoe(const RankContext& context, const WeightSource& weights, const ModelConfig& model,
-            const std::string& prefix, const MoeSpec& spec);
+  SparseMoe(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MoeSpec& spec);
 
   int64_t scratch_floats(int64_t num_rows) const;
   void Reserve(int64_t max_rows) const;
@@ -46,7 +44,7 @@ class SparseMoe {
   void ChooseExperts(const float* logits);
   void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch, float* out);
 
-  const RankContext& context_;
+  const StepContext& step_;
   MoeSpec spec_;
   int64_t hidden_size_;
   ColumnParallelLinear router_;  // whole on every rank

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "engine/config/errors.h"
+#include "engine/config/escape.h"
 #include "engine/model_loader/packed_cache/packed_key.h"
 
 namespace vllm {
@@ -14,13 +15,6 @@ namespace {
 uint64_t HashOf(const std::string& name) { return XXH3_64bits(name.data(), name.size()); }
 
 }  // namespace
-
-void PackedCacheUse::Add(const PackedCacheUse& other) {
-  mapped_bytes += other.mapped_bytes;
-  written_bytes += other.written_bytes;
-  if (refusal.empty()) refusal = other.refusal;
-  if (failure.empty()) failure = other.failure;
-}
 
 PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank,
                          ForEach for_each)
@@ -37,74 +31,83 @@ PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, 
     file = cache_->OpenFile(key_);
   } catch (const ModelError& error) {
     // Unlike damage, this is something that the user has to look at.
-    use_.failure = error.what();
+    report_.failure = error.what();
   }
   if (!file) return;
   try {
     file_ = std::make_shared<const PackedFile>(std::move(*file), cache_->PathOf(key_), description_, for_each_);
   } catch (const ModelError& error) {
-    use_.refusal = error.what();
+    report_.rejection = error.what();
   } catch (const ResourceError& error) {
-    use_.refusal = error.what();
+    report_.rejection = error.what();
   }
+  if (file_ == nullptr) return;
+  const std::span<const PackedEntry> entries = file_->entries();
+  for (size_t i = 0; i < entries.size(); ++i) entries_by_name_[entries[i].name_hash].indexes.push_back(i);
 }
 
-bool PackedStore::Holds(const std::string& name) const {
-  if (file_ == nullptr || mismatch_ || num_taken_ >= file_->entries().size()) return false;
-  return file_->entries()[num_taken_].name_hash == HashOf(name);
+bool PackedStore::Contains(const std::string& name) const {
+  const auto named = entries_by_name_.find(HashOf(name));
+  return named != entries_by_name_.end() && named->second.num_used < named->second.indexes.size();
 }
 
 BufferSource PackedStore::Buffers(const std::string& name) {
   const uint64_t name_hash = HashOf(name);
-  return [this, name_hash](size_t size_bytes) { return Take(name_hash, size_bytes); };
+  return [this, name_hash](std::initializer_list<size_t> sizes) { return Take(name_hash, sizes); };
 }
 
-AlignedBuffer PackedStore::Take(uint64_t name_hash, size_t size_bytes) {
-  if (file_ == nullptr || mismatch_) {
-    AlignedBuffer buffer(size_bytes);
-    if (cache_) packed_.push_back({name_hash, {buffer.as<const std::byte>(), size_bytes}});
-    return buffer;
+std::vector<AlignedBuffer> PackedStore::TakeMapped(uint64_t name_hash, std::initializer_list<size_t> sizes) {
+  const auto found = entries_by_name_.find(name_hash);
+  if (found == entries_by_name_.end()) return {};
+  NamedEntries& named = found->second;
+  if (named.indexes.size() - named.num_used < sizes.size()) return {};
+  std::vector<AlignedBuffer> buffers;
+  for (const size_t size : sizes) {
+    const PackedEntry& entry = file_->entries()[named.indexes[named.num_used + buffers.size()]];
+    if (entry.data.size() != size) return {};
+    buffers.emplace_back(file_, entry.data.data(), size);
   }
-  const std::span<const PackedEntry> entries = file_->entries();
-  const bool fits = num_taken_ < entries.size() && entries[num_taken_].name_hash == name_hash &&
-                    entries[num_taken_].data.size() == size_bytes;
-  if (!fits) {
-    // Whatever came before may be as wrong: the model is built to its end and then again.
-    mismatch_ = true;
-    return AlignedBuffer(size_bytes);
-  }
-  return {file_, entries[num_taken_++].data.data(), size_bytes};
+  named.num_used += sizes.size();
+  return buffers;
 }
 
-bool PackedStore::Settle() {
-  if (file_ != nullptr && (mismatch_ || num_taken_ != file_->entries().size())) {
-    use_.refusal = "packed weights: refused: of another order of weights";
-    file_.reset();
-    mismatch_ = false;
-    packed_.clear();
-    return false;
+std::vector<AlignedBuffer> PackedStore::Take(uint64_t name_hash, std::initializer_list<size_t> sizes) {
+  std::vector<AlignedBuffer> buffers = TakeMapped(name_hash, sizes);
+  num_mapped_ += static_cast<int64_t>(buffers.size());
+  if (buffers.empty()) buffers = NewBuffers(sizes);
+  if (!cache_) return buffers;
+  for (const AlignedBuffer& buffer : buffers) {
+    entries_.push_back({name_hash, {buffer.as<const std::byte>(), buffer.size_bytes()}});
   }
-  if (file_ != nullptr) {
-    use_.mapped_bytes = file_->size_bytes();
-  } else if (cache_) {
-    Keep();
-  }
-  packed_.clear();
-  return true;
+  return buffers;
 }
 
-void PackedStore::Keep() {
-  const int64_t bytes = PackedFileBytes(description_, packed_);
-  // One rank's file alone is of no use.
-  if (packed_.empty() || bytes > cache_->max_bytes() / num_ranks_) return;
+LoadReport PackedStore::Finish() {
+  const int64_t num_packed = static_cast<int64_t>(entries_.size()) - num_mapped_;
+  if (num_mapped_ > 0) report_.mapped_bytes = file_->size_bytes();
+  if (cache_ && num_packed > 0) {
+    if (file_ != nullptr) {
+      report_.rejection = "packed weights " + Escape(cache_->PathOf(key_)) + ": " + std::to_string(num_packed) +
+                          " of " + std::to_string(entries_.size()) + " parts are missing and were packed again";
+    }
+    WriteFile();
+  }
+  entries_.clear();
+  return report_;
+}
+
+void PackedStore::WriteFile() {
+  const int64_t bytes = PackedFileBytes(description_, entries_);
+  // The files of the other ranks must fit too: one rank's file alone is useless.
+  if (bytes > cache_->max_bytes() / num_ranks_) return;
   try {
     cache_->Put(key_, bytes,
-                [&](int fd, const std::string& path) { WritePackedFile(fd, path, description_, packed_, for_each_); });
-    use_.written_bytes = bytes;
+                [&](int fd, const std::string& path) { WritePackedFile(fd, path, description_, entries_, for_each_); });
+    report_.written_bytes = bytes;
   } catch (const ModelError& error) {
-    use_.failure = error.what();
+    report_.failure = error.what();
   } catch (const ResourceError& error) {
-    use_.failure = error.what();
+    report_.failure = error.what();
   }
 }
 

@@ -22,7 +22,7 @@ TensorView GetTyped(const WeightSource& weights, const std::string& name, std::i
 
 TensorView GetScales(const WeightSource& weights, const std::string& name, std::initializer_list<int64_t> shape) {
   TensorView view = weights.Get(name, std::vector<int64_t>(shape));
-  view.dtype();
+  view.CheckFloatingPoint();
   return view;
 }
 

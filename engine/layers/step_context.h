@@ -1,0 +1,52 @@
+// StepContext: what the layers of one tensor-parallel rank compute with. Owned by the Worker; outlives its layers. Used
+// on the rank's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/layers/attention_workspace.h"
+#include "engine/layers/communicator.h"
+#include "engine/layers/moe_workspace.h"
+#include "kernels/kernels.h"
+#include "kernels/matrix/aligned_buffer.h"
+#include "kernels/matrix/packed_activations.h"
+#include "kernels/threading/thread_pool.h"
+
+namespace vllm {
+
+// Scratch buffers that all layers of a rank share, one layer at a time. Reserved at load for the largest step.
+struct Workspace {
+  PackedActivations packed_activations;  // for LinearMatrix
+  AlignedBuffer ordered_x;               // for LinearMatrix: rows of x in the column order of a checkpoint's matrix
+  AttentionWorkspace attention;          // for Attention
+  MoeWorkspace moe;                      // for SparseMoe
+
+  size_t size_bytes() const {
+    return packed_activations.size_bytes() + ordered_x.size_bytes() + attention.size_bytes() + moe.size_bytes();
+  }
+};
+
+struct StepContext {
+  const Kernels* kernels = nullptr;
+  ThreadPool* threads = nullptr;
+  Communicator* communicator = nullptr;
+  Workspace* workspace = nullptr;
+
+  int rank() const { return communicator->rank(); }
+  int world_size() const { return communicator->world_size(); }
+};
+
+// Elements [begin, begin + count) of a dimension that belong to one rank.
+struct Shard {
+  int64_t begin = 0;
+  int64_t count = 0;
+};
+
+// Splits `total` into `world_size` runs whose lengths differ by at most one.
+inline Shard ShardOf(int64_t total, int rank, int world_size) {
+  const int64_t begin = total * rank / world_size;
+  return {begin, total * (rank + 1) / world_size - begin};
+}
+
+}  // namespace vllm
