@@ -49,13 +49,13 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
     const int64_t memory_bytes = executor_->DetermineAvailableMemory();
     cache.num_blocks = GetNumBlocks(sized, memory_bytes, executor_->PageSizeBytes(), executor_->memory_bound());
   }
-  // A single sequence never gets more tokens than the whole pool holds.
+  // A sequence cannot have more tokens than the whole pool holds.
   ready_.max_model_len = std::min(config.model.max_model_len, MaxTokensThatFit(cache, MaxChunk(config.scheduler)));
   if (ready_.max_model_len < 1) {
     throw ConfigError("--num-kv-blocks: the model has " + std::to_string(cache.group_windows.size()) +
                       " groups of layers that need a block each (" + std::to_string(cache.num_blocks) + ")");
   }
-  // Before the cache is mapped, so that its address space counts once.
+  // Measured before the cache is mapped, so that its address space is not counted twice.
   ready_.spare_memory_bytes = executor_->SpareMemory(cache.num_blocks);
   executor_->InitializeKVCache(cache.num_blocks);
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
@@ -88,7 +88,7 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
   bool executed = false;
   if (scheduler_->HasUnfinishedRequests() || scheduler_->HasFinishedRequests()) {
     const SchedulerOutput& scheduler_output = scheduler_->Schedule();
-    // A step without tokens still sends the ranks the requests to drop.
+    // A step without tokens still tells the workers which requests to drop.
     executed = scheduler_output.total_num_scheduled_tokens > 0 || !scheduler_output.finished_req_ids.empty() ||
                !scheduler_output.preempted_req_ids.empty();
     if (executed) {

@@ -1,5 +1,5 @@
-// EngineCore: schedule -> run -> update, over one Executor and one Scheduler. Owned by a client; every member is called
-// from the thread that constructed it (the caller's with InprocClient, the busy loop's with ThreadClient).
+// EngineCore: schedules, runs and updates, over one Executor and one Scheduler. Owned by a client. Call every member
+// from the thread that constructed it: the caller's with InprocClient, the busy loop's with ThreadClient.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class Scheduler;
 
 class EngineCore {
  public:
-  // Loads the model, sizes and allocates the KV cache. Throws what the executor throws, and ResourceError when not even
-  // one KV block fits. `interrupt` may end steps early; borrowed, null: none does.
+  // Loads the model, sizes and allocates the KV cache. Throws what the executor throws, and ResourceError if not even
+  // one KV block fits. `interrupt` may cut steps short; it is borrowed and may be null.
   EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt = nullptr);
   ~EngineCore();
   EngineCore(const EngineCore&) = delete;
@@ -31,18 +31,19 @@ class EngineCore {
 
   const EngineCoreReadyInfo& ready() const { return ready_; }
 
-  // A request that can never fit, or whose id is in use, becomes a FinishReason::kError output of the next Step.
+  // Queues a request. A request that can never fit, or whose id is in use, becomes a FinishReason::kError output of the
+  // next Step.
   void AddRequest(EngineCoreRequestPtr request);
   void AbortRequests(std::span<const RequestId> request_ids);
 
-  // Whether Step has anything to run, to send to the ranks or to report.
+  // Returns true if Step has something to run, to send to the workers or to report.
   bool HasRequests() const;
   bool HasUnfinishedRequests() const;
 
-  // Clears `outputs` and runs one step into it. Returns whether the executor ran. A step that is interrupted is taken
-  // back: its requests compute the same tokens again later. Throws what the executor threw, and std::logic_error when
-  // requests are unfinished and none of them can be scheduled; the engine is dead then. A decode step allocates nothing
-  // once the buffers have grown.
+  // Clears `outputs` and runs one step into it. Returns true if the executor ran. An interrupted step is rolled back:
+  // its requests compute the same tokens again later. Throws what the executor threw, and std::logic_error if requests
+  // are unfinished but none can be scheduled; the engine is dead then. A decode step allocates nothing once the buffers
+  // have grown.
   bool Step(EngineCoreOutputs& outputs);
 
   bool ResetPrefixCache();
@@ -51,7 +52,7 @@ class EngineCore {
   const Scheduler& scheduler() const { return *scheduler_; }
 
  private:
-  // Runs the step on the ranks and takes its results in, or rolls it back when it was interrupted.
+  // Runs the step on the ranks and updates the scheduler, or rolls the step back if it was interrupted.
   void Execute(const SchedulerOutput& scheduler_output, EngineCoreOutputs& outputs);
   [[noreturn]] void ThrowStuck() const;
 
@@ -62,9 +63,9 @@ class EngineCore {
   std::vector<std::pair<RequestId, std::string>> rejected_;
 };
 
-// How many usable KV blocks to allocate. One more block, the null block, is paid for out of `memory_bytes`. Never more
-// than max_num_seqs sequences of max_model_len tokens can use. Throws ResourceError, with the arithmetic and
-// `memory_bound`, the name of the limit behind `memory_bytes`, when none fits.
+// Returns the number of usable KV blocks to allocate, at most what max_num_seqs sequences of max_model_len tokens can
+// use. `memory_bytes` also pays for the null block. Throws ResourceError if no block fits; the message has the
+// arithmetic and `memory_bound`, the name of the limit behind `memory_bytes`.
 int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
                      const std::string& memory_bound = {});
 

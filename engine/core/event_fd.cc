@@ -18,8 +18,8 @@ EventFd::EventFd() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
 
 EventFd::~EventFd() { close(fd_); }
 
-// Both transfers are of eight bytes, which eventfd never splits. They fail only where nothing is left to do: the
-// counter is full (readable already) or zero (reset already).
+// Both transfer eight bytes, which eventfd never splits. They fail only if there is nothing to do: the counter is full
+// (already readable) or zero (already reset).
 void EventFd::Set() noexcept {
   const uint64_t one = 1;
   while (write(fd_, &one, sizeof(one)) < 0 && errno == EINTR) {

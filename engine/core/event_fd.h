@@ -1,4 +1,4 @@
-// EventFd: a descriptor that poll() sees as readable between Set and Reset. Any thread may call any member.
+// EventFd: a descriptor that poll() reports as readable between Set and Reset. Any thread may call any member.
 #pragma once
 
 namespace vllm {

@@ -75,7 +75,7 @@ void InprocClient::Shutdown(ShutdownMode mode) {
         merged.Publish(step);
       }
     } catch (const EngineDeadError&) {
-      // The next GetOutputs tells.
+      // The next GetOutputs reports it.
     }
     merged.Take(drained_, std::chrono::steady_clock::now());
   }

@@ -1,4 +1,4 @@
-// InprocClient: an EngineCore stepped in the caller's thread; for tests and benchmarks.
+// InprocClient: steps an EngineCore in the caller's thread. For tests and benchmarks.
 #pragma once
 
 #include <optional>
@@ -28,13 +28,13 @@ class InprocClient final : public EngineCoreClient {
 
  private:
   void ThrowIfDead() const;
-  // Runs one step; a failure is kept as the cause of death.
+  // Runs one step. A failure becomes the cause of death.
   void Step(EngineCoreOutputs& outputs);
 
   EngineCoreReadyInfo ready_;
   std::unique_ptr<EngineCore> engine_core_;
   std::optional<std::string> death_cause_;
-  EngineCoreOutputs drained_;  // what a draining shutdown made, for the next GetOutputs
+  EngineCoreOutputs drained_;  // outputs of a draining shutdown, for the next GetOutputs
 };
 
 }  // namespace vllm

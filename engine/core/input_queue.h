@@ -1,6 +1,5 @@
-// InputQueue: what the front end tells the busy loop, in order. Adding requests is bounded and waits; aborts, utility
-// calls and shutdown never wait, so that they get through while the queue is full. Any number of producers, one
-// consumer.
+// InputQueue: messages from the front end to the busy loop, in order. Adding a request waits while the queue is full.
+// Aborts, utility calls and shutdown never wait, so they get through. Any number of producers, one consumer.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace vllm {
 
-// The result of a utility call, waited for by the caller. Lives in the client, longer than the message.
+// The result of a utility call. Its caller waits for it. Lives in the client, longer than the message.
 class UtilityResult {
  public:
   struct Result {
@@ -24,9 +23,9 @@ class UtilityResult {
   };
   void Reset() EXCLUDES(mutex_);
   void Set(const Result& result) EXCLUDES(mutex_);
-  // No result will come, now and later.
+  // Says that no result will come, now or later.
   void Abandon() EXCLUDES(mutex_);
-  // False when abandoned.
+  // Returns false if abandoned.
   bool Wait(Result& result) EXCLUDES(mutex_);
 
  private:
@@ -50,13 +49,13 @@ class InputQueue {
  public:
   explicit InputQueue(size_t capacity) : capacity_(capacity) {}
 
-  // kAdd waits while `capacity` messages wait. False when the queue is closed, also when it closes meanwhile.
+  // kAdd waits while `capacity` messages are queued. Returns false if the queue is closed, or closes while waiting.
   bool Push(EngineCoreRequestType message) EXCLUDES(mutex_);
 
-  // Swaps all waiting messages into `messages`, whose content is dropped. With `wait`, sleeps until there is one.
+  // Swaps all queued messages into `messages`, whose contents are dropped. With `wait`, sleeps until there is one.
   void TakeAll(std::vector<EngineCoreRequestType>& messages, bool wait) EXCLUDES(mutex_);
 
-  // Ends the queue: waiting producers return, messages are dropped. Idempotent.
+  // Closes the queue: waiting producers return and messages are dropped. Idempotent.
   void Close() EXCLUDES(mutex_);
 
  private:

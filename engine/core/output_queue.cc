@@ -14,7 +14,7 @@ void OutputQueue::Publish(EngineCoreOutputs& step) {
     const size_t fresh = pending_.size();
     const size_t position = index_.FindOrInsert(step[i].request_id, fresh);
     if (position == fresh) {
-      // The buffers change places instead of being copied: both sides keep what capacity there is.
+      // Swaps the buffers instead of copying them, so both sides keep their capacity.
       std::swap(pending_.Add(step[i].request_id), step[i]);
     } else {
       pending_[position].Merge(step[i]);
@@ -52,7 +52,7 @@ bool OutputQueue::Take(EngineCoreOutputs& outputs, std::chrono::steady_clock::ti
     changed_.WaitUntil(mutex_, deadline);
   }
   interrupted_ = false;
-  // Once dead the descriptor stays readable: there is always an error to fetch.
+  // After death the descriptor stays readable, because there is always an error to fetch.
   if (!death_cause_) event_fd_.Reset();
   outputs.stats = pending_.stats;
   if (pending_.empty()) {

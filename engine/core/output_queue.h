@@ -1,5 +1,5 @@
-// OutputQueue: what the busy loop has for the front end. A slow reader's deltas merge into one entry a request, so that
-// publishing never waits and memory grows with text only. One producer, one consumer.
+// OutputQueue: outputs from the busy loop to the front end. Deltas that a slow reader has not taken are merged into one
+// entry per request, so publishing never waits and memory grows with the text only. One producer, one consumer.
 #pragma once
 
 #include <chrono>
@@ -16,25 +16,25 @@ namespace vllm {
 
 class OutputQueue {
  public:
-  // Merges a step's outputs. `step` is left with unspecified entries to be cleared by its owner. Allocates only to
-  // grow.
+  // Merges a step's outputs into the queue. Leaves unspecified entries in `step`, which its owner clears. Allocates
+  // only to grow.
   void Publish(EngineCoreOutputs& step) EXCLUDES(mutex_);
-  // The engine has failed; the first cause stays.
+  // Reports that the engine has failed. The first cause is kept.
   void Die(const std::string& cause) EXCLUDES(mutex_);
-  // Nothing more will come.
+  // Says that nothing more will come.
   void Close() EXCLUDES(mutex_);
 
-  // Swaps what waits into `outputs` (whose buffers are reused); waits for it until `deadline` unless the queue is
-  // closed or woken. False when nothing came. Throws EngineDeadError once dead and empty.
+  // Swaps the queued outputs into `outputs`, whose buffers are reused. Waits until `deadline` if there are none, unless
+  // the queue is closed or Wake was called. Returns false if nothing came. Throws EngineDeadError once dead and empty.
   bool Take(EngineCoreOutputs& outputs, std::chrono::steady_clock::time_point deadline) EXCLUDES(mutex_);
-  // Ends a wait, or the next one.
+  // Ends the current wait, or the next one.
   void Wake() EXCLUDES(mutex_);
 
   std::optional<std::string> death_cause() EXCLUDES(mutex_);
   int fd() const { return event_fd_.fd(); }
 
  private:
-  EventFd event_fd_;  // readable while entries, a wake-up or a death wait
+  EventFd event_fd_;  // readable while entries, a wake-up or a death are pending
   Mutex mutex_;
   CondVar changed_;
   EngineCoreOutputs pending_ GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// RequestIndex: a small open-addressing map from request id to a position, emptied in O(1) and reused, so that a step
-// allocates nothing once it has grown. Not thread-safe.
+// RequestIndex: a small open-addressing map from request id to position. Clearing is O(1) and keeps the memory, so a
+// step allocates nothing once it has grown. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace vllm {
 
 class RequestIndex {
  public:
-  // The position stored for `request_id`; when there is none, stores and returns `fresh`. Amortized O(1).
+  // Returns the position of `request_id`. If there is none, stores and returns `fresh`. Amortized O(1).
   size_t FindOrInsert(RequestId request_id, size_t fresh);
   void Clear();
   size_t size() const { return size_; }
@@ -20,7 +20,7 @@ class RequestIndex {
  private:
   struct Slot {
     RequestId request_id = 0;
-    uint64_t generation = 0;  // live when equal to generation_
+    uint64_t generation = 0;  // live if equal to generation_
     size_t position = 0;
   };
   Slot& Probe(RequestId request_id);

@@ -1,10 +1,9 @@
-// StepInterrupt: decides whether the step under way is worth finishing, while other threads ask for an end. Owned by a
-// client. The engine's thread calls BeginStep, EndStep and TakenIn; the front end's thread calls Abort and Shutdown;
-// the threads that compute read flag().
+// StepInterrupt: decides whether the current step is worth finishing. Owned by a client. The engine thread calls
+// BeginStep, EndStep and TakenIn; the front-end thread calls Abort and Shutdown; the threads that compute read flag().
 //
-// A step is cut short at once when the engine shuts down or when every request in it is to be aborted. When only some
-// of its requests are to be aborted, and the caller waits for that, it is cut short once they have waited
-// kMaxAbortDelay; the step after such a cut runs to its end, so that other requests always make progress.
+// A step is cut short at once if the engine shuts down or if all of its requests are being aborted. If only some are
+// being aborted, and the caller waits for that, the step is cut short after kMaxAbortDelay. The step after such a cut
+// always runs to its end, so other requests make progress.
 #pragma once
 
 #include <chrono>
@@ -19,10 +18,10 @@
 
 namespace vllm {
 
-// How soon an abort takes effect on a step that also works for other requests.
+// How soon an abort takes effect on a step that also runs other requests.
 enum class AbortUrgency : uint8_t {
-  kAfterStep,  // the step is finished first: the front end found a stop string
-  kPrompt,     // within StepInterrupt::kMaxAbortDelay: somebody waits
+  kAfterStep,  // after the step: the front end found a stop string
+  kPrompt,     // within StepInterrupt::kMaxAbortDelay: a caller waits
 };
 
 class StepInterrupt {
@@ -31,16 +30,16 @@ class StepInterrupt {
 
   const CancellationFlag& flag() const { return flag_; }
 
-  // The engine is about to work on these requests.
+  // The engine starts a step with these requests.
   void BeginStep(std::span<const NumScheduledTokens> scheduled) EXCLUDES(mutex_);
-  // The step is over; `cancelled`: it was cut short.
+  // The step has ended. `cancelled`: it was cut short.
   void EndStep(bool cancelled) EXCLUDES(mutex_);
-  // The engine knows of the abort of these requests: they are in no later step.
+  // The engine has processed the abort of these requests, so no later step contains them.
   void TakenIn(std::span<const RequestId> aborted) EXCLUDES(mutex_);
 
-  // These requests are to be aborted. Call it before the message that tells the engine.
+  // Aborts these requests. Call it before the message to the engine is queued.
   void Abort(std::span<const RequestId> request_ids, AbortUrgency urgency) EXCLUDES(mutex_);
-  // No step is worth finishing from now on.
+  // From now on, no step is worth finishing.
   void Shutdown() EXCLUDES(mutex_);
 
  private:
@@ -50,16 +49,16 @@ class StepInterrupt {
     std::chrono::steady_clock::time_point deadline;
   };
 
-  // Sets the flag as the rules above say.
+  // Sets the flag by the rules above.
   void Decide() REQUIRES(mutex_);
-  // Whether every request of the step is to be aborted.
+  // Returns true if every request of the step is being aborted.
   bool AllAborted() const REQUIRES(mutex_);
 
   CancellationFlag flag_;
   Mutex mutex_;
   std::vector<PendingAbort> pending_ GUARDED_BY(mutex_);
   std::vector<RequestId> in_step_ GUARDED_BY(mutex_);  // empty between steps
-  // The last step was cut short though some of its requests go on.
+  // The last step was cut short although some of its requests continue.
   bool others_were_cut_ GUARDED_BY(mutex_) = false;
   bool shutdown_ GUARDED_BY(mutex_) = false;
 };

@@ -13,8 +13,8 @@
 namespace vllm {
 namespace {
 
-// A thread started while this lives takes no signal that is meant for the program: those go to the front end's thread,
-// which knows what to do with them. Faults stay, they belong to the thread that causes them.
+// A thread that is started while this lives does not receive the program's signals. They go to the front-end thread,
+// which handles them. Synchronous faults stay with the thread that causes them.
 class BlockSignals {
  public:
   BlockSignals() {
@@ -45,7 +45,7 @@ ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory) {
   {
     MutexLock lock(handshake_.mutex);
     while (!handshake_.done) handshake_.changed.Wait(handshake_.mutex);
-    // Moved, so that nothing can throw while the thread is not joined.
+    // Moved, so that nothing can throw while the thread is joinable.
     ready_ = std::move(handshake_.ready);
     failure = std::exchange(handshake_.failure, nullptr);
   }
@@ -87,7 +87,7 @@ void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& f
   } catch (...) {
     output_queue_.Die("unknown exception in the engine");
   }
-  // The cause is published before anyone who waits learns that the queue is closed.
+  // Publishes the cause before any waiter learns that the queue is closed.
   input_queue_.Close();
   utility_reply_.Abandon();
 }
@@ -146,7 +146,7 @@ void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
   EngineCoreRequestType message;
   message.kind = EngineCoreRequestType::Kind::kAdd;
   message.request = std::move(request);
-  // The death is known a moment before the queue closes.
+  // The cause of death is known shortly before the queue closes.
   if (output_queue_.death_cause() || !input_queue_.Push(std::move(message))) ThrowDead();
 }
 

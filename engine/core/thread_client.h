@@ -1,6 +1,5 @@
-// ThreadClient: an EngineCore on a thread of its own, between a bounded input queue and a merging output queue.
-// The EngineCore is made, run and destroyed on that thread; only values cross. Members are called from the front-end
-// thread only.
+// ThreadClient: an EngineCore on its own thread, between a bounded input queue and a merging output queue. That thread
+// constructs, runs and destroys the EngineCore; only values cross. Call members from the front-end thread only.
 #pragma once
 
 #include <exception>
@@ -17,7 +16,7 @@ namespace vllm {
 
 class ThreadClient final : public EngineCoreClient {
  public:
-  // Messages that may wait before AddRequest blocks.
+  // Number of queued messages at which AddRequest blocks.
   static constexpr size_t kInputQueueCapacity = 1024;
 
   ThreadClient(const VllmConfig& config, ExecutorFactory factory);
@@ -34,7 +33,7 @@ class ThreadClient final : public EngineCoreClient {
   void Shutdown(ShutdownMode mode) override;
 
  private:
-  // The READY handshake: written once by the engine's thread.
+  // The result of loading, written once by the engine thread.
   struct Handshake {
     Mutex mutex;
     CondVar changed;
@@ -45,7 +44,7 @@ class ThreadClient final : public EngineCoreClient {
 
   void ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept;
   void BusyLoop(EngineCore& engine_core);
-  // False when the message ends the loop at once.
+  // Returns false if the message ends the loop at once.
   bool Handle(EngineCoreRequestType& message, EngineCore& engine_core, bool& draining);
   UtilityResult::Result CallUtility(EngineCoreRequestType::Kind kind);
   [[noreturn]] void ThrowDead();

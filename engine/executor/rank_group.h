@@ -1,6 +1,6 @@
-// RankGroup: N tensor-parallel ranks that run the same function at the same time, rank 0 in the caller's thread and
-// each other on a thread of its own, and the barrier at which they meet. A rank that throws wakes every rank that waits
-// for it. Owned by the executor; its thread is rank 0's.
+// RankGroup: N tensor-parallel ranks that run the same function at the same time, and their barrier. Rank 0 runs in the
+// caller's thread, each other rank on its own thread. A rank that throws wakes all ranks that wait for it. Owned by the
+// executor; its thread is rank 0's.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +20,19 @@ namespace vllm {
 
 class RankGroup {
  public:
-  // `wait` as in ThreadPool. Throws std::system_error when the machine refuses a thread.
+  // `wait` is as in ThreadPool. Throws std::system_error if a thread cannot be started.
   explicit RankGroup(int world_size, WaitPolicy wait = WaitPolicy::kSpinThenSleep);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
 
   int world_size() const { return world_size_; }
-  // For use on that rank's thread.
+  // Call members of the result on that rank's thread.
   Communicator& communicator(int rank);
 
-  // Calls f(rank) on every rank and returns when all have ended. When a rank throws StepCancelled, the others end at
-  // their next barrier and this throws StepCancelled; the group can run again. After any other exception the group is
-  // dead: the first one is rethrown here and by every later call.
+  // Calls f(rank) on every rank and returns when all have ended. If a rank throws StepCancelled, the others end at
+  // their next barrier, this call throws StepCancelled, and the group can run again. After any other exception the
+  // group is dead: this call and every later one rethrow the first exception.
   template <typename F>
   void Run(F&& f) {
     using Function = std::remove_reference_t<F>;
@@ -49,26 +49,26 @@ class RankGroup {
   void Stop();
   void Barrier();
 
-  // Makes the ranks that wait, or will wait, at a barrier throw RankAborted.
+  // Makes ranks that wait at a barrier, now or later, throw RankAborted.
   void AbortBarriers();
 
   const int world_size_;
   const WaitPolicy wait_;
   std::vector<std::unique_ptr<RankCommunicator>> communicators_;
 
-  // The job; written by the caller before epoch_ moves on.
+  // The job. The caller writes it before it advances epoch_.
   RankFunction function_ = nullptr;
   void* context_ = nullptr;
   alignas(64) std::atomic<uint32_t> epoch_{0};
   alignas(64) std::atomic<uint32_t> num_busy_{0};
   std::atomic<bool> stop_{false};
 
-  // The ranks' meeting point: the last to arrive moves the phase on.
+  // The barrier: the last rank to arrive advances the phase.
   alignas(64) std::atomic<uint32_t> num_arrived_{0};
   alignas(64) std::atomic<uint32_t> phase_{0};
   std::atomic<bool> failed_{false};     // in this run
   std::atomic<bool> cancelled_{false};  // in this run, by a rank that threw StepCancelled
-  std::vector<float*> buffers_;         // a rank's operand of the all-reduce under way
+  std::vector<float*> buffers_;         // each rank's operand of the current all-reduce
 
   std::mutex cause_mutex_;
   std::exception_ptr cause_;  // the first failure; guarded by cause_mutex_ while ranks run

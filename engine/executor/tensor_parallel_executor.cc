@@ -21,8 +21,7 @@ namespace vllm {
 
 namespace {
 
-// The share of what is left that the KV cache may take by itself. The rest stays for the page cache, other programs and
-// our own text.
+// The KV cache's share of the remaining memory. The rest is left for the page cache, other programs and request text.
 constexpr double kKVMemoryFraction = 0.5;
 
 }  // namespace
@@ -57,7 +56,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
 }
 
 TensorParallelExecutor::~TensorParallelExecutor() {
-  // A worker's memory goes back on any thread; its rank is idle or dead by now.
+  // Any thread may free a worker's memory; its rank is idle or dead by now.
   workers_.clear();
   ranks_.reset();
   if (caller_cores_.empty()) return;
@@ -89,8 +88,8 @@ LoadReport TensorParallelExecutor::load_report() const {
 }
 
 int64_t TensorParallelExecutor::UntouchedBytes() const {
-  // Pages of a mapped file count as available, but decoding needs these. The buffers of a step are mapped and not
-  // written before a step needs them: the load would take longer.
+  // Pages of a mapped file count as available memory, but decoding needs them. Step buffers are not written before a
+  // step needs them, because that would make loading slower.
   int64_t bytes = load_report().mapped_bytes + LogitsBuffer::Bytes(config_);
   for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->ScratchBytes();
   return bytes;

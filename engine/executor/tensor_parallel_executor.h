@@ -1,5 +1,5 @@
-// TensorParallelExecutor: the real Executor: one Worker a rank, rank 0 in the calling thread, the others on threads of
-// their own (none with one rank). See executor.h for the promises.
+// TensorParallelExecutor: the real Executor. It has one Worker per rank: rank 0 in the calling thread, each other rank
+// on its own thread. See executor.h for the contracts.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +34,14 @@ class TensorParallelExecutor final : public Executor {
 
  private:
   void PlaceRanks();
-  // Mapped and needed, but not written so far.
+  // Bytes that are mapped and will be needed, but are not written yet.
   int64_t UntouchedBytes() const;
 
   const VllmConfig config_;
   std::unique_ptr<LogitsBuffer> logits_;
   std::unique_ptr<RankGroup> ranks_;
-  std::vector<std::vector<int>> cores_;  // a rank's own; empty where ranks are not pinned
-  std::vector<int> caller_cores_;        // the calling thread's before it was pinned
+  std::vector<std::vector<int>> cores_;  // of each rank; empty if ranks are not pinned
+  std::vector<int> caller_cores_;        // of the calling thread before it was pinned
   std::vector<std::unique_ptr<Worker>> workers_;
   ModelRunnerOutput output_;
   std::string memory_bound_;
