@@ -1,6 +1,6 @@
-// EngineCoreClient: the front end's only view of the engine. InprocClient steps an EngineCore in the caller's thread
-// (tests, bench); ThreadClient runs it as a busy loop on a thread of its own behind a bounded input queue and a merging
-// output queue. Every member is called from the front-end thread only.
+// EngineCoreClient: the front end's only view of the engine. InprocClient steps an EngineCore in the caller's thread,
+// for tests and benchmarks. ThreadClient runs it as a busy loop on its own thread, between a bounded input queue and a
+// merging output queue. Call members from the front-end thread only.
 #pragma once
 
 #include <chrono>
@@ -18,11 +18,11 @@
 
 namespace vllm {
 
-// What the engine says once it is ready.
+// The engine's state once it is ready.
 struct EngineCoreReadyInfo {
   int64_t num_blocks = 0;
   int64_t max_model_len = 0;  // clamped to what the KV cache can hold
-  // Memory that remains beside a full KV cache.
+  // Memory that remains if the KV cache is full.
   int64_t spare_memory_bytes = std::numeric_limits<int64_t>::max();
   double load_seconds = 0.0;  // weights, profiling and cache allocation
   LoadReport load_report;
@@ -36,38 +36,37 @@ class EngineCoreClient {
 
   virtual const EngineCoreReadyInfo& ready() const = 0;
 
-  // Blocks while the input queue is full. A request that cannot ever fit comes back as a FinishReason::kError output.
-  // Throws EngineDeadError when the engine is dead.
+  // Blocks while the input queue is full. A request that can never fit comes back as a FinishReason::kError output.
+  // Throws EngineDeadError if the engine is dead.
   virtual void AddRequest(EngineCoreRequestPtr request) = 0;
-  // Ids that are unknown or finished are ignored. An aborted request gets no further output. A step in which all
-  // requests are aborted is cut short at once; one that works for others as well, as `urgency` says.
+  // Ignores unknown and finished ids. An aborted request gets no further output. A step in which all requests are
+  // aborted is cut short at once; `urgency` says what happens to one that also runs others.
   virtual void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) = 0;
 
-  // Fills `outputs` with all that has come since the last call; waits up to `timeout` for something to come.
-  // In-process: runs one step. Returns false when nothing came. Throws EngineDeadError, with the first cause, when the
-  // engine has failed; what came before the failure is given out first.
+  // Fills `outputs` with everything since the last call; waits up to `timeout` if there is nothing. InprocClient runs
+  // one step. Returns false if nothing came. If the engine has failed, throws EngineDeadError with the first cause,
+  // after what came before the failure was returned.
   virtual bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) = 0;
 
-  // Makes the next GetOutputs return at once and OutputFd readable until then, though nothing may have come.
+  // Makes the next GetOutputs return at once, with or without outputs, and OutputFd readable until then.
   virtual void Interrupt() = 0;
 
-  // A descriptor that is readable while outputs (or the engine's death) wait, for poll(); -1 when there is none
-  // (in-process).
+  // A descriptor for poll() that is readable while outputs or the engine's death are pending; -1 in-process.
   virtual int OutputFd() const = 0;
 
-  // Utility calls: run on the engine's thread between steps and return its result.
+  // Utility calls run on the engine thread between steps and return their result.
   virtual bool ResetPrefixCache() = 0;
   virtual SchedulerStats GetStats() = 0;
 
-  // Ends the engine: kAbort drops what runs, in the middle of a step, kDrain lets it finish. Idempotent; the destructor
-  // aborts.
+  // Ends the engine. kAbort drops running requests in the middle of a step, kDrain finishes them. Idempotent; the
+  // destructor aborts.
   virtual void Shutdown(ShutdownMode mode) = 0;
 };
 
-// The executor is made on the thread that will run it.
+// Called on the thread that will run the executor.
 using ExecutorFactory = std::function<LoadedExecutor(const VllmConfig& config)>;
 
-// Both return once the engine is ready and throw what loading, profiling or allocating threw, with its type.
+// Both return once the engine is ready, and rethrow what loading, profiling or allocating threw, with its type.
 // REQUIRES: config is final.
 std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, ExecutorFactory factory);
 std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory);

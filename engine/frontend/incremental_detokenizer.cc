@@ -11,13 +11,13 @@ IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, const
     : stream_(tokenizer, params.skip_special_tokens),
       checker_(params.stop, params.include_stop_str_in_output),
       min_tokens_(params.min_tokens) {
-  // Most answers fit, so that a decode step does not allocate; longer ones grow by doubling.
+  // Most answers fit, so a decode step does not allocate. Longer ones grow by doubling.
   text_.reserve(static_cast<size_t>(std::clamp<int64_t>(params.max_tokens.value_or(0), 0, 1024)) * 4);
   stream_.Prime(prompt_token_ids);
 }
 
 void IncrementalDetokenizer::CheckStop(size_t checked_size) {
-  // A stop string counts only when a token after the first min_tokens completes it.
+  // A stop string counts only if a token after the first min_tokens completes it.
   if (checker_.empty() || num_tokens_ <= min_tokens_) return;
   const auto match = checker_.Find(text_, text_.size() - checked_size);
   if (!match) return;

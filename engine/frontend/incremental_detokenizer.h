@@ -1,5 +1,6 @@
-// IncrementalDetokenizer: one request's token ids -> text, whole characters only, ended by stop strings and with their
-// possible beginnings held back. Results do not depend on how the ids are cut into calls. Owned by the OutputProcessor.
+// IncrementalDetokenizer: turns the token ids of one sequence into text, whole characters only. Ends the text at a stop
+// string and holds back what may be the beginning of one. Results do not depend on how the ids are split into calls.
+// Owned by the OutputProcessor.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +24,15 @@ class IncrementalDetokenizer {
   IncrementalDetokenizer(const Tokenizer& tokenizer, const SamplingParams& params,
                          std::span<const int32_t> prompt_token_ids);
 
-  // Appends tokens one by one until a stop string completes; returns how many tokens were taken, the completing one
-  // included. REQUIRES: not stopped.
+  // Appends tokens one by one until a stop string completes. Returns how many were appended, including the one that
+  // completed it. REQUIRES: not stopped.
   size_t Append(std::span<const int32_t> token_ids);
-  // Counts a token whose text is not shown: the stop token that ended the request.
+  // Counts a token whose text is hidden: the stop token that ended the request.
   void AppendHidden() { ++num_tokens_; }
-  // The request has ended: bytes of an unfinished character become U+FFFD. May complete a stop string.
+  // Ends the text: bytes of an incomplete character become U+FFFD. May complete a stop string.
   void Finish();
 
-  // The stop string that ended the text.
+  // The stop string that ended the text, or null.
   const std::string* stop_string() const { return stop_index_ ? &checker_.stop(*stop_index_) : nullptr; }
 
   // The text that may be shown: all of it if `finished`, else without what may be the beginning of a stop string. With
@@ -39,7 +40,7 @@ class IncrementalDetokenizer {
   std::string_view GetNextOutputText(bool finished, bool delta);
 
  private:
-  // Applies the stop strings to the text from `checked_size` on.
+  // Searches for stop strings that end after the first `checked_size` bytes.
   void CheckStop(size_t checked_size);
 
   DecodeStream stream_;

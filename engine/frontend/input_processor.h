@@ -1,6 +1,6 @@
-// InputProcessor: a caller's prompt and SamplingParams -> a validated request. It holds the limits of the model and the
-// configuration and no state of requests, so it also works without an engine (`batch --check`). Owned by LLMEngine or
-// by the caller, called from the front-end thread.
+// InputProcessor: turns a caller's prompt and SamplingParams into a validated request. It holds limits of the model and
+// the configuration but no requests, so `batch --check` uses it without an engine. Owned by LLMEngine or the caller;
+// called from the front-end thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace vllm {
 
 class Tokenizer;
 
-// What the engine gets, before it is split into n sequences.
+// A request before it is split into n sequences.
 struct ProcessedInput {
   std::vector<int32_t> prompt_token_ids;
   SamplingParams params;
@@ -25,23 +25,23 @@ struct ProcessedInput {
 
 class InputProcessor {
  public:
-  // `tokenizer` may be null and must outlive this. `max_model_len` is the engine's, not the model's. A request whose
-  // output may take more than `max_output_memory` bytes is refused.
+  // `tokenizer` may be null and must outlive this. `max_model_len` is the engine's, which may be smaller than the
+  // model's. Requests whose output may take more than `max_output_memory` bytes are rejected.
   InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer,
                  int64_t max_output_memory = std::numeric_limits<int64_t>::max());
 
-  // Throws RequestError naming the field and its value.
+  // Throws RequestError that names the field and its value.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params) const;
 
  private:
   std::vector<int32_t> TokenIds(const Prompt& prompt) const;
   void SetEos(SamplingParams& params) const;
-  // The model's end tokens after the first become stop ids.
+  // Makes the model's end tokens after the first one stop ids.
   void AddOtherEos(SamplingParams& params) const;
   void EncodeBadWords(SamplingParams& params) const;
   void CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const;
   void CheckStop(const SamplingParams& params) const;
-  // Limits max_tokens and min_tokens to what fits behind the prompt.
+  // Limits max_tokens and min_tokens to what fits after the prompt.
   void FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const;
 
   int64_t vocab_size_;
@@ -53,8 +53,8 @@ class InputProcessor {
   const Tokenizer* tokenizer_;
 };
 
-// The seed of a request that brings none: a function of the engine's seed and the caller's request id alone, so that
-// sampled text does not depend on order or company. Stable between versions and machines.
+// Returns the seed of a request without one: a function of the engine's seed and the request id only, so that sampled
+// text does not depend on order or on other requests. Stable across versions and machines.
 uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id);
 
 }  // namespace vllm

@@ -29,8 +29,8 @@ struct LLMEngine::Impl {
     config.cache.num_blocks = client->ready().num_blocks;
   }
 
-  // Returns true if the sequences after the first should wait until it has begun: they then find the prompt in the
-  // prefix cache. Prompt logprobs are the first one's, so they have to come first.
+  // Returns true if the sequences after the first should wait until it has begun, so that they find the prompt in the
+  // prefix cache. Prompt logprobs come from the first one, so it has to come first.
   bool StartsFirstAlone(const ProcessedInput& input) const {
     const bool can_share = config.cache.enable_prefix_caching &&
                            static_cast<int64_t>(input.prompt_token_ids.size()) > config.cache.block_size;
@@ -43,14 +43,14 @@ struct LLMEngine::Impl {
     for (EngineCoreRequestPtr& request : ready_requests) client->AddRequest(std::move(request));
   }
 
-  // Takes what the engine has sent. Throws EngineDeadError.
+  // Receives what the engine has sent. Throws EngineDeadError.
   void ReceiveOutputs(std::chrono::milliseconds timeout) {
     const bool wait = !output_processor.HasPendingOutputs() && output_processor.num_running() > 0;
     client->GetOutputs(engine_core_outputs, wait ? timeout : std::chrono::milliseconds(0));
     stats = engine_core_outputs.stats;
   }
 
-  // Sends what follows from the outputs. Throws EngineDeadError.
+  // Sends the consequences of the outputs: aborts, and sequences that may start. Throws EngineDeadError.
   void Respond(const ProcessedOutputs& processed) {
     admission_queue.Update(engine_core_outputs);
     for (const RequestOutput& output : processed.request_outputs) {
@@ -103,7 +103,7 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
   try {
     impl_->SubmitReady();
   } catch (const EngineDeadError&) {
-    // This exception tells the caller, so there will be no output.
+    // The caller learns this from the exception, so there will be no output.
     impl_->output_processor.RemoveRequest(request_id);
     impl_->admission_queue.Remove(request_id);
     throw;

@@ -1,5 +1,5 @@
-// LLMEngine: the whole engine for a caller: requests in, RequestOutputs out. Owns the tokenizer's use, the
-// InputProcessor, the OutputProcessor and the EngineCoreClient. Called from the front-end thread only.
+// LLMEngine: the whole engine for a caller: takes requests, returns RequestOutputs. Owns the InputProcessor, the
+// AdmissionQueue, the OutputProcessor and the EngineCoreClient. Called from the front-end thread only.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace vllm {
 
 class Tokenizer;
 
-// How much of a prompt the engine has read, prefix-cache hits included.
+// How many tokens of a prompt are computed, including prefix-cache hits.
 struct PromptProgress {
   int64_t num_computed_tokens = 0;
   int64_t num_prompt_tokens = 0;
@@ -27,37 +27,37 @@ struct PromptProgress {
 
 class LLMEngine {
  public:
-  // The tokenizer may be null: then prompts are token ids and outputs have no text. REQUIRES: config is final.
+  // Without a tokenizer (null), prompts are token ids and outputs have no text. REQUIRES: config is final.
   LLMEngine(const VllmConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
             std::unique_ptr<EngineCoreClient> client);
   ~LLMEngine();
 
-  // Validates and queues. Throws RequestError naming field and value when the request is refused; the engine is
-  // untouched then. While the outputs of earlier requests may need all of max_output_memory_bytes, the request waits
-  // here; requests start in the order in which they were added. REQUIRES: request_id is not among the unfinished
-  // requests.
+  // Validates and queues a request. Throws RequestError that names field and value if the request is rejected; the
+  // engine is unchanged then. The request waits here while the outputs of earlier requests may need all of
+  // max_output_memory_bytes; requests start in the order in which they were added. REQUIRES: no unfinished request has
+  // this id.
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
 
-  // Stops a request. Its final RequestOutput (FinishReason::kAbort, with all tokens so far) comes from the next Step.
-  // Unknown and finished ids are ignored.
+  // Aborts a request. Its final RequestOutput (FinishReason::kAbort, with all tokens so far) comes from the next Step.
+  // Ignores unknown and finished ids.
   void AbortRequest(const std::string& request_id);
 
-  // What has happened since the last call; waits up to `timeout` when nothing has. Outputs are valid until the next
-  // call. Throws EngineDeadError; before that every pending request has been given a final output with
-  // FinishReason::kError and the cause.
+  // Returns the outputs since the last call; waits up to `timeout` if there are none. They are valid until the next
+  // call. Throws EngineDeadError after every pending request was given a final output with FinishReason::kError and the
+  // cause.
   const std::vector<RequestOutput>& Step(std::chrono::milliseconds timeout = std::chrono::milliseconds(100));
 
   bool HasUnfinishedRequests() const;
   int64_t NumUnfinishedRequests() const;
 
-  // Readable while Step would not wait; -1 when there is no such descriptor.
+  // A descriptor that is readable while Step would not wait; -1 if there is none.
   int OutputFd() const;
   const SchedulerStats& stats() const;  // as of the last Step
-  // Of the last request added, as of the last Step. REQUIRES: it runs alone, with n = 1.
+  // Progress of the last request added, as of the last Step. REQUIRES: no other request runs, and n = 1.
   PromptProgress prompt_progress() const;
   const FrontendMetrics& metrics() const;  // since start
-  // As given, with model.max_model_len, cache.num_blocks and max_output_memory_bytes as the engine has them.
+  // The configuration, with the engine's model.max_model_len, cache.num_blocks and max_output_memory_bytes.
   const VllmConfig& config() const;
   int64_t max_model_len() const;
   const Tokenizer* tokenizer() const;

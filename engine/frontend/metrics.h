@@ -1,5 +1,5 @@
-// FrontendMetrics: what the front end has served since start: counts and distributions over finished requests, after
-// vLLM's request metrics. Owned by the OutputProcessor.
+// FrontendMetrics: counts and latency distributions of finished requests since start, after vLLM's request metrics.
+// Owned by the OutputProcessor.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace vllm {
 
-// Durations in buckets that grow by a tenth, from a microsecond to a day: percentiles are right within 10%.
+// A histogram of durations from a microsecond to a day. Buckets grow by 10 %, so percentiles are within 10 %.
 class DurationHistogram {
  public:
   void Add(double seconds);
@@ -18,7 +18,7 @@ class DurationHistogram {
   double sum() const { return sum_; }
   double mean() const { return count_ > 0 ? sum_ / static_cast<double>(count_) : 0.0; }
   double max() const { return max_; }
-  // The upper bound of the bucket that holds the given share (0..1) of all durations; 0 when there are none.
+  // Returns the upper bound of the bucket that contains the given share (0 to 1) of all durations; 0 if there are none.
   double Percentile(double share) const;
 
  private:

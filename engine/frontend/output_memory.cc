@@ -9,19 +9,19 @@ namespace vllm {
 
 namespace {
 
-// A share of what is left: outputs compete with the page cache that decoding reads the weights from.
+// The share of the remaining memory. Outputs compete with the page cache that holds the weights.
 constexpr int64_t kShareOfSpare = 8;
 
-// A token without logprobs. Its id (4 bytes) is in the scheduler's request, each rank's copy, the output queue, the
-// front end's state and the output, of which three grow by doubling; its text, about 4 bytes on average and rarely
-// above 16, is in the detokenizer, in the output and, as JSON, in the record.
+// Bytes of a token without logprobs. Its id (4 bytes) is in the scheduler's request, each rank's copy, the output
+// queue, the front end's state and the output; three of them grow by doubling. Its text, about 4 bytes on average and
+// rarely above 16, is in the detokenizer, in the output and, as JSON, in the record.
 constexpr int64_t kTokenBytes = 128;
-// A position's rank and each of its entries (token id and logprob, 8 bytes) are in the step's results, the output
-// queue, the front end's state and the output; those in the middle grow by doubling, and the old block lives while the
+// The rank of a position and each of its entries (token id and logprob, 8 bytes) are in the step's results, the output
+// queue, the front end's state and the output. Those in the middle grow by doubling, and the old buffer lives while the
 // new one is filled.
 constexpr int64_t kHeldBytesPerEntry = 48;
-// An entry as a JSON object of three or four values with names, and as text, which is copied once to make it safe for
-// terminals. Measured with 64 sequences of 480 tokens and 20 logprobs: 640 bytes with --json, 680 as OpenAI output.
+// Bytes of an entry as a JSON object of three or four named values, and as text, which is copied once to make it safe
+// for terminals. Measured with 64 sequences of 480 tokens and 20 logprobs: 640 bytes with --json, 680 as OpenAI output.
 constexpr int64_t kRecordBytesPerEntry = 768;
 
 int64_t Add(int64_t a, int64_t b) {
@@ -34,7 +34,7 @@ int64_t Multiply(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
 }
 
-// Entries of one position: the chosen token, its rank, and K others.
+// Entries of one position: the sampled token, its rank, and K others.
 int64_t Entries(std::optional<int64_t> logprobs, int64_t vocab_size) {
   if (!logprobs) return 0;
   return 2 + (*logprobs < 0 ? vocab_size : std::min(*logprobs, vocab_size));
@@ -52,7 +52,7 @@ OutputMemory EstimateOutputMemory(const SamplingParams& params, int64_t num_prom
   // Every sequence has its own copy of the prompt.
   memory.sequence_bytes = PlainOutputBytes(Add(num_prompt_tokens, max_tokens));
   memory.held_bytes = Add(Multiply(params.n - 1, memory.sequence_bytes), Multiply(num_entries, kHeldBytesPerEntry));
-  // A delta is written when it comes.
+  // A delta is written at once.
   if (params.output_kind != RequestOutputKind::kDelta)
     memory.record_bytes = Multiply(num_entries, kRecordBytesPerEntry);
   return memory;

@@ -1,5 +1,5 @@
-// RequestState: what the front end knows of one running sequence: its text so far, the tokens not yet given out, its
-// times. Owned by the OutputProcessor.
+// RequestState: the front end's state of one running sequence: its text so far, the tokens not yet returned, its times.
+// Owned by the OutputProcessor.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ class RequestState {
   RequestState(int64_t index, const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
                SteadyTime arrival_time, const Tokenizer* tokenizer);
 
-  // Takes in what the engine has made. Tokens sampled past a stop string are dropped. REQUIRES: not finished.
+  // Adds an output of the engine. Drops tokens that were sampled after a stop string. REQUIRES: not finished.
   void Update(const EngineCoreOutput& output);
-  // Ends the sequence from outside.
+  // Ends the sequence without the engine.
   void Finish(FinishReason reason);
 
-  // Writes what the output kind shows now; a delta is given out once. Reuses the buffers of `output`.
+  // Writes what the caller sees now, by the output kind; a delta is returned once. Reuses the buffers of `output`.
   void FillOutput(CompletionOutput& output);
 
   bool finished() const { return reason_ != FinishReason::kNone; }
@@ -35,8 +35,8 @@ class RequestState {
   RequestOutputKind kind_;
   bool include_stop_;
   std::optional<IncrementalDetokenizer> detokenizer_;
-  std::vector<int32_t> token_ids_;  // delta: since the last output; else all
-  Logprobs logprobs_;               // likewise
+  std::vector<int32_t> token_ids_;  // delta: since the last output; otherwise all
+  Logprobs logprobs_;               // as token_ids_
   double cumulative_logprob_ = 0.0;
   FinishReason reason_ = FinishReason::kNone;
   StopReason stop_reason_;

@@ -1,4 +1,4 @@
-// StopChecker: finds the stop string that completes first in growing text. Immutable after construction.
+// StopChecker: finds the stop string that completes first in a growing text. Immutable after construction.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ class StopChecker {
     size_t stop_index;   // which string
     size_t output_size;  // bytes of the text that belong to the output
   };
-  // Looks for a stop string that ends within the last `num_new_bytes` of `text`. The one that completes earliest wins,
-  // ties go by list order.
+  // Finds a stop string that ends within the last `num_new_bytes` of `text`. The one that completes first wins; ties go
+  // by list order.
   std::optional<Match> Find(std::string_view text, size_t num_new_bytes) const;
 
-  // Code points to keep back while the request runs: the longest stop string's, less one. None when stop strings stay
-  // in the output.
+  // Number of code points to hold back while the request runs: one less than the longest stop string. 0 if stop strings
+  // stay in the output.
   size_t holdback() const { return holdback_; }
   const std::string& stop(size_t index) const { return stop_[index]; }
   bool empty() const { return stop_.empty(); }

@@ -14,7 +14,7 @@
 namespace vllm {
 namespace {
 
-// Pretends that every matrix is filled, so that layers look their tensors up and read none of them.
+// Pretends that every matrix is filled, so that layers look up their tensors but do not read them.
 class LookupOnlyMemory final : public WeightMemory {
  public:
   BufferSource Buffers(const std::string& /*name*/) override { return FilledBuffers; }
@@ -22,7 +22,7 @@ class LookupOnlyMemory final : public WeightMemory {
   BufferSource TemporaryBuffers() override { return FilledBuffers; }
 
  private:
-  // The buffers count as filled, so nobody writes to them; they have no bytes.
+  // The buffers count as filled, so nobody writes to them. They have no memory.
   static std::vector<AlignedBuffer> FilledBuffers(std::initializer_list<size_t> sizes) {
     static const std::shared_ptr<const void> owner = std::make_shared<char>();
     std::vector<AlignedBuffer> buffers;

@@ -1,4 +1,4 @@
-// CheckWeights: whether a checkpoint has what its model needs, without reading it.
+// CheckWeights: checks that a checkpoint has every tensor of its model, without reading them.
 #pragma once
 
 #include "engine/config/vllm_config.h"
@@ -6,9 +6,9 @@
 
 namespace vllm {
 
-// Builds config.model with every tensor looked up and none read, and drops it. Takes milliseconds and little memory,
-// however large the model is. Throws ModelError for an unknown architecture, and naming the tensor that is missing or
-// whose type or shape the model cannot use.
+// Builds config.model, looking up every tensor and reading none, and drops it. Takes milliseconds and little memory for
+// a model of any size. Throws ModelError if the architecture is unknown, or if a tensor is missing or has an unusable
+// type or shape.
 void CheckWeights(const VllmConfig& config, const WeightSource& weights);
 
 }  // namespace vllm

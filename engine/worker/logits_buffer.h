@@ -1,5 +1,5 @@
-// LogitsBuffer: the logits of a step's rows, of which every rank computes its columns, and what became of the rows,
-// of which every rank samples its share. A barrier of the ranks stands between the two, and before and after.
+// LogitsBuffer: the logits of a step's rows and the results of sampling them. Every rank computes its columns of the
+// logits, then samples its share of the rows; barriers separate the two, and precede and follow them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct LogitsBuffer {
       : logits(static_cast<size_t>(Bytes(config))),
         results(static_cast<size_t>(config.scheduler.max_num_batched_tokens)) {}
 
-  // Rows of logits computed at a time; more are done in turns.
+  // Number of logits rows that are computed at a time. More rows are done in several rounds.
   static int64_t MaxRows(const VllmConfig& config);
   static int64_t Bytes(const VllmConfig& config) {
     return MaxRows(config) * config.model.vocab_size * static_cast<int64_t>(sizeof(float));

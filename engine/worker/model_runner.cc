@@ -12,8 +12,8 @@ namespace vllm {
 
 namespace {
 
-// Room for the results of single KV partitions; touched only as far as it is used. What does not fit is computed with
-// the rest of its row.
+// Bytes for results of single KV partitions; only what is used is touched. Partitions that do not fit are computed with
+// the rest of their row.
 constexpr int64_t kMaxPartialBytes = int64_t{64} << 20;
 constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 
@@ -61,7 +61,7 @@ void ModelRunner::ReservePlans() {
     options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
     attention.groups[group].plan = AttentionPlan(options);
-    // As Attention::MakeTasks makes them: at most one task for each row and slot, and each KV head.
+    // Attention::MakeTasks makes at most one task for each row, slot and KV head.
     const auto num_heads = static_cast<size_t>(options.num_kv_heads);
     const size_t max_rows = attention.rows.capacity();
     AttentionWorkspace& workspace = step_.workspace->attention;
@@ -132,7 +132,7 @@ void ModelRunner::ComputeRows(size_t begin, size_t end) {
   step_.threads->ParallelFor(last - first, [&](int64_t i, int thread) {
     SampleRow(begin + static_cast<size_t>(first + i), thread, logits + (first + i) * vocab_size);
   });
-  // All are sampled before rank 0 reads the results and before the logits are overwritten.
+  // All rows are sampled before rank 0 reads the results and before the logits are overwritten.
   step_.communicator->Barrier();
 }
 
@@ -163,7 +163,7 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     result.token_id = -1;
     result.error = kOutOfMemory;
   } catch (const std::exception& e) {
-    // The row's own request fails. Where not even the text can be stored, the exception reaches the rank.
+    // Only the row's request fails. If even the message cannot be stored, the exception reaches the rank.
     result.token_id = -1;
     result.error = e.what();
   }

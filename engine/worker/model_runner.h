@@ -1,5 +1,5 @@
-// ModelRunner: one rank's step: rows in, sampled tokens out. Every rank computes its columns of the logits, then
-// samples its share of the rows; rank 0 hands all of them out. Used by the rank's thread only.
+// ModelRunner: runs one rank's share of a step: rows in, sampled tokens out. Every rank computes its columns of the
+// logits, then samples its share of the rows; rank 0 returns all of them. Used by the rank's thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,17 @@ namespace vllm {
 
 class ModelRunner {
  public:
-  // `shared` is the same for all ranks.
+  // `shared` is the same object for all ranks.
   ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& shared);
 
-  // `output` is filled on rank 0 only.
+  // Fills `output` on rank 0 only.
   void Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output);
 
-  // Bytes that were reserved for a step of the largest allowed size. Most pages are not touched before such a step.
+  // Bytes reserved for the largest allowed step. Most of their pages are untouched until such a step.
   size_t scratch_bytes() const;
 
  private:
-  // A row whose logits are wanted: the entry it belongs to, and the prompt token that follows it, or -1 where one is to
-  // be sampled.
+  // A row that needs logits: its entry, and the prompt token that follows it, or -1 if a token is to be sampled.
   struct LogitsRow {
     size_t entry = 0;
     int64_t row = 0;
@@ -38,7 +37,7 @@ class ModelRunner {
   };
   void ReservePlans();
   void CollectLogitsRows();
-  // Once all rows are done: a step that is cancelled computes its prompt logprobs again.
+  // Called once all rows are done, because a cancelled step computes its prompt logprobs again.
   void CountPromptLogprobs();
   void ComputeRows(size_t begin, size_t end);
   void SampleRow(size_t index, int thread, float* logits_row);
@@ -52,7 +51,7 @@ class ModelRunner {
   AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
   AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
-  std::vector<Sampler> samplers_;  // a thread
+  std::vector<Sampler> samplers_;  // [num_threads]
   size_t model_scratch_bytes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// CachedRequestState: what a rank remembers of a request between steps. Owned by the rank's InputBatch.
+// CachedRequestState: a rank's state of a request between steps. Owned by the rank's InputBatch.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace vllm {
 
 struct CachedRequestState {
   EngineCoreRequestPtr request;
-  std::vector<int32_t> token_ids;               // prompt, then what was sampled and told
+  std::vector<int32_t> token_ids;               // the prompt, then the sampled tokens that were sent
   std::vector<std::vector<int32_t>> block_ids;  // [num_groups][num_blocks]
   int64_t num_computed_tokens = 0;
-  // Prompt positions whose logprobs have been given out; once there is a sampled token, a recomputed prompt does not
-  // give them again.
+  // Number of prompt positions whose logprobs were returned. Once there is a sampled token, a recomputed prompt does
+  // not return them again.
   int64_t num_prompt_logprobs = 0;
 
   int64_t num_prompt_tokens() const { return static_cast<int64_t>(request->prompt_token_ids.size()); }

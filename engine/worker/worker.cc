@@ -45,7 +45,7 @@ void Worker::ProfileRun() {
   request->sampling_params.max_tokens = 1;
   request->sampling_params.temperature = 0.0;
 
-  // Every group writes into a block of its own.
+  // Every group writes into its own block.
   std::vector<int32_t> block_ids;
   for (size_t g = 0; g < KVGroupWindows().size(); ++g) block_ids.push_back(static_cast<int32_t>(g + 1));
   KVCache cache(model_->KVLayers(), static_cast<int64_t>(block_ids.size()) + 1, config_.cache.block_size,
