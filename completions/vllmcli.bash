@@ -1,4 +1,4 @@
-# bash completion of vllmcli
+# bash completion for vllmcli
 _vllmcli() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
   local command= word

@@ -1,5 +1,5 @@
-// The manual page and the completion scripts are made from the tables and committed. With VLLMCLI_WRITE_GENERATED set,
-// this test writes them instead of comparing.
+// The manual page and the completion scripts are generated from the tables and committed. If VLLMCLI_WRITE_GENERATED is
+// set, these tests write the files instead of comparing them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ void ExpectCurrent(const std::string& name, const std::string& text) {
   }
   std::ifstream file(path, std::ios::binary);
   const std::string committed((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_TRUE(committed == text) << name << " is not what the tables give; run app_test with VLLMCLI_WRITE_GENERATED=1";
+  EXPECT_TRUE(committed == text) << name << " is out of date; run app_test with VLLMCLI_WRITE_GENERATED=1";
 }
 
 TEST(GeneratedFilesTest, TheManualPageIsCurrent) { ExpectCurrent("man/vllmcli.1", ManPage()); }
@@ -36,7 +36,7 @@ TEST(GeneratedFilesTest, TheCompletionsAreCurrent) {
   EXPECT_THROW(CompletionScript("csh"), ConfigError);
 }
 
-TEST(GeneratedFilesTest, EveryFlagStandsInHelpManualPageAndCompletions) {
+TEST(GeneratedFilesTest, EveryFlagIsInHelpManualPageAndCompletions) {
   const std::string bash = CompletionScript("bash");
   const std::string zsh = CompletionScript("zsh");
   const std::string fish = CompletionScript("fish");

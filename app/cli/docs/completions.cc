@@ -14,7 +14,7 @@ std::string Spaced(std::string_view choices) {
   return out;
 }
 
-// Single-quoted for a shell: help texts hold apostrophes.
+// Returns `text` in single quotes for bash or zsh. Help texts contain apostrophes.
 std::string Quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -47,7 +47,7 @@ std::string FlagNames(Command command) {
 
 std::string Bash() {
   std::string out =
-      "# bash completion of vllmcli\n"
+      "# bash completion for vllmcli\n"
       "_vllmcli() {\n"
       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
       "  local command= word\n"
@@ -107,7 +107,7 @@ std::string Bash() {
   return out;
 }
 
-// The text of an _arguments specification: brackets and colons would end it.
+// Escapes text of a zsh _arguments specification, which brackets and colons would end.
 std::string ZshText(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -129,7 +129,7 @@ std::string ZshAction(const Flag& flag) {
 std::string Zsh() {
   std::string out =
       "#compdef vllmcli\n"
-      "# zsh completion of vllmcli\n"
+      "# zsh completion for vllmcli\n"
       "_vllmcli() {\n"
       "  local -a commands\n"
       "  commands=(\n";
@@ -167,7 +167,7 @@ std::string Zsh() {
       }
     }
     if (!info.choices.empty()) {
-      out += " \\\n        " + Quoted("1:what:(" + Spaced(info.choices) + ")");
+      out += " \\\n        " + Quoted("1:argument:(" + Spaced(info.choices) + ")");
     } else if (info.takes_file) {
       out += " \\\n        '*:file:_files'";
     }
@@ -180,7 +180,7 @@ std::string Zsh() {
   return out;
 }
 
-// In fish's single quotes only ' and \ are special, and both are escaped by a backslash.
+// Returns `text` in single quotes for fish, where only ' and \ are special and a backslash escapes both.
 std::string FishQuoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -191,7 +191,7 @@ std::string FishQuoted(std::string_view text) {
 }
 
 std::string Fish() {
-  std::string out = "# fish completion of vllmcli\ncomplete -c vllmcli -f\n";
+  std::string out = "# fish completion for vllmcli\ncomplete -c vllmcli -f\n";
   for (const CommandInfo& info : CommandTable()) {
     out += "complete -c vllmcli -n __fish_use_subcommand -a " + std::string(info.name) + " -d " +
            FishQuoted(info.summary) + "\n";
@@ -215,7 +215,8 @@ std::string Fish() {
       }
       out += " -d " + FishQuoted(flag.help) + "\n";
       if (flag.kind == ValueKind::kNegatable) {
-        out += head + " -l no-" + std::string(flag.name) + " -d " + FishQuoted("not: " + std::string(flag.help)) + "\n";
+        out += head + " -l no-" + std::string(flag.name) + " -d " + FishQuoted("disable: " + std::string(flag.help)) +
+               "\n";
       }
     }
   }
@@ -228,7 +229,7 @@ std::string CompletionScript(std::string_view shell) {
   if (shell == "bash") return Bash();
   if (shell == "zsh") return Zsh();
   if (shell == "fish") return Fish();
-  throw ConfigError("completions: unknown shell (" + std::string(shell) + "), must be bash, zsh or fish");
+  throw ConfigError("completions: unknown shell, must be bash, zsh or fish (" + std::string(shell) + ")");
 }
 
 }  // namespace vllm

@@ -1,4 +1,4 @@
-// Completion scripts for bash, zsh and fish, made from the tables.
+// Completion scripts for bash, zsh and fish, generated from the tables of commands and flags.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace vllm {
 
-// `shell` is bash, zsh or fish. Throws ConfigError for another.
+// Returns the script for `shell`: bash, zsh or fish. Throws ConfigError for any other shell.
 std::string CompletionScript(std::string_view shell);
 
 }  // namespace vllm

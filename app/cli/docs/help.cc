@@ -7,14 +7,15 @@ namespace {
 
 constexpr size_t kWidth = 100;
 
-// Appends `text` broken at spaces so that no line is longer than kWidth; lines after the first begin at `indent`.
+// Appends `text`, wrapped at spaces to lines of at most kWidth columns. The text starts at `column`; further lines are
+// indented by `indent` spaces.
 void AppendWrapped(std::string_view text, size_t indent, size_t column, std::string& out) {
-  size_t at = 0;
+  size_t pos = 0;
   bool first = true;
-  while (at < text.size()) {
-    size_t end = text.find(' ', at);
+  while (pos < text.size()) {
+    size_t end = text.find(' ', pos);
     if (end == std::string_view::npos) end = text.size();
-    const std::string_view word = text.substr(at, end - at);
+    const std::string_view word = text.substr(pos, end - pos);
     if (!first && column + 1 + word.size() > kWidth) {
       out += '\n';
       out.append(indent, ' ');
@@ -26,7 +27,7 @@ void AppendWrapped(std::string_view text, size_t indent, size_t column, std::str
     out += word;
     column += word.size();
     first = false;
-    at = end + 1;
+    pos = end + 1;
   }
   out += '\n';
 }
@@ -52,7 +53,7 @@ void AppendFlags(Command command, std::string& out) {
       std::string text(flag.help);
       if (!flag.choices.empty()) text += " (" + std::string(flag.choices) + ")";
       if (flag.repeats) text += "; may be repeated";
-      if (!flag.default_value.empty()) text += " [" + std::string(flag.default_value) + "]";
+      if (!flag.default_value.empty()) text += " [default: " + std::string(flag.default_value) + "]";
       AppendEntry(FlagUsage(flag), 36, text, out);
     }
   }
@@ -69,10 +70,10 @@ void AppendExamples(std::string_view examples, std::string& out) {
 }
 
 constexpr std::string_view kExamples =
-    "vllmcli                                                  chat with the model that ships\n"
-    "vllmcli -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf           chat with another one\n"
-    "vllmcli run -m ./model 'Why is the sky blue?'            one answer\n"
-    "vllmcli batch prompts.jsonl -m ./model -o out.jsonl      many answers";
+    "vllmcli                                                  chat with the help model that ships\n"
+    "vllmcli -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf           chat with a GGUF model\n"
+    "vllmcli run -m ./model 'Why is the sky blue?'            answer one prompt\n"
+    "vllmcli batch prompts.jsonl -m ./model -o out.jsonl      answer a file of prompts";
 
 }  // namespace
 
@@ -92,18 +93,27 @@ std::string HelpText(std::optional<Command> command) {
     out +=
         "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
         "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
-        "Without a command: chat on a terminal, else run with standard input as the prompt.\n\nCommands:\n";
+        "Without a command, vllmcli starts a chat on a terminal; otherwise it answers the prompt on standard input.\n\n"
+        "Commands:\n";
     for (const CommandInfo& info : CommandTable()) {
       AppendEntry(std::string(info.name) + (info.arguments.empty() ? "" : " " + std::string(info.arguments)), 30,
                   info.summary, out);
     }
     out +=
-        "\nvllmcli COMMAND --help shows the flags of a command; vllmcli --version or -V prints the version. Flags may\n"
-        "also be set in $XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows the settings in effect.\n\n"
-        "Environment: VLLMCLI_MODEL names the model, HF_HUB_CACHE and HF_HOME where downloaded ones are,\n"
-        "NO_COLOR and TERM=dumb keep the terminal plain, VLLMCLI_ISA is --isa.\n\n"
-        "Exit status: 0 success, 1 a request or some rows failed, 2 usage or configuration, 3 model or data\n"
-        "unusable, 4 out of memory, disk or another resource, 130/143/129 by SIGINT/SIGTERM/SIGHUP.\n";
+        "\nvllmcli COMMAND --help shows the flags of a command; vllmcli --version or -V prints the version. Flags\n"
+        "can also be set in $XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows the settings in effect.\n\n"
+        "Environment:\n"
+        "  VLLMCLI_MODEL           the model when -m is not given\n"
+        "  VLLMCLI_ISA             the instruction set when --isa is not given\n"
+        "  HF_HUB_CACHE, HF_HOME   location of the Hugging Face cache\n"
+        "  NO_COLOR, TERM=dumb     no cursor movement\n\n"
+        "Exit status:\n"
+        "  0              success\n"
+        "  1              a request or some rows failed\n"
+        "  2              usage or configuration error\n"
+        "  3              unusable model or data\n"
+        "  4              out of memory, disk or another resource\n"
+        "  130, 143, 129  ended by SIGINT, SIGTERM, SIGHUP\n";
     AppendExamples(kExamples, out);
     return out;
   }

@@ -1,4 +1,4 @@
-// What --help and --version print, made from the tables.
+// The texts of --help and --version, generated from the tables of commands and flags.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 namespace vllm {
 
 std::string VersionText();
-// The list of commands, or one command's flags.
+// Returns the help of `command`, or the program's help with the list of commands.
 std::string HelpText(std::optional<Command> command);
-// "-n, --max-tokens N" or "--[no-]enable-prefix-caching".
+// Returns "-n, --max-tokens N", or "    --[no-]enable-prefix-caching" for a flag without a short name.
 std::string FlagUsage(const Flag& flag);
 
 }  // namespace vllm

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-// Text for roff: backslashes and dashes escaped, no line begins with a dot or an apostrophe.
+// Escapes `text` for roff: backslashes, dashes and apostrophes, and a leading dot, which would begin a request.
 std::string Roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -46,7 +46,7 @@ void AppendFlag(const Flag& flag, std::string& out) {
     commands += (commands.empty() ? "" : ", ") + std::string(info.name);
     ++num_commands;
   }
-  if (num_commands < CommandTable().size()) out += "\nFor " + commands + ".";
+  if (num_commands < CommandTable().size()) out += "\nCommands: " + commands + ".";
   out += "\n";
 }
 
@@ -56,14 +56,14 @@ A row of a .jsonl file is an object with one of
 .BR prompt " (text),"
 .BR prompt_token_ids " (a list of ids) or"
 .BR messages " (a list of objects with role and content),"
-and beside it any sampling field under the name vLLM gives it (max_tokens, temperature, stop, seed, n, logprobs, ...),
-which holds for that row only, and
+and optionally sampling fields under their vLLM names (max_tokens, temperature, stop, seed, n, logprobs, ...), which apply
+to this row only, and
 .BR custom_id ", " priority " and " cache_salt .
-An unknown field is an error of that row. Rows with
+An unknown field makes the row fail. Rows with
 .BR method ", " url " and " body
-are rows of the OpenAI batch API for /v1/chat/completions and /v1/completions, and get its output format.
+are rows of the OpenAI batch API for /v1/chat/completions and /v1/completions. Their records have that API's format.
 .PP
-The record of a row names it by custom_id, or else by its index from 0:
+A record identifies its row by custom_id, or by the row's index, which starts at 0:
 .PP
 .nf
 {"index":0,"prompt_tokens":5,"outputs":[{"index":0,"text":" ...","token_ids":[...],
@@ -71,13 +71,13 @@ The record of a row names it by custom_id, or else by its index from 0:
 {"index":1,"error":{"code":"invalid_json","message":"...","line":2}}
 .fi
 .PP
-A row with temperature above 0 and no seed of its own draws one from \-\-seed and its name, so a row's record is the same
-whatever else is in the file and however rows were scheduled.
+A row with a temperature above 0 and no seed gets one derived from \-\-seed and the row's custom_id or index. Its record
+therefore does not depend on the other rows or on scheduling.
 )";
 
 constexpr std::string_view kSamplingSection =
     R"(.SH SAMPLING DEFAULTS
-Each sampling parameter is taken from the first of these that names it:
+Each sampling parameter is taken from the first of these sources that sets it:
 .IP 1. 3
 the fields of a batch row;
 .IP 2.
@@ -86,16 +86,16 @@ flags, the chat command /set and the configuration file;
 the model's own file: generation_config.json of a directory (do_sample false means temperature 0), or the keys
 general.sampling.temp, top_k, top_p, min_p and penalty_repeat of a GGUF file;
 .IP 4.
-llama.cpp's defaults when the model names no sampling parameter: temperature 0.8, top\-k 40, top\-p 0.95, min\-p 0.05.
+llama.cpp's defaults if the model sets no sampling parameter: temperature 0.8, top\-k 40, top\-p 0.95, min\-p 0.05.
 .PP
-A model that names some parameters gets neutral values for the others (temperature 1, no top\-k, top\-p, min\-p or penalty).
+If a model sets some parameters, the others are neutral (temperature 1, no top\-k, top\-p, min\-p or penalty).
 With
 .B \-\-generation\-config vllm
-the model's file is ignored and all values are neutral, as in vLLM's API without a generation config.
+the model's file is ignored and the defaults are neutral, as in vLLM's API without a generation config.
 .BR "vllmcli show" ,
-the JSON output of run and complete, and /set print the values in force and where each comes from.
+the JSON output of run and complete, and /set print the values in effect and their sources.
 .B bench
-ignores all of this and samples at temperature 1.
+ignores these sources and samples at temperature 1.
 )";
 
 constexpr std::string_view kChatSection =
@@ -105,48 +105,48 @@ constexpr std::string_view kChatSection =
 list the commands
 .TP
 .B /clear
-forget the conversation
+start the conversation over
 .TP
 .BI /system " TEXT"
-set the system message and start the conversation again; without TEXT show it
+set the system message and start the conversation over; without TEXT, show the system message
 .TP
 .BI /set " NAME VALUE"
-change a sampling setting, such as /set temperature 0.7; without VALUE show it, without arguments show all settings
-and where each value comes from
+change a sampling setting, such as /set temperature 0.7; without VALUE, show it; without arguments, show all settings
+and their sources
 .TP
 .B /show
 describe the model and the settings
 .TP
 .B /stats
-tokens and times of the last answer and of the engine
+show token counts and times of the last answer and of the engine
 .TP
 .BR /exit ", " /quit ", " /bye
-leave
+quit
 .PP
-A message of several lines is pasted as one. Ctrl\-C stops an answer and keeps its beginning. At the prompt it clears the
-draft; on an empty line it says how to leave, and twice within a second it leaves. Ctrl\-D on an empty line leaves, Ctrl\-Z
-suspends.
+Pasted text of several lines is one message. Ctrl\-C stops an answer and keeps the text so far. At the prompt, Ctrl\-C
+clears the draft; on an empty line it shows how to quit, and twice within a second it quits. Ctrl\-D on an empty line quits.
+Ctrl\-Z suspends the program.
 .PP
-When the context is full, the oldest turns are left out until about half of the context is free; the system message stays.
+When the context is full, the oldest turns are dropped until about half of the context is free. The system message is kept.
 )";
 
 constexpr std::string_view kLastSections =
     R"(.SH OUTPUT
-Standard output carries the answer and nothing else; everything else goes to standard error. Control characters in text
-from a model or a file are shown as <1b> and never sent to the terminal.
+Standard output carries only the answer; everything else goes to standard error. A control character in text from a model
+or a file is shown as its code, such as <1b>, and never sent to the terminal.
 .SH EXIT STATUS
 .TP
 .B 0
-success; also when the reader of the output went away
+success; also if the reader of the output closed the pipe
 .TP
 .B 1
 a request or some rows failed
 .TP
 .B 2
-usage or configuration
+usage or configuration error
 .TP
 .B 3
-a model or data that cannot be used
+unusable model or data
 .TP
 .B 4
 out of memory, disk or another resource
@@ -156,26 +156,26 @@ ended by SIGINT, SIGTERM, SIGHUP
 .SH ENVIRONMENT
 .TP
 .B VLLMCLI_MODEL
-the model when \-m is not given
+the model if \-m is not given
 .TP
 .B VLLMCLI_ISA
-the instruction set that kernels use when \-\-isa is not given
+the instruction set of the kernels if \-\-isa is not given
 .TP
 .BR HF_HUB_CACHE ", " HF_HOME
-where the Hugging Face cache is; else ~/.cache/huggingface
+location of the Hugging Face cache: $HF_HUB_CACHE, or else $HF_HOME/hub, or else ~/.cache/huggingface/hub
 .TP
 .BR NO_COLOR ", " TERM=dumb
 no cursor movement on the terminal
 .SH FILES
 .TP
 .I $XDG_CONFIG_HOME/vllmcli/config.toml
-flags by their long names, at the top for all commands or in a table such as [batch] for one
+default values of flags, by their long names; at the top for all commands, in a table such as [batch] for one command
 .TP
 .I $XDG_STATE_HOME/vllmcli/history
-lines typed in chats
+lines typed in the chat
 .TP
 .I $XDG_DATA_HOME/vllmcli/models
-models found by their directory's name
+models that \-m finds by name
 )";
 
 }  // namespace
@@ -186,9 +186,9 @@ std::string ManPage() {
   out += ".SH NAME\nvllmcli \\- chat with language models and run batches of prompts, on CPUs\n";
   out += ".SH SYNOPSIS\n.B vllmcli\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR] [\\fIARGUMENTS\\fR]\n";
   out +=
-      ".SH DESCRIPTION\nOne program that answers prompts with a language model read from a Hugging Face model "
-      "directory or a GGUF file, without a server. Without a command it is a chat on a terminal, and\n.B run\nwith "
-      "standard input as the prompt otherwise.\n";
+      ".SH DESCRIPTION\nRuns a language model from a Hugging Face model directory or a GGUF file on the CPU, "
+      "without a server. Without a command, vllmcli starts a chat on a terminal; otherwise it works like\n.B run\nwith "
+      "the prompt on standard input.\n";
   out += ".SH COMMANDS\n";
   for (const CommandInfo& info : CommandTable()) {
     out += ".TP\n.B " + std::string(info.name);

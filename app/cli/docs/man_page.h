@@ -1,4 +1,4 @@
-// The manual page vllmcli.1, made from the tables and the sections written by hand here.
+// The manual page vllmcli.1, generated from the tables of commands and flags and from the sections in man_page.cc.
 #pragma once
 
 #include <string>
