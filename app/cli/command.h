@@ -1,4 +1,5 @@
-// The program's commands, one table: dispatch, --help, the man page and the completions are made from it.
+// The table of the program's commands. Dispatch, --help, the man page and the completions are generated from it.
+// Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,12 @@ enum class Command : uint32_t {
 struct CommandInfo {
   Command command;
   std::string_view name;
-  std::string_view arguments;  // as in the usage line
-  std::string_view choices;    // what the argument may be, '|' between; empty: anything or a file
-  bool takes_file;
+  std::string_view arguments;  // as shown in the usage line
+  std::string_view choices;    // allowed arguments, separated by '|'; empty: any text or a file
+  bool takes_file;             // completions offer file names
   std::string_view summary;
   std::string_view description;
-  std::string_view examples;  // command lines, '\n' between; may be empty
+  std::string_view examples;  // command lines, separated by '\n'; may be empty
 };
 
 std::span<const CommandInfo> CommandTable();

@@ -12,8 +12,8 @@
 namespace vllm {
 namespace {
 
-// CLI11 takes "[a,b]" in a positional for a list. A word that begins with a bracket travels behind this byte, which no
-// argument can begin with and still be one of ours.
+// CLI11 parses a positional argument "[a,b]" as a list. This byte is put in front of every word that begins with '[' or
+// with the byte itself, and Unguard() removes it after parsing.
 constexpr char kGuard = '\x01';
 
 std::string Unguard(std::string value) {
@@ -28,7 +28,7 @@ std::string Unguard(std::string value) {
   }
   std::string bare = word.substr(0, word.find('='));
   const Flag* elsewhere = bare.size() > 2 ? FindFlag(bare.substr(2)) : nullptr;
-  std::string message = "unknown flag " + bare + " of " + std::string(InfoOf(command).name);
+  std::string message = "unknown flag " + bare + " for " + std::string(InfoOf(command).name);
   if (const std::string near = NearestName(bare, names); !near.empty()) {
     message += ", did you mean " + near + "?";
   } else if (elsewhere != nullptr) {
@@ -110,7 +110,7 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
     for (const std::string& word : parser.remaining()) {
       if (word.size() > 1 && word.front() == '-') UnknownFlag(word, command);
     }
-    throw ConfigError("unexpected argument of " + std::string(InfoOf(command).name));
+    throw ConfigError("unexpected argument for " + std::string(InfoOf(command).name));
   } catch (const CLI::ParseError& error) {
     throw ConfigError(error.what());
   }

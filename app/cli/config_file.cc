@@ -14,14 +14,15 @@
 namespace vllm {
 namespace {
 
-// toml11 parses about 200,000 scalars per second, and a file of this size can hold as many.
+// toml11 parses about 200,000 scalars per second. This limit keeps the worst file to a few seconds.
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 constexpr size_t kMaxShownBytes = 60;
 
 // REQUIRES: the entry's table is empty or names a command.
 void Apply(const TomlEntry& entry, const std::string& path, Settings& settings) {
   const std::string table = entry.table.empty() ? "" : "[" + entry.table + "] ";
-  const std::string where = Escape(path) + ":" + entry.place.Text() + ": " + table + Escape(entry.key, kMaxShownBytes);
+  const std::string where =
+      Escape(path) + ":" + entry.position.Text() + ": " + table + Escape(entry.key, kMaxShownBytes);
   const Flag* flag = FindFlag(entry.key);
   if (flag == nullptr || !flag->in_config) {
     std::vector<std::string> names;
@@ -32,15 +33,15 @@ void Apply(const TomlEntry& entry, const std::string& path, Settings& settings) 
     throw ConfigError(where + ": unknown key" + (near.empty() ? "" : ", did you mean " + near + "?"));
   }
   if (entry.is_array && !flag->repeats && flag->kind != ValueKind::kIds) {
-    throw ConfigError(where + ": must be one value");
+    throw ConfigError(where + ": must be a single value, not an array");
   }
-  // A key of another command is checked, then left alone.
-  Settings elsewhere;
-  // `show` reports the sampling that the generating commands will use.
+  // A key that belongs only to other commands is validated and discarded.
+  Settings discarded;
+  // `show` reports the sampling parameters that the generating commands will use.
   const bool is_shown = settings.command == Command::kConfig ||
                         (settings.command == Command::kShow && flag->group == FlagGroup::kSampling);
   const bool is_used = flag->belongs_to(settings.command) || is_shown;
-  (is_used ? settings : elsewhere).Set(*flag, entry.values, SettingSource::kConfigFile, where);
+  (is_used ? settings : discarded).Set(*flag, entry.values, SettingSource::kConfigFile, where);
 }
 
 }  // namespace
@@ -62,11 +63,11 @@ void ReadConfigFile(const std::string& given_path, Settings& settings) {
   settings.config_path = path;
   for (const TomlTable& table : document.tables) {
     if (FindCommand(table.name)) continue;
-    throw ConfigError(Escape(path) + ":" + table.place.Text() + ": [" + Escape(table.name, kMaxShownBytes) +
-                      "]: no command has this name");
+    throw ConfigError(Escape(path) + ":" + table.position.Text() + ": [" + Escape(table.name, kMaxShownBytes) +
+                      "]: unknown command");
   }
-  // The command's own table is stronger than the top, wherever it stands. The other tables are checked too, so that a
-  // mistake shows at once and not on the day the table is used.
+  // The command's own table overrides the top-level keys. The other tables are checked too, so that a mistake is
+  // reported now and not when that command first runs.
   const std::string_view own_table = InfoOf(settings.command).name;
   for (const bool is_top : {true, false}) {
     for (const TomlEntry& entry : document.entries) {

@@ -1,5 +1,5 @@
-// The configuration file, TOML: flags by their long names, at the top for every command or in a table named as a
-// command for that one. An unknown key is an error. Worked example:
+// Reads the configuration file, which is TOML. Keys are long flag names. A key at the top applies to every command; a
+// key in a table named after a command applies to that command and overrides the top. Unknown keys are errors. Example:
 //     model = "/models/llama"
 //     temperature = 0.7
 //     stop = ["###"]
@@ -13,8 +13,9 @@
 
 namespace vllm {
 
-// Adds what the file says for settings.command. `path` empty: the default place, where a missing file is no error.
-// Throws ConfigError `<file>:<line>:<column>: <key>: <why> (<value>)`.
+// Adds the file's values for settings.command. An empty `path` means the default location, where a missing file is not
+// an error. Throws ConfigError `<file>:<line>:<column>: <key>: <why> (<value>)`, and ResourceError when the process
+// runs out of memory or file descriptors.
 void ReadConfigFile(const std::string& path, Settings& settings);
 
 }  // namespace vllm

@@ -14,24 +14,24 @@ namespace {
 
 constexpr int64_t kPackedCacheBytes = int64_t{16} << 30;
 
-int64_t AtLeastOne(const Settings& settings, std::string_view name, int64_t otherwise) {
+int64_t AtLeastOne(const Settings& settings, std::string_view name, int64_t default_value) {
   const std::optional<int64_t> value = settings.Integer(name);
-  if (!value) return otherwise;
+  if (!value) return default_value;
   if (*value < 1) throw ConfigError("--" + std::string(name) + ": must be at least 1 (" + std::to_string(*value) + ")");
   return *value;
 }
 
-DType ParseDType(const std::string& name, DType otherwise) {
+DType ParseDType(const std::string& name, DType default_dtype) {
   if (name == "float32") return DType::kFloat32;
   if (name == "float16") return DType::kFloat16;
   if (name == "bfloat16") return DType::kBFloat16;
-  return otherwise;
+  return default_dtype;
 }
 
 void SetQuantization(const std::string& name, QuantizationConfig& quantization) {
   if (name == "none") return;
   if (quantization.method != QuantizationMethod::kNone) {
-    throw ConfigError("--quantization: the checkpoint is quantized already, as " +
+    throw ConfigError("--quantization: the checkpoint is already quantized with " +
                       std::string(ToString(quantization.method)) + " (" + name + ")");
   }
   quantization.method = name == "int8" ? QuantizationMethod::kInt8 : QuantizationMethod::kInt4;
@@ -85,7 +85,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.isa = ParseIsa(settings.Text("isa").value_or("auto"));
   const std::vector<Isa> isas = AvailableIsas();
   if (config.isa && std::find(isas.begin(), isas.end(), *config.isa) == isas.end()) {
-    throw ConfigError("--isa: this machine does not run it (" + std::string(ToString(*config.isa)) + ")");
+    throw ConfigError("--isa: not supported by this machine (" + std::string(ToString(*config.isa)) + ")");
   }
   config.seed = ChooseSeed(settings);
   return config;

@@ -1,4 +1,4 @@
-// Settings -> VllmConfig. Pure functions of the settings and the model's own files.
+// Converts Settings to VllmConfig. Functions of the settings and the model's files; no state, any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace vllm {
 
-// --kv-cache-dtype; none for auto.
+// Returns the type that --kv-cache-dtype names, or none for auto.
 std::optional<KVDType> CacheDType(const Settings& settings);
 
-// Not finalized. Throws ConfigError naming flag and value.
+// Returns a configuration that is not finalized yet. Throws ConfigError naming the flag and its value.
 VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model);
 
-// --seed, or a new one each time for commands that talk with a person.
+// Returns --seed if it is set. Otherwise returns a random seed for chat, run and complete, and 0 for other commands.
 uint64_t ChooseSeed(const Settings& settings);
 
 }  // namespace vllm

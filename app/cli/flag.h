@@ -1,5 +1,5 @@
-// The one table of flags. Parsing, configuration keys, --help, the man page and the completions are all made from it;
-// a flag that is not here does not exist.
+// The table of flags. Parsing, configuration keys, --help, the man page and the completions are generated from it.
+// Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ enum class ValueKind : uint8_t {
   kInteger,
   kUnsigned,
   kNumber,
-  kSize,    // bytes: 512M, 2Gi
-  kText,    //
-  kPath,    //
+  kSize,  // bytes: 512M, 2Gi
+  kText,
+  kPath,
   kChoice,  // one of `choices`
   kIds,     // token ids, "1,2,3"
   kBias,    // "ID=V"
@@ -27,16 +27,16 @@ enum class ValueKind : uint8_t {
 enum class FlagGroup : uint8_t { kModel, kSampling, kPrompt, kOutput, kBatchRun, kBenchRun, kEngine, kGeneral };
 
 struct Flag {
-  std::string_view name;  // without dashes; also the configuration key
+  std::string_view name;  // without the dashes; also the configuration key
   char short_name;        // 0: none
   ValueKind kind;
   std::string_view value_name;
-  std::string_view choices;        // '|' between
-  std::string_view default_value;  // as shown; empty: none
+  std::string_view choices;        // separated by '|'
+  std::string_view default_value;  // as shown in --help; empty: none; "true" is also read by Settings::Switch
   FlagGroup group;
-  uint32_t commands;  // bits of Command
-  bool repeats;       // may be given more than once, all count
-  bool in_config;     // may stand in the configuration file
+  uint32_t commands;  // bit set of Command
+  bool repeats;       // may be given more than once; all values are kept
+  bool in_config;     // allowed in the configuration file
   std::string_view help;
 
   bool takes_value() const { return kind != ValueKind::kSwitch && kind != ValueKind::kNegatable; }
@@ -44,7 +44,7 @@ struct Flag {
 };
 
 std::span<const Flag> FlagTable();
-// Null when there is none. Underscores count as dashes.
+// Returns null if there is none. Underscores in `name` match dashes.
 const Flag* FindFlag(std::string_view name);
 std::string_view TitleOf(FlagGroup group);
 inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel,  FlagGroup::kPrompt,   FlagGroup::kSampling,

@@ -33,13 +33,14 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// Without the dashes of a flag or the slash of a chat command.
+// Removes the dashes of a flag or the slash of a chat command.
 std::string_view WithoutPrefix(std::string_view name) {
   const size_t first = name.find_first_not_of("-/");
   return first == std::string_view::npos ? std::string_view() : name.substr(first);
 }
 
-// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, replacements and swaps of neighbours.
+// Returns the optimal string alignment distance (a Damerau-Levenshtein distance): the number of insertions, deletions,
+// substitutions and swaps of adjacent characters.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1);
   std::vector<size_t> last(b.size() + 1);
@@ -85,9 +86,9 @@ int64_t ParseSize(std::string_view text) {
   if (!rest.empty()) {
     constexpr std::string_view kUnits = "KMGT";
     const char unit = rest.back() == 'k' ? 'K' : rest.back();
-    const size_t at = kUnits.find(unit);
-    if (at != std::string_view::npos) {
-      power = static_cast<int>(at) + 1;
+    const size_t index = kUnits.find(unit);
+    if (index != std::string_view::npos) {
+      power = static_cast<int>(index) + 1;
       rest.remove_suffix(1);
     }
   }
@@ -140,7 +141,7 @@ std::string NearestName(std::string_view name, const std::vector<std::string>& c
   const std::string_view typed = WithoutPrefix(name);
   std::string best;
   if (typed.size() > 64) return best;
-  // A single letter is close to every other one, and so says nothing.
+  // Any two single letters are one edit apart, so a one-letter name gets no suggestion.
   const size_t limit = typed.size() >= 6 ? 2 : typed.size() >= 2 ? 1 : 0;
   size_t best_distance = limit + 1;
   for (const std::string& candidate : candidates) {

@@ -68,15 +68,15 @@ void Settings::Set(const Flag& flag, std::vector<std::string> values, SettingSou
     }
   }
   if (values.empty()) return;
-  // Of a flag given twice the last one counts, as everywhere.
+  // The last value of a flag that does not repeat wins, as in other programs.
   if (!flag.repeats && values.size() > 1) values = {values.back()};
-  const auto [at, is_new] = entries_.try_emplace(std::string(flag.name), Entry{values, source});
-  if (!is_new && source >= at->second.source) at->second = Entry{std::move(values), source};
+  const auto [entry, is_new] = entries_.try_emplace(std::string(flag.name), Entry{values, source});
+  if (!is_new && source >= entry->second.source) entry->second = Entry{std::move(values), source};
 }
 
 const Settings::Entry* Settings::Find(std::string_view name) const {
-  const auto at = entries_.find(name);
-  return at == entries_.end() ? nullptr : &at->second;
+  const auto entry = entries_.find(name);
+  return entry == entries_.end() ? nullptr : &entry->second;
 }
 
 bool Settings::Has(std::string_view name) const { return Find(name) != nullptr; }

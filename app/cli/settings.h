@@ -1,5 +1,5 @@
-// Settings: what flags, environment and configuration file say together, one value (or list) a flag with its source.
-// Filled once at start-up, then read-only. Texts are checked against the flag's kind as they come in.
+// Settings holds the values set by flags, the environment and the configuration file: one value or list per flag, with
+// its source. A plain value, filled at startup; the chat's /set changes a copy. Main thread.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,20 @@ namespace vllm {
 
 enum class SettingSource : uint8_t { kDefault, kConfigFile, kEnvironment, kCommandLine, kChat };
 
-// "default", "configuration file", "environment", "command line", "/set".
+// Returns "default", "configuration file", "environment", "command line" or "/set".
 std::string_view ToString(SettingSource source);
 
 class Settings {
  public:
-  // A higher source replaces a lower one; `where` is for messages: "--top-p", "config.toml: top-p". Throws ConfigError
-  // `<where>: <why> (<value>)`.
+  // Sets a flag, unless a source of higher precedence (later in SettingSource) has set it. `where` names the setting in
+  // messages: "--top-p", "config.toml:1:1: top-p". Throws ConfigError `<where>: <why> (<value>)` if a value does not
+  // fit the flag's kind.
   void Set(const Flag& flag, std::vector<std::string> values, SettingSource source, const std::string& where);
 
-  // The flags below must be in the table and of the kind asked for.
+  // REQUIRES for the getters below: `name` is in the flag table and its kind matches the getter. They return an empty
+  // value if the flag is not set.
   bool Has(std::string_view name) const;
-  bool Switch(std::string_view name) const;  // the default when not set
+  bool Switch(std::string_view name) const;  // the flag's default if not set
   std::optional<int64_t> Integer(std::string_view name) const;
   std::optional<uint64_t> Unsigned(std::string_view name) const;
   std::optional<double> Number(std::string_view name) const;
@@ -41,8 +43,8 @@ class Settings {
   const std::vector<std::string>* Values(std::string_view name) const;
 
   Command command = Command::kChat;
-  std::vector<std::string> arguments;  // what is not a flag
-  std::string config_path;             // the file that was read, empty: none
+  std::vector<std::string> arguments;  // words that are not flags
+  std::string config_path;             // the file that was read; empty: none
 
  private:
   struct Entry {

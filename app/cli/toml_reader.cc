@@ -40,49 +40,49 @@ class Reader {
       }
       SkipSpaces();
       SkipComment();
-      if (!AtEnd() && !SkipLineBreak()) Fail("text after the end of a line's value");
+      if (!AtEnd() && !SkipLineBreak()) Fail("unexpected text at the end of the line");
     }
     return std::move(document_);
   }
 
  private:
-  bool AtEnd() const { return at_ >= text_.size(); }
-  char Peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-  bool StartsWith(std::string_view word) const { return text_.substr(at_).starts_with(word); }
+  bool AtEnd() const { return pos_ >= text_.size(); }
+  char Peek(size_t ahead = 0) const { return pos_ + ahead < text_.size() ? text_[pos_ + ahead] : '\0'; }
+  bool StartsWith(std::string_view word) const { return text_.substr(pos_).starts_with(word); }
 
-  // A position that is cheap to keep: counting a column costs time in proportion to the line's length.
+  // A position that is cheap to save. Computing its column takes time linear in the length of the line.
   struct Mark {
-    size_t at;
+    size_t pos;
     size_t line_begin;
     int64_t line;
   };
-  Mark Here() const { return {at_, line_begin_, line_}; }
-  TomlPlace PlaceOf(const Mark& mark) const {
-    const std::string_view before = text_.substr(mark.line_begin, mark.at - mark.line_begin);
+  Mark Here() const { return {pos_, line_begin_, line_}; }
+  TomlPosition PositionOf(const Mark& mark) const {
+    const std::string_view before = text_.substr(mark.line_begin, mark.pos - mark.line_begin);
     return {mark.line, 1 + static_cast<int64_t>(CountCodePoints(before))};
   }
-  [[noreturn]] void FailAt(const TomlPlace& place, const std::string& why) const {
-    throw ConfigError(Escape(name_) + ":" + place.Text() + ": " + why);
+  [[noreturn]] void FailAt(const TomlPosition& position, const std::string& why) const {
+    throw ConfigError(Escape(name_) + ":" + position.Text() + ": " + why);
   }
-  [[noreturn]] void FailAt(const Mark& mark, const std::string& why) const { FailAt(PlaceOf(mark), why); }
+  [[noreturn]] void FailAt(const Mark& mark, const std::string& why) const { FailAt(PositionOf(mark), why); }
   [[noreturn]] void Fail(const std::string& why) const { FailAt(Here(), why); }
 
   void SkipSpaces() {
-    while (Peek() == ' ' || Peek() == '\t') ++at_;
+    while (Peek() == ' ' || Peek() == '\t') ++pos_;
   }
   bool SkipLineBreak() {
-    if (Peek() == '\r' && Peek(1) == '\n') ++at_;
+    if (Peek() == '\r' && Peek(1) == '\n') ++pos_;
     if (Peek() != '\n') return false;
-    ++at_;
+    ++pos_;
     ++line_;
-    line_begin_ = at_;
+    line_begin_ = pos_;
     return true;
   }
   void SkipComment() {
     if (Peek() != '#') return;
     while (!AtEnd() && Peek() != '\n' && !(Peek() == '\r' && Peek(1) == '\n')) {
-      if (IsControl(Peek())) Fail("a control character in a comment");
-      ++at_;
+      if (IsControl(Peek())) Fail("control character in a comment");
+      ++pos_;
     }
   }
   void SkipBlankLines() {
@@ -96,55 +96,55 @@ class Reader {
     SkipSpaces();
     std::string part;
     if (Peek() == '"' || Peek() == '\'') {
-      if (StartsWith("\"\"\"") || StartsWith("'''")) Fail("a key cannot have several lines");
+      if (StartsWith("\"\"\"") || StartsWith("'''")) Fail("a key cannot span several lines");
       part = ReadString();
     } else {
-      const size_t begin = at_;
-      while (IsBare(Peek())) ++at_;
-      part = text_.substr(begin, at_ - begin);
-      if (part.empty()) Fail("a key is missing");
+      const size_t begin = pos_;
+      while (IsBare(Peek())) ++pos_;
+      part = text_.substr(begin, pos_ - begin);
+      if (part.empty()) Fail("missing key");
     }
     if (part.size() > kMaxKeyBytes) Fail("the key is too long (limit " + std::to_string(kMaxKeyBytes) + " bytes)");
     SkipSpaces();
     return part;
   }
 
-  void NoteTable(const std::string& name, const TomlPlace& place, bool is_header) {
+  void NoteTable(const std::string& name, const TomlPosition& position, bool is_header) {
     if (known_tables_.insert(name).second) {
-      document_.tables.push_back({name, place});
+      document_.tables.push_back({name, position});
     } else if (is_header) {
-      FailAt(place, "the table " + Escape(name, kMaxShownBytes) + " is there twice");
+      FailAt(position, "table " + Escape(name, kMaxShownBytes) + " is defined twice");
     }
   }
 
   void ReadHeader() {
-    const TomlPlace place = PlaceOf(Here());
+    const TomlPosition position = PositionOf(Here());
     if (Peek(1) == '[') Fail("arrays of tables are not supported");
-    ++at_;
+    ++pos_;
     table_ = ReadPart();
-    if (Peek() == '.') Fail("tables in tables are not supported");
-    if (Peek() != ']') Fail("] is missing after the name of a table");
-    ++at_;
-    NoteTable(table_, place, true);
+    if (Peek() == '.') Fail("nested tables are not supported");
+    if (Peek() != ']') Fail("missing ] after the table name");
+    ++pos_;
+    NoteTable(table_, position, true);
   }
 
   void ReadEntry() {
     TomlEntry entry;
-    entry.place = PlaceOf(Here());
+    entry.position = PositionOf(Here());
     entry.table = table_;
     entry.key = ReadPart();
     if (Peek() == '.') {
       if (!table_.empty()) Fail("dotted keys in a table are not supported");
-      ++at_;
+      ++pos_;
       entry.table = std::exchange(entry.key, ReadPart());
-      NoteTable(entry.table, entry.place, false);
-      if (Peek() == '.') Fail("a key has too many parts (limit 2)");
+      NoteTable(entry.table, entry.position, false);
+      if (Peek() == '.') Fail("the key has too many parts (limit 2)");
     }
-    if (Peek() != '=') Fail("= is missing after the key " + Escape(entry.key, kMaxShownBytes));
+    if (Peek() != '=') Fail("missing = after key " + Escape(entry.key, kMaxShownBytes));
     if (!known_keys_.emplace(entry.table, entry.key).second) {
-      FailAt(entry.place, "the key " + Escape(entry.key, kMaxShownBytes) + " is there twice");
+      FailAt(entry.position, "key " + Escape(entry.key, kMaxShownBytes) + " is defined twice");
     }
-    ++at_;
+    ++pos_;
     SkipSpaces();
     if (Peek() == '[') {
       entry.is_array = true;
@@ -156,25 +156,25 @@ class Reader {
   }
 
   void ReadArray(std::vector<std::string>& values) {
-    const Mark place = Here();
-    ++at_;
+    const Mark begin = Here();
+    ++pos_;
     bool needs_comma = false;
     while (true) {
       SkipBlankLines();
-      if (AtEnd()) FailAt(place, "the array has no end");
+      if (AtEnd()) FailAt(begin, "unterminated array");
       if (Peek() == ']') break;
       if (needs_comma) {
-        if (Peek() != ',') Fail(", or ] is missing in an array");
-        ++at_;
+        if (Peek() != ',') Fail("missing , or ] in an array");
+        ++pos_;
         needs_comma = false;
         continue;
       }
-      if (Peek() == ',') Fail("a value is missing before a comma");
-      if (Peek() == '[') Fail("arrays in arrays are not supported");
+      if (Peek() == ',') Fail("missing value before a comma");
+      if (Peek() == '[') Fail("nested arrays are not supported");
       values.push_back(ReadScalar());
       needs_comma = true;
     }
-    ++at_;
+    ++pos_;
   }
 
   std::string ReadScalar() {
@@ -184,85 +184,85 @@ class Reader {
     return ReadWord();
   }
 
-  // The contents of the string from `begin` to here.
+  // Returns the contents of the string that begins at `begin` and ends here.
   std::string ParseString(const Mark& begin) const {
-    std::string raw(text_.substr(begin.at, at_ - begin.at));
+    std::string raw(text_.substr(begin.pos, pos_ - begin.pos));
     if (raw.size() > kMaxTomlScalarBytes) {
       FailAt(begin, "the string is too long (limit " + std::to_string(kMaxTomlScalarBytes) + " bytes)");
     }
-    // A line of the value ends with \n on every system. A \r can only stand before a line break here.
+    // Line breaks in values are \n on every system. Here \r occurs only before \n.
     std::erase(raw, '\r');
     TomlScalar scalar = ParseTomlScalar(raw);
-    if (!scalar.error.empty()) FailAt(begin, "not a valid string: " + Escape(scalar.error));
+    if (!scalar.error.empty()) FailAt(begin, "invalid string: " + Escape(scalar.error));
     return std::move(scalar.text);
   }
 
-  // Passes over a backslash and the character after it, so that an escaped quotation mark does not end a string.
+  // Skips a backslash and the character after it, so that an escaped quotation mark does not end the string.
   void SkipEscape() {
     static constexpr std::string_view kNames = "btnfr\"\\uU \t\r\n";
-    if (Peek(1) == '\0' || kNames.find(Peek(1)) == std::string_view::npos) Fail("no such escape");
-    ++at_;
-    if (!SkipLineBreak()) ++at_;
+    if (Peek(1) == '\0' || kNames.find(Peek(1)) == std::string_view::npos) Fail("unknown escape sequence");
+    ++pos_;
+    if (!SkipLineBreak()) ++pos_;
   }
 
   // REQUIRES: the text starts with a quotation mark.
   std::string ReadString() {
     const Mark begin = Here();
     const char quote = Peek();
-    ++at_;
+    ++pos_;
     while (!AtEnd() && Peek() != quote) {
-      if (IsControl(Peek())) FailAt(begin, "the string has no end on its line");
+      if (IsControl(Peek())) FailAt(begin, "unterminated string (line break or control character in it)");
       if (quote == '"' && Peek() == '\\' && Peek(1) != '\n' && Peek(1) != '\r') {
         SkipEscape();
       } else {
-        ++at_;
+        ++pos_;
       }
     }
-    if (AtEnd()) FailAt(begin, "the string has no end");
-    ++at_;
+    if (AtEnd()) FailAt(begin, "unterminated string");
+    ++pos_;
     return ParseString(begin);
   }
 
-  // A string between three quotation marks. REQUIRES: the text starts with them.
+  // Reads a string in triple quotes. REQUIRES: the text starts with three quotation marks.
   std::string ReadLongString() {
     const Mark begin = Here();
     const char quote = Peek();
     const std::string delimiter(3, quote);
-    at_ += 3;
+    pos_ += 3;
     while (!StartsWith(delimiter)) {
-      if (AtEnd()) FailAt(begin, "the string has no end");
+      if (AtEnd()) FailAt(begin, "unterminated string");
       if (quote == '"' && Peek() == '\\') {
         SkipEscape();
       } else if (!SkipLineBreak()) {
-        if (IsControl(Peek())) Fail("a control character in a string");
-        ++at_;
+        if (IsControl(Peek())) Fail("control character in a string");
+        ++pos_;
       }
     }
-    at_ += 3;
-    // Up to two more quotation marks belong to the value.
-    for (int i = 0; i < 2 && Peek() == quote; ++i) ++at_;
+    pos_ += 3;
+    // Up to two quotation marks directly before the closing ones belong to the value.
+    for (int i = 0; i < 2 && Peek() == quote; ++i) ++pos_;
     return ParseString(begin);
   }
 
-  // true, false or a number.
+  // Reads true, false or a number.
   std::string ReadWord() {
     const Mark begin = Here();
-    while (IsBare(Peek()) || Peek() == '+' || Peek() == '.' || Peek() == ':') ++at_;
-    const std::string_view word = text_.substr(begin.at, at_ - begin.at);
-    if (word.empty()) FailAt(begin, "a value is missing");
+    while (IsBare(Peek()) || Peek() == '+' || Peek() == '.' || Peek() == ':') ++pos_;
+    const std::string_view word = text_.substr(begin.pos, pos_ - begin.pos);
+    if (word.empty()) FailAt(begin, "missing value");
     const std::string shown = Escape(word, kMaxShownBytes);
     if (word.size() > kMaxTomlWordBytes) {
       FailAt(begin, "the value is too long (limit " + std::to_string(kMaxTomlWordBytes) + " bytes): " + shown);
     }
     TomlScalar scalar = ParseTomlScalar(word);
     if (scalar.error.empty()) return std::move(scalar.text);
-    FailAt(begin, "must be a text in quotation marks, a number, true, false or an array of these (" + shown + ": " +
+    FailAt(begin, "must be a quoted string, a number, true, false or an array of these (" + shown + ": " +
                       Escape(scalar.error) + ")");
   }
 
   std::string_view text_;
   const std::string& name_;
-  size_t at_ = 0;
+  size_t pos_ = 0;
   size_t line_begin_ = 0;
   int64_t line_ = 1;
   std::string table_;

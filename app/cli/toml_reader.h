@@ -1,10 +1,12 @@
-// ReadToml: the part of TOML 1.0 that a configuration needs, in one pass, without recursion and in memory proportional
-// to the text. Keys stand at the top or in one level of tables; values are strings, integers, floats, booleans and
-// arrays of these. Dates, inline tables, arrays of tables, arrays in arrays and deeper tables are refused. The reader
-// finds where each scalar begins and ends; toml11 parses it (toml_scalar.h). A pure function.
+// ReadToml parses the subset of TOML 1.0 that a configuration needs, in one pass, without recursion and in memory
+// proportional to the text. Keys are at the top or in one level of tables. Values are strings, integers, floats,
+// booleans and arrays of these. Dates, inline tables, arrays of tables, nested arrays and nested tables are rejected.
+// The reader finds where each scalar begins and ends; toml11 parses it (toml_scalar.h). A pure function; any thread.
 //
-//   entry  := key "=" value            key := part | part "." part        at the top; one part below a [table]
-//   table  := "[" part "]"             part := bare | "basic string" | 'literal string'
+//   table := "[" part "]"
+//   entry := key "=" value             the entries below a [table] belong to it
+//   key   := part | part "." part      two parts, a table and a key, are allowed only at the top
+//   part  := bare | "basic string" | 'literal string'
 // Example: `seed = 1` and `[batch]` with `stop = ["a", "b"]` are the entries {"", "seed", ["1"]} and
 // {"batch", "stop", ["a", "b"]}.
 #pragma once
@@ -16,7 +18,7 @@
 
 namespace vllm {
 
-struct TomlPlace {
+struct TomlPosition {
   int64_t line = 1;    // from 1
   int64_t column = 1;  // in characters, from 1
 
@@ -29,17 +31,17 @@ struct TomlEntry {
   std::string key;
   std::vector<std::string> values;  // numbers in decimal, booleans as true and false
   bool is_array = false;
-  TomlPlace place;  // of the key
+  TomlPosition position;  // where the key is
 };
 
 struct TomlTable {
   std::string name;
-  TomlPlace place;  // of its first mention
+  TomlPosition position;  // where it is first mentioned
 };
 
 struct TomlDocument {
-  std::vector<TomlEntry> entries;  // in the order of the text
-  std::vector<TomlTable> tables;   // each once
+  std::vector<TomlEntry> entries;  // in file order
+  std::vector<TomlTable> tables;   // without duplicates
 };
 
 // Throws ConfigError `<name>:<line>:<column>: <why>`.

@@ -9,8 +9,8 @@
 namespace vllm {
 namespace {
 
-// toml11 draws the place over many lines. Its first line is `[error] toml::<function>: <reason>`, where the prefixes
-// are optional.
+// Extracts the reason from a toml11 message. Its first line is `[error] toml::<function>: <reason>`, with both prefixes
+// optional; the following lines are a drawing of the source.
 std::string ReasonOf(const std::string& message) {
   std::string_view reason = std::string_view(message).substr(0, message.find('\n'));
   for (const std::string_view prefix : {"[error] ", "toml::"}) {
@@ -20,11 +20,11 @@ std::string ReasonOf(const std::string& message) {
   }
   while (reason.starts_with(' ')) reason.remove_prefix(1);
   if (reason.ends_with('.')) reason.remove_suffix(1);
-  return reason.empty() ? "not a value of TOML" : std::string(reason);
+  return reason.empty() ? "not a TOML value" : std::string(reason);
 }
 
 TomlScalar ScalarOf(const toml::value& value) {
-  // toml11 replaces a number that is too large by the largest one.
+  // toml11 clamps numbers that are out of range to the largest or smallest value.
   static const TomlScalar kOutOfRange = {"", "the number is out of range"};
   switch (value.type()) {
     case toml::value_t::boolean:

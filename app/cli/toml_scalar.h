@@ -1,5 +1,5 @@
-// ParseTomlScalar: one string, integer, float or boolean of TOML, parsed by toml11. toml11 is quadratic in long arrays
-// and recursive in nested values, so it receives one scalar at a time. A pure function.
+// ParseTomlScalar parses one TOML string, integer, float or boolean with toml11. toml11 takes quadratic time for long
+// arrays and recurses into nested values, so it receives one scalar at a time. A pure function; any thread.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 namespace vllm {
 
 struct TomlScalar {
-  std::string text;   // the contents of a string; numbers in decimal, booleans as true and false
-  std::string error;  // not empty: `raw` is not a scalar, and this is the reason in one line
+  std::string text;   // contents of a string; numbers in decimal, booleans as true and false
+  std::string error;  // one line saying why `raw` is not a scalar; empty: it is one
 };
 
-// `raw`: the scalar as the file spells it. REQUIRES: at most kMaxTomlScalarBytes bytes for a string and
-// kMaxTomlWordBytes for other values, valid UTF-8, and no unquoted bracket, brace or line break.
+// Parses `raw`, a scalar as written in the file. REQUIRES: `raw` is valid UTF-8 without unquoted brackets, braces and
+// line breaks; a string has at most kMaxTomlScalarBytes bytes and any other value at most kMaxTomlWordBytes.
 TomlScalar ParseTomlScalar(std::string_view raw);
 
 inline constexpr size_t kMaxTomlScalarBytes = size_t{64} << 10;
-// Longer than every useful number. Binary integers of more than 63 digits would overflow inside toml11.
+// Longer than any useful number. Binary integers of more than 63 digits would overflow inside toml11.
 inline constexpr size_t kMaxTomlWordBytes = 64;
 
 }  // namespace vllm

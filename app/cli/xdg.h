@@ -1,18 +1,18 @@
-// Where the program keeps its files, by the XDG base directory specification. A relative path in a variable is ignored,
-// as the specification says.
+// The program's directories, by the XDG base directory specification. A relative path in a variable is ignored, as the
+// specification requires. Reads the environment; any thread while no thread changes it.
 #pragma once
 
 #include <string>
 
 namespace vllm {
 
-// Empty when neither the variable nor HOME is set.
-std::string ConfigHome();  // $XDG_CONFIG_HOME/vllmcli, ~/.config/vllmcli
-std::string StateHome();   // $XDG_STATE_HOME/vllmcli, ~/.local/state/vllmcli
-std::string CacheHome();   // $XDG_CACHE_HOME/vllmcli, ~/.cache/vllmcli
-std::string DataHome();    // $XDG_DATA_HOME/vllmcli, ~/.local/share/vllmcli
+// Each returns the path in the comment, or an empty string if neither the variable nor HOME holds an absolute path.
+std::string ConfigHome();  // $XDG_CONFIG_HOME/vllmcli or ~/.config/vllmcli
+std::string StateHome();   // $XDG_STATE_HOME/vllmcli or ~/.local/state/vllmcli
+std::string CacheHome();   // $XDG_CACHE_HOME/vllmcli or ~/.cache/vllmcli
+std::string DataHome();    // $XDG_DATA_HOME/vllmcli or ~/.local/share/vllmcli
 
-// Makes `path` and its missing parents with mode 0700; false when that fails.
+// Creates `path` and its missing parents with mode 0700. Returns false on failure.
 bool MakePrivateDirectory(const std::string& path);
 
 }  // namespace vllm

@@ -27,17 +27,17 @@ TEST(CommandLineTest, WordsAndFlagsMayBeMixed) {
   EXPECT_TRUE(line.settings.Switch("stats"));
 }
 
-TEST(CommandLineTest, WithoutACommandTheDefaultIsTaken) {
+TEST(CommandLineTest, TheDefaultCommandIsUsedIfNoneIsGiven) {
   EXPECT_EQ(Parse({}).settings.command, Command::kRun);
   EXPECT_EQ(Parse({"-n", "3"}).settings.Integer("max-tokens"), 3);
 }
 
-TEST(CommandLineTest, APromptMayHoldNamesOfCommands) {
+TEST(CommandLineTest, APromptMayContainCommandNames) {
   EXPECT_EQ(Parse({"run", "chat", "batch", "run"}).settings.arguments,
             (std::vector<std::string>{"chat", "batch", "run"}));
 }
 
-TEST(CommandLineTest, APromptInBracketsStaysWhole) {
+TEST(CommandLineTest, ArgumentsInBracketsAreNotSplit) {
   EXPECT_EQ(Parse({"run", "[a,b]"}).settings.arguments, (std::vector<std::string>{"[a,b]"}));
   EXPECT_EQ(Parse({"run", "--stop", "[x,y]", "p"}).settings.Texts("stop"), (std::vector<std::string>{"[x,y]"}));
   EXPECT_EQ(Parse({"run", "{}", "[]"}).settings.arguments, (std::vector<std::string>{"{}", "[]"}));
@@ -47,7 +47,7 @@ TEST(CommandLineTest, AnEmptyPromptIsAnArgument) {
   EXPECT_EQ(Parse({"complete", ""}).settings.arguments, (std::vector<std::string>{""}));
 }
 
-TEST(CommandLineTest, AfterTwoDashesAllIsPrompt) {
+TEST(CommandLineTest, WordsAfterTwoDashesAreArguments) {
   EXPECT_EQ(Parse({"run", "--", "--stats", "-tp"}).settings.arguments, (std::vector<std::string>{"--stats", "-tp"}));
 }
 
@@ -64,7 +64,7 @@ TEST(CommandLineTest, NegatableSwitchesHaveBothForms) {
       Parse({"run", "--no-enable-prefix-caching", "--enable-prefix-caching"}).settings.Switch("enable-prefix-caching"));
 }
 
-TEST(CommandLineTest, RepeatedFlagsAddUpOrTheLastCounts) {
+TEST(CommandLineTest, RepeatedFlagsKeepAllValuesOrTheLastOne) {
   const CommandLine line = Parse({"run", "--stop", "a", "--stop", "b", "-t", "1", "-t", "0.5", "--stop-token-ids",
                                   "1,2", "--stop-token-ids", "3", "--logit-bias", "5=-1"});
   EXPECT_EQ(line.settings.Texts("stop"), (std::vector<std::string>{"a", "b"}));
@@ -73,22 +73,22 @@ TEST(CommandLineTest, RepeatedFlagsAddUpOrTheLastCounts) {
   EXPECT_EQ(line.settings.Biases("logit-bias").size(), 1u);
 }
 
-TEST(CommandLineTest, NegativeValuesAreValues) {
+TEST(CommandLineTest, NegativeNumbersAreValuesAndNotFlags) {
   EXPECT_EQ(Parse({"run", "--presence-penalty", "-1.5"}).settings.Number("presence-penalty"), -1.5);
   EXPECT_EQ(Parse({"run", "--logprobs", "-1"}).settings.Integer("logprobs"), -1);
 }
 
-TEST(CommandLineTest, MistakesNameTheWordAndTheNearestFlag) {
-  EXPECT_EQ(ErrorOf({"run", "--temprature", "1"}), "unknown flag --temprature of run, did you mean --temperature?");
+TEST(CommandLineTest, ErrorsNameTheWordAndTheNearestFlag) {
+  EXPECT_EQ(ErrorOf({"run", "--temprature", "1"}), "unknown flag --temprature for run, did you mean --temperature?");
   EXPECT_EQ(ErrorOf({"rnu"}), "unknown command rnu, did you mean run?");
   EXPECT_EQ(ErrorOf({"run", "--top-p", "x"}), "--top-p: must be a number (x)");
   EXPECT_EQ(ErrorOf({"run", "--dtype", "int3"}), "--dtype: must be one of auto|float32|float16|bfloat16 (int3)");
-  EXPECT_EQ(ErrorOf({"run", "--ordered"}), "unknown flag --ordered of run: it belongs to other commands");
+  EXPECT_EQ(ErrorOf({"run", "--ordered"}), "unknown flag --ordered for run: it belongs to other commands");
   EXPECT_NE(ErrorOf({"run", "--top-p"}), "");
   EXPECT_NE(ErrorOf({"pull", "x"}), "");
 }
 
-TEST(CommandLineTest, HelpAndVersionAreAskedForAnywhereSensible) {
+TEST(CommandLineTest, HelpAndVersionAreActions) {
   EXPECT_EQ(Parse({"--version"}).action, CommandLineAction::kVersion);
   EXPECT_EQ(Parse({"-V"}).action, CommandLineAction::kVersion);
   EXPECT_EQ(Parse({"--help"}).action, CommandLineAction::kHelp);
@@ -113,7 +113,7 @@ TEST(FlagTableTest, NamesAreUniqueInEachCommand) {
   }
 }
 
-TEST(FlagTableTest, EveryFlagIsParsedByEachOfItsCommands) {
+TEST(FlagTableTest, EveryFlagIsAcceptedByItsCommands) {
   for (const Flag& flag : FlagTable()) {
     for (const CommandInfo& info : CommandTable()) {
       if (!flag.belongs_to(info.command) || flag.name == "help") continue;

@@ -15,29 +15,29 @@ KVDType CacheTypeOf(const ModelConfig& model, std::vector<std::string> flags) {
   return MakeVllmConfig(ParseCommandLine(std::move(flags), Command::kRun).settings, model).KVCacheDType();
 }
 
-// A GGUF file of codes, whose plain numbers are float16.
-ModelConfig Blocks() {
+// A GGUF model with quantized blocks, whose floating-point weights are float16.
+ModelConfig BlockModel() {
   ModelConfig model;
   model.checkpoint_dtype = DType::kFloat16;
   model.has_block_weights = true;
   return model;
 }
 
-TEST(EngineOptionsTest, TheKVCacheIsOfTheTypeThatWasAskedFor) {
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float16"}), KVDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float32"}), KVDType::kFloat32);
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--kv-cache-dtype", "float16"}), KVDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "float16", "--kv-cache-dtype", "int8"}), KVDType::kInt8);
+TEST(EngineOptionsTest, TheKVCacheHasTheRequestedType) {
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float16"}), KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float32"}), KVDType::kFloat32);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--kv-cache-dtype", "float16"}), KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float16", "--kv-cache-dtype", "int8"}), KVDType::kInt8);
 }
 
-TEST(EngineOptionsTest, UnaskedTheKVCacheBesideCodesIsBFloat16) {
-  EXPECT_EQ(CacheTypeOf(Blocks(), {}), KVDType::kBFloat16);
-  EXPECT_EQ(CacheTypeOf(Blocks(), {"--dtype", "auto", "--kv-cache-dtype", "auto"}), KVDType::kBFloat16);
-  ModelConfig plain = Blocks();
-  plain.has_block_weights = false;
-  EXPECT_EQ(CacheTypeOf(plain, {}), KVDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(plain, {"--quantization", "int8"}), KVDType::kBFloat16);
-  EXPECT_EQ(CacheTypeOf(plain, {"--quantization", "int8", "--dtype", "float16"}), KVDType::kFloat16);
+TEST(EngineOptionsTest, TheKVCacheOfQuantizedWeightsDefaultsToBFloat16) {
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {}), KVDType::kBFloat16);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "auto", "--kv-cache-dtype", "auto"}), KVDType::kBFloat16);
+  ModelConfig unquantized = BlockModel();
+  unquantized.has_block_weights = false;
+  EXPECT_EQ(CacheTypeOf(unquantized, {}), KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(unquantized, {"--quantization", "int8"}), KVDType::kBFloat16);
+  EXPECT_EQ(CacheTypeOf(unquantized, {"--quantization", "int8", "--dtype", "float16"}), KVDType::kFloat16);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-TEST(ParseValueTest, SizesTakePowersOfThousandAndOf1024) {
+TEST(ParseValueTest, SizesTakePowersOf1000AndOf1024) {
   EXPECT_EQ(ParseSize("123"), 123);
   EXPECT_EQ(ParseSize("2K"), 2000);
   EXPECT_EQ(ParseSize("3M"), 3000000);
@@ -17,13 +17,13 @@ TEST(ParseValueTest, SizesTakePowersOfThousandAndOf1024) {
   EXPECT_EQ(ParseSize("4GiB"), 4LL << 30);
 }
 
-TEST(ParseValueTest, SizesThatAreNoneAreRefused) {
+TEST(ParseValueTest, InvalidSizesAreRejected) {
   for (const char* text : {"", "K", "-1", "i", "1i", "1X", "1e400", "nan", "1 K", "99999999999T"}) {
     EXPECT_THROW(ParseSize(text), ConfigError) << text;
   }
 }
 
-TEST(ParseValueTest, NanAndInfinityAreNoNumbers) {
+TEST(ParseValueTest, NumbersMustBeFinite) {
   for (const char* text : {"nan", "NaN", "inf", "-inf", "infinity", "1e999", "", "1x", " 1"}) {
     EXPECT_THROW(ParseNumber(text), ConfigError) << text;
   }
@@ -32,7 +32,7 @@ TEST(ParseValueTest, NanAndInfinityAreNoNumbers) {
   EXPECT_EQ(ParseNumber("+1"), 1.0);
 }
 
-TEST(ParseValueTest, IntegersMustFit) {
+TEST(ParseValueTest, IntegersMustFitTheirType) {
   EXPECT_EQ(ParseInteger("-9223372036854775808"), INT64_MIN);
   EXPECT_THROW(ParseInteger("9223372036854775808"), ConfigError);
   EXPECT_THROW(ParseInteger("1.0"), ConfigError);
@@ -55,7 +55,7 @@ TEST(ParseValueTest, BiasIsIdEqualsValue) {
   EXPECT_THROW(ParseBias("5=nan"), ConfigError);
 }
 
-TEST(ParseValueTest, TheNearestNameIsTheOneMeant) {
+TEST(ParseValueTest, NearestNameFindsTheMisspelledName) {
   const std::vector<std::string> names = {"top-p", "top-k", "temperature"};
   EXPECT_EQ(NearestName("temprature", names), "temperature");
   EXPECT_EQ(NearestName("topp", names), "top-p");
@@ -64,7 +64,7 @@ TEST(ParseValueTest, TheNearestNameIsTheOneMeant) {
   EXPECT_EQ(NearestName("rnu", {"run"}), "run");
 }
 
-TEST(ParseValueTest, ANameThatIsNotCloseSuggestsNothing) {
+TEST(ParseValueTest, ANameThatIsNotCloseGetsNoSuggestion) {
   const std::vector<std::string> names = {"chat", "run", "batch", "bench", "show", "--seed", "/set", "/show", "--n"};
   for (const char* name : {"pull", "rm", "cat2x", "serve", "-x", "--x", "--sed1x", "/x", "", "--", "list"}) {
     EXPECT_EQ(NearestName(name, names), "") << name;
