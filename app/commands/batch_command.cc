@@ -37,7 +37,7 @@ InputFormat FormatOf(const Settings& settings, const std::string& path) {
   if (name == "jsonl") return InputFormat::kJsonLines;
   if (name == "csv") return InputFormat::kCsv;
   if (name == "tsv") return InputFormat::kTsv;
-  throw ConfigError("batch input " + path + ": unknown ending; --input-format says txt, jsonl, csv or tsv");
+  throw ConfigError("batch input " + path + ": unknown file extension; use --input-format txt, jsonl, csv or tsv");
 }
 
 char DelimiterOf(InputFormat format) {
@@ -45,7 +45,7 @@ char DelimiterOf(InputFormat format) {
   return format == InputFormat::kTsv ? '\t' : '\0';
 }
 
-// The input of a batch: a regular file, or a FIFO or device, which is read as it comes.
+// The input of a batch: a regular file, or a FIFO or device, which is read as data arrives.
 class InputFile {
  public:
   explicit InputFile(const std::string& path) {
@@ -53,7 +53,7 @@ class InputFile {
       fd_ = STDIN_FILENO;
       return;
     }
-    // O_NONBLOCK: the wait for the writer of a FIFO must end with a signal.
+    // O_NONBLOCK: open() of a FIFO must not block, so that a signal can end the wait for its writer.
     owned_ = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     fd_ = owned_.get();
     struct stat status {};
@@ -90,8 +90,8 @@ class InputFile {
   int fd_ = -1;
 };
 
-// The rows of a file of lines, for the progress line; none where they cannot be counted at once: a stream, a table
-// whose fields may hold line breaks, a file so long that reading it would delay the start.
+// Returns the number of rows for the progress line, or none if no line is shown or counting is not cheap: a stream, a
+// table whose fields may contain line breaks, or a file so long that reading it would delay the start.
 std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
   constexpr int64_t kMaxBytes = 32 << 20;
   const bool is_lines = format == InputFormat::kText || format == InputFormat::kJsonLines;
@@ -101,10 +101,10 @@ std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
   std::string buffer(1 << 16, '\0');
   int64_t num_rows = 0;
   bool is_blank = true;
-  for (int64_t at = 0; at < input.size();) {
-    const ssize_t got = pread(input.fd(), buffer.data(), buffer.size(), at);
+  for (int64_t offset = 0; offset < input.size();) {
+    const ssize_t got = pread(input.fd(), buffer.data(), buffer.size(), offset);
     if (got <= 0) return std::nullopt;
-    at += got;
+    offset += got;
     for (const char c : std::string_view(buffer).substr(0, static_cast<size_t>(got))) {
       if (c == '\n') {
         num_rows += is_blank ? 0 : 1;
@@ -119,12 +119,13 @@ std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
 
 bool WritesText(const Settings& settings) { return settings.Text("format").value_or("jsonl") == "text"; }
 
-// Whether prompts or answers are text whatever the rows say. Rows of JSON may all be token ids.
+// Returns true if prompts or answers are text for every possible input. The prompts of a JSON lines file may all be
+// token ids.
 bool NeedsTokenizer(const Settings& settings, InputFormat format) {
   return format != InputFormat::kJsonLines || settings.Has("template") || WritesText(settings);
 }
 
-// Always, unless --quiet.
+// Prints the summary of a finished batch. --quiet suppresses it.
 void PrintSummary(const BatchCounts& counts, double seconds, const std::string& output_path) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.1f s (%.1f output tokens/s)", seconds,
@@ -147,7 +148,7 @@ void PrintStats(const BatchCounts& counts, const LoadedModel& model, double seco
 }  // namespace
 
 int BatchCommand(const Settings& settings) {
-  if (settings.arguments.size() != 1) throw ConfigError("batch: needs one INPUT (- is standard input)");
+  if (settings.arguments.size() != 1) throw ConfigError("batch: expects one INPUT (- for standard input)");
   const std::string& path = settings.arguments[0];
   const InputFormat format = FormatOf(settings, path);
   const InputFile input(path);

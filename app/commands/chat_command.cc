@@ -20,7 +20,7 @@
 namespace vllm {
 namespace {
 
-// False when the chat is to end.
+// Handles one line of input. Returns false if the line ends the chat.
 bool TakeLine(const std::string& line, ChatSession& session, bool prints_stats) {
   if (line.find_first_not_of(" \t\n") == std::string::npos) return true;
   if (line.front() == '/') return RunSlashCommand(line, session);
@@ -35,15 +35,15 @@ std::string HistoryPath() {
   return home + "/history";
 }
 
-// At most four lines.
+// Prints at most four lines.
 void PrintFirstScreen(const LoadedModel& model) {
   if (model.location.origin == "shipped") {
-    PrintStatus("This is the guide, a tiny help model trained for vllmcli: it answers questions about this program.");
-    PrintStatus("A real model: vllmcli chat -m FILE.gguf, or -m with a Hugging Face model directory.");
+    PrintStatus("This is the guide, a tiny help model trained for vllmcli. It answers questions about this program.");
+    PrintStatus("For a real model: vllmcli chat -m FILE.gguf, or -m with a Hugging Face model directory.");
   } else {
     PrintStatus(model.location.short_name() + ", context " + std::to_string(model.engine->max_model_len()) + " tokens");
   }
-  PrintStatus("/help lists the commands; Ctrl-D or /exit leaves.");
+  PrintStatus("/help lists the commands; Ctrl-D or /exit quits.");
 }
 
 void ChatOnTerminal(ChatSession& session, bool prints_stats) {
@@ -57,7 +57,7 @@ void ChatOnTerminal(ChatSession& session, bool prints_stats) {
   PrintNote("");
 }
 
-// A file or pipe: each line is a message.
+// Chats with standard input that is a file or pipe: each line is one message or command.
 void ChatFromStream(ChatSession& session, bool prints_stats) {
   RecordReader reader(STDIN_FILENO, "standard input", '\0');
   std::string_view record;
@@ -65,7 +65,7 @@ void ChatFromStream(ChatSession& session, bool prints_stats) {
     const RecordReader::Status status = reader.Next(record);
     if (status == RecordReader::Status::kEnd) return;
     if (status == RecordReader::Status::kNeedInput) {
-      // Waits for both: a signal that comes just before a plain read() would be noticed only after the next line.
+      // Waits for input and for signals. A signal just before a plain read() would be noticed only after the next line.
       std::array<pollfd, 2> fds = {{{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}}};
       poll(fds.data(), fds.size(), -1);
       ThrowIfInterrupted();
@@ -81,11 +81,11 @@ void ChatFromStream(ChatSession& session, bool prints_stats) {
 }  // namespace
 
 int ChatCommand(const Settings& settings) {
-  if (!settings.arguments.empty()) throw ConfigError("chat: takes no arguments; vllmcli run answers a prompt");
+  if (!settings.arguments.empty()) throw ConfigError("chat: unexpected argument; use vllmcli run to answer one prompt");
   LoadedModel model = LoadModel(settings);
   if (model.renderer == nullptr) {
     throw ModelError("model " + model.location.name +
-                     ": has no chat template; use vllmcli complete, or give a template with --chat-template");
+                     ": has no chat template; use vllmcli complete or pass --chat-template FILE");
   }
   ChatSession session(std::move(model), settings);
   const bool prints_stats = settings.Switch("stats");

@@ -1,5 +1,5 @@
-// The program's commands: each runs to its end on the main thread and returns the exit status. Failures that the
-// outside world causes are thrown; Main turns them into a line on standard error and a status.
+// The program's commands. Each runs to completion on the main thread and returns the exit status. A command throws on
+// failures that the outside world causes; Main turns the exception into a line on standard error and an exit status.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ int ShowCommand(const Settings& settings);
 int ConfigCommand(const Settings& settings);
 int CompletionsCommand(const Settings& settings);
 
-// The whole program: parses the words after the first, runs the command and returns the exit status. Nothing is thrown.
+// The whole program: parses the command line, runs the command and returns the exit status. Does not throw.
 int Main(int argc, char** argv);
 
 }  // namespace vllm

@@ -6,7 +6,7 @@
 namespace vllm {
 
 int CompletionsCommand(const Settings& settings) {
-  if (settings.arguments.size() != 1) throw ConfigError("completions: needs a shell: bash, zsh or fish");
+  if (settings.arguments.size() != 1) throw ConfigError("completions: expects a shell (bash, zsh or fish)");
   StandardOutput().Write(SafeText(CompletionScript(settings.arguments[0])));
   return 0;
 }

@@ -25,7 +25,8 @@ int ConfigCommand(const Settings& settings) {
   nlohmann::ordered_json json;
   std::string out =
       "# file: " +
-      (settings.config_path.empty() ? "none, would be " + ConfigHome() + "/config.toml" : settings.config_path) + "\n";
+      (settings.config_path.empty() ? "none (looked for " + ConfigHome() + "/config.toml)" : settings.config_path) +
+      "\n";
   for (const Flag& flag : FlagTable()) {
     if (!flag.in_config) continue;
     const std::vector<std::string>* values = settings.Values(flag.name);

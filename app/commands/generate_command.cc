@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 enum class OutputForm { kText, kJson, kStreamJson };
 
-// Writes one request's outputs as they come and remembers what the end needs.
+// Writes the outputs of one request as they arrive and keeps its statistics and error for the end.
 class AnswerWriter {
  public:
   AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form)
@@ -120,7 +120,7 @@ Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std:
   if (settings.command == Command::kComplete) return TextPrompt{*text, true};
   if (model.renderer == nullptr) {
     throw ModelError("model " + model.location.name +
-                     ": has no chat template; use vllmcli complete, or give a template with --chat-template");
+                     ": has no chat template; use vllmcli complete or pass --chat-template FILE");
   }
   std::vector<ChatMessage> messages;
   if (const auto system = settings.Text("system")) messages.push_back({"system", *system});
@@ -133,7 +133,7 @@ Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std:
 int GenerateCommand(const Settings& settings) {
   const std::optional<std::string> text = settings.Has("prompt-ids") ? std::nullopt : ReadPrompt(settings);
   if (!text && !settings.Has("prompt-ids")) {
-    throw ConfigError("no prompt: give one as an argument or on standard input");
+    throw ConfigError("no prompt; pass one as an argument or on standard input");
   }
   LoadedModel model = LoadModel(settings, !settings.Has("prompt-ids"));
   SamplingParams params = model.sampling_params;

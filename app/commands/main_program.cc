@@ -68,7 +68,7 @@ int Run(std::vector<std::string> words) {
         SafeText(HelpText(line.has_command ? std::optional<Command>(settings.command) : std::nullopt)));
     return kOk;
   }
-  // Completions must come out whatever the configuration file says.
+  // A broken configuration file must not break shell completion.
   if (settings.command != Command::kCompletions) {
     ReadConfigFile(settings.Text("config").value_or(""), settings);
     for (const auto& [flag, name] : {std::pair{"model", "VLLMCLI_MODEL"}, std::pair{"isa", "VLLMCLI_ISA"}}) {
@@ -82,8 +82,8 @@ int Run(std::vector<std::string> words) {
   return Dispatch(settings);
 }
 
-// Some destructors of libraries allocate and may not throw: JSON values, directory iterators. Without memory they end
-// the process here.
+// The terminate handler. Some library destructors allocate memory (JSON values, directory iterators), and a failed
+// allocation in one of them ends here.
 [[noreturn]] void OnTerminate() {
   RestoreTerminal();
   try {
@@ -102,8 +102,8 @@ int Run(std::vector<std::string> words) {
 int Main(int argc, char** argv) {
   std::set_terminate(OnTerminate);
   int status = kOk;
-  // glibc reserves 64 MiB for a heap of each thread, or not, as the timing of threads has it. Under a limit of the
-  // address space that would decide whether a model loads and how large its KV cache is.
+  // glibc reserves 64 MiB of address space for each malloc arena, and thread timing decides the number of arenas. Under
+  // an address-space limit, timing would then decide whether a model loads and how large its KV cache is.
   if (AddressSpaceIsLimited()) mallopt(M_ARENA_MAX, 1);
   try {
     ReserveStandardDescriptors();

@@ -16,10 +16,10 @@ namespace {
 
 constexpr size_t kMaxPromptBytes = 64 << 20;
 
-bool StdinBringsText() {
+bool StdinIsPiped() {
   struct stat status {};
   if (fstat(STDIN_FILENO, &status) != 0) return false;
-  if ((fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY) return false;  // it was closed
+  if ((fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY) return false;  // standard input was closed and replaced
   return isatty(STDIN_FILENO) == 0 && !S_ISDIR(status.st_mode);
 }
 
@@ -39,10 +39,10 @@ std::optional<std::string> ReadPrompt(const Settings& settings) {
     has_words = true;
   }
   std::string piped;
-  if (asks_for_stdin || StdinBringsText()) {
+  if (asks_for_stdin || StdinIsPiped()) {
     pollfd wait{STDIN_FILENO, POLLIN, 0};
     if (has_words && !asks_for_stdin && poll(&wait, 1, 2000) == 0) {
-      PrintStatus("vllmcli: reading more of the prompt from standard input until it ends (</dev/null leaves it out)");
+      PrintStatus("vllmcli: reading the rest of the prompt from standard input; add </dev/null if there is none");
     }
     piped = ReadTextFile("-", kMaxPromptBytes);
     if (!piped.empty() && piped.back() == '\n') piped.pop_back();
@@ -51,7 +51,7 @@ std::optional<std::string> ReadPrompt(const Settings& settings) {
   std::string prompt = std::move(piped);
   if (has_words) prompt += (prompt.empty() ? "" : "\n") + words;
   if (!IsValidUtf8(prompt)) {
-    PrintWarning("the prompt is not UTF-8: bytes that are no characters are replaced by U+FFFD");
+    PrintWarning("the prompt is not valid UTF-8; invalid bytes are replaced by U+FFFD");
     prompt = ReplaceInvalidUtf8(prompt);
   }
   return prompt;

@@ -1,4 +1,4 @@
-// The prompt of run and complete: words of the command line and text piped in, joined.
+// The prompt of run and complete: text piped to standard input, joined with the words of the command line.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace vllm {
 
-// Standard input when it is no terminal or "-" is among the arguments, a line break, then the arguments joined by
-// spaces; the line break that ends piped text is dropped. None when neither brings anything (an empty argument counts
-// as one). Throws ConfigError.
+// Returns the text of standard input, a line break, and the arguments joined with spaces. Standard input is read if it
+// is not a terminal or "-" is among the arguments; one line break at its end is dropped. Returns none if standard input
+// is empty and there is no other argument than "-". Throws ConfigError if standard input cannot be read or is too long,
+// and Interrupted. Main thread.
 std::optional<std::string> ReadPrompt(const Settings& settings);
 
 }  // namespace vllm

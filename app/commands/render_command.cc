@@ -42,10 +42,10 @@ std::string RenderOne(const PromptRenderer& renderer, Json context) {
   return renderer.RenderJson(DumpJson(context), has_tools);
 }
 
-// The special tokens that a line may bring with it beside "chat_template" and "context".
+// Returns the special token that a line may set next to "chat_template" and "context", or an empty string.
 std::string TokenOf(const Json& line, const char* name) {
-  const auto at = line.find(name);
-  return at != line.end() && at->is_string() ? at->get<std::string>() : std::string();
+  const auto token = line.find(name);
+  return token != line.end() && token->is_string() ? token->get<std::string>() : std::string();
 }
 
 Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings& settings) {
@@ -59,7 +59,7 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
       result["text"] = RenderOne(*fallback, line["context"]);
       return result;
     }
-    if (!line["chat_template"].is_string()) throw ModelError("chat_template must be a text");
+    if (!line["chat_template"].is_string()) throw ModelError("chat_template must be a string");
     ChatTemplateSource source;
     source.text = line["chat_template"].get<std::string>();
     source.bos_token = TokenOf(line, "bos_token");
@@ -75,7 +75,7 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
 }
 
 int RenderLines(const Settings& settings, const std::string& path) {
-  // The model's template serves the lines without one of their own; there need not be a model.
+  // The template for lines that do not have their own. Without --model and --chat-template there is none.
   std::unique_ptr<PromptRenderer> fallback;
   if (settings.Has("model") || settings.Has("chat-template")) {
     fallback = LoadPromptRenderer(settings, LocateModel(settings));
@@ -112,19 +112,19 @@ int RenderLines(const Settings& settings, const std::string& path) {
 }  // namespace
 
 int RenderCommand(const Settings& settings) {
-  if (settings.arguments.size() > 1) throw ConfigError("render: needs one FILE.json (- is standard input)");
+  if (settings.arguments.size() > 1) throw ConfigError("render: expects one FILE.json (- for standard input)");
   const std::string path = settings.arguments.empty() ? "-" : settings.arguments[0];
   if (settings.Switch("jsonl")) return RenderLines(settings, path);
   const ModelLocation location = LocateModel(settings);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
   if (renderer == nullptr) {
-    throw ModelError("model " + location.name + ": has no chat template; --chat-template gives one");
+    throw ModelError("model " + location.name + ": has no chat template; pass --chat-template FILE");
   }
   const std::string text = RenderOne(*renderer, ParseLimited(ReadTextFile(path, 64 << 20), path));
   if (settings.Switch("json")) {
     StandardOutput().WriteLine(SafeJson(DumpJson(Json({{"text", text}}))));
   } else {
-    // To the byte: no line break that the template did not make.
+    // The output is the exact prompt, so no line break is added.
     StandardOutput().Write(SafeText(text));
   }
   return 0;

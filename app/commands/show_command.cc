@@ -34,7 +34,7 @@ std::vector<SamplingValue> SamplingOf(const Settings& settings, const ModelLocat
   return MakeSamplingDefaults(settings, LoadGenerationConfig(location)).values;
 }
 
-// What keeps the model from running, in the words that `run` would use; the first counts.
+// Messages of the errors with which `run` would reject the model. The first one is printed.
 using Failures = std::vector<std::string>;
 
 void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& json, Failures& failures) {
@@ -101,7 +101,7 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   try {
     const bool has_tokenizer = ModelHasTokenizer(location);
     json["tokenizer"] = has_tokenizer ? Json(TokenizerKind(location)) : Json();
-    // Read whole, because `run` would: it may be broken behind the part that says its kind.
+    // TokenizerKind may read only the beginning of the files. `run` loads them whole, so errors further on count too.
     if (has_tokenizer) LoadModelTokenizer(location);
   } catch (const std::runtime_error& error) {
     json["tokenizer"] = nullptr;
@@ -131,7 +131,7 @@ std::string ValueText(const std::string& name, const Json& value) {
   return value.dump();
 }
 
-// Reports what `run` would refuse; returns the exit status.
+// Prints the first failure, if any. Returns the exit status.
 int Status(const Failures& failures) {
   if (failures.empty()) return 0;
   PrintError(failures.front());
@@ -141,7 +141,7 @@ int Status(const Failures& failures) {
 }  // namespace
 
 int ShowCommand(const Settings& settings) {
-  if (settings.arguments.size() > 1) throw ConfigError("show: needs at most one MODEL");
+  if (settings.arguments.size() > 1) throw ConfigError("show: expects at most one MODEL");
   const ModelLocation location = settings.arguments.empty()
                                      ? LocateModel(settings)
                                      : FindModel(settings.arguments[0], settings.Text("load-format").value_or("auto"));

@@ -41,7 +41,7 @@ class Converter {
         decode_(settings.Switch("decode")),
         count_(settings.Switch("count")),
         add_special_tokens_(settings.Switch("add-special-tokens")),
-        // Without the flag the text is shown whole, special tokens and all: the ids are what is looked at.
+        // The default keeps special tokens: the user wants to see the text of every id.
         skip_special_tokens_(settings.Has("skip-special-tokens") && settings.Switch("skip-special-tokens")) {}
 
   bool decodes() const { return decode_; }
@@ -52,7 +52,7 @@ class Converter {
   }
   std::string Decode(const std::vector<int32_t>& ids) const { return tokenizer_.Decode(ids, skip_special_tokens_); }
 
-  // A JSON value in a line, a JSON value back.
+  // Converts one JSON value, a line of input, to one JSON value. Throws ModelError.
   Json Convert(std::string_view line) const {
     const Json json = Json::parse(line.begin(), line.end(), nullptr, false);
     if (json.is_discarded()) throw ModelError("not valid JSON");
@@ -102,7 +102,7 @@ int TokenizeCommand(const Settings& settings) {
 
   std::string text;
   for (const std::string& argument : settings.arguments) text += (text.empty() ? "" : " ") + argument;
-  // Standard input is taken to the byte: its last line break is text too.
+  // Standard input is encoded byte for byte, including a line break at its end.
   if (settings.arguments.empty()) text = ReadTextFile("-", 256 << 20);
   if (!converter.decodes()) {
     StandardOutput().WriteLine(SafeJson(DumpJson(converter.Encode(text))));
@@ -115,12 +115,12 @@ int TokenizeCommand(const Settings& settings) {
   }
   const size_t first = separated.find_first_not_of(' ');
   if (first != std::string::npos && separated[first] != '[' && separated.find(',') == std::string::npos) {
-    // "1 2 3"
-    size_t at = first;
-    while (at != std::string::npos) {
-      const size_t end = separated.find(' ', at);
-      ParseIds(std::string_view(separated).substr(at, end - at), ids);
-      at = separated.find_first_not_of(' ', end);
+    // Ids separated by white space: "1 2 3".
+    size_t pos = first;
+    while (pos != std::string::npos) {
+      const size_t end = separated.find(' ', pos);
+      ParseIds(std::string_view(separated).substr(pos, end - pos), ids);
+      pos = separated.find_first_not_of(' ', end);
     }
   } else if (first != std::string::npos) {
     ParseIds(separated, ids);

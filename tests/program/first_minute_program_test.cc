@@ -1,4 +1,4 @@
-// What a new user meets first: the chat's first lines, --quiet, `run -`, examples in the help.
+// The first minute of a new user: the chat's first lines, --quiet, `run -`, the examples in the help.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,37 +14,37 @@
 namespace vllm {
 namespace {
 
-const std::map<std::string, std::string>& Nowhere() {
+const std::map<std::string, std::string>& NoHistory() {
   static const std::map<std::string, std::string> environment = {{"XDG_STATE_HOME", "/nonexistent"}};
   return environment;
 }
 
 TEST(FirstMinuteTest, TheFirstScreenSaysThatTheGuideIsATinyHelpModel) {
-  PtyProgram chat({}, Nowhere());
+  PtyProgram chat({}, NoHistory());
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   const std::string screen = chat.output();
   EXPECT_NE(screen.find("tiny help model trained for vllmcli"), std::string::npos) << screen;
   EXPECT_NE(screen.find("vllmcli chat -m FILE.gguf"), std::string::npos) << screen;
-  EXPECT_NE(screen.find("Ctrl-D or /exit leaves"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("Ctrl-D or /exit quits"), std::string::npos) << screen;
   EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 4) << screen;
 }
 
-TEST(FirstMinuteTest, AnotherModelIsNamedWithItsContext) {
-  PtyProgram chat({"-m", GuideModel(), "--max-model-len", "256"}, Nowhere());
+TEST(FirstMinuteTest, TheFirstScreenNamesAnyOtherModelAndItsContext) {
+  PtyProgram chat({"-m", GuideModel(), "--max-model-len", "256"}, NoHistory());
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   EXPECT_NE(chat.output().find("guide_model, context 256 tokens"), std::string::npos) << chat.output();
   EXPECT_EQ(chat.output().find("tiny help model"), std::string::npos) << chat.output();
 }
 
-TEST(FirstMinuteTest, QuietHasNoFirstScreenAndKeepsRepliesToCommands) {
-  PtyProgram chat({"--quiet"}, Nowhere());
+TEST(FirstMinuteTest, QuietHidesTheFirstScreenButNotRepliesToCommands) {
+  PtyProgram chat({"--quiet"}, NoHistory());
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   EXPECT_EQ(chat.output().find("/help"), std::string::npos) << chat.output();
   chat.Send("/help\r");
   EXPECT_TRUE(chat.WaitFor("list these commands")) << chat.output();
 }
 
-TEST(FirstMinuteTest, SetShowsOneSettingAndWhereItComesFrom) {
+TEST(FirstMinuteTest, SetShowsOneSettingAndItsSource) {
   const ProgramResult chat =
       RunProgram({"chat", "-t", "0.5"}, Input("/set temperature\n/set top_p 0.7\n/set top-p\n/set tempreature\n"));
   EXPECT_EQ(chat.status, 0);
@@ -67,7 +67,7 @@ TEST(FirstMinuteTest, ADashMeansStandardInput) {
   EXPECT_EQ(RunProgram({"run", "-"}, Input("")).status, 2);
 }
 
-TEST(FirstMinuteTest, ADashReadsATerminalToo) {
+TEST(FirstMinuteTest, ADashReadsStandardInputFromATerminal) {
   PtyProgram run({"run", "-"});
   run.Send("What is vllmcli?\n\x04");
   EXPECT_EQ(run.WaitForExit(), 0) << run.output();
@@ -77,10 +77,10 @@ TEST(FirstMinuteTest, TheMainCommandsHaveExamplesInTheirHelp) {
   EXPECT_NE(HelpText(std::nullopt).find("\nExamples:\n"), std::string::npos);
   for (const Command command : {Command::kChat, Command::kRun, Command::kComplete, Command::kBatch, Command::kBench}) {
     const std::string help = HelpText(command);
-    const size_t at = help.find("\nExamples:\n  vllmcli ");
-    const size_t any = help.find("\nExamples:\n");
-    EXPECT_NE(any, std::string::npos) << help;
-    EXPECT_NE(at, std::string::npos) << help;
+    const size_t first_example = help.find("\nExamples:\n  vllmcli ");
+    const size_t title = help.find("\nExamples:\n");
+    EXPECT_NE(title, std::string::npos) << help;
+    EXPECT_NE(first_example, std::string::npos) << help;
   }
 }
 

@@ -1,5 +1,5 @@
-// The program on GGUF files: every command takes one wherever it takes a model, and what a file says cannot drive a
-// terminal.
+// The program with GGUF files. Every command that takes a model takes a GGUF file, and text from a file cannot control
+// the terminal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,9 @@ namespace fs = std::filesystem;
 std::string Fixture(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name; }
 std::string Llama() { return Fixture("llama_q8_0") + "/model.gguf"; }
 
-// No C0 control but line breaks and tabs, no DEL, no C1 control.
-bool IsTame(const std::string& text) {
+// Returns true if `text` contains no DEL, no C1 control character, and no C0 control character except line break and
+// tab.
+bool HasNoControlCharacters(const std::string& text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) return false;
@@ -36,7 +37,7 @@ std::string AllBytes() {
   return bytes;
 }
 
-TEST(GgufProgramTest, ShowTellsWhatTheFileSays) {
+TEST(GgufProgramTest, ShowDescribesTheFile) {
   const ProgramResult result = RunProgram({"show", "--json", Llama()});
   ASSERT_EQ(result.status, 0) << result.err;
   const Json json = Json::parse(result.out);
@@ -53,14 +54,14 @@ TEST(GgufProgramTest, ShowTellsWhatTheFileSays) {
   EXPECT_EQ(json["files_bytes"], fs::file_size(Llama()));
 }
 
-TEST(GgufProgramTest, ShowTellsOfExpertsAndWindows) {
+TEST(GgufProgramTest, ShowReportsExpertsAndSlidingWindows) {
   const Json experts = Json::parse(RunProgram({"show", "--json", Fixture("qwen3moe")}).out);
   EXPECT_EQ(experts["num_experts"], 5);
   EXPECT_EQ(experts["num_experts_per_tok"], 2);
   EXPECT_EQ(Json::parse(RunProgram({"show", "--json", Fixture("gemma3")}).out)["sliding_window"], 9);
 }
 
-TEST(GgufProgramTest, EveryCommandTakesAFile) {
+TEST(GgufProgramTest, EveryCommandAcceptsAFile) {
   const Json completion =
       Json::parse(RunProgram({"complete", "-m", Llama(), "-n", "4", "-t", "0", "--ignore-eos", "--json", "AB"}).out);
   EXPECT_EQ(completion["outputs"][0]["token_ids"].size(), 4U);
@@ -82,14 +83,14 @@ TEST(GgufProgramTest, EveryCommandTakesAFile) {
   EXPECT_EQ(batch.status, 0) << batch.err;
 }
 
-TEST(GgufProgramTest, ADirectoryWithOneModelIsThatModel) {
-  const auto shows = [](const std::string& path, const std::vector<std::string>& more = {}) {
+TEST(GgufProgramTest, ADirectoryWithOneModelNamesThatModel) {
+  const auto shows = [](const std::string& path, const std::vector<std::string>& extra = {}) {
     std::vector<std::string> arguments = {"show", "--json", path};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
     return RunProgram(arguments);
   };
   EXPECT_EQ(Json::parse(shows(Fixture("llama")).out)["format"], "gguf");
-  // In three parts; named by the directory or by any part.
+  // A model in three parts is named by its directory or by any part.
   for (const std::string& name : {std::string(), std::string("/model-00002-of-00003.gguf")}) {
     const ProgramResult split = shows(Fixture("llama_linear") + name);
     ASSERT_EQ(split.status, 0) << split.err;
@@ -136,8 +137,8 @@ TEST(GgufProgramTest, FilesOfARepositoryAreFoundByName) {
             (std::vector<std::string>{"me/tiny-GGUF/tiny-Q4_0.gguf", "me/tiny-GGUF/tiny-Q8_0.gguf", "mine.gguf"}));
 }
 
-TEST(GgufProgramTest, ShowCountsParametersThatArePacked) {
-  // The same model in each way of quantizing it.
+TEST(GgufProgramTest, ShowCountsPackedParameters) {
+  // The directory contains the same model in every quantization method.
   for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/quant/models")) {
     const ProgramResult result = RunProgram({"show", "--json", entry.path().string()});
     ASSERT_EQ(result.status, 0) << result.err;
@@ -146,7 +147,7 @@ TEST(GgufProgramTest, ShowCountsParametersThatArePacked) {
   }
 }
 
-TEST(GgufProgramTest, TheLoadFormatChooses) {
+TEST(GgufProgramTest, LoadFormatSelectsAmongTheFilesOfADirectory) {
   const TempDirectory directory;
   const std::string llama = std::string(VLLMCLI_TEST_DATA) + "/llama/plain";
   fs::copy_file(llama + "/config.json", directory.path() + "/config.json");
@@ -184,7 +185,7 @@ TEST(GgufProgramTest, BadFilesExitWithThree) {
   EXPECT_NE(unknown.err.find("unknown architecture (mamba; known: llama, "), std::string::npos) << unknown.err;
 }
 
-TEST(GgufProgramTest, NoStringOfAFileDrivesTheTerminal) {
+TEST(GgufProgramTest, StringsOfAFileCannotControlTheTerminal) {
   const TempDirectory directory;
   const std::string hostile = AllBytes() + "\x1b]8;;http://x\x1b\\link\x1b[2J";
   GgufBuilder file = TinyGguf();
@@ -197,11 +198,11 @@ TEST(GgufProgramTest, NoStringOfAFileDrivesTheTerminal) {
       std::vector<std::string> arguments = {command, "-m", path};
       if (json) arguments.emplace_back("--json");
       const ProgramResult result = RunProgram(arguments, Input("x"));
-      EXPECT_TRUE(IsTame(result.out)) << command;
-      EXPECT_TRUE(IsTame(result.err)) << command;
+      EXPECT_TRUE(HasNoControlCharacters(result.out)) << command;
+      EXPECT_TRUE(HasNoControlCharacters(result.err)) << command;
     }
   }
-  // Refusals that quote the file: its architecture, a key, a tensor's name and type.
+  // Error messages that quote the file: its architecture, a key, a tensor's name and type.
   for (const GgufBuilder& bad :
        {GgufBuilder().String("general.architecture", hostile), TinyGguf().Int(hostile, 1).Int(hostile, 2),
         TinyGguf().Floats(hostile.substr(0, 60), {1}, {1.0F}),
@@ -209,7 +210,7 @@ TEST(GgufProgramTest, NoStringOfAFileDrivesTheTerminal) {
         GgufBuilder().String("general.architecture", "llama").String("llama.rope.scaling.type", hostile)}) {
     const ProgramResult result = RunProgram({"complete", "-m", directory.Write("bad.gguf", bad.Build()), "x"});
     EXPECT_EQ(result.status, 3);
-    EXPECT_TRUE(IsTame(result.err)) << result.err;
+    EXPECT_TRUE(HasNoControlCharacters(result.err)) << result.err;
   }
 }
 

@@ -1,4 +1,4 @@
-// The program under limits of its address space; scripts/check_memory_limits.sh does the same in finer steps.
+// The program under address-space limits. scripts/check_memory_limits.sh does the same in finer steps.
 #include <gtest/gtest.h>
 
 #include "tests/program/program.h"
@@ -9,7 +9,7 @@ namespace {
 // Sanitizers reserve terabytes of address space.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// KV blocks as --stats prints them.
+// Returns the number of KV cache blocks in the output of --stats, or -1.
 int64_t GetNumBlocks(const std::string& stats) {
   const size_t end = stats.rfind(" blocks");
   if (end == std::string::npos) return -1;
@@ -39,7 +39,7 @@ TEST(MemoryLimitTest, AHigherAddressSpaceLimitNeverGivesLess) {
   EXPECT_GT(blocks_before, 0);
 }
 
-TEST(MemoryLimitTest, ARequestForMoreOutputThanMemoryIsRefusedWithTheFigures) {
+TEST(MemoryLimitTest, ARequestWhoseOutputExceedsTheLimitIsRejectedWithTheNumbers) {
   ProgramOptions shell;
   shell.program = "/bin/sh";
   const auto run = [&](const std::string& n) {
@@ -48,13 +48,13 @@ TEST(MemoryLimitTest, ARequestForMoreOutputThanMemoryIsRefusedWithTheFigures) {
          "1", "--logprobs", "20", "--max-tokens", "100000", "--max-output-memory", "200M", "hello"},
         shell);
   };
-  const ProgramResult many = run("1000");
-  EXPECT_EQ(many.status, 2);
-  EXPECT_NE(many.err.find("n: above 128 (1000)"), std::string::npos) << many.err;
-  const ProgramResult most = run("128");
-  EXPECT_EQ(most.status, 1);
-  EXPECT_NE(most.err.find("(n 128 x max_tokens "), std::string::npos) << most.err;
-  EXPECT_NE(most.err.find("limit 200000000; lower n"), std::string::npos) << most.err;
+  const ProgramResult above_limit = run("1000");
+  EXPECT_EQ(above_limit.status, 2);
+  EXPECT_NE(above_limit.err.find("n: above 128 (1000)"), std::string::npos) << above_limit.err;
+  const ProgramResult at_limit = run("128");
+  EXPECT_EQ(at_limit.status, 1);
+  EXPECT_NE(at_limit.err.find("(n 128 x max_tokens "), std::string::npos) << at_limit.err;
+  EXPECT_NE(at_limit.err.find("limit 200000000; lower n"), std::string::npos) << at_limit.err;
 }
 
 #endif
@@ -69,7 +69,7 @@ TEST(MemoryLimitTest, BatchRowsWaitForMemoryAndAllFinish) {
         {"batch", "-", "--input-format", "jsonl", "-m", GuideModel(), "--ordered", "--max-output-memory", limit},
         Input(rows));
   };
-  // Room for one row at a time; the last may need more than there is.
+  // The memory suffices for one row at a time. The last row may need more than the limit.
   const ProgramResult narrow = run("400K");
   EXPECT_EQ(narrow.status, 1) << narrow.err;
   EXPECT_NE(narrow.out.find("\"code\":\"invalid_request\""), std::string::npos) << narrow.out;

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// In the child: nothing of the developer's own configuration gets into a test.
+// Runs in the child. The environment is built from scratch, so that the developer's own settings do not reach a test.
 void ExecProgram(std::string binary, const std::vector<std::string>& arguments,
                  const std::map<std::string, std::string>& environment) {
   std::map<std::string, std::string> variables = {
@@ -55,8 +55,8 @@ std::string ModesOf(int fd) {
   return text;
 }
 
-// In the child that plays the shell: starts the program in a foreground group of its own, then writes its process id
-// and each of its wait statuses to `reports`.
+// Runs in the child that acts as the shell: starts the program in its own foreground process group, then writes its
+// process id and each of its wait statuses to `reports`.
 [[noreturn]] void RunShell(int terminal, int reports, const std::string& binary,
                            const std::vector<std::string>& arguments,
                            const std::map<std::string, std::string>& environment) {
@@ -248,9 +248,9 @@ bool PtyProgram::ReadSome(std::chrono::milliseconds limit) {
 bool PtyProgram::WaitFor(const std::string& text, std::chrono::milliseconds limit) {
   const Clock::time_point end = Clock::now() + limit;
   while (true) {
-    const size_t at = output_.find(text, seen_);
-    if (at != std::string::npos) {
-      seen_ = at + text.size();
+    const size_t pos = output_.find(text, seen_);
+    if (pos != std::string::npos) {
+      seen_ = pos + text.size();
       return true;
     }
     if (Clock::now() >= end) return false;

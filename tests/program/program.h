@@ -1,4 +1,5 @@
-// Runs the real program as a user does: with its own standard streams, environment and, in PtyProgram, a terminal.
+// Runs the real program as a user does, with its own standard streams and environment. PtyProgram also gives it a
+// terminal. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -12,48 +13,48 @@
 namespace vllm {
 
 struct ProgramResult {
-  int status = -1;  // exit status; 128 + signal when a signal ended it
+  int status = -1;  // exit status, or 128 + signal number if a signal ended it
   std::string out;
   std::string err;
 };
 
 struct ProgramOptions {
-  std::string program;           // another program than the real one
-  std::string input;             // sent to standard input, which then ends
-  std::string redirect_out;      // file opened as standard output instead of a pipe
-  size_t close_out_after = 0;    // bytes after which the reader of standard output goes away; 0: never
-  bool close_stdin = false;      // as <&- does
-  bool keep_stdin_open = false;  // standard input does not end
-  int signal_after_output = 0;   // sent when the first output has come
+  std::string program;           // run this program instead of vllmcli
+  std::string input;             // sent to standard input, which is then closed
+  std::string redirect_out;      // file to open as standard output instead of a pipe
+  size_t close_out_after = 0;    // close the pipe of standard output after this many bytes; 0: never
+  bool close_stdin = false;      // like <&- in a shell
+  bool keep_stdin_open = false;  // do not close standard input after `input`
+  int signal_after_output = 0;   // signal to send after the first output
   std::map<std::string, std::string> environment;
 };
 
-// Options with this standard input.
+// Returns options with this standard input.
 ProgramOptions Input(const std::string& input);
 
 ProgramResult RunProgram(const std::vector<std::string>& arguments, const ProgramOptions& options = {});
 
-// Directory of shared trained models, or empty when it is not there.
+// Returns the directory of the shared trained model `name`, or an empty string if it does not exist.
 std::string RealModel(const std::string& name);
-// The model that ships, or empty.
+// Returns the directory of the model that ships, or an empty string if it does not exist.
 std::string GuideModel();
 
 struct GuideCopy {
   bool keeps_chat_template = true;
-  int context =
-      1024;  // max_position_embeddings; with a hundred thousand, an answer goes on for as long as a test needs
+  // max_position_embeddings. With 100,000, an answer continues for as long as a test needs.
+  int context = 1024;
 };
-// Makes a model directory in `directory`, which must not exist: the model that ships with these changes. Returns its
-// path.
+// Creates `directory` with a copy of the model that ships, changed as `changes` says, and returns its path.
+// REQUIRES: `directory` does not exist.
 std::string CopyGuideModel(const std::filesystem::path& directory, const GuideCopy& changes);
-// The id of the token that the guide has for this character, at the beginning of a word.
+// Returns the id of the shipped model's token for this character at the beginning of a word, or an empty string.
 std::string GuideTokenId(const std::string& character);
 
-// The program on a pseudo-terminal of 80 x 24, started as a shell does: in a process group of its own, so that it can
-// be suspended.
+// The program on an 80 x 24 pseudo-terminal, started as a shell does: in its own process group, so that it can be
+// suspended.
 class PtyProgram {
  public:
-  // `program` empty: the real one.
+  // An empty `program` means vllmcli.
   explicit PtyProgram(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& environment = {}, const std::string& program = "");
   ~PtyProgram();
@@ -61,14 +62,14 @@ class PtyProgram {
   PtyProgram& operator=(const PtyProgram&) = delete;
 
   void Send(const std::string& keys);
-  // Reads until what has come since the last successful call holds `text`; false after `limit`.
+  // Reads until the output after the last match contains `text`. Returns false after `limit`.
   bool WaitFor(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(120));
-  // Waits for the end; the exit status, 128 + signal, or -1 after `limit`.
+  // Waits until the program ends. Returns its exit status, 128 + signal number, or -1 after `limit`.
   int WaitForExit(std::chrono::milliseconds limit = std::chrono::seconds(120));
-  // Waits until a signal has stopped the program; false after `limit`.
+  // Waits until a signal has stopped the program. Returns false after `limit`.
   bool WaitForStop(std::chrono::milliseconds limit = std::chrono::seconds(120));
   const std::string& output() const { return output_; }
-  // Whether the terminal's modes are those before the program started.
+  // Returns true if the terminal's modes are the same as before the program started.
   bool TerminalIsRestored() const;
   pid_t pid() const { return pid_; }
 
@@ -76,10 +77,10 @@ class PtyProgram {
   bool ReadSome(std::chrono::milliseconds limit);
 
   int master_ = -1;
-  int slave_ = -1;    // kept open, so that the modes can be read after the program's end
-  pid_t shell_ = -1;  // the process that started the program, and reports on it
+  int slave_ = -1;    // kept open so that the modes can be read after the program has ended
+  pid_t shell_ = -1;  // the process that started the program and reports its wait statuses
   pid_t pid_ = -1;
-  int reports_ = -1;  // wait statuses of the program
+  int reports_ = -1;  // pipe with the program's process id and wait statuses
   int status_ = -1;
   int num_stops_ = 0;
   std::string output_;

@@ -1,4 +1,4 @@
-// The program from outside: exit statuses, streams, JSON, pipes.
+// The program as a process: exit statuses, streams, JSON, pipes.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,14 +16,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The model that ships, without its chat template.
+// Returns the model that ships, without its chat template.
 const std::string& PlainModel() {
   static const TempDirectory directory;
   static const std::string path = CopyGuideModel(directory.path() + "/plain", {.keeps_chat_template = false});
   return path;
 }
 
-// What `complete` takes to write an answer that does not end within a test.
+// Returns arguments that make `complete` write an answer that does not end within a test.
 std::vector<std::string> EndlessAnswer() {
   static const TempDirectory directory;
   static const std::string path = CopyGuideModel(directory.path() + "/long", {.context = 100000});
@@ -52,7 +52,7 @@ TEST(ProgramTest, HelpAndVersionGoToStandardOutput) {
   EXPECT_EQ(RunProgram({"batch", "--help"}).status, 0);
 }
 
-TEST(ProgramTest, UsageMistakesExitWithTwo) {
+TEST(ProgramTest, UsageErrorsExitWithTwo) {
   EXPECT_EQ(RunProgram({"nonsense"}).status, 2);
   EXPECT_EQ(RunProgram({"run", "--no-such-flag", "x"}).status, 2);
   EXPECT_EQ(RunProgram({"run"}).status, 2);
@@ -64,7 +64,7 @@ TEST(ProgramTest, UsageMistakesExitWithTwo) {
   EXPECT_EQ(RunProgram({"run"}, closed).status, 2);
 }
 
-TEST(ProgramTest, AModelThatIsNotThereExitsWithThree) {
+TEST(ProgramTest, AMissingModelExitsWithThree) {
   EXPECT_EQ(RunProgram({"complete", "-m", "/no/such/directory", "x"}).status, 3);
   EXPECT_EQ(RunProgram({"complete", "-m", "no/such-repository", "x"}).status, 3);
   EXPECT_EQ(RunProgram({"show", "/dev/null"}).status, 3);
@@ -82,7 +82,7 @@ TEST(ProgramTest, CompletionsConfigAndModelsNeedNoModel) {
   EXPECT_EQ(Json::parse(config.out)["isa"]["value"], "generic");
 }
 
-TEST(ProgramTest, AVariableWithAWrongValueIsNamed) {
+TEST(ProgramTest, AnInvalidEnvironmentVariableIsNamed) {
   ProgramOptions environment;
   environment.environment = {{"VLLMCLI_ISA", "sse9"}};
   const ProgramResult result = RunProgram({"show"}, environment);
@@ -98,7 +98,7 @@ TEST(ProgramTest, AFullDeviceExitsWithFour) {
   EXPECT_NE(result.err.find("standard output"), std::string::npos);
 }
 
-TEST(ProgramTest, CompletePrintsTheTextAndNothingElse) {
+TEST(ProgramTest, CompletePrintsOnlyTheText) {
   const ProgramResult text =
       RunProgram({"complete", "-m", PlainModel(), "--ignore-eos", "-t", "0", "-n", "12", "Once upon a time"});
   EXPECT_EQ(text.status, 0) << text.err;
@@ -141,10 +141,10 @@ TEST(ProgramTest, PipedTextComesBeforeTheWords) {
             Json::parse(RunProgram(words).out)["outputs"]);
 }
 
-TEST(ProgramTest, AReaderThatGoesAwayEndsTheProgramQuietly) {
+TEST(ProgramTest, AReaderThatClosesThePipeEndsTheProgramQuietly) {
   ProgramOptions head;
   head.close_out_after = 5;
-  // At the end of an answer, statistics go to standard error.
+  // The statistics would go to standard error at the end of the answer.
   std::vector<std::string> arguments = EndlessAnswer();
   arguments.push_back("--stats");
   const ProgramResult result = RunProgram(arguments, head);
@@ -166,7 +166,7 @@ TEST(ProgramTest, SamplingFlagsOutOfRangeExitWithTwo) {
   EXPECT_EQ(RunProgram({"complete", "-m", PlainModel(), "--block-size", "7", "x"}).status, 2);
 }
 
-TEST(ProgramTest, RunNeedsATemplate) {
+TEST(ProgramTest, RunNeedsAChatTemplate) {
   const ProgramResult without = RunProgram({"run", "-m", PlainModel(), "hi"});
   EXPECT_EQ(without.status, 3);
   EXPECT_NE(without.err.find("complete"), std::string::npos);
@@ -175,7 +175,7 @@ TEST(ProgramTest, RunNeedsATemplate) {
   EXPECT_EQ(with.status, 0) << with.err;
 }
 
-TEST(ProgramTest, TokenizeGoesThereAndBack) {
+TEST(ProgramTest, TokenizeEncodesAndDecodes) {
   const ProgramResult ids = RunProgram({"tokenize", "-m", PlainModel(), "--no-add-special-tokens", "Once upon a time"});
   ASSERT_EQ(ids.status, 0) << ids.err;
   const Json list = Json::parse(ids.out);
@@ -229,7 +229,7 @@ TEST(ProgramTest, BenchWithDummyWeightsNeedsOnlyAConfig) {
   EXPECT_EQ(throughput.out.rfind("Throughput: ", 0), 0u);
 }
 
-TEST(ProgramTest, BenchComparesItselfWithAnEarlierRun) {
+TEST(ProgramTest, BenchComparesWithAnEarlierRun) {
   const std::string file = testing::TempDir() + "/vllmcli_bench_" + std::to_string(getpid()) + ".json";
   const std::vector<std::string> bench = {
       "bench",        "latency", "-m",           PlainModel(), "--load-format", "dummy", "--input-len", "4",

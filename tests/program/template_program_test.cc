@@ -1,5 +1,5 @@
-// Chat templates as the user meets them: variables from the command line, templates that refuse a system message or
-// leave it out, the template for tools.
+// Chat templates in the program: variables from the command line, templates that ignore a system message, templates for
+// tool use.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMessages = R"([{"role":"user","content":"hi"}])";
-// Says what variables it sees; takes no system message.
+// Prints the variables it receives; ignores a system message.
 constexpr const char* kTemplate =
     "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}"
     "[{{ enable_thinking }}|{{ level }}|{{ list[1] if list is defined }}]";
@@ -42,7 +42,7 @@ class TemplateProgramTest : public testing::Test {
   fs::path directory_;
 };
 
-TEST_F(TemplateProgramTest, VariablesAreJsonOrElseText) {
+TEST_F(TemplateProgramTest, VariablesAreJsonOrText) {
   const ProgramResult result =
       RunProgram({"render", "--chat-template", Template(), "--template-var", "enable_thinking=false", "--template-var",
                   "level=very high", "--template-var", "list=[1, {\"a\": 2}]", "-"},
@@ -51,14 +51,14 @@ TEST_F(TemplateProgramTest, VariablesAreJsonOrElseText) {
   EXPECT_EQ(result.out, "hi[False|very high|{'a': 2}]");
 }
 
-TEST_F(TemplateProgramTest, AVariableWithoutAValueIsRefused) {
+TEST_F(TemplateProgramTest, AVariableWithoutAValueIsRejected) {
   const ProgramResult result =
       RunProgram({"render", "--chat-template", Template(), "--template-var", "enable_thinking", "-"}, Input(kMessages));
   EXPECT_EQ(result.status, 2);
   EXPECT_NE(result.err.find("--template-var"), std::string::npos) << result.err;
 }
 
-TEST_F(TemplateProgramTest, ASystemMessageThatTheTemplateLeavesOutIsRefused) {
+TEST_F(TemplateProgramTest, ASystemMessageThatTheTemplateIgnoresIsRejected) {
   const ProgramResult run =
       RunProgram({"run", "--chat-template", Template(), "--system", "Be brief.", "-n", "2", "hi"});
   EXPECT_EQ(run.status, 2);
@@ -77,7 +77,7 @@ TEST_F(TemplateProgramTest, ASystemMessageThatTheTemplateLeavesOutIsRefused) {
   EXPECT_TRUE(second.contains("outputs"));
 }
 
-TEST_F(TemplateProgramTest, NamedTemplatesAreDefaultAndToolUse) {
+TEST_F(TemplateProgramTest, ToolsSelectTheTemplateForToolUse) {
   std::ofstream(directory_ / "model/tokenizer_config.json")
       << R"({"chat_template":[{"name":"default","template":"plain"},{"name":"tool_use","template":"tools: {{ tools[0] }}"}]})";
   fs::remove(directory_ / "model/chat_template.jinja");
@@ -89,7 +89,7 @@ TEST_F(TemplateProgramTest, NamedTemplatesAreDefaultAndToolUse) {
   EXPECT_EQ(render(R"({"messages":[],"tools":null})"), "plain");
 }
 
-TEST_F(TemplateProgramTest, AProcessorsTemplateFileIsRead) {
+TEST_F(TemplateProgramTest, TheTemplateFileOfAProcessorIsRead) {
   std::ofstream(directory_ / "model/tokenizer_config.json") << "{}";
   fs::remove(directory_ / "model/chat_template.jinja");
   std::ofstream(directory_ / "model/chat_template.json") << R"({"chat_template":"from the processor"})";
