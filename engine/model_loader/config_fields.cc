@@ -20,24 +20,24 @@ std::string Number(double value) {
   return out.str();
 }
 
-// Compact text of a value; containers are not walked into.
+// Returns a short text for a value. Objects and lists are described, not printed.
 std::string ValueText(const json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list of " + std::to_string(value.size());
-  // dump() writes null for these.
+  // dump() writes NaN and infinity as null.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return Number(value.get<double>());
   if (value.is_string()) return '"' + Escape(value.get_ref<const std::string&>(), 60) + '"';
   return value.dump();
 }
 
 int64_t CheckedInt(const ConfigFields& fields, const char* name, const json& value, int64_t low, int64_t high) {
-  if (!value.is_number_integer()) fields.Refuse(name, "not a whole number");
-  // Unsigned values beyond int64 would wrap to negative ones.
+  if (!value.is_number_integer()) fields.Reject(name, "not a whole number");
+  // get<int64_t>() would wrap an unsigned value above the int64 maximum to a negative one.
   bool huge =
       value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   int64_t number = huge ? 0 : value.get<int64_t>();
   if (huge || number < low || number > high) {
-    fields.Refuse(name, "not in " + std::to_string(low) + " to " + std::to_string(high));
+    fields.Reject(name, "not in " + std::to_string(low) + " to " + std::to_string(high));
   }
   return number;
 }
@@ -68,27 +68,27 @@ std::optional<int64_t> ConfigFields::Int(const char* name, int64_t low, int64_t 
 std::optional<double> ConfigFields::Double(const char* name, double low, double high) const {
   if (!Has(name)) return std::nullopt;
   const json& value = At(name);
-  if (!value.is_number()) Refuse(name, "not a number");
+  if (!value.is_number()) Reject(name, "not a number");
   double number = value.get<double>();
-  if (!(number >= low && number <= high)) Refuse(name, "not in " + Number(low) + " to " + Number(high));
+  if (!(number >= low && number <= high)) Reject(name, "not in " + Number(low) + " to " + Number(high));
   return number;
 }
 
 std::optional<double> ConfigFields::PositiveDouble(const char* name, double high) const {
   std::optional<double> number = Double(name, 0.0, high);
-  if (number == 0.0) Refuse(name, "not above 0");
+  if (number == 0.0) Reject(name, "not above 0");
   return number;
 }
 
 std::optional<bool> ConfigFields::Bool(const char* name) const {
   if (!Has(name)) return std::nullopt;
-  if (!At(name).is_boolean()) Refuse(name, "not true or false");
+  if (!At(name).is_boolean()) Reject(name, "not true or false");
   return At(name).get<bool>();
 }
 
 std::optional<std::string> ConfigFields::String(const char* name) const {
   if (!Has(name)) return std::nullopt;
-  if (!At(name).is_string()) Refuse(name, "not a string");
+  if (!At(name).is_string()) Reject(name, "not a string");
   return At(name).get<std::string>();
 }
 
@@ -107,7 +107,7 @@ std::vector<int32_t> ConfigFields::TokenIds(const char* name, int64_t high) cons
   std::vector<int32_t> ids;
   if (!Has(name)) return ids;
   const json& value = At(name);
-  if (value.is_array() && value.size() > kMaxIds) Refuse(name, "too many ids, limit " + std::to_string(kMaxIds));
+  if (value.is_array() && value.size() > kMaxIds) Reject(name, "too many ids, limit " + std::to_string(kMaxIds));
   if (value.is_array()) {
     for (const json& id : value) {
       if (!id.is_number_integer()) Fail(name, "not a whole number (" + ValueText(id) + ")");
@@ -124,8 +124,8 @@ std::vector<int32_t> ConfigFields::TokenIds(const char* name, int64_t high) cons
 const json& ConfigFields::List(const char* name) const {
   constexpr size_t kMaxValues = 65536;
   const json& list = At(name);
-  if (!list.is_array()) Refuse(name, "not a list");
-  if (list.size() > kMaxValues) Refuse(name, "too many values, limit " + std::to_string(kMaxValues));
+  if (!list.is_array()) Reject(name, "not a list");
+  if (list.size() > kMaxValues) Reject(name, "too many values, limit " + std::to_string(kMaxValues));
   return list;
 }
 
@@ -170,7 +170,7 @@ void ConfigFields::Fail(const char* name, const std::string& why) const {
   throw ModelError(what_ + ": " + prefix_ + name + ": " + why);
 }
 
-void ConfigFields::Refuse(const char* name, const std::string& why) const {
+void ConfigFields::Reject(const char* name, const std::string& why) const {
   Fail(name, why + " (" + ValueText(At(name)) + ")");
 }
 

@@ -1,5 +1,5 @@
-// ConfigFields: typed, range-checked access to the fields of a JSON object; every refusal names the field and its
-// value. Borrows the object; lives for one read of a config file.
+// ConfigFields: typed, range-checked access to the fields of a JSON object. Every error names the field and its value.
+// Borrows the object while one config file is read. Immutable; any thread may read.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace vllm {
 
 class ConfigFields {
  public:
-  // `what` opens every message: "config.json /models/x". `prefix` stands before field names: "rope_scaling.".
-  // Throws ModelError when `object` is no JSON object.
+  // `what` starts every error message: "config.json /models/x". `prefix` is prepended to field names: "rope_scaling.".
+  // Throws ModelError if `object` is not a JSON object.
   ConfigFields(const nlohmann::json& object, std::string what, std::string prefix = "");
 
-  // null counts as absent in all of these.
+  // All getters treat null as absent. They throw ModelError if the value has the wrong type or is out of range.
   bool Has(const char* name) const;
   std::optional<int64_t> Int(const char* name, int64_t low, int64_t high) const;
   std::optional<double> Double(const char* name, double low, double high) const;
@@ -25,17 +25,18 @@ class ConfigFields {
   std::optional<std::string> String(const char* name) const;
   int64_t RequiredInt(const char* name, int64_t low, int64_t high) const;
   double RequiredPositiveDouble(const char* name, double high) const;
-  // One id, a list of ids, or nothing; each in [0, high].
+  // Accepts one id or a list of ids, each in [0, high]. Returns an empty vector if the field is absent.
   std::vector<int32_t> TokenIds(const char* name, int64_t high) const;
-  // Lists; empty when absent. Each value in its range.
+  // Lists. Return an empty vector if the field is absent. Every element is checked.
   std::vector<int64_t> Ints(const char* name, int64_t low, int64_t high) const;
   std::vector<double> PositiveDoubles(const char* name, double high) const;
   std::vector<std::string> Strings(const char* name) const;
   const nlohmann::json& At(const char* name) const;  // REQUIRES: Has(name)
-  ConfigFields Child(const char* name) const;        // REQUIRES: Has(name); throws when it is no object
+  ConfigFields Child(const char* name) const;        // REQUIRES: Has(name); the value must be an object
 
-  [[noreturn]] void Fail(const char* name, const std::string& why) const;    // without a value
-  [[noreturn]] void Refuse(const char* name, const std::string& why) const;  // with the field's own value
+  // Both throw ModelError. Reject appends the field's value to the message. REQUIRES for Reject: Has(name).
+  [[noreturn]] void Fail(const char* name, const std::string& why) const;
+  [[noreturn]] void Reject(const char* name, const std::string& why) const;
 
  private:
   const nlohmann::json& List(const char* name) const;

@@ -15,12 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-// What stands for NaN and Infinity in the text that the parser gets: numbers that nobody writes.
+// Placeholders for NaN and Infinity in the text passed to the parser: spellings of numbers that nobody writes.
 constexpr const char* kNan = "1.5e-000000000000301";
 constexpr const char* kInfinity = "1.5e-000000000000302";
 constexpr const char* kReserved = "e-0000000000003";
 
-// Builds the value itself, so that depth is limited while reading and the last key is known when reading fails.
+// Builds the value during parsing, so that the depth is limited early and an error can name the last key.
 class Builder {
  public:
   Builder(const std::string& what, bool has_python_numbers) : what_(what), has_python_numbers_(has_python_numbers) {}
@@ -88,7 +88,8 @@ class Builder {
   const std::string& what_;
   bool has_python_numbers_;
   json root_;
-  // Containers being filled, outermost first. An ancestor does not grow while its child is open, so the pointers hold.
+  // Containers being filled, outermost first. An ancestor does not grow while its child is open, so the pointers stay
+  // valid.
   std::vector<json*> open_;
   json* slot_ = nullptr;
   std::string key_;
@@ -105,9 +106,9 @@ std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::s
 }
 
 json ParseJson(std::string_view text, const std::string& what) {
-  // The parser takes a zero byte for the end of its input.
-  if (size_t at = text.find('\0'); at != std::string_view::npos) {
-    throw ModelError(what + ": not valid JSON at byte " + std::to_string(at) + " (zero byte)");
+  // The parser would treat a zero byte as the end of its input.
+  if (size_t position = text.find('\0'); position != std::string_view::npos) {
+    throw ModelError(what + ": not valid JSON at byte " + std::to_string(position) + " (zero byte)");
   }
   const bool is_reserved = text.find(kReserved) != std::string_view::npos;
   Builder builder(what, !is_reserved);

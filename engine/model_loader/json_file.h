@@ -1,5 +1,5 @@
-// Reads the small JSON files of a model directory, with a message that names the field where reading failed.
-// Pure functions; any thread.
+// Reads the small JSON files of a model directory. A syntax error names the last key that was read. Pure functions; any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@ namespace vllm {
 
 inline constexpr int kMaxJsonDepth = 64;
 
-// `what` opens every message: "config.json /models/x". Throws ModelError when the file is missing, not regular or
-// larger than max_bytes.
+// Returns the contents of the file. `what` starts every error message: "config.json /models/x". Throws ModelError if
+// the file is missing, is not a regular file or is larger than max_bytes. Throws ResourceError if the system runs out
+// of a resource, such as file descriptors.
 std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what);
 
-// Throws ModelError for anything that is not one JSON value, for nesting beyond kMaxJsonDepth and for numbers that no
-// double holds. Of a repeated key the last counts, as in Python, and NaN, Infinity and -Infinity are values as
-// Python writes them.
+// Parses one JSON value. Throws ModelError if `text` is anything else, is nested deeper than kMaxJsonDepth, or contains
+// a number outside the range of double. Like Python's json module, it keeps the last of several equal keys and accepts
+// NaN, Infinity and -Infinity.
 nlohmann::json ParseJson(std::string_view text, const std::string& what);
 
 }  // namespace vllm

@@ -24,14 +24,14 @@ int64_t ModifiedNs(const struct stat& status) {
   return int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
 }
 
-// What PathAt reads. Models of more files than this are mapped all the same, only not named.
+// Read by PathAt. Files beyond the number of slots are mapped too, but PathAt does not find them.
 struct Mapping {
-  std::atomic<const char*> path{nullptr};  // null: free
+  std::atomic<const char*> path{nullptr};  // null: the slot is free
   std::atomic<const std::byte*> begin{nullptr};
   std::atomic<size_t> size{0};
 };
 std::array<Mapping, 256> g_mappings;
-std::mutex g_mappings_mutex;  // of those who write
+std::mutex g_mappings_mutex;  // guards writers; PathAt reads without it
 
 void Register(std::span<const std::byte> bytes, const char* path) {
   std::lock_guard<std::mutex> lock(g_mappings_mutex);
@@ -68,7 +68,8 @@ MappedFile::MappedFile(RegularFile file, const std::string& path) : path_(path),
     const std::string why = std::strerror(errno);
     const AvailableMemory available = ReadAvailableMemory();
     throw ResourceError("tensor file " + shown_path_ + ": cannot be mapped: " + why + " (" + std::to_string(size) +
-                        " bytes, " + std::to_string(available.bytes) + " left by " + available.bound + ")");
+                        " bytes, " + std::to_string(available.bytes) + " available, limited by " + available.bound +
+                        ")");
   }
   bytes_ = {static_cast<const std::byte*>(address), size};
   Register(bytes_, shown_path_.c_str());
@@ -81,7 +82,7 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::DropPages() const {
-  // A hint: where it is refused, the pages stay until the file is closed.
+  // Best effort: on failure the pages stay resident until the file is unmapped.
   if (!bytes_.empty()) madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
 }
 
@@ -94,12 +95,12 @@ void MappedFile::CheckUnchanged() const {
 }
 
 const char* MappedFile::PathAt(const void* address) {
-  const auto* at = static_cast<const std::byte*>(address);
+  const auto* byte = static_cast<const std::byte*>(address);
   for (const Mapping& mapping : g_mappings) {
     const char* path = mapping.path.load();
     if (path == nullptr) continue;
     const std::byte* begin = mapping.begin.load();
-    if (at >= begin && at < begin + mapping.size.load()) return path;
+    if (byte >= begin && byte < begin + mapping.size.load()) return path;
   }
   return nullptr;
 }

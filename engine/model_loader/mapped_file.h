@@ -1,5 +1,5 @@
-// MappedFile: a regular file mapped read-only, of the size that fstat gave when it was opened. Owned by the weight
-// source that reads it; immutable, any thread may read.
+// MappedFile: a regular file mapped read-only, with the size that fstat reported at open. Owned by the weight source or
+// packed file that reads it. Immutable; any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,28 @@ namespace vllm {
 
 class MappedFile {
  public:
-  // Throws ModelError when the file cannot be opened or is not a regular file, ResourceError when it cannot be mapped.
+  // Throws ModelError if the file cannot be opened or is not a regular file. Throws ResourceError if it cannot be
+  // mapped or the system runs out of a resource, such as file descriptors.
   explicit MappedFile(const std::string& path);
-  // Maps a file that is already open; `path` is its name for messages.
+  // Maps a file that is already open. CheckUnchanged and error messages use `path`.
   MappedFile(RegularFile file, const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Takes the pages that were read out of this process's memory; read again, they come from the page cache or the disk.
+  // Drops the file's resident pages from this process. Later reads take them from the page cache or the disk.
   void DropPages() const;
   const std::string& path() const { return path_; }
-  // Throws ModelError when the file was written to since it was opened: what was read may be half old and half new. A
-  // file that was removed, or replaced by renaming another, is still mapped as it was.
+  // Throws ModelError if the file was written to after it was opened, because the bytes read may mix old and new
+  // contents. A file that was removed, or replaced by a rename, passes: the mapping still shows the old contents.
   void CheckUnchanged() const;
-  // When it was opened.
+  // Modification time at open, in nanoseconds since the epoch.
   int64_t modified_ns() const { return modified_ns_; }
   uint64_t inode() const { return inode_; }
 
-  // The path, fit for a terminal, of the file that is mapped at this address, or null. A page of a file that was cut
-  // short while it is mapped cannot be read: the fault's handler asks here whose it was. Async-signal-safe.
+  // Returns the path, escaped for a terminal, of the file mapped at `address`, or null. Reading a mapped page raises
+  // SIGBUS if the file was truncated; the signal handler calls this to name the file. Async-signal-safe.
   static const char* PathAt(const void* address);
 
  private:

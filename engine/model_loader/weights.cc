@@ -16,8 +16,8 @@ int64_t TensorView::num_elements() const {
 const std::byte* TensorView::Row(int64_t i) const {
   if (interleaved_head_dim > 0) {
     const int64_t half = interleaved_head_dim / 2;
-    const int64_t at = i % interleaved_head_dim;
-    i += (at < half ? 2 * at : 2 * (at - half) + 1) - at;
+    const int64_t row_in_head = i % interleaved_head_dim;
+    i += (row_in_head < half ? 2 * row_in_head : 2 * (row_in_head - half) + 1) - row_in_head;
   }
   return data.data() + i * RowBytes();
 }

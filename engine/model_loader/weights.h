@@ -1,4 +1,5 @@
-// WeightSource: named tensors of a checkpoint, mapped and not copied. Immutable after opening; any thread may read.
+// WeightSource: the named tensors of a checkpoint, mapped and not copied. Owned by the code that opened it. Immutable
+// after opening; any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +17,23 @@
 
 namespace vllm {
 
-// Row-major. `data` is borrowed from the source and may be unaligned for its type.
+// A row-major tensor. `data` is borrowed from the source and may be unaligned for its type.
 struct TensorView {
-  std::string name;  // as the source has it, for messages
+  std::string name;  // for messages
   WeightType type = WeightType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
-  // Above 0: the rows are the heads of a rotary query or key projection, of this many rows each, stored with the two
-  // halves of a head interleaved (0, half, 1, half + 1, ...), as GGUF files of the llama architecture have them. Row()
-  // undoes it.
+  // If above 0, the rows are those of a rotary query or key projection with this many rows per head. The two halves of
+  // each head are interleaved (0, half, 1, half + 1, ...), as in GGUF files of Llama and some other architectures.
+  // Row() undoes this.
   int64_t interleaved_head_dim = 0;
 
   int64_t num_elements() const;
-  // The last dimension in bytes.
+  // Size of the last dimension in bytes.
   int64_t RowBytes() const { return BytesOf(type, shape.back()); }
-  // Row i of the tensor seen as [num_elements / last dimension, last dimension], in the model's order.
+  // Views the tensor as [num_elements / last dimension, last dimension] and returns row i in the model's order.
   const std::byte* Row(int64_t i) const;
-  // Throws ModelError naming the tensor when its elements are no plain float32, float16 or bfloat16.
+  // Returns the floating-point type of the elements. Throws ModelError naming the tensor if they have any other type.
   DType dtype() const;
   // Throws as dtype() does, for callers that need no more than the check.
   void CheckFloatingPoint() const { static_cast<void>(dtype()); }
@@ -42,18 +43,19 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
   virtual bool Contains(std::string_view name) const = 0;
-  // Throws ModelError naming the tensor when it is missing or its shape is not `shape`.
+  // Throws ModelError naming the tensor if it is missing or its shape is not `shape`.
   virtual TensorView Get(std::string_view name, std::span<const int64_t> shape) const = 0;
-  // None when the tensor is missing or the source makes tensors of any shape.
+  // Returns nullopt if the tensor is missing or the source does not report shapes (GGUF, dummy weights).
   virtual std::optional<std::vector<int64_t>> ShapeOf(std::string_view /*name*/) const { return std::nullopt; }
-  // Takes what was read of a mapped file out of the process's memory, which else grows to the file's size beside the
-  // packed weights. Views stay valid.
+  // Drops the resident pages of mapped files. Otherwise the whole file and the packed weights would be in memory at the
+  // same time. Views stay valid.
   virtual void DropPages() const {}
-  // True where linear layers have the biases that the source has, whatever their family says.
+  // Returns true if a linear layer has a bias exactly where the source has one, regardless of the model's config.
   virtual bool DecidesBiases() const { return false; }
   virtual std::vector<std::string> Names() const = 0;
-  // What all of it was read from; empty where it was not read from files.
+  // Returns the files that the tensors are read from; empty if there are none (dummy weights).
   virtual std::vector<const MappedFile*> Files() const { return {}; }
+  // Returns the size of all tensors in bytes.
   virtual int64_t TotalBytes() const = 0;
 };
 

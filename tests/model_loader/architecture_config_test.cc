@@ -1,4 +1,4 @@
-// What each family's config.json says in words of its own, with the defaults of transformers' config classes.
+// Tests the architecture-specific fields of config.json and their defaults in transformers' config classes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -29,7 +29,7 @@ ModelConfig Load(const json& config) {
   return LoadModelConfig(directory.path());
 }
 
-std::string Refusal(const json& config) {
+std::string ErrorOf(const json& config) {
   return MessageOf<ModelError>([&] { Load(config); });
 }
 
@@ -39,7 +39,7 @@ std::vector<int64_t> Windows(const ModelConfig& config) {
   return windows;
 }
 
-TEST(ArchitectureConfigTest, WindowsFollowTheFamilysRule) {
+TEST(ArchitectureConfigTest, SlidingWindowsFollowTheArchitecturesRule) {
   using W = std::vector<int64_t>;
   const json window = {{"sliding_window", 7}, {"use_sliding_window", true}, {"max_window_layers", 4}};
   EXPECT_EQ(Windows(Load(Config("mistral", window))), (W{7, 7, 7, 7, 7, 7}));
@@ -55,28 +55,29 @@ TEST(ArchitectureConfigTest, WindowsFollowTheFamilysRule) {
   EXPECT_EQ(Windows(Load(Config("gemma", window))), (W{0, 0, 0, 0, 0, 0}));
 }
 
-TEST(ArchitectureConfigTest, WindowsAreOffWhereTheFamilysDefaultSaysSo) {
+TEST(ArchitectureConfigTest, SlidingWindowsFollowTheArchitecturesDefaults) {
   EXPECT_EQ(Load(Config("qwen2", {{"sliding_window", 7}})).sliding_window, std::nullopt);
   EXPECT_EQ(Load(Config("mistral")).sliding_window, 4096);
   EXPECT_EQ(Load(Config("mistral", {{"sliding_window", nullptr}})).sliding_window, std::nullopt);
   EXPECT_EQ(Load(Config("gemma2")).sliding_window, 4096);
 }
 
-TEST(ArchitectureConfigTest, LayerTypesAreTakenAsTheyAre) {
+TEST(ArchitectureConfigTest, LayerTypesOverrideTheDefaultRule) {
   const json types = {"full_attention",    "sliding_attention", "sliding_attention",
                       "sliding_attention", "full_attention",    "sliding_attention"};
   const ModelConfig config = Load(Config("gemma3_text", {{"layer_types", types}, {"sliding_window", 9}}));
   EXPECT_EQ(Windows(config), (std::vector<int64_t>{0, 9, 9, 9, 0, 9}));
   EXPECT_FALSE(config.layers[0].use_local_rope);
   EXPECT_TRUE(config.layers[1].use_local_rope);
-  EXPECT_NE(Refusal(Config("qwen3", {{"layer_types", {"full_attention"}}})).find("layer_types: too few layers"),
+  EXPECT_NE(ErrorOf(Config("qwen3", {{"layer_types", {"full_attention"}}}))
+                .find("layer_types: fewer entries than num_hidden_layers"),
             std::string::npos);
-  EXPECT_NE(Refusal(Config("qwen3", {{"layer_types", json(std::vector<std::string>(6, "chunked\n"))}}))
-                .find("layer_types: unknown kind"),
+  EXPECT_NE(ErrorOf(Config("qwen3", {{"layer_types", json(std::vector<std::string>(6, "chunked\n"))}}))
+                .find("layer_types: unknown layer type"),
             std::string::npos);
 }
 
-TEST(ArchitectureConfigTest, RotaryParametersByLayerTypeAreReadForGemma3) {
+TEST(ArchitectureConfigTest, RotaryParametersPerLayerTypeAreReadForGemma3) {
   const json rope = {{"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 2e6}}},
                      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 500.0}}}};
   const ModelConfig config = Load(Config("gemma3_text", {{"rope_parameters", rope}}));
@@ -88,7 +89,7 @@ TEST(ArchitectureConfigTest, RotaryParametersByLayerTypeAreReadForGemma3) {
   EXPECT_EQ(defaults.rope_local_theta, 1e4);
 }
 
-TEST(ArchitectureConfigTest, NopeLayersComeFromTheListOrTheInterval) {
+TEST(ArchitectureConfigTest, LayersWithoutRopeComeFromTheListOrTheInterval) {
   const auto with_rope = [](const ModelConfig& config) {
     std::string flags;
     for (const LayerConfig& layer : config.layers) flags += layer.use_rope ? '1' : '0';
@@ -97,11 +98,11 @@ TEST(ArchitectureConfigTest, NopeLayersComeFromTheListOrTheInterval) {
   EXPECT_EQ(with_rope(Load(Config("smollm3"))), "111011");
   EXPECT_EQ(with_rope(Load(Config("smollm3", {{"no_rope_layer_interval", 2}}))), "101010");
   EXPECT_EQ(with_rope(Load(Config("smollm3", {{"no_rope_layers", {0, 1, 1, 0, 0, 1}}}))), "011001");
-  EXPECT_NE(Refusal(Config("smollm3", {{"no_rope_layers", {0, 2}}})).find("no_rope_layers: not a whole number in 0"),
+  EXPECT_NE(ErrorOf(Config("smollm3", {{"no_rope_layers", {0, 2}}})).find("no_rope_layers: not a whole number in 0"),
             std::string::npos);
 }
 
-TEST(ArchitectureConfigTest, ExpertsAreReadAndBounded) {
+TEST(ArchitectureConfigTest, ExpertFieldsAreReadAndRangeChecked) {
   const json experts = {{"num_experts", 8},         {"num_experts_per_tok", 2},    {"moe_intermediate_size", 12},
                         {"decoder_sparse_step", 2}, {"mlp_only_layers", {3, 100}}, {"norm_topk_prob", true}};
   const ModelConfig config = Load(Config("qwen3_moe", experts));
@@ -111,24 +112,25 @@ TEST(ArchitectureConfigTest, ExpertsAreReadAndBounded) {
   std::string sparse;
   for (const LayerConfig& layer : config.layers) sparse += layer.is_moe ? '1' : '0';
   EXPECT_EQ(sparse, "010001");
-  EXPECT_NE(Refusal(Config("mixtral", {{"num_local_experts", 4}, {"num_experts_per_tok", 5}}))
+  EXPECT_NE(ErrorOf(Config("mixtral", {{"num_local_experts", 4}, {"num_experts_per_tok", 5}}))
                 .find("num_experts_per_tok: not in 1 to 4 (5)"),
             std::string::npos);
-  EXPECT_NE(Refusal(Config("qwen3_moe", {{"num_experts", 1 << 30}})).find("num_experts: not in 1 to 4096"),
+  EXPECT_NE(ErrorOf(Config("qwen3_moe", {{"num_experts", 1 << 30}})).find("num_experts: not in 1 to 4096"),
             std::string::npos);
 }
 
-TEST(ArchitectureConfigTest, PartsOfHeadsTurnWhereTheFamilyHasThat) {
+TEST(ArchitectureConfigTest, PartialRotationIsReadWhereTheArchitectureSupportsIt) {
   EXPECT_EQ(Load(Config("stablelm")).rotary_dim, 2);
   EXPECT_EQ(Load(Config("phi3", {{"partial_rotary_factor", 0.75}})).rotary_dim, 6);
   EXPECT_EQ(Load(Config("phi3")).rotary_dim, 8);
-  EXPECT_NE(Refusal(Config("phi3", {{"partial_rotary_factor", 0.4}})).find("not an even part of head_dim 8"),
+  EXPECT_NE(ErrorOf(Config("phi3", {{"partial_rotary_factor", 0.4}}))
+                .find("must select an even number of dimensions, at least 2, of head_dim 8"),
             std::string::npos);
-  EXPECT_NE(Refusal(Config("llama", {{"partial_rotary_factor", 0.5}})).find("partial_rotary_factor: "),
+  EXPECT_NE(ErrorOf(Config("llama", {{"partial_rotary_factor", 0.5}})).find("partial_rotary_factor: "),
             std::string::npos);
 }
 
-TEST(ArchitectureConfigTest, DefaultsOfTheFamilyHold) {
+TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_TRUE(Load(Config("gemma")).tie_word_embeddings);
   EXPECT_EQ(Load(Config("gemma", {{"hidden_act", "gelu"}})).hidden_act, "gelu_pytorch_tanh");
   EXPECT_EQ(Load(Config("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", "gelu"}})).hidden_act,
@@ -144,7 +146,7 @@ TEST(ArchitectureConfigTest, DefaultsOfTheFamilyHold) {
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 
-TEST(ArchitectureConfigTest, FalconsHeadsFollowItsSwitches) {
+TEST(ArchitectureConfigTest, FalconKVHeadsFollowItsFlags) {
   json config = Config("falcon");
   config.erase("num_key_value_heads");
   EXPECT_EQ(Load(config).num_key_value_heads, 1);
@@ -155,20 +157,20 @@ TEST(ArchitectureConfigTest, FalconsHeadsFollowItsSwitches) {
   EXPECT_EQ(Load(config).num_key_value_heads, 2);
   EXPECT_EQ(Load(config).num_parallel_norms, 2);
   config["alibi"] = true;
-  EXPECT_NE(Refusal(config).find("alibi: only rotary positions are supported (true)"), std::string::npos);
+  EXPECT_NE(ErrorOf(config).find("alibi: only rotary positions are supported (true)"), std::string::npos);
 }
 
-TEST(ArchitectureConfigTest, TheTextPartOfAMultimodalConfigIsRead) {
+TEST(ArchitectureConfigTest, TheTextConfigOfAMultimodalModelIsRead) {
   json text = Config("gemma3_text");
   text.erase("architectures");
   text.erase("dtype");
   for (const char* name : {"vocab_size", "num_attention_heads", "num_key_value_heads", "head_dim"}) text.erase(name);
-  json whole = {{"architectures", {"Gemma3ForConditionalGeneration"}},
-                {"model_type", "gemma3"},
-                {"torch_dtype", "bfloat16"},
-                {"eos_token_id", {1, 106}},
-                {"text_config", text}};
-  const ModelConfig config = Load(whole);
+  json config_json = {{"architectures", {"Gemma3ForConditionalGeneration"}},
+                      {"model_type", "gemma3"},
+                      {"torch_dtype", "bfloat16"},
+                      {"eos_token_id", {1, 106}},
+                      {"text_config", text}};
+  const ModelConfig config = Load(config_json);
   EXPECT_EQ(config.architecture, "Gemma3ForConditionalGeneration");
   EXPECT_EQ(config.model_type, "gemma3_text");
   EXPECT_EQ(config.weight_prefix, "language_model.");
@@ -178,45 +180,45 @@ TEST(ArchitectureConfigTest, TheTextPartOfAMultimodalConfigIsRead) {
   EXPECT_EQ(config.dtype, DType::kBFloat16);
   EXPECT_EQ(config.eos_token_ids, (std::vector<int32_t>{1, 106}));
   EXPECT_TRUE(config.tie_word_embeddings);
-  whole["text_config"]["hidden_size"] = "wide";
-  EXPECT_NE(Refusal(whole).find("text_config.hidden_size: not a whole number (\"wide\")"), std::string::npos);
+  config_json["text_config"]["hidden_size"] = "wide";
+  EXPECT_NE(ErrorOf(config_json).find("text_config.hidden_size: not a whole number (\"wide\")"), std::string::npos);
 }
 
-TEST(ArchitectureConfigTest, TheArchitectureIsJudgedBeforeTheFields) {
+TEST(ArchitectureConfigTest, TheArchitectureIsCheckedBeforeOtherFields) {
   TempDirectory directory;
   directory.Write("config.json", R"({"architectures": ["MambaForCausalLM"], "model_type": "mamba", "state_size": 16})");
   const auto check = [](const ModelConfig& config) { throw ModelError("not " + config.architecture); };
   EXPECT_EQ(MessageOf<ModelError>([&] { LoadModelConfig(directory.path(), check); }), "not MambaForCausalLM");
 }
 
-TEST(ArchitectureConfigTest, FlippedBytesOfAnyFamilyLoadOrAreRefused) {
+TEST(ArchitectureConfigTest, ConfigsWithFlippedBytesLoadOrAreRejected) {
   uint32_t random = 5;
   const auto next = [&random] {
     random = random * 1664525u + 1013904223u;
     return random >> 8;
   };
   TempDirectory directory;
-  for (const char* family : {"gemma3_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral"}) {
-    const std::string whole = Config(family, {{"num_hidden_layers", 2},
-                                              {"layer_types", {"full_attention", "full_attention"}},
-                                              {"no_rope_layers", {1, 0}},
-                                              {"num_experts", 4}})
-                                  .dump();
+  for (const char* model_type : {"gemma3_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral"}) {
+    const std::string original = Config(model_type, {{"num_hidden_layers", 2},
+                                                     {"layer_types", {"full_attention", "full_attention"}},
+                                                     {"no_rope_layers", {1, 0}},
+                                                     {"num_experts", 4}})
+                                     .dump();
     int num_loaded = 0;
-    int num_refused = 0;
+    int num_rejected = 0;
     for (int i = 0; i < 200; ++i) {
-      std::string text = whole;
+      std::string text = original;
       for (uint32_t flips = 1 + next() % 3; flips > 0; --flips) text[next() % text.size()] = static_cast<char>(next());
       directory.Write("config.json", text);
       try {
         LoadModelConfig(directory.path());
         ++num_loaded;
       } catch (const ModelError&) {
-        ++num_refused;
+        ++num_rejected;
       }
     }
-    EXPECT_GT(num_loaded, 0) << family;
-    EXPECT_GT(num_refused, 0) << family;
+    EXPECT_GT(num_loaded, 0) << model_type;
+    EXPECT_GT(num_rejected, 0) << model_type;
   }
 }
 

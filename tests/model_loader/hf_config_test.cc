@@ -29,7 +29,7 @@ ModelConfig Load(const std::string& text, const std::string& generation = "") {
   return LoadModelConfig(directory.path());
 }
 
-std::string Refusal(const std::string& text, const std::string& generation = "") {
+std::string ErrorOf(const std::string& text, const std::string& generation = "") {
   return MessageOf<ModelError>([&] { Load(text, generation); });
 }
 
@@ -67,7 +67,7 @@ TEST(HfConfigTest, EveryFieldIsRead) {
   EXPECT_EQ(config.sliding_window, 128);
 }
 
-TEST(HfConfigTest, AbsentFieldsHaveTheirDefaults) {
+TEST(HfConfigTest, AbsentFieldsGetDefaults) {
   json config = Base();
   for (const char* name :
        {"num_key_value_heads", "head_dim", "rms_norm_eps", "rope_theta", "attention_bias", "mlp_bias",
@@ -86,22 +86,22 @@ TEST(HfConfigTest, AbsentFieldsHaveTheirDefaults) {
   EXPECT_FALSE(loaded.sliding_window);
 }
 
-TEST(HfConfigTest, RequiredFieldsAreMissedByName) {
+TEST(HfConfigTest, MissingRequiredFieldsAreNamed) {
   for (const char* name : {"architectures", "model_type", "vocab_size", "hidden_size", "intermediate_size",
                            "num_hidden_layers", "num_attention_heads", "max_position_embeddings"}) {
-    EXPECT_NE(Refusal(Without(name).dump()).find(std::string(": ") + name + ": missing"), std::string::npos) << name;
-    EXPECT_NE(Refusal(With(name, nullptr).dump()).find(std::string(": ") + name + ": missing"), std::string::npos);
+    EXPECT_NE(ErrorOf(Without(name).dump()).find(std::string(": ") + name + ": missing"), std::string::npos) << name;
+    EXPECT_NE(ErrorOf(With(name, nullptr).dump()).find(std::string(": ") + name + ": missing"), std::string::npos);
   }
 }
 
-TEST(HfConfigTest, EveryBadValueIsRefusedByFieldAndValue) {
+TEST(HfConfigTest, InvalidValuesAreRejectedWithFieldAndValue) {
   const char* sizes[] = {"vocab_size",          "hidden_size",         "intermediate_size", "num_hidden_layers",
                          "num_attention_heads", "num_key_value_heads", "head_dim",          "max_position_embeddings",
                          "sliding_window"};
   for (const char* name : sizes) {
     for (const json& bad : {json("8"), json(true), json::array({8}), json::object(), json(8.0), json(0), json(-8),
                             json(uint64_t{1} << 40), json(~uint64_t{0})}) {
-      std::string message = Refusal(With(name, bad).dump());
+      std::string message = ErrorOf(With(name, bad).dump());
       EXPECT_TRUE(message.starts_with("config.json /")) << message;
       EXPECT_NE(message.find(std::string(": ") + name + ": "), std::string::npos) << name << bad << message;
       if (bad.is_number()) {
@@ -111,83 +111,83 @@ TEST(HfConfigTest, EveryBadValueIsRefusedByFieldAndValue) {
   }
   for (const char* name : {"rms_norm_eps", "rope_theta"}) {
     for (const json& bad : {json("1"), json(false), json(0), json(0.0), json(-1e-6), json(1e300)}) {
-      EXPECT_NE(Refusal(With(name, bad).dump()).find(std::string(": ") + name + ": "), std::string::npos)
+      EXPECT_NE(ErrorOf(With(name, bad).dump()).find(std::string(": ") + name + ": "), std::string::npos)
           << name << bad;
     }
   }
   for (const char* name : {"tie_word_embeddings", "attention_bias", "mlp_bias", "use_sliding_window"}) {
     for (const json& bad : {json("true"), json(1), json::array()}) {
-      EXPECT_NE(Refusal(With(name, bad).dump()).find(std::string(": ") + name + ": not true or false"),
+      EXPECT_NE(ErrorOf(With(name, bad).dump()).find(std::string(": ") + name + ": not true or false"),
                 std::string::npos);
     }
   }
   for (const char* name : {"bos_token_id", "eos_token_id"}) {
     for (const json& bad : {json("2"), json(-1), json(512), json(2.5), json::array({1, -1}), json::array({1, 512}),
                             json::array({"1"}), json(~uint64_t{0}), json::array({~uint64_t{0}})}) {
-      EXPECT_NE(Refusal(With(name, bad).dump()).find(std::string(": ") + name + ": "), std::string::npos)
+      EXPECT_NE(ErrorOf(With(name, bad).dump()).find(std::string(": ") + name + ": "), std::string::npos)
           << name << bad;
     }
   }
   EXPECT_NE(
-      Refusal(With("torch_dtype", "int8").dump()).find("torch_dtype: not float32, float16 or bfloat16 (\"int8\")"),
+      ErrorOf(With("torch_dtype", "int8").dump()).find("torch_dtype: not float32, float16 or bfloat16 (\"int8\")"),
       std::string::npos);
-  EXPECT_NE(Refusal(With("torch_dtype", 16).dump()).find("torch_dtype: not a string (16)"), std::string::npos);
-  EXPECT_NE(Refusal(With("architectures", json::array()).dump()).find("architectures: "), std::string::npos);
-  EXPECT_NE(Refusal(With("architectures", "Llama").dump()).find("architectures: "), std::string::npos);
+  EXPECT_NE(ErrorOf(With("torch_dtype", 16).dump()).find("torch_dtype: not a string (16)"), std::string::npos);
+  EXPECT_NE(ErrorOf(With("architectures", json::array()).dump()).find("architectures: "), std::string::npos);
+  EXPECT_NE(ErrorOf(With("architectures", "Llama").dump()).find("architectures: "), std::string::npos);
   EXPECT_NE(
-      Refusal(With("quantization_config", json::object()).dump()).find("quantization_config.quant_method: missing"),
+      ErrorOf(With("quantization_config", json::object()).dump()).find("quantization_config.quant_method: missing"),
       std::string::npos);
 }
 
-TEST(HfConfigTest, NumbersThatAreNoJsonAreBlamedOnTheirField) {
+TEST(HfConfigTest, InvalidJsonNumbersAreReportedWithTheirField) {
   for (const char* name : {"rope_theta", "rms_norm_eps", "vocab_size", "head_dim"}) {
     for (const char* bad : {"nan", "+Infinity", "--Infinity", "NaN1", "1e999"}) {
       std::string text = With(name, "@").dump();
       text.replace(text.find("\"@\""), 3, bad);
-      std::string message = Refusal(text);
+      std::string message = ErrorOf(text);
       EXPECT_NE(message.find(std::string(": ") + name + ": not valid JSON at byte "), std::string::npos) << message;
     }
   }
 }
 
-// Python's json module writes them so. Each field's range decides.
-TEST(HfConfigTest, NanAndInfinityAreRefusedByTheRangeOfTheirField) {
+// Python's json module writes NaN and infinity this way.
+TEST(HfConfigTest, NanAndInfinityFailTheRangeCheckOfTheirField) {
   const std::pair<const char*, const char*> values[] = {{"NaN", "nan"}, {"Infinity", "inf"}, {"-Infinity", "-inf"}};
   for (const auto& [text, shown] : values) {
     for (const char* name : {"rope_theta", "rms_norm_eps", "head_dim"}) {
       std::string config = With(name, "@").dump();
       config.replace(config.find("\"@\""), 3, text);
-      const std::string message = Refusal(config);
+      const std::string message = ErrorOf(config);
       EXPECT_NE(message.find(std::string(": ") + name + ": not "), std::string::npos) << message;
       EXPECT_NE(message.find(std::string("(") + shown + ")"), std::string::npos) << message;
     }
     const std::string message =
-        Refusal(Base().dump(), std::string("{\"repetition_penalty\": ") + text + ", \"eos_token_id\": 3}");
+        ErrorOf(Base().dump(), std::string("{\"repetition_penalty\": ") + text + ", \"eos_token_id\": 3}");
     EXPECT_NE(message.find("generation_config.json"), std::string::npos) << message;
     EXPECT_NE(message.find(std::string("repetition_penalty: not in 0 to 1.79769e+308 (") + shown), std::string::npos)
         << message;
     std::string config = With("rope_scaling", {{"type", "linear"}, {"factor", "@"}}).dump();
     config.replace(config.find("\"@\""), 3, text);
-    const std::string scaling = Refusal(config);
+    const std::string scaling = ErrorOf(config);
     EXPECT_NE(scaling.find("rope_scaling.factor: not in 0 to 1e+06"), std::string::npos) << scaling;
   }
 }
 
-TEST(HfConfigTest, NanAndInfinityInFieldsThatAreNotReadAndInTextsAreNoError) {
+TEST(HfConfigTest, NanAndInfinityInUnusedFieldsAndStringsAreAccepted) {
   std::string text = With("time_step_limit", "@").dump();
   text.replace(text.find("\"@\""), 3, "[0.0, Infinity, -Infinity, NaN]");
   EXPECT_EQ(Load(text).vocab_size, 512);
-  const std::string message = Refusal(With("hidden_act", json::array({"NaN", "Infinity"})).dump());
+  const std::string message = ErrorOf(With("hidden_act", json::array({"NaN", "Infinity"})).dump());
   EXPECT_NE(message.find("hidden_act: not a string (a list of 2)"), std::string::npos) << message;
 }
 
-TEST(HfConfigTest, HeadCountsThatDoNotDivideAreRefused) {
-  EXPECT_NE(Refusal(With("num_key_value_heads", 3).dump()).find("num_key_value_heads: does not divide"),
+TEST(HfConfigTest, IndivisibleHeadCountsAreRejected) {
+  EXPECT_NE(ErrorOf(With("num_key_value_heads", 3).dump()).find("num_key_value_heads: does not divide"),
             std::string::npos);
   json config = Without("head_dim");
   config["hidden_size"] = 66;
-  EXPECT_NE(Refusal(config.dump()).find("num_attention_heads: does not divide hidden_size 66 (8)"), std::string::npos);
-  EXPECT_NE(Refusal(With("head_dim", 7).dump()).find("head_dim: not even (7)"), std::string::npos);
+  EXPECT_NE(ErrorOf(config.dump()).find("num_attention_heads: does not divide hidden_size 66 (8)"), std::string::npos);
+  EXPECT_NE(ErrorOf(With("head_dim", 7).dump()).find("head_dim: not even (7)"), std::string::npos);
 }
 
 TEST(HfConfigTest, DtypeHasTwoSpellings) {
@@ -197,13 +197,13 @@ TEST(HfConfigTest, DtypeHasTwoSpellings) {
   EXPECT_EQ(Load(With("torch_dtype", "torch.float32").dump()).dtype, DType::kFloat32);
 }
 
-TEST(HfConfigTest, SlidingWindowCanBeSwitchedOff) {
+TEST(HfConfigTest, SlidingWindowCanBeDisabled) {
   EXPECT_FALSE(Load(With("use_sliding_window", false).dump()).sliding_window);
   EXPECT_TRUE(Load(With("use_sliding_window", true).dump()).sliding_window);
   EXPECT_FALSE(Load(With("sliding_window", nullptr).dump()).sliding_window);
 }
 
-TEST(HfConfigTest, RopeScalingKindsAreRead) {
+TEST(HfConfigTest, RopeScalingTypesAreRead) {
   auto load = [](const char* text) { return Load(With("rope_scaling", json::parse(text)).dump()); };
   ModelConfig linear = load(R"({"type":"linear","factor":4})");
   EXPECT_EQ(linear.rope_scaling.kind, RopeScaling::Kind::kLinear);
@@ -238,18 +238,19 @@ TEST(HfConfigTest, RopeParametersOfTransformers5AreRead) {
   config["rope_parameters"] = {{"rope_theta", 1e6}};
   EXPECT_EQ(Load(config.dump()).rope_scaling.kind, RopeScaling::Kind::kNone);
   config["rope_parameters"] = {{"full_attention", {{"rope_theta", 1e6}}}};
-  EXPECT_NE(Refusal(config.dump()).find("rope_parameters.full_attention: "), std::string::npos);
+  EXPECT_NE(ErrorOf(config.dump()).find("rope_parameters.full_attention: "), std::string::npos);
 }
 
-TEST(HfConfigTest, BadRopeScalingIsRefusedByFieldAndValue) {
+TEST(HfConfigTest, InvalidRopeScalingIsRejectedWithFieldAndValue) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"type":"longrope","factor":2})", "rope_scaling.short_factor: missing"},
-      {R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1]})", "not one for each of 4 pairs"},
+      {R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1]})",
+       "must have 4 values, one per rotary pair"},
       {R"({"type":"longrope","short_factor":[1,1,0,1]})", "not a number above 0, up to 1e+06 (0)"},
       {R"({"type":"longrope","short_factor":7})", "rope_scaling.short_factor: not a list (7)"},
       {R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1,1],"original_max_position_embeddings":1})",
        "rope_scaling.original_max_position_embeddings: not above 1"},
-      {R"({"type":"ntk"})", "rope_scaling.type: unknown kind"},
+      {R"({"type":"ntk"})", "rope_scaling.type: unknown scaling type"},
       {R"({"rope_type":"su"})", "(\"su\")"},
       {R"({"factor":2})", "rope_scaling.rope_type: missing"},
       {R"({"type":3})", "rope_scaling.type: not a string (3)"},
@@ -267,17 +268,17 @@ TEST(HfConfigTest, BadRopeScalingIsRefusedByFieldAndValue) {
       {R"({"type":"linear","factor":2,"partial_rotary_factor":0.5})", "rope_scaling.partial_rotary_factor: "},
   };
   for (auto [scaling, message] : cases) {
-    std::string got = Refusal(With("rope_scaling", json::parse(scaling)).dump());
+    std::string got = ErrorOf(With("rope_scaling", json::parse(scaling)).dump());
     EXPECT_NE(got.find(message), std::string::npos) << scaling << " -> " << got;
   }
 }
 
-TEST(HfConfigTest, EosIdsOfBothFilesAreUnitedConfigFirst) {
+TEST(HfConfigTest, EosIdsOfBothFilesAreMergedConfigFirst) {
   json config = With("eos_token_id", json::array({9, 2}));
   EXPECT_EQ(Load(config.dump(), R"({"eos_token_id":[2,1,9,3]})").eos_token_ids, (std::vector<int32_t>{9, 2, 1, 3}));
   EXPECT_EQ(Load(Without("eos_token_id").dump(), R"({"eos_token_id":7})").eos_token_ids, (std::vector<int32_t>{7}));
   EXPECT_EQ(Load(Base().dump(), R"({"eos_token_id":null})").eos_token_ids, (std::vector<int32_t>{2}));
-  EXPECT_NE(Refusal(Base().dump(), R"({"eos_token_id":512})").find("eos_token_id: not in 0 to 511 (512)"),
+  EXPECT_NE(ErrorOf(Base().dump(), R"({"eos_token_id":512})").find("eos_token_id: not in 0 to 511 (512)"),
             std::string::npos);
 }
 
@@ -305,34 +306,34 @@ TEST(HfConfigTest, GenerationDefaultsAreReadAndChecked) {
   }
 }
 
-TEST(HfConfigTest, MissingAndOddFilesAreRefused) {
+TEST(HfConfigTest, MissingAndMalformedFilesAreRejected) {
   TempDirectory directory;
   EXPECT_NE(MessageOf<ModelError>([&] { LoadModelConfig(directory.path()); }), "");
   std::filesystem::create_directory(directory.path() + "/config.json");
   EXPECT_NE(MessageOf<ModelError>([&] { LoadModelConfig(directory.path()); }).find("not a regular file"),
             std::string::npos);
-  EXPECT_NE(Refusal(std::string(200000, '[')).find("nested too deeply (limit 64)"), std::string::npos);
-  EXPECT_NE(Refusal(Base().dump() + std::string(1, '\0')).find("zero byte"), std::string::npos);
-  EXPECT_NE(Refusal("[]").find("not an object"), std::string::npos);
+  EXPECT_NE(ErrorOf(std::string(200000, '[')).find("nested too deeply (limit 64)"), std::string::npos);
+  EXPECT_NE(ErrorOf(Base().dump() + std::string(1, '\0')).find("zero byte"), std::string::npos);
+  EXPECT_NE(ErrorOf("[]").find("not an object"), std::string::npos);
 }
 
-TEST(HfConfigTest, FilesCutAtEveryByteAreRefused) {
-  std::string whole = Base().dump();
-  for (size_t size = 0; size < whole.size(); ++size) EXPECT_NE(Refusal(whole.substr(0, size)), "") << size;
+TEST(HfConfigTest, FilesTruncatedAtAnyByteAreRejected) {
+  std::string original = Base().dump();
+  for (size_t size = 0; size < original.size(); ++size) EXPECT_NE(ErrorOf(original.substr(0, size)), "") << size;
   std::string generation = R"({"temperature": 0.5, "eos_token_id": [2, 1]})";
   for (size_t size = 1; size < generation.size(); ++size) {
-    EXPECT_NE(Refusal(whole, generation.substr(0, size)), "") << size;
+    EXPECT_NE(ErrorOf(original, generation.substr(0, size)), "") << size;
   }
 }
 
-TEST(HfConfigTest, FlippedBytesLoadOrAreRefused) {
-  std::string whole = With("rope_scaling", json::parse(R"({"type":"yarn","factor":4.0})")).dump();
+TEST(HfConfigTest, FilesWithFlippedBytesLoadOrAreRejected) {
+  std::string original = With("rope_scaling", json::parse(R"({"type":"yarn","factor":4.0})")).dump();
   std::mt19937 random(3);
   TempDirectory directory;
   int num_loaded = 0;
-  int num_refused = 0;
+  int num_rejected = 0;
   for (int i = 0; i < 1000; ++i) {
-    std::string text = whole;
+    std::string text = original;
     for (uint32_t flips = 1 + static_cast<uint32_t>(random() % 3); flips > 0; --flips) {
       text[random() % text.size()] = static_cast<char>(random());
     }
@@ -341,11 +342,11 @@ TEST(HfConfigTest, FlippedBytesLoadOrAreRefused) {
       LoadModelConfig(directory.path());
       ++num_loaded;
     } catch (const ModelError&) {
-      ++num_refused;
+      ++num_rejected;
     }
   }
   EXPECT_GT(num_loaded, 0);
-  EXPECT_GT(num_refused, 0);
+  EXPECT_GT(num_rejected, 0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// quantization_config of config.json: what each method's fields become, what is refused by name, and which layers the
-// lists of names mean.
+// Tests quantization_config of config.json: the fields of each method, the errors, and which layers the lists of names
+// match.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -20,7 +20,7 @@ QuantizationConfig Read(const json& quantization, const char* name = "quantizati
   return ReadQuantization(ConfigFields(config, "config.json"));
 }
 
-std::string Refusal(const json& quantization) {
+std::string ErrorOf(const json& quantization) {
   return MessageOf<ModelError>([&] { Read(quantization); });
 }
 
@@ -40,7 +40,7 @@ json With(json object, const std::string& pointer, const json& value) {
   return object;
 }
 
-TEST(QuantizationConfigTest, AConfigWithoutOneIsPlain) {
+TEST(QuantizationConfigTest, NoQuantizationConfigMeansNoQuantization) {
   EXPECT_EQ(ReadQuantization(ConfigFields(json::object(), "config.json")).method, QuantizationMethod::kNone);
   EXPECT_EQ(Read(nullptr).method, QuantizationMethod::kNone);
 }
@@ -62,7 +62,7 @@ TEST(QuantizationConfigTest, AwqIsReadInBothSpellings) {
   EXPECT_EQ(Read(old).groups.at(0).scheme.group_size, 64);
 }
 
-TEST(QuantizationConfigTest, CompressedTensorsAreReadUnderBothNames) {
+TEST(QuantizationConfigTest, CompressedTensorsConfigIsReadUnderBothNames) {
   for (const char* name : {"quantization_config", "compression_config"}) {
     const QuantizationConfig config = Read(Compressed(), name);
     EXPECT_EQ(config.method, QuantizationMethod::kCompressedTensors);
@@ -75,10 +75,10 @@ TEST(QuantizationConfigTest, CompressedTensorsAreReadUnderBothNames) {
   }
 }
 
-TEST(QuantizationConfigTest, GroupsOfCompressedTensorsMayHaveFormatsOfTheirOwn) {
+TEST(QuantizationConfigTest, CompressedTensorsGroupsMayHaveTheirOwnFormat) {
   json config = Compressed();
   config["format"] = "mixed-precision";
-  EXPECT_NE(Refusal(config).find("format: cannot be read (\"mixed-precision\")"), std::string::npos);
+  EXPECT_NE(ErrorOf(config).find("format: not supported (\"mixed-precision\")"), std::string::npos);
   config["config_groups"]["group_0"]["format"] = "pack-quantized";
   EXPECT_TRUE(Read(config).groups.at(0).scheme.packed);
 }
@@ -93,18 +93,18 @@ TEST(QuantizationConfigTest, Float8IsRead) {
   EXPECT_EQ(Read({{"quant_method", "fbgemm_fp8"}}).groups.at(0).scheme.block_rows, 1);
 }
 
-TEST(QuantizationConfigTest, OtherMethodsAreRefusedByName) {
+TEST(QuantizationConfigTest, UnsupportedMethodsAreRejectedByName) {
   for (const char* method : {"bitsandbytes", "hqq", "mxfp4", "torchao", ""}) {
-    const std::string message = Refusal({{"quant_method", method}});
+    const std::string message = ErrorOf({{"quant_method", method}});
     EXPECT_NE(message.find("quantization_config.quant_method: "), std::string::npos);
     EXPECT_NE(message.find("(\"" + std::string(method) + "\")"), std::string::npos) << message;
   }
-  EXPECT_NE(Refusal(json::object()).find("quant_method: missing"), std::string::npos);
-  EXPECT_NE(Refusal({{"quant_method", 7}}).find("quant_method: not a string"), std::string::npos);
-  EXPECT_NE(Refusal("gptq").find("quantization_config: not an object"), std::string::npos);
+  EXPECT_NE(ErrorOf(json::object()).find("quant_method: missing"), std::string::npos);
+  EXPECT_NE(ErrorOf({{"quant_method", 7}}).find("quant_method: not a string"), std::string::npos);
+  EXPECT_NE(ErrorOf("gptq").find("quantization_config: not an object"), std::string::npos);
 }
 
-TEST(QuantizationConfigTest, EveryFieldIsChecked) {
+TEST(QuantizationConfigTest, InvalidFieldValuesAreRejected) {
   const json huge = ~uint64_t{0};
   const std::vector<std::tuple<json, std::string, std::vector<json>>> cases = {
       {Gptq(), "/bits", {3, 2, 16, -4, "4", 4.0, nullptr, huge}},
@@ -137,13 +137,13 @@ TEST(QuantizationConfigTest, EveryFieldIsChecked) {
     EXPECT_NO_THROW(Read(base));
     const std::string field = pointer.substr(pointer.rfind('/') + 1);
     for (const json& value : values) {
-      const std::string message = Refusal(With(base, pointer, value));
+      const std::string message = ErrorOf(With(base, pointer, value));
       EXPECT_NE(message.find("config.json: quantization_config"), std::string::npos) << pointer << " " << value;
     }
   }
 }
 
-TEST(QuantizationTargetsTest, NamesMeanWholePartsOfALayersName) {
+TEST(QuantizationTargetsTest, NamesMatchWholePartsOfALayerName) {
   const QuantizationTargets targets{.all = false, .names = {"lm_head", "mlp.gate", "model.layers.1"}};
   for (const char* layer : {"lm_head", "model.lm_head", "model.layers.3.mlp.gate", "model.layers.1.self_attn.q_proj"}) {
     EXPECT_TRUE(Matches(targets, layer)) << layer;

@@ -20,7 +20,7 @@
 namespace vllm {
 namespace {
 
-// A file with one F32 scalar of each name.
+// Returns a safetensors file with one F32 scalar per name.
 std::string Shard(const std::vector<std::string>& names, float value) {
   std::string header = "{";
   std::string data;
@@ -45,7 +45,7 @@ std::unique_ptr<WeightSource> Open(const std::string& directory, LoadFormat form
   return OpenWeights(config);
 }
 
-std::string Refusal(const std::string& directory) {
+std::string ErrorOf(const std::string& directory) {
   return MessageOf<ModelError>([&] { Open(directory); });
 }
 
@@ -70,7 +70,7 @@ TEST(WeightsTest, ShardsAreReadThroughTheIndex) {
   EXPECT_EQ(source->TotalBytes(), 16);
 }
 
-TEST(WeightsTest, BadIndexesAreRefusedByName) {
+TEST(WeightsTest, InvalidIndexesAreRejectedByName) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({})", "weight_map: missing"},
       {R"([])", "weight_map: missing"},
@@ -82,42 +82,42 @@ TEST(WeightsTest, BadIndexesAreRefusedByName) {
       {R"({"weight_map":{"a":""}})", "not a plain file name"},
       {R"({"weight_map":{"a":"one.safetensors\u0000"}})", R"(not a plain file name (one.safetensors\x00))"},
       {R"({"weight_map":{"a":"gone.safetensors"}})", "gone.safetensors: "},
-      {R"({"weight_map":{"z":"one.safetensors"}})", "weight_map: z: not in its file (one.safetensors)"},
+      {R"({"weight_map":{"z":"one.safetensors"}})", "weight_map: z: not in the listed file (one.safetensors)"},
   };
   for (auto [index, message] : cases) {
     TempDirectory directory;
     directory.Write("one.safetensors", Shard({"a"}, 1.0f));
     directory.Write("model.safetensors.index.json", index);
-    EXPECT_NE(Refusal(directory.path()).find(message), std::string::npos)
-        << index << " -> " << Refusal(directory.path());
+    EXPECT_NE(ErrorOf(directory.path()).find(message), std::string::npos)
+        << index << " -> " << ErrorOf(directory.path());
   }
 }
 
-TEST(WeightsTest, IndexCutAtEveryByteIsRefused) {
+TEST(WeightsTest, AnIndexTruncatedAtAnyByteIsRejected) {
   TempDirectory directory;
   directory.Write("one.safetensors", Shard({"a"}, 1.0f));
-  const std::string whole = R"({"weight_map":{"a":"one.safetensors"}})";
-  for (size_t size = 0; size < whole.size(); ++size) {
-    directory.Write("model.safetensors.index.json", whole.substr(0, size));
+  const std::string original = R"({"weight_map":{"a":"one.safetensors"}})";
+  for (size_t size = 0; size < original.size(); ++size) {
+    directory.Write("model.safetensors.index.json", original.substr(0, size));
     EXPECT_THROW(Open(directory.path()), ModelError) << size;
   }
 }
 
-TEST(WeightsTest, PickleOnlyDirectoriesAreRefusedWithTheReason) {
+TEST(WeightsTest, PickleOnlyDirectoriesAreRejectedWithTheReason) {
   TempDirectory directory;
-  EXPECT_NE(Refusal(directory.path()).find("neither model.safetensors nor"), std::string::npos);
+  EXPECT_NE(ErrorOf(directory.path()).find("neither model.safetensors nor"), std::string::npos);
   directory.Write("pytorch_model.bin", "PK");
-  EXPECT_NE(Refusal(directory.path()).find("can run code when they are opened"), std::string::npos);
-  EXPECT_NE(Refusal(directory.path()).find("(pytorch_model.bin)"), std::string::npos);
+  EXPECT_NE(ErrorOf(directory.path()).find("can run code when they are opened"), std::string::npos);
+  EXPECT_NE(ErrorOf(directory.path()).find("(pytorch_model.bin)"), std::string::npos);
 }
 
-TEST(WeightsTest, ADirectoryInPlaceOfTheFileIsRefused) {
+TEST(WeightsTest, ADirectoryNamedLikeTheWeightFileIsRejected) {
   TempDirectory directory;
   std::filesystem::create_directory(directory.path() + "/model.safetensors");
-  EXPECT_NE(Refusal(directory.path()).find("not a regular file"), std::string::npos);
+  EXPECT_NE(ErrorOf(directory.path()).find("not a regular file"), std::string::npos);
 }
 
-// Of this process: pages of files that are mapped and were read.
+// Returns the resident bytes of mapped files in this process.
 int64_t ResidentFileBytes() {
   std::ifstream statm("/proc/self/statm");
   int64_t total = 0, resident = 0, shared = 0;
@@ -125,8 +125,8 @@ int64_t ResidentFileBytes() {
   return shared * sysconf(_SC_PAGESIZE);
 }
 
-// Reads a tensor of sevens whole, before and after its pages are dropped.
-void ExpectPagesGo(const WeightSource& source, const char* name, std::span<const int64_t> shape) {
+// Reads all bytes of a tensor, which are all 7, before and after its pages are dropped.
+void ExpectPagesAreDropped(const WeightSource& source, const char* name, std::span<const int64_t> shape) {
   const int64_t before = ResidentFileBytes();
   const TensorView view = source.Get(name, shape);
   const auto size = static_cast<int64_t>(view.data.size());
@@ -144,7 +144,7 @@ void ExpectPagesGo(const WeightSource& source, const char* name, std::span<const
 
 constexpr int64_t kManyFloats = 1 << 22;
 
-TEST(WeightsTest, PagesThatWereReadCanBeDroppedAndReadAgain) {
+TEST(WeightsTest, DroppedPagesCanBeReadAgain) {
   const std::string size = std::to_string(kManyFloats), bytes = std::to_string(4 * kManyFloats);
   const std::string header = R"({"x":{"dtype":"F32","shape":[)" + size + R"(],"data_offsets":[0,)" + bytes + "]}}";
   std::string file(8, '\0');
@@ -152,25 +152,25 @@ TEST(WeightsTest, PagesThatWereReadCanBeDroppedAndReadAgain) {
   TempDirectory directory;
   directory.Write("one.safetensors", file + header + std::string(4 * kManyFloats, '\7'));
   directory.Write("model.safetensors.index.json", R"({"weight_map":{"x":"one.safetensors"}})");
-  ExpectPagesGo(*Open(directory.path()), "x", std::array{kManyFloats});
+  ExpectPagesAreDropped(*Open(directory.path()), "x", std::array{kManyFloats});
   std::filesystem::rename(directory.path() + "/one.safetensors", directory.path() + "/model.safetensors");
-  ExpectPagesGo(*Open(directory.path()), "x", std::array{kManyFloats});
+  ExpectPagesAreDropped(*Open(directory.path()), "x", std::array{kManyFloats});
 }
 
-TEST(WeightsTest, PagesOfGgufFilesCanBeDroppedToo) {
+TEST(WeightsTest, DroppedPagesOfGgufFilesCanBeReadAgain) {
   TempDirectory directory;
   GgufBuilder file = TinyGguf();
   file.Tensor("output.weight", {1024, kManyFloats / 1024}, 0, std::string(4 * kManyFloats, '\7'));
   VllmConfig config;
   config.model = LoadGgufConfig(directory.Write("m.gguf", file.Build()));
-  ExpectPagesGo(*OpenWeights(config), "lm_head.weight", std::array<int64_t, 2>{kManyFloats / 1024, 1024});
+  ExpectPagesAreDropped(*OpenWeights(config), "lm_head.weight", std::array<int64_t, 2>{kManyFloats / 1024, 1024});
 }
 
-TEST(WeightsTest, DummyValuesDependOnTheNameAlone) {
+TEST(WeightsTest, DummyValuesDependOnlyOnTheName) {
   auto one = Open("", LoadFormat::kDummy);
   auto two = Open("", LoadFormat::kDummy);
   std::vector<int64_t> small = {8, 8}, large = {3000, 4000};
-  two->Get("other", large);  // another order, another mapping
+  two->Get("other", large);  // a different order and a different mapping
   TensorView a = one->Get("model.layers.0.mlp.up_proj.weight", small);
   TensorView b = two->Get("model.layers.0.mlp.up_proj.weight", small);
   TensorView c = one->Get("model.layers.1.mlp.up_proj.weight", small);

@@ -12,7 +12,7 @@
 namespace vllm {
 namespace {
 
-// A prime number of pages: rows whose size is a power of two then repeat only after that many rows.
+// A prime number of pages, so that rows whose size is a power of two repeat only after that many rows.
 constexpr size_t kPatternBytes = size_t{4096} * 4093;
 constexpr float kBound = 0.02f;
 
@@ -47,7 +47,7 @@ int MakePattern(DType dtype, bool ones) {
   if (memory == MAP_FAILED) {
     int error = errno;
     if (fd >= 0) close(fd);
-    throw ResourceError(std::string("dummy weights: no memory: ") + std::strerror(error));
+    throw ResourceError(std::string("dummy weights: cannot allocate memory: ") + std::strerror(error));
   }
   switch (dtype) {
     case DType::kFloat32:
@@ -84,13 +84,13 @@ std::span<const std::byte> DummyWeights::Window(Pattern& pattern, size_t bytes) 
   if (!pattern.mappings.empty()) size = std::max(size, 2 * pattern.mappings.back().size());
   void* memory = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    throw ResourceError(std::string("dummy weights: no address space: ") + std::strerror(errno));
+    throw ResourceError(std::string("dummy weights: cannot reserve address space: ") + std::strerror(errno));
   std::byte* base = static_cast<std::byte*>(memory);
   pattern.mappings.emplace_back(base, size);
-  for (size_t at = 0; at < size; at += kPatternBytes) {
-    void* part = mmap(base + at, kPatternBytes, PROT_READ, MAP_SHARED | MAP_FIXED, pattern.fd, 0);
+  for (size_t offset = 0; offset < size; offset += kPatternBytes) {
+    void* part = mmap(base + offset, kPatternBytes, PROT_READ, MAP_SHARED | MAP_FIXED, pattern.fd, 0);
     if (part == MAP_FAILED)
-      throw ResourceError(std::string("dummy weights: cannot be mapped: ") + std::strerror(errno));
+      throw ResourceError(std::string("dummy weights: cannot map memory: ") + std::strerror(errno));
   }
   return pattern.mappings.back();
 }
@@ -99,19 +99,19 @@ TensorView DummyWeights::Get(std::string_view name, std::span<const int64_t> sha
   size_t bytes = SizeOf(dtype_);
   for (int64_t dim : shape) {
     if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes) || bytes > (size_t{1} << 46)) {
-      throw ModelError("tensor " + Escape(name) + " of dummy weights: shape is too large (2^46 bytes)");
+      throw ModelError("tensor " + Escape(name) + " of dummy weights: shape is too large (limit 2^46 bytes)");
     }
   }
   bool ones = name.find("norm") != std::string_view::npos;
   std::lock_guard<std::mutex> lock(mutex_);
   Pattern& pattern = ones ? ones_ : random_;
   if (pattern.fd < 0) pattern.fd = MakePattern(dtype_, ones);
-  // A start of the tensor's own, a multiple of a cache line.
-  size_t start = HashName(name) % (kPatternBytes / 64) * 64;
+  // The name selects the tensor's offset in the pattern, a multiple of the cache line size.
+  size_t begin = HashName(name) % (kPatternBytes / 64) * 64;
   return {.name = std::string(name),
           .type = ToWeightType(dtype_),
           .shape = {shape.begin(), shape.end()},
-          .data = Window(pattern, start + bytes).subspan(start, bytes)};
+          .data = Window(pattern, begin + bytes).subspan(begin, bytes)};
 }
 
 }  // namespace vllm

@@ -1,6 +1,6 @@
-// DummyWeights: every tensor of any shape, for benches. Values depend on the tensor's name and type only: small and
-// random, or 1 where the name says "norm". All tensors are windows on two buffers that are mapped again and again, so
-// memory does not grow with the model. Any thread may read.
+// DummyWeights: a weight source for benchmarks that has every tensor in every shape. Values depend only on the tensor's
+// name and type: small and random, or 1 if the name contains "norm". All tensors are windows into two buffers that are
+// mapped repeatedly, so memory does not grow with the model. Any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,20 @@ class DummyWeights : public WeightSource {
   DummyWeights(const DummyWeights&) = delete;
   DummyWeights& operator=(const DummyWeights&) = delete;
 
-  // True for all but the output head of a model that shares it with the embedding.
+  // Returns true, except for the output head if the model ties it to the embedding.
   bool Contains(std::string_view name) const override;
-  // Throws ResourceError when the machine has no address space for the shape.
+  // Throws ModelError if the shape is too large, ResourceError if the process runs out of memory or address space.
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
   std::vector<std::string> Names() const override { return {}; }
   int64_t TotalBytes() const override { return 0; }
 
  private:
-  // One memory file of kPatternBytes and the largest mapping that repeats it.
+  // A memory file of kPatternBytes and the mappings that repeat it.
   struct Pattern {
     int fd = -1;
-    std::vector<std::span<const std::byte>> mappings;  // growing; earlier ones stay for the views on them
+    std::vector<std::span<const std::byte>> mappings;  // of growing size; views keep using the earlier ones
   };
+  // Returns a mapping of at least `bytes` bytes that repeats the pattern. REQUIRES: mutex_ is held.
   std::span<const std::byte> Window(Pattern& pattern, size_t bytes) const;
 
   DType dtype_;

@@ -16,11 +16,11 @@ namespace {
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-// The name of a weight file in a pickle format, or nothing.
+// Returns the name of a weight file in a pickle format, or an empty string.
 std::string FindPickle(const std::string& directory) {
   for (const std::string& name : NamesInDirectory(directory)) {
-    for (const char* ending : {".bin", ".pt", ".pth", ".ckpt"}) {
-      if (name.ends_with(ending)) return name;
+    for (const char* extension : {".bin", ".pt", ".pth", ".ckpt"}) {
+      if (name.ends_with(extension)) return name;
     }
   }
   return "";
@@ -36,7 +36,7 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
   std::string what = "weights of " + Escape(directory) + ": ";
   if (!config.model.gguf_file.empty()) return std::make_unique<GgufWeights>(config.model);
   std::error_code error;
-  // A dangling link counts as there: its own message is better than "none found".
+  // A dangling symlink counts as present: the error from opening it is more helpful than "neither ... nor ...".
   auto present = [&](const char* name) {
     return std::filesystem::symlink_status(std::filesystem::path(directory) / name, error).type() !=
            std::filesystem::file_type::not_found;
@@ -45,7 +45,7 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
   if (present(kIndexFile)) return std::make_unique<ShardedSafetensors>(directory, kIndexFile);
   if (std::string pickle = FindPickle(directory); !pickle.empty()) {
     throw ModelError(what +
-                     "only pickle files, which can run code when they are opened, convert them to safetensors (" +
+                     "found only pickle files, which can run code when they are opened; convert them to safetensors (" +
                      Escape(pickle) + ")");
   }
   throw ModelError(what + "neither " + kSingleFile + " nor " + kIndexFile + " is there");

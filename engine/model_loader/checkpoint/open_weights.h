@@ -1,4 +1,4 @@
-// Opens a checkpoint in any of the formats that can be loaded. Any thread.
+// Opens a checkpoint in any supported format. Any thread.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,8 @@
 
 namespace vllm {
 
-// Opens the weights of config.model.gguf_file, or of config.model.directory: model.safetensors, or the shards of
-// model.safetensors.index.json, or with LoadFormat::kDummy values that depend on the tensor's name only. Throws
-// ModelError.
+// Returns dummy weights with LoadFormat::kDummy. Otherwise opens config.model.gguf_file or, if that is empty,
+// model.safetensors or the shards of model.safetensors.index.json in config.model.directory. Throws ModelError.
 std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config);
 
 }  // namespace vllm

@@ -19,14 +19,14 @@ double Multiplier(const ConfigFields& fields, const char* name) {
 void ReadGemma(const ConfigFields& fields, ModelConfig& config) {
   config.norm_offset = 1.0;
   if (const auto name = fields.String("hidden_activation")) config.hidden_act = *name;
-  // The first checkpoints say "gelu" where they mean its tanh form.
+  // The first checkpoints have "gelu" but were trained with its tanh approximation.
   if (config.model_type == "gemma" && config.hidden_act == "gelu") config.hidden_act = "gelu_pytorch_tanh";
   if (fields.Bool("use_bidirectional_attention").value_or(false)) {
-    fields.Refuse("use_bidirectional_attention", "only causal attention is supported");
+    fields.Reject("use_bidirectional_attention", "only causal attention is supported");
   }
   if (config.model_type == "gemma") return;
   config.query_pre_attn_scalar = fields.PositiveDouble("query_pre_attn_scalar", kMaxMultiplier);
-  // transformers reads the cap on scores in Gemma 2 only.
+  // transformers applies attn_logit_softcapping in Gemma 2 only.
   if (config.model_type == "gemma2") {
     config.attn_logit_softcapping = fields.PositiveDouble("attn_logit_softcapping", kMaxMultiplier);
   }
@@ -56,7 +56,7 @@ void ReadGpt2(const ConfigFields& fields, ModelConfig& config) {
   if (!fields.Bool("scale_attn_weights").value_or(true)) config.attention_multiplier = 1.0;
   config.scale_attn_by_inverse_layer_idx = fields.Bool("scale_attn_by_inverse_layer_idx").value_or(false);
   if (fields.Bool("add_cross_attention").value_or(false)) {
-    fields.Refuse("add_cross_attention", "only decoders are supported");
+    fields.Reject("add_cross_attention", "only decoders are supported");
   }
 }
 
@@ -67,15 +67,15 @@ void ReadStableLm(const ConfigFields& fields, ModelConfig& config) {
 }
 
 void ReadFalcon(const ConfigFields& fields, ModelConfig& config) {
-  if (fields.Bool("alibi").value_or(false)) fields.Refuse("alibi", "only rotary positions are supported");
+  if (fields.Bool("alibi").value_or(false)) fields.Reject("alibi", "only rotary positions are supported");
   config.attention_bias = fields.Bool("bias").value_or(false);
   config.mlp_bias = config.attention_bias;
   const bool is_new = fields.Bool("new_decoder_architecture").value_or(false);
   config.use_parallel_residual = fields.Bool("parallel_attn").value_or(true);
   if (is_new && !config.use_parallel_residual) {
-    fields.Refuse("parallel_attn", "the new decoder architecture is always parallel");
+    fields.Reject("parallel_attn", "must be true with new_decoder_architecture");
   }
-  // Without new_decoder_architecture there is one norm, whatever the field says.
+  // Without new_decoder_architecture there is one norm, regardless of num_ln_in_parallel_attn.
   if (is_new) config.num_parallel_norms = fields.Int("num_ln_in_parallel_attn", 1, 2).value_or(2);
 }
 
@@ -87,26 +87,29 @@ void ReadExperts(const ConfigFields& fields, const char* count, ModelConfig& con
   config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(false);
 }
 
-// Which layers see only a window, by the family's own rule where there is no list.
-bool SlidesByRule(const ConfigFields& fields, const std::string& family, int64_t layer, const LayerConfig& config) {
+// Returns true if the layer uses the sliding window by the architecture's default rule, without a layer_types list.
+bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_type, int64_t layer,
+                        const LayerConfig& config) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  if (family == "qwen2" || family == "qwen3") return layer >= fields.Int("max_window_layers", 0, kMax).value_or(28);
-  if (family == "qwen2_moe") {
+  if (model_type == "qwen2" || model_type == "qwen3")
+    return layer >= fields.Int("max_window_layers", 0, kMax).value_or(28);
+  if (model_type == "qwen2_moe") {
     return layer % 2 == 0 && layer < fields.Int("max_window_layers", 0, kMax).value_or(28);
   }
-  if (family == "gemma2") return layer % 2 == 0;
-  if (family == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
-  if (family == "smollm3") return !config.use_rope;
-  return family == "mistral" || family == "mixtral" || family == "phi3" || family == "qwen3_moe";
+  if (model_type == "gemma2") return layer % 2 == 0;
+  if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
+  if (model_type == "smollm3") return !config.use_rope;
+  return model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
 }
 
 void ReadRopeLayers(const ConfigFields& fields, ModelConfig& config) {
   if (config.model_type != "smollm3") return;
   const std::vector<int64_t> flags = fields.Ints("no_rope_layers", 0, 1);
   const int64_t interval = fields.Int("no_rope_layer_interval", 1, kMaxSize).value_or(4);
-  if (!flags.empty() && flags.size() < config.layers.size()) fields.Refuse("no_rope_layers", "too few layers");
+  if (!flags.empty() && flags.size() < config.layers.size())
+    fields.Reject("no_rope_layers", "fewer entries than num_hidden_layers");
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    // The list's ones are the layers that have positions.
+    // Despite the name, 1 in no_rope_layers marks a layer with a rotary embedding.
     config.layers[i].use_rope = flags.empty() ? (static_cast<int64_t>(i) + 1) % interval != 0 : flags[i] != 0;
   }
 }
@@ -122,50 +125,51 @@ void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
   }
 }
 
-bool HasLayerTypes(const std::string& family) {
+bool HasLayerTypes(const std::string& model_type) {
   for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "smollm3"}) {
-    if (family == name) return true;
+    if (model_type == name) return true;
   }
   return false;
 }
 
 void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
-  // Qwen2-MoE's files say 0 where they have none.
+  // Qwen2-MoE files write 0 for no window.
   std::optional<int64_t> window = fields.Int("sliding_window", config.model_type == "qwen2_moe" ? 0 : 1, kMaxSize);
   if (window == 0) window.reset();
   if (fields.Bool("use_sliding_window").value_or(true)) config.sliding_window = window;
   std::vector<std::string> types;
   if (HasLayerTypes(config.model_type)) types = fields.Strings("layer_types");
-  if (!types.empty() && types.size() < config.layers.size()) fields.Refuse("layer_types", "too few layers");
+  if (!types.empty() && types.size() < config.layers.size())
+    fields.Reject("layer_types", "fewer entries than num_hidden_layers");
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    bool slides = false;
+    bool is_sliding = false;
     if (types.empty()) {
-      slides = SlidesByRule(fields, config.model_type, static_cast<int64_t>(i), config.layers[i]);
+      is_sliding = IsSlidingByDefault(fields, config.model_type, static_cast<int64_t>(i), config.layers[i]);
     } else if (types[i] == "sliding_attention") {
-      slides = true;
+      is_sliding = true;
     } else if (types[i] != "full_attention") {
       fields.Fail("layer_types",
-                  "unknown kind, known are full_attention and sliding_attention (" + Escape(types[i], 60) + ")");
+                  "unknown layer type; known: full_attention, sliding_attention (" + Escape(types[i], 60) + ")");
     }
-    if (slides) config.layers[i].sliding_window = config.sliding_window.value_or(0);
-    config.layers[i].use_local_rope = slides && config.rope_local_theta.has_value();
+    if (is_sliding) config.layers[i].sliding_window = config.sliding_window.value_or(0);
+    config.layers[i].use_local_rope = is_sliding && config.rope_local_theta.has_value();
   }
 }
 
 }  // namespace
 
 void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
-  const std::string& family = config.model_type;
-  if (family == "gemma" || family == "gemma2" || family == "gemma3_text") ReadGemma(fields, config);
-  if (family == "granite") ReadGranite(fields, config);
-  if (family == "opt") ReadOpt(fields, config);
-  if (family == "gpt2") ReadGpt2(fields, config);
-  if (family == "stablelm") ReadStableLm(fields, config);
-  if (family == "falcon") ReadFalcon(fields, config);
-  if (family == "mixtral") ReadExperts(fields, "num_local_experts", config);
-  if (family == "qwen3_moe")
+  const std::string& model_type = config.model_type;
+  if (model_type == "gemma" || model_type == "gemma2" || model_type == "gemma3_text") ReadGemma(fields, config);
+  if (model_type == "granite") ReadGranite(fields, config);
+  if (model_type == "opt") ReadOpt(fields, config);
+  if (model_type == "gpt2") ReadGpt2(fields, config);
+  if (model_type == "stablelm") ReadStableLm(fields, config);
+  if (model_type == "falcon") ReadFalcon(fields, config);
+  if (model_type == "mixtral") ReadExperts(fields, "num_local_experts", config);
+  if (model_type == "qwen3_moe")
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
-  if (family == "qwen2_moe") {
+  if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);
     config.attention_bias = fields.Bool("qkv_bias").value_or(true);
   }

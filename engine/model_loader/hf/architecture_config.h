@@ -1,5 +1,5 @@
-// Reads what config.json says in a family's own words: activations, multipliers, caps, experts, and how layers differ.
-// Pure functions; any thread.
+// Reads the fields of config.json that are specific to a model architecture: activations, multipliers, softcaps,
+// experts, and differences between layers. Pure functions; any thread.
 #pragma once
 
 #include "engine/config/model_config.h"
@@ -7,7 +7,7 @@
 
 namespace vllm {
 
-// Sets the fields of `config` that only some families have, as config.model_type reads them. REQUIRES: the sizes of
+// Sets the fields of `config` that only some architectures have, according to config.model_type. REQUIRES: the sizes in
 // `config` are set. Throws ModelError naming the field.
 void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config);
 

@@ -28,7 +28,7 @@ constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
 
-// The first of the spellings that is there, else the first.
+// Returns the first of the spellings that is present, or else names[0].
 const char* NameOf(const ConfigFields& fields, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (fields.Has(name)) return name;
@@ -40,7 +40,7 @@ std::string ReadArchitecture(const ConfigFields& fields) {
   const char* name = "architectures";
   if (!fields.Has(name)) fields.Fail(name, "missing");
   const nlohmann::json& list = fields.At(name);
-  if (!list.is_array() || list.empty() || !list[0].is_string()) fields.Refuse(name, "not a list of names");
+  if (!list.is_array() || list.empty() || !list[0].is_string()) fields.Reject(name, "not a list of names");
   return list[0].get<std::string>();
 }
 
@@ -51,13 +51,13 @@ DType ReadDType(const ConfigFields& fields) {
   for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     if (text == ToString(dtype)) return dtype;
   }
-  fields.Refuse(name, "not float32, float16 or bfloat16");
+  fields.Reject(name, "not float32, float16 or bfloat16");
 }
 
 int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& config) {
   const char* name = NameOf(fields, {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
-  const bool four_times = config.model_type == "gpt2" || config.model_type == "falcon";
-  if (!fields.Has(name) && four_times) return 4 * config.hidden_size;
+  const bool defaults_to_four_times = config.model_type == "gpt2" || config.model_type == "falcon";
+  if (!fields.Has(name) && defaults_to_four_times) return 4 * config.hidden_size;
   return fields.RequiredInt(name, 1, kMaxSize);
 }
 
@@ -69,7 +69,7 @@ int64_t ReadKVHeads(const ConfigFields& fields, const ModelConfig& config) {
   const int64_t kv_heads = fields.Int(name, 1, kMaxHeads).value_or(config.num_attention_heads);
   if (config.num_attention_heads % kv_heads != 0) {
     const std::string why = "does not divide num_attention_heads " + std::to_string(config.num_attention_heads);
-    fields.Refuse(name, why);
+    fields.Reject(name, why);
   }
   return kv_heads;
 }
@@ -86,7 +86,7 @@ void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
     config.head_dim = *head_dim;
   } else {
     if (config.hidden_size % config.num_attention_heads != 0) {
-      fields.Refuse(heads, "does not divide hidden_size " + std::to_string(config.hidden_size));
+      fields.Reject(heads, "does not divide hidden_size " + std::to_string(config.hidden_size));
     }
     config.head_dim = config.hidden_size / config.num_attention_heads;
   }
@@ -100,13 +100,14 @@ void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {
   }
 }
 
-// Where the text model of a multimodal config is: its own object, with what it takes from the whole.
-nlohmann::json TextConfig(const nlohmann::json& whole) {
-  nlohmann::json text = whole["text_config"];
+// Returns the text_config of a multimodal config with the shared fields added from the outer config. `architectures`
+// always comes from the outer config.
+nlohmann::json TextConfig(const nlohmann::json& outer) {
+  nlohmann::json text = outer["text_config"];
   for (const char* name : {"architectures", "dtype", "torch_dtype", "tie_word_embeddings", "bos_token_id",
                            "eos_token_id", "quantization_config"}) {
-    const bool wanted = !text.contains(name) || std::string_view(name) == "architectures";
-    if (wanted && whole.contains(name)) text[name] = whole[name];
+    const bool needed = !text.contains(name) || std::string_view(name) == "architectures";
+    if (needed && outer.contains(name)) text[name] = outer[name];
   }
   return text;
 }
@@ -128,7 +129,7 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   config.model_type = fields.String("model_type").value_or("");
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
   config.quantization = ReadQuantization(fields);
-  AddFamilyDefaults(config.model_type, object);
+  AddModelTypeDefaults(config.model_type, object);
   if (nested) {
     AddTextSizeDefaults(config.model_type, object);
     config.weight_prefix = "language_model.";
@@ -139,7 +140,7 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   const char* eps = NameOf(fields, {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"});
   config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);
   ReadRopeConfig(fields, config);
-  // The rotary embedding turns pairs.
+  // The rotary embedding rotates pairs of dimensions.
   if (config.head_dim % 2 != 0 && config.model_type != "gpt2" && config.model_type != "opt") {
     fields.Fail("head_dim", "not even (" + std::to_string(config.head_dim) + ")");
   }
@@ -174,8 +175,8 @@ GenerationConfig LoadGenerationConfig(const std::string& directory) {
   nlohmann::json object = ParseJson(ReadTextFile(path, kMaxConfigBytes, what), what);
   ConfigFields fields(object, what);
   config.do_sample = fields.Bool("do_sample");
-  // The ranges of SamplingParams, so that a bad default is blamed on its file and not on the request. Zero is a
-  // temperature, and it means the same as do_sample false.
+  // Same ranges as in SamplingParams, so that an error about a bad default names this file and not the request. A
+  // temperature of 0 is allowed and means the same as do_sample false.
   config.temperature = fields.Double("temperature", 0.0, 2.0);
   config.top_p = fields.PositiveDouble("top_p", 1.0);
   config.top_k = fields.Int("top_k", -1, std::numeric_limits<int32_t>::max());

@@ -1,4 +1,4 @@
-// Reads config.json and generation_config.json of a Hugging Face directory.
+// Reads config.json and generation_config.json of a Hugging Face model directory. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,17 @@
 
 namespace vllm {
 
-// Throws ModelError `config.json <directory>: <field>: <why> (<value>)`. Every size is checked (HF limits: layers <=
-// 1024, heads <= 1024, sizes <= 2^24, vocab <= 2^24) and head counts divide. dtype and max_model_len are set to the
-// checkpoint's own. `check_architecture` is called with a config that holds no more than its names, so that an unknown
-// architecture is refused as that and not for a field that it spells in its own way.
+// Reads config.json, and the EOS ids of generation_config.json. Throws ModelError
+// `config.json <directory>: <field>: <why> (<value>)`. Checks that every size is within its limit (layers 1024, heads
+// 1024, head_dim 2^16, others 2^24) and that the number of KV heads divides the number of heads. Sets dtype and
+// max_model_len to the checkpoint's own values.
+//
+// Calls `check_architecture` early, with a config in which only model, directory and architecture are set. An unknown
+// architecture is then reported as such, and not for a field that it spells differently.
 using ArchitectureCheck = std::function<void(const ModelConfig&)>;
 ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureCheck& check_architecture = {});
 
-// The model's own sampling defaults; absent fields are none. A missing generation_config.json gives an empty value.
+// The model's default sampling parameters. Absent fields are nullopt.
 struct GenerationConfig {
   std::string origin = "generation_config.json";  // or "GGUF metadata"
   std::optional<bool> do_sample;
@@ -30,6 +33,7 @@ struct GenerationConfig {
   std::optional<int64_t> max_new_tokens;
   std::vector<int32_t> eos_token_ids;
 };
+// Returns a config without values if generation_config.json is missing. Throws ModelError.
 GenerationConfig LoadGenerationConfig(const std::string& directory);
 
 }  // namespace vllm

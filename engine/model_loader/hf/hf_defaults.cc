@@ -11,7 +11,7 @@ struct Defaults {
   std::string_view fields;
 };
 
-constexpr Defaults kFamilies[] = {
+constexpr Defaults kModelTypes[] = {
     {"mistral", R"({"num_key_value_heads": 8, "sliding_window": 4096})"},
     {"mixtral", R"({"num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e6, "num_local_experts": 8,
                     "num_experts_per_tok": 2})"},
@@ -68,8 +68,8 @@ void AddFrom(const Defaults (&table)[kCount], const std::string& model_type, nlo
 
 }  // namespace
 
-void AddFamilyDefaults(const std::string& model_type, nlohmann::json& config) {
-  AddFrom(kFamilies, model_type, config);
+void AddModelTypeDefaults(const std::string& model_type, nlohmann::json& config) {
+  AddFrom(kModelTypes, model_type, config);
 }
 
 void AddTextSizeDefaults(const std::string& model_type, nlohmann::json& config) {

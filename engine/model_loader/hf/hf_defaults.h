@@ -1,4 +1,5 @@
-// What transformers' config classes assume where config.json is silent, by model_type. Pure functions; any thread.
+// The defaults that transformers' config classes use for fields missing from config.json, by model_type. Pure
+// functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,11 +7,11 @@
 
 namespace vllm {
 
-// Adds to `config`, a JSON object, the fields of its model_type that it lacks and that change what is computed. A field
-// that is there stays, also as null.
-void AddFamilyDefaults(const std::string& model_type, nlohmann::json& config);
+// Adds the missing fields of `model_type` that affect the computation to `config`, a JSON object. Keeps a field that is
+// present, even if it is null.
+void AddModelTypeDefaults(const std::string& model_type, nlohmann::json& config);
 
-// The same for the sizes, which files leave out only inside a multimodal config's text_config.
+// Does the same for the model's sizes. Only the text_config of a multimodal config omits those.
 void AddTextSizeDefaults(const std::string& model_type, nlohmann::json& config);
 
 }  // namespace vllm

@@ -15,21 +15,21 @@ constexpr double kMaxFactor = 1e6;
 
 RopeScaling::Kind KindByName(const ConfigFields& fields, const char* key, const std::string& name, bool is_phi3) {
   if (name == "default") return RopeScaling::Kind::kNone;
-  // Early Phi-3 files say "su" or "yarn" for what became longrope.
+  // Early Phi-3 files call longrope "su" or "yarn".
   if (name == "longrope" || (is_phi3 && (name == "su" || name == "yarn"))) return RopeScaling::Kind::kLongRope;
   if (name == "linear") return RopeScaling::Kind::kLinear;
   if (name == "dynamic") return RopeScaling::Kind::kDynamic;
   if (name == "llama3") return RopeScaling::Kind::kLlama3;
   if (name == "yarn") return RopeScaling::Kind::kYarn;
-  fields.Refuse(key, "unknown kind, known are default, linear, dynamic, llama3, yarn and longrope");
+  fields.Reject(key, "unknown scaling type; known: default, linear, dynamic, llama3, yarn, longrope");
 }
 
-// `whole` is where some files keep original_max_position_embeddings.
-void ReadLongRope(const ConfigFields& fields, const ConfigFields& whole, const ModelConfig& config,
+// Some files have original_max_position_embeddings in the `outer` config.
+void ReadLongRope(const ConfigFields& fields, const ConfigFields& outer, const ModelConfig& config,
                   RopeScaling& scaling) {
   const char* original = "original_max_position_embeddings";
   scaling.original_max_position_embeddings =
-      whole.Has(original) ? whole.RequiredInt(original, 1, kMaxPositions)
+      outer.Has(original) ? outer.RequiredInt(original, 1, kMaxPositions)
                           : fields.Int(original, 1, kMaxPositions).value_or(config.max_position_embeddings);
   scaling.factor = fields.PositiveDouble("factor", kMaxFactor)
                        .value_or(static_cast<double>(config.max_position_embeddings) /
@@ -42,22 +42,22 @@ void ReadLongRope(const ConfigFields& fields, const ConfigFields& whole, const M
     if (!fields.Has(name)) fields.Fail(name, "missing");
     std::vector<double> factors = fields.PositiveDoubles(name, kMaxFactor);
     if (static_cast<int64_t>(factors.size()) != config.rotary_dim / 2) {
-      fields.Refuse(name, "not one for each of " + std::to_string(config.rotary_dim / 2) + " pairs");
+      fields.Reject(name, "must have " + std::to_string(config.rotary_dim / 2) + " values, one per rotary pair");
     }
     (name[0] == 's' ? scaling.short_factor : scaling.long_factor) = std::move(factors);
   }
 }
 
 // REQUIRES: config.rotary_dim is set.
-void ReadScaling(const ConfigFields& fields, const ConfigFields& whole, const ModelConfig& config,
+void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, const ModelConfig& config,
                  RopeScaling& scaling) {
   const int64_t max_position_embeddings = config.max_position_embeddings;
-  // "type" is the older spelling; files that were converted have both.
+  // "type" is the older spelling. Converted files have both.
   const char* key = fields.Has("rope_type") ? "rope_type" : "type";
   if (!fields.Has(key)) fields.Fail("rope_type", "missing");
   scaling.kind = KindByName(fields, key, *fields.String(key), config.model_type == "phi3");
   if (scaling.kind == RopeScaling::Kind::kNone) return;
-  if (scaling.kind == RopeScaling::Kind::kLongRope) return ReadLongRope(fields, whole, config, scaling);
+  if (scaling.kind == RopeScaling::Kind::kLongRope) return ReadLongRope(fields, outer, config, scaling);
   scaling.factor = fields.RequiredPositiveDouble("factor", kMaxFactor);
   const char* original = "original_max_position_embeddings";
   switch (scaling.kind) {
@@ -70,7 +70,7 @@ void ReadScaling(const ConfigFields& fields, const ConfigFields& whole, const Mo
       scaling.low_freq_factor = fields.RequiredPositiveDouble("low_freq_factor", kMaxFactor);
       scaling.high_freq_factor = fields.RequiredPositiveDouble("high_freq_factor", kMaxFactor);
       if (!(scaling.high_freq_factor > scaling.low_freq_factor)) {
-        fields.Refuse("high_freq_factor", "not above low_freq_factor");
+        fields.Reject("high_freq_factor", "not above low_freq_factor");
       }
       break;
     case RopeScaling::Kind::kYarn:
@@ -88,33 +88,36 @@ void ReadScaling(const ConfigFields& fields, const ConfigFields& whole, const Mo
   }
 }
 
-bool HasPartialRotation(const std::string& family) { return family == "phi3" || family == "stablelm"; }
+bool SupportsPartialRotation(const std::string& model_type) { return model_type == "phi3" || model_type == "stablelm"; }
 
 void SetRotaryDim(const ConfigFields& fields, ModelConfig& config) {
   config.rotary_dim = config.head_dim;
   const char* name = "partial_rotary_factor";
   const double partial = fields.PositiveDouble(name, 1.0).value_or(1.0);
   if (partial == 1.0) return;
-  if (!HasPartialRotation(config.model_type)) fields.Refuse(name, "rotating a part of each head is not supported");
+  if (!SupportsPartialRotation(config.model_type))
+    fields.Reject(name, "partial rotation is not supported for this model_type");
   config.rotary_dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * partial);
   if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0) {
-    fields.Refuse(name, "not an even part of head_dim " + std::to_string(config.head_dim));
+    fields.Reject(
+        name, "must select an even number of dimensions, at least 2, of head_dim " + std::to_string(config.head_dim));
   }
 }
 
-// One set of rotary parameters: rope_scaling of older files, rope_parameters of newer ones, or the part of that for
-// layers that see everything.
-void ReadParameters(const ConfigFields& part, const ConfigFields& whole, bool type_needed, ModelConfig& config) {
+// Reads one set of rotary parameters: rope_scaling (older files), rope_parameters (newer files), or the part of
+// rope_parameters for full-attention layers.
+void ReadParameters(const ConfigFields& part, const ConfigFields& outer, bool is_type_required, ModelConfig& config) {
   config.rope_theta = part.PositiveDouble("rope_theta", kMaxTheta).value_or(config.rope_theta);
   if (part.Has("partial_rotary_factor")) SetRotaryDim(part, config);
-  // rope_parameters is always written, with rope_theta alone when nothing is scaled.
-  if (type_needed || part.Has("rope_type") || part.Has("type")) ReadScaling(part, whole, config, config.rope_scaling);
+  // transformers 5 always writes rope_parameters. Without scaling it contains only rope_theta.
+  if (is_type_required || part.Has("rope_type") || part.Has("type"))
+    ReadScaling(part, outer, config, config.rope_scaling);
 }
 
 void ReadLocalParameters(const ConfigFields& part, ModelConfig& config) {
   config.rope_local_theta = part.PositiveDouble("rope_theta", kMaxTheta).value_or(*config.rope_local_theta);
   const std::string kind = part.String(part.Has("rope_type") ? "rope_type" : "type").value_or("default");
-  if (kind != "default") part.Refuse("rope_type", "sliding layers cannot be scaled");
+  if (kind != "default") part.Reject("rope_type", "scaling is not supported for sliding_attention layers");
 }
 
 }  // namespace
@@ -128,18 +131,18 @@ void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
   const char* key = is_new ? "rope_parameters" : "rope_scaling";
   if (!fields.Has(key)) return SetRotaryDim(fields, config);
   const ConfigFields part = fields.Child(key);
-  // A default of the family's must not be judged where the file has the value further in.
+  // If `part` has the factor, ReadParameters checks it. A default in the outer config must not cause an error then.
   if (!part.Has("partial_rotary_factor")) SetRotaryDim(fields, config);
-  const char* global = "full_attention";
-  const char* local = "sliding_attention";
-  if (config.rope_local_theta && (part.Has(global) || part.Has(local))) {
-    if (part.Has(global)) ReadParameters(part.Child(global), fields, false, config);
-    if (part.Has(local)) ReadLocalParameters(part.Child(local), config);
+  const char* full = "full_attention";
+  const char* sliding = "sliding_attention";
+  if (config.rope_local_theta && (part.Has(full) || part.Has(sliding))) {
+    if (part.Has(full)) ReadParameters(part.Child(full), fields, false, config);
+    if (part.Has(sliding)) ReadLocalParameters(part.Child(sliding), config);
     return;
   }
   for (const auto& [name, value] : fields.At(key).items()) {
     if (value.is_object()) {
-      part.Fail(Escape(name, 60).c_str(), "rotary parameters by layer type are not supported");
+      part.Fail(Escape(name, 60).c_str(), "rotary parameters per layer type are not supported");
     }
   }
   ReadParameters(part, fields, !is_new, config);

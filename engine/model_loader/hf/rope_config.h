@@ -1,4 +1,4 @@
-// Reads the rotary embedding's part of config.json. A pure function; any thread.
+// Reads the rotary embedding settings of config.json. A pure function; any thread.
 #pragma once
 
 #include "engine/config/model_config.h"
@@ -6,9 +6,9 @@
 
 namespace vllm {
 
-// Sets rope_theta and rope_scaling of `config` from rope_theta and rope_scaling, or from the rope_parameters that
-// transformers 5 writes in their place. REQUIRES: config.max_position_embeddings is set.
-// Throws ModelError; an unknown kind is refused by name.
+// Sets rotary_dim, rope_theta, rope_local_theta and rope_scaling of `config`. Reads rope_theta and rope_scaling, or the
+// rope_parameters that transformers 5 writes instead. REQUIRES: model_type, head_dim and max_position_embeddings of
+// `config` are set. Throws ModelError; the error for an unknown scaling type contains its name.
 void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config);
 
 }  // namespace vllm

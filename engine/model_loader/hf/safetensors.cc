@@ -11,7 +11,7 @@
 namespace vllm {
 namespace {
 
-// The largest published indexes list some 10^5 tensors in about 15 MB.
+// The largest published indexes list about 10^5 tensors in about 15 MB.
 constexpr size_t kMaxIndexBytes = size_t{64} << 20;
 constexpr size_t kMaxShards = 4096;
 
@@ -22,7 +22,7 @@ std::string ShapeText(std::span<const T> shape) {
   return text + "]";
 }
 
-std::optional<WeightType> KnownType(std::string_view name) {
+std::optional<WeightType> SupportedType(std::string_view name) {
   for (const WeightType type : {WeightType::kFloat32, WeightType::kFloat16, WeightType::kBFloat16, WeightType::kInt8,
                                 WeightType::kUInt8, WeightType::kInt32, WeightType::kInt64, WeightType::kFloat8E4M3}) {
     if (name == InfoOf(type).name) return type;
@@ -52,20 +52,21 @@ TensorView SafetensorsFile::Get(std::string_view name, std::span<const int64_t> 
   };
   const SafetensorsEntry* entry = Find(name);
   if (entry == nullptr) fail("not in the file");
-  bool same = std::equal(shape.begin(), shape.end(), entry->shape.begin(), entry->shape.end(),
-                         [](int64_t want, uint64_t have) { return want >= 0 && static_cast<uint64_t>(want) == have; });
+  bool same = std::equal(
+      shape.begin(), shape.end(), entry->shape.begin(), entry->shape.end(),
+      [](int64_t requested, uint64_t stored) { return requested >= 0 && static_cast<uint64_t>(requested) == stored; });
   if (!same) {
     fail("shape is " + ShapeText<uint64_t>(entry->shape) + ", the model needs " + ShapeText<int64_t>(shape));
   }
-  const std::optional<WeightType> type = KnownType(entry->dtype);
-  if (!type) fail("dtype cannot be used (" + std::string(entry->dtype) + ")");
+  const std::optional<WeightType> type = SupportedType(entry->dtype);
+  if (!type) fail("dtype is not supported (" + std::string(entry->dtype) + ")");
   return {.name = std::string(name), .type = *type, .shape = {shape.begin(), shape.end()}, .data = entry->data};
 }
 
 std::optional<std::vector<int64_t>> SafetensorsFile::ShapeOf(std::string_view name) const {
   const SafetensorsEntry* entry = Find(name);
   if (entry == nullptr) return std::nullopt;
-  // A size beyond int64 belongs to an empty tensor; it equals no size that is asked for.
+  // Only an empty tensor can have a dimension this large. No model asks for it, so -1 stands for "no match".
   std::vector<int64_t> shape;
   for (const uint64_t size : entry->shape)
     shape.push_back(size > (uint64_t{1} << 62) ? -1 : static_cast<int64_t>(size));
@@ -101,7 +102,7 @@ ShardedSafetensors::ShardedSafetensors(const std::string& directory, const std::
     std::unique_ptr<SafetensorsFile>& file = shards_[shard];
     if (shards_.size() > kMaxShards) fail("weight_map: too many files (limit " + std::to_string(kMaxShards) + ")");
     if (file == nullptr) file = std::make_unique<SafetensorsFile>(directory + "/" + shard);
-    if (!file->Contains(tensor)) fail(where + "not in its file (" + Escape(shard) + ")");
+    if (!file->Contains(tensor)) fail(where + "not in the listed file (" + Escape(shard) + ")");
     shard_of_.emplace(tensor, file.get());
   }
 }

@@ -1,5 +1,5 @@
-// SafetensorsFile: the tensors of one mapped safetensors file. ShardedSafetensors: those that an index file spreads
-// over several. Immutable after opening; any thread may read.
+// SafetensorsFile: the tensors of one mapped safetensors file. ShardedSafetensors: the tensors that an index file
+// distributes over several files. Owned by the code that opened them. Immutable after opening; any thread may read.
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@ namespace vllm {
 
 class SafetensorsFile : public WeightSource {
  public:
-  // Throws ModelError when any tensor of the file is not as safetensors_header.h says.
+  // Throws ModelError if the file violates the format in safetensors_header.h.
   explicit SafetensorsFile(const std::string& path);
 
   bool Contains(std::string_view name) const override { return Find(name) != nullptr; }
-  // Types that no model computes on (F64, BOOL, ...) throw ModelError naming the tensor and its type.
+  // Also throws ModelError, naming the tensor and its type, if the type is not supported (F64, BOOL, ...).
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
   std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override;
   void DropPages() const override { file_.DropPages(); }
@@ -33,13 +33,14 @@ class SafetensorsFile : public WeightSource {
   const SafetensorsEntry* Find(std::string_view name) const;
 
   MappedFile file_;
-  std::vector<SafetensorsEntry> entries_;  // by name
+  std::vector<SafetensorsEntry> entries_;  // sorted by name
 };
 
-// Index file: {"weight_map": {TENSOR: FILE, ...}, ...}. FILE is a plain name in the index's own directory.
+// Index file: {"weight_map": {TENSOR: FILE, ...}, ...}. FILE is a file name without a directory; the file is in the
+// index's directory.
 class ShardedSafetensors : public WeightSource {
  public:
-  // Throws ModelError when the index or a shard is bad, or a listed tensor is not in its shard.
+  // Throws ModelError if the index or a shard is malformed, or a listed tensor is missing from its shard.
   ShardedSafetensors(const std::string& directory, const std::string& index_name);
 
   bool Contains(std::string_view name) const override { return shard_of_.contains(name); }

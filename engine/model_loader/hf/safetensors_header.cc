@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// serde_json's recursion limit, so that the same unknown fields are readable.
+// serde_json's recursion limit, so that this parser accepts the same unknown fields.
 constexpr size_t kMaxDepth = 127;
 
 struct DTypeSize {
@@ -35,14 +35,14 @@ struct RawEntry {
   std::vector<uint64_t> offsets;
 };
 
-// Events of the JSON reader, straight into entries: memory stays in proportion to the header, whatever it holds.
+// Receives JSON parser events and builds entries directly. Memory use stays proportional to the size of the header.
 class HeaderReader {
  public:
   explicit HeaderReader(const std::string& what) : what_(what) {}
 
   std::vector<RawEntry> Take() { return std::move(entries_); }
 
-  // "__metadata__": null stands for no metadata.
+  // "__metadata__": null means no metadata.
   bool null() { return (state_ == State::kRoot && in_metadata_value_) || Scalar("null"); }
   bool boolean(bool) { return Scalar("a boolean"); }
   bool number_integer(json::number_integer_t) { return Scalar("a negative number"); }
@@ -79,17 +79,17 @@ class HeaderReader {
         if (state_ == State::kTensor) entries_.push_back({.name = key_, .dtype = nullptr, .shape = {}, .offsets = {}});
         return true;
       case State::kTensor:
-        if (field_ == Field::kOther) return Skip();
+        if (field_ == Field::kOther) return BeginSkipped();
         return Unexpected("an object");
       case State::kSkipped:
-        return Skip();
+        return BeginSkipped();
       default:
         return Unexpected("an object");
     }
   }
 
   bool end_object() {
-    if (state_ == State::kSkipped) return Unskip();
+    if (state_ == State::kSkipped) return EndSkipped();
     if (state_ == State::kTensor) {
       for (size_t i = 0; i < kFieldNames.size(); ++i) {
         if (!seen_[i]) Fail("missing " + std::string(kFieldNames[i]));
@@ -103,16 +103,16 @@ class HeaderReader {
   }
 
   bool start_array(size_t) {
-    if (state_ == State::kSkipped) return Skip();
+    if (state_ == State::kSkipped) return BeginSkipped();
     if (state_ != State::kTensor || field_ == Field::kDType) return Unexpected("an array");
-    if (field_ == Field::kOther) return Skip();
+    if (field_ == Field::kOther) return BeginSkipped();
     list_ = field_ == Field::kShape ? &entries_.back().shape : &entries_.back().offsets;
     state_ = State::kList;
     return true;
   }
 
   bool end_array() {
-    if (state_ == State::kSkipped) return Unskip();
+    if (state_ == State::kSkipped) return EndSkipped();
     state_ = State::kTensor;
     return true;
   }
@@ -157,13 +157,13 @@ class HeaderReader {
   bool Unexpected(const char* value) { Fail(std::string("header has ") + value + " in the wrong place"); }
   bool InField() const { return state_ == State::kSkipped || (state_ == State::kTensor && field_ == Field::kOther); }
   bool Scalar(const char* value) { return InField() || Unexpected(value); }
-  bool Skip() {
+  bool BeginSkipped() {
     if (skipped_.size() + 3 > kMaxDepth) Fail("header is nested too deeply (limit " + std::to_string(kMaxDepth) + ")");
     skipped_.push_back(state_);
     state_ = State::kSkipped;
     return true;
   }
-  bool Unskip() {
+  bool EndSkipped() {
     state_ = skipped_.back();
     skipped_.pop_back();
     return true;
@@ -182,16 +182,17 @@ class HeaderReader {
   std::vector<RawEntry> entries_;
 };
 
-// The size in bytes, multiplied left to right with overflow checked at each step, as the reference does.
+// Returns the size in bytes. Like the reference reader, multiplies from left to right and checks overflow at each step.
 uint64_t CheckedBytes(const RawEntry& entry, const std::string& what) {
   uint64_t product = 1;
   bool overflow = false;
   for (uint64_t dim : entry.shape) overflow |= __builtin_mul_overflow(product, dim, &product);
   overflow |= __builtin_mul_overflow(product, entry.dtype->bits, &product);
-  if (overflow) throw ModelError(what + ": tensor " + Escape(entry.name) + ": shape is too large (2^64 bits)");
+  if (overflow)
+    throw ModelError(what + ": tensor " + Escape(entry.name) + ": shape is too large (limit 2^64 - 1 bits)");
   if (product % 8 != 0) {
-    throw ModelError(what + ": tensor " + Escape(entry.name) + ": does not end at a byte (" + std::to_string(product) +
-                     " bits)");
+    throw ModelError(what + ": tensor " + Escape(entry.name) + ": size is not a whole number of bytes (" +
+                     std::to_string(product) + " bits)");
   }
   return product / 8;
 }
@@ -209,13 +210,13 @@ std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, 
          std::to_string(kMaxSafetensorsHeaderBytes) + ")");
   }
   if (length > file.size() - 8) {
-    fail("header goes beyond the end of the file (" + std::to_string(length) + " bytes of " +
+    fail("header extends past the end of the file (" + std::to_string(length) + " bytes of " +
          std::to_string(file.size() - 8) + ")");
   }
   std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, static_cast<size_t>(length));
   std::span<const std::byte> data = file.subspan(8 + static_cast<size_t>(length));
   if (text.empty() || text[0] != '{') fail("header does not begin with '{'");
-  // The parser takes a zero byte for the end of its input.
+  // The parser would treat a zero byte as the end of its input.
   if (text.find('\0') != std::string_view::npos) fail("header is not valid JSON (zero byte)");
 
   HeaderReader reader(what);
@@ -230,7 +231,7 @@ std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, 
     std::string tensor = "tensor " + Escape(entry.name) + ": ";
     uint64_t begin = entry.offsets[0];
     if (begin != end || entry.offsets[1] < begin) {
-      fail(tensor + "data_offsets leave a hole or overlap (" + std::to_string(begin) + " to " +
+      fail(tensor + "data_offsets leave a gap or overlap (" + std::to_string(begin) + " to " +
            std::to_string(entry.offsets[1]) + " after " + std::to_string(end) + ")");
     }
     end = entry.offsets[1];
@@ -240,7 +241,7 @@ std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, 
            std::to_string(bytes) + ")");
     }
     if (end > data.size()) {
-      fail(tensor + "goes beyond the end of the file (" + std::to_string(end) + " of " + std::to_string(data.size()) +
+      fail(tensor + "extends past the end of the file (" + std::to_string(end) + " of " + std::to_string(data.size()) +
            " data bytes)");
     }
     entries.push_back({.name = std::move(entry.name),
@@ -249,7 +250,7 @@ std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, 
                        .data = data.subspan(static_cast<size_t>(begin), static_cast<size_t>(bytes))});
   }
   if (end != data.size()) {
-    fail("tensors end before the file does (" + std::to_string(end) + " of " + std::to_string(data.size()) +
+    fail("tensors do not reach the end of the file (" + std::to_string(end) + " of " + std::to_string(data.size()) +
          " data bytes)");
   }
   std::sort(entries.begin(), entries.end(),

@@ -16,21 +16,21 @@ constexpr int64_t kMaxGroupSize = int64_t{1} << 24;
 constexpr size_t kMaxNames = 65536;
 constexpr size_t kMaxGroups = 256;
 
-// Adds the strings of a list.
+// Appends the strings of a list.
 void ReadNames(const ConfigFields& fields, const char* name, std::vector<std::string>& names) {
   if (!fields.Has(name)) return;
   const json& list = fields.At(name);
-  if (!list.is_array() || list.size() > kMaxNames) fields.Refuse(name, "not a list of names");
+  if (!list.is_array() || list.size() > kMaxNames) fields.Reject(name, "not a list of names");
   for (const json& item : list) {
-    if (!item.is_string()) fields.Refuse(name, "not a list of names");
+    if (!item.is_string()) fields.Reject(name, "not a list of names");
     names.push_back(item.get<std::string>());
-    if (!IsTarget(names.back())) fields.Refuse(name, "one of its regular expressions cannot be");
+    if (!IsTarget(names.back())) fields.Reject(name, "contains an invalid regular expression");
   }
 }
 
 int64_t ReadGroupSize(const ConfigFields& fields, const char* name) {
   const int64_t size = fields.Int(name, -1, kMaxGroupSize).value_or(-1);
-  if (size == 0) fields.Refuse(name, "not -1 or above 0");
+  if (size == 0) fields.Reject(name, "must be -1 or above 0");
   return size;
 }
 
@@ -42,15 +42,15 @@ std::string Lower(std::string text) {
 void ReadGptq(const ConfigFields& fields, QuantizationConfig& config) {
   QuantizationScheme scheme{.packed = true, .symmetric = false};
   scheme.bits = fields.RequiredInt("bits", 2, 8);
-  if (scheme.bits != 4 && scheme.bits != 8) fields.Refuse("bits", "not 4 or 8");
+  if (scheme.bits != 4 && scheme.bits != 8) fields.Reject("bits", "not 4 or 8");
   scheme.group_size = ReadGroupSize(fields, "group_size");
   fields.Bool("desc_act");
   fields.Bool("sym");
   const std::string format = fields.String("checkpoint_format").value_or("gptq");
-  if (format != "gptq" && format != "gptq_v2") fields.Refuse("checkpoint_format", "not gptq or gptq_v2");
-  if (fields.Bool("is_marlin_format").value_or(false)) fields.Refuse("is_marlin_format", "cannot be read");
+  if (format != "gptq" && format != "gptq_v2") fields.Reject("checkpoint_format", "not gptq or gptq_v2");
+  if (fields.Bool("is_marlin_format").value_or(false)) fields.Reject("is_marlin_format", "not supported");
   if (fields.Has("dynamic") && !fields.At("dynamic").empty()) {
-    fields.Refuse("dynamic", "layers of different bits cannot be read");
+    fields.Reject("dynamic", "per-layer settings are not supported");
   }
   ReadNames(fields, "modules_to_not_convert", config.ignored.names);
   config.gptq_v2 = format == "gptq_v2";
@@ -60,20 +60,20 @@ void ReadGptq(const ConfigFields& fields, QuantizationConfig& config) {
 void ReadAwq(const ConfigFields& fields, QuantizationConfig& config) {
   QuantizationScheme scheme{.bits = 4, .packed = true, .symmetric = false};
   const char* bits = fields.Has("bits") ? "bits" : "w_bit";
-  if (fields.RequiredInt(bits, 1, 8) != 4) fields.Refuse(bits, "not 4");
+  if (fields.RequiredInt(bits, 1, 8) != 4) fields.Reject(bits, "not 4");
   scheme.group_size = ReadGroupSize(fields, fields.Has("group_size") ? "group_size" : "q_group_size");
-  if (Lower(fields.String("version").value_or("gemm")) != "gemm") fields.Refuse("version", "not gemm");
-  if (!fields.Bool("zero_point").value_or(true)) fields.Refuse("zero_point", "not true");
+  if (Lower(fields.String("version").value_or("gemm")) != "gemm") fields.Reject("version", "not gemm");
+  if (!fields.Bool("zero_point").value_or(true)) fields.Reject("zero_point", "must be true");
   ReadNames(fields, "modules_to_not_convert", config.ignored.names);
   config.groups.push_back({{.all = true, .names = {}}, scheme});
 }
 
-// Two sizes: rows and columns of a block.
+// Reads two sizes: the rows and columns of a block.
 void ReadBlock(const ConfigFields& fields, const char* name, QuantizationScheme& scheme) {
   const json& list = fields.At(name);
   const auto size = [](const json& x) { return x.is_number_integer() && x >= 1 && x <= kMaxGroupSize; };
   if (!list.is_array() || list.size() != 2 || !size(list[0]) || !size(list[1])) {
-    fields.Refuse(name, "not a list of two sizes, 1 to " + std::to_string(kMaxGroupSize));
+    fields.Reject(name, "not a list of two sizes, 1 to " + std::to_string(kMaxGroupSize));
   }
   scheme.block_rows = list[0].get<int64_t>();
   scheme.group_size = list[1].get<int64_t>();
@@ -81,7 +81,7 @@ void ReadBlock(const ConfigFields& fields, const char* name, QuantizationScheme&
 
 void ReadFp8(const ConfigFields& fields, QuantizationConfig& config) {
   QuantizationScheme scheme{.is_float = true};
-  if (fields.String("fmt").value_or("e4m3") != "e4m3") fields.Refuse("fmt", "not e4m3");
+  if (fields.String("fmt").value_or("e4m3") != "e4m3") fields.Reject("fmt", "not e4m3");
   fields.String("activation_scheme");
   if (fields.Has("weight_block_size")) ReadBlock(fields, "weight_block_size", scheme);
   ReadNames(fields, "modules_to_not_convert", config.ignored.names);
@@ -92,7 +92,7 @@ void ReadFp8(const ConfigFields& fields, QuantizationConfig& config) {
 bool IsPackedFormat(const ConfigFields& fields, const std::string& format) {
   if (format == "pack-quantized") return true;
   if (format != "int-quantized" && format != "float-quantized" && format != "naive-quantized") {
-    fields.Refuse("format", "cannot be read");
+    fields.Reject("format", "not supported");
   }
   return false;
 }
@@ -101,13 +101,13 @@ QuantizationScheme ReadWeights(const ConfigFields& fields) {
   QuantizationScheme scheme;
   scheme.bits = fields.RequiredInt("num_bits", 1, 16);
   const std::string type = fields.String("type").value_or("int");
-  if (type != "int" && type != "float") fields.Refuse("type", "not int or float");
+  if (type != "int" && type != "float") fields.Reject("type", "not int or float");
   scheme.is_float = type == "float";
   if (scheme.bits != 8 && (scheme.bits != 4 || scheme.is_float)) {
-    fields.Refuse("num_bits", scheme.is_float ? "not 8" : "not 4 or 8");
+    fields.Reject("num_bits", scheme.is_float ? "not 8" : "not 4 or 8");
   }
   scheme.symmetric = fields.Bool("symmetric").value_or(true);
-  if (!scheme.symmetric && scheme.is_float) fields.Refuse("symmetric", "floats have no zero points");
+  if (!scheme.symmetric && scheme.is_float) fields.Reject("symmetric", "must be true for float weights");
   const bool has_group = fields.Has("group_size");
   const std::string strategy = fields.String("strategy").value_or(has_group ? "group" : "tensor");
   if (strategy == "group") {
@@ -119,7 +119,7 @@ QuantizationScheme ReadWeights(const ConfigFields& fields) {
   } else if (strategy == "tensor") {
     scheme.block_rows = kMaxGroupSize;
   } else if (strategy != "channel") {
-    fields.Refuse("strategy", "not tensor, channel, group or block");
+    fields.Reject("strategy", "not tensor, channel, group or block");
   }
   return scheme;
 }
@@ -128,21 +128,22 @@ void ReadCompressedTensors(const ConfigFields& fields, QuantizationConfig& confi
   const std::string format = fields.String("format").value_or("missing");
   if (fields.Has("sparsity_config") && !fields.At("sparsity_config").empty() &&
       fields.Child("sparsity_config").String("format").value_or("dense") != "dense") {
-    fields.Refuse("sparsity_config", "sparse weights cannot be read");
+    fields.Reject("sparsity_config", "sparse weights are not supported");
   }
   ReadNames(fields, "ignore", config.ignored.names);
   if (!fields.Has("config_groups")) fields.Fail("config_groups", "missing");
   const ConfigFields groups = fields.Child("config_groups");
-  if (fields.At("config_groups").size() > kMaxGroups) fields.Refuse("config_groups", "too many");
+  if (fields.At("config_groups").size() > kMaxGroups) fields.Reject("config_groups", "too many groups");
   for (const auto& [name, value] : fields.At("config_groups").items()) {
-    if (!value.is_object()) fields.Refuse("config_groups", "not an object of objects");
+    if (!value.is_object()) fields.Reject("config_groups", "not an object of objects");
     const ConfigFields group = groups.Child(name.c_str());
     if (!group.Has("weights")) continue;
     QuantizationConfig::Group result;
     result.scheme = ReadWeights(group.Child("weights"));
     result.scheme.packed =
         group.Has("format") ? IsPackedFormat(group, *group.String("format")) : IsPackedFormat(fields, format);
-    if (result.scheme.packed && result.scheme.is_float) fields.Refuse("format", "floats cannot be packed");
+    if (result.scheme.packed && result.scheme.is_float)
+      fields.Reject("format", "packed float weights are not supported");
     ReadNames(group, "targets", result.targets.names);
     const std::vector<std::string>& names = result.targets.names;
     result.targets.all = std::find(names.begin(), names.end(), "Linear") != names.end();
@@ -172,7 +173,7 @@ QuantizationConfig ReadQuantization(const ConfigFields& config) {
     result.method = QuantizationMethod::kCompressedTensors;
     ReadCompressedTensors(fields, result);
   } else {
-    fields.Refuse("quant_method", "not one of awq, compressed-tensors, fbgemm_fp8, fp8, gptq");
+    fields.Reject("quant_method", "not one of awq, compressed-tensors, fbgemm_fp8, fp8, gptq");
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// Reads quantization_config (or compression_config) of config.json. A pure function; any thread.
+// Reads quantization_config, or the older compression_config, of config.json. A pure function; any thread.
 #pragma once
 
 #include "engine/config/quantization_config.h"
@@ -6,8 +6,8 @@
 
 namespace vllm {
 
-// Absent: method none. Throws ModelError naming the field: a method that is not known, or a combination that cannot be
-// computed, is refused by its name.
+// Returns the method kNone if both are absent. Throws ModelError naming the field and its value if the method is
+// unknown or a setting is not supported.
 QuantizationConfig ReadQuantization(const ConfigFields& config);
 
 }  // namespace vllm
