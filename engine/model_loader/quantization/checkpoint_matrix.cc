@@ -7,12 +7,12 @@ namespace vllm {
 
 namespace {
 
-// Enough for a task of a thread.
+// Rows per task: a task must do enough work to amortize its scheduling.
 constexpr int64_t kRowsPerCall = 32;
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-// Of `count` columns that begin at `offset` of `stored`.
+// Returns the column order of a matrix with `stored` columns. Columns [offset, offset + count) belong to the part.
 std::vector<int32_t> ShiftedOrder(int64_t stored, int64_t offset, int64_t count) {
   if (offset == 0 && count == stored) return {};
   std::vector<int32_t> order(static_cast<size_t>(stored), -1);

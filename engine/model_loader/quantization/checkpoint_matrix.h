@@ -1,5 +1,5 @@
-// CheckpointMatrix: a part of a checkpoint's matrix as the quantized kernels take it. Made at load, then owned by the
-// layer.
+// CheckpointMatrix: a part of a checkpoint's quantized matrix, in the layout that the quantized kernels read. Built at
+// load on the rank's threads, then owned by the layer. Immutable after that; any thread may read.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,13 @@ namespace vllm {
 
 struct CheckpointMatrix {
   CheckpointQuantMatrix matrix;
-  // Stored column -> column of the part; -1 for padding, whose codes meet a zero of x. Empty: the same.
+  // Maps a stored column to a column of the part. -1 is padding: its codes are multiplied by zeros in x. Empty means
+  // the identity.
   std::vector<int32_t> column_order;
 };
 
-// Rows [row_begin, + num_rows) and columns [column_begin, + num_columns) of a matrix [out_features, in_features].
+// A part of a matrix [out_features, in_features]: num_rows rows from row_begin on and num_columns columns from
+// column_begin on.
 struct MatrixPart {
   int64_t out_features = 0;
   int64_t in_features = 0;
@@ -28,18 +30,19 @@ struct MatrixPart {
   int64_t num_columns = 0;
 };
 
-// Runs its second argument for 0 to count - 1, on several threads.
+// Calls its second argument for each i in [0, count), on several threads. Returns when all calls have returned.
 using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
 
-// Of a tensor of GGML blocks; columns that begin or end inside a block keep the whole block. Throws std::bad_alloc.
+// Copies a part of a tensor of GGML blocks. If the part begins or ends inside a block, the result contains the whole
+// block. REQUIRES: BlockFormat(view.type) is not nullopt. Throws std::bad_alloc.
 CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
                              const ForEach& for_each);
 
-// The same where it lies in the file; nothing where its rows do not follow each other there.
 struct BlocksView {
   CheckpointQuantMatrixView matrix;
   std::vector<int32_t> column_order;  // as in CheckpointMatrix
 };
+// Returns the same part as a view of the mapped file, or nullopt if its rows are interleaved in the file.
 std::optional<BlocksView> ViewBlocks(const TensorView& view, const MatrixPart& part);
 
 }  // namespace vllm

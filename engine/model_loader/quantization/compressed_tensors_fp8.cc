@@ -10,7 +10,7 @@ namespace {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A grid of values, one for block_rows outputs and one group of inputs.
+// A grid of values, one per block of block_rows outputs and group of inputs.
 struct Grid {
   TensorView view;
   int64_t block_rows = 1;
@@ -21,8 +21,8 @@ struct Grid {
   }
 };
 
-// Checkpoints write the grid of a row or of a whole matrix in several shapes; any that has its number of values is
-// taken. One value alone is everyone's, whatever the scheme says.
+// Checkpoints write per-row and per-matrix grids in several shapes. Accepts every shape with the right number of
+// values. A single value applies to the whole matrix, regardless of the scheme.
 Grid GetGrid(const WeightSource& weights, const std::string& name, const QuantizationScheme& scheme,
              const MatrixPart& part) {
   const std::optional<std::vector<int64_t>> shape = weights.ShapeOf(name);
@@ -31,17 +31,17 @@ Grid GetGrid(const WeightSource& weights, const std::string& name, const Quantiz
   grid.num_groups = NumGroups(part.in_features, scheme.group_size);
   const int64_t num_blocks = CeilDiv(part.out_features, grid.block_rows);
   const std::vector<int64_t> full = {num_blocks, grid.num_groups};
-  const std::vector<int64_t> wanted = shape.value_or(full);
-  const bool one = std::all_of(wanted.begin(), wanted.end(), [](int64_t size) { return size == 1; });
-  if (one) {
+  const std::vector<int64_t> stored = shape.value_or(full);
+  const bool is_single = std::all_of(stored.begin(), stored.end(), [](int64_t size) { return size == 1; });
+  if (is_single) {
     grid.block_rows = part.out_features;
     grid.num_groups = 1;
   }
-  // A scale of each row where the scheme asks for one of all.
-  const bool rows =
-      wanted == std::vector<int64_t>{part.out_features} || wanted == std::vector<int64_t>{part.out_features, 1};
-  if (rows && grid.num_groups == 1 && !one) grid.block_rows = 1;
-  grid.view = weights.Get(name, one || (rows && grid.num_groups == 1) ? wanted : full);
+  // Some checkpoints have one scale per row although the scheme says one per matrix.
+  const bool is_per_row =
+      stored == std::vector<int64_t>{part.out_features} || stored == std::vector<int64_t>{part.out_features, 1};
+  if (is_per_row && grid.num_groups == 1 && !is_single) grid.block_rows = 1;
+  grid.view = weights.Get(name, is_single || (is_per_row && grid.num_groups == 1) ? stored : full);
   return grid;
 }
 
@@ -52,8 +52,8 @@ void SetZeros(const WeightSource& weights, const QuantizationScheme& scheme, con
   source.zero_point = offset;
   if (scheme.symmetric || scheme.is_float) return;
   const int64_t num_groups = NumGroups(part.in_features, scheme.group_size);
-  const bool one_for_all = scheme.block_rows >= part.out_features && part.out_features > 1;
-  if (scheme.packed && !one_for_all) {
+  const bool is_per_matrix = scheme.block_rows >= part.out_features && part.out_features > 1;
+  if (scheme.packed && !is_per_matrix) {
     const int64_t codes_per_word = 32 / scheme.bits;
     const TensorView zeros =
         GetTyped(weights, tensor, {CeilDiv(part.out_features, codes_per_word), num_groups}, WeightType::kInt32);
@@ -66,10 +66,10 @@ void SetZeros(const WeightSource& weights, const QuantizationScheme& scheme, con
   }
   const Grid grid = GetGrid(weights, tensor, scheme, part);
   if (grid.view.type != WeightType::kInt8)
-    RefuseTensor(tensor, "must be I8 (" + std::string(InfoOf(grid.view.type).name) + ")");
-  const bool grouped = grid.num_groups > 1;
+    RejectTensor(tensor, "must be I8 (" + std::string(InfoOf(grid.view.type).name) + ")");
+  const bool is_grouped = grid.num_groups > 1;
   source.zero = [=](int64_t n, int64_t g) {
-    return static_cast<int32_t>(static_cast<int8_t>(*grid.At(n, grouped ? g : 0))) + offset;
+    return static_cast<int32_t>(static_cast<int8_t>(*grid.At(n, is_grouped ? g : 0))) + offset;
   };
 }
 
@@ -79,7 +79,7 @@ void SetCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
   if (!scheme.packed) {
     const WeightType type = scheme.is_float ? WeightType::kFloat8E4M3 : WeightType::kInt8;
     const TensorView view = GetTyped(weights, name + ".weight", {part.out_features, part.in_features}, type);
-    // Signed codes become unsigned ones 128 higher; the zero point is 128 higher too.
+    // Makes signed codes unsigned by adding 128. The zero point is 128 higher too.
     const uint8_t flip = scheme.is_float ? 0 : 0x80;
     source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
       for (int64_t i = 0; i < count; ++i) {
@@ -116,8 +116,8 @@ GroupSource OpenRows(const WeightSource& weights, const QuantizationScheme& sche
   const std::string scale_name = weights.ShapeOf(inverse) ? inverse : name + ".weight_scale";
   const Grid scales = GetGrid(weights, scale_name, scheme, part);
   source.scale_type = scales.view.dtype();
-  const bool grouped = scales.num_groups > 1;
-  source.scale = [=](int64_t n, int64_t g) { return scales.At(n, grouped ? g : 0); };
+  const bool is_grouped = scales.num_groups > 1;
+  source.scale = [=](int64_t n, int64_t g) { return scales.At(n, is_grouped ? g : 0); };
   const int64_t num_groups = NumGroups(part.in_features, scheme.group_size);
   source.group_of_column = weights.ShapeOf(name + ".weight_g_idx")
                                ? ReadGroupIndex(weights, name + ".weight_g_idx", part.in_features, num_groups)

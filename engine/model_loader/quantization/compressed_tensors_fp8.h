@@ -1,18 +1,17 @@
-// compressed-tensors and FP8 checkpoints: matrices of codes stored output by input, scales in blocks of outputs and
-// inputs.
+// Reads compressed-tensors and FP8 checkpoints: codes stored as [out, in], with scales for blocks of outputs and
+// inputs. Pure functions of a weight source; any thread.
 //
+// clang-format off
 //   int8, float8   X.weight I8 or F8_E4M3 [out, in]
-//   packed         X.weight_packed I32 [out, ceil(in * bits / 32)]: code k of a row is bits k * b to k * b + b - 1 of
-//   the
-//                  row's words; signed numbers with 2^(b-1) added
-//   scales         X.weight_scale, or X.weight_scale_inv (which multiplies too): [out / block_rows, in / group_size],
-//                  both rounded up; one for a row is [out, 1] or [out], one for all [1] or []
-//   zero points    X.weight_zero_point: I8 of the scales' shape, or packed along the outputs, I32 [ceil(out * bits /
-//   32),
-//                  groups]
-//   X.weight_g_idx I32 [in]: each input's group; absent: runs of group_size
-//
-// Pure functions of a weight source; any thread.
+//   packed         X.weight_packed I32 [out, ceil(in * bits / 32)]: code k of a row is bits [k * bits, (k + 1) * bits)
+//                  of the row's words; signed codes have 2^(bits - 1) added
+//   scales         X.weight_scale, or X.weight_scale_inv (also a factor, despite its name):
+//                  [ceil(out / block_rows), ceil(in / group_size)], or one per row: [out, 1] or [out],
+//                  or one for the matrix: [1] or []
+//   zero points    X.weight_zero_point: I8 with the shape of the scales,
+//                  or packed along the outputs: I32 [ceil(out * bits / 32), groups]
+//   group index    X.weight_g_idx I32 [in]: the group of each input; if absent, runs of group_size
+// clang-format on
 #pragma once
 
 #include <string>
@@ -23,7 +22,7 @@
 
 namespace vllm {
 
-// Layer `name` in `scheme`. Throws ModelError naming the tensor.
+// Opens layer `name`, stored in `scheme`. The result borrows the source's bytes. Throws ModelError naming the tensor.
 GroupSource OpenRows(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
                      const MatrixPart& part);
 

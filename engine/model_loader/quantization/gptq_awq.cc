@@ -8,7 +8,8 @@
 namespace vllm {
 namespace {
 
-// Scales and packed zero points of layer `name`, [groups, out]; `lane` says which code of its word output n is.
+// Sets the scales and the packed zero points of layer `name`, both [groups, out]. lane(n) is the index of output n's
+// field in its word.
 template <typename Lane>
 void SetScalesAndZeros(const WeightSource& weights, const std::string& name, int64_t num_groups, int64_t out,
                        int64_t bits, int32_t zero_offset, Lane lane, GroupSource& source) {
@@ -27,7 +28,7 @@ void SetScalesAndZeros(const WeightSource& weights, const std::string& name, int
 
 void CheckMultiple(const std::string& name, const char* what, int64_t size, int64_t multiple) {
   if (size % multiple == 0) return;
-  RefuseTensor(name + ".qweight", std::string(what) + " are not a multiple of " + std::to_string(multiple) + " (" +
+  RejectTensor(name + ".qweight", std::string(what) + " is not a multiple of " + std::to_string(multiple) + " (" +
                                       std::to_string(size) + ")");
 }
 
@@ -38,8 +39,8 @@ GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& conf
   const QuantizationScheme& scheme = config.groups.at(0).scheme;
   const int64_t bits = scheme.bits, codes_per_word = 32 / bits;
   const int64_t in = part.in_features, out = part.out_features;
-  CheckMultiple(name, "inputs", in, codes_per_word);
-  CheckMultiple(name, "outputs", out, codes_per_word);
+  CheckMultiple(name, "in_features", in, codes_per_word);
+  CheckMultiple(name, "out_features", out, codes_per_word);
   const int64_t num_groups = NumGroups(in, scheme.group_size);
   GroupSource source;
   source.format = bits == 4 ? QuantFormat::kGroupUInt4 : QuantFormat::kGroupUInt8;
@@ -65,11 +66,11 @@ GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& conf
 
 GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
                     const MatrixPart& part) {
-  constexpr std::array<int64_t, 8> kHalfByte = {0, 4, 1, 5, 2, 6, 3, 7};
-  const auto lane = [kHalfByte](int64_t n) { return kHalfByte[static_cast<size_t>(n % 8)]; };
+  constexpr std::array<int64_t, 8> kFieldOfOutput = {0, 4, 1, 5, 2, 6, 3, 7};
+  const auto lane = [kFieldOfOutput](int64_t n) { return kFieldOfOutput[static_cast<size_t>(n % 8)]; };
   const QuantizationScheme& scheme = config.groups.at(0).scheme;
   const int64_t in = part.in_features, out = part.out_features;
-  CheckMultiple(name, "outputs", out, 8);
+  CheckMultiple(name, "out_features", out, 8);
   GroupSource source;
   source.format = QuantFormat::kGroupUInt4;
   source.group_of_column = RunsOfGroups(in, scheme.group_size);

@@ -1,12 +1,17 @@
-// GPTQ and AutoAWQ checkpoints: codes packed eight or four to an int32, matrices stored input by output.
+// Reads GPTQ and AutoAWQ checkpoints: matrices stored as [in, out], with several codes packed in an int32. Pure
+// functions of a weight source; any thread.
 //
-//   GPTQ  X.qweight I32 [in * bits / 32, out]: code (k, n) is bits b * (k mod 32/b) of word (k div 32/b, n)
-//         X.qzeros  I32 [groups, out * bits / 32]: likewise along n; one lower than the zero point, but in gptq_v2
-//         X.scales  [groups, out]      X.g_idx I32 [in]: each input's group; absent: runs of group_size
-//   AWQ   X.qweight I32 [in, out / 8]: output n is half byte (0, 4, 1, 5, 2, 6, 3, 7)[n mod 8] of word n div 8
-//         X.qzeros  I32 [groups, out / 8]: likewise    X.scales [groups, out]
-//
-// Pure functions of a weight source; any thread.
+// clang-format off
+//   GPTQ  X.qweight I32 [in * bits / 32, out]: code (k, n) is field k mod (32 / bits) of word (k div (32 / bits), n)
+//         X.qzeros  I32 [groups, out * bits / 32]: packed the same way along n; one lower than the zero point,
+//                   except in gptq_v2
+//         X.scales  [groups, out]
+//         X.g_idx   I32 [in]: the group of each input; if absent, runs of group_size
+//   AWQ   X.qweight I32 [in, out / 8]: output n is 4-bit field (0, 4, 1, 5, 2, 6, 3, 7)[n mod 8] of word n div 8
+//         X.qzeros  I32 [groups, out / 8]: packed the same way
+//         X.scales  [groups, out]
+// clang-format on
+// Field i of a word is bits [i * bits, (i + 1) * bits), from the least significant bit.
 #pragma once
 
 #include <string>
@@ -17,7 +22,7 @@
 
 namespace vllm {
 
-// Layer `name`. Throw ModelError naming the tensor.
+// Open layer `name`. The results borrow the source's bytes. Both throw ModelError naming the tensor.
 GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
                      const MatrixPart& part);
 GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,

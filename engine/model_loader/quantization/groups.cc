@@ -7,13 +7,13 @@
 namespace vllm {
 namespace {
 
-// Rows whose codes are read together: formats that pack along the columns keep neighbouring rows in one cache line.
+// Rows whose codes are read together. In GPTQ and AWQ layouts, adjacent rows share a cache line.
 constexpr int64_t kRowsPerCall = 32;
 
 struct Layout {
-  std::vector<int32_t> groups;          // the groups that the part's columns belong to, ascending
-  std::vector<int32_t> group_of_chunk;  // index into groups
-  std::vector<int32_t> column_order;    // stored column -> column of the part, -1: padding
+  std::vector<int32_t> groups;          // groups that contain columns of the part, ascending
+  std::vector<int32_t> group_of_chunk;  // [num_columns / 16], index into groups
+  std::vector<int32_t> column_order;    // stored column -> column of the part; -1: padding
 };
 
 Layout MakeLayout(const std::vector<int32_t>& group_of_column, const MatrixPart& part) {

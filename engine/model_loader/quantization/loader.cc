@@ -10,8 +10,8 @@
 namespace vllm {
 namespace {
 
-// Checkpoints leave layers plain that their config does not name (gates of experts, output heads), so a layer counts as
-// quantized only where its codes are there.
+// Checkpoints store some layers in floating point without listing them as ignored (expert gates, output heads). So a
+// layer counts as quantized only if its codes exist.
 bool HasCodes(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
               const MatrixPart& part) {
   if (scheme.packed) return weights.ShapeOf(name + ".weight_packed").has_value();
@@ -32,8 +32,8 @@ std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const
   if (group == config.groups.end()) return std::nullopt;
   if (config.method == QuantizationMethod::kGptq || config.method == QuantizationMethod::kAwq) {
     if (!weights.ShapeOf(name + ".qweight")) return std::nullopt;
-    const bool gptq = config.method == QuantizationMethod::kGptq;
-    return StoreGroups((gptq ? OpenGptq : OpenAwq)(weights, config, name, part), part, buffers, for_each);
+    const bool is_gptq = config.method == QuantizationMethod::kGptq;
+    return StoreGroups((is_gptq ? OpenGptq : OpenAwq)(weights, config, name, part), part, buffers, for_each);
   }
   if (!HasCodes(weights, group->scheme, name, part)) return std::nullopt;
   return StoreGroups(OpenRows(weights, group->scheme, name, part), part, buffers, for_each);

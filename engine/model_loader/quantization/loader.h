@@ -10,8 +10,8 @@
 
 namespace vllm {
 
-// The part of layer `name`'s matrix, or nothing where model.quantization leaves the layer as plain numbers. Throws
-// ModelError naming the tensor that is missing or whose type, shape or values cannot be.
+// Returns the part of layer `name`'s matrix, or nullopt if the checkpoint does not store the layer quantized. Throws
+// ModelError naming the tensor that is missing or has an invalid type, shape or value.
 std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
                                               const std::string& name, const MatrixPart& part,
                                               const BufferSource& buffers, const ForEach& for_each);

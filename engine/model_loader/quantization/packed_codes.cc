@@ -12,11 +12,12 @@ namespace vllm {
 namespace {
 
 constexpr float kLargestFloat16 = 65504.0f;
-constexpr float kLeastLargest = 0x1p-12f;  // float16 counts in units of 2^-24 at least
+// With this minimum, the rounding error of float16 subnormals (2^-25) is at most 2^-13 of the largest value.
+constexpr float kMinLargest = 0x1p-12f;
 
-// Of a row in `form`.
-struct RowCodes {
-  RowCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form)
+// Scratch for one row in `form`.
+struct RowScratch {
+  RowScratch(const CheckpointQuantMatrixView& w, const PackedQuantForm& form)
       : codes(static_cast<size_t>(w.num_columns)),
         scales(static_cast<size_t>((w.num_columns + form.scale_columns - 1) / form.scale_columns)),
         minimums(scales.size()) {}
@@ -25,17 +26,18 @@ struct RowCodes {
   std::vector<float> scales, minimums;
 };
 
-// Calls f(row, room for a row) for each row; a panel at a time, so that threads do not share its lines.
+// Calls f(row, scratch) for each row. Each task handles a whole panel, so that threads do not share the panel's cache
+// lines.
 template <typename F>
 void ForEachRow(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each, F&& f) {
   for_each((w.num_rows + kPanelRows - 1) / kPanelRows, [&](int64_t panel) {
-    RowCodes room(w, form);
+    RowScratch scratch(w, form);
     const int64_t end = std::min(w.num_rows, (panel + 1) * kPanelRows);
-    for (int64_t row = panel * kPanelRows; row < end; ++row) f(row, room);
+    for (int64_t row = panel * kPanelRows; row < end; ++row) f(row, scratch);
   });
 }
 
-void Raise(std::atomic<float>& largest, float value) {
+void RaiseTo(std::atomic<float>& largest, float value) {
   float seen = largest.load(std::memory_order_relaxed);
   while (seen < value && !largest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
   }
@@ -46,24 +48,24 @@ void Raise(std::atomic<float>& largest, float value) {
 bool ScalesFit(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each) {
   std::atomic<float> largest = 0.0f;
   std::atomic<bool> exact = true;
-  ForEachRow(w, form, for_each, [&](int64_t row, RowCodes& room) {
-    ReadCodes(w, form, row, nullptr, room.scales.data(), room.minimums.data());
-    for (const std::vector<float>* values : {&room.scales, &room.minimums}) {
+  ForEachRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
+    ReadCodes(w, form, row, nullptr, scratch.scales.data(), scratch.minimums.data());
+    for (const std::vector<float>* values : {&scratch.scales, &scratch.minimums}) {
       for (const float value : *values) {
         if (Float16ToFloat(FloatToFloat16(value)) != value) exact.store(false, std::memory_order_relaxed);
-        Raise(largest, std::abs(value));
+        RaiseTo(largest, std::abs(value));
       }
     }
   });
-  const float most = largest.load(std::memory_order_relaxed);
-  return exact.load(std::memory_order_relaxed) || (most >= kLeastLargest && most <= kLargestFloat16);
+  const float largest_value = largest.load(std::memory_order_relaxed);
+  return exact.load(std::memory_order_relaxed) || (largest_value >= kMinLargest && largest_value <= kLargestFloat16);
 }
 
 void PackCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each,
                PackedQuantMatrix& packed) {
-  ForEachRow(w, form, for_each, [&](int64_t row, RowCodes& room) {
-    ReadCodes(w, form, row, room.codes.data(), room.scales.data(), room.minimums.data());
-    packed.SetRow(row, room.codes.data(), room.scales.data(), room.minimums.data());
+  ForEachRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
+    ReadCodes(w, form, row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
+    packed.SetRow(row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
   });
 }
 

@@ -1,4 +1,4 @@
-// Stored weights in the form of the integer kernels. Pure functions; any thread.
+// Converts stored weights to the packed layout of the integer kernels. Pure functions; any thread.
 #pragma once
 
 #include "engine/model_loader/quantization/checkpoint_matrix.h"
@@ -7,11 +7,12 @@
 
 namespace vllm {
 
-// Whether the scales and minimums of `w` keep their worth as float16: all are exact, or none overflows and rounding
-// moves none by more than 2^-11 of itself or 2^-13 of the largest. REQUIRES: `form` is PackedFormOf(w).
+// Returns true if float16 is precise enough for the scales and minimums of `w`: all are exact, or none overflows and
+// rounding changes each by at most 2^-11 of its value or 2^-13 of the largest. REQUIRES: `form` is PackedFormOf(w).
 bool ScalesFit(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each);
 
-// Fills `packed`, which has the shape of `w` and the form.
+// Fills `packed` with the codes of `w`. REQUIRES: `form` is PackedFormOf(w); `packed` has that form and the shape of
+// `w`.
 void PackCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each,
                PackedQuantMatrix& packed);
 

@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::string_view kRegex = "re:";
 
-// `name` equals a run of whole parts of `layer`, parted by dots.
+// Returns true if `name` equals a run of whole dot-separated parts of `layer`.
 bool HasParts(std::string_view layer, std::string_view name) {
   if (name.empty()) return false;
-  for (size_t at = layer.find(name); at != std::string_view::npos; at = layer.find(name, at + 1)) {
-    const size_t end = at + name.size();
-    if ((at == 0 || layer[at - 1] == '.') && (end == layer.size() || layer[end] == '.')) return true;
+  for (size_t begin = layer.find(name); begin != std::string_view::npos; begin = layer.find(name, begin + 1)) {
+    const size_t end = begin + name.size();
+    if ((begin == 0 || layer[begin - 1] == '.') && (end == layer.size() || layer[end] == '.')) return true;
   }
   return false;
 }
@@ -40,7 +40,7 @@ bool Matches(const QuantizationTargets& targets, const std::string& layer) {
     if (!name.starts_with(kRegex)) return HasParts(layer, name);
     std::vector<Match> matches;
     OnigPattern(name.substr(kRegex.size())).FindMatches(layer, 0, matches);
-    // What does not match comes first as a piece of its own.
+    // If the match does not start at the beginning, the first piece is the unmatched text before it.
     return !matches.empty() && matches[0].is_match;
   });
 }

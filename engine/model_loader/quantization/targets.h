@@ -1,4 +1,4 @@
-// Which layers the names of a quantization_config mean. Pure functions; any thread.
+// Matches layers against the names in a quantization_config. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace vllm {
 
-// False for "re:" before what is no regular expression.
+// Returns false if `name` is "re:" followed by an invalid regular expression.
 bool IsTarget(const std::string& name);
 
+// Returns true if `targets` contains the layer. `layer` is a full module name: "model.layers.0.mlp.up_proj".
 bool Matches(const QuantizationTargets& targets, const std::string& layer);
 
 }  // namespace vllm

@@ -7,7 +7,7 @@
 
 namespace vllm {
 
-void RefuseTensor(const std::string& name, const std::string& why) {
+void RejectTensor(const std::string& name, const std::string& why) {
   throw ModelError("tensor " + Escape(name) + ": " + why);
 }
 
@@ -15,7 +15,7 @@ TensorView GetTyped(const WeightSource& weights, const std::string& name, std::i
                     WeightType type) {
   TensorView view = weights.Get(name, std::vector<int64_t>(shape));
   if (view.type != type) {
-    RefuseTensor(name, "must be " + std::string(InfoOf(type).name) + " (" + std::string(InfoOf(view.type).name) + ")");
+    RejectTensor(name, "must be " + std::string(InfoOf(type).name) + " (" + std::string(InfoOf(view.type).name) + ")");
   }
   return view;
 }
@@ -44,7 +44,8 @@ std::vector<int32_t> ReadGroupIndex(const WeightSource& weights, const std::stri
   std::memcpy(groups.data(), view.data.data(), view.data.size());
   for (const int32_t group : groups) {
     if (group < 0 || group >= num_groups) {
-      RefuseTensor(name, "group is not in 0 to " + std::to_string(num_groups - 1) + " (" + std::to_string(group) + ")");
+      RejectTensor(name,
+                   "group index is not in 0 to " + std::to_string(num_groups - 1) + " (" + std::to_string(group) + ")");
     }
   }
   return groups;

@@ -1,4 +1,5 @@
-// Tensors of a quantized layer, checked for type and shape, and words of packed codes. Pure functions; any thread.
+// Gets the tensors of a quantized layer, checked for type and shape, and reads words of packed codes. Pure functions;
+// any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +13,25 @@
 
 namespace vllm {
 
-[[noreturn]] void RefuseTensor(const std::string& name, const std::string& why);
+// Throws ModelError.
+[[noreturn]] void RejectTensor(const std::string& name, const std::string& why);
 
-// Throws ModelError when the tensor is missing or its type or shape differs.
+// Throws ModelError if the tensor is missing or its type or shape differs.
 TensorView GetTyped(const WeightSource& weights, const std::string& name, std::initializer_list<int64_t> shape,
                     WeightType type);
-// Plain numbers.
+// Returns a tensor of float32, float16 or bfloat16. Throws ModelError like GetTyped.
 TensorView GetScales(const WeightSource& weights, const std::string& name, std::initializer_list<int64_t> shape);
 
-// The group of each of `in_features` columns: runs of `group_size`, -1 for one group.
+// Returns the group of each of `in_features` columns: runs of `group_size` columns. -1 means one group.
 std::vector<int32_t> RunsOfGroups(int64_t in_features, int64_t group_size);
-// As an I32 tensor `name` has them; each is below num_groups.
+// Returns the group of each column from the I32 tensor `name`. Throws ModelError if one is not in [0, num_groups).
 std::vector<int32_t> ReadGroupIndex(const WeightSource& weights, const std::string& name, int64_t in_features,
                                     int64_t num_groups);
 
-// Number of groups of `group_size` columns, -1 for one.
+// Returns the number of groups of `group_size` columns. -1 means one group.
 int64_t NumGroups(int64_t in_features, int64_t group_size);
 
+// Loads 32 bits from a pointer that may be unaligned.
 inline uint32_t LoadWord(const std::byte* p) {
   uint32_t word;
   std::memcpy(&word, p, sizeof(word));
