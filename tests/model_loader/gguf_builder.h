@@ -1,4 +1,4 @@
-// GgufBuilder: the bytes of a GGUF file, right or wrong, written piece by piece.
+// GgufBuilder: builds the bytes of a valid or malformed GGUF file for tests. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class GgufBuilder {
     for (const T value : values) bytes += Raw(value);
     return Pair(key, GgufValueType::kArray, bytes);
   }
-  // `dimensions`: the innermost first, as the file has them.
+  // `dimensions` are in file order, innermost first.
   GgufBuilder& Tensor(std::string_view name, const std::vector<uint64_t>& dimensions, uint32_t type,
                       const std::string& data) {
     return RawTensor(name, dimensions, type, data_.size(), data);
@@ -91,7 +91,7 @@ class GgufBuilder {
   std::string data_;
 };
 
-// A whole model of the llama architecture with one layer and weights that count up.
+// Returns a complete model of the llama layout with one layer. Each tensor's elements are 0, 1, 2, ...
 inline GgufBuilder TinyGguf(std::string_view architecture = "llama") {
   GgufBuilder file;
   const std::string a = std::string(architecture) + ".";

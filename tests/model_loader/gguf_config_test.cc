@@ -19,14 +19,14 @@ using Type = GgufValueType;
 class GgufConfigTest : public testing::Test {
  protected:
   ModelConfig Load(const GgufBuilder& file) { return LoadGgufConfig(directory_.Write("m.gguf", file.Build())); }
-  std::string Refusal(const GgufBuilder& file) {
+  std::string ErrorOf(const GgufBuilder& file) {
     return MessageOf<ModelError>([&] { Load(file); });
   }
 
   TempDirectory directory_;
 };
 
-// The sizes of a file without tensors, one of them left out or changed.
+// A size in a file without tensors.
 struct Key {
   std::string name;
   bool required;
@@ -37,6 +37,7 @@ const std::vector<Key> kSizes = {
     {"vocab_size", true},          {"attention.key_length", false},    {"rope.dimension_count", false},
     {"expert_count", false},       {"attention.sliding_window", false}};
 
+// Builds a file without tensors, with the value of one key removed or changed.
 GgufBuilder Sizes(const std::string& changed = "", Type type = Type::kUint32, const std::string& value = "") {
   GgufBuilder file;
   file.String("general.architecture", "llama");
@@ -85,76 +86,76 @@ TEST_F(GgufConfigTest, SizesAreRead) {
   EXPECT_EQ(config.layers.size(), 2U);
 }
 
-TEST_F(GgufConfigTest, EveryKeyThatLiesIsNamed) {
+TEST_F(GgufConfigTest, InvalidSizesAreRejectedByKey) {
   for (const Key& key : kSizes) {
     const std::string name = "llama." + key.name;
-    const auto refused = [&](Type type, const std::string& value) {
-      const std::string message = Refusal(Sizes(key.name, type, value));
-      // Two lies of a pair are told by the one that does not fit the other.
+    const auto expect_rejected = [&](Type type, const std::string& value) {
+      const std::string message = ErrorOf(Sizes(key.name, type, value));
+      // If two keys contradict each other, the error may name either.
       EXPECT_EQ(message.rfind("gguf file ", 0), 0U) << name << ": " << message;
       EXPECT_NE(message.find("llama."), std::string::npos) << message;
     };
     if (key.required) {
-      EXPECT_NE(Refusal(Sizes(key.name)).find(name + ": missing"), std::string::npos) << name;
-      refused(Type::kUint32, Raw<uint32_t>(0));
+      EXPECT_NE(ErrorOf(Sizes(key.name)).find(name + ": missing"), std::string::npos) << name;
+      expect_rejected(Type::kUint32, Raw<uint32_t>(0));
     } else {
-      EXPECT_EQ(Refusal(Sizes(key.name)), "") << name;
+      EXPECT_EQ(ErrorOf(Sizes(key.name)), "") << name;
     }
-    refused(Type::kInt32, Raw<int32_t>(-1));
-    refused(Type::kInt64, Raw(std::numeric_limits<int64_t>::min()));
-    refused(Type::kUint64, Raw(std::numeric_limits<uint64_t>::max()));
-    refused(Type::kInt64, Raw(std::numeric_limits<int64_t>::max()));
-    refused(Type::kFloat32, Raw(8.0F));
-    refused(Type::kFloat32, Raw(std::numeric_limits<float>::quiet_NaN()));
-    refused(Type::kString, RawString("8"));
-    refused(Type::kBool, Raw<uint8_t>(1));
-    refused(Type::kArray, RawType(Type::kString) + Raw<uint64_t>(1) + RawString("8"));
+    expect_rejected(Type::kInt32, Raw<int32_t>(-1));
+    expect_rejected(Type::kInt64, Raw(std::numeric_limits<int64_t>::min()));
+    expect_rejected(Type::kUint64, Raw(std::numeric_limits<uint64_t>::max()));
+    expect_rejected(Type::kInt64, Raw(std::numeric_limits<int64_t>::max()));
+    expect_rejected(Type::kFloat32, Raw(8.0F));
+    expect_rejected(Type::kFloat32, Raw(std::numeric_limits<float>::quiet_NaN()));
+    expect_rejected(Type::kString, RawString("8"));
+    expect_rejected(Type::kBool, Raw<uint8_t>(1));
+    expect_rejected(Type::kArray, RawType(Type::kString) + Raw<uint64_t>(1) + RawString("8"));
   }
 }
 
-TEST_F(GgufConfigTest, RealNumbersThatLieAreNamed) {
+TEST_F(GgufConfigTest, InvalidFloatsAreRejectedByKey) {
   const std::string key = "attention.layer_norm_rms_epsilon";
-  EXPECT_NE(Refusal(Sizes(key)).find("llama." + key + ": missing"), std::string::npos);
+  EXPECT_NE(ErrorOf(Sizes(key)).find("llama." + key + ": missing"), std::string::npos);
   for (const float value : {0.0F, -1.0F, 2.0F, std::numeric_limits<float>::quiet_NaN(),
                             std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
-    EXPECT_NE(Refusal(Sizes(key, Type::kFloat32, Raw(value))).find("llama." + key + ": not"), std::string::npos)
+    EXPECT_NE(ErrorOf(Sizes(key, Type::kFloat32, Raw(value))).find("llama." + key + ": not"), std::string::npos)
         << value;
-    EXPECT_NE(Refusal(Sizes().Float("llama.rope.freq_base", value == 2.0F ? -2.0F : value)).find("rope.freq_base: not"),
+    EXPECT_NE(ErrorOf(Sizes().Float("llama.rope.freq_base", value == 2.0F ? -2.0F : value)).find("rope.freq_base: not"),
               std::string::npos)
         << value;
   }
-  EXPECT_NE(Refusal(Sizes(key, Type::kUint32, Raw<uint32_t>(1))).find("must be a float"), std::string::npos);
+  EXPECT_NE(ErrorOf(Sizes(key, Type::kUint32, Raw<uint32_t>(1))).find("must be a float"), std::string::npos);
 }
 
-TEST_F(GgufConfigTest, SizesThatDoNotFitTogetherAreRefused) {
+TEST_F(GgufConfigTest, InconsistentSizesAreRejected) {
   const auto four = Raw<uint32_t>(4);
-  EXPECT_NE(Refusal(Sizes("attention.head_count_kv", Type::kUint32, Raw<uint32_t>(3))).find("does not divide"),
+  EXPECT_NE(ErrorOf(Sizes("attention.head_count_kv", Type::kUint32, Raw<uint32_t>(3))).find("does not divide"),
             std::string::npos);
-  EXPECT_NE(Refusal(Sizes("attention.key_length", Type::kUint32, Raw<uint32_t>(7))).find("not even"),
+  EXPECT_NE(ErrorOf(Sizes("attention.key_length", Type::kUint32, Raw<uint32_t>(7))).find("not even"),
             std::string::npos);
-  EXPECT_NE(Refusal(Sizes("rope.dimension_count", Type::kUint32, Raw<uint32_t>(10))).find("not in 2 to 8"),
+  EXPECT_NE(ErrorOf(Sizes("rope.dimension_count", Type::kUint32, Raw<uint32_t>(10))).find("not in 2 to 8"),
             std::string::npos);
-  EXPECT_NE(Refusal(Sizes().Int("llama.attention.value_length", 4)).find("values of another length"),
+  EXPECT_NE(ErrorOf(Sizes().Int("llama.attention.value_length", 4)).find("must equal the head dimension of the keys"),
             std::string::npos);
   EXPECT_EQ(Load(Sizes("rope.dimension_count", Type::kUint32, four)).rotary_dim, 4);
 }
 
-TEST_F(GgufConfigTest, AnUnknownArchitectureIsRefusedWithTheKnownOnes) {
+TEST_F(GgufConfigTest, TheErrorForAnUnknownArchitectureListsTheKnownOnes) {
   GgufBuilder file;
-  const std::string message = Refusal(file.String("general.architecture", "mam\x1b[31mba"));
+  const std::string message = ErrorOf(file.String("general.architecture", "mam\x1b[31mba"));
   EXPECT_NE(message.find("unknown architecture (mam\\x1b[31mba; known: llama, qwen2,"), std::string::npos) << message;
-  EXPECT_NE(Refusal(GgufBuilder()).find("general.architecture: missing"), std::string::npos);
-  EXPECT_NE(Refusal(GgufBuilder().Int("general.architecture", 1)).find("must be a string"), std::string::npos);
+  EXPECT_NE(ErrorOf(GgufBuilder()).find("general.architecture: missing"), std::string::npos);
+  EXPECT_NE(ErrorOf(GgufBuilder().Int("general.architecture", 1)).find("must be a string"), std::string::npos);
 }
 
-TEST_F(GgufConfigTest, SizesOfLayersMayBeListsThatAgree) {
+TEST_F(GgufConfigTest, PerLayerSizesMustBeEqual) {
   const auto list = [](int32_t a, int32_t b) { return RawType(Type::kInt32) + Raw<uint64_t>(2) + Raw(a) + Raw(b); };
   EXPECT_EQ(Load(Sizes("feed_forward_length", Type::kArray, list(24, 24))).intermediate_size, 24);
-  EXPECT_NE(Refusal(Sizes("feed_forward_length", Type::kArray, list(24, 32))).find("layers that differ"),
+  EXPECT_NE(ErrorOf(Sizes("feed_forward_length", Type::kArray, list(24, 32))).find("values that differ between layers"),
             std::string::npos);
 }
 
-TEST_F(GgufConfigTest, WindowsFollowTheFamilysPattern) {
+TEST_F(GgufConfigTest, SlidingWindowsFollowTheArchitecturesPattern) {
   GgufBuilder file;
   file.String("general.architecture", "gemma3").Int("gemma3.context_length", 512).Int("gemma3.embedding_length", 32);
   file.Int("gemma3.block_count", 7).Int("gemma3.feed_forward_length", 48).Int("gemma3.attention.head_count", 4);
@@ -171,7 +172,7 @@ TEST_F(GgufConfigTest, WindowsFollowTheFamilysPattern) {
   EXPECT_EQ(config.query_pre_attn_scalar, 8.0);
 }
 
-TEST_F(GgufConfigTest, TheTypeOfMostMatricesIsTheModels) {
+TEST_F(GgufConfigTest, TheModelGetsTheDTypeOfMostMatrices) {
   EXPECT_EQ(Load(TinyGguf()).checkpoint_dtype, DType::kFloat32);
   GgufBuilder half = Sizes();
   half.Tensor("token_embd.weight", {32, 10}, 1, std::string(640, 'x'));
@@ -183,16 +184,16 @@ TEST_F(GgufConfigTest, TheTypeOfMostMatricesIsTheModels) {
   EXPECT_EQ(Load(blocks).checkpoint_dtype, DType::kFloat16);
 }
 
-TEST_F(GgufConfigTest, TheEmbeddingSaysHowManyTokens) {
+TEST_F(GgufConfigTest, VocabSizeComesFromTheEmbedding) {
   GgufBuilder file = Sizes();
   file.Tensor("token_embd.weight", {32, 12}, 1, std::string(768, 'x'));
   EXPECT_EQ(Load(file).vocab_size, 12);
   file.Strings("tokenizer.ggml.tokens", {"a", "b"});
-  EXPECT_NE(Refusal(file).find("tokenizer.ggml.tokens: not as many as the embedding has rows, 12 (2)"),
+  EXPECT_NE(ErrorOf(file).find("tokenizer.ggml.tokens: must have one entry per embedding row, 12 (2)"),
             std::string::npos);
   GgufBuilder other = Sizes();
   other.Tensor("token_embd.weight", {16, 12}, 1, std::string(384, 'x'));
-  EXPECT_NE(Refusal(other).find("token_embd.weight"), std::string::npos);
+  EXPECT_NE(ErrorOf(other).find("token_embd.weight"), std::string::npos);
 }
 
 GgufBuilder Vocabulary() {
@@ -223,29 +224,29 @@ TEST(GgufTokenizerTest, TheVocabularyIsRead) {
   EXPECT_EQ(vocabulary.add_eos, std::nullopt);
 }
 
-TEST(GgufTokenizerTest, KnownTurnEndsStopBesideTheEos) {
+TEST(GgufTokenizerTest, KnownTurnEndTokensAreStopIdsToo) {
   const std::string bytes = Vocabulary().Build();
   const GgufHeader header = Parse(bytes);
-  // "<|eot_id|>" is an ordinary token here.
+  // In this vocabulary "<|eot_id|>" is a normal token.
   EXPECT_EQ(GgufStopIds(header.metadata, 5), (std::vector<int32_t>{3, 2}));
   EXPECT_EQ(GgufBosId(header.metadata, 5), 0);
   EXPECT_NE(MessageOf<ModelError>([&] { GgufStopIds(header.metadata, 3); }), "");
 }
 
-TEST(GgufTokenizerTest, PartsOfAnotherLengthOrTypeAreRefused) {
-  const auto refusal = [](const GgufBuilder& file) {
+TEST(GgufTokenizerTest, ArraysOfWrongLengthOrTypeAreRejected) {
+  const auto error = [](const GgufBuilder& file) {
     const std::string bytes = file.Build();
     const GgufHeader header = Parse(bytes);
     return MessageOf<ModelError>([&] { ReadGgufVocabulary(header.metadata); });
   };
-  EXPECT_NE(
-      refusal(Vocabulary().Array<float>("tokenizer.ggml.scores", Type::kFloat32, {1.0F})).find("scores: not as many"),
-      std::string::npos);
-  EXPECT_NE(refusal(Vocabulary().Array<float>("tokenizer.ggml.precompiled_charsmap", Type::kFloat32, {1.0F})), "");
-  EXPECT_NE(refusal(Vocabulary().Int("tokenizer.ggml.add_eos_token", 1)), "");
+  EXPECT_NE(error(Vocabulary().Array<float>("tokenizer.ggml.scores", Type::kFloat32, {1.0F}))
+                .find("scores: must have one entry per token"),
+            std::string::npos);
+  EXPECT_NE(error(Vocabulary().Array<float>("tokenizer.ggml.precompiled_charsmap", Type::kFloat32, {1.0F})), "");
+  EXPECT_NE(error(Vocabulary().Int("tokenizer.ggml.add_eos_token", 1)), "");
   GgufBuilder numbers;
   numbers.String("tokenizer.ggml.model", "gpt2").Array<int32_t>("tokenizer.ggml.tokens", Type::kInt32, {1, 2});
-  EXPECT_NE(refusal(numbers).find("must be an array of string (array of int32)"), std::string::npos);
+  EXPECT_NE(error(numbers).find("must be an array of string (array of int32)"), std::string::npos);
 }
 
 TEST(GgufTokenizerTest, TheChatTemplateIsTheMainOneOrTheDefault) {

@@ -1,6 +1,6 @@
-// Every architecture that is read from GGUF, and every type of tensor, on tiny random models, against transformers'
-// float32 log-probabilities of the model whose weights are the very numbers that the file's blocks stand for
-// (tests/golden/gguf_golden.py makes the files and the expected values).
+// Compares every GGUF architecture and tensor type with transformers, on tiny random models. The expected values are
+// the float32 log-probabilities of the model with the dequantized weights. tests/golden/gguf_golden.py makes the files
+// and the expected values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,10 +28,11 @@ using testing_support::OneRequest;
 
 constexpr int64_t kVocab = 64;
 constexpr int64_t kLength = 60;
-// Root mean squares. In the file's own type, plain matrices and what is kept of a token are rounded to 11 or 8 bits.
+// Limits for root mean squares. In the checkpoint's dtype, floating-point matrices and the KV cache are rounded to 11
+// or 8 bits.
 constexpr double kFloat16Limit = 0.006;
-constexpr double kBFloat16Limit = 0.08;  // another expert of a random model among it
-// Where codes are multiplied in integers, activations are rounded to 8 bits in each layer of a model of noise.
+constexpr double kBFloat16Limit = 0.08;  // includes choosing another expert of a random model
+// The integer kernels round activations to 8 bits in every layer of a random model.
 constexpr double kInt8ActivationsLimit = 0.08;
 
 std::string Directory(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/gguf/" + name; }
@@ -45,7 +46,7 @@ std::vector<std::string> Cases() {
   return names;
 }
 
-// The file, or some part of a split one.
+// Returns the path of the GGUF file, or of one part of a split model.
 std::string ModelFile(const std::string& name) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(Directory(name))) {
@@ -80,15 +81,15 @@ class GgufGoldenTest : public ::testing::TestWithParam<std::string> {
     return prompt;
   }
 
-  // To the golden log-probabilities, in spreads of their position's logits.
+  // Returns the difference to the golden log-probabilities, in units of the spread of each position's logits.
   Difference DifferenceOf(const VllmConfig& config, int64_t chunk) const {
     OneRequest engine(config);
     engine.Greedy(Prompt(), 1, chunk, -1, -1);
     Logprobs got = engine.prompt_output;
     got.Append(engine.output_logprobs);
     std::vector<double> in_token_order(got.num_positions() * kVocab);
-    for (size_t at = 0; at < got.logprobs.size(); ++at) {
-      in_token_order[at / got.width * kVocab + static_cast<size_t>(got.token_ids[at])] = got.logprobs[at];
+    for (size_t i = 0; i < got.logprobs.size(); ++i) {
+      in_token_order[i / got.width * kVocab + static_cast<size_t>(got.token_ids[i])] = got.logprobs[i];
     }
     const Difference difference = DifferenceInSpreads(in_token_order, Golden("logprobs", {kLength, kVocab}), kVocab);
     RecordProperty("worst", std::to_string(difference.worst));
@@ -121,13 +122,13 @@ TEST_P(GgufGoldenTest, AgreesWithTransformersOnTwoRanks) {
   EXPECT_LE(DifferenceOf(Config(GetParam(), 2, DType::kFloat32), 16).worst, kDequantizedLimit);
 }
 
-TEST_P(GgufGoldenTest, TheFilesOwnTypeAddsNothingButItsRounding) {
+TEST_P(GgufGoldenTest, TheCheckpointDTypeAddsOnlyItsRoundingError) {
   const ModelConfig model = LoadGgufConfig(ModelFile(GetParam()));
-  const KVDType kept = DefaultKVDType(model);
-  const double limit = model.dtype == DType::kFloat32 ? kDequantizedLimit
-                       : HasPackedForm(GetParam())    ? kInt8ActivationsLimit
-                       : kept == KVDType::kFloat16    ? kFloat16Limit
-                                                      : kBFloat16Limit;
+  const KVDType kv_dtype = DefaultKVDType(model);
+  const double limit = model.dtype == DType::kFloat32  ? kDequantizedLimit
+                       : HasPackedForm(GetParam())     ? kInt8ActivationsLimit
+                       : kv_dtype == KVDType::kFloat16 ? kFloat16Limit
+                                                       : kBFloat16Limit;
   EXPECT_LE(DifferenceOf(Config(GetParam(), 1, model.dtype), 2048).root_mean_square, limit);
 }
 

@@ -24,7 +24,7 @@ constexpr uint64_t kHalf = uint64_t{1} << 63;
 
 GgufHeader Parse(const std::string& file) { return ParseGguf(std::as_bytes(std::span(file)), "x.gguf"); }
 
-std::string Refusal(const std::string& file) {
+std::string ErrorOf(const std::string& file) {
   return MessageOf<ModelError>([&] { Parse(file); });
 }
 
@@ -47,64 +47,64 @@ std::string Tensor(const std::vector<uint64_t>& dimensions, uint32_t type, uint6
   return GgufBuilder().RawTensor("t", dimensions, type, offset, data).Build();
 }
 
-struct Lie {
+struct MalformedFile {
   const char* name;
   std::string file;
   std::string why;
 };
 
-void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
+void PrintTo(const MalformedFile& file, std::ostream* out) { *out << file.name; }
 
-std::vector<Lie> Lies() {
+std::vector<MalformedFile> MalformedFiles() {
   const std::string four_floats(16, 'x');
   return {
       // The header.
-      {"Empty", "", "magic: goes beyond the end"},
-      {"MagicOnly", "GGUF", "version: goes beyond the end"},
+      {"Empty", "", "magic: extends past the end"},
+      {"MagicOnly", "GGUF", "version: extends past the end"},
       {"BadMagic", "GGML" + std::string(20, '\0'), "magic: not a GGUF file"},
       {"LowerCaseMagic", "gguf" + std::string(20, '\0'), "magic: not a GGUF file"},
       {"Version0", Header(0, 0, 0), "version: not 2 or 3 (0)"},
       {"Version1", Header(1, 0, 0), "version: not 2 or 3 (1)"},
       {"Version4", Header(4, 0, 0), "version: not 2 or 3 (4)"},
       {"VersionMax", Header(0xFFFFFFFF, 0, 0), "version: not 2 or 3"},
-      {"BigEndian", Header(0x03000000, 0, 0), "big-endian files cannot be read"},
+      {"BigEndian", Header(0x03000000, 0, 0), "big-endian files are not supported"},
       {"TensorsMax", Header(3, kHuge, 0), "number of tensors: too many"},
       {"TensorsHalf", Header(3, kHalf, 0), "number of tensors: too many"},
-      {"TensorsMoreThanBytes", Header(3, 1000, 0), "number of tensors: more than the file has room for"},
+      {"TensorsMoreThanBytes", Header(3, 1000, 0), "number of tensors: more than the file can contain"},
       {"PairsMax", Header(3, 0, kHuge), "number of keys: too many"},
-      {"PairsMoreThanBytes", Header(3, 0, 60000), "number of keys: more than the file has room for"},
+      {"PairsMoreThanBytes", Header(3, 0, 60000), "number of keys: more than the file can contain"},
       {"PairsWrapTimesSize", Header(3, 0, kHuge / 13 + 1), "number of keys: too many"},
       {"NegativeTensors", Header(3, static_cast<uint64_t>(-1), 0), "number of tensors: too many"},
-      {"OnePairMoreThanThere", GgufBuilder().Int("a", 1).Int("longer", 2).Build(0, 3), "key: goes beyond the end"},
-      {"OneTensorMoreThanThere", GgufBuilder().Tensor("t", {4}, 0, four_floats).Build(2, 0),
-       "tensor name: goes beyond the end"},
+      {"PairCountOneTooLarge", GgufBuilder().Int("a", 1).Int("longer", 2).Build(0, 3), "key: extends past the end"},
+      {"TensorCountOneTooLarge", GgufBuilder().Tensor("t", {4}, 0, four_floats).Build(2, 0),
+       "tensor name: extends past the end"},
       // Keys and values.
-      {"KeySizeMax", Header(3, 0, 1) + Raw(kHuge) + "k" + std::string(20, '\0'), "key: goes beyond the end"},
-      {"KeySizeHalf", Header(3, 0, 1) + Raw(kHalf) + "k" + std::string(20, '\0'), "key: goes beyond the end"},
+      {"KeySizeMax", Header(3, 0, 1) + Raw(kHuge) + "k" + std::string(20, '\0'), "key: extends past the end"},
+      {"KeySizeHalf", Header(3, 0, 1) + Raw(kHalf) + "k" + std::string(20, '\0'), "key: extends past the end"},
       {"KeyEmpty", GgufBuilder().Int("", 1).Build(), "key must have 1 to 65535 bytes (0)"},
       {"KeyTooLong", GgufBuilder().Int(std::string(65536, 'k'), 1).Build(), "key must have 1 to 65535 bytes (65536)"},
       {"KeyTwice", GgufBuilder().Int("a", 1).Int("b", 2).Int("a", 1).Build(), "a: duplicate key"},
       {"TypeMax", Header(3, 0, 1) + RawString("k") + Raw<uint32_t>(0xFFFFFFFF) + "12345678", "k: unknown type"},
       {"Type13", Header(3, 0, 1) + RawString("k") + Raw<uint32_t>(13) + "12345678", "k: unknown type (13)"},
-      {"NumberCut", Pair(Type::kUint64, "1234567"), "k: goes beyond the end"},
-      {"StringSizeMax", Pair(Type::kString, Raw(kHuge) + "abc"), "k: goes beyond the end"},
-      {"StringSizeOneMore", Pair(Type::kString, Raw<uint64_t>(4) + "abc"), "k: goes beyond the end"},
-      {"StringSizeWraps", Pair(Type::kString, Raw(kHuge - 7) + "abc"), "k: goes beyond the end"},
+      {"NumberCut", Pair(Type::kUint64, "1234567"), "k: extends past the end"},
+      {"StringSizeMax", Pair(Type::kString, Raw(kHuge) + "abc"), "k: extends past the end"},
+      {"StringSizeOneMore", Pair(Type::kString, Raw<uint64_t>(4) + "abc"), "k: extends past the end"},
+      {"StringSizeWraps", Pair(Type::kString, Raw(kHuge - 7) + "abc"), "k: extends past the end"},
       {"ArrayTypeUnknown", Pair(Type::kArray, Raw<uint32_t>(13) + Raw<uint64_t>(0)),
        "unknown type of array elements (13)"},
-      {"ArrayCountMax", Pair(Type::kArray, ArrayHead(Type::kUint8, kHuge)), "array goes beyond the end"},
-      {"ArrayCountHalf", Pair(Type::kArray, ArrayHead(Type::kUint8, kHalf)), "array goes beyond the end"},
+      {"ArrayCountMax", Pair(Type::kArray, ArrayHead(Type::kUint8, kHuge)), "array extends past the end"},
+      {"ArrayCountHalf", Pair(Type::kArray, ArrayHead(Type::kUint8, kHalf)), "array extends past the end"},
       {"ArrayBytesWrap", Pair(Type::kArray, ArrayHead(Type::kUint64, (kHuge >> 3) + 2) + "12345678"),
-       "array goes beyond"},
-      {"ArrayOneMore", Pair(Type::kArray, ArrayHead(Type::kUint32, 2) + "1234567"), "array goes beyond the end"},
+       "array extends past"},
+      {"ArrayOneMore", Pair(Type::kArray, ArrayHead(Type::kUint32, 2) + "1234567"), "array extends past the end"},
       {"ArrayOfStringsCount", Pair(Type::kArray, ArrayHead(Type::kString, uint64_t{1} << 62)),
-       "array goes beyond the end"},
-      {"ArrayOfStringsSize", Pair(Type::kArray, ArrayHead(Type::kString, 1) + Raw(kHuge)), "k: goes beyond the end"},
+       "array extends past the end"},
+      {"ArrayOfStringsSize", Pair(Type::kArray, ArrayHead(Type::kString, 1) + Raw(kHuge)), "k: extends past the end"},
       {"ArrayOfStringsCut", Pair(Type::kArray, ArrayHead(Type::kString, 2) + Raw<uint64_t>(4) + "abcdefgh"),
-       "k: goes beyond the end"},
-      {"ArrayOfArraysCount", Pair(Type::kArray, ArrayHead(Type::kArray, kHalf)), "array goes beyond the end"},
+       "k: extends past the end"},
+      {"ArrayOfArraysCount", Pair(Type::kArray, ArrayHead(Type::kArray, kHalf)), "array extends past the end"},
       {"ArrayOfArraysInner", Pair(Type::kArray, ArrayHead(Type::kArray, 1) + ArrayHead(Type::kUint8, kHuge)),
-       "array goes beyond the end"},
+       "array extends past the end"},
       {"ArraysTooDeep", Pair(Type::kArray, Nested(5)), "arrays are nested too deeply (limit 4)"},
       {"ArraysVeryDeep", Pair(Type::kArray, Nested(100000)), "arrays are nested too deeply (limit 4)"},
       {"Alignment0", GgufBuilder().Int("general.alignment", 0).Build(), "general.alignment: not in 1 to"},
@@ -118,12 +118,12 @@ std::vector<Lie> Lies() {
        "general.alignment: not in 1 to"},
       {"AlignmentBeyondFile",
        GgufBuilder().Int("general.alignment", 1U << 31).RawTensor("t", {4}, 0, 0, four_floats).Build(),
-       "data go beyond the end"},
+       "data extends past the end"},
       {"AlignmentMax", GgufBuilder().Pair("general.alignment", Type::kUint64, Raw(kHuge)).Build(), "not in 1 to"},
       // Tensors.
       {"NameEmpty", GgufBuilder().Tensor("", {4}, 0, four_floats).Build(), "name must have 1 to 64 bytes (0)"},
       {"NameTooLong", GgufBuilder().Tensor(std::string(65, 'n'), {4}, 0, four_floats).Build(), "64 bytes (65)"},
-      {"NameSizeMax", Header(3, 1, 0) + Raw(kHuge) + std::string(40, 'n'), "tensor name: goes beyond the end"},
+      {"NameSizeMax", Header(3, 1, 0) + Raw(kHuge) + std::string(40, 'n'), "tensor name: extends past the end"},
       {"NameTwice", GgufBuilder().Tensor("t", {4}, 0, four_floats).Tensor("t", {4}, 0, four_floats).Build(),
        "tensor t: occurs twice"},
       {"Dimensions0", Tensor({}, 0), "number of dimensions is not in 1 to 4 (0)"},
@@ -136,57 +136,57 @@ std::vector<Lie> Lies() {
       {"ProductWrapsToZero", Tensor({(uint64_t{1} << 42), (uint64_t{1} << 42)}, 0), "shape is too large"},
       {"ProductWrapsToSmall", Tensor({(uint64_t{1} << 42) + 1, (uint64_t{1} << 42) + 1, 4}, 0), "shape is too large"},
       {"ProductIsNegative", Tensor({uint64_t{1} << 62, 2}, 0), "shape is too large"},
-      {"BytesWrap", Tensor({uint64_t{1} << 62}, 0), "shape is too large (2^64 bytes)"},
-      {"BytesPaddingWraps", Tensor({(kHuge >> 2)}, 0), "data go beyond the end"},
-      {"BytesMoreThanFile", Tensor({1000}, 0), "data go beyond the end of the file (4000 bytes at 0 of 64)"},
-      {"BytesOneMore", Tensor({17}, 0), "data go beyond the end of the file (68 bytes at 0 of 64)"},
-      {"BlocksMoreThanFile", Tensor({96}, 8), "data go beyond the end of the file (102 bytes at 0 of 64)"},
+      {"BytesWrap", Tensor({uint64_t{1} << 62}, 0), "shape is too large (limit 2^64 - 1 bytes)"},
+      {"BytesPaddingWraps", Tensor({(kHuge >> 2)}, 0), "data extends past the end"},
+      {"BytesMoreThanFile", Tensor({1000}, 0), "data extends past the end of the file (4000 bytes at offset 0 of 64)"},
+      {"BytesOneMore", Tensor({17}, 0), "data extends past the end of the file (68 bytes at offset 0 of 64)"},
+      {"BlocksMoreThanFile", Tensor({96}, 8), "data extends past the end of the file (102 bytes at offset 0 of 64)"},
       {"TypeUnknown", Tensor({4}, 99), "tensor t: unknown type (99)"},
       {"TypeRemoved", Tensor({32}, 4), "tensor t: unknown type (4)"},
       {"TypeNegative", Tensor({4}, static_cast<uint32_t>(-1)), "tensor t: unknown type"},
-      {"RowIsNoWholeBlock", Tensor({33}, 8), "a row is not whole blocks of Q8_0 (33 elements, 32 in a block)"},
-      {"RowIsNoWholeSuperBlock", Tensor({128, 2}, 12), "a row is not whole blocks of Q4_K"},
-      {"OffsetUnaligned", Tensor({4}, 0, 4), "data do not follow those of the tensor before (offset 4, must be 0)"},
-      {"OffsetBeyond", Tensor({4}, 0, 1 << 20), "data do not follow"},
-      {"OffsetMax", Tensor({4}, 0, kHuge), "data do not follow"},
+      {"RowIsNotAWholeBlock", Tensor({33}, 8), "row is not a whole number of Q8_0 blocks (33 elements, 32 per block)"},
+      {"RowIsNotAWholeSuperBlock", Tensor({128, 2}, 12), "row is not a whole number of Q4_K blocks"},
+      {"OffsetUnaligned", Tensor({4}, 0, 4), "data does not directly follow the previous tensor (offset 4, must be 0)"},
+      {"OffsetBeyond", Tensor({4}, 0, 1 << 20), "data does not directly follow"},
+      {"OffsetMax", Tensor({4}, 0, kHuge), "data does not directly follow"},
       {"Overlap", GgufBuilder().Tensor("a", {8}, 0, std::string(32, 'x')).RawTensor("b", {8}, 0, 0, "").Build(),
-       "tensor b: data do not follow those of the tensor before (offset 0, must be 32)"},
-      {"Hole", GgufBuilder().Tensor("a", {4}, 0, four_floats).RawTensor("b", {4}, 0, 64, four_floats).Build(),
-       "tensor b: data do not follow"},
+       "tensor b: data does not directly follow the previous tensor (offset 0, must be 32)"},
+      {"Gap", GgufBuilder().Tensor("a", {4}, 0, four_floats).RawTensor("b", {4}, 0, 64, four_floats).Build(),
+       "tensor b: data does not directly follow"},
       {"InconsistentAlignment",
        GgufBuilder()
            .Int("general.alignment", 64)
            .Tensor("a", {4}, 0, four_floats)
            .Tensor("b", {4}, 0, four_floats)
            .Build(),
-       "tensor b: data do not follow"},
-      {"NoData", Tensor({4}, 0, 0, ""), "data go beyond the end"},
+       "tensor b: data does not directly follow"},
+      {"NoData", Tensor({4}, 0, 0, ""), "data extends past the end"},
   };
 }
 
-class GgufLieTest : public ::testing::TestWithParam<Lie> {};
+class GgufMalformedFileTest : public ::testing::TestWithParam<MalformedFile> {};
 
-INSTANTIATE_TEST_SUITE_P(Handcrafted, GgufLieTest, ::testing::ValuesIn(Lies()),
-                         [](const auto& lie) { return lie.param.name; });
+INSTANTIATE_TEST_SUITE_P(Handcrafted, GgufMalformedFileTest, ::testing::ValuesIn(MalformedFiles()),
+                         [](const auto& file) { return file.param.name; });
 
-TEST_P(GgufLieTest, IsRefusedByNameWithoutAllocating) {
+TEST_P(GgufMalformedFileTest, IsRejectedWithoutLargeAllocations) {
   const std::string& file = GetParam().file;
   const uint64_t before = testing::AllocatedBytes();
-  const std::string message = Refusal(file);
+  const std::string message = ErrorOf(file);
   const uint64_t allocated = testing::AllocatedBytes() - before;
   EXPECT_EQ(message.rfind("gguf file x.gguf: ", 0), 0U) << message;
   EXPECT_NE(message.find(GetParam().why), std::string::npos) << message;
   EXPECT_LT(allocated, 16384 + 8 * file.size());
 }
 
-TEST(GgufHeaderTest, AnEmptyFileIsAFile) {
+TEST(GgufHeaderTest, AFileWithoutKeysAndTensorsIsValid) {
   const GgufHeader header = Parse(Header(2, 0, 0));
   EXPECT_EQ(header.version, 2U);
   EXPECT_EQ(header.alignment, 32U);
   EXPECT_TRUE(header.tensors.empty());
 }
 
-TEST(GgufHeaderTest, EveryTypeOfValueIsRead) {
+TEST(GgufHeaderTest, EveryValueTypeIsRead) {
   GgufBuilder file;
   file.Pair("u8", Type::kUint8, Raw<uint8_t>(200)).Pair("i8", Type::kInt8, Raw<int8_t>(-5));
   file.Pair("u16", Type::kUint16, Raw<uint16_t>(60000)).Pair("i16", Type::kInt16, Raw<int16_t>(-300));
@@ -223,7 +223,7 @@ TEST(GgufHeaderTest, EveryTypeOfValueIsRead) {
   EXPECT_EQ(keys.Int("none", 0, 1), std::nullopt);
 }
 
-TEST(GgufHeaderTest, GettersRefuseOtherTypesAndRanges) {
+TEST(GgufHeaderTest, GettersRejectWrongTypesAndRanges) {
   GgufBuilder file;
   file.Int("int", 5).Float("float", 1.0F).String("text", "x").Bool("flag", true).Strings("list", {"a"});
   file.Float("nan", std::numeric_limits<float>::quiet_NaN()).Pair("odd", Type::kBool, Raw<uint8_t>(2));
@@ -231,30 +231,30 @@ TEST(GgufHeaderTest, GettersRefuseOtherTypesAndRanges) {
   const std::string bytes = file.Build();
   const GgufHeader header = Parse(bytes);
   const GgufMetadata& keys = header.metadata;
-  const auto refuses = [](auto call) { return !MessageOf<ModelError>(call).empty(); };
+  const auto rejects = [](auto call) { return !MessageOf<ModelError>(call).empty(); };
   for (const char* key : {"float", "text", "flag", "list"}) {
-    EXPECT_TRUE(refuses([&] { keys.Int(key, 0, 10); })) << key;
-    EXPECT_TRUE(refuses([&] { keys.Ints(key); })) << key;
-    EXPECT_TRUE(refuses([&] { keys.Floats(key); })) << key;
-    EXPECT_TRUE(refuses([&] { keys.Bytes(key); })) << key;
+    EXPECT_TRUE(rejects([&] { keys.Int(key, 0, 10); })) << key;
+    EXPECT_TRUE(rejects([&] { keys.Ints(key); })) << key;
+    EXPECT_TRUE(rejects([&] { keys.Floats(key); })) << key;
+    EXPECT_TRUE(rejects([&] { keys.Bytes(key); })) << key;
   }
-  for (const char* key : {"int", "text", "flag", "list"}) EXPECT_TRUE(refuses([&] { keys.Double(key, 0, 10); })) << key;
-  for (const char* key : {"int", "float", "flag", "list"}) EXPECT_TRUE(refuses([&] { keys.String(key); })) << key;
-  for (const char* key : {"int", "float", "text", "list"}) EXPECT_TRUE(refuses([&] { keys.Bool(key); })) << key;
+  for (const char* key : {"int", "text", "flag", "list"}) EXPECT_TRUE(rejects([&] { keys.Double(key, 0, 10); })) << key;
+  for (const char* key : {"int", "float", "flag", "list"}) EXPECT_TRUE(rejects([&] { keys.String(key); })) << key;
+  for (const char* key : {"int", "float", "text", "list"}) EXPECT_TRUE(rejects([&] { keys.Bool(key); })) << key;
   for (const char* key : {"int", "float", "text", "flag"}) {
-    EXPECT_TRUE(refuses([&] { keys.Strings(key); })) << key;
-    EXPECT_TRUE(refuses([&] { keys.Count(key); })) << key;
+    EXPECT_TRUE(rejects([&] { keys.Strings(key); })) << key;
+    EXPECT_TRUE(rejects([&] { keys.Count(key); })) << key;
   }
-  EXPECT_TRUE(refuses([&] { keys.Int("int", 6, 10); }));
-  EXPECT_TRUE(refuses([&] { keys.Int("huge", 0, std::numeric_limits<int64_t>::max() - 1); }));
-  EXPECT_TRUE(refuses([&] { keys.Double("nan", -1e30, 1e30); }));
-  EXPECT_TRUE(refuses([&] { keys.PositiveDouble("zero", 1.0); }));
-  EXPECT_TRUE(refuses([&] { keys.Bool("odd"); }));
-  EXPECT_TRUE(refuses([&] { keys.Strings("ints"); }));
-  EXPECT_TRUE(refuses([&] { keys.RequiredInt("none", 0, 1); }));
+  EXPECT_TRUE(rejects([&] { keys.Int("int", 6, 10); }));
+  EXPECT_TRUE(rejects([&] { keys.Int("huge", 0, std::numeric_limits<int64_t>::max() - 1); }));
+  EXPECT_TRUE(rejects([&] { keys.Double("nan", -1e30, 1e30); }));
+  EXPECT_TRUE(rejects([&] { keys.PositiveDouble("zero", 1.0); }));
+  EXPECT_TRUE(rejects([&] { keys.Bool("odd"); }));
+  EXPECT_TRUE(rejects([&] { keys.Strings("ints"); }));
+  EXPECT_TRUE(rejects([&] { keys.RequiredInt("none", 0, 1); }));
 }
 
-TEST(GgufHeaderTest, TensorsAreViewsInTheFile) {
+TEST(GgufHeaderTest, TensorsAreViewsOfTheFile) {
   GgufBuilder file;
   file.alignment = 64;
   file.Int("general.alignment", 64);
@@ -276,22 +276,22 @@ TEST(GgufHeaderTest, TensorsAreViewsInTheFile) {
 TEST(GgufHeaderTest, TheLastTensorNeedsNoPadding) {
   std::string file = GgufBuilder().Floats("t", {3}, {1, 2, 3}).Build();
   file.resize(file.size() - 20);
-  EXPECT_EQ(Refusal(file), "");
+  EXPECT_EQ(ErrorOf(file), "");
 }
 
-TEST(GgufHeaderTest, FileCutAtEveryByteIsRefused) {
+TEST(GgufHeaderTest, AFileTruncatedAtAnyByteIsRejected) {
   GgufBuilder builder = TinyGguf();
   builder.Strings("tokenizer.ggml.tokens", {"a", "b", "c", "d", "e"}).Pair("deep", Type::kArray, Nested(3));
   const std::string file = builder.Build();
-  // Every tensor's data end at a multiple of the alignment here, so no cut is harmless.
-  ASSERT_EQ(Refusal(file), "");
+  // Every tensor's data ends at a multiple of the alignment, so every truncation loses data.
+  ASSERT_EQ(ErrorOf(file), "");
   for (size_t size = 0; size < file.size(); ++size) {
-    const std::string cut = file.substr(0, size);
-    EXPECT_EQ(Refusal(cut).rfind("gguf file x.gguf: ", 0), 0U) << size;
+    const std::string truncated = file.substr(0, size);
+    EXPECT_EQ(ErrorOf(truncated).rfind("gguf file x.gguf: ", 0), 0U) << size;
   }
 }
 
-TEST(GgufHeaderTest, AModelCutAnywhereIsRefused) {
+TEST(GgufHeaderTest, AQuantizedModelTruncatedAtAnyByteIsRejected) {
   std::ifstream stream(std::string(VLLMCLI_TEST_DATA) + "/gguf/llama_q4_0/model.gguf", std::ios::binary);
   const std::string file{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   const GgufHeader header = Parse(file);
@@ -303,12 +303,12 @@ TEST(GgufHeaderTest, AModelCutAnywhereIsRefused) {
   }
 }
 
-TEST(GgufHeaderTest, ChangedBytesLoadOrAreRefused) {
+TEST(GgufHeaderTest, FilesWithChangedBytesLoadOrAreRejected) {
   GgufBuilder builder = TinyGguf();
   builder.Strings("tokenizer.ggml.tokens", {"a", "b", "c", "d", "e"}).Pair("deep", Type::kArray, Nested(3));
   const std::string file = builder.Build();
   std::mt19937 random(7);
-  int refused = 0;
+  int num_rejected = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string changed = file;
     const size_t num_changes = 1 + random() % 4;
@@ -316,10 +316,10 @@ TEST(GgufHeaderTest, ChangedBytesLoadOrAreRefused) {
       changed[random() % 1500] = static_cast<char>(random() % 4 == 0 ? 255 : random());
     if (random() % 8 == 0) changed.resize(random() % changed.size());
     const uint64_t before = testing::AllocatedBytes();
-    refused += Refusal(changed).empty() ? 0 : 1;
+    num_rejected += ErrorOf(changed).empty() ? 0 : 1;
     ASSERT_LT(testing::AllocatedBytes() - before, uint64_t{1} << 20);
   }
-  EXPECT_GT(refused, 2000);
+  EXPECT_GT(num_rejected, 2000);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Trained models in GGUF against their safetensors form: the same bits of every log-probability.
+// Compares trained models in GGUF with the same models in safetensors: every log-probability is bit-identical.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -27,23 +27,23 @@ VllmConfig ConfigOf(ModelConfig model, int64_t ranks = 1) {
   return config;
 }
 
-TEST(GgufReferenceTest, TrainedWeightsGiveTheReferenceText) {
+TEST(GgufReferenceTest, TrainedWeightsGenerateTheReferenceTokens) {
   VLLMCLI_NEEDS_REALDATA(kGguf);
   for (const int64_t ranks : {1, 2}) {
     OneRequest engine(ConfigOf(LoadGgufConfig(RealData(kGguf)), ranks));
     const nlohmann::json reference = ReadJson(RealData("references/stories260K.greedy.json"));
-    // The file says a context of 128 where the checkpoint has 512.
+    // The GGUF file has a context length of 128, the safetensors checkpoint 512.
     for (const nlohmann::json& c : reference["cases"]) {
       const auto prompt = c["prompt_ids"].get<std::vector<int32_t>>();
       auto expected = c["greedy_ids"].get<std::vector<int32_t>>();
-      const size_t room = 127 - prompt.size();
-      if (expected.size() > room) expected.resize(room);
+      const size_t max_new_tokens = 127 - prompt.size();
+      if (expected.size() > max_new_tokens) expected.resize(max_new_tokens);
       EXPECT_EQ(engine.Greedy(prompt, static_cast<int64_t>(expected.size()), 16), expected) << c["prompt"];
     }
   }
 }
 
-TEST(GgufReferenceTest, TheSameWeightsInSafetensorsGiveTheSameBits) {
+TEST(GgufReferenceTest, SafetensorsWithTheSameWeightsGiveBitIdenticalLogprobs) {
   VLLMCLI_NEEDS_REALDATA(kGguf);
   VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-f32");
   const ModelConfig from_gguf = LoadGgufConfig(RealData(kGguf));

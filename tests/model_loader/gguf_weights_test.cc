@@ -25,14 +25,14 @@ class GgufWeightsTest : public testing::Test {
     config.model = LoadGgufConfig(directory_.Write("m.gguf", file.Build()));
     return OpenWeights(config);
   }
-  std::string Refusal(const GgufBuilder& file) {
+  std::string ErrorOf(const GgufBuilder& file) {
     return MessageOf<ModelError>([&] { Open(file); });
   }
 
   TempDirectory directory_;
 };
 
-// The first element of each row.
+// Returns the first element of each row.
 std::vector<float> FirstOfRows(const TensorView& view) {
   std::vector<float> values;
   for (int64_t row = 0; row < view.num_elements() / view.shape.back(); ++row) {
@@ -49,7 +49,7 @@ std::vector<float> Elements(const TensorView& view) {
   return values;
 }
 
-TEST_F(GgufWeightsTest, TensorsHaveHuggingFacesNames) {
+TEST_F(GgufWeightsTest, TensorsHaveHuggingFaceNames) {
   const auto weights = Open(TinyGguf());
   EXPECT_EQ(weights->Names(), (std::vector<std::string>{
                                   "model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
@@ -64,9 +64,9 @@ TEST_F(GgufWeightsTest, TensorsHaveHuggingFacesNames) {
             (std::vector<float>{0, 8, 16, 24, 32}));
 }
 
-TEST_F(GgufWeightsTest, RowsOfQueriesAndKeysAreInTheModelsOrder) {
+TEST_F(GgufWeightsTest, QueryAndKeyRowsAreInModelOrder) {
   const auto weights = Open(TinyGguf());
-  // Two heads of four rows; the converter stores them as 0 2 1 3.
+  // Two heads of four rows. The converter stores the rows of a head in the order 0 2 1 3.
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.self_attn.q_proj.weight", std::array<int64_t, 2>{8, 8})),
             (std::vector<float>{0, 16, 8, 24, 32, 48, 40, 56}));
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.self_attn.k_proj.weight", std::array<int64_t, 2>{4, 8})),
@@ -75,7 +75,7 @@ TEST_F(GgufWeightsTest, RowsOfQueriesAndKeysAreInTheModelsOrder) {
             (std::vector<float>{0, 8, 16, 24}));
 }
 
-TEST_F(GgufWeightsTest, BiasesOfQueriesAreInTheModelsOrder) {
+TEST_F(GgufWeightsTest, QueryBiasesAreInModelOrder) {
   GgufBuilder file = TinyGguf();
   file.Floats("blk.0.attn_q.bias", {8}, {0, 1, 2, 3, 4, 5, 6, 7});
   const auto weights = Open(file);
@@ -83,7 +83,7 @@ TEST_F(GgufWeightsTest, BiasesOfQueriesAreInTheModelsOrder) {
             (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
 }
 
-TEST_F(GgufWeightsTest, FusedProjectionsAreTakenApart) {
+TEST_F(GgufWeightsTest, FusedProjectionsAreSplit) {
   GgufBuilder file;
   file.String("general.architecture", "llama").Int("llama.context_length", 64).Int("llama.embedding_length", 8);
   file.Int("llama.block_count", 1).Int("llama.feed_forward_length", 6).Int("llama.attention.head_count", 2);
@@ -104,7 +104,7 @@ TEST_F(GgufWeightsTest, FusedProjectionsAreTakenApart) {
             (std::vector<float>{12, 13, 14, 15}));
 }
 
-TEST_F(GgufWeightsTest, ExpertsOfAStackAreMatrices) {
+TEST_F(GgufWeightsTest, StackedExpertsBecomeSeparateMatrices) {
   GgufBuilder file = TinyGguf("qwen3moe");
   file.Int("qwen3moe.expert_count", 2)
       .Int("qwen3moe.expert_used_count", 1)
@@ -118,46 +118,46 @@ TEST_F(GgufWeightsTest, ExpertsOfAStackAreMatrices) {
   EXPECT_FALSE(weights->Contains("model.layers.0.mlp.experts.2.up_proj.weight"));
 }
 
-TEST_F(GgufWeightsTest, WhatIsNoPartOfTheModelIsRefused) {
+TEST_F(GgufWeightsTest, TensorsOutsideTheArchitectureAreRejected) {
   const auto with = [](const char* name) {
     GgufBuilder file = TinyGguf();
     return file.Floats(name, {4}, {1, 2, 3, 4});
   };
-  EXPECT_NE(Refusal(with("blk.0.attn_sinks.weight")).find("not part of the architecture llama"), std::string::npos);
-  EXPECT_NE(Refusal(with("other.weight")).find("not part of the architecture llama"), std::string::npos);
-  EXPECT_NE(Refusal(with("blk.0.attn_q.scale")).find("not part of the architecture llama"), std::string::npos);
-  // Biases that nothing would add.
+  EXPECT_NE(ErrorOf(with("blk.0.attn_sinks.weight")).find("not part of the architecture llama"), std::string::npos);
+  EXPECT_NE(ErrorOf(with("other.weight")).find("not part of the architecture llama"), std::string::npos);
+  EXPECT_NE(ErrorOf(with("blk.0.attn_q.scale")).find("not part of the architecture llama"), std::string::npos);
+  // Biases that the model would not add.
   for (const char* name : {"token_embd.bias", "output.bias", "output_norm.bias", "blk.0.attn_norm.bias",
                            "blk.0.ffn_norm.bias", "blk.0.attn_q_norm.bias"}) {
-    EXPECT_NE(Refusal(with(name)).find("not part of the architecture llama"), std::string::npos) << name;
+    EXPECT_NE(ErrorOf(with(name)).find("not part of the architecture llama"), std::string::npos) << name;
   }
   for (const char* name : {"blk.0.ffn_up_exps.bias", "blk.0.ffn_down_shexp.bias", "blk.0.ffn_gate.1.bias"}) {
     GgufBuilder file = TinyGguf("qwen2moe");
     file.Int("qwen2moe.expert_count", 4)
         .Int("qwen2moe.expert_used_count", 1)
         .Floats(name, {2, 4}, std::vector<float>(8));
-    EXPECT_NE(Refusal(file).find("not part of the architecture qwen2moe"), std::string::npos) << name;
+    EXPECT_NE(ErrorOf(file).find("not part of the architecture qwen2moe"), std::string::npos) << name;
   }
-  EXPECT_NE(Refusal(with("blk.1.attn_norm.weight")).find("layer is not below block_count 1"), std::string::npos);
-  EXPECT_NE(Refusal(with("blk.99999999999999999999.attn_norm.weight")), "");
-  EXPECT_NE(Refusal(with("blk.-1.attn_norm.weight")), "");
-  EXPECT_NE(Refusal(with("blk.00.attn_norm.weight")), "");
+  EXPECT_NE(ErrorOf(with("blk.1.attn_norm.weight")).find("layer index is not below block_count 1"), std::string::npos);
+  EXPECT_NE(ErrorOf(with("blk.99999999999999999999.attn_norm.weight")), "");
+  EXPECT_NE(ErrorOf(with("blk.-1.attn_norm.weight")), "");
+  EXPECT_NE(ErrorOf(with("blk.00.attn_norm.weight")), "");
 }
 
 TEST_F(GgufWeightsTest, ShapesAndTypesAreChecked) {
   GgufBuilder file = TinyGguf();
   file.Tensor("output.weight", {256, 2}, 16, std::string(132, 'x'));
   const auto weights = Open(file);
-  const auto refusal = [&](const char* name, std::vector<int64_t> shape) {
+  const auto error = [&](const char* name, std::vector<int64_t> shape) {
     return MessageOf<ModelError>([&] { weights->Get(name, shape); });
   };
-  EXPECT_NE(refusal("model.norm.weight", {9}).find("shape is [8], the model needs [9]"), std::string::npos);
-  EXPECT_NE(refusal("model.norm.bias", {8}).find("not in the file"), std::string::npos);
-  EXPECT_NE(refusal("lm_head.weight", {2, 256}).find("type cannot be used (IQ2_XXS)"), std::string::npos);
-  EXPECT_EQ(refusal("model.norm.weight", {1, 8}), "");
+  EXPECT_NE(error("model.norm.weight", {9}).find("shape is [8], the model needs [9]"), std::string::npos);
+  EXPECT_NE(error("model.norm.bias", {8}).find("not in the file"), std::string::npos);
+  EXPECT_NE(error("lm_head.weight", {2, 256}).find("type is not supported (IQ2_XXS)"), std::string::npos);
+  EXPECT_EQ(error("model.norm.weight", {1, 8}), "");
 }
 
-// A model in three parts: the metadata and nothing else, then five tensors, then six.
+// A model in three parts: one with metadata only, one with five tensors, one with six.
 class SplitGgufTest : public testing::Test {
  protected:
   void SetUp() override { WriteParts(11, 3); }
@@ -187,7 +187,7 @@ class SplitGgufTest : public testing::Test {
   }
   static std::string Name(int part) { return "tiny-0000" + std::to_string(part) + "-of-00003.gguf"; }
   std::string Path(int part) const { return directory_.path() + "/" + Name(part); }
-  std::string Refusal(int part) const {
+  std::string ErrorOf(int part) const {
     return MessageOf<ModelError>([&] { GgufFile file(Path(part)); });
   }
 
@@ -195,7 +195,7 @@ class SplitGgufTest : public testing::Test {
   std::string bytes_;
 };
 
-TEST_F(SplitGgufTest, OpensByAnyPart) {
+TEST_F(SplitGgufTest, OpensFromAnyPart) {
   for (const int part : {1, 2, 3}) {
     VllmConfig config;
     config.model = LoadGgufConfig(Path(part));
@@ -209,32 +209,32 @@ TEST_F(SplitGgufTest, OpensByAnyPart) {
 
 TEST_F(SplitGgufTest, AMissingPartIsNamed) {
   std::filesystem::remove(Path(2));
-  EXPECT_NE(Refusal(1).find(Name(2)), std::string::npos);
+  EXPECT_NE(ErrorOf(1).find(Name(2)), std::string::npos);
 }
 
-TEST_F(SplitGgufTest, PartsThatDoNotBelongTogetherAreRefused) {
+TEST_F(SplitGgufTest, PartsThatDoNotBelongTogetherAreRejected) {
   std::filesystem::copy_file(Path(3), Path(2), std::filesystem::copy_options::overwrite_existing);
-  EXPECT_NE(Refusal(1).find("split.no: not that of its name"), std::string::npos);
+  EXPECT_NE(ErrorOf(1).find("split.no: does not match the file name"), std::string::npos);
   WriteParts(12, 3);
-  EXPECT_NE(Refusal(1).find("split.tensors.count: the parts have 11 together (12)"), std::string::npos);
+  EXPECT_NE(ErrorOf(1).find("split.tensors.count: the parts have 11 tensors in total (12)"), std::string::npos);
   WriteParts(11, 2);
-  EXPECT_NE(Refusal(1), "");
+  EXPECT_NE(ErrorOf(1), "");
   WriteParts(11, 65535);
-  EXPECT_NE(Refusal(1).find("split.count: not in"), std::string::npos);
+  EXPECT_NE(ErrorOf(1).find("split.count: not in"), std::string::npos);
 }
 
-TEST_F(SplitGgufTest, APartUnderAnotherNameIsRefused) {
+TEST_F(SplitGgufTest, ARenamedPartIsRejected) {
   std::filesystem::rename(Path(1), directory_.path() + "/other.gguf");
   const std::string message = MessageOf<ModelError>([&] { GgufFile file(directory_.path() + "/other.gguf"); });
   EXPECT_NE(message.find("must be named NAME-00001-of-00003.gguf"), std::string::npos) << message;
 }
 
-TEST_F(SplitGgufTest, ATensorInTwoPartsIsRefused) {
+TEST_F(SplitGgufTest, ATensorInTwoPartsIsRejected) {
   GgufBuilder file;
   file.Pair("split.no", Type::kUint16, Raw<uint16_t>(2)).Pair("split.count", Type::kUint16, Raw<uint16_t>(3));
   file.Floats("output_norm.weight", {8}, std::vector<float>(8));
   directory_.Write(Name(3), file.Build());
-  EXPECT_NE(Refusal(1).find("tensor output_norm.weight: occurs in two parts"), std::string::npos);
+  EXPECT_NE(ErrorOf(1).find("tensor output_norm.weight: occurs in two parts"), std::string::npos);
 }
 
 }  // namespace

@@ -137,9 +137,9 @@ constexpr std::array<Name, 3> kQwenExperts = {{
     {"ffn_up_exps", "mlp.experts.{}.up_proj"},
 }};
 
-constexpr std::array<GgufArchitecture, 15> kFamilies = {{
+constexpr std::array<GgufArchitecture, 15> kArchitectures = {{
     {.name = "llama",
-     .architecture = "LlamaForCausalLM",
+     .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
      .hidden_act = "silu",
      .interleaved_rope = true,
@@ -148,7 +148,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kLlamaLayer,
      .experts = {}},
     {.name = "llama",
-     .architecture = "MixtralForCausalLM",
+     .hf_architecture = "MixtralForCausalLM",
      .model_type = "mixtral",
      .hidden_act = "silu",
      .interleaved_rope = true,
@@ -157,7 +157,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kMixtralLayer,
      .experts = kMixtralExperts},
     {.name = "qwen2",
-     .architecture = "Qwen2ForCausalLM",
+     .hf_architecture = "Qwen2ForCausalLM",
      .model_type = "qwen2",
      .hidden_act = "silu",
      .layer_prefix = "model.layers.",
@@ -165,7 +165,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kLlamaLayer,
      .experts = {}},
     {.name = "qwen2moe",
-     .architecture = "Qwen2MoeForCausalLM",
+     .hf_architecture = "Qwen2MoeForCausalLM",
      .model_type = "qwen2_moe",
      .hidden_act = "silu",
      .layer_prefix = "model.layers.",
@@ -173,7 +173,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kQwenMoeLayer,
      .experts = kQwenExperts},
     {.name = "qwen3",
-     .architecture = "Qwen3ForCausalLM",
+     .hf_architecture = "Qwen3ForCausalLM",
      .model_type = "qwen3",
      .hidden_act = "silu",
      .layer_prefix = "model.layers.",
@@ -181,7 +181,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kLlamaLayer,
      .experts = {}},
     {.name = "qwen3moe",
-     .architecture = "Qwen3MoeForCausalLM",
+     .hf_architecture = "Qwen3MoeForCausalLM",
      .model_type = "qwen3_moe",
      .hidden_act = "silu",
      .layer_prefix = "model.layers.",
@@ -189,7 +189,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kQwenMoeLayer,
      .experts = kQwenExperts},
     {.name = "gemma",
-     .architecture = "GemmaForCausalLM",
+     .hf_architecture = "GemmaForCausalLM",
      .model_type = "gemma",
      .hidden_act = "gelu_pytorch_tanh",
      .layer_prefix = "model.layers.",
@@ -197,7 +197,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kLlamaLayer,
      .experts = {}},
     {.name = "gemma2",
-     .architecture = "Gemma2ForCausalLM",
+     .hf_architecture = "Gemma2ForCausalLM",
      .model_type = "gemma2",
      .hidden_act = "gelu_pytorch_tanh",
      .sliding_window_pattern = 2,
@@ -207,7 +207,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kGemmaLayer,
      .experts = {}},
     {.name = "gemma3",
-     .architecture = "Gemma3ForCausalLM",
+     .hf_architecture = "Gemma3ForCausalLM",
      .model_type = "gemma3_text",
      .hidden_act = "gelu_pytorch_tanh",
      .sliding_window_pattern = 6,
@@ -216,7 +216,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kGemmaLayer,
      .experts = {}},
     {.name = "phi3",
-     .architecture = "Phi3ForCausalLM",
+     .hf_architecture = "Phi3ForCausalLM",
      .model_type = "phi3",
      .hidden_act = "silu",
      .layer_prefix = "model.layers.",
@@ -224,7 +224,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kPhi3Layer,
      .experts = {}},
     {.name = "gpt2",
-     .architecture = "GPT2LMHeadModel",
+     .hf_architecture = "GPT2LMHeadModel",
      .model_type = "gpt2",
      .hidden_act = "gelu_new",
      .layer_norm = true,
@@ -233,7 +233,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kGpt2Layer,
      .experts = {}},
     {.name = "olmo2",
-     .architecture = "Olmo2ForCausalLM",
+     .hf_architecture = "Olmo2ForCausalLM",
      .model_type = "olmo2",
      .hidden_act = "silu",
      .layer_prefix = "model.layers.",
@@ -241,7 +241,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kOlmo2Layer,
      .experts = {}},
     {.name = "granite",
-     .architecture = "GraniteForCausalLM",
+     .hf_architecture = "GraniteForCausalLM",
      .model_type = "granite",
      .hidden_act = "silu",
      .interleaved_rope = true,
@@ -250,7 +250,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kLlamaLayer,
      .experts = {}},
     {.name = "smollm3",
-     .architecture = "SmolLM3ForCausalLM",
+     .hf_architecture = "SmolLM3ForCausalLM",
      .model_type = "smollm3",
      .hidden_act = "silu",
      .interleaved_rope = true,
@@ -259,7 +259,7 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
      .layer = kLlamaLayer,
      .experts = {}},
     {.name = "stablelm",
-     .architecture = "StableLmForCausalLM",
+     .hf_architecture = "StableLmForCausalLM",
      .model_type = "stablelm",
      .hidden_act = "silu",
      .layer_norm = true,
@@ -273,19 +273,19 @@ constexpr std::array<GgufArchitecture, 15> kFamilies = {{
 
 const GgufArchitecture* FindGgufArchitecture(std::string_view architecture, bool has_experts) {
   const GgufArchitecture* found = nullptr;
-  for (const GgufArchitecture& family : kFamilies) {
-    if (family.name != architecture) continue;
-    found = &family;
-    if (family.experts.empty() != has_experts) break;
+  for (const GgufArchitecture& candidate : kArchitectures) {
+    if (candidate.name != architecture) continue;
+    found = &candidate;
+    if (candidate.experts.empty() != has_experts) break;
   }
   return found;
 }
 
-std::string KnownGgufFamilies() {
+std::string KnownGgufArchitectures() {
   std::string known;
-  for (size_t i = 0; i < kFamilies.size(); ++i) {
-    if (i > 0 && kFamilies[i].name == kFamilies[i - 1].name) continue;
-    known += (known.empty() ? "" : ", ") + std::string(kFamilies[i].name);
+  for (size_t i = 0; i < kArchitectures.size(); ++i) {
+    if (i > 0 && kArchitectures[i].name == kArchitectures[i - 1].name) continue;
+    known += (known.empty() ? "" : ", ") + std::string(kArchitectures[i].name);
   }
   return known;
 }

@@ -27,8 +27,8 @@ constexpr double kMaxScale = 1e6;
 
 class ConfigReader {
  public:
-  ConfigReader(const GgufFile& file, const GgufArchitecture& family)
-      : file_(file), keys_(file.metadata()), family_(family) {}
+  ConfigReader(const GgufFile& file, const GgufArchitecture& architecture)
+      : file_(file), keys_(file.metadata()), architecture_(architecture) {}
 
   ModelConfig Read() {
     ReadNames();
@@ -41,7 +41,7 @@ class ConfigReader {
     ReadSwitches();
     config_.has_block_weights = std::any_of(file_.tensors().begin(), file_.tensors().end(),
                                             [](const GgufTensor* tensor) { return tensor->type->block_elements > 1; });
-    config_.checkpoint_dtype = MostMatrices();
+    config_.checkpoint_dtype = DominantDType();
     config_.dtype = config_.checkpoint_dtype;
     config_.eos_token_ids = GgufStopIds(keys_, config_.vocab_size);
     config_.bos_token_id = GgufBosId(keys_, config_.vocab_size);
@@ -49,16 +49,16 @@ class ConfigReader {
   }
 
  private:
-  std::string Key(std::string_view name) const { return std::string(family_.name) + "." + std::string(name); }
+  std::string Key(std::string_view name) const { return std::string(architecture_.name) + "." + std::string(name); }
 
-  // A number, or an array of one for each layer, which then must all be the same.
+  // Reads a number, or an array with one equal number per layer.
   std::optional<int64_t> UniformInt(std::string_view name, int64_t low, int64_t high) const {
     const std::string key = Key(name);
     if (!keys_.IsArray(key)) return keys_.Int(key, low, high);
     const std::vector<int32_t> values = keys_.Ints(key);
     if (values.empty()) keys_.Fail(key, "must not be empty");
     for (const int32_t value : values) {
-      if (value != values[0]) keys_.Fail(key, "layers that differ in this are not supported");
+      if (value != values[0]) keys_.Fail(key, "values that differ between layers are not supported");
     }
     if (!(values[0] >= low && values[0] <= high)) {
       keys_.Fail(key, "not in " + std::to_string(low) + " to " + std::to_string(high) + " (" +
@@ -78,11 +78,11 @@ class ConfigReader {
     config_.gguf_file = file_.path();
     const std::filesystem::path directory = std::filesystem::path(file_.path()).parent_path();
     config_.directory = directory.empty() ? "." : directory.string();
-    config_.architecture = family_.architecture;
-    config_.model_type = family_.model_type;
-    config_.hidden_act = family_.hidden_act;
+    config_.architecture = architecture_.hf_architecture;
+    config_.model_type = architecture_.model_type;
+    config_.hidden_act = architecture_.hidden_act;
     if (!keys_.Bool(Key("attention.causal")).value_or(true)) {
-      keys_.Fail(Key("attention.causal"), "a model that does not generate text (false)");
+      keys_.Fail(Key("attention.causal"), "only causal models are supported (false)");
     }
   }
 
@@ -101,7 +101,7 @@ class ConfigReader {
     ReadHeadDim();
     config_.intermediate_size = UniformInt("feed_forward_length", 0, kMaxSize).value_or(0);
     const std::string eps =
-        Key(family_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
+        Key(architecture_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
     const std::optional<double> value = keys_.PositiveDouble(eps, 1.0);
     if (!value) keys_.Fail(eps, "missing");
     config_.rms_norm_eps = *value;
@@ -125,29 +125,29 @@ class ConfigReader {
     const std::string value_key = Key("attention.value_length");
     const int64_t value_length = keys_.Int(value_key, 1, kMaxHeadDim).value_or(config_.head_dim);
     if (value_length != config_.head_dim) {
-      keys_.Fail(value_key,
-                 "values of another length than keys are not supported (" + std::to_string(value_length) + ")");
+      keys_.Fail(value_key, "must equal the head dimension of the keys (" + std::to_string(value_length) + ")");
     }
   }
 
-  // The embedding has the last word: vocabularies are cut or padded on the way into a file.
+  // The embedding decides: converters truncate or pad vocabularies.
   int64_t ReadVocabSize() const {
-    const std::optional<int64_t> said = keys_.Int(Key("vocab_size"), 1, kMaxSize);
+    const std::optional<int64_t> declared = keys_.Int(Key("vocab_size"), 1, kMaxSize);
     const auto num_tokens =
         static_cast<int64_t>(std::min<uint64_t>(keys_.Count("tokenizer.ggml.tokens"), kMaxSize + 1));
     if (file_.tensors().empty()) {
-      const int64_t size = said.value_or(num_tokens);
-      if (!(size >= 1 && size <= kMaxSize)) keys_.Fail(Key("vocab_size"), "missing, and no tokens to count");
+      const int64_t size = declared.value_or(num_tokens);
+      if (!(size >= 1 && size <= kMaxSize))
+        keys_.Fail(Key("vocab_size"), "missing, and tokenizer.ggml.tokens is missing too");
       return size;
     }
     const GgufTensor* embedding = file_.Find("token_embd.weight");
     if (embedding == nullptr) keys_.Fail("tensor token_embd.weight", "missing");
     if (embedding->shape.size() != 2 || embedding->shape[1] != config_.hidden_size || embedding->shape[0] > kMaxSize) {
-      keys_.Fail("tensor token_embd.weight",
-                 "must have two dimensions, the inner one embedding_length " + std::to_string(config_.hidden_size));
+      keys_.Fail("tensor token_embd.weight", "must be two-dimensional with inner dimension embedding_length " +
+                                                 std::to_string(config_.hidden_size));
     }
     if (num_tokens > 0 && num_tokens != embedding->shape[0]) {
-      keys_.Fail("tokenizer.ggml.tokens", "not as many as the embedding has rows, " +
+      keys_.Fail("tokenizer.ggml.tokens", "must have one entry per embedding row, " +
                                               std::to_string(embedding->shape[0]) + " (" + std::to_string(num_tokens) +
                                               ")");
     }
@@ -160,7 +160,7 @@ class ConfigReader {
       if (config_.intermediate_size == 0) keys_.Fail(Key("feed_forward_length"), "missing");
       return;
     }
-    if (family_.experts.empty()) keys_.Fail(Key("expert_count"), "experts are not known of this architecture");
+    if (architecture_.experts.empty()) keys_.Fail(Key("expert_count"), "this architecture has no experts");
     config_.num_experts_per_tok = keys_.RequiredInt(Key("expert_used_count"), 1, config_.num_experts);
     config_.moe_intermediate_size =
         UniformInt("expert_feed_forward_length", 1, kMaxSize).value_or(config_.intermediate_size);
@@ -168,29 +168,29 @@ class ConfigReader {
     if (config_.intermediate_size == 0) config_.intermediate_size = config_.moe_intermediate_size;
     config_.shared_expert_intermediate_size =
         keys_.Int(Key("expert_shared_feed_forward_length"), 0, kMaxSize).value_or(0);
-    // Files of Qwen2-MoE do not say; Mixtral's and Qwen3-MoE's weights are always normalized.
-    config_.norm_topk_prob = family_.name != "qwen2moe";
+    // Files do not contain this. Mixtral and Qwen3-MoE always normalize the routing weights, Qwen2-MoE does not.
+    config_.norm_topk_prob = architecture_.name != "qwen2moe";
     for (LayerConfig& layer : config_.layers) layer.is_moe = true;
   }
 
   void ReadWindows() {
     const std::string key = Key("attention.sliding_window");
     const int64_t window =
-        keys_.Int(key, 0, std::numeric_limits<uint32_t>::max()).value_or(family_.default_sliding_window);
+        keys_.Int(key, 0, std::numeric_limits<uint32_t>::max()).value_or(architecture_.default_sliding_window);
     if (window == 0) return;
-    if (family_.name == "olmo2") keys_.Fail(key, "OLMo 3 is not supported (" + std::to_string(window) + ")");
+    if (architecture_.name == "olmo2") keys_.Fail(key, "OLMo 3 is not supported (" + std::to_string(window) + ")");
     config_.sliding_window = window;
     const std::string pattern_key = Key("attention.sliding_window_pattern");
     if (keys_.IsArray(pattern_key)) {
-      const std::vector<bool> slides = keys_.Bools(pattern_key);
-      if (slides.size() < config_.layers.size()) keys_.Fail(pattern_key, "shorter than block_count");
-      for (size_t i = 0; i < config_.layers.size(); ++i) config_.layers[i].sliding_window = slides[i] ? window : 0;
+      const std::vector<bool> is_sliding = keys_.Bools(pattern_key);
+      if (is_sliding.size() < config_.layers.size()) keys_.Fail(pattern_key, "shorter than block_count");
+      for (size_t i = 0; i < config_.layers.size(); ++i) config_.layers[i].sliding_window = is_sliding[i] ? window : 0;
     } else {
-      const int64_t pattern = keys_.Int(pattern_key, 0, kMaxLayers).value_or(family_.sliding_window_pattern);
+      const int64_t pattern = keys_.Int(pattern_key, 0, kMaxLayers).value_or(architecture_.sliding_window_pattern);
       for (size_t i = 0; i < config_.layers.size(); ++i) {
         const auto layer = static_cast<int64_t>(i);
-        const bool slides = pattern == 0 || layer % pattern < pattern - 1;
-        config_.layers[i].sliding_window = slides ? window : 0;
+        const bool is_sliding = pattern == 0 || layer % pattern < pattern - 1;
+        config_.layers[i].sliding_window = is_sliding ? window : 0;
       }
     }
   }
@@ -198,15 +198,15 @@ class ConfigReader {
   void ReadScales() {
     config_.attn_logit_softcapping = keys_.PositiveDouble(Key("attn_logit_softcapping"), kMaxScale);
     config_.final_logit_softcapping = keys_.PositiveDouble(Key("final_logit_softcapping"), kMaxScale);
-    if (family_.name == "granite") {
+    if (architecture_.name == "granite") {
       config_.embedding_multiplier = keys_.PositiveDouble(Key("embedding_scale"), kMaxScale).value_or(1.0);
       config_.residual_multiplier = keys_.PositiveDouble(Key("residual_scale"), kMaxScale).value_or(1.0);
       config_.logits_scaling = keys_.PositiveDouble(Key("logit_scale"), kMaxScale).value_or(1.0);
       config_.attention_multiplier = keys_.PositiveDouble(Key("attention.scale"), kMaxScale);
     }
-    if (family_.name == "gemma2" || family_.name == "gemma3") {
-      // The file does not say; of Gemma's sizes only the largest of each generation differs from head_dim.
-      const bool largest = config_.num_hidden_layers == (family_.name == "gemma2" ? 46 : 62);
+    if (architecture_.name == "gemma2" || architecture_.name == "gemma3") {
+      // Files do not contain this. Only the largest model of each generation has a value other than head_dim.
+      const bool largest = config_.num_hidden_layers == (architecture_.name == "gemma2" ? 46 : 62);
       config_.query_pre_attn_scalar =
           static_cast<double>(largest ? config_.hidden_size / config_.num_attention_heads : config_.head_dim);
     }
@@ -215,28 +215,29 @@ class ConfigReader {
   void ReadSwitches() {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
     config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
-    if (family_.name == "stablelm") config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
-    // SmolLM3: each fourth layer has no positions.
-    if (family_.name == "smollm3") {
+    if (architecture_.name == "stablelm") config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
+    // SmolLM3: every fourth layer has no rotary embedding.
+    if (architecture_.name == "smollm3") {
       for (size_t i = 3; i < config_.layers.size(); i += 4) config_.layers[i].use_rope = false;
     }
   }
 
-  DType MostMatrices() const {
+  DType DominantDType() const {
     size_t bytes[3] = {0, 0, 0};
     for (const GgufTensor* tensor : file_.tensors()) {
       const std::optional<DType> dtype = tensor->type->weight_type ? ToDType(*tensor->type->weight_type) : std::nullopt;
       if (tensor->shape.size() > 1 && dtype) bytes[static_cast<size_t>(*dtype)] += tensor->data.size();
     }
-    const auto most = static_cast<DType>(std::max_element(bytes, bytes + 3) - bytes);
-    // Among blocks, float32 is what was too small or too dear to cut: routers, rotary tables.
-    if (config_.has_block_weights) return most == DType::kBFloat16 ? most : DType::kFloat16;
-    return bytes[static_cast<size_t>(most)] == 0 ? DType::kFloat32 : most;
+    const auto dominant = static_cast<DType>(std::max_element(bytes, bytes + 3) - bytes);
+    // In a quantized file the float32 tensors are the small or sensitive ones, such as routers: they say nothing about
+    // the model's type.
+    if (config_.has_block_weights) return dominant == DType::kBFloat16 ? dominant : DType::kFloat16;
+    return bytes[static_cast<size_t>(dominant)] == 0 ? DType::kFloat32 : dominant;
   }
 
   const GgufFile& file_;
   const GgufMetadata& keys_;
-  const GgufArchitecture& family_;
+  const GgufArchitecture& architecture_;
   ModelConfig config_;
 };
 
@@ -247,12 +248,12 @@ ModelConfig ReadGgufConfig(const GgufFile& file) {
   const std::optional<std::string_view> name = keys.String("general.architecture");
   if (!name) keys.Fail("general.architecture", "missing");
   const bool has_experts = keys.Int(std::string(*name) + ".expert_count", 0, kMaxExperts).value_or(0) > 0;
-  const GgufArchitecture* family = FindGgufArchitecture(*name, has_experts);
-  if (family == nullptr) {
+  const GgufArchitecture* architecture = FindGgufArchitecture(*name, has_experts);
+  if (architecture == nullptr) {
     keys.Fail("general.architecture",
-              "unknown architecture (" + Escape(*name, 60) + "; known: " + KnownGgufFamilies() + ")");
+              "unknown architecture (" + Escape(*name, 60) + "; known: " + KnownGgufArchitectures() + ")");
   }
-  return ConfigReader(file, *family).Read();
+  return ConfigReader(file, *architecture).Read();
 }
 
 ModelConfig LoadGgufConfig(const std::string& path) { return ReadGgufConfig(GgufFile(path)); }
@@ -262,7 +263,7 @@ GenerationConfig LoadGgufGenerationConfig(const std::string& path) {
   const GgufMetadata& keys = file.metadata();
   GenerationConfig config;
   config.origin = "GGUF metadata";
-  // The ranges of generation_config.json.
+  // Same ranges as for generation_config.json.
   config.temperature = keys.Double("general.sampling.temp", 0.0, 2.0);
   config.top_k = keys.Int("general.sampling.top_k", -1, std::numeric_limits<int32_t>::max());
   config.top_p = keys.PositiveDouble("general.sampling.top_p", 1.0);
@@ -278,16 +279,16 @@ std::string GgufQuantization(const GgufFile& file) {
     if (tensor->type->block_elements > 1) bytes[tensor->type->name] += tensor->data.size();
   }
   if (bytes.empty()) return "none";
-  const auto most =
+  const auto dominant =
       std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  // Mixtures are known by llama.cpp's names for its recipes.
+  // llama.cpp's names for mixtures of block types, by general.file_type.
   constexpr std::array<std::pair<int64_t, std::string_view>, 7> kMixtures = {
       {{11, "Q3_K_S"}, {12, "Q3_K_M"}, {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"}}};
   const int64_t file_type = file.metadata().Int("general.file_type", 0, 1 << 20).value_or(0);
   for (const auto& [number, name] : kMixtures) {
-    if (number == file_type && name.starts_with(most->first)) return std::string(name);
+    if (number == file_type && name.starts_with(dominant->first)) return std::string(name);
   }
-  return std::string(most->first);
+  return std::string(dominant->first);
 }
 
 int64_t CountParameters(const GgufFile& file) {

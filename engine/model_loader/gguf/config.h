@@ -1,5 +1,5 @@
-// What a GGUF file says of its model, as the ModelConfig that config.json of the same model would give. Pure functions;
-// any thread.
+// Reads a GGUF file's metadata into the ModelConfig that config.json of the same model would give. Pure functions; any
+// thread.
 #pragma once
 
 #include <string>
@@ -10,19 +10,20 @@
 
 namespace vllm {
 
-// Throws ModelError `gguf file <path>: <key>: <why> (<value>)`; limits are those of LoadModelConfig. An architecture
-// that is not known is refused with those that are. dtype is the type of most matrices, float16 where they are blocks.
+// Throws ModelError `gguf file <path>: <key>: <why> (<value>)`. The limits are those of LoadModelConfig. The error for
+// an unknown architecture lists the known ones. dtype is the floating-point type that takes the most bytes among
+// matrices. If some matrices are quantized, dtype is bfloat16 if that type takes the most bytes, else float16.
 ModelConfig ReadGgufConfig(const GgufFile& file);
 ModelConfig LoadGgufConfig(const std::string& path);
 
-// The model's own sampling defaults, from general.sampling.*. Throws ModelError.
+// Returns the model's default sampling parameters, from general.sampling.*. Throws ModelError.
 GenerationConfig LoadGgufGenerationConfig(const std::string& path);
 
-// How the file says its matrices are stored: "Q4_K_M", or the type that most of them have; "none" where none are in
-// blocks.
+// Returns the file's quantization, for display: llama.cpp's name of the mixture ("Q4_K_M"), or else the block type with
+// the most bytes. Returns "none" if no tensor is quantized.
 std::string GgufQuantization(const GgufFile& file);
 
-// Parameters as the tensors' shapes say; rotary tables are none.
+// Returns the number of elements in all tensors except rotary tables.
 int64_t CountParameters(const GgufFile& file);
 
 }  // namespace vllm

@@ -12,7 +12,7 @@ std::string_view GgufCursor::ReadString(std::string_view object) {
 }
 
 std::span<const std::byte> GgufCursor::ReadBytes(uint64_t count, std::string_view object) {
-  Need(count, object);
+  Require(count, object);
   const std::span<const std::byte> bytes = bytes_.subspan(position_, count);
   position_ += count;
   return bytes;
@@ -22,10 +22,10 @@ void GgufCursor::Fail(std::string_view object, const std::string& why) const {
   throw ModelError(what_ + ": " + Escape(object) + ": " + why);
 }
 
-void GgufCursor::Need(uint64_t count, std::string_view object) const {
+void GgufCursor::Require(uint64_t count, std::string_view object) const {
   if (count <= remaining()) return;
-  Fail(object, "goes beyond the end of the file (" + std::to_string(count) + " bytes of " +
-                   std::to_string(remaining()) + " that remain)");
+  Fail(object, "extends past the end of the file (" + std::to_string(count) + " bytes, " + std::to_string(remaining()) +
+                   " remain)");
 }
 
 }  // namespace vllm

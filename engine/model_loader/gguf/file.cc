@@ -10,9 +10,9 @@
 namespace vllm {
 namespace {
 
-constexpr std::string_view kEnding = ".gguf";
+constexpr std::string_view kExtension = ".gguf";
 constexpr size_t kDigits = 5;
-// Parts are mapped all at once; the largest published model has some hundred.
+// All parts are mapped at once. The largest published models have about a hundred.
 constexpr int64_t kMaxParts = 4096;
 
 std::string FiveDigits(int64_t number) {
@@ -20,9 +20,10 @@ std::string FiveDigits(int64_t number) {
   return std::string(text.size() < kDigits ? kDigits - text.size() : 0, '0') + text;
 }
 
-int64_t NumberAt(std::string_view text, size_t at) {
+// Returns the five-digit number at `offset`, or -1.
+int64_t NumberAt(std::string_view text, size_t offset) {
   int64_t number = 0;
-  for (size_t i = at; i < at + kDigits; ++i) {
+  for (size_t i = offset; i < offset + kDigits; ++i) {
     if (text[i] < '0' || text[i] > '9') return -1;
     number = 10 * number + (text[i] - '0');
   }
@@ -32,22 +33,22 @@ int64_t NumberAt(std::string_view text, size_t at) {
 struct PartName {
   std::string prefix;  // "/models/x-"
   int64_t number = 0;  // from 1
-  int64_t count = 0;   // 0: the name is not that of a part
+  int64_t count = 0;   // 0: not the name of a part
 };
 
-// PREFIX-00001-of-00003.gguf
+// Parses PREFIX-00001-of-00003.gguf.
 PartName ParsePartName(const std::string& path) {
-  const size_t tail = 1 + kDigits + 4 + kDigits + kEnding.size();
-  if (path.size() <= tail || !path.ends_with(kEnding)) return {};
+  const size_t tail = 1 + kDigits + 4 + kDigits + kExtension.size();
+  if (path.size() <= tail || !path.ends_with(kExtension)) return {};
   const size_t dash = path.size() - tail;
   if (path[dash] != '-' || path.compare(dash + 1 + kDigits, 4, "-of-") != 0) return {};
   PartName name{path.substr(0, dash + 1), NumberAt(path, dash + 1), NumberAt(path, dash + 1 + kDigits + 4)};
-  const bool good = name.number >= 1 && name.count >= 1 && name.number <= name.count && name.count <= kMaxParts;
-  return good ? name : PartName{};
+  const bool valid = name.number >= 1 && name.count >= 1 && name.number <= name.count && name.count <= kMaxParts;
+  return valid ? name : PartName{};
 }
 
 std::string PartPath(const PartName& name, int64_t number) {
-  return name.prefix + FiveDigits(number) + "-of-" + FiveDigits(name.count) + std::string(kEnding);
+  return name.prefix + FiveDigits(number) + "-of-" + FiveDigits(name.count) + std::string(kExtension);
 }
 
 }  // namespace
@@ -78,8 +79,8 @@ GgufFile::GgufFile(const std::string& path) {
   constexpr std::string_view kTotal = "split.tensors.count";
   const std::optional<int64_t> total = metadata().Int(kTotal, 0, std::numeric_limits<int32_t>::max());
   if (count > 1 && total && static_cast<uint64_t>(*total) != tensors_.size()) {
-    metadata().Fail(kTotal,
-                    "the parts have " + std::to_string(tensors_.size()) + " together (" + std::to_string(*total) + ")");
+    metadata().Fail(kTotal, "the parts have " + std::to_string(tensors_.size()) + " tensors in total (" +
+                                std::to_string(*total) + ")");
   }
 }
 
@@ -94,10 +95,11 @@ void GgufFile::CollectTensors() {
   }
   std::sort(tensors_.begin(), tensors_.end(),
             [](const GgufTensor* a, const GgufTensor* b) { return a->name < b->name; });
-  const auto twice = std::adjacent_find(tensors_.begin(), tensors_.end(),
-                                        [](const GgufTensor* a, const GgufTensor* b) { return a->name == b->name; });
-  if (twice != tensors_.end()) {
-    throw ModelError("gguf file " + Escape(path()) + ": tensor " + Escape((*twice)->name) + ": occurs in two parts");
+  const auto duplicate = std::adjacent_find(
+      tensors_.begin(), tensors_.end(), [](const GgufTensor* a, const GgufTensor* b) { return a->name == b->name; });
+  if (duplicate != tensors_.end()) {
+    throw ModelError("gguf file " + Escape(path()) + ": tensor " + Escape((*duplicate)->name) +
+                     ": occurs in two parts");
   }
 }
 
@@ -105,16 +107,17 @@ void GgufFile::OpenParts(const std::string& path, Part named, int64_t count) {
   const PartName name = ParsePartName(path);
   const int64_t number = named.header.metadata.RequiredInt("split.no", 0, count - 1) + 1;
   if (name.number != number || name.count != count) {
-    named.header.metadata.Fail("split.no", "a part must be named NAME-" + FiveDigits(number) + "-of-" +
-                                               FiveDigits(count) + ".gguf to be found with the others (" +
+    named.header.metadata.Fail("split.no", "this part must be named NAME-" + FiveDigits(number) + "-of-" +
+                                               FiveDigits(count) + ".gguf, like the other parts (" +
                                                std::to_string(number - 1) + ")");
   }
   for (int64_t i = 1; i <= count; ++i) {
     Part part = i == number ? std::move(named) : Open(PartPath(name, i));
     const GgufMetadata& metadata = part.header.metadata;
-    if (metadata.RequiredInt("split.no", 0, kMaxParts) != i - 1) metadata.Fail("split.no", "not that of its name");
+    if (metadata.RequiredInt("split.no", 0, kMaxParts) != i - 1)
+      metadata.Fail("split.no", "does not match the file name");
     if (metadata.RequiredInt("split.count", 0, kMaxParts) != count) {
-      metadata.Fail("split.count", "not that of its name");
+      metadata.Fail("split.count", "does not match the file name");
     }
     parts_.push_back(std::move(part));
   }

@@ -1,8 +1,8 @@
-// GgufFile: a GGUF model on disk, in one file or split into several that lie in one directory, mapped. The metadata are
-// the first file's, the tensors those of all. Owned by whoever opened it; immutable, any thread may read.
+// GgufFile: a mapped GGUF model, in one file or split into several files of one directory. The metadata comes from the
+// first file, the tensors from all files. Owned by the code that opened it. Immutable; any thread may read.
 //
-// The parts of a split file are named NAME-00001-of-00003.gguf and so on; each says which it is: split.no (from 0),
-// split.count, and split.tensors.count, the tensors of all parts together.
+// The parts of a split model are named NAME-00001-of-00003.gguf and so on. Each part contains split.no (from 0),
+// split.count, and split.tensors.count, the number of tensors in all parts.
 #pragma once
 
 #include <cstddef>
@@ -19,33 +19,34 @@ namespace vllm {
 
 class GgufFile {
  public:
-  // `path` may be any part of a split file. Throws ModelError.
+  // `path` may be any part of a split model. Throws ModelError, and ResourceError if a file cannot be mapped.
   explicit GgufFile(const std::string& path);
-  // A file in memory, in one part; `bytes` is borrowed. `path` is for messages.
+  // Reads a model in memory, in one part. Borrows `bytes`; `path` is for messages. Throws ModelError.
   GgufFile(std::span<const std::byte> bytes, const std::string& path);
 
   const GgufMetadata& metadata() const { return parts_.front().header.metadata; }
   uint32_t version() const { return parts_.front().header.version; }
-  const std::vector<const GgufTensor*>& tensors() const { return tensors_; }  // by name
-  const GgufTensor* Find(std::string_view name) const;                        // null when there is none
-  // The file, or the first part of a split one.
+  const std::vector<const GgufTensor*>& tensors() const { return tensors_; }  // sorted by name
+  const GgufTensor* Find(std::string_view name) const;                        // null if missing
+  // Path of the file, or of the first part of a split model.
   const std::string& path() const { return parts_.front().path; }
   std::vector<std::string> paths() const;
-  // Its parts; empty when it is in memory.
+  // The mapped parts; empty if the model is in memory.
   std::vector<const MappedFile*> files() const;
-  // As MappedFile's, of all parts.
+  // Calls MappedFile::DropPages on all parts.
   void DropPages() const;
 
-  // The parts' paths by the name of any of them, or just `path` when it is not named like a part.
+  // Returns the paths of all parts, given the path of any part. Returns `path` alone if it is not named like a part.
   static std::vector<std::string> PartsOf(const std::string& path);
 
  private:
   struct Part {
-    std::unique_ptr<MappedFile> file;  // null: in memory
+    std::unique_ptr<MappedFile> file;  // null: the part is in memory
     std::string path;
     GgufHeader header;
   };
   static Part Open(const std::string& path);
+  // Opens the other parts of a split model. `named` is the part at `path`.
   void OpenParts(const std::string& path, Part named, int64_t count);
   void CollectTensors();
 

@@ -14,15 +14,15 @@ namespace {
 
 constexpr uint32_t kMinVersion = 2;
 constexpr uint32_t kMaxVersion = 3;
-// The longest real files have some hundred keys and, with experts apart, some ten thousand tensors. The limits keep
-// memory below a multiple of what a file of that size is mapped to.
+// The largest published files have a few hundred keys and, if experts are separate tensors, about ten thousand tensors.
+// The limits bound the memory that a malformed file can make the parser allocate.
 constexpr uint64_t kMaxPairs = 1 << 16;
 constexpr uint64_t kMaxTensors = 1 << 18;
 constexpr uint64_t kMaxKeyBytes = 65535;  // the format's own limit
 constexpr uint64_t kMaxNameBytes = 64;    // the format's own limit
 constexpr uint32_t kMaxDimensions = 4;
 constexpr size_t kMaxArrayDepth = 4;
-// The least a pair takes: key's length, type, one byte; a tensor: name's length, number of dimensions, type, offset.
+// Smallest encodings. Pair: key length, type, one value byte. Tensor: name length, number of dimensions, type, offset.
 constexpr uint64_t kMinPairBytes = 8 + 4 + 1;
 constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 
@@ -38,17 +38,17 @@ ArrayHead ReadArrayHead(GgufCursor& cursor, std::string_view key) {
     cursor.Fail(key, "unknown type of array elements (" + std::to_string(type) + ")");
   }
   const auto element = static_cast<GgufValueType>(type);
-  uint64_t least = SizeOf(element);
-  if (element == GgufValueType::kString) least = sizeof(uint64_t);
-  if (element == GgufValueType::kArray) least = sizeof(uint32_t) + sizeof(uint64_t);
-  if (count > cursor.remaining() / least) {
-    cursor.Fail(key, "array goes beyond the end of the file (" + std::to_string(count) + " elements, " +
+  uint64_t min_bytes = SizeOf(element);
+  if (element == GgufValueType::kString) min_bytes = sizeof(uint64_t);
+  if (element == GgufValueType::kArray) min_bytes = sizeof(uint32_t) + sizeof(uint64_t);
+  if (count > cursor.remaining() / min_bytes) {
+    cursor.Fail(key, "array extends past the end of the file (" + std::to_string(count) + " elements, " +
                          std::to_string(cursor.remaining()) + " bytes remain)");
   }
   return {element, count};
 }
 
-// Steps over the elements of one array and of those within it.
+// Skips the elements of an array and of the arrays nested in it.
 void SkipElements(GgufCursor& cursor, std::string_view key, ArrayHead head) {
   std::array<ArrayHead, kMaxArrayDepth> open;
   size_t depth = 0;
@@ -95,12 +95,12 @@ GgufValue ReadValue(GgufCursor& cursor, std::span<const std::byte> file, std::st
   return value;
 }
 
-uint64_t ReadCount(GgufCursor& cursor, std::string_view object, uint64_t least_bytes, uint64_t limit) {
+uint64_t ReadCount(GgufCursor& cursor, std::string_view object, uint64_t min_bytes, uint64_t limit) {
   const auto count = cursor.Read<uint64_t>(object);
   if (count > limit)
     cursor.Fail(object, "too many (" + std::to_string(count) + ", limit " + std::to_string(limit) + ")");
-  if (count > cursor.remaining() / least_bytes) {
-    cursor.Fail(object, "more than the file has room for (" + std::to_string(count) + ", " +
+  if (count > cursor.remaining() / min_bytes) {
+    cursor.Fail(object, "more than the file can contain (" + std::to_string(count) + ", " +
                             std::to_string(cursor.remaining()) + " bytes remain)");
   }
   return count;
@@ -135,7 +135,7 @@ TensorInfo ReadTensor(GgufCursor& cursor) {
       cursor.Fail(object, "dimension is not in 1 to 2^63 - 1 (" + std::to_string(dimension) + ")");
     }
     if (__builtin_mul_overflow(elements, dimension, &elements) || elements > kLimit) {
-      cursor.Fail(object, "shape is too large (2^63 elements)");
+      cursor.Fail(object, "shape is too large (limit 2^63 - 1 elements)");
     }
     info.tensor.shape.insert(info.tensor.shape.begin(), static_cast<int64_t>(dimension));
   }
@@ -144,18 +144,18 @@ TensorInfo ReadTensor(GgufCursor& cursor) {
   if (info.tensor.type == nullptr) cursor.Fail(object, "unknown type (" + std::to_string(type) + ")");
   const uint64_t block = info.tensor.type->block_elements;
   if (static_cast<uint64_t>(info.tensor.shape.back()) % block != 0) {
-    cursor.Fail(object, "a row is not whole blocks of " + std::string(info.tensor.type->name) + " (" +
+    cursor.Fail(object, "row is not a whole number of " + std::string(info.tensor.type->name) + " blocks (" +
                             std::to_string(info.tensor.shape.back()) + " elements, " + std::to_string(block) +
-                            " in a block)");
+                            " per block)");
   }
   if (__builtin_mul_overflow(elements / block, info.tensor.type->block_bytes, &info.bytes)) {
-    cursor.Fail(object, "shape is too large (2^64 bytes)");
+    cursor.Fail(object, "shape is too large (limit 2^64 - 1 bytes)");
   }
   info.offset = cursor.Read<uint64_t>(object);
   return info;
 }
 
-// Up to the next multiple, or nothing when there is none below 2^64.
+// Rounds `value` up to a multiple of `alignment`. Returns false if the result does not fit in 64 bits.
 bool RoundUp(uint64_t alignment, uint64_t& value) {
   if (__builtin_add_overflow(value, alignment - 1, &value)) return false;
   value &= ~(alignment - 1);
@@ -172,13 +172,13 @@ uint64_t ReadAlignment(const GgufMetadata& metadata) {
   return static_cast<uint64_t>(*alignment);
 }
 
-void CheckNamesDiffer(const GgufCursor& cursor, const std::vector<GgufTensor>& tensors) {
+void CheckNamesAreUnique(const GgufCursor& cursor, const std::vector<GgufTensor>& tensors) {
   std::vector<std::string_view> names;
   names.reserve(tensors.size());
   for (const GgufTensor& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) cursor.Fail("tensor " + std::string(*twice), "occurs twice");
+  const auto duplicate = std::adjacent_find(names.begin(), names.end());
+  if (duplicate != names.end()) cursor.Fail("tensor " + std::string(*duplicate), "occurs twice");
 }
 
 void ReadVersion(GgufCursor& cursor, GgufHeader& header) {
@@ -186,7 +186,7 @@ void ReadVersion(GgufCursor& cursor, GgufHeader& header) {
   if (std::string_view(magic.data(), magic.size()) != "GGUF") cursor.Fail("magic", "not a GGUF file");
   header.version = cursor.Read<uint32_t>("version");
   if (header.version != 0 && (header.version & 0xFFFF) == 0) {
-    cursor.Fail("version", "big-endian files cannot be read (" + std::to_string(header.version) + ")");
+    cursor.Fail("version", "big-endian files are not supported (" + std::to_string(header.version) + ")");
   }
   if (header.version < kMinVersion || header.version > kMaxVersion) {
     cursor.Fail("version", "not 2 or 3 (" + std::to_string(header.version) + ")");
@@ -228,22 +228,22 @@ GgufHeader ParseGguf(std::span<const std::byte> file, const std::string& path) {
   for (TensorInfo& info : infos) {
     const std::string object = "tensor " + std::string(info.tensor.name);
     if (info.offset != expected) {
-      cursor.Fail(object, "data do not follow those of the tensor before (offset " + std::to_string(info.offset) +
+      cursor.Fail(object, "data does not directly follow the previous tensor (offset " + std::to_string(info.offset) +
                               ", must be " + std::to_string(expected) + ")");
     }
     uint64_t end = 0;
     if (data_begin > file.size() || __builtin_add_overflow(info.offset, info.bytes, &end) ||
         end > file.size() - data_begin) {
-      cursor.Fail(object, "data go beyond the end of the file (" + std::to_string(info.bytes) + " bytes at " +
+      cursor.Fail(object, "data extends past the end of the file (" + std::to_string(info.bytes) + " bytes at offset " +
                               std::to_string(info.offset) + " of " +
                               std::to_string(file.size() - std::min<uint64_t>(data_begin, file.size())) + ")");
     }
     info.tensor.data = file.subspan(data_begin + info.offset, info.bytes);
     expected = end;
-    if (!RoundUp(header.alignment, expected)) cursor.Fail(object, "data go beyond 2^64 bytes");
+    if (!RoundUp(header.alignment, expected)) cursor.Fail(object, "data extends past 2^64 bytes");
     header.tensors.push_back(std::move(info.tensor));
   }
-  CheckNamesDiffer(cursor, header.tensors);
+  CheckNamesAreUnique(cursor, header.tensors);
   return header;
 }
 

@@ -1,18 +1,20 @@
-// ParseGguf: the header of a GGUF file (llama.cpp's format), checked whole before anything is used: what it says of
-// counts, sizes, types and places is held against the bytes that are there. Pure function; any thread.
+// ParseGguf: parses the header of a GGUF file (llama.cpp's format). Every count, size, type and offset is checked
+// against the bytes of the file before anything is returned. A pure function; any thread.
 //
-//   file    = "GGUF" version:u32 num_tensors:u64 num_pairs:u64 pair* tensor* padding data      little endian throughout
+// clang-format off
+//   file    = "GGUF" version:u32 num_tensors:u64 num_pairs:u64 pair* tensor* padding data      all little-endian
 //   version = 2 | 3
 //   string  = length:u64 byte*
-//   pair    = key:string type:u32 value                        keys differ; types are GgufValueType's numbers
+//   pair    = key:string type:u32 value                        keys are unique; types are GgufValueType's numbers
 //   value   = number | bool:u8 | string | array                array = type:u32 count:u64 element*
-//   tensor  = name:string num_dimensions:u32 dimension:u64* type:u32 offset:u64     the innermost dimension comes
-//   first;
-//                                                              types are GgmlType's numbers; offset counts within data
-//   padding = zero or more bytes up to a multiple of general.alignment (a power of two; 32 where the key is missing)
-//   data    = for each tensor in order: its bytes, then padding; so each offset is where the padding before it ends
+//   tensor  = name:string num_dimensions:u32 dimension:u64* type:u32 offset:u64
+//             the innermost dimension is first; types are GgmlType's ids; offset is relative to data
+//   padding = zero or more bytes up to a multiple of general.alignment (a power of two; 32 if the key is missing)
+//   data    = the bytes of each tensor in order, each followed by padding
+// clang-format on
 //
-// Example, 24 bytes: `GGUF` 03 00 00 00, then eight zero bytes twice: a file of nothing.
+// A tensor's offset must be the end of the padding after the previous tensor. The last tensor needs no padding.
+// Example, 24 bytes: `GGUF` 03 00 00 00, then 16 zero bytes: a file without keys and tensors.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +31,7 @@ namespace vllm {
 struct GgufTensor {
   std::string_view name;
   const GgmlType* type = nullptr;
-  std::vector<int64_t> shape;  // the innermost dimension last, as everywhere else here; every one above 0
+  std::vector<int64_t> shape;  // innermost dimension last, unlike in the file; all above 0
   std::span<const std::byte> data;
 
   int64_t num_elements() const;
@@ -39,10 +41,10 @@ struct GgufHeader {
   uint32_t version = 0;
   uint64_t alignment = 32;
   GgufMetadata metadata;
-  std::vector<GgufTensor> tensors;  // in the file's order; names differ
+  std::vector<GgufTensor> tensors;  // in file order; names are unique
 };
 
-// Views are on `file`. Throws ModelError `gguf file <path>: <object>: <why>`.
+// The result borrows `file`. Throws ModelError `gguf file <path>: <object>: <why>`.
 GgufHeader ParseGguf(std::span<const std::byte> file, const std::string& path);
 
 }  // namespace vllm

@@ -15,9 +15,9 @@ namespace vllm {
 namespace {
 
 template <typename T>
-T Load(const std::byte* from) {
+T Load(const std::byte* bytes) {
   T value;
-  std::memcpy(&value, from, sizeof(T));
+  std::memcpy(&value, bytes, sizeof(T));
   return value;
 }
 
@@ -32,7 +32,7 @@ std::string TypeText(const GgufValue& value) {
   return "array of " + std::string(NameOf(value.element_type));
 }
 
-// The double that a configuration had written where the file keeps the nearest float: 1e-05, not 9.99999974738e-06.
+// Recovers the double that the model's config contained before it was rounded to float: 1e-05, not 9.99999974738e-06.
 double Shortest(float value) {
   if (!std::isfinite(value)) return value;
   std::array<char, 32> text{};
@@ -42,27 +42,27 @@ double Shortest(float value) {
   return shortest;
 }
 
-// None when the type is no whole number, or the number is beyond int64.
-std::optional<int64_t> WholeNumber(GgufValueType type, const std::byte* from) {
+// Returns nullopt if the type is not an integer type. Clamps uint64 values to the int64 maximum.
+std::optional<int64_t> WholeNumber(GgufValueType type, const std::byte* bytes) {
   switch (type) {
     case GgufValueType::kUint8:
-      return Load<uint8_t>(from);
+      return Load<uint8_t>(bytes);
     case GgufValueType::kInt8:
-      return Load<int8_t>(from);
+      return Load<int8_t>(bytes);
     case GgufValueType::kUint16:
-      return Load<uint16_t>(from);
+      return Load<uint16_t>(bytes);
     case GgufValueType::kInt16:
-      return Load<int16_t>(from);
+      return Load<int16_t>(bytes);
     case GgufValueType::kUint32:
-      return Load<uint32_t>(from);
+      return Load<uint32_t>(bytes);
     case GgufValueType::kInt32:
-      return Load<int32_t>(from);
+      return Load<int32_t>(bytes);
     case GgufValueType::kInt64:
-      return Load<int64_t>(from);
+      return Load<int64_t>(bytes);
     case GgufValueType::kUint64: {
-      // What is beyond is in no range that a caller asks for.
+      // Every caller's upper limit is below the int64 maximum, so the clamped value is out of range too.
       const auto limit = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-      return static_cast<int64_t>(std::min(Load<uint64_t>(from), limit));
+      return static_cast<int64_t>(std::min(Load<uint64_t>(bytes), limit));
     }
     default:
       return std::nullopt;
@@ -154,12 +154,12 @@ std::vector<std::string_view> GgufMetadata::Strings(std::string_view key) const 
   const GgufValue* value = FindArray(key, GgufValueType::kString);
   if (value == nullptr) return strings;
   strings.reserve(value->count);
-  // The parser has been here: every length stays within the bytes.
-  const std::byte* at = value->bytes.data();
+  // ParseGguf has checked that every string fits in the bytes.
+  const std::byte* position = value->bytes.data();
   for (uint64_t i = 0; i < value->count; ++i) {
-    const auto length = Load<uint64_t>(at);
-    strings.emplace_back(reinterpret_cast<const char*>(at) + sizeof(length), length);
-    at += sizeof(length) + length;
+    const auto length = Load<uint64_t>(position);
+    strings.emplace_back(reinterpret_cast<const char*>(position) + sizeof(length), length);
+    position += sizeof(length) + length;
   }
   return strings;
 }

@@ -1,5 +1,5 @@
-// GgufMetadata: the key-value pairs of a GGUF file, as views on its bytes, with typed and range-checked getters; every
-// refusal names the key and its value. Immutable after Add and Sort; any thread may read.
+// GgufMetadata: the key-value pairs of a GGUF file, as views of its bytes, with typed and range-checked getters. Every
+// error names the key and its value. Owned by GgufHeader. Immutable after Add and Sort; any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,25 @@ namespace vllm {
 
 struct GgufValue {
   GgufValueType type = GgufValueType::kUint8;
-  GgufValueType element_type = GgufValueType::kUint8;  // of an array
-  uint64_t count = 1;                                  // elements of an array, nested ones not counted
-  std::span<const std::byte> bytes;                    // without a string's length and an array's type and count
+  GgufValueType element_type = GgufValueType::kUint8;  // arrays only
+  uint64_t count = 1;                                  // elements of an array, not counting nested ones
+  std::span<const std::byte> bytes;                    // payload only: no string length, array type or array count
 };
 
 class GgufMetadata {
  public:
-  // `what` opens every message: "gguf file /models/x.gguf".
+  // `what` starts every error message: "gguf file /models/x.gguf".
   explicit GgufMetadata(std::string what) : what_(std::move(what)) {}
 
   void Add(std::string_view key, const GgufValue& value) { pairs_.push_back({key, value}); }
-  // Throws ModelError for a key that occurs twice.
+  // Sorts the pairs; call it once before using the getters. Throws ModelError if a key occurs twice.
   void Sort();
 
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
   size_t size() const { return pairs_.size(); }
 
-  // All throw ModelError when the value is of another type or not in the range; none when there is no such key.
-  // Whole numbers may be of any width. Of a float32 the shortest decimal that rounds to it is taken.
+  // All return nullopt if the key is missing and throw ModelError if the value has the wrong type or is out of range.
+  // Int accepts integers of any width. Double reads a float32 as the shortest decimal that rounds to it.
   std::optional<int64_t> Int(std::string_view key, int64_t low, int64_t high) const;
   std::optional<double> Double(std::string_view key, double low, double high) const;
   std::optional<double> PositiveDouble(std::string_view key, double high) const;
@@ -42,16 +42,17 @@ class GgufMetadata {
   std::optional<std::string_view> String(std::string_view key) const;
   int64_t RequiredInt(std::string_view key, int64_t low, int64_t high) const;
 
-  // Empty when there is no such key. Memory is in proportion to the bytes of the array.
+  // Arrays. Return an empty result if the key is missing. Memory use is proportional to the array's size in the file.
   std::vector<std::string_view> Strings(std::string_view key) const;
   std::vector<float> Floats(std::string_view key) const;
   std::vector<int32_t> Ints(std::string_view key) const;
   std::vector<bool> Bools(std::string_view key) const;
   std::string_view Bytes(std::string_view key) const;  // an array of uint8 or int8
   bool IsArray(std::string_view key) const;
-  // Elements of the array; 0 when there is no such key.
+  // Returns the number of elements of the array, or 0 if the key is missing.
   uint64_t Count(std::string_view key) const;
 
+  // Throws ModelError.
   [[noreturn]] void Fail(std::string_view key, const std::string& why) const;
   const std::string& what() const { return what_; }
 

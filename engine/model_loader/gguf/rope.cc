@@ -12,20 +12,20 @@ constexpr int64_t kMaxPositions = int64_t{1} << 24;
 constexpr double kMaxTheta = 1e15;
 constexpr double kMaxFactor = 1e6;
 
-// A divisor of each frequency; empty when there is no such tensor.
+// Returns a divisor for each of `count` frequencies, or an empty vector if the tensor is missing.
 std::vector<double> Factors(const GgufFile& file, std::string_view name, int64_t count) {
   const GgufTensor* tensor = file.Find(name);
   if (tensor == nullptr) return {};
   const std::string object = "tensor " + std::string(name);
   if (tensor->type->weight_type != WeightType::kFloat32 || tensor->shape != std::vector<int64_t>{count}) {
-    file.metadata().Fail(object, "must be " + std::to_string(count) + " float32 numbers");
+    file.metadata().Fail(object, "must be " + std::to_string(count) + " float32 values");
   }
   std::vector<double> factors;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     float factor = 0.0F;
     std::memcpy(&factor, tensor->data.data() + i * sizeof(float), sizeof(float));
     if (!(factor > 0.0F && factor <= kMaxFactor)) {
-      file.metadata().Fail(object, "not above 0 and at most 1e6 (" + std::to_string(factor) + ")");
+      file.metadata().Fail(object, "value is not above 0 and at most 1e6 (" + std::to_string(factor) + ")");
     }
     factors.push_back(factor);
   }
@@ -36,7 +36,7 @@ void ReadScaling(const GgufMetadata& keys, const std::string& prefix, ModelConfi
   RopeScaling& scaling = config.rope_scaling;
   const std::string type_key = prefix + "scaling.type";
   const std::string_view type = keys.String(type_key).value_or("none");
-  // Files from before scaling had a type: linear.
+  // Files older than scaling.type have scale_linear, which means linear scaling.
   const std::optional<double> old_factor = keys.PositiveDouble(prefix + "scale_linear", kMaxFactor);
   const std::optional<double> factor = keys.PositiveDouble(prefix + "scaling.factor", kMaxFactor);
   if (type == "linear" || (type == "none" && old_factor)) {
@@ -52,7 +52,7 @@ void ReadScaling(const GgufMetadata& keys, const std::string& prefix, ModelConfi
     scaling.beta_slow = keys.PositiveDouble(prefix + "scaling.yarn_beta_slow", kMaxFactor).value_or(scaling.beta_slow);
     scaling.attention_factor = keys.PositiveDouble(prefix + "scaling.yarn_attn_factor", kMaxFactor);
   } else if (type != "none" && type != "longrope") {
-    keys.Fail(type_key, "unknown kind, known are none, linear, yarn and longrope (" + Escape(type, 40) + ")");
+    keys.Fail(type_key, "unknown scaling type; known: none, linear, yarn, longrope (" + Escape(type, 40) + ")");
   }
 }
 
@@ -71,16 +71,18 @@ void ReadGgufRope(const GgufFile& file, ModelConfig& config) {
   RopeScaling& scaling = config.rope_scaling;
   const int64_t half = rotary_dim / 2;
   if (std::vector<double> factors = Factors(file, "rope_freqs.weight", half); !factors.empty()) {
-    if (scaling.kind != RopeScaling::Kind::kNone) keys.Fail("tensor rope_freqs.weight", "beside another scaling");
+    if (scaling.kind != RopeScaling::Kind::kNone)
+      keys.Fail("tensor rope_freqs.weight", "conflicts with another rope scaling");
     scaling.kind = RopeScaling::Kind::kFactors;
     scaling.short_factor = std::move(factors);
   }
   std::vector<double> long_factor = Factors(file, "rope_factors_long.weight", half);
   std::vector<double> short_factor = Factors(file, "rope_factors_short.weight", half);
-  if (long_factor.empty() != short_factor.empty()) keys.Fail("tensor rope_factors_long.weight", "one of a pair");
+  if (long_factor.empty() != short_factor.empty())
+    keys.Fail("tensor rope_factors_long.weight", "rope_factors_long and rope_factors_short must occur together");
   if (!long_factor.empty()) {
     if (scaling.kind != RopeScaling::Kind::kNone)
-      keys.Fail("tensor rope_factors_long.weight", "beside another scaling");
+      keys.Fail("tensor rope_factors_long.weight", "conflicts with another rope scaling");
     scaling.kind = RopeScaling::Kind::kLongRope;
     scaling.long_factor = std::move(long_factor);
     scaling.short_factor = std::move(short_factor);
@@ -91,7 +93,7 @@ void ReadGgufRope(const GgufFile& file, ModelConfig& config) {
     scaling.attention_factor = keys.PositiveDouble(prefix + "scaling.attn_factor", kMaxFactor);
   }
   if (config.model_type != "gemma3_text") return;
-  // Gemma 3's sliding layers turn by a base of their own, which older files do not name.
+  // Gemma 3's sliding-window layers have their own rotary base. Older files do not contain it.
   config.rope_local_theta = keys.PositiveDouble(prefix + "freq_base_swa", kMaxTheta).value_or(10000.0);
   for (LayerConfig& layer : config.layers) layer.use_local_rope = layer.sliding_window > 0;
 }

@@ -1,5 +1,5 @@
-// The rotary embedding that a GGUF file asks for: keys under "<architecture>.rope." and the tensors of its divisors.
-// A pure function; any thread.
+// Reads the rotary embedding settings of a GGUF file: the keys under "<architecture>.rope." and the tensors with
+// frequency divisors. A pure function; any thread.
 #pragma once
 
 #include "engine/config/model_config.h"
@@ -7,8 +7,8 @@
 
 namespace vllm {
 
-// Fills rope_theta, rope_local_theta, rotary_dim, rope_scaling and, where only some layers slide, use_local_rope.
-// REQUIRES: sizes and windows are filled. Throws ModelError.
+// Sets rope_theta, rotary_dim and rope_scaling, and for Gemma 3 also rope_local_theta and each layer's use_local_rope.
+// REQUIRES: the sizes and the layers' sliding windows are set. Throws ModelError.
 void ReadGgufRope(const GgufFile& file, ModelConfig& config);
 
 }  // namespace vllm

@@ -14,12 +14,12 @@ constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kTemplate = "tokenizer.chat_template";
 constexpr int64_t kMaxId = std::numeric_limits<uint32_t>::max();
 
-// llama.cpp's list of what ends a turn in models whose files name another end only.
+// llama.cpp's list of tokens that end a turn. Some files name only a different end token.
 constexpr std::array<std::string_view, 12> kTurnEnds = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",   "<|endoftext|>",      "<|eom_id|>",
     "<EOT>",      "_<EOT>",     "[EOT]",   "<|end_of_text|>", "<end_of_utterance>", "<|return|>"};
 
-// Converters write -1 for none.
+// Converters write -1, or its uint32 form, for an absent id.
 std::optional<int64_t> Id(const GgufMetadata& metadata, std::string_view key) {
   const std::optional<int64_t> id = metadata.Int(key, -1, kMaxId);
   return id == -1 || id == kMaxId ? std::nullopt : id;
@@ -35,7 +35,8 @@ std::optional<int32_t> IdWithin(const GgufMetadata& metadata, std::string_view k
 
 void CheckCount(const GgufMetadata& metadata, std::string_view key, size_t count, size_t num_tokens) {
   if (count == 0 || count == num_tokens) return;
-  metadata.Fail(key, "not as many as tokens, " + std::to_string(num_tokens) + " (" + std::to_string(count) + ")");
+  metadata.Fail(key,
+                "must have one entry per token, " + std::to_string(num_tokens) + " (" + std::to_string(count) + ")");
 }
 
 std::string TokenText(const GgufMetadata& metadata, std::string_view key, const std::vector<std::string_view>& tokens) {

@@ -1,5 +1,5 @@
-// What a GGUF file carries for text: its vocabulary, its chat template and the ids that end an answer. Views are on the
-// file. Pure functions; any thread.
+// Reads the text parts of a GGUF file: vocabulary, chat template and stop token ids. Returned views borrow the file.
+// Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@
 
 namespace vllm {
 
-// Throws ModelError when a part is missing or of the wrong type, or parts that belong together differ in length.
+// Throws ModelError if a required key is missing, a value has the wrong type, or the per-token arrays differ in length.
 GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata);
 bool HasGgufTokenizer(const GgufMetadata& metadata);
-// "SentencePiece BPE", "BPE byte-level (qwen2)", ...: what the tokenizer would be, without making it.
+// Returns the kind of tokenizer without loading it: "SentencePiece BPE", "BPE byte-level (qwen2)", ...
 std::string GgufTokenizerKind(const GgufMetadata& metadata);
 // Throws ModelError or TokenizerError.
 std::unique_ptr<Tokenizer> LoadGgufTokenizer(const GgufFile& file);
 
-// tokenizer.ggml.eos_token_id, eot_ and eom_token_id, then the control tokens that are known to end a turn whether the
-// file says so or not, as llama.cpp has them. The first is the EOS. Ids outside the vocabulary are refused.
+// Returns tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id, then the control tokens that llama.cpp knows to
+// end a turn even if no key lists them. The EOS is first. Throws ModelError if an id is outside the vocabulary.
 std::vector<int32_t> GgufStopIds(const GgufMetadata& metadata, int64_t vocab_size);
 std::optional<int32_t> GgufBosId(const GgufMetadata& metadata, int64_t vocab_size);
 
-// tokenizer.chat_template; without it the one of the named templates that is alone or called "default". None when there
-// is no template.
+// Returns tokenizer.chat_template. If that key is missing, returns the named template "default", or the only named one.
+// Returns nullopt if there is no such template.
 std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata);
 
 }  // namespace vllm

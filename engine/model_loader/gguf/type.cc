@@ -6,50 +6,50 @@
 namespace vllm {
 namespace {
 
-constexpr GgmlType Computed(uint32_t id, WeightType type) {
+constexpr GgmlType Supported(uint32_t id, WeightType type) {
   const WeightTypeInfo info = InfoOf(type);
   return {id, info.name, static_cast<uint64_t>(info.block_elements), static_cast<uint64_t>(info.block_bytes), type};
 }
 
-constexpr GgmlType Known(uint32_t id, std::string_view name, uint64_t block_elements, uint64_t block_bytes) {
+constexpr GgmlType SizeOnly(uint32_t id, std::string_view name, uint64_t block_elements, uint64_t block_bytes) {
   return {id, name, block_elements, block_bytes, std::nullopt};
 }
 
 constexpr std::array<GgmlType, 34> kTypes = {{
-    Computed(0, WeightType::kFloat32),
-    Computed(1, WeightType::kFloat16),
-    Computed(2, WeightType::kQ4_0),
-    Computed(3, WeightType::kQ4_1),
-    Computed(6, WeightType::kQ5_0),
-    Computed(7, WeightType::kQ5_1),
-    Computed(8, WeightType::kQ8_0),
-    Known(9, "Q8_1", 32, 40),
-    Computed(10, WeightType::kQ2_K),
-    Computed(11, WeightType::kQ3_K),
-    Computed(12, WeightType::kQ4_K),
-    Computed(13, WeightType::kQ5_K),
-    Computed(14, WeightType::kQ6_K),
-    Known(15, "Q8_K", 256, 292),
-    Known(16, "IQ2_XXS", 256, 66),
-    Known(17, "IQ2_XS", 256, 74),
-    Known(18, "IQ3_XXS", 256, 98),
-    Known(19, "IQ1_S", 256, 50),
-    Computed(20, WeightType::kIQ4_NL),
-    Known(21, "IQ3_S", 256, 110),
-    Known(22, "IQ2_S", 256, 82),
-    Computed(23, WeightType::kIQ4_XS),
-    Known(24, "I8", 1, 1),
-    Known(25, "I16", 1, 2),
-    Known(26, "I32", 1, 4),
-    Known(27, "I64", 1, 8),
-    Known(28, "F64", 1, 8),
-    Known(29, "IQ1_M", 256, 56),
-    Computed(30, WeightType::kBFloat16),
-    Known(34, "TQ1_0", 256, 54),
-    Known(35, "TQ2_0", 256, 66),
-    Computed(39, WeightType::kMXFP4),
-    Known(40, "NVFP4", 64, 36),
-    Known(41, "Q1_0", 128, 18),
+    Supported(0, WeightType::kFloat32),
+    Supported(1, WeightType::kFloat16),
+    Supported(2, WeightType::kQ4_0),
+    Supported(3, WeightType::kQ4_1),
+    Supported(6, WeightType::kQ5_0),
+    Supported(7, WeightType::kQ5_1),
+    Supported(8, WeightType::kQ8_0),
+    SizeOnly(9, "Q8_1", 32, 40),
+    Supported(10, WeightType::kQ2_K),
+    Supported(11, WeightType::kQ3_K),
+    Supported(12, WeightType::kQ4_K),
+    Supported(13, WeightType::kQ5_K),
+    Supported(14, WeightType::kQ6_K),
+    SizeOnly(15, "Q8_K", 256, 292),
+    SizeOnly(16, "IQ2_XXS", 256, 66),
+    SizeOnly(17, "IQ2_XS", 256, 74),
+    SizeOnly(18, "IQ3_XXS", 256, 98),
+    SizeOnly(19, "IQ1_S", 256, 50),
+    Supported(20, WeightType::kIQ4_NL),
+    SizeOnly(21, "IQ3_S", 256, 110),
+    SizeOnly(22, "IQ2_S", 256, 82),
+    Supported(23, WeightType::kIQ4_XS),
+    SizeOnly(24, "I8", 1, 1),
+    SizeOnly(25, "I16", 1, 2),
+    SizeOnly(26, "I32", 1, 4),
+    SizeOnly(27, "I64", 1, 8),
+    SizeOnly(28, "F64", 1, 8),
+    SizeOnly(29, "IQ1_M", 256, 56),
+    Supported(30, WeightType::kBFloat16),
+    SizeOnly(34, "TQ1_0", 256, 54),
+    SizeOnly(35, "TQ2_0", 256, 66),
+    Supported(39, WeightType::kMXFP4),
+    SizeOnly(40, "NVFP4", 64, 36),
+    SizeOnly(41, "Q1_0", 128, 18),
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The numbers that a GGUF file uses for the types of its metadata values and of its tensors. Pure values; any thread.
+// The type codes of GGUF metadata values and tensors. Pure values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,20 @@ enum class GgufValueType : uint32_t {
   kFloat64 = 12,
 };
 
-// 0 for strings, arrays and numbers that are no type.
+// Returns the size of a value in bytes, or 0 for strings, arrays and unknown types.
 uint64_t SizeOf(GgufValueType type);
 std::string_view NameOf(GgufValueType type);  // "uint32"
 
-// A tensor type of ggml: consecutive elements of a row lie in blocks.
+// A ggml tensor type. A row is a sequence of blocks, each with block_elements consecutive elements.
 struct GgmlType {
   uint32_t id = 0;
   std::string_view name;  // "Q4_K"
   uint64_t block_elements = 1;
   uint64_t block_bytes = 1;
-  std::optional<WeightType> weight_type;  // none: known by its size only, no model computes on it
+  std::optional<WeightType> weight_type;  // nullopt: only the size is known, the type is not supported
 };
 
-// Null when there is no such type.
+// Returns null if there is no such type.
 const GgmlType* FindGgmlType(uint32_t id);
 
 }  // namespace vllm

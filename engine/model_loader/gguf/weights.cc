@@ -33,7 +33,7 @@ std::string_view FindName(std::span<const GgufTensorName> names, std::string_vie
 struct TensorName {
   int64_t layer = -1;
   std::string_view stem;
-  std::string_view ending;
+  std::string_view suffix;
 };
 
 TensorName ParseName(std::string_view name) {
@@ -49,22 +49,22 @@ TensorName ParseName(std::string_view name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return {};
   parsed.stem = name.substr(0, dot);
-  parsed.ending = name.substr(dot);
-  return parsed.ending == ".weight" || parsed.ending == ".bias" ? parsed : TensorName{};
+  parsed.suffix = name.substr(dot);
+  return parsed.suffix == ".weight" || parsed.suffix == ".bias" ? parsed : TensorName{};
 }
 
-// Whether the architecture computes with a bias of the tensor: linear layers but those of experts do, norms where they
-// are layer norms over the whole row.
-bool TakesBias(const GgufArchitecture& family, std::string_view stem) {
+// Returns true if the architecture can use a bias of the tensor. Linear layers can, except experts and the output head.
+// Norms can if they are LayerNorms over the whole row.
+bool AllowsBias(const GgufArchitecture& architecture, std::string_view stem) {
   const bool is_expert =
       stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
   if (is_expert && stem != "ffn_gate_inp_shexp") return false;
   if (stem == "token_embd" || stem == "position_embd" || stem == "output") return false;
   if (stem == "attn_q_norm" || stem == "attn_k_norm") return false;
-  return family.layer_norm || !stem.ends_with("_norm");
+  return architecture.layer_norm || !stem.ends_with("_norm");
 }
 
-// Divisors of rotary frequencies: read with the configuration.
+// Returns true for rotary tables: frequency divisors, which ReadGgufRope reads, and attn_rot_embd, which is not needed.
 bool IsRotaryTable(std::string_view name) {
   return name == "rope_freqs.weight" || name == "rope_factors_long.weight" || name == "rope_factors_short.weight" ||
          name.ends_with(".attn_rot_embd.weight") || name.ends_with(".attn_rot_embd");
@@ -74,62 +74,62 @@ bool IsRotaryTable(std::string_view name) {
 
 GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
   if (file_.tensors().empty()) {
-    throw ModelError("weights of " + Escape(file_.path()) + ": the file holds a vocabulary and no tensors");
+    throw ModelError("weights of " + Escape(file_.path()) + ": the file contains only a vocabulary and no tensors");
   }
-  const std::string_view architecture = file_.metadata().String("general.architecture").value_or("");
-  family_ = FindGgufArchitecture(architecture, config.num_experts > 0);
-  if (family_ == nullptr) file_.metadata().Fail("general.architecture", "unknown architecture");
+  const std::string_view architecture_name = file_.metadata().String("general.architecture").value_or("");
+  architecture_ = FindGgufArchitecture(architecture_name, config.num_experts > 0);
+  if (architecture_ == nullptr) file_.metadata().Fail("general.architecture", "unknown architecture");
   for (const GgufTensor* tensor : file_.tensors()) {
     if (IsRotaryTable(tensor->name)) continue;
     const TensorName name = ParseName(tensor->name);
-    if (name.ending == ".bias" && !TakesBias(*family_, name.stem)) {
-      Fail(tensor->name, "not part of the architecture " + std::string(family_->name));
+    if (name.suffix == ".bias" && !AllowsBias(*architecture_, name.stem)) {
+      Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
     }
     if (name.layer >= 0) {
-      AddLayerTensor(config, *tensor, name.layer, name.stem, name.ending);
+      AddLayerTensor(config, *tensor, name.layer, name.stem, name.suffix);
       continue;
     }
-    const std::string_view hf = FindName(family_->outer, name.stem);
-    if (hf.empty()) Fail(tensor->name, "not part of the architecture " + std::string(family_->name));
-    Add(std::string(hf) + std::string(name.ending), {.tensor = tensor, .shape = tensor->shape});
+    const std::string_view hf = FindName(architecture_->outer, name.stem);
+    if (hf.empty()) Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
+    Add(std::string(hf) + std::string(name.suffix), {.tensor = tensor, .shape = tensor->shape});
   }
 }
 
 void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& tensor, int64_t layer,
-                                 std::string_view stem, std::string_view ending) {
+                                 std::string_view stem, std::string_view suffix) {
   if (layer >= config.num_hidden_layers) {
-    Fail(tensor.name, "layer is not below block_count " + std::to_string(config.num_hidden_layers));
+    Fail(tensor.name, "layer index is not below block_count " + std::to_string(config.num_hidden_layers));
   }
-  const std::string prefix = std::string(family_->layer_prefix) + std::to_string(layer) + ".";
-  const int64_t head_rows = family_->interleaved_rope ? config.head_dim : 0;
-  if (const std::string_view hf = FindName(family_->layer, stem); !hf.empty()) {
+  const std::string prefix = std::string(architecture_->layer_prefix) + std::to_string(layer) + ".";
+  const int64_t head_rows = architecture_->interleaved_rope ? config.head_dim : 0;
+  if (const std::string_view hf = FindName(architecture_->layer, stem); !hf.empty()) {
     if (hf.find("{}") != std::string_view::npos) {
       const int64_t heads = stem == "attn_q_norm" ? config.num_attention_heads : config.num_key_value_heads;
-      AddStack(tensor, prefix, hf, ending, heads, 0, tensor.shape.back());
+      AddStack(tensor, prefix, hf, suffix, heads, 0, tensor.shape.back());
       return;
     }
-    const bool turns = stem == "attn_q" || stem == "attn_k";
-    Add(prefix + std::string(hf) + std::string(ending),
-        {.tensor = &tensor, .shape = tensor.shape, .interleaved_head_dim = turns ? head_rows : 0});
+    const bool is_rotary = stem == "attn_q" || stem == "attn_k";
+    Add(prefix + std::string(hf) + std::string(suffix),
+        {.tensor = &tensor, .shape = tensor.shape, .interleaved_head_dim = is_rotary ? head_rows : 0});
     return;
   }
-  if (const std::string_view hf = FindName(family_->experts, stem); !hf.empty()) {
-    AddStack(tensor, prefix, hf, ending, config.num_experts, 0, tensor.shape.size() > 1 ? tensor.shape[1] : 0);
+  if (const std::string_view hf = FindName(architecture_->experts, stem); !hf.empty()) {
+    AddStack(tensor, prefix, hf, suffix, config.num_experts, 0, tensor.shape.size() > 1 ? tensor.shape[1] : 0);
     return;
   }
-  if (stem == "attn_qkv" && !FindName(family_->layer, "attn_q").empty()) {
+  if (stem == "attn_qkv" && !FindName(architecture_->layer, "attn_q").empty()) {
     const int64_t q = config.num_attention_heads * config.head_dim;
     const int64_t kv = config.num_key_value_heads * config.head_dim;
-    const size_t rows_at = ending == ".bias" ? tensor.shape.size() - 1 : 0;
-    if (tensor.shape.size() > 2 || tensor.shape[rows_at] != q + 2 * kv) {
+    const size_t row_dimension = suffix == ".bias" ? tensor.shape.size() - 1 : 0;
+    if (tensor.shape.size() > 2 || tensor.shape[row_dimension] != q + 2 * kv) {
       Fail(tensor.name, "must have " + std::to_string(q + 2 * kv) + " rows");
     }
     const std::array<std::pair<const char*, int64_t>, 3> parts = {{{"attn_q", q}, {"attn_k", kv}, {"attn_v", kv}}};
     int64_t row = 0;
     for (const auto& [part, rows] : parts) {
       std::vector<int64_t> shape = tensor.shape;
-      shape[rows_at] = rows;
-      Add(prefix + std::string(FindName(family_->layer, part)) + std::string(ending),
+      shape[row_dimension] = rows;
+      Add(prefix + std::string(FindName(architecture_->layer, part)) + std::string(suffix),
           {.tensor = &tensor,
            .first_row = row,
            .shape = shape,
@@ -138,44 +138,45 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
     }
     return;
   }
-  if (stem == "ffn_gate_up_exps" && !family_->experts.empty() && tensor.shape.size() == 3) {
+  if (stem == "ffn_gate_up_exps" && !architecture_->experts.empty() && tensor.shape.size() == 3) {
     const int64_t rows = tensor.shape[1] / 2;
-    AddStack(tensor, prefix, FindName(family_->experts, "ffn_gate_exps"), ending, config.num_experts, 0, rows);
-    AddStack(tensor, prefix, FindName(family_->experts, "ffn_up_exps"), ending, config.num_experts, rows, rows);
+    AddStack(tensor, prefix, FindName(architecture_->experts, "ffn_gate_exps"), suffix, config.num_experts, 0, rows);
+    AddStack(tensor, prefix, FindName(architecture_->experts, "ffn_up_exps"), suffix, config.num_experts, rows, rows);
     return;
   }
-  // Files from before experts were stacked: "ffn_gate.3".
+  // Old files have one tensor per expert: "ffn_gate.3".
   if (const size_t dot = stem.find('.'); dot != std::string_view::npos) {
-    const std::string_view hf = FindName(family_->experts, std::string(stem.substr(0, dot)) + "_exps");
-    const size_t hole = hf.find("{}");
-    if (hole != std::string_view::npos) {
+    const std::string_view hf = FindName(architecture_->experts, std::string(stem.substr(0, dot)) + "_exps");
+    const size_t placeholder = hf.find("{}");
+    if (placeholder != std::string_view::npos) {
       int64_t expert = -1;
       const char* end = stem.data() + stem.size();
       const auto [parsed_end, error] = std::from_chars(stem.data() + dot + 1, end, expert);
       if (error != std::errc() || parsed_end != end || expert < 0 || expert >= config.num_experts) {
-        Fail(tensor.name, "expert is not below expert_count " + std::to_string(config.num_experts));
+        Fail(tensor.name, "expert index is not below expert_count " + std::to_string(config.num_experts));
       }
-      Add(prefix + std::string(hf.substr(0, hole)) + std::to_string(expert) + std::string(hf.substr(hole + 2)) +
-              std::string(ending),
+      Add(prefix + std::string(hf.substr(0, placeholder)) + std::to_string(expert) +
+              std::string(hf.substr(placeholder + 2)) + std::string(suffix),
           {.tensor = &tensor, .shape = tensor.shape});
       return;
     }
   }
-  Fail(tensor.name, "not part of the architecture " + std::string(family_->name));
+  Fail(tensor.name, "not part of the architecture " + std::string(architecture_->name));
 }
 
 void GgufWeights::AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern,
-                           std::string_view ending, int64_t count, int64_t first_row, int64_t num_rows) {
+                           std::string_view suffix, int64_t count, int64_t first_row, int64_t num_rows) {
   if (tensor.shape.size() < 2 || tensor.shape.size() > 3 || tensor.shape[0] != count) {
-    Fail(tensor.name, "must be a stack of " + std::to_string(count) + " (" + ShapeText(tensor.shape) + ")");
+    Fail(tensor.name,
+         "must have 2 or 3 dimensions, the first one " + std::to_string(count) + " (" + ShapeText(tensor.shape) + ")");
   }
-  const size_t hole = pattern.find("{}");
+  const size_t placeholder = pattern.find("{}");
   for (int64_t i = 0; i < count; ++i) {
     Entry entry{.tensor = &tensor, .first_row = i * tensor.shape[1] + first_row};
     entry.shape = {num_rows};
     if (tensor.shape.size() == 3) entry.shape.push_back(tensor.shape[2]);
-    Add(prefix + std::string(pattern.substr(0, hole)) + std::to_string(i) + std::string(pattern.substr(hole + 2)) +
-            std::string(ending),
+    Add(prefix + std::string(pattern.substr(0, placeholder)) + std::to_string(i) +
+            std::string(pattern.substr(placeholder + 2)) + std::string(suffix),
         std::move(entry));
   }
 }
@@ -184,8 +185,8 @@ void GgufWeights::Add(std::string name, Entry entry) {
   const GgufTensor& tensor = *entry.tensor;
   const bool is_vector = entry.shape.size() == 1;
   if (is_vector && (entry.interleaved_head_dim > 0 || entry.first_row > 0)) {
-    // A vector is one row to TensorView: its elements are put in order here.
-    if (tensor.type->block_elements != 1) Fail(tensor.name, "a bias must not be in blocks");
+    // TensorView::Row treats a vector as one row, so its elements are reordered here.
+    if (tensor.type->block_elements != 1) Fail(tensor.name, "a bias must not be quantized");
     const size_t size = tensor.type->block_bytes;
     const TensorView elements{.name = {},
                               .type = WeightType::kUInt8,
@@ -193,7 +194,7 @@ void GgufWeights::Add(std::string name, Entry entry) {
                               .data = tensor.data.subspan(static_cast<size_t>(entry.first_row) * size),
                               .interleaved_head_dim = entry.interleaved_head_dim};
     if (entry.interleaved_head_dim > 0 && entry.shape[0] % entry.interleaved_head_dim != 0) {
-      Fail(tensor.name, "not whole heads (" + ShapeText(tensor.shape) + ")");
+      Fail(tensor.name, "rows are not a multiple of head_dim (" + ShapeText(tensor.shape) + ")");
     }
     entry.owned.resize(static_cast<size_t>(entry.shape[0]) * size);
     for (int64_t i = 0; i < entry.shape[0]; ++i) {
@@ -202,23 +203,23 @@ void GgufWeights::Add(std::string name, Entry entry) {
     entry.interleaved_head_dim = 0;
   }
   if (entry.interleaved_head_dim > 0 && entry.shape[0] % entry.interleaved_head_dim != 0) {
-    Fail(tensor.name, "not whole heads (" + ShapeText(tensor.shape) + ")");
+    Fail(tensor.name, "rows are not a multiple of head_dim (" + ShapeText(tensor.shape) + ")");
   }
   const auto [it, is_new] = tensors_.emplace(std::move(name), std::move(entry));
-  if (!is_new) Fail(tensor.name, "a part of the model that is there already (" + it->first + ")");
+  if (!is_new) Fail(tensor.name, "another tensor already provides this weight (" + it->first + ")");
 }
 
 TensorView GgufWeights::Get(std::string_view name, std::span<const int64_t> shape) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) Fail(name, "not in the file");
   const Entry& entry = it->second;
-  const std::span<const int64_t> have = WithoutLeadingOnes(entry.shape);
-  const std::span<const int64_t> want = WithoutLeadingOnes(shape);
-  if (!std::equal(have.begin(), have.end(), want.begin(), want.end())) {
+  const std::span<const int64_t> stored = WithoutLeadingOnes(entry.shape);
+  const std::span<const int64_t> requested = WithoutLeadingOnes(shape);
+  if (!std::equal(stored.begin(), stored.end(), requested.begin(), requested.end())) {
     Fail(name, "shape is " + ShapeText(entry.shape) + ", the model needs " + ShapeText(shape));
   }
   const GgmlType& type = *entry.tensor->type;
-  if (!type.weight_type) Fail(name, "type cannot be used (" + std::string(type.name) + ")");
+  if (!type.weight_type) Fail(name, "type is not supported (" + std::string(type.name) + ")");
   TensorView view{.name = std::string(name),
                   .type = *type.weight_type,
                   .shape = {shape.begin(), shape.end()},

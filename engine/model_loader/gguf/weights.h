@@ -1,6 +1,6 @@
-// GgufWeights: the tensors of a GGUF model under the names and in the row order of its Hugging Face checkpoint. Mapped,
-// not copied, but for the biases whose elements llama.cpp's converter reorders. Immutable after opening; any thread may
-// read.
+// GgufWeights: the tensors of a GGUF model, with the names and the row order of its Hugging Face checkpoint. Tensors
+// are mapped and not copied, except for biases that llama.cpp's converter fuses or reorders. Immutable after opening;
+// any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -18,40 +18,41 @@ namespace vllm {
 
 class GgufWeights : public WeightSource {
  public:
-  // Opens config.gguf_file. Throws ModelError, also for tensors that are no part of the model: what is not computed
-  // with would be left out silently.
+  // Opens config.gguf_file. Throws ModelError if the file is malformed, or has a tensor that the architecture does not
+  // use: ignoring that tensor would silently compute a different model.
   explicit GgufWeights(const ModelConfig& config);
 
   bool Contains(std::string_view name) const override { return tensors_.contains(name); }
-  // Types that no model computes on throw ModelError naming the tensor and its type. Leading dimensions of 1 do not
-  // count.
+  // Ignores leading dimensions of 1. Also throws ModelError, naming the tensor and its type, if the type is not
+  // supported.
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
   void DropPages() const override { file_.DropPages(); }
-  // As in llama.cpp, where each bias is optional.
+  // In llama.cpp every bias is optional.
   bool DecidesBiases() const override { return true; }
   std::vector<std::string> Names() const override;
   std::vector<const MappedFile*> Files() const override { return file_.files(); }
   int64_t TotalBytes() const override;
 
  private:
-  // Rows [first_row, + num_rows) of a tensor seen as a matrix.
+  // A Hugging Face tensor of `shape`. Its data starts at row first_row of `tensor`, seen as a matrix.
   struct Entry {
     const GgufTensor* tensor = nullptr;
     int64_t first_row = 0;
     std::vector<int64_t> shape = {};
     int64_t interleaved_head_dim = 0;
-    std::vector<std::byte> owned = {};  // in place of the file's bytes, when not empty
+    std::vector<std::byte> owned = {};  // if not empty, replaces the file's bytes
   };
   void AddLayerTensor(const ModelConfig& config, const GgufTensor& tensor, int64_t layer, std::string_view stem,
-                      std::string_view ending);
-  // Each of the `count` matrices of a stack of them, or vectors, under its own name; of a matrix, some of the rows.
-  void AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern, std::string_view ending,
+                      std::string_view suffix);
+  // Adds each of the `count` matrices or vectors stacked in `tensor` under its own name. Of each one, takes num_rows
+  // rows from first_row on.
+  void AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern, std::string_view suffix,
                 int64_t count, int64_t first_row, int64_t num_rows);
   void Add(std::string name, Entry entry);
   [[noreturn]] void Fail(std::string_view tensor, const std::string& why) const;
 
   GgufFile file_;
-  const GgufArchitecture* family_ = nullptr;
+  const GgufArchitecture* architecture_ = nullptr;
   std::map<std::string, Entry, std::less<>> tensors_;
 };
 
