@@ -1,5 +1,4 @@
-// config.json and generation_config.json of a model directory: the bytes before the first NUL are the one, the rest the
-// other.
+// Fuzzes LoadModelConfig. The bytes before the first NUL become config.json, the bytes after it generation_config.json.
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,7 +12,7 @@
 namespace vllm {
 namespace {
 
-// In memory where the machine has a place for it.
+// Returns a directory of this process, in memory if /dev/shm is writable.
 const std::string& Directory() {
   static const std::string directory = [] {
     const std::string root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -38,14 +37,15 @@ void Write(const std::string& name, std::string_view text) {
 void FuzzOne(std::string_view bytes) {
   Directory();
   static const RemoveAtExit remove_at_exit;
-  const size_t end = bytes.find('\0');
-  Write("config.json", bytes.substr(0, end));
-  Write("generation_config.json", end == std::string_view::npos ? "{}" : bytes.substr(end + 1));
+  const size_t separator = bytes.find('\0');
+  Write("config.json", bytes.substr(0, separator));
+  Write("generation_config.json", separator == std::string_view::npos ? "{}" : bytes.substr(separator + 1));
   try {
     const ModelConfig config = LoadModelConfig(Directory());
     Require(config.num_hidden_layers > 0 && config.head_dim > 0 && config.vocab_size > 0, "sizes are positive");
-    Require(config.num_attention_heads % config.num_key_value_heads == 0, "heads divide");
-    Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "every layer has its config");
+    Require(config.num_attention_heads % config.num_key_value_heads == 0,
+            "the number of KV heads divides the number of heads");
+    Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "every layer has a config");
     Require(config.rope_theta > 0.0, "rope_theta is positive");
   } catch (const ModelError&) {
   }

@@ -1,5 +1,5 @@
-// A GGUF file: what is accepted lies within it, and its configuration, vocabulary and chat template are read or
-// refused.
+// Fuzzes the GGUF reader. Tensors of an accepted file are inside the file and do not overlap. Its config, vocabulary
+// and chat template load, or fail with ModelError or TokenizerError.
 #include <span>
 
 #include "engine/config/errors.h"
@@ -29,15 +29,16 @@ void FuzzOne(std::string_view bytes) {
     for (const GgufTensor* tensor : file.tensors()) {
       Require(tensor->data.data() >= data.data() && tensor->data.size() <= data.size() &&
                   tensor->data.data() + tensor->data.size() <= data.data() + data.size(),
-              "a tensor lies in the file");
+              "a tensor is inside the file");
       total += tensor->data.size();
     }
     Require(total <= bytes.size(), "tensors do not overlap");
     Try([&] {
       const ModelConfig config = ReadGgufConfig(file);
       Require(config.vocab_size > 0 && config.hidden_size > 0 && config.head_dim > 0, "sizes are positive");
-      Require(config.num_attention_heads % config.num_key_value_heads == 0, "heads divide");
-      Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "each layer is described");
+      Require(config.num_attention_heads % config.num_key_value_heads == 0,
+              "the number of KV heads divides the number of heads");
+      Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "every layer has a config");
       for (const int32_t id : config.eos_token_ids) Require(id >= 0 && id < config.vocab_size, "stop ids are tokens");
     });
     Try([&] { GgufChatTemplate(file.metadata()); });

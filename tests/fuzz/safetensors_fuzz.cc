@@ -1,4 +1,4 @@
-// The header of a safetensors file: what is accepted lies within the file, tensor by tensor.
+// Fuzzes the safetensors header parser. Tensors of an accepted file are inside the file and do not overlap.
 #include <span>
 
 #include "engine/config/errors.h"
@@ -14,7 +14,7 @@ void FuzzOne(std::string_view bytes) {
     for (const SafetensorsEntry& entry : ParseSafetensors(file, "fuzz")) {
       Require(entry.data.empty() || (entry.data.data() >= file.data() &&
                                      entry.data.data() + entry.data.size() <= file.data() + file.size()),
-              "a tensor lies in the file");
+              "a tensor is inside the file");
       total += entry.data.size();
     }
     Require(total <= file.size(), "tensors do not overlap");
