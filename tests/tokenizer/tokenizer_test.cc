@@ -8,7 +8,7 @@
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/formats/tokenizer_error.h"
 #include "tokenizer/unicode/unicode.h"
-#include "tokenizer/unicode/unicode_form.h"
+#include "tokenizer/unicode/unicode_text.h"
 
 namespace vllm {
 namespace {

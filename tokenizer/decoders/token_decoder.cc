@@ -1,10 +1,12 @@
 #include "tokenizer/decoders/token_decoder.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "tokenizer/decoders/decoder_stages.h"
 #include "tokenizer/formats/json_fields.h"
 #include "tokenizer/patterns/pattern_json.h"
+#include "tokenizer/unicode/byte_level.h"
+#include "tokenizer/unicode/metaspace.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
@@ -16,6 +18,432 @@ std::string OneCharacter(const nlohmann::json& json, const char* key, const std:
     throw TokenizerError("reading " + where + ": field " + key + " is not one character");
   }
   return text;
+}
+
+class Stage : public TokenSink {
+ public:
+  explicit Stage(TokenSink& next) : next_(next) {}
+  void Finish() override { next_.Finish(); }
+
+ protected:
+  void Emit(std::string_view token) {
+    next_.Chunk(token);
+    next_.EndToken();
+  }
+
+  TokenSink& next_;
+};
+
+// For stages that must see a token whole.
+class WholeTokenStage : public Stage {
+ public:
+  using Stage::Stage;
+  void Chunk(std::string_view text) override { token_ += text; }
+  void EndToken() override {
+    Token(token_);
+    token_.clear();
+  }
+
+ protected:
+  virtual void Token(std::string& token) = 0;
+
+ private:
+  std::string token_;
+};
+
+class ByteLevelStage : public WholeTokenStage {
+ public:
+  using WholeTokenStage::WholeTokenStage;
+  void Finish() override {
+    text_.clear();
+    AppendValidUtf8(bytes_, text_);
+    Emit(text_);
+    next_.Finish();
+  }
+
+ protected:
+  void Token(std::string& token) override {
+    AppendFromByteLevel(token, bytes_);
+    const size_t certain = bytes_.size() - IncompleteUtf8Tail(bytes_);
+    text_.clear();
+    AppendValidUtf8(std::string_view(bytes_).substr(0, certain), text_);
+    bytes_.erase(0, certain);
+    next_.Chunk(text_);
+  }
+
+ private:
+  std::string bytes_;
+  std::string text_;
+};
+
+// A run of byte tokens is one text when all of it is valid UTF-8, otherwise every byte of it becomes U+FFFD; so a run
+// is withheld until it ends.
+class ByteFallbackStage : public Stage {
+ public:
+  using Stage::Stage;
+
+  void Chunk(std::string_view text) override {
+    if (passing_) {
+      next_.Chunk(text);
+      return;
+    }
+    token_ += text;
+    if (token_.size() <= kByteTokenLength) return;
+    FlushRun();
+    next_.Chunk(token_);
+    passing_ = true;
+  }
+
+  void EndToken() override {
+    if (!passing_) {
+      const int byte = ParseByteToken(token_);
+      if (byte >= 0) {
+        run_ += static_cast<char>(byte);
+        token_.clear();
+        return;
+      }
+      FlushRun();
+      next_.Chunk(token_);
+    }
+    next_.EndToken();
+    token_.clear();
+    passing_ = false;
+  }
+
+  void Finish() override {
+    FlushRun();
+    next_.Finish();
+  }
+
+ private:
+  static constexpr size_t kByteTokenLength = 6;
+
+  void FlushRun() {
+    if (run_.empty()) return;
+    if (IsValidUtf8(run_)) {
+      Emit(run_);
+    } else {
+      for (size_t i = 0; i < run_.size(); ++i) Emit(kReplacementCharacter);
+    }
+    run_.clear();
+  }
+
+  std::string token_;
+  std::string run_;
+  bool passing_ = false;
+};
+
+class FuseStage : public Stage {
+ public:
+  using Stage::Stage;
+  void Chunk(std::string_view text) override { next_.Chunk(text); }
+  void EndToken() override {}
+  void Finish() override {
+    next_.EndToken();
+    next_.Finish();
+  }
+};
+
+class StripStage : public Stage {
+ public:
+  StripStage(const DecoderStep& step, TokenSink& next) : Stage(next), step_(step) {}
+
+  void Chunk(std::string_view text) override {
+    const std::string_view content = step_.text;
+    while (at_start_ && text.starts_with(content) && stripped_ < step_.start) {
+      text.remove_prefix(content.size());
+      ++stripped_;
+    }
+    at_start_ = at_start_ && text.empty();
+    if (text.empty()) return;
+    size_t body = text.size();
+    size_t tail = 0;
+    while (tail < step_.stop && text.substr(0, body).ends_with(content)) {
+      body -= content.size();
+      ++tail;
+    }
+    if (body > 0 || tail == step_.stop) {
+      // What is withheld now stands before at least `stop` later characters or before one that is not stripped.
+      const size_t release = body > 0 ? withheld_ : std::min(withheld_, withheld_ + tail - step_.stop);
+      Repeat(release);
+      withheld_ -= release;
+      next_.Chunk(text.substr(0, body));
+    }
+    withheld_ += tail;
+    while (withheld_ > step_.stop) {
+      Repeat(1);
+      --withheld_;
+    }
+  }
+
+  void EndToken() override {
+    next_.EndToken();
+    at_start_ = true;
+    stripped_ = withheld_ = 0;
+  }
+
+ private:
+  void Repeat(size_t count) {
+    for (; count > 0; --count) next_.Chunk(step_.text);
+  }
+
+  const DecoderStep& step_;
+  bool at_start_ = true;
+  size_t stripped_ = 0;
+  size_t withheld_ = 0;  // characters equal to step_.text at the end, at most step_.stop
+};
+
+class ReplaceLiteralStage : public Stage {
+ public:
+  ReplaceLiteralStage(const DecoderStep& step, TokenSink& next) : Stage(next), step_(step) {}
+
+  void Chunk(std::string_view text) override {
+    if (!withheld_.empty()) {
+      withheld_ += text;
+      joined_.swap(withheld_);
+      withheld_.clear();
+      text = joined_;
+    }
+    const std::string_view literal = step_.text;
+    for (size_t found; (found = text.find(literal)) != text.npos; text.remove_prefix(found + literal.size())) {
+      next_.Chunk(text.substr(0, found));
+      next_.Chunk(step_.content);
+    }
+    size_t keep = std::min(text.size(), literal.size() - 1);
+    while (keep > 0 && !literal.starts_with(text.substr(text.size() - keep))) --keep;
+    next_.Chunk(text.substr(0, text.size() - keep));
+    withheld_ = text.substr(text.size() - keep);
+  }
+
+  void EndToken() override {
+    Emit(withheld_);
+    withheld_.clear();
+  }
+
+ private:
+  const DecoderStep& step_;
+  std::string withheld_;  // the beginning of step_.text, perhaps
+  std::string joined_;
+};
+
+class ReplacePatternStage : public WholeTokenStage {
+ public:
+  ReplacePatternStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+
+ protected:
+  void Token(std::string& token) override { Emit(ReplaceMatches(*step_.pattern, token, step_.content)); }
+
+ private:
+  const DecoderStep& step_;
+};
+
+class MetaspaceStage : public Stage {
+ public:
+  MetaspaceStage(const DecoderStep& step, TokenSink& next) : Stage(next), step_(step) {}
+
+  void Chunk(std::string_view text) override {
+    const std::string_view replacement = step_.text;
+    for (size_t found; (found = text.find(replacement)) != text.npos; text.remove_prefix(found + replacement.size())) {
+      next_.Chunk(text.substr(0, found));
+      if (!(first_ && step_.flag)) next_.Chunk(" ");
+    }
+    next_.Chunk(text);
+  }
+
+  void EndToken() override {
+    first_ = false;
+    next_.EndToken();
+  }
+
+ private:
+  const DecoderStep& step_;
+  bool first_ = true;
+};
+
+void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+void CleanUpWordPiece(std::string& text) {
+  constexpr std::pair<std::string_view, std::string_view> kRules[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kRules) ReplaceAll(text, from, to);
+}
+
+class WordPieceStage : public WholeTokenStage {
+ public:
+  WordPieceStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+
+ protected:
+  void Token(std::string& token) override {
+    if (!first_) {
+      if (token.starts_with(step_.text)) {
+        token.erase(0, step_.text.size());
+      } else {
+        token.insert(0, 1, ' ');
+      }
+    }
+    first_ = false;
+    if (step_.flag) CleanUpWordPiece(token);
+    Emit(token);
+  }
+
+ private:
+  const DecoderStep& step_;
+  bool first_ = true;
+};
+
+class CtcStage : public WholeTokenStage {
+ public:
+  CtcStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+
+ protected:
+  void Token(std::string& token) override {
+    if (!first_ && token == last_) return;
+    first_ = false;
+    last_ = token;
+    if (!step_.text.empty()) ReplaceAll(token, step_.text, "");
+    if (step_.flag) {
+      CleanUpWordPiece(token);
+      if (!step_.content.empty()) ReplaceAll(token, step_.content, " ");
+    }
+    if (!token.empty()) Emit(token);
+  }
+
+ private:
+  const DecoderStep& step_;
+  std::string last_;
+  bool first_ = true;
+};
+
+// The suffix is a space, but not in the last token; so each token waits for the next one.
+class BpeStage : public WholeTokenStage {
+ public:
+  BpeStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+
+  void Finish() override {
+    if (has_waiting_) Release("");
+    next_.Finish();
+  }
+
+ protected:
+  void Token(std::string& token) override {
+    if (has_waiting_) Release(" ");
+    waiting_.swap(token);
+    has_waiting_ = true;
+  }
+
+ private:
+  void Release(std::string_view replacement) {
+    if (!step_.text.empty()) ReplaceAll(waiting_, step_.text, replacement);
+    Emit(waiting_);
+  }
+
+  const DecoderStep& step_;
+  std::string waiting_;
+  bool has_waiting_ = false;
+};
+
+class SentencePieceStage : public WholeTokenStage {
+ public:
+  SentencePieceStage(const DecoderStep& step, TokenSink& next)
+      : WholeTokenStage(next), step_(step), strips_(step.start != 0) {}
+
+  void Finish() override {
+    FlushBytes(/*all=*/true);
+    next_.EndToken();
+    next_.Finish();
+  }
+
+ protected:
+  void Token(std::string& token) override {
+    if (const int byte = step_.flag ? ParseByteToken(token) : -1; byte >= 0) {
+      bytes_ += static_cast<char>(byte);
+      FlushBytes(/*all=*/false);
+      return;
+    }
+    FlushBytes(/*all=*/true);
+    if (token == step_.text) {
+      Write(step_.content);
+      return;
+    }
+    if (strips_ && !written_ && token.starts_with(kMetaspace)) {
+      token.erase(0, kMetaspace.size());
+      strips_ = step_.stop != 0;
+    }
+    ReplaceAll(token, kMetaspace, " ");
+    Write(token);
+  }
+
+ private:
+  void Write(std::string_view text) {
+    written_ = written_ || !text.empty();
+    next_.Chunk(text);
+  }
+
+  // Each byte that cannot begin a character is one U+FFFD.
+  void FlushBytes(bool all) {
+    while (!bytes_.empty()) {
+      const Utf8Step step = DecodeUtf8(bytes_, 0);
+      if (step.kind == Utf8Step::Kind::kIncomplete && !all) return;
+      const bool valid = step.kind == Utf8Step::Kind::kValid;
+      const size_t length = valid ? step.length : 1;
+      Write(valid ? std::string_view(bytes_).substr(0, length) : kReplacementCharacter);
+      bytes_.erase(0, length);
+    }
+  }
+
+  const DecoderStep& step_;
+  std::string bytes_;
+  bool strips_;
+  bool written_ = false;
+};
+
+class JoinStage : public Stage {
+ public:
+  using Stage::Stage;
+  void Chunk(std::string_view text) override {
+    if (pending_space_) next_.Chunk(" ");
+    pending_space_ = false;
+    next_.Chunk(text);
+  }
+  void EndToken() override { pending_space_ = true; }
+
+ private:
+  bool pending_space_ = false;
+};
+
+// One stage for each DecoderStep::Kind. REQUIRES: step and next outlive the stage.
+std::unique_ptr<TokenSink> MakeDecoderStage(const DecoderStep& step, TokenSink& next) {
+  switch (step.kind) {
+    case DecoderStep::Kind::kByteLevel:
+      return std::make_unique<ByteLevelStage>(next);
+    case DecoderStep::Kind::kByteFallback:
+      return std::make_unique<ByteFallbackStage>(next);
+    case DecoderStep::Kind::kFuse:
+      return std::make_unique<FuseStage>(next);
+    case DecoderStep::Kind::kStrip:
+      return std::make_unique<StripStage>(step, next);
+    case DecoderStep::Kind::kReplace:
+      if (step.pattern) return std::make_unique<ReplacePatternStage>(step, next);
+      return std::make_unique<ReplaceLiteralStage>(step, next);
+    case DecoderStep::Kind::kMetaspace:
+      return std::make_unique<MetaspaceStage>(step, next);
+    case DecoderStep::Kind::kWordPiece:
+      return std::make_unique<WordPieceStage>(step, next);
+    case DecoderStep::Kind::kBpe:
+      return std::make_unique<BpeStage>(step, next);
+    case DecoderStep::Kind::kCtc:
+      return std::make_unique<CtcStage>(step, next);
+    case DecoderStep::Kind::kSentencePiece:
+      return std::make_unique<SentencePieceStage>(step, next);
+    case DecoderStep::Kind::kJoin:
+      break;
+  }
+  return std::make_unique<JoinStage>(next);
 }
 
 }  // namespace

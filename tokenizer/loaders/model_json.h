@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "tokenizer/formats/raw_json.h"
+#include "tokenizer/formats/json_scanner.h"
 #include "tokenizer/models/bpe.h"
 #include "tokenizer/models/token_model.h"
 

@@ -1,6 +1,6 @@
 // LoadTokenizerJson and ParseTokenizerJson. Everything is validated before anything is used.
 #include "tokenizer/formats/json_fields.h"
-#include "tokenizer/formats/raw_json.h"
+#include "tokenizer/formats/json_scanner.h"
 #include "tokenizer/loaders/added_tokens.h"
 #include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/loaders/model_json.h"

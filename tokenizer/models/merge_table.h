@@ -5,7 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
+
+#include "tokenizer/models/vocabulary.h"
 
 namespace vllm {
 
@@ -61,5 +65,16 @@ class MergeTable {
   int shift_;
   size_t size_ = 0;
 };
+
+// A token of a vocabulary that stands for merges, as tiktoken means it: any two neighbours whose bytes together are a
+// token merge, the token of lowest rank first.
+struct RankedToken {
+  std::string_view bytes;
+  int32_t id;
+  uint32_t rank;
+};
+
+// Throws TokenizerError when a token is there twice or too long. O(bytes of the tokens * length of the longest).
+MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::string& name_for_errors);
 
 }  // namespace vllm

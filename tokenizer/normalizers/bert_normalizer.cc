@@ -4,10 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tokenizer/unicode/text_walk.h"
 #include "tokenizer/unicode/unicode.h"
-#include "tokenizer/unicode/unicode_9.h"
-#include "tokenizer/unicode/unicode_form.h"
+#include "tokenizer/unicode/unicode_text.h"
 
 namespace vllm {
 namespace {

@@ -18,8 +18,6 @@ constexpr uint32_t LabelOf(uint32_t unit) { return unit & (uint32_t{1} << 31 | 0
 constexpr uint32_t OffsetOf(uint32_t unit) { return (unit >> 10) << ((unit & (1 << 9)) >> 6); }
 constexpr bool HasRule(uint32_t unit) { return (unit & (1 << 8)) != 0; }
 
-bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
 }  // namespace
 
 Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
@@ -58,9 +56,9 @@ Charsmap::Rule Charsmap::Search(std::string_view text, bool longest) const {
     node ^= OffsetOf(unit);
     if (!HasRule(unit) || node >= units_.size()) continue;
     const size_t begin = units_[node] & 0x7FFFFFFF;
-    const bool splits_character = i + 1 < text.size() && IsContinuation(text[i + 1]);
+    const bool splits_character = i + 1 < text.size() && IsUtf8Continuation(text[i + 1]);
     if (splits_character || begin > replacements_.size()) continue;
-    if (begin < replacements_.size() && IsContinuation(replacements_[begin])) continue;
+    if (begin < replacements_.size() && IsUtf8Continuation(replacements_[begin])) continue;
     const size_t end = std::min(replacements_.find('\0', begin), replacements_.size());
     rule = {i + 1, std::string_view(replacements_).substr(begin, end - begin)};
     if (!longest) break;

@@ -11,9 +11,8 @@
 #include "tokenizer/patterns/pattern_json.h"
 #include "tokenizer/patterns/text_pattern.h"
 #include "tokenizer/unicode/byte_level.h"
-#include "tokenizer/unicode/text_walk.h"
 #include "tokenizer/unicode/unicode.h"
-#include "tokenizer/unicode/unicode_form.h"
+#include "tokenizer/unicode/unicode_text.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm {

@@ -1,19 +1,93 @@
 #include "tokenizer/pre_tokenizers/pre_tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tokenizer/formats/json_fields.h"
 #include "tokenizer/patterns/pattern_json.h"
 #include "tokenizer/patterns/word_scanner.h"
-#include "tokenizer/pre_tokenizers/script_pattern.h"
-#include "tokenizer/pre_tokenizers/split_behavior.h"
 #include "tokenizer/unicode/byte_level.h"
 #include "tokenizer/unicode/metaspace.h"
 #include "tokenizer/unicode/unicode.h"
+#include "tokenizer/unicode/unicode_script.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 namespace {
+
+// What becomes of the matches when a text is split at them ("behavior" in tokenizer.json). Pure functions, any thread.
+// "the-final--countdown" split at "-":
+//   Removed             the|final|countdown
+//   Isolated            the|-|final|-|-|countdown
+//   MergedWithPrevious  the-|final-|-|countdown
+//   MergedWithNext      the|-final|-|-countdown
+//   Contiguous          the|-|final|--|countdown
+enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+
+// Throws TokenizerError; `where` names the owner in it.
+SplitBehavior ParseSplitBehavior(std::string_view name, const std::string& where) {
+  if (name == "Removed") return SplitBehavior::kRemoved;
+  if (name == "Isolated") return SplitBehavior::kIsolated;
+  if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
+  if (name == "Contiguous") return SplitBehavior::kContiguous;
+  throw TokenizerError("reading " + where + ": unknown behavior " + QuoteForError(name));
+}
+
+// Turns the matches of a text into its pieces. A piece that still has is_match set is to be thrown away.
+void ApplyBehavior(SplitBehavior behavior, std::vector<Match>& matches) {
+  if (behavior == SplitBehavior::kRemoved) return;
+  size_t count = 0;
+  bool previous_is_match = false;
+  const bool backwards = behavior == SplitBehavior::kMergedWithNext;
+  if (backwards) std::reverse(matches.begin(), matches.end());
+  for (const Match match : matches) {
+    bool merge = false;
+    if (behavior == SplitBehavior::kContiguous) merge = match.is_match == previous_is_match;
+    if (behavior == SplitBehavior::kMergedWithPrevious || backwards) merge = match.is_match && !previous_is_match;
+    previous_is_match = match.is_match;
+    if (!merge || count == 0) {
+      matches[count++] = {match.begin, match.end, false};
+    } else if (backwards) {
+      matches[count - 1].begin = match.begin;
+    } else {
+      matches[count - 1].end = match.end;
+    }
+  }
+  matches.resize(count);
+  if (backwards) std::reverse(matches.begin(), matches.end());
+}
+
+// Where a text changes from one script to another, for the pre-tokenizer UnicodeScripts: Han, Hiragana and Katakana
+// count as one script; spaces and characters without a script go with what stands before them, and are dropped in
+// front. Read-only after construction, any thread.
+class ScriptPattern : public TextPattern {
+ public:
+  ScriptPattern() { ScriptTable::Get(); }
+  // Matches are the pieces of one script.
+  size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override {
+    const ScriptTable& table = ScriptTable::Get();
+    uint8_t last = ScriptTable::kNoScript;
+    const size_t first = matches.size();
+    for (size_t position = from; position < text.size();) {
+      const auto [code_point, length] = CodePointAt(text, position);
+      const uint8_t script = table.ScriptOf(code_point);
+      if (script != ScriptTable::kNoScript && script != last) {
+        if (matches.size() > first) {
+          matches.back().end = position;
+          if (matches.size() - first >= kBatch) return position;
+        } else if (position > from) {
+          matches.push_back({from, position, false});
+        }
+        matches.push_back({position, text.size(), true});
+        last = script;
+      }
+      position += length;
+    }
+    if (matches.size() == first && !text.empty()) matches.push_back({from, text.size(), false});
+    return text.size();
+  }
+};
 
 class SplitStep : public PreTokenizer {
  public:

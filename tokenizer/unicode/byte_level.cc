@@ -40,15 +40,7 @@ void AppendByteLevel(std::string_view bytes, std::string& out) {
   const size_t start = out.size();
   out.resize(start + bytes.size() * 2);
   char* end = out.data() + start;
-  for (const char c : bytes) {
-    const char32_t letter = kAlphabet.to_code_point[static_cast<unsigned char>(c)];
-    if (letter < 0x80) {
-      *end++ = static_cast<char>(letter);
-    } else {
-      *end++ = static_cast<char>(0xC0 | letter >> 6);
-      *end++ = static_cast<char>(0x80 | (letter & 0x3F));
-    }
-  }
+  for (const char c : bytes) end = EncodeCodePoint(kAlphabet.to_code_point[static_cast<unsigned char>(c)], end);
   out.resize(static_cast<size_t>(end - out.data()));
 }
 

@@ -2,6 +2,7 @@
 // Pure functions, any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -10,6 +11,10 @@ namespace vllm {
 inline constexpr std::string_view kMetaspace = "\xE2\x96\x81";
 
 // End of the word that starts at `start`: a run of U+2581, then everything up to the next one.
-size_t MetaspaceWordEnd(std::string_view text, size_t start);
+inline size_t MetaspaceWordEnd(std::string_view text, size_t start) {
+  size_t end = start;
+  while (text.substr(end, kMetaspace.size()) == kMetaspace) end += kMetaspace.size();
+  return std::min(text.find(kMetaspace, end), text.size());
+}
 
 }  // namespace vllm

@@ -15,6 +15,11 @@ namespace vllm {
 // std::runtime_error when there is no such property.
 void ForEachRangeOf(const char* property, const std::function<void(char32_t, char32_t)>& range);
 
+// Calls range(first, last) for each run of the code points that Unicode 9 had given a script: some components of the
+// reference still live by that version or one close to it, whatever the installed libraries know. Private use areas
+// have no script.
+void ForEachRangeOfUnicode9(const std::function<void(char32_t, char32_t)>& range);
+
 enum CharClass : uint16_t {
   kLetter = 1,         // \p{L}
   kNumber = 2,         // \p{N}

@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "tokenizer/unicode/unicode.h"
-#include "tokenizer/unicode/unicode_9.h"
 
 namespace vllm {
 namespace {

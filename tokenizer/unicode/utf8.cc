@@ -26,7 +26,7 @@ Utf8Step DecodeUtf8(std::string_view bytes, size_t position) {
   const unsigned char lead = at(0);
   if (lead < 0x80) return {Kind::kValid, lead, 1};
   if (lead < 0xC2 || lead > 0xF4) return {Kind::kInvalid, 0, 1};
-  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  const size_t length = Utf8SequenceLength(bytes[position]);
   // Table 3-7 of the Unicode standard: only the second byte has a range of its own.
   unsigned char low = 0x80;
   unsigned char high = 0xBF;
@@ -82,27 +82,13 @@ std::string ReplaceInvalidUtf8(std::string_view bytes) {
 }
 
 void AppendCodePoint(char32_t code_point, std::string& out) {
-  const auto byte = [&out](char32_t value) { out += static_cast<char>(value); };
-  if (code_point < 0x80) {
-    byte(code_point);
-  } else if (code_point < 0x800) {
-    byte(0xC0 | code_point >> 6);
-    byte(0x80 | (code_point & 0x3F));
-  } else if (code_point < 0x10000) {
-    byte(0xE0 | code_point >> 12);
-    byte(0x80 | (code_point >> 6 & 0x3F));
-    byte(0x80 | (code_point & 0x3F));
-  } else {
-    byte(0xF0 | code_point >> 18);
-    byte(0x80 | (code_point >> 12 & 0x3F));
-    byte(0x80 | (code_point >> 6 & 0x3F));
-    byte(0x80 | (code_point & 0x3F));
-  }
+  char bytes[4];
+  out.append(bytes, EncodeCodePoint(code_point, bytes));
 }
 
 size_t CountCodePoints(std::string_view text) {
   size_t count = 0;
-  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  for (const char c : text) count += !IsUtf8Continuation(c);
   return count;
 }
 
@@ -110,7 +96,7 @@ size_t IncompleteUtf8Tail(std::string_view bytes) {
   // A sequence is at most 4 bytes, so an incomplete one starts in the last 3.
   for (size_t length = 1; length <= 3 && length <= bytes.size(); ++length) {
     const size_t start = bytes.size() - length;
-    if ((static_cast<unsigned char>(bytes[start]) & 0xC0) == 0x80) continue;
+    if (IsUtf8Continuation(bytes[start])) continue;
     const Utf8Step step = DecodeUtf8(bytes, start);
     return step.kind == Utf8Step::Kind::kIncomplete ? length : 0;
   }

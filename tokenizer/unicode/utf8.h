@@ -1,4 +1,4 @@
-// UTF-8: decoding, validation and repair. Pure functions, any thread.
+// UTF-8: decoding, encoding, validation and repair. Pure functions, any thread.
 // Ill-formed input is replaced as the Unicode standard recommends (chapter 3, U+FFFD substitution of maximal subparts).
 #pragma once
 
@@ -9,6 +9,15 @@
 namespace vllm {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
+// True for the second and later bytes of a sequence.
+inline bool IsUtf8Continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// Length of the sequence that starts with `lead`. REQUIRES: lead starts a sequence of valid text.
+inline size_t Utf8SequenceLength(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
 
 struct Utf8Step {
   enum class Kind {
@@ -42,7 +51,7 @@ inline CodePoint CodePointAt(std::string_view text, size_t position) {
 inline size_t PreviousCodePoint(std::string_view text, size_t position) {
   do {
     --position;
-  } while (position > 0 && (static_cast<unsigned char>(text[position]) & 0xC0) == 0x80);
+  } while (position > 0 && IsUtf8Continuation(text[position]));
   return position;
 }
 
@@ -52,6 +61,29 @@ bool IsAscii(std::string_view bytes);
 // Appends `bytes` to `out`, each maximal ill-formed subpart as U+FFFD.
 void AppendValidUtf8(std::string_view bytes, std::string& out);
 std::string ReplaceInvalidUtf8(std::string_view bytes);
+
+// Writes the 1 to 4 bytes of `code_point` to `out` and returns their end. REQUIRES: code_point is a Unicode scalar
+// value.
+inline char* EncodeCodePoint(char32_t code_point, char* out) {
+  const auto byte = [](char32_t value) { return static_cast<char>(value); };
+  if (code_point < 0x80) {
+    *out++ = byte(code_point);
+    return out;
+  }
+  if (code_point < 0x800) {
+    *out++ = byte(0xC0 | code_point >> 6);
+  } else {
+    if (code_point < 0x10000) {
+      *out++ = byte(0xE0 | code_point >> 12);
+    } else {
+      *out++ = byte(0xF0 | code_point >> 18);
+      *out++ = byte(0x80 | (code_point >> 12 & 0x3F));
+    }
+    *out++ = byte(0x80 | (code_point >> 6 & 0x3F));
+  }
+  *out++ = byte(0x80 | (code_point & 0x3F));
+  return out;
+}
 
 // REQUIRES: code_point is a Unicode scalar value.
 void AppendCodePoint(char32_t code_point, std::string& out);

@@ -1,4 +1,4 @@
-// Lower case, grapheme borders, and walking over a text character by character: what normalizers share.
+// Lower case, grapheme borders, normalization forms, and walking over a text character by character.
 // Pure functions, any thread.
 #pragma once
 
@@ -28,5 +28,13 @@ void ForEachCharacter(std::string& text, Change change) {
   }
   text = std::move(out);
 }
+
+// The Unicode normalization forms, by utf8proc's tables as far as Unicode 9 goes, which is what the reference knows.
+// Unlike utf8proc_map this is O(n log n) on any text: utf8proc orders combining marks by exchanging neighbours, which
+// on a hostile run of marks is quadratic.
+enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
+
+// REQUIRES: text is valid UTF-8; it still is afterwards.
+void NormalizeUnicode(UnicodeForm form, std::string& text);
 
 }  // namespace vllm
