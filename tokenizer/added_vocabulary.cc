@@ -9,6 +9,7 @@
 namespace vllm {
 namespace {
 
+// Return true if the character before or at `position` exists and has one of `classes`.
 bool ClassBefore(std::string_view text, size_t position, uint16_t classes) {
   if (position == 0) return false;
   return UnicodeTable::Get().Is(CodePointAt(text, PreviousCodePoint(text, position)).value, classes);
@@ -63,7 +64,7 @@ bool AddedVocabulary::IsSpecialText(std::string_view text) const {
   return token != nullptr && token->special;
 }
 
-// Narrows the sorted patterns byte by byte to those that start as the text does.
+// Returns the longest pattern that is a prefix of `text`, or null. Narrows the range of sorted patterns byte by byte.
 const AddedVocabulary::Pattern* AddedVocabulary::LongestMatch(const PatternSet& set, std::string_view text) {
   const Pattern* longest = nullptr;
   auto low = set.patterns.begin();
@@ -88,7 +89,7 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, bool special
   const PatternSet& set = normalized ? normalized_ : raw_;
   segments.clear();
   size_t done = 0;
-  size_t space_end = 0;  // only white space between the last match with rstrip and here
+  size_t space_end = 0;  // end of the white space after the last match with rstrip
   if (!set.patterns.empty()) {
     for (size_t position = 0; position < text.size();) {
       if (!set.starts[static_cast<unsigned char>(text[position])]) {
@@ -111,7 +112,7 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, bool special
         begin = std::max(begin, done);
       }
       if (token.rstrip) {
-        // The search goes on inside the white space taken here; remembering its end keeps that linear.
+        // The search continues inside this white space. Remembering its end keeps the search linear.
         space_end = std::max(space_end, end);
         while (ClassAt(text, space_end, kSpace)) space_end += CodePointAt(text, space_end).length;
         end = space_end;

@@ -1,6 +1,7 @@
-// Tokens added beside the model's vocabulary ("<|im_start|>"): they are cut out of the text before the model sees it.
-// Filled by the loader, read-only afterwards and then usable from any thread.
-// Matching is the reference's: leftmost, then longest; tokens with `normalized` are looked for after normalization.
+// Tokens outside the model's vocabulary ("<|im_start|>"). They are cut out of the text before the model sees it.
+// A loader fills it. Afterwards it is read-only, and any thread may use it.
+// Matching follows Hugging Face `tokenizers`: the leftmost match wins, then the longest. Tokens with `normalized` are
+// matched after normalization.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,17 @@ namespace vllm {
 
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space after it
+  bool single_word = false;  // matches only between characters that are not word characters
+  bool lstrip = false;       // the match includes the white space before it
+  bool rstrip = false;       // the match includes the white space after it
   bool normalized = true;
   bool special = false;
   int32_t id = -1;
-  // What is looked for in normalized text, and what the decoder is given: `content` after normalization.
+  // `content` after normalization: the text to match in normalized text, and the input of the decoder.
   std::string normalized_content;
 };
 
-// A part of a text: an added token when id >= 0, else text for the model.
+// A part of a text: an added token if id >= 0, otherwise text for the model.
 struct Segment {
   size_t begin;
   size_t end;
@@ -32,23 +33,23 @@ struct Segment {
 
 class AddedVocabulary {
  public:
-  // Longer added tokens are refused: the search costs at most this much per byte of text.
+  // Limits the length of added tokens, because the search may cost this many steps per byte of text.
   static constexpr size_t kMaxTokenBytes = 1024;
 
-  // A later token of the same id replaces the earlier one.
+  // A later token with the same id replaces the earlier one. Throws TokenizerError if the token is too long.
   void Add(AddedToken token);
-  // Prepares the search. To be called once, after the last Add.
+  // Prepares the search. Must be called once, after the last Add.
   void Finish();
 
   bool empty() const { return tokens_.empty(); }
   const AddedToken* FindId(int32_t id) const;
   const AddedToken* FindContent(std::string_view content) const;
-  // Whether some special token has this text.
+  // Returns true if the token with this text is special.
   bool IsSpecialText(std::string_view text) const;
   const std::vector<AddedToken>& tokens() const { return tokens_; }
 
-  // Cuts text into segments that cover it; only the tokens with `normalized` as asked are looked for, and not the
-  // special ones unless `special`.
+  // Splits text into segments that cover it. Matches only tokens whose `normalized` flag equals the argument, and
+  // special ones only if `special` is true.
   void Split(std::string_view text, bool normalized, bool special, std::vector<Segment>& segments) const;
 
  private:
@@ -58,7 +59,7 @@ class AddedVocabulary {
   };
   struct PatternSet {
     std::vector<Pattern> patterns;  // sorted by text
-    bool starts[256] = {};          // bytes a pattern starts with
+    bool starts[256] = {};          // starts[b] is true if some pattern starts with byte b
   };
   static const Pattern* LongestMatch(const PatternSet& set, std::string_view text);
 

@@ -8,18 +8,18 @@ DecodeStream::DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens)
     : tokenizer_(tokenizer), skip_special_tokens_(skip_special_tokens), run_(tokenizer.decoder()) {}
 
 void DecodeStream::Prime(std::span<const int32_t> prompt_ids) {
-  // A run that is ended after the prompt tells what the other one, which goes on, withholds.
-  DecoderRun ended(tokenizer_.decoder());
-  std::string certain;
+  // A second run that ends with the prompt shows the text that run_ withholds after the prompt.
+  DecoderRun prompt_run(tokenizer_.decoder());
+  std::string discarded;
   for (const int32_t id : prompt_ids) {
     const auto token = tokenizer_.TokenForDecoding(id, skip_special_tokens_);
     if (!token) continue;
-    run_.Feed(*token, certain);
-    certain.clear();
-    ended.Feed(*token, certain);
-    certain.clear();
+    run_.Feed(*token, discarded);
+    discarded.clear();
+    prompt_run.Feed(*token, discarded);
+    discarded.clear();
   }
-  ended.Finish(prompt_tail_);
+  prompt_run.Finish(prompt_tail_);
 }
 
 void DecodeStream::DropPromptTail(size_t begin, std::string& out) {
@@ -27,7 +27,7 @@ void DecodeStream::DropPromptTail(size_t begin, std::string& out) {
   while (length < prompt_tail_.size() && begin + length < out.size()) {
     const size_t step = CodePointAt(prompt_tail_, length).length;
     if (out.compare(begin + length, step, prompt_tail_, length, step) != 0) {
-      prompt_tail_.clear();  // the rest turned out otherwise: an incomplete character became whole
+      prompt_tail_.clear();  // a later token changed the tail: an incomplete character is now complete
       break;
     }
     length += step;

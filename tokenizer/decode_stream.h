@@ -1,10 +1,10 @@
-// Incremental decoding: the text of a sequence of tokens while they are being generated. Owned by one request, used
-// from one thread; the Tokenizer must outlive it.
-// Invariant 1: what Feed and Flush append is always valid UTF-8.
-// Invariant 2: Prime(p), Feed of every id of g and Flush together append t, where Decode(p + g) is t behind what it has
-// in common with Decode(p): nothing of the prompt is ever repeated, such as its last line break.
-// Text is withheld only while a later token could still change it: bytes of an incomplete character, a run of byte
-// tokens ("<0xE2>"), the last token where a decoder treats the last one differently.
+// Incremental decoding: turns tokens into text while they are generated. Owned by one request, one thread. The
+// Tokenizer must outlive it.
+// Invariant 1: Feed and Flush append only valid UTF-8.
+// Invariant 2: after Prime(p), feeding every id of g and Flush append the text that Decode(p + g) has after its common
+// prefix with Decode(p). Prompt text, such as its last line break, is never repeated.
+// Text is withheld only while a later token could change it: bytes of an incomplete character, a run of byte tokens
+// ("<0xE2>"), or the last token if the decoder treats the last token differently.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ class DecodeStream {
  public:
   DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens);
 
-  // Takes the prompt as context. To be called before the first Feed, if at all.
+  // Sets the prompt as context. Optional; must be called before the first Feed.
   void Prime(std::span<const int32_t> prompt_ids);
-  // Appends the text that is certain now. An id without a token is skipped.
+  // Feeds a token and appends the text that later tokens cannot change. Skips an id without a token.
   void Feed(int32_t id, std::string& out);
-  // Appends the rest; bytes of an incomplete character become U+FFFD. Nothing may be fed afterwards.
+  // Appends the withheld text. Bytes of an incomplete character become U+FFFD. Must be the last call.
   void Flush(std::string& out);
 
  private:
-  // Removes from out[begin..] what is still prompt text.
+  // Removes the part of prompt_tail_ that out[begin..] starts with.
   void DropPromptTail(size_t begin, std::string& out);
 
   const Tokenizer& tokenizer_;
   bool skip_special_tokens_;
   DecoderRun run_;
-  std::string prompt_tail_;  // text of the prompt that run_ still withholds; not to be given out
+  std::string prompt_tail_;  // prompt text that run_ still withholds and that must not be appended
 };
 
 }  // namespace vllm

@@ -6,7 +6,7 @@
 namespace vllm {
 namespace {
 
-// The work space of one Encode.
+// The state of one call of Encode.
 class Encoding {
  public:
   Encoding(const TokenizerParts& parts, bool parse_special, const std::atomic<bool>* stop)
@@ -47,8 +47,8 @@ class Encoding {
     }
   }
 
-  // Takes a word through the pre-tokenizers from `step` on. A batch goes all the way before the next one is cut, so
-  // the words of a long text are never all there at once; the depth is the number of steps, which is limited.
+  // Runs the pre-tokenizers on a word from `step` on and encodes the results. Finishes each batch before it splits the
+  // next one, so the words of a long text are never all in memory. The number of steps limits the recursion.
   void Split(size_t step, const Word& word) {
     if (step == lists_.size()) {
       EncodeWord(word.text);
@@ -62,7 +62,7 @@ class Encoding {
     }
   }
 
-  // Models count bytes in 31 bits.
+  // Splits words that are too long for the models, which count bytes in 31 bits.
   void EncodeWord(std::string_view word) {
     constexpr size_t kLongestWord = size_t{1} << 30;
     while (word.size() > kLongestWord) {
@@ -77,7 +77,7 @@ class Encoding {
   bool parse_special_;
   std::vector<int32_t> ids_;
   std::vector<Segment> segments_;
-  std::vector<WordList> lists_;  // one for each pre-tokenizer
+  std::vector<WordList> lists_;  // one per pre-tokenizer
   ModelScratch scratch_;
 };
 
@@ -127,8 +127,8 @@ bool Tokenizer::IsSpecial(int32_t id) const {
 
 std::string_view Tokenizer::Kind() const { return parts_->kind; }
 
-// The reference gives the decoder the normalized form of an added token, and looks that form up among the texts of the
-// special tokens when it skips them; so a special token that normalization changes is not skipped.
+// Hugging Face `tokenizers` passes the normalized form of an added token to the decoder. To skip special tokens, it
+// looks up that form among their texts, so a special token that normalization changes is not skipped.
 std::optional<std::string_view> Tokenizer::TokenForDecoding(int32_t id, bool skip_special_tokens) const {
   const AddedToken* added = parts_->added.FindId(id);
   if (added == nullptr) return parts_->model->vocabulary().TokenOf(id);

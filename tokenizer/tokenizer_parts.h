@@ -1,4 +1,4 @@
-// What a Tokenizer is made of, put together by the loader. For this directory only.
+// The parts of a Tokenizer. A loader builds them; the Tokenizer owns them and never changes them. For tokenizer/ only.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace vllm {
 
 struct TokenizerParts {
   AddedVocabulary added;
-  std::unique_ptr<Normalizer> normalizer;  // null: none
+  std::unique_ptr<Normalizer> normalizer;  // may be null
   PreTokenizers pre_tokenizers;
   std::unique_ptr<TokenModel> model;
   PostProcessor post_processor;
   TokenDecoder decoder = TokenDecoder::ByteLevel();
   int32_t vocab_size = 0;
-  std::string kind;  // what Tokenizer::Kind tells
+  std::string kind;  // the result of Tokenizer::Kind
 };
 
 }  // namespace vllm

@@ -1,5 +1,5 @@
-// Any bytes through small tokenizers of every kind, the first byte says which: ids are of the vocabulary, text is
-// UTF-8, and decoding token by token gives what decoding at once does.
+// Encodes and decodes the bytes with a small tokenizer, which the first byte selects. The ids must be in the
+// vocabulary, the text must be valid UTF-8, and streaming must give the same text as decoding at once.
 #include <unistd.h>
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 namespace vllm {
 namespace {
 
-// A SentencePiece file as a model's directory has it.
+// Loads a SentencePiece file from a temporary model directory.
 std::unique_ptr<Tokenizer> FromModelFile(const std::string& path) {
   const std::filesystem::path directory =
       std::filesystem::temp_directory_path() / ("vllmcli_encode_decode_fuzz_" + std::to_string(getpid()));
@@ -27,7 +27,7 @@ std::unique_ptr<Tokenizer> FromModelFile(const std::string& path) {
   return tokenizer;
 }
 
-// One of each kind of model.
+// Returns one of the tokenizers; there is one of each kind.
 const Tokenizer& TokenizerOf(unsigned char choice) {
   static const std::vector<std::unique_ptr<Tokenizer>> tokenizers = [] {
     const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
@@ -49,17 +49,17 @@ void FuzzOne(std::string_view bytes) {
   if (bytes.empty()) return;
   const Tokenizer& tokenizer = TokenizerOf(static_cast<unsigned char>(bytes[0]));
   const std::vector<int32_t> ids = tokenizer.Encode(bytes.substr(1), false);
-  for (const int32_t id : ids) Require(id >= 0 && id < tokenizer.VocabSize(), "ids are of the vocabulary");
+  for (const int32_t id : ids) Require(id >= 0 && id < tokenizer.VocabSize(), "ids are in the vocabulary");
   const std::string whole = tokenizer.Decode(ids, false);
   Require(IsValidUtf8(whole), "decoded text is UTF-8");
   DecodeStream stream(tokenizer, false);
   std::string pieces;
   for (const int32_t id : ids) {
     stream.Feed(id, pieces);
-    Require(IsValidUtf8(pieces), "every piece ends with a whole character");
+    Require(IsValidUtf8(pieces), "every piece ends with a complete character");
   }
   stream.Flush(pieces);
-  Require(pieces == whole, "pieces are the whole");
+  Require(pieces == whole, "the pieces form the whole text");
 }
 
 }  // namespace vllm

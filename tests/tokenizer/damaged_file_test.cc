@@ -1,4 +1,4 @@
-// A tokenizer file is input from outside: whatever it holds, loading gives a tokenizer or a TokenizerError.
+// Tokenizer files are untrusted input. For any contents, loading gives a tokenizer or a TokenizerError.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
@@ -12,7 +12,7 @@ namespace {
 const char* const kFiles[] = {"byte_level.json", "byte_fallback.json", "unigram.json", "word_piece.json",
                               "word_level.json"};
 
-// Loads and, where that succeeds, uses the tokenizer.
+// Returns true if `json` loads. Then it also encodes and decodes a text.
 bool Loads(std::string_view json) {
   try {
     const auto tokenizer = ParseTokenizerJson(json, "a test");
@@ -39,7 +39,7 @@ std::string ErrorOf(const nlohmann::json& file) {
   return "";
 }
 
-TEST(DamagedFile, CutAtEveryByteIsRefused) {
+TEST(DamagedFileTest, AFileCutAtAnyByteIsRejected) {
   for (const char* name : kFiles) {
     const std::string json = ReadTestFile(DataPath(name));
     ASSERT_TRUE(Loads(json));
@@ -49,26 +49,26 @@ TEST(DamagedFile, CutAtEveryByteIsRefused) {
   }
 }
 
-TEST(DamagedFile, RandomChangesNeverCrash) {
+TEST(DamagedFileTest, RandomChangesNeverCrash) {
   std::mt19937 random(17);
   for (const char* name : kFiles) {
     const std::string json = ReadTestFile(DataPath(name));
     for (int round = 0; round < 1500; ++round) {
       std::string damaged = json;
       for (size_t changes = 1 + random() % 4; changes > 0; --changes) {
-        const size_t at = random() % damaged.size();
+        const size_t pos = random() % damaged.size();
         switch (random() % 4) {
           case 0:
-            damaged[at] = static_cast<char>(random());
+            damaged[pos] = static_cast<char>(random());
             break;
           case 1:
-            damaged[at] = "\"\\{}[],:09-e"[random() % 12];
+            damaged[pos] = "\"\\{}[],:09-e"[random() % 12];
             break;
           case 2:
-            damaged.erase(at, 1 + random() % 40);
+            damaged.erase(pos, 1 + random() % 40);
             break;
           default:
-            damaged.insert(at, damaged.substr(random() % damaged.size(), random() % 40));
+            damaged.insert(pos, damaged.substr(random() % damaged.size(), random() % 40));
         }
         if (damaged.empty()) damaged = "{";
       }
@@ -77,12 +77,12 @@ TEST(DamagedFile, RandomChangesNeverCrash) {
   }
 }
 
-TEST(DamagedFile, AMemberOfTheWrongKindIsRefusedOrIgnored) {
+TEST(DamagedFileTest, AMemberOfTheWrongTypeIsRejectedOrIgnored) {
   const nlohmann::json kinds[] = {
       nullptr, true, -1, 1.5, 1e300, "x", nlohmann::json::array(), nlohmann::json::object()};
   for (const char* name : kFiles) {
     const nlohmann::json file = nlohmann::json::parse(ReadTestFile(DataPath(name)));
-    // Down the tree without recursion, leaving out the long lists.
+    // Visits the tree without recursion and skips long lists.
     std::vector<nlohmann::json::json_pointer> pending{nlohmann::json::json_pointer()};
     while (!pending.empty()) {
       const auto pointer = pending.back();
@@ -102,7 +102,7 @@ TEST(DamagedFile, AMemberOfTheWrongKindIsRefusedOrIgnored) {
   }
 }
 
-TEST(DamagedFile, AMergeOutsideTheVocabularyIsNamed) {
+TEST(DamagedFileTest, AMergeOutsideTheVocabularyIsReported) {
   nlohmann::json file = SmallFile();
   file["model"]["merges"] = {"a b", "b a"};
   EXPECT_NE(ErrorOf(file).find("merge 1 of the model of a test: \"ba\" is not in the vocabulary"), std::string::npos)
@@ -115,13 +115,13 @@ TEST(DamagedFile, AMergeOutsideTheVocabularyIsNamed) {
   EXPECT_NE(ErrorOf(file), "");
 }
 
-TEST(DamagedFile, AMergeShorterThanThePrefixIsRefused) {
+TEST(DamagedFileTest, AMergeShorterThanThePrefixIsRejected) {
   nlohmann::json file = SmallFile();
   file["model"]["continuing_subword_prefix"] = "####";
   EXPECT_NE(ErrorOf(file).find("continuing_subword_prefix"), std::string::npos);
 }
 
-TEST(DamagedFile, ATemplateNamingAnAbsentTokenIsRefused) {
+TEST(DamagedFileTest, ATemplateWithAMissingTokenIsRejected) {
   nlohmann::json file = SmallFile();
   file["post_processor"] = nlohmann::json::parse(
       R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}], "pair": [],
@@ -131,7 +131,7 @@ TEST(DamagedFile, ATemplateNamingAnAbsentTokenIsRefused) {
   EXPECT_NE(ErrorOf(file).find("outside 0..2"), std::string::npos) << ErrorOf(file);
 }
 
-TEST(DamagedFile, TemplatesThatDoubleTheTextAgainAndAgainAreRefused) {
+TEST(DamagedFileTest, TemplatesThatRepeatedlyDoubleTheTextAreRejected) {
   nlohmann::json file = SmallFile();
   const auto twice = nlohmann::json::parse(
       R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}]})");
@@ -139,7 +139,7 @@ TEST(DamagedFile, TemplatesThatDoubleTheTextAgainAndAgainAreRefused) {
   EXPECT_NE(ErrorOf(file).find("too long"), std::string::npos) << ErrorOf(file);
 }
 
-TEST(DamagedFile, StepsThatLengthenTextsAgainAndAgainAreRefused) {
+TEST(DamagedFileTest, StepsThatRepeatedlyLengthenTheTextAreRejected) {
   const nlohmann::json replace = {
       {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(100, 'a')}};
   nlohmann::json file = SmallFile();
@@ -154,7 +154,7 @@ TEST(DamagedFile, StepsThatLengthenTextsAgainAndAgainAreRefused) {
   EXPECT_NE(ErrorOf(file).find("grow too much"), std::string::npos) << ErrorOf(file);
 }
 
-TEST(DamagedFile, ARegularExpressionThatExplodesIsRefusedOrCompiled) {
+TEST(DamagedFileTest, AnExplodingRegularExpressionIsRejectedOrCompiled) {
   for (const char* regex : {"(((a{1000}){1000}){1000}){1000}", "((((((a?){50}){50}){50}){50}){50}){50}",
                             "(?:(?:(?:(?:x{0,99}){0,99}){0,99}){0,99}){0,99}y", "[\\p{L}&&[^\\p{N}]]{99999}"}) {
     nlohmann::json file = SmallFile();
@@ -164,13 +164,13 @@ TEST(DamagedFile, ARegularExpressionThatExplodesIsRefusedOrCompiled) {
   }
 }
 
-TEST(DamagedFile, OtherModelsAreRefusedByName) {
+TEST(DamagedFileTest, UnsupportedModelsAreRejectedByName) {
   nlohmann::json file = SmallFile();
   file["model"]["type"] = "Markov";
   EXPECT_NE(ErrorOf(file).find("\"Markov\" is not supported"), std::string::npos) << ErrorOf(file);
 }
 
-TEST(DamagedFile, DeepNestingIsRefused) {
+TEST(DamagedFileTest, DeepNestingIsRejected) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   EXPECT_FALSE(Loads(deep));
   EXPECT_FALSE(Loads(R"({"normalizer": )" + deep + "}"));
@@ -179,13 +179,13 @@ TEST(DamagedFile, DeepNestingIsRefused) {
   EXPECT_FALSE(Loads(R"({"normalizer": )" + sequences + "}"));
 }
 
-TEST(DamagedFile, AnUnknownTokenOutsideTheVocabularyIsRefused) {
+TEST(DamagedFileTest, AnUnknownTokenOutsideTheVocabularyIsRejected) {
   nlohmann::json file = SmallFile();
   file["model"]["unk_token"] = "<unk>";
   EXPECT_NE(ErrorOf(file).find("unk_token \"<unk>\" is not in the vocabulary"), std::string::npos);
 }
 
-// Whatever a file that is not JSON holds, the same: a tokenizer or a TokenizerError.
+// The same for tokenizer.model, which is not JSON.
 bool ModelFileLoads(const TempDirectory& directory, const std::string& bytes) {
   std::ofstream(directory.path() + "/tokenizer.model", std::ios::binary) << bytes;
   try {
@@ -199,7 +199,7 @@ bool ModelFileLoads(const TempDirectory& directory, const std::string& bytes) {
   }
 }
 
-TEST(DamagedFile, SentencePieceModelsCutAnywhereOrChangedNeverCrash) {
+TEST(DamagedFileTest, CutOrChangedSentencePieceModelsNeverCrash) {
   std::mt19937 random(19);
   const TempDirectory directory;
   for (const char* name : {"unigram", "bpe", "bpe_bytes"}) {
@@ -221,7 +221,7 @@ TEST(DamagedFile, SentencePieceModelsCutAnywhereOrChangedNeverCrash) {
   }
 }
 
-// The small file has too few ranks for any published encoding, so the encoding is given.
+// The same for a tiktoken file. The small file has too few ranks for a published encoding, so pass the encoding.
 bool RankFileLoads(const std::string& bytes) {
   try {
     const Tokenizer tokenizer(MakeTiktokenParts(bytes, "a test", {}, FindTiktokenEncoding("gpt2").get()));
@@ -233,7 +233,7 @@ bool RankFileLoads(const std::string& bytes) {
   }
 }
 
-TEST(DamagedFile, RankFilesChangedNeverCrash) {
+TEST(DamagedFileTest, ChangedRankFilesNeverCrash) {
   std::mt19937 random(20);
   const std::string bytes = ReadTestFile(DataPath("tiktoken/small.tiktoken"));
   EXPECT_TRUE(RankFileLoads(bytes));
@@ -249,7 +249,7 @@ TEST(DamagedFile, RankFilesChangedNeverCrash) {
   EXPECT_LT(num_loaded, 500);
 }
 
-TEST(DamagedFile, AMissingFileIsNamed) {
+TEST(DamagedFileTest, AMissingFileIsReportedByName) {
   try {
     LoadTokenizerJson("/nonexistent/tokenizer.json");
     FAIL();
@@ -258,7 +258,7 @@ TEST(DamagedFile, AMissingFileIsNamed) {
   }
 }
 
-TEST(JsonScanner, ReadsEscapesAsJsonSays) {
+TEST(JsonScannerTest, ReadsAllEscapes) {
   JsonScanner scanner(R"(["a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00", "", -12, 0])", "a test");
   scanner.BeginArray();
   ASSERT_TRUE(scanner.NextElement());
@@ -273,7 +273,7 @@ TEST(JsonScanner, ReadsEscapesAsJsonSays) {
   scanner.ExpectEnd();
 }
 
-TEST(JsonScanner, RefusesWhatIsNotJson) {
+TEST(JsonScannerTest, RejectsInvalidJson) {
   for (const char* text : {"[\"\\ud800\"]", "[\"\\x\"]", "[\"a\nb\"]", "[01]", "[1.5]", "[1e3]", "[-]", "[,]", "[1,]",
                            "[1 2]", "[\"a]", "[\"\\u12\"]", "[99999999999999999999]"}) {
     JsonScanner scanner(text, "a test");

@@ -28,7 +28,7 @@ std::vector<int32_t> RandomIds(std::mt19937& random, const Tokenizer& tokenizer,
   return ids;
 }
 
-TEST(DecodeStream, RandomIdsGiveTheWholeText) {
+TEST(DecodeStreamTest, StreamingRandomIdsGivesTheWholeText) {
   std::mt19937 random(11);
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
     const auto tokenizer = LoadTokenizerJson(DataPath(name));
@@ -40,7 +40,7 @@ TEST(DecodeStream, RandomIdsGiveTheWholeText) {
   }
 }
 
-TEST(DecodeStream, EveryDecoderGivesTheWholeText) {
+TEST(DecodeStreamTest, StreamingThroughEveryDecoderGivesTheWholeText) {
   std::mt19937 random(12);
   for (const std::string& line : ReadLines(DataPath("components.jsonl"))) {
     const nlohmann::json component = nlohmann::json::parse(line);
@@ -57,7 +57,7 @@ TEST(DecodeStream, EveryDecoderGivesTheWholeText) {
   }
 }
 
-TEST(DecodeStream, WhatFollowsAPromptIsTheRestOfTheWholeText) {
+TEST(DecodeStreamTest, TextAfterAPromptIsTheRestOfTheWholeText) {
   std::mt19937 random(13);
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
     const auto tokenizer = LoadTokenizerJson(DataPath(name));
@@ -79,14 +79,14 @@ TEST(DecodeStream, WhatFollowsAPromptIsTheRestOfTheWholeText) {
   }
 }
 
-TEST(DecodeStream, TheLineBreakThatEndsAPromptIsNotRepeated) {
+TEST(DecodeStreamTest, TheLineBreakAtTheEndOfAPromptIsNotRepeated) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_fallback.json"));
   const int32_t line_break = tokenizer->TokenToId("<0x0A>").value();
   const std::vector<int32_t> ids = tokenizer->Encode("hi", false);
   EXPECT_EQ(Stream(*tokenizer, {1, line_break}, ids, true), " hi");
 }
 
-TEST(DecodeStream, ACharacterOfSeveralTokensComesWhole) {
+TEST(DecodeStreamTest, ACharacterOfSeveralTokensIsAppendedWhole) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   const std::vector<int32_t> ids = tokenizer->Encode("\xF0\x9F\x98\x80!", false);
   ASSERT_EQ(ids.size(), 5u);
@@ -100,14 +100,14 @@ TEST(DecodeStream, ACharacterOfSeveralTokensComesWhole) {
   EXPECT_EQ(text, "\xF0\x9F\x98\x80!");
 }
 
-TEST(DecodeStream, AnUnfinishedCharacterIsFlushedAsReplacementCharacter) {
+TEST(DecodeStreamTest, AnUnfinishedCharacterIsFlushedAsReplacementCharacter) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::vector<int32_t> ids = tokenizer->Encode("a\xF0\x9F\x98\x80", false);
   ids.pop_back();
   EXPECT_EQ(Stream(*tokenizer, {}, ids, true), "a\xEF\xBF\xBD");
 }
 
-TEST(DecodeStream, TheFirstSpaceAfterAPromptIsKept) {
+TEST(DecodeStreamTest, TheFirstSpaceAfterAPromptIsKept) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_fallback.json"));
   const std::vector<int32_t> prompt = tokenizer->Encode("The keeper", true);
   const std::vector<int32_t> ids = tokenizer->Encode("of", false);

@@ -1,4 +1,4 @@
-// The key-values of a GGUF file, just enough to fill a GgufVocabulary for tests.
+// Reads the key-value pairs of a GGUF file that tests need to fill a GgufVocabulary. Owned by one test; one thread.
 //   file := "GGUF" version:u32 num_tensors:u64 num_kv:u64 kv*     kv := key:string type:u32 value
 #pragma once
 
@@ -17,7 +17,7 @@ class GgufTestFile {
     for (uint64_t count = Read<uint64_t>(); count > 0; --count) ReadKeyValue();
   }
 
-  GgufVocabulary vocabulary;  // shows the bytes of this
+  GgufVocabulary vocabulary;  // its views point into bytes_
 
  private:
   template <typename T>

@@ -12,7 +12,7 @@
 namespace vllm {
 namespace {
 
-// llama.cpp's vectors: texts between marker lines, and one line of ids for each.
+// Compares with the vectors of llama.cpp: texts separated by marker lines, and one line of ids per text.
 void ExpectLlamaCppVectors(const Tokenizer& tokenizer, const std::string& name) {
   const std::string base = RealPath("tokenizer-vectors/llama.cpp/ggml-vocab-" + name + ".gguf");
   const std::string input = ReadTestFile(base + ".inp");
@@ -32,7 +32,7 @@ void ExpectLlamaCppVectors(const Tokenizer& tokenizer, const std::string& name) 
   EXPECT_GT(lines.size(), 30u);
 }
 
-TEST(GgufVocabulary, RealVocabulariesGiveTheIdsOfLlamaCpp) {
+TEST(GgufVocabularyTest, RealVocabulariesMatchLlamaCpp) {
   const std::string directory = RealPath("tokenizers/gguf-vocab/");
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << "reference data not found: " << directory;
   for (const char* name : {"gpt-2", "llama-spm"}) {
@@ -42,7 +42,7 @@ TEST(GgufVocabulary, RealVocabulariesGiveTheIdsOfLlamaCpp) {
   }
 }
 
-TEST(GgufVocabulary, QwenTokensAndMergesGiveTheIdsOfLlamaCpp) {
+TEST(GgufVocabularyTest, QwenTokensAndMergesMatchLlamaCpp) {
   const auto reference = LoadRealTokenizer("qwen2.5");
   if (!reference) GTEST_SKIP() << "reference data not found: tokenizers/qwen2.5";
   std::vector<std::string> tokens;
@@ -60,7 +60,7 @@ TEST(GgufVocabulary, QwenTokensAndMergesGiveTheIdsOfLlamaCpp) {
   ExpectLlamaCppVectors(*MakeGgufTokenizer(vocabulary, "a test"), "qwen2");
 }
 
-// What a converter would write for a SentencePiece model.
+// Makes the vocabulary that a GGUF converter would write for a SentencePiece model.
 GgufVocabulary FromSentencePiece(const SentencePieceModel& model, const std::string& gguf_model) {
   GgufVocabulary vocabulary;
   vocabulary.model = gguf_model;
@@ -77,11 +77,11 @@ GgufVocabulary FromSentencePiece(const SentencePieceModel& model, const std::str
   return vocabulary;
 }
 
-TEST(GgufVocabulary, AUnigramVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
+TEST(GgufVocabularyTest, AUnigramVocabularyMatchesItsSentencePieceModel) {
   for (const char* name : {"unigram", "unigram_unused"}) {
     const std::string bytes = ReadTestFile(DataPath(std::string("sentencepiece/") + name + ".model"));
     SentencePieceModel model = ReadSentencePieceModel(bytes, "a test");
-    // Here an unused token is like any other.
+    // GGUF has no special treatment of unused tokens, so hide them as control tokens.
     if (std::string_view(name) == "unigram_unused") {
       for (Piece& piece : model.pieces) {
         if (piece.type == PieceType::kUnused) piece.type = PieceType::kControl;
@@ -97,7 +97,7 @@ TEST(GgufVocabulary, AUnigramVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
   }
 }
 
-TEST(GgufVocabulary, AWordPieceVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
+TEST(GgufVocabularyTest, AWordPieceVocabularyMatchesItsTokenizerJson) {
   const auto reference = LoadTokenizerJson(DataPath("word_piece.json"));
   std::vector<std::string> tokens;
   GgufVocabulary vocabulary;
@@ -105,7 +105,7 @@ TEST(GgufVocabulary, AWordPieceVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
   for (int32_t id = 0; reference->IdToToken(id); ++id) {
     std::string token(reference->IdToToken(id).value());
     const bool special = reference->IsSpecial(id);
-    if (token == "[LS]") break;  // from here on, tokens that were added
+    if (token == "[LS]") break;  // only added tokens follow
     if (token.starts_with("##")) {
       token.erase(0, 2);
     } else if (!special) {
@@ -127,7 +127,7 @@ TEST(GgufVocabulary, AWordPieceVocabularyGivesTheIdsOfTheModelItWasMadeOf) {
   EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("the keeper", false), true), "the keeper");
 }
 
-TEST(GgufVocabulary, EveryKnownPreTokenizerCompiles) {
+TEST(GgufVocabularyTest, EveryKnownPreTokenizerCompiles) {
   for (const char* name : {"",
                            "default",
                            "llama-bpe",
@@ -180,7 +180,7 @@ std::string ErrorOf(const GgufVocabulary& vocabulary) {
   return "";
 }
 
-TEST(GgufVocabulary, WhatIsNotKnownIsNamed) {
+TEST(GgufVocabularyTest, UnknownNamesAreReported) {
   EXPECT_EQ(ErrorOf(SmallVocabulary()), "");
   GgufVocabulary vocabulary = SmallVocabulary();
   vocabulary.pre = "klingon";
@@ -189,7 +189,7 @@ TEST(GgufVocabulary, WhatIsNotKnownIsNamed) {
   EXPECT_NE(ErrorOf(vocabulary).find("tokenizer model \"rwkv\" is not supported"), std::string::npos);
 }
 
-TEST(GgufVocabulary, NumbersThatContradictEachOtherAreRefused) {
+TEST(GgufVocabularyTest, InconsistentValuesAreRejected) {
   GgufVocabulary vocabulary = SmallVocabulary();
   vocabulary.scores = {0, 0};
   EXPECT_NE(ErrorOf(vocabulary).find("2 scores for 4 tokens"), std::string::npos);
@@ -213,7 +213,7 @@ TEST(GgufVocabulary, NumbersThatContradictEachOtherAreRefused) {
   EXPECT_NE(ErrorOf(vocabulary), "");
 }
 
-TEST(GgufVocabulary, ControlTokensAreReadInTextUnlessToldNotTo) {
+TEST(GgufVocabularyTest, ControlTokensInTextAreRecognizedUnlessParsingIsOff) {
   GgufVocabulary vocabulary = SmallVocabulary();
   vocabulary.bos_id = 3;
   vocabulary.add_bos = true;

@@ -1,4 +1,4 @@
-// The committed vectors, made by tests/golden/tokenizer_golden.py with the reference.
+// Compares with the committed vectors. tests/golden/tokenizer_golden.py made them with Hugging Face `tokenizers`.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
@@ -8,9 +8,9 @@
 namespace vllm {
 namespace {
 
-class GoldenFile : public testing::TestWithParam<const char*> {};
+class GoldenFileTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(GoldenFile, IdsAndTextsAreThoseOfTheReference) {
+TEST_P(GoldenFileTest, IdsAndTextsMatchTheReference) {
   const auto tokenizer = LoadTokenizerJson(DataPath(std::string(GetParam()) + ".json"));
   const std::vector<std::string> lines = ReadLines(DataPath(std::string(GetParam()) + ".jsonl"));
   ASSERT_GT(lines.size(), 50u);
@@ -27,12 +27,12 @@ TEST_P(GoldenFile, IdsAndTextsAreThoseOfTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Committed, GoldenFile,
+INSTANTIATE_TEST_SUITE_P(Committed, GoldenFileTest,
                          testing::Values("byte_level", "byte_fallback", "unigram", "unigram_bytes", "word_piece",
                                          "word_level"),
                          [](const auto& param_info) { return std::string(param_info.param); });
 
-TEST(GoldenComponents, EachComponentAloneDoesWhatTheReferenceDoes) {
+TEST(GoldenComponentsTest, EachComponentMatchesTheReference) {
   std::vector<std::string> lines = ReadLines(DataPath("components.jsonl"));
   for (std::string& line : ReadLines(DataPath("components_more.jsonl"))) lines.push_back(std::move(line));
   ASSERT_GT(lines.size(), 80u);

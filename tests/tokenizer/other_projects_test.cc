@@ -1,4 +1,4 @@
-// The vectors of other projects that run the same vocabularies: swift-transformers and vllm.cpp.
+// Compares with the vectors of other projects that use the same vocabularies: swift-transformers and vllm.cpp.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/gguf_test_file.h"
@@ -12,14 +12,14 @@ std::optional<nlohmann::json> RealJson(const std::string& name) {
   return nlohmann::json::parse(ReadTestFile(path));
 }
 
-// clean_up_tokenization_spaces of `transformers`, which comes after decoding and which these vectors have where the
-// model's tokenizer_config.json asks for it.
+// Applies clean_up_tokenization_spaces of `transformers`, a step after decoding. These vectors include it if the
+// model's tokenizer_config.json enables it.
 std::string CleanedUp(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> kRules[] = {
       {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
       {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [from, to] : kRules) {
-    for (size_t at = 0; (at = text.find(from, at)) != text.npos;) text.replace(at, from.size(), to);
+    for (size_t pos = 0; (pos = text.find(from, pos)) != text.npos;) text.replace(pos, from.size(), to);
   }
   return text;
 }
@@ -39,7 +39,7 @@ void ExpectSwiftVectors(const Tokenizer& tokenizer, const nlohmann::json& rows, 
   }
 }
 
-TEST(OtherProjects, SwiftTransformersAgreesOnGpt2) {
+TEST(OtherProjectsTest, SwiftTransformersAgreesOnGpt2) {
   const auto rows = RealJson("swift-transformers/distilgpt2.json");
   const auto article = RealJson("swift-transformers/gpt2_encoded_tokens.json");
   const auto tokenizer = LoadRealTokenizer("gpt2");
@@ -53,14 +53,14 @@ TEST(OtherProjects, SwiftTransformersAgreesOnGpt2) {
   for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(tokenizer->IdToToken(ids[i]), words[i]);
 }
 
-TEST(OtherProjects, SwiftTransformersAgreesOnLlama3) {
+TEST(OtherProjectsTest, SwiftTransformersAgreesOnLlama3) {
   const auto rows = RealJson("swift-transformers/pcuenq__Llama-3.2-1B-Instruct-tokenizer.json");
   const auto tokenizer = LoadRealTokenizer("llama3.2");
   if (!rows || !tokenizer) GTEST_SKIP() << "reference data not found: swift-transformers";
   ExpectSwiftVectors(*tokenizer, *rows, true);
 }
 
-TEST(OtherProjects, SwiftTransformersAgreesOnLlama2AsGguf) {
+TEST(OtherProjectsTest, SwiftTransformersAgreesOnLlama2AsGguf) {
   const auto rows = RealJson("swift-transformers/coreml-projects__Llama-2-7b-chat-coreml.json");
   const auto article = RealJson("swift-transformers/llama_encoded.json");
   const std::string path = RealPath("tokenizers/gguf-vocab/ggml-vocab-llama-spm.gguf");
@@ -74,7 +74,7 @@ TEST(OtherProjects, SwiftTransformersAgreesOnLlama2AsGguf) {
   EXPECT_EQ(tokenizer->Decode(ids, false), (*article)["decoded_text"].get<std::string>());
 }
 
-TEST(OtherProjects, VllmCppAgreesOnMistral) {
+TEST(OtherProjectsTest, VllmCppAgreesOnMistral) {
   const auto vectors = RealJson("vllm.cpp/mistral_encodings.json");
   const auto tokenizer = LoadRealTokenizer("mistral-7b-v0.3");
   if (!vectors || !tokenizer) GTEST_SKIP() << "reference data not found: vllm.cpp";

@@ -9,14 +9,14 @@ namespace {
 
 std::string Replaced(const std::string& text) { return ReplacePythonNumbers(text, "<n>", "<i>"); }
 
-TEST(PythonJsonTest, NumbersAreReplacedWhereTheyAreValues) {
+TEST(PythonJsonTest, ValuesAreReplaced) {
   EXPECT_EQ(Replaced(R"({"a": NaN, "b":Infinity,"c" : -Infinity})"), R"({"a": <n>, "b":<i>,"c" : -<i>})");
   EXPECT_EQ(Replaced("[NaN,Infinity\n,-Infinity]"), "[<n>,<i>\n,-<i>]");
   EXPECT_EQ(Replaced("NaN"), "<n>");
   EXPECT_EQ(Replaced("-Infinity"), "-<i>");
 }
 
-TEST(PythonJsonTest, StringsStayAsTheyAre) {
+TEST(PythonJsonTest, StringsAreUnchanged) {
   for (const char* text :
        {R"({"NaN": "Infinity"})", R"(["a\" NaN", "\\"])", R"(["\\\" Infinity "])", R"("NaN)", R"(["x", " NaN "])"}) {
     EXPECT_EQ(Replaced(text), text);
@@ -24,7 +24,7 @@ TEST(PythonJsonTest, StringsStayAsTheyAre) {
   EXPECT_EQ(Replaced(R"(["\\", NaN])"), R"(["\\", <n>])");
 }
 
-TEST(PythonJsonTest, PartsOfOtherWordsStayAsTheyAre) {
+TEST(PythonJsonTest, PartsOfOtherWordsAreUnchanged) {
   for (const char* text : {"[NaNs]", "[xNaN]", "[-NaN]", "[Infinity1]", "[--Infinity]", "[1-Infinity]", "[nan, inf]"}) {
     EXPECT_EQ(Replaced(text), text);
   }

@@ -1,4 +1,4 @@
-// The vectors of the real Hugging Face library: ids and decoded texts must be equal, one by one.
+// Compares every id and decoded text with vectors made by Hugging Face `tokenizers`.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
@@ -7,9 +7,9 @@
 namespace vllm {
 namespace {
 
-class ReferenceVectors : public testing::TestWithParam<const char*> {};
+class ReferenceVectorsTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(ReferenceVectors, IdsAndTextsAreThoseOfTheReference) {
+TEST_P(ReferenceVectorsTest, IdsAndTextsMatchTheReference) {
   const std::string vectors = RealPath("tokenizer-vectors/hf/") + GetParam() + ".jsonl";
   const std::unique_ptr<Tokenizer> tokenizer = LoadRealTokenizer(GetParam());
   if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "reference data not found: " << GetParam();
@@ -19,22 +19,22 @@ TEST_P(ReferenceVectors, IdsAndTextsAreThoseOfTheReference) {
     const auto text = row["text"].get<std::string>();
     const auto ids = row["ids"].get<std::vector<int32_t>>();
     const auto ids_special = row["ids_special"].get<std::vector<int32_t>>();
-    bool right = true;
-    const auto expect_equal = [&right](const auto& actual, const auto& expected) {
-      right = right && actual == expected;
+    bool all_equal = true;
+    const auto expect_equal = [&all_equal](const auto& actual, const auto& expected) {
+      all_equal = all_equal && actual == expected;
       EXPECT_EQ(actual, expected);
     };
     expect_equal(tokenizer->Encode(text, false), ids);
     expect_equal(tokenizer->Encode(text, true), ids_special);
-    // The vectors decode the ids without, respectively with, special tokens.
+    // "decode" is the text of `ids`, "decode_skip_special" that of `ids_special`.
     expect_equal(tokenizer->Decode(ids, false), row["decode"].get<std::string>());
     expect_equal(tokenizer->Decode(ids_special, true), row["decode_skip_special"].get<std::string>());
-    if (!right) std::cerr << "text: " << row["text"].dump().substr(0, 300) << "\n";
-    if (!right && ++num_wrong == 5) break;
+    if (!all_equal) std::cerr << "text: " << row["text"].dump().substr(0, 300) << "\n";
+    if (!all_equal && ++num_wrong == 5) break;
   }
 }
 
-TEST_P(ReferenceVectors, StreamingGivesTheWholeText) {
+TEST_P(ReferenceVectorsTest, StreamingGivesTheWholeText) {
   const std::string vectors = RealPath("tokenizer-vectors/hf/") + GetParam() + ".jsonl";
   const std::unique_ptr<Tokenizer> tokenizer = LoadRealTokenizer(GetParam());
   if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "reference data not found: " << GetParam();
@@ -55,7 +55,7 @@ TEST_P(ReferenceVectors, StreamingGivesTheWholeText) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Real, ReferenceVectors,
+INSTANTIATE_TEST_SUITE_P(Real, ReferenceVectorsTest,
                          testing::Values("TinyStories-656K", "babyllama-tok105", "gpt2", "llama3.2", "mistral-7b-v0.3",
                                          "opt", "phi-3-mini", "qwen2.5", "stories260K", "toy-roberta"),
                          [](const auto& param_info) {

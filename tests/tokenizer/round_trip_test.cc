@@ -1,5 +1,4 @@
-// For every kind of tokenizer: decoding in pieces gives the whole text, and where nothing is lost on the way, decoding
-// gives back what was encoded.
+// For every kind of tokenizer: streaming gives the whole text, and lossless tokenizers decode to the encoded text.
 #include <functional>
 
 #include "tests/tokenizer/gguf_test_file.h"
@@ -27,17 +26,17 @@ struct Kind {
   std::function<std::unique_ptr<Tokenizer>()> make;
 };
 
-class EveryKind : public testing::TestWithParam<Kind> {};
+class EveryKindTest : public testing::TestWithParam<Kind> {};
 
-// No U+2581, which SentencePiece takes for a space, and no U+0000.
+// Returns a random text without U+0000 and without U+2581, which SentencePiece treats as a space.
 std::string RandomWords(std::mt19937& random) {
   std::string text = RandomText(random, 1 + random() % 30);
-  for (size_t at; (at = text.find("\xE2\x96\x81")) != text.npos;) text.replace(at, 3, "the house");
+  for (size_t pos; (pos = text.find("\xE2\x96\x81")) != text.npos;) text.replace(pos, 3, "the ship");
   std::erase(text, '\0');
   return text.empty() ? "a" : text;
 }
 
-TEST_P(EveryKind, DecodingGivesBackWhatWasEncoded) {
+TEST_P(EveryKindTest, DecodingReturnsTheEncodedText) {
   if (!GetParam().lossless) return;
   const auto tokenizer = GetParam().make();
   std::mt19937 random(51);
@@ -47,7 +46,7 @@ TEST_P(EveryKind, DecodingGivesBackWhatWasEncoded) {
   }
 }
 
-TEST_P(EveryKind, DecodingInPiecesGivesTheWholeText) {
+TEST_P(EveryKindTest, StreamingGivesTheWholeText) {
   const auto tokenizer = GetParam().make();
   std::mt19937 random(52);
   for (int round = 0; round < 2000; ++round) {
@@ -71,7 +70,7 @@ TEST_P(EveryKind, DecodingInPiecesGivesTheWholeText) {
   }
 }
 
-TEST_P(EveryKind, EncodingTwiceGivesTheSameIds) {
+TEST_P(EveryKindTest, EncodingTwiceGivesTheSameIds) {
   const auto tokenizer = GetParam().make();
   const auto fresh = GetParam().make();
   std::mt19937 random(53);
@@ -85,20 +84,20 @@ TEST_P(EveryKind, EncodingTwiceGivesTheSameIds) {
   }
 }
 
-TEST_P(EveryKind, AMegabyteOfOneKindTakesAboutLinearTime) {
+TEST_P(EveryKindTest, AMegabyteOfRepeatedTextTakesAboutLinearTime) {
   const auto tokenizer = GetParam().make();
   for (const char* unit : {"a", "the", " ", "\n", "7", "\xE4\xB8\xAD", "\xCC\x81", "\xE2\x96\x81"}) {
     std::string text;
     while (text.size() < (1 << 20)) text += unit;
     const double start = CpuSeconds();
     tokenizer->Encode(text, false);
-    // A quadratic way would take minutes.
+    // A quadratic algorithm would take minutes.
     EXPECT_LT(CpuSeconds() - start, 10.0) << unit;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Kinds, EveryKind,
+    Kinds, EveryKindTest,
     testing::Values(Kind{"Unigram", false, [] { return LoadTokenizerJson(DataPath("unigram.json")); }},
                     Kind{"UnigramBytes", false, [] { return LoadTokenizerJson(DataPath("unigram_bytes.json")); }},
                     Kind{"WordPiece", false, [] { return LoadTokenizerJson(DataPath("word_piece.json")); }},

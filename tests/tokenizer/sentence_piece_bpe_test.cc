@@ -23,23 +23,23 @@ struct RandomPieces {
 
 constexpr std::string_view kLetters[] = {"a", "b", "c", "\xC3\xA9", "\xE2\x96\x81", "x"};
 
-// Over a small alphabet whose last letter is no piece. Scores are random, so a piece may well score higher than what it
-// is made of, and several may score the same.
+// Makes random pieces over a small alphabet whose last letter is not a piece. Scores are random, so a piece may score
+// higher than its parts, and several pieces may have the same score.
 RandomPieces MakeRandomPieces(std::mt19937& random, size_t num_pieces) {
   RandomPieces pieces;
   pieces.Add("<unk>", 0, PieceType::kUnknown);
   for (const std::string_view letter : kLetters) {
     if (letter != "x") pieces.Add(std::string(letter), 0, PieceType::kNormal);
   }
-  std::vector<std::string> made(std::begin(kLetters), std::end(kLetters) - 1);
-  while (made.size() < num_pieces) {
-    const std::string piece = made[random() % made.size()] + made[random() % made.size()];
+  std::vector<std::string> texts(std::begin(kLetters), std::end(kLetters) - 1);
+  while (texts.size() < num_pieces) {
+    const std::string piece = texts[random() % texts.size()] + texts[random() % texts.size()];
     if (piece.size() > 24) continue;
     const PieceType type = random() % 12 == 0   ? PieceType::kUserDefined
                            : random() % 12 == 0 ? PieceType::kControl
                                                 : PieceType::kNormal;
     pieces.Add(piece, -static_cast<float>(random() % (num_pieces * 2)), type);
-    made.push_back(piece);
+    texts.push_back(piece);
   }
   Vocabulary vocabulary;
   for (const auto& [piece, id] : pieces.ids) vocabulary.Add(piece, id);
@@ -50,7 +50,7 @@ RandomPieces MakeRandomPieces(std::mt19937& random, size_t num_pieces) {
   return pieces;
 }
 
-// The slow twin: a queue of (score, place) over all of the word, in which symbols are strings.
+// The slow reference: one queue of (score, position) over the whole word, with symbols as strings.
 std::vector<int32_t> QueuePieces(const RandomPieces& pieces, const std::string& word) {
   struct Symbol {
     std::string text;
@@ -58,52 +58,52 @@ std::vector<int32_t> QueuePieces(const RandomPieces& pieces, const std::string& 
     size_t previous, next;
   };
   std::vector<Symbol> symbols;
-  for (size_t at = 0; at < word.size();) {
+  for (size_t pos = 0; pos < word.size();) {
     size_t length = 0;
     for (const auto& [piece, id] : pieces.ids) {
-      const bool is_set_apart = pieces.types[static_cast<size_t>(id)] == PieceType::kUserDefined;
-      if (is_set_apart && word.compare(at, piece.size(), piece) == 0) length = std::max(length, piece.size());
+      const bool is_user_defined = pieces.types[static_cast<size_t>(id)] == PieceType::kUserDefined;
+      if (is_user_defined && word.compare(pos, piece.size(), piece) == 0) length = std::max(length, piece.size());
     }
     const bool frozen = length > 0;
-    if (!frozen) length = CodePointAt(word, at).length;
-    symbols.push_back({word.substr(at, length), frozen, symbols.size() - 1, symbols.size() + 1});
-    at += length;
+    if (!frozen) length = CodePointAt(word, pos).length;
+    symbols.push_back({word.substr(pos, length), frozen, symbols.size() - 1, symbols.size() + 1});
+    pos += length;
   }
-  const auto find = [&](size_t at) {
-    const size_t next = symbols[at].next;
-    if (next >= symbols.size() || symbols[at].frozen || symbols[next].frozen) return -1;
-    const auto found = pieces.ids.find(symbols[at].text + symbols[next].text);
+  const auto find = [&](size_t pos) {
+    const size_t next = symbols[pos].next;
+    if (next >= symbols.size() || symbols[pos].frozen || symbols[next].frozen) return -1;
+    const auto found = pieces.ids.find(symbols[pos].text + symbols[next].text);
     if (found == pieces.ids.end()) return -1;
     const PieceType type = pieces.types[static_cast<size_t>(found->second)];
     return type == PieceType::kNormal || type == PieceType::kUserDefined ? found->second : -1;
   };
   struct Entry {
     float score;
-    size_t at;
+    size_t pos;
     size_t bytes;
-    bool operator<(const Entry& other) const { return score != other.score ? score < other.score : at > other.at; }
+    bool operator<(const Entry& other) const { return score != other.score ? score < other.score : pos > other.pos; }
   };
   std::priority_queue<Entry> queue;
-  const auto look = [&](size_t at) {
-    if (const int32_t id = find(at); id >= 0) {
-      const size_t bytes = symbols[at].text.size() + symbols[symbols[at].next].text.size();
-      queue.push({pieces.scores[static_cast<size_t>(id)], at, bytes});
+  const auto push_pair = [&](size_t pos) {
+    if (const int32_t id = find(pos); id >= 0) {
+      const size_t bytes = symbols[pos].text.size() + symbols[symbols[pos].next].text.size();
+      queue.push({pieces.scores[static_cast<size_t>(id)], pos, bytes});
     }
   };
-  for (size_t i = 0; i < symbols.size(); ++i) look(i);
+  for (size_t i = 0; i < symbols.size(); ++i) push_pair(i);
   while (!queue.empty()) {
     const Entry top = queue.top();
     queue.pop();
-    Symbol& left = symbols[top.at];
+    Symbol& left = symbols[top.pos];
     if (left.text.empty() || left.next >= symbols.size()) continue;
     Symbol& right = symbols[left.next];
     if (left.text.size() + right.text.size() != top.bytes) continue;
     left.text += right.text;
     right.text.clear();
     left.next = right.next;
-    if (left.next < symbols.size()) symbols[left.next].previous = top.at;
-    look(top.at);
-    if (left.previous < symbols.size()) look(left.previous);
+    if (left.next < symbols.size()) symbols[left.next].previous = top.pos;
+    push_pair(top.pos);
+    if (left.previous < symbols.size()) push_pair(left.previous);
   }
   std::vector<int32_t> ids;
   bool after_unknown = false;
@@ -117,7 +117,7 @@ std::vector<int32_t> QueuePieces(const RandomPieces& pieces, const std::string& 
   return ids;
 }
 
-TEST(SentencePieceBpe, LongWordsAgreeWithTheQueueTwinOnRandomPieces) {
+TEST(SentencePieceBpeTest, LongWordsAgreeWithAQueueOnRandomPieces) {
   std::mt19937 random(17);
   for (int round = 0; round < 200; ++round) {
     const RandomPieces pieces = MakeRandomPieces(random, 6 + random() % 60);

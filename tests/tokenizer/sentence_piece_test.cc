@@ -1,4 +1,4 @@
-// The real SentencePiece library must agree, id by id and byte by byte.
+// Compares every id and decoded text with vectors made by the SentencePiece library.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
@@ -27,21 +27,21 @@ void ExpectAgreement(const Tokenizer& tokenizer, const std::string& vectors) {
   }
 }
 
-class SmallModel : public testing::TestWithParam<const char*> {};
+class SmallModelTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(SmallModel, GivesTheLibrarysIdsAndTexts) {
+TEST_P(SmallModelTest, MatchesTheLibrary) {
   TempDirectory directory;
   const std::string name = std::string("sentencepiece/") + GetParam();
   std::filesystem::copy_file(DataPath(name + ".model"), directory.path() + "/tokenizer.model");
   ExpectAgreement(*LoadTokenizer(directory.path()), DataPath(name + ".jsonl"));
 }
 
-INSTANTIATE_TEST_SUITE_P(SentencePiece, SmallModel,
+INSTANTIATE_TEST_SUITE_P(SentencePiece, SmallModelTest,
                          testing::Values("unigram", "unigram_bytes", "unigram_loose", "bpe", "bpe_bytes", "bpe_suffix",
                                          "unigram_suffix", "bpe_unused", "unigram_unused"),
                          [](const auto& param_info) { return std::string(param_info.param); });
 
-TEST(SentencePiece, RealModelsGiveTheLibrarysIdsAndTexts) {
+TEST(SentencePieceTest, RealModelsMatchTheLibrary) {
   int num_models = 0;
   for (const std::string name : {"stories260K", "babyllama-tok105"}) {
     const std::string vectors = RealPath("tokenizer-vectors/sentencepiece/" + name + ".jsonl");

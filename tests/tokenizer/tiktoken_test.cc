@@ -16,7 +16,7 @@ Tokenizer Load(const std::string& ranks, const std::string& encoding) {
 
 class TiktokenEncodingTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(TiktokenEncodingTest, GivesTheIdsOfTiktoken) {
+TEST_P(TiktokenEncodingTest, MatchesTiktoken) {
   const std::string name = GetParam();
   const Tokenizer tokenizer = Load(ReadTestFile(DataPath("tiktoken/small.tiktoken")), name);
   for (const std::string& line : ReadLines(DataPath("tiktoken/" + name + ".jsonl"))) {
@@ -47,7 +47,7 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-// The ranks of a real vocabulary give what its tokenizer.json gives.
+// Checks that the ranks of a real vocabulary encode like its tokenizer.json.
 void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   const auto expected = LoadRealTokenizer(name);
   const std::string vectors = RealPath("tokenizer-vectors/hf/" + name + ".jsonl");
@@ -67,7 +67,7 @@ void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   int num_texts = 0;
   for (const std::string& line : ReadLines(vectors)) {
     const std::string text = nlohmann::json::parse(line)["text"].get<std::string>();
-    // The file of ranks has no normalizer: only texts that are in the normal form already.
+    // A file of ranks has no normalizer, so skip texts that the normalizer changes.
     if (expected->Decode(expected->Encode(text, false, false), false) != text) continue;
     ++num_texts;
     EXPECT_EQ(tokenizer->Encode(text, true), expected->Encode(text, true)) << text;
@@ -76,26 +76,26 @@ void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   EXPECT_EQ(tokenizer->TokenToId("<|im_end|>"), name == "qwen2.5" ? std::optional(151645) : std::nullopt);
 }
 
-TEST(Tiktoken, RanksOfLlama3GiveWhatItsTokenizerJsonGives) { ExpectSameAsTokenizerJson("llama3.2", 128000); }
-TEST(Tiktoken, RanksOfQwenGiveWhatItsTokenizerJsonGives) { ExpectSameAsTokenizerJson("qwen2.5", 151643); }
+TEST(TiktokenTest, RanksOfLlama3MatchItsTokenizerJson) { ExpectSameAsTokenizerJson("llama3.2", 128000); }
+TEST(TiktokenTest, RanksOfQwenMatchItsTokenizerJson) { ExpectSameAsTokenizerJson("qwen2.5", 151643); }
 
-TEST(Tiktoken, DamagedFilesAreRefused) {
+TEST(TiktokenTest, DamagedFilesAreRejected) {
   for (const char* ranks : {"IQ== 0\nIg== x\n", "IQ== 0\nIg==\n", "IQ== 0\n!!!! 1\n", "IQ== 0\nIQ== 1\n", "IQ== -1\n",
                             "IQ== 99999999999\n", "IQ== 0\nIg 1\n"}) {
     EXPECT_THROW(Load(ranks, "gpt2"), TokenizerError) << ranks;
   }
 }
 
-TEST(Tiktoken, AnUnknownNumberOfRanksIsNamed) {
+TEST(TiktokenTest, AnUnknownNumberOfRanksIsReported) {
   try {
     MakeTiktokenParts("IQ== 0\n", "a test", {});
     FAIL();
   } catch (const TokenizerError& error) {
-    EXPECT_NE(std::string(error.what()).find("1 ranks are of no known encoding"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("1 ranks match no known encoding"), std::string::npos) << error.what();
   }
 }
 
-TEST(Base64, DecodesWhatTheTestEncodes) {
+TEST(Base64Test, DecodingReturnsTheEncodedBytes) {
   std::mt19937 random(41);
   for (int round = 0; round < 500; ++round) {
     std::string bytes;

@@ -13,7 +13,7 @@
 namespace vllm {
 namespace {
 
-TEST(Tokenizer, TellsItsVocabulary) {
+TEST(TokenizerTest, ReportsItsVocabulary) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   EXPECT_EQ(tokenizer->VocabSize(), 485);
   EXPECT_EQ(tokenizer->Kind(), "BPE byte-level");
@@ -29,23 +29,23 @@ TEST(Tokenizer, TellsItsVocabulary) {
   EXPECT_EQ(LoadTokenizerJson(DataPath("byte_fallback.json"))->Kind(), "BPE byte-fallback");
 }
 
-TEST(Tokenizer, AByteLevelVocabularyGivesEveryTextBack) {
+TEST(TokenizerTest, AByteLevelVocabularyRoundTripsEveryText) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::mt19937 random(23);
   for (int round = 0; round < 3000; ++round) {
-    // The normalizer composes, so only texts that it leaves alone come back as they were.
+    // The normalizer composes, so use only characters that it does not change.
     std::string text;
     for (size_t i = random() % 30; i > 0; --i) AppendCodePoint(1 + random() % 0x2FF, text);
     ASSERT_EQ(tokenizer->Decode(tokenizer->Encode(text, false), false), text);
   }
 }
 
-TEST(Tokenizer, InvalidUtf8IsEncodedAsReplacementCharacters) {
+TEST(TokenizerTest, InvalidUtf8IsEncodedAsReplacementCharacters) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   EXPECT_EQ(tokenizer->Encode("a\xFF\xC3 b", false), tokenizer->Encode("a\xEF\xBF\xBD\xEF\xBF\xBD b", false));
 }
 
-TEST(Tokenizer, EncodingStopsWhenItsFlagIsSet) {
+TEST(TokenizerTest, EncodingStopsWhenItsFlagIsSet) {
   const auto tokenizer = LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::string text = "How do I run a batch of prompts?";
   const std::vector<int32_t> ids = tokenizer->Encode(text, false);
@@ -58,8 +58,8 @@ TEST(Tokenizer, EncodingStopsWhenItsFlagIsSet) {
   EXPECT_EQ(tokenizer->Encode(text, false), ids);
 }
 
-// Long words are encoded in windows, each of which looks at the flag.
-TEST(Tokenizer, EncodingOneLongWordStopsInTheMiddle) {
+// Long words are encoded in windows. Each window checks the flag.
+TEST(TokenizerTest, EncodingALongWordStopsInTheMiddle) {
   const auto tokenizer = LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::string word(size_t{64} << 20, 'a');
   std::atomic<bool> stop{false};
@@ -69,14 +69,14 @@ TEST(Tokenizer, EncodingOneLongWordStopsInTheMiddle) {
   setter.join();
 }
 
-TEST(Tokenizer, IdsWithoutATokenAreSkipped) {
+TEST(TokenizerTest, IdsWithoutATokenAreSkipped) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::vector<int32_t> ids = tokenizer->Encode("The ships", false);
   ids.insert(ids.begin() + 1, {-1, 1 << 30, 485, INT32_MIN, INT32_MAX});
   EXPECT_EQ(tokenizer->Decode(ids, true), "The ships");
 }
 
-TEST(Tokenizer, AVocabularyOfCharactersWithoutMergesWorks) {
+TEST(TokenizerTest, AVocabularyOfCharactersWithoutMergesWorks) {
   const auto tokenizer = ParseTokenizerJson(
       R"({"model": {"type": "BPE", "unk_token": "?", "fuse_unk": true, "vocab": {"?": 0, "a": 1, "b": 2}, "merges": []}})",
       "a test");
@@ -84,7 +84,7 @@ TEST(Tokenizer, AVocabularyOfCharactersWithoutMergesWorks) {
   EXPECT_EQ(tokenizer->Kind(), "BPE");
 }
 
-TEST(Tokenizer, AHugeTextOfOneKindIsEncodedInAboutLinearTime) {
+TEST(TokenizerTest, AHugeRepetitiveTextIsEncodedInAboutLinearTime) {
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
     const auto tokenizer = LoadTokenizerJson(DataPath(name));
     for (const char* unit : {"a", "e ", " ", "\n", "7", "<|end|>", "[LS]", " [LS]", "\xCC\x81", "<", "\xE2\x96\x81"}) {
@@ -97,9 +97,9 @@ TEST(Tokenizer, AHugeTextOfOneKindIsEncodedInAboutLinearTime) {
   }
 }
 
-TEST(Tokenizer, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
+TEST(TokenizerTest, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
   std::string text = "a";
-  // Marks of two combining classes in the wrong order, which neighbour by neighbour exchange sorts quadratically.
+  // Marks of two combining classes in the wrong order. A bubble sort would take quadratic time.
   while (text.size() < (1 << 20)) text += "\xCC\x81\xCC\xA3";
   for (const UnicodeForm form : {UnicodeForm::kNfc, UnicodeForm::kNfd, UnicodeForm::kNfkc, UnicodeForm::kNfkd}) {
     std::string normalized = text;
@@ -110,7 +110,7 @@ TEST(Tokenizer, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
   }
 }
 
-TEST(Tokenizer, AddedTokensOfWhiteSpaceThatTakeMoreWhiteSpaceStayLinear) {
+TEST(TokenizerTest, AddedWhiteSpaceTokensThatStripWhiteSpaceTakeLinearTime) {
   const auto tokenizer = ParseTokenizerJson(
       R"({"added_tokens": [{"id": 1, "content": " ", "rstrip": true, "lstrip": true, "normalized": false}],
           "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})",
@@ -120,7 +120,7 @@ TEST(Tokenizer, AddedTokensOfWhiteSpaceThatTakeMoreWhiteSpaceStayLinear) {
   EXPECT_LT(CpuSeconds() - start, 5.0);
 }
 
-TEST(Tokenizer, ManyThreadsGetTheSameIds) {
+TEST(TokenizerTest, ManyThreadsGetTheSameIds) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::mt19937 random(29);
   std::vector<std::string> texts;
@@ -138,7 +138,7 @@ TEST(Tokenizer, ManyThreadsGetTheSameIds) {
   for (const auto& result : results) EXPECT_EQ(result, expected);
 }
 
-TEST(Tokenizer, ClipStyleWordsOfBytesWithAnEndAreSupported) {
+TEST(TokenizerTest, ByteLevelWordsWithAnEndOfWordSuffixAreSupported) {
   const auto tokenizer = ParseTokenizerJson(
       R"({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
           "model": {"type": "BPE", "end_of_word_suffix": "</w>", "merges": ["a b</w>"],
@@ -147,7 +147,7 @@ TEST(Tokenizer, ClipStyleWordsOfBytesWithAnEndAreSupported) {
   EXPECT_EQ(tokenizer->Encode("ab a abb", false), (std::vector<int32_t>{4, 5, 2, 5, 0, 1, 3}));
 }
 
-TEST(Unicode, ClassesAreThoseOfTheStandard) {
+TEST(UnicodeTest, ClassesFollowTheStandard) {
   const UnicodeTable& table = UnicodeTable::Get();
   EXPECT_TRUE(table.Is('a', kLetter));
   EXPECT_TRUE(table.Is(0x4E2D, kLetter));

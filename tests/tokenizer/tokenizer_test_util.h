@@ -1,4 +1,4 @@
-// Files and random texts shared by the tokenizer tests.
+// Files and random texts for the tokenizer tests. Any thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,13 +32,13 @@ inline std::vector<std::string> ReadLines(const std::string& path) {
   return lines;
 }
 
-// Processor time of this process: bounds on it hold on a busy machine too.
+// Returns the CPU time of this process. Unlike wall time, it can be bounded on a busy machine.
 inline double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 inline std::string DataPath(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/tokenizer/" + name; }
 inline std::string RealPath(const std::string& name) { return std::string(VLLMCLI_REALDATA) + "/" + name; }
 
-// Every tokenizer of the shared real data, by the name of its vectors; null when its files are not there.
+// Loads a tokenizer of the shared reference data by the name of its vectors. Returns null if its files are missing.
 inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
   for (const std::string& directory : {"tokenizers/" + name, "models/" + name, "models/" + name + "/hf-f32"}) {
     const std::string path = RealPath(directory);
@@ -50,7 +50,7 @@ inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
   return nullptr;
 }
 
-// Texts made of what tokenizers treat specially: white space of all kinds, apostrophes, digits, marks, case pairs.
+// Returns a random text of characters that tokenizers treat specially: white space, apostrophes, digits, marks, cases.
 inline std::string RandomText(std::mt19937& random, size_t num_characters) {
   static const char32_t kInteresting[] = {
       ' ',    ' ',      ' ',    '\n',   '\r',   '\t',   '\'',   '\'',   's',     'S',     'T',    'r',    'e',
@@ -63,7 +63,7 @@ inline std::string RandomText(std::mt19937& random, size_t num_characters) {
   std::string text;
   for (size_t i = 0; i < num_characters; ++i) {
     char32_t c = kInteresting[pick(random)];
-    // Only blocks that were full long ago: what newer Unicode versions added, an older Oniguruma does not know.
+    // Uses only blocks without recent additions, because an older Oniguruma does not know new characters.
     if (random() % 8 == 0) c = any(random) % 0x530;
     if (random() % 16 == 0) c = 0x4E00 + any(random) % 0x5000;
     AppendCodePoint(c, text);

@@ -7,8 +7,8 @@
 namespace vllm {
 namespace {
 
-// The slow twin: the best way to every place of the word, all kept until the end. A run of x, which is no token, is one
-// unknown token.
+// The slow reference: keeps the best path to every position of the word until the end. A run of x, which is not a
+// token, is one unknown token.
 std::vector<int32_t> PlainViterbi(const std::map<std::string, int32_t>& ids, const std::vector<double>& scores,
                                   double unk_score, const std::string& word) {
   struct Path {
@@ -19,15 +19,15 @@ std::vector<int32_t> PlainViterbi(const std::map<std::string, int32_t>& ids, con
   std::vector<Path> paths(word.size() + 1);
   paths[0].score = 0;
   for (size_t start = 0; start < word.size(); ++start) {
-    const auto offer = [&](size_t length, double score, int32_t id) {
+    const auto relax = [&](size_t length, double score, int32_t id) {
       if (score > paths[start + length].score) paths[start + length] = {score, id, length};
     };
     for (size_t length = 1; length <= 12 && start + length <= word.size(); ++length) {
       const auto found = ids.find(word.substr(start, length));
       if (found == ids.end()) continue;
-      offer(length, scores[static_cast<size_t>(found->second)] + paths[start].score, found->second);
+      relax(length, scores[static_cast<size_t>(found->second)] + paths[start].score, found->second);
     }
-    if (!ids.contains(word.substr(start, 1))) offer(1, unk_score + paths[start].score, 0);
+    if (!ids.contains(word.substr(start, 1))) relax(1, unk_score + paths[start].score, 0);
   }
   std::vector<int32_t> tokens;
   for (size_t end = word.size(); end > 0; end -= paths[end].length) {
@@ -36,7 +36,7 @@ std::vector<int32_t> PlainViterbi(const std::map<std::string, int32_t>& ids, con
   return {tokens.rbegin(), tokens.rend()};
 }
 
-TEST(Unigram, LongWordsAgreeWithAPlainSearch) {
+TEST(UnigramTest, LongWordsAgreeWithAPlainViterbiSearch) {
   std::mt19937 random(29);
   for (int round = 0; round < 12; ++round) {
     std::map<std::string, int32_t> ids = {{"<unk>", 0}};
@@ -54,9 +54,9 @@ TEST(Unigram, LongWordsAgreeWithAPlainSearch) {
     UnigramConfig config;
     config.unk_id = 0;
     config.unk_score = -40;
-    std::vector<double> used = scores;
-    used[0] = Unigram::kNotUsed;
-    const Unigram unigram(config, std::move(vocabulary), used);
+    std::vector<double> model_scores = scores;
+    model_scores[0] = Unigram::kNotUsed;
+    const Unigram unigram(config, std::move(vocabulary), model_scores);
     std::string word;
     const size_t num_letters = 150000 + random() % 150000;
     while (word.size() < num_letters) word += round % 3 == 0 ? 'a' : "abcabcabcx"[random() % (round % 3 == 1 ? 9 : 10)];

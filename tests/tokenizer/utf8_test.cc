@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-TEST(Utf8, EveryScalarValueSurvivesEncodingAndDecoding) {
+TEST(Utf8Test, EveryScalarValueSurvivesEncodingAndDecoding) {
   for (char32_t c = 0; c < 0x110000; ++c) {
     if (c >= 0xD800 && c < 0xE000) continue;
     std::string text;
@@ -22,7 +22,7 @@ TEST(Utf8, EveryScalarValueSurvivesEncodingAndDecoding) {
   }
 }
 
-TEST(Utf8, IllFormedBytesAreReplacedByMaximalSubparts) {
+TEST(Utf8Test, IllFormedBytesAreReplacedByMaximalSubparts) {
   // The examples of the Unicode standard, tables 3-8 to 3-11.
   const std::string r(kReplacementCharacter);
   EXPECT_EQ(ReplaceInvalidUtf8("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"), r + r + r + r + r + r + r + r + "A");
@@ -31,7 +31,7 @@ TEST(Utf8, IllFormedBytesAreReplacedByMaximalSubparts) {
   EXPECT_EQ(ReplaceInvalidUtf8("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), r + r + r + r + "A");
 }
 
-TEST(Utf8, RepairedBytesAreValidAndValidTextIsLeftAlone) {
+TEST(Utf8Test, RepairedBytesAreValidAndValidTextIsLeftAlone) {
   std::mt19937 random(1);
   for (int round = 0; round < 20000; ++round) {
     std::string bytes;
@@ -47,7 +47,7 @@ TEST(Utf8, RepairedBytesAreValidAndValidTextIsLeftAlone) {
   }
 }
 
-TEST(Utf8, AnIncompleteTailIsNotReportedForBytesThatCannotBeCompleted) {
+TEST(Utf8Test, AnIncompleteTailIsNotReportedForBytesThatCannotBeCompleted) {
   EXPECT_EQ(IncompleteUtf8Tail(""), 0u);
   EXPECT_EQ(IncompleteUtf8Tail("abc"), 0u);
   EXPECT_EQ(IncompleteUtf8Tail("a\x80"), 0u);
@@ -57,7 +57,7 @@ TEST(Utf8, AnIncompleteTailIsNotReportedForBytesThatCannotBeCompleted) {
   EXPECT_EQ(IncompleteUtf8Tail("\xE4\xB8\xAD"), 0u);
 }
 
-TEST(Utf8, ThePreviousCodePointStartsWhereTheLastOneDoes) {
+TEST(Utf8Test, PreviousCodePointReturnsTheStartOfTheCharacterBefore) {
   const std::string text = "a\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80";
   EXPECT_EQ(PreviousCodePoint(text, 10), 6u);
   EXPECT_EQ(PreviousCodePoint(text, 6), 3u);

@@ -1,4 +1,4 @@
-// Two engines must agree: the hand-written scanners and Oniguruma running the expression they stand for.
+// Checks that the hand-written scanners and Oniguruma agree on the same expressions.
 #include "tokenizer/patterns/word_scanner.h"
 
 #include "tests/tokenizer/tokenizer_test_util.h"
@@ -26,7 +26,7 @@ std::string Describe(std::string_view text, const TextPattern& pattern) {
   return description;
 }
 
-TEST(WordScanner, AgreesWithOnigurumaOnRandomTexts) {
+TEST(WordScannerTest, AgreesWithOnigurumaOnRandomTexts) {
   for (const WordScanner& scanner : AllWordScanners()) {
     const std::string regex(scanner.regex);
     ASSERT_EQ(FindWordScanner(regex), &scanner) << regex;
@@ -40,7 +40,7 @@ TEST(WordScanner, AgreesWithOnigurumaOnRandomTexts) {
   }
 }
 
-TEST(WordScanner, AgreesWithOnigurumaOnRealTexts) {
+TEST(WordScannerTest, AgreesWithOnigurumaOnRealTexts) {
   for (const char* name : {"frankenstein.txt", "wagahaiwa_nekodearu.txt"}) {
     const std::string path = RealPath("corpora/") + name;
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "reference data not found: " << path;
@@ -52,7 +52,7 @@ TEST(WordScanner, AgreesWithOnigurumaOnRealTexts) {
   }
 }
 
-TEST(WordScanner, AMegabyteOfOneClassTakesLinearTime) {
+TEST(WordScannerTest, AMegabyteOfOneClassTakesLinearTime) {
   for (const WordScanner& scanner : AllWordScanners()) {
     const ScannerPattern pattern(scanner);
     for (const char* unit : {"a", "A",
@@ -69,7 +69,7 @@ TEST(WordScanner, AMegabyteOfOneClassTakesLinearTime) {
   }
 }
 
-TEST(OnigPattern, ABacktrackingExpressionIsCutOffAndTheTextStillCovered) {
+TEST(OnigPatternTest, ABacktrackingExpressionIsCutOffAndStillCoversTheText) {
   const OnigPattern pattern("(a|aa)+$");
   const std::string text = "b " + std::string(100, 'a') + "b aaaa";
   const double start = CpuSeconds();
@@ -86,13 +86,13 @@ TEST(OnigPattern, ABacktrackingExpressionIsCutOffAndTheTextStillCovered) {
   EXPECT_EQ(matches.back().end - matches.back().begin, 4u);
 }
 
-TEST(OnigPattern, AnInvalidExpressionIsRefused) {
+TEST(OnigPatternTest, AnInvalidExpressionIsRejected) {
   EXPECT_THROW(OnigPattern("(a"), TokenizerError);
   EXPECT_THROW(OnigPattern("[z-a]"), TokenizerError);
   EXPECT_THROW(OnigPattern(std::string(100000, 'a')), TokenizerError);
 }
 
-TEST(OnigPattern, ManyNestedGroupsAreRefusedOrCompiled) {
+TEST(OnigPatternTest, ManyNestedGroupsAreRejectedOrCompiled) {
   const std::string nested = std::string(30000, '(') + "a" + std::string(30000, ')');
   try {
     const OnigPattern pattern(nested);

@@ -34,7 +34,7 @@ class Stage : public TokenSink {
   TokenSink& next_;
 };
 
-// For stages that must see a token whole.
+// Base of stages that need whole tokens.
 class WholeTokenStage : public Stage {
  public:
   using Stage::Stage;
@@ -76,14 +76,14 @@ class ByteLevelStage : public WholeTokenStage {
   std::string text_;
 };
 
-// A run of byte tokens is one text when all of it is valid UTF-8, otherwise every byte of it becomes U+FFFD; so a run
-// is withheld until it ends.
+// If a run of byte tokens is valid UTF-8, it becomes one text, otherwise each of its bytes becomes U+FFFD. Therefore a
+// run is withheld until it ends.
 class ByteFallbackStage : public Stage {
  public:
   using Stage::Stage;
 
   void Chunk(std::string_view text) override {
-    if (passing_) {
+    if (is_passing_through_) {
       next_.Chunk(text);
       return;
     }
@@ -91,11 +91,11 @@ class ByteFallbackStage : public Stage {
     if (token_.size() <= kByteTokenLength) return;
     FlushRun();
     next_.Chunk(token_);
-    passing_ = true;
+    is_passing_through_ = true;
   }
 
   void EndToken() override {
-    if (!passing_) {
+    if (!is_passing_through_) {
       const int byte = ParseByteToken(token_);
       if (byte >= 0) {
         run_ += static_cast<char>(byte);
@@ -107,7 +107,7 @@ class ByteFallbackStage : public Stage {
     }
     next_.EndToken();
     token_.clear();
-    passing_ = false;
+    is_passing_through_ = false;
   }
 
   void Finish() override {
@@ -130,7 +130,7 @@ class ByteFallbackStage : public Stage {
 
   std::string token_;
   std::string run_;
-  bool passing_ = false;
+  bool is_passing_through_ = false;
 };
 
 class FuseStage : public Stage {
@@ -163,7 +163,7 @@ class StripStage : public Stage {
       ++tail;
     }
     if (body > 0 || tail == step_.stop) {
-      // What is withheld now stands before at least `stop` later characters or before one that is not stripped.
+      // Releases withheld characters that are not stripped: at least `stop` later characters or a different one follow.
       const size_t release = body > 0 ? withheld_ : std::min(withheld_, withheld_ + tail - step_.stop);
       Repeat(release);
       withheld_ -= release;
@@ -190,7 +190,7 @@ class StripStage : public Stage {
   const DecoderStep& step_;
   bool at_start_ = true;
   size_t stripped_ = 0;
-  size_t withheld_ = 0;  // characters equal to step_.text at the end, at most step_.stop
+  size_t withheld_ = 0;  // number of characters equal to step_.text at the end; at most step_.stop
 };
 
 class ReplaceLiteralStage : public Stage {
@@ -222,7 +222,7 @@ class ReplaceLiteralStage : public Stage {
 
  private:
   const DecoderStep& step_;
-  std::string withheld_;  // the beginning of step_.text, perhaps
+  std::string withheld_;  // a tail that may be the start of step_.text
   std::string joined_;
 };
 
@@ -261,8 +261,8 @@ class MetaspaceStage : public Stage {
 };
 
 void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
+  for (size_t pos = text.find(from); pos != text.npos; pos = text.find(from, pos + to.size())) {
+    text.replace(pos, from.size(), to);
   }
 }
 
@@ -319,32 +319,32 @@ class CtcStage : public WholeTokenStage {
   bool first_ = true;
 };
 
-// The suffix is a space, but not in the last token; so each token waits for the next one.
+// The suffix becomes a space except in the last token, so each token is withheld until the next one arrives.
 class BpeStage : public WholeTokenStage {
  public:
   BpeStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
 
   void Finish() override {
-    if (has_waiting_) Release("");
+    if (has_pending_) Release("");
     next_.Finish();
   }
 
  protected:
   void Token(std::string& token) override {
-    if (has_waiting_) Release(" ");
-    waiting_.swap(token);
-    has_waiting_ = true;
+    if (has_pending_) Release(" ");
+    pending_.swap(token);
+    has_pending_ = true;
   }
 
  private:
   void Release(std::string_view replacement) {
-    if (!step_.text.empty()) ReplaceAll(waiting_, step_.text, replacement);
-    Emit(waiting_);
+    if (!step_.text.empty()) ReplaceAll(pending_, step_.text, replacement);
+    Emit(pending_);
   }
 
   const DecoderStep& step_;
-  std::string waiting_;
-  bool has_waiting_ = false;
+  std::string pending_;
+  bool has_pending_ = false;
 };
 
 class SentencePieceStage : public WholeTokenStage {
@@ -384,7 +384,8 @@ class SentencePieceStage : public WholeTokenStage {
     next_.Chunk(text);
   }
 
-  // Each byte that cannot begin a character is one U+FFFD.
+  // Writes complete characters, and U+FFFD for each byte that cannot start one. Keeps an incomplete character unless
+  // `all` is set.
   void FlushBytes(bool all) {
     while (!bytes_.empty()) {
       const Utf8Step step = DecodeUtf8(bytes_, 0);
@@ -416,7 +417,7 @@ class JoinStage : public Stage {
   bool pending_space_ = false;
 };
 
-// One stage for each DecoderStep::Kind. REQUIRES: step and next outlive the stage.
+// Makes the stage for step.kind. REQUIRES: step and next outlive the stage.
 std::unique_ptr<TokenSink> MakeDecoderStage(const DecoderStep& step, TokenSink& next) {
   switch (step.kind) {
     case DecoderStep::Kind::kByteLevel:
@@ -515,7 +516,7 @@ void TokenDecoder::AddSteps(const nlohmann::json& json) {
     throw TokenizerError("reading " + where + ": not supported");
   }
   steps_.push_back(std::move(step));
-  // A text must not grow without bound on its way through a chain of Replace.
+  // A chain of Replace must not lengthen a text without bound.
   constexpr size_t kMaxSteps = 64;
   constexpr double kMaxGrowth = 256;
   if (steps_.size() > kMaxSteps || !(growth_ <= kMaxGrowth)) {

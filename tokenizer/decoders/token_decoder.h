@@ -1,6 +1,6 @@
-// Turns tokens back into text ("decoder" in tokenizer.json). One implementation for whole texts and for streams: a
-// TokenDecoder is the read-only description (any thread), a DecoderRun takes the tokens of one text one by one and
-// writes what is certain (one thread, owned by one decoding).
+// Turns tokens back into text ("decoder" in tokenizer.json). The same code decodes whole texts and streams.
+// TokenDecoder is the read-only description; any thread may use it. DecoderRun receives the tokens of one text one by
+// one and writes the text that no later token can change. Each decoding owns one DecoderRun; one thread.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,19 @@ namespace vllm {
 
 struct DecoderStep {
   enum class Kind {
-    kByteLevel,      // the byte-level alphabet back into bytes, all tokens fused
-    kByteFallback,   // runs of "<0x0A>" into text
-    kFuse,           // all tokens into one
-    kStrip,          // up to `start` and `stop` times `text` off the ends of each token
-    kReplace,        // matches of `pattern` become `content`
-    kMetaspace,      // `text` becomes a space; nothing in the first token when `flag`
-    kWordPiece,      // `text` marks a continued word; `flag`: clean up spaces before punctuation
-    kBpe,            // `text` ends a word
-    kCtc,            // a repeated token and `text` are nothing; `flag`: clean up, and `content` is a space
-    kSentencePiece,  // U+2581 is a space, none at the beginning when `start`, or not even several when `stop`; the
-                     // unknown piece `text` is `content`; runs of "<0x0A>" are bytes when `flag`
-    kJoin,           // no decoder: tokens joined by spaces
+    kByteLevel,      // maps the byte-level alphabet to bytes and fuses all tokens
+    kByteFallback,   // turns runs of byte tokens ("<0x0A>") into text
+    kFuse,           // fuses all tokens into one
+    kStrip,          // removes `text` up to `start` times from the start and `stop` times from the end of each token
+    kReplace,        // replaces matches of `pattern` with `content`
+    kMetaspace,      // replaces `text` with a space; with `flag`, removes it in the first token
+    kWordPiece,      // removes the continuation prefix `text`, puts spaces between words; `flag`: cleans up spaces
+    kBpe,            // replaces `text`, the end of a word, with a space; removes it in the last token
+    kCtc,            // removes repeated tokens and `text`; `flag`: cleans up spaces and replaces `content` with a space
+    kSentencePiece,  // replaces U+2581 with a space. `start`: removes the first one of the text; `stop`: also the first
+                     // of later tokens while the text is empty. Replaces the unknown piece `text` with `content`.
+                     // `flag`: decodes byte tokens
+    kJoin,           // no decoder: joins tokens with spaces
   };
   Kind kind;
   std::string text;
@@ -34,16 +35,16 @@ struct DecoderStep {
   size_t start = 0;
   size_t stop = 0;
   bool flag = false;
-  std::shared_ptr<const TextPattern> pattern;  // null: `text` is a literal
+  std::shared_ptr<const TextPattern> pattern;  // for kReplace; null: replaces the literal `text`
 };
 
 class TokenDecoder {
  public:
-  // Joins tokens by spaces when `json` is null. Throws TokenizerError, by name for a type that is not supported.
+  // If `json` is null, tokens are joined with spaces. Throws TokenizerError that names an unsupported type.
   explicit TokenDecoder(const nlohmann::json& json);
-  // Only the byte-level step.
+  // Makes a decoder with only the byte-level step.
   static TokenDecoder ByteLevel();
-  // Only this step.
+  // Makes a decoder with only this step.
   static TokenDecoder Of(DecoderStep step);
 
   const std::vector<DecoderStep>& steps() const { return steps_; }
@@ -53,10 +54,10 @@ class TokenDecoder {
   void AddSteps(const nlohmann::json& json);
 
   std::vector<DecoderStep> steps_;
-  double growth_ = 1;  // by how much the steps can lengthen a text at most
+  double growth_ = 1;  // largest factor by which the steps can lengthen a text
 };
 
-// Receives a sequence of tokens, each as any number of chunks of valid UTF-8 and an end.
+// Receives a sequence of tokens. Each token is any number of chunks of valid UTF-8, then EndToken.
 class TokenSink {
  public:
   virtual ~TokenSink() = default;
@@ -71,15 +72,15 @@ class DecoderRun {
   explicit DecoderRun(const TokenDecoder& decoder);
   ~DecoderRun();
 
-  // Appends to `out` the text that is certain once `token` is there.
+  // Feeds `token` and appends to `out` the text that later tokens cannot change.
   void Feed(std::string_view token, std::string& out);
-  // Appends what was withheld. Nothing may be fed afterwards.
+  // Appends the withheld text. Must be the last call.
   void Finish(std::string& out);
 
  private:
   class Output;
   std::unique_ptr<Output> output_;
-  std::vector<std::unique_ptr<TokenSink>> stages_;  // the first takes the tokens, each writes into the next
+  std::vector<std::unique_ptr<TokenSink>> stages_;  // last to first; each writes into the one before it
   TokenSink* first_;
 };
 

@@ -21,7 +21,7 @@ constexpr std::array<int8_t, 256> kDigits = [] {
 }  // namespace
 
 std::string DecodeBase64(std::string_view text, const std::string& where) {
-  const auto fail = [&where] { throw TokenizerError("reading " + where + ": not base64"); };
+  const auto fail = [&where] { throw TokenizerError("reading " + where + ": not valid base64"); };
   if (text.size() % 4 != 0) fail();
   size_t padding = 0;
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;

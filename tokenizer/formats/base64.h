@@ -1,4 +1,4 @@
-// Base64 with the standard alphabet, as tokenizer.json and tiktoken files carry bytes. Pure functions, any thread.
+// Base64 with the standard alphabet, as used by tokenizer.json and tiktoken files. Pure functions, any thread.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace vllm {
 
-// Throws TokenizerError when text is not base64; `where` names its owner.
+// Throws TokenizerError if `text` is not base64. `where` names its owner in the error.
 std::string DecodeBase64(std::string_view text, const std::string& where);
 
 }  // namespace vllm

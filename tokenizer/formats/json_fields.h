@@ -1,5 +1,5 @@
-// Typed reading of the small JSON objects of tokenizer.json, with errors that name the object and the field.
-// For .cc files of this directory only: it pulls in the JSON library.
+// Typed access to the fields of the small JSON objects in tokenizer.json. Errors are TokenizerErrors that name the
+// object and the field. Include this from .cc files only: it includes the JSON library. Pure functions, any thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace vllm {
 
-// The value of a required field. `where` names the object in errors.
+// Returns the value of a required field. `where` names the object in errors.
 inline const nlohmann::json& Field(const nlohmann::json& object, const char* key, const std::string& where) {
   if (!object.is_object()) throw TokenizerError("reading " + where + ": not a JSON object");
   const auto it = object.find(key);
@@ -29,17 +29,17 @@ inline bool BoolField(const nlohmann::json& object, const char* key, const std::
   return value.get<bool>();
 }
 
-// `fallback` when the field is absent or null.
+// Returns `fallback` if the field is absent or null.
 inline bool BoolField(const nlohmann::json& object, const char* key, const std::string& where, bool fallback) {
   if (!object.contains(key) || object[key].is_null()) return fallback;
   return BoolField(object, key, where);
 }
 
-// An integer of [0, limit).
+// Returns an integer of [0, limit).
 inline int64_t IntegerField(const nlohmann::json& object, const char* key, const std::string& where, int64_t limit) {
   const nlohmann::json& value = Field(object, key, where);
   if (!value.is_number_integer() || !(value.get<int64_t>() >= 0 && value.get<int64_t>() < limit)) {
-    throw TokenizerError("reading " + where + ": field " + key + " is not an integer of 0.." +
+    throw TokenizerError("reading " + where + ": field " + key + " is not an integer in 0.." +
                          std::to_string(limit - 1));
   }
   return value.get<int64_t>();

@@ -24,7 +24,7 @@ void JsonScanner::SkipSpace() {
 
 char JsonScanner::Peek() {
   SkipSpace();
-  if (position_ == text_.size()) Fail("the JSON text ends too early");
+  if (position_ == text_.size()) Fail("unexpected end of the JSON text");
   return text_[position_];
 }
 
@@ -121,13 +121,13 @@ std::string_view JsonScanner::ReadEscapedString(size_t start) {
     if (escape != 'u') Fail("unknown escape in a JSON string");
     char32_t code_point = ReadHex4();
     if (code_point >= 0xD800 && code_point < 0xDC00) {
-      if (text_.substr(position_, 2) != "\\u") Fail("half a surrogate pair in a JSON string");
+      if (text_.substr(position_, 2) != "\\u") Fail("unpaired surrogate in a JSON string");
       position_ += 2;
       const char32_t low = ReadHex4();
-      if (low < 0xDC00 || low > 0xDFFF) Fail("half a surrogate pair in a JSON string");
+      if (low < 0xDC00 || low > 0xDFFF) Fail("unpaired surrogate in a JSON string");
       code_point = 0x10000 + ((code_point - 0xD800) << 10) + (low - 0xDC00);
     } else if (code_point >= 0xDC00 && code_point <= 0xDFFF) {
-      Fail("half a surrogate pair in a JSON string");
+      Fail("unpaired surrogate in a JSON string");
     }
     AppendCodePoint(code_point, scratch_);
   }
@@ -202,7 +202,7 @@ std::string_view JsonScanner::SkipValue() {
     if (c == '"') {
       SkipString();
     } else if (c == '{' || c == '[') {
-      if (depth == kMaxDepth) Fail("the JSON text nests too deep (limit " + std::to_string(kMaxDepth) + ")");
+      if (depth == kMaxDepth) Fail("JSON nested too deeply (limit " + std::to_string(kMaxDepth) + ")");
       closers[depth++] = c == '{' ? '}' : ']';
       ++position_;
     } else if (c == '}' || c == ']') {
@@ -212,11 +212,11 @@ std::string_view JsonScanner::SkipValue() {
     } else if (depth > 0 && (c == ',' || c == ':')) {
       ++position_;
     } else {
-      const size_t word = position_;
+      const size_t begin = position_;
       while (position_ < text_.size() && std::string_view(" \n\r\t,:[]{}\"").find(text_[position_]) == text_.npos) {
         ++position_;
       }
-      if (position_ == word) Fail("expected a JSON value");
+      if (position_ == begin) Fail("expected a JSON value");
     }
   } while (depth > 0);
   return text_.substr(start, position_ - start);
@@ -274,7 +274,7 @@ int64_t OptionalInteger(const RawMembers& members, std::string_view key, const s
   if (json.is_null()) return fallback;
   const bool fits = json.is_number_unsigned() && json.get<uint64_t>() < static_cast<uint64_t>(limit);
   if (!fits) {
-    throw TokenizerError("reading " + name + ": " + std::string(key) + " is not an integer of 0.." +
+    throw TokenizerError("reading " + name + ": " + std::string(key) + " is not an integer in 0.." +
                          std::to_string(limit - 1));
   }
   return static_cast<int64_t>(json.get<uint64_t>());

@@ -1,6 +1,6 @@
-// Reads JSON text front to back without building a tree: for the two large members of tokenizer.json (a vocabulary of
-// 150,000 entries, as many merges), which a tree would make slow to load. The small members are cut out as raw text.
-// One thread; the text is borrowed and must be valid UTF-8. Every error is a TokenizerError with the byte offset.
+// Reads JSON text front to back without building a tree. A tree would make the two large members of tokenizer.json slow
+// to load: a vocabulary of 150,000 entries and as many merges. The small members are returned as raw text.
+// One thread. The text is borrowed and must be valid UTF-8. Every error is a TokenizerError with the byte offset.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,25 @@ class JsonScanner {
  public:
   JsonScanner(std::string_view text, std::string_view name_for_errors) : text_(text), name_(name_for_errors) {}
 
-  // Consume the opening bracket, then call NextMember / NextElement until it returns false.
+  // Consume the opening bracket. Then call NextMember or NextElement until it returns false.
   void BeginObject() { Expect('{'); }
   void BeginArray() { Expect('['); }
-  // True with the member's key read, the scanner standing at its value; false at the closing brace, which it consumes.
+  // Reads the key of the next member and stops before its value. Consumes the closing brace and returns false if there
+  // is no member left.
   bool NextMember(std::string& key);
+  // Stops before the next element. Consumes the closing bracket and returns false if there is none left.
   bool NextElement();
 
-  // The view is valid until the next ReadString (it shows the text itself unless the string has escapes).
+  // The view is valid until the next ReadString. It points into the text unless the string has escapes.
   std::string_view ReadString();
   int64_t ReadInteger();
   double ReadNumber();
-  // Passes over one value of any kind, nested at most kMaxDepth deep, and returns its text. Only brackets and strings
-  // are checked: whoever reads the value checks the rest.
+  // Skips one value of any type, nested at most kMaxDepth deep, and returns its text. Checks only brackets and strings;
+  // the code that parses the value must check the rest.
   std::string_view SkipValue();
-  // First character of the next value.
+  // Skips white space and returns the first character of the next value.
   char Peek();
+  // Throws unless only white space remains.
   void ExpectEnd();
 
   [[noreturn]] void Fail(const std::string& why) const;
@@ -52,14 +55,14 @@ class JsonScanner {
   std::string scratch_;
 };
 
-// The members of a JSON object as raw text, so that each is read in the way that suits it: the small ones as trees, the
-// large ones by JsonScanner. The text is borrowed.
+// The members of a JSON object as raw text. The caller parses small members as trees and large ones with JsonScanner.
+// The text is borrowed.
 using RawMembers = std::map<std::string, std::string_view, std::less<>>;
 
-// A repeated member counts as its last. Throws TokenizerError.
+// The last one of repeated members wins. Throws TokenizerError.
 RawMembers ReadMembers(std::string_view json, const std::string& name);
 
-// The members of a JSON object and of the object that one of them is, in one pass.
+// The members of a JSON object, and of the object that is its member `key`, read in one pass.
 struct NestedMembers {
   RawMembers outer;  // without `key`
   RawMembers inner;
@@ -67,12 +70,12 @@ struct NestedMembers {
 };
 NestedMembers ReadNestedMembers(std::string_view json, std::string_view key, const std::string& name);
 
-// A small member as a tree; null when it is absent. Throws TokenizerError.
+// Parses a small member. Returns null if it is absent. Throws TokenizerError.
 nlohmann::json ParseMember(const RawMembers& members, std::string_view key, const std::string& name);
-// "" and false when it is absent or null.
+// Return "" and false if the member is absent or null.
 std::string OptionalString(const RawMembers& members, std::string_view key, const std::string& name);
 bool OptionalBool(const RawMembers& members, std::string_view key, const std::string& name);
-// An integer of [0, limit), or `fallback` when it is absent or null.
+// Returns an integer of [0, limit), or `fallback` if the member is absent or null.
 int64_t OptionalInteger(const RawMembers& members, std::string_view key, const std::string& name, int64_t limit,
                         int64_t fallback);
 

@@ -13,12 +13,12 @@ void ProtoReader::Fail(const std::string& why) const {
 uint64_t ProtoReader::ReadVarint() {
   uint64_t value = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
-    if (position_ == bytes_.size()) Fail("the message ends inside a number");
+    if (position_ == bytes_.size()) Fail("the message ends inside a varint");
     const auto byte = static_cast<unsigned char>(bytes_[position_++]);
     value |= static_cast<uint64_t>(byte & 0x7F) << shift;
     if (byte < 0x80) return value;
   }
-  Fail("a number of more than 10 bytes");
+  Fail("varint of more than 10 bytes");
 }
 
 bool ProtoReader::Next() {
@@ -26,7 +26,7 @@ bool ProtoReader::Next() {
   const uint64_t key = ReadVarint();
   number_ = key >> 3;
   wire_type_ = static_cast<unsigned>(key & 7);
-  if (number_ == 0) Fail("a field numbered 0");
+  if (number_ == 0) Fail("field number 0");
   uint64_t length = 0;
   switch (wire_type_) {
     case 0:
@@ -42,10 +42,10 @@ bool ProtoReader::Next() {
       length = 4;
       break;
     default:
-      Fail("wire type " + std::to_string(wire_type_) + " is not known");
+      Fail("wire type " + std::to_string(wire_type_) + " is not supported");
   }
   if (length > bytes_.size() - position_) {
-    Fail("a field of " + std::to_string(length) + " bytes (limit " + std::to_string(bytes_.size() - position_) + ")");
+    Fail("field of " + std::to_string(length) + " bytes (limit " + std::to_string(bytes_.size() - position_) + ")");
   }
   value_ = bytes_.substr(position_, length);
   position_ += length;

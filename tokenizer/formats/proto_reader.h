@@ -1,5 +1,5 @@
-// Reads the fields of one protocol buffer message front to back. The bytes are borrowed; every length is checked
-// against the bytes that remain. One thread. Every error is a TokenizerError.
+// Reads the fields of one protocol buffer message front to back. The bytes are borrowed. Every length is checked
+// against the remaining bytes. One thread. Every error is a TokenizerError with the byte offset.
 //
 //   message := field*      field := key:varint value      key = number << 3 | wire type
 //   value   := varint (type 0) | 8 bytes (1) | length:varint bytes (2) | 4 bytes (5)
@@ -15,11 +15,11 @@ class ProtoReader {
  public:
   ProtoReader(std::string_view bytes, std::string name_for_errors) : bytes_(bytes), name_(std::move(name_for_errors)) {}
 
-  // Goes to the next field; false at the end.
+  // Advances to the next field. Returns false at the end.
   bool Next();
   uint64_t number() const { return number_; }
 
-  // The value of the current field. Throw when it is of another wire type.
+  // Return the value of the current field. Throw if it has another wire type.
   uint64_t Varint() const;
   bool Bool() const { return Varint() != 0; }
   float Float() const;

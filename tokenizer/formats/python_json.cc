@@ -8,11 +8,11 @@ constexpr std::string_view kInfinity = "Infinity";
 
 bool IsDelimiter(char c) { return std::string_view(" \t\r\n,:[]{}").find(c) != std::string_view::npos; }
 
-// Whether a whole word of this length stands at `at`.
-bool IsWord(std::string_view json, size_t at, size_t length, bool may_have_sign) {
-  if (at + length < json.size() && !IsDelimiter(json[at + length])) return false;
-  if (at > 0 && may_have_sign && json[at - 1] == '-') --at;
-  return at == 0 || IsDelimiter(json[at - 1]);
+// Returns true if the `length` bytes at `begin` are a whole word.
+bool IsWord(std::string_view json, size_t begin, size_t length, bool may_have_sign) {
+  if (begin + length < json.size() && !IsDelimiter(json[begin + length])) return false;
+  if (begin > 0 && may_have_sign && json[begin - 1] == '-') --begin;
+  return begin == 0 || IsDelimiter(json[begin - 1]);
 }
 
 }  // namespace

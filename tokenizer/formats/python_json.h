@@ -1,5 +1,5 @@
-// Python's json module writes NaN, Infinity and -Infinity, which are no JSON. This makes such text readable by a JSON
-// parser. A pure function; any thread.
+// Python's json module writes NaN, Infinity and -Infinity, which are not valid JSON. These functions make such text
+// acceptable to a JSON parser. Pure functions, any thread.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace vllm {
 
-// `json` with NaN and Infinity, where they stand as values, replaced by these numbers; "-" before Infinity is kept.
-// Nothing changes inside strings. Text that is not JSON stays so.
+// Returns `json` with the values NaN and Infinity replaced by `nan` and `infinity`. A "-" before Infinity is kept.
+// Strings are not changed. Invalid JSON stays invalid.
 std::string ReplacePythonNumbers(std::string_view json, std::string_view nan, std::string_view infinity);
 
-// For a parser that makes doubles: NaN becomes a number outside every range, Infinity the largest double.
+// For parsers that read doubles: replaces NaN with the lowest double, which every range check rejects, and Infinity
+// with the largest double.
 std::string ReplacePythonNumbers(std::string_view json);
 
 }  // namespace vllm

@@ -18,7 +18,7 @@ void SetError(RegularFile& file, int error_number) {
   file.error = std::strerror(error_number);
 }
 
-// O_NONBLOCK: opening a FIFO for reading would wait for its writer.
+// Uses O_NONBLOCK because opening a FIFO for reading would wait for a writer.
 RegularFile OpenAt(int directory_fd, const std::string& name, int flags) {
   RegularFile file;
   int fd = -1;
@@ -27,7 +27,7 @@ RegularFile OpenAt(int directory_fd, const std::string& name, int flags) {
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) {
     SetError(file, errno);
-    // A socket cannot be opened at all and O_NOFOLLOW refuses a link; say what it is instead of the system's words.
+    // A socket cannot be opened, and O_NOFOLLOW rejects a link. The file type is clearer than the system's message.
     struct stat status {};
     const int at_flags = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
     if ((file.error_number == ENXIO || file.error_number == ELOOP || file.error_number == ENODEV) &&
@@ -67,7 +67,7 @@ std::string FileTypeName(mode_t mode) {
   if (S_ISSOCK(mode)) return "a socket";
   if (S_ISLNK(mode)) return "a symbolic link";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
-  return "of an unknown type";
+  return "a file of unknown type";
 }
 
 bool RegularFile::is_missing() const { return error_number == ENOENT || error_number == ENOTDIR; }
@@ -91,17 +91,17 @@ RegularFile ReadRegularFile(const std::string& path, size_t max_bytes, std::stri
     file.error = "too large (" + std::to_string(size) + " bytes, limit " + std::to_string(max_bytes) + ")";
     return file;
   }
-  // Files below /proc have a size of 0 and yet contents, so reading goes on to the end of the file.
-  constexpr size_t kStep = size_t{1} << 16;
+  // Files in /proc have contents although their size is 0, so read until the end of the file.
+  constexpr size_t kChunkBytes = size_t{1} << 16;
   text.resize(size + 1);
   size_t done = 0;
   while (true) {
-    if (done == text.size()) text.resize(done + kStep);
-    const ssize_t got = read(file.fd.get(), text.data() + done, text.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) SetError(file, errno);
-    if (got <= 0) break;
-    done += static_cast<size_t>(got);
+    if (done == text.size()) text.resize(done + kChunkBytes);
+    const ssize_t num_read = read(file.fd.get(), text.data() + done, text.size() - done);
+    if (num_read < 0 && errno == EINTR) continue;
+    if (num_read < 0) SetError(file, errno);
+    if (num_read <= 0) break;
+    done += static_cast<size_t>(num_read);
     if (done > max_bytes) {
       file.error = "too large (limit " + std::to_string(max_bytes) + " bytes)";
       break;

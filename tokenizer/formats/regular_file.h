@@ -1,6 +1,5 @@
-// Opens and reads files that must be regular files. A FIFO, socket, device or directory is refused at once: opening
-// never waits for a writer. Failures are values, so that each caller throws the error type of its own layer. Free
-// functions; any thread.
+// Opens and reads regular files. A FIFO, socket, device or directory is rejected at once, so opening never waits for a
+// writer. Failures are values, so that each caller can throw the error type of its layer. Free functions, any thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,7 +10,7 @@
 
 namespace vllm {
 
-// Owns a file descriptor; -1 when it has none.
+// Owns a file descriptor, or -1.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -28,31 +27,31 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// "a FIFO", "a directory", "a regular file", ...
+// Returns "a FIFO", "a directory", "a regular file", ...
 std::string FileTypeName(mode_t mode);
 
 struct RegularFile {
   UniqueFd fd;
   struct stat status {};
-  std::string error;  // why the file cannot be opened; empty on success
+  std::string error;  // the reason for the failure; empty on success
   int error_number = 0;
 
   bool ok() const { return error.empty(); }
   bool is_missing() const;
-  // Whether the machine lacks a resource (descriptors, memory), as opposed to a file that is unusable.
+  // Returns true if the failure is a lack of file descriptors or memory, not an unusable file.
   bool is_out_of_resources() const;
 };
 
 // Opens `path` for reading.
 RegularFile OpenRegularFile(const std::string& path);
-// Opens `name` below the directory `directory_fd` for reading, without following a symbolic link.
+// Opens `name` in the directory `directory_fd` for reading. Does not follow a symbolic link.
 RegularFile OpenRegularFileAt(int directory_fd, const std::string& name);
 
-// Reads a whole file of at most `max_bytes` into `text`. On failure the result has the error, and `text` is empty.
+// Reads a whole file of at most `max_bytes` into `text`. On failure the result contains the error, and `text` is empty.
 RegularFile ReadRegularFile(const std::string& path, size_t max_bytes, std::string& text);
 
-// The names in a directory but "." and "..", sorted; empty when it cannot be read. Unlike std::filesystem's iterators,
-// whose increments must not throw, this throws std::bad_alloc without memory.
+// Returns the sorted names in a directory without "." and "..", or an empty list if it cannot be read. Throws
+// std::bad_alloc if memory runs out. The iterators of std::filesystem would terminate: their increment must not throw.
 std::vector<std::string> NamesInDirectory(const std::string& path);
 
 }  // namespace vllm

@@ -1,5 +1,5 @@
-// What loading a tokenizer throws: the file is damaged, or asks for something this program does not do.
-// The text is `<what failed> <which object>: <why>`; bytes that come from the file are escaped in it.
+// The exceptions of this module. TokenizerError means that a tokenizer file is damaged or needs an unsupported feature.
+// Its text is `<what failed> <which object>: <why>`. Bytes from the file are escaped in it.
 #pragma once
 
 #include <stdexcept>
@@ -13,13 +13,14 @@ class TokenizerError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Encode was asked to stop before it was done.
+// Encode was stopped before it finished.
 class EncodingStopped : public std::runtime_error {
  public:
   EncodingStopped() : std::runtime_error("tokenizing was stopped") {}
 };
 
-// `bytes` between quotation marks, everything but printable ASCII written as \xHH, cut after 60 bytes.
+// Returns `bytes` in quotation marks, cut after 60 bytes. Quotes, backslashes and bytes other than printable ASCII
+// become \xHH.
 std::string QuoteForError(std::string_view bytes);
 
 }  // namespace vllm

@@ -7,14 +7,14 @@
 namespace vllm {
 
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts) {
-  UnicodeTable::Get();  // Built here, so that the first Encode cannot fail and is not slow.
+  UnicodeTable::Get();  // build it now, so that the first Encode is fast and cannot fail
   const Vocabulary& vocabulary = parts.model->vocabulary();
   auto next_id = static_cast<int64_t>(vocabulary.size());
   int32_t vocab_size = vocabulary.IdLimit();
   for (AddedToken& token : tokens) {
     if (token.content.empty()) continue;
     if (token.id >= 0) {
-      // Given by the caller.
+      // The caller chose the id.
     } else if (const AddedToken* known = parts.added.FindContent(token.content)) {
       token.id = known->id;
     } else {

@@ -1,4 +1,4 @@
-// Adds the tokens of a tokenizer's configuration to the vocabulary of its model. For the loaders of this directory.
+// Adds the tokens of a tokenizer's configuration to its vocabulary. For the loaders; one thread.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace vllm {
 
-// Gives each token without an id the one the reference would (the one its text has already, else the next free one) and
-// adds it. To be called once.
-// REQUIRES: parts.model and parts.normalizer are set. Throws TokenizerError.
+// Adds `tokens` to `parts`. A token without an id gets the one that Hugging Face `tokenizers` would give it: the
+// existing id of its text, or else the next free one. Throws TokenizerError. Must be called once.
+// REQUIRES: parts.model and parts.normalizer are set.
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts);
 
 }  // namespace vllm

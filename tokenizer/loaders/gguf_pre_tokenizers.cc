@@ -18,7 +18,7 @@ constexpr std::string_view kGpt4o =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kDeepSeekV3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-// Letters with case, as DeepSeek LLM lists them.
+// The letters with case in the expression of DeepSeek LLM.
 constexpr std::string_view kDeepSeekLlmLetters =
     R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}\x{295}-\x{2AF})"
     R"(\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A}\x{38C}\x{38E}-\x{3A1})"
@@ -47,12 +47,12 @@ constexpr std::string_view kMiniCpm5 =
 constexpr std::string_view kExaoneMoe =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
 
-struct Known {
+struct NamedPreTokenizer {
   std::string_view names;  // separated by spaces
   GgufPreTokenizer pre_tokenizer;
 };
 
-constexpr Known kKnown[] = {
+constexpr NamedPreTokenizer kPreTokenizers[] = {
     {"default", {{R"([\p{P}\$\+<=>\^~\|]+)", kGpt2, R"(\p{N}+)", kThreeDigits}}},
     {"gpt-2 phi-2 mpt olmo jais jina-es jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum modern-bert jina-v1-en "
      "jina-v2-code roberta-bpe exaone4 trillion granite-docling",
@@ -85,10 +85,10 @@ constexpr Known kKnown[] = {
 
 const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name) {
   if (name.empty()) name = "default";
-  for (const Known& known : kKnown) {
-    for (std::string_view rest = known.names; !rest.empty();) {
+  for (const NamedPreTokenizer& entry : kPreTokenizers) {
+    for (std::string_view rest = entry.names; !rest.empty();) {
       const size_t end = std::min(rest.find(' '), rest.size());
-      if (rest.substr(0, end) == name) return &known.pre_tokenizer;
+      if (rest.substr(0, end) == name) return &entry.pre_tokenizer;
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }

@@ -1,4 +1,4 @@
-// How the byte-level vocabularies of GGUF files want text split: what each name of tokenizer.ggml.pre stands for.
+// The pre-tokenizers of byte-level vocabularies in GGUF files, by their name in tokenizer.ggml.pre.
 // Read-only values, any thread.
 #pragma once
 
@@ -8,12 +8,12 @@
 namespace vllm {
 
 struct GgufPreTokenizer {
-  std::array<std::string_view, 6> regexes;  // applied one after the other; empty ones are none
-  bool ignore_merges = false;               // a word that is a token is that token
-  bool add_bos = false;                     // unless the file says otherwise
+  std::array<std::string_view, 6> regexes;  // applied in order; empty ones are unused
+  bool ignore_merges = false;               // a word that is a token becomes that token without merging
+  bool add_bos = false;                     // the default; the file may override it
 };
 
-// Null for a name that is not known. An empty name is "default".
+// Returns null for an unknown name. An empty name means "default".
 const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name);
 
 }  // namespace vllm

@@ -20,7 +20,7 @@
 namespace vllm {
 namespace {
 
-// What a model takes when the file does not say.
+// The values that a model uses if the file does not set them.
 struct Defaults {
   std::optional<int32_t> bos;
   std::optional<int32_t> eos;
@@ -69,7 +69,7 @@ class GgufLoader {
       if (!IsValidUtf8(source_.tokens[id])) Fail("token " + std::to_string(id) + " is not valid UTF-8");
     }
     for (const float score : source_.scores) {
-      if (!std::isfinite(score)) Fail("a score is not a number");
+      if (!std::isfinite(score)) Fail("a score is NaN or infinite");
     }
   }
 
@@ -81,7 +81,7 @@ class GgufLoader {
 
   float ScoreOf(size_t id) const { return source_.scores.empty() ? 0.0F : source_.scores[id]; }
 
-  // -1 when there is none.
+  // Returns the id that the file sets, else `fallback` if the vocabulary has it, else -1.
   int32_t IdOf(const std::optional<int64_t>& given, const std::optional<int32_t>& fallback, const char* what) const {
     const auto count = static_cast<int64_t>(source_.tokens.size());
     if (!given || *given == int64_t{UINT32_MAX}) {
@@ -99,15 +99,15 @@ class GgufLoader {
     Vocabulary vocabulary(source_.tokens.size(), num_bytes);
     for (size_t id = 0; id < source_.tokens.size(); ++id) {
       const std::string_view token = source_.tokens[id];
-      // Some files fill gaps with nothing.
-      const std::string stand_in = token.empty() ? "[EMPTY_" + std::to_string(id) + "]" : "";
-      vocabulary.AddListed(token.empty() ? stand_in : token, static_cast<int64_t>(id), /*replace=*/false);
+      // Some files fill gaps with empty tokens.
+      const std::string placeholder = token.empty() ? "[EMPTY_" + std::to_string(id) + "]" : "";
+      vocabulary.AddListed(token.empty() ? placeholder : token, static_cast<int64_t>(id), /*replace=*/false);
     }
     vocabulary.Finish();
     return vocabulary;
   }
 
-  // Control tokens, the unknown one and user-defined ones are cut out of the text before all else.
+  // Control, unknown and user-defined tokens are cut out of the text first.
   void AddSpecialTokens() {
     std::vector<AddedToken> tokens;
     for (size_t id = 0; id < source_.tokens.size(); ++id) {
@@ -208,7 +208,7 @@ class GgufLoader {
       const bool in_text = type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
       if (type == PieceType::kNormal) min_score = std::min(min_score, ScoreOf(id));
       if (type == PieceType::kUserDefined) user_defined.push_back({source_.tokens[id], static_cast<int32_t>(id)});
-      // User-defined tokens beat all others, whose scores are below 0.
+      // User-defined tokens win: all other scores are below 0.
       scores.push_back(!in_text ? Unigram::kNotUsed : type == PieceType::kUserDefined ? 0.0 : double{ScoreOf(id)});
     }
     parts_->normalizer =
@@ -223,7 +223,7 @@ class GgufLoader {
     SetSpaceDecoder(normalization.add_dummy_prefix || normalization.remove_extra_whitespaces, false);
   }
 
-  // Tokens that start a word begin with U+2581 here; "##" is not written.
+  // In GGUF, tokens that start a word have U+2581 in front, and the others have no "##".
   void MakeWordPiece() {
     const Defaults defaults{.bos = 101, .eos = {}, .unk = 100, .sep = 102, .add_bos = true};
     parts_->normalizer = std::make_unique<BertNormalizer>(BertNormalizerConfig());

@@ -1,19 +1,23 @@
-// The vocabulary that a GGUF file carries in its metadata, and the tokenizer that llama.cpp would make of it.
-// Filled by the reader of the file; plain values, no thread of its own. What a file does not say stays empty: the
-// defaults, which differ from model to model, are applied here.
+// The vocabulary in the metadata of a GGUF file, and the tokenizer that llama.cpp would build from it. Plain values;
+// the GGUF reader fills them. Fields that the file does not set stay empty. MakeGgufTokenizer applies the defaults,
+// which depend on the model.
 //
-//   field                     key of the file
+// clang-format off
+//   field                     key in the file
 //   model                     tokenizer.ggml.model: "llama" (SentencePiece BPE), "gpt2" (byte-level BPE),
 //                             "t5" (Unigram), "bert" (WordPiece)
-//   pre                       tokenizer.ggml.pre: "default", "llama-bpe", "qwen2", ... : how text is split into words
-//   tokens, scores            tokenizer.ggml.tokens, .scores: as many scores as tokens, or none
-//   token_types               tokenizer.ggml.token_type: as many as tokens, or none; see GgufTokenType
+//   pre                       tokenizer.ggml.pre: the name of the pre-tokenizer ("default", "llama-bpe", "qwen2", ...)
+//   tokens, scores            tokenizer.ggml.tokens, .scores: one score per token, or none
+//   token_types               tokenizer.ggml.token_type: one type per token, or none; see GgufTokenType
 //   merges                    tokenizer.ggml.merges: "left right"
 //   bos_id ... mask_id        tokenizer.ggml.bos_token_id, eos_, eot_, unknown_, padding_, seperator_ (sic), cls_,
-//   mask_ add_bos ... add_sep       tokenizer.ggml.add_bos_token, add_eos_token, add_sep_token add_space_prefix
-//   tokenizer.ggml.add_space_prefix remove_extra_whitespaces  tokenizer.ggml.remove_extra_whitespaces
+//                             mask_
+//   add_bos ... add_sep       tokenizer.ggml.add_bos_token, add_eos_token, add_sep_token
+//   add_space_prefix          tokenizer.ggml.add_space_prefix
+//   remove_extra_whitespaces  tokenizer.ggml.remove_extra_whitespaces
 //   precompiled_charsmap      tokenizer.ggml.precompiled_charsmap: bytes
 //   chat_template             tokenizer.chat_template; not used here
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -36,7 +40,7 @@ enum GgufTokenType : int32_t {
   kGgufByte = 6,
 };
 
-// All views are borrowed: they must live until MakeGgufTokenizer has returned.
+// All views are borrowed. They must be valid until MakeGgufTokenizer returns.
 struct GgufVocabulary {
   std::string model;
   std::string pre;
@@ -45,7 +49,7 @@ struct GgufVocabulary {
   std::vector<int32_t> token_types;
   std::vector<std::string_view> merges;
 
-  // As the file has them: out of range is refused by MakeGgufTokenizer, except UINT32_MAX, which means none.
+  // The values in the file. UINT32_MAX means none; MakeGgufTokenizer rejects other ids that are out of range.
   std::optional<int64_t> bos_id;
   std::optional<int64_t> eos_id;
   std::optional<int64_t> eot_id;
@@ -64,7 +68,7 @@ struct GgufVocabulary {
   std::string_view chat_template;
 };
 
-// Throws TokenizerError: the vocabulary contradicts itself, or its model or pre is not known.
+// Throws TokenizerError if the vocabulary contradicts itself, or its model or pre is unknown.
 std::unique_ptr<Tokenizer> MakeGgufTokenizer(const GgufVocabulary& vocabulary, const std::string& name_for_errors);
 
 }  // namespace vllm

@@ -26,17 +26,17 @@ struct DirectoryFiles {
   std::string merges_txt;
 };
 
-DirectoryFiles LookInto(const std::string& directory) {
-  const auto if_there = [&directory](const char* name) {
+DirectoryFiles FindFiles(const std::string& directory) {
+  const auto path_if_exists = [&directory](const char* name) {
     std::error_code ignored;
     const fs::path path = fs::path(directory) / name;
-    // What is there but is no regular file is refused by name when it is read.
+    // A path that exists but is not a regular file is rejected when it is read.
     return fs::exists(path, ignored) ? path.string() : std::string();
   };
   DirectoryFiles files;
-  files.tokenizer_json = if_there("tokenizer.json");
-  files.tokenizer_model = if_there("tokenizer.model");
-  if (files.tokenizer_model.empty()) files.tokenizer_model = if_there("tiktoken.model");
+  files.tokenizer_json = path_if_exists("tokenizer.json");
+  files.tokenizer_model = path_if_exists("tokenizer.model");
+  if (files.tokenizer_model.empty()) files.tokenizer_model = path_if_exists("tiktoken.model");
   if (files.tokenizer_model.empty()) {
     for (const std::string& name : NamesInDirectory(directory)) {
       if (!name.ends_with(".tiktoken")) continue;
@@ -44,8 +44,8 @@ DirectoryFiles LookInto(const std::string& directory) {
       break;
     }
   }
-  files.vocab_json = if_there("vocab.json");
-  files.merges_txt = if_there("merges.txt");
+  files.vocab_json = path_if_exists("vocab.json");
+  files.merges_txt = path_if_exists("merges.txt");
   return files;
 }
 
@@ -96,20 +96,20 @@ std::unique_ptr<TokenizerParts> MakeVocabAndMergesParts(const std::string& vocab
 }  // namespace
 
 bool HasTokenizer(const std::string& directory) {
-  const DirectoryFiles files = LookInto(directory);
+  const DirectoryFiles files = FindFiles(directory);
   return !files.tokenizer_json.empty() || !files.tokenizer_model.empty() ||
          (!files.vocab_json.empty() && !files.merges_txt.empty());
 }
 
 std::string FallbackTokenizerFile(const std::string& directory) {
-  const DirectoryFiles files = LookInto(directory);
+  const DirectoryFiles files = FindFiles(directory);
   if (!files.tokenizer_json.empty()) return "";
   if (!files.tokenizer_model.empty()) return fs::path(files.tokenizer_model).filename().string();
   return files.vocab_json.empty() || files.merges_txt.empty() ? "" : "vocab.json with merges.txt";
 }
 
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& directory) {
-  const DirectoryFiles files = LookInto(directory);
+  const DirectoryFiles files = FindFiles(directory);
   if (!files.tokenizer_json.empty()) return LoadTokenizerJson(files.tokenizer_json);
   const TokenizerConfig settings =
       ReadTokenizerConfig(directory + "/tokenizer_config.json", directory + "/added_tokens.json");
@@ -120,9 +120,8 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& directory) {
                                                                 : MakeSentencePieceParts(bytes, name, settings));
   }
   if (files.vocab_json.empty() || files.merges_txt.empty()) {
-    throw TokenizerError(
-        "opening the tokenizer of " + QuoteForError(directory) +
-        ": none of tokenizer.json, tokenizer.model, *.tiktoken, or vocab.json and merges.txt is there");
+    throw TokenizerError("opening the tokenizer of " + QuoteForError(directory) +
+                         ": found none of tokenizer.json, tokenizer.model, *.tiktoken, or vocab.json and merges.txt");
   }
   return std::make_unique<Tokenizer>(MakeVocabAndMergesParts(files.vocab_json, files.merges_txt, settings));
 }

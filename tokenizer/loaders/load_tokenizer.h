@@ -9,14 +9,13 @@
 
 namespace vllm {
 
-// Reads whichever of tokenizer.json, tokenizer.model, *.tiktoken, or vocab.json with merges.txt the directory has, in
-// this order. For the last three, tokenizer_config.json and added_tokens.json list the added tokens. Throws
-// TokenizerError.
+// Reads the first of tokenizer.json, tokenizer.model, *.tiktoken, and vocab.json with merges.txt that the directory
+// has. For the last three, tokenizer_config.json and added_tokens.json list the added tokens. Throws TokenizerError.
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& directory);
 // Returns true if LoadTokenizer would find a file to read.
 bool HasTokenizer(const std::string& directory);
-// The file that LoadTokenizer reads because tokenizer.json is missing; empty if tokenizer.json exists or no other
-// format does.
+// Returns the name of the file that LoadTokenizer reads because tokenizer.json is missing. Returns "" if tokenizer.json
+// exists or no other format does.
 std::string FallbackTokenizerFile(const std::string& directory);
 
 // Both throw TokenizerError if the file is damaged or needs an unsupported feature.

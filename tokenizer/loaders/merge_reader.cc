@@ -7,33 +7,33 @@
 namespace vllm {
 
 void MergeReader::Add(std::string_view left, std::string_view right) {
-  Waiting& waiting = waiting_[num_added_ % kDistance];
-  if (num_added_ >= kDistance) LookUp(waiting);
-  waiting.text.assign(left);
-  waiting.text += right;
-  waiting.left_bytes = left.size();
-  waiting.left_hash = Vocabulary::HashOf(left);
-  waiting.right_hash = Vocabulary::HashOf(right);
-  vocabulary_.PrefetchSlot(waiting.left_hash);
-  vocabulary_.PrefetchSlot(waiting.right_hash);
+  Pending& pending = pending_[num_added_ % kDistance];
+  if (num_added_ >= kDistance) LookUp(pending);
+  pending.text.assign(left);
+  pending.text += right;
+  pending.left_bytes = left.size();
+  pending.left_hash = Vocabulary::HashOf(left);
+  pending.right_hash = Vocabulary::HashOf(right);
+  vocabulary_.PrefetchSlot(pending.left_hash);
+  vocabulary_.PrefetchSlot(pending.right_hash);
   ++num_added_;
-  // What is half-way has its slots by now.
-  const Waiting& half_way = waiting_[(num_added_ + kDistance / 2) % kDistance];
-  vocabulary_.PrefetchEntry(half_way.left_hash);
-  vocabulary_.PrefetchEntry(half_way.right_hash);
+  // The slots of the merge halfway through the ring have arrived by now.
+  const Pending& halfway = pending_[(num_added_ + kDistance / 2) % kDistance];
+  vocabulary_.PrefetchEntry(halfway.left_hash);
+  vocabulary_.PrefetchEntry(halfway.right_hash);
 }
 
-void MergeReader::LookUp(const Waiting& waiting) {
-  const std::string_view left = std::string_view(waiting.text).substr(0, waiting.left_bytes);
-  const std::string_view right = std::string_view(waiting.text).substr(waiting.left_bytes);
-  const int32_t left_id = IdOf(left, waiting.left_hash);
-  const int32_t right_id = IdOf(right, waiting.right_hash);
+void MergeReader::LookUp(const Pending& pending) {
+  const std::string_view left = std::string_view(pending.text).substr(0, pending.left_bytes);
+  const std::string_view right = std::string_view(pending.text).substr(pending.left_bytes);
+  const int32_t left_id = IdOf(left, pending.left_hash);
+  const int32_t right_id = IdOf(right, pending.right_hash);
   if (right.size() < prefix_.size()) Fail(merges_.size(), right, "is shorter than continuing_subword_prefix");
   merges_.push_back({left_id, right_id, ResultOf(left, right.substr(prefix_.size()))});
 }
 
 MergeTable MergeReader::Take() {
-  for (size_t i = num_added_ - std::min(num_added_, kDistance); i < num_added_; ++i) LookUp(waiting_[i % kDistance]);
+  for (size_t i = num_added_ - std::min(num_added_, kDistance); i < num_added_; ++i) LookUp(pending_[i % kDistance]);
   num_added_ = 0;
   MergeTable table(merges_.size());
   for (size_t i = 0; i < merges_.size(); ++i) {
@@ -44,7 +44,8 @@ MergeTable MergeReader::Take() {
   return table;
 }
 
-// Most vocabularies list what merges make in the order of the merges, so the next id is tried first.
+// Returns the id of the merged token. Most vocabularies list the results in the order of the merges, so this tries the
+// next id first.
 int32_t MergeReader::ResultOf(std::string_view left, std::string_view right) {
   const std::string_view guess = vocabulary_.TokenOf(last_result_ + 1).value_or("");
   if (guess.size() == left.size() + right.size() && guess.starts_with(left) && guess.ends_with(right) &&
@@ -60,12 +61,12 @@ int32_t MergeReader::ResultOf(std::string_view left, std::string_view right) {
 void MergeReader::AddLine(std::string_view line) {
   const size_t space = line.find(' ');
   if (space == line.npos || line.find(' ', space + 1) != line.npos)
-    Fail(num_added_, line, "is not two tokens and a space");
+    Fail(num_added_, line, "is not two tokens separated by a space");
   Add(line.substr(0, space), line.substr(space + 1));
 }
 
-void MergeReader::Fail(size_t rank, std::string_view what, const std::string& why) const {
-  throw TokenizerError("reading merge " + std::to_string(rank) + " of " + name_ + ": " + QuoteForError(what) + " " +
+void MergeReader::Fail(size_t rank, std::string_view text, const std::string& why) const {
+  throw TokenizerError("reading merge " + std::to_string(rank) + " of " + name_ + ": " + QuoteForError(text) + " " +
                        why);
 }
 

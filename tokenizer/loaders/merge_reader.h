@@ -1,4 +1,4 @@
-// Reads the merges of a BPE model in order of rank, from tokenizer.json, merges.txt or GGUF. One thread.
+// Collects the merges of a BPE model, from tokenizer.json, merges.txt or GGUF. For the loaders; one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,25 @@ namespace vllm {
 
 class MergeReader {
  public:
-  // `prefix` is the continuing_subword_prefix. REQUIRES: all arguments outlive this.
+  // `prefix` is the continuing_subword_prefix; `name` names the owner in errors. REQUIRES: all arguments outlive this.
   MergeReader(const Vocabulary& vocabulary, const std::string& prefix, size_t num_merges, const std::string& name)
       : vocabulary_(vocabulary), prefix_(prefix), name_(name) {
     merges_.reserve(num_merges);
   }
 
-  // Both throw TokenizerError when a token of this merge, or of one of the last before it, is not in the vocabulary.
+  // Adds the merge of the next rank. Lookups lag kDistance merges behind: throws TokenizerError if a token of an
+  // earlier merge is not in the vocabulary.
   void Add(std::string_view left, std::string_view right);
-  // "left right", as in merges.txt.
+  // Adds a merge written as "left right", as in merges.txt.
   void AddLine(std::string_view line);
 
-  // Throws TokenizerError, too.
+  // Returns all merges. Throws TokenizerError like Add. Must be the last call.
   MergeTable Take();
 
  private:
-  // A merge on its way: its tokens are looked up when the memory for that has had time to come in.
-  struct Waiting {
-    std::string text;  // left and right
+  // A merge whose tokens are looked up later, after the prefetch of their hash table entries.
+  struct Pending {
+    std::string text;  // left, then right
     size_t left_bytes = 0;
     uint64_t left_hash = 0;
     uint64_t right_hash = 0;
@@ -42,15 +43,15 @@ class MergeReader {
   };
   static constexpr size_t kDistance = 16;
 
-  void LookUp(const Waiting& waiting);
-  [[noreturn]] void Fail(size_t rank, std::string_view what, const std::string& why) const;
+  void LookUp(const Pending& pending);
+  [[noreturn]] void Fail(size_t rank, std::string_view text, const std::string& why) const;
   int32_t IdOf(std::string_view token, uint64_t hash) const;
   int32_t ResultOf(std::string_view left, std::string_view right);
 
   const Vocabulary& vocabulary_;
   const std::string& prefix_;
   const std::string& name_;
-  Waiting waiting_[kDistance];  // a ring; merge i is at i % kDistance
+  Pending pending_[kDistance];  // a ring; merge i is at i % kDistance
   size_t num_added_ = 0;
   std::vector<Merge> merges_;  // by rank
   std::string result_;

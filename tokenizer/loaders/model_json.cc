@@ -16,7 +16,7 @@ namespace {
 
 MergeTable ReadMerges(std::string_view json, const Vocabulary& vocabulary, const std::string& prefix,
                       const std::string& name) {
-  // A merge takes about 16 bytes of file.
+  // Reserves memory: a merge takes about 16 bytes of the file.
   MergeReader reader(vocabulary, prefix, json.size() / 16, name);
   JsonScanner scanner(json, name);
   scanner.BeginArray();
@@ -52,7 +52,7 @@ std::string TypeOf(const RawMembers& members, const std::string& name) {
 }  // namespace
 
 Vocabulary ReadVocabulary(std::string_view json, const std::string& name) {
-  // An entry takes about 18 bytes of file; a guess too low only costs a rehash.
+  // Reserves memory: an entry takes about 18 bytes of the file. If the estimate is too low, the table grows.
   Vocabulary vocabulary(json.size() / 18, json.size() / 2);
   JsonScanner scanner(json, name);
   scanner.BeginObject();
@@ -120,14 +120,14 @@ std::unique_ptr<TokenModel> ModelJson::MakeUnigram() {
     token.assign(scanner.ReadString());
     if (!scanner.NextElement()) scanner.Fail("a token without a score");
     const double score = scanner.ReadNumber();
-    if (scanner.NextElement()) scanner.Fail("a token with more than a score");
+    if (scanner.NextElement()) scanner.Fail("a token with more than a text and a score");
     vocabulary.AddListed(token, static_cast<int64_t>(scores.size()), /*replace=*/true);
     min_score = scores.empty() ? score : std::min(min_score, score);
     scores.push_back(score);
   }
   scanner.ExpectEnd();
   vocabulary.Finish();
-  // Of a token that is listed twice only the id that Find gives takes part.
+  // If a token is listed twice, only the id that Find returns is used.
   for (size_t id = 0; id < scores.size(); ++id) {
     const auto text = vocabulary.TokenOf(static_cast<int32_t>(id));
     if (text && vocabulary.Find(*text) != static_cast<int32_t>(id)) scores[id] = Unigram::kNotUsed;

@@ -1,11 +1,11 @@
-// Builds the model that tokenizer.json describes under "model". For the loader; one thread.
+// Builds the model from the member "model" of tokenizer.json. For the loader; one thread.
 //   {"type": "BPE", "vocab": {token: id...}, "merges": ["a b"...] or [["a", "b"]...], "unk_token",
 //    "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}
 //   {"type": "Unigram", "vocab": [[token, score]...], "unk_id", "byte_fallback"}
 //   {"type": "WordPiece", "vocab": {token: id...}, "unk_token", "continuing_subword_prefix",
 //   "max_input_chars_per_word"}
 //   {"type": "WordLevel", "vocab": {token: id...}, "unk_token"}
-// Without a type, as older files have it, the other members tell which it is.
+// Older files have no type. Then the other members determine it.
 #pragma once
 
 #include <memory>
@@ -20,21 +20,21 @@ namespace vllm {
 
 class ModelJson {
  public:
-  // Reads the small members; the texts they show are borrowed. Throws TokenizerError, by name for a type that is not
-  // known.
+  // Reads the small members. Borrows the texts of all members. Throws TokenizerError that names an unknown type.
   ModelJson(RawMembers members, std::string name_for_errors);
 
-  // Whether the model can be given the bytes of words instead of their byte-level alphabet.
+  // Returns true if the model can encode raw bytes instead of the byte-level alphabet.
   bool CanTakeBytes() const { return type_ == "BPE" && bpe_.CanTakeBytes(); }
   // Reads the vocabulary. Throws TokenizerError. REQUIRES: !take_bytes || CanTakeBytes().
   std::unique_ptr<TokenModel> Make(bool take_bytes);
-  // As Tokenizer::Kind tells it.
+  // Returns the result for Tokenizer::Kind.
   std::string Kind(bool byte_level) const;
 
  private:
   std::unique_ptr<TokenModel> MakeBpe(bool take_bytes);
   std::unique_ptr<TokenModel> MakeUnigram();
   std::unique_ptr<TokenModel> MakeWordPiece();
+  // Returns the text of a large member. Throws TokenizerError if it is missing.
   std::string_view Large(std::string_view key) const;
 
   std::string name_;
@@ -43,7 +43,7 @@ class ModelJson {
   BpeConfig bpe_;
 };
 
-// {token: id...}
+// Reads a vocabulary {token: id...}. Throws TokenizerError.
 Vocabulary ReadVocabulary(std::string_view json, const std::string& name);
 
 }  // namespace vllm

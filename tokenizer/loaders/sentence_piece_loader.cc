@@ -15,7 +15,7 @@
 namespace vllm {
 namespace {
 
-// Pieces that text can be made of; the others are known only by their ids.
+// Returns true if text can consist of such pieces. Others have only an id.
 bool IsInText(PieceType type) {
   return type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
 }
@@ -28,7 +28,7 @@ Vocabulary MakeVocabulary(const SentencePieceModel& model, const std::string& na
     const Piece& piece = model.pieces[id];
     const int32_t known = vocabulary.Find(piece.text);
     if (known >= 0 && IsInText(model.pieces[static_cast<size_t>(known)].type) == IsInText(piece.type)) {
-      throw TokenizerError("reading " + name + ": the piece " + QuoteForError(piece.text) + " is there twice");
+      throw TokenizerError("reading " + name + ": the piece " + QuoteForError(piece.text) + " is repeated");
     }
     vocabulary.AddListed(piece.text, static_cast<int64_t>(id), /*replace=*/IsInText(piece.type));
   }
@@ -37,7 +37,7 @@ Vocabulary MakeVocabulary(const SentencePieceModel& model, const std::string& na
 }
 
 std::unique_ptr<TokenModel> MakeUnigram(const SentencePieceModel& model, int32_t unk_id, Vocabulary vocabulary) {
-  // The arithmetic of the library, roundings and starting values included: they decide ties.
+  // Uses the exact arithmetic of the library, including rounding and initial values, because they decide ties.
   float min_score = FLT_MAX;
   for (const Piece& piece : model.pieces) {
     if (piece.type != PieceType::kNormal) continue;
@@ -48,7 +48,7 @@ std::unique_ptr<TokenModel> MakeUnigram(const SentencePieceModel& model, int32_t
   for (const Piece& piece : model.pieces) {
     double score = Unigram::kNotUsed;
     if (piece.type == PieceType::kNormal) score = static_cast<double>(piece.score);
-    // User-defined pieces are meant to be chosen nearly always: the bonus is that of release 0.2.3.
+    // User-defined pieces should nearly always win. The bonus is the one of release 0.2.3 of the library.
     if (piece.type == PieceType::kUserDefined) score = 0.1 * static_cast<double>(piece.text.size()) - 0.1;
     scores.push_back(score);
   }
@@ -99,7 +99,7 @@ std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, c
     added.push_back(std::move(token));
   }
   for (const AddedToken& token : settings.added_tokens) {
-    // Pieces stay what the model says they are.
+    // The model decides the type of its pieces, so skip an entry that repeats a piece and is not special.
     const bool is_piece = token.id < static_cast<int32_t>(model.pieces.size());
     if (!is_piece || model.pieces[static_cast<size_t>(token.id)].text != token.content || token.special) {
       added.push_back(token);

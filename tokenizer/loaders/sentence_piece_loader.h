@@ -1,4 +1,4 @@
-// Makes a tokenizer of a SentencePiece file. For the loaders of this directory.
+// Builds a tokenizer from a SentencePiece file. For LoadTokenizer; one thread.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace vllm {
 
-// Encoding and decoding are those of the SentencePiece library, but that control pieces written out in a text are taken
-// for what they are. Throws TokenizerError.
+// The tokenizer encodes and decodes like the SentencePiece library, except that it recognizes control pieces in a text.
+// Throws TokenizerError.
 std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, const std::string& name_for_errors,
                                                        const TokenizerConfig& settings);
 

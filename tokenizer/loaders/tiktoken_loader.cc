@@ -78,7 +78,7 @@ std::string_view TakeLine(std::string_view& rest) {
   return line;
 }
 
-// -1 when the line is not base64, a space and a rank.
+// Returns the rank after line[space], or -1 if there is no valid rank.
 int32_t RankOf(std::string_view line, size_t space) {
   int32_t rank = -1;
   const char* end = line.data() + line.size();
@@ -94,9 +94,9 @@ std::vector<Line> ReadLines(std::string_view bytes, const std::string& name) {
     const std::string where = "line " + std::to_string(number) + " of " + name;
     const size_t space = line.find(' ');
     const int32_t rank = space == line.npos ? -1 : RankOf(line, space);
-    if (rank < 0) throw TokenizerError("reading " + where + ": not a token and its rank");
+    if (rank < 0) throw TokenizerError("reading " + where + ": expected a token, a space and a rank");
     std::string token = DecodeBase64(line.substr(0, space), where);
-    // One file in use has an empty token, which matches nothing.
+    // One published file has an empty token, which never matches.
     if (!token.empty()) lines.push_back({std::move(token), rank});
   }
   return lines;
@@ -110,12 +110,11 @@ std::unique_ptr<TiktokenEncoding> EncodingOf(size_t num_ranks, const std::string
     known += (known.empty() ? "" : ", ") + std::string(candidate) + " " + std::to_string(encoding->num_ranks);
   }
   throw TokenizerError("reading " + name + ": " + std::to_string(num_ranks) +
-                       " ranks are of no known encoding (known: " + known + ")");
+                       " ranks match no known encoding (known: " + known + ")");
 }
 
 }  // namespace
 
-// The encodings in use: their special tokens are not in their files.
 std::unique_ptr<TiktokenEncoding> FindTiktokenEncoding(std::string_view name) {
   TiktokenEncoding encoding;
   if (name == "gpt2") {
@@ -181,7 +180,7 @@ std::unique_ptr<TokenizerParts> MakeTiktokenParts(std::string_view bytes, const 
   parts->kind = "tiktoken";
   std::vector<AddedToken> added = encoding->special_tokens;
   for (const AddedToken& token : settings.added_tokens) {
-    // The directory knows better what an id is called.
+    // The model directory overrides the built-in names of ids.
     std::erase_if(added, [&token](const AddedToken& known) { return known.id == token.id; });
     added.push_back(token);
   }

@@ -1,8 +1,9 @@
-// Makes a tokenizer of a tiktoken file of ranks. For the loaders of this directory.
+// Builds a tokenizer from a tiktoken file of ranks. For LoadTokenizer; one thread.
 //
-//   file := (base64 of the token's bytes, ' ', rank, '\n')*      rank = id; what has the lower rank merges first
-// Such a file says neither how text is split into words nor which tokens are special. Both are known for the encodings
-// in use, which are told apart by how many ranks they have.
+//   file := (base64 of the token's bytes, ' ', rank, '\n')*      rank = id; lower ranks merge first
+// Example: "IQ== 0\nIg== 1\n" has the tokens "!" and "\"".
+// Such a file contains neither the regular expression that splits text into words nor the special tokens. This program
+// knows both for the published encodings and identifies an encoding by its number of ranks.
 #pragma once
 
 #include <memory>
@@ -18,18 +19,19 @@ namespace vllm {
 struct TiktokenEncoding {
   std::string_view name;
   size_t num_ranks;
-  std::string_view regex;                  // as word_scanner.h has it
+  std::string_view regex;                  // one of word_scanner.h
   std::vector<AddedToken> special_tokens;  // with their ids
-  int32_t bos_id = -1;                     // put in front of every text
+  int32_t bos_id = -1;                     // added in front of every text; -1: none
 };
 
-// Of "gpt2", "p50k_base", "cl100k_base", "o200k_base", "llama3" and "qwen"; null for other names.
+// Knows "gpt2", "p50k_base", "cl100k_base", "o200k_base", "llama3" and "qwen". Returns null for other names.
 std::unique_ptr<TiktokenEncoding> FindTiktokenEncoding(std::string_view name);
 
-// Whether the first line is one of ranks.
+// Returns true if the first line is a token and its rank.
 bool LooksLikeTiktoken(std::string_view bytes);
 
-// Throws TokenizerError: the file is damaged or, without `encoding`, its number of ranks belongs to none known here.
+// Without `encoding`, identifies the encoding by the number of ranks. Throws TokenizerError if the file is damaged or
+// the encoding is unknown.
 std::unique_ptr<TokenizerParts> MakeTiktokenParts(std::string_view bytes, const std::string& name_for_errors,
                                                   const TokenizerConfig& settings,
                                                   const TiktokenEncoding* encoding = nullptr);

@@ -39,7 +39,7 @@ int32_t IdFrom(const std::string& text) {
   int32_t id = -1;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), id);
   if (result.ec != std::errc() || result.ptr != text.data() + text.size() || !(id >= 0 && id <= Vocabulary::kMaxId)) {
-    throw TokenizerError("reading added_tokens_decoder: " + QuoteForError(text) + " is not an id of 0.." +
+    throw TokenizerError("reading added_tokens_decoder: " + QuoteForError(text) + " is not an id in 0.." +
                          std::to_string(Vocabulary::kMaxId));
   }
   return id;

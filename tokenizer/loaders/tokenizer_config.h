@@ -1,5 +1,5 @@
-// What tokenizer_config.json and added_tokens.json say beside a vocabulary that cannot say it itself (tokenizer.model,
-// tiktoken ranks, vocab.json and merges.txt). Plain values.
+// The settings in tokenizer_config.json and added_tokens.json that complete a vocabulary without them (tokenizer.model,
+// tiktoken ranks, vocab.json with merges.txt). Plain values.
 //
 //   tokenizer_config.json  {"bos_token", "eos_token", "unk_token", "pad_token": text or {"content": text},
 //                           "add_bos_token", "add_eos_token", "add_prefix_space", "tokenizer_class",
@@ -28,16 +28,17 @@ struct TokenizerConfig {
   std::optional<bool> add_eos_token;
   bool add_prefix_space = false;
   std::string tokenizer_class;
-  std::vector<AddedToken> added_tokens;  // with their ids, in order of them
+  std::vector<AddedToken> added_tokens;  // with their ids, sorted by id
 };
 
-// {"content", "single_word", "lstrip", "rstrip", "normalized", "special"}. Throws TokenizerError.
+// Reads {"content", "single_word", "lstrip", "rstrip", "normalized", "special"}. Throws TokenizerError.
 AddedToken ReadAddedToken(const nlohmann::json& json);
 
-// Either path may be empty or name no file. Throws TokenizerError when a file is damaged.
+// Either path may be empty or name a missing file. Throws TokenizerError if a file is damaged.
 TokenizerConfig ReadTokenizerConfig(const std::string& tokenizer_config_path, const std::string& added_tokens_path);
 
-// Reads a whole file. Throws TokenizerError that names it, also when it is larger than kMaxTokenizerFileBytes.
+// Reads a whole file. Throws TokenizerError that names the file if it cannot be read or is larger than
+// kMaxTokenizerFileBytes.
 inline constexpr size_t kMaxTokenizerFileBytes = size_t{1} << 30;
 std::string ReadTokenizerFile(const std::string& path);
 

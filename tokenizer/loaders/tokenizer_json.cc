@@ -1,4 +1,4 @@
-// LoadTokenizerJson and ParseTokenizerJson. Everything is validated before anything is used.
+// LoadTokenizerJson and ParseTokenizerJson. They validate the whole file before they return a Tokenizer.
 #include "tokenizer/formats/json_fields.h"
 #include "tokenizer/formats/json_scanner.h"
 #include "tokenizer/loaders/added_tokens.h"

@@ -14,35 +14,35 @@
 namespace vllm {
 namespace {
 
-// Up to this many symbols scanning all pairs for the best one is the fastest way.
+// Up to this many symbols, it is fastest to scan all pairs for the best one.
 constexpr size_t kShortWord = 40;
-// Up to this many, scanning the best of each block of pairs, and then a block, beats keeping a heap.
+// Up to this many, it is faster than a heap to scan the best rank of each block of pairs and then the best block.
 constexpr size_t kMediumWord = 4096;
 constexpr size_t kBlock = 8;
-// Words longer than kLongWord are merged in windows of this many symbols, or of so many times the longest token.
+// Words longer than kLongWord are merged in windows of kWindow symbols, or of kWindowTokens times the longest token.
 constexpr size_t kWindow = 512;
 constexpr size_t kWindowTokens = 3;
 constexpr size_t kLongWord = 1024;
-// Longer words are hardly ever tokens, so they are not looked up whole.
+// Longer words are rarely tokens, so they are not looked up.
 constexpr size_t kLongestMemoWord = 64;
 constexpr uint32_t kNone = UINT32_MAX;
 
-// Between two characters outside ASCII. REQUIRES: 0 < at < bytes.size().
-bool IsBorder(std::string_view bytes, size_t at) {
-  return static_cast<unsigned char>(bytes[at]) >= 0xC0 && static_cast<unsigned char>(bytes[at - 1]) >= 0x80;
+// Returns true between two non-ASCII characters. REQUIRES: 0 < pos < bytes.size().
+bool IsBorder(std::string_view bytes, size_t pos) {
+  return static_cast<unsigned char>(bytes[pos]) >= 0xC0 && static_cast<unsigned char>(bytes[pos - 1]) >= 0x80;
 }
 
-// The character on a side of a border, or what there is of it; at most four bytes.
-std::string_view Before(std::string_view bytes, size_t border) {
+// Return the character before or after a border, or its available part; at most four bytes.
+std::string_view CharacterBefore(std::string_view bytes, size_t border) {
   size_t begin = border - 1;
   while (begin > 0 && border - begin < 4 && IsUtf8Continuation(bytes[begin])) --begin;
   return bytes.substr(begin, border - begin);
 }
-std::string_view After(std::string_view bytes, size_t border) {
+std::string_view CharacterAfter(std::string_view bytes, size_t border) {
   return bytes.substr(border, Utf8SequenceLength(bytes[border]));
 }
 
-uint64_t Pair(std::string_view before, std::string_view after) {
+uint64_t PackPair(std::string_view before, std::string_view after) {
   uint64_t pair = 0;
   for (const std::string_view side : {before, after}) {
     uint32_t packed = 0;
@@ -64,24 +64,24 @@ TokenBorders::TokenBorders(const Vocabulary& vocabulary) : pairs_((size_t{1} << 
 }
 
 void TokenBorders::AddToken(std::string_view bytes) {
-  for (size_t at = 1; at < bytes.size(); ++at) {
-    if (!IsBorder(bytes, at)) continue;
-    const std::string_view before = Before(bytes, at);
-    const std::string_view after = After(bytes, at);
+  for (size_t pos = 1; pos < bytes.size(); ++pos) {
+    if (!IsBorder(bytes, pos)) continue;
+    const std::string_view before = CharacterBefore(bytes, pos);
+    const std::string_view after = CharacterAfter(bytes, pos);
     const bool is_whole = !IsUtf8Continuation(before[0]) && before.size() == Utf8SequenceLength(before[0]) &&
                           after.size() == Utf8SequenceLength(after[0]);
-    const size_t bit = is_whole ? Bit(Pair(before, after)) : Row(bytes[at - 1], bytes[at]);
+    const size_t bit = is_whole ? PairBit(PackPair(before, after)) : PartialBit(bytes[pos - 1], bytes[pos]);
     (is_whole ? pairs_[bit / 64] : partial_[bit / 64]) |= uint64_t{1} << bit % 64;
   }
 }
 
 size_t TokenBorders::PartEnd(std::string_view word, size_t start) const {
-  for (size_t at = start + 1; at < word.size(); ++at) {
-    if (!IsBorder(word, at)) continue;
-    const size_t row = Row(word[at - 1], word[at]);
-    if ((partial_[row / 64] >> row % 64 & 1) != 0) continue;
-    const size_t bit = Bit(Pair(Before(word, at), After(word, at)));
-    if ((pairs_[bit / 64] >> bit % 64 & 1) == 0) return at;
+  for (size_t pos = start + 1; pos < word.size(); ++pos) {
+    if (!IsBorder(word, pos)) continue;
+    const size_t partial_bit = PartialBit(word[pos - 1], word[pos]);
+    if ((partial_[partial_bit / 64] >> partial_bit % 64 & 1) != 0) continue;
+    const size_t bit = PairBit(PackPair(CharacterBefore(word, pos), CharacterAfter(word, pos)));
+    if ((pairs_[bit / 64] >> bit % 64 & 1) == 0) return pos;
   }
   return word.size();
 }
@@ -181,7 +181,7 @@ void Bpe::EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch
 
 void Bpe::EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const {
   const size_t first = out.size();
-  // Windows without a common token are not known to happen but with vocabularies made for it; larger ones may have one.
+  // Windows without a common token are known only for vocabularies crafted for it. Larger windows may have one.
   constexpr size_t kGrowth = 16;
   size_t window_size = std::max(kWindow, vocabulary_.MaxTokenBytes() * kWindowTokens);
   for (; window_size < chunk.size(); window_size *= kGrowth) {
@@ -246,7 +246,7 @@ void Bpe::ReadSymbols(std::string_view word, Reader& reader, size_t num_symbols,
     if (config_.byte_fallback) {
       const auto fallback = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
       if (std::all_of(character.begin(), character.end(), [&](char c) { return fallback(c) >= 0; })) {
-        // The reference keeps an unknown character before these bytes waiting, so it comes after them.
+        // Hugging Face `tokenizers` keeps an unknown character before these bytes pending, so its token follows them.
         for (const char c : character) ids.push_back(fallback(c));
         continue;
       }
@@ -346,8 +346,8 @@ void Bpe::MergeMedium(ModelScratch& scratch) const {
   }
 }
 
-// The heap holds (rank, position) of every mergeable pair, also of pairs that have changed since; an entry counts only
-// while its rank is still the one of the pair that starts at its position.
+// The heap contains (rank, position) of every mergeable pair, including pairs that have changed since. An entry is
+// valid only while its rank equals the rank of the pair that now starts at its position.
 void Bpe::MergeLong(ModelScratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids;
   std::vector<uint32_t>& previous = scratch.previous;

@@ -17,7 +17,8 @@ void MergeTable::Add(int32_t left, int32_t right, uint32_t rank, int32_t result)
   size_t slot = SlotOf(key);
   for (size_t probes = 0; slots_[slot].key != kFree && slots_[slot].key != key; ++probes) {
     if (probes == kMaxProbes) {
-      throw TokenizerError("reading the merges: the pairs around merge " + std::to_string(rank) + " share one hash");
+      throw TokenizerError("reading the merges: too many pairs collide with merge " + std::to_string(rank) +
+                           " in the hash table");
     }
     slot = (slot + 1) & (slots_.size() - 1);
   }
@@ -28,7 +29,7 @@ void MergeTable::Add(int32_t left, int32_t right, uint32_t rank, int32_t result)
 }
 
 MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::string& name) {
-  // Every place of every token is looked at, and looking costs the length.
+  // Every split of every token is looked up, and a lookup costs the length of the token.
   constexpr size_t kMaxTokenBytes = 1024;
   constexpr size_t kMaxTotalBytes = size_t{64} << 20;
   size_t num_bytes = 0;
@@ -42,7 +43,7 @@ MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::stri
   Vocabulary ids(tokens.size(), num_bytes);
   for (const RankedToken& token : tokens) {
     if (ids.Find(token.bytes) >= 0) {
-      throw TokenizerError("reading " + name + ": the token " + QuoteForError(token.bytes) + " is there twice");
+      throw TokenizerError("reading " + name + ": the token " + QuoteForError(token.bytes) + " is repeated");
     }
     ids.Add(token.bytes, token.id);
   }

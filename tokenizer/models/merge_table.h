@@ -1,6 +1,6 @@
-// The merges of a BPE model: (left id, right id) -> (rank, id of the result), in one flat open-addressing table.
-// Filled by the loader, read-only afterwards and then usable from any thread.
-// Invariant: no search looks at more than kMaxProbes slots.
+// The merges of a BPE model: (left id, right id) -> (rank, id of the result), in a flat open-addressing hash table.
+// A loader fills it. Afterwards it is read-only, and any thread may use it.
+// Invariant: no search probes more than kMaxProbes slots.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,17 @@ class MergeTable {
 
   explicit MergeTable(size_t num_merges = 0);
 
-  // A repeated pair takes the later rank. REQUIRES: left, right, result >= 0.
+  // The later rank of a repeated pair wins. Throws TokenizerError if too many pairs collide. REQUIRES: left, right,
+  // result >= 0.
   void Add(int32_t left, int32_t right, uint32_t rank, int32_t result);
 
-  // Brings in the memory that Add and Find of this pair look at first.
+  // Prefetches the slot that Add and Find of this pair read first.
   void Prefetch(int32_t left, int32_t right) const { __builtin_prefetch(&slots_[SlotOf(Key(left, right))]); }
 
-  // rank == kNoRank when the pair does not merge.
+  // The result has rank == kNoRank if the pair does not merge.
   Merge Find(int32_t left, int32_t right) const {
     const uint64_t key = Key(left, right);
-    // Most pairs do not merge, and the filter is small enough to stay in the cache.
+    // Most pairs do not merge, and the filter is small enough to stay in cache.
     const uint64_t hash = key * kMultiplier;
     if ((filter_[FilterWord(hash)] >> FilterBit(hash) & 1) == 0) return {};
     for (size_t slot = SlotOf(key);; slot = (slot + 1) & (slots_.size() - 1)) {
@@ -56,25 +57,26 @@ class MergeTable {
     return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
   }
   size_t SlotOf(uint64_t key) const { return static_cast<size_t>((key * kMultiplier) >> shift_); }
-  // The filter has eight bits for every slot.
+  // The filter has eight bits per slot.
   size_t FilterWord(uint64_t hash) const { return static_cast<size_t>(hash >> (shift_ + 3)); }
   int FilterBit(uint64_t hash) const { return static_cast<int>(hash >> (shift_ - 3) & 63); }
 
   std::vector<Slot> slots_;
-  std::vector<uint64_t> filter_;  // a bit is set for every pair that merges
+  std::vector<uint64_t> filter_;  // bit set indexed by the hash of a pair: set if a pair with this hash merges
   int shift_;
   size_t size_ = 0;
 };
 
-// A token of a vocabulary that stands for merges, as tiktoken means it: any two neighbours whose bytes together are a
-// token merge, the token of lowest rank first.
+// A token of a tiktoken vocabulary. Such a vocabulary has no list of merges: two neighbours merge if their bytes
+// together are a token, and the token of lowest rank is made first.
 struct RankedToken {
   std::string_view bytes;
   int32_t id;
   uint32_t rank;
 };
 
-// Throws TokenizerError when a token is there twice or too long. O(bytes of the tokens * length of the longest).
+// Returns the merges that `tokens` imply. Throws TokenizerError if a token is repeated or too long. O(total bytes of
+// the tokens * length of the longest token).
 MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::string& name_for_errors);
 
 }  // namespace vllm

@@ -1,12 +1,13 @@
-// Merging a long word window by window, so that time is linear in its length and work space a window's.
+// Merges a long word window by window, in time linear in its length and with scratch memory for one window.
 // Pure functions, any thread.
 //
-// Why that is exact, whatever the merges are: as long as no merge crosses a border, the two sides of it merge as if
-// each were alone, for the pair merged next is the best of its side too. So the first merge to cross a border between
-// two tokens is seen already where these two stand alone, and a row of tokens, each of which is what its own symbols
-// merge to, is what the whole merges to as soon as each two neighbours are what the two of them merge to. Two windows
-// with a token in common (same place, same symbols) therefore make one row there: the tokens of the first up to it, of
-// the second from it on; every two neighbours stood together in one of the windows.
+// The result is exact for any merges. As long as no merge crosses a border, each side merges as if it were alone: the
+// next pair to merge is also the best pair of its side. So if two adjacent tokens stay separate when their symbols are
+// merged alone, no merge crosses their border inside a longer word either. Therefore a sequence of tokens is the result
+// for a word if the symbols of every two neighbours merge to exactly these two tokens. Two overlapping windows that
+// share a token (same position, same symbols) can be joined there: take the tokens of the first window up to the shared
+// token and those of the second from it on. Every two neighbours of the joined sequence were neighbours in one of the
+// windows.
 #pragma once
 
 #include <algorithm>
@@ -16,21 +17,21 @@
 
 namespace vllm {
 
-// A token of a window: the symbols [begin, end), counted from the start of the window in a unit of the caller's.
+// A token of a window. [begin, end) are offsets from the start of the window, in a unit that the caller chooses.
 struct WindowToken {
   uint32_t begin;
   uint32_t end;
   int32_t id;
 };
 
-// encode(shift, tokens) moves the window on by `shift`, fills it to `window_size` again and appends the tokens it
-// merges to; it returns whether the window reaches the end of the word. append(token) gets the tokens of the word in
-// order, with places that count from the start of some window. False, and then what was appended is worth nothing: two
-// windows have no token in common, or a token is too long for the window.
-// REQUIRES: window_size >= 4. O(length of the word), where `encode` is linear in the windows.
+// encode(shift, tokens) moves the window forward by `shift`, refills it to `window_size` and appends its tokens. It
+// returns true if the window reaches the end of the word. append(token) receives the tokens of the word in order; their
+// offsets are relative to the start of some window. Returns false if two windows share no token or a token is too long
+// for the window. The tokens appended so far are then useless.
+// REQUIRES: window_size >= 4. O(length of the word) if `encode` is linear in the window.
 template <typename Encode, typename Append>
 bool MergeInWindows(size_t window_size, Encode encode, Append append) {
-  std::vector<WindowToken> before;  // of the last window, from the border on where this one starts
+  std::vector<WindowToken> before;  // tokens of the last window from the start of this one on
   std::vector<WindowToken> tokens;
   uint32_t shift = 0;
   for (bool is_first = true;; is_first = false) {
@@ -49,7 +50,7 @@ bool MergeInWindows(size_t window_size, Encode encode, Append append) {
       }
       if (i == before.size() || joint == tokens.size()) return false;
     }
-    // The next window starts well before the end of this one, where tokens may still be cut short.
+    // The next window starts well before the end of this one, because tokens near the end may be cut short.
     const auto is_early = [&](const WindowToken& token) { return token.begin < window_size / 4 * 3; };
     const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(joint);
     const auto cut = is_last ? tokens.end() : std::partition_point(first, tokens.end(), is_early);

@@ -15,11 +15,11 @@ namespace vllm {
 namespace {
 
 constexpr size_t kLongestMemoWord = 64;
-// Longer words are merged in windows of this many bytes, or of so many times the longest piece.
+// Longer words are merged in windows of kWindow bytes, or of kWindowPieces times the longest piece.
 constexpr size_t kWindow = 4096;
 constexpr size_t kWindowPieces = 8;
 constexpr uint32_t kNone = UINT32_MAX;
-// Set in the length of a symbol that never merges.
+// Flag in the length of a symbol that never merges.
 constexpr uint32_t kFrozen = uint32_t{1} << 31;
 
 std::vector<uint32_t> RanksOf(const std::vector<float>& scores) {
@@ -37,7 +37,7 @@ std::vector<uint32_t> RanksOf(const std::vector<float>& scores) {
 
 }  // namespace
 
-// Which two symbols a piece that is not to be used was last made of.
+// For each unused piece in the text, the length of the left one of the two symbols that were last merged into it.
 struct SentencePieceBpe::Splits {
   std::unordered_map<std::string_view, size_t> left_length;
 };
@@ -56,7 +56,7 @@ SentencePieceBpe::SentencePieceBpe(SentencePieceBpeConfig config, Vocabulary voc
   scores.resize(num_ids, 0);
   types_.resize(num_ids, PieceType::kNormal);
   for (const float score : scores) {
-    if (!(score >= -3e38F && score <= 3e38F)) throw TokenizerError("reading the model: a score is not a number");
+    if (!(score >= -3e38F && score <= 3e38F)) throw TokenizerError("reading the model: a score is NaN or infinite");
   }
   ranks_ = RanksOf(scores);
   has_unused_ =
@@ -92,7 +92,7 @@ void SentencePieceBpe::Encode(std::string_view word, ModelScratch& scratch, std:
     const size_t end = MetaspaceWordEnd(word, start);
     const size_t joint = out.size();
     EncodeChunk(word.substr(start, end - start), scratch, out);
-    // Unknown characters on both sides of the place are one run.
+    // Unknown characters on both sides of the split position form one run.
     if (!config_.byte_fallback && joint > first && joint < out.size() && out[joint] == config_.unk_id &&
         out[joint - 1] == config_.unk_id) {
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(joint));
@@ -109,7 +109,7 @@ void SentencePieceBpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch
     return;
   }
   const size_t first = out.size();
-  // What unused pieces are split into depends on the whole word.
+  // The split of unused pieces depends on the whole word.
   size_t window_size = has_unused_ ? chunk.size() : std::max(kWindow, vocabulary_.MaxTokenBytes() * kWindowPieces);
   for (constexpr size_t kGrowth = 16; window_size < chunk.size(); window_size *= kGrowth) {
     if (EncodeInWindows(chunk, window_size, scratch, out)) return;
@@ -118,8 +118,8 @@ void SentencePieceBpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch
   Splits splits;
   Merge(chunk, chunk.size(), scratch, has_unused_ ? &splits : nullptr);
   bool after_unknown = false;
-  for (uint32_t at = 0; at != kNone; at = scratch.next[at]) {
-    AppendSymbol(chunk.substr(at, scratch.lengths[at] & ~kFrozen), splits, after_unknown, out);
+  for (uint32_t pos = 0; pos != kNone; pos = scratch.next[pos]) {
+    AppendSymbol(chunk.substr(pos, scratch.lengths[pos] & ~kFrozen), splits, after_unknown, out);
   }
   if (whole >= 0) {
     const bool is_whole = out.size() == first + 1 && out[first] == whole;
@@ -134,8 +134,8 @@ bool SentencePieceBpe::EncodeInWindows(std::string_view chunk, size_t window_siz
     scratch.ThrowIfStopped();
     base += shift;
     const size_t size = Merge(chunk.substr(base), window_size, scratch, nullptr);
-    for (uint32_t at = 0; at != kNone; at = scratch.next[at]) {
-      tokens.push_back({at, at + (scratch.lengths[at] & ~kFrozen), -1});
+    for (uint32_t pos = 0; pos != kNone; pos = scratch.next[pos]) {
+      tokens.push_back({pos, pos + (scratch.lengths[pos] & ~kFrozen), -1});
     }
     return base + size == chunk.size();
   };
@@ -148,8 +148,8 @@ bool SentencePieceBpe::EncodeInWindows(std::string_view chunk, size_t window_siz
   });
 }
 
-// Symbols are known by the byte they start at. The heap holds (rank, start) of mergeable pairs, also of pairs that have
-// changed since; an entry counts only while its rank is still the one of the pair that starts there.
+// A symbol is identified by the byte where it starts. The heap contains (rank, start) of mergeable pairs, including
+// pairs that have changed since. An entry is valid only while its rank is that of the pair that now starts there.
 size_t SentencePieceBpe::Merge(std::string_view text, size_t limit, ModelScratch& scratch, Splits* splits) const {
   std::vector<uint32_t>& previous = scratch.previous;
   std::vector<uint32_t>& next = scratch.next;
@@ -163,17 +163,17 @@ size_t SentencePieceBpe::Merge(std::string_view text, size_t limit, ModelScratch
   merges.assign(limit, {});
   heap.clear();
   uint32_t before = kNone;
-  size_t at = 0;
-  while (at < limit) {
-    const auto found = user_defined_.LongestPrefix(text.substr(at));
-    const size_t length = found.length > 0 ? found.length : CodePointAt(text, at).length;
-    const auto symbol = static_cast<uint32_t>(at);
-    lengths[at] = static_cast<uint32_t>(length) | (found.length > 0 ? kFrozen : 0);
-    previous[at] = before;
-    next[at] = kNone;
+  size_t pos = 0;
+  while (pos < limit) {
+    const auto found = user_defined_.LongestPrefix(text.substr(pos));
+    const size_t length = found.length > 0 ? found.length : CodePointAt(text, pos).length;
+    const auto symbol = static_cast<uint32_t>(pos);
+    lengths[pos] = static_cast<uint32_t>(length) | (found.length > 0 ? kFrozen : 0);
+    previous[pos] = before;
+    next[pos] = kNone;
     if (before != kNone) next[before] = symbol;
     before = symbol;
-    at += length;
+    pos += length;
   }
   const std::greater<> later;
   const auto update = [&](uint32_t left) {
@@ -206,7 +206,7 @@ size_t SentencePieceBpe::Merge(std::string_view text, size_t limit, ModelScratch
     if (previous[left] != kNone && update(previous[left])) std::push_heap(heap.begin(), heap.end(), later);
     if (update(left)) std::push_heap(heap.begin(), heap.end(), later);
   }
-  return at;
+  return pos;
 }
 
 void SentencePieceBpe::AppendSymbol(std::string_view symbol, const Splits& splits, bool& after_unknown,

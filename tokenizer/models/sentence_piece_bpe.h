@@ -1,6 +1,6 @@
-// SentencePiece's byte-pair encoding: any two neighbours whose text together is a piece merge, the piece of highest
-// score first, then the leftmost. Read-only after construction, any thread. O(n) in the length of the text; O(n log n)
-// where the vocabulary has unused pieces or is crafted for it.
+// SentencePiece's byte-pair encoding. Two neighbours merge if their text together is a piece. The piece of highest
+// score is made first, and the leftmost one of equal scores. Read-only after construction, any thread. O(n) in the
+// length of the text, O(n log n) if the vocabulary has unused pieces or is crafted for it.
 #pragma once
 
 #include <atomic>
@@ -18,39 +18,42 @@ namespace vllm {
 struct SentencePieceBpeConfig {
   int32_t unk_id = -1;  // -1: characters outside the vocabulary are dropped
   bool byte_fallback = false;
-  // Control, unknown and byte pieces merge as others do, and user-defined ones are not set apart: llama.cpp's way.
+  // As in llama.cpp: control, unknown and byte pieces merge like others, and user-defined pieces are not special.
   bool all_pieces_merge = false;
 };
 
 class SentencePieceBpe : public TokenModel {
  public:
-  // `scores` and `types` are by id. Throws TokenizerError.
+  // `scores` and `types` are indexed by id. Throws TokenizerError if unk_id has no token or a score is NaN or infinite.
   SentencePieceBpe(SentencePieceBpeConfig config, Vocabulary vocabulary, std::vector<float> scores,
                    std::vector<PieceType> types);
 
   void Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const override;
 
  private:
-  enum Memo : uint8_t { kUnasked, kWhole, kSplit };
+  // The result of encoding the text of a piece: exactly that piece, or several.
+  enum Memo : uint8_t { kUnknown, kWhole, kSplit };
   struct Splits;
 
+  // Returns the id of the piece `text` if merges may produce it, or -1.
   int32_t FindMergeable(std::string_view text) const;
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   bool EncodeInWindows(std::string_view chunk, size_t window_size, ModelScratch& scratch,
                        std::vector<int32_t>& out) const;
-  // Merges the symbols of `text` that start before `limit`; returns where they end.
+  // Merges the symbols of `text` that start before `limit`. Returns where they end.
   size_t Merge(std::string_view text, size_t limit, ModelScratch& scratch, Splits* splits) const;
+  // Appends the ids of a merged symbol: its piece, the pieces it is split into, byte tokens or the unknown token.
   void AppendSymbol(std::string_view symbol, const Splits& splits, bool& after_unknown,
                     std::vector<int32_t>& out) const;
 
   SentencePieceBpeConfig config_;
-  std::vector<uint32_t> ranks_;  // by id: 0 is the highest score; pieces of equal score have the same
+  std::vector<uint32_t> ranks_;  // by id; 0 is the highest score, equal scores have equal ranks
   std::vector<PieceType> types_;
   std::vector<int32_t> fallback_ids_;
   TokenTrie user_defined_;
   bool has_unused_ = false;
   bool split_at_metaspace_ = false;
-  // For every id whether encoding its own text gives just that id, as in Bpe.
+  // One Memo per id, computed on first use.
   std::unique_ptr<std::atomic<uint8_t>[]> memo_;
 };
 

@@ -33,12 +33,12 @@ Piece ReadPiece(std::string_view bytes, const std::string& name) {
   const std::string where = "reading " + name + ": the piece " + QuoteForError(piece.text);
   if (piece.text.empty()) throw TokenizerError("reading " + name + ": a piece without text");
   if (!IsValidUtf8(piece.text)) throw TokenizerError(where + " is not valid UTF-8");
-  if (!std::isfinite(piece.score)) throw TokenizerError(where + " has a score that is not a number");
+  if (!std::isfinite(piece.score)) throw TokenizerError(where + " has a score that is NaN or infinite");
   return piece;
 }
 
 std::string Text(const ProtoReader& reader, const std::string& name) {
-  if (!IsValidUtf8(reader.Bytes())) throw TokenizerError("reading " + name + ": a text that is not valid UTF-8");
+  if (!IsValidUtf8(reader.Bytes())) throw TokenizerError("reading " + name + ": a string is not valid UTF-8");
   return std::string(reader.Bytes());
 }
 

@@ -1,4 +1,5 @@
-// What a SentencePiece file (tokenizer.model) says, as far as it matters for encoding and decoding. Plain values.
+// The contents of a SentencePiece file (tokenizer.model) that matter for encoding and decoding. Plain values. Protocol
+// buffer messages; the numbers are field numbers:
 //
 //   ModelProto      pieces = 1 (repeated), trainer_spec = 2, normalizer_spec = 3, denormalizer_spec = 5
 //   SentencePiece   piece = 1, score = 2 (float), type = 3
@@ -31,7 +32,7 @@ struct SentencePieceNormalization {
   bool treat_whitespace_as_suffix = false;
 };
 
-// All views show the bytes it was read from.
+// All views point into the bytes of the file.
 struct SentencePieceModel {
   enum class Type { kUnigram = 1, kBpe = 2 };
 
@@ -44,7 +45,7 @@ struct SentencePieceModel {
   SentencePieceNormalization normalization;
 };
 
-// Throws TokenizerError when the file is damaged, its pieces contradict each other or its type is not supported.
+// Throws TokenizerError if the file is damaged, its pieces contradict each other or its type is not supported.
 SentencePieceModel ReadSentencePieceModel(std::string_view bytes, const std::string& name_for_errors);
 
 }  // namespace vllm

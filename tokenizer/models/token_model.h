@@ -1,5 +1,5 @@
-// The part of a tokenizer that turns one word (pre-token) into ids. Read-only after construction, any thread; what one
-// call needs to work in is lent by the caller as a ModelScratch, which keeps its memory from word to word.
+// The part of a tokenizer that turns one word (pre-token) into ids. Read-only after construction, any thread. The
+// caller passes scratch memory as a ModelScratch and reuses it from word to word.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@
 namespace vllm {
 
 struct ModelScratch {
-  // Of a Viterbi search: the best way to the byte position this node stands for.
+  // A node of a Viterbi search: the best path to one byte position.
   struct BestPath {
     double score;
     int32_t id;
-    uint32_t length;  // bytes of the last token of the way; 0 when there is none
+    uint32_t length;  // bytes of the last token of the path; 0 if there is no path
   };
   std::vector<int32_t> ids;
   std::vector<uint32_t> previous;
@@ -34,7 +34,7 @@ struct ModelScratch {
   std::string text;
   const std::atomic<bool>* stop = nullptr;  // may be null
 
-  // Called every few kilobytes of text. Throws EncodingStopped when `stop` is set.
+  // Models call it every few kilobytes of text. Throws EncodingStopped if `stop` is set.
   void ThrowIfStopped() const {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw EncodingStopped();
   }
@@ -45,7 +45,7 @@ class TokenModel {
   explicit TokenModel(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
   virtual ~TokenModel() = default;
 
-  // Appends the ids of `word`. REQUIRES: word is valid UTF-8, unless the model was made for the bytes of words.
+  // Appends the ids of `word`. REQUIRES: word is valid UTF-8, unless the model encodes raw bytes.
   virtual void Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const = 0;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }

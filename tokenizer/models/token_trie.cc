@@ -7,7 +7,7 @@ namespace vllm {
 
 TokenTrie::TokenTrie(std::vector<Entry> entries) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.token < b.token; });
-  // Nodes are made level by level, so the children of one are made together.
+  // Nodes are created level by level, so the children of a node are adjacent.
   struct Pending {
     size_t begin;  // the entries that start with the prefix of the node
     size_t end;

@@ -1,6 +1,6 @@
-// A prefix tree over the bytes of tokens, for finding all tokens that start at a place of a text.
-// Read-only after construction, any thread. The children of a node are neighbours, sorted by byte; building is linear
-// in the bytes of the tokens once they are sorted, and memory is 13 bytes for each different prefix.
+// A prefix tree over the bytes of tokens. It finds all tokens that start at a position of a text.
+// Read-only after construction, any thread. The children of a node are adjacent and sorted by byte. Construction sorts
+// the tokens and is then linear in their bytes. Memory: about 9 bytes per distinct prefix.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ class TokenTrie {
   static constexpr uint32_t kRoot = 0;
 
   TokenTrie() : TokenTrie(std::vector<Entry>()) {}
-  // Values are not negative. Of equal tokens the last one counts; empty tokens are left out.
+  // The last one of equal tokens wins. Empty tokens are ignored. REQUIRES: values are >= 0.
   explicit TokenTrie(std::vector<Entry> entries);
 
-  // The node that `byte` leads to from `node`, or kNoNode.
+  // Returns the child of `node` for `byte`, or kNoNode.
   uint32_t Next(uint32_t node, unsigned char byte) const {
     if (node == kRoot) return root_[byte];
     uint32_t low = first_child_[node];
@@ -37,21 +37,21 @@ class TokenTrie {
     }
     return kNoNode;
   }
-  // The value of the token that ends at `node`, or -1.
+  // Returns the value of the token that ends at `node`, or -1.
   int32_t ValueOf(uint32_t node) const { return values_[node]; }
-  // The node that `prefix` leads to from the root, or kNoNode.
+  // Returns the node of `prefix`, or kNoNode.
   uint32_t Find(std::string_view prefix) const;
-  // Length and value of the longest token that `text` starts with; {0, -1} when there is none.
   struct Found {
     size_t length;
     int32_t value;
   };
+  // Returns the length and value of the longest token that is a prefix of `text`, or {0, -1}.
   Found LongestPrefix(std::string_view text) const;
 
  private:
   uint32_t root_[256];
-  std::vector<uint32_t> first_child_;  // one more than there are nodes
-  std::vector<uint8_t> bytes_;         // the byte that leads to a node
+  std::vector<uint32_t> first_child_;  // per node, plus one entry for the end
+  std::vector<uint8_t> bytes_;         // per node: the last byte of its prefix
   std::vector<int32_t> values_;
 };
 

@@ -12,6 +12,7 @@
 namespace vllm {
 namespace {
 
+// Minimum number of bytes between two searches for a common position of all paths.
 constexpr size_t kWindow = size_t{1} << 16;
 
 }  // namespace
@@ -33,7 +34,7 @@ Unigram::Unigram(UnigramConfig config, Vocabulary vocabulary, std::vector<double
     const auto token = vocabulary_.TokenOf(id);
     if (score == kNotUsed || !token) continue;
     if (!std::isfinite(score)) {
-      throw TokenizerError("reading the model: the score of " + QuoteForError(*token) + " is not a number");
+      throw TokenizerError("reading the model: the score of " + QuoteForError(*token) + " is NaN or infinite");
     }
     entries.push_back({*token, id});
   }
@@ -42,14 +43,14 @@ Unigram::Unigram(UnigramConfig config, Vocabulary vocabulary, std::vector<double
 
 template <typename Sum>
 size_t Unigram::Step(std::string_view word, size_t start, size_t base, Paths& paths) const {
-  const auto offer = [&](size_t end, double sum, int32_t id) {
+  const auto relax = [&](size_t end, double sum, int32_t id) {
     const auto score = static_cast<double>(static_cast<Sum>(sum));
     if (paths.size() <= end - base) paths.resize(end - base + 1, {0, -1, 0});
     ModelScratch::BestPath& path = paths[end - base];
     if (path.length != 0 && !(score > path.score)) return;
     path = {score, id, static_cast<uint32_t>(end - start)};
   };
-  const double so_far = paths[start - base].score;
+  const double start_score = paths[start - base].score;
   const size_t next = start + CodePointAt(word, start).length;
   bool has_single = false;
   uint32_t node = TokenTrie::kRoot;
@@ -59,25 +60,25 @@ size_t Unigram::Step(std::string_view word, size_t start, size_t base, Paths& pa
     ++end;
     const int32_t id = trie_.ValueOf(node);
     if (id < 0) continue;
-    offer(end, scores_[static_cast<size_t>(id)] + so_far, id);
+    relax(end, scores_[static_cast<size_t>(id)] + start_score, id);
     has_single = has_single || end == next;
   }
   if (!has_single) {
-    offer(next, static_cast<double>(static_cast<Sum>(config_.unk_score + so_far)), config_.unk_id);
+    relax(next, static_cast<double>(static_cast<Sum>(config_.unk_score + start_score)), config_.unk_id);
   }
   return next;
 }
 
-size_t Unigram::MeetingPlace(const Paths& paths, size_t start) {
-  std::priority_queue<size_t> places;
-  for (size_t place = start; place < paths.size(); ++place) {
-    if (paths[place].length != 0) places.push(place);
+size_t Unigram::LastCommonPosition(const Paths& paths, size_t start) {
+  std::priority_queue<size_t> positions;
+  for (size_t position = start; position < paths.size(); ++position) {
+    if (paths[position].length != 0) positions.push(position);
   }
   while (true) {
-    const size_t place = places.top();
-    while (!places.empty() && places.top() == place) places.pop();
-    if (places.empty() || place == 0) return place;
-    places.push(place - paths[place].length);
+    const size_t position = positions.top();
+    while (!positions.empty() && positions.top() == position) positions.pop();
+    if (positions.empty() || position == 0) return position;
+    positions.push(position - paths[position].length);
   }
 }
 
@@ -98,26 +99,25 @@ void Unigram::AppendUnknown(std::string_view run, std::vector<int32_t>& out) con
   if (config_.unk_id >= 0) out.push_back(config_.unk_id);
 }
 
-// Appends the tokens of the best way to place `end` of the paths, the first of which stands for byte `base` of the
-// word.
-void Unigram::AppendWay(std::string_view word, size_t base, size_t end, Paths& paths, size_t& unknown,
-                        std::vector<int32_t>& out) const {
-  // The way is known from its end; turned round in place, each node tells the length and id of the token it starts.
+void Unigram::AppendBestPath(std::string_view word, size_t base, size_t end, Paths& paths, size_t& unknown,
+                             std::vector<int32_t>& out) const {
+  // The path is linked from its end. Reverse it in place: then each node has the id and length of the token that starts
+  // there.
   ModelScratch::BestPath path = paths[end];
-  for (size_t place = end; place > 0;) {
-    place -= path.length;
-    path = std::exchange(paths[place], path);
+  for (size_t position = end; position > 0;) {
+    position -= path.length;
+    path = std::exchange(paths[position], path);
   }
-  for (size_t place = 0; place < end;) {
-    const ModelScratch::BestPath& token = paths[place];
+  for (size_t position = 0; position < end;) {
+    const ModelScratch::BestPath& token = paths[position];
     if (token.id == config_.unk_id) {
       unknown += token.length;
     } else {
-      if (unknown > 0) AppendUnknown(word.substr(base + place - unknown, unknown), out);
+      if (unknown > 0) AppendUnknown(word.substr(base + position - unknown, unknown), out);
       unknown = 0;
       out.push_back(token.id);
     }
-    place += token.length;
+    position += token.length;
   }
 }
 
@@ -125,22 +125,22 @@ void Unigram::Encode(std::string_view word, ModelScratch& scratch, std::vector<i
   Paths& paths = scratch.best_paths;
   paths.assign(1, {0, -1, 0});
   size_t base = 0;
-  size_t unknown = 0;  // bytes of the run of unknown characters before the token that comes next
-  // So many bytes are looked at between two searches for a place where all ways so far meet. What lies before that
-  // place is decided, and need not be kept.
+  size_t unknown = 0;  // bytes of the run of unknown characters before the next token
+  // After each window, look for the last position that all paths have in common. The tokens before it are final, so
+  // their part of `paths` can be dropped.
   const size_t window = std::max(kWindow, vocabulary_.MaxTokenBytes());
   size_t next_search = window;
   for (size_t start = 0; start < word.size();) {
     start = config_.single_precision ? Step<float>(word, start, base, paths) : Step<double>(word, start, base, paths);
     if (start < next_search || start == word.size()) continue;
     scratch.ThrowIfStopped();
-    const size_t place = MeetingPlace(paths, start - base);
-    AppendWay(word, base, place, paths, unknown, out);
-    paths.erase(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(place));
-    base += place;
+    const size_t position = LastCommonPosition(paths, start - base);
+    AppendBestPath(word, base, position, paths, unknown, out);
+    paths.erase(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(position));
+    base += position;
     next_search = start + std::max(window, start - base);
   }
-  AppendWay(word, base, word.size() - base, paths, unknown, out);
+  AppendBestPath(word, base, word.size() - base, paths, unknown, out);
   if (unknown > 0) AppendUnknown(word.substr(word.size() - unknown), out);
 }
 

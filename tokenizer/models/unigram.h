@@ -1,6 +1,7 @@
-// Unigram language model: of all ways to write a word as tokens, the one whose scores add up to the most (Kudo 2018).
+// Unigram language model (Kudo 2018): splits a word into the tokens whose scores have the largest sum.
 // Read-only after construction, any thread. O(n * longest token).
-// The three readers of such vocabularies differ in small things that decide ties; UnigramConfig names them.
+// SentencePiece, Hugging Face `tokenizers` and llama.cpp differ in details that decide ties; UnigramConfig selects
+// them.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@ namespace vllm {
 struct UnigramConfig {
   int32_t unk_id = -1;  // -1: characters outside the vocabulary are dropped
   double unk_score = 0;
-  bool byte_fallback = false;  // unknown characters as "<0x41>" tokens, where the vocabulary has them
-  // Sums are rounded to float, as SentencePiece does; otherwise they are doubles.
+  bool byte_fallback = false;  // writes unknown characters as "<0x41>" tokens if the vocabulary has them
+  // Rounds sums to float, as SentencePiece does. Otherwise they are doubles.
   bool single_precision = false;
-  // A run of unknown characters that is a token after all becomes that token, as in Hugging Face `tokenizers`.
+  // Looks up each run of unknown characters as a token first, as Hugging Face `tokenizers` does.
   bool look_up_unknown_runs = false;
 };
 
 class Unigram : public TokenModel {
  public:
-  // How unknown characters score below the worst token.
+  // The score of unknown characters is this much below the worst token.
   static constexpr double kUnkPenalty = 10.0;
+  // The search never chooses an id with this score.
   static constexpr double kNotUsed = -1e300;
 
-  // `scores` are by id; an id scored kNotUsed is never chosen by the search. Throws TokenizerError when unk_id has no
-  // token or a score is not a number.
+  // `scores` are indexed by id. Throws TokenizerError if unk_id has no token or a score is NaN or infinite.
   Unigram(UnigramConfig config, Vocabulary vocabulary, std::vector<double> scores);
 
   void Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const override;
@@ -37,15 +38,18 @@ class Unigram : public TokenModel {
   const UnigramConfig& config() const { return config_; }
 
  private:
-  using Paths = std::vector<ModelScratch::BestPath>;  // of the bytes of the word from some `base` on
+  using Paths = std::vector<ModelScratch::BestPath>;  // one per byte of the word from some `base` on
 
-  // Goes on from byte `start` with every token that starts there; returns where the next character starts.
+  // Extends the best path to byte `start` with every token that starts there. Returns where the next character starts.
   template <typename Sum>
   size_t Step(std::string_view word, size_t start, size_t base, Paths& paths) const;
-  // The last place that the best ways to `start` and to all that can be reached yet go through.
-  static size_t MeetingPlace(const Paths& paths, size_t start);
-  void AppendWay(std::string_view word, size_t base, size_t end, Paths& paths, size_t& unknown,
-                 std::vector<int32_t>& out) const;
+  // Returns the last position that the best paths to `start` and to all later reached positions have in common.
+  static size_t LastCommonPosition(const Paths& paths, size_t start);
+  // Appends the tokens of the best path to paths[end], where paths[0] is byte `base` of the word. `unknown` is the
+  // length in bytes of the pending run of unknown characters. Overwrites `paths`.
+  void AppendBestPath(std::string_view word, size_t base, size_t end, Paths& paths, size_t& unknown,
+                      std::vector<int32_t>& out) const;
+  // Appends the tokens of a run of unknown characters.
   void AppendUnknown(std::string_view run, std::vector<int32_t>& out) const;
 
   UnigramConfig config_;

@@ -8,6 +8,7 @@
 #include "tokenizer/unicode/metaspace.h"
 
 namespace vllm {
+
 uint64_t Vocabulary::HashOf(std::string_view bytes) {
   constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
   uint64_t hash = bytes.size() * kMultiplier;
@@ -37,11 +38,11 @@ Vocabulary::Vocabulary(size_t num_tokens, size_t num_bytes) {
 void Vocabulary::Grow(size_t num_slots) {
   std::vector<Slot> old(num_slots, Slot{0, 0});
   old.swap(slots_);
-  for (const Slot& taken : old) {
-    if (taken.entry == 0) continue;
-    size_t slot = HashOf(Text(entries_[taken.entry - 1])) & (num_slots - 1);
+  for (const Slot& old_slot : old) {
+    if (old_slot.entry == 0) continue;
+    size_t slot = HashOf(Text(entries_[old_slot.entry - 1])) & (num_slots - 1);
     while (slots_[slot].entry != 0) slot = (slot + 1) & (num_slots - 1);
-    slots_[slot] = taken;
+    slots_[slot] = old_slot;
   }
 }
 
@@ -57,7 +58,8 @@ size_t Vocabulary::SlotFor(std::string_view token, int64_t id) {
   for (size_t probes = 0; slots_[slot].entry != 0; ++probes) {
     if (slots_[slot].tag == tag && Text(entries_[slots_[slot].entry - 1]) == token) return slot;
     if (probes == kMaxProbes) {
-      throw TokenizerError("reading the vocabulary: the tokens around " + QuoteForError(token) + " share one hash");
+      throw TokenizerError("reading the vocabulary: too many tokens collide with " + QuoteForError(token) +
+                           " in the hash table");
     }
     slot = (slot + 1) & (slots_.size() - 1);
   }
@@ -67,7 +69,7 @@ size_t Vocabulary::SlotFor(std::string_view token, int64_t id) {
 
 void Vocabulary::AddEntry(std::string_view token, int64_t id) {
   if (text_.size() + token.size() > UINT32_MAX) {
-    throw TokenizerError("reading the vocabulary: its tokens are too long together (limit 4 GiB)");
+    throw TokenizerError("reading the vocabulary: its tokens are too long in total (limit 4 GiB)");
   }
   entries_.push_back(
       {static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(token.size()), static_cast<int32_t>(id)});
@@ -96,7 +98,7 @@ void Vocabulary::AddListed(std::string_view token, int64_t id, bool replace) {
 void Vocabulary::Finish() {
   id_limit_ = 0;
   for (const Entry& entry : entries_) id_limit_ = std::max(id_limit_, entry.id + 1);
-  // The table of ids must stay in proportion to the file, or eight bytes of file would ask for 64 MiB.
+  // Limits the table of ids by the size of the file. Otherwise a file of a few bytes could allocate 64 MiB.
   const size_t limit = entries_.size() * 4 + (1 << 20);
   if (static_cast<size_t>(id_limit_) > limit) {
     throw TokenizerError("reading the vocabulary: id " + std::to_string(id_limit_ - 1) + " among " +

@@ -1,7 +1,7 @@
-// A model's vocabulary: token text <-> id, exactly as the file writes the tokens. Filled by the loader, read-only
-// afterwards and then usable from any thread.
-// Invariant 1: Find gives every token one id; an id is shown as at most one token (the last of the file).
-// Invariant 2: no search looks at more than kMaxProbes slots, whatever the file was crafted to do.
+// A model's vocabulary: token text <-> id, with the tokens exactly as the file writes them. A loader fills it.
+// Afterwards it is read-only, and any thread may use it.
+// Invariant 1: Find returns one id per token; TokenOf returns at most one token per id, the last one in the file.
+// Invariant 2: no search probes more than kMaxProbes slots, even with a file crafted for collisions.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +16,32 @@ class Vocabulary {
  public:
   static constexpr int64_t kMaxId = (1 << 24) - 1;
 
-  // Makes room for `num_tokens` with `num_bytes` of text together.
+  // Reserves memory for `num_tokens` tokens with `num_bytes` of text in total.
   explicit Vocabulary(size_t num_tokens = 0, size_t num_bytes = 0);
 
-  // A repeated token takes the later id. Throws TokenizerError when the id is out of range.
+  // The later id of a repeated token wins. Throws TokenizerError if the id is out of range.
   void Add(std::string_view token, int64_t id);
-  // As Add, but of a repeated token the earlier id, and what it is shown as, stays; Find gives the later id only when
-  // `replace`. For vocabularies that are lists.
+  // For vocabularies that are lists. Like Add, but every id of a repeated token keeps its text. Find returns the later
+  // id of a repeated token only if `replace` is set.
   void AddListed(std::string_view token, int64_t id, bool replace);
-  // Builds the way from ids to tokens. Throws TokenizerError when the ids are spread too thin to be a vocabulary.
+  // Builds the table from ids to tokens. Throws TokenizerError if the ids are too sparse for a vocabulary. Must be
+  // called once, after the last Add.
   void Finish();
 
-  // The id of `token`, or -1.
+  // Returns the id of `token`, or -1.
   int32_t Find(std::string_view token) const { return Find(token, HashOf(token)); }
-  // In three steps, for whoever looks up many tokens and does something else between the steps: they bring in the
-  // memory that the next one reads.
+  // Find in steps, for callers that look up many tokens and do other work in between: HashOf, PrefetchSlot,
+  // PrefetchEntry, Find. Each step prefetches memory that the next one reads.
   static uint64_t HashOf(std::string_view token);
   void PrefetchSlot(uint64_t hash) const { __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]); }
   void PrefetchEntry(uint64_t hash) const;
   int32_t Find(std::string_view token, uint64_t hash) const;
+  // Returns the text of the token, or nullopt. The view is valid as long as the vocabulary.
   std::optional<std::string_view> TokenOf(int32_t id) const;
   size_t size() const { return entries_.size(); }
-  // 1 + largest id.
+  // Returns 1 + the largest id.
   int32_t IdLimit() const { return id_limit_; }
-  // Whether some token has several ids, so that Find(TokenOf(id)) need not be id.
+  // Returns true if some token has several ids, so that Find(TokenOf(id)) may differ from id.
   bool HasRepeatedTokens() const { return has_repeated_tokens_; }
   size_t MaxTokenBytes() const { return max_token_bytes_; }
 
@@ -52,29 +54,29 @@ class Vocabulary {
   };
   struct Slot {
     uint32_t tag;
-    uint32_t entry;  // 1 + index into entries_, 0 when free
+    uint32_t entry;  // 1 + index into entries_; 0 if free
   };
 
   std::string_view Text(const Entry& entry) const { return {text_.data() + entry.offset, entry.length}; }
   void Grow(size_t num_slots);
-  // The slot of `token`, or the free one that is now its.
+  // Returns the slot of `token`, or a free slot after setting its tag.
   size_t SlotFor(std::string_view token, int64_t id);
   void AddEntry(std::string_view token, int64_t id);
 
   std::string text_;
   std::vector<Entry> entries_;
   std::vector<Slot> slots_;
-  std::vector<uint32_t> by_id_;  // 1 + index into entries_, 0 when the id has no token
+  std::vector<uint32_t> by_id_;  // 1 + index into entries_; 0 if the id has no token
   int32_t id_limit_ = 0;
   bool has_repeated_tokens_ = false;
   size_t max_token_bytes_ = 0;
 };
 
-// The ids of the 256 byte tokens, -1 where the vocabulary has none.
+// Returns the ids of the byte tokens "<0x00>".."<0xFF>", or -1 for those that the vocabulary does not have.
 std::vector<int32_t> ByteFallbackIds(const Vocabulary& vocabulary);
 
-// Whether no token has U+2581 after another character. Then no merge crosses the place before it, and a text falls
-// apart into words there with the same result.
+// Returns true if the vocabulary contains U+2581 and no token contains it after another character. Then no merge
+// crosses the position before U+2581, and a text can be split into words there with the same result.
 bool NoTokenContinuesIntoMetaspace(const Vocabulary& vocabulary);
 
 }  // namespace vllm

@@ -1,6 +1,6 @@
-// WordPiece, the model of BERT: the longest token first, the rest of the word likewise with the continuation prefix;
-// a word that cannot be written so is unknown as a whole. Read-only after construction, any thread.
-// O(n * longest token).
+// WordPiece, the model of BERT: takes the longest token at the start of a word, then repeatedly the longest token with
+// the continuation prefix. A word that cannot be split in this way is unknown as a whole. O(n * longest token).
+// Read-only after construction, any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace vllm {
 
 struct WordPieceConfig {
-  std::string unk_token;  // not in the vocabulary: unknown words are dropped
+  std::string unk_token;  // if it is not in the vocabulary, unknown words are dropped
   std::string continuing_subword_prefix;
   size_t max_input_chars_per_word = 100;  // longer words are unknown
 };
@@ -32,7 +32,7 @@ class WordPiece : public TokenModel {
   uint32_t continuing_root_;
 };
 
-// WordLevel: the vocabulary is the words themselves.
+// WordLevel: each token is a whole word.
 class WordLevel : public TokenModel {
  public:
   WordLevel(const std::string& unk_token, Vocabulary vocabulary)

@@ -10,7 +10,7 @@
 namespace vllm {
 namespace {
 
-// What the reference takes for accents and for control characters: its tables are those of Unicode 8.
+// The accents and control characters of Hugging Face `tokenizers`, which uses the tables of Unicode 8 for them.
 class BertTable {
  public:
   static const BertTable& Get() {
@@ -39,12 +39,12 @@ class BertTable {
     for (uint8_t& flags : flags_) {
       if ((flags & kKnown) == 0) flags = 0;
     }
-    // Known to Unicode 9 but not to the version before.
+    // Accents that are new in Unicode 9.
     constexpr char32_t kNewer[][2] = {{0x8D4, 0x8E2},     {0x1885, 0x1886},   {0x1DFB, 0x1DFB},   {0xA8C5, 0xA8C5},
                                       {0xA9BD, 0xA9BD},   {0x111C9, 0x111C9}, {0x1123E, 0x1123E}, {0x11438, 0x11446},
                                       {0x11C30, 0x11C3F}, {0x11C92, 0x11CB6}, {0x1E000, 0x1E02A}, {0x1E944, 0x1E94A}};
     for (const auto& [first, last] : kNewer) std::fill(&flags_[first], &flags_[last] + 1, uint8_t{0});
-    flags_[0x1734] |= kAccent;  // not a spacing mark then
+    flags_[0x1734] |= kAccent;  // was a nonspacing mark in Unicode 8
   }
 
   std::vector<uint8_t> flags_;
@@ -53,7 +53,7 @@ class BertTable {
 }  // namespace
 
 bool IsBertChinese(char32_t c) {
-  // The gap before U+2B920 is the reference's.
+  // Hugging Face `tokenizers` has the same gap before U+2B920.
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
          (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);

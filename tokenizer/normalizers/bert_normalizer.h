@@ -1,5 +1,5 @@
-// The normalizer of BERT: control characters out, white space to spaces, room around Chinese characters, accents off,
-// lower case. Read-only after construction, any thread.
+// The normalizer of BERT: removes control characters, turns white space into spaces, puts spaces around Chinese
+// characters, removes accents and lowercases. Read-only after construction, any thread.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ class BertNormalizer : public Normalizer {
   BertNormalizerConfig config_;
 };
 
-// Whether BERT puts spaces around the character.
+// Returns true if BERT puts spaces around the character.
 bool IsBertChinese(char32_t code_point);
 
 }  // namespace vllm

@@ -35,7 +35,7 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   units_.reserve(trie_bytes / 4);
   for (size_t i = 0; i < trie_bytes; i += 4) units_.push_back(ReadU32(bytes.substr(i)));
   replacements_ = bytes.substr(trie_bytes);
-  // A replacement ends at the next zero, the last one at the end of the map.
+  // Replacements end with a zero byte. The last one may end with the map.
   for (size_t begin = 0; begin < replacements_.size();) {
     const size_t end = std::min(replacements_.find('\0', begin), replacements_.size());
     longest_replacement_ = std::max(longest_replacement_, end - begin);

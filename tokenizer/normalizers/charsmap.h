@@ -1,11 +1,11 @@
-// SentencePiece's precompiled character map ("nmt_nfkc" and the like): rules that replace sequences of bytes.
-// Read-only after construction, any thread; every step stays inside the map whatever the file says.
+// SentencePiece's precompiled character map ("nmt_nfkc" and others): rules that replace sequences of bytes.
+// Read-only after construction, any thread. A search never leaves the map, even if the file is damaged.
 //
 //   map         := trie_bytes:u32le  unit:u32le{trie_bytes / 4}  (text 00)*
-//   unit        a node of a double array: bit 31 and bits 0-7 its byte ("label"), bit 8 whether a rule ends here,
-//               bits 10-30 the offset to its children, shifted by 8 when bit 9 is set; a rule's own unit has bit 31
-//               set and in the others the position of its replacement behind the trie.
-// From node n with unit u the child for byte b is at n ^ offset(u) ^ b when label == b there; the rule that ends at n
+//   unit        a node of a double-array trie. Bits 0-7 and 31 are its byte ("label"). Bit 8 is set if a rule ends
+//               here. Bits 10-30 are the offset to its children, shifted left by 8 if bit 9 is set. The unit of a rule
+//               has bit 31 set; its other bits are the position of the replacement in the bytes after the trie.
+// For node n with unit u: the child for byte b is at n ^ offset(u) ^ b if the label there is b. The rule that ends at n
 // is at n ^ offset(u).
 #pragma once
 
@@ -19,18 +19,18 @@ namespace vllm {
 class Charsmap {
  public:
   struct Rule {
-    size_t length = 0;  // bytes that are replaced; 0: no rule
+    size_t length = 0;  // number of bytes to replace; 0 if there is no rule
     std::string_view replacement;
   };
 
-  // An empty map has no rules. Throws TokenizerError; `where` names the owner.
+  // Empty `bytes` make a map without rules. Throws TokenizerError; `where` names the owner in errors.
   Charsmap(std::string_view bytes, const std::string& where);
 
-  // The rule for the longest or the shortest beginning of text. REQUIRES: text is valid UTF-8.
+  // Return the rule for the longest or shortest prefix of `text` that has one. REQUIRES: text is valid UTF-8.
   Rule Longest(std::string_view text) const { return Search(text, /*longest=*/true); }
   Rule Shortest(std::string_view text) const { return Search(text, /*longest=*/false); }
 
-  // At least 1.
+  // Returns the length of the longest replacement in bytes; at least 1.
   size_t LongestReplacement() const { return longest_replacement_; }
   bool empty() const { return units_.empty(); }
 

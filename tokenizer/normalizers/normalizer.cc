@@ -112,8 +112,8 @@ class NmtNormalizer : public Normalizer {
   }
 };
 
-// The reference looks a short grapheme up as a whole and otherwise each of its characters, and takes the shortest rule
-// that what is looked up starts with.
+// Like Hugging Face `tokenizers`: looks up a short grapheme as a whole, and if that has no rule, each of its
+// characters. A lookup applies the rule of the shortest prefix.
 class PrecompiledNormalizer : public Normalizer {
  public:
   explicit PrecompiledNormalizer(Charsmap charsmap) : charsmap_(std::move(charsmap)) {}
@@ -158,7 +158,7 @@ class ByteLevelNormalizer : public Normalizer {
   }
 };
 
-// What a file may ask for: texts must not grow without bound on their way through a chain of Replace.
+// Limits what a file may request: a chain of Replace must not lengthen a text without bound.
 struct Budget {
   int num_steps = 64;
   double growth = 256;

@@ -11,11 +11,11 @@ namespace vllm {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // REQUIRES: text is valid UTF-8; it still is afterwards.
+  // Normalizes `text` in place. REQUIRES: text is valid UTF-8. The result is valid UTF-8 too.
   virtual void Apply(std::string& text) const = 0;
 };
 
-// Null when `json` is null. Throws TokenizerError, by name for a type that is not supported.
+// Returns null if `json` is null. Throws TokenizerError that names an unsupported type.
 std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json);
 
 }  // namespace vllm

@@ -23,8 +23,8 @@ SentencePieceNormalizer::Step SentencePieceNormalizer::Next(std::string_view tex
 
 void SentencePieceNormalizer::Apply(std::string& text) const {
   std::string_view input = text;
-  const bool removes = config_.remove_extra_whitespaces;
-  while (removes && !input.empty()) {
+  const bool remove_extra = config_.remove_extra_whitespaces;
+  while (remove_extra && !input.empty()) {
     const Step step = Next(input);
     if (step.result != " ") break;
     input.remove_prefix(step.consumed);
@@ -34,7 +34,7 @@ void SentencePieceNormalizer::Apply(std::string& text) const {
   if (!input.empty()) {
     out.reserve(input.size() + input.size() / 2 + space.size());
     if (config_.add_dummy_prefix && !config_.treat_whitespace_as_suffix) out += space;
-    bool after_space = removes;
+    bool after_space = remove_extra;
     while (!input.empty()) {
       const Step step = Next(input);
       std::string_view result = step.result;
@@ -46,10 +46,10 @@ void SentencePieceNormalizer::Apply(std::string& text) const {
           out += c;
         }
       }
-      if (!result.empty()) after_space = removes && result.ends_with(' ');
+      if (!result.empty()) after_space = remove_extra && result.ends_with(' ');
       input.remove_prefix(step.consumed);
     }
-    while (removes && out.ends_with(space)) out.resize(out.size() - space.size());
+    while (remove_extra && out.ends_with(space)) out.resize(out.size() - space.size());
     if (config_.add_dummy_prefix && config_.treat_whitespace_as_suffix) out += space;
   }
   text = std::move(out);

@@ -1,5 +1,5 @@
-// How SentencePiece prepares a text: its character map, spaces written as U+2581, one in front, runs of them as one.
-// User-defined pieces are passed over. Read-only after construction, any thread.
+// The normalizer of SentencePiece: applies the character map, writes spaces as U+2581, adds one in front and collapses
+// runs of spaces. Leaves user-defined pieces unchanged. Read-only after construction, any thread.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace vllm {
 
 class SentencePieceNormalizer : public Normalizer {
  public:
-  // `config` may show borrowed bytes: the character map is copied. Throws TokenizerError; `where` names the owner.
+  // Copies the character map of `config`. Throws TokenizerError; `where` names the owner in errors.
   SentencePieceNormalizer(const SentencePieceNormalization& config, TokenTrie user_defined, const std::string& where);
 
   void Apply(std::string& text) const override;
@@ -24,6 +24,7 @@ class SentencePieceNormalizer : public Normalizer {
     size_t consumed;
     std::string_view result;
   };
+  // Normalizes the start of `text`: one user-defined piece, match of a rule, or character.
   Step Next(std::string_view text) const;
 
   SentencePieceNormalization config_;

@@ -27,7 +27,8 @@ struct ParamDeleter {
   void operator()(OnigMatchParam* param) const { onig_free_match_param(param); }
 };
 
-size_t NextWhiteSpace(std::string_view text, size_t position) {
+// Returns the position after the next white space.
+size_t AfterNextWhiteSpace(std::string_view text, size_t position) {
   const UnicodeTable& table = UnicodeTable::Get();
   while (position < text.size()) {
     const auto [code_point, length] = CodePointAt(text, position);
@@ -69,7 +70,7 @@ size_t OnigPattern::FindMatches(std::string_view text, size_t from, std::vector<
 
   const OnigUChar* begin = Bytes(text.data());
   const OnigUChar* end = begin + text.size();
-  const size_t enough = matches.size() + kBatch;
+  const size_t batch_end = matches.size() + kBatch;
   size_t covered = from;
   std::optional<size_t> last_match_end;
   if (from > 0) last_match_end = from;
@@ -79,14 +80,14 @@ size_t OnigPattern::FindMatches(std::string_view text, size_t from, std::vector<
         onig_search_with_param(regex_, begin, end, begin + from, end, region.get(), ONIG_OPTION_NONE, param.get());
     if (found == ONIG_MISMATCH) break;
     if (found < 0) {
-      from = NextWhiteSpace(text, from);
+      from = AfterNextWhiteSpace(text, from);
       if (from >= text.size()) break;
       continue;
     }
     const auto match_begin = static_cast<size_t>(region->beg[0]);
     const auto match_end = static_cast<size_t>(region->end[0]);
     if (match_begin == match_end && last_match_end == match_end) {
-      // An empty match right behind the last one would be found for ever.
+      // The search would find an empty match right after the last match forever.
       from += from < text.size() ? CodePointAt(text, from).length : 1;
       continue;
     }
@@ -94,8 +95,8 @@ size_t OnigPattern::FindMatches(std::string_view text, size_t from, std::vector<
     matches.push_back({match_begin, match_end, true});
     covered = from = match_end;
     last_match_end = match_end;
-    // Not behind an empty match, or none would be told from one that is new.
-    if (matches.size() >= enough && match_begin < match_end && match_end < text.size()) return match_end;
+    // Do not stop after an empty match: the next call could not tell it from a new one.
+    if (matches.size() >= batch_end && match_begin < match_end && match_end < text.size()) return match_end;
   }
   if (covered < text.size()) matches.push_back({covered, text.size(), false});
   return text.size();

@@ -1,7 +1,7 @@
-// A regular expression run by Oniguruma, with the syntax and the search loop of Hugging Face `tokenizers`.
+// A regular expression executed by Oniguruma, with the syntax and the search loop of Hugging Face `tokenizers`.
 // Read-only after construction, any thread.
-// A search is given limits on backtracking and on its stack. Where a text exceeds them, no match is reported up to the
-// next white space after the place, and the search goes on from there: the pieces are longer, nothing hangs or fails.
+// Every search has limits on backtracking and on its stack. If a search exceeds them, it reports no match up to the
+// next white space and continues there. The pieces become longer, but nothing hangs or fails.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace vllm {
 
 class OnigPattern : public TextPattern {
  public:
-  // Throws TokenizerError.
+  // Throws TokenizerError if `regex` does not compile.
   explicit OnigPattern(const std::string& regex);
   ~OnigPattern() override;
   OnigPattern(const OnigPattern&) = delete;

@@ -1,4 +1,5 @@
-// Builds the pattern that Split and Replace carry in tokenizer.json: {"String": "..."} or {"Regex": "..."}.
+// The "pattern" field of Split and Replace in tokenizer.json: {"String": "..."} or {"Regex": "..."}.
+// Pure functions, any thread.
 #pragma once
 
 #include <memory>
@@ -10,13 +11,13 @@
 
 namespace vllm {
 
-// `where` names the owner in errors.
+// Throws TokenizerError. `where` names the owner in errors.
 std::unique_ptr<TextPattern> MakePattern(const nlohmann::json& json, const std::string& where);
 
-// By how much replacing the matches of a pattern by content can lengthen a text at most.
+// Returns the largest factor by which replacing the matches of `pattern` with `content` can lengthen a text.
 double ReplaceGrowth(const nlohmann::json& pattern, std::string_view content);
 
-// text with every match replaced by content.
+// Returns `text` with every match replaced by `content`.
 std::string ReplaceMatches(const TextPattern& pattern, std::string_view text, std::string_view content);
 
 }  // namespace vllm

@@ -10,9 +10,9 @@
 namespace vllm {
 
 size_t LiteralPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
-  const size_t enough = matches.size() + kBatch;
+  const size_t batch_end = matches.size() + kBatch;
   size_t done = from;
-  while (done < text.size() && matches.size() < enough) {
+  while (done < text.size() && matches.size() < batch_end) {
     const size_t found = text.find(literal_, done);
     if (found == text.npos) {
       matches.push_back({done, text.size(), false});
@@ -26,9 +26,9 @@ size_t LiteralPattern::FindMatches(std::string_view text, size_t from, std::vect
 }
 
 size_t LiteralStartPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
-  const size_t enough = matches.size() + kBatch;
+  const size_t batch_end = matches.size() + kBatch;
   size_t done = from;
-  while (done < text.size() && matches.size() < enough) {
+  while (done < text.size() && matches.size() < batch_end) {
     const bool is_match = text.substr(done).starts_with(literal_);
     const size_t next = std::min(text.find(literal_, is_match ? done + literal_.size() : done), text.size());
     matches.push_back({done, next, is_match});
@@ -39,7 +39,7 @@ size_t LiteralStartPattern::FindMatches(std::string_view text, size_t from, std:
 
 size_t ClassPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
   const UnicodeTable& table = UnicodeTable::Get();
-  const size_t enough = matches.size() + kBatch;
+  const size_t batch_end = matches.size() + kBatch;
   bool extend = false;
   size_t position = from;
   while (position < text.size()) {
@@ -49,7 +49,7 @@ size_t ClassPattern::FindMatches(std::string_view text, size_t from, std::vector
     if (extend) {
       matches.back().end = position + length;
     } else {
-      if (matches.size() >= enough && matches.back().is_match) break;
+      if (matches.size() >= batch_end && matches.back().is_match) break;
       matches.push_back({position, position + length, is_match});
     }
     extend = true;
@@ -60,7 +60,7 @@ size_t ClassPattern::FindMatches(std::string_view text, size_t from, std::vector
 
 size_t WordOrSymbolsPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
   const UnicodeTable& table = UnicodeTable::Get();
-  const size_t enough = matches.size() + kBatch;
+  const size_t batch_end = matches.size() + kBatch;
   int previous = -1;
   size_t position = from;
   while (position < text.size()) {
@@ -70,7 +70,7 @@ size_t WordOrSymbolsPattern::FindMatches(std::string_view text, size_t from, std
     if (kind == previous) {
       matches.back().end = position + length;
     } else {
-      if (matches.size() >= enough && matches.back().is_match) break;
+      if (matches.size() >= batch_end && matches.back().is_match) break;
       matches.push_back({position, position + length, kind != 0});
     }
     previous = kind;
@@ -80,9 +80,9 @@ size_t WordOrSymbolsPattern::FindMatches(std::string_view text, size_t from, std
 }
 
 size_t FixedLengthPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
-  const size_t enough = matches.size() + kBatch;
+  const size_t batch_end = matches.size() + kBatch;
   size_t begin = from;
-  while (begin < text.size() && matches.size() < enough) {
+  while (begin < text.size() && matches.size() < batch_end) {
     size_t end = begin;
     for (size_t i = 0; i < length_ && end < text.size(); ++i) end += CodePointAt(text, end).length;
     matches.push_back({begin, end, true});
@@ -92,7 +92,6 @@ size_t FixedLengthPattern::FindMatches(std::string_view text, size_t from, std::
 }
 
 std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal) {
-  // An empty literal matches between any two characters; Oniguruma knows how.
   if (literal.empty()) return std::make_unique<OnigPattern>("");
   return std::make_unique<LiteralPattern>(literal);
 }

@@ -1,5 +1,5 @@
-// Where a pre-tokenizer or a Replace finds its matches in a text: a literal string, a class of characters, one of the
-// well-known regular expressions (word_scanner.h) or any regular expression (onig_pattern.h).
+// Patterns that pre-tokenizers and Replace search for in a text: a literal string, a class of characters, a well-known
+// regular expression (word_scanner.h) or any regular expression (onig_pattern.h).
 // Read-only after construction, any thread.
 #pragma once
 
@@ -20,13 +20,13 @@ struct Match {
 
 class TextPattern {
  public:
-  // About how many pieces one call finds, so that what holds them stays small however long the text is.
+  // One call finds about this many pieces, so that the list of matches stays small for a text of any length.
   static constexpr size_t kBatch = 512;
 
   virtual ~TextPattern() = default;
-  // Cuts text from `from` on into matches and what lies between them, without a hole; appends to `matches`. Returns
-  // where it stopped: at the end of the text, or right after a match, where the next call goes on.
-  // REQUIRES: text is valid UTF-8; `from` is 0 or what the call before returned, < text.size().
+  // Splits text from `from` on into matches and the gaps between them, and appends them to `matches`. Returns where it
+  // stopped: at the end of the text, or right after a match, where the next call continues.
+  // REQUIRES: text is valid UTF-8; `from` is 0 or the previous return value, and < text.size().
   virtual size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const = 0;
 };
 
@@ -40,7 +40,7 @@ class LiteralPattern : public TextPattern {
   std::string literal_;
 };
 
-// A literal string and everything up to the next one.
+// A literal string and everything up to its next occurrence.
 class LiteralStartPattern : public TextPattern {
  public:
   // REQUIRES: literal is not empty.
@@ -51,7 +51,8 @@ class LiteralStartPattern : public TextPattern {
   std::string literal_;
 };
 
-// Single characters, or with `whole_runs` runs, of the CharClass bits; with `complement` of all other characters.
+// Characters that have one of the CharClass bits, or with `complement` all other characters. Each match is a single
+// character, or with `whole_runs` a whole run.
 class ClassPattern : public TextPattern {
  public:
   ClassPattern(uint16_t classes, bool whole_runs, bool complement)
@@ -70,7 +71,7 @@ class WordOrSymbolsPattern : public TextPattern {
   size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 };
 
-// Runs of `length` characters; the last may be shorter.
+// Runs of `length` characters. The last one may be shorter.
 class FixedLengthPattern : public TextPattern {
  public:
   // REQUIRES: length > 0.
@@ -81,8 +82,9 @@ class FixedLengthPattern : public TextPattern {
   size_t length_;
 };
 
+// An empty literal matches between any two characters.
 std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal);
-// The fastest pattern that means `regex`. Throws TokenizerError when it does not compile.
+// Returns the fastest pattern equivalent to `regex`. Throws TokenizerError if `regex` does not compile.
 std::unique_ptr<TextPattern> MakeRegexPattern(const std::string& regex);
 
 }  // namespace vllm

@@ -26,7 +26,7 @@ constexpr uint16_t kNotSymbol = kSpace | kLetter | kNumber;
 // [^\s\p{L}\p{N}]
 bool IsSymbol(const ScannedChar& c) { return c.length != 0 && (c.classes & kNotSymbol) == 0; }
 
-// End of the run of characters that have one of `classes`.
+// Returns the end of the run of characters that have one of `classes`.
 size_t RunEnd(std::string_view text, size_t position, uint16_t classes) {
   const UnicodeTable& table = UnicodeTable::Get();
   while (position < text.size()) {
@@ -37,7 +37,7 @@ size_t RunEnd(std::string_view text, size_t position, uint16_t classes) {
   return position;
 }
 
-// End of the run of characters that have none of `classes`.
+// Returns the end of the run of characters that have none of `classes`.
 size_t RunEndWithout(std::string_view text, size_t position, uint16_t classes) {
   const UnicodeTable& table = UnicodeTable::Get();
   while (position < text.size()) {
@@ -48,7 +48,7 @@ size_t RunEndWithout(std::string_view text, size_t position, uint16_t classes) {
   return position;
 }
 
-// \p{N}{1,max}. REQUIRES: a number stands at `position`.
+// \p{N}{1,max_digits}, or `position` if no number starts there.
 size_t NumberEnd(std::string_view text, size_t position, int max_digits) {
   for (int digits = 0; digits < max_digits; ++digits) {
     const ScannedChar c = CharAt(text, position);
@@ -58,7 +58,8 @@ size_t NumberEnd(std::string_view text, size_t position, int max_digits) {
   return position;
 }
 
-// \s+(?!\S)|\s+ : a run of white space leaves its last character to the word that follows, unless it has only one.
+// \s+(?!\S)|\s+ : a run of white space without its last character, which belongs to the next word. A run of one
+// character, or one at the end of the text, is matched whole.
 size_t SpaceEnd(std::string_view text, size_t position) {
   const size_t end = RunEnd(text, position, kSpace);
   if (end == text.size()) return end;
@@ -66,7 +67,7 @@ size_t SpaceEnd(std::string_view text, size_t position) {
   return last > position ? last : end;
 }
 
-// \s*[\r\n]+|\s+(?!\S)|\s+ : but up to the last line break of the run, if there is one.
+// \s*[\r\n]+|\s+(?!\S)|\s+ : up to the last line break of the run if it has one, otherwise as SpaceEnd.
 size_t LineOrSpaceEnd(std::string_view text, size_t position) {
   const size_t end = RunEnd(text, position, kSpace);
   for (size_t last = end; last > position; --last) {
@@ -75,7 +76,8 @@ size_t LineOrSpaceEnd(std::string_view text, size_t position) {
   return SpaceEnd(text, position);
 }
 
-// Length of 's|'t|'re|'ve|'m|'ll|'d at `position`, 0 when there is none. Without regard to case U+017F is an s too.
+// Returns the length of the match of 's|'t|'re|'ve|'m|'ll|'d at `position`, or 0. If case is ignored, U+017F also
+// counts as an s.
 size_t ContractionLength(std::string_view text, size_t position, bool ignore_case) {
   if (position >= text.size() || text[position] != '\'') return 0;
   const auto letter = [&](size_t offset) -> char {
@@ -133,7 +135,7 @@ size_t Gpt2Scan(std::string_view text, size_t position) {
 }
 
 // Llama 3 (kMaxDigits 3), Qwen 2 (1) and relatives. kTakesLastSpace: white space at the end of the text is one match
-// even with line breaks in it, as tiktoken's cl100k has it.
+// even if it contains line breaks, as in tiktoken's cl100k.
 template <int kMaxDigits, bool kTakesLastSpace>
 size_t Llama3Scan(std::string_view text, size_t position) {
   if (const size_t length = ContractionLength(text, position, true)) return position + length;
@@ -150,11 +152,11 @@ size_t Llama3Scan(std::string_view text, size_t position) {
   return LineOrSpaceEnd(text, position);
 }
 
-// The same with marks as parts of words, as Qwen 3.5 has it.
+// Qwen 3.5: like Llama3Scan<1, false>, but words also contain marks.
 size_t MarkedWordScan(std::string_view text, size_t position) {
   constexpr uint16_t kWordPart = kLetter | kRegexMark;
-  constexpr uint16_t kNotMarklessSymbol = kNotSymbol | kRegexMark;
-  const auto is_symbol = [](const ScannedChar& c) { return c.length != 0 && (c.classes & kNotMarklessSymbol) == 0; };
+  constexpr uint16_t kNonSymbol = kNotSymbol | kRegexMark;
+  const auto is_symbol = [](const ScannedChar& c) { return c.length != 0 && (c.classes & kNonSymbol) == 0; };
   if (const size_t length = ContractionLength(text, position, true)) return position + length;
   const ScannedChar c = CharAt(text, position);
   const size_t after = position + c.length;
@@ -163,18 +165,18 @@ size_t MarkedWordScan(std::string_view text, size_t position) {
   const ScannedChar next = CharAt(text, after);
   if ((c.classes & kNewline) == 0 && (next.classes & kWordPart)) return RunEnd(text, after + next.length, kWordPart);
   if (is_symbol(c) || (c.code_point == ' ' && is_symbol(next))) {
-    return RunEnd(text, RunEndWithout(text, after, kNotMarklessSymbol), kNewline);
+    return RunEnd(text, RunEndWithout(text, after, kNonSymbol), kNewline);
   }
   return LineOrSpaceEnd(text, position);
 }
 
-constexpr size_t kFails = static_cast<size_t>(-1);
+constexpr size_t kNoMatch = static_cast<size_t>(-1);
 
-// Capitals*Small+ at `position`, where letters without case and marks are both. Capitals* takes all it can and then
-// gives back as little as Small+ needs: up to the last character that is both.
+// Capitals*Small+ at `position`. Letters without case and marks belong to both classes. Capitals* is greedy and then
+// gives back as little as Small+ needs. So without a pure small letter, the match ends after the last such character.
 size_t SmallWordEnd(std::string_view text, size_t position) {
   const UnicodeTable& table = UnicodeTable::Get();
-  size_t last_both = kFails;
+  size_t last_both = kNoMatch;
   while (position < text.size()) {
     const auto [code_point, length] = CodePointAt(text, position);
     const uint16_t classes = table.ClassOf(code_point);
@@ -191,29 +193,30 @@ size_t SmallWordEnd(std::string_view text, size_t position) {
 // Capitals+Small* at `position`.
 size_t CapitalWordEnd(std::string_view text, size_t position) {
   const size_t end = RunEnd(text, position, kUpperCase);
-  return end > position ? RunEnd(text, end, kLowerCase) : kFails;
+  return end > position ? RunEnd(text, end, kLowerCase) : kNoMatch;
 }
 
-// Any one character but a line break, letter or number may stand in front of a word.
+// A word may start with any one character that is not a line break, letter or number.
 size_t WordEnd(std::string_view text, size_t position, const ScannedChar& c) {
   const bool may_lead = (c.classes & (kNewline | kLetter | kNumber)) == 0;
   const size_t after = position + c.length;
   for (const auto word_end : {SmallWordEnd, CapitalWordEnd}) {
     if (may_lead) {
-      if (const size_t end = word_end(text, after); end != kFails) return end;
+      if (const size_t end = word_end(text, after); end != kNoMatch) return end;
     }
     if ((c.classes & (kUpperCase | kLowerCase)) != 0) {
-      if (const size_t end = word_end(text, position); end != kFails) return end;
+      if (const size_t end = word_end(text, position); end != kNoMatch) return end;
     }
   }
-  return kFails;
+  return kNoMatch;
 }
 
-// o200k (kMaxDigits 3, kContractions), tekken (1, none): words are split where small letters meet capitals.
+// o200k (kMaxDigits 3, kContractions) and tekken (1, no contractions): splits words where a capital follows a small
+// one.
 template <int kMaxDigits, bool kContractions>
 size_t CasedScan(std::string_view text, size_t position) {
   const ScannedChar c = CharAt(text, position);
-  if (const size_t end = WordEnd(text, position, c); end != kFails) {
+  if (const size_t end = WordEnd(text, position, c); end != kNoMatch) {
     return kContractions ? end + ContractionLength(text, end, true) : end;
   }
   if (c.classes & kNumber) return NumberEnd(text, position, kMaxDigits);
@@ -226,7 +229,7 @@ size_t CasedScan(std::string_view text, size_t position) {
   return LineOrSpaceEnd(text, position);
 }
 
-// The main expression of DeepSeek V3; leaves characters that it does not match.
+// The main expression of DeepSeek V3. It does not match every character.
 size_t DeepSeekScan(std::string_view text, size_t position) {
   constexpr uint16_t kWordPart = kLetter | kRegexMark;
   constexpr uint16_t kSign = kRegexPunctuation | kRegexSymbol;
@@ -244,7 +247,7 @@ size_t DeepSeekScan(std::string_view text, size_t position) {
   return (c.classes & kSpace) != 0 ? LineOrSpaceEnd(text, position) : position;
 }
 
-// ` ?` and then everything but white space and some punctuation.
+// BLOOM: ` ?` and then a run of characters other than white space and some punctuation.
 size_t BloomScan(std::string_view text, size_t position) {
   const auto is_in = [](char32_t c) {
     switch (c) {
@@ -272,12 +275,13 @@ size_t BloomScan(std::string_view text, size_t position) {
   return end > start ? end : position;
 }
 
-// Single expressions: \p{N}{1,max}, [0-9][0-9][0-9], [\r\n], \s?\p{L}+, \s?\p{P}+.
+// \p{N}{1,kMaxDigits}
 template <int kMaxDigits>
 size_t NumberScan(std::string_view text, size_t position) {
   return NumberEnd(text, position, kMaxDigits);
 }
 
+// [0-9][0-9][0-9]
 size_t ThreeDigitsScan(std::string_view text, size_t position) {
   if (text.size() - position < 3) return position;
   for (size_t i = position; i < position + 3; ++i) {
@@ -286,22 +290,26 @@ size_t ThreeDigitsScan(std::string_view text, size_t position) {
   return position + 3;
 }
 
+// [\r\n]
 size_t LineBreakScan(std::string_view text, size_t position) {
   return text[position] == '\r' || text[position] == '\n' ? position + 1 : position;
 }
 
+// \s?\p{L}+
 size_t SpacedLettersScan(std::string_view text, size_t position) { return SpacedRunEnd(text, position, kLetter); }
 
+// \s?\p{P}+
 size_t SpacedPunctuationScan(std::string_view text, size_t position) {
   return SpacedRunEnd(text, position, kRegexPunctuation);
 }
 
-// [一-龥぀-ゟ゠-ヿ]+ and [一-龥ࠀ-一가-퟿]+
+// [一-龥぀-ゟ゠-ヿ]+
 size_t HanKanaScan(std::string_view text, size_t position) {
   return RangeRunEnd(text, position,
                      [](char32_t c) { return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF); });
 }
 
+// [一-龥ࠀ-一가-퟿]+
 size_t EastAsianScan(std::string_view text, size_t position) {
   return RangeRunEnd(text, position, [](char32_t c) {
     return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x800 && c <= 0x4E00) || (c >= 0xAC00 && c <= 0xD7FF);
@@ -318,7 +326,7 @@ constexpr WordScanner kScanners[] = {
      Llama3Scan<3, false>},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      Llama3Scan<1, false>},
-    // Newer ways to write the same: Phi-4, GLM-4, Ling.
+    // Phi-4, GLM-4 and Ling write the same in a newer form.
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
      Llama3Scan<3, false>},
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
@@ -326,7 +334,7 @@ constexpr WordScanner kScanners[] = {
     // Qwen 3.5.
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      MarkedWordScan},
-    // tiktoken's cl100k_base; there {1,3}+ takes no more than three, which Oniguruma writes otherwise.
+    // tiktoken's cl100k_base. Its {1,3}+ matches at most three digits; in Oniguruma's syntax that is (?>\p{N}{1,3}).
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|(?>\p{N}{1,3})| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
      Llama3Scan<3, true>},
     // o200k_base, gpt-oss, Llama 4; then with single digits; then tekken.
@@ -341,7 +349,7 @@ constexpr WordScanner kScanners[] = {
     {"[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "*" SMALL_WORD "+|[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "+" SMALL_WORD
      "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
      CasedScan<1, false>},
-    // DeepSeek V3 and R1, after numbers and East Asian runs.
+    // DeepSeek V3 and R1, applied after the expressions for numbers and East Asian runs.
     {R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      DeepSeekScan},
     {"[一-龥぀-ゟ゠-ヿ]+", HanKanaScan},
@@ -380,7 +388,7 @@ std::span<const WordScanner> AllWordScanners() { return kScanners; }
 const WordScanner& Gpt2WordScanner() { return kScanners[0]; }
 
 size_t ScannerPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
-  const size_t enough = matches.size() + kBatch;
+  const size_t batch_end = matches.size() + kBatch;
   bool in_gap = false;
   size_t position = from;
   while (position < text.size()) {
@@ -389,7 +397,7 @@ size_t ScannerPattern::FindMatches(std::string_view text, size_t from, std::vect
       matches.push_back({position, end, true});
       in_gap = false;
       position = end;
-      if (matches.size() >= enough) break;
+      if (matches.size() >= batch_end) break;
       continue;
     }
     const size_t next = position + CodePointAt(text, position).length;

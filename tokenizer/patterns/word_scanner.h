@@ -1,5 +1,5 @@
-// Hand-written, linear equivalents of the regular expressions that nearly all byte-level tokenizers split words with.
-// They agree with Oniguruma on every text (tests/tokenizer holds them together), never backtrack and use no stack.
+// Hand-written equivalents of the regular expressions with which nearly all byte-level tokenizers split words. They run
+// in linear time, never backtrack and use no stack. They agree with Oniguruma on every text, as tests/tokenizer checks.
 // Pure functions, any thread.
 #pragma once
 
@@ -13,18 +13,18 @@
 namespace vllm {
 
 struct WordScanner {
-  // As files write it, but that line breaks in it are written \r and \n.
+  // The expression as files write it, with its line breaks written as \r and \n.
   std::string_view regex;
-  // End of the match that starts at `position`, or `position` when none does. REQUIRES: position < text.size(), text is
-  // valid UTF-8.
+  // Returns the end of the match that starts at `position`, or `position` if none does. REQUIRES: position <
+  // text.size(), text is valid UTF-8.
   size_t (*match_end)(std::string_view text, size_t position);
 };
 
-// The scanner for exactly this regular expression, or null.
+// Returns the scanner for exactly this regular expression, or null.
 const WordScanner* FindWordScanner(std::string_view regex);
-// All of them, for the tests.
+// Returns all scanners, for the tests.
 std::span<const WordScanner> AllWordScanners();
-// The expression of GPT-2, which the ByteLevel pre-tokenizer uses by itself.
+// Returns the scanner for the expression of GPT-2, which the ByteLevel pre-tokenizer uses.
 const WordScanner& Gpt2WordScanner();
 
 class ScannerPattern : public TextPattern {

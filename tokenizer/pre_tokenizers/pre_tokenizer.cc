@@ -15,8 +15,7 @@
 namespace vllm {
 namespace {
 
-// What becomes of the matches when a text is split at them ("behavior" in tokenizer.json). Pure functions, any thread.
-// "the-final--countdown" split at "-":
+// The treatment of matches in a split ("behavior" in tokenizer.json). "the-final--countdown" split at "-":
 //   Removed             the|final|countdown
 //   Isolated            the|-|final|-|-|countdown
 //   MergedWithPrevious  the-|final-|-|countdown
@@ -24,7 +23,7 @@ namespace {
 //   Contiguous          the|-|final|--|countdown
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-// Throws TokenizerError; `where` names the owner in it.
+// Throws TokenizerError; `where` names the owner in errors.
 SplitBehavior ParseSplitBehavior(std::string_view name, const std::string& where) {
   if (name == "Removed") return SplitBehavior::kRemoved;
   if (name == "Isolated") return SplitBehavior::kIsolated;
@@ -34,7 +33,7 @@ SplitBehavior ParseSplitBehavior(std::string_view name, const std::string& where
   throw TokenizerError("reading " + where + ": unknown behavior " + QuoteForError(name));
 }
 
-// Turns the matches of a text into its pieces. A piece that still has is_match set is to be thrown away.
+// Turns the matches of a text into pieces. The caller drops pieces that still have is_match set.
 void ApplyBehavior(SplitBehavior behavior, std::vector<Match>& matches) {
   if (behavior == SplitBehavior::kRemoved) return;
   size_t count = 0;
@@ -58,13 +57,13 @@ void ApplyBehavior(SplitBehavior behavior, std::vector<Match>& matches) {
   if (backwards) std::reverse(matches.begin(), matches.end());
 }
 
-// Where a text changes from one script to another, for the pre-tokenizer UnicodeScripts: Han, Hiragana and Katakana
-// count as one script; spaces and characters without a script go with what stands before them, and are dropped in
-// front. Read-only after construction, any thread.
+// Splits a text where its script changes, for the pre-tokenizer UnicodeScripts. Han, Hiragana and Katakana count as one
+// script. Spaces and characters without a script belong to the piece before them, or are dropped at the start of a
+// text.
 class ScriptPattern : public TextPattern {
  public:
   ScriptPattern() { ScriptTable::Get(); }
-  // Matches are the pieces of one script.
+  // A match is a piece of one script.
   size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override {
     const ScriptTable& table = ScriptTable::Get();
     uint8_t last = ScriptTable::kNoScript;
@@ -97,7 +96,7 @@ class SplitStep : public PreTokenizer {
   size_t Apply(const Word& word, size_t position, WordList& list) const override {
     list.words.clear();
     list.matches.clear();
-    // The other behaviors make one piece of neighbours, which may lie in different batches.
+    // The other behaviors join neighbours, which may be in different batches.
     const bool in_batches = behavior_ == SplitBehavior::kIsolated || behavior_ == SplitBehavior::kRemoved;
     do {
       position = pattern_->FindMatches(word.text, position, list.matches);
@@ -119,7 +118,7 @@ class SplitStep : public PreTokenizer {
   bool invert_;
 };
 
-// A step that makes one word of one.
+// A step that rewrites a word without splitting it.
 class RewriteStep : public PreTokenizer {
  public:
   size_t Apply(const Word& word, size_t, WordList& list) const override {
@@ -158,7 +157,7 @@ class ByteLevelStep : public RewriteStep {
   }
 };
 
-// Writes U+2581 (or whatever `replacement` is) for spaces and in front.
+// Writes `replacement`, normally U+2581, instead of spaces and in front of the word.
 class MetaspaceStep : public RewriteStep {
  public:
   enum class Prepend { kAlways, kFirst, kNever };
@@ -167,11 +166,11 @@ class MetaspaceStep : public RewriteStep {
 
  private:
   std::string Rewrite(const Word& word) const override {
-    const bool asked = prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && word.at_start);
-    const bool has_it = word.text.starts_with(' ') || word.text.starts_with(replacement_);
+    const bool prepends = prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && word.at_start);
+    const bool has_prefix = word.text.starts_with(' ') || word.text.starts_with(replacement_);
     std::string text;
     text.reserve(word.text.size() + word.text.size() / 2 + replacement_.size());
-    if (asked && !has_it) text += replacement_;
+    if (prepends && !has_prefix) text += replacement_;
     for (const char c : word.text) {
       if (c == ' ') {
         text += replacement_;
@@ -193,7 +192,7 @@ void AddSplit(Steps& steps, std::unique_ptr<TextPattern> pattern, SplitBehavior 
 }
 
 void AddClassSplit(Steps& steps, uint16_t classes, SplitBehavior behavior) {
-  // Runs of the class are single matches then, and need no joining.
+  // For kContiguous, match whole runs of the class. Then no joining is needed.
   const bool whole_runs = behavior == SplitBehavior::kContiguous;
   AddSplit(steps, std::make_unique<ClassPattern>(classes, whole_runs, false),
            whole_runs ? SplitBehavior::kIsolated : behavior);

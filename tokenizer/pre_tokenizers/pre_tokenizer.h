@@ -1,4 +1,4 @@
-// Splits a text into words, each of which the model encodes by itself ("pre_tokenizer" in tokenizer.json).
+// Splits a text into words, which the model encodes separately ("pre_tokenizer" in tokenizer.json).
 // Read-only after construction, any thread.
 #pragma once
 
@@ -14,42 +14,43 @@ namespace vllm {
 
 struct Word {
   std::string_view text;
-  // The word begins where the whole input began (Metaspace's prepend_scheme "first" asks).
+  // True if the word starts where the whole input starts. Metaspace's prepend_scheme "first" needs it.
   bool at_start;
 };
 
-// What one step makes of a word, a batch at a time; a step that writes new text keeps it here.
+// The output of one step for one batch.
 struct WordList {
   std::vector<Word> words;
-  std::string owned;
-  std::vector<Match> matches;  // work space of the step
+  std::string owned;           // storage for new text that a step writes
+  std::vector<Match> matches;  // scratch memory of the step
 };
 
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Puts into `list` the words that `word` splits into from `position` on, as many as make a batch; none of them is
-  // empty. Returns where the next batch starts, word.text.size() when there is none.
-  // REQUIRES: `position` is 0 or what the call before returned.
+  // Splits one batch of `word` from `position` on and sets list.words to its words; all are non-empty. Returns the
+  // start of the next batch, or word.text.size() if there is none.
+  // REQUIRES: `position` is 0 or the previous return value.
   virtual size_t Apply(const Word& word, size_t position, WordList& list) const = 0;
-  // By how much it can lengthen a word at most.
+  // Returns the largest factor by which the step can lengthen a word.
   virtual int Growth() const { return 1; }
 };
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
-  // The last step is to write words in the byte-level alphabet.
+  // True if the model gets words in the byte-level alphabet, or as raw bytes if that step is omitted.
   bool byte_level = false;
 };
 
-// No steps when `json` is null. With `leave_bytes` a last step that writes the byte-level alphabet is left out, for a
-// model that takes the bytes. Throws TokenizerError, by name for a type that is not supported.
+// Returns no steps if `json` is null. With `leave_bytes`, omits a last step that writes the byte-level alphabet, for
+// models that encode raw bytes. Throws TokenizerError that names an unsupported type.
 PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes);
-// Splits by each expression in turn, then bytes (left out). Throws TokenizerError when an expression does not compile.
+// Splits by each expression in turn. The words are raw bytes for the model. Throws TokenizerError if an expression does
+// not compile.
 PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes);
-// What BERT has, and each word marked by U+2581 in front.
+// Splits like BERT and puts U+2581 in front of each word.
 PreTokenizers MarkedBertPreTokenizers();
-// What GPT-2 has: its regular expression, then bytes (left out).
+// Splits like GPT-2, by its regular expression. The words are raw bytes for the model.
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space);
 
 }  // namespace vllm

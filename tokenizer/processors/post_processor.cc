@@ -5,12 +5,12 @@
 namespace vllm {
 namespace {
 
-// "sep" and "cls" of Bert and Roberta: ["</s>", 2].
-int32_t TokenAndId(const nlohmann::json& json, const char* key, const std::string& where, int32_t id_limit) {
+// Reads the fields "sep" and "cls" of BertProcessing and RobertaProcessing: ["</s>", 2]. Returns the id.
+int32_t IdOfPair(const nlohmann::json& json, const char* key, const std::string& where, int32_t id_limit) {
   const nlohmann::json& pair = ArrayField(json, key, where);
   if (pair.size() != 2 || !pair[0].is_string() || !pair[1].is_number_integer() ||
       !(pair[1].get<int64_t>() >= 0 && pair[1].get<int64_t>() < id_limit)) {
-    throw TokenizerError("reading " + where + ": field " + key + " is not a token and an id of 0.." +
+    throw TokenizerError("reading " + where + ": field " + key + " is not a pair of a token and an id in 0.." +
                          std::to_string(id_limit - 1));
   }
   return pair[1].get<int32_t>();
@@ -28,7 +28,7 @@ void PostProcessor::AddProcessor(const nlohmann::json& json, int32_t id_limit) {
   if (type == "Sequence") {
     for (const nlohmann::json& step : ArrayField(json, "processors", where)) AddProcessor(step, id_limit);
   } else if (type == "TemplateProcessing") {
-    std::vector<int32_t> with;
+    std::vector<int32_t> outer;
     const nlohmann::json no_tokens = nlohmann::json::object();
     const nlohmann::json& special = json.contains("special_tokens") ? Field(json, "special_tokens", where) : no_tokens;
     for (const nlohmann::json& piece : ArrayField(json, "single", where)) {
@@ -36,12 +36,12 @@ void PostProcessor::AddProcessor(const nlohmann::json& json, int32_t id_limit) {
         if (StringField(piece["Sequence"], "id", where) != "A") {
           throw TokenizerError("reading " + where + ": the template of a single text uses sequence B");
         }
-        with.push_back(kText);
+        outer.push_back(kText);
         continue;
       }
       const std::string name = StringField(Field(piece, "SpecialToken", where), "id", where);
       if (!special.is_object() || !special.contains(name)) {
-        throw TokenizerError("reading " + where + ": the template names " + QuoteForError(name) +
+        throw TokenizerError("reading " + where + ": the template uses " + QuoteForError(name) +
                              ", which is not in special_tokens");
       }
       for (const nlohmann::json& id : ArrayField(special[name], "ids", where)) {
@@ -49,20 +49,20 @@ void PostProcessor::AddProcessor(const nlohmann::json& json, int32_t id_limit) {
           throw TokenizerError("reading " + where + ": " + QuoteForError(name) + " has an id outside 0.." +
                                std::to_string(id_limit - 1));
         }
-        with.push_back(id.get<int32_t>());
+        outer.push_back(id.get<int32_t>());
       }
     }
-    Surround(with, where);
+    Wrap(outer, where);
   } else if (type == "RobertaProcessing" || type == "BertProcessing") {
-    Surround({TokenAndId(json, "cls", where, id_limit), kText, TokenAndId(json, "sep", where, id_limit)}, where);
-  } else if (type != "ByteLevel") {  // ByteLevel changes offsets only.
+    Wrap({IdOfPair(json, "cls", where, id_limit), kText, IdOfPair(json, "sep", where, id_limit)}, where);
+  } else if (type != "ByteLevel") {  // ByteLevel changes only offsets
     throw TokenizerError("reading " + where + ": not supported");
   }
 }
 
-void PostProcessor::Surround(const std::vector<int32_t>& with, const std::string& where) {
+void PostProcessor::Wrap(const std::vector<int32_t>& outer, const std::string& where) {
   std::vector<int32_t> result;
-  for (const int32_t item : with) {
+  for (const int32_t item : outer) {
     if (item == kText) {
       result.insert(result.end(), template_.begin(), template_.end());
     } else {

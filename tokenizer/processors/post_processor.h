@@ -1,4 +1,4 @@
-// Puts the special tokens around an encoded text ("post_processor" in tokenizer.json), for a single text.
+// Adds special tokens around the ids of a single text ("post_processor" in tokenizer.json).
 // Read-only after construction, any thread.
 #pragma once
 
@@ -12,28 +12,29 @@ namespace vllm {
 
 class PostProcessor {
  public:
-  // Leaves a text as it is.
+  // Adds nothing.
   PostProcessor() : template_{kText} {}
-  // Adds `prefix` in front and `suffix` behind.
+  // Adds `prefix` before and `suffix` after the text.
   explicit PostProcessor(std::vector<int32_t> prefix, const std::vector<int32_t>& suffix = {})
       : template_(std::move(prefix)) {
     template_.push_back(kText);
     template_.insert(template_.end(), suffix.begin(), suffix.end());
   }
-  // Throws TokenizerError; ids must be below id_limit.
+  // Throws TokenizerError if `json` has an unsupported type or an id that is not below id_limit.
   PostProcessor(const nlohmann::json& json, int32_t id_limit);
 
   void Apply(std::vector<int32_t>& ids) const;
 
  private:
   static constexpr int32_t kText = -1;
-  // A chain of processors each of which doubles the text would otherwise grow without bound.
+  // Limits a chain of processors that each double the text.
   static constexpr size_t kMaxItems = 4096;
 
   void AddProcessor(const nlohmann::json& json, int32_t id_limit);
-  void Surround(const std::vector<int32_t>& with, const std::string& where);
+  // Replaces template_ with `outer`, whose kText items become the old template_.
+  void Wrap(const std::vector<int32_t>& outer, const std::string& where);
 
-  std::vector<int32_t> template_;  // ids, with kText where the text goes
+  std::vector<int32_t> template_;  // ids; kText is the place of the text
 };
 
 }  // namespace vllm

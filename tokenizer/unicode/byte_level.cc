@@ -36,7 +36,7 @@ int AlphabetToByte(char32_t code_point) {
 }
 
 void AppendByteLevel(std::string_view bytes, std::string& out) {
-  // Every letter of the alphabet takes one or two bytes.
+  // Every code point of the alphabet takes one or two bytes.
   const size_t start = out.size();
   out.resize(start + bytes.size() * 2);
   char* end = out.data() + start;

@@ -1,5 +1,4 @@
-// U+2581, which stands for a space in many vocabularies, and the places where texts can be cut before it.
-// Pure functions, any thread.
+// U+2581, which many vocabularies write instead of a space. Pure functions, any thread.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@ namespace vllm {
 
 inline constexpr std::string_view kMetaspace = "\xE2\x96\x81";
 
-// End of the word that starts at `start`: a run of U+2581, then everything up to the next one.
+// Returns the end of the word that starts at `start`: a run of U+2581, then everything up to the next U+2581.
 inline size_t MetaspaceWordEnd(std::string_view text, size_t start) {
   size_t end = start;
   while (text.substr(end, kMetaspace.size()) == kMetaspace) end += kMetaspace.size();

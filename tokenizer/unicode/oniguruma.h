@@ -3,7 +3,7 @@
 
 namespace vllm {
 
-// Call it before any other use of Oniguruma; later calls do nothing. Throws std::runtime_error.
+// Must be called before any other use of Oniguruma. Later calls do nothing. Throws std::runtime_error.
 void InitializeOniguruma();
 
 }  // namespace vllm

@@ -1,6 +1,7 @@
-// Unicode properties of one code point, from Oniguruma's own tables so that the hand-written scanners and the regular
-// expressions they stand for agree. Letters and numbers are those of Unicode 16, as in the reference, also where the
-// installed Oniguruma is older. The table is built on first use; any thread.
+// Unicode properties of code points. They come from Oniguruma's own tables, so that the hand-written word scanners
+// agree with the regular expressions they replace. "The reference" is Hugging Face `tokenizers`. Letters and numbers
+// are those of Unicode 16, as in the reference, even if the installed Oniguruma is older. Any thread; tables are built
+// on first use.
 #pragma once
 
 #include <array>
@@ -11,13 +12,12 @@
 
 namespace vllm {
 
-// Calls range(first, last) for the code points that have a property of Oniguruma's ("L", "Han", "Age=8.0"). Throws
-// std::runtime_error when there is no such property.
+// Calls range(first, last) for each range of code points that have an Oniguruma property ("L", "Han", "Age=8.0").
+// Throws std::runtime_error if Oniguruma has no such property.
 void ForEachRangeOf(const char* property, const std::function<void(char32_t, char32_t)>& range);
 
-// Calls range(first, last) for each run of the code points that Unicode 9 had given a script: some components of the
-// reference still live by that version or one close to it, whatever the installed libraries know. Private use areas
-// have no script.
+// Calls range(first, last) for each range of code points that have a script in Unicode 9. Some components of the
+// reference still use the tables of that version or one close to it. Private use areas have no script.
 void ForEachRangeOfUnicode9(const std::function<void(char32_t, char32_t)>& range);
 
 enum CharClass : uint16_t {
@@ -26,16 +26,16 @@ enum CharClass : uint16_t {
   kSpace = 4,          // \s, White_Space
   kPunctuation = 8,    // \p{P} and the ASCII symbols
   kMark = 16,          // \p{M}
-  kWord = 32,          // \w with Join_Control, as Rust's regex crate has it
+  kWord = 32,          // \w with Join_Control, as in Rust's regex crate
   kNewline = 64,       // \r or \n
-  kNfcUnstable = 128,  // NFC may change it or something next to it
-  // As regular expressions have them; kMark and kPunctuation are those of older components.
+  kNfcUnstable = 128,  // NFC may change it or a neighbour
+  // These follow the Unicode version of the regular expressions. kMark and kPunctuation follow older components.
   kRegexMark = 256,         // \p{M}
   kRegexPunctuation = 512,  // \p{P}
   kRegexSymbol = 1024,      // \p{S}
-  kUpperCase = 2048,        // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]: what can be a capital, or has no case
+  kUpperCase = 2048,        // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]: capitals, and letters and marks without case
   kLowerCase = 4096,        // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
-  kUnicode9 = 8192,         // has a script in Unicode 9: what came later is never taken apart
+  kUnicode9 = 8192,         // has a script in Unicode 9; normalization leaves newer code points unchanged
 };
 
 class UnicodeTable {

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-// The scripts of Unicode 9; those that came later are no script to the reference.
+// The scripts of Unicode 9. Hugging Face `tokenizers` ignores newer ones. The first three share a number.
 constexpr const char* kScripts[] = {"Han",
                                     "Hiragana",
                                     "Katakana",
@@ -174,7 +174,7 @@ ScriptTable::ScriptTable() : scripts_(0x110000, kNoScript) {
       }
     });
   }
-  // Characters whose script Unicode has changed since, and the reference's own exceptions.
+  // Characters whose script has changed since Unicode 9, and exceptions of Hugging Face `tokenizers`.
   scripts_[0x589] = common;
   scripts_[0x61C] = common;
   scripts_[0x953] = scripts_[0x954] = devanagari;

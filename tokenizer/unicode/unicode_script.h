@@ -1,4 +1,4 @@
-// The script of a code point, from Oniguruma's tables. Built on first use; any thread.
+// The script of a code point, from Oniguruma's tables. Any thread; the table is built on first use.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace vllm {
 
 class ScriptTable {
  public:
-  // Of characters that go with any script: unassigned ones and the space.
+  // The value for characters that fit any script: unassigned ones and the space.
   static constexpr uint8_t kNoScript = 0;
 
   static const ScriptTable& Get();
 
-  // A number for each script, the same for Han, Hiragana and Katakana.
+  // Returns the number of the script. Han, Hiragana and Katakana have the same number.
   uint8_t ScriptOf(char32_t code_point) const { return scripts_[code_point]; }
 
  private:

@@ -12,7 +12,8 @@
 namespace vllm {
 namespace {
 
-// Letters of Unicode 16 and 17, which the reference knows and an older utf8proc does not.
+// Lower case of the letters added in Unicode 16 and 17. Hugging Face `tokenizers` knows them, older releases of
+// utf8proc do not.
 char32_t NewerLowercase(char32_t c) {
   if (c >= 0x10D50 && c <= 0x10D65) return c + 0x20;
   if (c >= 0x16EA0 && c <= 0x16EB8) return c + 0x1B;
@@ -33,7 +34,7 @@ bool IsNfc(std::string_view text) {
 }
 
 void Decompose(std::string_view text, utf8proc_option_t options, std::vector<utf8proc_int32_t>& out) {
-  utf8proc_int32_t buffer[32];  // The longest decomposition, of U+FDFA, has 18 code points.
+  utf8proc_int32_t buffer[32];  // the longest decomposition, that of U+FDFA, has 18 code points
   int boundary_class = 0;
   const UnicodeTable& table = UnicodeTable::Get();
   for (size_t position = 0; position < text.size();) {
@@ -49,7 +50,7 @@ void Decompose(std::string_view text, utf8proc_option_t options, std::vector<utf
   }
 }
 
-// Sorts every run of marks by combining class.
+// Sorts every run of combining marks by combining class.
 void OrderMarks(std::vector<utf8proc_int32_t>& code_points) {
   const UnicodeTable& table = UnicodeTable::Get();
   const auto combining_class = [&table](utf8proc_int32_t c) {
@@ -69,7 +70,7 @@ void OrderMarks(std::vector<utf8proc_int32_t>& code_points) {
 }  // namespace
 
 void AppendLowercase(char32_t code_point, std::string& out) {
-  // The only character whose lower case is two.
+  // The only character whose lower case has two code points.
   if (code_point == 0x130) {
     out += "i\xCC\x87";
     return;

@@ -1,4 +1,4 @@
-// Lower case, grapheme borders, normalization forms, and walking over a text character by character.
+// Text transformations that need Unicode tables: lower case, grapheme clusters and normalization forms.
 // Pure functions, any thread.
 #pragma once
 
@@ -10,13 +10,14 @@
 
 namespace vllm {
 
-// Appends the lower case of one character, without regard to what stands around it.
+// Appends the lower case of one character, without regard to its context.
 void AppendLowercase(char32_t code_point, std::string& out);
 
-// End of the extended grapheme cluster that starts at `begin`. REQUIRES: begin < text.size(), text is valid UTF-8.
+// Returns the end of the extended grapheme cluster that starts at `begin`. REQUIRES: begin < text.size(), text is valid
+// UTF-8.
 size_t GraphemeEnd(std::string_view text, size_t begin);
 
-// Replaces text by what change(code_point, out) appends for each of its characters.
+// Calls change(code_point, out) for each character of `text` and replaces `text` with the contents of `out`.
 template <typename Change>
 void ForEachCharacter(std::string& text, Change change) {
   std::string out;
@@ -29,12 +30,11 @@ void ForEachCharacter(std::string& text, Change change) {
   text = std::move(out);
 }
 
-// The Unicode normalization forms, by utf8proc's tables as far as Unicode 9 goes, which is what the reference knows.
-// Unlike utf8proc_map this is O(n log n) on any text: utf8proc orders combining marks by exchanging neighbours, which
-// on a hostile run of marks is quadratic.
 enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 
-// REQUIRES: text is valid UTF-8; it still is afterwards.
+// Normalizes `text` with utf8proc's tables. Code points newer than Unicode 9 are left unchanged, as in Hugging Face
+// `tokenizers`. O(n log n) on any text. utf8proc_map sorts combining marks with a bubble sort, which is quadratic on a
+// hostile run of marks. REQUIRES: text is valid UTF-8. The result is valid UTF-8 too.
 void NormalizeUnicode(UnicodeForm form, std::string& text);
 
 }  // namespace vllm

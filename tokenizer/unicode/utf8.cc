@@ -6,7 +6,8 @@
 namespace vllm {
 namespace {
 
-size_t AsciiPrefix(std::string_view bytes, size_t position) {
+// Returns the end of the run of ASCII bytes that starts at `position`.
+size_t AsciiRunEnd(std::string_view bytes, size_t position) {
   while (position + 8 <= bytes.size()) {
     uint64_t word;
     std::memcpy(&word, bytes.data() + position, 8);
@@ -21,13 +22,13 @@ size_t AsciiPrefix(std::string_view bytes, size_t position) {
 
 Utf8Step DecodeUtf8(std::string_view bytes, size_t position) {
   using Kind = Utf8Step::Kind;
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[position + i]); };
+  const auto byte_at = [&](size_t i) { return static_cast<unsigned char>(bytes[position + i]); };
   const size_t remaining = bytes.size() - position;
-  const unsigned char lead = at(0);
+  const unsigned char lead = byte_at(0);
   if (lead < 0x80) return {Kind::kValid, lead, 1};
   if (lead < 0xC2 || lead > 0xF4) return {Kind::kInvalid, 0, 1};
   const size_t length = Utf8SequenceLength(bytes[position]);
-  // Table 3-7 of the Unicode standard: only the second byte has a range of its own.
+  // Table 3-7 of the Unicode standard: only the second byte has a restricted range.
   unsigned char low = 0x80;
   unsigned char high = 0xBF;
   if (lead == 0xE0) low = 0xA0;
@@ -37,19 +38,19 @@ Utf8Step DecodeUtf8(std::string_view bytes, size_t position) {
   char32_t code_point = lead & (0xFF >> (length + 1));
   for (size_t i = 1; i < length; ++i) {
     if (i == remaining) return {Kind::kIncomplete, 0, i};
-    if (at(i) < low || at(i) > high) return {Kind::kInvalid, 0, i};
-    code_point = code_point << 6 | (at(i) & 0x3F);
+    if (byte_at(i) < low || byte_at(i) > high) return {Kind::kInvalid, 0, i};
+    code_point = code_point << 6 | (byte_at(i) & 0x3F);
     low = 0x80;
     high = 0xBF;
   }
   return {Kind::kValid, code_point, length};
 }
 
-bool IsAscii(std::string_view bytes) { return AsciiPrefix(bytes, 0) == bytes.size(); }
+bool IsAscii(std::string_view bytes) { return AsciiRunEnd(bytes, 0) == bytes.size(); }
 
 bool IsValidUtf8(std::string_view bytes) {
   for (size_t position = 0;;) {
-    position = AsciiPrefix(bytes, position);
+    position = AsciiRunEnd(bytes, position);
     if (position == bytes.size()) return true;
     const Utf8Step step = DecodeUtf8(bytes, position);
     if (step.kind != Utf8Step::Kind::kValid) return false;
@@ -61,7 +62,7 @@ void AppendValidUtf8(std::string_view bytes, std::string& out) {
   size_t done = 0;
   size_t position = 0;
   while (true) {
-    position = AsciiPrefix(bytes, position);
+    position = AsciiRunEnd(bytes, position);
     if (position == bytes.size()) break;
     const Utf8Step step = DecodeUtf8(bytes, position);
     if (step.kind != Utf8Step::Kind::kValid) {

@@ -10,10 +10,10 @@ namespace vllm {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
-// True for the second and later bytes of a sequence.
+// Returns true for the second and later bytes of a sequence.
 inline bool IsUtf8Continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Length of the sequence that starts with `lead`. REQUIRES: lead starts a sequence of valid text.
+// Returns the length of the sequence that starts with `lead`. REQUIRES: lead starts a sequence of valid text.
 inline size_t Utf8SequenceLength(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
@@ -22,15 +22,15 @@ inline size_t Utf8SequenceLength(char lead) {
 struct Utf8Step {
   enum class Kind {
     kValid,       // `code_point` is decoded from `length` bytes
-    kInvalid,     // `length` bytes form one maximal subpart, to be replaced by one U+FFFD
-    kIncomplete,  // the text ended inside a sequence that was well formed so far; `length` bytes
+    kInvalid,     // `length` bytes form one maximal subpart, which one U+FFFD replaces
+    kIncomplete,  // the text ends inside a sequence whose first `length` bytes are well formed
   };
   Kind kind;
   char32_t code_point;
   size_t length;
 };
 
-// Reads one step at `position`. REQUIRES: position < bytes.size().
+// Decodes one step at `position`. REQUIRES: position < bytes.size().
 Utf8Step DecodeUtf8(std::string_view bytes, size_t position);
 
 struct CodePoint {
@@ -38,7 +38,7 @@ struct CodePoint {
   size_t length;
 };
 
-// Reads one code point of text known to be valid. REQUIRES: position < text.size(), text is valid UTF-8.
+// Decodes one code point of valid text. REQUIRES: position < text.size(), text is valid UTF-8.
 inline CodePoint CodePointAt(std::string_view text, size_t position) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data()) + position;
   if (p[0] < 0x80) return {p[0], 1};
@@ -47,7 +47,8 @@ inline CodePoint CodePointAt(std::string_view text, size_t position) {
   return {static_cast<char32_t>((p[0] & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F)), 4};
 }
 
-// Start of the code point that ends before `position`. REQUIRES: 0 < position <= text.size(), text is valid UTF-8.
+// Returns the start of the code point that ends before `position`. REQUIRES: 0 < position <= text.size(), text is valid
+// UTF-8.
 inline size_t PreviousCodePoint(std::string_view text, size_t position) {
   do {
     --position;
@@ -58,7 +59,7 @@ inline size_t PreviousCodePoint(std::string_view text, size_t position) {
 bool IsValidUtf8(std::string_view bytes);
 bool IsAscii(std::string_view bytes);
 
-// Appends `bytes` to `out`, each maximal ill-formed subpart as U+FFFD.
+// Appends `bytes` to `out` with each maximal ill-formed subpart replaced by U+FFFD.
 void AppendValidUtf8(std::string_view bytes, std::string& out);
 std::string ReplaceInvalidUtf8(std::string_view bytes);
 
@@ -88,10 +89,10 @@ inline char* EncodeCodePoint(char32_t code_point, char* out) {
 // REQUIRES: code_point is a Unicode scalar value.
 void AppendCodePoint(char32_t code_point, std::string& out);
 
-// Number of code points of valid text; of other bytes, the number of bytes that do not continue a sequence.
+// Returns the number of bytes that are not continuation bytes. For valid text this is the number of code points.
 size_t CountCodePoints(std::string_view text);
 
-// Length of the tail of `bytes` that is the beginning of a sequence more bytes could complete; 0 when there is none.
+// Returns the length of the incomplete sequence at the end of `bytes` that more bytes could complete, or 0.
 size_t IncompleteUtf8Tail(std::string_view bytes);
 
 }  // namespace vllm
