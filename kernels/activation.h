@@ -1,4 +1,4 @@
-// Activation: the function between the two matrices of an MLP. Pure values; any thread.
+// Activation: the function between the two matrices of an MLP. A plain enum; any thread.
 #pragma once
 
 #include <cstdint>

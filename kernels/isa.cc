@@ -25,20 +25,21 @@ constexpr std::string_view kIsaNames[] = {"generic",     "avx2", "avx2_vnni",   
 #if defined(__x86_64__)
 namespace {
 
-// clang 14's __builtin_cpu_supports does not know this one. Whether the system keeps the registers is AVX2's question.
+// clang 14's __builtin_cpu_supports does not know F16C. The AVX2 check already covers OS support for the YMM
+// registers.
 bool HasF16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-// Beside AVX2.
+// REQUIRES: the CPU has AVX2.
 bool HasAvxVnni() {
   constexpr unsigned kAvxVnni = 1u << 4;
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & kAvxVnni) != 0;
 }
 
-// Beside AVX-512.
+// REQUIRES: the CPU has AVX-512.
 bool HasVnniAndBf16() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (c & bit_AVX512VNNI) == 0) return false;
@@ -76,9 +77,9 @@ Isa BestIsa() {
 std::string_view ToString(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
 
 std::optional<Isa> ParseIsa(std::string_view name) {
-  const auto* at = std::find(std::begin(kIsaNames), std::end(kIsaNames), name);
-  if (at == std::end(kIsaNames)) return std::nullopt;
-  return static_cast<Isa>(at - std::begin(kIsaNames));
+  const auto* it = std::find(std::begin(kIsaNames), std::end(kIsaNames), name);
+  if (it == std::end(kIsaNames)) return std::nullopt;
+  return static_cast<Isa>(it - std::begin(kIsaNames));
 }
 
 }  // namespace vllm

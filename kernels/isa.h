@@ -1,4 +1,4 @@
-// Isa: the instruction sets that kernels are compiled for, and which of them this machine runs.
+// Isa: the instruction sets that kernels are compiled for, and those that this CPU supports. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,13 @@
 
 namespace vllm {
 
-// kAvx2Vnni is AVX2 with AVX-VNNI, kAvx512Bf16 has VNNI too. kNeon is AArch64's, kNeonDotprod has sdot too.
+// kAvx2Vnni is AVX2 with AVX-VNNI, kAvx512Bf16 is AVX-512 with VNNI and BF16, kNeonDotprod is AArch64's NEON with
+// sdot.
 enum class Isa : uint8_t { kGeneric, kAvx2, kAvx2Vnni, kAvx512, kAvx512Bf16, kNeon, kNeonDotprod };
 
-// Those that this machine runs, ascending; kGeneric is always there.
+// Returns the instruction sets that this CPU supports, ascending. kGeneric is always included.
 std::vector<Isa> AvailableIsas();
-// The last of them.
+// Returns the last of AvailableIsas().
 Isa BestIsa();
 
 std::string_view ToString(Isa isa);  // "generic", "avx2", "avx2_vnni", "avx512", "avx512_bf16", "neon", "neon_dotprod"

@@ -1,4 +1,5 @@
-// The tables that the directories of kernels/isa define. For kernels/isa only; everyone else calls KernelsFor.
+// The tables that the directories of kernels/isa define. Only kernels/isa includes this header; other code calls
+// KernelsFor.
 #pragma once
 
 #include "kernels/kernels.h"

@@ -1,7 +1,7 @@
-// Kernels: the table of arithmetic on spans, one table an instruction set, chosen at run time. A kernel allocates
-// nothing, calls no other thread and may run on any thread. Every output element is reduced in an order that does not
-// depend on how many rows or elements the call covers, so any split of the work gives the same bits (on one instruction
-// set).
+// Kernels: a table of functions on spans, one table per instruction set, selected at run time. A kernel allocates no
+// memory, starts no work on other threads, and may run on any thread. The reduction order of an output element does
+// not depend on how many rows or elements the call covers. So any split of the work gives the same bits, on one
+// instruction set.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace vllm {
 
 struct Kernels {
-  // y[r, n] = sum over k of x[r, k] * w[n, k], k ascending, + bias[n]; for panels [panel_begin, panel_end) of w.
+  // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k], k ascending, for panels [panel_begin, panel_end) of w.
   // x: [num_rows, w.num_columns()] with x_stride; y: [num_rows, w.num_rows()] with y_stride; bias may be null.
   void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const PackedMatrixView& w, const float* bias,
                  float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end);
@@ -25,16 +25,16 @@ struct Kernels {
   // out[i] = weight[i] * x[i] / sqrt(mean(x^2) + eps) over one row of n. out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
 
-  // out[i] = weight[i] * (x[i] - mean) / sqrt(variance + eps) + bias[i] over one row of n; weight and bias may be null,
-  // out may be x.
+  // out[i] = weight[i] * (x[i] - mean) / sqrt(variance + eps) + bias[i] over one row of n. weight and bias may be
+  // null. out may be x.
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n, float* out);
 
-  // The two halves of rms_norm, for a row that lies on several ranks: the sum of x[i]^2, and weight[i] * (x[i] *
-  // factor).
+  // The two halves of rms_norm, for a row that is split over several ranks. sum_of_squares returns the sum of x[i]^2;
+  // mul_scaled sets out[i] = weight[i] * (x[i] * factor).
   float (*sum_of_squares)(const float* x, int64_t n);
   void (*mul_scaled)(const float* x, const float* weight, float factor, int64_t n, float* out);
 
-  // out[i] = activation(x[i]) * factor[i]; factor may be null, out may be x or factor.
+  // out[i] = activation(x[i]) * factor[i]. factor may be null. out may be x or factor.
   void (*activation)(Activation activation, const float* x, const float* factor, int64_t n, float* out);
 
   // x[i] += y[i].
@@ -46,10 +46,10 @@ struct Kernels {
   // x[i] = cap * tanh(x[i] / cap).
   void (*soft_cap)(float* x, float cap, int64_t n);
 
-  // Rotates one head of 2 * half values in place, pairs (i, i + half), as transformers' rotate_half.
+  // Rotates one head of 2 * half values in place. The pairs are (i, i + half), as in transformers' rotate_half.
   void (*rotary)(float* head, const float* cos, const float* sin, int64_t half);
 
-  // out[i] = exp(x[i]), within 2 ulp; exp(-inf) is 0, NaN stays NaN. For tests and callers outside of attention.
+  // out[i] = exp(x[i]), within 2 ulp. exp(-inf) is 0, and NaN stays NaN. For tests and for callers outside attention.
   void (*exp)(const float* x, int64_t n, float* out);
 
   // See attention.h.

@@ -1,5 +1,6 @@
 // RowKernels: passes over whole blocks of one row of logits, part of the Kernels table. Results do not depend on the
-// instruction set: each is written as the same IEEE operations in the same order. Pure functions; any thread.
+// instruction set, because every version executes the same IEEE operations in the same order. Pure functions; any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,13 @@ namespace vllm {
 inline constexpr size_t kRowBlock = 64;
 
 struct RowKernels {
-  // block_max[b] = the largest of block b. Returns false when the row holds NaN or +inf.
+  // block_max[b] = maximum of block b. Returns false if the row contains NaN or +inf.
   // row: [num_blocks, kRowBlock]
   bool (*block_maxima)(const float* row, size_t num_blocks, float* block_max);
-  // block_sum[b] = the sum of Weight() (engine/sample/row_ops.h) over block b, in eight lanes.
+  // block_sum[b] = sum of Weight() (engine/sample/row_ops.h) over block b, accumulated in eight lanes.
   void (*block_weight_sums)(const float* row, size_t num_blocks, float max, float inverse_temperature,
                             double* block_sum);
-  // How many entries are >= value.
+  // Returns the number of entries >= value.
   int64_t (*count_at_least)(const float* row, size_t num_blocks, float value);
 };
 

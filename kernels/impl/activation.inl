@@ -1,18 +1,18 @@
-// The activations between a model's two MLP matrices: one row each. Included inside an instruction set's namespace.
+// MLP activations, one row per call. Included inside an instruction set's namespace.
 
 struct SiluFunction {
-  static Vec Of(Vec x) { return Vec::Div(x, Vec::Add(Vec::Set1(1.0f), Exp(Vec::Sub(Vec::Zero(), x)))); }
+  static Vec Apply(Vec x) { return Vec::Div(x, Vec::Add(Vec::Set1(1.0f), Exp(Vec::Sub(Vec::Zero(), x)))); }
 };
 
 // x * sigmoid(1.702 x).
 struct QuickGeluFunction {
-  static Vec Of(Vec x) { return Vec::Div(x, Vec::Add(Vec::Set1(1.0f), Exp(Vec::Mul(Vec::Set1(-1.702f), x)))); }
+  static Vec Apply(Vec x) { return Vec::Div(x, Vec::Add(Vec::Set1(1.0f), Exp(Vec::Mul(Vec::Set1(-1.702f), x)))); }
 };
 
-// x / 2 * (1 + erf(x / sqrt(2))), as max(x, 0) - |x| * erfc(|x| / sqrt(2)) / 2, which keeps the tail's relative
-// precision. erfc by Abramowitz and Stegun 7.1.26, whose error is 1.5e-7.
+// x / 2 * (1 + erf(x / sqrt(2))), computed as max(x, 0) - |x| * erfc(|x| / sqrt(2)) / 2, which keeps the relative
+// precision of the tail. erfc is Abramowitz and Stegun 7.1.26, with an error of 1.5e-7.
 struct GeluFunction {
-  static Vec Of(Vec x) {
+  static Vec Apply(Vec x) {
     const Vec magnitude = Vec::Max(x, Vec::Sub(Vec::Zero(), x));
     const Vec z = Vec::Mul(magnitude, Vec::Set1(0.70710678118654752f));
     const Vec t = Vec::Div(Vec::Set1(1.0f), Vec::Fma(Vec::Set1(0.3275911f), z, Vec::Set1(1.0f)));
@@ -28,20 +28,20 @@ struct GeluFunction {
 
 // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
 struct GeluTanhFunction {
-  static Vec Of(Vec x) {
+  static Vec Apply(Vec x) {
     const Vec cube = Vec::Mul(Vec::Mul(x, x), x);
     const Vec inner = Vec::Mul(Vec::Set1(0.79788456080286536f), Vec::Fma(Vec::Set1(0.044715f), cube, x));
     return Vec::Mul(Vec::Mul(x, Vec::Set1(0.5f)), Vec::Add(Vec::Set1(1.0f), Tanh(inner)));
   }
 };
 
-// The operand order keeps NaN.
+// This operand order keeps NaN.
 struct ReluFunction {
-  static Vec Of(Vec x) { return Vec::Max(Vec::Zero(), x); }
+  static Vec Apply(Vec x) { return Vec::Max(Vec::Zero(), x); }
 };
 
 struct Relu2Function {
-  static Vec Of(Vec x) {
+  static Vec Apply(Vec x) {
     const Vec positive = Vec::Max(Vec::Zero(), x);
     return Vec::Mul(positive, positive);
   }
@@ -51,13 +51,13 @@ template <typename Function>
 static void Activate(const float* x, const float* factor, int64_t n, float* out) {
   int64_t i = 0;
   for (; i + Vec::kLanes <= n; i += Vec::kLanes) {
-    Vec y = Function::Of(Vec::Load(x + i));
+    Vec y = Function::Apply(Vec::Load(x + i));
     if (factor != nullptr) y = Vec::Mul(y, Vec::Load(factor + i));
     y.Store(out + i);
   }
   if (i < n) {
     const int left = static_cast<int>(n - i);
-    Vec y = Function::Of(Vec::LoadPartial(x + i, left));
+    Vec y = Function::Apply(Vec::LoadPartial(x + i, left));
     if (factor != nullptr) y = Vec::Mul(y, Vec::LoadPartial(factor + i, left));
     y.StorePartial(out + i, left);
   }

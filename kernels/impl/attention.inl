@@ -1,26 +1,26 @@
 // Paged causal attention of a few query vectors against one KV head. Included inside an instruction set's namespace.
-// The order of sums is in kernels/attention.h.
+// kernels/attention.h specifies the reduction order.
 
 #include "kernels/impl/attention_scores.inl"
 #include "kernels/impl/attention_values.inl"
 
-// A task's queries, rows ascending, the heads of a row side by side; and where it works.
+// A task's queries, and its scratch. Queries are ordered by row, then by head.
 struct AttentionWork {
   int num_queries;
   int64_t padded;
-  float* query;     // [KeyDims, queries of the tile] tile after tile, scaled
+  float* query;     // [KeyDims, queries of the tile] per tile, scaled
   float* scores;    // [num_queries, kKVPartition]
-  float* values;    // [num_queries, padded], of one partition
-  float* max;       // [num_queries], of one partition
+  float* values;    // [num_queries, padded], of the current partition
+  float* max;       // [num_queries], of the current partition
   float* sum;       // [num_queries]
-  float* unpacked;  // some groups of K or of V as float32
-  // Of all partitions so far.
+  float* unpacked;  // some groups of K or V, converted to float32
+  // Merged over all partitions so far.
   float* total;        // [num_queries, padded]
   float* running_max;  // [num_queries]
   float* running_sum;  // [num_queries]
 };
 
-// Tiles as even as they can be: [begin, begin of the next) of `num_queries`.
+// Splits `queries` into tiles of at most `largest`, as even as possible. Tile i is [Begin(i), Begin(i + 1)).
 struct QueryTiles {
   int num_queries, num_tiles;
 
@@ -51,7 +51,7 @@ static inline void PackQueries(const AttentionArgs& args, const AttentionTask& t
   const int64_t group = args.num_queries_per_kv;
   const int64_t head_dim = args.layout.head_dim;
   const int64_t dims = args.layout.KeyDims();
-  // A soft cap is of scores in natural units.
+  // A soft cap applies to scores in natural units; otherwise scores are in base 2.
   const float scale = args.softcap > 0.0f ? args.scale : args.scale * kLog2E;
   const QueryTiles tiles(work.num_queries, kQueryTile);
   for (int tile = 0; tile < tiles.num_tiles; ++tile) {
@@ -70,13 +70,14 @@ static inline void PackQueries(const AttentionArgs& args, const AttentionTask& t
   }
 }
 
-// Asks for `bytes` of memory from `p` on, into the second-level cache.
+// Prefetches `bytes` bytes from `p` into L2.
 static inline void PrefetchLines(const void* p, int64_t bytes) {
   constexpr int64_t kLineBytes = 64;
-  for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(static_cast<const char*>(p) + at, 0, 2);
+  for (int64_t offset = 0; offset < bytes; offset += kLineBytes)
+    __builtin_prefetch(static_cast<const char*>(p) + offset, 0, 2);
 }
 
-// [rows, width] as float32. REQUIRES: in pairs, rows is even.
+// Converts [rows, width] to float32. REQUIRES: `rows` is even if elements are stored in pairs.
 template <typename KV>
 static inline void Unpack(const typename KV::Element* from, int64_t rows, int64_t width, float* to) {
   for (int64_t row = 0; row < rows; row += kKVStep<KV>, from += kKVStep<KV> * width) {
@@ -88,12 +89,12 @@ static inline void Unpack(const typename KV::Element* from, int64_t rows, int64_
   }
 }
 
-// Dot products of all queries with groups [first_group, end_group). Keys up to end_ahead are asked for.
+// Computes the dot products of all queries with groups [first_group, end_group). Prefetches keys up to prefetch_end.
 template <typename KV>
 static void ScorePartition(const AttentionWork& work, int64_t dims, const PartitionGroups<KV>& groups,
-                           int64_t first_group, int64_t end_group, int64_t end_ahead) {
+                           int64_t first_group, int64_t end_group, int64_t prefetch_end) {
   const QueryTiles tiles(work.num_queries, kQueryTile);
-  // V comes from memory, or from another core's part of the cache, while K is worked on.
+  // V comes from memory or from another core's cache, so prefetch it while K is processed.
   const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename KV::Element));
   const int64_t key_bytes = dims * kTokensPerKeyGroup * static_cast<int64_t>(sizeof(typename KV::Element));
   if (tiles.num_tiles == 1) {
@@ -102,7 +103,7 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
       const int64_t num_groups = end_group - g < kGroupsAtOnce ? end_group - g : kGroupsAtOnce;
       for (int64_t i = g; i < g + num_groups; ++i) {
         PrefetchLines(groups.values[i], value_bytes);
-        if (i + kGroupsAhead < end_ahead) PrefetchLines(groups.keys[i + kGroupsAhead], key_bytes);
+        if (i + kPrefetchGroups < prefetch_end) PrefetchLines(groups.keys[i + kPrefetchGroups], key_bytes);
       }
       ScoreGroupsUpTo<KV, kQueryTile>(work.num_queries, work.query, groups.keys + g, num_groups, dims,
                                       work.scores + g * kTokensPerKeyGroup);
@@ -110,7 +111,7 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
     return;
   }
   using Read = std::conditional_t<KV::kWidens, KVFloat32, KV>;
-  // Two groups stay in the first-level cache while all tiles pass over them, and are converted once.
+  // Two groups stay in L1 while all tiles pass over them, and are converted only once.
   constexpr int64_t kGroupsAtOnce = 2;
   const int64_t group_floats = dims * kTokensPerKeyGroup;
   for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
@@ -136,7 +137,7 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
   }
 }
 
-// Adds what the tile's queries see of groups [first_group, end_group).
+// Adds the values that the tile's queries attend to in groups [first_group, end_group).
 template <typename KV>
 static inline void AccumulateGroups(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
                                     int64_t base, const typename KV::Element* const* values, int64_t first_group,
@@ -161,14 +162,14 @@ template <typename KV>
 static void SumValues(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work, int64_t base,
                       const PartitionGroups<KV>& groups, int64_t first_group, int64_t end_group) {
   const int64_t num_tiles = QueryTiles(work.num_queries, kValueQueries).num_tiles;
-  // As much of V at once as stays in the first-level cache while all tiles pass over it.
+  // Limits V to the number of groups that stay in L1 while all tiles pass over them.
   const int64_t groups_at_once = num_tiles == 1       ? kGroupsPerPartition
                                  : work.padded <= 64  ? 4
                                  : work.padded <= 128 ? 2
                                                       : 1;
   for (int64_t g = first_group; g < end_group; g += groups_at_once) {
     const int64_t end = g + groups_at_once < end_group ? g + groups_at_once : end_group;
-    // Converting twice in registers costs less than once through memory.
+    // For up to two tiles, converting twice in registers is cheaper than converting once through memory.
     if (!KV::kWidens || num_tiles <= 2) {
       AccumulateGroups<KV>(args, task, work, base, groups.values, g, end);
       continue;
@@ -186,8 +187,8 @@ static void SumValues(const AttentionArgs& args, const AttentionTask& task, cons
   }
 }
 
-// work.values, max and sum of the partition that begins at position `base`; sum is 0 for queries that see nothing of
-// it. Positions up to `last` will be read after it.
+// Computes work.values, max and sum of the partition that begins at position `base`. sum is 0 for queries that attend
+// to none of it. Later partitions will read positions up to `last`, so their first keys are prefetched.
 template <typename KV>
 static void ComputePartition(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
                              int64_t base, int64_t last) {
@@ -202,13 +203,13 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
   const int64_t first_group = all.first / kTokensPerKeyGroup;
   const int64_t end_group = (all.end + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
   PartitionGroups<KV> groups;
-  int64_t end_ahead = end_group;
+  int64_t prefetch_end = end_group;
   if (end_group == kGroupsPerPartition) {
-    const int64_t end_of_all = (last - base) / kTokensPerKeyGroup + 1;
-    end_ahead = end_of_all < end_group + kGroupsAhead ? end_of_all : end_group + kGroupsAhead;
+    const int64_t last_group_end = (last - base) / kTokensPerKeyGroup + 1;
+    prefetch_end = last_group_end < end_group + kPrefetchGroups ? last_group_end : end_group + kPrefetchGroups;
   }
-  LocateGroups<KV>(args, task, base, first_group, end_ahead, groups);
-  ScorePartition<KV>(work, args.layout.KeyDims(), groups, first_group, end_group, end_ahead);
+  LocateGroups<KV>(args, task, base, first_group, prefetch_end, groups);
+  ScorePartition<KV>(work, args.layout.KeyDims(), groups, first_group, end_group, prefetch_end);
   for (int64_t i = 0; i < work.num_queries * work.padded; i += Vec::kLanes) Vec::Zero().Store(work.values + i);
   for (int q = 0; q < work.num_queries; ++q) {
     const SeenRange range = RangeOf(args, task.rows[q / group].position, base);
@@ -225,7 +226,7 @@ static inline float Exp2Scalar(float x) {
   return lanes[0];
 }
 
-// Adds a partition's values [padded] to a query's running ones, both scaled to the larger maximum.
+// Merges a partition's values [padded] into a query's running totals, both scaled to the larger maximum.
 static inline void MergePartition(const AttentionWork& work, int q, const float* values, float max, float sum) {
   if (sum == 0.0f) return;
   float* total = work.total + q * work.padded;
@@ -237,7 +238,7 @@ static inline void MergePartition(const AttentionWork& work, int q, const float*
     running_sum = sum;
     return;
   }
-  // One of the two keeps its scale.
+  // Only the side with the smaller maximum needs rescaling.
   const bool grows = max > running_max;
   const float smaller = Exp2Scalar(grows ? running_max - max : max - running_max);
   const float keep = grows ? smaller : 1.0f;
@@ -265,7 +266,7 @@ static inline void WriteOutput(const AttentionArgs& args, const AttentionTask& t
   }
 }
 
-// A row's results of single partitions in args.partials: values [padded], max, sum.
+// Returns a query's result over one partition in args.partials: values [padded], max, sum.
 static inline float* PartialOf(const AttentionArgs& args, int64_t slot, int64_t kv_head, int64_t query) {
   const int64_t index = (slot * args.layout.num_kv_heads + kv_head) * args.num_queries_per_kv + query;
   return args.partials + index * PartialFloats(args.layout.head_dim);

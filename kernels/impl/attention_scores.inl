@@ -1,22 +1,22 @@
-// Scores of attention and their softmax over one partition. Included by attention.inl.
+// Attention scores and their softmax over one partition. Included by attention.inl.
 
 inline constexpr int64_t kGroupsPerPartition = kKVPartition / kTokensPerKeyGroup;
-// So far ahead of a tile of queries, keys are asked for: they come from memory.
-inline constexpr int64_t kGroupsAhead = 8;
+// Prefetch distance of keys in groups: they come from memory.
+inline constexpr int64_t kPrefetchGroups = 8;
 
-// Where the groups of sixteen tokens of one partition are, and of some after it.
+// Addresses of the groups of sixteen tokens of one partition, and of some groups after it.
 template <typename KV>
 struct PartitionGroups {
   using Element = typename KV::Element;
-  static constexpr int64_t kMaxGroups = kGroupsPerPartition + kGroupsAhead;
+  static constexpr int64_t kMaxGroups = kGroupsPerPartition + kPrefetchGroups;
 
   const Element* keys[kMaxGroups];      // [head_dim, 16], or [head_dim / 2, 16, 2] in pairs
   const Element* values[kMaxGroups];    // [16, padded], or [8, padded, 2]
-  const float* key_scales[kMaxGroups];  // [16]; where KV is scaled
+  const float* key_scales[kMaxGroups];  // [16], only if KV::kScaled
   const float* value_scales[kMaxGroups];
 };
 
-// Finds groups [first_group, end_group) of the partition that begins at position `base`.
+// Sets the addresses of groups [first_group, end_group) of the partition that begins at position `base`.
 template <typename KV>
 static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& task, int64_t base, int64_t first_group,
                                 int64_t end_group, PartitionGroups<KV>& groups) {
@@ -47,8 +47,9 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
   }
 }
 
-// Dot products of kQueries queries (query [dims, kQueries]) with kGroups groups of sixteen keys, dimensions ascending.
-// scores: [kQueries, kKVPartition], from the first group on.
+// Computes the dot products of kQueries queries (query [dims, kQueries]) with kGroups groups of sixteen keys,
+// dimensions ascending.
+// scores: [kQueries, kKVPartition], starting at the first group.
 template <typename KV, int kQueries, int kGroups>
 static inline void ScoreTile(const float* query, const typename KV::Element* const* keys, int64_t dims, float* scores) {
   const typename KV::Element* key[kGroups];
@@ -73,8 +74,8 @@ static inline void ScoreTile(const float* query, const typename KV::Element* con
   });
 }
 
-// As many groups at once as registers allow for sums and keys, a power of two: few queries alone would wait for their
-// own sums. One query's keys need not stay.
+// Returns the number of groups per tile: the largest power of two whose accumulators and keys fit in the registers. A
+// few queries with one group would wait for FMA latency. With one query the keys need not stay in registers.
 constexpr int ScoreGroupsAtOnce(int num_queries) {
   int groups = 1;
   while (groups < 8 && 2 * groups * num_queries + (num_queries > 1 ? 2 * groups : 1) <= kScoreRegisters) groups *= 2;
@@ -94,7 +95,7 @@ static inline void ScoreGroups(const float* query, const typename KV::Element* c
   }
 }
 
-// count in [1, kQueries].
+// REQUIRES: count is in [1, kQueries].
 template <typename KV, int kQueries>
 static void ScoreGroupsUpTo(int count, const float* query, const typename KV::Element* const* keys, int64_t num_groups,
                             int64_t dims, float* scores) {
@@ -106,7 +107,7 @@ static void ScoreGroupsUpTo(int count, const float* query, const typename KV::El
   }
 }
 
-// Positions of a partition that a query sees, counted from the partition's first.
+// The positions of a partition that a query attends to, relative to the partition's first.
 struct SeenRange {
   int64_t first, end;
 
@@ -126,9 +127,9 @@ static inline int LaneAt(int64_t position, int64_t group) {
   return static_cast<int>(lane < 0 ? 0 : lane > kTokensPerKeyGroup ? kTokensPerKeyGroup : lane);
 }
 
-// Turns a query's dot products into 2^(score - max) in place, its maximum and their sum. Scores are in units of log 2.
-// With int8 the weights left behind are those of the codes of V; for dot products of pairs they are pairs, at half
-// their positions. `first_group` and `end_group` hold the range.
+// Replaces a query's dot products by 2^(score - max), and sets the maximum and the sum. Scores are in base 2. With
+// int8 the stored weights include the scales of V. For dot products of pairs they are rounded to pairs, stored at half
+// their positions.
 template <typename KV>
 static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGroups<KV>& groups, SeenRange range,
                                     float* scores, float& max, float& sum) {

@@ -1,7 +1,8 @@
-// Weighted sums of V over a range of one partition. Included by attention.inl, after attention_scores.inl.
+// Weighted sums of V over a range of a partition. Included by attention.inl, after attention_scores.inl.
 
-// acc[q][j] += p[q][t] * V[t][j] for positions [range.first, range.end), ascending; kChunks vectors of V from `column`
-// on. p: [kQueries, kKVPartition], acc: [kQueries, padded].
+// acc[q][j] += p[q][t] * V[t][j] for positions [range.first, range.end), ascending, and kChunks vectors of V starting
+// at `column`.
+// p: [kQueries, kKVPartition], acc: [kQueries, padded].
 template <typename KV, int kQueries, int kChunks>
 static inline void AccumulateTile(const float* p, const typename KV::Element* const* values, SeenRange range,
                                   int64_t padded, int64_t column, float* acc) {
@@ -59,8 +60,8 @@ static inline void AccumulateColumns(const float* p, const typename KV::Element*
   for (; column < padded; column += Vec::kLanes) AccumulateTile<KV, kQueries, 1>(p, values, range, padded, column, acc);
 }
 
-// Sums up the values that `kQueries` queries see, together those that all see. Each query's positions ascend, whatever
-// queries it is summed with. ranges: [kQueries].
+// Adds the values that `kQueries` queries attend to. Positions that all of them attend to are added together. Each
+// query's positions are added in ascending order, independent of the other queries. ranges: [kQueries].
 template <typename KV, int kQueries>
 static inline void AccumulateRanges(const float* p, const typename KV::Element* const* values, const SeenRange* ranges,
                                     int64_t padded, float* acc) {
@@ -75,7 +76,7 @@ static inline void AccumulateRanges(const float* p, const typename KV::Element* 
     if (!common.empty()) AccumulateColumns<KV, kQueries>(p, values, common, padded, acc);
     return;
   }
-  // A pair that not all see whole is added by each for itself.
+  // If not all queries attend to both positions of a pair, each query adds that pair separately.
   common.first = (common.first + kKVStep<KV> - 1) / kKVStep<KV> * kKVStep<KV>;
   common.end = common.end / kKVStep<KV> * kKVStep<KV>;
   for (int q = 0; q < kQueries; ++q) {
@@ -90,7 +91,7 @@ static inline void AccumulateRanges(const float* p, const typename KV::Element* 
   }
 }
 
-// count in [1, kQueries].
+// REQUIRES: count is in [1, kQueries].
 template <typename KV, int kQueries>
 static void AccumulateRangesUpTo(int count, const float* p, const typename KV::Element* const* values,
                                  const SeenRange* ranges, int64_t padded, float* acc) {

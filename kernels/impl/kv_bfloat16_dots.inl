@@ -1,4 +1,4 @@
-// Attention's K and V of bfloat16 where the machine has a dot product of its pairs. See kv_elements.inl.
+// bfloat16 K and V on CPUs with a dot product of bfloat16 pairs. See kv_elements.inl.
 
 struct KVBFloat16 {
   using Element = uint16_t;
@@ -7,7 +7,7 @@ struct KVBFloat16 {
   static constexpr bool kWidens = false;
   static constexpr bool kScaled = false;
 
-  // Half a pair leaves zeros in the place of the other half, which may be anything: nothing was written there yet.
+  // For half a pair, zero the other half: its element may be uninitialized memory.
   template <KVPart kPart>
   static Pairs Load(const uint16_t* p) {
     const Pairs pairs = LoadPairs(reinterpret_cast<const uint8_t*>(p));

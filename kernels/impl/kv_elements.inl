@@ -1,23 +1,22 @@
-// How attention reads K and V of one type. Included inside an instruction set's namespace, before its own KVBFloat16
-// (kv_bfloat16_widened.inl or kv_bfloat16_dots.inl) and attention.inl.
+// How attention reads K and V of each element type. Included inside an instruction set's namespace, before
+// attention.inl. Each instruction set defines KVBFloat16 as KVBFloat16Widened or through kv_bfloat16_dots.inl.
 //
-// Each has
-//   Element        what K and V consist of
-//   kPairs         two dimensions of a key and two tokens of V lie side by side (kernels/matrix/kv_cache_layout.h): a
-//   step
-//                  takes both
-//   kAtOnce        it does so by one instruction, for which queries and weights are rounded to Element, in pairs, each
-//                  pair in the place of a float; else by two, the first before the second
-//   kWidens        what is loaded is converted to float32
-//   kScaled        elements are codes, whose scales are kept aside
-//   Load           elements of one step, or of half of one
-//   StoreQuery     puts dimensions [d, d + 16) of a query among [head_dim, num_queries], those below `end`
-//   QueryAt        the factor for dimension d
-//   StoreWeights   puts the weights of tokens [t, t + 16)
-//   WeightAt       the factor for token t
-//   MulAdd         sum + factor * lanes
+// Each type has:
+//   Element        element type of K and V
+//   kPairs         true: a step covers two dimensions of a key, or two tokens of V. The two are adjacent in memory
+//                  (kernels/matrix/kv_cache_layout.h).
+//   kAtOnce        true: one instruction multiplies a pair. Queries and weights are rounded to pairs of Element, each
+//                  in place of a float. False: two instructions, the first element before the second.
+//   kWidens        true: loaded elements are converted to float32
+//   kScaled        true: elements are codes with separate scales
+//   Load           loads the elements of one step, or of half a step
+//   StoreQuery     stores dimensions [d, d + 16) of a query that are below `end` in [head_dim, num_queries]
+//   QueryAt        returns the factor for dimension d
+//   StoreWeights   stores the softmax weights of tokens [t, t + 16)
+//   WeightAt       returns the factor for token t
+//   MulAdd         returns sum + factor * lanes
 
-// What is read of a step.
+// The part of a step to read.
 enum class KVPart : uint8_t { kWhole, kFirst, kSecond };
 
 template <KVPart kPart>
@@ -26,7 +25,7 @@ struct KVPartOf {
   static constexpr int64_t kOffset = kPart == KVPart::kSecond ? 1 : 0;
 };
 
-// Queries and weights of float32.
+// float32 queries and weights.
 template <typename T>
 struct KVFloatFactors {
   using Element = T;
@@ -79,11 +78,21 @@ struct KVInt8 : KVFloatFactors<int8_t> {
   }
 };
 
-// What one step of K or V takes: dimensions, or tokens.
+struct KVBFloat16Widened : KVFloatFactors<uint16_t> {
+  static constexpr bool kPairs = true;
+  static constexpr bool kWidens = true;
+  static constexpr bool kScaled = false;
+  template <KVPart kPart>
+  static Vec Load(const uint16_t* p) {
+    return Vec::LoadBFloat16OfPairs<KVPartOf<kPart>::kOffset>(p);
+  }
+};
+
+// The number of dimensions of K, or tokens of V, per step.
 template <typename KV>
 inline constexpr int64_t kKVStep = KV::kPairs ? 2 : 1;
 
-// f(part) for all of a step, ascending.
+// Calls f(part) for all parts of a step, ascending.
 template <typename KV, typename F>
 static inline void ForParts(F&& f) {
   if constexpr (KV::kPairs && !KV::kAtOnce) {

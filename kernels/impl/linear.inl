@@ -1,6 +1,6 @@
-// Panels of a packed weight against rows of x. Included inside an instruction set's namespace.
+// Multiplies rows of x by panels of a packed weight. Included inside an instruction set's namespace.
 
-// Load gives column k + kOffset of a panel's rows; k is a multiple of kStep.
+// Load returns column k + kOffset of a panel's rows. k is a multiple of kStep.
 struct WeightFloat32 {
   using Element = float;
   static constexpr int kStep = 1;
@@ -38,15 +38,15 @@ struct LinearCall {
   int64_t y_stride;
 };
 
-// Columns are taken in blocks that keep a panel group in the second-level cache while all rows pass over it; partial
-// sums wait in y, where they lose nothing, so that the order of additions is the same with and without blocks.
-inline constexpr int64_t kColumnBlock = 1024;  // even
+// Columns are processed in blocks, so that a panel group stays in L2 while all rows pass over it. Partial sums are
+// kept in y without loss, so the reduction order is the same with and without blocks.
+inline constexpr int64_t kColumnBlock = 1024;  // must be even
 
-// So far ahead the memory of the weight is asked for, for the panels after these towards a panel's end. One row does
-// without: it waits for memory alone, which the machine's own prefetching serves best.
-inline constexpr int64_t kAheadBytes = 16 << 10;
-// So many columns before the end the lines of y are asked for.
-inline constexpr int64_t kLastColumns = 64;
+// Prefetch distance, in bytes, into the packed weight; near a panel's end it reaches into the following panels. A
+// single row does not prefetch: it is bound by memory bandwidth, and the hardware prefetcher does best.
+inline constexpr int64_t kWeightPrefetchBytes = 16 << 10;
+// The lines of y are prefetched this many columns before the end.
+inline constexpr int64_t kOutputPrefetchColumns = 64;
 
 template <typename W, int kOffset, int kRows, int kPanels>
 static inline void AddColumn(const typename W::Element* const (&w)[kPanels], const float* const (&x)[kRows], int64_t k,
@@ -59,14 +59,14 @@ static inline void AddColumn(const typename W::Element* const (&w)[kPanels], con
   }
 }
 
-// Columns from k as long as kStep of them are left before k_end.
+// Adds columns from k on, in steps of kStep, while a whole step remains before k_end.
 template <typename W, int kRows, int kPanels>
 static inline void AddColumns(const typename W::Element* const (&w)[kPanels], const float* const (&x)[kRows],
                               int64_t& k, int64_t k_end, Vec (&acc)[kRows][kPanels]) {
   for (; k + W::kStep <= k_end; k += W::kStep) {
     if constexpr (kRows > 1) {
       for (int p = 0; p < kPanels; ++p) {
-        __builtin_prefetch(reinterpret_cast<const char*>(w[p] + k * kPanelRows) + kAheadBytes, 0, 2);
+        __builtin_prefetch(reinterpret_cast<const char*>(w[p] + k * kPanelRows) + kWeightPrefetchBytes, 0, 2);
       }
     }
     AddColumn<W, 0, kRows, kPanels>(w, x, k, acc);
@@ -96,7 +96,7 @@ static inline void LinearTile(const LinearCall& call, int64_t row, int64_t panel
     }
   }
   int64_t k = k_begin;
-  AddColumns<W, kRows, kPanels>(w, x, k, k_end - kLastColumns, acc);
+  AddColumns<W, kRows, kPanels>(w, x, k, k_end - kOutputPrefetchColumns, acc);
   for (int r = 0; r < kRows; ++r) {
     float* y = call.y + (row + r) * call.y_stride;
     for (int p = 0; p < kPanels; ++p) __builtin_prefetch(y + (panel + p) * kPanelRows, 1);

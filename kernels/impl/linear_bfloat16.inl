@@ -1,5 +1,5 @@
-// bfloat16 tiles against bfloat16 panels, for machines that multiply pairs. Included inside an instruction set's
-// namespace.
+// Multiplies bfloat16 tiles by bfloat16 panels, with the CPU's dot product of bfloat16 pairs. Included inside an
+// instruction set's namespace.
 
 struct BFloat16Tile : BFloat16Shape {
   const PackedMatrixView& w;
@@ -50,7 +50,7 @@ static void PackBFloat16(const float* x, int64_t x_stride, const PackedActivatio
       const float* from = Columns(x + (begin + r) * x_stride, k, to.num_columns, padded);
       for (int64_t i = 0; i < kScaleColumns; i += 2 * Vec::kLanes) StorePairs(from + i, columns.units[r] + i / 2);
     }
-    const int64_t count = to.num_units - k / 2 < kUnitsAtOnce ? to.num_units - k / 2 : kUnitsAtOnce;
+    const int64_t count = to.num_units - k / 2 < kMaxUnits ? to.num_units - k / 2 : kMaxUnits;
     columns.InterleaveTo(units + k / 2 * num_rows, num_rows, count);
   }
 }

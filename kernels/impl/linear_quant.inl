@@ -1,32 +1,32 @@
-// Int8 tiles against panels of codes of eight, six or four bits. Included inside an instruction set's namespace.
+// Multiplies int8 tiles by panels of 8-bit, 6-bit or 4-bit codes. Included inside an instruction set's namespace.
 
-// Sums that wait in the first-level cache while the integer sums have the registers.
+// Float accumulators. They stay in L1, because the integer accumulators need the registers.
 template <int kRows, int kPanels>
-class WaitingSums {
+class FloatAccumulators {
  public:
-  struct Memory {
+  struct Storage {
     alignas(64) float values[kRows * kPanels * Vec::kLanes];
   };
 
-  [[gnu::always_inline]] explicit WaitingSums(Memory& memory) : at_(memory.values) {
-    // Where they are many the compiler must not know what this points to, or it keeps them in registers and spills all.
-    if constexpr (kRows * kPanels > 8) asm("" : "+r"(at_));
+  [[gnu::always_inline]] explicit FloatAccumulators(Storage& storage) : values_(storage.values) {
+    // Hide a large array from the compiler, which would otherwise keep it in registers and spill everything.
+    if constexpr (kRows * kPanels > 8) asm("" : "+r"(values_));
     Clear();
   }
   [[gnu::always_inline]] void Clear() const {
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { Set(r, p, Vec::Zero()); }); });
   }
-  [[gnu::always_inline]] Vec Get(int r, int p) const { return Vec::Load(at_ + (r * kPanels + p) * Vec::kLanes); }
-  [[gnu::always_inline]] void Set(int r, int p, Vec v) const { v.Store(at_ + (r * kPanels + p) * Vec::kLanes); }
+  [[gnu::always_inline]] Vec Get(int r, int p) const { return Vec::Load(values_ + (r * kPanels + p) * Vec::kLanes); }
+  [[gnu::always_inline]] void Set(int r, int p, Vec v) const { v.Store(values_ + (r * kPanels + p) * Vec::kLanes); }
 
  private:
-  float* at_;  // apart from what it points to, which could otherwise be this pointer
+  float* values_;  // outside Storage, so that stores to the values cannot change the pointer
 };
 
-// The integer sums of a tile's rows and so many panels.
+// The integer accumulators of a tile's rows and kPanels panels.
 template <typename Sums, int kRows, int kPanels>
 struct IntTile {
-  // One row's sums come in two parts, so that the dots of one part need not wait for those of the other.
+  // A single row has two accumulators per panel, so that half of the dot products need not wait for the other half.
   static constexpr int kParts = kRows == 1 ? 2 : 1;
   Sums dots[kParts][kRows][kPanels];
 
@@ -37,7 +37,7 @@ struct IntTile {
     });
     if constexpr (kParts == 2) Unroll<kPanels>([&](auto p) { dots[1][0][p] = Sums::Start(0); });
   }
-  // Four columns: `units` has those of a tile's rows.
+  // Adds four columns. units[r] holds those of row r.
   template <int kPart, typename Loaded>
   [[gnu::always_inline]] void AddDots(const Loaded (&codes)[kPanels], const uint32_t* units) {
     Unroll<kRows>([&](auto r) {
@@ -49,7 +49,7 @@ struct IntTile {
       }
     });
   }
-  // Eight columns: the next four are `next` units after the first.
+  // Adds eight columns. The units of the second four are `next` units after the first.
   template <typename Loaded>
   [[gnu::always_inline]] void AddTwoDots(const Loaded (&first)[kPanels], const Loaded (&second)[kPanels],
                                          const uint32_t* units, int64_t next) {
@@ -63,7 +63,7 @@ struct IntTile {
   }
 };
 
-// A scale of the weight for as many columns as one of x.
+// The weight has a scale per 128 columns, like x.
 struct WideScaleTile : WideScaleShape {
   const PackedQuantView& w;
   TileOutput output;
@@ -71,7 +71,7 @@ struct WideScaleTile : WideScaleShape {
 
   template <int kRows, int kPanels>
   void Run(const TileInput& x, int64_t row, int64_t panel) const {
-    constexpr int64_t kRunsOfScale = kScaleColumns / 4;
+    constexpr int64_t kRunsPerScale = kScaleColumns / 4;
     const uint8_t* codes[kPanels];
     const uint16_t* scales[kPanels];
     const int64_t num_runs = w.num_blocks() * kBlockColumns / 4, num_scales = w.num_scales();
@@ -80,14 +80,14 @@ struct WideScaleTile : WideScaleShape {
       scales[p] = w.scales + (panel + p) * num_scales * kPanelRows;
     }
     const uint32_t* units = x.units + row;
-    typename WaitingSums<kRows, kPanels>::Memory sums_memory;
-    const WaitingSums<kRows, kPanels> sums(sums_memory);
+    typename FloatAccumulators<kRows, kPanels>::Storage sums_storage;
+    const FloatAccumulators<kRows, kPanels> sums(sums_storage);
     IntTile<IntSums, kRows, kPanels> t;
     int64_t run = 0;
     for (int64_t scale = 0; run < num_runs; ++scale) {
       output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
       t.Start(x.offsets + scale * x.num_rows + row);
-      const int64_t end = run + kRunsOfScale < num_runs ? run + kRunsOfScale : num_runs;
+      const int64_t end = run + kRunsPerScale < num_runs ? run + kRunsPerScale : num_runs;
       for (; run < end; ++run) {
         Codes loaded[kPanels];
         Prefetch<kRows, kPanels>(codes, panel_bytes, run * 64);
@@ -95,12 +95,12 @@ struct WideScaleTile : WideScaleShape {
         t.template AddDots<0>(loaded, units);
         units += x.num_rows;
       }
-      Vec of_w[kPanels];
-      Unroll<kPanels>([&](auto p) { of_w[p] = Vec::LoadFloat16(scales[p] + scale * kPanelRows); });
+      Vec w_scale[kPanels];
+      Unroll<kPanels>([&](auto p) { w_scale[p] = Vec::LoadFloat16(scales[p] + scale * kPanelRows); });
       Unroll<kRows>([&](auto r) {
-        const Vec of_x = Vec::Set1(x.scales[scale * x.num_rows + row + r]);
+        const Vec x_scale = Vec::Set1(x.scales[scale * x.num_rows + row + r]);
         Unroll<kPanels>(
-            [&](auto p) { sums.Set(r, p, Vec::Fma(Vec::Mul(t.ToFloat(r, p), of_w[p]), of_x, sums.Get(r, p))); });
+            [&](auto p) { sums.Set(r, p, Vec::Fma(Vec::Mul(t.ToFloat(r, p), w_scale[p]), x_scale, sums.Get(r, p))); });
       });
     }
     Unroll<kRows>(
@@ -108,7 +108,7 @@ struct WideScaleTile : WideScaleShape {
   }
 };
 
-// What codes of a byte each are loaded as and added up in.
+// Types of one-byte codes: the loaded codes, their accumulators, and the tile shape.
 struct EightBits {
   using Loaded = Codes;
   using Sums = IntSums;
@@ -120,7 +120,7 @@ struct SixBits {
   using Shape = SixBitShape;
 };
 
-// The runs of 64 bytes that a block of codes is stored in, and how they meet the units of x.
+// One-byte codes: a block is runs of 64 bytes. Multiplies them by the units of x.
 template <int kColumns, typename Bits>
 struct ByteRuns {
   using Loaded = typename Bits::Loaded;
@@ -128,26 +128,26 @@ struct ByteRuns {
   using Shape = typename Bits::Shape;
   static constexpr int64_t kBlockBytes = kColumns * kPanelRows;
 
-  // The block at byte `at` of each panel.
+  // Adds the block at byte `offset` of each panel.
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t at, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+                                       int64_t offset, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
     if constexpr (requires { &Sums::AddTwoDotsAt; }) {
 #pragma GCC unroll 1
       for (int64_t run = 0; run < kColumns / 4; run += 2, units += 2 * x.num_rows) {
         Loaded first[kPanels], second[kPanels];
-        LoadRun<kRows, kPanels>(codes, panel_bytes, at + run * 64, first);
-        LoadRun<kRows, kPanels>(codes, panel_bytes, at + run * 64 + 64, second);
+        LoadRun<kRows, kPanels>(codes, panel_bytes, offset + run * 64, first);
+        LoadRun<kRows, kPanels>(codes, panel_bytes, offset + run * 64 + 64, second);
         t.AddTwoDots(first, second, units, x.num_rows);
       }
     } else {
-      // A few rows' dots would be outnumbered by what a loop needs for itself.
-      constexpr int kTogether = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
+      // With few rows, loop overhead would outweigh the dot products.
+      constexpr int kUnroll = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
 #pragma GCC unroll 1
-      for (int64_t run = 0; run < kColumns / 4; run += kTogether) {
-        Unroll<kTogether>([&](auto i) {
+      for (int64_t run = 0; run < kColumns / 4; run += kUnroll) {
+        Unroll<kUnroll>([&](auto i) {
           Loaded loaded[kPanels];
-          LoadRun<kRows, kPanels>(codes, panel_bytes, at + (run + i) * 64, loaded);
+          LoadRun<kRows, kPanels>(codes, panel_bytes, offset + (run + i) * 64, loaded);
           t.template AddDots<0>(loaded, units);
           units += x.num_rows;
         });
@@ -157,24 +157,24 @@ struct ByteRuns {
 
  private:
   template <int kRows, int kPanels>
-  [[gnu::always_inline]] static void LoadRun(const uint8_t* const (&codes)[kPanels], int64_t panel_bytes, int64_t at,
-                                             Loaded (&loaded)[kPanels]) {
-    Prefetch<kRows, kPanels>(codes, panel_bytes, at);
-    Unroll<kPanels>([&](auto p) { loaded[p] = Loaded::Load(codes[p] + at); });
+  [[gnu::always_inline]] static void LoadRun(const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
+                                             int64_t offset, Loaded (&loaded)[kPanels]) {
+    Prefetch<kRows, kPanels>(codes, panel_bytes, offset);
+    Unroll<kPanels>([&](auto p) { loaded[p] = Loaded::Load(codes[p] + offset); });
   }
 };
 
-// What four-bit codes are loaded as and added up in: their levels from a table, or the codes as they are.
-struct LevelsOfCodes {
+// Readers of four-bit codes: the levels come from a table, or are the codes themselves.
+struct TableLevels {
   using Loaded = Codes;
   using Sums = IntSums;
   using Shape = NarrowScaleShape;
   CodeLevels levels;
 
-  explicit LevelsOfCodes(const uint8_t* table) : levels(table) {}
+  explicit TableLevels(const uint8_t* table) : levels(table) {}
   [[gnu::always_inline]] void Load(const uint8_t* p, Codes& low, Codes& high) const { levels.Load(p, low, high); }
 };
-struct CodesThemselves {
+struct CodeIsLevel {
   using Loaded = FourBitCodes;
   using Sums = FourBitSums;
   using Shape = FourBitShape;
@@ -184,7 +184,7 @@ struct CodesThemselves {
   }
 };
 
-// As ByteRuns, of two codes in a byte.
+// Four-bit codes: like ByteRuns, with two codes per byte.
 template <typename Reader>
 struct FourBitRuns {
   using Sums = typename Reader::Sums;
@@ -194,13 +194,13 @@ struct FourBitRuns {
 
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t at, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+                                       int64_t offset, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
     constexpr int64_t kRuns = kBlockColumns / 8;
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
       typename Reader::Loaded low[kPanels], high[kPanels];
-      Prefetch<kRows, kPanels>(codes, panel_bytes, at + run * 64);
-      Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + at + run * 64, low[p], high[p]); });
+      Prefetch<kRows, kPanels>(codes, panel_bytes, offset + run * 64);
+      Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
       t.template AddDots<0>(low, units);
       t.template AddDots<1>(high, units + kRuns * x.num_rows);
       units += x.num_rows;
@@ -208,7 +208,7 @@ struct FourBitRuns {
   }
 };
 
-// Several scales of the weight to one of x, and where kMinimums is set as many minimums.
+// The weight has several scales per scale of x and, if kMinimums, as many minimums.
 template <typename Runs, int kColumns, bool kMinimums>
 struct NarrowScaleTile : Runs::Shape {
   Runs runs;
@@ -221,14 +221,14 @@ struct NarrowScaleTile : Runs::Shape {
     constexpr int64_t kBlocks = kScaleColumns / kColumns;
     const int64_t num_blocks = w.num_scales(), num_scales = x.num_scales;
     const uint8_t* codes[kPanels];
-    int64_t scale_at[kPanels];
+    int64_t scale_begin[kPanels];
     for (int p = 0; p < kPanels; ++p) {
       codes[p] = w.codes + (panel + p) * panel_bytes;
-      scale_at[p] = (panel + p) * num_blocks * kPanelRows;
+      scale_begin[p] = (panel + p) * num_blocks * kPanelRows;
     }
     const uint32_t* units = x.units + row;
-    typename WaitingSums<kRows, kPanels>::Memory sums_memory;
-    const WaitingSums<kRows, kPanels> sums(sums_memory);
+    typename FloatAccumulators<kRows, kPanels>::Storage sums_storage;
+    const FloatAccumulators<kRows, kPanels> sums(sums_storage);
     Vec group[kRows][kPanels];
     IntTile<typename Runs::Sums, kRows, kPanels> t;
     int64_t block = 0;
@@ -242,19 +242,19 @@ struct NarrowScaleTile : Runs::Shape {
         runs.template AddBlock<kRows, kPanels>(x, codes, panel_bytes, block * Runs::kBlockBytes, units, t);
         units += kColumns / 4 * x.num_rows;
         Unroll<kPanels>([&](auto p) {
-          const Vec of_w = Vec::LoadFloat16(w.scales + scale_at[p] + block * kPanelRows);
+          const Vec w_scale = Vec::LoadFloat16(w.scales + scale_begin[p] + block * kPanelRows);
           Vec minimum;
-          if constexpr (kMinimums) minimum = Vec::LoadFloat16(w.minimums + scale_at[p] + block * kPanelRows);
+          if constexpr (kMinimums) minimum = Vec::LoadFloat16(w.minimums + scale_begin[p] + block * kPanelRows);
           Unroll<kRows>([&](auto r) {
-            Vec sum = Vec::Fma(t.ToFloat(r, p), of_w, group[r][p]);
+            Vec sum = Vec::Fma(t.ToFloat(r, p), w_scale, group[r][p]);
             if constexpr (kMinimums) sum = Vec::Fma(Vec::Set1(x.sums[first + r]), minimum, sum);
             group[r][p] = sum;
           });
         });
       }
       Unroll<kRows>([&](auto r) {
-        const Vec of_x = Vec::Set1(x.scales[scale * x.num_rows + row + r]);
-        Unroll<kPanels>([&](auto p) { sums.Set(r, p, Vec::Fma(group[r][p], of_x, sums.Get(r, p))); });
+        const Vec x_scale = Vec::Set1(x.scales[scale * x.num_rows + row + r]);
+        Unroll<kPanels>([&](auto p) { sums.Set(r, p, Vec::Fma(group[r][p], x_scale, sums.Get(r, p))); });
       });
     }
     Unroll<kRows>(
@@ -275,8 +275,8 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
     }
     RunTiles(NarrowScaleTile<Runs, columns, false>{{}, runs, w, output, panel_bytes}, x, panel_begin, panel_end);
   };
-  if (w.levels != nullptr) return narrow(FourBitRuns<LevelsOfCodes>{LevelsOfCodes(w.levels)}, Int<32>(), Int<0>());
-  if (w.bits == 4) return narrow(FourBitRuns<CodesThemselves>(), Int<32>(), Int<1>());
+  if (w.levels != nullptr) return narrow(FourBitRuns<TableLevels>{TableLevels(w.levels)}, Int<32>(), Int<0>());
+  if (w.bits == 4) return narrow(FourBitRuns<CodeIsLevel>(), Int<32>(), Int<1>());
   if (w.scale_columns == 16) return narrow(ByteRuns<16, SixBits>(), Int<16>(), Int<0>());
   if (w.bits == 6) return narrow(ByteRuns<32, SixBits>(), Int<32>(), Int<1>());
   if (w.scale_columns == 32) return narrow(ByteRuns<32, EightBits>(), Int<32>(), Int<1>());

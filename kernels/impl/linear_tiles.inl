@@ -1,21 +1,21 @@
-// Tiles of x against panels of a packed weight. Included inside an instruction set's namespace.
+// Multiplies tiles of x by panels of a packed weight. Included inside an instruction set's namespace.
 
-// Where the products of one call go.
+// The destination of one call's products.
 struct TileOutput {
   const float* bias;
   float* y;
   int64_t y_stride;
   int64_t num_rows_w;
 
-  // Asks for the lines that Store will write, a few rows of them in each of the last kSteps steps. A store that waits
-  // holds up those after it, all lines asked for at once hold up the loads, and lines asked for early are gone again:
-  // where rows are as far apart as the first-level cache's sets repeat they share two of these.
+  // Prefetches the lines that Store will write, a few rows in each of the last kSteps steps. A store miss stalls the
+  // stores behind it, and prefetching all lines at once stalls the loads. Earlier prefetches would be evicted: if the
+  // row stride is a multiple of the span of L1's sets, all lines compete for two sets.
   template <int kRows, int kPanels, int kSteps>
   [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t steps_left) const {
-    constexpr int64_t kRowsAtOnce = (kRows + kSteps - 1) / kSteps;
+    constexpr int64_t kRowsPerStep = (kRows + kSteps - 1) / kSteps;
     if (steps_left >= kSteps) return;
     const float* to = y + row * y_stride + panel * kPanelRows;
-    for (int64_t r = steps_left * kRowsAtOnce; r < (steps_left + 1) * kRowsAtOnce && r < kRows; ++r) {
+    for (int64_t r = steps_left * kRowsPerStep; r < (steps_left + 1) * kRowsPerStep && r < kRows; ++r) {
       for (int64_t p = 0; p < kPanels; ++p) __builtin_prefetch(to + r * y_stride + p * kPanelRows, 1);
     }
   }
@@ -33,7 +33,8 @@ struct TileOutput {
   }
 };
 
-// One tile of x. A kernel's Run multiplies kRows rows of it, from `row` on, by kPanels panels from `panel` on.
+// One tile of x. A kernel's Run multiplies kRows of its rows, starting at `row`, by kPanels panels, starting at
+// `panel`.
 struct TileInput {
   const uint32_t* units;
   const float* scales;
@@ -53,16 +54,16 @@ struct TileInput {
   }
 };
 
-// Asks for what comes so many bytes after byte `at` of each panel, there or in the panels after these. Several rows
-// keep the arithmetic busy for longer than the machine's own prefetching looks ahead. One row does not, and is slowed
-// down. A loop, as g++ leaves out a call of a lambda that only prefetches.
+// Prefetches the data kPrefetchBytes after byte `offset` of each panel, which may be in the next panels. With several
+// rows the arithmetic takes longer than the hardware prefetcher looks ahead. A single row would be slowed down. This
+// is a loop, because g++ drops a call of a lambda that only prefetches.
 inline constexpr int64_t kPrefetchBytes = 32 << 10;
 
 template <int kRows, int kPanels>
 [[gnu::always_inline]] static inline void Prefetch(const uint8_t* const (&panels)[kPanels], int64_t panel_bytes,
-                                                   int64_t at) {
+                                                   int64_t offset) {
   if constexpr (kRows == 1) return;
-  const int64_t ahead = at + kPrefetchBytes;
+  const int64_t ahead = offset + kPrefetchBytes;
   const int64_t beyond = ahead < panel_bytes ? 0 : (kPanels - 1) * panel_bytes;
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) __builtin_prefetch(panels[p] + ahead + beyond, 0, 2);
@@ -77,8 +78,9 @@ static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t 
   }
 }
 
-// Tiles of x that all panels are multiplied by before the next ones: as many as leave the second-level cache room.
-inline constexpr int64_t kTileBytesAtOnce = 384 << 10;
+// Limits the tiles of x that are multiplied by all panels before the next tiles, so that they fit in L2 next to the
+// panels.
+inline constexpr int64_t kTileGroupBytes = 384 << 10;
 
 template <typename Kernel, int kRows, int kPanels>
 static inline int64_t RunPanels(const Kernel& kernel, const PackedActivationsView& x, int64_t tile_begin,
@@ -91,14 +93,14 @@ static inline int64_t RunPanels(const Kernel& kernel, const PackedActivationsVie
   return panel;
 }
 
-// One row meets the panels one after the other: memory gives one stream of bytes faster than several.
+// A single row is multiplied by one panel at a time: memory delivers one stream faster than several.
 template <typename Kernel>
 static void RunTiles(const Kernel& kernel, const PackedActivationsView& x, int64_t panel_begin, int64_t panel_end) {
   const int64_t num_tiles = NumTiles(x.num_rows);
   const int64_t tile_bytes = kTileRows * x.num_units * 4;
-  const int64_t at_once = kTileBytesAtOnce / (tile_bytes + 1) + 1;
-  for (int64_t tile = 0; tile < num_tiles; tile += at_once) {
-    const int64_t tile_end = tile + at_once < num_tiles ? tile + at_once : num_tiles;
+  const int64_t tiles_per_group = kTileGroupBytes / (tile_bytes + 1) + 1;
+  for (int64_t tile = 0; tile < num_tiles; tile += tiles_per_group) {
+    const int64_t tile_end = tile + tiles_per_group < num_tiles ? tile + tiles_per_group : num_tiles;
     int64_t panel = panel_begin;
     if (x.num_rows > Kernel::kFewRows) {
       panel = RunPanels<Kernel, Kernel::kRows, Kernel::kPanels>(kernel, x, tile, tile_end, panel, panel_end);

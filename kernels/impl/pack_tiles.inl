@@ -1,11 +1,13 @@
-// Rows of x -> tiles of units. Included inside an instruction set's namespace.
+// Packs rows of x into tiles of units. Included inside an instruction set's namespace.
 
-inline constexpr int64_t kUnitsAtOnce = kScaleColumns / 2;
-inline constexpr float kSmallest = 1e-36f;  // columns below it are zero: 127 over them would overflow
+// Units of kScaleColumns bfloat16 columns; int8 columns need half as many.
+inline constexpr int64_t kMaxUnits = kScaleColumns / 2;
+// Columns whose magnitudes are all below this become zero, because 127 / magnitude would overflow.
+inline constexpr float kMinMagnitude = 1e-36f;
 
-// A tile's rows, a stretch of columns at a time, as units that wait to be laid side by side.
+// The units of a tile's rows, kScaleColumns columns at a time, before they are interleaved.
 struct TileUnits {
-  uint32_t units[kTileRows][kUnitsAtOnce];
+  uint32_t units[kTileRows][kMaxUnits];
 
   void InterleaveTo(uint32_t* to, int64_t num_rows, int64_t count) const {
     if (num_rows == 1) {
@@ -18,7 +20,8 @@ struct TileUnits {
   }
 };
 
-// kScaleColumns columns of one row from column k on, zeros past the end. `padded` has room for them.
+// Returns kScaleColumns columns of one row, starting at column k. Past the end it copies them to `padded` and adds
+// zeros.
 static inline const float* Columns(const float* row, int64_t k, int64_t num_columns, float* padded) {
   const int64_t left = num_columns - k;
   if (left >= kScaleColumns) return row + k;
@@ -26,9 +29,9 @@ static inline const float* Columns(const float* row, int64_t k, int64_t num_colu
   return padded;
 }
 
-// kOffsetColumns: those of an offset.
+// kOffsetColumns: columns per offset.
 template <int kOffsetColumns>
-static void PackInt8Of(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
+static void PackInt8Tile(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
   const int64_t begin = TileBegin(to.num_rows, tile);
   const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
   uint32_t* units = to.units + begin * to.num_units;
@@ -48,17 +51,17 @@ static void PackInt8Of(const float* x, int64_t x_stride, const PackedActivations
       const float* from = Columns(x + (begin + r) * x_stride, k, to.num_columns, padded);
       const float magnitude = LargestMagnitude(from);
       scales[k / kScaleColumns * num_rows + r] = magnitude * (1.0f / 127.0f);
-      const Vec inverse = Vec::Set1(magnitude > kSmallest ? 127.0f / magnitude : 0.0f);
+      const Vec inverse = Vec::Set1(magnitude > kMinMagnitude ? 127.0f / magnitude : 0.0f);
       auto* codes = reinterpret_cast<int8_t*>(columns.units[r]);
-      int32_t of_eight[kScaleColumns / 8];
-      StoreCodes(from, inverse, codes, of_eight);
-      StoreCodes(from + 64, inverse, codes + 64, of_eight + 8);
+      int32_t sums_of_eight[kScaleColumns / 8];
+      StoreCodes(from, inverse, codes, sums_of_eight);
+      StoreCodes(from + 64, inverse, codes + 64, sums_of_eight + 8);
       for (int64_t i = 0; i < offsets_left; ++i) {
         int32_t sum = 0;
-        for (int j = 0; j < kOffsetColumns / 8; ++j) sum += of_eight[i * (kOffsetColumns / 8) + j];
-        const int64_t at = (first + i) * num_rows + r;
-        offsets[at] = -to.code_sums.zero * sum;
-        if (sums != nullptr) sums[at] = static_cast<float>(sum);
+        for (int j = 0; j < kOffsetColumns / 8; ++j) sum += sums_of_eight[i * (kOffsetColumns / 8) + j];
+        const int64_t index = (first + i) * num_rows + r;
+        offsets[index] = -to.code_sums.zero * sum;
+        if (sums != nullptr) sums[index] = static_cast<float>(sum);
       }
     }
     columns.InterleaveTo(units + k / 4 * num_rows, num_rows, units_left < kUnits ? units_left : kUnits);
@@ -66,7 +69,7 @@ static void PackInt8Of(const float* x, int64_t x_stride, const PackedActivations
 }
 
 static void PackInt8(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
-  if (to.code_sums.columns == 16) return PackInt8Of<16>(x, x_stride, to, tile);
-  if (to.code_sums.columns == 32) return PackInt8Of<32>(x, x_stride, to, tile);
-  PackInt8Of<static_cast<int>(kScaleColumns)>(x, x_stride, to, tile);
+  if (to.code_sums.columns == 16) return PackInt8Tile<16>(x, x_stride, to, tile);
+  if (to.code_sums.columns == 32) return PackInt8Tile<32>(x, x_stride, to, tile);
+  PackInt8Tile<static_cast<int>(kScaleColumns)>(x, x_stride, to, tile);
 }

@@ -1,11 +1,11 @@
-// GGML's formats with blocks of 32 columns: Visit hands sink the values of one block as Vecs, columns ascending.
-// Products and sums are rounded one by one, as the formats' reference does. Included inside an instruction set's
+// GGML formats with blocks of 32 columns. Visit passes the values of one block to sink as Vecs, columns ascending.
+// Every product and sum is rounded separately, as in GGML's reference code. Included inside an instruction set's
 // namespace.
 
 static inline Bytes LowHalves(Bytes b) { return b & 0x0f; }
 static inline Bytes HighHalves(Bytes b) { return b >> 4; }
 
-// Rows of blocks that need nothing but their bytes.
+// Rows whose blocks are self-contained.
 template <int kBlockColumns, int kBlockBytes>
 struct BlockRows {
   static constexpr int kColumns = kBlockColumns;
@@ -16,7 +16,7 @@ struct BlockRows {
   };
   static Row RowOf(const CheckpointQuantMatrixView& w, int64_t n) { return {w.data + n * w.row_bytes}; }
   static void Prefetch(const Row& row, int64_t block, int64_t ahead) {
-    for (int at = 0; at < kBytes; at += 64) __builtin_prefetch(row.Block(block) + ahead + at);
+    for (int offset = 0; offset < kBytes; offset += 64) __builtin_prefetch(row.Block(block) + ahead + offset);
   }
 };
 
@@ -76,7 +76,7 @@ struct FormatQ5_1 : BlockRows<32, 24> {
   }
 };
 
-// -127, -104, -83, -65, -49, -35, -22, -10, then the positive ones.
+// -127, -104, -83, -65, -49, -35, -22, -10, then the positive values.
 static inline Bytes Iq4Values(Bytes codes) {
   constexpr Bytes kValues = {129, 152, 173, 191, 207, 221, 234, 246, 1, 13, 25, 38, 53, 69, 89, 113};
   return LookUp(kValues, codes);
@@ -96,7 +96,7 @@ struct FormatIQ4_NL : BlockRows<32, 18> {
 struct FormatMXFP4 : BlockRows<32, 17> {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
-    // The codes' numbers doubled: 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the negative ones.
+    // Twice the values of the codes, which are 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the negative ones.
     constexpr Bytes kValues = {0, 1, 2, 3, 4, 6, 8, 12, 0, 255, 254, 253, 252, 250, 248, 244};
     const uint8_t* b = row.Block(block);
     const Vec d = Vec::Set1(HalfPowerOfTwo(b[0]));

@@ -1,5 +1,5 @@
-// GGML's formats with blocks of 256 columns, whose groups of 16 or 32 share quantized scales. See quant_blocks.inl.
-// Included inside an instruction set's namespace.
+// GGML formats with blocks of 256 columns, whose groups of 16 or 32 columns have quantized scales. See
+// quant_blocks.inl. Included inside an instruction set's namespace.
 
 struct FormatQ2_K : BlockRows<256, 84> {
   template <typename Sink>
@@ -27,7 +27,7 @@ struct FormatQ3_K : BlockRows<256, 110> {
       const int low = (scales[i.value % 8] >> (i.value / 8 * 4)) & 0x0f;
       const int high = (scales[8 + i.value % 4] >> (i.value / 4 * 2)) & 3;
       const Bytes codes = (LoadBytes(b + 32 + kHalf * 32 + kByte) >> kShift) & 3;
-      // A clear bit of the mask takes 4 away.
+      // Codes whose mask bit is clear are reduced by 4.
       const Bytes bits = (LoadBytes(b + kByte) >> (i.value / 2)) & 1;
       sink(Vec::Mul(SignedToFloat(codes + (bits << 2) - 4),
                     Vec::Set1(d * static_cast<float>((low | (high << 4)) - 32))));
@@ -35,7 +35,7 @@ struct FormatQ3_K : BlockRows<256, 110> {
   }
 };
 
-// Scale and minimum i of 8, 6 bits each, of the twelve bytes that Q4_K and Q5_K have.
+// Scale and minimum kIndex of the eight 6-bit pairs in the twelve bytes that Q4_K and Q5_K have.
 template <int kIndex>
 static inline float SixBitScale(const uint8_t* p) {
   if constexpr (kIndex < 4) {

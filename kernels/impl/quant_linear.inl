@@ -1,14 +1,14 @@
-// Rows of x against rows of a stored weight. Included inside an instruction set's namespace.
+// Multiplies rows of x by rows of a weight in a checkpoint format. Included inside an instruction set's namespace.
 //
-// A product sums sixteen lanes of columns k, k + 16, ... over a stretch of kStretch columns, then adds the lanes, then
-// the stretches in ascending order. Both ways below keep to it: straight from the codes for one row of x; for several,
-// codes are turned into floats once for all of them, a few rows and one stretch at a time, so that they stay in the
-// first-level cache.
+// Reduction order: sixteen lanes sum columns k, k + 16, ... over a segment of kSegment columns. The lanes are added,
+// and then the segments in ascending order. Both implementations below follow it. With one or a few rows of x, codes
+// are multiplied directly. With more rows, codes are dequantized once for all of them, a few weight rows and one
+// segment at a time, so that the floats stay in L1.
 
-inline constexpr int64_t kStretch = 1024;
-inline constexpr int64_t kStretchStride = kStretch + 16;  // rows of a power of two would share the cache's sets
-inline constexpr int kRowsAtOnce = 4;    // of w, for one row of x: independent sums hide the latency of the additions
-inline constexpr int kRowsUnpacked = 8;  // of w, for several rows of x
+inline constexpr int64_t kSegment = 1024;
+inline constexpr int64_t kSegmentStride = kSegment + 16;  // a power of two would map all rows to the same L1 sets
+inline constexpr int kDirectWeightRows = 4;               // rows of w per pass, for one row of x: hides FMA latency
+inline constexpr int kUnpackedWeightRows = 8;             // rows of w per pass, for many rows of x
 
 struct QuantCall {
   const float* x;
@@ -19,7 +19,7 @@ struct QuantCall {
   float* y;
   int64_t y_stride;
 
-  // Adds the sum over the stretch that begins at column k to y[r, n].
+  // Adds the sum of the segment [k_begin, k_end) to y[r, n].
   void Store(int64_t r, int64_t n, int64_t k_begin, int64_t k_end, Vec sum) const {
     float* to = y + r * y_stride + n;
     float value = Vec::ReduceAdd(sum);
@@ -27,28 +27,29 @@ struct QuantCall {
     if (k_end == w.num_columns && bias != nullptr) value = value + bias[n];
     *to = value;
   }
-  int64_t StretchEnd(int64_t k_begin) const {
-    return k_begin + kStretch < w.num_columns ? k_begin + kStretch : w.num_columns;
+  int64_t SegmentEnd(int64_t k_begin) const {
+    return k_begin + kSegment < w.num_columns ? k_begin + kSegment : w.num_columns;
   }
 };
 
-// kRows rows of w times kRowsOfX rows of x.
+// Multiplies kRowsOfX rows of x by kRows rows of w.
 template <typename Format, int kRows, int kRowsOfX>
 static inline void Direct(const QuantCall& call, int64_t n) {
   typename Format::Row rows[kRows];
   for (int i = 0; i < kRows; ++i) rows[i] = Format::RowOf(call.w, n + i);
   int64_t k_begin = 0;
   do {
-    const int64_t k_end = call.StretchEnd(k_begin);
+    const int64_t k_end = call.SegmentEnd(k_begin);
     Vec sums[kRows][kRowsOfX];
     for (int i = 0; i < kRows; ++i) {
       for (int r = 0; r < kRowsOfX; ++r) sums[i][r] = Vec::Zero();
     }
     for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
-      const auto row = [&](auto at) __attribute__((always_inline)) {
-        const int i = at;
+      const auto row = [&](auto index) __attribute__((always_inline)) {
+        const int i = index;
         const float* x = call.x + k;
-        // Rows side by side look like no stream to the hardware, so the next ones are asked for here.
+        // The hardware prefetcher does not recognize several interleaved rows as streams, so prefetch the next rows
+        // here.
         Format::Prefetch(rows[i], k / Format::kColumns, kRows * call.w.row_bytes);
         Format::Visit(
             rows[i], k / Format::kColumns, [&](Vec w) __attribute__((always_inline)) {
@@ -58,7 +59,7 @@ static inline void Direct(const QuantCall& call, int64_t n) {
               x += Vec::kLanes;
             });
       };
-      // Unrolled, the sums stay in registers; blocks of 256 columns are too much code for that.
+      // Unrolling keeps the accumulators in registers. Blocks of 256 columns have too much code for that.
       if constexpr (Format::kColumns == kQuantColumns) {
         Unroll<kRows>(row);
       } else {
@@ -74,7 +75,7 @@ static inline void Direct(const QuantCall& call, int64_t n) {
 
 template <typename Format, int kRowsOfX>
 static void FewRowsOfX(const QuantCall& call, int64_t row_begin, int64_t row_end) {
-  constexpr int kRows = kRowsOfX == 1 ? kRowsAtOnce : kRowsAtOnceOfSeveral;
+  constexpr int kRows = kRowsOfX == 1 ? kDirectWeightRows : kDirectWeightRowsFewX;
   int64_t n = row_begin;
   for (; n + kRows <= row_end; n += kRows) Direct<Format, kRows, kRowsOfX>(call, n);
   for (; n < row_end; ++n) Direct<Format, 1, kRowsOfX>(call, n);
@@ -84,7 +85,7 @@ template <typename Format>
 static inline void Unpack(const CheckpointQuantMatrixView& w, int64_t n, int64_t k_begin, int64_t k_end, float* out) {
   const typename Format::Row row = Format::RowOf(w, n);
   for (int64_t k = k_begin; k < k_end; k += Format::kColumns) {
-    Format::Prefetch(row, k / Format::kColumns, kRowsUnpacked * w.row_bytes);
+    Format::Prefetch(row, k / Format::kColumns, kUnpackedWeightRows * w.row_bytes);
     Format::Visit(
         row, k / Format::kColumns, [&](Vec v) __attribute__((always_inline)) {
           v.Store(out);
@@ -103,7 +104,7 @@ static inline void DotTile(const QuantCall& call, const float* unpacked, int64_t
   }
   for (int64_t k = 0; k < k_end - k_begin; k += Vec::kLanes) {
     Vec w[kColumns];
-    for (int j = 0; j < kColumns; ++j) w[j] = Vec::Load(unpacked + j * kStretchStride + k);
+    for (int j = 0; j < kColumns; ++j) w[j] = Vec::Load(unpacked + j * kSegmentStride + k);
     for (int i = 0; i < kRows; ++i) {
       const Vec v = Vec::Load(x + i * call.x_stride + k);
       for (int j = 0; j < kColumns; ++j) sums[i][j] = Vec::Fma(v, w[j], sums[i][j]);
@@ -125,18 +126,18 @@ static void DotRows(const QuantCall& call, const float* unpacked, int64_t n, int
 
 template <typename Format>
 static void SeveralRowsOfX(const QuantCall& call, int64_t n_begin, int64_t n_end) {
-  alignas(64) float unpacked[kRowsUnpacked * kStretchStride];
+  alignas(64) float unpacked[kUnpackedWeightRows * kSegmentStride];
   const int64_t count = n_end - n_begin;
   int64_t k_begin = 0;
   do {
-    const int64_t k_end = call.StretchEnd(k_begin);
+    const int64_t k_end = call.SegmentEnd(k_begin);
     for (int64_t i = 0; i < count; ++i)
-      Unpack<Format>(call.w, n_begin + i, k_begin, k_end, unpacked + i * kStretchStride);
+      Unpack<Format>(call.w, n_begin + i, k_begin, k_end, unpacked + i * kSegmentStride);
     int64_t i = 0;
     for (; i + kDotColumns <= count; i += kDotColumns) {
-      DotRows<kDotColumns>(call, unpacked + i * kStretchStride, n_begin + i, k_begin, k_end);
+      DotRows<kDotColumns>(call, unpacked + i * kSegmentStride, n_begin + i, k_begin, k_end);
     }
-    for (; i < count; ++i) DotRows<1>(call, unpacked + i * kStretchStride, n_begin + i, k_begin, k_end);
+    for (; i < count; ++i) DotRows<1>(call, unpacked + i * kSegmentStride, n_begin + i, k_begin, k_end);
     k_begin = k_end;
   } while (k_begin < call.w.num_columns);
 }
@@ -150,12 +151,12 @@ static void QuantLinearTyped(const QuantCall& call, int64_t row_begin, int64_t r
   if constexpr (kDirectRows >= 3) {
     if (call.num_rows == 3) return FewRowsOfX<Format, 3>(call, row_begin, row_end);
   }
-  for (int64_t n = row_begin; n < row_end; n += kRowsUnpacked) {
-    SeveralRowsOfX<Format>(call, n, n + kRowsUnpacked < row_end ? n + kRowsUnpacked : row_end);
+  for (int64_t n = row_begin; n < row_end; n += kUnpackedWeightRows) {
+    SeveralRowsOfX<Format>(call, n, n + kUnpackedWeightRows < row_end ? n + kUnpackedWeightRows : row_end);
   }
 }
 
-// f(Format()) for the format's type.
+// Calls f(Format()) with the type of `format`.
 template <typename F>
 static inline void WithFormat(QuantFormat format, F&& f) {
   switch (format) {

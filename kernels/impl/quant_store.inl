@@ -1,9 +1,9 @@
-// Plain numbers -> blocks of 32. Included inside an instruction set's namespace.
+// Quantizes floats to blocks of 32. Included inside an instruction set's namespace.
 
 inline constexpr int kStoredBlock = 32;
 inline constexpr float kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 inline constexpr float kIndexes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-// Between neighbouring levels.
+// Midpoints between adjacent levels.
 inline constexpr float kMiddles[15] = {-115.5f, -93.5f, -74.0f, -57.0f, -42.0f, -28.5f, -16.0f, -4.5f,
                                        7.0f,    19.0f,  31.5f,  45.5f,  61.0f,  79.0f,  101.0f};
 
@@ -17,14 +17,15 @@ static void StoreIQ4_NL(const float* x, uint8_t* out) {
   const Vec v[2] = {Vec::Load(x), Vec::Load(x + Vec::kLanes)};
   const float largest = MaxMagnitude(v);
   float best = 0.0f, scale = 0.0f;
-  // For levels q the best scale is sum(x q) / sum(q q); it takes sum(x q)^2 / sum(q q) off the squared error. Tried are
-  // those levels where the largest x comes near the first one, which is the largest, or as far on the other side.
+  // For levels q the best scale is sum(x q) / sum(q q), which reduces the squared error by sum(x q)^2 / sum(q q). The
+  // levels tried map the largest |x| close to the first level, which has the largest magnitude, or to its negative.
   for (int step = -6; step <= 6 && largest > 0.0f; step += 2) {
     for (int sign = -1; sign <= 1; sign += 2) {
       const Vec inverse = Vec::Set1(static_cast<float>(sign) * (kLevels[0] + static_cast<float>(step)) / largest);
       const Vec q[2] = {StepFunction(Vec::Mul(v[0], inverse), kMiddles, kLevels),
                         StepFunction(Vec::Mul(v[1], inverse), kMiddles, kLevels)};
-      // Not fused, which some machines round differently: the best of two near equals must be the same on all.
+      // Not FMA, which rounds differently on some CPUs: the choice between two nearly equal candidates must be the
+      // same on all.
       const float xq = Vec::ReduceAdd(Vec::Add(Vec::Mul(v[0], q[0]), Vec::Mul(v[1], q[1])));
       const float qq = Vec::ReduceAdd(Vec::Add(Vec::Mul(q[0], q[0]), Vec::Mul(q[1], q[1])));
       if (xq * xq > best * qq) {

@@ -6,7 +6,7 @@ namespace vllm {
 namespace {
 
 #if defined(__x86_64__)
-// AVX-VNNI adds dot products of int8: only the tiles differ from AVX2.
+// AVX-VNNI adds dot products of int8, so only the tile kernels differ from AVX2.
 const Kernels& Avx2VnniKernels() {
   static const Kernels kernels = [] {
     Kernels table = kAvx2Kernels;
@@ -16,7 +16,7 @@ const Kernels& Avx2VnniKernels() {
   return kernels;
 }
 
-// VNNI and BF16 add dot products of int8 and bfloat16: tiles and attention differ from AVX-512.
+// VNNI and BF16 add dot products of int8 and bfloat16, so tile kernels and attention differ from AVX-512.
 const Kernels& Avx512Bf16Kernels() {
   static const Kernels kernels = [] {
     Kernels table = kAvx512Kernels;
@@ -29,7 +29,7 @@ const Kernels& Avx512Bf16Kernels() {
 #endif
 
 #if defined(__aarch64__)
-// sdot is a dot product of int8: only the tiles differ from NEON.
+// sdot is a dot product of int8, so only the tile kernels differ from NEON.
 const Kernels& NeonDotprodKernels() {
   static const Kernels kernels = [] {
     Kernels table = kNeonKernels;

@@ -1,4 +1,4 @@
-// Selects the kernel table of an instruction set at run time. Any thread.
+// Selects the kernel table of an instruction set at run time. Any thread may call this.
 #pragma once
 
 #include "kernels/isa.h"
@@ -6,6 +6,7 @@
 
 namespace vllm {
 
+// Returns the table; it has static lifetime.
 // REQUIRES: AvailableIsas() contains `isa`.
 const Kernels& KernelsFor(Isa isa);
 

@@ -1,6 +1,6 @@
-// AlignedBuffer: page-aligned memory of a matrix or of a step: zeroed memory straight from the kernel, huge pages
-// advised when large, or a part of a file that is mapped read-only. Pages cost memory only once touched, so the thread
-// that first writes decides where they live.
+// AlignedBuffer: page-aligned memory of a matrix or of a step. It is either zeroed memory from mmap, with huge pages
+// advised when it is large, or part of a file that is mapped read-only. A page takes memory only once it is touched,
+// so the thread that writes it first determines its NUMA node. A buffer has one owner and does no locking.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // Throws std::bad_alloc.
   explicit AlignedBuffer(size_t size_bytes);
-  // Bytes that are there already and may only be read; `owner` keeps them so. REQUIRES: page-aligned.
+  // A view of existing, read-only bytes; `owner` keeps them mapped. REQUIRES: `data` is page-aligned.
   AlignedBuffer(std::shared_ptr<const void> owner, const void* data, size_t size_bytes);
   ~AlignedBuffer();
   AlignedBuffer(AlignedBuffer&& other) noexcept;
@@ -26,7 +26,7 @@ class AlignedBuffer {
 
   void* data() const { return data_; }
   size_t size_bytes() const { return size_bytes_; }
-  // True: what belongs in it is in it, and nobody may write.
+  // Returns true if the buffer already has its contents and is read-only.
   bool is_filled() const { return owner_ != nullptr; }
   template <typename T>
   T* as() const {
@@ -36,7 +36,7 @@ class AlignedBuffer {
  private:
   void* data_ = nullptr;
   size_t size_bytes_ = 0;
-  std::shared_ptr<const void> owner_;  // null: the memory is this object's own
+  std::shared_ptr<const void> owner_;  // null: this object owns the memory
 };
 
 // Returns the buffers of one matrix, one for each size in bytes: either all are new and zeroed, for the matrix to fill,

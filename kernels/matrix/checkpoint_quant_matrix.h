@@ -1,11 +1,11 @@
-// CheckpointQuantMatrix: a weight [num_rows, num_columns] kept in the few bits that a checkpoint stores it in: GGML
-// blocks as they are in the file, or codes of 4 or 8 bits with scales for groups of columns. Made once at load by the
-// rank that uses it, then read by that rank's threads.
+// CheckpointQuantMatrix: a weight [num_rows, num_columns] in the quantized format of the checkpoint: unchanged GGML
+// blocks, or codes of 4 or 8 bits with scales for groups of columns. The rank that uses the matrix fills it once at
+// load time; then that rank's threads read it.
 //
 // Blocks: row n is num_columns / block_elements blocks at data + n * row_bytes.
-// Groups: row n is codes at data + n * row_bytes. Columns come in chunks of 16, each inside one group:
+// Groups: the codes of row n are at data + n * row_bytes. Columns come in chunks of 16, each inside one group:
 //   w[n, k] = (code[n, k] - zero[n, g]) * scale[n, g], g = group_of_chunk[k / 16]
-//   4-bit codes: byte k / 32 * 16 + k % 16, low half where k % 32 < 16, else the high half.
+//   4-bit codes: byte k / 32 * 16 + k % 16, low nibble if k % 32 < 16, else high nibble.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace vllm {
 
-inline constexpr int64_t kQuantColumns = 32;  // a matrix' columns are a multiple of this
+inline constexpr int64_t kQuantColumns = 32;  // num_columns is a multiple of this
 inline constexpr int64_t kGroupChunk = 16;
 
 enum class QuantFormat : uint8_t {
@@ -41,11 +41,11 @@ enum class QuantFormat : uint8_t {
   kGroupFloat8,  // e4m3fn; no zeros
 };
 
-// None for plain numbers.
+// Returns the format of a GGML block type, or nothing for scalar types.
 std::optional<QuantFormat> BlockFormat(WeightType type);
-// Columns that are stored together: 32 or 256.
+// Returns the number of columns per block: 32 or 256.
 int64_t BlockColumns(QuantFormat format);
-// REQUIRES: whole blocks.
+// Returns the size of a row of codes or blocks. REQUIRES: num_columns is a multiple of BlockColumns(format).
 int64_t QuantRowBytes(QuantFormat format, int64_t num_columns);
 
 struct CheckpointQuantMatrixView {
@@ -58,18 +58,18 @@ struct CheckpointQuantMatrixView {
   int64_t num_groups = 0;
   DType scale_type = DType::kFloat32;
   const void* scales = nullptr;             // [num_rows, num_groups]
-  const int16_t* zeros = nullptr;           // [num_rows, num_groups]; null: zero_point everywhere
-  int32_t zero_point = 0;                   // of all groups
+  const int16_t* zeros = nullptr;           // [num_rows, num_groups]; null: all are zero_point
+  int32_t zero_point = 0;                   // the zero of all groups if zeros is null
   const int32_t* group_of_chunk = nullptr;  // [num_columns / 16]
 };
 
 class CheckpointQuantMatrix {
  public:
   CheckpointQuantMatrix() = default;
-  // Blocks; all bytes zero, or as `buffers` has them. REQUIRES: whole blocks. Throws std::bad_alloc.
+  // Blocks; all bytes zero, or the contents that `buffers` provides. REQUIRES: whole blocks. Throws std::bad_alloc.
   CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns,
                         const BufferSource& buffers = NewBuffers);
-  // Groups: one entry of group_of_chunk for each 16 columns, each in [0, num_groups).
+  // Groups: group_of_chunk has one entry per 16 columns, each in [0, num_groups).
   struct Groups {
     std::vector<int32_t> group_of_chunk;
     int64_t num_groups = 0;
@@ -77,7 +77,7 @@ class CheckpointQuantMatrix {
     bool has_zeros = false;
     int32_t zero_point = 0;
   };
-  // Buffers are codes, scales, zeros if any.
+  // Allocates codes, scales and, if any, zeros, in this order. Throws std::bad_alloc.
   CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
                         const BufferSource& buffers = NewBuffers);
 
@@ -85,16 +85,16 @@ class CheckpointQuantMatrix {
   int64_t num_rows() const { return view_.num_rows; }
   size_t size_bytes() const { return data_.size_bytes() + scales_.size_bytes() + zeros_.size_bytes(); }
 
-  // True: it came filled, and nothing may be set.
+  // Returns true if the buffers already have their contents; then nothing may be set.
   bool is_filled() const { return data_.is_filled(); }
 
-  // For filling at load.
+  // Destinations for the loader.
   uint8_t* row(int64_t n) { return data_.as<uint8_t>() + n * view_.row_bytes; }
   std::byte* scale(int64_t n, int64_t group) {
     return scales_.as<std::byte>() + static_cast<size_t>(n * view_.num_groups + group) * SizeOf(view_.scale_type);
   }
   int16_t* zero(int64_t n, int64_t group) { return zeros_.as<int16_t>() + n * view_.num_groups + group; }
-  // Writes the codes of one row of a group format; codes has num_columns values.
+  // Writes the codes of one row of a group format. codes: [num_columns].
   void SetCodes(int64_t n, const uint8_t* codes);
 
  private:
@@ -105,17 +105,18 @@ class CheckpointQuantMatrix {
   CheckpointQuantMatrixView view_;
 };
 
-// The kernels on stored weights, one table an instruction set; the promises of Kernels hold here too.
+// The kernels on checkpoint formats, one table per instruction set. The guarantees of Kernels hold here too.
 struct QuantKernels {
-  // y[r, n] = sum over k of x[r, k] * w[n, k] + bias[n] for rows [row_begin, row_end) of w. x: [num_rows,
+  // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k] for rows [row_begin, row_end) of w. x: [num_rows,
   // w.num_columns] with x_stride; y: [num_rows, w.num_rows] with y_stride; bias may be null.
   void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const CheckpointQuantMatrixView& w,
                  const float* bias, float* y, int64_t y_stride, int64_t row_begin, int64_t row_end);
-  // Columns [column_begin, column_end) of row n as float32, exact as the formats define them. REQUIRES: whole blocks.
+  // Dequantizes columns [column_begin, column_end) of row n to float32, exactly as the formats define. REQUIRES: whole
+  // blocks.
   void (*dequantize)(const CheckpointQuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end,
                      float* out);
-  // `count` plain numbers as IQ4_NL blocks, of several scales for a block the one with the least squared error.
-  // REQUIRES: whole blocks. A block with a number that is not finite has some value.
+  // Quantizes `count` floats to IQ4_NL blocks. Of several scales for a block it takes the one with the least squared
+  // error. REQUIRES: whole blocks. A block that contains NaN or infinity gets some value.
   void (*quantize_iq4_nl)(const float* x, int64_t count, uint8_t* out);
 };
 

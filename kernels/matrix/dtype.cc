@@ -18,11 +18,10 @@ uint16_t FloatToFloat16(float value) {
   uint32_t sign = (bits >> 16) & 0x8000u;
   bits &= 0x7fffffffu;
   if (bits > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((bits >> 13) & 0x3ffu));
-  // 65520 is half way between the largest finite value, 65504, and the next power of two: it rounds to infinity.
+  // 65520 is halfway between the largest finite value, 65504, and the next power of two, so it rounds to infinity.
   if (bits >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
   if (bits < 0x38800000u) {
-    // Below 2^-14 the result is subnormal. Adding 0.5 leaves 2^-24 as the last place of the sum, so the hardware
-    // rounds.
+    // The result is subnormal. The last place of the sum with 0.5 is 2^-24, so the addition rounds correctly.
     float sum = std::bit_cast<float>(bits) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3f000000u));
   }

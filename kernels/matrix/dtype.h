@@ -1,5 +1,5 @@
-// Element types of weights, activations and KV cache, and exact scalar conversions to and from float32.
-// Pure values; any thread.
+// Element types of weights, activations and the KV cache, and scalar conversions to and from float32. Pure functions;
+// any thread.
 #pragma once
 
 #include <bit>
@@ -27,18 +27,18 @@ constexpr std::string_view ToString(DType dtype) {
 
 inline float BFloat16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// Round to nearest, ties to even. NaN stays NaN.
+// Rounds to nearest, ties to even. NaN stays NaN.
 inline uint16_t FloatToBFloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  // Rounding would carry a NaN with a small payload into infinity: keep its upper half and set the quiet bit.
+  // Rounding would turn a NaN with a small payload into infinity, so this keeps the upper half and sets the quiet bit.
   const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
   return static_cast<uint16_t>(is_nan ? (bits >> 16) | 0x0040u : rounded >> 16);
 }
 
 float Float16ToFloat(uint16_t bits);
 
-// Round to nearest, ties to even; overflow gives infinity.
+// Rounds to nearest, ties to even. Overflow gives infinity.
 uint16_t FloatToFloat16(float value);
 
 }  // namespace vllm

@@ -35,7 +35,8 @@ void StoreTokenInPairs(const KVCacheLayout& layout, std::byte* key_block, std::b
   if (layout.KeyDims() > head_dim) key_at(head_dim) = 0;
 }
 
-// NaN when an element is not finite: its score or value is then NaN too, as it would be unquantized.
+// Returns NaN if an element is not finite, so that its score or value becomes NaN too, as it would without
+// quantization.
 float ScaleOf(const float* x, int64_t n) {
   float largest = 0.0f;
   bool finite = true;
@@ -50,7 +51,7 @@ float ScaleOf(const float* x, int64_t n) {
 struct ToInt8 {
   float scale;
 
-  // Scales too small for their inverse are those of vectors that are zero but for rounding.
+  // If the scale is too small to invert, the vector is zero up to rounding.
   int8_t operator()(float x) const {
     return scale > std::numeric_limits<float>::min() ? static_cast<int8_t>(std::nearbyintf(x / scale)) : int8_t{0};
   }

@@ -1,18 +1,20 @@
-// How K and V lie in the paged KV cache: element types, the bytes of a block, and where a token's vectors are written.
-// Pure functions; any thread.
+// Layout of K and V in the paged KV cache: element types, block sizes in bytes, and where the vectors of a token are
+// written. Pure functions; any thread.
 //
-// K of a layer is [num_blocks, num_kv_heads, KeyBytes], V likewise with ValueBytes. Within a block and head
+// K of a layer is [num_blocks, num_kv_heads, KeyBytes], V is [num_blocks, num_kv_heads, ValueBytes]. Within a block
+// and head:
 //
-//   K  [block_size / 16, head_dim, 16]  sixteen tokens side by side, so that one vector holds a dimension of 16 keys
-//   V  [block_size, head_dim_padded]    head_dim_padded: the next multiple of 16
+//   K  [block_size / 16, head_dim, 16]  sixteen tokens interleaved, so that one vector holds a dimension of 16 keys
+//   V  [block_size, head_dim_padded]    head_dim_padded: head_dim rounded up to a multiple of 16
 //
-// with bfloat16 in pairs, as dot products of pairs take them, of an even number of dimensions (one more that is zero)
+// bfloat16 is stored in pairs, the operands of dot products of pairs. The number of dimensions is even; an odd
+// head_dim gets a zero dimension:
 //
 //   K  [block_size / 16, key_dims / 2, 16, 2]
 //   V  [block_size / 2, head_dim_padded, 2]
 //
-// and with int8, after these codes, a scale for each token: float [block_size]. A value is code * scale, and the scale
-// is the vector's largest magnitude / 127, so that a stored token depends on no other.
+// int8 codes are followed by one scale per token: float [block_size]. A value is code * scale. The scale is the
+// largest magnitude of the vector / 127, so a stored token does not depend on other tokens.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +47,7 @@ constexpr std::string_view ToString(KVDType dtype) {
   return "unknown";
 }
 
-// The type that keeps values of `dtype` as they are.
+// Returns the type that stores values of `dtype` without loss.
 constexpr KVDType KVDTypeOf(DType dtype) {
   if (dtype == DType::kFloat16) return KVDType::kFloat16;
   return dtype == DType::kBFloat16 ? KVDType::kBFloat16 : KVDType::kFloat32;
@@ -58,10 +60,10 @@ struct KVCacheLayout {
   int64_t head_dim = 0;
 
   bool InPairs() const { return dtype == KVDType::kBFloat16; }
-  // Dimensions of K as they lie.
+  // Number of K dimensions as stored.
   int64_t KeyDims() const { return InPairs() ? (head_dim + 1) / 2 * 2 : head_dim; }
 
-  // Of one block and head.
+  // Size of one block; KeyBytes and ValueBytes are per head.
   int64_t KeyBytes() const { return block_size * KeyDims() * ElementBytes() + ScaleBytes(); }
   int64_t ValueBytes() const { return block_size * PaddedHeadDim(head_dim) * ElementBytes() + ScaleBytes(); }
   int64_t BlockBytes() const { return num_kv_heads * (KeyBytes() + ValueBytes()); }
@@ -71,7 +73,7 @@ struct KVCacheLayout {
   int64_t ScaleBytes() const { return dtype == KVDType::kInt8 ? block_size * static_cast<int64_t>(sizeof(float)) : 0; }
 };
 
-// Writes K and V of one token and one head at `slot` = block * block_size + offset. key, value: [head_dim].
+// Writes K and V of one token and one KV head to `slot` = block * block_size + offset. key, value: [head_dim].
 void WriteKV(const KVCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
              const float* key, const float* value);
 

@@ -6,34 +6,34 @@ namespace vllm {
 
 namespace {
 
-// Values of the CBLAS enumerations.
+// Constants of the CBLAS interface.
 constexpr int kRowMajor = 101;
 constexpr int kNoTrans = 111;
 constexpr int kTrans = 112;
 
 }  // namespace
 
-const OpenBlas* OpenBlas::Get(std::string& why) {
+const OpenBlas* OpenBlas::Get(std::string& error) {
   struct Loaded {
     OpenBlas blas;
-    std::string why;
+    std::string error;
   };
   static const Loaded loaded = [] {
     Loaded result;
-    // The name is the one of the library's binary interface, which every Debian flavour of OpenBLAS provides.
+    // This soname belongs to the library's ABI; every Debian flavour of OpenBLAS provides it.
     void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      const char* error = dlerror();
-      result.why = error != nullptr ? error : "unknown error";
+      const char* message = dlerror();
+      result.error = message != nullptr ? message : "unknown error";
       return result;
     }
     if (auto* set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads")))
       set_num_threads(1);
     result.blas.sgemm_ = reinterpret_cast<Sgemm>(dlsym(library, "cblas_sgemm"));
-    if (result.blas.sgemm_ == nullptr) result.why = "libopenblas.so.0 has no cblas_sgemm";
+    if (result.blas.sgemm_ == nullptr) result.error = "libopenblas.so.0 has no cblas_sgemm";
     return result;
   }();
-  why = loaded.why;
+  error = loaded.error;
   return loaded.blas.sgemm_ != nullptr ? &loaded.blas : nullptr;
 }
 

@@ -1,6 +1,6 @@
-// OpenBLAS' single-precision matrix product, loaded when it is first asked for, so that a start without it costs
-// nothing. Its order of summation depends on the number of rows: results with it depend on what a request is batched
-// with.
+// The single-precision matrix product of OpenBLAS. The library is loaded on first use, so it costs nothing at startup
+// unless it is needed. Its reduction order depends on the number of rows, so results depend on the other requests in
+// the batch.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace vllm {
 
 class OpenBlas {
  public:
-  // The one instance; null when the library cannot be loaded, and then `why` says why. Threads inside OpenBLAS are
-  // turned off.
-  static const OpenBlas* Get(std::string& why);
+  // Returns the only instance, or null if the library cannot be loaded; then `error` says why. OpenBLAS is set to use
+  // one thread.
+  static const OpenBlas* Get(std::string& error);
 
-  // y [num_rows, out] = x [num_rows, in] times w^T, w [out, in] row-major. Any thread.
+  // y [num_rows, out] = x [num_rows, in] * w^T, with w [out, in] row-major. Any thread.
   void Multiply(const float* x, int64_t x_stride, int64_t num_rows, const float* w, int64_t out, int64_t in, float* y,
                 int64_t y_stride) const;
 

@@ -4,7 +4,7 @@ namespace vllm {
 
 namespace {
 
-void* AtLeast(AlignedBuffer& buffer, int64_t size_bytes) {
+void* GrowTo(AlignedBuffer& buffer, int64_t size_bytes) {
   const auto size = static_cast<size_t>(size_bytes);
   if (buffer.size_bytes() < size) buffer = AlignedBuffer(size);
   return buffer.data();
@@ -14,7 +14,7 @@ void* AtLeast(AlignedBuffer& buffer, int64_t size_bytes) {
 
 PackedActivationsView PackedActivations::BFloat16(int64_t num_rows, int64_t num_columns) {
   PackedActivationsView view{num_rows, num_columns, (num_columns + 1) / 2};
-  view.units = static_cast<uint32_t*>(AtLeast(units_, num_rows * view.num_units * 4));
+  view.units = static_cast<uint32_t*>(GrowTo(units_, num_rows * view.num_units * 4));
   return view;
 }
 
@@ -22,10 +22,10 @@ PackedActivationsView PackedActivations::Int8(int64_t num_rows, int64_t num_colu
   PackedActivationsView view{num_rows, num_columns};
   view.num_units = (num_columns + kBlockColumns - 1) / kBlockColumns * (kBlockColumns / 4);
   view.code_sums = code_sums;
-  view.units = static_cast<uint32_t*>(AtLeast(units_, num_rows * view.num_units * 4));
-  view.scales = static_cast<float*>(AtLeast(scales_, num_rows * view.num_scales() * 4));
-  view.offsets = static_cast<int32_t*>(AtLeast(offsets_, num_rows * view.num_offsets() * 4));
-  if (code_sums.are_kept) view.sums = static_cast<float*>(AtLeast(sums_, num_rows * view.num_offsets() * 4));
+  view.units = static_cast<uint32_t*>(GrowTo(units_, num_rows * view.num_units * 4));
+  view.scales = static_cast<float*>(GrowTo(scales_, num_rows * view.num_scales() * 4));
+  view.offsets = static_cast<int32_t*>(GrowTo(offsets_, num_rows * view.num_offsets() * 4));
+  if (code_sums.keep_sums) view.sums = static_cast<float*>(GrowTo(sums_, num_rows * view.num_offsets() * 4));
   return view;
 }
 

@@ -1,7 +1,7 @@
-// PackedActivations: rows of x in the form that the inner loop of a packed weight broadcasts: units of four bytes that
-// hold two bfloat16 columns or four int8 columns, for tiles of up to twelve rows. Within a tile the rows' units of one
-// column lie together: unit u of row r of a tile of R rows is at units[begin * num_units + u * R + r - begin], where
-// `begin` is the tile's first row.
+// PackedActivations: rows of x packed for the inner loop of a packed weight, which broadcasts them. A unit of four
+// bytes holds two bfloat16 columns or four int8 columns. Rows are grouped into tiles of up to twelve. Within a tile
+// the units of one column are contiguous: unit u of row r of a tile of R rows is at
+//   units[begin * num_units + u * R + r - begin], where `begin` is the first row of the tile.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 namespace vllm {
 
 inline constexpr int64_t kTileRows = 12;
-inline constexpr int64_t kScaleColumns = 128;  // columns of x that share a scale
-inline constexpr int64_t kBlockColumns = 32;   // int8 columns are filled up with zeros to a multiple of this
+inline constexpr int64_t kScaleColumns = 128;  // columns of x per scale
+inline constexpr int64_t kBlockColumns = 32;   // int8 columns are zero-padded to a multiple of this
 
-// Rows are cut into tiles whose sizes differ by at most one.
+// Rows are divided into tiles whose sizes differ by at most one.
 [[gnu::always_inline]] inline int64_t NumTiles(int64_t num_rows) { return (num_rows + kTileRows - 1) / kTileRows; }
 [[gnu::always_inline]] inline int64_t TileBegin(int64_t num_rows, int64_t tile) {
   return num_rows * tile / NumTiles(num_rows);
 }
 
-// Sums of x's codes that a weight needs beside them.
+// The sums of x's codes that a weight needs in addition to the codes.
 struct CodeSums {
-  int64_t columns = kScaleColumns;  // of a sum, as many as share a scale of the weight: 16, 32 or 128
+  int64_t columns = kScaleColumns;  // columns per sum, the same as per weight scale: 16, 32 or 128
   int32_t zero = 128;               // the weight's level of zero
-  bool are_kept = false;            // not only as offsets: the weight has minimums
+  bool keep_sums = false;           // store the sums too, not only the offsets: the weight has minimums
 };
 
 struct PackedActivationsView {
   int64_t num_rows = 0;
   int64_t num_columns = 0;
-  int64_t num_units = 0;  // of a row
+  int64_t num_units = 0;  // per row
   uint32_t* units = nullptr;
-  // int8 only: x[k] is about code[k] * scale[k / 128]; an offset is -code_sums.zero times a sum of codes. In the units'
-  // order: of a tile's rows together.
+  // int8 only. x[k] is approximately code[k] * scale[k / 128]. An offset is -code_sums.zero times a sum of codes. All
+  // three arrays are interleaved by tile, like the units.
   float* scales = nullptr;
   int32_t* offsets = nullptr;
-  float* sums = nullptr;  // null where they are not kept
+  float* sums = nullptr;  // null unless code_sums.keep_sums
   CodeSums code_sums = {};
 
   [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + kScaleColumns - 1) / kScaleColumns; }
@@ -45,12 +45,12 @@ struct PackedActivationsView {
   }
 };
 
-// The memory of one PackedActivationsView at a time; grows to the largest that was asked for. Used by one thread at a
+// The memory of one PackedActivationsView at a time. It grows to the largest size requested. Used by one thread at a
 // time.
 class PackedActivations {
  public:
-  // To be filled by the kernels; valid until the next call. They allocate only for more than any call before, so one
-  // call with the largest sizes reserves the memory. Throw std::bad_alloc.
+  // Return a view for the kernels to fill, valid until the next call. They allocate only if they need more memory than
+  // every call before, so one call with the largest sizes reserves all of it. Throw std::bad_alloc.
   PackedActivationsView BFloat16(int64_t num_rows, int64_t num_columns);
   PackedActivationsView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums);
 

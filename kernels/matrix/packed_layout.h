@@ -1,13 +1,13 @@
-// The version of the forms that weights are packed in. Pure value.
+// The version of the packed-weight layouts. A constant.
 #pragma once
 
 #include <cstdint>
 
 namespace vllm {
 
-// Of PackedMatrix, PackedQuantMatrix, CheckpointQuantMatrix and of what quant_codes.h reads for them. Higher with every
-// change of the bytes that any of them packs: files of packed weights are refused by it. A test holds it to the bytes
-// of small matrices.
+// Covers PackedMatrix, PackedQuantMatrix, CheckpointQuantMatrix and the conversions of quant_codes.h. Increment it
+// with every change of the bytes that any of them produces: a packed-weight file of another version is rejected. A
+// test compares the bytes of small matrices with the version.
 inline constexpr uint32_t kPackedLayoutVersion = 3;
 
 }  // namespace vllm

@@ -22,9 +22,10 @@ Floats Load(const float* x) {
   return values;
 }
 
-Floats Each(float x) { return Floats{x, x, x, x}; }
+Floats Broadcast(float x) { return Floats{x, x, x, x}; }
 
-// The largest |x[i]| of those that are numbers: of a maximum the order does not matter. REQUIRES: whole blocks.
+// Returns the largest |x[i]|, ignoring NaN. The order does not matter for a maximum. REQUIRES: count is a multiple of
+// 4.
 float LargestMagnitude(const float* x, int64_t count) {
   Floats largest{};
   for (int64_t i = 0; i < count; i += 4) {
@@ -35,12 +36,13 @@ float LargestMagnitude(const float* x, int64_t count) {
   return std::max({largest[0], largest[1], largest[2], largest[3]});
 }
 
-// Four codes as the four bytes of a run: to the nearest, ties to even; what is not finite has some value. Of numbers
-// below 2^22 adding and taking away 1.5 * 2^23 leaves the nearest whole one; a scale's rounding keeps them below 2^8.
+// Rounds four codes to nearest, ties to even, and returns them as the four bytes of a run. A code that is not finite
+// gets some value. Adding and subtracting 1.5 * 2^23 rounds numbers below 2^22 to integers; rounding the scale keeps
+// codes below 2^8.
 uint32_t EightBitLevels(Floats codes) {
   const Floats whole = (codes + 12582912.0f) - 12582912.0f;
-  const Floats low = whole >= -127.0f ? whole : Each(-127.0f);
-  const Ints levels = __builtin_convertvector(low <= 127.0f ? low : Each(127.0f), Ints) + 128;
+  const Floats low = whole >= -127.0f ? whole : Broadcast(-127.0f);
+  const Ints levels = __builtin_convertvector(low <= 127.0f ? low : Broadcast(127.0f), Ints) + 128;
   return static_cast<uint32_t>(levels[0] | levels[1] << 8 | levels[2] << 16) | static_cast<uint32_t>(levels[3]) << 24;
 }
 
@@ -68,7 +70,7 @@ PackedQuantMatrix::PackedQuantMatrix(const PackedQuantForm& form, int64_t num_ro
 }
 
 void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* scales, const float* minimums) {
-  // Blocks follow each other in a panel, and so all runs are equally far apart.
+  // The blocks of a panel are contiguous, so all runs of a row are the same distance apart.
   uint8_t* to = Codes(row, 0);
   int64_t k = 0;
   if (view_.bits != 4) {
@@ -84,7 +86,7 @@ void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* s
   }
   for (int64_t i = 0; i < view_.num_scales(); ++i) {
     Scale(row, i) = FloatToFloat16(scales[i]);
-    if (view_.minimums != nullptr) minimums_.as<uint16_t>()[ScaleAt(row, i)] = FloatToFloat16(minimums[i]);
+    if (view_.minimums != nullptr) minimums_.as<uint16_t>()[ScaleIndex(row, i)] = FloatToFloat16(minimums[i]);
   }
 }
 
@@ -109,7 +111,7 @@ void PackedQuantMatrix::QuantizeRow8(int64_t row, const float* values) {
     scale = FloatToFloat16(LargestMagnitude(from, kScaleColumns) / 127.0f);
     const float rounded = Float16ToFloat(scale);
     const float inverse = rounded > 0.0f && std::isfinite(rounded) ? 1.0f / rounded : 0.0f;
-    // Blocks follow each other in a panel, and so all runs are equally far apart.
+    // The blocks of a panel are contiguous, so all runs of a row are the same distance apart.
     uint8_t* to = Codes(row, begin / kBlockColumns);
     const int64_t whole = count / 4 * 4;
     for (int64_t k = 0; k < whole; k += 4, to += kRun) {
@@ -117,7 +119,7 @@ void PackedQuantMatrix::QuantizeRow8(int64_t row, const float* values) {
       std::memcpy(to, &levels, sizeof(levels));
     }
     if (whole == count) continue;
-    // Columns that are not there stay zero.
+    // Columns past the end stay zero.
     const uint32_t levels = EightBitLevels(Load(from + whole) * inverse);
     std::memcpy(to, &levels, static_cast<size_t>(count - whole));
   }
@@ -132,7 +134,7 @@ void PackedQuantMatrix::QuantizeRow4(const QuantKernels& kernels, int64_t row, c
     std::array<uint8_t, kIQ4_NLBytes> stored;
     kernels.quantize_iq4_nl(padded.data(), kBlockColumns, stored.data());
     std::memcpy(&Scale(row, b), stored.data(), 2);
-    // Two columns apart by 16 in a byte already.
+    // IQ4_NL already stores columns i and i + 16 in one byte.
     uint8_t* to = Codes(row, b);
     for (size_t i = 0; i < kHalfBlock; ++i) to[i / 4 * kRun + i % 4] = stored[2 + i];
   }
@@ -152,9 +154,9 @@ void PackedQuantMatrix::UnpackRow(int64_t row, float* out) const {
       level = column < kHalfBlock ? byte & 15 : byte >> 4;
       if (view_.levels != nullptr) level = view_.levels[level];
     }
-    const int64_t at = ScaleAt(row, k / view_.scale_columns);
-    out[k] = Float16ToFloat(view_.scales[at]) * static_cast<float>(level - view_.zero);
-    if (view_.minimums != nullptr) out[k] += Float16ToFloat(view_.minimums[at]);
+    const int64_t index = ScaleIndex(row, k / view_.scale_columns);
+    out[k] = Float16ToFloat(view_.scales[index]) * static_cast<float>(level - view_.zero);
+    if (view_.minimums != nullptr) out[k] += Float16ToFloat(view_.minimums[index]);
   }
 }
 

@@ -1,12 +1,13 @@
-// PackedQuantMatrix: a weight [num_rows, num_columns] of codes of 8, 6 or 4 bits with scales, and in some forms
-// minimums, for groups of 16, 32 or 128 columns, in the order the inner loop of an integer dot product streams it:
-// panels of 16 rows, within a panel blocks of 32 columns.
+// PackedQuantMatrix: a weight [num_rows, num_columns] as codes of 8, 6 or 4 bits, in the order in which the inner loop
+// of an integer dot product streams it: panels of 16 rows, and within a panel blocks of 32 columns. Groups of 16, 32
+// or 128 columns share a scale, and in some forms a minimum.
 //   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
-// A code is its own level, but that four-bit codes may have a table of levels. A block's codes of a byte each are 8
-// runs of 64 bytes: four neighbouring columns of row 0, of row 1, ... of row 15. Its four-bit codes are 4 such runs,
-// two columns apart by 16 in a byte: run j has columns 4 j to 4 j + 3 in the low halves and 4 j + 16 to 4 j + 19 in the
-// high ones. Rows past num_rows are zero, columns are filled up to a multiple of 32. Made once at load by the rank that
-// uses it, then read by that rank's threads.
+// The level of a code is the code itself, unless four-bit codes have a table of levels.
+// One-byte codes: a block is 8 runs of 64 bytes. A run is four adjacent columns of row 0, of row 1, ... to row 15.
+// Four-bit codes: a block is 4 such runs, and a byte has two columns that are 16 apart. The low nibbles of run j are
+// columns 4 j to 4 j + 3, the high nibbles are columns 4 j + 16 to 4 j + 19.
+// Rows past num_rows are zero, and columns are padded to a multiple of 32. The rank that uses the matrix fills it once
+// at load time; then that rank's threads read it.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +19,29 @@
 
 namespace vllm {
 
-// Eight bits: zero is 128, scales are for 32 columns, or without minimums for 128. Six bits: scales are for 32 columns,
-// or without minimums for 16. Four bits: scales are for 32 columns, and a table of levels has its zero at 128 and no
-// minimums.
+// The valid forms are:
+//   8 bits: zero is 128; a scale per 32 columns, or per 128 columns without minimums
+//   6 bits: a scale per 32 columns, or per 16 columns without minimums
+//   4 bits: a scale per 32 columns; with a table of levels, zero is 128 and there are no minimums
 struct PackedQuantForm {
-  int32_t bits = 8;  // of a code, at most; four are stored two in a byte, others in a byte each
+  int32_t bits = 8;  // maximum bits per code; 4-bit codes take half a byte, all others a whole byte
   int64_t scale_columns = kScaleColumns;
   bool has_minimums = false;
-  int32_t zero = 128;               // the level that stands for 0
-  const uint8_t* levels = nullptr;  // [16], of static storage; null: none
+  int32_t zero = 128;               // the level of value 0
+  const uint8_t* levels = nullptr;  // [16], static storage; null: no table
 };
 
 // ggml's kvalues_iq4nl + 128.
 inline constexpr uint8_t kIQ4_NLLevels[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
-// What -q quantizes to.
+// The forms that --quantization produces.
 inline constexpr PackedQuantForm kInt8Form = {};
 inline constexpr PackedQuantForm kInt4Form = {4, kBlockColumns, false, 128, kIQ4_NLLevels};
 
 struct PackedQuantView {
   const uint8_t* codes = nullptr;      // [num_panels, num_blocks, block_bytes()]
   const uint16_t* scales = nullptr;    // float16 [num_panels, num_scales(), 16]
-  const uint16_t* minimums = nullptr;  // likewise, or null
-  int32_t bits = 8;                    // these four as in the form
+  const uint16_t* minimums = nullptr;  // same shape, or null
+  int32_t bits = 8;                    // this and the next three: see PackedQuantForm
   int32_t zero = 128;
   const uint8_t* levels = nullptr;
   int64_t scale_columns = kScaleColumns;
@@ -58,35 +60,35 @@ struct PackedQuantView {
 class PackedQuantMatrix {
  public:
   PackedQuantMatrix() = default;
-  // All weights zero, or as `buffers` has them: codes, scales, minimums if any. Throws std::bad_alloc.
+  // Zero weights, or the contents that `buffers` provides: codes, scales, then minimums if any. Throws std::bad_alloc.
   PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns,
                     const BufferSource& buffers = NewBuffers);
 
   int64_t num_rows() const { return view_.num_rows; }
   const PackedQuantView& view() const { return view_; }
   size_t size_bytes() const { return codes_.size_bytes() + scales_.size_bytes() + minimums_.size_bytes(); }
-  // True: it came packed, and no row may be set.
+  // Returns true if the buffers already contain packed data; then no row may be set.
   bool is_filled() const { return codes_.is_filled(); }
 
-  // The rest is for different rows on different threads.
-  // A row's codes [num_columns], scales [num_scales()] and minimums [num_scales()], which are rounded to float16;
-  // `minimums` is read in forms that have them.
+  // Sets a row's codes [num_columns], scales [num_scales()] and minimums [num_scales()], rounding scales and minimums
+  // to float16. `minimums` is read only in forms that have them. Different threads may set different rows.
   void SetRow(int64_t row, const uint8_t* codes, const float* scales, const float* minimums);
-  // Rounds a row's num_columns values to codes: in kInt8Form the largest magnitude of 128 becomes 127; in kInt4Form to
-  // IQ4_NL blocks by `kernels`. REQUIRES: one of these two.
+  // Quantizes a row of num_columns values. In kInt8Form the largest magnitude of each 128 columns becomes 127. In
+  // kInt4Form `kernels` makes IQ4_NL blocks. Different threads may set different rows. REQUIRES: the form is one of
+  // these two.
   void QuantizeRow(const QuantKernels& kernels, int64_t row, const float* values);
-  // One row back as float32; out has num_columns values.
+  // Dequantizes one row to float32. out: [num_columns].
   void UnpackRow(int64_t row, float* out) const;
 
  private:
-  int64_t ScaleAt(int64_t row, int64_t scale) const {
+  int64_t ScaleIndex(int64_t row, int64_t scale) const {
     return (row / kPanelRows * view_.num_scales() + scale) * kPanelRows + row % kPanelRows;
   }
   uint8_t* Codes(int64_t row, int64_t block) {
     return codes_.as<uint8_t>() + (row / kPanelRows * view_.num_blocks() + block) * view_.block_bytes() +
            4 * (row % kPanelRows);
   }
-  uint16_t& Scale(int64_t row, int64_t scale) { return scales_.as<uint16_t>()[ScaleAt(row, scale)]; }
+  uint16_t& Scale(int64_t row, int64_t scale) { return scales_.as<uint16_t>()[ScaleIndex(row, scale)]; }
   void QuantizeRow8(int64_t row, const float* values);
   void QuantizeRow4(const QuantKernels& kernels, int64_t row, const float* values);
 

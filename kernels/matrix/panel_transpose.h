@@ -1,5 +1,5 @@
-// Transposing blocks of a panel's 16 rows in vectors of 16 bytes, which every machine has: packing runs at the speed of
-// memory without a choice of instruction set. Pure functions; any thread.
+// Transposes blocks of a panel's 16 rows with 16-byte vectors, which every CPU has. Packing is bound by memory
+// bandwidth this way, without selecting an instruction set. Pure functions; any thread.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline Words Load(const std::byte* from) {
   return words;
 }
 
-// The words 0 to 3 of each of four rows, `offset` bytes from their beginning, by word.
+// Transposes words 0 to 3 of four rows, starting at byte `offset` of each: result[i] is word i of the four rows.
 inline std::array<Words, 4> Columns(const std::byte* const* rows, int64_t offset) {
   const Words a = Load(rows[0] + offset);
   const Words b = Load(rows[1] + offset);
@@ -36,7 +36,7 @@ inline std::array<Words, 4> Columns(const std::byte* const* rows, int64_t offset
 
 }  // namespace panel_transpose
 
-// Where a panel's 16 rows begin; perhaps unaligned.
+// The start of each of a panel's 16 rows; may be unaligned.
 using PanelRows = std::array<const std::byte*, 16>;
 
 // out[k * 16 + n] = word k of row n, for k < num_words. REQUIRES: num_words is a multiple of 4.
@@ -51,7 +51,7 @@ inline void TransposeWords(const PanelRows& rows, int64_t num_words, uint32_t* o
   }
 }
 
-// The same of half words, for k < num_halves. REQUIRES: num_halves is a multiple of 8.
+// TransposeWords for 16-bit elements, k < num_halves. REQUIRES: num_halves is a multiple of 8.
 inline void TransposeHalves(const PanelRows& rows, int64_t num_halves, uint16_t* out) {
   using panel_transpose::Halves;
   for (int64_t k = 0; k < num_halves; k += 8) {

@@ -15,9 +15,9 @@ constexpr PackedQuantForm kSigned5 = {6, 32, false, 16};
 constexpr PackedQuantForm kUnsigned5 = {6, 32, true, 0};
 constexpr PackedQuantForm kSigned6By16 = {6, 16, false, 32};
 
-// What a row's reader writes to, at a block's first column.
+// Destination of one block, at the block's first column.
 struct Out {
-  uint8_t* codes;  // null: not wanted
+  uint8_t* codes;  // null: skip
   float* scales;
   float* minimums;
 };
@@ -28,7 +28,7 @@ float Half(const uint8_t* p) {
   return Float16ToFloat(bits);
 }
 
-// The halves of 16 bytes: columns 0 to 15, then 16 to 31.
+// Splits 16 bytes into nibbles: the low ones are columns 0 to 15, the high ones columns 16 to 31.
 void SplitHalves(const uint8_t* bytes, uint8_t* codes) {
   if (codes == nullptr) return;
   for (int i = 0; i < 16; ++i) {
@@ -43,7 +43,7 @@ void ReadQ8_0(const uint8_t* b, Out out) {
   for (int i = 0; i < 32; ++i) out.codes[i] = b[2 + i] ^ 0x80;
 }
 
-// Q4_0, IQ4_NL.
+// Reads a Q4_0 or IQ4_NL block.
 void ReadHalves(const uint8_t* b, Out out) {
   out.scales[0] = Half(b);
   SplitHalves(b + 2, out.codes);
@@ -55,7 +55,7 @@ void ReadQ4_1(const uint8_t* b, Out out) {
   SplitHalves(b + 4, out.codes);
 }
 
-// Fifth bits in 4 bytes, a bit a column, before the halves.
+// Reads a block whose codes are four bytes with the fifth bits, one bit per column, and then the nibbles.
 void ReadFiveBits(const uint8_t* b, uint8_t* codes) {
   if (codes == nullptr) return;
   SplitHalves(b + 4, codes);
@@ -76,7 +76,7 @@ void ReadQ5_1(const uint8_t* b, Out out) {
   ReadFiveBits(b + 4, out.codes);
 }
 
-// Eight scales and minimums of 6 bits each in 12 bytes, times the block's.
+// Reads eight 6-bit scales and eight 6-bit minimums from 12 bytes, and multiplies them by the block's scales.
 void ReadSixBitScales(const uint8_t* b, Out out) {
   const float d = Half(b), dmin = Half(b + 2);
   const uint8_t* p = b + 4;
@@ -163,7 +163,7 @@ std::optional<Reader> ReaderOf(QuantFormat format) {
   }
 }
 
-// Whether each run of `columns` columns is of one group.
+// Returns true if no group boundary is inside a run of `columns` columns.
 bool GroupsAreWholeRuns(const CheckpointQuantMatrixView& w, int64_t columns) {
   const int64_t chunks = columns / kGroupChunk;
   for (int64_t chunk = 0; chunk < w.num_columns / kGroupChunk; ++chunk) {
@@ -182,9 +182,9 @@ std::optional<PackedQuantForm> GroupForm(const CheckpointQuantMatrixView& w) {
   return GroupsAreWholeRuns(w, kScaleColumns) ? kInt8Form : kSigned8;
 }
 
-float GroupScale(const CheckpointQuantMatrixView& w, int64_t at) {
-  if (w.scale_type == DType::kFloat32) return static_cast<const float*>(w.scales)[at];
-  const uint16_t bits = static_cast<const uint16_t*>(w.scales)[at];
+float GroupScale(const CheckpointQuantMatrixView& w, int64_t index) {
+  if (w.scale_type == DType::kFloat32) return static_cast<const float*>(w.scales)[index];
+  const uint16_t bits = static_cast<const uint16_t*>(w.scales)[index];
   return w.scale_type == DType::kFloat16 ? Float16ToFloat(bits) : BFloat16ToFloat(bits);
 }
 
@@ -196,10 +196,10 @@ void ReadGroups(const CheckpointQuantMatrixView& w, const PackedQuantForm& form,
     std::memcpy(out.codes, data, static_cast<size_t>(w.num_columns));
   }
   for (int64_t i = 0; i * form.scale_columns < w.num_columns; ++i) {
-    const int64_t at = row * w.num_groups + w.group_of_chunk[i * form.scale_columns / kGroupChunk];
-    out.scales[i] = GroupScale(w, at);
+    const int64_t index = row * w.num_groups + w.group_of_chunk[i * form.scale_columns / kGroupChunk];
+    out.scales[i] = GroupScale(w, index);
     if (!form.has_minimums) continue;
-    const int32_t zero = w.zeros == nullptr ? w.zero_point : w.zeros[at];
+    const int32_t zero = w.zeros == nullptr ? w.zero_point : w.zeros[index];
     out.minimums[i] = static_cast<float>(MiddleOf(w) - zero) * out.scales[i];
   }
 }

@@ -1,5 +1,5 @@
-// WeightType: how a checkpoint stores the elements of a tensor: plain numbers, or GGML's blocks of elements that share
-// scales (ggml-quants). Pure values; any thread.
+// WeightType: the element type of a checkpoint tensor: a scalar type, or a GGML block type (ggml-quants), whose blocks
+// of elements share scales. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,14 @@ enum class WeightType : uint8_t {
   kQ6_K,
   kIQ4_NL,
   kIQ4_XS,
-  kMXFP4,  // OCP e2m1 codes with an e8m0 scale for 32
+  kMXFP4,  // OCP e2m1 codes with one e8m0 scale per 32
 };
 
 inline constexpr WeightType kLastWeightType = WeightType::kMXFP4;
 
 struct WeightTypeInfo {
   std::string_view name;       // "BF16", "Q4_K"
-  int64_t block_elements = 1;  // consecutive elements of a row that lie in one block
+  int64_t block_elements = 1;  // consecutive elements of a row per block
   int64_t block_bytes = 0;
 };
 
@@ -91,7 +91,7 @@ constexpr WeightTypeInfo InfoOf(WeightType type) {
   return {"unknown", 1, 1};
 }
 
-// Bytes of `elements` consecutive elements. REQUIRES: whole blocks.
+// Returns the size of `elements` consecutive elements. REQUIRES: whole blocks.
 constexpr int64_t BytesOf(WeightType type, int64_t elements) {
   const WeightTypeInfo info = InfoOf(type);
   return elements / info.block_elements * info.block_bytes;
@@ -109,7 +109,7 @@ constexpr WeightType ToWeightType(DType dtype) {
   return WeightType::kFloat32;
 }
 
-// None for integers, float8 and blocks.
+// Returns the floating-point type, or nothing for integers, float8 and blocks.
 constexpr std::optional<DType> ToDType(WeightType type) {
   if (type == WeightType::kFloat32) return DType::kFloat32;
   if (type == WeightType::kFloat16) return DType::kFloat16;

@@ -9,7 +9,7 @@ namespace vllm {
 
 namespace {
 
-// The value in bytes of "KEY: N kB" in /proc/meminfo or /proc/PID/status.
+// Returns the value of the line "KEY: N kB" in /proc/meminfo or /proc/PID/status, in bytes.
 std::optional<int64_t> ReadKibibytes(const std::string& path, const std::string& key) {
   constexpr int64_t kMaxKibibytes = std::numeric_limits<int64_t>::max() / 1024;
   std::ifstream file(path);
@@ -28,7 +28,7 @@ std::optional<int64_t> ReadKibibytes(const std::string& path, const std::string&
   return std::nullopt;
 }
 
-std::optional<int64_t> Left(std::optional<int64_t> limit, std::optional<int64_t> used) {
+std::optional<int64_t> Remaining(std::optional<int64_t> limit, std::optional<int64_t> used) {
   if (!limit) return std::nullopt;
   return std::max<int64_t>(0, *limit - used.value_or(0));
 }
@@ -64,12 +64,14 @@ MemoryLeft ReadMemoryLeft(const MemoryPaths& paths, std::optional<int64_t> addre
   const CgroupLimits cgroup = ReadCgroupLimits(paths.cgroups);
   left.cgroup = cgroup.available_memory_bytes;
   left.cgroup_file = cgroup.memory_limit_file;
-  left.address_space = Left(address_space_limit, ReadKibibytes(status, "VmSize:"));
-  left.data = Left(data_limit, ReadKibibytes(status, "VmData:"));
-  // 2: the kernel refuses mappings beyond the commit limit, written or not, MAP_NORESERVE or not.
+  left.address_space = Remaining(address_space_limit, ReadKibibytes(status, "VmSize:"));
+  left.data = Remaining(data_limit, ReadKibibytes(status, "VmData:"));
+  // In mode 2 the kernel rejects mappings beyond the commit limit, even with MAP_NORESERVE and before they are
+  // written.
   char mode = 0;
   std::ifstream(paths.proc + "/sys/vm/overcommit_memory").get(mode);
-  if (mode == '2') left.commit = Left(ReadKibibytes(meminfo, "CommitLimit:"), ReadKibibytes(meminfo, "Committed_AS:"));
+  if (mode == '2')
+    left.commit = Remaining(ReadKibibytes(meminfo, "CommitLimit:"), ReadKibibytes(meminfo, "Committed_AS:"));
   return left;
 }
 

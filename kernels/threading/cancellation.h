@@ -1,5 +1,5 @@
-// CancellationFlag: how another thread asks the work under way to stop. The engine's client owns one; the threads that
-// compute read it before each task of a ThreadPool. Any thread may call any member.
+// CancellationFlag: lets another thread stop the running step. The engine's client owns it; the compute threads check
+// it before each task of a ThreadPool. Any thread may call any member.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace vllm {
 
-// Thrown by ThreadPool::ParallelFor when it skipped tasks because its flag was set. What the tasks were to write is
-// then incomplete.
+// ThreadPool::ParallelFor throws this if it skipped tasks because its flag was set. The output of the tasks is then
+// incomplete.
 class StepCancelled : public std::runtime_error {
  public:
   StepCancelled() : std::runtime_error("the step was cancelled") {}
@@ -20,21 +20,21 @@ class StepCancelled : public std::runtime_error {
 class CancellationFlag {
  public:
   void Cancel() { deadline_.store(kNow, std::memory_order_relaxed); }
-  // Takes effect at `deadline`; an earlier request stays in force.
+  // Takes effect at `deadline`. An earlier deadline stays in effect.
   void CancelAt(std::chrono::steady_clock::time_point deadline) {
-    const int64_t wanted = deadline.time_since_epoch().count();
+    const int64_t requested = deadline.time_since_epoch().count();
     int64_t current = deadline_.load(std::memory_order_relaxed);
-    while (wanted < current && !deadline_.compare_exchange_weak(current, wanted, std::memory_order_relaxed)) {
+    while (requested < current && !deadline_.compare_exchange_weak(current, requested, std::memory_order_relaxed)) {
     }
   }
   void Reset() { deadline_.store(kNever, std::memory_order_relaxed); }
-  // For tests: IsCancelled answers false `num_checks` times, then true.
+  // For tests: IsCancelled returns false `num_checks` times, then true.
   void CancelAfter(int64_t num_checks) {
     num_checks_left_.store(num_checks, std::memory_order_relaxed);
     deadline_.store(kCounted, std::memory_order_relaxed);
   }
 
-  // One relaxed load, unless Cancel or CancelAt was called.
+  // Costs one relaxed load, unless Cancel or CancelAt was called.
   bool IsCancelled() const {
     const int64_t deadline = deadline_.load(std::memory_order_relaxed);
     if (deadline == kNever) return false;
@@ -42,7 +42,7 @@ class CancellationFlag {
     if (deadline == kCounted) return num_checks_left_.fetch_sub(1, std::memory_order_relaxed) <= 0;
     return std::chrono::steady_clock::now().time_since_epoch().count() >= deadline;
   }
-  // Whether Cancel or CancelAt was called since the last Reset.
+  // Returns true if Cancel or CancelAt was called since the last Reset.
   bool IsRequested() const { return deadline_.load(std::memory_order_relaxed) != kNever; }
 
  private:
@@ -50,7 +50,7 @@ class CancellationFlag {
   static constexpr int64_t kNow = std::numeric_limits<int64_t>::min();
   static constexpr int64_t kCounted = kNow + 1;
 
-  std::atomic<int64_t> deadline_{kNever};  // in ticks of the steady clock
+  std::atomic<int64_t> deadline_{kNever};  // ticks of the steady clock
   mutable std::atomic<int64_t> num_checks_left_{0};
 };
 

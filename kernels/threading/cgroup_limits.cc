@@ -12,9 +12,9 @@ namespace vllm {
 
 namespace {
 
-// Far above the largest of these files, and it bounds what a wrong path can make us read.
+// Far above the largest of these files. Limits how much is read if a path is wrong.
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
-// Version 1 writes "no limit" as the largest multiple of the page size in an int64.
+// Version 1 reports "no limit" as the largest multiple of the page size that fits an int64.
 constexpr int64_t kNoLimit = int64_t{1} << 62;
 
 std::string ReadFile(const std::string& path) {
@@ -27,7 +27,7 @@ std::string ReadFile(const std::string& path) {
   return text;
 }
 
-// A whole number of decimal digits; one that is too large becomes the largest int64. Anything else is no number.
+// Parses a decimal integer. Values that are too large become the largest int64. Returns nothing for any other text.
 std::optional<int64_t> ParseNumber(std::string_view word) {
   if (word.empty()) return std::nullopt;
   int64_t value = 0;
@@ -53,7 +53,7 @@ std::optional<int64_t> ReadNumber(const std::string& path) {
   return words.size() == 1 ? ParseNumber(words[0]) : std::nullopt;
 }
 
-// The value of `key` in a file of lines "KEY VALUE".
+// Returns the value of `key` in a file of lines "KEY VALUE".
 std::optional<int64_t> ReadField(const std::string& path, std::string_view key) {
   std::istringstream lines(ReadFile(path));
   std::string line;
@@ -76,7 +76,7 @@ bool Contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// mountinfo writes space, tab, newline and backslash as \040 and so on.
+// Decodes the octal escapes, such as \040, that mountinfo uses for space, tab, newline and backslash.
 std::string Unescape(const std::string& text) {
   std::string result;
   const auto octal = [&](size_t i) { return text[i] >= '0' && text[i] <= '7'; };
@@ -91,7 +91,7 @@ std::string Unescape(const std::string& text) {
   return result;
 }
 
-// A mounted hierarchy: the group `root` of it is the directory `point`.
+// A mounted hierarchy: directory `point` is the hierarchy's group `root`.
 struct Mount {
   std::string root;
   std::string point;
@@ -137,7 +137,7 @@ std::vector<Membership> ReadMemberships(const CgroupPaths& paths) {
   return memberships;
 }
 
-// The group's path below the mount point, "" or "/a/b", where the mount shows that group.
+// Returns the group's path below the mount point ("" or "/a/b"), or nothing if the mount does not contain the group.
 std::optional<std::string> PathBelowMount(const Mount& mount, const std::string& path) {
   std::string below = path;
   if (mount.root != "/") {
@@ -150,9 +150,9 @@ std::optional<std::string> PathBelowMount(const Mount& mount, const std::string&
   return below;
 }
 
-// The directories of this process's group and of its parents in the hierarchy of version 2, or in that of version 1
-// which serves `controller`. A container often cannot see its own group: the path is one of the host, or leads out of
-// the namespace by "..". Then the mount points stand for the group.
+// Returns the directories of this process's group and of its ancestors, in the version 2 hierarchy or in the version 1
+// hierarchy of `controller`. A container often cannot see its own group: the path refers to the host, or leaves the
+// namespace through "..". The mount points are then used instead.
 std::vector<std::string> FindGroups(const std::vector<Mount>& mounts, const std::vector<Membership>& memberships,
                                     bool is_v2, std::string_view controller) {
   std::string path = "/";
@@ -175,7 +175,7 @@ class Reader {
  public:
   void MemoryV2(const std::vector<std::string>& groups) {
     for (const std::string& group : groups) {
-      // Above memory.high the kernel slows the group down and takes its pages away, so it is a limit to plan with.
+      // Above memory.high the kernel throttles the group and reclaims its pages, so it counts as a limit.
       for (const char* limit : {"/memory.max", "/memory.high"}) {
         Memory(group + limit, ReadNumber(group + limit), group + "/memory.current", group + "/memory.stat",
                "inactive_file");
@@ -188,7 +188,7 @@ class Reader {
       const std::string usage = group + "/memory.usage_in_bytes", stat = group + "/memory.stat";
       const std::string limit = group + "/memory.limit_in_bytes";
       Memory(limit, ReadNumber(limit), usage, stat, "total_inactive_file");
-      // The least limit of all parents, also of those that a container does not see.
+      // The minimum over all ancestors, including those that a container cannot see.
       Memory(stat, ReadField(stat, "hierarchical_memory_limit"), usage, stat, "total_inactive_file");
     }
   }
@@ -213,7 +213,7 @@ class Reader {
               const std::string& stat_file, std::string_view cache_key) {
     if (!limit || *limit >= kNoLimit) return;
     const int64_t usage = ReadNumber(usage_file).value_or(0);
-    // Page cache counts as usage but gives way; it cannot be more than the usage.
+    // Page cache counts as usage but is reclaimable. It cannot exceed the usage.
     const int64_t cache = std::min(usage, ReadField(stat_file, cache_key).value_or(0));
     const int64_t available = std::max<int64_t>(0, *limit - (usage - cache));
     if (limits_.available_memory_bytes && *limits_.available_memory_bytes <= available) return;

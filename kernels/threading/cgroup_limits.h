@@ -1,9 +1,9 @@
-// The memory and the CPU time that this process's control groups still allow. The only reader of control-group files.
+// The memory and CPU time that this process's control groups still allow. No other file reads control-group files.
 //
-// A limit may be set on the process's own group or on any parent (a systemd slice, a pod, a container), so every group
-// from the process's own up to the mount point is read, and the smallest value counts. Version 2 (memory.max,
-// memory.high, cpu.max) and version 1 (memory.limit_in_bytes, cpu.cfs_quota_us) may be mounted side by side. A
-// missing or unreadable file, or one without a number, sets no limit. Any thread may call this.
+// A limit may be set on the process's group or on any ancestor (a systemd slice, a pod, a container). So this reads
+// every group from the process's own up to the mount point, and the smallest value counts. Version 2 (memory.max,
+// memory.high, cpu.max) and version 1 (memory.limit_in_bytes, cpu.cfs_quota_us) may be mounted at the same time. A
+// missing or unreadable file, or a file without a number, sets no limit. Any thread may call this.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace vllm {
 
-// Where the files are. Only tests use other values than these.
+// The files to read. Only tests change them.
 struct CgroupPaths {
   std::string memberships = "/proc/self/cgroup";  // the groups of this process
   std::string mounts = "/proc/self/mountinfo";    // where the hierarchies are mounted
@@ -20,10 +20,10 @@ struct CgroupPaths {
 };
 
 struct CgroupLimits {
-  // Bytes: limit - usage + page cache that gives way, at the tightest group, and the file that holds its limit.
+  // Limit - usage + reclaimable page cache, in bytes, of the tightest group; and the file that contains its limit.
   std::optional<int64_t> available_memory_bytes;
   std::string memory_limit_file;
-  // CPU time as whole cores, rounded up: at least 1.
+  // CPU time as a number of cores, rounded up: at least 1.
   std::optional<int64_t> num_cores;
 };
 

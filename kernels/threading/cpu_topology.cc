@@ -14,29 +14,29 @@ namespace {
 
 constexpr int kMaxCpu = 1 << 16;
 
-// "0-3,8,10-11"; what is not of this form ends the list.
+// Parses "0-3,8,10-11". The first text that does not match ends the list.
 std::vector<int> ParseCpuList(const std::string& text) {
   std::vector<int> cpus;
-  size_t at = 0;
+  size_t pos = 0;
   const auto number = [&]() -> std::optional<int> {
     int value = 0;
-    const size_t begin = at;
-    while (at < text.size() && text[at] >= '0' && text[at] <= '9' && value < kMaxCpu)
-      value = value * 10 + (text[at++] - '0');
-    if (at == begin || value >= kMaxCpu) return std::nullopt;
+    const size_t begin = pos;
+    while (pos < text.size() && text[pos] >= '0' && text[pos] <= '9' && value < kMaxCpu)
+      value = value * 10 + (text[pos++] - '0');
+    if (pos == begin || value >= kMaxCpu) return std::nullopt;
     return value;
   };
-  for (;; ++at) {
+  for (;; ++pos) {
     const std::optional<int> first = number();
     if (!first) return cpus;
     std::optional<int> last = first;
-    if (at < text.size() && text[at] == '-') {
-      ++at;
+    if (pos < text.size() && text[pos] == '-') {
+      ++pos;
       last = number();
       if (!last) return cpus;
     }
     for (int cpu = *first; cpu <= *last; ++cpu) cpus.push_back(cpu);
-    if (at >= text.size() || text[at] != ',') return cpus;
+    if (pos >= text.size() || text[pos] != ',') return cpus;
   }
 }
 
@@ -47,7 +47,7 @@ std::string FirstLine(const std::filesystem::path& path) {
   return line;
 }
 
-// Node of each CPU that a node's list names.
+// Returns the NUMA node of each CPU that appears in a node's list.
 std::map<int, int> ReadNodes(const std::filesystem::path& root) {
   std::map<int, int> nodes;
   for (const int node : ParseCpuList(FirstLine(root / "node" / "online"))) {
@@ -109,16 +109,17 @@ std::vector<std::vector<int>> CpuTopology::Place(int64_t num_ranks, int64_t thre
 
   std::vector<std::vector<int>> ranks;
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
-    // Ranks spread over the nodes; where this rank's has too few cores left, the first one that has enough.
-    const int64_t wanted = rank * num_nodes / num_ranks;
+    // Ranks are spread over the NUMA nodes. If a rank's node has too few free cores, the next one with enough cores is
+    // used.
+    const int64_t preferred = rank * num_nodes / num_ranks;
     int node = -1;
     for (int64_t i = 0; i < num_nodes && node < 0; ++i) {
-      const int candidate = node_ids[static_cast<size_t>((wanted + i) % num_nodes)];
+      const int candidate = node_ids[static_cast<size_t>((preferred + i) % num_nodes)];
       const int64_t cores = std::count_if(free.begin(), free.end(),
                                           [&](const Cpu& cpu) { return cpu.node == candidate && cpu.sibling == 0; });
       if (cores >= threads_per_rank) node = candidate;
     }
-    // Still ordered by sibling: those of the node first, then what comes.
+    // The order by sibling remains: the CPUs of the node first, then all others.
     std::vector<Cpu> order = free;
     if (node >= 0)
       std::stable_partition(order.begin(), order.end(), [node](const Cpu& cpu) { return cpu.node == node; });

@@ -1,4 +1,4 @@
-// SpinWait: waits for an atomic to leave a value, first by spinning, then asleep.
+// WaitWhileEqual: waits until an atomic changes its value, first by spinning, then by sleeping. Any thread.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@ inline void CpuRelax() {
 #endif
 }
 
-// About 20 us at some tens of cycles a pause: longer than the gap between two layers of a step, shorter than anyone
-// notices.
+// About 20 us at some tens of cycles per pause: longer than the gap between two layers of a step, too short for a user
+// to notice.
 inline constexpr int kSpinIterations = 2000;
 
-// kSleep is for threads that share a core: one that spins keeps the core from the one it waits for.
+// Use kSleep for threads that share a core: a spinning thread would slow down the thread that it waits for.
 enum class WaitPolicy : uint8_t { kSpinThenSleep, kSleep };
 
-// Returns the new value, with acquire ordering.
+// Waits while `value` equals `old`. Returns the new value, with acquire ordering.
 inline uint32_t WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old,
                                WaitPolicy policy = WaitPolicy::kSpinThenSleep) {
   const int num_spins = policy == WaitPolicy::kSleep ? 0 : kSpinIterations;

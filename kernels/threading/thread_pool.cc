@@ -44,7 +44,7 @@ void ThreadPool::Run(int64_t num_tasks, TaskFunction function, void* context) {
   }
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
-  TakeTasks(0);
+  RunTasks(0);
   const auto all = static_cast<uint32_t>(num_tasks);
   uint32_t done = num_done_.load(std::memory_order_acquire);
   while (done != all) done = WaitWhileEqual(num_done_, done, wait_);
@@ -68,18 +68,18 @@ void ThreadPool::RunTask(int64_t task, int thread) {
   }
 }
 
-void ThreadPool::TakeTasks(int thread) {
-  for (int i = 0; i < num_threads(); ++i) TakeTasksOf((thread + i) % num_threads(), thread);
+void ThreadPool::RunTasks(int thread) {
+  for (int i = 0; i < num_threads(); ++i) RunTasksOf((thread + i) % num_threads(), thread);
 }
 
-void ThreadPool::TakeTasksOf(int share, int thread) {
+void ThreadPool::RunTasksOf(int share, int thread) {
   constexpr uint64_t kCount = 0xffffffff;
   std::atomic<uint64_t>& unclaimed = shares_[static_cast<size_t>(share)].unclaimed;
   uint64_t seen = unclaimed.load(std::memory_order_acquire);
   while ((seen & kCount) != 0) {
     if (!unclaimed.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire))
       continue;
-    // Until this task is counted as done the job cannot change.
+    // The job cannot change before this task is counted as done.
     const int64_t num_tasks = num_tasks_;
     RunTask(ShareBegin(share + 1) - static_cast<int64_t>(seen & kCount), thread);
     if (num_done_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(num_tasks))
@@ -94,7 +94,7 @@ void ThreadPool::WorkerLoop(int thread, int core) {
   for (;;) {
     seen = WaitWhileEqual(epoch_, seen, wait_);
     if (stop_.load(std::memory_order_relaxed)) return;
-    TakeTasks(thread);
+    RunTasks(thread);
   }
 }
 
@@ -115,7 +115,7 @@ std::vector<int> UsableCpus() {
     }
     return cpus;
   }
-  // More than CPU_SETSIZE processors.
+  // sched_getaffinity fails on machines with more than CPU_SETSIZE processors.
   for (unsigned cpu = 0; cpu < std::max(1u, std::thread::hardware_concurrency()); ++cpu) {
     cpus.push_back(static_cast<int>(cpu));
   }

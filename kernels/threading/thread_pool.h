@@ -1,10 +1,10 @@
-// ThreadPool: the threads of one rank. The owner's thread takes part in the work; ParallelFor returns when all of it is
-// done. Workers spin for some microseconds between jobs, then sleep, so an idle engine uses no CPU. Each thread begins
-// with its own share of neighbouring tasks, in order, and then helps with the others': which thread runs which task is
-// not fixed, and tasks must not depend on it. Used by its owner's thread only.
+// ThreadPool: the threads of one rank. The owner's thread takes part in the work, and ParallelFor returns when all
+// tasks are done. Idle workers spin for some microseconds, then sleep, so an idle engine uses no CPU. Each thread
+// starts with its own share of adjacent tasks, in order, and then takes tasks from the other shares. So a task may run
+// on any thread and must not depend on which. Only the owner's thread may call the pool.
 //
-// A task that throws ends the job: tasks that have not begun are skipped, and ParallelFor rethrows the first exception
-// on the owner's thread. The pool can be used again afterwards.
+// If a task throws, the job ends early: tasks that have not begun are skipped, and ParallelFor rethrows the first
+// exception on the owner's thread. The pool can be used again afterwards.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ namespace vllm {
 
 class ThreadPool {
  public:
-  // num_threads >= 1 counts the caller. `cores` (may be empty): thread i keeps to cores[i]; the caller is pinned by its
-  // owner. `wait` says how idle threads wait: they must not spin where threads share a core. Throws std::system_error
-  // when the machine refuses a thread.
+  // num_threads >= 1 includes the caller. Thread i is pinned to cores[i]; `cores` may be empty. The owner pins its own
+  // thread. `wait` says how idle threads wait; threads that share a core must not spin. Throws std::system_error if a
+  // thread cannot be created.
   explicit ThreadPool(int num_threads, const std::vector<int>& cores = {},
                       WaitPolicy wait = WaitPolicy::kSpinThenSleep);
   ~ThreadPool();
@@ -34,11 +34,11 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // From now on ParallelFor stops early when `flag` is set. Borrowed; null: never. Call it between jobs.
+  // Makes ParallelFor stop early once `flag` is set. Borrows the flag; null: never. REQUIRES: no job is running.
   void SetCancellation(const CancellationFlag* flag) { cancellation_ = flag; }
 
-  // Calls f(task, thread) for each task in [0, num_tasks); thread < num_threads(). Throws what a task threw, or
-  // StepCancelled when tasks were skipped because the cancellation flag was set.
+  // Calls f(task, thread) for each task in [0, num_tasks), with thread < num_threads(). Rethrows the first exception
+  // of a task. Throws StepCancelled if tasks were skipped because the cancellation flag was set.
   template <typename F>
   void ParallelFor(int64_t num_tasks, F&& f) {
     if (workers_.empty() || num_tasks <= 1) {
@@ -57,24 +57,24 @@ class ThreadPool {
  private:
   using TaskFunction = void (*)(void* context, int64_t task, int thread);
 
-  // A thread's share of the job: the job's number (upper half) and how many of the share's tasks are unclaimed (lower
-  // half). Claiming is one compare-and-swap, so that a late worker cannot take a task of a job it has not seen.
+  // A thread's share of a job. The upper half is the job number, the lower half the number of unclaimed tasks. One
+  // compare-and-swap claims a task, so a late worker cannot claim a task of a job that it has not seen.
   struct alignas(64) Share {
     std::atomic<uint64_t> unclaimed{0};
   };
 
   void Run(int64_t num_tasks, TaskFunction function, void* context);
   void WorkerLoop(int thread, int core);
-  void TakeTasks(int thread);
-  void TakeTasksOf(int share, int thread);
+  void RunTasks(int thread);
+  void RunTasksOf(int share, int thread);
   // Runs a claimed task, unless the job has ended early.
   void RunTask(int64_t task, int thread);
   bool IsCancelled() const { return cancellation_ != nullptr && cancellation_->IsCancelled(); }
-  // The first task of a thread's share.
+  // Returns the first task of a share.
   int64_t ShareBegin(int share) const { return num_tasks_ * share / num_threads(); }
   void JoinAll();
 
-  // The job. Written by the owner while no task is claimed, read by whoever has claimed one.
+  // The job. The owner writes it while no task is claimed; a thread reads it after claiming a task.
   TaskFunction function_ = nullptr;
   void* context_ = nullptr;
   int64_t num_tasks_ = 0;
@@ -82,9 +82,9 @@ class ThreadPool {
   uint64_t job_ = 0;
 
   const CancellationFlag* cancellation_ = nullptr;
-  std::atomic<bool> ended_early_{false};  // the rest of the job's tasks are skipped
+  std::atomic<bool> ended_early_{false};  // the remaining tasks of the job are skipped
   std::mutex failure_mutex_;
-  std::exception_ptr failure_;  // the job's first exception; guarded by failure_mutex_ while the job runs
+  std::exception_ptr failure_;  // first exception of the job; guarded by failure_mutex_ while the job runs
 
   const WaitPolicy wait_;
   const std::unique_ptr<Share[]> shares_;  // [num_threads]
@@ -94,9 +94,9 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-// Keeps the calling thread to one core; ignored where the system refuses.
+// Pins the calling thread to one CPU. Does nothing if the OS rejects it.
 void PinThisThread(int core);
-// The CPUs this process may use, ascending; at least one.
+// Returns the CPUs that this process may use, ascending; at least one.
 std::vector<int> UsableCpus();
 
 }  // namespace vllm

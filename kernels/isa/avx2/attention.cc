@@ -1,16 +1,17 @@
-// Attention compiled for AVX2, FMA and F16C (see CMakeLists.txt for the flags). Nothing here may include code that
-// other files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+// Attention kernels compiled for AVX2 with FMA and F16C (flags: kernels/CMakeLists.txt). Do not include inline
+// functions that other files share: the linker may keep this file's copy, and then it runs on CPUs without these
+// instructions.
 #include "kernels/isa/avx2/vec.h"
 #include "kernels/kernel_tables.h"
 
 namespace vllm::avx2 {
 
-// Each builds on those before.
+// Each file uses those before it.
 // clang-format off
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/kv_elements.inl"
-#include "kernels/impl/kv_bfloat16_widened.inl"
+using KVBFloat16 = KVBFloat16Widened;
 #include "kernels/impl/attention.inl"
 // clang-format on
 

@@ -1,12 +1,12 @@
-// Dot products of int8 for AVX2. See dots_generic.h for the names' meaning.
+// Dot products of int8 for AVX2. See isa/generic/dots.h for the contracts.
 #pragma once
 
 #include "kernels/isa/avx2/vec.h"
 
 namespace vllm::avx2 {
 
-// vpmaddubsw wants one side unsigned and saturates where both are large: the magnitudes of the weights, whose signs go
-// to x, stay below 2^15.
+// vpmaddubsw takes one unsigned operand and saturates. The unsigned operand is the magnitude of the weights, whose
+// signs move to x, so that the sums stay below 2^15.
 struct Codes {
   __m256i value[2], magnitude[2];
   static Codes FromLevels(__m256i a, __m256i b) {
@@ -23,7 +23,7 @@ struct Codes {
   }
 };
 
-// `Levels` is the instruction set's Codes.
+// `Levels` is the Codes type of the instruction set.
 template <typename Levels>
 struct LevelTable {
   __m256i table;
@@ -62,7 +62,7 @@ struct IntSums {
   Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
 };
 
-// The codes are the unsigned side.
+// The codes are the unsigned operand.
 struct FourBitCodes {
   __m256i v[2];
   static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
@@ -76,7 +76,7 @@ struct FourBitCodes {
 };
 
 struct FourBitSums {
-  __m256i v[2];  // of sixteen bits, two a row
+  __m256i v[2];  // sixteen-bit sums, two per row
   int32_t offset;
 
   static FourBitSums Start(int32_t offset) { return {{_mm256_setzero_si256(), _mm256_setzero_si256()}, offset}; }
@@ -139,7 +139,7 @@ static inline float LargestMagnitude(const float* x) {
 }
 
 static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t* sums) {
-  // The packs work in halves of a register; what they cross is put right at the end.
+  // The pack instructions work within 128-bit halves, so the dwords are permuted at the end.
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   for (int half = 0; half < 2; ++half) {
     __m256i v[4];
@@ -149,7 +149,7 @@ static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t
     const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
     const __m256i bytes = _mm256_permutevar8x32_epi32(packed, order);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + 32 * half), bytes);
-    // Unsigned, each counts 128 too much.
+    // Made unsigned, each code is 128 too large.
     const __m256i biased = _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), _mm256_setzero_si256());
     const __m256i eights = _mm256_sub_epi64(biased, _mm256_set1_epi64x(8 * 128));
     const __m256i narrow = _mm256_permutevar8x32_epi32(eights, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
@@ -157,7 +157,7 @@ static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t
   }
 }
 
-// Sixteen registers, two of them a sum.
+// Sixteen registers; an accumulator takes two.
 struct WideScaleShape {
   static constexpr int kRows = 4, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;

@@ -1,5 +1,6 @@
-// The kernels compiled for AVX2, FMA and F16C (see CMakeLists.txt for the flags). Nothing here may include code that
-// other files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+// Elementwise and float kernels compiled for AVX2 with FMA and F16C (flags: kernels/CMakeLists.txt). Do not include
+// inline functions that other files share: the linker may keep this file's copy, and then it runs on CPUs without
+// these instructions.
 #include "kernels/isa/avx2/vec.h"
 #include "kernels/kernel_tables.h"
 
@@ -7,7 +8,7 @@ namespace vllm::avx2 {
 
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
-// clang-format off: the rest builds on math.inl and unroll.inl
+// clang-format off: the rest uses math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"

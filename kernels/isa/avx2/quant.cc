@@ -1,13 +1,13 @@
-// The kernels on stored weights compiled for AVX2, FMA and F16C (see CMakeLists.txt for the flags). Nothing here may
-// include code that other files share inline: the linker could keep the copy made for this instruction set and run it
-// everywhere.
+// Kernels on checkpoint formats compiled for AVX2 with FMA and F16C (flags: kernels/CMakeLists.txt). Do not include
+// inline functions that other files share: the linker may keep this file's copy, and then it runs on CPUs without
+// these instructions.
 #include "kernels/isa/avx2/codes.h"
 #include "kernels/kernel_tables.h"
 
 namespace vllm::avx2 {
 
 #include "kernels/impl/unroll.inl"
-// clang-format off: the rest builds on unroll.inl
+// clang-format off: the rest uses unroll.inl
 #include "kernels/impl/quant_blocks.inl"
 #include "kernels/impl/quant_groups.inl"
 #include "kernels/impl/quant_k_blocks.inl"

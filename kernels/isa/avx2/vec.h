@@ -1,4 +1,4 @@
-// Vec for AVX2 with FMA and F16C: two registers of eight. See vec_generic.h for the members' meaning.
+// Vec for AVX2 with FMA and F16C: two registers of eight. See isa/generic/vec.h for the contracts.
 #pragma once
 
 #include <immintrin.h>
@@ -22,14 +22,14 @@ struct Vec {
     return {_mm256_maskload_ps(p, MaskBelow(n, 0)), _mm256_maskload_ps(p + 8, MaskBelow(n, 8))};
   }
   template <int kOffset>
-  static __m256 OfPairs(const uint16_t* p) {
+  static __m256 FromPairs(const uint16_t* p) {
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm256_castsi256_ps(kOffset == 0 ? _mm256_slli_epi32(pairs, 16)
                                             : _mm256_and_si256(pairs, _mm256_set1_epi32(-65536)));
   }
   template <int kOffset>
   static Vec LoadBFloat16OfPairs(const uint16_t* p) {
-    return {OfPairs<kOffset>(p), OfPairs<kOffset>(p + 16)};
+    return {FromPairs<kOffset>(p), FromPairs<kOffset>(p + 16)};
   }
   static Vec LoadFloat16(const uint16_t* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
@@ -89,13 +89,14 @@ struct Vec {
 
 // Sixteen registers: 6 rows x 1 panel are 12 accumulators, 2 weights and 1 broadcast.
 inline constexpr int kRowTile = 6;
-// Of bfloat16 in pairs, whose mask takes a register: a sixth row's sums would wait in memory and hold up all others.
+// For bfloat16 pairs, whose mask takes a register. The accumulators of a sixth row would be spilled and stall all
+// others.
 inline constexpr int kRowTileOfPairs = 5;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
-// Queries that are scored at once, at most; registers for their sums and the keys.
+// Maximum number of queries per score tile, and the registers for its accumulators and keys.
 inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
-// Queries x vectors of V.
+// Queries x vectors of V per value tile.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
 }  // namespace vllm::avx2

@@ -1,4 +1,4 @@
-// Dot products of int8 for AVX2 with AVX-VNNI. See dots_generic.h for the names' meaning.
+// Dot products of int8 for AVX2 with AVX-VNNI. See isa/generic/dots.h for the contracts.
 #pragma once
 
 #include "kernels/isa/avx2/dots.h"
@@ -29,7 +29,7 @@ struct IntSums {
     for (int i = 0; i < 2; ++i) {
 #if defined(__AVXVNNI__)
       v[i] = _mm256_dpbusd_avx_epi32(v[i], codes.v[i], x);
-#else  // the tests', in the encoding of AVX-512
+#else  // for tests: the AVX-512 encoding
       v[i] = _mm256_dpbusd_epi32(v[i], codes.v[i], x);
 #endif
     }
@@ -55,8 +55,8 @@ using FourBitSums = IntSums;
 using SixBitCodes = Codes;
 using SixBitSums = IntSums;
 
-// Sixteen registers, two of them a sum: 6 rows are 12 sums, 2 of codes and 1 broadcast, and 3 are 6 sums of integers
-// and 6 of floats.
+// Sixteen registers; an accumulator takes two. 6 rows take 12 registers for sums, 2 for codes and 1 for a broadcast. 3
+// rows with narrow scales take 6 for integer sums and 6 for float sums.
 struct WideScaleShape {
   static constexpr int kRows = 6, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;

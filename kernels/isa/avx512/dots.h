@@ -1,11 +1,11 @@
-// Dot products of int8 for AVX-512 without VNNI (F, BW, DQ, VL). See dots_generic.h for the names' meaning.
+// Dot products of int8 for AVX-512 (F, BW, DQ, VL) without VNNI. See isa/generic/dots.h for the contracts.
 #pragma once
 
 #include "kernels/isa/avx512/vec.h"
 
 namespace vllm::avx512 {
 
-// As in dots_avx2.h.
+// The same method as in isa/avx2/dots.h.
 struct Codes {
   __m512i magnitude;
   __mmask64 negative;
@@ -16,7 +16,7 @@ struct Codes {
   static Codes Load(const uint8_t* p) { return FromLevels(_mm512_loadu_si512(p)); }
 };
 
-// `Levels` is the instruction set's Codes.
+// `Levels` is the Codes type of the instruction set.
 template <typename Levels>
 struct LevelTable {
   __m512i table;
@@ -46,7 +46,7 @@ struct IntSums {
   Vec ToFloat() const { return {_mm512_cvtepi32_ps(v)}; }
 };
 
-// As in dots_avx2.h.
+// The same method as in isa/avx2/dots.h.
 struct FourBitCodes {
   __m512i v;
   static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
@@ -106,12 +106,12 @@ static inline float LargestMagnitude(const float* x) {
 static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t* sums) {
   __m512i v[4];
   for (int i = 0; i < 4; ++i) v[i] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + 16 * i), factor.v));
-  // The packs work in quarters of a register; what they cross is put right at the end.
+  // The pack instructions work within 128-bit quarters, so the dwords are permuted at the end.
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i packed = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
   const __m512i bytes = _mm512_permutexvar_epi32(order, packed);
   _mm512_storeu_si512(codes, bytes);
-  // Unsigned, each counts 128 too much.
+  // Made unsigned, each code is 128 too large.
   const __m512i biased = _mm512_sad_epu8(_mm512_xor_si512(bytes, _mm512_set1_epi8(-128)), _mm512_setzero_si512());
   const __m512i eights = _mm512_sub_epi64(biased, _mm512_set1_epi64(8 * 128));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), _mm512_cvtepi64_epi32(eights));

@@ -1,4 +1,4 @@
-// Vec for AVX-512 (F, BW, DQ, VL): one register of sixteen. See vec_generic.h for the members' meaning.
+// Vec for AVX-512 (F, BW, DQ, VL): one register of sixteen. See isa/generic/vec.h for the contracts.
 #pragma once
 
 #include <immintrin.h>
@@ -62,14 +62,14 @@ struct Vec {
   }
 };
 
-// Thirty-two registers: 6 rows x 4 panels are 24 accumulators, 4 weights and 1 broadcast. One row is bound by FMA
-// latency unless eight chains run at once.
+// Thirty-two registers: 6 rows x 4 panels take 24 accumulators, 4 weights and 1 broadcast. A single row needs eight
+// chains to hide FMA latency.
 inline constexpr int kRowTile = 6, kRowTileOfPairs = 6;
 inline constexpr int kPanelTile = 4;
 inline constexpr int kPanelTileOneRow = 8;
-// Queries that are scored at once, at most; registers for their sums and the keys.
+// Maximum number of queries per score tile, and the registers for its accumulators and keys.
 inline constexpr int kQueryTile = 12, kScoreRegisters = 28;
-// Queries x vectors of V.
+// Queries x vectors of V per value tile.
 inline constexpr int kValueQueries = 6, kValueChunks = 4;
 
 }  // namespace vllm::avx512

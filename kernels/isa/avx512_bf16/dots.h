@@ -1,4 +1,4 @@
-// Dot products of int8 and of bfloat16 for AVX-512 with VNNI and BF16. See dots_generic.h for the names' meaning.
+// Dot products of int8 and bfloat16 for AVX-512 with VNNI and BF16. See isa/generic/dots.h for the contracts.
 #pragma once
 
 #include "kernels/isa/avx512/dots.h"
@@ -29,7 +29,8 @@ struct IntSums {
 
   static IntSums Start(int32_t offset) { return {_mm512_set1_epi32(offset)}; }
   static __m512i Broadcast(uint32_t unit) { return _mm512_set1_epi32(static_cast<int>(unit)); }
-  // g++ 12 copies the sum on either side of its intrinsic, whose types differ, and runs out of registers.
+  // Inline assembly, because g++ 12 copies the accumulator before and after its intrinsic (the types differ) and runs
+  // out of registers.
   void AddDot(const Codes& codes, __m512i x) {
     __m512i sum = v;
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes.v), "v"(x));
@@ -56,15 +57,15 @@ using FourBitSums = IntSums;
 using SixBitCodes = Codes;
 using SixBitSums = IntSums;
 
-// Two neighbouring columns of each of sixteen rows, or the same two of x sixteen times.
+// Two adjacent columns of each of sixteen rows, or the same two columns of x in every lane.
 struct Pairs {
   __m512i v;
 };
 static inline Pairs LoadPairs(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 static inline Pairs BroadcastPair(uint32_t unit) { return {_mm512_set1_epi32(static_cast<int>(unit))}; }
-static inline Pairs BroadcastPairAt(const float* place) {
+static inline Pairs BroadcastPairAt(const float* p) {
   uint32_t unit;
-  __builtin_memcpy(&unit, place, sizeof(unit));
+  __builtin_memcpy(&unit, p, sizeof(unit));
   return BroadcastPair(unit);
 }
 static inline Pairs KeepBits(Pairs pairs, uint32_t mask) {
@@ -73,22 +74,22 @@ static inline Pairs KeepBits(Pairs pairs, uint32_t mask) {
 static inline Vec AddPairs(Vec sum, Pairs w, Pairs x) {
   return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(w.v), reinterpret_cast<__m512bh>(x.v))};
 }
-// Thirty-two values rounded to nearest, ties to even, as sixteen units.
+// Rounds thirty-two values to nearest, ties to even, and stores them as sixteen units.
 static inline void StorePairs(const float* x, uint32_t* out) {
   const __m512bh pairs = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x));
   _mm512_storeu_si512(out, reinterpret_cast<__m512i>(pairs));
 }
-// Sixteen values as eight units, each in the place of a float.
+// Rounds sixteen values and stores them as eight units, each in place of a float.
 static inline void StoreEightPairs(Vec x, float* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x.v)));
 }
 
-// Thirty-two registers: 12 rows x 2 panels are 24 sums, 2 weights and 1 broadcast.
+// Thirty-two registers: 12 rows x 2 panels take 24 accumulators, 2 weights and 1 broadcast.
 struct BFloat16Shape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
 };
-// The float sums wait in memory.
+// The float accumulators are in memory, see FloatAccumulators.
 struct WideScaleShape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;

@@ -1,16 +1,16 @@
-// Attention compiled for any machine (see CMakeLists.txt for the flags). Nothing here may include code that other
-// files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+// Attention kernels compiled for any CPU. Do not include inline functions that other files share: the linker keeps one
+// copy of each, and every instruction set needs its own.
 #include "kernels/isa/generic/vec.h"
 #include "kernels/kernel_tables.h"
 
 namespace vllm::generic {
 
-// Each builds on those before.
+// Each file uses those before it.
 // clang-format off
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/kv_elements.inl"
-#include "kernels/impl/kv_bfloat16_widened.inl"
+using KVBFloat16 = KVBFloat16Widened;
 #include "kernels/impl/attention.inl"
 // clang-format on
 

@@ -1,5 +1,5 @@
-// Sixteen stored codes -> Vec, in plain C++ for any machine. Every instruction set has these functions, so that each
-// format is written once.
+// Converts sixteen checkpoint codes to a Vec, in plain C++ for any CPU. Every instruction set defines these functions,
+// so each format is written only once.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ static inline Vec SignedToFloat(Bytes b) {
   return r;
 }
 
-// e4m3fn: four bits of exponent with bias 7, no infinities, NaN where all seven bits are set.
+// e4m3fn has four exponent bits with bias 7 and no infinities. NaN has all seven magnitude bits set.
 static inline Vec Float8ToFloat(Bytes b) {
   Vec r;
   for (int i = 0; i < Vec::kLanes; ++i) {
     const uint32_t bits = b[i];
-    // The same bits twenty places higher are a float 2^120 times smaller, subnormals too.
+    // Shifted left by twenty, the bits are a float that is 2^120 times too small. This includes subnormals.
     const float value = std::bit_cast<float>((bits & 0x7fu) << 20) * 0x1p120f;
     const uint32_t nan = (bits & 0x7fu) == 0x7fu ? 0x7fc00000u : 0u;
     r.v[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(value) | nan | (bits & 0x80u) << 24);
@@ -41,7 +41,7 @@ static inline Vec Float8ToFloat(Bytes b) {
   return r;
 }
 
-// table[b[i]] for b[i] below 16.
+// Returns table[b[i]] in lane i. REQUIRES: b[i] < 16.
 static inline Bytes LookUp(Bytes table, Bytes b) {
   uint8_t from[Vec::kLanes], to[Vec::kLanes];
   __builtin_memcpy(from, &table, sizeof(from));
@@ -49,7 +49,7 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return LoadBytes(to);
 }
 
-// Lane i is 0x10 where bit i of the two bytes at p is set.
+// Lane i is 0x10 if bit i of the two bytes at p is set, else 0.
 static inline Bytes FifthBits(const uint8_t* p) {
   using Words = uint64_t __attribute__((vector_size(16)));
   constexpr uint64_t kEach = 0x0101010101010101u;
@@ -64,8 +64,8 @@ static inline float HalfToFloat(const void* p) {
   return Float16ToFloat(bits);
 }
 
-// values[number of the 15 ascending thresholds that are below x]; 0 of them are below what is no number. Values are
-// small whole numbers.
+// Returns values[number of thresholds below x] per lane; NaN counts as below all. The 15 thresholds are ascending, and
+// the values are small integers.
 static inline Vec StepFunction(Vec x, const float* thresholds, const float* values) {
   Vec result = Vec::Set1(values[0]);
   for (int step = 0; step < 15; ++step) {
@@ -80,11 +80,12 @@ static inline void StoreHalf(float value, uint8_t* out) {
   __builtin_memcpy(out, &bits, sizeof(bits));
 }
 
-// Rows of x times rows of w whose partial sums fit the registers.
+// Rows of x and rows of w per tile, so that the accumulators fit in the registers.
 inline constexpr int kDotRows = 2;
 inline constexpr int kDotColumns = 1;
-// Rows of x that are multiplied without unpacking, and of w at once where x has several.
+// The maximum number of rows of x that are multiplied without unpacking w, and the rows of w per pass with more than
+// one of them.
 inline constexpr int kDirectRows = 1;
-inline constexpr int kRowsAtOnceOfSeveral = 1;
+inline constexpr int kDirectWeightRowsFewX = 1;
 
 }  // namespace vllm::generic

@@ -1,5 +1,5 @@
-// Dot products of int8 in plain C++ for any machine. Every instruction set has these names, so that each kernel is
-// written once; the sums are exact, so that all give the same.
+// Dot products of int8 in plain C++ for any CPU. Every instruction set defines these names, so each kernel is written
+// only once. The sums are exact, so all instruction sets give the same results.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace vllm::generic {
 
-// Sixty-four levels: four neighbouring columns of each of sixteen rows. A level stands for level - 128.
+// Sixty-four levels: four adjacent columns of each of sixteen rows. A level represents the value level - 128.
 struct Codes {
   uint8_t v[64];
   static Codes Load(const uint8_t* p) {
@@ -20,7 +20,7 @@ struct Codes {
   }
 };
 
-// Four-bit codes, two a byte -> their levels.
+// Reads four-bit codes, two per byte, and looks up their levels.
 struct CodeLevels {
   const uint8_t* table;
   explicit CodeLevels(const uint8_t* levels) : table(levels) {}
@@ -32,15 +32,15 @@ struct CodeLevels {
   }
 };
 
-// A sum for each of sixteen rows.
+// One accumulator for each of sixteen rows.
 struct IntSums {
   int32_t v[16];
   struct Four {
     int8_t v[4];
   };
 
-  // `offset` is minus the level of zero times the sum of the x that will be added: for machines whose levels are
-  // unsigned.
+  // `offset` is minus the level of zero times the sum of the x that will be added. Instruction sets with unsigned
+  // levels start from it.
   static IntSums Start(int32_t offset) {
     IntSums sums;
     for (int32_t& sum : sums.v) sum = offset;
@@ -56,7 +56,7 @@ struct IntSums {
       for (int i = 0; i < 4; ++i) v[n] += codes.v[4 * n + i] * x.v[i];
     }
   }
-  // As AddDot of Broadcast(*unit), where the machine can in one instruction.
+  // AddDot with Broadcast(*unit); a single instruction on some CPUs.
   void AddDotAt(const Codes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
   IntSums Plus(const IntSums& other) const {
     IntSums sums;
@@ -70,7 +70,7 @@ struct IntSums {
   }
 };
 
-// Four-bit codes, two a byte, that are their own levels.
+// Four-bit codes, two per byte, that are their own levels.
 struct FourBitCodes : Codes {
   static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
     for (int i = 0; i < 64; ++i) {
@@ -80,18 +80,18 @@ struct FourBitCodes : Codes {
   }
 };
 
-// As IntSums, of such codes: of 32 columns and no more, so that they fit into sixteen bits.
+// IntSums for FourBitCodes. They cover at most 32 columns, so the sums fit in sixteen bits.
 using FourBitSums = IntSums;
 
-// Codes below 64, each a level. Instead of AddDot their sums may have
+// Codes below 64 that are their own levels. Instead of AddDot their sums may have
 //   void AddTwoDotsAt(codes, next_codes, unit, next_unit)
-// for machines that add the products of two units in sixteen bits first.
+// for instruction sets that first add the products of two units in sixteen bits.
 using SixBitCodes = Codes;
 using SixBitSums = IntSums;
 
-// Of 128 values; not a number where one of them is not finite.
+// Returns the largest magnitude of 128 values, or NaN if one of them is not finite.
 static inline float LargestMagnitude(const float* x) {
-  uint32_t largest = 0;  // ordered as their bits are
+  uint32_t largest = 0;  // bit patterns of non-negative floats sort like the floats
   for (int i = 0; i < 128; ++i) {
     const uint32_t magnitude = std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu;
     largest = magnitude > largest ? magnitude : largest;
@@ -99,8 +99,8 @@ static inline float LargestMagnitude(const float* x) {
   return std::bit_cast<float>(largest >= 0x7f800000u ? 0x7fc00000u : largest);
 }
 
-// Sixty-four products of x and `factor`, in [-127, 127] or not finite, rounded to codes; and the sum of each eight
-// codes.
+// Rounds sixty-four products of x and `factor` to codes, and sets the sum of each eight codes. The products are in
+// [-127, 127] or not finite.
 static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t* sums) {
   for (int i = 0; i < 64; ++i) {
     const float rounded = std::nearbyintf(x[i] * factor.v[i % Vec::kLanes]);

@@ -1,5 +1,5 @@
-// The kernels compiled for any machine (see CMakeLists.txt for the flags). Nothing here may include code that other
-// files share inline: the linker could keep the copy made for this instruction set and run it everywhere.
+// Elementwise and float kernels compiled for any CPU. Do not include inline functions that other files share: the
+// linker keeps one copy of each, and every instruction set needs its own.
 #include "kernels/isa/generic/vec.h"
 #include "kernels/kernel_tables.h"
 
@@ -7,7 +7,7 @@ namespace vllm::generic {
 
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
-// clang-format off: the rest builds on math.inl and unroll.inl
+// clang-format off: the rest uses math.inl and unroll.inl
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"

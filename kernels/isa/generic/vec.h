@@ -1,6 +1,6 @@
-// Vec: sixteen floats, in plain C++ for any machine. Every instruction set has a Vec with these members, so that each
-// kernel is written once. No member depends on another lane except the Reduce functions, whose order is the same
-// everywhere.
+// Vec: sixteen floats, in plain C++ for any CPU. Every instruction set defines a Vec with these members, so each
+// kernel is written only once. Lanes are independent, except in the Reduce functions, whose reduction order is the
+// same for all instruction sets.
 #pragma once
 
 #include <cmath>
@@ -25,13 +25,13 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i) r.v[i] = p[i];
     return r;
   }
-  // Lanes from n on are zero and not read.
+  // Lanes n and above are zero; their memory is not read.
   static Vec LoadPartial(const float* p, int n) {
     Vec r = Zero();
     for (int i = 0; i < n; ++i) r.v[i] = p[i];
     return r;
   }
-  // The first or the second of each of sixteen pairs.
+  // Loads the first or the second element of each of sixteen pairs.
   template <int kOffset>
   static Vec LoadBFloat16OfPairs(const uint16_t* p) {
     Vec r;
@@ -70,12 +70,12 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i) a.v[i] /= b.v[i];
     return a;
   }
-  // a * b + c; rounded once where the machine has FMA, twice here.
+  // a * b + c, rounded once with hardware FMA, twice here.
   static Vec Fma(Vec a, Vec b, Vec c) {
     for (int i = 0; i < kLanes; ++i) a.v[i] = a.v[i] * b.v[i] + c.v[i];
     return a;
   }
-  // Where either is NaN, the result is b.
+  // Returns b where a or b is NaN.
   static Vec Max(Vec a, Vec b) {
     for (int i = 0; i < kLanes; ++i) a.v[i] = a.v[i] > b.v[i] ? a.v[i] : b.v[i];
     return a;
@@ -84,12 +84,12 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i) a.v[i] = a.v[i] < b.v[i] ? a.v[i] : b.v[i];
     return a;
   }
-  // Nearest integer, ties to even.
+  // Rounds to the nearest integer, ties to even.
   static Vec Round(Vec a) {
     for (int i = 0; i < kLanes; ++i) a.v[i] = std::nearbyintf(a.v[i]);
     return a;
   }
-  // 2^n for integral n in [-126, 127]; NaN gives an unspecified finite value.
+  // 2^n for integers n in [-126, 127]. NaN gives an unspecified finite value.
   static Vec Pow2(Vec n) {
     for (int i = 0; i < kLanes; ++i) {
       const float x = n.v[i];
@@ -98,19 +98,19 @@ struct Vec {
     }
     return n;
   }
-  // a * 2^n for integral n in [-252, 128], fading to zero below the smallest normal number; NaN in a stays NaN.
+  // a * 2^n for integers n in [-252, 128], with gradual underflow to zero. NaN in a stays NaN.
   static Vec ScalePow2(Vec a, Vec n) {
     const Vec half = Round(Mul(n, Set1(0.5f)));
     return Mul(Mul(a, Pow2(half)), Pow2(Sub(n, half)));
   }
-  // Lanes first <= i < last from a, the others from b.
+  // Takes lanes first <= i < last from a, the others from b.
   static Vec SelectRange(int first, int last, Vec a, Vec b) {
     for (int i = 0; i < kLanes; ++i) {
       if (i >= first && i < last) b.v[i] = a.v[i];
     }
     return b;
   }
-  // Adds lanes i and i + 8, then i and i + 4, i + 2, i + 1.
+  // Adds lanes i and i + 8, then i and i + 4, then i and i + 2, then i and i + 1.
   static float ReduceAdd(Vec a) {
     for (int half = kLanes / 2; half > 0; half /= 2) {
       for (int i = 0; i < half; ++i) a.v[i] += a.v[i + half];
@@ -125,13 +125,13 @@ struct Vec {
   }
 };
 
-// Rows x panels of accumulators that fit the registers: for several rows, and for one.
+// Rows x panels per tile, so that the accumulators fit in the registers: for several rows, and for one.
 inline constexpr int kRowTile = 2, kRowTileOfPairs = 2;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 2;
-// Queries that are scored at once, at most; registers for their sums and the keys.
+// Maximum number of queries per score tile, and the registers for its accumulators and keys.
 inline constexpr int kQueryTile = 2, kScoreRegisters = 6;
-// Queries x vectors of V.
+// Queries x vectors of V per value tile.
 inline constexpr int kValueQueries = 1, kValueChunks = 4;
 
 }  // namespace vllm::generic

@@ -1,4 +1,4 @@
-// Sixteen stored codes -> Vec for NEON. See codes_generic.h for the functions' meaning.
+// Converts sixteen checkpoint codes to a Vec, for NEON. See isa/generic/codes.h for the contracts.
 #pragma once
 
 #include <arm_neon.h>
@@ -20,9 +20,9 @@ static inline Vec UnsignedToFloat(Bytes b) {
           vcvtq_f32_u32(vmovl_u16(vget_low_u16(high))), vcvtq_f32_u32(vmovl_high_u16(high))};
 }
 
-static inline Vec SignedToFloat(Bytes b) { return Vec::OfInt8(reinterpret_cast<int8x16_t>(b)); }
+static inline Vec SignedToFloat(Bytes b) { return Vec::FromInt8(reinterpret_cast<int8x16_t>(b)); }
 
-// The same bits seven places higher are a half float 2^8 times smaller, subnormals too.
+// Shifted left by seven, the bits are a half float that is 2^8 times too small. This includes subnormals.
 static inline uint16x8_t Float8AsHalf(uint16x8_t v) {
   const uint16x8_t magnitude = vandq_u16(v, vdupq_n_u16(0x7f));
   const uint16x8_t sign = vshlq_n_u16(vsubq_u16(v, magnitude), 8);
@@ -31,7 +31,7 @@ static inline uint16x8_t Float8AsHalf(uint16x8_t v) {
 }
 static inline Vec Float8ToFloat(Bytes b) {
   const auto v = reinterpret_cast<uint8x16_t>(b);
-  const Vec halves = Vec::OfHalves(Float8AsHalf(vmovl_u8(vget_low_u8(v))), Float8AsHalf(vmovl_high_u8(v)));
+  const Vec halves = Vec::FromHalves(Float8AsHalf(vmovl_u8(vget_low_u8(v))), Float8AsHalf(vmovl_high_u8(v)));
   return Vec::Mul(halves, Vec::Set1(256.0f));
 }
 
@@ -48,7 +48,7 @@ static inline Bytes FifthBits(const uint8_t* p) {
 static inline float HalfToFloat(const void* p) {
   uint16_t bits;
   __builtin_memcpy(&bits, p, sizeof(bits));
-  return vgetq_lane_f32(Vec::OfHalves(vdup_n_u16(bits)), 0);
+  return vgetq_lane_f32(Vec::FromHalves(vdup_n_u16(bits)), 0);
 }
 
 static inline Vec StepFunction(Vec x, const float* thresholds, const float* values) {
@@ -70,11 +70,12 @@ static inline void StoreHalf(float value, uint8_t* out) {
   __builtin_memcpy(out, &bits, sizeof(bits));
 }
 
-// Thirty-two registers: 3 x 2 sums of four registers each, and the factors.
+// Thirty-two registers: 3 x 2 accumulators of four registers each, and the factors.
 inline constexpr int kDotRows = 3;
 inline constexpr int kDotColumns = 2;
-// Rows of x that are multiplied without unpacking, and of w at once where x has several.
+// The maximum number of rows of x that are multiplied without unpacking w, and the rows of w per pass with more than
+// one of them.
 inline constexpr int kDirectRows = 2;
-inline constexpr int kRowsAtOnceOfSeveral = 2;
+inline constexpr int kDirectWeightRowsFewX = 2;
 
 }  // namespace vllm::neon

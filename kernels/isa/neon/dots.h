@@ -1,4 +1,4 @@
-// Dot products of int8 for NEON without those of the machine's own. See dots_generic.h for the names' meaning.
+// Dot products of int8 for NEON without sdot. See isa/generic/dots.h for the contracts.
 #pragma once
 
 #include <arm_neon.h>
@@ -9,7 +9,7 @@
 
 namespace vllm::neon {
 
-// Adds to each lane the sum of the products of its four codes and as many of x.
+// Adds to each lane the products of its four codes and the four values of x.
 struct PairwiseDot {
   static int32x4_t Add(int32x4_t sum, int8x16_t codes, int8x16_t x) {
     const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(codes), vget_low_s8(x)));
@@ -20,15 +20,16 @@ struct PairwiseDot {
 
 struct Codes {
   int8x16_t a, b, c, d;
-  static int8x16_t OfLevels(uint8x16_t levels) { return vreinterpretq_s8_u8(veorq_u8(levels, vdupq_n_u8(128))); }
+  static int8x16_t FromLevels(uint8x16_t levels) { return vreinterpretq_s8_u8(veorq_u8(levels, vdupq_n_u8(128))); }
   static Codes Load(const uint8_t* p) {
-    return {OfLevels(vld1q_u8(p)), OfLevels(vld1q_u8(p + 16)), OfLevels(vld1q_u8(p + 32)), OfLevels(vld1q_u8(p + 48))};
+    return {FromLevels(vld1q_u8(p)), FromLevels(vld1q_u8(p + 16)), FromLevels(vld1q_u8(p + 32)),
+            FromLevels(vld1q_u8(p + 48))};
   }
 };
 
 struct CodeLevels {
   int8x16_t table;
-  explicit CodeLevels(const uint8_t* levels) : table(Codes::OfLevels(vld1q_u8(levels))) {}
+  explicit CodeLevels(const uint8_t* levels) : table(Codes::FromLevels(vld1q_u8(levels))) {}
   int8x16_t Low(uint8x16_t bytes) const { return vqtbl1q_s8(table, vandq_u8(bytes, vdupq_n_u8(15))); }
   int8x16_t High(uint8x16_t bytes) const { return vqtbl1q_s8(table, vshrq_n_u8(bytes, 4)); }
   void Load(const uint8_t* p, Codes& low, Codes& high) const {
@@ -49,10 +50,10 @@ struct FourBitCodes : Codes {
 };
 
 template <typename Dot>
-struct IntSumsOf {
+struct IntSumsWith {
   int32x4_t a, b, c, d;
 
-  static IntSumsOf Start(int32_t /*offset*/) {
+  static IntSumsWith Start(int32_t /*offset*/) {
     const int32x4_t zero = vdupq_n_s32(0);
     return {zero, zero, zero, zero};
   }
@@ -64,7 +65,7 @@ struct IntSumsOf {
     d = Dot::Add(d, codes.d, x);
   }
   void AddDotAt(const Codes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
-  IntSumsOf Plus(const IntSumsOf& other) const {
+  IntSumsWith Plus(const IntSumsWith& other) const {
     return {vaddq_s32(a, other.a), vaddq_s32(b, other.b), vaddq_s32(c, other.c), vaddq_s32(d, other.d)};
   }
   Vec ToFloat() const { return {vcvtq_f32_s32(a), vcvtq_f32_s32(b), vcvtq_f32_s32(c), vcvtq_f32_s32(d)}; }
@@ -77,10 +78,10 @@ struct SixBitCodes : Codes {
   }
 };
 
-// Of four- and six-bit codes.
+// Accumulators of four-bit and six-bit codes.
 template <typename Dot>
-struct SmallSumsOf : IntSumsOf<Dot> {
-  static SmallSumsOf Start(int32_t offset) {
+struct SmallSumsWith : IntSumsWith<Dot> {
+  static SmallSumsWith Start(int32_t offset) {
     const int32x4_t start = vdupq_n_s32(offset);
     return {{start, start, start, start}};
   }
@@ -88,11 +89,11 @@ struct SmallSumsOf : IntSumsOf<Dot> {
     this->AddDotAt(first, first_unit);
     this->AddDotAt(second, second_unit);
   }
-  SmallSumsOf Plus(const SmallSumsOf& other) const { return {IntSumsOf<Dot>::Plus(other)}; }
+  SmallSumsWith Plus(const SmallSumsWith& other) const { return {IntSumsWith<Dot>::Plus(other)}; }
 };
 
-using IntSums = IntSumsOf<PairwiseDot>;
-using FourBitSums = SmallSumsOf<PairwiseDot>;
+using IntSums = IntSumsWith<PairwiseDot>;
+using FourBitSums = SmallSumsWith<PairwiseDot>;
 using SixBitSums = FourBitSums;
 
 static inline float LargestMagnitude(const float* x) {
@@ -122,7 +123,7 @@ static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t
   }
 }
 
-// Thirty-two registers, four of them a sum; with narrow scales as many wait for each row.
+// Thirty-two registers; an accumulator takes four. With narrow scales each row also needs four for its float sums.
 struct WideScaleShape {
   static constexpr int kRows = 6, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;

@@ -1,12 +1,12 @@
-// The kernels on stored weights compiled for AArch64's NEON. Nothing here may include code that other files share
-// inline: the linker could keep the copy made for this instruction set and run it everywhere.
+// Kernels on checkpoint formats compiled for AArch64's NEON. Do not include inline functions that other files share:
+// the linker keeps one copy of each, and every instruction set needs its own.
 #include "kernels/isa/neon/codes.h"
 #include "kernels/kernel_tables.h"
 
 namespace vllm::neon {
 
 #include "kernels/impl/unroll.inl"
-// clang-format off: the rest builds on unroll.inl
+// clang-format off: the rest uses unroll.inl
 #include "kernels/impl/quant_blocks.inl"
 #include "kernels/impl/quant_groups.inl"
 #include "kernels/impl/quant_k_blocks.inl"

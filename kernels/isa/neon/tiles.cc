@@ -1,11 +1,11 @@
-// The tile kernels compiled for AArch64's NEON. Nothing here may include code that other files share inline: the linker
-// could keep the copy made for this instruction set and run it everywhere.
+// Tile kernels compiled for AArch64's NEON. Do not include inline functions that other files share: the linker keeps
+// one copy of each, and every instruction set needs its own.
 #include "kernels/isa/neon/dots.h"
 #include "kernels/kernel_tables.h"
 
 namespace vllm::neon {
 
-// Each builds on those before.
+// Each file uses those before it.
 // clang-format off
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/linear_tiles.inl"

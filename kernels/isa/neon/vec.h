@@ -1,4 +1,4 @@
-// Vec for AArch64's NEON: four registers of four. See vec_generic.h for the members' meaning.
+// Vec for AArch64's NEON: four registers of four. See isa/generic/vec.h for the contracts.
 #pragma once
 
 #include <arm_neon.h>
@@ -11,7 +11,7 @@ struct Vec {
   static constexpr int kLanes = 16;
   float32x4_t a, b, c, d;
 
-  // f of each register and the same one of the others.
+  // Applies f to each register of x and the same register of the others.
   template <typename F, typename... Others>
   static Vec Each(F f, Vec x, Others... others) {
     return {f(x.a, others.a...), f(x.b, others.b...), f(x.c, others.c...), f(x.d, others.d...)};
@@ -28,28 +28,28 @@ struct Vec {
     for (int i = 0; i < n; ++i) lanes[i] = p[i];
     return Load(lanes);
   }
-  static float32x4_t OfBits(uint32x4_t bits) { return vreinterpretq_f32_u32(bits); }
+  static float32x4_t FromBits(uint32x4_t bits) { return vreinterpretq_f32_u32(bits); }
   template <int kOffset>
-  static float32x4_t OfPairs(const uint16_t* p) {
+  static float32x4_t FromPairs(const uint16_t* p) {
     const uint32x4_t pairs = vreinterpretq_u32_u16(vld1q_u16(p));
-    return OfBits(kOffset == 0 ? vshlq_n_u32(pairs, 16) : vandq_u32(pairs, vdupq_n_u32(0xffff0000u)));
+    return FromBits(kOffset == 0 ? vshlq_n_u32(pairs, 16) : vandq_u32(pairs, vdupq_n_u32(0xffff0000u)));
   }
   template <int kOffset>
   static Vec LoadBFloat16OfPairs(const uint16_t* p) {
-    return {OfPairs<kOffset>(p), OfPairs<kOffset>(p + 8), OfPairs<kOffset>(p + 16), OfPairs<kOffset>(p + 24)};
+    return {FromPairs<kOffset>(p), FromPairs<kOffset>(p + 8), FromPairs<kOffset>(p + 16), FromPairs<kOffset>(p + 24)};
   }
-  static float32x4_t OfHalves(uint16x4_t bits) { return vcvt_f32_f16(vreinterpret_f16_u16(bits)); }
-  static Vec OfHalves(uint16x8_t low, uint16x8_t high) {
-    return {OfHalves(vget_low_u16(low)), OfHalves(vget_high_u16(low)), OfHalves(vget_low_u16(high)),
-            OfHalves(vget_high_u16(high))};
+  static float32x4_t FromHalves(uint16x4_t bits) { return vcvt_f32_f16(vreinterpret_f16_u16(bits)); }
+  static Vec FromHalves(uint16x8_t low, uint16x8_t high) {
+    return {FromHalves(vget_low_u16(low)), FromHalves(vget_high_u16(low)), FromHalves(vget_low_u16(high)),
+            FromHalves(vget_high_u16(high))};
   }
-  static Vec LoadFloat16(const uint16_t* p) { return OfHalves(vld1q_u16(p), vld1q_u16(p + 8)); }
-  static Vec OfInt8(int8x16_t codes) {
+  static Vec LoadFloat16(const uint16_t* p) { return FromHalves(vld1q_u16(p), vld1q_u16(p + 8)); }
+  static Vec FromInt8(int8x16_t codes) {
     const int16x8_t low = vmovl_s8(vget_low_s8(codes)), high = vmovl_high_s8(codes);
     return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
             vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))};
   }
-  static Vec LoadInt8(const int8_t* p) { return OfInt8(vld1q_s8(p)); }
+  static Vec LoadInt8(const int8_t* p) { return FromInt8(vld1q_s8(p)); }
   void Store(float* p) const {
     vst1q_f32(p, a);
     vst1q_f32(p + 4, b);
@@ -69,7 +69,7 @@ struct Vec {
   static Vec Fma(Vec x, Vec y, Vec z) {
     return {vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d)};
   }
-  // The machine's own maximum and minimum make NaN of either side.
+  // The native maximum and minimum return NaN if either operand is NaN.
   static float32x4_t Larger(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
   static float32x4_t Smaller(float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(x, y), x, y); }
   static Vec Max(Vec x, Vec y) { return Each(Larger, x, y); }
@@ -106,13 +106,13 @@ struct Vec {
   }
 };
 
-// Thirty-two registers: 6 rows x 1 panel are 24 accumulators, 4 weights, 1 broadcast and 1 mask.
+// Thirty-two registers: 6 rows x 1 panel take 24 accumulators, 4 weights, 1 broadcast and 1 mask.
 inline constexpr int kRowTile = 6, kRowTileOfPairs = 6;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
-// Queries that are scored at once, at most; registers, four by four, for their sums and the keys.
+// Maximum number of queries per score tile, and the groups of four registers for its accumulators and keys.
 inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
-// Queries x vectors of V.
+// Queries x vectors of V per value tile.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
 }  // namespace vllm::neon

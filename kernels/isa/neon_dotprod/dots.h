@@ -1,4 +1,4 @@
-// Dot products of int8 for NEON with sdot. See dots_generic.h for the names' meaning.
+// Dot products of int8 for NEON with sdot. See isa/generic/dots.h for the contracts.
 #pragma once
 
 #include "kernels/isa/neon/dots.h"
@@ -17,11 +17,11 @@ using neon::StoreCodes;
 using neon::Vec;
 using neon::WideScaleShape;
 
-struct MachineDot {
+struct SdotDot {
   static int32x4_t Add(int32x4_t sum, int8x16_t codes, int8x16_t x) { return vdotq_s32(sum, codes, x); }
 };
-using IntSums = neon::IntSumsOf<MachineDot>;
-using FourBitSums = neon::SmallSumsOf<MachineDot>;
+using IntSums = neon::IntSumsWith<SdotDot>;
+using FourBitSums = neon::SmallSumsWith<SdotDot>;
 using SixBitSums = FourBitSums;
 
 }  // namespace vllm::neon_dotprod

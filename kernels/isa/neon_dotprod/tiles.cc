@@ -1,12 +1,11 @@
-// The tile kernels compiled for AArch64's NEON with sdot (see CMakeLists.txt for the flags). Nothing here may include
-// code that other files share inline: the linker could keep the copy made for this instruction set and run it
-// everywhere.
+// Tile kernels compiled for AArch64's NEON with sdot (flags: kernels/CMakeLists.txt). Do not include inline functions
+// that other files share: the linker may keep this file's copy, and then it runs on CPUs without these instructions.
 #include "kernels/isa/neon_dotprod/dots.h"
 #include "kernels/kernel_tables.h"
 
 namespace vllm::neon_dotprod {
 
-// Each builds on those before.
+// Each file uses those before it.
 // clang-format off
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/linear_tiles.inl"
