@@ -1,5 +1,5 @@
-// The paged attention kernels against softmax(q K^T) V written out, and their independence from chunks, tiles,
-// neighbours and who computed a partition.
+// Compares the paged attention kernels with a plain softmax(q K^T) V. Also tests that results do not depend on chunks,
+// tiles, other rows, or the task that computes a partition.
 #include "kernels/attention.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -36,7 +36,7 @@ struct Case {
       v.resize(static_cast<size_t>(n));
       for (float& x : v) x = normal(random);
     };
-    // Not aligned to anything but a float.
+    // Aligned only to float.
     fill(query, 1 + length * kv * g * dim);
     fill(key, length * kv * dim);
     fill(value, length * kv * dim);
@@ -45,7 +45,7 @@ struct Case {
     std::iota(blocks.begin(), blocks.end(), 0);
     std::shuffle(blocks.begin(), blocks.end(), random);
     args.layout = {type, bs, kv, dim};
-    // All bits set is NaN in every type, with int8 of the scales.
+    // All bits set is NaN in every type; for int8 it is the scales that become NaN.
     key_cache.assign(static_cast<size_t>(num_blocks * kv * args.layout.KeyBytes()), std::byte{0xff});
     value_cache.assign(static_cast<size_t>(num_blocks * kv * args.layout.ValueBytes()), std::byte{0xff});
     args.key_cache = key_cache.data();
@@ -65,7 +65,7 @@ struct Case {
     }
   }
 
-  // All rows, in tasks of `rows_per_task`.
+  // Runs all rows, in tasks of `rows_per_task`.
   std::vector<float> Run(const Kernels& kernels, int64_t rows_per_task) {
     std::vector<float> out(query.size() - 1, -1.0f);
     args.out = out.data();
@@ -81,7 +81,7 @@ struct Case {
     return out;
   }
 
-  // Each row after some partitions that were computed before for some rows together.
+  // Runs each row as a task, after computing some partitions ahead for groups of rows.
   std::vector<float> RunWithPartials(const Kernels& kernels, std::mt19937& random) {
     const auto pick = [&](int64_t high) { return std::uniform_int_distribution<int64_t>(0, high)(random); };
     std::vector<float> out(query.size() - 1, -1.0f);
@@ -99,9 +99,9 @@ struct Case {
     int64_t slot = 0;
     for (int64_t partition = 0; partition < partitions; ++partition) {
       for (size_t next = 0; next < shuffled.size();) {
-        const int64_t most = std::max<int64_t>(1, kMaxQueriesPerTask / group);
+        const int64_t max_count = std::max<int64_t>(1, kMaxQueriesPerTask / group);
         const auto count =
-            static_cast<size_t>(std::min(1 + pick(most - 1), static_cast<int64_t>(shuffled.size() - next)));
+            static_cast<size_t>(std::min(1 + pick(max_count - 1), static_cast<int64_t>(shuffled.size() - next)));
         if (pick(2) > 0) {
           for (int64_t h = 0; h < kv_heads; ++h) {
             kernels.attention->forward_partial(
@@ -136,32 +136,32 @@ struct Case {
     return rows;
   }
 
-  // What the cache keeps of K or V.
+  // Returns the values of K or V after a round trip through the cache.
   std::vector<float> Stored(const std::vector<float>& from) const {
-    std::vector<float> kept = from;
-    for (size_t i = 0; i < kept.size(); i += static_cast<size_t>(head_dim)) {
+    std::vector<float> stored = from;
+    for (size_t i = 0; i < stored.size(); i += static_cast<size_t>(head_dim)) {
       float largest = 0.0f;
-      for (size_t d = i; d < i + static_cast<size_t>(head_dim); ++d) largest = std::max(largest, std::fabs(kept[d]));
+      for (size_t d = i; d < i + static_cast<size_t>(head_dim); ++d) largest = std::max(largest, std::fabs(stored[d]));
       for (size_t d = i; d < i + static_cast<size_t>(head_dim); ++d) {
-        if (dtype == KVDType::kBFloat16) kept[d] = BFloat16ToFloat(FloatToBFloat16(kept[d]));
-        if (dtype == KVDType::kFloat16) kept[d] = Float16ToFloat(FloatToFloat16(kept[d]));
-        if (dtype == KVDType::kInt8) kept[d] = std::nearbyintf(kept[d] / (largest / 127.0f)) * (largest / 127.0f);
+        if (dtype == KVDType::kBFloat16) stored[d] = BFloat16ToFloat(FloatToBFloat16(stored[d]));
+        if (dtype == KVDType::kFloat16) stored[d] = Float16ToFloat(FloatToFloat16(stored[d]));
+        if (dtype == KVDType::kInt8) stored[d] = std::nearbyintf(stored[d] / (largest / 127.0f)) * (largest / 127.0f);
       }
     }
-    return kept;
+    return stored;
   }
 
-  // Queries as the machine multiplies them: it rounds them when they are scaled.
+  // Returns the queries as the kernels with a bfloat16 dot product use them: scaled, then rounded.
   std::vector<float> Rounded() const {
-    const float to = args.softcap > 0.0f ? args.scale : args.scale * 1.44269504f;
-    std::vector<float> kept = query;
-    for (float& x : kept) x = BFloat16ToFloat(FloatToBFloat16(x * to)) / to;
-    return kept;
+    const float factor = args.softcap > 0.0f ? args.scale : args.scale * 1.44269504f;
+    std::vector<float> rounded = query;
+    for (float& x : rounded) x = BFloat16ToFloat(FloatToBFloat16(x * factor)) / factor;
+    return rounded;
   }
 
   std::vector<double> Naive() const { return Naive(query, Stored(key), Stored(value)); }
 
-  // With the size of what is added up in each element if `magnitude` is not null.
+  // If `magnitude` is not null, it gets the sum of absolute terms of each element.
   std::vector<double> Naive(const std::vector<float>& queries, const std::vector<float>& keys,
                             const std::vector<float>& values, std::vector<double>* magnitude = nullptr) const {
     std::vector<double> out(query.size() - 1);
@@ -220,9 +220,9 @@ class AttentionTest : public testing::TestWithParam<Isa>, protected testing_supp
 INSTANTIATE_TEST_SUITE_P(Isas, AttentionTest, testing::ValuesIn(AvailableIsas()),
                          [](const auto& isa) { return std::string(ToString(isa.param)); });
 
-// Where the machine multiplies pairs of bfloat16, weights are off by up to a 256th. The queries are rounded for the
-// comparison too, but one that lies in the middle of two may go the other way.
-TEST_P(AttentionTest, AgreesWithSoftmaxWrittenOut) {
+// With a dot product of bfloat16 pairs, weights are off by up to 1/256. The reference rounds the queries too, but a
+// query halfway between two values may be rounded the other way.
+TEST_P(AttentionTest, AgreesWithPlainSoftmax) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
     const std::vector<float> out = c.Run(kernels(), 1);
@@ -237,7 +237,7 @@ TEST_P(AttentionTest, AgreesWithSoftmaxWrittenOut) {
   }
 }
 
-TEST_P(AttentionTest, GivesTheSameBitsHoweverRowsAreGrouped) {
+TEST_P(AttentionTest, GroupingOfRowsDoesNotChangeTheBits) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
     const std::vector<float> one = c.Run(kernels(), 1);
@@ -249,7 +249,7 @@ TEST_P(AttentionTest, GivesTheSameBitsHoweverRowsAreGrouped) {
   }
 }
 
-TEST_P(AttentionTest, GivesTheSameBitsWhenPartitionsAreComputedAheadForSomeRows) {
+TEST_P(AttentionTest, ComputingPartitionsAheadDoesNotChangeTheBits) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
     const std::vector<float> one = c.Run(kernels(), 1);
@@ -258,9 +258,10 @@ TEST_P(AttentionTest, GivesTheSameBitsWhenPartitionsAreComputedAheadForSomeRows)
   }
 }
 
-// A key's or value's element is off by at most half a scale, 1/254 of the largest magnitude of its vector. On normal
-// numbers that is 0.4 % of a value's size at most (three and a half deviations), and softmax averages it.
-TEST_P(AttentionTest, Int8KVIsWithinThreeThousandthsOfTheValuesSize) {
+// An element of a key or value is off by at most half a scale, which is 1/254 of the largest magnitude of its vector.
+// For normally distributed numbers that magnitude is about 3.5 standard deviations, so the error is at most 1.4 % of a
+// standard deviation. Softmax averages the errors.
+TEST_P(AttentionTest, Int8KVErrorIsBelowThreeThousandthsOfTheValues) {
   for (const int64_t dim : {64, 128}) {
     Case c(random_, dim, 2, 2, 32, 300, 0, KVDType::kInt8);
     const std::vector<float> out = c.Run(kernels(), 3);
@@ -271,13 +272,13 @@ TEST_P(AttentionTest, Int8KVIsWithinThreeThousandthsOfTheValuesSize) {
       errors += error * error;
       largest = std::max(largest, error);
     }
-    // V has deviation 1.
+    // V has standard deviation 1.
     EXPECT_LT(std::sqrt(errors / static_cast<double>(out.size())), 0.003) << dim;
     EXPECT_LT(largest, 0.05) << dim;
   }
 }
 
-TEST_P(AttentionTest, WhatIsNotFiniteInInt8KVReachesTheOutput) {
+TEST_P(AttentionTest, NonFiniteInt8KVReachesTheOutput) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     Case c(random_, 16, 1, 1, 16, 20, 0, KVDType::kInt8);
     c.key[7 * 16 + 3] = bad;
@@ -288,7 +289,7 @@ TEST_P(AttentionTest, WhatIsNotFiniteInInt8KVReachesTheOutput) {
   }
 }
 
-TEST_P(AttentionTest, RowsBeforeAValueThatIsNoNumberDoNotSeeIt) {
+TEST_P(AttentionTest, RowsBeforeANaNValueAreNotAffected) {
   for (const KVDType dtype : kTypes) {
     for (const int64_t token : {6, 7}) {
       Case c(random_, 16, 1, 3, 16, 20, 0, dtype);
@@ -305,7 +306,7 @@ TEST_P(AttentionTest, RowsBeforeAValueThatIsNoNumberDoNotSeeIt) {
   }
 }
 
-TEST_P(AttentionTest, Int8KeepsVectorsThatAreZeroOrTooSmallToScale) {
+TEST_P(AttentionTest, Int8StoresZeroAndTinyVectors) {
   for (const float tiny : {0.0f, std::numeric_limits<float>::denorm_min(), 1e-38f}) {
     Case c(random_, 16, 1, 1, 16, 1, 0, KVDType::kInt8);
     std::fill(c.value.begin(), c.value.end(), tiny);
@@ -314,7 +315,7 @@ TEST_P(AttentionTest, Int8KeepsVectorsThatAreZeroOrTooSmallToScale) {
   }
 }
 
-TEST_P(AttentionTest, ManyHeadsOnOneKVHeadFitASingleRowTask) {
+TEST_P(AttentionTest, SingleRowTaskMayHaveManyHeadsPerKVHead) {
   Case c(random_, 16, 1, 71, 16, 20, 0, KVDType::kFloat32);
   const std::vector<float> out = c.Run(kernels(), 1);
   const std::vector<double> naive = c.Naive();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-TEST(AvailableMemoryTest, TheTightestLimitCountsAndIsNamed) {
+TEST(AvailableMemoryTest, TheTightestLimitIsReportedByName) {
   MemoryLeft left;
   EXPECT_EQ(LeastOf(left, 0).bytes, std::numeric_limits<int64_t>::max());
   EXPECT_EQ(LeastOf(left, 0).bound, "no known limit");
@@ -30,7 +30,7 @@ TEST(AvailableMemoryTest, TheTightestLimitCountsAndIsNamed) {
   EXPECT_EQ(LeastOf(left, 0).bound, "CommitLimit (vm.overcommit_memory 2)");
 }
 
-TEST(AvailableMemoryTest, UntouchedBytesCountAgainstMemoryButNotAgainstAddressSpace) {
+TEST(AvailableMemoryTest, UntouchedBytesReduceMemoryButNotAddressSpace) {
   MemoryLeft left;
   left.machine = 900 * kMiB;
   left.address_space = 850 * kMiB;
@@ -40,7 +40,7 @@ TEST(AvailableMemoryTest, UntouchedBytesCountAgainstMemoryButNotAgainstAddressSp
   EXPECT_EQ(LeastOf(left, 2000 * kMiB).bytes, 0);
 }
 
-TEST(AvailableMemoryTest, AHigherLimitNeverLeavesLess) {
+TEST(AvailableMemoryTest, RaisingALimitNeverReducesAvailableMemory) {
   for (const auto limit : {&MemoryLeft::machine, &MemoryLeft::cgroup, &MemoryLeft::address_space, &MemoryLeft::data,
                            &MemoryLeft::commit}) {
     MemoryLeft left;
@@ -55,7 +55,7 @@ TEST(AvailableMemoryTest, AHigherLimitNeverLeavesLess) {
   }
 }
 
-// A /proc of our own; control groups are those of an empty directory.
+// A fake /proc. The control groups come from an empty directory.
 class MemoryLeftTest : public ::testing::Test {
  protected:
   MemoryLeftTest() {
@@ -82,21 +82,21 @@ TEST_F(MemoryLeftTest, LimitsThatAreNotSetAreAbsent) {
   EXPECT_EQ(left.commit, std::nullopt);
 }
 
-TEST_F(MemoryLeftTest, LimitsOfTheProcessAreReducedByItsUse) {
+TEST_F(MemoryLeftTest, ProcessLimitsAreReducedByUsage) {
   const MemoryLeft left = Read(1000 * 1024, 350 * 1024);
   EXPECT_EQ(left.address_space, 300 * 1024);
   EXPECT_EQ(left.data, 50 * 1024);
   EXPECT_EQ(Read(600 * 1024).address_space, 0);
 }
 
-TEST_F(MemoryLeftTest, TheCommitLimitCountsWhereTheKernelNeverOvercommits) {
+TEST_F(MemoryLeftTest, CommitLimitCountsOnlyInOvercommitModeTwo) {
   directory_.Write("sys/vm/overcommit_memory", "2\n");
   EXPECT_EQ(Read().commit, 6000 * 1024);
   directory_.Write("sys/vm/overcommit_memory", "1\n");
   EXPECT_EQ(Read().commit, std::nullopt);
 }
 
-TEST_F(MemoryLeftTest, AControlGroupIsNamedByTheFileOfItsLimit) {
+TEST_F(MemoryLeftTest, ControlGroupIsReportedByItsLimitFile) {
   directory_.Write("memberships", "0::/\n");
   directory_.Write("mounts", "30 23 0:26 / /group rw - cgroup2 cgroup rw\n");
   std::filesystem::create_directories(directory_.path() + "/group");

@@ -1,5 +1,5 @@
-// The tiles of AVX2 with AVX-VNNI in the encoding of AVX-512 (see CMakeLists.txt for the flags), under names of their
-// own: so a machine that has only that one runs their tests.
+// The AVX2 tiles with AVX-VNNI, compiled with the AVX-512 encoding and renamed (flags: tests/CMakeLists.txt). So CPUs
+// that have only that encoding run their tests too.
 #if defined(__AVX512VNNI__)
 
 #include <immintrin.h>

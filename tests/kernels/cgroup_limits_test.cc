@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// A tree of control groups in a temporary directory.
+// A control-group tree in a temporary directory.
 class CgroupLimitsTest : public ::testing::Test {
  protected:
   void Write(const std::string& path, const std::string& text) {
@@ -55,21 +55,21 @@ class CgroupLimitsTest : public ::testing::Test {
   TempDirectory directory_;
 };
 
-TEST_F(CgroupLimitsTest, WithoutFilesNothingIsLimited) {
+TEST_F(CgroupLimitsTest, MissingFilesSetNoLimit) {
   const CgroupLimits limits = Read();
   EXPECT_EQ(limits.available_memory_bytes, std::nullopt);
   EXPECT_EQ(limits.memory_limit_file, "");
   EXPECT_EQ(limits.num_cores, std::nullopt);
 }
 
-TEST_F(CgroupLimitsTest, TheLeafOfVersion2LimitsMemoryLessWhatItsGroupUses) {
+TEST_F(CgroupLimitsTest, Version2LeafLimitIsReducedByUsage) {
   MountV2("/user.slice/run.scope");
   WriteGroup("sys/fs/cgroup/user.slice/run.scope", std::to_string(4 * kGiB), kGiB);
   EXPECT_EQ(Read().available_memory_bytes, 3 * kGiB);
   EXPECT_EQ(Read().memory_limit_file, File("sys/fs/cgroup/user.slice/run.scope/memory.max"));
 }
 
-TEST_F(CgroupLimitsTest, AParentSliceOfVersion2LimitsItsChildren) {
+TEST_F(CgroupLimitsTest, Version2ParentLimitsItsChildren) {
   MountV2("/user.slice/session.slice/run.scope");
   WriteGroup("sys/fs/cgroup/user.slice/session.slice/run.scope", "max", kGiB);
   WriteGroup("sys/fs/cgroup/user.slice/session.slice", std::to_string(2 * kGiB), kGiB / 2);
@@ -78,7 +78,7 @@ TEST_F(CgroupLimitsTest, AParentSliceOfVersion2LimitsItsChildren) {
   EXPECT_EQ(Read().memory_limit_file, File("sys/fs/cgroup/user.slice/session.slice/memory.max"));
 }
 
-TEST_F(CgroupLimitsTest, PageCacheOfAGroupIsAvailable) {
+TEST_F(CgroupLimitsTest, PageCacheCountsAsAvailable) {
   MountV2("/a");
   WriteGroup("sys/fs/cgroup/a", std::to_string(4 * kGiB), 3 * kGiB, 2 * kGiB);
   EXPECT_EQ(Read().available_memory_bytes, 3 * kGiB);
@@ -94,13 +94,13 @@ TEST_F(CgroupLimitsTest, MemoryHighIsALimit) {
   EXPECT_EQ(Read().memory_limit_file, File("sys/fs/cgroup/a/memory.high"));
 }
 
-TEST_F(CgroupLimitsTest, AGroupThatUsesMoreThanItsLimitLeavesNothing) {
+TEST_F(CgroupLimitsTest, UsageAboveTheLimitLeavesZeroBytes) {
   MountV2("/a");
   WriteGroup("sys/fs/cgroup/a", std::to_string(kGiB), 2 * kGiB);
   EXPECT_EQ(Read().available_memory_bytes, 0);
 }
 
-TEST_F(CgroupLimitsTest, TheSmallestCpuQuotaOfAllParentsCounts) {
+TEST_F(CgroupLimitsTest, SmallestCpuQuotaOfAllParentsWins) {
   MountV2("/a/b");
   Write("sys/fs/cgroup/a/b/cpu.max", "max 100000");
   EXPECT_EQ(Read().num_cores, std::nullopt);
@@ -111,7 +111,7 @@ TEST_F(CgroupLimitsTest, TheSmallestCpuQuotaOfAllParentsCounts) {
   EXPECT_EQ(Read().num_cores, 1);
 }
 
-TEST_F(CgroupLimitsTest, TheLeafOfVersion1IsRead) {
+TEST_F(CgroupLimitsTest, Version1LeafLimitIsReducedByUsage) {
   MountV1("/docker/c1");
   WriteV1Group("sys/fs/cgroup/memory/docker/c1", std::to_string(4 * kGiB), 3 * kGiB, kGiB);
   Write("sys/fs/cgroup/cpu,cpuacct/docker/c1/cpu.cfs_quota_us", "150000");
@@ -121,7 +121,7 @@ TEST_F(CgroupLimitsTest, TheLeafOfVersion1IsRead) {
   EXPECT_EQ(Read().num_cores, 2);
 }
 
-TEST_F(CgroupLimitsTest, AParentOfVersion1LimitsItsChildren) {
+TEST_F(CgroupLimitsTest, Version1ParentLimitsItsChildren) {
   MountV1("/docker/c1");
   WriteV1Group("sys/fs/cgroup/memory/docker/c1", "9223372036854771712", kGiB);
   WriteV1Group("sys/fs/cgroup/memory/docker", std::to_string(2 * kGiB), kGiB);
@@ -133,14 +133,14 @@ TEST_F(CgroupLimitsTest, AParentOfVersion1LimitsItsChildren) {
   EXPECT_EQ(Read().num_cores, 4);
 }
 
-TEST_F(CgroupLimitsTest, Version1TellsALimitOfAParentThatIsNotMounted) {
+TEST_F(CgroupLimitsTest, Version1ReportsTheLimitOfAParentThatIsNotMounted) {
   MountV1("/docker/c1", "/docker/c1");
   WriteV1Group("sys/fs/cgroup/memory", "9223372036854771712", kGiB);
   Write("sys/fs/cgroup/memory/memory.stat", "hierarchical_memory_limit " + std::to_string(3 * kGiB));
   EXPECT_EQ(Read().available_memory_bytes, 2 * kGiB);
 }
 
-TEST_F(CgroupLimitsTest, BothVersionsCountWhereBothAreMounted) {
+TEST_F(CgroupLimitsTest, BothVersionsCountIfBothAreMounted) {
   Write("memberships", "9:memory:/one\n0::/two");
   Write("mounts", "35 31 0:32 / /v1/memory rw - cgroup cgroup rw,memory\n41 31 0:38 / /v2 rw - cgroup2 cgroup2 rw");
   WriteV1Group("v1/memory/one", std::to_string(4 * kGiB), kGiB);
@@ -151,7 +151,7 @@ TEST_F(CgroupLimitsTest, BothVersionsCountWhereBothAreMounted) {
   EXPECT_EQ(Read().available_memory_bytes, kGiB);
 }
 
-TEST_F(CgroupLimitsTest, AGroupThatTheMountDoesNotShowIsTheMountsRoot) {
+TEST_F(CgroupLimitsTest, AGroupOutsideTheMountFallsBackToTheMountPoint) {
   WriteGroup("sys/fs/cgroup", std::to_string(2 * kGiB), kGiB);
   for (const char* membership : {"/../../host.slice", "/system.slice/docker-1.scope", "/docker/c10", "/"}) {
     MountV2(membership, "/docker/c1");
@@ -161,13 +161,13 @@ TEST_F(CgroupLimitsTest, AGroupThatTheMountDoesNotShowIsTheMountsRoot) {
   EXPECT_EQ(Read().available_memory_bytes, kGiB);
 }
 
-TEST_F(CgroupLimitsTest, AMountOfAPartOfTheTreeShowsItsOwnGroups) {
+TEST_F(CgroupLimitsTest, AMountOfASubtreeContainsItsOwnGroups) {
   MountV2("/docker/c1/worker", "/docker/c1");
   WriteGroup("sys/fs/cgroup/worker", std::to_string(2 * kGiB), 0);
   EXPECT_EQ(Read().available_memory_bytes, 2 * kGiB);
 }
 
-TEST_F(CgroupLimitsTest, AMountOfAnotherGroupIsNotReadWhereOneShowsOurs) {
+TEST_F(CgroupLimitsTest, AMountOfAnotherGroupIsIgnoredIfOneContainsOurs) {
   Write("memberships", "0::/ours");
   Write("mounts", "41 31 0:38 /theirs /other rw - cgroup2 cgroup2 rw\n42 31 0:38 / /all rw - cgroup2 cgroup2 rw");
   WriteGroup("other", std::to_string(kGiB), 0);
@@ -175,7 +175,7 @@ TEST_F(CgroupLimitsTest, AMountOfAnotherGroupIsNotReadWhereOneShowsOurs) {
   EXPECT_EQ(Read().available_memory_bytes, 4 * kGiB);
 }
 
-TEST_F(CgroupLimitsTest, AMountPointMayHoldSpaces) {
+TEST_F(CgroupLimitsTest, MountPointMayContainSpaces) {
   Write("memberships", "0::/");
   Write("mounts", "41 31 0:38 / /a\\040b rw - cgroup2 cgroup2 rw");
   WriteGroup("a b", std::to_string(kGiB), 0);
@@ -194,20 +194,20 @@ TEST_F(CgroupLimitsTest, GarbageSetsNoLimit) {
   EXPECT_EQ(Read().num_cores, std::nullopt);
 }
 
-TEST_F(CgroupLimitsTest, AHugeQuotaIsManyCores) {
+TEST_F(CgroupLimitsTest, HugeQuotaDoesNotOverflow) {
   MountV2("/a");
   Write("sys/fs/cgroup/a/cpu.max", "99999999999999999999999999 1");
   EXPECT_EQ(Read().num_cores, std::numeric_limits<int64_t>::max());
 }
 
-TEST_F(CgroupLimitsTest, AnUnknownUsageLeavesTheWholeLimit) {
+TEST_F(CgroupLimitsTest, UnknownUsageLeavesTheWholeLimit) {
   MountV2("/a");
   Write("sys/fs/cgroup/a/memory.max", std::to_string(kGiB));
   Write("sys/fs/cgroup/a/memory.current", "???");
   EXPECT_EQ(Read().available_memory_bytes, kGiB);
 }
 
-TEST_F(CgroupLimitsTest, DamagedTablesAreNoHarm) {
+TEST_F(CgroupLimitsTest, DamagedTablesAreIgnored) {
   Write("memberships", "0::\n::\nnonsense\n0:/a");
   Write("mounts", "- - - -\n1 2 3 4 5 6 -\n30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw");
   WriteGroup("sys/fs/cgroup", std::to_string(kGiB), 0);

@@ -10,7 +10,8 @@
 namespace vllm {
 namespace {
 
-// A machine as its system tells of it: `nodes` nodes of `cores` cores; a core's second CPU comes after all first ones.
+// A fake /sys of `nodes` NUMA nodes with `cores` cores each. The second CPUs of all cores are numbered after all first
+// ones.
 class CpuTopologyTest : public ::testing::Test {
  protected:
   void Describe(int nodes, int cores, bool has_siblings) {
@@ -39,7 +40,7 @@ class CpuTopologyTest : public ::testing::Test {
     std::iota(cpus.begin(), cpus.end(), 0);
     return CpuTopology(cpus, directory_.path(), Cgroups());
   }
-  // One group of version 2, whose files are in "group".
+  // A version 2 group whose files are in "group".
   CgroupPaths Cgroups() {
     directory_.Write("memberships", "0::/\n");
     directory_.Write("mounts", "30 23 0:26 / /group rw - cgroup2 cgroup rw\n");
@@ -51,7 +52,7 @@ class CpuTopologyTest : public ::testing::Test {
 
 using Ranks = std::vector<std::vector<int>>;
 
-TEST_F(CpuTopologyTest, CountsCoresNotTheirSecondCpus) {
+TEST_F(CpuTopologyTest, HyperthreadsDoNotCountAsCores) {
   Describe(1, 8, true);
   const CpuTopology topology = Topology(16);
   EXPECT_EQ(topology.num_cores(), 8);
@@ -59,7 +60,7 @@ TEST_F(CpuTopologyTest, CountsCoresNotTheirSecondCpus) {
   EXPECT_EQ(topology.num_nodes(), 1);
 }
 
-TEST_F(CpuTopologyTest, OneSiblingThatMayBeUsedIsACore) {
+TEST_F(CpuTopologyTest, OneUsableSiblingIsACore) {
   Describe(1, 4, true);
   const CpuTopology topology({1, 5, 6}, directory_.path(), Cgroups());
   EXPECT_EQ(topology.num_cores(), 2);
@@ -67,7 +68,7 @@ TEST_F(CpuTopologyTest, OneSiblingThatMayBeUsedIsACore) {
   EXPECT_EQ(topology.Place(3, 1), (Ranks{{1}, {6}, {5}}));
 }
 
-TEST_F(CpuTopologyTest, RanksSpreadOverNodesAndStayOnThem) {
+TEST_F(CpuTopologyTest, RanksAreSpreadOverNodesAndStayOnThem) {
   Describe(2, 4, true);
   const CpuTopology topology = Topology(16);
   EXPECT_EQ(topology.num_nodes(), 2);
@@ -78,7 +79,7 @@ TEST_F(CpuTopologyTest, RanksSpreadOverNodesAndStayOnThem) {
   EXPECT_EQ(topology.Place(4, 2), (Ranks{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
 }
 
-TEST_F(CpuTopologyTest, ARankThatNoNodeHoldsTakesWhatThereIs) {
+TEST_F(CpuTopologyTest, ARankThatFitsOnNoNodeUsesAnyCpus) {
   Describe(2, 4, false);
   const CpuTopology topology = Topology(8);
   EXPECT_EQ(topology.Place(1, 6), (Ranks{{0, 1, 2, 3, 4, 5}}));
@@ -98,14 +99,14 @@ TEST_F(CpuTopologyTest, AQuotaLimitsTheCores) {
   EXPECT_EQ(Topology(8).num_cores(), 1);
 }
 
-TEST_F(CpuTopologyTest, WhereNothingIsKnownEachCpuIsACore) {
+TEST_F(CpuTopologyTest, WithoutFilesEachCpuIsACore) {
   const CpuTopology topology = Topology(3);
   EXPECT_EQ(topology.num_cores(), 3);
   EXPECT_EQ(topology.num_nodes(), 1);
   EXPECT_EQ(topology.Place(1, 3), (Ranks{{0, 1, 2}}));
 }
 
-TEST_F(CpuTopologyTest, FilesThatSayNothingUsefulAreNoHarm) {
+TEST_F(CpuTopologyTest, InvalidFilesAreIgnored) {
   Write("node/online", "0-1,zebra");
   Write("node/node0/cpulist", "0-99999999999999999999");
   Write("node/node1/cpulist", "5-2,,-");

@@ -9,7 +9,7 @@
 namespace vllm {
 namespace {
 
-// The value of a half by its definition.
+// Returns the value of a half float by its definition.
 double HalfByDefinition(uint16_t bits) {
   int exponent = (bits >> 10) & 31;
   double fraction = bits & 1023;
@@ -65,7 +65,7 @@ TEST(DTypeTest, FloatsRoundToTheNearestBFloat16AndTiesToEven) {
   for (int i = 0; i < 100000; ++i) {
     uint32_t bits = static_cast<uint32_t>(random());
     float value = std::bit_cast<float>(bits);
-    if (!(std::abs(value) < 3e38f)) continue;  // nearer to the edge the result may be infinity
+    if (!(std::abs(value) < 3e38f)) continue;  // close to the limit the result may be infinity
     double down = static_cast<double>(BFloat16ToFloat(static_cast<uint16_t>(bits >> 16)));
     double got = static_cast<double>(BFloat16ToFloat(FloatToBFloat16(value)));
     double up = static_cast<double>(std::bit_cast<float>((bits & 0xffff0000u) + 0x10000u));

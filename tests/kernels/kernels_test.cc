@@ -1,5 +1,5 @@
-// Every instruction set against the plain loop, over random shapes, tails and offsets; and the promise that a result
-// does not depend on how the work was cut.
+// Compares every instruction set with plain loops, over random shapes, tails and offsets. Also tests that a result
+// does not depend on how the work is split.
 #include "kernels/kernels.h"
 #include "kernels/isa/kernels_for.h"
 #include "tests/support/random_values.h"
@@ -60,20 +60,20 @@ TEST_P(KernelsTest, LinearAgreesWithThePlainLoop) {
           magnitude += std::abs(product);
         }
         if (with_bias) sum += bias[static_cast<size_t>(n)];
-        // Sequential summation in float32 errs by at most K roundings of the running magnitude; in practice by far
-        // less.
+        // Sequential summation in float32 has an error of at most K roundings of the running magnitude; in practice it
+        // is far smaller.
         ASSERT_NEAR(y[static_cast<size_t>(r * y_stride + n)], sum, magnitude * 1e-6)
             << out << "x" << in << " row " << r;
       }
     }
-    // Nothing outside of the result was written.
+    // Nothing outside the result was written.
     for (int64_t r = 0; r < num_rows; ++r) {
       for (int64_t n = out; n < y_stride; ++n) ASSERT_EQ(y[static_cast<size_t>(r * y_stride + n)], -77.0f);
     }
   }
 }
 
-TEST_P(KernelsTest, LinearGivesTheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
+TEST_P(KernelsTest, LinearBitsDoNotDependOnNumberOfRowsOrSplitOfPanels) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     const int64_t out = 16 * 11 + 5, in = 2100, num_rows = 23;
     const std::vector<float> x = Floats(num_rows * in);
@@ -107,7 +107,7 @@ TEST_P(KernelsTest, ExpIsWithinTwoUnitsInTheLastPlace) {
   }
 }
 
-TEST_P(KernelsTest, ExpKeepsTheEdges) {
+TEST_P(KernelsTest, ExpHandlesSpecialValues) {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> x = {-infinity, -200.0f, 0.0f, std::numeric_limits<float>::quiet_NaN()};
   std::vector<float> y(x.size());
@@ -136,7 +136,7 @@ TEST_P(KernelsTest, LayerNormAgreesWithThePlainLoop) {
   for (int round = 0; round < 200; ++round) {
     const int64_t n = Int(1, 200);
     std::vector<float> x = Floats(n, 3.0f);
-    // A mean far from zero: squares of the values themselves would cancel.
+    // With a mean far from zero, squares of the values themselves would cancel.
     for (float& v : x) v += 100.0f;
     const std::vector<float> w = Floats(n), b = Floats(n);
     const bool plain = round % 3 == 0;
@@ -153,7 +153,7 @@ TEST_P(KernelsTest, LayerNormAgreesWithThePlainLoop) {
   }
 }
 
-TEST_P(KernelsTest, TheHalvesOfRmsNormMakeItsBits) {
+TEST_P(KernelsTest, TheTwoHalvesOfRmsNormGiveTheSameBits) {
   for (int64_t n = 1; n < 100; ++n) {
     const std::vector<float> x = Floats(n, 3.0f), w = Floats(n);
     std::vector<float> whole(static_cast<size_t>(n)), halves(static_cast<size_t>(n));
@@ -201,7 +201,7 @@ TEST_P(KernelsTest, ActivationsAgreeWithThePlainLoop) {
   }
 }
 
-TEST_P(KernelsTest, ActivationsKeepTheEdges) {
+TEST_P(KernelsTest, ActivationsHandleSpecialValues) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Activation activation : kActivations) {
     const std::vector<float> x = {-80.0f, -0.0f, 0.0f, 80.0f, std::numeric_limits<float>::quiet_NaN()};
@@ -214,7 +214,8 @@ TEST_P(KernelsTest, ActivationsKeepTheEdges) {
     EXPECT_TRUE(std::isnan(y[4]));
     float large = infinity;
     kernels().activation(activation, &large, nullptr, 1, &large);
-    EXPECT_FALSE(large <= std::numeric_limits<float>::max()) << "infinity or NaN, so that a sampler sees it";
+    EXPECT_FALSE(large <= std::numeric_limits<float>::max())
+        << "must be infinity or NaN, so that the sampler detects it";
   }
 }
 
@@ -239,7 +240,7 @@ TEST_P(KernelsTest, SoftCapAgreesWithThePlainLoop) {
   EXPECT_TRUE(std::isnan(edges[3]));
 }
 
-TEST_P(KernelsTest, ScaleAndAddScaledStopAtTheEnd) {
+TEST_P(KernelsTest, ScaleAndAddScaledDoNotWritePastTheEnd) {
   for (int64_t n = 0; n < 50; ++n) {
     std::vector<float> x(static_cast<size_t>(n) + 1, 1.0f), y(static_cast<size_t>(n) + 1, 2.0f);
     kernels().add_scaled(x.data(), y.data(), 0.5f, n);
@@ -253,7 +254,7 @@ TEST_P(KernelsTest, ScaleAndAddScaledStopAtTheEnd) {
   }
 }
 
-TEST_P(KernelsTest, RotaryTurnsPairsHalfAHeadApart) {
+TEST_P(KernelsTest, RotaryRotatesPairsHalfAHeadApart) {
   for (int64_t half = 1; half < 70; ++half) {
     std::vector<float> head = Floats(2 * half);
     const std::vector<float> before = head, cos = Floats(half), sin = Floats(half);
@@ -266,7 +267,7 @@ TEST_P(KernelsTest, RotaryTurnsPairsHalfAHeadApart) {
   }
 }
 
-TEST_P(KernelsTest, AddStopsAtTheEnd) {
+TEST_P(KernelsTest, AddDoesNotWritePastTheEnd) {
   for (int64_t n = 0; n < 50; ++n) {
     std::vector<float> x(static_cast<size_t>(n) + 1, 1.0f), y(static_cast<size_t>(n) + 1, 2.0f);
     kernels().add(x.data(), y.data(), n);

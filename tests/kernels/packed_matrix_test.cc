@@ -1,4 +1,4 @@
-// Packing against plain loops over single elements, and the bytes of the packed forms.
+// Compares packing with plain loops over single elements, and checks the bytes of the packed layouts.
 #include "kernels/matrix/packed_matrix.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -45,7 +45,7 @@ uint32_t Converted(uint32_t bits, DType from, DType to) {
   return to == DType::kBFloat16 ? FloatToBFloat16(value) : FloatToFloat16(value);
 }
 
-// The header's formula, an element at a time.
+// The formula of the header, element by element.
 std::vector<std::byte> PlainPacked(const std::vector<SourceRow>& rows, int64_t num_columns, DType dtype) {
   const auto num_rows = static_cast<int64_t>(rows.size());
   const bool pairs = dtype == DType::kBFloat16;
@@ -68,7 +68,7 @@ class PackedMatrixTest : public testing::Test, protected testing_support::Random
  protected:
   PackedMatrixTest() : RandomValues(3) {}
 
-  // Any bits: NaNs, infinities and subnormals of every type among them.
+  // Random bits, including NaNs, infinities and subnormals of every type.
   std::vector<std::byte> Bytes(size_t count) {
     std::vector<std::byte> bytes(count);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(Int(0, 255));
@@ -76,7 +76,7 @@ class PackedMatrixTest : public testing::Test, protected testing_support::Random
   }
 };
 
-TEST_F(PackedMatrixTest, AnySizesTypesAndOffsetsGiveTheBytesOfThePlainLoop) {
+TEST_F(PackedMatrixTest, PackingAgreesWithThePlainLoopForAnySizeTypeAndOffset) {
   for (int round = 0; round < 1500; ++round) {
     const DType dtype = kTypes[static_cast<size_t>(round % 3)];
     const int64_t num_rows = Int(1, 50);
@@ -103,7 +103,7 @@ TEST_F(PackedMatrixTest, AnySizesTypesAndOffsetsGiveTheBytesOfThePlainLoop) {
   }
 }
 
-TEST_F(PackedMatrixTest, RowsOfOneSourceArePackedLikeSingleRows) {
+TEST_F(PackedMatrixTest, PackRowsAgreesWithThePlainLoop) {
   for (int round = 0; round < 200; ++round) {
     const DType dtype = kTypes[static_cast<size_t>(round % 3)];
     const DType type = kTypes[static_cast<size_t>(Int(0, 2))];
@@ -120,8 +120,8 @@ TEST_F(PackedMatrixTest, RowsOfOneSourceArePackedLikeSingleRows) {
   }
 }
 
-// As it was first written: the scale of the largest magnitude, then each value to the nearest code.
-TEST_F(PackedMatrixTest, EightBitCodesAreThoseOfThePlainLoop) {
+// The reference: the scale of the largest magnitude, then each value rounded to the nearest code.
+TEST_F(PackedMatrixTest, EightBitCodesAgreeWithThePlainLoop) {
   std::normal_distribution<float> normal(0.0f, 1.0f);
   for (int round = 0; round < 600; ++round) {
     const int64_t num_columns = Int(1, 300);
@@ -162,13 +162,13 @@ TEST_F(PackedMatrixTest, EightBitCodesAreThoseOfThePlainLoop) {
   }
 }
 
-// The level is searched for differently on each.
+// The instruction sets search for the level in different ways.
 TEST_F(PackedMatrixTest, FourBitCodesAreTheSameOnEveryInstructionSet) {
   std::normal_distribution<float> normal(0.0f, 1.0f);
   for (int round = 0; round < 400; ++round) {
     std::vector<float> values(32);
     const float size = std::ldexp(1.0f, static_cast<int>(Int(-12, 12)));
-    // Whole numbers lie on the borders between levels.
+    // Integers are on the borders between levels.
     for (float& value : values) value = round % 2 == 0 ? normal(random_) * size : static_cast<float>(Int(-127, 127));
     std::array<uint8_t, 18> expected{};
     KernelsFor(Isa::kGeneric).quant->quantize_iq4_nl(values.data(), 32, expected.data());
@@ -182,8 +182,9 @@ TEST_F(PackedMatrixTest, FourBitCodesAreTheSameOnEveryInstructionSet) {
 
 uint64_t HashOf(const void* data, size_t size_bytes) { return XXH3_64bits(data, size_bytes); }
 
-// Files of packed weights hold these bytes: whoever changes them raises kPackedLayoutVersion, and the hashes with it.
-TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
+// Packed-weight files contain these bytes. If you change the bytes, increment kPackedLayoutVersion and update the
+// hashes.
+TEST(PackedLayoutTest, BytesChangeOnlyWithTheVersion) {
   constexpr int64_t kRows = 21;
   constexpr int64_t kColumns = 160;
   std::vector<float> values(static_cast<size_t>(kRows * kColumns));
@@ -248,7 +249,7 @@ TEST(PackedLayoutTest, BytesChangeOnlyTogetherWithTheVersion) {
   EXPECT_EQ(hashes, expected);
 }
 
-TEST(PackedMatrixBufferTest, AFilledMatrixReadsWhatIsThere) {
+TEST(PackedMatrixBufferTest, AFilledMatrixKeepsItsContents) {
   const auto bytes = std::make_shared<std::vector<float>>(16 * 3, 2.5f);
   const PackedMatrix matrix(16, 3, DType::kFloat32,
                             [&](size_t size_bytes) { return AlignedBuffer(bytes, bytes->data(), size_bytes); });

@@ -1,4 +1,5 @@
-// Codes read from stored weights against the formats' own definition, for every format that has a packed form.
+// Compares the codes read from checkpoint formats with the definition of the formats, for every format that has a
+// packed form.
 #include "kernels/matrix/quant_codes.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -24,7 +25,7 @@ class QuantCodesTest : public testing::Test, protected testing_support::RandomVa
       for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
     }
   }
-  // (level - zero) * scale + minimum is what dequantize gives.
+  // Checks that (level - zero) * scale + minimum equals the result of dequantize.
   void ExpectSame(const CheckpointQuantMatrix& matrix) {
     const CheckpointQuantMatrixView& w = matrix.view();
     const std::optional<PackedQuantForm> form = PackedFormOf(w);
@@ -47,7 +48,7 @@ class QuantCodesTest : public testing::Test, protected testing_support::RandomVa
   }
 };
 
-TEST_F(QuantCodesTest, BlocksOfEveryFormat) {
+TEST_F(QuantCodesTest, BlockFormatsAgreeWithDequantize) {
   int with_form = 0;
   for (int type = 0; type <= static_cast<int>(kLastWeightType); ++type) {
     const std::optional<QuantFormat> format = BlockFormat(static_cast<WeightType>(type));
@@ -61,11 +62,11 @@ TEST_F(QuantCodesTest, BlocksOfEveryFormat) {
   EXPECT_EQ(with_form, 10);
 }
 
-TEST_F(QuantCodesTest, Groups) {
+TEST_F(QuantCodesTest, GroupFormatsAgreeWithDequantize) {
   for (int round = 0; round < 200; ++round) {
     const auto format = round % 2 == 0 ? QuantFormat::kGroupUInt4 : QuantFormat::kGroupUInt8;
     const int64_t columns = 32 * Int(1, 20);
-    const int64_t run = 2 * Int(1, 8);  // chunks of a group
+    const int64_t run = 2 * Int(1, 8);  // chunks per group
     CheckpointQuantMatrix::Groups groups;
     for (int64_t chunk = 0; chunk < columns / kGroupChunk; ++chunk) {
       groups.group_of_chunk.push_back(static_cast<int32_t>(chunk / run));
@@ -86,7 +87,7 @@ TEST_F(QuantCodesTest, Groups) {
   }
 }
 
-TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockHaveNoForm) {
+TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockHaveNoPackedForm) {
   const CheckpointQuantMatrix matrix(QuantFormat::kGroupUInt4, 1, 64,
                                      {.group_of_chunk = {0, 1, 1, 1}, .num_groups = 2});
   EXPECT_FALSE(PackedFormOf(matrix.view()));

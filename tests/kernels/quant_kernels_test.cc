@@ -1,5 +1,5 @@
-// Stored weights on every instruction set: exact values of every format, products against the plain loop, and the same
-// bits however the work is cut.
+// Checkpoint formats on every instruction set: exact values of every format, products compared with the plain loop,
+// and the same bits for any split of the work.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 struct StoredFormat {
   QuantFormat format;
   std::string name;
-  std::vector<int> halves;    // where a block keeps its half floats
-  bool has_exponent = false;  // a block begins with that of its scale
+  std::vector<int> halves;    // byte offsets of the half floats of a block
+  bool has_exponent = false;  // a block begins with the exponent of its scale
   bool IsBlocks() const { return has_exponent || !halves.empty(); }
 };
 
@@ -52,9 +52,9 @@ class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_s
         const int64_t bytes = QuantRowBytes(stored.format, block);
         for (int64_t b = 0; b < columns / block; ++b) {
           if (stored.has_exponent) w.row(n)[b * bytes] = static_cast<uint8_t>(Int(118, 126));
-          for (const int place : stored.halves) {
+          for (const int offset : stored.halves) {
             const uint16_t half = FloatToFloat16(Floats(1, 0.05f)[0]);
-            std::memcpy(w.row(n) + b * bytes + place, &half, 2);
+            std::memcpy(w.row(n) + b * bytes + offset, &half, 2);
           }
         }
       }
@@ -93,7 +93,7 @@ class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_s
 INSTANTIATE_TEST_SUITE_P(Isas, QuantKernelsTest, testing::ValuesIn(AvailableIsas()),
                          [](const auto& isa) { return std::string(ToString(isa.param)); });
 
-TEST_P(QuantKernelsTest, BlocksHaveExactlyTheValuesOfTheGgufPackage) {
+TEST_P(QuantKernelsTest, BlocksDequantizeExactlyLikeTheGgufPackage) {
   for (const StoredFormat& stored : Formats()) {
     if (!stored.IsBlocks()) continue;
     std::ifstream file(std::string(VLLMCLI_TEST_DATA) + "/quant/blocks/" + stored.name + ".bin", std::ios::binary);
@@ -111,7 +111,7 @@ TEST_P(QuantKernelsTest, BlocksHaveExactlyTheValuesOfTheGgufPackage) {
   }
 }
 
-TEST_P(QuantKernelsTest, GroupsHaveTheValuesOfTheirDefinition) {
+TEST_P(QuantKernelsTest, GroupsDequantizeToTheirDefinition) {
   for (const QuantFormat format : {QuantFormat::kGroupUInt4, QuantFormat::kGroupUInt8}) {
     CheckpointQuantMatrix w(format, 1, 32, {{1, 0}, 2, DType::kFloat32, true, 0});
     std::vector<uint8_t> codes(32);
@@ -131,7 +131,7 @@ TEST_P(QuantKernelsTest, GroupsHaveTheValuesOfTheirDefinition) {
   }
 }
 
-TEST_P(QuantKernelsTest, Float8HasTheValuesOfItsDefinition) {
+TEST_P(QuantKernelsTest, Float8DequantizesToItsDefinition) {
   CheckpointQuantMatrix w(QuantFormat::kGroupFloat8, 1, 256,
                           {std::vector<int32_t>(16, 0), 1, DType::kFloat32, false, 0});
   std::vector<uint8_t> codes(256);
@@ -187,7 +187,7 @@ TEST_P(QuantKernelsTest, LinearAgreesWithThePlainLoop) {
   }
 }
 
-TEST_P(QuantKernelsTest, LinearGivesTheSameBitsForAnyNumberOfRowsAndAnySplitOfTheMatrix) {
+TEST_P(QuantKernelsTest, LinearBitsDoNotDependOnNumberOfRowsOrSplitOfTheMatrix) {
   for (const StoredFormat& stored : Formats()) {
     const int64_t out = 37, in = 256 * 9, num_rows = 13;
     const std::vector<float> x = Floats(num_rows * in), bias = Floats(out);
@@ -210,7 +210,7 @@ TEST_P(QuantKernelsTest, LinearGivesTheSameBitsForAnyNumberOfRowsAndAnySplitOfTh
   }
 }
 
-TEST_P(QuantKernelsTest, QuantizingZerosAndSinglePeaksIsExactEnough) {
+TEST_P(QuantKernelsTest, QuantizingZerosAndSinglePeaksIsAccurate) {
   for (const float peak : {0.0f, 1.0f, -1.0f, 0.01f, -3e4f}) {
     std::vector<float> x(32, 0.0f), back(32);
     x[17] = peak;
@@ -221,7 +221,7 @@ TEST_P(QuantKernelsTest, QuantizingZerosAndSinglePeaksIsExactEnough) {
   }
 }
 
-TEST_P(QuantKernelsTest, NumbersThatAreNotFiniteSpoilTheirBlockAlone) {
+TEST_P(QuantKernelsTest, NonFiniteNumbersAffectOnlyTheirBlock) {
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
     std::vector<float> x(64, 1.0f), back(64);
     x[3] = bad;
@@ -232,7 +232,7 @@ TEST_P(QuantKernelsTest, NumbersThatAreNotFiniteSpoilTheirBlockAlone) {
   }
 }
 
-TEST_P(QuantKernelsTest, QuantizingKeepsGaussianWeightsWithinTheErrorOfTheirFormat) {
+TEST_P(QuantKernelsTest, QuantizingGaussianWeightsHasTheErrorOfTheFormat) {
   const int64_t count = 32 * 256;
   const std::vector<float> x = Floats(count, 0.02f);
   CheckpointQuantMatrix w(QuantFormat::kIQ4_NL, 1, count);

@@ -28,7 +28,7 @@ TEST(ThreadPoolTest, RunsEveryTaskOnceForAnyNumberOfThreads) {
   }
 }
 
-TEST(ThreadPoolTest, ManyShortJobsInARow) {
+TEST(ThreadPoolTest, RunsManyShortJobsInARow) {
   ThreadPool pool(3);
   std::atomic<int64_t> sum{0};
   for (int job = 0; job < 5000; ++job) {
@@ -37,7 +37,7 @@ TEST(ThreadPoolTest, ManyShortJobsInARow) {
   EXPECT_EQ(sum.load(), 5000 * 6);
 }
 
-TEST(ThreadPoolTest, WorkersThatSleepWakeForTheNextJob) {
+TEST(ThreadPoolTest, SleepingWorkersWakeForTheNextJob) {
   const std::set<pid_t> before = testing_support::ThreadIds();
   ThreadPool pool(2);
   std::set<pid_t> workers = testing_support::ThreadIds();
@@ -51,7 +51,7 @@ TEST(ThreadPoolTest, WorkersThatSleepWakeForTheNextJob) {
   EXPECT_EQ(runs.load(), 6);
 }
 
-TEST(ThreadPoolTest, ATaskThatThrowsReachesTheCaller) {
+TEST(ThreadPoolTest, AnExceptionOfATaskReachesTheCaller) {
   for (int threads = 1; threads <= 4; ++threads) {
     ThreadPool pool(threads);
     for (int64_t guilty = 0; guilty < 20; ++guilty) {
@@ -66,7 +66,7 @@ TEST(ThreadPoolTest, ATaskThatThrowsReachesTheCaller) {
         EXPECT_EQ(error.what(), "task " + std::to_string(guilty));
       }
       EXPECT_LT(runs.load(), 20);
-      // The pool goes on working.
+      // The pool still works.
       runs = 0;
       pool.ParallelFor(20, [&](int64_t, int) { runs.fetch_add(1); });
       EXPECT_EQ(runs.load(), 20);
@@ -81,7 +81,7 @@ TEST(ThreadPoolTest, OneOfSeveralExceptionsReachesTheCaller) {
   }
 }
 
-TEST(ThreadPoolTest, ASetFlagSkipsTheTasksThatHaveNotBegun) {
+TEST(ThreadPoolTest, CancellationSkipsTasksThatHaveNotBegun) {
   for (int threads = 1; threads <= 4; ++threads) {
     CancellationFlag flag;
     ThreadPool pool(threads);
@@ -99,7 +99,7 @@ TEST(ThreadPoolTest, ASetFlagSkipsTheTasksThatHaveNotBegun) {
   }
 }
 
-TEST(ThreadPoolTest, AFlagSetAfterTheLastTaskChangesNothing) {
+TEST(ThreadPoolTest, CancellationAfterTheLastTaskHasNoEffect) {
   CancellationFlag flag;
   ThreadPool pool(2);
   pool.SetCancellation(&flag);
@@ -109,7 +109,7 @@ TEST(ThreadPoolTest, AFlagSetAfterTheLastTaskChangesNothing) {
   EXPECT_EQ(runs.load(), 20);
 }
 
-TEST(ThreadPoolTest, ThreadsThatSleepRunEveryTaskOnce) {
+TEST(ThreadPoolTest, SleepingThreadsRunEveryTaskOnce) {
   ThreadPool pool(8, {}, WaitPolicy::kSleep);
   std::atomic<int64_t> sum{0};
   for (int job = 0; job < 500; ++job) {

@@ -1,5 +1,5 @@
-// Tile kernels of every instruction set against the plain loop, over random shapes and tails; and the promise that a
-// result does not depend on how the work was cut.
+// Compares the tile kernels of every instruction set with plain loops, over random shapes and tails. Also tests that a
+// result does not depend on how the work is split.
 #include "kernels/tile_kernels.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -31,7 +31,7 @@ struct NamedTiles {
 };
 void PrintTo(const NamedTiles& tiles, std::ostream* out) { *out << tiles.name; }
 
-// Of every instruction set that the machine runs; those of AVX-VNNI in another encoding too.
+// Returns the kernels of every instruction set that this CPU supports, including AVX-VNNI in the AVX-512 encoding.
 std::vector<NamedTiles> AllTiles() {
   std::vector<NamedTiles> all;
   for (const Isa isa : AvailableIsas()) all.push_back({std::string(ToString(isa)), KernelsFor(isa).tiles});
@@ -63,7 +63,7 @@ class TileKernelsTest : public testing::TestWithParam<NamedTiles>, protected tes
 INSTANTIATE_TEST_SUITE_P(Isas, TileKernelsTest, testing::ValuesIn(AllTiles()),
                          [](const auto& tiles) { return tiles.param.name; });
 
-// Those of them that multiply pairs of bfloat16; there may be none.
+// The tile kernels that multiply pairs of bfloat16; there may be none.
 class BFloat16TileKernelsTest : public TileKernelsTest {};
 
 std::vector<NamedTiles> BFloat16Tiles() {
@@ -95,7 +95,7 @@ constexpr PackedQuantForm kForms[] = {
     {6, 16, false, 32}, kInt4Form, {4, 32, false, 8}, {4, 32, true, 8},   {4, 32, true, 0}};
 constexpr int kNumForms = static_cast<int>(std::size(kForms));
 
-// Codes, scales and minimums of any value.
+// Random codes, scales and minimums.
 PackedQuantMatrix RandomCodes(std::mt19937& random, const PackedQuantForm& form, int64_t rows, int64_t columns) {
   PackedQuantMatrix packed(form, rows, columns);
   std::uniform_int_distribution<int> code(0, (1 << form.bits) - 1);
@@ -146,12 +146,12 @@ TEST_P(BFloat16TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
 
 TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
   for (int round = 0; round < 200 * kNumForms; ++round) {
-    const int time = round / kNumForms;
-    const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = time % 10 == 0 ? Int(960, 2300) : Int(0, 300);
+    const int iteration = round / kNumForms;
+    const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = iteration % 10 == 0 ? Int(960, 2300) : Int(0, 300);
     const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
     const std::vector<float> x = Floats(num_rows * x_stride + 1), bias = Floats(out);
     const PackedQuantMatrix w = RandomCodes(random_, kForms[round % kNumForms], out, in);
-    const bool with_bias = time % 2 == 0;
+    const bool with_bias = iteration % 2 == 0;
     std::vector<float> y(static_cast<size_t>(num_rows * y_stride + 1), -77.0f);
     const PackedActivationsView tiles = Int8(x, x_stride, num_rows, w);
     kernels().linear_quant(tiles, w.view(), with_bias ? bias.data() : nullptr, y.data(), y_stride, 0,
@@ -172,7 +172,7 @@ TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
             const double product = code * static_cast<double>(largest) / 127.0 * weight;
             sum += product;
             magnitude += std::abs(product);
-            // Just between two codes either may be taken.
+            // Exactly between two codes, either is correct.
             if (std::abs(std::abs(from[k] / largest * 127.0 - code) - 0.5) < 1e-4) {
               rounding += std::abs(weight) * static_cast<double>(largest) / 127.0;
             }
@@ -188,7 +188,7 @@ TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
   }
 }
 
-TEST_P(TileKernelsTest, TheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
+TEST_P(TileKernelsTest, BitsDoNotDependOnNumberOfRowsOrSplitOfPanels) {
   const int64_t out = 16 * 19 + 5, in = 2112, num_rows = 37;
   const std::vector<float> x = Floats(num_rows * in), weights = Floats(out * in), bias = Floats(out);
   const PackedMatrix plain = Pack(weights, out, in);
@@ -226,8 +226,8 @@ TEST_P(TileKernelsTest, TheSameBitsForAnyNumberOfRowsAndAnySplitOfPanels) {
   }
 }
 
-// Integers of sixteen bits may hold parts of a sum.
-TEST_P(TileKernelsTest, TheLargestCodesOverflowNothing) {
+// Some kernels keep partial sums in sixteen bits.
+TEST_P(TileKernelsTest, TheLargestCodesDoNotOverflow) {
   const int64_t in = 256, out = 16;
   for (const PackedQuantForm& form : kForms) {
     for (const int code : {0, (1 << form.bits) - 1}) {
@@ -249,7 +249,7 @@ TEST_P(TileKernelsTest, TheLargestCodesOverflowNothing) {
   }
 }
 
-TEST_P(TileKernelsTest, NoColumnsGiveTheBias) {
+TEST_P(TileKernelsTest, WithoutColumnsTheResultIsTheBias) {
   const int64_t out = 20, num_rows = 14;
   const std::vector<float> bias = Floats(out), x(1);
   std::vector<float> y(static_cast<size_t>(num_rows * out));
@@ -269,7 +269,7 @@ TEST_P(TileKernelsTest, NoColumnsGiveTheBias) {
   check();
 }
 
-TEST_P(TileKernelsTest, WhatIsNotFiniteStaysSo) {
+TEST_P(TileKernelsTest, NonFiniteRowsGiveNonFiniteResults) {
   const int64_t in = 320, out = 20;
   const PackedQuantMatrix w = Quantize(Floats(out * in), kInt8Form, out, in);
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -311,7 +311,7 @@ TEST(PackedQuantMatrix, EightBitsAreWithinHalfAStep) {
         for (int64_t i = begin; i < std::min(columns, begin + kScaleColumns); ++i) {
           largest = std::max(largest, std::abs(w[static_cast<size_t>(n * columns + i)]));
         }
-        // The scale is rounded to float16.
+        // The error includes rounding of the scale to float16.
         ASSERT_NEAR(row[static_cast<size_t>(k)], w[static_cast<size_t>(n * columns + k)], largest / 127.0f * 0.57f);
       }
     }
@@ -336,7 +336,7 @@ TEST(PackedQuantMatrix, FourBitsAreIQ4_NLBlocks) {
   }
 }
 
-TEST(PackedQuantMatrix, RowsOfNothingAndOfWhatIsNotFinite) {
+TEST(PackedQuantMatrix, QuantizesZeroAndNonFiniteRows) {
   for (const float value :
        {0.0f, 1e-30f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e30f}) {
     const std::vector<float> w(64, value);
