@@ -1,7 +1,9 @@
-// Attention of one layer at the heads of a 0.5 B model (14 of queries, 2 of K and V) and of an 8 B model (32 and 8), 64
-// wide, on one thread: prefill of a whole prompt, and a decode step of some sequences, whose blocks are all their own
-// or shared. `of peak` is the arithmetic of scores and values over what the machine's fused multiply-adds give at
-// its start; `GB/s` is K and V once for each sequence, `read` what memory gives.
+// Attention of one layer on one thread, with the heads of a 0.5B model (14 query heads, 2 KV heads), an 8B model (32
+// and 8) and a model without grouped queries (16 and 16), head_dim 64. Measures prefill of a whole prompt, and a
+// decode step of sequences whose blocks are either private or shared.
+//
+// Counters: `fraction of peak` is the arithmetic of scores and values over the CPU's peak FMA rate, measured
+// once. `GB/s` counts K and V once per sequence. `read` is the memory bandwidth, also measured once.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -23,7 +25,7 @@ struct Heads {
   int64_t queries, kv;
 };
 
-// Layers in turn, so that K and V of a decode step come from memory as they do in a model.
+// Rotates through several layers, so that a decode step reads K and V from memory, as in a model.
 struct Layers {
   SingleRankCommunicator communicator;
   ThreadPool threads{1};
@@ -44,7 +46,7 @@ struct Layers {
     for (size_t i = 0; i < specs.size(); ++i) {
       layers.emplace_back(step, i, specs[i], heads.queries, 0.125f);
       for (auto* buffer : {cache.key(i), cache.value(i)}) {
-        // Finite in every type.
+        // Any finite value, in every type.
         std::fill_n(static_cast<std::byte*>(buffer), num_blocks * heads.kv * cache.Layout(i).KeyBytes(),
                     std::byte{0x11});
       }
@@ -54,7 +56,8 @@ struct Layers {
 
   int64_t Stride() const { return (heads.queries + 2 * heads.kv) * kHeadDim; }
 
-  // Sequences of `num_rows` rows after `context_len` tokens; the first `shared` tokens lie in the same blocks.
+  // Sets up sequences of `num_rows` rows after `context_len` tokens. The first `shared` tokens use the same blocks in
+  // all sequences.
   void SetStep(int64_t num_sequences, int64_t num_rows, int64_t context_len, int64_t shared, bool cascade) {
     const int64_t total = context_len + num_rows;
     const int64_t blocks = (total + kBlockSize - 1) / kBlockSize;
@@ -83,7 +86,7 @@ struct Layers {
                                 .max_sequences = num_sequences,
                                 .max_slots = partitions,
                                 .max_partitions = partitions,
-                                .share = cascade});  // as with one query of a KV head: wherever it is asked for
+                                .share = cascade});  // always share, as with one query per KV head
     const auto floats = static_cast<size_t>(num_sequences * num_rows * Stride());
     rows.resize(floats);
     out.resize(floats);
@@ -98,7 +101,7 @@ struct Layers {
   }
 };
 
-// `seen` positions of all rows together, `kv_tokens` tokens of K and V.
+// `seen`: attended positions of all rows. `kv_tokens`: tokens of K and V that are read.
 void Report(benchmark::State& state, const Layers& layers, double seen, double kv_tokens) {
   using benchmark::Counter;
   const auto runs = static_cast<double>(state.iterations());
@@ -107,7 +110,7 @@ void Report(benchmark::State& state, const Layers& layers, double seen, double k
   state.counters["Gop/s"] = Counter(1e-9 * operations, Counter::kIsRate);
   static const double peak = PeakRate(BenchIsa(), Instruction::kFma);
   static const double bandwidth = ReadBandwidth(0.5);
-  state.counters["of peak"] = Counter(operations / peak, Counter::kIsRate);
+  state.counters["fraction of peak"] = Counter(operations / peak, Counter::kIsRate);
   state.counters["GB/s"] = Counter(1e-9 * kv_tokens / kBlockSize * block_bytes * runs, Counter::kIsRate);
   state.counters["read"] = 1e-9 * bandwidth;
 }
@@ -123,7 +126,7 @@ void Prefill(benchmark::State& state, Heads heads, KVDType dtype) {
 
 void Decode(benchmark::State& state, Heads heads, KVDType dtype, bool shared, bool cascade) {
   const int64_t sequences = state.range(0), context = state.range(1);
-  // 200 MiB of K and V, or one layer of more.
+  // 200 MiB of K and V, or a single layer if that is larger.
   const int64_t blocks = (shared ? 1 : sequences) * (context / kBlockSize + 2) + 2 * sequences;
   const KVCacheLayout layout{dtype, kBlockSize, heads.kv, kHeadDim};
   const int64_t num_layers = std::clamp<int64_t>((int64_t{200} << 20) / (blocks * layout.BlockBytes()), 1, 24);

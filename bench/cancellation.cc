@@ -1,13 +1,13 @@
-// How long a running engine takes to stop: cancels work at random moments and prints the latencies, then checks that
-// the engine still gives the tokens that it gave before. Random weights of a 0.5B shape (Qwen2.5-0.5B) unless --shape
-// 7b.
+// Measures how long a running engine takes to stop. Cancels work at random moments, prints the latencies, and checks
+// that the engine still generates the same tokens afterwards. Uses random weights of a 0.5B shape (Qwen2.5-0.5B), or
+// of a 7B shape with --shape 7b.
 //
 //   bench/cancellation [--rounds N] [--shape 0.5b|7b] [--seed N]        cancels requests in a live engine
 //   bench/cancellation --program PATH [--rounds N] [--shape ...]        sends SIGTERM to the program while it loads,
-//                                                                       reads a prompt and decodes
+//                                                                       and while it processes a prompt
 //
-// Exits with 1 when fewer than 99 % of the cancellations took effect within 100 ms (300 ms for 7b), one took more than
-// 300 ms, or a later token differed.
+// Exits with 1 if fewer than 99 % of the cancellations took effect within 100 ms (300 ms for 7b), if one took more
+// than 300 ms, or if a later token differed.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -83,7 +83,7 @@ struct Tally {
   bool Print(const std::string& what) {
     std::sort(latencies.begin(), latencies.end());
     const auto in_time = std::count_if(latencies.begin(), latencies.end(), [&](double ms) { return ms <= limit; });
-    std::printf("%-28s %4zu cancellations: median %6.1f ms, largest %6.1f ms, %ld within %.0f ms\n", what.c_str(),
+    std::printf("%-28s %4zu cancellations: median %6.1f ms, max %6.1f ms, %ld within %.0f ms\n", what.c_str(),
                 latencies.size(), latencies[latencies.size() / 2], latencies.back(), static_cast<long>(in_time), limit);
     return static_cast<double>(in_time) >= 0.99 * static_cast<double>(latencies.size()) && latencies.back() <= 300.0;
   }
@@ -95,7 +95,7 @@ std::vector<int32_t> RandomPrompt(std::mt19937& random, int64_t count) {
   return ids;
 }
 
-// What the engine answers to a few fixed requests.
+// Returns the engine's answers to a few fixed requests.
 std::map<std::string, std::vector<int32_t>> Probe(LLMEngine& engine) {
   std::mt19937 random(77);
   for (int i = 0; i < 3; ++i) {
@@ -141,7 +141,7 @@ bool CancelInLiveEngine(const Options& options, const std::string& directory, in
         engine.AddRequest(ids.back(), RandomPrompt(random, decodes ? 4 : 8000), params);
       }
       if (decodes) {
-        // All 32 decode once each has had a token.
+        // All 32 requests are decoding once each of them has generated a token.
         std::map<std::string, int> seen;
         while (seen.size() < ids.size()) {
           for (const RequestOutput& output : engine.Step()) ++seen[output.request_id];
@@ -150,7 +150,7 @@ bool CancelInLiveEngine(const Options& options, const std::string& directory, in
       std::this_thread::sleep_for(std::chrono::microseconds(random() % (decodes ? 200'000 : 1'000'000)));
       const auto start = Clock::now();
       for (const std::string& id : ids) engine.AbortRequest(id);
-      // A utility call is answered between steps.
+      // The engine answers a utility call only between steps.
       engine.client().GetStats();
       tally.Add(Milliseconds(Clock::now() - start).count());
       while (engine.HasUnfinishedRequests()) engine.Step();
@@ -165,8 +165,8 @@ bool CancelInLiveEngine(const Options& options, const std::string& directory, in
   return good;
 }
 
-// Starts the program, waits a random part of `span` and ends it; returns the time from the signal to its end.
-double EndProgram(const std::vector<std::string>& words, std::chrono::microseconds wait) {
+// Starts the program, sends it SIGTERM after `wait`, and returns the time from the signal to its exit.
+double StopProgram(const std::vector<std::string>& words, std::chrono::microseconds wait) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -186,13 +186,13 @@ double EndProgram(const std::vector<std::string>& words, std::chrono::microsecon
   waitpid(pid, &status, 0);
   const double ms = Milliseconds(Clock::now() - start).count();
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 128 + SIGTERM) {
-    std::printf("ended with wait status %d, not with exit status 143\n", status);
+    std::printf("program stopped with wait status %d (expected exit status 143)\n", status);
     return 1e9;
   }
   return ms;
 }
 
-bool EndPrograms(const Options& options, const std::string& directory) {
+bool StopPrograms(const Options& options, const std::string& directory) {
   std::mt19937 random(options.seed);
   std::string ids;
   for (int i = 0; i < 8000; ++i) ids += std::to_string(random() % 150000) + ",";
@@ -205,9 +205,9 @@ bool EndPrograms(const Options& options, const std::string& directory) {
       for (int round = 0; round < options.rounds; ++round) {
         const int64_t low = loading ? 20'000 : 4'000'000;
         const int64_t span = loading ? 2'000'000 : 2'000'000;
-        tally.Add(EndProgram({options.program, "complete", "-m", directory, "--load-format", "dummy", "-tp", ranks,
-                              "--packed-cache-size", "0", "--prompt-ids", ids, "--json"},
-                             std::chrono::microseconds(low + static_cast<int64_t>(random() % span))));
+        tally.Add(StopProgram({options.program, "complete", "-m", directory, "--load-format", "dummy", "-tp", ranks,
+                               "--packed-cache-size", "0", "--prompt-ids", ids, "--json"},
+                              std::chrono::microseconds(low + static_cast<int64_t>(random() % span))));
       }
       good = tally.Print(std::string(loading ? "SIGTERM at start" : "SIGTERM in a prompt") + ", -tp " + ranks) && good;
     }
@@ -221,7 +221,7 @@ int Run(const Options& options) {
   if (options.program.empty()) {
     for (const int64_t ranks : {1, 2}) good = CancelInLiveEngine(options, directory.path(), ranks) && good;
   } else {
-    good = EndPrograms(options, directory.path());
+    good = StopPrograms(options, directory.path());
   }
   return good ? 0 : 1;
 }

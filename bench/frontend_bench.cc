@@ -1,5 +1,5 @@
-// The front end and the engine thread without a model: detokenization per token, stop strings, a request's way in and
-// out through the thread client, a whole step of EngineCore.
+// The front end and the engine thread without a model: detokenization per token, stop strings, a request's round trip
+// through the thread client, and a whole step of EngineCore.
 #include <benchmark/benchmark.h>
 
 #include "engine/core/engine_core.h"
@@ -54,7 +54,7 @@ void BM_DetokenizeToken(benchmark::State& state) {
 }
 BENCHMARK(BM_DetokenizeToken)->Arg(0)->Arg(1)->Arg(4);
 
-// The front end's side of an add and an abort, while the engine runs.
+// The front end's cost of an add and an abort, while the engine runs.
 void BM_AddAndAbort(benchmark::State& state) {
   ThreadClient client(WideConfig(), FakeExecutorFactory(FastModel()));
   RequestId id = 0;
@@ -68,7 +68,7 @@ void BM_AddAndAbort(benchmark::State& state) {
 }
 BENCHMARK(BM_AddAndAbort);
 
-// One request of one token: in, a step, and out again, across both queues.
+// One request for one token: across the input queue, through a step, and back across the output queue.
 void BM_RoundTrip(benchmark::State& state) {
   ThreadClient client(WideConfig(), FakeExecutorFactory(FastModel()));
   EngineCoreOutputs outputs;
@@ -81,7 +81,7 @@ void BM_RoundTrip(benchmark::State& state) {
 }
 BENCHMARK(BM_RoundTrip)->UseRealTime();
 
-// Schedule, fake model, update and publication of a decode step. Argument: running requests.
+// Scheduling, a fake model, the update and the publication of a decode step. Argument: number of running requests.
 void BM_EngineCoreStep(benchmark::State& state) {
   EngineCore engine_core(WideConfig(), FakeExecutorFactory(FastModel()));
   RequestId next_id = 1;
@@ -98,7 +98,7 @@ void BM_EngineCoreStep(benchmark::State& state) {
 }
 BENCHMARK(BM_EngineCoreStep)->Arg(1)->Arg(32)->Arg(256);
 
-// The whole front end per token: merged deltas of running requests to RequestOutputs.
+// The whole front end, per token: turns the merged deltas of running requests into RequestOutputs.
 void BM_LLMEngineStep(benchmark::State& state) {
   VllmConfig config = WideConfig();
   std::shared_ptr<const Tokenizer> tokenizer = testing::MakeByteTokenizer();

@@ -1,6 +1,6 @@
-// The linear kernels at the shapes of a 0.5 B model (hidden 896, MLP 4864, vocabulary 151,936), one thread, beside what
-// the machine gives at best in the same minute. `roofline` is the rate reached over the lower of two limits: the
-// instruction's peak, and the weight's bytes at the read bandwidth. OpenBLAS beside it.
+// The linear kernels on one thread, at the shapes of a 0.5B model (hidden 896, MLP 4864, vocabulary 151,936), and
+// OpenBLAS. The machine's limits are measured before each benchmark. `roofline` is the achieved rate divided by the
+// lower of two limits: the instruction's peak rate, and reading the weight at the read bandwidth.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -28,11 +28,11 @@ std::vector<float> Ramp(int64_t n) {
   return values;
 }
 
-// A second weight in turn would fit the caches; these rotate through enough copies not to. Or there is one copy.
+// The benchmarks alternate between copies of the weight that exceed the caches together, or use a single copy.
 constexpr int64_t kFromMemory = int64_t{256} << 20;
 constexpr int64_t kInCache = 1;
 
-// Measured before each benchmark: neighbours of a virtual machine change it from minute to minute.
+// Measured before each benchmark, because other users of the same host change them from minute to minute.
 struct Limits {
   double peak, bandwidth;
 };
@@ -51,7 +51,7 @@ void Report(benchmark::State& state, const Shape& shape, double weight_bytes, co
   state.counters["peak"] = limits.peak * 1e-9;
 }
 
-// Runs `multiply` on each of `weights` in turn.
+// Calls `multiply` on each of `weights` in turn.
 template <typename Weight, typename F>
 void Rotate(benchmark::State& state, const std::vector<Weight>& weights, F&& multiply) {
   size_t next = 0;
@@ -78,7 +78,7 @@ std::vector<PackedMatrix> Plain(const Shape& shape, DType dtype, int64_t rotatin
   });
 }
 
-// float32 rows against packed panels: every instruction set has it.
+// float32 rows times packed panels, which every instruction set has.
 void BM_Linear(benchmark::State& state, DType dtype) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kFma);
@@ -92,7 +92,7 @@ void BM_Linear(benchmark::State& state, DType dtype) {
   Report(state, shape, static_cast<double>(shape.out * shape.in) * static_cast<double>(SizeOf(dtype)), limits);
 }
 
-// Rows packed anew in every run, as a layer does.
+// Packs the rows in every iteration, as a layer does.
 void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const TileKernels& tiles = *KernelsFor(BenchIsa()).tiles;
@@ -139,10 +139,10 @@ void BM_TilesQuant(benchmark::State& state, const PackedQuantForm& form, int64_t
 
 void BM_OpenBlas(benchmark::State& state) {
   const Shape shape = ShapeOf(state);
-  std::string why;
-  const OpenBlas* blas = OpenBlas::Get(why);
+  std::string error;
+  const OpenBlas* blas = OpenBlas::Get(error);
   if (blas == nullptr) {
-    state.SkipWithError(why.c_str());
+    state.SkipWithError(error.c_str());
     return;
   }
   const Limits limits = LimitsFor(Instruction::kFma);

@@ -18,7 +18,7 @@ namespace {
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// The best of five runs of `run`, as work / seconds.
+// Returns the best of five runs of `run`, as work per second.
 template <typename F>
 double Best(double work, F&& run) {
   double best = 0.0;
@@ -31,10 +31,10 @@ double Best(double work, F&& run) {
 }
 
 #if defined(__x86_64__)
-constexpr int kChains = 8;  // at least the latency of any of them
+constexpr int kChains = 8;  // at least the latency of each instruction, in cycles
 constexpr int64_t kRepeats = 4'000'000;
 
-// Named sums: an array of them would live in memory.
+// Named accumulators, because an array of them would be kept in memory.
 #define VLLM_REPEAT(type, zero, name)                                                                     \
   type a = zero, b = a, c = a, d = a, e = a, f = a, g = a, h = a;                                         \
   const type one = zero;                                                                                  \
@@ -74,14 +74,14 @@ double PeakRate(Isa isa, Instruction instruction) {
 
 void ReadWords(const uint64_t* words, int64_t count) {
   std::array<uint64_t, 32> sums{};
-  constexpr auto kAtOnce = static_cast<int64_t>(sums.size());
-  for (int64_t i = 0; i + kAtOnce <= count; i += kAtOnce) {
-    for (int64_t j = 0; j < kAtOnce; ++j) sums[static_cast<size_t>(j)] += words[i + j];
+  constexpr auto kLanes = static_cast<int64_t>(sums.size());
+  for (int64_t i = 0; i + kLanes <= count; i += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) sums[static_cast<size_t>(j)] += words[i + j];
   }
   asm volatile("" : : "r"(sums.data()) : "memory");
 }
 
-double ReadBandwidth(double at_least) {
+double ReadBandwidth(double min_seconds) {
   constexpr size_t kBytes = size_t{512} << 20;
   constexpr auto kCount = static_cast<int64_t>(kBytes / sizeof(uint64_t));
   const AlignedBuffer buffer(kBytes);
@@ -89,7 +89,7 @@ double ReadBandwidth(double at_least) {
   for (int64_t i = 0; i < kCount; i += 512) words[i] = 1;
   const double begin = Seconds();
   double seconds = 0.0, bytes = 0.0;
-  while (seconds < at_least) {
+  while (seconds < min_seconds) {
     ReadWords(words, kCount);
     bytes += static_cast<double>(kBytes);
     seconds = Seconds() - begin;

@@ -1,5 +1,5 @@
-// What this machine gives, measured now on the calling thread: the rate at which it reads memory and the peak rate of
-// the instructions that the kernels are made of.
+// The limits of this machine, measured on the calling thread: the read bandwidth of memory, and the peak rate of the
+// instructions that the kernels use.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace vllm {
 
-// The instruction set to measure: the one that $VLLMCLI_ISA names, else the machine's best.
+// Returns the instruction set to measure: $VLLMCLI_ISA, or else the best one of this CPU.
 inline Isa BenchIsa() { return testing_support::IsaFromEnvironment().value_or(BestIsa()); }
 
 enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 
-// Multiplies and adds a second, each counted as one; of 512-bit registers where `isa` has them. The dot products need
-// Isa::kAvx512Bf16 and are 0 elsewhere.
+// Returns multiplies and adds per second, each counted as one operation, with 512-bit registers if `isa` has them. The
+// dot products need Isa::kAvx512Bf16; for other instruction sets their rate is 0.
 double PeakRate(Isa isa, Instruction instruction);
 
-// Reads so many words and does nothing else.
+// Reads `count` words and discards them.
 void ReadWords(const uint64_t* words, int64_t count);
 
-// Bytes a second of a buffer larger than the caches, over at least so many seconds. Machines that are shared give some
-// of them twice what lasts.
-double ReadBandwidth(double at_least);
+// Returns the read bandwidth in bytes per second, for a buffer larger than the caches, over at least `min_seconds`. On
+// shared machines a shorter measurement may give twice the sustained bandwidth.
+double ReadBandwidth(double min_seconds);
 
 }  // namespace vllm

@@ -1,6 +1,6 @@
-// What the machine gives in this minute, as one line of JSON: machine_probe [THREADS]. Each figure is the sum
-// over so many threads that measure at once (2 by default); bytes, and multiplies and adds each counted as one, a
-// second.
+// Measures the machine's current limits and prints them as one line of JSON: machine_probe [THREADS]. Each figure is
+// the sum over THREADS threads (default 2) that measure at the same time. Units: bytes per second, or multiplies and
+// adds per second, each counted as one.
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
@@ -22,9 +22,9 @@ struct Limits {
 Limits Measure(int num_threads) {
   Limits sum;
   std::mutex mutex;
-  std::barrier together(num_threads);
+  std::barrier sync_point(num_threads);
   const auto add = [&](double& figure, auto&& measure) {
-    together.arrive_and_wait();
+    sync_point.arrive_and_wait();
     const double value = measure();
     const std::lock_guard lock(mutex);
     figure += value;

@@ -1,8 +1,8 @@
-// One pass over all matrices of Qwen2.5-0.5B's shape beside the machine's limits: model_pass_bench [THREADS [PASSES]].
-// For every form of weights and number of rows it multiplies all matrices as a step does, and after each such pass only
-// reads the same bytes, so that both meet the same moments of a shared machine. Prints medians: milliseconds of each,
-// the share of the read (100 % is memory's speed) and of the roofline, which is the slower of that read and of the
-// arithmetic at the instruction's peak.
+// One pass over all matrices of Qwen2.5-0.5B's shape, compared with the machine's limits: model_pass_bench [THREADS
+// [PASSES]]. For every weight format and number of rows it multiplies all matrices as a step does. After each pass it
+// only reads the same bytes, so that both run under the same load on a shared machine. It prints medians: the
+// milliseconds of each, the share of the read speed (100 % is memory bandwidth), and the share of the roofline. The
+// roofline is the slower of that read and of the arithmetic at the instruction's peak rate.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -55,7 +55,7 @@ class Model {
     }
   }
 
-  // As Multiply reads: matrix by matrix, each thread its part.
+  // Reads in the order of Multiply: matrix by matrix, each thread its part.
   void Read(ThreadPool& threads) const {
     const int64_t parts = threads.num_threads();
     for (const auto& [words, count] : weights_) {
@@ -112,7 +112,9 @@ void Run(int num_threads, int num_passes) {
   ThreadPool threads(num_threads);
   Workspace workspace;
   const StepContext step{&KernelsFor(BenchIsa()), &threads, nullptr, &workspace};
-  std::printf("| weights | rows | ms | only reading | of the read | of the roofline |\n|---|---|---|---|---|---|\n");
+  std::printf("| weights | rows | ms | read ms | %% of read speed | %% of roofline |
+|---|---|---|---|---|---|
+");
   for (const Form& form : kForms) {
     const double peak = num_threads * PeakRate(BenchIsa(), form.instruction);
     if (peak == 0.0) continue;
@@ -121,18 +123,18 @@ void Run(int num_threads, int num_passes) {
       const std::vector<float> x(static_cast<size_t>(rows * 4864), 0.25f);
       std::vector<float> y(static_cast<size_t>(rows * kHead.out));
       const double arithmetic = model.operations(rows) / peak;
-      std::vector<double> passes, reads, of_read, of_roofline;
+      std::vector<double> passes, reads, read_share, roofline_share;
       for (int i = -1; i < num_passes; ++i) {
         const double pass = Seconds([&] { model.Multiply(step, rows, x.data(), y.data()); });
         const double read = Seconds([&] { model.Read(threads); });
-        if (i < 0) continue;  // touches y, and wakes the threads
+        if (i < 0) continue;  // warm-up: touches y and wakes the threads
         passes.push_back(pass);
         reads.push_back(read);
-        of_read.push_back(read / pass);
-        of_roofline.push_back(std::max(read, arithmetic) / pass);
+        read_share.push_back(read / pass);
+        roofline_share.push_back(std::max(read, arithmetic) / pass);
       }
       std::printf("| %s | %d | %.1f | %.1f | %.0f %% | %.0f %% |\n", form.name, static_cast<int>(rows),
-                  Median(passes) * 1e3, Median(reads) * 1e3, Median(of_read) * 100, Median(of_roofline) * 100);
+                  Median(passes) * 1e3, Median(reads) * 1e3, Median(read_share) * 100, Median(roofline_share) * 100);
       std::fflush(stdout);
     }
   }

@@ -1,4 +1,4 @@
-// The cost of tensor-parallel ranks beside their arithmetic: an all-reduce and a barrier of two ranks, in wall time.
+// The overhead of tensor-parallel ranks: an all-reduce and a barrier of two ranks, in wall time.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace vllm {
 namespace {
 
 constexpr int kRanks = 2;
-constexpr int kCallsAtOnce = 1000;  // without going to sleep in between, as within a step
+constexpr int kCallsPerRun = 1000;  // back to back, as within a step, so that ranks do not go to sleep
 
 template <typename F>
 void OnAllRanks(benchmark::State& state, F&& f) {
@@ -18,15 +18,15 @@ void OnAllRanks(benchmark::State& state, F&& f) {
   for (auto _ : state) {
     const auto start = std::chrono::steady_clock::now();
     ranks.Run([&](int rank) {
-      for (int i = 0; i < kCallsAtOnce; ++i) f(rank, ranks.communicator(rank));
+      for (int i = 0; i < kCallsPerRun; ++i) f(rank, ranks.communicator(rank));
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    state.SetIterationTime(seconds.count() / kCallsAtOnce);
+    state.SetIterationTime(seconds.count() / kCallsPerRun);
   }
 }
 
 void BM_AllReduce(benchmark::State& state) {
-  const int64_t count = state.range(0) * 896;  // rows of a 0.5 B model
+  const int64_t count = state.range(0) * 896;  // rows of a 0.5B model
   std::vector<std::vector<float>> data(kRanks, std::vector<float>(static_cast<size_t>(count)));
   OnAllRanks(state, [&](int rank, Communicator& communicator) {
     communicator.AllReduce(data[static_cast<size_t>(rank)].data(), count);

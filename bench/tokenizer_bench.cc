@@ -1,5 +1,5 @@
-// A real tokenizer: detokenization per token, and encoding, of the model that ships or of the tokenizer.json named by
-// VLLMCLI_TOKENIZER.
+// A real tokenizer: detokenization per token, and encoding. Uses the built-in model's tokenizer, or the tokenizer.json
+// named by $VLLMCLI_TOKENIZER.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

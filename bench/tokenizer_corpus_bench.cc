@@ -1,8 +1,8 @@
-// Loading a tokenizer and encoding a text with it in one thread, for comparing side by side with Hugging Face
-// `tokenizers` (bench/tokenizer_corpus_hf.py takes the same arguments and writes the same lines):
+// Loads a tokenizer and encodes texts with it in one thread. For comparison with Hugging Face `tokenizers`:
+// bench/tokenizer_corpus_hf.py has the same arguments and output.
 //   tokenizer_corpus_bench DIRECTORY TEXT...
-// Each text is encoded line by line, as corpora are, and as a whole; the best of several rounds counts, each with a
-// tokenizer that has seen no text before, for both programs remember words.
+// Each text is encoded line by line, as corpora are, and as a whole. The best of several rounds counts. Each round
+// uses a new tokenizer, because both programs cache words.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kRounds = 5;
 
-// Processor time: both programs work in one thread, and the machine may have other work.
+// CPU time: both programs use one thread, and the machine may have other work.
 double Seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 template <typename Prepare, typename Work>

@@ -1,6 +1,6 @@
-"""What tokenizer_corpus_bench measures, measured with Hugging Face `tokenizers` in one thread.
+"""Measures the same as tokenizer_corpus_bench, with Hugging Face `tokenizers` in one thread.
 
-Run: TOKENIZERS_PARALLELISM=false python bench/tokenizer_corpus_hf.py DIRECTORY TEXT...
+Usage: TOKENIZERS_PARALLELISM=false python bench/tokenizer_corpus_hf.py DIRECTORY TEXT...
 """
 
 import os

@@ -1,7 +1,8 @@
-// One word as long as the text: time and memory of encoding a single run of one class of characters.
+// Encodes texts that are a single word: a long run of one class of characters.
 //   tokenizer_scale_bench TOKENIZER MEGABYTES...
-// TOKENIZER is a directory, or a tokenizer.json. Of every class it writes the processor time for each size, in seconds,
-// and what the largest added to the process at its peak, the ids it returns included, in bytes for each byte of text.
+// TOKENIZER is a directory or a tokenizer.json. For every class it prints the CPU time in seconds for each size. It
+// also prints the increase of the process's peak memory for the largest size, including the returned ids, in bytes per
+// byte of text.
 #include <malloc.h>
 
 #include <algorithm>
@@ -47,7 +48,7 @@ const std::vector<TextClass>& Classes() {
 
 double Seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// A line of /proc/self/status, in bytes.
+// Returns a field of /proc/self/status, in bytes.
 size_t StatusBytes(std::string_view name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -73,7 +74,7 @@ void Run(const Tokenizer& tokenizer, const std::vector<size_t>& megabytes) {
     size_t num_ids = 0;
     for (const size_t size : megabytes) {
       const std::string text = MakeText(text_class, size * 1000000);
-      malloc_trim(0);  // what earlier texts left counts as free
+      malloc_trim(0);  // returns freed memory, so that it is not counted
       ResetPeak();
       const size_t before = StatusBytes("VmRSS:");
       const double start = Seconds();

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""vllmcli beside llama-bench and llama-batched-bench on the same GGUF file, in turn, with a probe of the machine before each.
+"""Compares vllmcli with llama-bench and llama-batched-bench on the same GGUF file.
 
-    bench/beside_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 8,16,32] [--prefill 512] [--peer NAME=DIRECTORY[,OPTION...]]...
+    bench/compare_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 8,16,32] [--prefill 512]
+                           [--peer NAME=DIRECTORY[,OPTION...]]...
 
-Peers are the directories that hold their programs; without --peer llama-bench and llama-batched-bench are looked for on PATH,
-and what is not there is left out. OPTIONs go to the peer's programs, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'.
-Prints medians in tokens/s, the ratio to the best peer, and our share of the machine's limit: for prefill and streams two
-operations a weight that a token meets, at the peak of vdpbf16ps (files of more than 12 bits a weight) or vpdpbusd; for one
-stream the file's bytes at the read bandwidth. With --option the weights may be others than the file's, so the share is left out.
+Runs alternate, and a machine probe precedes each run. DIRECTORY contains a peer's programs, and OPTIONs are passed to
+them, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'. Without --peer, llama-bench and llama-batched-bench are looked up on
+PATH, and skipped if they are missing.
+Prints medians in tokens/s, the ratio to the best peer, and vllmcli's share of the machine's limit. For prefill and
+for several streams the limit is two operations per weight and token, at the peak rate of vdpbf16ps (files with more
+than 12 bits per weight) or vpdpbusd. For one stream it is reading the file once per token, at the read bandwidth.
+With --option the share is omitted, because the weights may differ from the file's.
 """
 import argparse
 import csv
@@ -75,7 +78,7 @@ class Peer:
     def streams(self, count, prompt, tokens):
         if not self.batched or not os.path.exists(self.batched):
             return None
-        # What llama-bench takes with a value, ik_llama.cpp's llama-batched-bench takes as a switch.
+        # ik_llama.cpp's llama-batched-bench has switches where llama-bench has options with a value.
         options = re.sub(r"(-rtr|-thp) 1", r"\1", " ".join(self.options)).split()
         text = run([self.batched, "-m", self.model, "-t", self.threads, "-tb", self.threads, "-c", str(count * (prompt + tokens)), "-b",
                     "2048", "-npp", str(prompt), "-ntg", str(tokens), "-npl", str(count), *options], subprocess.STDOUT)
@@ -91,7 +94,7 @@ def main():
     parser.add_argument("--streams", default="8,16,32")
     parser.add_argument("--prefill", default="512")
     parser.add_argument("--peer", action="append", default=[])
-    parser.add_argument("--option", action="append", default=[], help="passed to vllmcli, as --option=--kv-cache-dtype=int8")
+    parser.add_argument("--option", action="append", default=[], help="option for vllmcli, as in --option=--kv-cache-dtype=int8")
     args = parser.parse_args()
 
     peers = []
@@ -120,7 +123,8 @@ def main():
     shown = json.loads(run([os.path.join(BUILD, "vllmcli"), "show", "-m", args.model, "--json"]))
     weights = shown["parameters"]
     table = shown["vocab_size"] * shown["hidden_size"]
-    # A prompt's token meets neither the embedding nor, but for the last one, the head; a generated one meets the head.
+    # A prompt token does not use the embedding matrix, and only the last one uses the LM head. A generated token uses
+    # the LM head.
     in_layers = weights - (table if shown["tie_word_embeddings"] else 2 * table)
     instruction = "bfloat16" if size / weights > 1.5 else "int8"
 
@@ -130,7 +134,7 @@ def main():
         return probe[instruction] / 2 / (in_layers if task.startswith("prefill") else in_layers + table)
 
     print(f"{args.model}: {size / 1e6:.0f} MB, {args.threads} threads, medians of {args.rounds} rounds, tokens/s")
-    print("| |", " | ".join(runner.name for runner in runners), "| ratio to the best peer | of the limit | machine |")
+    print("| |", " | ".join(runner.name for runner in runners), "| ratio to best peer | % of limit | machine |")
     print("|---" * (len(runners) + 4) + "|")
     for task, _ in tasks:
         medians = [statistics.median(figures[task, r.name]) if figures[task, r.name] else None for r in runners]

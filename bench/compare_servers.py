@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""A whole job of vllmcli beside the same job through peers' servers (llama-server), on the same GGUF file, in turn.
+"""Compares a whole vllmcli job with the same job on peers' servers (llama-server), on the same GGUF file.
 
-    bench/beside_servers.py MODEL.gguf [--rounds 1] [--threads 2] [--job 128+128] [--job 192:64+64] --peer NAME=DIRECTORY[,OPTION...]...
+    bench/compare_servers.py MODEL.gguf [--rounds 1] [--threads 2] [--job 128+128] [--job 192:64+64]
+                             --peer NAME=DIRECTORY[,OPTION...]...
 
-A job is [SHARED:]PROMPT+OUTPUT tokens of each of 48 requests, 16 at a time; the first SHARED tokens of the prompt come in
-front of PROMPT own ones and are the same in all. DIRECTORY holds llama-server; OPTIONs go to it. Servers are warmed by one
-request, sample greedily and keep prompts (cache_prompt); their time is from the first request sent to the last answer.
-Prints medians of tokens/s in all / generated, and the ratio to the best peer.
+Runs alternate. A job is [SHARED:]PROMPT+OUTPUT tokens for each of 48 requests, 16 at a time. The prompts start with
+the same SHARED tokens, followed by PROMPT different ones. DIRECTORY contains llama-server, and OPTIONs are
+passed to it. A server first answers one request to warm up. It samples greedily and caches prompts (cache_prompt).
+Its time runs from the first request sent to the last answer.
+Prints medians of total / generated tokens/s, and the ratio to the best peer.
 """
 import argparse
 import concurrent.futures
@@ -24,14 +26,14 @@ import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VLLMCLI = os.path.join(ROOT, "build", "release", "vllmcli")
-REQUESTS, AT_A_TIME = 48, 16
+REQUESTS, CONCURRENCY = 48, 16
 
 
 class Job:
     def __init__(self, text):
         match = re.fullmatch(r"(?:(\d+):)?(\d+)\+(\d+)", text)
         if not match:
-            sys.exit(f"--job {text}: wanted [SHARED:]PROMPT+OUTPUT")
+            sys.exit(f"--job {text}: expected [SHARED:]PROMPT+OUTPUT")
         self.text = text
         self.shared, self.prompt, self.output = (int(group or 0) for group in match.groups())
 
@@ -44,7 +46,7 @@ class Ours:
 
     def __init__(self, model, threads, options):
         self.command = [VLLMCLI, "bench", "throughput", "-m", model, "--threads-per-rank", str(threads), "--json", "--num-prompts",
-                        str(REQUESTS), "--max-num-seqs", str(AT_A_TIME), *options]
+                        str(REQUESTS), "--max-num-seqs", str(CONCURRENCY), *options]
 
     def seconds(self, job):
         command = self.command + ["--prefix-len", str(job.shared), "--input-len", str(job.prompt), "--output-len", str(job.output)]
@@ -58,14 +60,14 @@ class Peer:
     def __init__(self, name, directory, model, threads, options):
         self.name = name
         self.command = [os.path.join(directory, "llama-server"), "-m", model, "-t", str(threads), "-tb", str(threads), "-np",
-                        str(AT_A_TIME), *options]
+                        str(CONCURRENCY), *options]
 
     def seconds(self, job):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        # Twice what the requests need: servers lose cells between them.
-        context = 2 * AT_A_TIME * (job.shared + job.prompt + job.output)
+        # Twice what the requests need, because servers lose cells to fragmentation.
+        context = 2 * CONCURRENCY * (job.shared + job.prompt + job.output)
         server = subprocess.Popen(self.command + ["-c", str(context), "--host", "127.0.0.1", "--port", str(port)],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -77,7 +79,7 @@ class Peer:
             url = f"http://127.0.0.1:{port}/completion"
             self.complete(url, draw(8), 2)
             begin = time.monotonic()
-            with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+            with concurrent.futures.ThreadPoolExecutor(CONCURRENCY) as pool:
                 list(pool.map(lambda prompt: self.complete(url, prompt, job.output), prompts))
             return time.monotonic() - begin
         finally:
@@ -87,13 +89,13 @@ class Peer:
     def wait(self, server, url):
         for _ in range(600):
             if server.poll() is not None:
-                sys.exit(f"{' '.join(server.args)}: ended with status {server.returncode}")
+                sys.exit(f"{' '.join(server.args)}: exited with status {server.returncode}")
             try:
                 urllib.request.urlopen(url, timeout=5).read()
                 return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.2)
-        sys.exit(f"{self.name}: the server does not answer")
+        sys.exit(f"{self.name}: the server does not answer (120 s)")
 
     def complete(self, url, prompt, tokens):
         body = {"prompt": prompt, "n_predict": tokens, "temperature": 0, "ignore_eos": True, "cache_prompt": True}
@@ -102,13 +104,14 @@ class Peer:
             answer = json.loads(urllib.request.urlopen(request, timeout=1200).read())
         except urllib.error.HTTPError as error:
             text = error.read().decode(errors="replace")
-            # Random weights write bytes that are no text; a server that refuses to send them has generated them all.
+            # Random weights produce bytes that are not UTF-8. A server that rejects its own answer has generated all
+            # tokens nevertheless.
             if "UTF-8" in text:
                 return
             sys.exit(f"{self.name}: {error}: {text[:300]}")
         generated = answer.get("tokens_predicted")
         if generated != tokens:
-            sys.exit(f"{self.name}: {generated} tokens generated instead of {tokens}")
+            sys.exit(f"{self.name}: generated {generated} tokens instead of {tokens}")
 
 
 def main():
@@ -118,7 +121,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--job", action="append", default=[])
     parser.add_argument("--peer", action="append", default=[])
-    parser.add_argument("--option", action="append", default=[], help="passed to vllmcli, as --option=--kv-cache-dtype=int8")
+    parser.add_argument("--option", action="append", default=[], help="option for vllmcli, as in --option=--kv-cache-dtype=int8")
     args = parser.parse_args()
 
     runners = [Ours(args.model, args.threads, args.option)]
@@ -134,8 +137,8 @@ def main():
                 seconds[job.text, runner.name].append(runner.seconds(job))
                 print(f"{job.text} {runner.name}: {seconds[job.text, runner.name][-1]:.1f} s", file=sys.stderr)
 
-    print(f"{args.model}: {args.threads} threads, {REQUESTS} requests, {AT_A_TIME} at a time, medians of {args.rounds} rounds, tokens/s in all / generated")
-    print("| |", " | ".join(runner.name for runner in runners), "| to the best |")
+    print(f"{args.model}: {args.threads} threads, {REQUESTS} requests, {CONCURRENCY} at a time, medians of {args.rounds} rounds, tokens/s total / generated")
+    print("| |", " | ".join(runner.name for runner in runners), "| ratio to best peer |")
     print("|---" * (len(runners) + 2) + "|")
     for job in jobs:
         medians = [statistics.median(seconds[job.text, runner.name]) for runner in runners]
