@@ -1,5 +1,5 @@
-// The errors that the outside world can cause, one type an exit status of the program. Thrown at load and validation
-// time only; once a request is inside the engine a failure is a value (FinishReason::kError).
+// The errors that the outside world can cause, grouped by the program's exit status. Thrown only at load and validation
+// time. Once a request is inside the engine, a failure is a value (FinishReason::kError).
 #pragma once
 
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 namespace vllm {
 
-// A flag or configuration value that cannot be (exit status 2).
+// An invalid flag or configuration value (exit status 2).
 class ConfigError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -19,13 +19,13 @@ class ModelError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Memory, threads or disk that the machine refuses (exit status 4).
+// Memory, threads or disk space that could not be obtained (exit status 4).
 class ResourceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A request refused before it enters the engine: `<field>: <why> (<value>)` (exit status 1, or a row's error record).
+// A request rejected before it enters the engine: `<field>: <why> (<value>)` (exit status 1, or a row's error record).
 class RequestError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -37,7 +37,7 @@ class EngineDeadError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What users read of a std::bad_alloc. Short enough that storing it in a std::string allocates nothing.
+// The message that users see for std::bad_alloc. Short enough for a std::string to store without allocation.
 inline constexpr char kOutOfMemory[] = "out of memory";
 
 }  // namespace vllm

@@ -5,7 +5,7 @@
 namespace vllm {
 namespace {
 
-// The length of the UTF-8 sequence that `text` begins with when it is well formed and printable, else 0.
+// Returns the length of the UTF-8 sequence at the start of `text` if it is well formed and printable, else 0.
 size_t PrintableLength(std::string_view text) {
   auto at = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   auto is_tail = [&](size_t i) { return (at(i) & 0xc0) == 0x80; };
@@ -19,8 +19,8 @@ size_t PrintableLength(std::string_view text) {
   }
   if (lead >= 0xf0 && lead <= 0xf4 && is_tail(1) && is_tail(2) && is_tail(3)) {
     bool overlong = lead == 0xf0 && at(1) < 0x90;
-    bool beyond = lead == 0xf4 && at(1) >= 0x90;
-    return overlong || beyond ? 0 : 4;
+    bool too_large = lead == 0xf4 && at(1) >= 0x90;
+    return overlong || too_large ? 0 : 4;
   }
   return 0;
 }

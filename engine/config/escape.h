@@ -1,4 +1,5 @@
-// Escape makes bytes from a file fit to stand in an error message. A pure function; any thread.
+// Escape makes untrusted bytes, such as names from a file, printable in error messages. Error messages of the engine
+// escape everything that comes from outside. Pure function; any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,8 @@
 
 namespace vllm {
 
-// Control bytes, C1 controls and whatever is not UTF-8 become \xNN; text longer than max_bytes ends in "...".
+// Returns `text` with control characters, C1 controls and invalid UTF-8 written as \xNN. A result longer than max_bytes
+// is cut and ends in "...".
 std::string Escape(std::string_view text, size_t max_bytes = 200);
 
 }  // namespace vllm

@@ -1,4 +1,5 @@
-// How long a context a model was made for. A pure function; any thread.
+// DerivedMaxModelLen: the maximum context length that a model supports, derived from its positions and rope scaling.
+// Pure function; any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,9 @@
 
 namespace vllm {
 
-// max_position_embeddings, stretched by the scaling's factor where that counts from it: linear and dynamic; yarn counts
-// from original_max_position_embeddings; llama3's factor is in max_position_embeddings already. At most 2^30.
+// Returns max_position_embeddings, multiplied by the factor of linear or dynamic rope scaling. Yarn multiplies
+// original_max_position_embeddings instead. With llama3 and longrope, max_position_embeddings already is the scaled
+// length. At most 2^30.
 int64_t DerivedMaxModelLen(const ModelConfig& config);
 
 }  // namespace vllm

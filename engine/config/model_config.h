@@ -1,5 +1,6 @@
-// What config.json says of a decoder, in vLLM's names, after validation: every size is positive and small enough that
-// the products of any two fit int64. Written once by model_loader/hf_config, then read by anyone.
+// ModelConfig: a decoder model's configuration in vLLM's names, after validation. Every size is positive and small
+// enough that the product of any two fits into int64. Written once by model_loader from config.json or a GGUF file,
+// then read-only; any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace vllm {
 
-// Rotary scaling as transformers' rope_scaling: which kind, and the fields that kind reads.
+// Rotary scaling, as in transformers' rope_scaling. Each kind reads its own fields only.
 struct RopeScaling {
   enum class Kind : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope, kFactors };
   Kind kind = Kind::kNone;
@@ -28,24 +29,24 @@ struct RopeScaling {
   std::optional<double> mscale;
   std::optional<double> mscale_all_dim;
   bool truncate = true;
-  // longrope: a divisor of each frequency; short_factor within the original length. Kind::kFactors (a GGUF file's
-  // rope_freqs tensor) has short_factor only.
+  // longrope: one divisor per frequency; short_factor applies within the original length. Kind::kFactors (a GGUF file's
+  // rope_freqs tensor) sets short_factor only.
   std::vector<double> short_factor;
   std::vector<double> long_factor;
 };
 
-// One layer where layers differ.
+// Settings that may differ between layers.
 struct LayerConfig {
-  int64_t sliding_window = 0;   // tokens a query sees, itself included; 0: all
-  bool use_rope = true;         // SmolLM3 has layers without positions
-  bool use_local_rope = false;  // rope_local_theta without scaling (Gemma 3's sliding layers)
+  int64_t sliding_window = 0;   // tokens that a query attends to, including its own; 0: all
+  bool use_rope = true;         // false in some layers of SmolLM3
+  bool use_local_rope = false;  // uses rope_local_theta without scaling (Gemma 3's sliding layers)
   bool is_moe = false;
 };
 
 struct ModelConfig {
-  std::string model;         // as the user named it
-  std::string directory;     // where its files are
-  std::string gguf_file;     // the (first) GGUF file where the model is one; else empty
+  std::string model;         // the name that the user gave
+  std::string directory;     // contains the model's files
+  std::string gguf_file;     // the first GGUF file; empty for other formats
   std::string architecture;  // "LlamaForCausalLM"
   std::string model_type;    // "llama"
 
@@ -67,11 +68,11 @@ struct ModelConfig {
   bool mlp_bias = false;
   std::vector<LayerConfig> layers;  // [num_hidden_layers]
 
-  // Families that differ from Llama; 0, 1 or nothing where a family has no such thing.
-  int64_t rotary_dim = 0;  // leading dimensions of a head that turn (partial_rotary_factor); 0: head_dim
+  // Fields of architectures that differ from Llama. With the default values the architecture lacks the feature.
+  int64_t rotary_dim = 0;  // leading dimensions of a head that are rotated (partial_rotary_factor); 0: head_dim
   std::optional<double> rope_local_theta;
   double norm_offset = 0.0;  // added to norm weights: 1 in Gemma's Hugging Face checkpoints
-  bool norm_affine = true;   // OPT: layer norms have weights
+  bool norm_affine = true;   // layer norms have weights; false in some OPT models
   std::optional<double> query_pre_attn_scalar;
   std::optional<double> attn_logit_softcapping;
   std::optional<double> final_logit_softcapping;
@@ -83,27 +84,27 @@ struct ModelConfig {
   bool do_layer_norm_before = true;              // OPT
   bool remove_final_norm = false;                // OPT
   bool use_parallel_residual = false;            // StableLM, Falcon
-  int64_t num_parallel_norms = 1;                // Falcon: 2 where attention and MLP, side by side, have a norm each
-  bool use_qk_norm = false;                      // where it is a switch of the family's
+  int64_t num_parallel_norms = 1;                // Falcon: 2 if parallel attention and MLP have one norm each
+  bool use_qk_norm = false;                      // only for architectures that make it optional
   bool scale_attn_by_inverse_layer_idx = false;  // GPT-2
-  bool conv1d_weights = false;                   // linear weights are stored [in, out], as GPT-2's Conv1D
+  bool conv1d_weights = false;                   // linear weights are stored [in, out], as in GPT-2's Conv1D
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;
   int64_t moe_intermediate_size = 0;
   int64_t shared_expert_intermediate_size = 0;
   bool norm_topk_prob = false;
-  // Where a multimodal checkpoint keeps its text model: "language_model." stands before the tensors' names.
+  // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".
   std::string weight_prefix;
   QuantizationConfig quantization;
-  bool has_block_weights = false;  // a GGUF file's matrices of codes
+  bool has_block_weights = false;  // a GGUF file with block-quantized matrices
 
   std::optional<int32_t> bos_token_id;
-  // config.json's and generation_config.json's together; the first is the EOS, all of them stop a request.
+  // From config.json and generation_config.json. The first is the EOS token; each of them stops a request.
   std::vector<int32_t> eos_token_ids;
 
   DType checkpoint_dtype = DType::kFloat32;  // config.json's torch_dtype
-  DType dtype = DType::kFloat32;             // what weights and KV are computed in
-  int64_t max_model_len = 0;                 // tokens, prompt and output together
+  DType dtype = DType::kFloat32;             // type of floating-point weights and, by default, of the KV cache
+  int64_t max_model_len = 0;                 // tokens of prompt plus output
 };
 
 }  // namespace vllm

@@ -1,5 +1,5 @@
-// QuantizationConfig: how a checkpoint's linear weights are quantized, or how they are to be quantized at load. Written
-// once when the model's config is read, then read by anyone.
+// QuantizationConfig: how a checkpoint's linear weights are quantized, or how to quantize them at load. Written once
+// when the model's config is read, then read-only; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace vllm {
 
 enum class QuantizationMethod : uint8_t {
   kNone,
-  kInt8,  // at load: 8-bit codes with a scale for 32 columns
-  kInt4,  // at load: 4-bit codes likewise; embedding and output head as kInt8
+  kInt8,  // at load: 8-bit codes, one scale per 32 columns
+  kInt4,  // at load: 4-bit codes, one scale per 32 columns; embedding and output head as in kInt8
   kGptq,
   kAwq,
-  kFp8,                // float8 with scales of blocks, rows or whole matrices
-  kCompressedTensors,  // pack-quantized, int-quantized or float-quantized, by layer
+  kFp8,                // float8 with one scale per block, row or matrix
+  kCompressedTensors,  // pack-quantized, int-quantized or float-quantized, per layer
 };
 
 constexpr std::string_view ToString(QuantizationMethod method) {
@@ -39,18 +39,18 @@ constexpr std::string_view ToString(QuantizationMethod method) {
   return "unknown";
 }
 
-// How the weights of some layers are stored.
+// The storage format of the weights of some layers.
 struct QuantizationScheme {
   int64_t bits = 8;         // 4 or 8
   bool is_float = false;    // float8 e4m3
-  bool packed = false;      // several codes in an int32
+  bool packed = false;      // several codes per int32
   bool symmetric = true;    // no stored zero points
   int64_t group_size = -1;  // input columns that share a scale; -1: all
   int64_t block_rows = 1;   // output rows that share a scale
 };
 
-// Layers by name: in full, by a run of whole dotted parts ("mlp.gate", "lm_head"), or by a regular expression that
-// matches from the name's beginning ("re:...").
+// Layers selected by name: a full name, a run of whole dotted parts ("mlp.gate", "lm_head"), or a regular expression
+// that matches from the beginning of the name ("re:...").
 struct QuantizationTargets {
   bool all = false;
   std::vector<std::string> names;
@@ -58,15 +58,15 @@ struct QuantizationTargets {
 
 struct QuantizationConfig {
   QuantizationMethod method = QuantizationMethod::kNone;
-  // Schemes in order of their mention; the first whose targets hold a layer says how it is stored. One for all methods
-  // but compressed-tensors.
+  // Schemes in the order of the config. The first one whose targets include a layer applies to it. Only
+  // compressed-tensors has more than one.
   struct Group {
     QuantizationTargets targets;
     QuantizationScheme scheme;
   };
   std::vector<Group> groups;
-  QuantizationTargets ignored;  // layers stored as plain numbers
-  bool gptq_v2 = false;         // zero points as they are, not one lower
+  QuantizationTargets ignored;  // layers with floating-point weights
+  bool gptq_v2 = false;         // zero points are stored unchanged; v1 stores them minus one
 
   bool quantizes_at_load() const { return method == QuantizationMethod::kInt8 || method == QuantizationMethod::kInt4; }
 };

@@ -30,12 +30,12 @@ void CheckHeads(const ModelConfig& model, int64_t ranks) {
   if (model.num_attention_heads == 0) return;  // no model yet
   if (model.num_attention_heads % ranks != 0) {
     Fail("--tensor-parallel-size",
-         "does not divide the model's " + std::to_string(model.num_attention_heads) + " heads", ranks);
+         "does not divide the model's " + std::to_string(model.num_attention_heads) + " attention heads", ranks);
   }
   int64_t kv_heads = model.num_key_value_heads;
   if (kv_heads > 0 && kv_heads % ranks != 0 && ranks % kv_heads != 0) {
     Fail("--tensor-parallel-size",
-         "neither divides nor is divided by the model's " + std::to_string(kv_heads) + " KV heads", ranks);
+         "neither divides nor is a multiple of the model's " + std::to_string(kv_heads) + " KV heads", ranks);
   }
 }
 
@@ -49,7 +49,7 @@ KVDType DefaultKVDType(const ModelConfig& model) {
 void VllmConfig::Finalize() {
   CheckRange("--max-model-len", model.max_model_len, 1, kMaxModelLen);
   if (model.max_position_embeddings > 0 && model.max_model_len > DerivedMaxModelLen(model)) {
-    Fail("--max-model-len", "the model was made for at most " + std::to_string(DerivedMaxModelLen(model)) + " tokens",
+    Fail("--max-model-len", "the model supports at most " + std::to_string(DerivedMaxModelLen(model)) + " tokens",
          model.max_model_len);
   }
   CheckRange("--block-size", cache.block_size, 16, 1024);
@@ -64,7 +64,7 @@ void VllmConfig::Finalize() {
     Fail("--long-prefill-token-threshold", "above --max-model-len " + std::to_string(model.max_model_len),
          scheduler.long_prefill_token_threshold);
   }
-  // Unchunked, a prompt has to fit into one step.
+  // Without chunking, a whole prompt must fit into one step.
   if (!scheduler.enable_chunked_prefill) {
     scheduler.max_num_batched_tokens = std::max(scheduler.max_num_batched_tokens, model.max_model_len);
     if (scheduler.max_num_batched_tokens > kMaxBatchedTokens) {

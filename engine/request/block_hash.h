@@ -1,6 +1,6 @@
-// BlockHash: the name under which a full block of tokens is looked up in the prefix cache. It chains: a block's hash
-// covers its parent's, so that equal hashes mean (almost surely) equal prefixes; whoever looks one up compares the
-// tokens as well. The function has no key and no seed: the same prefix has the same hash in every process.
+// BlockHash: the hash of a full block of tokens, used for lookups in the prefix cache. A block's hash covers its
+// parent's hash, so equal hashes mean (almost surely) equal prefixes. Lookups compare the tokens as well. The function
+// has no key and no seed: a prefix has the same hash in every process. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct BlockHash {
 // The parent of a request's first block (vLLM's NONE_HASH).
 inline constexpr BlockHash kNoneHash{0x6d6c6c76, 0x656e6f6e};
 
-// extra_keys: what besides tokens decides the block's contents, as Request::extra_keys gives it.
+// extra_keys: data other than tokens that identifies the block's contents; see Request::extra_keys.
 using BlockHashFunction = BlockHash (*)(const BlockHash& parent, std::span<const int32_t> token_ids,
                                         std::string_view extra_keys);
 
-// 128 bits of XXH3 over parent, tokens and extra keys.
+// Returns the 128-bit XXH3 hash of the parent, the tokens and the extra keys.
 BlockHash HashBlockTokens(const BlockHash& parent, std::span<const int32_t> token_ids, std::string_view extra_keys);
 
 }  // namespace vllm

@@ -1,5 +1,6 @@
-// What crosses the output queue: per request, the tokens since the last look. Objects are reused; a slow reader's
-// deltas merge into one entry a request, so that the queue costs memory in proportion to text.
+// EngineCoreOutputs: the contents of the output queue, per request the tokens since the last poll. Deltas for a slow
+// reader are merged into one entry per request, so the queue's memory is proportional to the text. Entries are reused.
+// Plain values; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +18,24 @@ namespace vllm {
 struct EngineCoreOutput {
   RequestId request_id = 0;
   std::vector<int32_t> new_token_ids;
-  Logprobs new_logprobs;     // one position a new token, when asked for
-  Logprobs prompt_logprobs;  // positions 1.. of the prompt, once, with the first token
+  Logprobs new_logprobs;     // one position per new token, if requested
+  Logprobs prompt_logprobs;  // prompt positions 1.., sent once, with the first token
   FinishReason finish_reason = FinishReason::kNone;
-  std::optional<int32_t> stop_token_id;  // the id of stop_token_ids that ended it; none for EOS
+  std::optional<int32_t> stop_token_id;  // the id in stop_token_ids that ended the request; none for EOS
   std::string error;                     // with FinishReason::kError
   int64_t num_cached_tokens = 0;         // prompt tokens served by the prefix cache at first admission
   int64_t num_preemptions = 0;
   SteadyTime scheduled_time{};    // first admission
-  SteadyTime first_token_time{};  // engine-side
+  SteadyTime first_token_time{};  // measured in the engine
   SteadyTime last_token_time{};
 
-  // Makes the entry as new but keeps its capacity.
+  // Resets the entry but keeps its capacity.
   void Clear();
-  // Appends a later delta of the same request.
+  // Appends a later delta of the same request and takes over its finish reason, counts and times.
   void Merge(const EngineCoreOutput& later);
 };
 
-// Entries [0, size) are live; the rest are kept for their capacity.
+// Entries [0, size) are valid; the others are kept for their capacity.
 class EngineCoreOutputs {
  public:
   EngineCoreOutput& Add(RequestId request_id);

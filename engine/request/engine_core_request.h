@@ -1,5 +1,5 @@
-// What crosses the input queue: a validated request of one sequence (n = 1). Immutable; shared by front end, scheduler
-// and ranks through shared_ptr<const>, so that a prompt is stored once.
+// EngineCoreRequest: a validated request for one sequence (n = 1), as sent through the input queue. Immutable. The
+// front end, the scheduler and the workers share it through shared_ptr<const>, so that a prompt is stored once.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 struct EngineCoreRequest {
   RequestId request_id = 0;
-  std::vector<int32_t> prompt_token_ids;  // at least one, all inside the vocabulary
+  std::vector<int32_t> prompt_token_ids;  // at least one, all in the vocabulary
   SamplingParams sampling_params;         // normalized; max_tokens set; seed set
   SteadyTime arrival_time;
   int64_t priority = 0;    // lower runs first

@@ -1,4 +1,5 @@
-// Why a request ended, in the words of the OpenAI API and vLLM.
+// FinishReason: why a request ended, in the terms of the OpenAI API and vLLM. Set by the scheduler and the front end. A
+// plain value; any thread.
 #pragma once
 
 #include <cstdint>

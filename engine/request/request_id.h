@@ -1,5 +1,5 @@
-// The engine's own name of a request: a number that the front end counts up, never used twice in a process, so that
-// equal ids given by users cannot collide. 0 is nobody.
+// RequestId: the engine's id of a request. The front end counts it up and never reuses a number within a process, so
+// equal ids chosen by users cannot collide. 0 means no request.
 #pragma once
 
 #include <cstdint>

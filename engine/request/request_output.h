@@ -1,4 +1,5 @@
-// RequestOutput: what the front end gives its caller, as vLLM's LLM.generate does.
+// RequestOutput: a result that the front end returns to its caller, as in vLLM's LLM.generate. A plain value, owned by
+// the front end; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +14,21 @@
 
 namespace vllm {
 
-// none (EOS, length, ...), the stop token's id, or the stop string.
+// None (EOS, length, ...), the stop token's id, or the stop string.
 using StopReason = std::variant<std::monostate, int32_t, std::string>;
 
 struct CompletionOutput {
   int64_t index = 0;
-  std::string text;                 // cumulative or delta by output_kind; always whole UTF-8 characters
-  std::vector<int32_t> token_ids;   // likewise; exactly the tokens sampled, without those sampled past a stop string
-  Logprobs logprobs;                // likewise, when asked for
-  double cumulative_logprob = 0.0;  // over all tokens so far, when logprobs were asked for
+  // Text, token ids and logprobs are cumulative or deltas, depending on output_kind.
+  std::string text;                 // always whole UTF-8 characters
+  std::vector<int32_t> token_ids;   // exactly the sampled tokens, without those sampled past a stop string
+  Logprobs logprobs;                // if requested
+  double cumulative_logprob = 0.0;  // over all tokens so far, if logprobs were requested
   FinishReason finish_reason = FinishReason::kNone;
   StopReason stop_reason;
 };
 
-// All zero until the event has happened.
+// Each time is zero until its event happens.
 struct RequestMetrics {
   SteadyTime arrival_time{};
   SteadyTime scheduled_time{};
@@ -52,9 +54,9 @@ struct RequestMetrics {
 };
 
 struct RequestOutput {
-  std::string request_id;                 // the caller's
-  std::vector<int32_t> prompt_token_ids;  // with the first output only, unless cumulative or final
-  Logprobs prompt_logprobs;               // positions 1.. of the prompt
+  std::string request_id;                 // chosen by the caller
+  std::vector<int32_t> prompt_token_ids;  // with delta outputs, in the first one only
+  Logprobs prompt_logprobs;               // prompt positions 1..; with delta outputs, in the first one only
   std::vector<CompletionOutput> outputs;
   bool finished = false;
   int64_t num_cached_tokens = 0;

@@ -1,5 +1,5 @@
-// RequestStatus: where a request stands in the scheduler's life of it. Statuses that wait for a grammar, for remote KV
-// or for streamed input join before kRunning.
+// RequestStatus: the state of a request in the scheduler. A status that waits for a grammar, remote KV or streamed
+// input would go before kRunning.
 #pragma once
 
 #include <cstdint>

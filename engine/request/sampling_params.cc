@@ -10,7 +10,7 @@
 namespace vllm {
 namespace {
 
-// Below this vLLM finds float16 softmax unstable and raises the temperature; only exactly 0 is greedy.
+// vLLM raises smaller temperatures to this value, because a float16 softmax becomes unstable. Only exactly 0 is greedy.
 constexpr double kMinTemperature = 0.01;
 constexpr float kMaxLogitBias = 100.0f;
 
@@ -53,7 +53,7 @@ void CheckLogprobs(const char* field, std::optional<int64_t> value, int64_t max_
 void CheckStop(const SamplingParams& params) {
   CheckCount("stop", params.stop.size(), Limits::kMaxStopStrings);
   for (size_t i = 0; i < params.stop.size(); ++i) {
-    if (params.stop[i].empty()) Fail("stop", "an empty string", "number " + std::to_string(i + 1));
+    if (params.stop[i].empty()) Fail("stop", "contains an empty string", "number " + std::to_string(i + 1));
     if (params.stop[i].size() > Limits::kMaxStopBytes) {
       Fail("stop", "longer than " + std::to_string(Limits::kMaxStopBytes) + " bytes", params.stop[i].size());
     }
@@ -61,7 +61,7 @@ void CheckStop(const SamplingParams& params) {
   if (!params.stop.empty() && !params.detokenize) Fail("stop", "needs detokenize", "false");
 }
 
-// As in a dictionary, the last of a repeated id counts.
+// If an id is repeated, its last bias wins, as in a dictionary.
 void NormalizeLogitBias(std::vector<std::pair<int32_t, float>>& logit_bias, int64_t vocab_size) {
   CheckCount("logit_bias", logit_bias.size(), Limits::kMaxLogitBias);
   for (auto& [id, bias] : logit_bias) {
@@ -79,7 +79,7 @@ void NormalizeLogitBias(std::vector<std::pair<int32_t, float>>& logit_bias, int6
 void CheckBadWords(const SamplingParams& params, int64_t vocab_size) {
   CheckCount("bad_words", params.bad_words.size(), Limits::kMaxBadWords);
   for (size_t i = 0; i < params.bad_words.size(); ++i) {
-    if (params.bad_words[i].empty()) Fail("bad_words", "an empty string", "number " + std::to_string(i + 1));
+    if (params.bad_words[i].empty()) Fail("bad_words", "contains an empty string", "number " + std::to_string(i + 1));
     if (params.bad_words[i].size() > Limits::kMaxBadWordBytes) {
       Fail("bad_words", "longer than " + std::to_string(Limits::kMaxBadWordBytes) + " bytes",
            params.bad_words[i].size());
@@ -99,7 +99,7 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
   CheckRange("presence_penalty", presence_penalty, -2.0, 2.0);
   CheckRange("frequency_penalty", frequency_penalty, -2.0, 2.0);
   if (!(repetition_penalty > 0.0 && repetition_penalty <= std::numeric_limits<double>::max())) {
-    Fail("repetition_penalty", "not above 0 and finite", repetition_penalty);
+    Fail("repetition_penalty", "must be positive and finite", repetition_penalty);
   }
   CheckRange("temperature", temperature, 0.0, 2.0);
   if (temperature > 0.0 && temperature < kMinTemperature) temperature = kMinTemperature;
@@ -110,8 +110,8 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
 
   if (max_tokens) CheckAtLeast("max_tokens", *max_tokens, 1);
   CheckAtLeast("min_tokens", min_tokens, 0);
-  int64_t most = max_tokens.value_or(max_model_len);
-  if (min_tokens > most) Fail("min_tokens", "above max_tokens " + std::to_string(most), min_tokens);
+  int64_t limit = max_tokens.value_or(max_model_len);
+  if (min_tokens > limit) Fail("min_tokens", "above max_tokens " + std::to_string(limit), min_tokens);
   CheckLogprobs("logprobs", logprobs, max_logprobs);
   CheckLogprobs("prompt_logprobs", prompt_logprobs, max_logprobs);
 
@@ -129,7 +129,7 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
 
   if (seed == std::numeric_limits<uint64_t>::max()) seed.reset();
   if (greedy()) {
-    if (n > 1) Fail("n", "more than one with temperature 0", n);
+    if (n > 1) Fail("n", "must be 1 with temperature 0", n);
     temperature = 0.0;
     top_p = 1.0;
     top_k = 0;

@@ -1,5 +1,5 @@
-// SamplingParams: how one request samples and when it stops. vLLM's names, defaults and ranges.
-// A plain value; immutable once a request is in the engine.
+// SamplingParams: how one request samples and when it stops. Names, defaults and ranges are vLLM's. A plain value;
+// immutable once the request is in the engine.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace vllm {
 
 enum class RequestOutputKind : uint8_t { kCumulative, kDelta, kFinalOnly };
 
-// Bounds on what one request may ask for; shown by --help.
+// Upper limits for the fields of one request.
 struct Limits {
   static constexpr int64_t kMaxN = 128;
   static constexpr size_t kMaxStopStrings = 16;
@@ -37,10 +37,10 @@ struct SamplingParams {
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
   bool ignore_eos = false;
-  std::optional<int64_t> max_tokens;  // none: what fits into max_model_len
+  std::optional<int64_t> max_tokens;  // none: as many as fit into max_model_len
   int64_t min_tokens = 0;
   std::optional<int64_t> logprobs;         // -1: the whole vocabulary
-  std::optional<int64_t> prompt_logprobs;  // as logprobs; see Request::reads_prefix_cache
+  std::optional<int64_t> prompt_logprobs;  // same range as logprobs; see Request::reads_prefix_cache
   bool detokenize = true;
   bool skip_special_tokens = true;
   bool include_stop_str_in_output = false;
@@ -56,8 +56,9 @@ struct SamplingParams {
 
   bool greedy() const { return temperature == 0.0; }
 
-  // Brings the fields to their canonical form (0 < t < 0.01 becomes 0.01; greedy forces top_p 1, top_k 0, min_p 0; seed
-  // -1 is none) and checks each. Throws RequestError `<field>: <why> (<value>)`.
+  // Checks each field and converts it to canonical form: a temperature between 0 and 0.01 becomes 0.01, greedy sampling
+  // sets top_p 1, top_k 0 and min_p 0, and seed -1 means none.
+  // Throws RequestError `<field>: <why> (<value>)`.
   void Normalize(int64_t vocab_size, int64_t max_model_len, int64_t max_logprobs);
 };
 

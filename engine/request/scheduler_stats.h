@@ -1,4 +1,5 @@
-// SchedulerStats: one step's view of the engine, a value published with each step's outputs.
+// SchedulerStats: the state of the scheduler after one step. A plain value that the scheduler sends with each step's
+// outputs; any thread may read its copy.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@ struct SchedulerStats {
   int64_t step = 0;
   int64_t num_running_reqs = 0;
   int64_t num_waiting_reqs = 0;
-  double kv_cache_usage = 0.0;       // 0..1, the null block not counted
+  double kv_cache_usage = 0.0;       // 0..1, without the null block
   PrefixCacheStats prefix_cache;     // since start
   int64_t num_preemptions = 0;       // since start
   int64_t num_scheduled_tokens = 0;  // in this step
-  int64_t num_computed_tokens = 0;   // of prompts and outputs, by all steps that ended
+  int64_t num_computed_tokens = 0;   // prompt and output tokens of all completed steps
 };
 
 }  // namespace vllm

@@ -18,7 +18,7 @@ constexpr int64_t kVocab = 100;
 
 void Normalize(SamplingParams& params) { params.Normalize(kVocab, 512, 20); }
 
-std::string Refusal(const std::function<void(SamplingParams&)>& change) {
+std::string RejectionMessage(const std::function<void(SamplingParams&)>& change) {
   SamplingParams params;
   change(params);
   return MessageOf<RequestError>([&] { Normalize(params); });
@@ -50,7 +50,7 @@ TEST(SamplingParamsTest, TinyTemperaturesAreRaisedAndOnlyZeroIsGreedy) {
   EXPECT_EQ(params.min_p, 0.0);
 }
 
-TEST(SamplingParamsTest, FloatFieldsRefuseWhatIsNotInRange) {
+TEST(SamplingParamsTest, FloatFieldsOutOfRangeAreRejected) {
   struct Field {
     const char* name;
     double SamplingParams::*member;
@@ -65,23 +65,23 @@ TEST(SamplingParamsTest, FloatFieldsRefuseWhatIsNotInRange) {
   for (const Field& field : fields) {
     for (double bad : {kNan, kInf, -kInf, field.low - 1e-3, field.high * 1.1 + 1e-3}) {
       if (std::isfinite(bad) && bad > 1e300) continue;
-      std::string message = Refusal([&](SamplingParams& p) { p.*field.member = bad; });
+      std::string message = RejectionMessage([&](SamplingParams& p) { p.*field.member = bad; });
       EXPECT_TRUE(message.starts_with(std::string(field.name) + ": ")) << field.name << bad << message;
     }
     for (double good : {field.low, field.high}) {
-      EXPECT_EQ(Refusal([&](SamplingParams& p) { p.*field.member = good; }), "") << field.name << good;
+      EXPECT_EQ(RejectionMessage([&](SamplingParams& p) { p.*field.member = good; }), "") << field.name << good;
     }
   }
-  EXPECT_EQ(Refusal([](SamplingParams& p) { p.temperature = kNan; }), "temperature: not in 0 to 2 (nan)");
-  EXPECT_EQ(Refusal([](SamplingParams& p) { p.top_p = 0.0; }), "top_p: not in (0, 1] (0)");
-  EXPECT_EQ(Refusal([](SamplingParams& p) { p.top_p = std::numeric_limits<double>::denorm_min(); }), "");
+  EXPECT_EQ(RejectionMessage([](SamplingParams& p) { p.temperature = kNan; }), "temperature: not in 0 to 2 (nan)");
+  EXPECT_EQ(RejectionMessage([](SamplingParams& p) { p.top_p = 0.0; }), "top_p: not in (0, 1] (0)");
+  EXPECT_EQ(RejectionMessage([](SamplingParams& p) { p.top_p = std::numeric_limits<double>::denorm_min(); }), "");
 }
 
-TEST(SamplingParamsTest, IdsOutsideTheVocabularyAreRefusedEverywhere) {
+TEST(SamplingParamsTest, IdsOutsideTheVocabularyAreRejectedInEveryField) {
   for (int32_t id : {-1, 100, std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::min()}) {
     std::string value = std::string("(").append(std::to_string(id)).append(")");
     auto check = [&](const char* field, const std::function<void(SamplingParams&)>& change) {
-      std::string message = Refusal(change);
+      std::string message = RejectionMessage(change);
       EXPECT_TRUE(message.starts_with(std::string(field) + ": token id not in 0 to 99 ")) << message;
       EXPECT_TRUE(message.ends_with(value)) << message;
     };
@@ -91,7 +91,7 @@ TEST(SamplingParamsTest, IdsOutsideTheVocabularyAreRefusedEverywhere) {
     check("bad_words", [&](SamplingParams& p) { p.bad_words_token_ids = {{1}, {2, id}}; });
     check("eos_token_id", [&](SamplingParams& p) { p.eos_token_id = id; });
   }
-  EXPECT_EQ(Refusal([](SamplingParams& p) {
+  EXPECT_EQ(RejectionMessage([](SamplingParams& p) {
               p.logit_bias = {{0, 1.0f}, {99, 1.0f}};
               p.stop_token_ids = {0, 99};
               p.allowed_token_ids = {0, 99};
@@ -99,11 +99,11 @@ TEST(SamplingParamsTest, IdsOutsideTheVocabularyAreRefusedEverywhere) {
             "");
 }
 
-TEST(SamplingParamsTest, EverythingElseIsRefusedByFieldAndValue) {
+TEST(SamplingParamsTest, OtherRejectionsNameTheFieldAndTheValue) {
   const std::pair<const char*, std::function<void(SamplingParams&)>> cases[] = {
       {"n: below 1 (0)", [](SamplingParams& p) { p.n = 0; }},
       {"n: above 128 (129)", [](SamplingParams& p) { p.n = 129; }},
-      {"n: more than one with temperature 0 (2)",
+      {"n: must be 1 with temperature 0 (2)",
        [](SamplingParams& p) {
          p.n = 2;
          p.temperature = 0.0;
@@ -120,7 +120,7 @@ TEST(SamplingParamsTest, EverythingElseIsRefusedByFieldAndValue) {
       {"logprobs: above 20 (21)", [](SamplingParams& p) { p.logprobs = 21; }},
       {"logprobs: below -1 (-2)", [](SamplingParams& p) { p.logprobs = -2; }},
       {"prompt_logprobs: above 20 (21)", [](SamplingParams& p) { p.prompt_logprobs = 21; }},
-      {"stop: an empty string (number 2)",
+      {"stop: contains an empty string (number 2)",
        [](SamplingParams& p) {
          p.stop = {"a", ""};
        }},
@@ -143,13 +143,13 @@ TEST(SamplingParamsTest, EverythingElseIsRefusedByFieldAndValue) {
       {"allowed_token_ids: empty (0)", [](SamplingParams& p) { p.allowed_token_ids.emplace(); }},
       {"allowed_token_ids: too many, limit 100 (101)", [](SamplingParams& p) { p.allowed_token_ids.emplace(101, 1); }},
       {"bad_words: longer than 256 bytes (257)", [](SamplingParams& p) { p.bad_words = {std::string(257, 'x')}; }},
-      {"bad_words: an empty string (number 1)", [](SamplingParams& p) { p.bad_words = {""}; }},
+      {"bad_words: contains an empty string (number 1)", [](SamplingParams& p) { p.bad_words = {""}; }},
       {"bad_words: too many, limit 1024 (1025)", [](SamplingParams& p) { p.bad_words.assign(1025, "x"); }},
   };
-  for (const auto& [message, change] : cases) EXPECT_EQ(Refusal(change), message);
+  for (const auto& [message, change] : cases) EXPECT_EQ(RejectionMessage(change), message);
 }
 
-TEST(SamplingParamsTest, CanonicalFormsAreSet) {
+TEST(SamplingParamsTest, FieldsAreConvertedToCanonicalForm) {
   SamplingParams params;
   params.top_k = -1;
   params.seed = std::numeric_limits<uint64_t>::max();

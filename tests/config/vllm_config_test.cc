@@ -10,7 +10,7 @@
 namespace vllm {
 namespace {
 
-VllmConfig Good() {
+VllmConfig ValidConfig() {
   VllmConfig config;
   config.model.max_model_len = 512;
   config.model.max_position_embeddings = 512;
@@ -19,14 +19,14 @@ VllmConfig Good() {
   return config;
 }
 
-std::string Refusal(const std::function<void(VllmConfig&)>& change) {
-  VllmConfig config = Good();
+std::string RejectionMessage(const std::function<void(VllmConfig&)>& change) {
+  VllmConfig config = ValidConfig();
   change(config);
   return MessageOf<ConfigError>([&] { config.Finalize(); });
 }
 
-TEST(VllmConfigTest, DefaultsAreAcceptedAndThreadsFilledIn) {
-  VllmConfig config = Good();
+TEST(VllmConfigTest, DefaultsAreAcceptedAndThreadsPerRankIsSet) {
+  VllmConfig config = ValidConfig();
   config.Finalize();
   EXPECT_GE(config.parallel.threads_per_rank, 1);
   EXPECT_EQ(config.scheduler.max_num_batched_tokens, 2048);
@@ -36,16 +36,16 @@ TEST(VllmConfigTest, DefaultsAreAcceptedAndThreadsFilledIn) {
   EXPECT_GE(config.parallel.threads_per_rank, 1);
 }
 
-TEST(VllmConfigTest, ABudgetBelowTheNumberOfSequencesIsFine) {
-  VllmConfig config = Good();
+TEST(VllmConfigTest, TokenBudgetMayBeBelowMaxNumSeqs) {
+  VllmConfig config = ValidConfig();
   config.scheduler.max_num_batched_tokens = 16;
   config.scheduler.max_num_seqs = 64;
   EXPECT_NO_THROW(config.Finalize());
   EXPECT_EQ(config.scheduler.max_num_batched_tokens, 16);
 }
 
-TEST(VllmConfigTest, KVIsOfTheModelsTypeButNotFloat16BesideQuantizedWeights) {
-  VllmConfig config = Good();
+TEST(VllmConfigTest, KVCacheHasTheModelsTypeExceptFloat16WithQuantizedWeights) {
+  VllmConfig config = ValidConfig();
   for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     config.model.dtype = dtype;
     EXPECT_EQ(config.KVCacheDType(), KVDTypeOf(dtype));
@@ -62,15 +62,15 @@ TEST(VllmConfigTest, KVIsOfTheModelsTypeButNotFloat16BesideQuantizedWeights) {
   EXPECT_EQ(config.KVCacheDType(), KVDType::kFloat16);
 }
 
-TEST(VllmConfigTest, WithoutChunkedPrefillTheBudgetHoldsAWholePrompt) {
-  VllmConfig config = Good();
+TEST(VllmConfigTest, WithoutChunkedPrefillTheBudgetCoversAWholePrompt) {
+  VllmConfig config = ValidConfig();
   config.scheduler.max_num_batched_tokens = 16;
   config.scheduler.enable_chunked_prefill = false;
   config.Finalize();
   EXPECT_EQ(config.scheduler.max_num_batched_tokens, 512);
 }
 
-TEST(VllmConfigTest, EveryValueOutOfRangeIsRefusedByFlagAndValue) {
+TEST(VllmConfigTest, ValuesOutOfRangeAreRejectedWithFlagAndValue) {
   const std::pair<const char*, std::function<void(VllmConfig&)>> cases[] = {
       {"--block-size: not in 16 to 1024 (0)", [](VllmConfig& c) { c.cache.block_size = 0; }},
       {"--block-size: not a multiple of 16 (24)", [](VllmConfig& c) { c.cache.block_size = 24; }},
@@ -87,21 +87,21 @@ TEST(VllmConfigTest, EveryValueOutOfRangeIsRefusedByFlagAndValue) {
        [](VllmConfig& c) { c.scheduler.long_prefill_token_threshold = 513; }},
       {"--tensor-parallel-size: not in 1 to 64 (0)", [](VllmConfig& c) { c.parallel.tensor_parallel_size = 0; }},
       {"--tensor-parallel-size: not in 1 to 64 (65)", [](VllmConfig& c) { c.parallel.tensor_parallel_size = 65; }},
-      {"--tensor-parallel-size: does not divide the model's 8 heads (3)",
+      {"--tensor-parallel-size: does not divide the model's 8 attention heads (3)",
        [](VllmConfig& c) { c.parallel.tensor_parallel_size = 3; }},
       {"--threads-per-rank: not in 0 to 1024 (-1)", [](VllmConfig& c) { c.parallel.threads_per_rank = -1; }},
       {"--max-model-len: not in 1 to ", [](VllmConfig& c) { c.model.max_model_len = 0; }},
-      {"--max-model-len: the model was made for at most 512 tokens (513)",
+      {"--max-model-len: the model supports at most 512 tokens (513)",
        [](VllmConfig& c) { c.model.max_model_len = 513; }},
       {"--max-logprobs: ", [](VllmConfig& c) { c.max_logprobs = -2; }},
   };
   for (const auto& [message, change] : cases) {
-    EXPECT_TRUE(Refusal(change).starts_with(message)) << message << " -> " << Refusal(change);
+    EXPECT_TRUE(RejectionMessage(change).starts_with(message)) << message << " -> " << RejectionMessage(change);
   }
 }
 
-TEST(VllmConfigTest, ScaledRopeAllowsTheLongerContext) {
-  VllmConfig config = Good();
+TEST(VllmConfigTest, RopeScalingAllowsALongerContext) {
+  VllmConfig config = ValidConfig();
   config.model.rope_scaling.kind = RopeScaling::Kind::kLinear;
   config.model.rope_scaling.factor = 2.0;
   config.model.max_model_len = 1024;
