@@ -12,7 +12,7 @@ BlockPool::BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching
       enable_caching_(enable_caching),
       blocks_(static_cast<size_t>(num_blocks) + 1),
       cached_blocks_(enable_caching ? num_blocks : 1),
-      prefixes_(enable_caching ? max_prefixes : 1, block_size) {
+      prefix_trie_(enable_caching ? max_prefixes : 1, block_size) {
   VLLM_CHECK(num_blocks > 0 && block_size > 0);
   blocks_[0].ref_cnt = 1;
   for (size_t i = 1; i < blocks_.size(); ++i) {
@@ -38,7 +38,7 @@ void BlockPool::Touch(KVCacheBlock* block) {
 }
 
 void BlockPool::FreeBlocks(std::span<KVCacheBlock* const> blocks) {
-  // Each pushed before the one pushed last, so the request's tail comes to the very front.
+  // Each block is pushed in front of the one before it, so the request's tail ends up at the front of the queue.
   for (KVCacheBlock* block : blocks) {
     if (block->is_null()) continue;
     VLLM_CHECK(block->ref_cnt > 0);
@@ -56,23 +56,24 @@ void BlockPool::CacheFullBlock(KVCacheBlock* block, PrefixNodeId prefix_id, uint
   block->group_id = group_id;
   block->prefix_id = prefix_id;
   block->publisher = publisher;
-  prefixes_.AddRef(prefix_id);
+  prefix_trie_.AddRef(prefix_id);
   cached_blocks_.Insert(block);
 }
 
 void BlockPool::EvictPublishedBy(RequestId publisher) {
   for (KVCacheBlock& block : blocks_) {
     if (!block.is_cached || block.publisher != publisher) continue;
-    // What grew on it may hold the same poison: it is not to be found by computing this block again.
-    prefixes_.Retire(block.prefix_id);
+    // Blocks computed on top of this one may contain NaN too. Once the node is retired, they are not found again even
+    // if another request computes this block.
+    prefix_trie_.Retire(block.prefix_id);
     Uncache(&block);
-    // A free block without contents is taken first.
+    // Free blocks that are not cached belong at the front of the queue.
     if (block.ref_cnt == 0) {
       free_queue_.Remove(&block);
       free_queue_.Prepend(&block);
     }
   }
-  prefixes_.RetirePublishedBy(publisher);
+  prefix_trie_.RetirePublishedBy(publisher);
 }
 
 bool BlockPool::ResetPrefixCache() {
@@ -86,7 +87,7 @@ bool BlockPool::ResetPrefixCache() {
 void BlockPool::Uncache(KVCacheBlock* block) {
   cached_blocks_.Erase(block);
   block->is_cached = false;
-  prefixes_.RemoveUser(block->prefix_id);
+  prefix_trie_.Release(block->prefix_id);
 }
 
 std::string BlockPool::CheckIntegrity() const {
@@ -96,15 +97,15 @@ std::string BlockPool::CheckIntegrity() const {
     const std::string name = "block " + std::to_string(block.block_id) + ": ";
     const bool linked = block.prev_free_block != nullptr;
     if (block.ref_cnt < 0) return name + "negative reference count";
-    if (linked != (block.ref_cnt == 0)) return name + "in the free queue though used, or free though not in it";
+    if (linked != (block.ref_cnt == 0)) return name + "membership of the free queue contradicts its reference count";
     if (linked &&
         (block.prev_free_block->next_free_block != &block || block.next_free_block->prev_free_block != &block)) {
       return name + "free queue links broken";
     }
     num_free += linked;
     num_cached += block.is_cached;
-    if (block.is_cached && (&block == blocks_.data() || !enable_caching_)) return name + "cached though it must not be";
-    if (block.is_cached && !cached_blocks_.Contains(block)) return name + "cached but not found";
+    if (block.is_cached && (&block == blocks_.data() || !enable_caching_)) return name + "cached, but must not be";
+    if (block.is_cached && !cached_blocks_.Contains(block)) return name + "cached, but not in the cached block map";
   }
   if (num_free != num_free_blocks()) return "free queue: wrong count";
   if (static_cast<int64_t>(GetAllFreeBlocks().size()) != num_free) return "free queue: not all blocks linked";

@@ -1,8 +1,8 @@
-// BlockPool: every KV block, who is free, and which of them the prefix cache can offer. Block 0 is the null block: it
-// is never handed out, never cached and not counted. All KV-cache groups share one pool. Owned by KVCacheManager;
-// engine thread only.
+// BlockPool: all KV blocks, the queue of free ones, and the index of those in the prefix cache. Block 0 is the null
+// block: it is never allocated, never cached and not counted. All KV-cache groups share one pool. Owned by
+// KVCacheManager; engine thread only.
 //
-// A cached block is known by its prefix in the pool's PrefixTrie and by its group.
+// A cached block is identified by its node in the pool's PrefixTrie and by its KV-cache group.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace vllm {
 
 class BlockPool {
  public:
-  // num_blocks usable blocks with ids 1..num_blocks; max_prefixes is what the prefix cache can tell apart at a time,
-  // evicted ancestors of what it holds included. REQUIRES: all positive.
+  // num_blocks: usable blocks, with ids 1..num_blocks. max_prefixes: capacity of the PrefixTrie, which also contains
+  // evicted ancestors of cached prefixes. REQUIRES: all are positive.
   BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching, int64_t max_prefixes);
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
@@ -30,46 +30,47 @@ class BlockPool {
   bool enable_caching() const { return enable_caching_; }
   int64_t num_free_blocks() const { return free_queue_.num_free_blocks(); }
   int64_t num_cached_blocks() const { return cached_blocks_.size(); }
-  // 0..1, the null block not counted.
+  // Returns the fraction of blocks in use, 0..1, without the null block.
   double usage() const;
   KVCacheBlock* null_block() { return &blocks_[0]; }
-  PrefixTrie& prefixes() { return prefixes_; }
-  const PrefixTrie& prefixes() const { return prefixes_; }
+  PrefixTrie& prefix_trie() { return prefix_trie_; }
+  const PrefixTrie& prefix_trie() const { return prefix_trie_; }
 
-  // Takes a block from the front of the free queue, with ref_cnt 1; what it had cached is forgotten.
+  // Pops the block at the front of the free queue, evicts its cached contents and sets its ref_cnt to 1.
   // REQUIRES: num_free_blocks() > 0.
   KVCacheBlock* GetNewBlock();
 
-  // One more user of a cached block; if it was free it leaves the free queue.
+  // Adds a reference to a cached block. Removes the block from the free queue if it was free.
   void Touch(KVCacheBlock* block);
 
-  // One user less for each block of a request, given in table order; null blocks are passed over. Those without users
-  // become free: uncached ones to the front of the queue, cached ones to its end, the tail of the request to be taken
-  // first.
+  // Removes one reference from each block of a request, given in table order; skips null blocks. Blocks without
+  // references become free: uncached ones go to the front of the queue, cached ones to its end. In both cases the
+  // request's tail is reused first.
   void FreeBlocks(std::span<KVCacheBlock* const> blocks);
 
-  // The first cached block of this prefix and group, or null.
+  // Returns the first cached block of this prefix and group, or null.
   KVCacheBlock* GetCachedBlock(PrefixNodeId prefix_id, uint32_t group_id) const {
     return cached_blocks_.Find(prefix_id, group_id);
   }
 
-  // Offers a full block to later lookups. A duplicate of a cached block stays a block of its own.
-  // REQUIRES: enable_caching, the block is in use and not cached.
+  // Publishes a full block: adds it to the prefix cache, where later lookups find it. A duplicate of a cached block
+  // remains a separate block. REQUIRES: enable_caching(); the block is in use and not cached.
   void CacheFullBlock(KVCacheBlock* block, PrefixNodeId prefix_id, uint32_t group_id, RequestId publisher);
 
-  // Hides a cached block that is in use from later lookups. REQUIRES: the block is cached.
+  // Removes a block that is in use from the prefix cache. REQUIRES: the block is cached.
   void Uncache(KVCacheBlock* block);
 
-  // Withdraws every block that this request published, in use or not, and what others built on them. O(num_blocks).
+  // Removes every block that this request published from the prefix cache, whether it is in use or free. Blocks that
+  // other requests computed on top of them are no longer found either. O(num_blocks).
   void EvictPublishedBy(RequestId publisher);
 
-  // Forgets all cached contents; false, and nothing done, while any block is in use.
+  // Removes all blocks from the prefix cache. Returns false and does nothing if any block is in use.
   bool ResetPrefixCache();
 
-  // The block with this id; for tests and integrity checks.
+  // Returns the block with this id. For tests and integrity checks.
   const KVCacheBlock& block(int32_t block_id) const { return blocks_[static_cast<size_t>(block_id)]; }
   std::vector<const KVCacheBlock*> GetAllFreeBlocks() const { return free_queue_.GetAllFreeBlocks(); }
-  // Empty, or which of the pool's invariants is broken. O(num_blocks).
+  // Returns the first broken invariant, or an empty string. O(num_blocks).
   std::string CheckIntegrity() const;
 
  private:
@@ -79,7 +80,7 @@ class BlockPool {
   std::vector<KVCacheBlock> blocks_;  // [num_blocks + 1]
   FreeKVCacheBlockQueue free_queue_;
   CachedBlockMap cached_blocks_;
-  PrefixTrie prefixes_;
+  PrefixTrie prefix_trie_;
 };
 
 }  // namespace vllm

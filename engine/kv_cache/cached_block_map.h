@@ -1,6 +1,7 @@
-// CachedBlockMap: prefix and KV-cache group -> the cached blocks with that key. A hash table chained through the
-// blocks, sized once, so that publishing a block allocates nothing. Several blocks of one key are duplicates (two
-// requests computed the same prefix at the same time); they stand in the order they were inserted. Engine thread only.
+// CachedBlockMap: maps a prefix and a KV-cache group to the cached blocks with that key. A hash table chained through
+// the blocks and sized once, so that publishing a block does not allocate. Blocks with equal keys are duplicates (two
+// requests computed the same prefix at the same time) and are kept in insertion order. Owned by BlockPool; engine
+// thread only.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,13 @@ class CachedBlockMap {
 
   int64_t size() const { return size_; }
 
-  // The first block with this key, or null. O(1) on average.
+  // Returns the first block with this key, or null. O(1) on average.
   KVCacheBlock* Find(PrefixNodeId prefix_id, uint32_t group_id) const;
   bool Contains(const KVCacheBlock& block) const;
 
-  // Under block->prefix_id and block->group_id. REQUIRES: the block is not in a map.
+  // Adds the block under the key (block->prefix_id, block->group_id). REQUIRES: the block is not in any map.
   void Insert(KVCacheBlock* block);
-  // REQUIRES: the block is in this map.
+  // Removes the block. REQUIRES: the block is in this map.
   void Erase(KVCacheBlock* block);
 
  private:
@@ -33,7 +34,7 @@ class CachedBlockMap {
   };
   size_t IndexOf(PrefixNodeId prefix_id, uint32_t group_id) const;
 
-  std::vector<Bucket> buckets_;  // a power of two of them
+  std::vector<Bucket> buckets_;  // the size is a power of two
   int64_t size_ = 0;
 };
 

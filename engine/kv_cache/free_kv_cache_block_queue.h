@@ -1,8 +1,9 @@
-// FreeKVCacheBlockQueue: the blocks nobody uses, in the order in which they will be taken. Doubly linked through the
-// blocks, so that a cached block found in the middle leaves in O(1) without allocating. Engine thread only.
+// FreeKVCacheBlockQueue: the free blocks, in the order in which they will be reused (vLLM's class of that name). Doubly
+// linked through the blocks, so that a cached block leaves the middle of the queue in O(1) without allocation. Owned by
+// BlockPool; engine thread only.
 //
-// Invariant 1: a block is in the queue exactly when its ref_cnt is 0 and it is not the null block.
-// Invariant 2: blocks are taken from the front: first those without cached contents, then the least recently used.
+// Invariant 1: a block is in the queue if and only if its ref_cnt is 0 and it is not the null block.
+// Invariant 2: from front to back there are uncached blocks, then cached blocks in least-recently-used order.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +27,16 @@ class FreeKVCacheBlockQueue {
   void Remove(KVCacheBlock* block);
   // REQUIRES: the block is not in the queue.
   void Append(KVCacheBlock* block);
+  // REQUIRES: the block is not in the queue.
   void Prepend(KVCacheBlock* block);
 
-  // Front to back; for tests and integrity checks. O(num_free_blocks).
+  // Returns the blocks from front to back. For tests and integrity checks. O(num_free_blocks).
   std::vector<const KVCacheBlock*> GetAllFreeBlocks() const;
 
  private:
   void Link(KVCacheBlock* before, KVCacheBlock* block, KVCacheBlock* after);
 
-  // Sentinels: no end of the list is special.
+  // Sentinels, so that the ends of the list need no special case.
   KVCacheBlock head_;
   KVCacheBlock tail_;
   int64_t num_free_blocks_ = 0;

@@ -1,4 +1,5 @@
-// How many KV blocks a sequence needs, all KV-cache groups together. Pure functions; any thread.
+// The number of KV blocks that a sequence needs, summed over all KV-cache groups. Used to size the cache and to reject
+// requests that can never fit. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +8,18 @@
 
 namespace vllm {
 
-// The most tokens that one step computes of one request.
+// Returns the maximum number of tokens that one step computes for one request.
 int64_t MaxChunk(const SchedulerConfig& scheduler);
 
-// The most blocks that a sequence holds at a time in a sliding-window group, however long it becomes: the window before
-// a chunk, the chunk, and one block more because the first token of the two need not begin a block.
+// Returns the maximum number of blocks that a sequence of any length holds at once in a sliding-window group: the
+// window before a chunk, the chunk itself, and one more block because the window may start in the middle of a block.
 int64_t WindowPeakBlocks(int64_t sliding_window, int64_t block_size, int64_t max_chunk);
 
-// The most blocks that a sequence which grows to num_tokens holds at a time.
+// Returns the maximum number of blocks that a sequence holds at once while it grows to num_tokens.
 int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chunk);
 
-// The longest sequence whose peak is within cache.num_blocks, as if alone; kUnlimitedTokens when every length is. A
-// multiple of the block size; 0 when there are fewer blocks than groups.
+// Returns the length of the longest sequence that fits into cache.num_blocks if it is alone, or kUnlimitedTokens if
+// every length fits. A multiple of the block size; 0 if there are fewer blocks than groups.
 inline constexpr int64_t kUnlimitedTokens = int64_t{1} << 60;
 int64_t MaxTokensThatFit(const CacheConfig& cache, int64_t max_chunk);
 

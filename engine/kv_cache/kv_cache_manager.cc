@@ -9,8 +9,9 @@ namespace vllm {
 
 namespace {
 
-// A node for every block, and as many again for ancestors that have lost theirs: more where all groups slide, since a
-// sequence then holds few of its blocks. Without a free node a request stops publishing.
+// Returns the capacity of the prefix trie: one node per block, and as many again for ancestors whose blocks were
+// evicted. If all groups have sliding windows the capacity is larger, because a sequence then holds few of its blocks.
+// A request that finds no free node stops publishing.
 int64_t MaxPrefixes(const CacheConfig& cache, int64_t max_model_len) {
   int64_t factor = 16;
   for (const int64_t window : cache.group_windows) {
@@ -50,12 +51,12 @@ ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
   PrefixNodeId prefix_id = kEmptyPrefix;
   const int64_t max_blocks = (request.num_tokens() - 1) / block_size();
   for (int64_t i = 0; i < max_blocks; ++i) {
-    prefix_id = pool_.prefixes().Find(MakeKey(request, i, prefix_id));
+    prefix_id = pool_.prefix_trie().Find(MakeKey(request, i, prefix_id));
     if (prefix_id == kNoPrefix) break;
     prefix_ids_.push_back(prefix_id);
   }
-  // Each group is asked for a hit within what those before it gave, round and round, until all agree on a length. It
-  // only ever shrinks, and 0 suits everyone.
+  // Each group in turn shortens the hit to a length from which it can continue, until all groups agree. The length only
+  // decreases and 0 is always valid, so this terminates.
   size_t length = prefix_ids_.size();
   size_t num_agreed = 0;
   for (size_t g = 0; num_agreed < groups_.size(); g = (g + 1) % groups_.size()) {
@@ -81,8 +82,8 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   const int64_t num_slots = std::min(num_tokens, max_model_len_);
   const auto it = tables_.find(request.id());
   Tables* tables = it == tables_.end() ? nullptr : &it->second;
-  // Before new blocks are taken, so that fewer cached ones are lost; also when the rest fails, they are free all the
-  // same.
+  // Free skipped blocks before taking new ones, so that fewer cached blocks are evicted. They stay free even if the
+  // allocation fails.
   if (tables != nullptr) RemoveSkippedBlocks(*tables, request.num_computed_tokens);
   const int64_t required = NumBlocksToAllocate(tables, num_slots, computed);
   if (required > pool_.num_free_blocks()) return false;
@@ -92,7 +93,7 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   for (std::vector<KVCacheBlock*>& blocks : tables->groups) {
     while (blocks.size() < num_blocks) blocks.push_back(pool_.GetNewBlock());
   }
-  // Draft tokens lie beyond num_tokens(): they may be rejected and are not published.
+  // Draft tokens come after num_tokens(). They may be rejected, so their blocks are not published.
   if (pool_.enable_caching()) CacheBlocks(request, *tables, std::min(num_tokens, request.num_tokens()));
   return true;
 }
@@ -140,7 +141,7 @@ KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, cons
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<KVCacheBlock*>& blocks = tables.groups[g];
-    // All it can grow to, so that a decode step does not allocate.
+    // Reserve the final size, so that a decode step does not allocate.
     blocks.reserve(static_cast<size_t>(max_blocks));
     if (computed.groups.empty()) continue;
     for (KVCacheBlock* block : computed.groups[g]) {
@@ -150,7 +151,7 @@ KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, cons
   }
   tables.num_cached_blocks = computed.num_tokens / block_size();
   tables.last_prefix_id = computed.prefix_id;
-  pool_.prefixes().AddRef(tables.last_prefix_id);
+  pool_.prefix_trie().AddRef(tables.last_prefix_id);
   return tables;
 }
 
@@ -171,8 +172,9 @@ void KVCacheManager::CacheBlocks(Request& request, Tables& tables, int64_t num_t
     if (tables.last_prefix_id == kNoPrefix) return;
     const PrefixNodeId parent = tables.last_prefix_id;
     const auto index = static_cast<size_t>(tables.num_cached_blocks);
-    tables.last_prefix_id = pool_.prefixes().Acquire(MakeKey(request, tables.num_cached_blocks, parent), request.id());
-    pool_.prefixes().RemoveUser(parent);
+    tables.last_prefix_id =
+        pool_.prefix_trie().Acquire(MakeKey(request, tables.num_cached_blocks, parent), request.id());
+    pool_.prefix_trie().Release(parent);
     if (tables.last_prefix_id == kNoPrefix) return;
     for (size_t g = 0; g < groups_.size(); ++g) {
       pool_.CacheFullBlock(tables.groups[g][index], tables.last_prefix_id, static_cast<uint32_t>(g), request.id());
@@ -184,7 +186,7 @@ void KVCacheManager::Free(const Request& request) {
   const auto it = tables_.find(request.id());
   if (it == tables_.end()) return;
   for (const std::vector<KVCacheBlock*>& blocks : it->second.groups) pool_.FreeBlocks(blocks);
-  pool_.prefixes().RemoveUser(it->second.last_prefix_id);
+  pool_.prefix_trie().Release(it->second.last_prefix_id);
   tables_.erase(it);
 }
 
@@ -197,11 +199,11 @@ void KVCacheManager::Unpublish(const Request& request, int64_t num_computed_toke
     for (const std::vector<KVCacheBlock*>& blocks : tables.groups) {
       if (blocks[index]->is_cached) pool_.Uncache(blocks[index]);
     }
-    // A request that stopped publishing does not begin again.
+    // A request that stopped publishing does not start again.
     if (tables.last_prefix_id == kNoPrefix) continue;
-    const PrefixNodeId parent = pool_.prefixes().ParentOf(tables.last_prefix_id);
-    pool_.prefixes().AddRef(parent);
-    pool_.prefixes().RemoveUser(tables.last_prefix_id);
+    const PrefixNodeId parent = pool_.prefix_trie().ParentOf(tables.last_prefix_id);
+    pool_.prefix_trie().AddRef(parent);
+    pool_.prefix_trie().Release(tables.last_prefix_id);
     tables.last_prefix_id = parent;
   }
 }
@@ -222,31 +224,31 @@ void KVCacheManager::RecordPrefixCacheStats(const Request& request, int64_t num_
 std::string KVCacheManager::CheckIntegrity() const {
   std::string error = pool_.CheckIntegrity();
   if (!error.empty()) return error;
-  std::vector<int32_t> users(static_cast<size_t>(pool_.num_blocks()) + 1);
-  std::vector<int64_t> prefix_users(static_cast<size_t>(pool_.prefixes().capacity()) + 1);
+  std::vector<int32_t> block_refs(static_cast<size_t>(pool_.num_blocks()) + 1);
+  std::vector<int64_t> prefix_refs(static_cast<size_t>(pool_.prefix_trie().capacity()) + 1);
   for (const auto& [id, tables] : tables_) {
     const std::string name = "request " + std::to_string(id) + ": ";
     for (size_t g = 0; g < groups_.size(); ++g) {
       const std::vector<KVCacheBlock*>& blocks = tables.groups[g];
       if (blocks.size() != tables.groups[0].size()) return name + "tables of different lengths";
       for (size_t i = 0; i < blocks.size(); ++i) {
-        ++users[static_cast<size_t>(blocks[i]->block_id)];
+        ++block_refs[static_cast<size_t>(blocks[i]->block_id)];
         if (!blocks[i]->is_null()) continue;
-        if (!groups_[g]->slides()) return name + "a null block under full attention";
-        if (i > 0 && !blocks[i - 1]->is_null()) return name + "a null block after another one";
+        if (!groups_[g]->slides()) return name + "null block in a full-attention group";
+        if (i > 0 && !blocks[i - 1]->is_null()) return name + "null block after a block that is not null";
       }
     }
-    if (tables.last_prefix_id != kNoPrefix) ++prefix_users[tables.last_prefix_id];
+    if (tables.last_prefix_id != kNoPrefix) ++prefix_refs[tables.last_prefix_id];
   }
-  users[0] = 1;
+  block_refs[0] = 1;
   for (int32_t id = 0; id <= pool_.num_blocks(); ++id) {
     const KVCacheBlock& block = pool_.block(id);
-    if (block.ref_cnt != users[static_cast<size_t>(id)]) {
-      return "block " + std::to_string(id) + ": reference count is not the number of its users";
+    if (block.ref_cnt != block_refs[static_cast<size_t>(id)]) {
+      return "block " + std::to_string(id) + ": reference count differs from the number of tables that contain it";
     }
-    if (block.is_cached) ++prefix_users[block.prefix_id];
+    if (block.is_cached) ++prefix_refs[block.prefix_id];
   }
-  return pool_.prefixes().CheckIntegrity(prefix_users);
+  return pool_.prefix_trie().CheckIntegrity(prefix_refs);
 }
 
 }  // namespace vllm

@@ -12,11 +12,11 @@ PrefixTrie::PrefixTrie(int64_t capacity, int64_t block_size)
       nodes_(static_cast<size_t>(capacity) + 1),
       buckets_(std::bit_ceil(nodes_.size()), kNoPrefix) {
   VLLM_CHECK(capacity > 0 && block_size > 0);
-  // Left uninitialized: pages that no prefix needs are never touched.
+  // Left uninitialized, so that pages without prefixes are never touched.
   token_ids_.reset(new int32_t[nodes_.size() * static_cast<size_t>(block_size)]);
   for (auto id = static_cast<PrefixNodeId>(capacity); id > 0; --id) {
-    nodes_[id].next = unused_;
-    unused_ = id;
+    nodes_[id].next = free_list_;
+    free_list_ = id;
   }
 }
 
@@ -39,9 +39,9 @@ PrefixNodeId PrefixTrie::Find(const PrefixKey& key) const {
 PrefixNodeId PrefixTrie::Acquire(const PrefixKey& key, RequestId publisher) {
   PrefixNodeId id = Find(key);
   if (id == kNoPrefix) {
-    if (unused_ == kNoPrefix) return kNoPrefix;
-    id = unused_;
-    unused_ = nodes_[id].next;
+    if (free_list_ == kNoPrefix) return kNoPrefix;
+    id = free_list_;
+    free_list_ = nodes_[id].next;
     PrefixNodeId& bucket = buckets_[BucketIndex(key.hash, key.parent)];
     nodes_[id] = {.hash = key.hash, .parent = key.parent, .next = bucket};
     bucket = id;
@@ -54,23 +54,23 @@ PrefixNodeId PrefixTrie::Acquire(const PrefixKey& key, RequestId publisher) {
     ++size_;
   }
   nodes_[id].publisher = publisher;
-  ++nodes_[id].num_users;
+  ++nodes_[id].ref_cnt;
   return id;
 }
 
 void PrefixTrie::AddRef(PrefixNodeId id) {
-  if (id != kEmptyPrefix && id != kNoPrefix) ++nodes_[id].num_users;
+  if (id != kEmptyPrefix && id != kNoPrefix) ++nodes_[id].ref_cnt;
 }
 
-void PrefixTrie::RemoveUser(PrefixNodeId id) {
+void PrefixTrie::Release(PrefixNodeId id) {
   while (id != kEmptyPrefix && id != kNoPrefix) {
     Node& node = nodes_[id];
-    VLLM_CHECK(node.num_users > 0);
-    if (--node.num_users > 0) return;
+    VLLM_CHECK(node.ref_cnt > 0);
+    if (--node.ref_cnt > 0) return;
     if (!node.retired) Unlink(id);
     if (node.has_extra_keys) extra_keys_.erase(id);
-    node.next = unused_;
-    unused_ = id;
+    node.next = free_list_;
+    free_list_ = id;
     --size_;
     id = node.parent;
   }
@@ -84,7 +84,7 @@ void PrefixTrie::Retire(PrefixNodeId id) {
 
 void PrefixTrie::RetirePublishedBy(RequestId publisher) {
   for (PrefixNodeId id = 1; id < nodes_.size(); ++id) {
-    if (nodes_[id].num_users > 0 && nodes_[id].publisher == publisher) Retire(id);
+    if (nodes_[id].ref_cnt > 0 && nodes_[id].publisher == publisher) Retire(id);
   }
 }
 
@@ -98,19 +98,19 @@ void PrefixTrie::Unlink(PrefixNodeId id) {
   *link = nodes_[id].next;
 }
 
-std::string PrefixTrie::CheckIntegrity(std::span<const int64_t> external_users) const {
-  std::vector<int64_t> users(external_users.begin(), external_users.end());
+std::string PrefixTrie::CheckIntegrity(std::span<const int64_t> external_refs) const {
+  std::vector<int64_t> refs(external_refs.begin(), external_refs.end());
   int64_t num_used = 0;
   for (PrefixNodeId id = 1; id < nodes_.size(); ++id) {
-    if (nodes_[id].num_users == 0) continue;
+    if (nodes_[id].ref_cnt == 0) continue;
     ++num_used;
-    ++users[nodes_[id].parent];
+    ++refs[nodes_[id].parent];
   }
-  if (num_used != size_) return "prefix table: wrong size";
+  if (num_used != size_) return "prefix trie: wrong size";
   for (PrefixNodeId id = 1; id < nodes_.size(); ++id) {
     const std::string name = "prefix " + std::to_string(id) + ": ";
-    if (nodes_[id].num_users != users[id]) return name + "wrong number of users";
-    if (nodes_[id].num_users == 0 || nodes_[id].retired) continue;
+    if (nodes_[id].ref_cnt != refs[id]) return name + "wrong reference count";
+    if (nodes_[id].ref_cnt == 0 || nodes_[id].retired) continue;
     const PrefixKey key{
         nodes_[id].hash, nodes_[id].parent, {TokensOf(id), static_cast<size_t>(block_size_)}, ExtraKeysOf(id)};
     if (Find(key) != id) return name + "not found under its key";

@@ -1,12 +1,11 @@
-// PrefixTrie: the identities of cached prefixes, one node a block of tokens, chained to the node of the block before.
-// Two cached blocks stand for the same tokens after the same prefix exactly when their prefix ids are equal, in
-// whatever KV-cache group they are: tokens, extra keys and the whole chain are compared, so a hash collision costs time
-// and never gives another prompt's contents. A node outlives the blocks of its ancestors, because a sliding window
-// forgets the head of a sequence and not its tail. Owned by BlockPool; engine thread only; allocates nothing after
-// construction but for extra keys.
+// PrefixTrie: a tree of cached prefixes. A node represents one block of tokens; its parent is the block before. Two
+// cached blocks have the same tokens after the same prefix if and only if their node ids are equal, in any KV-cache
+// group. Lookups compare tokens, extra keys and parents, so hash collisions cost time but never return wrong contents.
+// A node may outlive the blocks of its ancestors, because a sliding window frees the head of a sequence first. Owned by
+// BlockPool; engine thread only. Allocates nothing after construction except extra keys.
 //
-// Invariant: a node's users are the cached blocks with its id, its children, and the requests whose last published or
-// hit block it is. It goes when it has none.
+// Invariant: a node's ref_cnt counts the cached blocks with its id, its children, and the requests whose last published
+// or hit block it is. A node whose ref_cnt becomes 0 is removed.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@
 
 namespace vllm {
 
-// What a full block of a request is, apart from its place in memory.
+// The identity of a full block: its contents and the prefix before it.
 struct PrefixKey {
   BlockHash hash;
   PrefixNodeId parent = kEmptyPrefix;
@@ -33,32 +32,33 @@ class PrefixTrie {
  public:
   PrefixTrie(int64_t capacity, int64_t block_size);
 
-  // The node with exactly this key, or kNoPrefix. O(1) on average.
+  // Returns the node with exactly this key, or kNoPrefix. O(1) on average.
   PrefixNodeId Find(const PrefixKey& key) const;
-  // Finds or makes the node and adds a user to it; kNoPrefix when the table is full.
+  // Finds or adds the node, adds a reference to it and records `publisher`. Returns kNoPrefix if the trie is full.
   PrefixNodeId Acquire(const PrefixKey& key, RequestId publisher);
-  // REQUIRES: `id` is a node's.
+  // REQUIRES: `id` is the id of a node.
   PrefixNodeId ParentOf(PrefixNodeId id) const { return nodes_[id].parent; }
-  // The empty prefix and kNoPrefix may be passed too; nothing happens then.
+  // Adds or removes a reference. Does nothing for kEmptyPrefix and kNoPrefix.
   void AddRef(PrefixNodeId id);
-  void RemoveUser(PrefixNodeId id);
+  void Release(PrefixNodeId id);
 
-  // The node, and with it all that grew on it, is not found any more.
+  // Hides the node from Find. A lookup from the empty prefix then no longer reaches its descendants either.
   void Retire(PrefixNodeId id);
-  // Retires what this request was the last to publish. O(capacity).
+  // Retires the nodes that this request was the last to publish. O(capacity).
   void RetirePublishedBy(RequestId publisher);
 
   int64_t size() const { return size_; }
-  // Empty, or what is broken. external_users [capacity + 1]: users of each node that are not its children.
-  std::string CheckIntegrity(std::span<const int64_t> external_users) const;
+  // Returns the first broken invariant, or an empty string. external_refs, [capacity + 1]: the number of references to
+  // each node, except those of its children.
+  std::string CheckIntegrity(std::span<const int64_t> external_refs) const;
   int64_t capacity() const { return static_cast<int64_t>(nodes_.size()) - 1; }
 
  private:
   struct Node {
     BlockHash hash;
     PrefixNodeId parent = kEmptyPrefix;
-    PrefixNodeId next = kNoPrefix;  // in its bucket, or among the unused
-    int32_t num_users = 0;
+    PrefixNodeId next = kNoPrefix;  // in its bucket, or in the free list
+    int32_t ref_cnt = 0;
     bool retired = false;
     bool has_extra_keys = false;
     RequestId publisher = 0;
@@ -70,11 +70,11 @@ class PrefixTrie {
 
   const int64_t block_size_;
   int64_t size_ = 0;
-  std::vector<Node> nodes_;  // [capacity + 1], the first stands for the empty prefix
+  std::vector<Node> nodes_;  // [capacity + 1]; the first is the empty prefix
   std::vector<PrefixNodeId> buckets_;
   std::unique_ptr<int32_t[]> token_ids_;                      // [capacity + 1, block_size]
-  std::unordered_map<PrefixNodeId, std::string> extra_keys_;  // of the few nodes that have some
-  PrefixNodeId unused_ = kNoPrefix;
+  std::unordered_map<PrefixNodeId, std::string> extra_keys_;  // only of nodes that have extra keys
+  PrefixNodeId free_list_ = kNoPrefix;
 };
 
 }  // namespace vllm

@@ -1,9 +1,8 @@
-// SingleTypeKVCacheManager: what depends on the kind of attention in one KV-cache group: which blocks of a request are
-// needed, and which cached ones are a hit (vLLM's class of that name). It looks at block tables; KVCacheManager owns
-// and changes them. Owned by KVCacheManager; engine thread only.
+// SingleTypeKVCacheManager: the rules of one KV-cache group that depend on its kind of attention (vLLM's class of that
+// name): which blocks a request needs, and which cached blocks are a hit. KVCacheManager owns and changes the block
+// tables. Owned by KVCacheManager; engine thread only.
 //
-// The tables of all groups of a request have the same length. Where a group does not need a block any more, its table
-// holds the null block.
+// A request's tables have the same length in every group. The null block replaces blocks that a group no longer needs.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +19,17 @@ class SingleTypeKVCacheManager {
   SingleTypeKVCacheManager(BlockPool& pool, uint32_t group_id) : pool_(pool), group_id_(group_id) {}
   virtual ~SingleTypeKVCacheManager() = default;
 
-  // Whether its requests give blocks back as they go on.
+  // Returns true if requests free blocks while they run.
   virtual bool slides() const = 0;
 
-  // Replaces `hit` by the longest table of cached blocks of a sequence of these prefixes from which it can go on; null
-  // blocks stand where it needs none.
+  // Sets `hit` to the longest table of cached blocks from which a sequence with these prefixes can continue. Entries
+  // that the sequence does not need are the null block.
   virtual void FindLongestCacheHit(std::span<const PrefixNodeId> prefix_ids, std::vector<KVCacheBlock*>& hit) const = 0;
 
-  // Leading blocks that no token from position num_computed_tokens on attends to.
+  // Returns the number of leading blocks that no token from position num_computed_tokens on attends to.
   virtual int64_t NumSkippedBlocks(int64_t num_computed_tokens) const = 0;
 
-  // The most blocks that a sequence holds at a time while it grows by num_blocks blocks.
+  // Returns the maximum number of blocks that a sequence holds at once while it grows by num_blocks blocks.
   virtual int64_t PeakBlocks(int64_t num_blocks) const = 0;
 
  protected:
@@ -38,7 +37,8 @@ class SingleTypeKVCacheManager {
   const uint32_t group_id_;
 };
 
-// sliding_window 0 is full attention. max_chunk: the most tokens that one step computes of one request.
+// sliding_window: in tokens; 0: full attention. max_chunk: the maximum number of tokens that one step computes for one
+// request.
 std::unique_ptr<SingleTypeKVCacheManager> MakeSingleTypeManager(BlockPool& pool, uint32_t group_id,
                                                                 int64_t sliding_window, int64_t max_chunk);
 

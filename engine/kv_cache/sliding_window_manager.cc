@@ -33,7 +33,7 @@ void SlidingWindowManager::FindLongestCacheHit(std::span<const PrefixNodeId> pre
       return;
     }
   }
-  // Shorter than the window, but the sequence begins with it.
+  // This run is shorter than the window, but it starts at the first token.
   hit.resize(static_cast<size_t>(run));
 }
 

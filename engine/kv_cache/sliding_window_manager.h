@@ -1,6 +1,6 @@
-// SlidingWindowManager: a group whose layers attend to the last `sliding_window` tokens, the token itself included. A
-// request keeps the blocks that its next token sees; a hit needs only the cached blocks that the token after it sees.
-// Owned by KVCacheManager; engine thread only.
+// SlidingWindowManager: manages a group whose layers attend to the last `sliding_window` tokens, including the token
+// itself. A request keeps the blocks that its next token attends to. A hit needs only the cached blocks that the token
+// after it attends to. Owned by KVCacheManager; engine thread only.
 #pragma once
 
 #include "engine/kv_cache/single_type_kv_cache_manager.h"
@@ -9,10 +9,11 @@ namespace vllm {
 
 class SlidingWindowManager final : public SingleTypeKVCacheManager {
  public:
-  // REQUIRES: sliding_window and max_chunk positive.
+  // REQUIRES: sliding_window and max_chunk are positive.
   SlidingWindowManager(BlockPool& pool, uint32_t group_id, int64_t sliding_window, int64_t max_chunk);
 
-  // The longest one that ends in enough blocks; else the longest that begins with the first token.
+  // The hit ends in the last run of cached blocks that covers a window. Without such a run, the hit is the run of
+  // cached blocks that starts at the first token.
   void FindLongestCacheHit(std::span<const PrefixNodeId> prefix_ids, std::vector<KVCacheBlock*>& hit) const override;
   bool slides() const override { return true; }
   int64_t NumSkippedBlocks(int64_t num_computed_tokens) const override;
@@ -20,7 +21,7 @@ class SlidingWindowManager final : public SingleTypeKVCacheManager {
 
  private:
   const int64_t sliding_window_;
-  const int64_t hit_blocks_;  // that the token after a full block sees of what is before it
+  const int64_t hit_blocks_;  // blocks before a block boundary that the next token attends to
   const int64_t peak_blocks_;
 };
 

@@ -1,6 +1,6 @@
-// Request: the scheduler's view of one request: its tokens so far, how many of them are computed, and where it stands.
-// Owned by the Scheduler, used on the engine's thread only. The prompt stays in the shared EngineCoreRequest; only what
-// was sampled is stored here.
+// Request: the scheduler's state of one request: its tokens so far, how many of them are computed, and its status.
+// Owned by the Scheduler; engine thread only. The prompt stays in the shared EngineCoreRequest; only sampled tokens are
+// stored here.
 #pragma once
 
 #include <cstddef>
@@ -34,23 +34,24 @@ class Request {
   std::span<const int32_t> output_token_ids() const { return output_token_ids_; }
 
   void AppendOutputToken(int32_t token_id) { output_token_ids_.push_back(token_id); }
-  // Makes room for every token the request can still sample, so that a decode step does not allocate.
+  // Reserves memory for every token that the request can still sample, so that a decode step does not allocate.
   void ReserveTokens(int64_t max_model_len, int64_t block_size);
 
-  // Tokens [begin, begin + count) of prompt and output together; copied to `scratch` only where they straddle the two.
+  // Returns tokens [begin, begin + count) of prompt plus output. Copies to `scratch` only if the range spans both.
   // REQUIRES: begin + count <= num_tokens().
   std::span<const int32_t> Tokens(int64_t begin, int64_t count, std::vector<int32_t>& scratch) const;
 
-  // Hashes of the first num_blocks full blocks; each is computed once. REQUIRES: num_blocks * block_size <= num_tokens.
+  // Returns the hashes of the first num_blocks full blocks, and caches them.
+  // REQUIRES: num_blocks * block_size <= num_tokens().
   std::span<const BlockHash> BlockHashes(int64_t num_blocks, int64_t block_size, BlockHashFunction hash_function);
-  // What enters a block's hash besides its tokens: the cache salt in the first block. The others' hashes contain it
-  // through their parents'.
+  // Returns the data other than tokens that a block's hash covers: the cache salt, for the first block only. Later
+  // blocks cover it through their parent's hash.
   std::string_view extra_keys(bool first_block) const {
     return first_block ? std::string_view(core_->cache_salt) : std::string_view();
   }
 
-  // Whether cached blocks of other requests may be used. Not with prompt_logprobs: a position that comes from the cache
-  // is not computed and so has no logprobs.
+  // Returns true if the request may use cached blocks. With prompt_logprobs it may not: a position taken from the cache
+  // is not computed, so it has no logprobs.
   bool reads_prefix_cache() const {
     return !params().skip_reading_prefix_cache && !params().prompt_logprobs.has_value();
   }
@@ -64,15 +65,15 @@ class Request {
   SteadyTime first_token_time{};
   SteadyTime last_token_time{};
 
-  // What the ranks know of it.
+  // The part of this request that the workers have received.
   bool sent_to_workers = false;
-  int64_t num_output_tokens_told = 0;
+  int64_t num_output_tokens_sent = 0;
   int64_t num_blocks_sent = 0;
 
-  // Collected chunk by chunk and handed out with the first token.
+  // Collected chunk by chunk and returned with the first token.
   Logprobs prompt_logprobs;
 
-  // RequestQueue's links: neighbours in the FCFS list, or the place in the priority heap.
+  // RequestQueue's links: neighbours in the FCFS list, or the index in the priority heap.
   Request* queue_prev = nullptr;
   Request* queue_next = nullptr;
   size_t heap_index = 0;

@@ -1,4 +1,5 @@
-// Whether the last token of a request ends it.
+// CheckStop: the conditions that end a request after a sampled token. Called by the Scheduler, which owns the request;
+// engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,10 @@
 
 namespace vllm {
 
-// Call after each appended token; sets status (and stop_token_id) and returns true when the request ends. vLLM's order:
-// below min_tokens nothing ends it; then EOS, stop_token_ids, and last the length: max_tokens or max_num_tokens. Only
-// max_num_tokens, the tokens that the engine can hold, ends it below min_tokens too.
+// Returns true and sets status (and stop_token_id) if the last token ends the request. Call it after each appended
+// token. The order is vLLM's: below min_tokens nothing ends the request; then EOS, stop_token_ids, and finally the
+// length (max_tokens or max_num_tokens). Unlike in vLLM, max_num_tokens, the number of tokens that fit into the engine,
+// also ends a request below min_tokens.
 bool CheckStop(Request& request, int64_t max_num_tokens);
 
 }  // namespace vllm

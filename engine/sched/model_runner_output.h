@@ -1,4 +1,5 @@
-// ModelRunnerOutput: what one step sampled. Owned and reused by rank 0's ModelRunner; valid until its next step.
+// ModelRunnerOutput: the tokens and logprobs that one step sampled. Owned and reused by rank 0's ModelRunner; valid
+// until its next step.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +14,17 @@
 namespace vllm {
 
 struct ModelRunnerOutput {
-  // One entry a scheduled request, in the order of SchedulerOutput::num_scheduled_tokens. A request in the middle of
-  // its prompt samples nothing: its range is empty.
+  // One entry per scheduled request, in the order of SchedulerOutput::num_scheduled_tokens. A request in the middle of
+  // its prompt samples nothing, so its range is empty.
   std::vector<RequestId> request_ids;
   std::vector<int32_t> sampled_token_ids;  // entry i: [sampled_offsets[i], sampled_offsets[i + 1])
   std::vector<size_t> sampled_offsets{0};
-  // Sampled rows' logprobs; logprobs_index[i] is entry i's place in `logprobs`, or -1.
+  // Logprobs of the sampled tokens; logprobs_index[i] is the index in `logprobs` for entry i, or -1.
   std::vector<Logprobs> logprobs;
   std::vector<int32_t> logprobs_index;
-  // Prompt logprobs computed in this step (a chunk's worth), appended by the scheduler in order.
+  // Prompt logprobs computed in this step, for one chunk per request. The scheduler appends the chunks in order.
   std::vector<std::pair<RequestId, Logprobs>> prompt_logprobs;
-  // Requests whose logits were not numbers; their text says what was seen. They sampled nothing.
+  // Requests whose logits contained NaN or +inf, with an error message. They sampled nothing.
   std::vector<std::pair<RequestId, std::string>> failed;
 
   void Clear();

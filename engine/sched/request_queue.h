@@ -1,5 +1,6 @@
-// RequestQueue: the requests that wait, in the order of the scheduling policy. Links live in the requests, so that no
-// operation allocates (the heap grows its array) and an abort in the middle is cheap. Owned by the Scheduler.
+// RequestQueue: the waiting requests, in the order of the scheduling policy. The links are stored in the requests, so
+// an abort in the middle is cheap, and only the array of the priority heap allocates. Owned by the Scheduler; engine
+// thread only.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +16,13 @@ class RequestQueue {
  public:
   virtual ~RequestQueue() = default;
 
-  // A new request takes its place.
+  // Adds a new request.
   virtual void Add(Request* request) = 0;
-  // A preempted request comes back: to the front, or where the policy puts it.
+  // Adds a preempted request: at the front, or at the position that its priority gives.
   virtual void Prepend(Request* request) = 0;
-  // The next request, or null.
+  // Returns the next request, or null.
   virtual Request* Peek() const = 0;
-  // REQUIRES: not empty.
+  // Removes and returns the next request. REQUIRES: the queue is not empty.
   virtual Request* Pop() = 0;
   // REQUIRES: the request is in this queue.
   virtual void Remove(Request* request) = 0;
@@ -29,7 +30,7 @@ class RequestQueue {
   bool empty() const { return size() == 0; }
 };
 
-// First come, first served. All O(1).
+// First come, first served. All operations are O(1).
 class FcfsRequestQueue final : public RequestQueue {
  public:
   void Add(Request* request) override;
@@ -45,7 +46,7 @@ class FcfsRequestQueue final : public RequestQueue {
   size_t size_ = 0;
 };
 
-// By (priority, arrival time, request id), the smallest first. O(log size).
+// Ordered by (priority, arrival time, request id), smallest first. Operations are O(log size).
 class PriorityRequestQueue final : public RequestQueue {
  public:
   void Add(Request* request) override;

@@ -15,8 +15,8 @@ Scheduler::Scheduler(const SchedulerConfig& config, const CacheConfig& cache, in
     : config_(config),
       max_model_len_(max_model_len),
       max_tokens_that_fit_(MaxTokensThatFit(cache, MaxChunk(config))),
-      // A request whose tokens fill all blocks can still sample one token more, which needs no slot any more; after
-      // that it could never be scheduled again, so this is a limit as hard as max_model_len.
+      // A request whose tokens fill all blocks can still sample one more token, which needs no slot. After that it
+      // could never be scheduled again, so this limit is as hard as max_model_len.
       max_num_tokens_(std::min(max_model_len, max_tokens_that_fit_ + 1)),
       kv_cache_(cache, max_model_len, hash_function, MaxChunk(config)),
       waiting_(CreateRequestQueue(config.policy)) {
@@ -25,37 +25,39 @@ Scheduler::Scheduler(const SchedulerConfig& config, const CacheConfig& cache, in
 
 Scheduler::~Scheduler() = default;
 
-bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* refusal) {
+bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* rejection_reason) {
   const auto num_tokens = static_cast<int64_t>(request->prompt_token_ids.size());
-  const auto refuse = [&](int64_t limit, const std::string& why) {
-    if (refusal != nullptr) {
-      *refusal = "prompt is " + std::to_string(num_tokens) + " tokens, limit " + std::to_string(limit) + ": " + why;
+  const auto reject = [&](int64_t limit, const std::string& why) {
+    if (rejection_reason != nullptr) {
+      *rejection_reason =
+          "prompt is " + std::to_string(num_tokens) + " tokens, limit " + std::to_string(limit) + ": " + why;
     }
     return false;
   };
   if (requests_.contains(request->request_id)) {
-    if (refusal != nullptr) {
-      *refusal = "request id " + std::to_string(request->request_id) + " is already in use by an unfinished request";
+    if (rejection_reason != nullptr) {
+      *rejection_reason =
+          "request id " + std::to_string(request->request_id) + " is already in use by an unfinished request";
     }
     return false;
   }
   if (num_tokens == 0) {
-    if (refusal != nullptr) *refusal = "prompt has no tokens";
+    if (rejection_reason != nullptr) *rejection_reason = "prompt has no tokens";
     return false;
   }
   if (num_tokens >= max_model_len_) {
-    return refuse(max_model_len_ - 1,
-                  "max_model_len is " + std::to_string(max_model_len_) + ", one token of it to generate");
+    return reject(max_model_len_ - 1,
+                  "max_model_len is " + std::to_string(max_model_len_) + " and must also hold one generated token");
   }
   if (num_tokens + 1 > max_tokens_that_fit_) {
-    return refuse(std::max<int64_t>(0, max_tokens_that_fit_ - 1),
-                  "the kv cache has " + std::to_string(kv_cache_.num_blocks()) + " blocks of " +
-                      std::to_string(kv_cache_.block_size()) + " tokens, one token of it to generate");
+    return reject(std::max<int64_t>(0, max_tokens_that_fit_ - 1),
+                  "the KV cache has " + std::to_string(kv_cache_.num_blocks()) + " blocks of " +
+                      std::to_string(kv_cache_.block_size()) + " tokens and must also hold one generated token");
   }
   const int64_t threshold = config_.long_prefill_token_threshold;
   const int64_t first_chunk = threshold > 0 ? std::min(threshold, num_tokens) : num_tokens;
   if (!config_.enable_chunked_prefill && first_chunk > config_.max_num_batched_tokens) {
-    return refuse(config_.max_num_batched_tokens, "max_num_batched_tokens without chunked prefill");
+    return reject(config_.max_num_batched_tokens, "max_num_batched_tokens limits prompts without chunked prefill");
   }
   auto owned = std::make_unique<Request>(std::move(request));
   Request* added = owned.get();
@@ -108,7 +110,7 @@ void Scheduler::ScheduleRunning(int64_t& token_budget) {
     }
     num_new_tokens = std::min({num_new_tokens, token_budget, max_model_len_ - request->num_computed_tokens - 1});
     if (num_new_tokens <= 0) {
-      // Not strictly first come, first served: those behind may run though this one cannot.
+      // Not strictly first come, first served: later requests may run even if this one cannot.
       ++index;
       continue;
     }
@@ -119,8 +121,8 @@ void Scheduler::ScheduleRunning(int64_t& token_budget) {
       if (preempted_itself) break;
     }
     if (preempted_itself) {
-      // By priority the victim may stand before others that can run with the blocks it gave back. Where vLLM would
-      // let a step pass with nothing to do, they run now.
+      // With the priority policy, the victim may precede requests that can run with the blocks it freed. vLLM would
+      // schedule an empty step here; this scheduler runs those requests now.
       if (scheduled_.empty()) continue;
       break;
     }
@@ -142,12 +144,12 @@ Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
   Request* victim = running_[victim_index];
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_index));
   if (victim_index < request_index) --request_index;
-  // Already scheduled in this step: its tokens go back to the budget.
+  // If the victim was already scheduled in this step, return its tokens to the budget.
   const auto it = std::find_if(scheduled_.begin(), scheduled_.end(), [&](auto& s) { return s.request == victim; });
   if (it != scheduled_.end()) {
     token_budget += it->num_tokens;
     scheduled_.erase(it);
-    // This step published blocks for tokens that it will not compute.
+    // This step published blocks for tokens that will not be computed.
     kv_cache_.Unpublish(*victim, victim->num_computed_tokens);
   }
 
@@ -155,7 +157,7 @@ Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
   victim->status = RequestStatus::kPreempted;
   victim->num_computed_tokens = 0;
   victim->num_blocks_sent = 0;
-  // They are computed again from the first position.
+  // Prompt logprobs are computed again from the first position.
   victim->prompt_logprobs.Clear();
   ++victim->num_preemptions;
   ++num_preemptions_;
@@ -172,7 +174,7 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget) {
     if (config_.long_prefill_token_threshold > 0) {
       num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
     }
-    // A resumed request may have outgrown the budget of a whole step: then it has to be chunked after all.
+    // A resumed request may be longer than the budget of a whole step. It is chunked even without chunked prefill.
     if (!config_.enable_chunked_prefill && num_new_tokens > token_budget &&
         num_new_tokens <= config_.max_num_batched_tokens) {
       break;
@@ -205,11 +207,11 @@ void Scheduler::BuildOutput() {
     } else {
       MakeNewRequestData(request);
     }
-    request.num_output_tokens_told = request.num_output_tokens();
+    request.num_output_tokens_sent = request.num_output_tokens();
     request.num_blocks_sent = static_cast<int64_t>(kv_cache_.Blocks(request.id()).size());
     output_.num_scheduled_tokens.push_back({request.id(), scheduled.num_tokens});
     output_.total_num_scheduled_tokens += scheduled.num_tokens;
-    // At once, so that the next step could be scheduled while this one runs.
+    // Advance now, so that the next step could be scheduled while this one runs.
     request.num_computed_tokens += scheduled.num_tokens;
   }
 }
@@ -229,7 +231,7 @@ void Scheduler::MakeCachedRequestData(const Request& request, bool resumed) {
   data.request_ids.push_back(request.id());
   data.resumed_from_preemption.push_back(resumed);
   data.num_computed_tokens.push_back(request.num_computed_tokens);
-  const auto tokens = request.output_token_ids().subspan(static_cast<size_t>(request.num_output_tokens_told));
+  const auto tokens = request.output_token_ids().subspan(static_cast<size_t>(request.num_output_tokens_sent));
   data.new_token_ids.insert(data.new_token_ids.end(), tokens.begin(), tokens.end());
   data.new_token_offsets.push_back(data.new_token_ids.size());
   for (size_t g = 0; g < kv_cache_.num_groups(); ++g) {
@@ -241,7 +243,7 @@ void Scheduler::MakeCachedRequestData(const Request& request, bool resumed) {
 
 void Scheduler::RollBackStep() {
   const auto for_each_scheduled = [this](auto&& f) {
-    // Backwards, so that requests put in front of the waiting ones keep their order.
+    // Iterate backwards, so that requests that return to the front of the waiting queue keep their order.
     for (size_t i = scheduled_.size(); i-- > 0;) {
       const NumScheduledTokens& scheduled = output_.num_scheduled_tokens[i];
       Request* request = Find(scheduled.request_id);
@@ -250,13 +252,14 @@ void Scheduler::RollBackStep() {
       }
     }
   };
-  for_each_scheduled([this](Request& request, int64_t num_tokens, RequestStatus /*before*/) {
+  for_each_scheduled([this](Request& request, int64_t num_tokens, RequestStatus /*status_before*/) {
     request.num_computed_tokens -= num_tokens;
     kv_cache_.Unpublish(request, request.num_computed_tokens);
   });
-  // A request that this step admitted may have been given blocks that another request was to fill in the same step.
-  for_each_scheduled([this](Request& request, int64_t /*num_tokens*/, RequestStatus before) {
-    if (before == RequestStatus::kRunning) return;
+  // A request admitted in this step may share blocks that another request was to fill in the same step, so it loses all
+  // its blocks.
+  for_each_scheduled([this](Request& request, int64_t /*num_tokens*/, RequestStatus status_before) {
+    if (status_before == RequestStatus::kRunning) return;
     std::erase(running_, &request);
     kv_cache_.Free(request);
     request.status = RequestStatus::kPreempted;
@@ -279,7 +282,7 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
   }
   for (const auto& [id, logprobs] : output.prompt_logprobs) {
     Request* request = Find(id);
-    // After the first token they have been handed out; a resumed request computes them once more.
+    // Prompt logprobs were returned with the first token. A resumed request computes them again; drop those.
     if (request != nullptr && request->num_output_tokens() == 0) request->prompt_logprobs.Append(logprobs);
   }
   for (size_t i = 0; i < output.request_ids.size(); ++i) {
@@ -288,9 +291,9 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
     const size_t begin = output.sampled_offsets[i];
     const auto token_ids = std::span(output.sampled_token_ids).subspan(begin, output.sampled_offsets[i + 1] - begin);
     if (token_ids.empty()) continue;
-    const size_t num_taken = AppendTokens(*request, token_ids);
+    const size_t num_appended = AppendTokens(*request, token_ids);
     const int32_t row = i < output.logprobs_index.size() ? output.logprobs_index[i] : -1;
-    AddOutput(*request, num_taken, row < 0 ? nullptr : &output.logprobs[static_cast<size_t>(row)], outputs);
+    AddOutput(*request, num_appended, row < 0 ? nullptr : &output.logprobs[static_cast<size_t>(row)], outputs);
     if (IsFinished(request->status)) Release(*request);
   }
   EraseFinished();
@@ -299,13 +302,13 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
 }
 
 size_t Scheduler::AppendTokens(Request& request, std::span<const int32_t> token_ids) {
-  size_t num_taken = 0;
+  size_t num_appended = 0;
   for (const int32_t token_id : token_ids) {
     request.AppendOutputToken(token_id);
-    ++num_taken;
+    ++num_appended;
     if (CheckStop(request, max_num_tokens_)) break;
   }
-  return num_taken;
+  return num_appended;
 }
 
 EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, const Logprobs* logprobs,
@@ -336,16 +339,16 @@ void Scheduler::Release(Request& request) {
 }
 
 void Scheduler::EraseFinished() {
-  // Two passes over the list keep the order of those that go on, and no request is looked at after it is gone.
-  size_t kept = 0;
+  // Compacts the list in place: keeps its order, and reads no request after destroying it.
+  size_t num_kept = 0;
   for (Request* request : running_) {
     if (IsFinished(request->status)) {
       requests_.erase(request->id());
     } else {
-      running_[kept++] = request;
+      running_[num_kept++] = request;
     }
   }
-  running_.resize(kept);
+  running_.resize(num_kept);
 }
 
 Request* Scheduler::Find(RequestId id) const {
@@ -370,22 +373,22 @@ std::string Scheduler::CheckIntegrity() const {
   std::string error = kv_cache_.CheckIntegrity();
   if (!error.empty()) return error;
   if (num_running() > config_.max_num_seqs) return "running: more than max_num_seqs";
-  if (running_.size() + waiting_->size() != requests_.size()) return "requests: running and waiting are not all";
-  if (kv_cache_.num_tables() != num_running()) return "blocks: held by others than the running";
+  if (running_.size() + waiting_->size() != requests_.size()) return "requests: not all are running or waiting";
+  if (kv_cache_.num_tables() != num_running()) return "block tables: not one per running request";
   for (const Request* request : running_) {
     const std::string name = "request " + std::to_string(request->id()) + ": ";
-    if (Find(request->id()) != request) return name + "running though gone";
-    if (request->status != RequestStatus::kRunning) return name + "running with another status";
-    if (request->num_computed_tokens > request->num_tokens()) return name + "computed tokens beyond its tokens";
+    if (Find(request->id()) != request) return name + "running but unknown";
+    if (request->status != RequestStatus::kRunning) return name + "running without the status kRunning";
+    if (request->num_computed_tokens > request->num_tokens()) return name + "more computed tokens than tokens";
     const auto num_blocks = static_cast<int64_t>(kv_cache_.Blocks(request->id()).size());
-    // After a step was rolled back there may be more than needed.
+    // After a rolled-back step there may be more blocks than needed.
     if (num_blocks < kv_cache_.BlocksFor(request->num_computed_tokens)) return name + "too few blocks";
-    if (num_blocks != request->num_blocks_sent) return name + "has other blocks than the ranks know";
+    if (num_blocks != request->num_blocks_sent) return name + "number of blocks differs from num_blocks_sent";
   }
   for (const auto& [id, request] : requests_) {
     if (request->status == RequestStatus::kRunning) continue;
     const std::string name = "request " + std::to_string(id) + ": ";
-    if (IsFinished(request->status)) return name + "finished but kept";
+    if (IsFinished(request->status)) return name + "finished but not destroyed";
     if (request->num_computed_tokens != 0) return name + "waiting with computed tokens";
     if (!kv_cache_.Blocks(id).empty()) return name + "waiting with blocks";
   }

@@ -1,13 +1,11 @@
-// Scheduler: decides each step which requests compute how many tokens, and turns what was sampled into outputs. vLLM's
-// V1 scheduler: there is no prefill phase and no decode phase; each request's num_computed_tokens runs after its number
-// of tokens. Owned by EngineCore; engine thread only; holds no locks.
+// Scheduler: decides in each step which requests compute how many tokens, and turns sampled tokens into outputs. As in
+// vLLM V1 there is no prefill or decode phase: num_computed_tokens catches up with num_tokens. Owned by EngineCore;
+// engine thread only. A step is Schedule, then execution by the workers, then UpdateFromOutput, or RollBackStep if the
+// workers did not finish. AddRequest, FinishRequests and ResetPrefixCache may be called between any two of them.
 //
-// A step is Schedule, then the ranks, then UpdateFromOutput; or RollBackStep instead, when the ranks did not finish.
-// AddRequest, FinishRequests and ResetPrefixCache may come between any two of them.
-//
-// Invariant 1: every unfinished request is in `waiting` (no blocks) or in `running` (with blocks), never in both.
-// Invariant 2: whenever something is unfinished, Schedule gives at least one token to compute.
-// Invariant 3: no decode step allocates memory once its vectors have grown.
+// Invariant 1: every unfinished request is either in `waiting` (without blocks) or in `running` (with blocks).
+// Invariant 2: if any request is unfinished, Schedule schedules at least one token.
+// Invariant 3: a decode step does not allocate once the vectors have grown.
 #pragma once
 
 #include <cstdint>
@@ -30,49 +28,49 @@ namespace vllm {
 
 class Scheduler {
  public:
-  // REQUIRES: cache.num_blocks is set; all sizes positive.
+  // REQUIRES: cache.num_blocks is set; all sizes are positive.
   Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
             BlockHashFunction hash_function = &HashBlockTokens);
   ~Scheduler();
 
-  // False, with the reason, for a request that could never finish its prompt: no room for one token after the prompt in
-  // max_model_len or in all KV blocks together, or a prompt above max_num_batched_tokens while prompts may not be
-  // chunked. An id that an unfinished request has is refused as well.
-  bool AddRequest(EngineCoreRequestPtr request, std::string* refusal);
+  // Returns false and sets `rejection_reason` (may be null) if the request could never finish its prompt: max_model_len
+  // or all KV blocks together are too small for the prompt and one more token, or the prompt exceeds
+  // max_num_batched_tokens without chunked prefill. Also rejects empty prompts and ids that an unfinished request has.
+  bool AddRequest(EngineCoreRequestPtr request, std::string* rejection_reason);
 
-  // Ends requests from outside (an abort, or a stop string found by the front end). They get no further output, not
-  // even for a step that is under way. Unknown ids are ignored.
+  // Ends requests because of an abort, or a stop string that the front end found. They get no further output, even from
+  // a step in progress. Ignores unknown ids.
   void FinishRequests(std::span<const RequestId> ids, FinishReason reason);
 
-  // The next step's work, valid until the next call. num_computed_tokens is advanced at once. May be empty but for
-  // finished_req_ids.
+  // Returns the next step's work, valid until the next call. Advances num_computed_tokens immediately. If nothing is
+  // scheduled, the result may still contain finished_req_ids.
   const SchedulerOutput& Schedule();
 
-  // Takes in what the step gave: appends tokens, looks for stops, and adds an entry to `outputs` for each request with
-  // news (new tokens or an end). Entries already there are kept. Requests that ended meanwhile are ignored.
+  // Processes a step's results: appends tokens, checks for stops, and adds an entry to `outputs` for each request that
+  // has new tokens or ended. Keeps existing entries of `outputs`. Ignores requests that ended during the step.
   void UpdateFromOutput(const ModelRunnerOutput& model_runner_output, EngineCoreOutputs& outputs);
 
-  // Takes the last Schedule back, for a step that the ranks began and did not finish: they know its requests, tokens
-  // and blocks, but the KV of its tokens is undefined. Requests that were running keep their blocks and compute the
-  // same tokens again; those that this step admitted go back to the front of the waiting ones; nothing that the step
-  // would have computed stays in the prefix cache. Preemptions stand.
+  // Undoes the last Schedule, for a step that the workers started but did not finish. The workers have received its
+  // requests, tokens and blocks, but the KV of its tokens is undefined. Requests that were already running keep their
+  // blocks and compute the same tokens again. Requests that the step admitted go back to the front of the waiting
+  // queue. Blocks that the step was to fill leave the prefix cache. Preemptions are not undone.
   void RollBackStep();
 
   bool HasUnfinishedRequests() const { return !requests_.empty(); }
-  // Whether ranks still have to be told to forget a request.
+  // Returns true if the next step's finished_req_ids will not be empty.
   bool HasFinishedRequests() const { return !finished_req_ids_.empty(); }
   int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
   int64_t num_waiting() const { return static_cast<int64_t>(waiting_->size()); }
   SchedulerStats MakeStats() const;
 
-  // False, and nothing done, while any request has blocks.
+  // Empties the prefix cache. Returns false and does nothing if any request has blocks.
   bool ResetPrefixCache() { return kv_cache_.ResetPrefixCache(); }
 
   // For tests.
   const KVCacheManager& kv_cache() const { return kv_cache_; }
   std::span<Request* const> running() const { return running_; }
   const Request* FindRequest(RequestId id) const;
-  // Empty, or which invariant is broken. O(everything).
+  // Returns the first broken invariant, or an empty string. O(num_requests + num_blocks).
   std::string CheckIntegrity() const;
 
  private:
@@ -84,32 +82,32 @@ class Scheduler {
 
   void ScheduleRunning(int64_t& token_budget);
   void ScheduleWaiting(int64_t& token_budget);
-  // Takes the policy's victim out of the running requests and puts it back to the waiting ones.
+  // Moves the victim that the policy selects from the running requests to the waiting ones, and returns it.
   Request* PreemptOne(size_t& request_index, int64_t& token_budget);
   void BuildOutput();
   void MakeNewRequestData(Request& request);
   void MakeCachedRequestData(const Request& request, bool resumed);
 
-  // Appends sampled tokens until one stops the request; returns how many were taken.
+  // Appends sampled tokens until one ends the request. Returns the number of appended tokens.
   size_t AppendTokens(Request& request, std::span<const int32_t> token_ids);
   EngineCoreOutput& AddOutput(Request& request, size_t num_new_tokens, const Logprobs* logprobs,
                               EngineCoreOutputs& outputs);
-  // Frees what a finished request holds and has the ranks told; the object lives on.
+  // Frees the blocks of a finished request and queues its id for the workers. Does not destroy the object.
   void Release(Request& request);
-  // Drops the finished among the running requests.
+  // Destroys the running requests that are finished.
   void EraseFinished();
   Request* Find(RequestId id) const;
 
   const SchedulerConfig config_;
   const int64_t max_model_len_;
-  const int64_t max_tokens_that_fit_;  // into the KV blocks, of one request alone
-  const int64_t max_num_tokens_;       // max_model_len, or one more than the KV blocks hold
+  const int64_t max_tokens_that_fit_;  // into all KV blocks, for a request that is alone
+  const int64_t max_num_tokens_;       // min(max_model_len, max_tokens_that_fit + 1)
   KVCacheManager kv_cache_;
   std::unordered_map<RequestId, std::unique_ptr<Request>> requests_;
   std::unique_ptr<RequestQueue> waiting_;
   std::vector<Request*> running_;
   std::vector<RequestId> finished_req_ids_;
-  std::vector<RequestId> rolled_back_req_ids_;  // lost their blocks in RollBackStep; the ranks do not know yet
+  std::vector<RequestId> rolled_back_req_ids_;  // lost their blocks in RollBackStep; not yet sent to the workers
 
   std::vector<ScheduledRequest> scheduled_;
   SchedulerOutput output_;

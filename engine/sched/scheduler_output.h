@@ -1,5 +1,5 @@
-// SchedulerOutput: one step's work, told to the ranks as a difference to what they already know.
-// Owned and reused by the Scheduler; ranks read it between ExecuteModel's start and end only.
+// SchedulerOutput: one step's work, sent to workers as a delta against their cached state. Owned and reused by the
+// Scheduler; workers read it only during ExecuteModel.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,22 @@
 
 namespace vllm {
 
-// A request the ranks have not seen (or have been told to forget).
+// A request that is not in the workers' cached state.
 struct NewRequestData {
   EngineCoreRequestPtr request;
-  std::vector<int32_t> block_ids;  // [num_groups, num_blocks]: a table of each KV-cache group, one after the other
+  std::vector<int32_t> block_ids;  // [num_groups, num_blocks]: one block table per KV-cache group
   int64_t num_computed_tokens = 0;
 };
 
-// Requests the ranks know, in structure-of-arrays form. Entry i's tokens are
-// new_token_ids[new_token_offsets[i] .. new_token_offsets[i + 1]), its blocks likewise: equally many for each KV-cache
-// group, one group after the other. Blocks that fall out of a sliding window are not told: no rank reads them again.
+// Requests in the workers' cached state, as a structure of arrays. Entry i's tokens are
+// new_token_ids[new_token_offsets[i] .. new_token_offsets[i + 1]). new_block_ids has the same layout; an entry has
+// equally many blocks for each KV-cache group, one group after the other. Blocks that leave a sliding window are not
+// sent, because no worker reads them again.
 struct CachedRequestData {
   std::vector<RequestId> request_ids;
-  std::vector<uint8_t> resumed_from_preemption;  // 1: the blocks replace the rank's table instead of extending it
+  std::vector<uint8_t> resumed_from_preemption;  // 1: the blocks replace the worker's table instead of extending it
   std::vector<int64_t> num_computed_tokens;
-  std::vector<int32_t> new_token_ids;  // sampled since the rank was last told
+  std::vector<int32_t> new_token_ids;  // sampled since the request was last sent
   std::vector<size_t> new_token_offsets{0};
   std::vector<int32_t> new_block_ids;
   std::vector<size_t> new_block_offsets{0};
@@ -48,12 +49,13 @@ struct NumScheduledTokens {
 struct SchedulerOutput {
   std::vector<NewRequestData> scheduled_new_reqs;
   CachedRequestData scheduled_cached_reqs;
-  // Every scheduled request once: running ones in running order, then those admitted from waiting.
+  // Every scheduled request once: running requests in their order, then the admitted ones.
   std::vector<NumScheduledTokens> num_scheduled_tokens;
   int64_t total_num_scheduled_tokens = 0;
-  // Finished, aborted since the last step: ranks forget them. Told once.
+  // Requests that finished or were aborted since the last step. Workers forget them. Each is sent once.
   std::vector<RequestId> finished_req_ids;
-  // Preempted in this step: ranks keep their tokens but their blocks are void.
+  // Requests that lost their blocks: preempted in this step, or admitted in a step that was rolled back. Workers keep
+  // their tokens and forget their blocks.
   std::vector<RequestId> preempted_req_ids;
 
   void Clear();

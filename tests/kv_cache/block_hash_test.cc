@@ -57,9 +57,9 @@ TEST(BlockHashTest, LowBitsSpreadOverBuckets) {
 }
 
 TEST(BlockHashTest, CacheSaltEntersTheFirstBlockOnly) {
-  const Request plain(MakeCore(1, {1}));
-  EXPECT_EQ(plain.extra_keys(true), "");
-  EXPECT_EQ(plain.extra_keys(false), "");
+  const Request unsalted(MakeCore(1, {1}));
+  EXPECT_EQ(unsalted.extra_keys(true), "");
+  EXPECT_EQ(unsalted.extra_keys(false), "");
   const Request salted(MakeCore(1, {1}, "salt"));
   EXPECT_EQ(salted.extra_keys(true), "salt");
   EXPECT_EQ(salted.extra_keys(false), "");
@@ -70,7 +70,7 @@ TEST(BlockHashTest, RequestHashesGrowWithItsTokens) {
   EXPECT_EQ(request.BlockHashes(1, 4, &HashBlockTokens).size(), 1u);
   request.AppendOutputToken(6);
   request.AppendOutputToken(7);
-  // The second block straddles prompt and output.
+  // The second block spans prompt and output.
   const BlockHash first = HashBlockTokens(kNoneHash, Iota(0, 4), "");
   const auto hashes = request.BlockHashes(2, 4, &HashBlockTokens);
   ASSERT_EQ(hashes.size(), 2u);

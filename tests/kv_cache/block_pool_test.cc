@@ -11,22 +11,22 @@ namespace {
 
 using V = std::vector<int32_t>;
 
-// Publishes the block as these tokens after this prefix.
+// Publishes the block with `tokens` after the prefix `parent`. Returns its node.
 PrefixNodeId Publish(BlockPool& pool, KVCacheBlock* block, std::span<const int32_t> tokens, RequestId publisher,
                      PrefixNodeId parent = kEmptyPrefix, uint32_t group_id = 0) {
   const PrefixNodeId id =
-      pool.prefixes().Acquire({HashBlockTokens(kNoneHash, tokens, {}), parent, tokens, {}}, publisher);
+      pool.prefix_trie().Acquire({HashBlockTokens(kNoneHash, tokens, {}), parent, tokens, {}}, publisher);
   pool.CacheFullBlock(block, id, group_id, publisher);
-  pool.prefixes().RemoveUser(id);
+  pool.prefix_trie().Release(id);
   return id;
 }
 
 KVCacheBlock* Lookup(const BlockPool& pool, std::span<const int32_t> tokens, uint32_t group_id = 0) {
-  const PrefixNodeId id = pool.prefixes().Find({HashBlockTokens(kNoneHash, tokens, {}), kEmptyPrefix, tokens, {}});
+  const PrefixNodeId id = pool.prefix_trie().Find({HashBlockTokens(kNoneHash, tokens, {}), kEmptyPrefix, tokens, {}});
   return id == kNoPrefix ? nullptr : pool.GetCachedBlock(id, group_id);
 }
 
-std::vector<KVCacheBlock*> Take(BlockPool& pool, int count) {
+std::vector<KVCacheBlock*> Allocate(BlockPool& pool, int count) {
   std::vector<KVCacheBlock*> blocks;
   for (int i = 0; i < count; ++i) blocks.push_back(pool.GetNewBlock());
   return blocks;
@@ -35,20 +35,20 @@ std::vector<KVCacheBlock*> Take(BlockPool& pool, int count) {
 const V kA = {1, 2, 3, 4};
 const V kB = {5, 6, 7, 8};
 
-TEST(BlockPoolTest, NullBlockIsNeverHandedOutNorCounted) {
+TEST(BlockPoolTest, NullBlockIsNeitherAllocatedNorCounted) {
   BlockPool pool(3, 4, true, 3);
   EXPECT_EQ(pool.num_free_blocks(), 3);
   EXPECT_EQ(pool.usage(), 0.0);
-  EXPECT_EQ(Ids(Take(pool, 3)), (V{1, 2, 3}));
+  EXPECT_EQ(Ids(Allocate(pool, 3)), (V{1, 2, 3}));
   EXPECT_EQ(pool.num_free_blocks(), 0);
   EXPECT_EQ(pool.usage(), 1.0);
   EXPECT_EQ(pool.null_block()->block_id, 0);
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
-TEST(BlockPoolTest, FreeingABlockTwiceFailsWithTheBrokenInvariant) {
+TEST(BlockPoolTest, FreeingABlockTwiceFailsAnInternalCheck) {
   BlockPool pool(3, 4, true, 3);
-  const auto blocks = Take(pool, 1);
+  const auto blocks = Allocate(pool, 1);
   pool.FreeBlocks(blocks);
   try {
     pool.FreeBlocks(blocks);
@@ -59,7 +59,7 @@ TEST(BlockPoolTest, FreeingABlockTwiceFailsWithTheBrokenInvariant) {
   }
 }
 
-TEST(BlockPoolTest, TakingABlockFromAnEmptyPoolFails) {
+TEST(BlockPoolTest, AllocatingFromAnEmptyPoolFails) {
   BlockPool pool(1, 4, true, 1);
   pool.GetNewBlock();
   EXPECT_THROW(pool.GetNewBlock(), std::logic_error);
@@ -67,7 +67,7 @@ TEST(BlockPoolTest, TakingABlockFromAnEmptyPoolFails) {
 
 TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontTailFirst) {
   BlockPool pool(5, 4, true, 5);
-  const auto blocks = Take(pool, 3);
+  const auto blocks = Allocate(pool, 3);
   pool.FreeBlocks(blocks);
   EXPECT_EQ(FreeIds(pool), (V{3, 2, 1, 4, 5}));
   EXPECT_EQ(pool.CheckIntegrity(), "");
@@ -75,7 +75,7 @@ TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontTailFirst) {
 
 TEST(BlockPoolTest, CachedBlocksAreFreedToTheEndTailFirst) {
   BlockPool pool(5, 4, true, 5);
-  const auto blocks = Take(pool, 3);
+  const auto blocks = Allocate(pool, 3);
   const PrefixNodeId prefix = Publish(pool, blocks[0], kA, 1);
   Publish(pool, blocks[1], kB, 1, prefix);
   pool.FreeBlocks(blocks);
@@ -83,9 +83,9 @@ TEST(BlockPoolTest, CachedBlocksAreFreedToTheEndTailFirst) {
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
-TEST(BlockPoolTest, BlockWithAnotherUserIsNotFreed) {
+TEST(BlockPoolTest, BlockWithAnotherReferenceIsNotFreed) {
   BlockPool pool(2, 4, true, 2);
-  const auto blocks = Take(pool, 1);
+  const auto blocks = Allocate(pool, 1);
   Publish(pool, blocks[0], kA, 1);
   pool.Touch(blocks[0]);
   EXPECT_EQ(blocks[0]->ref_cnt, 2);
@@ -97,7 +97,7 @@ TEST(BlockPoolTest, BlockWithAnotherUserIsNotFreed) {
 
 TEST(BlockPoolTest, TouchedFreeBlockLeavesTheFreeQueue) {
   BlockPool pool(3, 4, true, 3);
-  const auto blocks = Take(pool, 1);
+  const auto blocks = Allocate(pool, 1);
   Publish(pool, blocks[0], kA, 1);
   pool.FreeBlocks(blocks);
   pool.Touch(Lookup(pool, kA));
@@ -107,16 +107,16 @@ TEST(BlockPoolTest, TouchedFreeBlockLeavesTheFreeQueue) {
 
 TEST(BlockPoolTest, FreedCachedBlockIsStillFound) {
   BlockPool pool(3, 4, true, 3);
-  const auto blocks = Take(pool, 1);
+  const auto blocks = Allocate(pool, 1);
   Publish(pool, blocks[0], kA, 1);
   pool.FreeBlocks(blocks);
   EXPECT_EQ(Lookup(pool, kA), blocks[0]);
   EXPECT_EQ(Lookup(pool, kB), nullptr);
 }
 
-TEST(BlockPoolTest, TakingACachedBlockForgetsItsContents) {
+TEST(BlockPoolTest, AllocatingACachedBlockEvictsItsContents) {
   BlockPool pool(1, 4, true, 1);
-  const auto blocks = Take(pool, 1);
+  const auto blocks = Allocate(pool, 1);
   Publish(pool, blocks[0], kA, 1);
   pool.FreeBlocks(blocks);
   EXPECT_EQ(pool.GetNewBlock(), blocks[0]);
@@ -125,9 +125,9 @@ TEST(BlockPoolTest, TakingACachedBlockForgetsItsContents) {
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
-TEST(BlockPoolTest, LeastRecentlyFreedCachedBlockIsTakenFirst) {
+TEST(BlockPoolTest, LeastRecentlyFreedCachedBlockIsEvictedFirst) {
   BlockPool pool(2, 4, true, 2);
-  const auto blocks = Take(pool, 2);
+  const auto blocks = Allocate(pool, 2);
   Publish(pool, blocks[0], kA, 1);
   Publish(pool, blocks[1], kB, 2);
   pool.FreeBlocks(std::span(blocks).subspan(1, 1));
@@ -138,16 +138,16 @@ TEST(BlockPoolTest, LeastRecentlyFreedCachedBlockIsTakenFirst) {
 
 TEST(BlockPoolTest, DuplicatesShareAPrefixIdAndTheFirstIsFound) {
   BlockPool pool(3, 4, true, 3);
-  const auto blocks = Take(pool, 2);
+  const auto blocks = Allocate(pool, 2);
   const PrefixNodeId first = Publish(pool, blocks[0], kA, 1);
   EXPECT_EQ(Publish(pool, blocks[1], kA, 2), first);
   EXPECT_EQ(pool.num_cached_blocks(), 2);
   EXPECT_EQ(Lookup(pool, kA), blocks[0]);
 }
 
-TEST(BlockPoolTest, RemainingDuplicateIsFoundOnceTheFirstIsGone) {
+TEST(BlockPoolTest, RemainingDuplicateIsFoundAfterTheFirstIsEvicted) {
   BlockPool pool(2, 4, true, 2);
-  const auto blocks = Take(pool, 2);
+  const auto blocks = Allocate(pool, 2);
   Publish(pool, blocks[0], kA, 1);
   Publish(pool, blocks[1], kA, 2);
   pool.FreeBlocks(std::span(blocks).first(1));
@@ -155,9 +155,9 @@ TEST(BlockPoolTest, RemainingDuplicateIsFoundOnceTheFirstIsGone) {
   EXPECT_EQ(Lookup(pool, kA), blocks[1]);
 }
 
-TEST(BlockPoolTest, GroupsAreKeptApart) {
+TEST(BlockPoolTest, GroupsDoNotShareCachedBlocks) {
   BlockPool pool(2, 4, true, 2);
-  const auto blocks = Take(pool, 2);
+  const auto blocks = Allocate(pool, 2);
   Publish(pool, blocks[0], kA, 1, kEmptyPrefix, 1);
   EXPECT_EQ(Lookup(pool, kA, 1), blocks[0]);
   EXPECT_EQ(Lookup(pool, kA, 0), nullptr);
@@ -166,19 +166,19 @@ TEST(BlockPoolTest, GroupsAreKeptApart) {
   EXPECT_EQ(blocks[0]->prefix_id, blocks[1]->prefix_id);
 }
 
-TEST(BlockPoolTest, EvictedBlockLeavesItsPrefix) {
+TEST(BlockPoolTest, EvictedBlockReleasesItsPrefix) {
   BlockPool pool(1, 4, true, 1);
-  const auto blocks = Take(pool, 1);
+  const auto blocks = Allocate(pool, 1);
   Publish(pool, blocks[0], kA, 1);
-  EXPECT_EQ(pool.prefixes().size(), 1);
+  EXPECT_EQ(pool.prefix_trie().size(), 1);
   pool.FreeBlocks(blocks);
-  Take(pool, 1);
-  EXPECT_EQ(pool.prefixes().size(), 0);
+  Allocate(pool, 1);
+  EXPECT_EQ(pool.prefix_trie().size(), 0);
 }
 
 TEST(BlockPoolTest, NullBlocksInATableAreNotFreed) {
   BlockPool pool(3, 4, true, 3);
-  auto blocks = Take(pool, 3);
+  auto blocks = Allocate(pool, 3);
   const std::vector<KVCacheBlock*> table = {pool.null_block(), blocks[1], blocks[2]};
   pool.FreeBlocks(table);
   EXPECT_EQ(FreeIds(pool), (V{3, 2}));
@@ -186,9 +186,9 @@ TEST(BlockPoolTest, NullBlocksInATableAreNotFreed) {
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
-TEST(BlockPoolTest, ResetForgetsEverythingWhenNothingIsInUse) {
+TEST(BlockPoolTest, ResetEmptiesTheCacheOnlyIfNothingIsInUse) {
   BlockPool pool(3, 4, true, 3);
-  const auto blocks = Take(pool, 2);
+  const auto blocks = Allocate(pool, 2);
   Publish(pool, blocks[0], kA, 1);
   EXPECT_FALSE(pool.ResetPrefixCache());
   EXPECT_EQ(Lookup(pool, kA), blocks[0]);
@@ -199,9 +199,9 @@ TEST(BlockPoolTest, ResetForgetsEverythingWhenNothingIsInUse) {
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
-TEST(BlockPoolTest, EvictPublishedByWithdrawsOnlyThatRequestsBlocks) {
+TEST(BlockPoolTest, EvictPublishedByEvictsOnlyThatRequestsBlocks) {
   BlockPool pool(3, 4, true, 3);
-  const auto blocks = Take(pool, 2);
+  const auto blocks = Allocate(pool, 2);
   Publish(pool, blocks[0], kA, 1);
   Publish(pool, blocks[1], kB, 2);
   pool.FreeBlocks(std::span(blocks).first(1));

@@ -26,7 +26,7 @@ class FreeKVCacheBlockQueueTest : public testing::Test {
 
 using V = std::vector<int32_t>;
 
-TEST_F(FreeKVCacheBlockQueueTest, BlocksComeInTheOrderTheyWereAppended) {
+TEST_F(FreeKVCacheBlockQueueTest, BlocksArePoppedInTheOrderTheyWereAppended) {
   EXPECT_EQ(queue_.num_free_blocks(), 5);
   EXPECT_EQ(Ids(), (V{0, 1, 2, 3, 4}));
   for (int32_t i = 0; i < 5; ++i) EXPECT_EQ(queue_.PopFront()->block_id, i);
@@ -39,25 +39,25 @@ TEST_F(FreeKVCacheBlockQueueTest, PoppedBlockHasNoLinks) {
   EXPECT_EQ(block->next_free_block, nullptr);
 }
 
-TEST_F(FreeKVCacheBlockQueueTest, RemoveTakesOneOutOfTheMiddle) {
+TEST_F(FreeKVCacheBlockQueueTest, RemoveUnlinksABlockInTheMiddle) {
   queue_.Remove(&blocks_[2]);
   EXPECT_EQ(Ids(), (V{0, 1, 3, 4}));
   EXPECT_EQ(queue_.num_free_blocks(), 4);
 }
 
-TEST_F(FreeKVCacheBlockQueueTest, RemoveTakesFirstAndLast) {
+TEST_F(FreeKVCacheBlockQueueTest, RemoveUnlinksTheFirstAndTheLastBlock) {
   queue_.Remove(&blocks_[0]);
   queue_.Remove(&blocks_[4]);
   EXPECT_EQ(Ids(), (V{1, 2, 3}));
 }
 
-TEST_F(FreeKVCacheBlockQueueTest, PrependedBlockComesNext) {
+TEST_F(FreeKVCacheBlockQueueTest, PrependedBlockIsPoppedNext) {
   queue_.Remove(&blocks_[3]);
   queue_.Prepend(&blocks_[3]);
   EXPECT_EQ(Ids(), (V{3, 0, 1, 2, 4}));
 }
 
-TEST_F(FreeKVCacheBlockQueueTest, EmptiedQueueTakesBlocksAgain) {
+TEST_F(FreeKVCacheBlockQueueTest, EmptiedQueueCanBeFilledAgain) {
   for (int i = 0; i < 5; ++i) queue_.PopFront();
   EXPECT_TRUE(Ids().empty());
   queue_.Append(&blocks_[1]);

@@ -17,14 +17,14 @@ CacheConfig Cache(int64_t num_blocks, V windows) {
   return cache;
 }
 
-TEST(KVCacheDemandTest, FullAttentionHoldsTheWholeSequence) {
+TEST(KVCacheDemandTest, FullAttentionKeepsTheWholeSequence) {
   EXPECT_EQ(PeakBlocks(Cache(10, {0}), 100, 64), 7);
   EXPECT_EQ(MaxTokensThatFit(Cache(10, {0}), 64), 160);
   EXPECT_EQ(MaxTokensThatFit(Cache(10, {0, 0}), 64), 80);
 }
 
-TEST(KVCacheDemandTest, AWindowHoldsItselfAChunkAndABlockMore) {
-  // 31 tokens before and 64 of the chunk: six blocks and one.
+TEST(KVCacheDemandTest, SlidingWindowKeepsTheWindowAChunkAndOneMoreBlock) {
+  // The 31 tokens before the chunk and the 64 tokens in it take six blocks; one more is added.
   EXPECT_EQ(PeakBlocks(Cache(10, {32}), 1000, 64), 7);
   EXPECT_EQ(PeakBlocks(Cache(10, {32}), 100, 64), 7);
   EXPECT_EQ(PeakBlocks(Cache(10, {32}), 90, 64), 6);
@@ -35,21 +35,21 @@ TEST(KVCacheDemandTest, AWindowHoldsItselfAChunkAndABlockMore) {
   EXPECT_EQ(MaxTokensThatFit(Cache(2, {0, 32, 32}), 64), 0);
 }
 
-TEST(KVCacheDemandTest, TheLongestSequenceThatFitsDoesAndOneTokenMoreDoesNot) {
+TEST(KVCacheDemandTest, MaxTokensThatFitIsTheExactLimit) {
   for (const V& windows : {V{0}, V{40}, V{0, 40}, V{0, 40, 40, 300}, V{17, 90}}) {
     for (const int64_t chunk : {1, 16, 100, 2048}) {
       for (int64_t num_blocks = 1; num_blocks < 200; num_blocks += 7) {
         const CacheConfig cache = Cache(num_blocks, windows);
-        const int64_t tokens = MaxTokensThatFit(cache, chunk);
-        EXPECT_LE(PeakBlocks(cache, tokens, chunk), num_blocks);
-        const int64_t more = tokens < kUnlimitedTokens ? tokens + 1 : tokens;
-        EXPECT_EQ(PeakBlocks(cache, more, chunk) > num_blocks, tokens < kUnlimitedTokens);
+        const int64_t max_tokens = MaxTokensThatFit(cache, chunk);
+        EXPECT_LE(PeakBlocks(cache, max_tokens, chunk), num_blocks);
+        const int64_t one_more = max_tokens < kUnlimitedTokens ? max_tokens + 1 : max_tokens;
+        EXPECT_EQ(PeakBlocks(cache, one_more, chunk) > num_blocks, max_tokens < kUnlimitedTokens);
       }
     }
   }
 }
 
-TEST(KVCacheDemandTest, AChunkIsWhatTheBudgetAndTheThresholdAllow) {
+TEST(KVCacheDemandTest, MaxChunkIsTheSmallerOfBudgetAndThreshold) {
   SchedulerConfig scheduler;
   scheduler.max_num_batched_tokens = 100;
   EXPECT_EQ(MaxChunk(scheduler), 100);

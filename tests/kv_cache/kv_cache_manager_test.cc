@@ -9,7 +9,7 @@ namespace {
 
 using V = std::vector<int32_t>;
 
-TEST(KVCacheManagerTest, AllocatesWholeBlocksAndFillsThemBeforeTakingMore) {
+TEST(KVCacheManagerTest, AllocatesWholeBlocksAndFillsThemBeforeAllocatingMore) {
   ManagerFixture f(10);
   Request request(MakeCore(1, Iota(0, 6)));
   EXPECT_EQ(f.Admit(request), 0);
@@ -46,7 +46,7 @@ TEST(KVCacheManagerTest, RepeatedPrefixHitsFullBlocksOnly) {
   EXPECT_EQ(f.manager.pool().block(3).ref_cnt, 1);
 }
 
-TEST(KVCacheManagerTest, LastTokenIsAlwaysComputedAgainThoughAWholeBlockIs) {
+TEST(KVCacheManagerTest, LastTokenIsAlwaysRecomputedEvenIfAWholeBlockMustBe) {
   ManagerFixture f(10);
   Request a(MakeCore(1, Iota(0, 8)));
   f.Admit(a);
@@ -76,7 +76,7 @@ TEST(KVCacheManagerTest, GeneratedTokensAreCachedToo) {
   EXPECT_EQ(f.Admit(b), 8);
 }
 
-TEST(KVCacheManagerTest, FreedBlocksAreReusedInUncachedFirstThenTailFirstOrder) {
+TEST(KVCacheManagerTest, FreedBlocksAreReusedUncachedFirstThenTailFirst) {
   ManagerFixture f(6);
   Request a(MakeCore(1, Iota(0, 14)));
   f.Admit(a);
@@ -104,7 +104,7 @@ TEST(KVCacheManagerTest, HitBlocksInTheFreeQueueAreNotCountedAsFree) {
   f.manager.Free(a);
   Request running(MakeCore(2, Iota(100, 3)));
   EXPECT_EQ(f.Admit(running), 0);
-  // Three blocks are free, two of them hits: tokens 8..12 take two more blocks than there are.
+  // Three blocks are free, and two of them are hits. Tokens 8..12 need two more blocks, but only one is left.
   Request b(MakeCore(3, Iota(0, 13)));
   EXPECT_EQ(f.Admit(b), -1);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
@@ -149,7 +149,7 @@ TEST(KVCacheManagerTest, CacheSaltSeparatesEqualPrompts) {
   EXPECT_EQ(f.Admit(d), 0);
 }
 
-TEST(KVCacheManagerTest, PromptLogprobsTurnReadingOffButNotWriting) {
+TEST(KVCacheManagerTest, PromptLogprobsDisableCacheReadsButNotWrites) {
   ManagerFixture f(20);
   auto core = MakeCore(1, Iota(0, 9));
   core->sampling_params.prompt_logprobs = 0;
@@ -173,7 +173,7 @@ TEST(KVCacheManagerTest, SkipReadingPrefixCacheIsHonoured) {
   EXPECT_EQ(f.Admit(b), 0);
 }
 
-TEST(KVCacheManagerTest, WithoutCachingNothingHitsAndTheLastFreedIsTakenFirst) {
+TEST(KVCacheManagerTest, WithoutCachingNothingHitsAndTheLastFreedBlockIsReusedFirst) {
   ManagerFixture f(5, false);
   Request a(MakeCore(1, Iota(0, 9)));
   f.Admit(a);
@@ -185,7 +185,7 @@ TEST(KVCacheManagerTest, WithoutCachingNothingHitsAndTheLastFreedIsTakenFirst) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(KVCacheManagerTest, FullSequenceMustFitThoughOnlyAChunkIsAllocated) {
+TEST(KVCacheManagerTest, FullSequenceMustFitEvenIfOnlyAChunkIsAllocated) {
   ManagerFixture f(3);
   Request request(MakeCore(1, Iota(0, 16)));
   EXPECT_FALSE(f.manager.AllocateSlots(request, 4, {}, {.full_sequence_must_fit = true}));
@@ -203,7 +203,7 @@ TEST(KVCacheManagerTest, ChunkPublishesOnlyBlocksItFills) {
   EXPECT_EQ(f.manager.pool().num_cached_blocks(), 3);
 }
 
-TEST(KVCacheManagerTest, UsageIsTheShareOfBlocksInUse) {
+TEST(KVCacheManagerTest, UsageIsTheFractionOfBlocksInUse) {
   ManagerFixture f(4);
   EXPECT_EQ(f.manager.usage(), 0.0);
   Request a(MakeCore(1, Iota(0, 4)));
@@ -235,49 +235,49 @@ TEST(KVCacheManagerTest, StatsCountTokensLookedUpAndFound) {
   EXPECT_EQ(f.manager.prefix_cache_stats().hits, 8);
 }
 
-TEST(KVCacheManagerTest, PoisonedBlocksAndWhatGrewOnThemAreNotFoundAgain) {
+TEST(KVCacheManagerTest, PoisonedBlocksAndTheirDescendantsAreNotFoundAgain) {
   ManagerFixture f(20);
   Request poisoned(MakeCore(1, Iota(0, 9)));
   f.Admit(poisoned);
-  // Another request builds on the poisoned prefix before the poison is noticed.
+  // Another request builds on the poisoned prefix before the NaN is noticed.
   Request victim(MakeCore(2, Iota(0, 17)));
   EXPECT_EQ(f.Admit(victim), 8);
   f.manager.EvictPublishedBy(1);
   f.manager.Free(poisoned);
   Request clean(MakeCore(3, Iota(0, 9)));
   EXPECT_EQ(f.Admit(clean), 0);
-  // The prefix is published again, but the block that grew on the poison does not join it.
+  // The prefix is published again, but the block computed on top of the poisoned one is not found after it.
   Request longer(MakeCore(4, Iota(0, 17)));
   EXPECT_EQ(f.Admit(longer), 8);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
 TEST(KVCacheManagerTest, ConstantHashFindsTheSameBlocks) {
-  ManagerFixture good(12), bad(12, true, &ConstantHash);
+  ManagerFixture normal(12), colliding(12, true, &ConstantHash);
   uint64_t random = 1;
-  std::vector<std::unique_ptr<Request>> in_good, in_bad;
+  std::vector<std::unique_ptr<Request>> in_normal, in_colliding;
   for (RequestId id = 1; id <= 400; ++id) {
     random = random * 6364136223846793005u + 1442695040888963407u;
     auto core = MakeCore(id, Iota(static_cast<int32_t>(random >> 33) % 3, 4 + static_cast<int64_t>(random >> 40) % 16),
                          random >> 63 ? "s" : "");
     core->prompt_token_ids.back() = static_cast<int32_t>(random >> 50) % 2;
     auto a = std::make_unique<Request>(core), b = std::make_unique<Request>(core);
-    const int64_t hit = good.Admit(*a);
-    EXPECT_EQ(hit, bad.Admit(*b)) << id;
-    EXPECT_EQ(good.Blocks(*a), bad.Blocks(*b)) << id;
+    const int64_t hit = normal.Admit(*a);
+    EXPECT_EQ(hit, colliding.Admit(*b)) << id;
+    EXPECT_EQ(normal.Blocks(*a), colliding.Blocks(*b)) << id;
     if (hit >= 0) {
-      in_good.push_back(std::move(a));
-      in_bad.push_back(std::move(b));
+      in_normal.push_back(std::move(a));
+      in_colliding.push_back(std::move(b));
     }
-    if (hit < 0 || in_good.size() > 3) {
-      good.manager.Free(*in_good.front());
-      bad.manager.Free(*in_bad.front());
-      in_good.erase(in_good.begin());
-      in_bad.erase(in_bad.begin());
+    if (hit < 0 || in_normal.size() > 3) {
+      normal.manager.Free(*in_normal.front());
+      colliding.manager.Free(*in_colliding.front());
+      in_normal.erase(in_normal.begin());
+      in_colliding.erase(in_colliding.begin());
     }
-    ASSERT_EQ(FreeIds(good.manager.pool()), FreeIds(bad.manager.pool()));
+    ASSERT_EQ(FreeIds(normal.manager.pool()), FreeIds(colliding.manager.pool()));
   }
-  EXPECT_EQ(bad.manager.CheckIntegrity(), "");
+  EXPECT_EQ(colliding.manager.CheckIntegrity(), "");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the KV cache's tests share: requests with given tokens, block ids as plain vectors, a hash that always collides.
+// Helpers of the KV-cache tests: requests with given tokens, block ids as vectors, a hash function that always
+// collides, and a fixture around a KVCacheManager.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ inline std::vector<int32_t> FreeIds(const BlockPool& pool) {
 
 inline BlockHash ConstantHash(const BlockHash&, std::span<const int32_t>, std::string_view) { return {1, 2}; }
 
-// A manager with small blocks, and the two calls a scheduler makes to admit a request.
+// A manager with small blocks, and the calls that a scheduler makes to admit a request and to decode.
 struct ManagerFixture {
   explicit ManagerFixture(int64_t num_blocks, bool caching = true, BlockHashFunction hash = &HashBlockTokens,
                           int64_t block_size = 4)
@@ -58,8 +59,8 @@ struct ManagerFixture {
     return config;
   }
 
-  // Admits with everything that is not cached computed in one step; returns the tokens that were cached, -1 when
-  // the blocks did not suffice.
+  // Admits the request and computes all its uncached tokens in one step. Returns the number of cached tokens, or -1 if
+  // there are too few blocks.
   int64_t Admit(Request& request) {
     const ComputedBlocks computed = manager.GetComputedBlocks(request);
     const int64_t num_cached = computed.num_tokens;
@@ -67,7 +68,7 @@ struct ManagerFixture {
     request.num_computed_tokens = request.num_tokens();
     return num_cached;
   }
-  // A decode step: one token more.
+  // Runs a decode step with one new token. Returns false if there are too few blocks.
   bool Decode(Request& request, int32_t token_id) {
     request.AppendOutputToken(token_id);
     if (!manager.AllocateSlots(request, 1)) return false;

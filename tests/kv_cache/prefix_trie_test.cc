@@ -16,79 +16,79 @@ PrefixKey Key(std::span<const int32_t> tokens, PrefixNodeId parent = kEmptyPrefi
   return {HashBlockTokens(kNoneHash, tokens, extra), parent, tokens, extra};
 }
 
-TEST(PrefixTrieTest, AcquiringTwiceGivesTheSameId) {
-  PrefixTrie table(2, 4);
-  const PrefixNodeId id = table.Acquire(Key(kA), 1);
-  EXPECT_EQ(table.Acquire(Key(kA), 2), id);
-  EXPECT_EQ(table.Find(Key(kA)), id);
-  EXPECT_EQ(table.size(), 1);
+TEST(PrefixTrieTest, AcquiringTwiceReturnsTheSameId) {
+  PrefixTrie trie(2, 4);
+  const PrefixNodeId id = trie.Acquire(Key(kA), 1);
+  EXPECT_EQ(trie.Acquire(Key(kA), 2), id);
+  EXPECT_EQ(trie.Find(Key(kA)), id);
+  EXPECT_EQ(trie.size(), 1);
 }
 
 TEST(PrefixTrieTest, LookupComparesTokensParentAndExtraKeys) {
-  PrefixTrie table(9, 4);
-  const PrefixNodeId parent = table.Acquire(Key(kB), 1);
+  PrefixTrie trie(9, 4);
+  const PrefixNodeId parent = trie.Acquire(Key(kB), 1);
   PrefixKey key = Key(kA, parent, "0:salt");
-  const PrefixNodeId id = table.Acquire(key, 1);
-  EXPECT_EQ(table.Find(key), id);
+  const PrefixNodeId id = trie.Acquire(key, 1);
+  EXPECT_EQ(trie.Find(key), id);
   PrefixKey other = key;
   other.token_ids = kB;
-  EXPECT_EQ(table.Find(other), kNoPrefix);
+  EXPECT_EQ(trie.Find(other), kNoPrefix);
   other = key;
   other.parent = kEmptyPrefix;
-  EXPECT_EQ(table.Find(other), kNoPrefix);
+  EXPECT_EQ(trie.Find(other), kNoPrefix);
   other = key;
   other.extra_keys = "0:pepper";
-  EXPECT_EQ(table.Find(other), kNoPrefix);
+  EXPECT_EQ(trie.Find(other), kNoPrefix);
 }
 
 TEST(PrefixTrieTest, NodeLivesAsLongAsItsDescendants) {
-  PrefixTrie table(3, 4);
-  const PrefixNodeId a = table.Acquire(Key(kA), 1);
-  const PrefixNodeId b = table.Acquire(Key(kB, a), 1);
-  const PrefixNodeId c = table.Acquire(Key(kB, b), 1);
-  table.RemoveUser(a);
-  table.RemoveUser(b);
-  EXPECT_EQ(table.Find(Key(kA)), a);
-  EXPECT_EQ(table.Find(Key(kB, a)), b);
-  table.RemoveUser(c);
-  EXPECT_EQ(table.size(), 0);
-  EXPECT_EQ(table.Find(Key(kA)), kNoPrefix);
-  EXPECT_EQ(table.CheckIntegrity(std::vector<int64_t>(4)), "");
+  PrefixTrie trie(3, 4);
+  const PrefixNodeId a = trie.Acquire(Key(kA), 1);
+  const PrefixNodeId b = trie.Acquire(Key(kB, a), 1);
+  const PrefixNodeId c = trie.Acquire(Key(kB, b), 1);
+  trie.Release(a);
+  trie.Release(b);
+  EXPECT_EQ(trie.Find(Key(kA)), a);
+  EXPECT_EQ(trie.Find(Key(kB, a)), b);
+  trie.Release(c);
+  EXPECT_EQ(trie.size(), 0);
+  EXPECT_EQ(trie.Find(Key(kA)), kNoPrefix);
+  EXPECT_EQ(trie.CheckIntegrity(std::vector<int64_t>(4)), "");
 }
 
-TEST(PrefixTrieTest, FullTableGivesNoId) {
-  PrefixTrie table(1, 4);
-  const PrefixNodeId a = table.Acquire(Key(kA), 1);
-  EXPECT_EQ(table.Acquire(Key(kB), 1), kNoPrefix);
-  table.RemoveUser(a);
-  EXPECT_NE(table.Acquire(Key(kB), 1), kNoPrefix);
+TEST(PrefixTrieTest, FullTrieReturnsNoPrefix) {
+  PrefixTrie trie(1, 4);
+  const PrefixNodeId a = trie.Acquire(Key(kA), 1);
+  EXPECT_EQ(trie.Acquire(Key(kB), 1), kNoPrefix);
+  trie.Release(a);
+  EXPECT_NE(trie.Acquire(Key(kB), 1), kNoPrefix);
 }
 
-TEST(PrefixTrieTest, RetiredNodeIsNotFoundNorWhatGrewOnIt) {
-  PrefixTrie table(4, 4);
-  const PrefixNodeId a = table.Acquire(Key(kA), 1);
-  const PrefixNodeId b = table.Acquire(Key(kB, a), 2);
-  table.RetirePublishedBy(1);
-  EXPECT_EQ(table.Find(Key(kA)), kNoPrefix);
-  const PrefixNodeId again = table.Acquire(Key(kA), 3);
+TEST(PrefixTrieTest, RetiredNodeAndItsDescendantsAreNotFound) {
+  PrefixTrie trie(4, 4);
+  const PrefixNodeId a = trie.Acquire(Key(kA), 1);
+  const PrefixNodeId b = trie.Acquire(Key(kB, a), 2);
+  trie.RetirePublishedBy(1);
+  EXPECT_EQ(trie.Find(Key(kA)), kNoPrefix);
+  const PrefixNodeId again = trie.Acquire(Key(kA), 3);
   EXPECT_NE(again, a);
-  EXPECT_EQ(table.Find(Key(kB, again)), kNoPrefix);
-  EXPECT_EQ(table.CheckIntegrity(std::vector<int64_t>{0, 1, 1, 1, 0}), "");
-  table.RemoveUser(b);
-  table.RemoveUser(a);
-  EXPECT_EQ(table.size(), 1);
+  EXPECT_EQ(trie.Find(Key(kB, again)), kNoPrefix);
+  EXPECT_EQ(trie.CheckIntegrity(std::vector<int64_t>{0, 1, 1, 1, 0}), "");
+  trie.Release(b);
+  trie.Release(a);
+  EXPECT_EQ(trie.size(), 1);
 }
 
-TEST(PrefixTrieTest, ManyPrefixesOfOneHashAreToldApart) {
-  PrefixTrie table(50, 4);
+TEST(PrefixTrieTest, PrefixesWithEqualHashesAreDistinguished) {
+  PrefixTrie trie(50, 4);
   std::vector<V> tokens;
   std::vector<PrefixNodeId> ids;
   for (int32_t i = 0; i < 50; ++i) tokens.push_back(Iota(i, 4));
-  for (size_t i = 0; i < 50; ++i) ids.push_back(table.Acquire({{1, 2}, kEmptyPrefix, tokens[i], {}}, i + 1));
-  for (size_t i = 0; i < 50; ++i) EXPECT_EQ(table.Find({{1, 2}, kEmptyPrefix, tokens[i], {}}), ids[i]);
-  for (size_t i = 0; i < 50; i += 2) table.RemoveUser(ids[i]);
+  for (size_t i = 0; i < 50; ++i) ids.push_back(trie.Acquire({{1, 2}, kEmptyPrefix, tokens[i], {}}, i + 1));
+  for (size_t i = 0; i < 50; ++i) EXPECT_EQ(trie.Find({{1, 2}, kEmptyPrefix, tokens[i], {}}), ids[i]);
+  for (size_t i = 0; i < 50; i += 2) trie.Release(ids[i]);
   for (size_t i = 0; i < 50; ++i) {
-    EXPECT_EQ(table.Find({{1, 2}, kEmptyPrefix, tokens[i], {}}), i % 2 ? ids[i] : kNoPrefix);
+    EXPECT_EQ(trie.Find({{1, 2}, kEmptyPrefix, tokens[i], {}}), i % 2 ? ids[i] : kNoPrefix);
   }
 }
 

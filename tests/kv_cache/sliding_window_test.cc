@@ -1,4 +1,4 @@
-// Sliding-window groups, alone and beside full attention. Blocks of four tokens.
+// Sliding-window groups, alone and combined with full attention. Blocks have four tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ struct GroupsFixture {
     return config;
   }
 
-  // Computes the next `count` tokens, after what the cache has when these are the first.
+  // Computes the next `count` tokens. If the request has no blocks yet, first takes the cached prefix. Returns false if
+  // there are too few blocks.
   bool Run(Request& request, int64_t count) {
     ComputedBlocks computed;
     if (manager.Blocks(request.id()).empty()) computed = manager.GetComputedBlocks(request);
@@ -32,7 +33,7 @@ struct GroupsFixture {
   }
   int64_t Hit(Request& request) { return manager.GetComputedBlocks(request).num_tokens; }
   V Blocks(const Request& request, size_t group) const { return Ids(manager.Blocks(request.id(), group)); }
-  int64_t NumHeld(const Request& request, size_t group) const {
+  int64_t NumUsedBlocks(const Request& request, size_t group) const {
     const V blocks = Blocks(request, group);
     return static_cast<int64_t>(blocks.size()) - std::count(blocks.begin(), blocks.end(), 0);
   }
@@ -40,36 +41,36 @@ struct GroupsFixture {
   KVCacheManager manager;
 };
 
-TEST(SlidingWindowTest, BlocksLeaveOnceNoLaterTokenSeesThem) {
+TEST(SlidingWindowTest, BlocksAreFreedOnceNoLaterTokenAttendsToThem) {
   GroupsFixture f(20, {6});
   Request request(MakeCore(1, Iota(0, 100)));
   EXPECT_TRUE(f.Run(request, 8));
   EXPECT_EQ(f.Blocks(request, 0), (V{1, 2}));
-  // The token at position 8 sees 3 to 8.
+  // The token at position 8 attends to positions 3 to 8.
   EXPECT_TRUE(f.Run(request, 1));
   EXPECT_EQ(f.Blocks(request, 0), (V{1, 2, 3}));
-  // That at 9 sees 4 to 9.
+  // The token at position 9 attends to positions 4 to 9.
   EXPECT_TRUE(f.Run(request, 1));
   EXPECT_EQ(f.Blocks(request, 0), (V{0, 2, 3}));
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(SlidingWindowTest, AChunkKeepsWhatItsFirstRowSees) {
+TEST(SlidingWindowTest, ChunkKeepsTheBlocksThatItsFirstTokenAttendsTo) {
   GroupsFixture f(30, {6});
   Request request(MakeCore(1, Iota(0, 100)));
   EXPECT_TRUE(f.Run(request, 10));
   EXPECT_TRUE(f.Run(request, 40));
   const V blocks = f.Blocks(request, 0);
   EXPECT_EQ(blocks.size(), 13u);
-  // Position 10 sees 5 to 10: only the first block is gone, though the last row sees none of the next nine.
+  // Position 10 attends to 5 to 10, so only the first block is freed. The last token needs none of the next nine.
   EXPECT_EQ(blocks[0], 0);
   EXPECT_EQ(std::count(blocks.begin(), blocks.end(), 0), 1);
   EXPECT_TRUE(f.Run(request, 1));
-  EXPECT_EQ(f.NumHeld(request, 0), 2);
+  EXPECT_EQ(f.NumUsedBlocks(request, 0), 2);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(SlidingWindowTest, AThousandTokensNeverHoldMoreThanTheWindowAndAChunk) {
+TEST(SlidingWindowTest, LongSequenceNeverHoldsMoreThanTheWindowAndAChunk) {
   const int64_t window = 32;
   for (const int64_t chunk : {1, 5, 16, 64}) {
     GroupsFixture f(400, {0, window}, chunk);
@@ -77,17 +78,17 @@ TEST(SlidingWindowTest, AThousandTokensNeverHoldMoreThanTheWindowAndAChunk) {
     int64_t peak = 0;
     while (request.num_computed_tokens < 1000) {
       ASSERT_TRUE(f.Run(request, std::min<int64_t>(chunk, 1000 - request.num_computed_tokens)));
-      peak = std::max(peak, f.NumHeld(request, 1));
-      EXPECT_EQ(f.NumHeld(request, 0), (request.num_computed_tokens + 3) / 4);
+      peak = std::max(peak, f.NumUsedBlocks(request, 1));
+      EXPECT_EQ(f.NumUsedBlocks(request, 0), (request.num_computed_tokens + 3) / 4);
     }
-    // Whole blocks of window and chunk, and one more because neither need begin with a block.
+    // The blocks of window and chunk, and one more because the window may start in the middle of a block.
     EXPECT_LE(peak, (window - 1 + chunk + 3) / 4 + 1);
     EXPECT_GE(peak, (window - 1 + chunk) / 4);
     EXPECT_EQ(f.manager.CheckIntegrity(), "");
   }
 }
 
-TEST(SlidingWindowTest, LongSequencesLiveInAPoolOfAWindow) {
+TEST(SlidingWindowTest, LongSequenceFitsIntoAPoolForOneWindow) {
   GroupsFixture f(11, {32}, 4);
   Request request(MakeCore(1, Iota(0, 1000)));
   EXPECT_TRUE(f.manager.AllocateSlots(request, 4, {}, {.full_sequence_must_fit = true}));
@@ -96,7 +97,7 @@ TEST(SlidingWindowTest, LongSequencesLiveInAPoolOfAWindow) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(SlidingWindowTest, BlocksThatLeftAreTakenAfterOthersAndTheirTailFirst) {
+TEST(SlidingWindowTest, BlocksThatLeftTheWindowAreReusedLastTailFirst) {
   GroupsFixture f(8, {5});
   Request request(MakeCore(1, Iota(0, 100)));
   EXPECT_TRUE(f.Run(request, 16));
@@ -106,25 +107,25 @@ TEST(SlidingWindowTest, BlocksThatLeftAreTakenAfterOthersAndTheirTailFirst) {
   EXPECT_EQ(FreeIds(f.manager.pool()), (V{6, 7, 8, 3, 2, 1}));
 }
 
-TEST(SlidingWindowTest, AHitNeedsOnlyTheBlocksOfTheWindow) {
+TEST(SlidingWindowTest, HitNeedsOnlyTheBlocksOfTheWindow) {
   GroupsFixture f(11, {6});
   Request a(MakeCore(1, Iota(0, 40)));
   EXPECT_TRUE(f.Run(a, 20));
   EXPECT_TRUE(f.Run(a, 20));
   f.manager.Free(a);
-  // The first blocks of a are taken by others.
+  // Another request takes the first blocks of a.
   Request other(MakeCore(2, Iota(500, 10)));
   EXPECT_TRUE(f.Run(other, 10));
   Request b(MakeCore(3, Iota(0, 41)));
   EXPECT_EQ(f.Hit(b), 40);
   EXPECT_TRUE(f.Run(b, 1));
-  // Position 40 sees 35 to 40.
-  EXPECT_EQ(f.NumHeld(b, 0), 3);
+  // Position 40 attends to positions 35 to 40.
+  EXPECT_EQ(f.NumUsedBlocks(b, 0), 3);
   EXPECT_EQ(f.Blocks(b, 0)[7], 0);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(SlidingWindowTest, AHitShorterThanTheWindowBeginsWithTheFirstToken) {
+TEST(SlidingWindowTest, HitShorterThanTheWindowStartsAtTheFirstToken) {
   GroupsFixture f(30, {50});
   Request a(MakeCore(1, Iota(0, 10)));
   EXPECT_TRUE(f.Run(a, 10));
@@ -132,14 +133,14 @@ TEST(SlidingWindowTest, AHitShorterThanTheWindowBeginsWithTheFirstToken) {
   EXPECT_EQ(f.Hit(b), 8);
 }
 
-// A hit of ten blocks' prefixes of which only some are cached; -1 stands for the null block.
+// Returns the hit of a sequence of ten blocks if only the blocks in `cached` are cached; -1 is the null block.
 V HitOf(int64_t window, const V& cached) {
   BlockPool pool(10, 4, true, 10);
   const SlidingWindowManager manager(pool, 0, window, 4);
   std::vector<PrefixNodeId> ids;
   for (int32_t i = 0; i < 10; ++i) {
     const V tokens = Iota(i, 4);
-    ids.push_back(pool.prefixes().Acquire({{1, 2}, ids.empty() ? kEmptyPrefix : ids.back(), tokens, {}}, 1));
+    ids.push_back(pool.prefix_trie().Acquire({{1, 2}, ids.empty() ? kEmptyPrefix : ids.back(), tokens, {}}, 1));
     KVCacheBlock* block = pool.GetNewBlock();
     if (std::find(cached.begin(), cached.end(), i) != cached.end()) pool.CacheFullBlock(block, ids.back(), 0, 1);
   }
@@ -150,57 +151,57 @@ V HitOf(int64_t window, const V& cached) {
   return blocks;
 }
 
-TEST(SlidingWindowTest, TheLongestHitEndsInARunOfTheWindowsBlocks) {
-  // Nine tokens before the next one: three blocks.
+TEST(SlidingWindowTest, LongestHitEndsInARunOfBlocksThatCoversTheWindow) {
+  // The next token attends to nine tokens before it, which take three blocks.
   EXPECT_EQ(HitOf(10, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), (V{-1, -1, -1, -1, -1, -1, -1, 7, 8, 9}));
   EXPECT_EQ(HitOf(10, {3, 4, 5, 7, 8}), (V{-1, -1, -1, 3, 4, 5}));
   EXPECT_EQ(HitOf(10, {0, 1, 3, 4, 6, 9}), (V{0, 1}));
   EXPECT_EQ(HitOf(10, {1, 2, 4, 5, 7, 8}), V());
-  // Eight tokens are two blocks; with a window of one, nothing before the token matters.
+  // Eight tokens take two blocks. With a window of one, no earlier token matters.
   EXPECT_EQ(HitOf(9, {1, 2, 4, 5, 7}), (V{-1, -1, -1, -1, 4, 5}));
   EXPECT_EQ(HitOf(1, {}), V(10, -1));
 }
 
-TEST(SlidingWindowTest, EqualWindowsOfOtherPrefixesAreNoHit) {
+TEST(SlidingWindowTest, EqualWindowAfterAnotherPrefixIsNoHit) {
   GroupsFixture f(40, {6});
   Request a(MakeCore(1, Iota(0, 40)));
   EXPECT_TRUE(f.Run(a, 40));
   auto tokens = Iota(0, 41);
   tokens[1] = 77;
   Request b(MakeCore(2, tokens));
-  // The window's tokens are those of a, what they were computed after is not.
+  // The window has the same tokens as in a, but they follow a different prefix.
   EXPECT_EQ(f.Hit(b), 0);
 }
 
-TEST(HybridTest, TheHitIsWhatAllGroupsCanGoOnFrom) {
+TEST(HybridTest, HitIsTheLongestFromWhichAllGroupsCanContinue) {
   GroupsFixture f(40, {0, 6});
   Request a(MakeCore(1, Iota(0, 40)));
   EXPECT_TRUE(f.Run(a, 40));
   f.manager.Free(a);
-  // Free blocks in order: never used ones, a's full table tail first, its window's table tail first.
+  // The free queue contains unused blocks, then a's full-attention table tail first, then its window table tail first.
   Request longer(MakeCore(2, Iota(0, 60)));
   EXPECT_EQ(f.Hit(longer), 40);
   Request other(MakeCore(3, Iota(500, 44)));
-  // Takes the 20 unused blocks and the last two of the full table.
+  // This takes the 20 unused blocks and the last two of the full-attention table.
   EXPECT_TRUE(f.Run(other, 44));
   EXPECT_EQ(f.Hit(longer), 32);
   EXPECT_TRUE(f.Run(longer, 4));
   const V window = f.Blocks(longer, 1);
   EXPECT_EQ(std::count(window.begin(), window.end(), 0), 6);
-  EXPECT_EQ(f.NumHeld(longer, 0), 9);
+  EXPECT_EQ(f.NumUsedBlocks(longer, 0), 9);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(HybridTest, AMissingWindowShortensTheHitOfFullAttention) {
+TEST(HybridTest, MissingWindowBlocksShortenTheHitOfFullAttention) {
   GroupsFixture f(60, {0, 6, 10});
   Request a(MakeCore(1, Iota(0, 40)));
-  // In chunks of one block: each window group keeps few blocks and publishes all.
+  // With chunks of one block, each window group keeps few blocks but publishes all.
   while (a.num_computed_tokens < 40) EXPECT_TRUE(f.Run(a, 4));
   const V middle = f.Blocks(a, 2);
   EXPECT_EQ(std::count(middle.begin(), middle.end(), 0), 6);
   Request b(MakeCore(2, Iota(0, 30)));
   EXPECT_EQ(f.Hit(b), 28);
-  // Whatever takes the free blocks of the windows leaves the full group's; b could go on from nowhere.
+  // Another request takes the free blocks of the windows. The full-attention blocks remain, but b has no hit.
   Request other(MakeCore(3, Iota(500, 56)));
   EXPECT_TRUE(f.Run(other, 56));
   EXPECT_EQ(f.Hit(b), 0);
@@ -209,7 +210,7 @@ TEST(HybridTest, AMissingWindowShortensTheHitOfFullAttention) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(HybridTest, PoisonIsWithdrawnFromAllGroupsAndResetForgetsAll) {
+TEST(HybridTest, PoisonedBlocksAndResetAffectAllGroups) {
   GroupsFixture f(60, {0, 6});
   Request a(MakeCore(1, Iota(0, 13))), b(MakeCore(2, Iota(100, 13)));
   EXPECT_TRUE(f.Run(a, 13));
@@ -222,18 +223,18 @@ TEST(HybridTest, PoisonIsWithdrawnFromAllGroupsAndResetForgetsAll) {
   f.manager.Free(b);
   EXPECT_TRUE(f.manager.ResetPrefixCache());
   EXPECT_EQ(f.manager.pool().num_cached_blocks(), 0);
-  EXPECT_EQ(f.manager.pool().prefixes().size(), 0);
+  EXPECT_EQ(f.manager.pool().prefix_trie().size(), 0);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(HybridTest, APoisonedBlockThatHasLeftTheWindowTakesItsDescendantsAlong) {
+TEST(HybridTest, PoisonedBlockOutsideTheWindowHidesItsDescendants) {
   GroupsFixture f(8, {6});
   Request poisoned(MakeCore(1, Iota(0, 40)));
   EXPECT_TRUE(f.Run(poisoned, 16));
   Request victim(MakeCore(2, Iota(0, 40)));
   EXPECT_EQ(f.Hit(victim), 16);
   EXPECT_TRUE(f.Run(victim, 16));
-  // The first blocks of the poisoned one have left its window and were taken by the victim.
+  // The first blocks of the poisoned request have left its window, and the victim has taken them.
   EXPECT_TRUE(f.Run(poisoned, 1));
   f.manager.EvictPublishedBy(1);
   f.manager.Free(poisoned);
@@ -246,8 +247,8 @@ TEST(HybridTest, APoisonedBlockThatHasLeftTheWindowTakesItsDescendantsAlong) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(HybridTest, ReservationCountsTheWindowsOwnNeed) {
-  // 100 tokens: 25 blocks of full attention, and of the window at chunks of 8: ceil((5 + 8) / 4) + 1.
+TEST(HybridTest, ReservationCountsThePeakOfTheWindow) {
+  // 100 tokens need 25 blocks of full attention and, with chunks of 8, ceil((5 + 8) / 4) + 1 blocks of the window.
   for (const int64_t num_blocks : {29, 30}) {
     GroupsFixture f(num_blocks, {0, 6}, 8);
     Request request(MakeCore(1, Iota(0, 100)));
@@ -255,15 +256,15 @@ TEST(HybridTest, ReservationCountsTheWindowsOwnNeed) {
   }
 }
 
-TEST(HybridTest, RequestsThatFindNoRoomForTheirPrefixGoOnUnpublished) {
+TEST(HybridTest, RequestsContinueUnpublishedWhenTheTrieIsFull) {
   GroupsFixture f(8, {2}, 4);
   Request a(MakeCore(1, Iota(0, 3900))), b(MakeCore(2, Iota(10000, 3900)));
   for (int i = 0; i < 975; ++i) {
     ASSERT_TRUE(f.Run(a, 4));
     ASSERT_TRUE(f.Run(b, 4));
   }
-  const PrefixTrie& prefixes = f.manager.pool().prefixes();
-  EXPECT_EQ(prefixes.size(), prefixes.capacity());
+  const PrefixTrie& prefix_trie = f.manager.pool().prefix_trie();
+  EXPECT_EQ(prefix_trie.size(), prefix_trie.capacity());
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
   f.manager.Free(a);
   f.manager.Free(b);
@@ -272,7 +273,7 @@ TEST(HybridTest, RequestsThatFindNoRoomForTheirPrefixGoOnUnpublished) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
   f.manager.Free(c);
   EXPECT_TRUE(f.manager.ResetPrefixCache());
-  EXPECT_EQ(prefixes.size(), 0);
+  EXPECT_EQ(prefix_trie.size(), 0);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr int32_t kStopId = 9;
 
 class CheckStopTest : public testing::Test {
  protected:
-  // Three prompt tokens; the tokens are appended and checked one by one until one stops.
+  // Appends the tokens to a request with three prompt tokens, one by one, until one stops it. Returns its status.
   RequestStatus Run(const std::vector<int32_t>& token_ids, int64_t max_num_tokens = 100) {
     request_ = std::make_unique<Request>(MakeRequest(1, {1, 1, 1}, {.max_tokens = 50, .edit = [&](SamplingParams& p) {
                                                                       p = params_;
@@ -29,7 +29,7 @@ class CheckStopTest : public testing::Test {
   std::unique_ptr<Request> request_;
 };
 
-TEST_F(CheckStopTest, OrdinaryTokenGoesOn) { EXPECT_EQ(Run({5, 6, 7}), RequestStatus::kRunning); }
+TEST_F(CheckStopTest, OrdinaryTokenContinues) { EXPECT_EQ(Run({5, 6, 7}), RequestStatus::kRunning); }
 
 TEST_F(CheckStopTest, EosStopsWithoutAStopReason) {
   EXPECT_EQ(Run({5, kEos, 7}), RequestStatus::kFinishedStopped);
@@ -37,7 +37,7 @@ TEST_F(CheckStopTest, EosStopsWithoutAStopReason) {
   EXPECT_FALSE(request_->stop_token_id.has_value());
 }
 
-TEST_F(CheckStopTest, IgnoreEosGoesOn) {
+TEST_F(CheckStopTest, IgnoreEosContinues) {
   params_.ignore_eos = true;
   EXPECT_EQ(Run({5, kEos, 7}), RequestStatus::kRunning);
 }
@@ -73,12 +73,12 @@ TEST_F(CheckStopTest, MaxModelLenEndsByLength) {
   EXPECT_EQ(request_->num_tokens(), 5);
 }
 
-TEST_F(CheckStopTest, EosAtTheLastTokenIsAStopNotLength) {
+TEST_F(CheckStopTest, EosAsTheLastAllowedTokenEndsByStop) {
   params_.max_tokens = 1;
   EXPECT_EQ(Run({kEos}), RequestStatus::kFinishedStopped);
 }
 
-TEST_F(CheckStopTest, MinTokensHoldsBackEosAndStopIds) {
+TEST_F(CheckStopTest, MinTokensSuppressesEosAndStopIds) {
   params_.min_tokens = 3;
   params_.stop_token_ids = {kStopId};
   EXPECT_EQ(Run({kEos, kStopId}), RequestStatus::kRunning);
@@ -86,14 +86,14 @@ TEST_F(CheckStopTest, MinTokensHoldsBackEosAndStopIds) {
   EXPECT_EQ(request_->num_output_tokens(), 3);
 }
 
-TEST_F(CheckStopTest, MinTokensHoldsBackMaxTokensToo) {
+TEST_F(CheckStopTest, MinTokensSuppressesMaxTokensToo) {
   params_.max_tokens = 1;
   params_.min_tokens = 3;
   EXPECT_EQ(Run({5, 6}), RequestStatus::kRunning);
   EXPECT_EQ(Run({5, 6, 7}), RequestStatus::kFinishedLengthCapped);
 }
 
-TEST_F(CheckStopTest, MinTokensDoesNotHoldBackTheEndOfRoom) {
+TEST_F(CheckStopTest, MinTokensDoesNotSuppressMaxNumTokens) {
   params_.min_tokens = 40;
   EXPECT_EQ(Run({5, 6, 7}, 5), RequestStatus::kFinishedLengthCapped);
   EXPECT_EQ(request_->num_tokens(), 5);

@@ -35,12 +35,12 @@ bool ReferenceScheduler::AddRequest(const EngineCoreRequestPtr& core) {
   request.blocks.resize(windows_.size());
   waiting_.push_back(id);
   if (config_.policy == SchedulingPolicy::kPriority) {
-    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return Comes(a, b); });
+    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return ComesBefore(a, b); });
   }
   return true;
 }
 
-bool ReferenceScheduler::Comes(RequestId a, RequestId b) const {
+bool ReferenceScheduler::ComesBefore(RequestId a, RequestId b) const {
   const EngineCoreRequest& x = *requests_.at(a).core;
   const EngineCoreRequest& y = *requests_.at(b).core;
   return std::tie(x.priority, x.arrival_time, a) < std::tie(y.priority, y.arrival_time, b);
@@ -65,7 +65,7 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
   int64_t budget = config_.max_num_batched_tokens;
   const int64_t threshold = config_.long_prefill_token_threshold;
 
-  // Those that run, in order. The list changes under preemption, so each round looks for the first not yet visited.
+  // Running requests, in order. Preemption changes the list, so each iteration looks for the first one not yet visited.
   std::vector<RequestId> visited;
   bool stopped = false;
   while (budget > 0 && !stopped) {
@@ -82,11 +82,12 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
     if (num_new > max_model_len_ - request.num_computed - 1) num_new = max_model_len_ - request.num_computed - 1;
     if (num_new <= 0) continue;
 
-    Trim(request);
-    const int64_t want = (BlocksFor(request.num_computed + num_new) - static_cast<int64_t>(request.blocks[0].size())) *
-                         static_cast<int64_t>(windows_.size());
-    bool gone = false;
-    while (!gone && want > static_cast<int64_t>(free_.size())) {
+    RemoveSkippedBlocks(request);
+    const int64_t num_required =
+        (BlocksFor(request.num_computed + num_new) - static_cast<int64_t>(request.blocks[0].size())) *
+        static_cast<int64_t>(windows_.size());
+    bool preempted_itself = false;
+    while (!preempted_itself && num_required > static_cast<int64_t>(free_.size())) {
       RequestId victim = running_.back();
       if (config_.policy == SchedulingPolicy::kPriority) {
         victim = running_.front();
@@ -97,18 +98,18 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
         }
       }
       Preempt(victim, step, budget);
-      gone = victim == id;
+      preempted_itself = victim == id;
     }
-    if (gone) {
+    if (preempted_itself) {
       stopped = !step.scheduled.empty();
       continue;
     }
-    Take(request, request.num_computed + num_new);
+    Allocate(request, request.num_computed + num_new);
     step.scheduled.push_back({id, num_new});
     budget -= num_new;
   }
 
-  // Those that wait, unless somebody had to give way.
+  // Waiting requests, unless a request was preempted.
   while (step.preempted.size() == num_rolled_back && !waiting_.empty() && budget > 0 &&
          static_cast<int64_t>(running_.size()) < config_.max_num_seqs) {
     const RequestId id = waiting_.front();
@@ -123,32 +124,32 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
     if (num_new > budget) num_new = budget;
 
     auto free_without_hit = static_cast<int64_t>(free_.size());
-    int64_t reserve = 0;
+    int64_t num_reserved = 0;
     for (size_t g = 0; g < windows_.size(); ++g) {
       int64_t num_blocks = BlocksFor(num_tokens);
       for (const int32_t block : hit[g]) {
         const bool is_free = std::find(free_.begin(), free_.end(), block) != free_.end();
         free_without_hit -= is_free;
         num_blocks -= block == 0;
-        reserve -= block != 0 && !is_free;
+        num_reserved -= block != 0 && !is_free;
       }
-      reserve += Peak(g, num_blocks);
+      num_reserved += Peak(g, num_blocks);
     }
-    if (config_.scheduler_reserve_full_isl && reserve > static_cast<int64_t>(free_.size())) break;
-    const int64_t now = BlocksFor(num_new) * static_cast<int64_t>(windows_.size());
-    if (now > free_without_hit) break;
+    if (config_.scheduler_reserve_full_isl && num_reserved > static_cast<int64_t>(free_.size())) break;
+    const int64_t num_required = BlocksFor(num_new) * static_cast<int64_t>(windows_.size());
+    if (num_required > free_without_hit) break;
 
     for (size_t g = 0; g < windows_.size(); ++g) {
       for (const int32_t block : hit[g]) {
         std::erase(free_, block);
-        ++blocks_[static_cast<size_t>(block)].users;
+        ++blocks_[static_cast<size_t>(block)].ref_cnt;
         request.blocks[g].push_back(block);
       }
     }
     request.contents = contents;
     request.num_computed = num_hit;
     if (request.num_preemptions == 0) request.num_cached = num_hit;
-    Take(request, num_hit + num_new);
+    Allocate(request, num_hit + num_new);
     waiting_.erase(waiting_.begin());
     running_.push_back(id);
     step.admitted.push_back(id);
@@ -176,7 +177,7 @@ void ReferenceScheduler::RollBack(const Step& step) {
     rolled_back_.push_back(*id);
   }
   if (config_.policy == SchedulingPolicy::kPriority) {
-    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return Comes(a, b); });
+    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return ComesBefore(a, b); });
   }
 }
 
@@ -195,7 +196,7 @@ void ReferenceScheduler::Preempt(RequestId id, Step& step, int64_t& budget) {
     if (step.scheduled[i].first != id) continue;
     budget += step.scheduled[i].second;
     step.scheduled.erase(step.scheduled.begin() + static_cast<std::ptrdiff_t>(i));
-    // Its blocks of this step will not be filled.
+    // The blocks that it allocated in this step will not be filled.
     Unpublish(request);
     break;
   }
@@ -205,18 +206,18 @@ void ReferenceScheduler::Preempt(RequestId id, Step& step, int64_t& budget) {
   std::erase(running_, id);
   waiting_.insert(waiting_.begin(), id);
   if (config_.policy == SchedulingPolicy::kPriority) {
-    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return Comes(a, b); });
+    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return ComesBefore(a, b); });
   }
   step.preempted.push_back(id);
 }
 
-void ReferenceScheduler::Take(Tracked& request, int64_t num_tokens) {
+void ReferenceScheduler::Allocate(Tracked& request, int64_t num_tokens) {
   for (std::vector<int32_t>& table : request.blocks) {
     while (static_cast<int64_t>(table.size()) < BlocksFor(num_tokens)) {
       const int32_t id = free_.front();
       free_.erase(free_.begin());
       blocks_[static_cast<size_t>(id)] = Block();
-      blocks_[static_cast<size_t>(id)].users = 1;
+      blocks_[static_cast<size_t>(id)].ref_cnt = 1;
       table.push_back(id);
     }
   }
@@ -277,7 +278,7 @@ std::vector<std::vector<int32_t>> ReferenceScheduler::LongestHit(const Tracked& 
     if (content == contents_.end()) break;
     contents.push_back(content->second.id);
   }
-  // The longest prefix after which the next token finds all that it sees, in every group.
+  // Find the longest prefix for which every group has all blocks that the next token attends to.
   for (;; contents.pop_back()) {
     const auto length = static_cast<int64_t>(contents.size()) * block_size_;
     bool all = true;
@@ -293,27 +294,27 @@ std::vector<std::vector<int32_t>> ReferenceScheduler::LongestHit(const Tracked& 
   }
 }
 
-void ReferenceScheduler::Trim(Tracked& request) {
+void ReferenceScheduler::RemoveSkippedBlocks(Tracked& request) {
   for (size_t g = 0; g < windows_.size(); ++g) {
     if (windows_[g] == 0) continue;
-    std::vector<int32_t> gone;
+    std::vector<int32_t> skipped;
     for (size_t i = 0; i < request.blocks[g].size(); ++i) {
       const auto last_position = static_cast<int64_t>(i + 1) * block_size_ - 1;
-      // The next token is at num_computed and sees windows_[g] positions, its own included.
+      // The next token is at position num_computed and attends to windows_[g] positions, including its own.
       if (last_position > request.num_computed - windows_[g]) break;
-      if (request.blocks[g][i] != 0) gone.push_back(request.blocks[g][i]);
+      if (request.blocks[g][i] != 0) skipped.push_back(request.blocks[g][i]);
       request.blocks[g][i] = 0;
     }
-    GiveBack(gone);
+    FreeBlocks(skipped);
   }
 }
 
-void ReferenceScheduler::GiveBack(const std::vector<int32_t>& blocks) {
-  std::vector<int32_t> first, last;  // of the free queue
+void ReferenceScheduler::FreeBlocks(const std::vector<int32_t>& blocks) {
+  std::vector<int32_t> first, last;  // go to the front and the end of the free queue
   for (auto id = blocks.rbegin(); id != blocks.rend(); ++id) {
     if (*id == 0) continue;
     Block& block = blocks_[static_cast<size_t>(*id)];
-    if (--block.users == 0) (block.published ? last : first).push_back(*id);
+    if (--block.ref_cnt == 0) (block.published ? last : first).push_back(*id);
   }
   free_.insert(free_.begin(), first.begin(), first.end());
   free_.insert(free_.end(), last.begin(), last.end());
@@ -321,7 +322,7 @@ void ReferenceScheduler::GiveBack(const std::vector<int32_t>& blocks) {
 
 void ReferenceScheduler::Release(Tracked& request) {
   for (std::vector<int32_t>& table : request.blocks) {
-    GiveBack(table);
+    FreeBlocks(table);
     table.clear();
   }
   request.contents.clear();
@@ -332,22 +333,22 @@ bool ReferenceScheduler::Samples(RequestId id) const {
   return request.num_computed == static_cast<int64_t>(request.token_ids.size());
 }
 
-FinishReason ReferenceScheduler::Sampled(RequestId id, int32_t token_id) {
+FinishReason ReferenceScheduler::AppendToken(RequestId id, int32_t token_id) {
   Tracked& request = requests_.at(id);
   const SamplingParams& params = request.core->sampling_params;
   request.token_ids.push_back(token_id);
   ++request.num_output;
   const auto num_tokens = static_cast<int64_t>(request.token_ids.size());
-  const bool no_room = num_tokens >= max_model_len_ || PeakOfAll(num_tokens) > num_blocks_;
+  const bool is_full = num_tokens >= max_model_len_ || PeakOfAll(num_tokens) > num_blocks_;
 
   FinishReason reason = FinishReason::kNone;
-  if (no_room || (params.max_tokens.has_value() && request.num_output >= *params.max_tokens)) {
+  if (is_full || (params.max_tokens.has_value() && request.num_output >= *params.max_tokens)) {
     reason = FinishReason::kLength;
   }
   const auto& stops = params.stop_token_ids;
   if (std::find(stops.begin(), stops.end(), token_id) != stops.end()) reason = FinishReason::kStop;
   if (!params.ignore_eos && params.eos_token_id == token_id) reason = FinishReason::kStop;
-  if (request.num_output < params.min_tokens) reason = no_room ? FinishReason::kLength : FinishReason::kNone;
+  if (request.num_output < params.min_tokens) reason = is_full ? FinishReason::kLength : FinishReason::kNone;
   if (reason != FinishReason::kNone) Finish(id);
   return reason;
 }
@@ -358,7 +359,7 @@ void ReferenceScheduler::Fail(RequestId id) {
     if (!block.published || block.publisher != id) continue;
     block.published = false;
     std::erase_if(contents_, [&](const auto& entry) { return entry.second.id == block.content; });
-    if (block.users == 0) {
+    if (block.ref_cnt == 0) {
       std::erase(free_, block_id);
       free_.insert(free_.begin(), block_id);
     }

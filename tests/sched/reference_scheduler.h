@@ -1,5 +1,6 @@
-// ReferenceScheduler: the scheduler's rules once more, written to be read: vectors, full scans and exact prefixes in
-// place of linked lists, hashes and counters. The real one must agree with it step by step, down to block ids.
+// ReferenceScheduler: a simple reimplementation of the scheduler's rules. It uses vectors, full scans and exact
+// prefixes instead of linked lists, hashes and counters. The real scheduler must agree with it in every step, down to
+// block ids.
 #pragma once
 
 #include <compare>
@@ -26,17 +27,17 @@ class ReferenceScheduler {
   struct Step {
     std::vector<std::pair<RequestId, int64_t>> scheduled;
     std::vector<RequestId> admitted;
-    std::vector<RequestId> preempted;  // first those that a rolled-back step had admitted
+    std::vector<RequestId> preempted;  // starts with the requests that a rolled-back step had admitted
   };
   Step Schedule();
-  // The step was not finished.
+  // Undoes `step`, which was not finished.
   void RollBack(const Step& step);
 
-  // Whether the request, as scheduled last, samples in this step: all its tokens are computed.
+  // Returns true if the request samples in the last scheduled step, because all its tokens are computed.
   bool Samples(RequestId id) const;
-  // How it ended, kNone when it goes on.
-  FinishReason Sampled(RequestId id, int32_t token_id);
-  // Its result was not a number: it ends with kError and what it published is withdrawn.
+  // Appends a sampled token. Returns how the request ended, or kNone if it continues.
+  FinishReason AppendToken(RequestId id, int32_t token_id);
+  // Ends the request with kError and evicts the blocks that it published, because its logits contained NaN.
   void Fail(RequestId id);
 
   struct Tracked {
@@ -46,8 +47,8 @@ class ReferenceScheduler {
     int64_t num_output = 0;
     int64_t num_cached = -1;  // hit at first admission
     int64_t num_preemptions = 0;
-    std::vector<std::vector<int32_t>> blocks;  // [num_groups], 0 where a window has left a block behind
-    std::vector<int64_t> contents;             // content ids of its leading published or hit blocks
+    std::vector<std::vector<int32_t>> blocks;  // [num_groups, num_blocks]; 0 for blocks that have left the window
+    std::vector<int64_t> contents;             // content ids of the leading published or hit blocks
   };
   const Tracked* Find(RequestId id) const;
   size_t num_requests() const { return requests_.size(); }
@@ -58,14 +59,14 @@ class ReferenceScheduler {
 
  private:
   struct Block {
-    int64_t users = 0;
+    int64_t ref_cnt = 0;
     bool published = false;
     int64_t published_at = 0;
     size_t group = 0;
     int64_t content = 0;
     RequestId publisher = 0;
   };
-  // The same parent content, tokens and salt are the same content, until it is found to be poisoned.
+  // Equal parents, tokens and salts mean equal contents, unless the contents turn out to have NaN.
   struct Content {
     int64_t parent = 0;
     std::vector<int32_t> token_ids;
@@ -74,21 +75,21 @@ class ReferenceScheduler {
   };
   struct ContentState {
     int64_t id = 0;
-    RequestId publisher = 0;  // the last
+    RequestId publisher = 0;  // the last one
   };
-  bool Comes(RequestId a, RequestId b) const;
+  bool ComesBefore(RequestId a, RequestId b) const;
   int64_t BlocksFor(int64_t num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
-  // Blocks of a sequence of num_blocks blocks that a group holds at most.
+  // Returns the maximum number of blocks that a sequence of num_blocks blocks holds at once in a group.
   int64_t Peak(size_t group, int64_t num_blocks) const;
   int64_t PeakOfAll(int64_t num_tokens) const;
   Content ContentOf(const Tracked& request, int64_t index, int64_t parent) const;
-  // The published block of this content; 0 when there is none.
+  // Returns the published block with this content, or 0.
   int32_t Lookup(size_t group, int64_t content) const;
-  // A table a group; empty tables for a miss. `contents` are those of the tables' blocks.
+  // Returns one table per group; the tables are empty for a miss. Sets `contents` to the contents of their blocks.
   std::vector<std::vector<int32_t>> LongestHit(const Tracked& request, std::vector<int64_t>& contents) const;
-  void Trim(Tracked& request);
-  void GiveBack(const std::vector<int32_t>& blocks);
-  void Take(Tracked& request, int64_t num_tokens);
+  void RemoveSkippedBlocks(Tracked& request);
+  void FreeBlocks(const std::vector<int32_t>& blocks);
+  void Allocate(Tracked& request, int64_t num_tokens);
   void Publish(Tracked& request, int64_t num_tokens);
   void Unpublish(Tracked& request);
   void Release(Tracked& request);
@@ -103,11 +104,11 @@ class ReferenceScheduler {
   std::vector<int64_t> windows_;
   int64_t max_chunk_;
   std::map<RequestId, Tracked> requests_;
-  std::vector<RequestId> waiting_;  // next first
+  std::vector<RequestId> waiting_;  // the next request first
   std::vector<RequestId> running_;
   std::vector<RequestId> rolled_back_;
   std::vector<Block> blocks_;  // [num_blocks + 1]
-  std::vector<int32_t> free_;  // next to be taken first
+  std::vector<int32_t> free_;  // the next block to be reused first
   int64_t clock_ = 0;
   std::map<Content, ContentState> contents_;
   int64_t next_content_ = 1;

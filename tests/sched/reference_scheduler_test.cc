@@ -1,4 +1,4 @@
-// The scheduler against its slow twin over random steps: arrivals, aborts (also while a step is under way), failing
+// Compares the scheduler with the reference scheduler over random steps: arrivals, aborts (also during a step), failing
 // requests, priorities, tiny pools, KV-cache groups, shared prefixes, salts, chunking and thresholds. VLLMCLI_STEPS
 // sets the number of steps of the long run.
 #include "tests/sched/reference_scheduler.h"
@@ -25,7 +25,7 @@ int64_t NumSteps() {
   return text != nullptr && std::atoll(text) > 0 ? std::atoll(text) : kDefaultSteps;
 }
 
-// One scheduler's life with one random configuration.
+// A run of one scheduler with one random configuration.
 class Episode {
  public:
   explicit Episode(uint64_t seed, BlockHashFunction hash_function)
@@ -57,7 +57,7 @@ class Episode {
   int64_t num_preemptions() const { return num_preemptions_; }
   int64_t num_hit_tokens() const { return num_hit_tokens_; }
   int64_t num_finished() const { return num_finished_; }
-  int64_t num_refused() const { return num_refused_; }
+  int64_t num_rejected() const { return num_rejected_; }
   int64_t num_scheduled() const { return num_scheduled_; }
   int64_t num_rolled_back() const { return num_rolled_back_; }
 
@@ -85,7 +85,8 @@ class Episode {
     return options;
   }
 
-  // Full groups come first. Not only windows of one token: such a model would not need any cache.
+  // Full-attention groups come first. At least one window is longer than one token, because a model with only windows
+  // of one token needs no cache.
   std::vector<int64_t> RandomWindows() {
     std::vector<int64_t> windows;
     for (int64_t i = Between(0, 2); i > 0; --i) windows.push_back(0);
@@ -119,12 +120,12 @@ class Episode {
       if (Chance(10)) params.prompt_logprobs = 1;
     };
     const EngineCoreRequestPtr request = MakeRequest(id, std::move(prompt), spec);
-    std::string refusal;
-    const bool taken = harness_.scheduler.AddRequest(request, &refusal);
-    EXPECT_EQ(taken, reference_.AddRequest(request)) << refusal;
-    EXPECT_EQ(taken, refusal.empty());
-    if (taken) alive_.push_back(id);
-    num_refused_ += !taken;
+    std::string rejection_reason;
+    const bool accepted = harness_.scheduler.AddRequest(request, &rejection_reason);
+    EXPECT_EQ(accepted, reference_.AddRequest(request)) << rejection_reason;
+    EXPECT_EQ(accepted, rejection_reason.empty());
+    if (accepted) alive_.push_back(id);
+    num_rejected_ += !accepted;
   }
 
   void AbortRandom() {
@@ -150,7 +151,7 @@ class Episode {
     num_preemptions_ += static_cast<int64_t>(expected.preempted.size());
     num_scheduled_ += static_cast<int64_t>(expected.scheduled.size());
     CompareState();
-    // An abort may arrive while the ranks compute.
+    // An abort may arrive while the workers compute.
     if (Chance(3)) AbortRandom();
     if (rolls_back_ && Chance(10)) {
       ++num_rolled_back_;
@@ -185,9 +186,9 @@ class Episode {
       const auto position = static_cast<int64_t>(tracked->token_ids.size());
       const int64_t num_cached = tracked->num_cached;
       const int64_t num_preempted = tracked->num_preemptions;
-      const FinishReason reason = reference_.Sampled(id, harness_.next_token(id, position));
+      const FinishReason reason = reference_.AppendToken(id, harness_.next_token(id, position));
       ASSERT_TRUE(harness_.results.contains(id)) << Describe();
-      const SchedulerHarness::Finished& result = harness_.results[id];
+      const SchedulerHarness::Result& result = harness_.results[id];
       ASSERT_EQ(result.reason, reason) << "request " << id << ": " << Describe();
       ASSERT_EQ(result.num_cached_tokens, num_cached) << Describe();
       ASSERT_EQ(result.num_preemptions, num_preempted) << Describe();
@@ -212,9 +213,9 @@ class Episode {
             << "group " << g << ", " << Describe();
       }
     }
-    // A request never stops publishing for want of room: the reference has no such limit.
-    const PrefixTrie& prefixes = harness_.scheduler.kv_cache().pool().prefixes();
-    ASSERT_LT(prefixes.size(), options_.enable_prefix_caching ? prefixes.capacity() : 1) << Describe();
+    // The trie never becomes full here, so no request stops publishing. The reference has no such limit.
+    const PrefixTrie& prefix_trie = harness_.scheduler.kv_cache().pool().prefix_trie();
+    ASSERT_LT(prefix_trie.size(), options_.enable_prefix_caching ? prefix_trie.capacity() : 1) << Describe();
     const auto num_free = static_cast<size_t>(harness_.scheduler.kv_cache().pool().num_free_blocks());
     ASSERT_EQ(num_free, reference_.num_free_blocks()) << Describe();
   }
@@ -242,7 +243,7 @@ class Episode {
   int64_t num_preemptions_ = 0;
   int64_t num_hit_tokens_ = 0;
   int64_t num_finished_ = 0;
-  int64_t num_refused_ = 0;
+  int64_t num_rejected_ = 0;
   int64_t num_scheduled_ = 0;
   int64_t num_rolled_back_ = 0;
   bool rolls_back_ = Chance(50);
@@ -251,7 +252,7 @@ class Episode {
 BlockHash ConstantHash(const BlockHash&, std::span<const int32_t>, std::string_view) { return {}; }
 
 void RunEpisodes(uint64_t first_seed, int64_t num_steps, BlockHashFunction hash_function) {
-  int64_t steps = 0, preemptions = 0, hits = 0, finished = 0, refused = 0, scheduled = 0, rolled_back = 0;
+  int64_t steps = 0, preemptions = 0, hits = 0, finished = 0, rejected = 0, scheduled = 0, rolled_back = 0;
   for (uint64_t seed = first_seed; steps < num_steps; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Episode episode(seed, hash_function);
@@ -261,25 +262,25 @@ void RunEpisodes(uint64_t first_seed, int64_t num_steps, BlockHashFunction hash_
     preemptions += episode.num_preemptions();
     hits += episode.num_hit_tokens();
     finished += episode.num_finished();
-    refused += episode.num_refused();
+    rejected += episode.num_rejected();
     scheduled += episode.num_scheduled();
     rolled_back += episode.num_rolled_back();
   }
-  // The run has to have been where it hurts.
+  // The run must have covered the difficult cases.
   EXPECT_GT(scheduled, steps);
   EXPECT_GT(preemptions, steps / 200);
   EXPECT_GT(hits, steps / 10);
   EXPECT_GT(finished, steps / 50);
-  EXPECT_GT(refused, 0);
+  EXPECT_GT(rejected, 0);
   EXPECT_GT(rolled_back, steps / 50);
-  std::printf("%lld steps, %lld scheduled, %lld finished, %lld refused, %lld preemptions, %lld cached tokens\n",
+  std::printf("%lld steps, %lld scheduled, %lld finished, %lld rejected, %lld preemptions, %lld cached tokens\n",
               static_cast<long long>(steps), static_cast<long long>(scheduled), static_cast<long long>(finished),
-              static_cast<long long>(refused), static_cast<long long>(preemptions), static_cast<long long>(hits));
+              static_cast<long long>(rejected), static_cast<long long>(preemptions), static_cast<long long>(hits));
 }
 
 TEST(ReferenceSchedulerTest, SchedulerAgreesOverRandomSteps) { RunEpisodes(1, NumSteps(), &HashBlockTokens); }
 
-TEST(ReferenceSchedulerTest, SchedulerAgreesThoughAllHashesCollide) {
+TEST(ReferenceSchedulerTest, SchedulerAgreesEvenIfAllHashesCollide) {
   RunEpisodes(1'000'000, NumSteps() / 10, &ConstantHash);
 }
 

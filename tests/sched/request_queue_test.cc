@@ -84,23 +84,23 @@ TEST(RequestQueueTest, PriorityAgreesWithSortingUnderRandomRemovals) {
   for (int round = 0; round < 200; ++round) {
     Requests requests;
     PriorityRequestQueue queue;
-    std::vector<Request*> model;
+    std::vector<Request*> expected_order;
     const auto by_order = [](const Request* a, const Request* b) {
       return std::tuple(a->core()->priority, a->core()->arrival_time, a->id()) <
              std::tuple(b->core()->priority, b->core()->arrival_time, b->id());
     };
     for (RequestId id = 1; id <= 60; ++id) {
-      model.push_back(requests.Make(id, random() % 4, random() % 4));
-      queue.Add(model.back());
+      expected_order.push_back(requests.Make(id, random() % 4, random() % 4));
+      queue.Add(expected_order.back());
       if (random() % 3 == 0) {
-        const size_t index = random() % model.size();
-        queue.Remove(model[index]);
-        model.erase(model.begin() + static_cast<std::ptrdiff_t>(index));
+        const size_t index = random() % expected_order.size();
+        queue.Remove(expected_order[index]);
+        expected_order.erase(expected_order.begin() + static_cast<std::ptrdiff_t>(index));
       }
     }
-    std::sort(model.begin(), model.end(), by_order);
+    std::sort(expected_order.begin(), expected_order.end(), by_order);
     Ids expected;
-    for (const Request* request : model) expected.push_back(request->id());
+    for (const Request* request : expected_order) expected.push_back(request->id());
     ASSERT_EQ(Drain(queue), expected);
   }
 }

@@ -1,4 +1,4 @@
-// Decode steps allocate nothing.
+// Checks that decode steps do not allocate.
 #include <gtest/gtest.h>
 
 #include "tests/sched/scheduler_harness.h"
@@ -24,14 +24,14 @@ TEST(SchedulerAllocationTest, DecodeStepsAllocateNothing) {
     scheduler.UpdateFromOutput(runner, outputs);
   };
   for (RequestId id = 1; id <= 64; ++id) {
-    std::string refusal;
-    ASSERT_TRUE(
-        scheduler.AddRequest(MakeRequest(id, Repeat(static_cast<int32_t>(id), 20), {.max_tokens = 500}), &refusal));
+    std::string rejection_reason;
+    ASSERT_TRUE(scheduler.AddRequest(MakeRequest(id, Repeat(static_cast<int32_t>(id), 20), {.max_tokens = 500}),
+                                     &rejection_reason));
   }
-  // The first steps admit everybody; after a block's worth every per-step vector has seen its largest size.
+  // The first steps admit all requests. After one block of tokens, every per-step vector has reached its largest size.
   for (int i = 0; i < 20; ++i) step();
   const uint64_t before = testing::NumAllocations();
-  // Enough for every request to take and publish many blocks.
+  // Enough steps for every request to allocate and publish many blocks.
   for (int i = 0; i < 400; ++i) step();
   EXPECT_EQ(testing::NumAllocations() - before, 0u);
   EXPECT_EQ(scheduler.num_running(), 64);

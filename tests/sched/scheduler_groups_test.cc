@@ -1,4 +1,4 @@
-// The scheduler over several KV-cache groups. The random comparison with the reference covers the rest.
+// The scheduler with several KV-cache groups. The random comparison with the reference scheduler covers the rest.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 namespace vllm {
 namespace {
 
-int64_t NumHeld(const SchedulerHarness& h, RequestId id, size_t group) {
+int64_t NumUsedBlocks(const SchedulerHarness& h, RequestId id, size_t group) {
   const std::vector<int32_t> blocks = h.BlockIds(id, group);
   return static_cast<int64_t>(blocks.size()) - std::count(blocks.begin(), blocks.end(), 0);
 }
 
-TEST(SchedulerGroupsTest, RanksAreToldATableOfEachGroup) {
+TEST(SchedulerGroupsTest, WorkersReceiveOneTablePerGroup) {
   SchedulerHarness h({.group_windows = {0, 32}});
   h.Add(1, 20);
   h.Step();
@@ -26,15 +26,15 @@ TEST(SchedulerGroupsTest, RanksAreToldATableOfEachGroup) {
   EXPECT_EQ(std::vector<int32_t>(blocks.begin(), blocks.end()), (std::vector<int32_t>{5, 6}));
 }
 
-TEST(SchedulerGroupsTest, AThousandGeneratedTokensHoldTheWindowAndNoMore) {
+TEST(SchedulerGroupsTest, LongOutputHoldsOnlyTheWindow) {
   SchedulerHarness h({.num_blocks = 120, .max_num_batched_tokens = 64, .group_windows = {0, 32}});
   h.Add(1, 200, {.max_tokens = 1000});
   int64_t peak = 0;
   while (h.scheduler.HasUnfinishedRequests()) {
     h.Step();
-    peak = std::max(peak, NumHeld(h, 1, 1));
+    peak = std::max(peak, NumUsedBlocks(h, 1, 1));
     if (h.scheduler.FindRequest(1) != nullptr && h.scheduler.FindRequest(1)->num_output_tokens() > 1) {
-      EXPECT_LE(NumHeld(h, 1, 1), 3);
+      EXPECT_LE(NumUsedBlocks(h, 1, 1), 3);
     }
   }
   EXPECT_EQ(h.results[1].token_ids.size(), 1000u);
@@ -42,8 +42,8 @@ TEST(SchedulerGroupsTest, AThousandGeneratedTokensHoldTheWindowAndNoMore) {
   EXPECT_LE(peak, (31 + 64 + 15) / 16 + 1);
 }
 
-TEST(SchedulerGroupsTest, WindowsAloneTakeRequestsOfAnyLength) {
-  // A window of 32 and a chunk of 16 are at most four blocks.
+TEST(SchedulerGroupsTest, SlidingWindowsAloneAcceptRequestsOfAnyLength) {
+  // A window of 32 and a chunk of 16 take at most four blocks.
   SchedulerHarness h({.num_blocks = 4, .max_num_batched_tokens = 16, .group_windows = {32}});
   h.Add(1, 2000, {.max_tokens = 2000});
   h.Add(2, 3000, {.max_tokens = 10});
@@ -52,13 +52,14 @@ TEST(SchedulerGroupsTest, WindowsAloneTakeRequestsOfAnyLength) {
   EXPECT_EQ(h.results[2].token_ids.size(), 10u);
 }
 
-TEST(SchedulerGroupsTest, APromptThatCanNeverFitBesideItsWindowIsRefused) {
-  // 20 blocks: at most 7 for the window at chunks of 64, so 13 for full attention.
+TEST(SchedulerGroupsTest, PromptThatNeverFitsTogetherWithItsWindowIsRejected) {
+  // With chunks of 64, the window takes at most 7 of the 20 blocks, so full attention gets 13.
   SchedulerHarness h({.num_blocks = 20, .max_num_batched_tokens = 64, .group_windows = {0, 32}});
-  std::string refusal;
-  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 208)), &refusal));
-  EXPECT_EQ(refusal,
-            "prompt is 208 tokens, limit 207: the kv cache has 20 blocks of 16 tokens, one token of it to generate");
+  std::string rejection_reason;
+  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 208)), &rejection_reason));
+  EXPECT_EQ(rejection_reason,
+            "prompt is 208 tokens, limit 207: the KV cache has 20 blocks of 16 tokens and must also hold one generated "
+            "token");
   h.Add(2, 207, {.max_tokens = 100});
   h.RunToEnd();
   // The last token needs no slot.
@@ -66,7 +67,7 @@ TEST(SchedulerGroupsTest, APromptThatCanNeverFitBesideItsWindowIsRefused) {
   EXPECT_EQ(h.results[2].reason, FinishReason::kLength);
 }
 
-TEST(SchedulerGroupsTest, APreemptedRequestComesBackThroughItsWindowsLastBlocks) {
+TEST(SchedulerGroupsTest, PreemptedRequestResumesAndFinishes) {
   SchedulerHarness h({.num_blocks = 30,
                       .max_num_batched_tokens = 64,
                       .max_num_seqs = 2,
@@ -98,13 +99,13 @@ TEST(SchedulerGroupsTest, DecodeStepsAllocateNothing) {
     scheduler.UpdateFromOutput(runner, outputs);
   };
   for (RequestId id = 1; id <= 64; ++id) {
-    std::string refusal;
-    ASSERT_TRUE(
-        scheduler.AddRequest(MakeRequest(id, Repeat(static_cast<int32_t>(id), 20), {.max_tokens = 500}), &refusal));
+    std::string rejection_reason;
+    ASSERT_TRUE(scheduler.AddRequest(MakeRequest(id, Repeat(static_cast<int32_t>(id), 20), {.max_tokens = 500}),
+                                     &rejection_reason));
   }
   for (int i = 0; i < 20; ++i) step();
   const uint64_t before = testing::NumAllocations();
-  // Windows fill and slide, blocks come back and are taken again.
+  // Windows fill and slide, and blocks are freed and reused.
   for (int i = 0; i < 400; ++i) step();
   EXPECT_EQ(testing::NumAllocations() - before, 0u);
   EXPECT_EQ(scheduler.num_running(), 64);

@@ -58,8 +58,8 @@ SchedulerHarness::SchedulerHarness(const SchedulerOptions& options)
       options_(options) {}
 
 void SchedulerHarness::Add(EngineCoreRequestPtr request) {
-  std::string refusal;
-  ASSERT_TRUE(scheduler.AddRequest(std::move(request), &refusal)) << refusal;
+  std::string rejection_reason;
+  ASSERT_TRUE(scheduler.AddRequest(std::move(request), &rejection_reason)) << rejection_reason;
 }
 
 void SchedulerHarness::Add(RequestId id, int64_t num_prompt_tokens, const RequestSpec& options) {
@@ -70,39 +70,40 @@ void SchedulerHarness::Abort(RequestId id) { scheduler.FinishRequests(std::span(
 
 const SchedulerOutput& SchedulerHarness::Schedule() {
   output = &scheduler.Schedule();
-  TellRanks();
+  UpdateWorkers();
   return *output;
 }
 
-void SchedulerHarness::TellRanks() {
-  for (const RequestId id : output->finished_req_ids) EXPECT_EQ(ranks_.erase(id), 1u) << "finished but unknown " << id;
+void SchedulerHarness::UpdateWorkers() {
+  for (const RequestId id : output->finished_req_ids)
+    EXPECT_EQ(worker_states_.erase(id), 1u) << "finished but unknown " << id;
   for (const RequestId id : output->preempted_req_ids) {
-    ASSERT_TRUE(ranks_.contains(id)) << "preempted but unknown " << id;
-    ranks_[id].preempted = true;
-    for (auto& table : ranks_[id].block_ids) table.clear();
+    ASSERT_TRUE(worker_states_.contains(id)) << "preempted but unknown " << id;
+    worker_states_[id].preempted = true;
+    for (auto& table : worker_states_[id].block_ids) table.clear();
   }
   for (const NewRequestData& data : output->scheduled_new_reqs) {
     const RequestId id = data.request->request_id;
-    ASSERT_FALSE(ranks_.contains(id)) << "told twice " << id;
-    ranks_[id] = {data.request, {}, {}, data.num_computed_tokens, false};
-    AddBlocks(data.block_ids, ranks_[id]);
+    ASSERT_FALSE(worker_states_.contains(id)) << "sent as new twice " << id;
+    worker_states_[id] = {data.request, {}, {}, data.num_computed_tokens, false};
+    AddBlocks(data.block_ids, worker_states_[id]);
   }
   const CachedRequestData& cached = output->scheduled_cached_reqs;
   for (size_t i = 0; i < cached.size(); ++i) {
     const RequestId id = cached.request_ids[i];
-    ASSERT_TRUE(ranks_.contains(id)) << "cached but unknown " << id;
-    RankView& view = ranks_[id];
-    EXPECT_EQ(view.preempted, cached.resumed_from_preemption[i] == 1) << id;
+    ASSERT_TRUE(worker_states_.contains(id)) << "cached but unknown " << id;
+    WorkerState& state = worker_states_[id];
+    EXPECT_EQ(state.preempted, cached.resumed_from_preemption[i] == 1) << id;
     const auto tokens = cached.NewTokens(i);
-    view.output_token_ids.insert(view.output_token_ids.end(), tokens.begin(), tokens.end());
+    state.output_token_ids.insert(state.output_token_ids.end(), tokens.begin(), tokens.end());
     if (cached.resumed_from_preemption[i]) {
-      for (auto& table : view.block_ids) table.clear();
+      for (auto& table : state.block_ids) table.clear();
     } else {
-      EXPECT_EQ(view.num_computed_tokens, cached.num_computed_tokens[i]) << id;
+      EXPECT_EQ(state.num_computed_tokens, cached.num_computed_tokens[i]) << id;
     }
-    view.preempted = false;
-    AddBlocks(cached.NewBlocks(i), view);
-    view.num_computed_tokens = cached.num_computed_tokens[i];
+    state.preempted = false;
+    AddBlocks(cached.NewBlocks(i), state);
+    state.num_computed_tokens = cached.num_computed_tokens[i];
   }
   int64_t total = 0;
   std::set<RequestId> seen;
@@ -110,23 +111,23 @@ void SchedulerHarness::TellRanks() {
     EXPECT_TRUE(seen.insert(scheduled.request_id).second) << "scheduled twice " << scheduled.request_id;
     EXPECT_GT(scheduled.num_tokens, 0);
     total += scheduled.num_tokens;
-    RankView& view = ranks_[scheduled.request_id];
-    view.num_computed_tokens += scheduled.num_tokens;
-    // The rank must know each token it is to compute and have a slot for it.
-    EXPECT_LE(view.num_computed_tokens,
-              static_cast<int64_t>(view.request->prompt_token_ids.size() + view.output_token_ids.size()));
+    WorkerState& state = worker_states_[scheduled.request_id];
+    state.num_computed_tokens += scheduled.num_tokens;
+    // The worker must have received every token that it computes, and have a slot for it.
+    EXPECT_LE(state.num_computed_tokens,
+              static_cast<int64_t>(state.request->prompt_token_ids.size() + state.output_token_ids.size()));
     for (size_t g = 0; g < options_.group_windows.size(); ++g) {
-      EXPECT_LE(view.num_computed_tokens, static_cast<int64_t>(view.block_ids[g].size()) * options_.block_size);
-      // What the ranks' attention will read and write is in blocks that this request holds.
+      EXPECT_LE(state.num_computed_tokens, static_cast<int64_t>(state.block_ids[g].size()) * options_.block_size);
+      // Attention must only read and write blocks that this request holds.
       const int64_t window = options_.group_windows[g];
-      const int64_t first = view.num_computed_tokens - scheduled.num_tokens;
+      const int64_t first = state.num_computed_tokens - scheduled.num_tokens;
       const auto table = scheduler.kv_cache().Blocks(scheduled.request_id, g);
-      EXPECT_EQ(table.size(), view.block_ids[g].size());
+      EXPECT_EQ(table.size(), state.block_ids[g].size());
       const int64_t begin = window > 0 ? std::max<int64_t>(0, first - window + 1) : 0;
       for (int64_t b = begin / options_.block_size; b < static_cast<int64_t>(table.size()); ++b) {
-        const int32_t known = view.block_ids[g][static_cast<size_t>(b)];
-        EXPECT_EQ(known, table[static_cast<size_t>(b)]->block_id);
-        EXPECT_GT(known, 0);
+        const int32_t block_id = state.block_ids[g][static_cast<size_t>(b)];
+        EXPECT_EQ(block_id, table[static_cast<size_t>(b)]->block_id);
+        EXPECT_GT(block_id, 0);
       }
     }
   }
@@ -135,24 +136,24 @@ void SchedulerHarness::TellRanks() {
   EXPECT_LE(total, options_.max_num_batched_tokens);
 }
 
-void SchedulerHarness::AddBlocks(std::span<const int32_t> block_ids, RankView& view) const {
+void SchedulerHarness::AddBlocks(std::span<const int32_t> block_ids, WorkerState& state) const {
   const size_t num_groups = options_.group_windows.size();
   ASSERT_EQ(block_ids.size() % num_groups, 0u);
-  view.block_ids.resize(num_groups);
+  state.block_ids.resize(num_groups);
   const size_t count = block_ids.size() / num_groups;
   for (size_t g = 0; g < num_groups; ++g) {
     const auto added = block_ids.subspan(g * count, count);
-    view.block_ids[g].insert(view.block_ids[g].end(), added.begin(), added.end());
+    state.block_ids[g].insert(state.block_ids[g].end(), added.begin(), added.end());
   }
 }
 
 void SchedulerHarness::Update() {
   runner_output.Clear();
   for (const NumScheduledTokens& scheduled : output->num_scheduled_tokens) {
-    const RankView& view = ranks_[scheduled.request_id];
-    const auto num_known = static_cast<int64_t>(view.request->prompt_token_ids.size() + view.output_token_ids.size());
+    const WorkerState& state = worker_states_[scheduled.request_id];
+    const auto num_known = static_cast<int64_t>(state.request->prompt_token_ids.size() + state.output_token_ids.size());
     runner_output.request_ids.push_back(scheduled.request_id);
-    if (view.num_computed_tokens == num_known) {
+    if (state.num_computed_tokens == num_known) {
       runner_output.sampled_token_ids.push_back(next_token(scheduled.request_id, num_known));
     }
     runner_output.sampled_offsets.push_back(runner_output.sampled_token_ids.size());
@@ -163,7 +164,7 @@ void SchedulerHarness::Update() {
   scheduler.UpdateFromOutput(runner_output, outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const EngineCoreOutput& entry = outputs[i];
-    Finished& result = results[entry.request_id];
+    Result& result = results[entry.request_id];
     EXPECT_EQ(result.reason, FinishReason::kNone) << "output after the end of " << entry.request_id;
     result.token_ids.insert(result.token_ids.end(), entry.new_token_ids.begin(), entry.new_token_ids.end());
     result.reason = entry.finish_reason;
@@ -176,7 +177,7 @@ void SchedulerHarness::Update() {
 
 void SchedulerHarness::RollBack() {
   for (const NumScheduledTokens& scheduled : output->num_scheduled_tokens) {
-    ranks_.at(scheduled.request_id).num_computed_tokens -= scheduled.num_tokens;
+    worker_states_.at(scheduled.request_id).num_computed_tokens -= scheduled.num_tokens;
   }
   scheduler.RollBackStep();
 }
@@ -197,7 +198,7 @@ void SchedulerHarness::RunToEnd(int64_t max_steps) {
   EXPECT_EQ(scheduler.CheckIntegrity(), "");
   EXPECT_EQ(scheduler.kv_cache().usage(), 0.0);
   EXPECT_FALSE(scheduler.HasFinishedRequests());
-  EXPECT_TRUE(ranks_.empty());
+  EXPECT_TRUE(worker_states_.empty());
 }
 
 int64_t SchedulerHarness::Scheduled(RequestId id) const {

@@ -1,5 +1,5 @@
-// SchedulerHarness: a Scheduler with a stand-in for the ranks, for tests. The stand-in samples what NextToken says and
-// keeps what real ranks would know (tokens, block tables), failing the test when a SchedulerOutput contradicts it.
+// SchedulerHarness: a Scheduler with fake workers, for tests. The fake workers sample the tokens of next_token and keep
+// the state of real workers (tokens, block tables). The test fails if a SchedulerOutput contradicts that state.
 #pragma once
 
 #include <functional>
@@ -41,42 +41,43 @@ struct RequestSpec {
 };
 
 EngineCoreRequestPtr MakeRequest(RequestId id, std::vector<int32_t> prompt_token_ids, const RequestSpec& options = {});
-// `count` times `token_id`.
+// Returns `count` times `token_id`.
 std::vector<int32_t> Repeat(int32_t token_id, int64_t count);
-// first, first + 1, ...
+// Returns first, first + 1, ...
 std::vector<int32_t> Iota(int32_t first, int64_t count);
 
 class SchedulerHarness {
  public:
   explicit SchedulerHarness(const SchedulerOptions& options = {});
 
-  // Expects the request to be taken.
+  // Expects the request to be accepted.
   void Add(EngineCoreRequestPtr request);
   void Add(RequestId id, int64_t num_prompt_tokens, const RequestSpec& options = {});
   void Abort(RequestId id);
 
-  // Schedules and checks the output against what the ranks know.
+  // Schedules a step and checks the output against the workers' state.
   const SchedulerOutput& Schedule();
-  // Samples for all requests of the last Schedule and lets the scheduler know.
+  // Samples for all requests of the last Schedule and updates the scheduler.
   void Update();
-  // The ranks did not finish the last Schedule's step.
+  // Rolls back the step of the last Schedule.
   void RollBack();
   const SchedulerOutput& Step();
-  // Steps until nothing is unfinished; fails the test after max_steps.
+  // Steps until all requests are finished. Fails the test after max_steps.
   void RunToEnd(int64_t max_steps = 100000);
 
-  // Tokens scheduled for the request in the last Schedule; 0 when it was not.
+  // Returns the number of tokens scheduled for the request in the last Schedule.
   int64_t Scheduled(RequestId id) const;
   std::vector<int32_t> BlockIds(RequestId id, size_t group = 0) const;
 
   Scheduler scheduler;
   std::function<int32_t(RequestId id, int64_t position)> next_token;
-  std::function<void(ModelRunnerOutput&)> edit_output;  // before the scheduler sees it
+  std::function<void(ModelRunnerOutput&)> edit_output;  // called before the scheduler gets the output
   const SchedulerOutput* output = nullptr;              // of the last Schedule
   ModelRunnerOutput runner_output;
   EngineCoreOutputs outputs;  // of the last Update
 
-  struct Finished {
+  // The output of a request so far.
+  struct Result {
     FinishReason reason = FinishReason::kNone;
     std::vector<int32_t> token_ids;
     int64_t num_cached_tokens = 0;
@@ -84,21 +85,21 @@ class SchedulerHarness {
     std::optional<int32_t> stop_token_id;
     std::string error;
   };
-  std::map<RequestId, Finished> results;  // tokens so far, and the end when there was one
+  std::map<RequestId, Result> results;
 
  private:
-  struct RankView {
+  struct WorkerState {
     EngineCoreRequestPtr request;
     std::vector<int32_t> output_token_ids;
     std::vector<std::vector<int32_t>> block_ids;  // [num_groups]
     int64_t num_computed_tokens = 0;
     bool preempted = false;
   };
-  void TellRanks();
-  void AddBlocks(std::span<const int32_t> block_ids, RankView& view) const;
+  void UpdateWorkers();
+  void AddBlocks(std::span<const int32_t> block_ids, WorkerState& view) const;
 
   SchedulerOptions options_;
-  std::map<RequestId, RankView> ranks_;
+  std::map<RequestId, WorkerState> worker_states_;
 };
 
 }  // namespace vllm

@@ -1,4 +1,4 @@
-// What goes to the ranks and what comes back out to the front end.
+// The scheduler's output to the workers and to the front end.
 #include <gtest/gtest.h>
 
 #include "tests/sched/scheduler_harness.h"
@@ -11,7 +11,7 @@ using Tokens = std::vector<int32_t>;
 
 Tokens ToVector(std::span<const int32_t> span) { return {span.begin(), span.end()}; }
 
-// `count` positions of width 2 whose entries say their position.
+// Returns `count` positions of width 2 whose entries contain their position.
 Logprobs MakeLogprobs(int32_t first, int32_t count) {
   Logprobs logprobs;
   logprobs.width = 2;
@@ -23,7 +23,7 @@ Logprobs MakeLogprobs(int32_t first, int32_t count) {
   return logprobs;
 }
 
-TEST(SchedulerOutputTest, NewRequestIsToldWholeAndOnce) {
+TEST(SchedulerOutputTest, NewRequestIsSentCompletelyAndOnce) {
   SchedulerHarness h({.block_size = 4});
   const auto request = MakeRequest(1, Iota(0, 6));
   h.Add(request);
@@ -37,7 +37,7 @@ TEST(SchedulerOutputTest, NewRequestIsToldWholeAndOnce) {
   EXPECT_TRUE(h.output->scheduled_new_reqs.empty());
 }
 
-TEST(SchedulerOutputTest, RunningRequestIsToldItsNewTokenAndOnlyNewBlocks) {
+TEST(SchedulerOutputTest, RunningRequestIsSentWithItsNewTokenAndNewBlocksOnly) {
   SchedulerHarness h({.block_size = 4});
   h.Add(MakeRequest(1, Iota(0, 7)));
   h.Step();
@@ -84,7 +84,7 @@ TEST(SchedulerOutputTest, ClearEmptiesEverything) {
   EXPECT_EQ(h.runner_output.sampled_offsets, (std::vector<size_t>{0}));
 }
 
-TEST(SchedulerOutputTest, EachTokenComesOutAsItIsSampled) {
+TEST(SchedulerOutputTest, EachTokenIsReturnedInTheStepThatSampledIt) {
   SchedulerHarness h;
   h.Add(MakeRequest(1, Iota(0, 6), {.max_tokens = 2}));
   h.Step();
@@ -98,7 +98,7 @@ TEST(SchedulerOutputTest, EachTokenComesOutAsItIsSampled) {
   EXPECT_TRUE(h.scheduler.HasFinishedRequests());
 }
 
-TEST(SchedulerOutputTest, TimesAreThoseOfAdmissionFirstAndLastToken) {
+TEST(SchedulerOutputTest, TimesAreSetAtAdmissionFirstAndLastToken) {
   SchedulerHarness h;
   h.Add(1, 6, {.max_tokens = 3});
   const SteadyTime before = std::chrono::steady_clock::now();
@@ -113,7 +113,7 @@ TEST(SchedulerOutputTest, TimesAreThoseOfAdmissionFirstAndLastToken) {
   EXPECT_GE(h.outputs[0].last_token_time, first.last_token_time);
 }
 
-TEST(SchedulerOutputTest, StopTokenComesWithItsId) {
+TEST(SchedulerOutputTest, StopTokenIdIsReturned) {
   SchedulerHarness h;
   h.Add(MakeRequest(1, Iota(0, 6), {.edit = [](SamplingParams& p) { p.stop_token_ids = {1007}; }}));
   h.RunToEnd();
@@ -173,7 +173,7 @@ TEST(SchedulerOutputTest, PromptLogprobsAreNotDoubledByPreemption) {
       {.num_blocks = 8, .block_size = 4, .max_num_batched_tokens = 14, .scheduler_reserve_full_isl = false});
   h.Add(1, 12, {.max_tokens = 9});
   h.Add(MakeRequest(2, Iota(50, 26), {.max_tokens = 2, .edit = [](SamplingParams& p) { p.prompt_logprobs = 1; }}));
-  // Stands in for ranks that compute the logprobs of each prompt position they are given, but the first's.
+  // Imitates workers that compute the logprobs of every scheduled prompt position except the first.
   h.edit_output = [&](ModelRunnerOutput& o) {
     const auto* request = h.scheduler.FindRequest(2);
     const auto end = static_cast<int32_t>(std::min(request->num_computed_tokens, request->num_prompt_tokens()));
@@ -203,14 +203,14 @@ TEST(SchedulerOutputTest, EntriesAlreadyInTheOutputsAreKept) {
   runner.sampled_token_ids = {5};
   runner.sampled_offsets = {0, 1};
   EngineCoreOutputs outputs;
-  outputs.Add(99).error.assign("refused");
+  outputs.Add(99).error.assign("rejected");
   h.scheduler.UpdateFromOutput(runner, outputs);
   ASSERT_EQ(outputs.size(), 2u);
-  EXPECT_EQ(outputs[0].error, "refused");
+  EXPECT_EQ(outputs[0].error, "rejected");
   EXPECT_EQ(outputs[1].new_token_ids, (Tokens{5}));
 }
 
-TEST(EngineCoreOutputsTest, ReusedEntryIsAsNew) {
+TEST(EngineCoreOutputsTest, ReusedEntryIsCleared) {
   EngineCoreOutputs outputs;
   EngineCoreOutput& entry = outputs.Add(1);
   entry.new_token_ids = {1, 2};
@@ -227,7 +227,7 @@ TEST(EngineCoreOutputsTest, ReusedEntryIsAsNew) {
   EXPECT_EQ(again.finish_reason, FinishReason::kNone);
 }
 
-TEST(EngineCoreOutputsTest, MergeAppendsDeltasAndTakesTheLaterEnd) {
+TEST(EngineCoreOutputsTest, MergeAppendsDeltasAndKeepsTheLaterFinishReason) {
   EngineCoreOutputs outputs;
   EngineCoreOutput& first = outputs.Add(1);
   first.new_token_ids = {1, 2};

@@ -1,4 +1,4 @@
-// What happens when blocks run out, when requests are aborted, and when they outgrow the KV cache.
+// Preemption, aborts, and requests that outgrow the KV cache.
 #include <gtest/gtest.h>
 
 #include "tests/sched/scheduler_harness.h"
@@ -8,13 +8,13 @@ namespace {
 
 using Ids = std::vector<RequestId>;
 
-// Two requests of 2 blocks each in a pool of 5 whose tokens fill their blocks at the same time.
-SchedulerOptions TwoOfFive(bool caching = false) {
+// A pool of 5 blocks for two requests of 2 blocks each that need a third block in the same step.
+SchedulerOptions FiveBlocks(bool caching = false) {
   return {.num_blocks = 5, .block_size = 4, .enable_prefix_caching = caching};
 }
 
 TEST(SchedulerPreemptionTest, LastRunningRequestIsPreempted) {
-  SchedulerHarness h(TwoOfFive());
+  SchedulerHarness h(FiveBlocks());
   h.Add(1, 8);
   h.Add(2, 8);
   h.Step();
@@ -44,8 +44,8 @@ TEST(SchedulerPreemptionTest, PreemptedRequestGoesToTheFrontOfWaiting) {
   h.RunToEnd();
 }
 
-TEST(SchedulerPreemptionTest, NobodyIsAdmittedInAStepThatPreempted) {
-  SchedulerHarness h(TwoOfFive());
+TEST(SchedulerPreemptionTest, NoRequestIsAdmittedInAStepThatPreempted) {
+  SchedulerHarness h(FiveBlocks());
   h.Add(1, 8);
   h.Add(2, 8);
   h.Step();
@@ -56,7 +56,7 @@ TEST(SchedulerPreemptionTest, NobodyIsAdmittedInAStepThatPreempted) {
 }
 
 TEST(SchedulerPreemptionTest, ResumedRequestComputesPromptAndOutputAgain) {
-  SchedulerHarness h(TwoOfFive());
+  SchedulerHarness h(FiveBlocks());
   h.Add(1, 8, {.max_tokens = 2});
   h.Add(2, 8, {.max_tokens = 4});
   h.Step();
@@ -69,7 +69,7 @@ TEST(SchedulerPreemptionTest, ResumedRequestComputesPromptAndOutputAgain) {
   EXPECT_EQ(cached.resumed_from_preemption[0], 1);
   EXPECT_EQ(cached.num_computed_tokens[0], 0);
   EXPECT_EQ(cached.NewBlocks(0).size(), 3u);
-  // Sampled in the first step, and the rank has not been told yet.
+  // The token that was sampled in the first step has not been sent to the workers yet.
   EXPECT_EQ(cached.NewTokens(0).size(), 1u);
   EXPECT_EQ(h.output->finished_req_ids, (Ids{1}));
   h.RunToEnd();
@@ -78,7 +78,7 @@ TEST(SchedulerPreemptionTest, ResumedRequestComputesPromptAndOutputAgain) {
 }
 
 TEST(SchedulerPreemptionTest, ResumedRequestFindsItsOwnBlocksInThePrefixCache) {
-  SchedulerHarness h(TwoOfFive(true));
+  SchedulerHarness h(FiveBlocks(true));
   h.Add(1, 8, {.max_tokens = 2});
   h.Add(2, 8, {.max_tokens = 4});
   h.Step();
@@ -87,7 +87,7 @@ TEST(SchedulerPreemptionTest, ResumedRequestFindsItsOwnBlocksInThePrefixCache) {
   EXPECT_EQ(h.output->scheduled_cached_reqs.num_computed_tokens[0], 8);
   EXPECT_EQ(h.Scheduled(2), 1);
   h.RunToEnd();
-  // What is reported is the hit at first admission.
+  // num_cached_tokens is the hit at the first admission.
   EXPECT_EQ(h.results[2].num_cached_tokens, 0);
 }
 
@@ -100,13 +100,13 @@ TEST(SchedulerPreemptionTest, PriorityPreemptsTheLargestPriorityThenTheLatestArr
   h.Step();
   EXPECT_EQ(h.scheduler.num_running(), 3);
   h.Step();
-  // 3 and 2 take what is left or given; 1 came later than 2.
+  // Requests 2 and 3 get the remaining and the freed blocks, because request 1 arrived after request 2.
   EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
   EXPECT_EQ(h.Scheduled(2), 1);
   EXPECT_EQ(h.Scheduled(3), 1);
 }
 
-TEST(SchedulerPreemptionTest, PriorityVictimThatIsAlreadyScheduledGivesItsTokensBack) {
+TEST(SchedulerPreemptionTest, ScheduledPriorityVictimReturnsItsTokensToTheBudget) {
   SchedulerHarness h({.num_blocks = 5,
                       .block_size = 4,
                       .enable_prefix_caching = false,
@@ -116,7 +116,8 @@ TEST(SchedulerPreemptionTest, PriorityVictimThatIsAlreadyScheduledGivesItsTokens
   h.Step();
   h.Add(2, 8, {.priority = 0});
   h.Step();
-  // 1 runs in front of 2 with three of five blocks, both grow: 2 needs the blocks of 1.
+  // Request 1 runs before request 2 and has three of the five blocks. Both grow, so request 2 needs a block of
+  // request 1.
   EXPECT_EQ(h.Scheduled(1), 1);
   EXPECT_EQ(h.Scheduled(2), 8);
   h.Step();
@@ -128,7 +129,7 @@ TEST(SchedulerPreemptionTest, PriorityVictimThatIsAlreadyScheduledGivesItsTokens
   EXPECT_EQ(h.results[1].token_ids.size(), 13u);
 }
 
-TEST(SchedulerPreemptionTest, BlocksThatAVictimWasToFillInTheSameStepAreNotFoundLater) {
+TEST(SchedulerPreemptionTest, BlocksThatAVictimDidNotFillAreNotFoundLater) {
   SchedulerHarness h({.num_blocks = 8,
                       .block_size = 4,
                       .long_prefill_token_threshold = 8,
@@ -139,7 +140,7 @@ TEST(SchedulerPreemptionTest, BlocksThatAVictimWasToFillInTheSameStepAreNotFound
   h.Add(MakeRequest(2, Iota(100, 8), {.max_tokens = 2, .priority = 0}));
   h.Step();
   EXPECT_EQ(h.Scheduled(1), 8);
-  // Request 1 is given two more blocks, then request 2 takes one of them away.
+  // Request 1 gets two more blocks. Then request 2 preempts it to get one of them.
   h.Step();
   EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
   EXPECT_EQ(h.results[2].reason, FinishReason::kLength);
@@ -150,7 +151,7 @@ TEST(SchedulerPreemptionTest, BlocksThatAVictimWasToFillInTheSameStepAreNotFound
   h.RunToEnd();
 }
 
-TEST(SchedulerPreemptionTest, PriorityVictimInFrontLeavesTheStepToTheOthers) {
+TEST(SchedulerPreemptionTest, OthersRunInTheStepThatPreemptsThePriorityVictimBeforeThem) {
   SchedulerHarness h(
       {.num_blocks = 4, .block_size = 4, .enable_prefix_caching = false, .policy = SchedulingPolicy::kPriority});
   h.Add(1, 7, {.priority = 5});
@@ -158,7 +159,7 @@ TEST(SchedulerPreemptionTest, PriorityVictimInFrontLeavesTheStepToTheOthers) {
   h.Add(2, 7, {.priority = 0});
   h.Step();
   h.Step();
-  // 1 cannot grow, is its own victim, and 2 goes on in the same step.
+  // Request 1 cannot grow and preempts itself. Request 2 runs in the same step.
   EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
   EXPECT_EQ(h.Scheduled(2), 1);
 }
@@ -168,12 +169,12 @@ TEST(SchedulerPreemptionTest, RequestThatFillsTheWholeKVCacheEndsByLength) {
   h.Add(1, 5, {.max_tokens = 100});
   h.RunToEnd();
   EXPECT_EQ(h.results[1].reason, FinishReason::kLength);
-  // Twelve tokens have slots; the thirteenth is sampled from them and needs none.
+  // Twelve tokens have slots. The thirteenth is sampled from them and needs no slot.
   EXPECT_EQ(h.results[1].token_ids.size(), 8u);
   EXPECT_EQ(h.results[1].num_preemptions, 0);
 }
 
-TEST(SchedulerPreemptionTest, RequestsThatOutgrowTheKVCacheTogetherAllEnd) {
+TEST(SchedulerPreemptionTest, RequestsThatTogetherOutgrowTheKVCacheAllFinish) {
   SchedulerHarness h({.num_blocks = 6, .block_size = 4, .enable_prefix_caching = false});
   for (RequestId id = 1; id <= 4; ++id) h.Add(id, 3 + static_cast<int64_t>(id), {.max_tokens = 1000});
   h.RunToEnd();
@@ -190,7 +191,7 @@ TEST(SchedulerPreemptionTest, MinTokensAboveTheKVCacheDoesNotHang) {
   EXPECT_EQ(h.results[1].reason, FinishReason::kLength);
 }
 
-TEST(SchedulerPreemptionTest, ResumedRequestAboveTheBudgetIsChunkedThoughChunkingIsOff) {
+TEST(SchedulerPreemptionTest, ResumedRequestAboveTheBudgetIsChunkedEvenWithoutChunkedPrefill) {
   SchedulerHarness h({.num_blocks = 9,
                       .block_size = 4,
                       .enable_prefix_caching = false,
@@ -207,31 +208,31 @@ TEST(SchedulerPreemptionTest, ResumedRequestAboveTheBudgetIsChunkedThoughChunkin
 }
 
 TEST(SchedulerPreemptionTest, PreemptionDoesNotChangeTheTokens) {
-  std::map<RequestId, std::vector<int32_t>> roomy;
+  std::map<RequestId, std::vector<int32_t>> without_preemption;
   for (const int64_t num_blocks : {1000, 12, 9, 7}) {
     SchedulerHarness h({.num_blocks = num_blocks, .block_size = 4, .max_num_batched_tokens = 30});
     for (RequestId id = 1; id <= 6; ++id) h.Add(id, 4 + static_cast<int64_t>(id), {.max_tokens = 15});
     h.RunToEnd();
     for (RequestId id = 1; id <= 6; ++id) {
-      if (num_blocks == 1000) roomy[id] = h.results[id].token_ids;
-      EXPECT_EQ(h.results[id].token_ids, roomy[id]);
+      if (num_blocks == 1000) without_preemption[id] = h.results[id].token_ids;
+      EXPECT_EQ(h.results[id].token_ids, without_preemption[id]);
     }
   }
 }
 
-TEST(SchedulerAbortTest, WaitingRequestIsForgotten) {
+TEST(SchedulerAbortTest, WaitingRequestIsRemoved) {
   SchedulerHarness h({.max_num_seqs = 1});
   h.Add(1, 8);
   h.Add(2, 8);
   h.Step();
   h.Abort(2);
   EXPECT_EQ(h.scheduler.num_waiting(), 0);
-  // No rank has heard of it.
+  // It was never sent to the workers.
   EXPECT_FALSE(h.scheduler.HasFinishedRequests());
   h.RunToEnd();
 }
 
-TEST(SchedulerAbortTest, RunningRequestGivesItsBlocksBackAndRanksAreToldOnce) {
+TEST(SchedulerAbortTest, RunningRequestFreesItsBlocksAndIsSentAsFinishedOnce) {
   SchedulerHarness h;
   h.Add(1, 8);
   h.Add(2, 8);
@@ -263,8 +264,8 @@ TEST(SchedulerAbortTest, AbortDuringAStepDropsItsResult) {
   EXPECT_EQ(h.scheduler.kv_cache().usage(), 0.0);
 }
 
-TEST(SchedulerAbortTest, PreemptedRequestIsToldToRanksAsFinished) {
-  SchedulerHarness h(TwoOfFive());
+TEST(SchedulerAbortTest, PreemptedRequestIsSentAsFinished) {
+  SchedulerHarness h(FiveBlocks());
   h.Add(1, 8);
   h.Add(2, 8);
   h.Step();

@@ -1,4 +1,4 @@
-// Prefix caching as requests see it, and what must never come out of the cache.
+// Prefix-cache hits of requests, and blocks that must never be hit.
 #include <gtest/gtest.h>
 
 #include "tests/sched/scheduler_harness.h"
@@ -9,7 +9,7 @@ namespace {
 using Ids = std::vector<RequestId>;
 const SchedulerOptions kSmall{.num_blocks = 100, .block_size = 4};
 
-TEST(SchedulerPrefixCacheTest, SecondRequestSkipsWhatTheFirstComputed) {
+TEST(SchedulerPrefixCacheTest, SecondRequestSkipsTheTokensThatTheFirstComputed) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Step();
@@ -23,17 +23,17 @@ TEST(SchedulerPrefixCacheTest, SecondRequestSkipsWhatTheFirstComputed) {
   EXPECT_EQ(h.results[1].num_cached_tokens, 0);
 }
 
-TEST(SchedulerPrefixCacheTest, RequestsOfOneStepShareWhatStandsBeforeThem) {
+TEST(SchedulerPrefixCacheTest, RequestsOfOneStepShareTheirCommonPrefix) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Add(MakeRequest(2, Iota(0, 10)));
   h.Schedule();
-  // Blocks are published when they are allocated: the ranks write a layer's keys before any row of it attends.
+  // Blocks are published when they are allocated. Workers write all keys of a layer before any row attends in it.
   EXPECT_EQ(h.Scheduled(1), 10);
   EXPECT_EQ(h.Scheduled(2), 2);
 }
 
-TEST(SchedulerPrefixCacheTest, FinishedRequestsStayInTheCache) {
+TEST(SchedulerPrefixCacheTest, BlocksOfFinishedRequestsStayInTheCache) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10), {.max_tokens = 1}));
   h.RunToEnd();
@@ -42,7 +42,7 @@ TEST(SchedulerPrefixCacheTest, FinishedRequestsStayInTheCache) {
   EXPECT_EQ(h.Scheduled(2), 2);
 }
 
-TEST(SchedulerPrefixCacheTest, NextTurnFindsTheAnswerToo) {
+TEST(SchedulerPrefixCacheTest, NextTurnHitsTheAnswerToo) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 6), {.max_tokens = 8}));
   h.RunToEnd();
@@ -51,11 +51,11 @@ TEST(SchedulerPrefixCacheTest, NextTurnFindsTheAnswerToo) {
   for (int32_t i = 0; i < 5; ++i) turn.push_back(70 + i);
   h.Add(MakeRequest(2, turn));
   h.Step();
-  // 14 tokens were known, the last of them never computed: three full blocks.
+  // The first request had 14 tokens. The last one was never computed, so there are three full blocks.
   EXPECT_EQ(h.results[2].num_cached_tokens, 12);
 }
 
-TEST(SchedulerPrefixCacheTest, ResetForgetsOnlyWhenNothingRuns) {
+TEST(SchedulerPrefixCacheTest, ResetSucceedsOnlyIfNothingRuns) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10), {.max_tokens = 2}));
   h.Step();
@@ -80,7 +80,7 @@ TEST(SchedulerPrefixCacheTest, StatsCountAdmittedRequestsOnly) {
   EXPECT_EQ(h.outputs.stats.prefix_cache.queries, 24);
 }
 
-TEST(SchedulerPrefixCacheTest, CachingOffComputesEverything) {
+TEST(SchedulerPrefixCacheTest, WithoutCachingEverythingIsComputed) {
   SchedulerHarness h({.num_blocks = 100, .block_size = 4, .enable_prefix_caching = false});
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Step();
@@ -96,12 +96,12 @@ TEST(SchedulerPrefixCacheTest, FailedRequestEndsWithItsErrorAndPublishesNothing)
   h.edit_output = [](ModelRunnerOutput& output) {
     output.sampled_token_ids.clear();
     output.sampled_offsets = {0, 0};
-    output.failed.push_back({1, "logits are not numbers (nan at step 1)"});
+    output.failed.push_back({1, "logits contain NaN (step 1)"});
   };
   h.Update();
   h.edit_output = nullptr;
   EXPECT_EQ(h.results[1].reason, FinishReason::kError);
-  EXPECT_EQ(h.results[1].error, "logits are not numbers (nan at step 1)");
+  EXPECT_EQ(h.results[1].error, "logits contain NaN (step 1)");
   EXPECT_TRUE(h.results[1].token_ids.empty());
   EXPECT_FALSE(h.scheduler.HasUnfinishedRequests());
   EXPECT_TRUE(h.scheduler.HasFinishedRequests());
@@ -111,7 +111,7 @@ TEST(SchedulerPrefixCacheTest, FailedRequestEndsWithItsErrorAndPublishesNothing)
   EXPECT_EQ(h.Scheduled(2), 10);
 }
 
-TEST(SchedulerPrefixCacheTest, FailureLeavesTheOtherRequestsAndTheirBlocksAlone) {
+TEST(SchedulerPrefixCacheTest, FailureDoesNotAffectOtherRequestsAndTheirBlocks) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Step();
@@ -126,7 +126,7 @@ TEST(SchedulerPrefixCacheTest, FailureLeavesTheOtherRequestsAndTheirBlocksAlone)
   h.edit_output = nullptr;
   EXPECT_EQ(h.results[2].reason, FinishReason::kError);
   EXPECT_EQ(h.results[1].token_ids.size(), 2u);
-  // The two blocks that request 1 published are still offered, those of request 2 are not.
+  // The two blocks that request 1 published are still cached. Those of request 2 are not.
   h.Add(MakeRequest(3, Iota(0, 18)));
   h.Step();
   EXPECT_EQ(h.results[3].num_cached_tokens, 8);

@@ -1,4 +1,4 @@
-// Who is scheduled with how many tokens: order, budget, chunks, limits, refusals.
+// Scheduled requests and their numbers of tokens: order, budget, chunks, limits, rejections.
 #include "engine/sched/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(SchedulerTest, IdleSchedulerSchedulesNothing) {
   EXPECT_FALSE(h.scheduler.HasFinishedRequests());
 }
 
-TEST(SchedulerTest, AllPromptsThatFitGoIntoOneStep) {
+TEST(SchedulerTest, AllPromptsThatFitAreScheduledInOneStep) {
   SchedulerHarness h;
   for (RequestId id = 1; id <= 5; ++id) h.Add(id, 10 * static_cast<int64_t>(id));
   EXPECT_EQ(h.scheduler.num_waiting(), 5);
@@ -67,7 +67,7 @@ TEST(SchedulerTest, LongPromptIsChunkedByTheBudget) {
   EXPECT_EQ(h.outputs[0].new_token_ids.size(), 1u);
 }
 
-TEST(SchedulerTest, BudgetLeftOverGoesToTheNextPrompt) {
+TEST(SchedulerTest, RemainingBudgetGoesToTheNextPrompt) {
   SchedulerHarness h({.max_num_batched_tokens = 100});
   h.Add(1, 60);
   h.Add(2, 60);
@@ -107,20 +107,20 @@ TEST(SchedulerTest, LongPrefillThresholdCapsEachChunk) {
   EXPECT_EQ(h.Scheduled(1), 20);
 }
 
-TEST(SchedulerTest, WithoutChunkingAPromptWaitsForAWholeStep) {
+TEST(SchedulerTest, WithoutChunkedPrefillAPromptWaitsUntilItFitsIntoTheBudget) {
   SchedulerHarness h({.max_num_batched_tokens = 100, .enable_chunked_prefill = false});
   h.Add(1, 60);
   h.Add(2, 60);
   h.Add(3, 10);
   h.Step();
-  // Nobody passes the one that waits.
+  // No request overtakes the waiting one.
   EXPECT_EQ(ScheduledIds(*h.output), (Ids{1}));
   h.Step();
   EXPECT_EQ(ScheduledIds(*h.output), (Ids{1, 2, 3}));
   EXPECT_EQ(h.Scheduled(2), 60);
 }
 
-TEST(SchedulerTest, WithoutChunkingAThresholdStillChunks) {
+TEST(SchedulerTest, WithoutChunkedPrefillALongPrefillThresholdStillChunks) {
   SchedulerHarness h(
       {.max_num_batched_tokens = 100, .long_prefill_token_threshold = 50, .enable_chunked_prefill = false});
   h.Add(1, 300);
@@ -129,7 +129,7 @@ TEST(SchedulerTest, WithoutChunkingAThresholdStillChunks) {
   h.RunToEnd();
 }
 
-TEST(SchedulerTest, MaxNumSeqsLimitsTheRunning) {
+TEST(SchedulerTest, MaxNumSeqsLimitsTheRunningRequests) {
   SchedulerHarness h({.max_num_seqs = 2});
   for (RequestId id = 1; id <= 4; ++id) h.Add(id, 8, {.max_tokens = id == 1 ? 1 : 5});
   h.Step();
@@ -139,7 +139,7 @@ TEST(SchedulerTest, MaxNumSeqsLimitsTheRunning) {
   h.RunToEnd();
 }
 
-TEST(SchedulerTest, ExhaustedBudgetLeavesTheTailOfTheRunningOut) {
+TEST(SchedulerTest, ExhaustedBudgetSkipsTheLastRunningRequests) {
   SchedulerHarness h({.max_num_batched_tokens = 3});
   for (RequestId id = 1; id <= 4; ++id) h.Add(id, 1, {.max_tokens = 3});
   h.Step();
@@ -150,7 +150,7 @@ TEST(SchedulerTest, ExhaustedBudgetLeavesTheTailOfTheRunningOut) {
   EXPECT_EQ(h.results[4].token_ids.size(), 3u);
 }
 
-TEST(SchedulerTest, WholePromptHasToFitThoughItIsChunked) {
+TEST(SchedulerTest, WholePromptMustFitEvenIfItIsChunked) {
   SchedulerHarness h({.num_blocks = 10, .block_size = 4, .max_num_batched_tokens = 8});
   h.Add(1, 23, {.max_tokens = 1});
   h.Add(2, 20, {.max_tokens = 1});
@@ -158,14 +158,14 @@ TEST(SchedulerTest, WholePromptHasToFitThoughItIsChunked) {
   EXPECT_EQ(h.Scheduled(1), 8);
   h.Step();
   h.Step();
-  // One token of budget is over and four blocks are free, but the whole of request 2 takes five.
+  // One token of budget remains and four blocks are free, but the whole of request 2 takes five blocks.
   EXPECT_EQ(h.Scheduled(1), 7);
   EXPECT_EQ(h.Scheduled(2), 0);
   h.Step();
   EXPECT_EQ(h.Scheduled(2), 8);
 }
 
-TEST(SchedulerTest, WithoutReservingAChunkIsEnough) {
+TEST(SchedulerTest, WithoutReservationOnlyTheChunkMustFit) {
   SchedulerHarness h(
       {.num_blocks = 10, .block_size = 4, .max_num_batched_tokens = 8, .scheduler_reserve_full_isl = false});
   h.Add(1, 23, {.max_tokens = 1});
@@ -176,7 +176,7 @@ TEST(SchedulerTest, WithoutReservingAChunkIsEnough) {
   h.RunToEnd();
 }
 
-TEST(SchedulerTest, NobodyPassesAWaitingRequestThatDoesNotFit) {
+TEST(SchedulerTest, NoRequestOvertakesAWaitingRequestThatDoesNotFit) {
   SchedulerHarness h({.num_blocks = 6, .block_size = 4});
   h.Add(1, 12, {.max_tokens = 3});
   h.Add(2, 16);
@@ -204,12 +204,13 @@ TEST(SchedulerTest, EqualPrioritiesRunInOrderOfArrivalThenId) {
   EXPECT_EQ(ScheduledIds(*h.output), (Ids{3, 4, 1}));
 }
 
-TEST(SchedulerTest, PromptThatLeavesNoRoomInMaxModelLenIsRefused) {
+TEST(SchedulerTest, PromptThatFillsMaxModelLenIsRejected) {
   SchedulerHarness h({.max_model_len = 32});
-  std::string refusal;
-  EXPECT_TRUE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 31)), &refusal));
-  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(2, Repeat(1, 32)), &refusal));
-  EXPECT_EQ(refusal, "prompt is 32 tokens, limit 31: max_model_len is 32, one token of it to generate");
+  std::string rejection_reason;
+  EXPECT_TRUE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 31)), &rejection_reason));
+  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(2, Repeat(1, 32)), &rejection_reason));
+  EXPECT_EQ(rejection_reason,
+            "prompt is 32 tokens, limit 31: max_model_len is 32 and must also hold one generated token");
   EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(3, Repeat(1, 33)), nullptr));
   EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(4, Repeat(1, 320)), nullptr));
   EXPECT_EQ(h.scheduler.num_waiting(), 1);
@@ -217,33 +218,35 @@ TEST(SchedulerTest, PromptThatLeavesNoRoomInMaxModelLenIsRefused) {
   EXPECT_EQ(h.results[1].reason, FinishReason::kLength);
 }
 
-TEST(SchedulerTest, PromptAboveAllKVBlocksIsRefused) {
+TEST(SchedulerTest, PromptThatFillsTheKVCacheIsRejected) {
   SchedulerHarness h({.num_blocks = 4, .block_size = 4});
-  std::string refusal;
-  EXPECT_TRUE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 15)), &refusal));
-  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(2, Repeat(1, 16)), &refusal));
-  EXPECT_EQ(refusal,
-            "prompt is 16 tokens, limit 15: the kv cache has 4 blocks of 4 tokens, one token of it to generate");
+  std::string rejection_reason;
+  EXPECT_TRUE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 15)), &rejection_reason));
+  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(2, Repeat(1, 16)), &rejection_reason));
+  EXPECT_EQ(rejection_reason,
+            "prompt is 16 tokens, limit 15: the KV cache has 4 blocks of 4 tokens and must also hold one generated "
+            "token");
   h.RunToEnd();
 }
 
-TEST(SchedulerTest, PromptAboveTheBudgetIsRefusedWithoutChunking) {
+TEST(SchedulerTest, PromptAboveTheBudgetIsRejectedWithoutChunkedPrefill) {
   SchedulerHarness h({.max_num_batched_tokens = 16, .enable_chunked_prefill = false});
-  std::string refusal;
-  EXPECT_TRUE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 16)), &refusal));
-  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(2, Repeat(1, 17)), &refusal));
-  EXPECT_EQ(refusal, "prompt is 17 tokens, limit 16: max_num_batched_tokens without chunked prefill");
+  std::string rejection_reason;
+  EXPECT_TRUE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 16)), &rejection_reason));
+  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(2, Repeat(1, 17)), &rejection_reason));
+  EXPECT_EQ(rejection_reason,
+            "prompt is 17 tokens, limit 16: max_num_batched_tokens limits prompts without chunked prefill");
   h.RunToEnd();
 }
 
-TEST(SchedulerTest, EmptyPromptIsRefused) {
+TEST(SchedulerTest, EmptyPromptIsRejected) {
   SchedulerHarness h;
-  std::string refusal;
-  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(1, {}), &refusal));
-  EXPECT_EQ(refusal, "prompt has no tokens");
+  std::string rejection_reason;
+  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(1, {}), &rejection_reason));
+  EXPECT_EQ(rejection_reason, "prompt has no tokens");
 }
 
-TEST(SchedulerTest, StatsTellWhatTheStepDid) {
+TEST(SchedulerTest, StatsDescribeTheLastStep) {
   SchedulerHarness h({.num_blocks = 10, .block_size = 4, .max_num_seqs = 1});
   h.Add(1, 16);
   h.Add(2, 3);
@@ -258,17 +261,17 @@ TEST(SchedulerTest, StatsTellWhatTheStepDid) {
   EXPECT_EQ(stats.prefix_cache.hits, 0);
 }
 
-TEST(SchedulerTest, ARepeatedIdIsRejected) {
+TEST(SchedulerTest, IdOfAnUnfinishedRequestIsRejected) {
   SchedulerHarness h;
   h.Add(1, 8);
-  std::string refusal;
-  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(1, Iota(0, 3)), &refusal));
-  EXPECT_EQ(refusal, "request id 1 is already in use by an unfinished request");
+  std::string rejection_reason;
+  EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(1, Iota(0, 3)), &rejection_reason));
+  EXPECT_EQ(rejection_reason, "request id 1 is already in use by an unfinished request");
   EXPECT_EQ(h.scheduler.num_waiting(), 1);
   h.RunToEnd();
 }
 
-TEST(SchedulerTest, ARolledBackStepIsScheduledAgainInTheSameOrder) {
+TEST(SchedulerTest, RolledBackStepIsScheduledAgainInTheSameOrder) {
   SchedulerHarness h;
   h.Add(1, 40);
   h.Step();
@@ -288,9 +291,9 @@ TEST(SchedulerTest, ARolledBackStepIsScheduledAgainInTheSameOrder) {
   h.RunToEnd();
 }
 
-TEST(SchedulerTest, ARequestDoesNotFindBlocksThatARolledBackStepWasToFill) {
+TEST(SchedulerTest, BlocksThatARolledBackStepDidNotFillAreNotFound) {
   SchedulerHarness h;
-  // In one step, request 2 is given the blocks that request 1 is about to fill.
+  // Request 2 shares the blocks that request 1 is to fill in the same step.
   h.Add(MakeRequest(1, Iota(0, 40)));
   h.Add(MakeRequest(2, Iota(0, 40)));
   h.Schedule();

@@ -1,4 +1,4 @@
-// The wave that was recorded from vLLM's own scheduler, step by step (tests/data/sched/vllm_wave.txt says what it is).
+// Replays a run recorded from vLLM's own scheduler, step by step. tests/data/sched/vllm_wave.txt describes the run.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -48,9 +48,9 @@ void RunWave(int64_t num_requests) {
   EXPECT_EQ(num_steps, 14);
 }
 
-TEST(VllmWaveTest, EightRequestsAreScheduledAsByVllm) { RunWave(8); }
+TEST(VllmWaveTest, EightRequestsAreScheduledAsInVllm) { RunWave(8); }
 
-TEST(VllmWaveTest, ThirtyTwoRequestsAreScheduledAsByVllm) { RunWave(32); }
+TEST(VllmWaveTest, ThirtyTwoRequestsAreScheduledAsInVllm) { RunWave(32); }
 
 }  // namespace
 }  // namespace vllm
