@@ -18,7 +18,7 @@ bool HasPenalties(const SamplingParams& params) {
   return params.repetition_penalty != 1.0 || params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
 }
 
-// Of each word the last token is masked, when the ones before it are the newest output. vLLM looks at outputs only.
+// Masks the last token of each bad word whose other tokens end the output. Like vLLM, ignores the prompt.
 void ApplyBadWords(const std::vector<std::vector<int32_t>>& words, std::span<const int32_t> output_token_ids,
                    std::span<float> logits) {
   for (const std::vector<int32_t>& word : words) {
@@ -32,7 +32,7 @@ void ApplyBadWords(const std::vector<std::vector<int32_t>>& words, std::span<con
 
 LogitsProcessors::LogitsProcessors(int64_t vocab_size) : counts_(static_cast<size_t>(vocab_size), 0) {
   seen_.reserve(counts_.size());
-  kept_.reserve(counts_.size());
+  allowed_logits_.reserve(counts_.size());
 }
 
 bool LogitsProcessors::IsNeeded(const SamplingParams& params, size_t num_output_tokens) {
@@ -44,14 +44,14 @@ bool LogitsProcessors::IsNeeded(const SamplingParams& params, size_t num_output_
 void LogitsProcessors::Apply(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
                              std::span<const int32_t> output_token_ids, std::span<float> logits) {
   if (params.allowed_token_ids) {
-    kept_.clear();
+    allowed_logits_.clear();
     for (int32_t id : *params.allowed_token_ids) {
-      kept_.push_back(InRow(id, logits) ? logits[static_cast<size_t>(id)] : kMasked);
+      allowed_logits_.push_back(InRow(id, logits) ? logits[static_cast<size_t>(id)] : kMasked);
     }
     std::fill(logits.begin(), logits.end(), kMasked);
-    for (size_t i = 0; i < kept_.size(); ++i) {
+    for (size_t i = 0; i < allowed_logits_.size(); ++i) {
       int32_t id = (*params.allowed_token_ids)[i];
-      if (InRow(id, logits)) logits[static_cast<size_t>(id)] = kept_[i];
+      if (InRow(id, logits)) logits[static_cast<size_t>(id)] = allowed_logits_[i];
     }
   }
   ApplyBadWords(params.bad_words_token_ids, output_token_ids, logits);
@@ -68,7 +68,7 @@ void LogitsProcessors::Apply(const SamplingParams& params, std::span<const int32
 void LogitsProcessors::ApplyPenalties(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
                                       std::span<const int32_t> output_token_ids, std::span<float> logits) {
   seen_.clear();
-  auto see = [&](int32_t id, int32_t count) {
+  auto count_id = [&](int32_t id, int32_t count) {
     if (!InRow(id, logits)) return;
     int32_t& entry = counts_[static_cast<size_t>(id)];
     if (entry == 0) {
@@ -78,9 +78,9 @@ void LogitsProcessors::ApplyPenalties(const SamplingParams& params, std::span<co
     entry += count;
   };
   if (params.repetition_penalty != 1.0) {
-    for (int32_t id : prompt_token_ids) see(id, 0);
+    for (int32_t id : prompt_token_ids) count_id(id, 0);
   }
-  for (int32_t id : output_token_ids) see(id, 1);
+  for (int32_t id : output_token_ids) count_id(id, 1);
 
   float repetition = static_cast<float>(params.repetition_penalty);
   float frequency = static_cast<float>(params.frequency_penalty);

@@ -1,5 +1,5 @@
-// LogitsProcessors: what changes single logits before temperature: allowed ids, bad words, min_tokens, logit_bias and
-// the penalties, in vLLM's order. Holds scratch of the vocabulary's size; one a Sampler, its thread only.
+// LogitsProcessors: changes individual logits before temperature: allowed ids, bad words, min_tokens, logit_bias and
+// penalties, in vLLM's order. Contains scratch of vocabulary size. Owned by a Sampler; used on its thread only.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ class LogitsProcessors {
  public:
   explicit LogitsProcessors(int64_t vocab_size);
 
-  // True when Apply would change anything.
+  // Returns true if Apply may change a logit.
   static bool IsNeeded(const SamplingParams& params, size_t num_output_tokens);
 
-  // Ids outside the vocabulary are passed over.
+  // Applies all processors to `logits`, [vocab_size], in place. Ignores ids outside the vocabulary.
   void Apply(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
              std::span<const int32_t> output_token_ids, std::span<float> logits);
 
@@ -25,10 +25,10 @@ class LogitsProcessors {
   void ApplyPenalties(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
                       std::span<const int32_t> output_token_ids, std::span<float> logits);
 
-  // Per id: 0 unseen, 1 in the prompt only, else 1 + its count among the outputs. All 0 between calls.
+  // Per id: 0 if unseen, 1 if in the prompt only, else 1 + its count in the output. All 0 between calls.
   std::vector<int32_t> counts_;
   std::vector<int32_t> seen_;
-  std::vector<float> kept_;
+  std::vector<float> allowed_logits_;
 };
 
 }  // namespace vllm

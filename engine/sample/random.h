@@ -1,5 +1,5 @@
-// Random numbers that are a function of (seed, position) alone, so that a token does not depend on how many were drawn
-// before it, in which step, or beside which other rows. Pure; any thread.
+// Random numbers that depend only on (seed, position). A token therefore does not depend on how many numbers were drawn
+// before it, on the step, or on the other rows of the batch. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ inline uint64_t MixBits(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Uniform in [0, 1), a multiple of 2^-53. Seeds that differ by one, as the children of one request have, give unrelated
-// streams: the seed is mixed before the position is counted on from it.
+// Returns a uniformly distributed number in [0, 1), a multiple of 2^-53. The seed is mixed before the position is
+// added, so seeds that differ by one, such as those of a request's children, give unrelated streams.
 inline double UniformAt(uint64_t seed, uint64_t position) {
   constexpr uint64_t kGamma = 0x9e3779b97f4a7c15u;
   uint64_t stream = MixBits(seed + kGamma);

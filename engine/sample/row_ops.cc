@@ -7,7 +7,8 @@
 namespace vllm {
 namespace {
 
-// The row's last, partial block, filled up with entries that weigh nothing. Returns false when there is none.
+// Copies the row's partial last block to `tail` and pads it with -inf, which has weight 0. Returns false if the row has
+// no partial block.
 bool PaddedTail(std::span<const float> row, std::array<float, kRowBlock>& tail) {
   size_t size = row.size() % kRowBlock;
   if (size == 0) return false;
@@ -19,24 +20,24 @@ bool PaddedTail(std::span<const float> row, std::array<float, kRowBlock>& tail) 
 }  // namespace
 
 bool BlockMaxima(const RowKernels& kernels, std::span<const float> row, std::span<float> block_max) {
-  size_t whole = row.size() / kRowBlock;
-  bool good = kernels.block_maxima(row.data(), whole, block_max.data());
+  size_t num_full = row.size() / kRowBlock;
+  bool valid = kernels.block_maxima(row.data(), num_full, block_max.data());
   std::array<float, kRowBlock> tail;
-  if (PaddedTail(row, tail)) good &= kernels.block_maxima(tail.data(), 1, &block_max[whole]);
-  return good;
+  if (PaddedTail(row, tail)) valid &= kernels.block_maxima(tail.data(), 1, &block_max[num_full]);
+  return valid;
 }
 
 void BlockWeightSums(const RowKernels& kernels, std::span<const float> row, float max, float inverse_temperature,
                      std::span<double> block_sum) {
-  size_t whole = row.size() / kRowBlock;
-  kernels.block_weight_sums(row.data(), whole, max, inverse_temperature, block_sum.data());
+  size_t num_full = row.size() / kRowBlock;
+  kernels.block_weight_sums(row.data(), num_full, max, inverse_temperature, block_sum.data());
   std::array<float, kRowBlock> tail;
-  if (PaddedTail(row, tail)) kernels.block_weight_sums(tail.data(), 1, max, inverse_temperature, &block_sum[whole]);
+  if (PaddedTail(row, tail)) kernels.block_weight_sums(tail.data(), 1, max, inverse_temperature, &block_sum[num_full]);
 }
 
 int64_t CountAtLeast(const RowKernels& kernels, std::span<const float> row, float value) {
   int64_t count = kernels.count_at_least(row.data(), row.size() / kRowBlock, value);
-  // Not padded: -inf would count when value is -inf.
+  // Not padded, because the padding would be counted if value is -inf.
   for (size_t i = row.size() / kRowBlock * kRowBlock; i < row.size(); ++i) count += row[i] >= value ? 1 : 0;
   return count;
 }

@@ -13,77 +13,78 @@ Sampler::Sampler(int64_t vocab_size, const Kernels& kernels)
     : vocab_size_(vocab_size),
       row_kernels_(kernels.rows),
       processors_(vocab_size),
-      selector_(static_cast<size_t>(vocab_size), *kernels.rows) {
-  raw_.reserve(static_cast<size_t>(vocab_size));
+      top_k_top_p_sampler_(static_cast<size_t>(vocab_size), *kernels.rows) {
+  raw_logits_.reserve(static_cast<size_t>(vocab_size));
 }
 
 Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   const SamplingParams& params = *row.params;
-  if (!selector_.Load(row.logits)) {
-    error = "the model's logits hold NaN or infinity";
+  if (!top_k_top_p_sampler_.Load(row.logits)) {
+    error = "the model's logits contain NaN or infinity";
     return Support::kNone;
   }
   if (LogitsProcessors::IsNeeded(params, row.output_token_ids.size())) {
     processors_.Apply(params, row.prompt_token_ids, row.output_token_ids, row.logits);
-    if (!selector_.Load(row.logits)) {
-      error = "the penalties take the logits to infinity";
+    if (!top_k_top_p_sampler_.Load(row.logits)) {
+      error = "logit_bias or penalties make a logit NaN or infinite";
       return Support::kNone;
     }
   }
-  if (selector_.max() == -std::numeric_limits<float>::infinity()) {
-    error = "no token remains to choose from";
+  if (top_k_top_p_sampler_.max() == -std::numeric_limits<float>::infinity()) {
+    error = "no token remains to sample: all logits are -inf";
     return Support::kNone;
   }
   if (params.greedy()) return Support::kArgMax;
 
   inverse_temperature_ = static_cast<float>(1.0 / params.temperature);
-  // min_p and top-k are both cuts from below, so the higher of the two is both, in whatever order.
-  bool has_cut = false;
-  Threshold cut;
+  // min_p and top-k both drop the tokens below a logit, so applying the higher threshold applies both, in either order.
+  bool has_threshold = false;
+  Threshold threshold;
   if (params.top_k > 0 && params.top_k < vocab_size_) {
-    cut.logit = selector_.KthLargest(static_cast<size_t>(params.top_k));
-    has_cut = true;
+    threshold.logit = top_k_top_p_sampler_.KthLargest(static_cast<size_t>(params.top_k));
+    has_threshold = true;
   }
   if (params.min_p > 0.0) {
-    // exp((x - max) / t) >= min_p
-    float least =
-        static_cast<float>(static_cast<double>(selector_.max()) + params.temperature * std::log(params.min_p));
-    cut.logit = std::max(cut.logit, least);
-    has_cut = true;
+    // exp((x - max) / t) >= min_p, solved for x
+    float min_logit = static_cast<float>(static_cast<double>(top_k_top_p_sampler_.max()) +
+                                         params.temperature * std::log(params.min_p));
+    threshold.logit = std::max(threshold.logit, min_logit);
+    has_threshold = true;
   }
-  if (has_cut) {
-    selector_.Gather(cut);
-    total_ = selector_.ComputeWeights(inverse_temperature_);
+  if (has_threshold) {
+    top_k_top_p_sampler_.Gather(threshold);
+    total_ = top_k_top_p_sampler_.ComputeWeights(inverse_temperature_);
     if (params.top_p < 1.0) {
-      selector_.Restrict(selector_.TopPOfCandidates(params.top_p, total_));
-      total_ = selector_.ComputeWeights(inverse_temperature_);
+      top_k_top_p_sampler_.Restrict(top_k_top_p_sampler_.TopPOfCandidates(params.top_p, total_));
+      total_ = top_k_top_p_sampler_.ComputeWeights(inverse_temperature_);
     }
     return Support::kCandidates;
   }
-  total_ = selector_.ComputeAllWeights(inverse_temperature_);
+  total_ = top_k_top_p_sampler_.ComputeAllWeights(inverse_temperature_);
   if (!(params.top_p < 1.0)) return Support::kVocabulary;
-  selector_.Gather(selector_.TopPOfRow(params.top_p, total_, inverse_temperature_));
-  total_ = selector_.ComputeWeights(inverse_temperature_);
+  top_k_top_p_sampler_.Gather(top_k_top_p_sampler_.TopPOfRow(params.top_p, total_, inverse_temperature_));
+  total_ = top_k_top_p_sampler_.ComputeWeights(inverse_temperature_);
   return Support::kCandidates;
 }
 
-// The inverse of the cumulative distribution, summed in the order of ids. The sums that find the place are those that
-// made the total, so the place exists; only inside a block may rounding step over it, to the last token that counts.
+// Inverts the cumulative distribution, summed in the order of ids. The search adds up the same sums as total_, so it
+// finds the right block. Within a block, rounding may keep the sum below the target; the last token with a weight then
+// wins.
 int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
-  if (support == Support::kArgMax) return selector_.ArgMax();
+  if (support == Support::kArgMax) return top_k_top_p_sampler_.ArgMax();
   uint64_t position = row.prompt_token_ids.size() + row.output_token_ids.size();
   double target = UniformAt(row.params->seed.value_or(0), position) * total_;
   double sum = 0.0;
   int32_t last = -1;
   if (support == Support::kCandidates) {
-    for (const Candidate& candidate : selector_.candidates()) {
+    for (const Candidate& candidate : top_k_top_p_sampler_.candidates()) {
       sum += static_cast<double>(candidate.weight);
       if (sum > target) return candidate.id;
       if (candidate.weight > 0.0f) last = candidate.id;
     }
     return last;
   }
-  std::span<const double> block_sums = selector_.block_sums();
+  std::span<const double> block_sums = top_k_top_p_sampler_.block_sums();
   size_t block = 0;
   size_t last_block = 0;
   for (; block < block_sums.size() && !(sum + block_sums[block] > target); ++block) {
@@ -93,7 +94,7 @@ int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
   if (block == block_sums.size()) block = last_block;
   size_t end = std::min((block + 1) * kRowBlock, row.logits.size());
   for (size_t i = block * kRowBlock; i < end; ++i) {
-    float weight = Weight(row.logits[i], selector_.max(), inverse_temperature_);
+    float weight = Weight(row.logits[i], top_k_top_p_sampler_.max(), inverse_temperature_);
     sum += static_cast<double>(weight);
     if (weight > 0.0f) last = static_cast<int32_t>(i);
     if (sum > target) break;
@@ -102,14 +103,15 @@ int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
 }
 
 int32_t Sampler::Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error) {
-  bool wants_logprobs = logprobs != nullptr && row.params->logprobs.has_value();
-  bool keeps_raw = wants_logprobs && LogitsProcessors::IsNeeded(*row.params, row.output_token_ids.size());
-  if (keeps_raw) raw_.assign(row.logits.begin(), row.logits.end());
+  bool needs_logprobs = logprobs != nullptr && row.params->logprobs.has_value();
+  bool save_raw_logits = needs_logprobs && LogitsProcessors::IsNeeded(*row.params, row.output_token_ids.size());
+  if (save_raw_logits) raw_logits_.assign(row.logits.begin(), row.logits.end());
   Support support = Process(row, error);
   if (support == Support::kNone) return -1;
   int32_t token_id = Draw(support, row);
-  if (wants_logprobs) {
-    AppendLogprobs(keeps_raw ? std::span<const float>(raw_) : row.logits, token_id, *row.params->logprobs, *logprobs);
+  if (needs_logprobs) {
+    AppendLogprobs(save_raw_logits ? std::span<const float>(raw_logits_) : row.logits, token_id, *row.params->logprobs,
+                   *logprobs);
   }
   return token_id;
 }
@@ -118,19 +120,19 @@ void Sampler::AppendLogprobs(std::span<const float> logits, int32_t token_id, in
   size_t k = num_logprobs < 0 ? logits.size() : std::min(static_cast<size_t>(num_logprobs), logits.size());
   out.width = k + 1;
   out.token_ids.push_back(token_id);
-  bool good = selector_.Load(logits);
-  double max = static_cast<double>(selector_.max());
-  if (!good || max == -std::numeric_limits<double>::infinity()) return AppendInvalid(k, out);
+  bool valid = top_k_top_p_sampler_.Load(logits);
+  double max = static_cast<double>(top_k_top_p_sampler_.max());
+  if (!valid || max == -std::numeric_limits<double>::infinity()) return AppendInvalid(k, out);
 
-  double log_sum = max + std::log(selector_.ComputeAllWeights(1.0f));
+  double log_sum = max + std::log(top_k_top_p_sampler_.ComputeAllWeights(1.0f));
   auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) - log_sum); };
   float chosen = logits[static_cast<size_t>(token_id)];
   out.logprobs.push_back(logprob(chosen));
   out.ranks.push_back(static_cast<int32_t>(CountAtLeast(*row_kernels_, logits, chosen)));
   if (k == 0) return;
 
-  selector_.Gather({.logit = selector_.KthLargest(k), .id = 0});
-  std::vector<Candidate>& top = selector_.candidates();
+  top_k_top_p_sampler_.Gather({.logit = top_k_top_p_sampler_.KthLargest(k), .id = 0});
+  std::vector<Candidate>& top = top_k_top_p_sampler_.candidates();
   std::partial_sort(
       top.begin(), top.begin() + static_cast<std::ptrdiff_t>(k), top.end(),
       [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; });
@@ -153,16 +155,17 @@ std::vector<double> Sampler::Distribution(const SamplingRow& row) {
     case Support::kNone:
       break;
     case Support::kArgMax:
-      probs[static_cast<size_t>(selector_.ArgMax())] = 1.0;
+      probs[static_cast<size_t>(top_k_top_p_sampler_.ArgMax())] = 1.0;
       break;
     case Support::kCandidates:
-      for (const Candidate& c : selector_.candidates()) {
+      for (const Candidate& c : top_k_top_p_sampler_.candidates()) {
         probs[static_cast<size_t>(c.id)] = static_cast<double>(c.weight) / total_;
       }
       break;
     case Support::kVocabulary:
       for (size_t i = 0; i < probs.size(); ++i) {
-        probs[i] = static_cast<double>(Weight(row.logits[i], selector_.max(), inverse_temperature_)) / total_;
+        probs[i] =
+            static_cast<double>(Weight(row.logits[i], top_k_top_p_sampler_.max(), inverse_temperature_)) / total_;
       }
       break;
   }

@@ -14,14 +14,14 @@ bool MoreProbable(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id > b.id;
 }
 
-// Calls visit(logit, id) for every token of at least `logit`, in the order of ids.
+// Calls visit(logit, id) for every token whose logit is at least `min_logit`, in the order of ids.
 template <typename Visit>
-void VisitAtLeast(float logit, std::span<const float> row, std::span<const float> block_max, Visit visit) {
+void VisitAtLeast(float min_logit, std::span<const float> row, std::span<const float> block_max, Visit visit) {
   for (size_t b = 0; b < block_max.size(); ++b) {
-    if (!(block_max[b] >= logit)) continue;
+    if (!(block_max[b] >= min_logit)) continue;
     size_t end = std::min((b + 1) * kRowBlock, row.size());
     for (size_t i = b * kRowBlock; i < end; ++i) {
-      if (row[i] >= logit) visit(row[i], static_cast<int32_t>(i));
+      if (row[i] >= min_logit) visit(row[i], static_cast<int32_t>(i));
     }
   }
 }
@@ -32,15 +32,15 @@ TopKTopPSampler::TopKTopPSampler(size_t vocab_size, const RowKernels& kernels)
     : kernels_(&kernels), block_max_(NumRowBlocks(vocab_size)), block_sums_(NumRowBlocks(vocab_size)) {
   values_.reserve(vocab_size);
   candidates_.reserve(vocab_size);
-  work_.reserve(vocab_size);
+  scratch_.reserve(vocab_size);
 }
 
 bool TopKTopPSampler::Load(std::span<const float> row) {
   row_ = row;
-  bool good = BlockMaxima(*kernels_, row, block_max_);
+  bool valid = BlockMaxima(*kernels_, row, block_max_);
   max_ = -kInfinity;
   for (float value : block_max_) max_ = value > max_ ? value : max_;
-  return good;
+  return valid;
 }
 
 int32_t TopKTopPSampler::ArgMax() const {
@@ -51,28 +51,28 @@ int32_t TopKTopPSampler::ArgMax() const {
 }
 
 float TopKTopPSampler::KthLargest(size_t k) {
-  auto nth = [&] {
-    auto at = values_.begin() + static_cast<std::ptrdiff_t>(k - 1);
-    std::nth_element(values_.begin(), at, values_.end(), std::greater<float>());
-    return *at;
+  auto kth_value = [&] {
+    auto kth = values_.begin() + static_cast<std::ptrdiff_t>(k - 1);
+    std::nth_element(values_.begin(), kth, values_.end(), std::greater<float>());
+    return *kth;
   };
   if (k <= block_max_.size()) {
-    // Each of the k blocks with the largest maxima holds a value that is at least the k-th maximum, so the k-th value
-    // is.
+    // Each of the k blocks with the largest maxima has a value >= the k-th largest maximum. The k-th largest value is
+    // therefore >= that maximum too.
     values_.assign(block_max_.begin(), block_max_.end());
-    float bound = nth();
+    float min_logit = kth_value();
     values_.clear();
-    VisitAtLeast(bound, row_, block_max_, [&](float logit, int32_t) { values_.push_back(logit); });
+    VisitAtLeast(min_logit, row_, block_max_, [&](float logit, int32_t) { values_.push_back(logit); });
   } else {
     values_.assign(row_.begin(), row_.end());
   }
-  return nth();
+  return kth_value();
 }
 
-void TopKTopPSampler::Gather(const Threshold& cut) {
+void TopKTopPSampler::Gather(const Threshold& threshold) {
   candidates_.clear();
-  VisitAtLeast(cut.logit, row_, block_max_, [&](float logit, int32_t id) {
-    if (cut.Keeps(logit, id)) candidates_.push_back({logit, 0.0f, id});
+  VisitAtLeast(threshold.logit, row_, block_max_, [&](float logit, int32_t id) {
+    if (threshold.Keeps(logit, id)) candidates_.push_back({logit, 0.0f, id});
   });
 }
 
@@ -85,8 +85,8 @@ double TopKTopPSampler::ComputeWeights(float inverse_temperature) {
   return total;
 }
 
-void TopKTopPSampler::Restrict(const Threshold& cut) {
-  std::erase_if(candidates_, [&](const Candidate& c) { return !cut.Keeps(c.logit, c.id); });
+void TopKTopPSampler::Restrict(const Threshold& threshold) {
+  std::erase_if(candidates_, [&](const Candidate& c) { return !threshold.Keeps(c.logit, c.id); });
 }
 
 double TopKTopPSampler::ComputeAllWeights(float inverse_temperature) {
@@ -97,12 +97,13 @@ double TopKTopPSampler::ComputeAllWeights(float inverse_temperature) {
 }
 
 Threshold TopKTopPSampler::TopPOfCandidates(double top_p, double total) {
-  work_.assign(candidates_.begin(), candidates_.end());
-  return Nucleus(work_, top_p * total);
+  scratch_.assign(candidates_.begin(), candidates_.end());
+  return Nucleus(scratch_, top_p * total);
 }
 
 Threshold TopKTopPSampler::TopPOfRow(double top_p, double total, float inverse_temperature) {
-  // Levels of falling weight, each a sixteenth of the one above: most rows need the first few, which are in few blocks.
+  // Visits the row in levels of decreasing weight, each level down to 1/16 of the one before. Most rows need only the
+  // first levels, whose tokens are in few blocks.
   constexpr float kLn16 = 2.77258872f;
   constexpr int kMaxLevel = 32;  // 16^-32 < e^-87, below which weights are 0
   double target = top_p * total;
@@ -110,24 +111,24 @@ Threshold TopKTopPSampler::TopPOfRow(double top_p, double total, float inverse_t
   float upper = kInfinity;
   for (int level = 1; level <= kMaxLevel; ++level) {
     float lower = max_ - kLn16 * static_cast<float>(level) / inverse_temperature;
-    work_.clear();
+    scratch_.clear();
     double mass = 0.0;
     VisitAtLeast(lower, row_, block_max_, [&](float logit, int32_t id) {
       if (!(logit < upper)) return;
       float weight = Weight(logit, max_, inverse_temperature);
       mass += static_cast<double>(weight);
-      work_.push_back({logit, weight, id});
+      scratch_.push_back({logit, weight, id});
     });
-    if (before + mass >= target) return Nucleus(work_, target - before);
+    if (before + mass >= target) return Nucleus(scratch_, target - before);
     before += mass;
     upper = lower;
   }
-  return {};  // top_p so near to 1 that rounding keeps the sum below it
+  return {};  // top_p is so close to 1 that rounding keeps the sum below the target
 }
 
 Threshold TopKTopPSampler::Nucleus(std::span<Candidate> items, double target) {
   constexpr size_t kSortBelow = 64;
-  double before = 0.0;  // the weight of everything in front of items[low]
+  double before = 0.0;  // sum of the weights before items[low]
   size_t low = 0;
   size_t high = items.size();
   while (high - low > kSortBelow) {

@@ -1,6 +1,6 @@
-// TopKTopPSampler: the most probable tokens of one row, found without sorting the vocabulary: the maxima of small
-// blocks tell which blocks need to be looked into. Holds scratch of the vocabulary's size and borrows the loaded row;
-// one a Sampler, its thread only. Allocates nothing after construction.
+// TopKTopPSampler: finds the most probable tokens of one row without sorting the vocabulary. The maxima of small blocks
+// show which blocks to search. Contains scratch of vocabulary size and borrows the loaded row. Allocates nothing after
+// construction. Owned by a Sampler; used on its thread only.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct Candidate {
   int32_t id;
 };
 
-// The end of an order by (logit, id): a token is kept when it is not below. Among equal logits the greater ids are
-// kept, as they are where vLLM's ascending stable sort is cut from below.
+// A lower bound in the order (logit, id): tokens below it are dropped. Among equal logits the larger ids survive,
+// because vLLM sorts ascending with a stable sort and drops from the front.
 struct Threshold {
   float logit = -std::numeric_limits<float>::infinity();
   int32_t id = 0;
@@ -34,27 +34,27 @@ class TopKTopPSampler {
  public:
   TopKTopPSampler(size_t vocab_size, const RowKernels& kernels);
 
-  // Takes the row for the calls that follow. Returns false when it holds NaN or +inf.
+  // Sets the row that later calls work on; borrows it. Returns false if it contains NaN or +inf.
   bool Load(std::span<const float> row);
   float max() const { return max_; }
 
-  // The first token of the largest logit.
+  // Returns the first token with the largest logit.
   int32_t ArgMax() const;
-  // REQUIRES: 1 <= k <= vocabulary.
+  // Returns the k-th largest logit. REQUIRES: 1 <= k <= vocab_size.
   float KthLargest(size_t k);
-  // Fills candidates() with the tokens that `cut` keeps, in the order of their ids, without weights.
-  void Gather(const Threshold& cut);
-  // Sets the candidates' weights and returns their sum in that order.
+  // Sets candidates() to the tokens that `threshold` keeps, in the order of their ids, without weights.
+  void Gather(const Threshold& threshold);
+  // Sets the candidates' weights and returns their sum, added in the order of their ids.
   double ComputeWeights(float inverse_temperature);
-  // Takes what the cut does not keep out of the candidates.
-  void Restrict(const Threshold& cut);
+  // Removes the candidates that `threshold` does not keep.
+  void Restrict(const Threshold& threshold);
 
-  // The weights of the whole row: block sums, added up in order.
+  // Computes the weights of the whole row as block_sums() and returns their total, added in order.
   double ComputeAllWeights(float inverse_temperature);
   std::span<const double> block_sums() const { return block_sums_; }
 
-  // The smallest set of most probable tokens whose weights reach top_p * total, out of the candidates or out of the
-  // whole row. REQUIRES: ComputeWeights or ComputeAllWeights was called and returned `total`.
+  // Both return the threshold of the smallest set of most probable tokens whose weights reach top_p * total, among the
+  // candidates or in the whole row. REQUIRES: ComputeWeights or ComputeAllWeights was called and returned `total`.
   Threshold TopPOfCandidates(double top_p, double total);
   Threshold TopPOfRow(double top_p, double total, float inverse_temperature);
 
@@ -62,7 +62,8 @@ class TopKTopPSampler {
   const std::vector<Candidate>& candidates() const { return candidates_; }
 
  private:
-  // The last token in falling order for which the weights before it are below `target`. Reorders `items`.
+  // Returns the last token, in descending order, for which the sum of the weights before it is below `target`. Reorders
+  // `items`.
   static Threshold Nucleus(std::span<Candidate> items, double target);
 
   const RowKernels* kernels_;
@@ -72,7 +73,7 @@ class TopKTopPSampler {
   std::vector<double> block_sums_;
   std::vector<float> values_;
   std::vector<Candidate> candidates_;
-  std::vector<Candidate> work_;
+  std::vector<Candidate> scratch_;
 };
 
 }  // namespace vllm

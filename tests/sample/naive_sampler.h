@@ -1,4 +1,5 @@
-// The sampler's slow, obvious twin: sorts the whole vocabulary, computes in double, keeps no state. For tests.
+// NaiveDistribution: a slow, simple reference for the sampler. It sorts the whole vocabulary, computes in double and
+// keeps no state. For tests.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace vllm {
 
-// All 0 when nothing remains.
+// Returns the distribution that a token is drawn from; all 0 if no token remains.
 inline std::vector<double> NaiveDistribution(std::vector<float> row, const SamplingParams& params,
                                              const std::vector<int32_t>& prompt, const std::vector<int32_t>& output) {
   const float masked = -std::numeric_limits<float>::infinity();
@@ -46,7 +47,7 @@ inline std::vector<double> NaiveDistribution(std::vector<float> row, const Sampl
     if (count > 0) logit -= static_cast<float>(params.presence_penalty);
   }
 
-  // Ascending, ties by id, as a stable ascending sort leaves them.
+  // Ascending by logit, ties by id, as in vLLM's stable sort.
   std::vector<size_t> order(size);
   for (size_t i = 0; i < size; ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return row[a] < row[b]; });

@@ -16,7 +16,7 @@
 namespace vllm {
 namespace {
 
-TEST(RowOpsTest, WeightIsExpToTwoUnitsInTheLastPlace) {
+TEST(RowOpsTest, WeightIsExpWithinTwoUlp) {
   EXPECT_EQ(Weight(3.5f, 3.5f, 0.7f), 1.0f);
   EXPECT_EQ(Weight(-std::numeric_limits<float>::infinity(), 0.0f, 1.0f), 0.0f);
   EXPECT_EQ(Weight(-88.0f, 0.0f, 1.0f), 0.0f);
@@ -26,14 +26,14 @@ TEST(RowOpsTest, WeightIsExpToTwoUnitsInTheLastPlace) {
   }
 }
 
-// The row kernels of every instruction set that this machine runs.
+// Returns the row kernels of every instruction set that this machine supports.
 std::vector<const RowKernels*> AllKernels() {
   std::vector<const RowKernels*> all;
   for (const Isa isa : AvailableIsas()) all.push_back(KernelsFor(isa).rows);
   return all;
 }
 
-TEST(RowOpsTest, VectorsGiveTheBitsOfTheScalarCode) {
+TEST(RowOpsTest, KernelsMatchTheScalarCodeBitForBit) {
   for (const RowKernels* kernels : AllKernels()) {
     std::mt19937 random(4);
     std::normal_distribution<float> normal(0.0f, 20.0f);
@@ -49,10 +49,10 @@ TEST(RowOpsTest, VectorsGiveTheBitsOfTheScalarCode) {
         double lanes[8] = {};
         float block_max = -std::numeric_limits<float>::infinity();
         for (size_t i = 0; i < kRowBlock; ++i) {
-          size_t at = b * kRowBlock + i;
-          if (at >= size) break;
-          lanes[i % 8] += static_cast<double>(Weight(row[at], max, 0.9f));
-          block_max = std::max(block_max, row[at]);
+          size_t index = b * kRowBlock + i;
+          if (index >= size) break;
+          lanes[i % 8] += static_cast<double>(Weight(row[index], max, 0.9f));
+          block_max = std::max(block_max, row[index]);
         }
         EXPECT_EQ(sums[b],
                   ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7])));
@@ -68,19 +68,19 @@ TEST(RowOpsTest, VectorsGiveTheBitsOfTheScalarCode) {
 TEST(RowOpsTest, NanAndInfinityAreFoundAnywhere) {
   for (const RowKernels* kernels : AllKernels()) {
     for (float bad : {std::nanf(""), -std::nanf(""), std::numeric_limits<float>::infinity()}) {
-      for (size_t at = 0; at < 150; ++at) {
+      for (size_t index = 0; index < 150; ++index) {
         std::vector<float> row(150, -std::numeric_limits<float>::infinity());
         std::vector<float> maxima(NumRowBlocks(150));
         EXPECT_TRUE(BlockMaxima(*kernels, row, maxima));
-        row[at] = bad;
-        EXPECT_FALSE(BlockMaxima(*kernels, row, maxima)) << at;
+        row[index] = bad;
+        EXPECT_FALSE(BlockMaxima(*kernels, row, maxima)) << index;
       }
     }
   }
 }
 
-// The kernels that the rank was given count, not those that the machine would run best.
-TEST(RowOpsTest, ASamplerUsesTheKernelsItIsGiven) {
+// The sampler must use the kernels that it was constructed with, not the best ones for the machine.
+TEST(RowOpsTest, SamplerUsesTheGivenKernels) {
   static int num_calls = 0;
   static const RowKernels* real = KernelsFor(Isa::kGeneric).rows;
   RowKernels rows = *real;

@@ -1,4 +1,4 @@
-// The sampler against distributions and logprobs that others computed.
+// Compares the sampler with distributions and logprobs that other implementations computed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,7 +48,7 @@ SamplingParams ParamsOf(const json& object) {
   return params;
 }
 
-TEST(SamplerReferenceTest, DistributionsAreThoseOfTorchInVllmsOrder) {
+TEST(SamplerReferenceTest, DistributionsMatchTorchInVllmsOrder) {
   json golden = ReadJson(std::string(VLLMCLI_TEST_DATA) + "/sampler_golden.json");
   ASSERT_EQ(golden["cases"].size(), 120u);
   for (size_t c = 0; c < golden["cases"].size(); ++c) {
@@ -74,7 +74,7 @@ TEST(SamplerReferenceTest, DistributionsAreThoseOfTorchInVllmsOrder) {
   }
 }
 
-class SharedReferences : public testing::Test {
+class SamplerReferenceDataTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(Path("sampler_vectors.json")))
@@ -83,7 +83,7 @@ class SharedReferences : public testing::Test {
   static std::string Path(const std::string& name) { return std::string(VLLMCLI_REALDATA) + "/references/" + name; }
 };
 
-TEST_F(SharedReferences, DistributionsOnTrainedModelsLogitsAgree) {
+TEST_F(SamplerReferenceDataTest, DistributionsMatchOnLogitsOfTrainedModels) {
   json vectors = ReadJson(Path("sampler_vectors.json"));
   for (const json& test : vectors["cases"]) {
     std::string from = test["logits_from"];  // "references/M.logits.json case N, last position"
@@ -97,14 +97,14 @@ TEST_F(SharedReferences, DistributionsOnTrainedModelsLogitsAgree) {
     for (const json& entry : test["probs"]) {
       EXPECT_NEAR(probs[entry[0].get<size_t>()], entry[1].get<double>(), 1e-5) << test["params"];
     }
-    // Biased by -100 a token keeps a probability that double can tell from 0 and vLLM's float32 cannot.
-    int64_t beyond = test["params"].contains("logit_bias") ? 1 : 0;
+    // A token biased by -100 has a probability above 0 in double that is 0 in vLLM's float32.
+    int64_t num_underflowed = test["params"].contains("logit_bias") ? 1 : 0;
     int64_t support = std::count_if(probs.begin(), probs.end(), [](double p) { return p > 0.0; });
-    EXPECT_EQ(support, test["support_size"].get<int64_t>() - beyond) << test["params"];
+    EXPECT_EQ(support, test["support_size"].get<int64_t>() - num_underflowed) << test["params"];
   }
 }
 
-TEST_F(SharedReferences, LogprobsOnTrainedModelsLogitsAgree) {
+TEST_F(SamplerReferenceDataTest, LogprobsMatchOnLogitsOfTrainedModels) {
   for (std::string model : {"stories260K", "babyllama-tok105"}) {
     json logits = ReadJson(Path(model + ".logits.json"))["cases"][1];
     json expected = ReadJson(Path(model + ".logprobs.json"));

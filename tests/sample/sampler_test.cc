@@ -59,21 +59,21 @@ TEST(SamplerTest, TopKAboveTheVocabularyIsOff) {
   EXPECT_EQ(Support(Probs({5, 1, 3}, params)).size(), 3u);
 }
 
-TEST(SamplerTest, TopPKeepsAtLeastTheMostProbable) {
+TEST(SamplerTest, TopPKeepsAtLeastTheMostProbableToken) {
   SamplingParams params;
   params.top_p = 1e-9;
   EXPECT_EQ(Support(Probs({5, 1, 5.5, 3}, params)), (std::set<int>{2}));
 }
 
 TEST(SamplerTest, TopPKeepsTheLaterOfEqualTokens) {
-  // Four quarters: the ascending order drops ids 0 and 1 first.
+  // Each token has probability 1/4. The ascending order drops ids 0 and 1 first.
   SamplingParams params;
   params.top_p = 0.4;
   EXPECT_EQ(Support(Probs({1, 1, 1, 1}, params)), (std::set<int>{2, 3}));
 }
 
-TEST(SamplerTest, TopPCountsOnlyWhatTopKLeft) {
-  // Of all tokens the first has about 0.36; of the two that top-k leaves it has 0.5, still below 0.6.
+TEST(SamplerTest, TopPIsAppliedToTheTokensThatTopKKeeps) {
+  // Among all tokens, token 1 has a probability of about 0.32. Among the two that top-k keeps, it has 0.5.
   std::vector<float> logits = {2, 2.001f, 1, 1, 1};
   SamplingParams params;
   params.top_p = 0.45;
@@ -90,13 +90,13 @@ TEST(SamplerTest, TemperatureComesBeforeMinP) {
   EXPECT_EQ(Support(Probs({2, 0.5f, 0}, params)), (std::set<int>{0, 1, 2}));
 }
 
-TEST(SamplerTest, MinPOfOneKeepsTheMaximaOnly) {
+TEST(SamplerTest, MinPOfOneKeepsOnlyTheMaxima) {
   SamplingParams params;
   params.min_p = 1.0;
   EXPECT_EQ(Support(Probs({2, 2, 1.9999f}, params)), (std::set<int>{0, 1}));
 }
 
-TEST(SamplerTest, RepetitionPenaltySeesThePromptAndTheOthersDoNot) {
+TEST(SamplerTest, OnlyTheRepetitionPenaltyCountsThePrompt) {
   SamplingParams params = Greedy();
   params.repetition_penalty = 2.0;
   EXPECT_EQ(Support(Probs({4, 3, -1}, params, {0}, {})), (std::set<int>{1}));
@@ -115,7 +115,7 @@ TEST(SamplerTest, RepetitionPenaltyMultipliesNegativeLogitsAndCountsOnce) {
   EXPECT_EQ(once, Probs({-1, 0}, params, {0, 0}, {0, 0}));
 }
 
-TEST(SamplerTest, FrequencyCountsAndPresenceDoesNot) {
+TEST(SamplerTest, FrequencyPenaltyIsPerOccurrenceAndPresencePenaltyIsNot) {
   SamplingParams params;
   params.frequency_penalty = 0.5;
   std::vector<double> probs = Probs({0, 0}, params, {}, {0, 0, 0});
@@ -126,7 +126,7 @@ TEST(SamplerTest, FrequencyCountsAndPresenceDoesNot) {
   EXPECT_NEAR(probs[0] / probs[1], std::exp(-0.5), 1e-6);
 }
 
-TEST(SamplerTest, RepetitionComesBeforeFrequency) {
+TEST(SamplerTest, RepetitionPenaltyComesBeforeFrequencyPenalty) {
   SamplingParams params;
   params.repetition_penalty = 2.0;
   params.frequency_penalty = 1.0;
@@ -142,13 +142,13 @@ TEST(SamplerTest, LogitBiasComesBeforePenalties) {
   EXPECT_NEAR(probs[0] / probs[1], std::exp(0.5), 1e-6);
 }
 
-TEST(SamplerTest, AllowedTokensAreTheOnlyOnes) {
+TEST(SamplerTest, OnlyAllowedTokensRemain) {
   SamplingParams params;
   params.allowed_token_ids = {3, 1, 1};
   EXPECT_EQ(Support(Probs({9, 1, 9, 0}, params)), (std::set<int>{1, 3}));
 }
 
-TEST(SamplerTest, MinTokensHoldsBackEosAndStopIds) {
+TEST(SamplerTest, MinTokensMasksEosAndStopIds) {
   SamplingParams params;
   params.min_tokens = 2;
   params.eos_token_id = 0;
@@ -158,7 +158,7 @@ TEST(SamplerTest, MinTokensHoldsBackEosAndStopIds) {
   EXPECT_EQ(Support(Probs({9, 1, 9, 0}, params, {}, {1, 1})).size(), 4u);
 }
 
-TEST(SamplerTest, BadWordsBlockTheirLastTokenAfterTheOthers) {
+TEST(SamplerTest, BadWordsMaskTheirLastTokenAfterTheOthers) {
   SamplingParams params;
   params.bad_words_token_ids = {{1, 2, 3}, {0}};
   EXPECT_EQ(Support(Probs({0, 0, 0, 0}, params, {}, {1, 2})), (std::set<int>{1, 2}));
@@ -167,28 +167,28 @@ TEST(SamplerTest, BadWordsBlockTheirLastTokenAfterTheOthers) {
   EXPECT_EQ(Support(Probs({0, 0, 0, 0}, params, {1, 2}, {})), (std::set<int>{1, 2, 3}));
 }
 
-TEST(SamplerTest, BadLogitsAreAnErrorAndNeverAToken) {
+TEST(SamplerTest, NaNOrInfinityInTheLogitsIsAnError) {
   for (float bad : {std::nanf(""), kInf}) {
-    for (size_t at : {size_t{0}, size_t{63}, size_t{64}, size_t{99}}) {
+    for (size_t index : {size_t{0}, size_t{63}, size_t{64}, size_t{99}}) {
       std::vector<float> logits(100, 1.0f);
-      logits[at] = bad;
+      logits[index] = bad;
       for (const SamplingParams& params : {Greedy(), SamplingParams()}) {
         std::string error;
         EXPECT_EQ(SampleOne(logits, params, &error), -1);
-        EXPECT_EQ(error, "the model's logits hold NaN or infinity");
+        EXPECT_EQ(error, "the model's logits contain NaN or infinity");
       }
     }
   }
 }
 
-TEST(SamplerTest, NothingLeftIsAnError) {
+TEST(SamplerTest, NoRemainingTokenIsAnError) {
   std::string error;
   EXPECT_EQ(SampleOne({-kInf, -kInf}, Greedy(), &error), -1);
-  EXPECT_EQ(error, "no token remains to choose from");
+  EXPECT_EQ(error, "no token remains to sample: all logits are -inf");
   SamplingParams params;
   params.bad_words_token_ids = {{0}, {1}};
   EXPECT_EQ(SampleOne({1, 2}, params, &error), -1);
-  EXPECT_EQ(error, "no token remains to choose from");
+  EXPECT_EQ(error, "no token remains to sample: all logits are -inf");
 }
 
 TEST(SamplerTest, PenaltiesThatOverflowAreAnError) {
@@ -196,7 +196,7 @@ TEST(SamplerTest, PenaltiesThatOverflowAreAnError) {
   params.repetition_penalty = 1e-300;
   std::string error;
   EXPECT_EQ(SampleOne({1, 2}, params, &error, {0}), -1);
-  EXPECT_EQ(error, "the penalties take the logits to infinity");
+  EXPECT_EQ(error, "logit_bias or penalties make a logit NaN or infinite");
 }
 
 TEST(SamplerTest, MaskedTokensAreNeverDrawn) {
@@ -216,7 +216,7 @@ TEST(SamplerTest, MaskedTokensAreNeverDrawn) {
   }
 }
 
-TEST(SamplerTest, TheDrawIsAFunctionOfSeedAndPosition) {
+TEST(SamplerTest, DrawIsAFunctionOfSeedAndPosition) {
   std::vector<float> logits(500, 0.0f);
   SamplingParams params;
   params.seed = 9;
@@ -232,7 +232,7 @@ TEST(SamplerTest, TheDrawIsAFunctionOfSeedAndPosition) {
   EXPECT_GT(by_seed.size(), 15u);
 }
 
-TEST(SamplerTest, LogprobsAreRawWhateverIsSampledFrom) {
+TEST(SamplerTest, LogprobsAreRawEvenIfTheDistributionIsNot) {
   SamplingParams params;
   params.temperature = 2.0;
   params.top_k = 1;
@@ -259,7 +259,7 @@ TEST(SamplerTest, RanksCountTies) {
   EXPECT_EQ(logprobs.token_ids[1], 1);
 }
 
-TEST(SamplerTest, LogprobsOfZeroAndOfAllHaveTheirWidths) {
+TEST(SamplerTest, LogprobsHaveTheRequestedWidth) {
   std::vector<float> logits = {1, 3, 2};
   Sampler sampler(3);
   Logprobs none, all, many;
@@ -272,7 +272,7 @@ TEST(SamplerTest, LogprobsOfZeroAndOfAllHaveTheirWidths) {
   EXPECT_EQ(many.token_ids, all.token_ids);
 }
 
-TEST(SamplerTest, NoLogprobsAreAppendedUnlessAskedForOrOnError) {
+TEST(SamplerTest, LogprobsAreAppendedOnlyIfRequestedAndWithoutError) {
   Logprobs logprobs;
   SampleOne({1, 2}, Greedy(), nullptr, {}, &logprobs);
   EXPECT_TRUE(logprobs.empty());
@@ -282,7 +282,7 @@ TEST(SamplerTest, NoLogprobsAreAppendedUnlessAskedForOrOnError) {
   EXPECT_TRUE(logprobs.empty());
 }
 
-TEST(SamplerTest, LogprobsOfBadLogitsAreNotNumbers) {
+TEST(SamplerTest, LogprobsOfInvalidLogitsAreNaN) {
   Sampler sampler(3);
   Logprobs logprobs;
   sampler.AppendLogprobs(std::vector<float>{1, std::nanf(""), 2}, 2, 2, logprobs);

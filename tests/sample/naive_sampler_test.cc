@@ -1,4 +1,4 @@
-// The sampler against its slow twin, and its draws against its distribution.
+// Compares the sampler with the naive sampler, and its draws with its distribution.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +63,7 @@ class Generator {
   std::mt19937 random_;
 };
 
-TEST(SamplerTwinTest, TenThousandRandomRowsAgree) {
+TEST(NaiveSamplerTest, TenThousandRandomRowsAgree) {
   Generator generator(11);
   int different = 0;
   for (int i = 0; i < 10000; ++i) {
@@ -73,15 +73,15 @@ TEST(SamplerTwinTest, TenThousandRandomRowsAgree) {
     std::vector<double> got = sampler.Distribution({c.logits, &c.params, c.prompt, c.output});
     double distance = 0.0;
     for (size_t j = 0; j < got.size(); ++j) distance = std::max(distance, std::abs(got[j] - expected[j]));
-    // Where a sum meets top_p within rounding, one token more or less is right.
+    // If a sum equals top_p within rounding, either side may keep one token more.
     if (distance > 1e-5) ++different;
   }
   EXPECT_LE(different, 10);
 }
 
-TEST(SamplerTwinTest, RowsDoNotDependOnTheRowsBeforeThem) {
+TEST(NaiveSamplerTest, RowsDoNotDependOnTheRowsBeforeThem) {
   constexpr int64_t kVocab = 1500;
-  Sampler used(kVocab);
+  Sampler reused(kVocab);
   Generator generator(12);
   int compared = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -93,7 +93,7 @@ TEST(SamplerTwinTest, RowsDoNotDependOnTheRowsBeforeThem) {
     std::vector<float> copy = c.logits;
     Logprobs a, b;
     std::string error_a, error_b;
-    int32_t token_a = used.Sample({c.logits, &c.params, c.prompt, c.output}, &a, error_a);
+    int32_t token_a = reused.Sample({c.logits, &c.params, c.prompt, c.output}, &a, error_a);
     int32_t token_b = fresh.Sample({copy, &c.params, c.prompt, c.output}, &b, error_b);
     EXPECT_EQ(token_a, token_b);
     EXPECT_EQ(error_a, error_b);
@@ -104,7 +104,7 @@ TEST(SamplerTwinTest, RowsDoNotDependOnTheRowsBeforeThem) {
   EXPECT_GT(compared, 100);
 }
 
-// Chi-square of draws over many positions against the distribution, 5 standard deviations of its own.
+// Chi-square test of draws at many positions against the distribution, with a limit of 5 standard deviations.
 void ExpectDrawsFollowDistribution(const std::vector<float>& logits, const SamplingParams& params) {
   constexpr size_t kDraws = 100000;
   Sampler sampler(static_cast<int64_t>(logits.size()));
@@ -133,7 +133,7 @@ void ExpectDrawsFollowDistribution(const std::vector<float>& logits, const Sampl
   EXPECT_LE(chi_square, degrees + 5.0 * std::sqrt(2.0 * degrees) + 1.0);
 }
 
-TEST(SamplerTwinTest, DrawsFollowTheDistribution) {
+TEST(NaiveSamplerTest, DrawsFollowTheDistribution) {
   std::vector<float> tiny = {0.0f, 1.0f, -1.0f, 0.5f, 0.5f, -2.0f, 1.5f, 0.2f};
   SamplingParams params;
   for (uint64_t seed : {uint64_t{0}, uint64_t{1}, uint64_t{42}, ~uint64_t{1}}) {
@@ -149,8 +149,8 @@ TEST(SamplerTwinTest, DrawsFollowTheDistribution) {
   ExpectDrawsFollowDistribution(blocks, SamplingParams());
 }
 
-TEST(SamplerTwinTest, DrawsOfNeighbouringSeedsAndPositionsAreIndependent) {
-  // Pairs of one-bit draws of children (seed, seed + 1) and of positions (p, p + 1).
+TEST(NaiveSamplerTest, DrawsOfNeighbouringSeedsAndPositionsAreIndependent) {
+  // Counts pairs of one-bit draws for children (seed, seed + 1) and for positions (p, p + 1).
   int counts[4] = {}, steps[4] = {};
   constexpr int kPairs = 40000;
   for (uint64_t i = 0; i < kPairs; ++i) {
