@@ -82,6 +82,26 @@ TEST(ChatTemplateTest, TheDateIsTheOneGiven) {
   EXPECT_EQ(ChatTemplate::Parse("{{ strftime_now('%Y') | length }}")->Render({}, options), "4");
 }
 
+TEST(ChatTemplateTest, StrftimeTakesFlagsAndWidthsOfTheCLibrary) {
+  RenderOptions options;
+  options.now = "2024-02-09";
+  EXPECT_EQ(ChatTemplate::Parse("{{ strftime_now('%-d %_d %5d %^b %f%z%Z %Q %-') }}")->Render({}, options),
+            "9  9 00009 FEB 000000 %Q %-");
+  EXPECT_EQ(ChatTemplate::Parse("{{ strftime_now('%999999999d') }}")->Render({}, options), "%999999999d");
+}
+
+TEST(ChatTemplateTest, LetterCaseIsThatOfPython) {
+  const auto render = [](const std::string& expression) {
+    return ChatTemplate::Parse("{{ " + expression + " }}")->Render({}, {});
+  };
+  EXPECT_EQ(render("'ŉ ﬁ ᾳ ß' | upper"), "ʼN FI ΑΙ SS");
+  EXPECT_EQ(render("\"ΑΣ. ΑΣ'Α İ\" | lower"), "ας. ασ'α i\u0307");
+  EXPECT_EQ(render("'ßa ŉ ǆ ᾲ'.title()"), "Ssa ʼN ǅ \u1fba\u0345");
+  EXPECT_EQ(render("'ẞ ﬁ'.casefold()"), "ss fi");
+  EXPECT_EQ(render("'ΑΣ'.capitalize()"), "Ας");
+  EXPECT_EQ(render("'ʰ'.islower() ~ 'ǅ'.isupper() ~ 'ⅷ'.swapcase()"), "TrueFalseⅧ");
+}
+
 TEST(ChatTemplateTest, AProbeTellsWhetherTheSystemMessageSurvives) {
   EXPECT_TRUE(ChatTemplate::Parse(kChatMl)->KeepsSystemMessage({}));
   EXPECT_FALSE(ChatTemplate::Parse("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}")

@@ -1,3 +1,5 @@
+#include "tokenizer/jinja/builtins/brace_format.h"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -8,6 +10,7 @@
 #include "tokenizer/jinja/values/repr.h"
 #include "tokenizer/jinja/values/string_operations.h"
 #include "tokenizer/jinja/values/text.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::jinja {
 namespace {
@@ -91,7 +94,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
     if (spec.type == 'c') {
       std::string result;
       if (!(value.integer() >= 0 && value.integer() <= 0x10ffff)) throw EvalError("character is out of range");
-      AppendCodePoint(result, static_cast<char32_t>(value.integer()));
+      AppendCodePoint(static_cast<char32_t>(value.integer()), result);
       return PadNumber(std::move(result), spec);
     }
     if (std::string_view("dxXob").find(spec.type) == std::string_view::npos || spec.precision >= 0) {

@@ -1,11 +1,5 @@
 #include "tokenizer/jinja/builtins/filters.h"
 
-#include "tokenizer/jinja/builtins/subscript.h"
-#include "tokenizer/jinja/values/json_text.h"
-#include "tokenizer/jinja/values/operations.h"
-#include "tokenizer/jinja/values/repr.h"
-#include "tokenizer/jinja/values/text.h"
-
 namespace vllm::jinja {
 namespace {
 

@@ -18,13 +18,10 @@ MethodAccess FindMethod(const Value& object, std::string_view name);
 // REQUIRES: FindMethod(self, name) is kSafe.
 Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);
 
-// string_methods.cc
+// string_methods.cc: str, and bytes.decode(encoding, errors) and bytes.hex().
 using StringMethod = Value (*)(Runtime& runtime, const Value& self, const Args& args);
 // Null when str has no such method.
 StringMethod FindStringMethod(std::string_view name);
-
-// bytes_methods.cc: str.encode(encoding, errors), bytes.decode(encoding, errors) and bytes.hex().
-Value EncodeText(Runtime& runtime, const Value& self, const Args& args);
 bool IsBytesMethod(std::string_view name);
 Value CallBytesMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);
 

@@ -4,9 +4,9 @@
 #include "tokenizer/jinja/builtins/builtin_tests.h"
 #include "tokenizer/jinja/builtins/filters.h"
 #include "tokenizer/jinja/builtins/subscript.h"
+#include "tokenizer/jinja/values/letter_case.h"
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/repr.h"
-#include "tokenizer/jinja/values/text.h"
 
 namespace vllm::jinja {
 namespace {

@@ -6,6 +6,7 @@
 #include "tokenizer/jinja/builtins/methods.h"
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/text.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::jinja {
 namespace {
@@ -170,7 +171,7 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
   } else {
     std::u32string code_points;
     for (size_t i = 0; i < text.size();) code_points += NextCodePoint(text, i);
-    for (size_t i = 0; i < count; ++i) AppendCodePoint(result, code_points[at(i)]);
+    for (size_t i = 0; i < count; ++i) AppendCodePoint(code_points[at(i)], result);
   }
   if (is_bytes) return MakeBytes(&runtime.budget, std::move(result));
   return MakeString(&runtime.budget, std::move(result), object.is_markup());

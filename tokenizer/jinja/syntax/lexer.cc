@@ -4,7 +4,9 @@
 #include <array>
 #include <optional>
 
+#include "tokenizer/jinja/values/letter_case.h"
 #include "tokenizer/jinja/values/text.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::jinja {
 namespace {
@@ -61,7 +63,7 @@ class Unescaper {
       for (int i = 0; i < 3 && position_ < text_.size() && text_[position_] >= '0' && text_[position_] <= '7'; ++i) {
         value = value * 8 + static_cast<char32_t>(text_[position_++] - '0');
       }
-      AppendCodePoint(result_, value);
+      AppendCodePoint(value, result_);
     } else if (c == 'x' || c == 'u' || c == 'U') {
       Hex(c == 'x' ? 2 : c == 'u' ? 4 : 8);
     } else if (c == 'N') {
@@ -96,7 +98,7 @@ class Unescaper {
     if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) {
       throw SyntaxError(line_, "escape in a string is not a character");
     }
-    AppendCodePoint(result_, value);
+    AppendCodePoint(value, result_);
   }
 
   std::string_view text_;

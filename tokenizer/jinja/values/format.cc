@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tokenizer/jinja/values/letter_case.h"
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/repr.h"
 #include "tokenizer/jinja/values/string_operations.h"
 #include "tokenizer/jinja/values/text.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::jinja {
 
@@ -195,7 +197,7 @@ class PercentFormatter {
         if (value.is_string() && NumCodePoints(value.text()) == 1) {
           text = value.text();
         } else if (value.is_integer() && value.integer() >= 0 && value.integer() <= 0x10ffff) {
-          AppendCodePoint(text, static_cast<char32_t>(value.integer()));
+          AppendCodePoint(static_cast<char32_t>(value.integer()), text);
         } else {
           throw EvalError("%c needs an integer or a character");
         }

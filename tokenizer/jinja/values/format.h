@@ -1,18 +1,16 @@
-// Python's two ways to format: "..." % values and "...".format(...). One thread per budget.
+// Python's "..." % values, and how it writes numbers. One thread per budget.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "tokenizer/jinja/values/args.h"
-#include "tokenizer/jinja/values/runtime.h"
+#include "tokenizer/jinja/values/budget.h"
 #include "tokenizer/jinja/values/value.h"
 
 namespace vllm::jinja {
 
 // `values`: a tuple, a dict for %(name)s, or a single value. Throws EvalError.
 std::string PercentFormat(Budget& budget, std::string_view format, const Value& values);
-std::string BraceFormat(Runtime& runtime, std::string_view format, const Args& args);
 
 // How one value is written: [[fill]align][sign][#][0][width][,][.precision][type].
 struct FormatSpec {

@@ -1,172 +1,174 @@
 #include "tokenizer/jinja/values/letter_case.h"
 
-#include <cstdint>
-#include <string>
+#include <utf8proc.h>
+
+#include <array>
 
 #include "tokenizer/jinja/values/text.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::jinja {
 namespace {
 
-// Lower-case letters first..last in steps of `step`; the upper-case letter is `delta` away.
-struct CaseRange {
-  char32_t first, last;
-  int32_t delta;
-  uint32_t step;
-};
+constexpr char32_t kSharpS = 0xdf, kDottedCapitalI = 0x130, kApostropheN = 0x149;
+constexpr char32_t kIota = 0x3b9, kIotaSubscript = 0x345, kCapitalSigma = 0x3a3, kFinalSigma = 0x3c2;
 
-constexpr CaseRange kRanges[] = {
-    {'a', 'z', -32, 1},        {0xe0, 0xf6, -32, 1},     {0xf8, 0xfe, -32, 1},     {0xff, 0xff, 121, 1},
-    {0x101, 0x12f, -1, 2},     {0x133, 0x137, -1, 2},    {0x13a, 0x148, -1, 2},    {0x14b, 0x177, -1, 2},
-    {0x17a, 0x17e, -1, 2},     {0x1ce, 0x1dc, -1, 2},    {0x1df, 0x1ef, -1, 2},    {0x1f9, 0x21f, -1, 2},
-    {0x223, 0x233, -1, 2},     {0x3ac, 0x3ac, -38, 1},   {0x3ad, 0x3af, -37, 1},   {0x3b1, 0x3c1, -32, 1},
-    {0x3c3, 0x3cb, -32, 1},    {0x3cc, 0x3cc, -64, 1},   {0x3cd, 0x3ce, -63, 1},   {0x3d9, 0x3ef, -1, 2},
-    {0x430, 0x44f, -32, 1},    {0x450, 0x45f, -80, 1},   {0x461, 0x481, -1, 2},    {0x48b, 0x4bf, -1, 2},
-    {0x4c2, 0x4ce, -1, 2},     {0x4cf, 0x4cf, -15, 1},   {0x4d1, 0x52f, -1, 2},    {0x561, 0x586, -48, 1},
-    {0x10d0, 0x10fa, 3008, 1}, {0x1e01, 0x1e95, -1, 2},  {0x1ea1, 0x1eff, -1, 2},  {0x2170, 0x217f, -16, 1},
-    {0x24d0, 0x24e9, -26, 1},  {0x2c30, 0x2c5f, -48, 1}, {0xff41, 0xff5a, -32, 1}, {0x10428, 0x1044f, -40, 1},
-};
+utf8proc_category_t CategoryOf(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+char32_t SimpleUpper(char32_t c) { return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))); }
+char32_t SimpleLower(char32_t c) { return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))); }
+char32_t SimpleTitle(char32_t c) { return static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))); }
 
-constexpr char32_t kSharpS = 0xdf, kDotlessI = 0x131, kDottedI = 0x130, kFinalSigma = 0x3c2, kSigma = 0x3a3;
+bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c) || CategoryOf(c) == UTF8PROC_CATEGORY_LT; }
 
-bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c); }
-
-void AppendUpper(std::string& out, char32_t c) {
-  if (c == kSharpS) {
-    out += "SS";
-  } else {
-    AppendCodePoint(out, UpperOf(c));
+// The property Case_Ignorable: marks, modifiers, and the punctuation that stands inside words.
+bool IsCaseIgnorable(char32_t c) {
+  switch (CategoryOf(c)) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      static constexpr std::u32string_view kInsideWords =
+          U"'.:\u00b7\u0387\u055f\u05f4\u2018\u2019\u2024\u2027\ufe13\ufe52\ufe55\uff07\uff0e\uff1a";
+      return kInsideWords.find(c) != kInsideWords.npos;
   }
 }
 
-void AppendTitle(std::string& out, char32_t c) {
-  if (c == kSharpS) {
-    out += "Ss";
-  } else if (c >= 0x10d0 && c <= 0x10fa) {  // Georgian has capitals but no title case
-    AppendCodePoint(out, c);
-  } else {
-    AppendCodePoint(out, UpperOf(c));
+// The case folding: one to three code points.
+std::u32string Fold(char32_t c) {
+  std::array<utf8proc_int32_t, 4> folded{};
+  const auto size = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded.data(), folded.size(),
+                                            UTF8PROC_CASEFOLD, nullptr);
+  return std::u32string(folded.begin(), folded.begin() + size);
+}
+
+// utf8proc maps one code point to one. A lower-case letter whose capital form is longer ("ß" -> "SS") has a folding of
+// the same length, so the capitals of the folding are the capital form.
+void AppendUpper(char32_t c, std::string& out) {
+  if (c < 0x80 || CategoryOf(c) == UTF8PROC_CATEGORY_LU) return AppendCodePoint(SimpleUpper(c), out);
+  const std::u32string folding = Fold(c);
+  if (folding.size() < 2) return AppendCodePoint(SimpleUpper(c), out);
+  for (const char32_t part : folding) AppendCodePoint(SimpleUpper(part), out);
+}
+
+void AppendTitle(char32_t c, std::string& out) {
+  const char32_t title = SimpleTitle(c);
+  if ((title != c && c != kSharpS) || CategoryOf(c) != UTF8PROC_CATEGORY_LL) return AppendCodePoint(title, out);
+  if (c == kApostropheN) return AppendUpper(c, out);  // its folding starts with the apostrophe
+  bool is_first = true;
+  for (const char32_t part : Fold(c)) {
+    AppendCodePoint(is_first ? SimpleTitle(part) : part == kIota ? kIotaSubscript : part, out);
+    is_first = false;
   }
 }
 
-void AppendLower(std::string& out, std::string_view text, size_t next, char32_t c, char32_t previous) {
-  if (c == kDottedI) {
-    out += "i\xcc\x87";
-    return;
-  }
-  if (c == kSigma && IsCased(previous)) {
-    // The last letter of a word has its own form.
-    if (next >= text.size() || !IsCased(NextCodePoint(text, next))) {
-      AppendCodePoint(out, kFinalSigma);
-      return;
-    }
-  }
-  AppendCodePoint(out, LowerOf(c));
-}
-
-}  // namespace
-
-char32_t UpperOf(char32_t c) {
-  if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
-  if (c == 0xb5) return 0x39c;
-  if (c == kDotlessI) return 'I';
-  if (c == 0x17f) return 'S';
-  if (c == kFinalSigma) return kSigma;
-  for (const CaseRange& range : kRanges) {
-    if (c >= range.first && c <= range.last && (c - range.first) % range.step == 0) {
-      return static_cast<char32_t>(static_cast<int32_t>(c) + range.delta);
-    }
-  }
-  return c;
-}
-
-char32_t LowerOf(char32_t c) {
-  if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
-  if (c == kDottedI) return 'i';
-  if (c == 0x1e9e) return kSharpS;
-  for (const CaseRange& range : kRanges) {
-    const char32_t lower = static_cast<char32_t>(static_cast<int32_t>(c) - range.delta);
-    if (lower >= range.first && lower <= range.last && (lower - range.first) % range.step == 0) return lower;
-  }
-  return c;
-}
-
-bool IsAlpha(char32_t c) {
-  if (c < 0x80) return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  struct Range {
-    char32_t first, last;
-  };
-  static constexpr Range kLetters[] = {
-      {0xaa, 0xaa},       {0xb5, 0xb5},       {0xba, 0xba},     {0xc0, 0xd6},     {0xd8, 0xf6},     {0xf8, 0x2c1},
-      {0x370, 0x374},     {0x376, 0x377},     {0x37a, 0x37d},   {0x37f, 0x37f},   {0x386, 0x386},   {0x388, 0x3f5},
-      {0x3f7, 0x481},     {0x48a, 0x52f},     {0x531, 0x556},   {0x560, 0x588},   {0x5d0, 0x5ea},   {0x620, 0x64a},
-      {0x671, 0x6d3},     {0x904, 0x939},     {0xe01, 0xe30},   {0x10a0, 0x10c5}, {0x10d0, 0x10fa}, {0x1100, 0x1248},
-      {0x1e00, 0x1fbc},   {0x2c00, 0x2ce4},   {0x3005, 0x3006}, {0x3041, 0x3096}, {0x309d, 0x309f}, {0x30a1, 0x30fa},
-      {0x30fc, 0x30ff},   {0x3105, 0x312f},   {0x3131, 0x318e}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xa000, 0xa48c},
-      {0xac00, 0xd7a3},   {0xf900, 0xfad9},   {0xff21, 0xff3a}, {0xff41, 0xff5a}, {0xff66, 0xffbe}, {0x10400, 0x1049d},
-      {0x1d400, 0x1d7cb}, {0x20000, 0x323af},
-  };
-  for (const Range& range : kLetters) {
-    if (c >= range.first && c <= range.last) return true;
+bool EndsCased(std::string_view text) {
+  while (!text.empty()) {
+    const size_t last = LastCodePoint(text);
+    size_t position = last;
+    const char32_t c = NextCodePoint(text, position);
+    if (!IsCaseIgnorable(c)) return IsCased(c);
+    text = text.substr(0, last);
   }
   return false;
 }
 
-std::string ToUpper(std::string_view text) {
+bool StartsCased(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const char32_t c = NextCodePoint(text, i);
+    if (!IsCaseIgnorable(c)) return IsCased(c);
+  }
+  return false;
+}
+
+void AppendLower(char32_t c, std::string_view before, std::string_view after, std::string& out) {
+  if (c == kDottedCapitalI) {
+    out += "i\xcc\x87";
+  } else if (c == kCapitalSigma && EndsCased(before) && !StartsCased(after)) {
+    AppendCodePoint(kFinalSigma, out);  // the form at the end of a word
+  } else {
+    AppendCodePoint(SimpleLower(c), out);
+  }
+}
+
+// Appends convert(code point, text before it, text after it, out) for each code point.
+template <typename Convert>
+std::string Converted(std::string_view text, Convert convert) {
   std::string result;
   result.reserve(text.size());
-  for (size_t i = 0; i < text.size();) AppendUpper(result, NextCodePoint(text, i));
+  for (size_t i = 0; i < text.size();) {
+    const std::string_view before = text.substr(0, i);
+    const char32_t c = NextCodePoint(text, i);
+    convert(c, before, text.substr(i), result);
+  }
   return result;
 }
 
-std::string ToLower(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  char32_t previous = 0;
-  for (size_t i = 0; i < text.size();) {
-    const char32_t c = NextCodePoint(text, i);
-    AppendLower(result, text, i, c, previous);
-    previous = c;
+}  // namespace
+
+bool IsAlpha(char32_t c) {
+  switch (CategoryOf(c)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return true;
+    default:
+      return false;
   }
-  return result;
+}
+
+// The derived properties Uppercase and Lowercase, as in Python; utf8proc lacks five modifier letters, such as U+10FC.
+bool IsUpper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
+bool IsLower(char32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
+
+std::string ToUpper(std::string_view text) {
+  return Converted(text, [](char32_t c, std::string_view, std::string_view, std::string& out) { AppendUpper(c, out); });
+}
+
+std::string ToLower(std::string_view text) { return Converted(text, AppendLower); }
+
+std::string CaseFold(std::string_view text) {
+  return Converted(text, [](char32_t c, std::string_view, std::string_view, std::string& out) {
+    for (const char32_t part : Fold(c)) AppendCodePoint(part, out);
+  });
 }
 
 std::string Capitalize(std::string_view text) {
-  if (text.empty()) return {};
-  std::string result;
-  size_t first = 0;
-  AppendTitle(result, NextCodePoint(text, first));
-  return result + ToLower(text.substr(first));
+  return Converted(text, [](char32_t c, std::string_view before, std::string_view after, std::string& out) {
+    if (before.empty()) {
+      AppendTitle(c, out);
+    } else {
+      AppendLower(c, before, after, out);
+    }
+  });
 }
 
 std::string TitleCase(std::string_view text) {
-  std::string result;
-  char32_t previous = 0;
-  for (size_t i = 0; i < text.size();) {
-    const char32_t c = NextCodePoint(text, i);
-    if (IsCased(previous)) {
-      AppendLower(result, text, i, c, previous);
+  bool in_word = false;
+  return Converted(text, [&](char32_t c, std::string_view before, std::string_view after, std::string& out) {
+    if (in_word) {
+      AppendLower(c, before, after, out);
     } else {
-      AppendTitle(result, c);
+      AppendTitle(c, out);
     }
-    previous = c;
-  }
-  return result;
+    in_word = IsCased(c);
+  });
 }
 
 std::string SwapCase(std::string_view text) {
-  std::string result;
-  char32_t previous = 0;
-  for (size_t i = 0; i < text.size();) {
-    const char32_t c = NextCodePoint(text, i);
+  return Converted(text, [](char32_t c, std::string_view before, std::string_view after, std::string& out) {
     if (IsUpper(c)) {
-      AppendLower(result, text, i, c, previous);
+      AppendLower(c, before, after, out);
+    } else if (IsLower(c)) {
+      AppendUpper(c, out);
     } else {
-      AppendUpper(result, c);
+      AppendCodePoint(c, out);
     }
-    previous = c;
-  }
-  return result;
+  });
 }
 
 }  // namespace vllm::jinja

@@ -1,10 +1,22 @@
-// Upper and lower case of single code points (simple mapping of UnicodeData.txt for the scripts that have case).
-// Pure functions, any thread.
+// Python's letters and letter case: str.isalpha, upper, lower, casefold, title, capitalize, swapcase.
+// Pure functions, any thread. A byte that is not UTF-8 becomes U+FFFD in converted text.
 #pragma once
+
+#include <string>
+#include <string_view>
 
 namespace vllm::jinja {
 
-char32_t UpperOf(char32_t code_point);
-char32_t LowerOf(char32_t code_point);
+bool IsAlpha(char32_t code_point);
+bool IsUpper(char32_t code_point);
+bool IsLower(char32_t code_point);
+
+// One code point may become up to three: "ß" -> "SS".
+std::string ToUpper(std::string_view text);
+std::string ToLower(std::string_view text);
+std::string CaseFold(std::string_view text);
+std::string Capitalize(std::string_view text);
+std::string TitleCase(std::string_view text);
+std::string SwapCase(std::string_view text);
 
 }  // namespace vllm::jinja

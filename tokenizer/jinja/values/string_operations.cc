@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include "tokenizer/jinja/values/letter_case.h"
 #include "tokenizer/jinja/values/text.h"
 
 namespace vllm::jinja {

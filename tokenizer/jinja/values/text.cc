@@ -3,38 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tokenizer/jinja/values/letter_case.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::jinja {
 namespace {
 
-// Length of the well-formed sequence at `position`, or 0.
-size_t SequenceLength(std::string_view text, size_t position) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[position + i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || length > text.size() - position) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f)) return 0;
-  if ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) return 0;
-  return length;
-}
-
 bool IsLineEnd(char32_t c) {
   return (c >= 0x0a && c <= 0x0d) || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
-}
-
-// Start of the last code point of a non-empty text.
-size_t LastCodePoint(std::string_view text) {
-  const size_t lowest = text.size() < 4 ? 0 : text.size() - 4;
-  for (size_t i = text.size(); i-- > lowest;) {
-    const size_t length = SequenceLength(text, i);
-    if (length != 0 && i + length == text.size()) return i;
-  }
-  return text.size() - 1;
 }
 
 template <typename Predicate>
@@ -68,35 +43,19 @@ std::u32string Decode(std::string_view text) {
 }  // namespace
 
 char32_t NextCodePoint(std::string_view text, size_t& position) {
-  const size_t length = SequenceLength(text, position);
-  const auto byte = [&](size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[position + i])); };
-  char32_t result = 0xfffd;
-  if (length == 1) result = byte(0);
-  if (length == 2) result = (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
-  if (length == 3) result = (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-  if (length == 4) {
-    result = (byte(0) & 0x07) << 18 | (byte(1) & 0x3f) << 12 | (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
-  }
-  position += std::max<size_t>(length, 1);
-  return result;
+  const Utf8Step step = DecodeUtf8(text, position);
+  const bool is_valid = step.kind == Utf8Step::Kind::kValid;
+  position += is_valid ? step.length : 1;
+  return is_valid ? step.code_point : char32_t{0xfffd};
 }
 
-void AppendCodePoint(std::string& out, char32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xc0 | c >> 6);
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xe0 | c >> 12);
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else {
-    out += static_cast<char>(0xf0 | c >> 18);
-    out += static_cast<char>(0x80 | (c >> 12 & 0x3f));
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
+size_t LastCodePoint(std::string_view text) {
+  const size_t lowest = text.size() < 4 ? 0 : text.size() - 4;
+  for (size_t i = text.size(); i-- > lowest;) {
+    const Utf8Step step = DecodeUtf8(text, i);
+    if (step.kind == Utf8Step::Kind::kValid && i + step.length == text.size()) return i;
   }
+  return text.size() - 1;
 }
 
 size_t NumCodePoints(std::string_view text) {
@@ -111,15 +70,6 @@ size_t CodePointOffset(std::string_view text, size_t index) {
   return position;
 }
 
-bool IsValidUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = SequenceLength(text, i);
-    if (length == 0) return false;
-    i += length;
-  }
-  return true;
-}
-
 bool IsSpace(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x1f);
   return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
@@ -127,9 +77,6 @@ bool IsSpace(char32_t c) {
 }
 
 bool IsDigit(char32_t c) { return c >= '0' && c <= '9'; }
-
-bool IsUpper(char32_t c) { return LowerOf(c) != c; }
-bool IsLower(char32_t c) { return UpperOf(c) != c || c == 0xdf || c == 0xaa || c == 0xba; }
 
 bool IsPrintable(char32_t c) {
   if (c < 0x7f) return c >= 0x20;

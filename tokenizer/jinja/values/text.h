@@ -1,4 +1,4 @@
-// Python's view of UTF-8 text: code points, whitespace, line ends and letter case. Pure functions, any thread.
+// Python's view of UTF-8 text: code points, whitespace and line ends. Pure functions, any thread.
 // A byte that is not UTF-8 counts as one code point (U+FFFD) and is passed on unchanged.
 #pragma once
 
@@ -11,17 +11,14 @@ namespace vllm::jinja {
 
 // Reads the code point at `position` and moves behind it. REQUIRES: position < text.size().
 char32_t NextCodePoint(std::string_view text, size_t& position);
-void AppendCodePoint(std::string& out, char32_t code_point);
+// Offset of the last code point. REQUIRES: text is not empty.
+size_t LastCodePoint(std::string_view text);
 size_t NumCodePoints(std::string_view text);
 // Byte offset of code point `index`; text.size() when there are not so many.
 size_t CodePointOffset(std::string_view text, size_t index);
-bool IsValidUtf8(std::string_view text);
 
 bool IsSpace(char32_t code_point);
-bool IsAlpha(char32_t code_point);
 bool IsDigit(char32_t code_point);
-bool IsUpper(char32_t code_point);
-bool IsLower(char32_t code_point);
 // False for what Python's repr() escapes.
 bool IsPrintable(char32_t code_point);
 
@@ -33,13 +30,6 @@ std::string_view StripRight(std::string_view text, std::string_view chars);
 
 // str.splitlines().
 std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends = false);
-
-// Letter case of Latin, Greek, Cyrillic, Armenian and fullwidth letters; others stay as they are.
-std::string ToUpper(std::string_view text);
-std::string ToLower(std::string_view text);
-std::string Capitalize(std::string_view text);
-std::string TitleCase(std::string_view text);
-std::string SwapCase(std::string_view text);
 
 // Linear-time searches; npos when absent. SearchCost is what a search is worth in bytes looked at once: a long needle
 // that almost matches costs many times a short one.

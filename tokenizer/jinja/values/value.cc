@@ -4,17 +4,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "tokenizer/unicode/utf8.h"
+
 namespace vllm::jinja {
 namespace {
 
 // Below this a scan is quicker than a hash, and most messages have two keys.
 constexpr size_t kMinIndexedItems = 9;
-
-bool IsAscii(std::string_view text) {
-  unsigned char all = 0;
-  for (const char c : text) all |= static_cast<unsigned char>(c);
-  return all < 0x80;
-}
 
 int DepthOver(int child_depth) {
   if (child_depth + 1 > Budget::kMaxValueDepth) {

@@ -1,0 +1,15 @@
+// Python's "...".format(...). One thread per runtime.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tokenizer/jinja/values/args.h"
+#include "tokenizer/jinja/values/runtime.h"
+
+namespace vllm::jinja {
+
+// Throws EvalError.
+std::string BraceFormat(Runtime& runtime, std::string_view format, const Args& args);
+
+}  // namespace vllm::jinja
