@@ -1,4 +1,4 @@
-// A chat template with its variables: JSON, a line of three dashes, the template. Rendering ends within its budget.
+// Parses and renders a chat template. The input is the variables as JSON, a line "---" and the template.
 #include <string>
 
 #include "tests/fuzz/fuzz_target.h"

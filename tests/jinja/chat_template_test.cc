@@ -36,7 +36,7 @@ TEST(ChatTemplateTest, MessagesBecomeAPrompt) {
   EXPECT_EQ(chat_template->Render(std::span(messages).first(1), options), "<|im_start|>system\nBe brief.<|im_end|>\n");
 }
 
-TEST(ChatTemplateTest, ExtraVariablesWinOverTheDefaults) {
+TEST(ChatTemplateTest, ExtraVariablesOverrideTheDefaults) {
   RenderOptions options;
   options.bos_token = "<s>";
   options.extra_json = R"({"enable_thinking": false, "bos_token": "<b>", "tools": [1]})";
@@ -45,7 +45,7 @@ TEST(ChatTemplateTest, ExtraVariablesWinOverTheDefaults) {
             "<b>False[1]None");
 }
 
-TEST(ChatTemplateTest, TheContextWinsOverTheOptions) {
+TEST(ChatTemplateTest, TheContextOverridesTheOptions) {
   RenderOptions options;
   options.bos_token = "<s>";
   EXPECT_EQ(ChatTemplate::Parse("{{ bos_token }}{{ add_generation_prompt }}{{ x | tojson }}")
@@ -53,14 +53,14 @@ TEST(ChatTemplateTest, TheContextWinsOverTheOptions) {
             "<s>False{\"b\": 1, \"a\": [2.0, \"é\"]}");
 }
 
-TEST(ChatTemplateTest, AMessageThatIsNotUtf8PassesUnchanged) {
+TEST(ChatTemplateTest, InvalidUtf8InAMessageIsRenderedUnchanged) {
   const std::vector<ChatMessage> messages = {{"user", " \xff\xc3 "}};
   EXPECT_EQ(
       ChatTemplate::Parse("{{ messages[0].content | trim }}|{{ messages[0].content | length }}")->Render(messages, {}),
       "\xff\xc3|4");
 }
 
-TEST(ChatTemplateTest, AnErrorNamesItsLine) {
+TEST(ChatTemplateTest, ErrorsHaveALineNumber) {
   EXPECT_EQ(ErrorOf("a\nb{% if %}"), "chat template line 2: expected an expression, got the end of the tag");
   EXPECT_EQ(ErrorOf("a\n\n{{ raise_exception('no\ttools') }}"), "chat template line 3: no\\x09tools");
   EXPECT_EQ(ErrorOf("{{ a.b }}"), "chat template line 1: 'a' is undefined, so it has no attribute 'b'");
@@ -69,7 +69,7 @@ TEST(ChatTemplateTest, AnErrorNamesItsLine) {
   EXPECT_EQ(ErrorOf("{{ 'x' | nosuch }}"), "chat template line 1: no filter named 'nosuch'");
 }
 
-TEST(ChatTemplateTest, TheDateIsTheOneGiven) {
+TEST(ChatTemplateTest, StrftimeNowUsesTheGivenDate) {
   RenderOptions options;
   options.now = "2024-02-29";
   EXPECT_EQ(ChatTemplate::Parse("{{ strftime_now('%d %b %Y %H:%M %A %j') }}")->Render({}, options),
@@ -82,7 +82,7 @@ TEST(ChatTemplateTest, TheDateIsTheOneGiven) {
   EXPECT_EQ(ChatTemplate::Parse("{{ strftime_now('%Y') | length }}")->Render({}, options), "4");
 }
 
-TEST(ChatTemplateTest, StrftimeTakesFlagsAndWidthsOfTheCLibrary) {
+TEST(ChatTemplateTest, StrftimeNowAcceptsFlagsAndWidths) {
   RenderOptions options;
   options.now = "2024-02-09";
   EXPECT_EQ(ChatTemplate::Parse("{{ strftime_now('%-d %_d %5d %^b %f%z%Z %Q %-') }}")->Render({}, options),
@@ -90,7 +90,7 @@ TEST(ChatTemplateTest, StrftimeTakesFlagsAndWidthsOfTheCLibrary) {
   EXPECT_EQ(ChatTemplate::Parse("{{ strftime_now('%999999999d') }}")->Render({}, options), "%999999999d");
 }
 
-TEST(ChatTemplateTest, LetterCaseIsThatOfPython) {
+TEST(ChatTemplateTest, LetterCaseMatchesPython) {
   const auto render = [](const std::string& expression) {
     return ChatTemplate::Parse("{{ " + expression + " }}")->Render({}, {});
   };
@@ -102,7 +102,7 @@ TEST(ChatTemplateTest, LetterCaseIsThatOfPython) {
   EXPECT_EQ(render("'ʰ'.islower() ~ 'ǅ'.isupper() ~ 'ⅷ'.swapcase()"), "TrueFalseⅧ");
 }
 
-TEST(ChatTemplateTest, AProbeTellsWhetherTheSystemMessageSurvives) {
+TEST(ChatTemplateTest, KeepsSystemMessageRendersAProbe) {
   EXPECT_TRUE(ChatTemplate::Parse(kChatMl)->KeepsSystemMessage({}));
   EXPECT_FALSE(ChatTemplate::Parse("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}")
                    ->KeepsSystemMessage({}));
@@ -110,7 +110,7 @@ TEST(ChatTemplateTest, AProbeTellsWhetherTheSystemMessageSurvives) {
                    ->KeepsSystemMessage({}));
 }
 
-TEST(ChatTemplateTest, AVariableIsUsedWhenItIsReadBeforeItIsSet) {
+TEST(ChatTemplateTest, UsesVariableIfItIsReadBeforeItIsAssigned) {
   const auto chat_template = ChatTemplate::Parse(
       "{% set own = 1 %}{{ own }}{% if tools %}{% for t in tools %}{{ t.name }}{% endfor %}{% endif %}");
   EXPECT_TRUE(chat_template->UsesVariable("tools"));
@@ -156,7 +156,7 @@ TEST_F(FindChatTemplateTest, ADirectoryWithoutATemplateHasNone) {
   EXPECT_FALSE(Find());
 }
 
-TEST_F(FindChatTemplateTest, TheConfigHoldsATemplateAndTokens) {
+TEST_F(FindChatTemplateTest, TheConfigHasATemplateAndTokens) {
   Write("tokenizer_config.json",
         R"({"chat_template": "T", "bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>"})");
   const auto source = Find();
@@ -167,14 +167,14 @@ TEST_F(FindChatTemplateTest, TheConfigHoldsATemplateAndTokens) {
   EXPECT_TRUE(source->origin.ends_with("tokenizer_config.json"));
 }
 
-TEST_F(FindChatTemplateTest, OfSeveralTemplatesTheDefaultCounts) {
+TEST_F(FindChatTemplateTest, TheDefaultOfSeveralTemplatesIsUsed) {
   Write("tokenizer_config.json",
         R"({"chat_template": [{"name": "tool_use", "template": "A"}, {"name": "default", "template": "B"}]})");
   ASSERT_TRUE(Find());
   EXPECT_EQ(Find()->text, "B");
 }
 
-TEST_F(FindChatTemplateTest, AFileOfItsOwnComesFirst) {
+TEST_F(FindChatTemplateTest, ChatTemplateJinjaTakesPrecedence) {
   Write("tokenizer_config.json", R"({"chat_template": "T", "eos_token": "</s>"})");
   Write("chat_template.jinja", "J\n");
   Write("special_tokens_map.json", R"({"bos_token": {"content": "<b>"}, "eos_token": "<other>"})");
@@ -185,7 +185,7 @@ TEST_F(FindChatTemplateTest, AFileOfItsOwnComesFirst) {
   EXPECT_EQ(source->eos_token, "</s>");
 }
 
-TEST_F(FindChatTemplateTest, DamagedFilesAreRefusedByName) {
+TEST_F(FindChatTemplateTest, ErrorsNameTheDamagedFile) {
   for (const char* config : {"{", "[]", R"({"chat_template": 5})", R"({"chat_template": [5]})",
                              R"({"chat_template": [{"name": "default"}]})"}) {
     Write("tokenizer_config.json", config);
@@ -198,7 +198,7 @@ TEST_F(FindChatTemplateTest, DamagedFilesAreRefusedByName) {
   }
 }
 
-TEST_F(FindChatTemplateTest, TheConfigOfARealModelRenders) {
+TEST_F(FindChatTemplateTest, TheTemplateOfARealModelRenders) {
   const std::string directory = RealData("tokenizers/qwen2.5");
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << "reference data not found: " << directory;
   const auto source = FindChatTemplate(directory);

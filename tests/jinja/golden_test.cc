@@ -10,8 +10,8 @@
 namespace vllm {
 namespace {
 
-TEST(ChatTemplateGoldenTest, EveryCaseRendersOrIsRefusedAsByJinja2) {
-  // tests/golden/chat_template_fresh.py names other cases.
+TEST(ChatTemplateGoldenTest, EveryCaseRendersOrFailsAsInJinja2) {
+  // tests/golden/chat_template_fresh.py sets this to its own cases.
   const char* other = std::getenv("VLLMCLI_CHAT_TEMPLATES");
   const std::string path = other != nullptr ? other : std::string(VLLMCLI_TEST_DATA) + "/chat_template/golden.json";
   const auto golden = nlohmann::ordered_json::parse(ReadText(path));
@@ -21,16 +21,16 @@ TEST(ChatTemplateGoldenTest, EveryCaseRendersOrIsRefusedAsByJinja2) {
   for (const auto& golden_case : golden.at("cases")) {
     const auto source = golden_case.at("template").get<std::string>();
     SCOPED_TRACE(source);
-    const bool refused = golden_case.contains("refused");
+    const bool is_rejected = golden_case.contains("refused");
     try {
       const std::string text = ChatTemplate::Parse(source)->RenderJson(context, options);
-      if (refused) {
+      if (is_rejected) {
         ADD_FAILURE() << "rendered: " << text;
       } else {
         EXPECT_EQ(text, golden_case.at("text").get<std::string>());
       }
     } catch (const ChatTemplateError& error) {
-      EXPECT_TRUE(refused) << error.what();
+      EXPECT_TRUE(is_rejected) << error.what();
     }
   }
 }

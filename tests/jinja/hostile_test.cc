@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kContext = R"({"messages": [{"role": "user", "content": "hi"}], "big": "0123456789"})";
 
-// What the template renders, or the error. Never anything else.
+// Returns the rendered text, or the error message. Any other exception fails the test.
 std::string Outcome(const std::string& source, const std::string& context = kContext) {
   try {
     return ChatTemplate::Parse(source)->RenderJson(context, {});
@@ -35,8 +35,8 @@ TEST_P(EveryHostileTemplateTest, EndsWithAnError) {
   EXPECT_TRUE(IsError(Outcome(GetParam()))) << GetParam().substr(0, 200);
 }
 
-// Work that is repeated without end, by what is repeated. Each is stopped by its number of operations, whose cost
-// follows the bytes that are touched, and not by its memory.
+// Endless loops. The parameter is the text before the loop, a bar, and the body of the loop. The limit on operations
+// must stop each one, not the limit on memory, because the cost of an operation grows with the bytes it touches.
 class EveryBombTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryBombTest, IsStoppedByTheOperationBudget) {
@@ -69,8 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
         "{% set x = [3, 1, 2] * 300 %}|{% set y = x | unique | list %}",
         "{% set x = 'a' * 100000 %}{% set z = 'a' * 100000 %}|{% set y = x == z %}"));
 
-TEST(HostileTemplateTest, OutputAndValuesTogetherAreLimited) {
-  // Each of the two stays below the limit of one text.
+TEST(HostileTemplateTest, OutputPlusValuesAreLimited) {
+  // The output and the values are each below the limit; only their sum exceeds it.
   const std::string outcome = Outcome(
       "{% set z = ('z' * 1000) * 1000 %}{% set x = z * 12 %}{% set y = z * 12 %}"
       "{% for a in range(12) %}{{ z }}{% endfor %}");
@@ -164,32 +164,32 @@ std::vector<std::string> HostileTemplates() {
 
 INSTANTIATE_TEST_SUITE_P(Each, EveryHostileTemplateTest, testing::ValuesIn(HostileTemplates()));
 
-TEST(HostileTemplateTest, ALongChainOfNamespacesIsTakenDownWithoutRecursion) {
+TEST(HostileTemplateTest, ALongChainOfNamespacesIsDestroyedWithoutRecursion) {
   EXPECT_EQ(Outcome("{% set ns = namespace(x=none) %}{% for a in range(50000) %}{% set ns.x = namespace(n=ns.x) %}"
                     "{% endfor %}ok"),
             "ok");
 }
 
-TEST(HostileTemplateTest, ACircleOfNamespacesAndMacrosIsFreed) {
+TEST(HostileTemplateTest, ACycleOfNamespacesAndMacrosIsFreed) {
   EXPECT_EQ(Outcome("{% set ns = namespace() %}{% set ns.me = ns %}{% macro m() %}{{ ns }}{% endmacro %}"
                     "{% set ns.m = m %}{% for a in range(1000) %}{% macro k() %}{{ a }}{% endmacro %}{% set ns.k = k %}"
                     "{% endfor %}{{ ns.k() }}ok"),
             "ok");
 }
 
-TEST(HostileTemplateTest, LoopsKeptInANamespaceDoNotChain) {
+TEST(HostileTemplateTest, LoopsInANamespaceDoNotFormAChain) {
   EXPECT_EQ(Outcome("{% set ns = namespace(l=none) %}{% for a in range(50000) %}{% for b in [ns.l] %}"
                     "{% if loop.changed(ns.l) %}{% endif %}{% set ns.l = loop %}{% endfor %}{% endfor %}ok"),
             "ok");
 }
 
-TEST(HostileTemplateTest, TheErrorOfATemplateIsPrintableAndShort) {
+TEST(HostileTemplateTest, ErrorsOfTheTemplateArePrintableAndShort) {
   const std::string outcome = Outcome("{{ raise_exception('\x1b[2J\n' ~ 'x' * 100000) }}");
   EXPECT_TRUE(outcome.starts_with("error: chat template line 1: \\x1b[2J\\x0axxx")) << outcome;
   EXPECT_LT(outcome.size(), 400u);
 }
 
-TEST(HostileTemplateTest, AContextThatIsNotAnObjectIsRefused) {
+TEST(HostileTemplateTest, AContextThatIsNotAnObjectIsRejected) {
   for (const char* context :
        {"", "[]", "1", "{", "{\"a\": 1e}", "{\"a\": 99999999999999999999}", "{\"a\": \"\xff\"}"}) {
     EXPECT_TRUE(IsError(Outcome("x", context))) << context;
@@ -197,7 +197,7 @@ TEST(HostileTemplateTest, AContextThatIsNotAnObjectIsRefused) {
   EXPECT_TRUE(IsError(Outcome("x", "{\"a\": " + Repeated("[", 100000) + Repeated("]", 100000) + "}")));
 }
 
-TEST(HostileTemplateTest, EveryTemplateCutAtEveryByteRendersOrIsRefused) {
+TEST(HostileTemplateTest, EveryPrefixOfEveryTemplateRendersOrIsRejected) {
   std::vector<std::string> sources = {
       "{%- for m in messages -%}{# c #}{{ '<|' ~ m.role ~ '|>' + m['content'] | trim }}{% raw %}{{}}{% endraw %}"
       "{%- endfor %}{% macro f(a, b=1.5) %}{{ [a, {'k': b}][0:1] is not none }}{% endmacro %}{{ f(*[1], **{}) }}"};
@@ -208,10 +208,10 @@ TEST(HostileTemplateTest, EveryTemplateCutAtEveryByteRendersOrIsRefused) {
       last = rendering.template_name;
     }
   }
-  // Real templates may refuse a context without their tokens' names.
+  // Only the first must render: real templates may reject a context without their special tokens.
   EXPECT_FALSE(IsError(Outcome(sources.front())));
   for (const std::string& source : sources) {
-    // A prefix that parses is also rendered, though not each of the thousands.
+    // Render every seventh prefix that parses; there are thousands.
     for (size_t size = 0; size <= source.size(); ++size) {
       try {
         const auto chat_template = ChatTemplate::Parse(source.substr(0, size));
@@ -222,7 +222,7 @@ TEST(HostileTemplateTest, EveryTemplateCutAtEveryByteRendersOrIsRefused) {
   }
 }
 
-TEST(HostileTemplateTest, RandomMutationsRenderOrAreRefused) {
+TEST(HostileTemplateTest, RandomMutationsRenderOrAreRejected) {
   const auto golden =
       nlohmann::ordered_json::parse(ReadText(std::string(VLLMCLI_TEST_DATA) + "/chat_template/golden.json"));
   const std::string context = golden.at("context").dump();
@@ -234,19 +234,19 @@ TEST(HostileTemplateTest, RandomMutationsRenderOrAreRefused) {
     std::string source = sources[below(sources.size())];
     for (size_t edits = 1 + below(4); edits > 0; --edits) {
       const std::string& other = sources[below(sources.size())];
-      const size_t at = below(source.size() + 1);
+      const size_t offset = below(source.size() + 1);
       switch (below(4)) {
         case 0:
-          source.erase(at, 1 + below(6));
+          source.erase(offset, 1 + below(6));
           break;
         case 1:
-          source.insert(at, other.substr(below(other.size()), 1 + below(12)));
+          source.insert(offset, other.substr(below(other.size()), 1 + below(12)));
           break;
         case 2:
-          source.insert(at, 1, static_cast<char>(random()));
+          source.insert(offset, 1, static_cast<char>(random()));
           break;
         default:
-          source += source.substr(at, below(30));
+          source += source.substr(offset, below(30));
       }
     }
     Outcome(source, context);

@@ -17,7 +17,8 @@ std::string WithoutLastNewlines(std::string text) {
   return text;
 }
 
-// inputs/NAME is context, "---", template; the output is behind the second "---" of its snapshot.
+// The file inputs/NAME has the context, a line "---" and the template. Its snapshot has the output after the second
+// "---".
 Vector Load(const std::string& name) {
   const std::string directory = RealData("jinja-vectors/minijinja/");
   const std::string input = ReadText(directory + "inputs/" + name);
@@ -43,34 +44,34 @@ TEST_P(SameOutputTest, RendersAsMiniJinjaDoes) {
             vector_.expected);
 }
 
-// trim_blocks takes line breaks that MiniJinja's plain settings leave.
+// Our trim_blocks removes newlines that MiniJinja keeps by default.
 std::string WithoutSpaces(std::string text) {
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
   return text;
 }
 
-using SameButForSpacesTest = MiniJinjaTest;
-TEST_P(SameButForSpacesTest, RendersAsMiniJinjaDoes) {
+using SameExceptSpacesTest = MiniJinjaTest;
+TEST_P(SameExceptSpacesTest, RendersAsMiniJinjaDoes) {
   EXPECT_EQ(WithoutSpaces(ChatTemplate::Parse(vector_.source)->RenderJson(vector_.context, {})),
             WithoutSpaces(vector_.expected));
 }
 
-using BothRefuseTest = MiniJinjaTest;
-TEST_P(BothRefuseTest, IsRefusedAsByMiniJinja) {
+using BothRejectTest = MiniJinjaTest;
+TEST_P(BothRejectTest, IsRejectedAsByMiniJinja) {
   EXPECT_THROW(ChatTemplate::Parse(vector_.source)->RenderJson(vector_.context, {}), ChatTemplateError);
 }
 
-// Those on which MiniJinja and Jinja2 with trim_blocks agree.
+// The vectors on which MiniJinja and Jinja2 with trim_blocks agree.
 INSTANTIATE_TEST_SUITE_P(Vectors, SameOutputTest,
                          testing::Values("adding.txt", "block.txt", "escape.txt", "filter_block.txt", "getattr.txt",
                                          "getitem.txt", "ifexpr.txt", "indexing.txt", "inexpr.txt", "kwarg_ifexpr.txt",
                                          "loop_controls.txt", "macro_recursive.txt", "map.txt", "math.txt",
                                          "slicing.txt", "undefined.txt"));
-INSTANTIATE_TEST_SUITE_P(Vectors, SameButForSpacesTest,
+INSTANTIATE_TEST_SUITE_P(Vectors, SameExceptSpacesTest,
                          testing::Values("block_scope.txt", "cmp.txt", "if_cond.txt", "loop_else2.txt", "loop_var.txt",
                                          "macro_closure_behavior.txt", "macro_hoisting.txt", "set.txt"));
 INSTANTIATE_TEST_SUITE_P(
-    Vectors, BothRefuseTest,
+    Vectors, BothRejectTest,
     testing::Values("err_bad_addition.txt", "err_bad_args_unpack.txt", "err_bad_call.txt",
                     "err_bad_dotted_assign_macro.txt", "err_bad_filter.txt", "err_bad_kwargs_unpack.txt",
                     "err_bad_recursion.txt", "err_bad_test.txt", "err_bad_unary.txt", "err_no_super_block.txt",

@@ -1,4 +1,4 @@
-// Real chat templates and their renderings by Jinja2, from the shared data. Used by tests of one thread.
+// Real chat templates and their renderings by Jinja2, read from the test data in VLLMCLI_REALDATA. One thread.
 #pragma once
 
 #include <fstream>
@@ -23,20 +23,21 @@ inline bool HasRealTemplates() { return std::ifstream(RealData("chat-template-ve
 
 struct RealRendering {
   std::string template_name, source, context_name, context_json, bos_token, eos_token, expected;
-  bool refused = false;
-  std::string second_opinion;  // of another engine: "same", "also refuses", or how it differs
+  bool rejected = false;
+  std::string second_opinion;  // result of another engine: "same", "also refuses", or the difference
 };
 
-// "FILE.jinja", "tokenizer_config.json", or "FILE.jsonl line N (name)" (from 0) whose line is {name: text}.
+// Returns the template text. `name` is "FILE.jinja", "tokenizer_config.json" or "FILE.jsonl line N (name)". Lines count
+// from 0, and each is {name: text}.
 inline std::string RealTemplateText(const std::string& name) {
-  const size_t line_at = name.find(" line ");
-  if (line_at == std::string::npos) {
+  const size_t line_offset = name.find(" line ");
+  if (line_offset == std::string::npos) {
     const std::string text = ReadText(RealData(name));
     return name.ends_with(".json") ? nlohmann::json::parse(text).at("chat_template").get<std::string>() : text;
   }
-  std::ifstream file(RealData(name.substr(0, line_at)));
+  std::ifstream file(RealData(name.substr(0, line_offset)));
   std::string line;
-  for (int i = std::stoi(name.substr(line_at + 6)); i >= 0; --i) std::getline(file, line);
+  for (int i = std::stoi(name.substr(line_offset + 6)); i >= 0; --i) std::getline(file, line);
   return nlohmann::json::parse(line).begin().value().get<std::string>();
 }
 
@@ -60,8 +61,8 @@ inline std::vector<RealRendering> RealRenderings() {
     };
     rendering.bos_token = text_or_empty("bos_token");
     rendering.eos_token = text_or_empty("eos_token");
-    rendering.refused = entry.contains("error");
-    if (!rendering.refused) rendering.expected = entry.at("expected").get<std::string>();
+    rendering.rejected = entry.contains("error");
+    if (!rendering.rejected) rendering.expected = entry.at("expected").get<std::string>();
     rendering.second_opinion = text_or_empty("hf_jinja_js");
     std::string& source = sources[rendering.template_name];
     if (source.empty()) source = RealTemplateText(rendering.template_name);

@@ -15,7 +15,7 @@ RenderOptions OptionsOf(const RealRendering& rendering) {
   return options;
 }
 
-TEST(RealTemplatesTest, EveryRenderingEqualsThatOfJinja2ByteForByte) {
+TEST(RealTemplatesTest, EveryRenderingEqualsJinja2ByteForByte) {
   if (!HasRealTemplates()) GTEST_SKIP() << "reference data not found: " << RealData("chat-template-vectors");
   int num_checked = 0;
   for (const RealRendering& rendering : RealRenderings()) {
@@ -23,12 +23,12 @@ TEST(RealTemplatesTest, EveryRenderingEqualsThatOfJinja2ByteForByte) {
     try {
       const auto chat_template = ChatTemplate::Parse(rendering.source);
       const std::string text = chat_template->RenderJson(rendering.context_json, OptionsOf(rendering));
-      EXPECT_FALSE(rendering.refused) << text;
-      if (!rendering.refused) {
+      EXPECT_FALSE(rendering.rejected) << text;
+      if (!rendering.rejected) {
         EXPECT_EQ(text, rendering.expected);
       }
     } catch (const ChatTemplateError& error) {
-      EXPECT_TRUE(rendering.refused) << error.what();
+      EXPECT_TRUE(rendering.rejected) << error.what();
     }
     ++num_checked;
   }

@@ -23,7 +23,7 @@ using jinja::DictObject;
 using jinja::Kind;
 using jinja::Value;
 
-std::string At(int line, const char* why) {
+std::string WithLine(int line, const char* why) {
   return "chat template line " + std::to_string(line) + ": " + jinja::EscapeForError(why);
 }
 
@@ -31,8 +31,8 @@ std::tm Now(const RenderOptions& options) {
   std::tm result{};
   if (options.now) {
     if (!jinja::ParseDate(*options.now, result)) {
-      throw ChatTemplateError("chat template: date \"" + jinja::EscapeForError(*options.now) +
-                              "\" is not like 2024-07-26 or 2024-07-26T15:04:05");
+      throw ChatTemplateError("chat template: invalid date \"" + jinja::EscapeForError(*options.now) +
+                              "\" (use 2024-07-26 or 2024-07-26T15:04:05)");
     }
     return result;
   }
@@ -41,7 +41,7 @@ std::tm Now(const RenderOptions& options) {
   return result;
 }
 
-// Variables in the making; later ones win.
+// Collects the variables of a rendering. A variable that is set again replaces the earlier one.
 class Context {
  public:
   explicit Context(Budget& budget) : budget_(budget), dict_(std::make_shared<DictObject>()) {}
@@ -98,7 +98,7 @@ std::string RenderWith(const jinja::Template& tree, const RenderOptions& options
   try {
     return evaluator.Run();
   } catch (const jinja::EvalError& error) {
-    throw ChatTemplateError(At(evaluator.line(), error.what()));
+    throw ChatTemplateError(WithLine(evaluator.line(), error.what()));
   }
 }
 
@@ -114,7 +114,7 @@ std::unique_ptr<ChatTemplate> ChatTemplate::Parse(std::string source) {
     program->tree = jinja::ParseTemplate(source);
     return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(source), std::move(program)));
   } catch (const jinja::SyntaxError& error) {
-    throw ChatTemplateError(At(error.line, error.what()));
+    throw ChatTemplateError(WithLine(error.line, error.what()));
   }
 }
 

@@ -1,7 +1,7 @@
-// A model's chat template: Jinja2 source that turns messages into the prompt text, as Hugging Face transformers
-// renders it (trim_blocks, lstrip_blocks, break/continue, {% generation %}, tojson without escapes, strftime_now,
-// raise_exception). A ChatTemplate is immutable after Parse; Render may run on any number of threads at once.
-// A template is untrusted: no I/O, and operations, memory, nesting and output are bounded (chat_template/budget.h).
+// The chat template of a model: Jinja2 source that renders messages to the prompt text. It renders like Hugging Face
+// transformers (trim_blocks, lstrip_blocks, break/continue, {% generation %}, tojson without escapes, strftime_now,
+// raise_exception). A ChatTemplate is immutable after Parse, and any number of threads may call Render at once.
+// A template is untrusted: it can do no I/O, and jinja::Budget limits its operations, memory, nesting and output.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace vllm {
 
-// The text is "chat template line N: why", or names the file that cannot be read.
+// The message is "chat template line N: why", "chat template: why", or names the file that cannot be read.
 class ChatTemplateError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -26,32 +26,34 @@ struct ChatMessage {
 
 struct RenderOptions {
   bool add_generation_prompt = true;
-  // Left undefined in the template when empty.
+  // An empty token is undefined in the template.
   std::string bos_token, eos_token;
-  // What strftime_now sees: "2024-07-26" or "2024-07-26T15:04:05"; the local time when absent.
+  // The time for strftime_now: "2024-07-26" or "2024-07-26T15:04:05". The current local time if absent.
   std::optional<std::string> now;
-  // More variables: the text of a JSON object, or empty.
+  // More variables, as the text of a JSON object. May be empty.
   std::string extra_json;
 };
 
 class ChatTemplate {
  public:
-  // Throws ChatTemplateError.
+  // Throws ChatTemplateError if the source is not a valid template.
   static std::unique_ptr<ChatTemplate> Parse(std::string source);
   ~ChatTemplate();
   ChatTemplate(const ChatTemplate&) = delete;
   ChatTemplate& operator=(const ChatTemplate&) = delete;
 
-  // The variables are messages, tools and documents (none), add_generation_prompt, bos_token, eos_token, and those of
-  // extra_json, which win. Throws ChatTemplateError, also for what the template itself refuses (raise_exception).
+  // Returns the prompt. The template's variables are messages, tools and documents (both none), add_generation_prompt,
+  // bos_token, eos_token, and those of extra_json, which override the others. Throws ChatTemplateError, also if the
+  // template itself rejects the messages (raise_exception).
   std::string Render(std::span<const ChatMessage> messages, const RenderOptions& options) const;
 
-  // `context_json`: a JSON object of variables, key order kept; `defaults` fill in what it does not name.
+  // Like Render, with the variables of the JSON object `context_json`, whose key order is kept. `defaults` sets the
+  // variables that `context_json` does not have.
   std::string RenderJson(std::string_view context_json, const RenderOptions& defaults) const;
 
-  // Whether a system message reaches the prompt: a probe is rendered and searched for.
+  // Returns true if a system message reaches the prompt. Renders a probe message and searches for it.
   bool KeepsSystemMessage(const RenderOptions& options) const;
-  // Whether the template reads the variable somewhere and does not set it first ("tools", "enable_thinking", ...).
+  // Returns true if the template reads the variable ("tools", "enable_thinking", ...) without assigning it first.
   bool UsesVariable(std::string_view name) const;
 
   const std::string& source() const { return source_; }
@@ -66,14 +68,15 @@ class ChatTemplate {
 
 struct ChatTemplateSource {
   std::string text, bos_token, eos_token;
-  std::string tool_use_text;  // the one to take when there are tools; empty: the same
-  std::string origin;         // the file it is from
+  std::string tool_use_text;  // the template for requests with tools; if empty, use `text`
+  std::string origin;         // path of the file that contains `text`
 };
 
-// The chat template of a model directory: chat_template.jinja (with additional_chat_templates/tool_use.jinja), else
-// "chat_template" of chat_template.json, else of tokenizer_config.json (a string, or a list of {name, template} of
-// which "default" and "tool_use" count). Special tokens: tokenizer_config.json, else special_tokens_map.json. Nothing
-// when the directory has no template; throws ChatTemplateError for a damaged file.
+// Finds the chat template of a Hugging Face model directory. Tries chat_template.jinja (with
+// additional_chat_templates/tool_use.jinja), then "chat_template" in chat_template.json, then in tokenizer_config.json.
+// The key is a string, or a list of {name, template} from which "default" and "tool_use" are used. The special tokens
+// are from tokenizer_config.json, or else from special_tokens_map.json. Returns nullopt if the directory has no
+// template. Throws ChatTemplateError for a damaged file.
 std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_directory);
 
 }  // namespace vllm

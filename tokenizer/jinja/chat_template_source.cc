@@ -13,11 +13,11 @@ namespace {
 
 using nlohmann::json;
 
-// tokenizer_config.json of a large vocabulary lists every added token; 64 MiB is far above any seen.
+// The tokenizer_config.json of a large vocabulary lists every added token. No known file is near 64 MiB.
 constexpr size_t kMaxConfigBytes = size_t{64} << 20;
 
 [[noreturn]] void Fail(const std::filesystem::path& path, const std::string& why) {
-  throw ChatTemplateError("chat template cannot be read from " + jinja::EscapeForError(path.string()) + ": " + why);
+  throw ChatTemplateError("cannot read the chat template from " + jinja::EscapeForError(path.string()) + ": " + why);
 }
 
 std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t max_bytes) {
@@ -37,7 +37,7 @@ json ReadObject(const std::filesystem::path& path) {
   return object;
 }
 
-// "<s>" or {"content": "<s>", ...}; empty when absent.
+// Returns the token from "<s>" or {"content": "<s>", ...}, or "" if it is absent.
 std::string TokenText(const json& config, const char* name) {
   const auto found = config.find(name);
   if (found == config.end()) return {};
@@ -47,7 +47,7 @@ std::string TokenText(const json& config, const char* name) {
   return content != found->end() && content->is_string() ? content->get<std::string>() : std::string();
 }
 
-// Sets the texts of `source`; false when there is no default template.
+// Sets the templates and the origin of `source`. Returns false if there is no default template.
 bool TakeTemplates(const json& config, const std::filesystem::path& path, ChatTemplateSource& source) {
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return false;
@@ -82,7 +82,7 @@ std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_dire
   const std::filesystem::path directory(model_directory);
   const std::filesystem::path config_path = directory / "tokenizer_config.json";
   const std::filesystem::path template_path = directory / "chat_template.jinja";
-  // Where processors of multimodal models keep theirs.
+  // Processors of multimodal models keep their template here.
   const std::filesystem::path processor_path = directory / "chat_template.json";
   const json config = ReadObject(config_path);
   ChatTemplateSource source;

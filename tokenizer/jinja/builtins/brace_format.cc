@@ -41,13 +41,13 @@ FormatSpec ParseSpec(std::string_view text) {
       position = 1;
     }
   }
-  const auto at = [&](char c) { return position < text.size() && text[position] == c; };
-  if (at('+') || at('-') || at(' ')) spec.sign = text[position++];
-  if (at('#')) {
+  const auto next_is = [&](char c) { return position < text.size() && text[position] == c; };
+  if (next_is('+') || next_is('-') || next_is(' ')) spec.sign = text[position++];
+  if (next_is('#')) {
     spec.alternate = true;
     ++position;
   }
-  if (at('0')) {
+  if (next_is('0')) {
     if (spec.align == '\0') {
       spec.fill = std::string(1, '0');
       spec.align = '=';
@@ -55,12 +55,12 @@ FormatSpec ParseSpec(std::string_view text) {
     ++position;
   }
   spec.width = ReadNumber(text, position);
-  if (at(',') || at('_')) spec.grouping = text[position++];
-  if (at('.')) {
+  if (next_is(',') || next_is('_')) spec.grouping = text[position++];
+  if (next_is('.')) {
     ++position;
     const size_t digits = position;
     spec.precision = ReadNumber(text, position);
-    if (position == digits) throw EvalError("format specifier misses the precision");
+    if (position == digits) throw EvalError("format specifier is missing the precision");
   }
   if (position < text.size()) spec.type = text[position++];
   if (position != text.size()) throw EvalError("invalid format specifier");
@@ -109,7 +109,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
   std::string result = Str(budget, value);
   if (spec.precision >= 0) result.resize(CodePointOffset(result, static_cast<size_t>(spec.precision)));
   const int64_t length = static_cast<int64_t>(NumCodePoints(result));
-  if (spec.align == '^') {  // unlike str.center, the odd blank always goes to the right
+  if (spec.align == '^') {  // unlike str.center, an odd space always goes to the right
     const int64_t pad = std::max<int64_t>(spec.width - length, 0);
     return PadText(PadText(result, length + pad / 2, spec.fill, 1), spec.width, spec.fill, -1);
   }
@@ -120,7 +120,7 @@ class BraceFormatter {
  public:
   BraceFormatter(Runtime& runtime, const Args& args) : runtime_(runtime), args_(args) {}
 
-  // Fields inside a format specifier may nest once.
+  // `depth` is 1 for the format and 2 for fields in a format specifier, which may not nest further.
   std::string Run(std::string_view format, int depth) {
     if (depth > 2) throw EvalError("format fields are nested too deeply");
     runtime_.budget.SpendBytes(format.size());

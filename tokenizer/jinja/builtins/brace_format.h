@@ -1,4 +1,4 @@
-// Python's "...".format(...). One thread per runtime.
+// Python's "...".format(...). Pure function; one thread per runtime.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace vllm::jinja {
 
-// Throws EvalError.
+// Returns `format` with its fields replaced by `args`. Throws EvalError.
 std::string BraceFormat(Runtime& runtime, std::string_view format, const Args& args);
 
 }  // namespace vllm::jinja

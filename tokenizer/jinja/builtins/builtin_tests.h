@@ -1,4 +1,4 @@
-// Jinja2's tests (value is name(args)). One thread per runtime.
+// Jinja2's tests: value is name(args). One thread per runtime.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace vllm::jinja {
 
 bool IsTest(std::string_view name);
-// Throws EvalError, also when there is no such test.
+// Returns the result of the test. Throws EvalError, also if there is no such test.
 bool CallTest(Runtime& runtime, std::string_view name, const Value& value, const Args& args);
 
 }  // namespace vllm::jinja

@@ -1,4 +1,4 @@
-// Jinja2's filters (value | name(args)). One thread per runtime.
+// Jinja2's filters: value | name(args). One thread per runtime.
 #pragma once
 
 #include <string_view>
@@ -17,10 +17,11 @@ struct NamedFilter {
 };
 
 bool IsFilter(std::string_view name);
-// Throws EvalError, also when there is no such filter.
+// Returns the filtered value. Throws EvalError, also if there is no such filter.
 Value CallFilter(Runtime& runtime, std::string_view name, const Value& input, const Args& args);
 
-// text_filters.cc, markup_filters.cc, sequence_filters.cc, number_filters.cc: null when absent.
+// The filters of text_filters.cc, markup_filters.cc, sequence_filters.cc and number_filters.cc. These return null if
+// the file has no such filter.
 Filter FindTextFilter(std::string_view name);
 Filter FindMarkupFilter(std::string_view name);
 Filter FindSequenceFilter(std::string_view name);

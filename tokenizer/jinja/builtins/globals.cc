@@ -21,7 +21,7 @@ Value Range(Runtime& runtime, const Args& args) {
   const int64_t stop = bound[1] == nullptr ? first : bound.Int(1, 0);
   const int64_t step = bound.Int(2, 1);
   if (step == 0) throw EvalError("range: step must not be zero");
-  constexpr int64_t kLimit = int64_t{1} << 62;  // so that no difference overflows
+  constexpr int64_t kLimit = int64_t{1} << 62;  // keeps differences from overflowing
   if (std::max({std::abs(start / 2), std::abs(stop / 2), std::abs(step / 2)}) >= kLimit / 2) {
     throw EvalError("range is too big (limit " + std::to_string(kMaxRange) + ")");
   }
@@ -32,7 +32,7 @@ Value Range(Runtime& runtime, const Args& args) {
   return range;
 }
 
-// dict(mapping or pairs, **more).
+// Implements dict(mapping or pairs, **more).
 std::shared_ptr<DictObject> DictOf(Runtime& runtime, const Args& args) {
   if (args.positional.size() > 1) throw EvalError("dict takes at most 1 positional argument");
   auto dict = std::make_shared<DictObject>();
@@ -40,7 +40,7 @@ std::shared_ptr<DictObject> DictOf(Runtime& runtime, const Args& args) {
     const Value& source = args.positional[0];
     if (source.is(Kind::kDict)) {
       runtime.budget.Spend(source.dict().items.size() * 4);
-      runtime.budget.CheckRoom(source.dict().items.size() * 2 * sizeof(std::pair<Value, Value>));
+      runtime.budget.CheckMemory(source.dict().items.size() * 2 * sizeof(std::pair<Value, Value>));
       for (const auto& [key, value] : source.dict().items) dict->Set(key, value);
     } else {
       if (source.is_undefined()) throw EvalError(source.UndefinedMessage());
@@ -63,7 +63,7 @@ Value Namespace(Runtime& runtime, const Args& args) {
   space->Charge(&runtime.budget, sizeof(NamespaceObject));
   space->depth = 1;
   for (const auto& [key, value] : dict->items) {
-    if (!key.is_string()) throw EvalError("namespace attributes must be named by strings");
+    if (!key.is_string()) throw EvalError("namespace attribute names must be strings");
     if (key.text().starts_with("_")) throw EvalError("namespace attributes must not start with an underscore");
     space->Set(runtime.budget, key.text(), value);
   }
@@ -75,7 +75,7 @@ Value Cycler(Runtime& runtime, const Args& args) {
   if (args.positional.empty() || !args.keywords.empty()) throw EvalError("cycler needs at least one item");
   auto cycler = std::make_shared<CyclerObject>();
   cycler->Charge(&runtime.budget, sizeof(CyclerObject) + args.positional.size() * sizeof(Value));
-  // A list of the same items checks the depth.
+  // A list of the same items has the same depth and checks the limit.
   cycler->depth = MakeSequence(&runtime.budget, Kind::kList, args.positional).depth();
   cycler->items = args.positional;
   return Value(Kind::kCycler, std::move(cycler));

@@ -1,4 +1,4 @@
-// The functions every template sees: range, dict, namespace, cycler, joiner, raise_exception, strftime_now.
+// The global functions of every template: range, dict, namespace, cycler, joiner, raise_exception, strftime_now.
 // One thread per runtime.
 #pragma once
 
@@ -13,7 +13,8 @@ namespace vllm::jinja {
 bool IsGlobalFunction(std::string_view name);
 Value CallGlobalFunction(Runtime& runtime, std::string_view name, const Args& args);
 
-// Text from a template or a message, made fit for an error: printable, at most a line long.
+// Makes text from a template or a message safe for an error message: escapes unprintable characters and truncates it to
+// about 300 bytes. Any thread.
 std::string EscapeForError(std::string_view text);
 
 }  // namespace vllm::jinja

@@ -13,7 +13,7 @@
 namespace vllm::jinja {
 namespace {
 
-// urllib's quote; in a query / is quoted too, and a space is written +.
+// urllib.parse.quote. In a query, also quotes / and writes a space as +.
 void AppendUrlQuoted(Runtime& runtime, const Value& value, bool in_query, std::string& out) {
   static constexpr std::string_view kHex = "0123456789ABCDEF";
   const std::string text = value.is(Kind::kBytes) ? value.text() : Str(runtime.budget, value);
@@ -63,10 +63,10 @@ Value UrlEncode(Runtime& runtime, const Value& input, const Args& args) {
 struct Entity {
   std::string_view name;
   char16_t code_point;
-  bool stands_without_semicolon;
+  bool has_optional_semicolon;
 };
 
-// Sorted by name.
+// The named character references of HTML 4, sorted by name.
 constexpr Entity kEntities[] = {
     {"AElig", 198, true},     {"AMP", 38, true},       {"Aacute", 193, true},    {"Acirc", 194, true},
     {"Agrave", 192, true},    {"Alpha", 913, false},   {"Aring", 197, true},     {"Atilde", 195, true},
@@ -134,7 +134,7 @@ constexpr Entity kEntities[] = {
     {"xi", 958, false},       {"yacute", 253, true},   {"yen", 165, true},       {"yuml", 255, true},
     {"zeta", 950, false},     {"zwj", 8205, false},    {"zwnj", 8204, false}};
 
-// What numeric references of U+0080..U+009F stand for: the characters of Windows-1252.
+// HTML reads the numeric references &#128; to &#159; as Windows-1252.
 constexpr char16_t kWindows1252[] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
                                      0x2c6,  0x2030, 0x160,  0x2039, 0x152,  0x8d,   0x17d,  0x8f,
                                      0x90,   0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
@@ -147,11 +147,11 @@ const Entity* FindEntity(std::string_view name) {
 }
 
 struct Reference {
-  size_t length = 0;  // 0: it is none
+  size_t length = 0;  // in the source text; 0 if there is no reference
   std::string text;
 };
 
-// &#123; and &#x7b;, the semicolon being optional. REQUIRES: text starts with "&#".
+// Reads &#123; or &#x7b;, with or without the semicolon. REQUIRES: text starts with "&#".
 Reference ReadNumber(std::string_view text) {
   const bool is_hex = text.size() > 2 && (text[2] == 'x' || text[2] == 'X');
   const uint32_t base = is_hex ? 16 : 10;
@@ -183,7 +183,7 @@ Reference ReadNumber(std::string_view text) {
   return result;
 }
 
-// &name; or the longest name that stands without a semicolon. REQUIRES: text starts with "&".
+// Reads &name; or the longest name whose semicolon is optional. REQUIRES: text starts with "&".
 Reference ReadName(std::string_view text) {
   constexpr size_t kLongestName = 32;
   const size_t end = std::min(text.find_first_of("\t\n\f <&#;", 1), text.size());
@@ -198,7 +198,7 @@ Reference ReadName(std::string_view text) {
   }
   for (size_t length = name.size(); length > 1; --length) {
     const Entity* entity = FindEntity(name.substr(0, length));
-    if (entity == nullptr || !entity->stands_without_semicolon) continue;
+    if (entity == nullptr || !entity->has_optional_semicolon) continue;
     AppendCodePoint(entity->code_point, result.text);
     result.length = 1 + length;
     return result;
@@ -206,7 +206,7 @@ Reference ReadName(std::string_view text) {
   return result;
 }
 
-// html.unescape, with numeric references and the named ones of HTML 4; other names stay as they are.
+// html.unescape, except that it knows only the names of HTML 4 and leaves other names unchanged.
 std::string UnescapeHtml(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -222,7 +222,7 @@ std::string UnescapeHtml(std::string_view text) {
   return out;
 }
 
-// Without <...> and <!--...-->; what is not closed stays.
+// Removes <...> and <!--...-->. Tags and comments that are not closed stay.
 std::string WithoutTags(std::string_view text) {
   std::string out;
   size_t position = 0;

@@ -23,7 +23,7 @@ Value DictMethod(Runtime& runtime, const Value& self, std::string_view name, con
   }
   const BoundArgs none(name == "copy" ? "copy" : "dict view", args, {});
   if (name == "copy") return self;
-  runtime.budget.CheckRoom(dict.items.size() * sizeof(Value));
+  runtime.budget.CheckMemory(dict.items.size() * sizeof(Value));
   std::vector<Value> items;
   items.reserve(dict.items.size());
   for (const auto& [key, value] : dict.items) {

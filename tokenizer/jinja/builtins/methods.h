@@ -1,5 +1,5 @@
-// The methods of str, bytes, list, tuple, dict, range, cycler and namespace values a template may call. One thread per
-// runtime.
+// The methods that a template may call on str, bytes, list, tuple, dict, range, float and cycler values. FindMethod
+// also knows those of loops, which the evaluator calls. One thread per runtime.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace vllm::jinja {
 
-// kUnsafe: it exists in Python but the sandbox refuses it (append, update, ...).
+// kUnsafe means that Python has the method but the sandbox rejects it (append, update, ...).
 enum class MethodAccess { kNone, kSafe, kUnsafe };
 MethodAccess FindMethod(const Value& object, std::string_view name);
 
-// REQUIRES: FindMethod(self, name) is kSafe.
+// Throws EvalError. REQUIRES: FindMethod(self, name) is kSafe.
 Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);
 
-// string_methods.cc: str, and bytes.decode(encoding, errors) and bytes.hex().
+// The methods of str, and bytes.decode and bytes.hex, are in string_methods.cc.
 using StringMethod = Value (*)(Runtime& runtime, const Value& self, const Args& args);
-// Null when str has no such method.
+// Returns null if str has no such method.
 StringMethod FindStringMethod(std::string_view name);
 bool IsBytesMethod(std::string_view name);
 Value CallBytesMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);

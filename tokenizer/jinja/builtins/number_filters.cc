@@ -10,7 +10,7 @@
 namespace vllm::jinja {
 namespace {
 
-void RefuseUndefined(const Value& input) {
+void RejectUndefined(const Value& input) {
   if (input.is_undefined()) throw EvalError(input.UndefinedMessage());
 }
 
@@ -22,7 +22,7 @@ Value Truncated(double value) {
 
 Value Int(Runtime&, const Value& input, const Args& args) {
   const BoundArgs bound("int", args, {"default", "base"});
-  RefuseUndefined(input);
+  RejectUndefined(input);
   const Value fallback = bound[0] != nullptr ? *bound[0] : Value::Int(0);
   if (input.is_integer()) return Value::Int(input.integer());
   if (input.is(Kind::kFloat)) return std::isnan(input.real()) ? fallback : Truncated(input.real());
@@ -36,7 +36,7 @@ Value Int(Runtime&, const Value& input, const Args& args) {
 
 Value Float(Runtime&, const Value& input, const Args& args) {
   const BoundArgs bound("float", args, {"default"});
-  RefuseUndefined(input);
+  RejectUndefined(input);
   if (input.is_number()) return Value::Float(input.real());
   double value = 0;
   if (input.is_string() && ParseFloat(input.text(), value)) return Value::Float(value);
@@ -45,13 +45,13 @@ Value Float(Runtime&, const Value& input, const Args& args) {
 
 Value Abs(Runtime&, const Value& input, const Args& args) {
   const BoundArgs none("abs", args, {});
-  RefuseUndefined(input);
+  RejectUndefined(input);
   if (input.is(Kind::kFloat)) return Value::Float(std::fabs(input.real()));
   if (!input.is_integer()) throw EvalError(std::string("bad operand type for abs(): ") + TypeName(input.kind()));
   return input.integer() < 0 ? Negate(input) : Value::Int(input.integer());
 }
 
-// round(x, n) of a float: the decimal that is nearest to the exact binary value.
+// round(value, precision) of a float: rounds the exact binary value to the nearest decimal.
 double RoundReal(double value, int64_t precision) {
   if (!std::isfinite(value) || precision > 330) return value;
   if (precision < -330) return std::copysign(0.0, value);
@@ -80,7 +80,7 @@ Value RoundInteger(int64_t value, int64_t precision) {
 
 Value Round(Runtime&, const Value& input, const Args& args) {
   const BoundArgs bound("round", args, {"precision", "method"});
-  RefuseUndefined(input);
+  RejectUndefined(input);
   const std::string method = bound[1] == nullptr ? "common" : bound.Text(1);
   if (method != "common" && method != "ceil" && method != "floor") {
     throw EvalError("round: method must be common, ceil or floor");
@@ -98,7 +98,7 @@ Value Round(Runtime&, const Value& input, const Args& args) {
 
 Value FileSizeFormat(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs bound("filesizeformat", args, {"binary"});
-  RefuseUndefined(input);
+  RejectUndefined(input);
   double bytes = 0;
   if (input.is_number()) {
     bytes = input.real();
@@ -116,7 +116,7 @@ Value FileSizeFormat(Runtime& runtime, const Value& input, const Args& args) {
   }
   static constexpr const char* kBinary[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
   static constexpr const char* kDecimal[] = {"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"};
-  // 1000^9 is exact in 64 bits of mantissa, so that it is rounded once, as Python's integers are.
+  // A long double has a 64-bit mantissa, so 1000^9 is exact until it is converted to double. Python uses integers here.
   long double power = static_cast<long double>(base) * base;
   size_t index = 0;
   for (; index < 7 && !(bytes < static_cast<double>(power)); ++index) power *= base;

@@ -17,8 +17,8 @@ Value ListOf(Runtime& runtime, std::vector<Value> items) {
 Value IteratorOf(Runtime& runtime, std::vector<Value> items) {
   return MakeSequence(&runtime.budget, Kind::kIterator, std::move(items));
 }
-// What a generator function returns: it works only when it is walked, so an error comes behind the items it had by
-// then.
+// Returns an iterator like a Python generator. A generator runs while it is iterated, so an error in `produce` is
+// thrown after the items that were produced before it.
 template <typename Produce>
 Value GeneratorOf(Runtime& runtime, Produce produce) {
   std::vector<Value> items;
@@ -113,7 +113,7 @@ Value Reverse(Runtime& runtime, const Value& input, const Args& args) {
   if (input.is_string()) return GetSlice(runtime, input, Value::None(), Value::None(), Value::Int(-1));
   std::vector<Value> items = ToVector(runtime.budget, input);
   std::reverse(items.begin(), items.end());
-  // A list for what cannot be walked backwards, else a reversed iterator.
+  // As in Jinja2, values that reversed() rejects become a list; others become a reversed iterator.
   return input.is(Kind::kIterator) ? ListOf(runtime, std::move(items)) : IteratorOf(runtime, std::move(items));
 }
 
@@ -143,7 +143,7 @@ Value Select(Runtime& runtime, const Value& input, const Args& args) {
   return GeneratorOf(runtime, [&](std::vector<Value>& results) {
     if (!Truthy(input)) return;
     constexpr size_t kTestIndex = kAttribute ? 1 : 0;
-    if (args.positional.size() < kTestIndex) throw EvalError("select misses the name of the attribute");
+    if (args.positional.size() < kTestIndex) throw EvalError("select is missing the attribute name");
     const bool has_test = args.positional.size() > kTestIndex;
     if (has_test && !args.positional[kTestIndex].is_string()) throw EvalError("select needs the name of a test");
     Args rest;
@@ -159,7 +159,7 @@ Value Select(Runtime& runtime, const Value& input, const Args& args) {
   });
 }
 
-// Sorts `items` by `keys`, which go along.
+// Returns `items` sorted by `keys`. REQUIRES: items and keys have the same length.
 std::vector<Value> SortedBy(Runtime& runtime, const std::vector<Value>& items, const std::vector<Value>& keys,
                             bool reverse) {
   std::vector<size_t> order(items.size());
@@ -297,7 +297,7 @@ Value Batch(Runtime& runtime, const Value& input, const Args& args) {
     if (!batch.empty()) {
       if (const Value* fill = bound.NotNone(1)) {
         if (size > static_cast<int64_t>(Budget::kLiveBytes / sizeof(Value))) {
-          runtime.budget.CheckRoom(Budget::kLiveBytes + 1);
+          runtime.budget.CheckMemory(Budget::kLiveBytes + 1);
         }
         if (size > 0) runtime.budget.Spend(static_cast<size_t>(size));
         while (static_cast<int64_t>(batch.size()) < size) batch.push_back(*fill);
@@ -330,7 +330,7 @@ Value Slice(Runtime& runtime, const Value& input, const Args& args) {
 Value Attr(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs bound("attr", args, {"name"}, 1);
   if (input.is_undefined()) throw EvalError(input.UndefinedMessage());
-  // Unlike a subscript it never looks into the mapping.
+  // Unlike a subscript, attr does not look up keys of the mapping.
   if (input.is(Kind::kDict)) {
     const Value empty = MakeDict(&runtime.budget, std::make_shared<DictObject>());
     const Value method = GetItem(runtime, empty, *bound[0]);

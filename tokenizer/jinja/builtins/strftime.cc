@@ -9,7 +9,8 @@
 namespace vllm::jinja {
 namespace {
 
-// "%", flags, a width, a modifier and the conversion; "%" alone when the text ends before the conversion.
+// Returns the directive that `text` starts with: "%", flags, width, modifier and conversion. Returns only "%" if the
+// text ends before the conversion. REQUIRES: text starts with "%".
 std::string_view DirectiveAt(std::string_view text) {
   size_t end = std::min(text.find_first_not_of("_-0^#+", 1), text.size());
   end = std::min(text.find_first_not_of("0123456789", end), text.size());
@@ -21,10 +22,10 @@ std::string_view DirectiveAt(std::string_view text) {
 std::string Directive(const std::string& directive, const std::tm& time) {
   switch (directive.back()) {
     case 'f':
-      return "000000";  // the clock has whole seconds
+      return "000000";  // the time has no microseconds
     case 'z':
     case 'Z':
-      return "";  // a naive time, as datetime.now() gives
+      return "";  // a naive time, like datetime.now(), has no time zone
     default:
       break;
   }
@@ -51,10 +52,10 @@ std::string Strftime(std::string_view format, const std::tm& time) {
 }
 
 bool ParseDate(std::string_view text, std::tm& time) {
-  const auto digits = [&](size_t at, size_t count, int& value) {
-    if (at + count > text.size()) return false;
+  const auto digits = [&](size_t offset, size_t count, int& value) {
+    if (offset + count > text.size()) return false;
     value = 0;
-    for (size_t i = at; i < at + count; ++i) {
+    for (size_t i = offset; i < offset + count; ++i) {
       if (text[i] < '0' || text[i] > '9') return false;
       value = value * 10 + (text[i] - '0');
     }

@@ -1,4 +1,4 @@
-// strftime in the C locale, whatever locale the program runs in. Pure function, any thread.
+// Formats and parses dates. The process's locale does not matter. Pure functions, any thread.
 #pragma once
 
 #include <ctime>
@@ -7,12 +7,13 @@
 
 namespace vllm::jinja {
 
-// Python's datetime.strftime of a naive time: the directives, flags and widths of the C library, and %f. A directive
-// that the C library does not know, or that gives more than kMaxDirectiveBytes, is copied unchanged.
+// Python's datetime.strftime for a naive time: the C library's directives, flags and widths, and %f. Copies a directive
+// unchanged if the C library does not know it or its result is longer than kMaxDirectiveBytes.
 inline constexpr size_t kMaxDirectiveBytes = 128;
 std::string Strftime(std::string_view format, const std::tm& time);
 
-// "2024-07-26" or "2024-07-26T15:04:05" (also with a blank); false when it is neither.
+// Parses "2024-07-26", "2024-07-26T15:04:05" or "2024-07-26 15:04:05". Returns false if `text` has another format or is
+// not a valid time.
 bool ParseDate(std::string_view text, std::tm& time);
 
 }  // namespace vllm::jinja

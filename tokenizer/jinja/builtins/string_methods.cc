@@ -37,7 +37,7 @@ Value Strip(Runtime& runtime, const Value& self, const Args& args) {
 }
 
 Value ListOf(Runtime& runtime, const Value& self, const std::vector<std::string_view>& parts) {
-  runtime.budget.CheckRoom(parts.size() * (sizeof(Value) + sizeof(StringObject)));
+  runtime.budget.CheckMemory(parts.size() * (sizeof(Value) + sizeof(StringObject)));
   std::vector<Value> items;
   items.reserve(parts.size());
   for (const std::string_view part : parts) items.push_back(Text(runtime, self, std::string(part)));
@@ -65,12 +65,12 @@ Value Partition(Runtime& runtime, const Value& self, const Args& args) {
   if (separator.empty()) throw EvalError("empty separator");
   runtime.budget.SpendBytes(SearchCost(self.text(), separator) * (kFromRight ? 2 : 1));
   const std::string& text = self.text();
-  const size_t at = kFromRight ? FindTextLast(text, separator) : FindText(text, separator);
-  std::string before = at == text.npos ? (kFromRight ? "" : text) : text.substr(0, at);
-  std::string after = at == text.npos ? (kFromRight ? text : "") : text.substr(at + separator.size());
+  const size_t found = kFromRight ? FindTextLast(text, separator) : FindText(text, separator);
+  std::string before = found == text.npos ? (kFromRight ? "" : text) : text.substr(0, found);
+  std::string after = found == text.npos ? (kFromRight ? text : "") : text.substr(found + separator.size());
   std::vector<Value> items;
   items.push_back(Text(runtime, self, std::move(before)));
-  items.push_back(Text(runtime, self, at == text.npos ? "" : separator));
+  items.push_back(Text(runtime, self, found == text.npos ? "" : separator));
   items.push_back(Text(runtime, self, std::move(after)));
   return MakeSequence(&runtime.budget, Kind::kTuple, std::move(items));
 }
@@ -80,7 +80,7 @@ Value Replace(Runtime& runtime, const Value& self, const Args& args) {
   return Text(runtime, self, ReplaceText(runtime.budget, self.text(), bound.Text(0), bound.Text(1), bound.Int(2, -1)));
 }
 
-// The part [start, stop) that find, count, startswith, ... look at, with its first code point's index.
+// The slice [start, stop) that find, count, startswith, ... search. `first` is the index of its first code point.
 struct Window {
   std::string_view text;
   int64_t first = 0;
@@ -106,13 +106,13 @@ Value Find(Runtime& runtime, const Value& self, const Args& args) {
   const std::string& needle = bound.Text(0);
   const Window window = WindowOf(runtime, self, bound);
   runtime.budget.SpendBytes(SearchCost(window.text, needle) * (kFromRight ? 2 : 1));
-  size_t at = std::string_view::npos;
-  if (window.valid) at = kFromRight ? FindTextLast(window.text, needle) : FindText(window.text, needle);
-  if (at == std::string_view::npos) {
+  size_t found = std::string_view::npos;
+  if (window.valid) found = kFromRight ? FindTextLast(window.text, needle) : FindText(window.text, needle);
+  if (found == std::string_view::npos) {
     if (kMustFind) throw EvalError("substring not found");
     return Value::Int(-1);
   }
-  const size_t skipped = self.is_ascii() ? at : NumCodePoints(window.text.substr(0, at));
+  const size_t skipped = self.is_ascii() ? found : NumCodePoints(window.text.substr(0, found));
   return Value::Int(window.first + static_cast<int64_t>(skipped));
 }
 
@@ -124,7 +124,7 @@ Value Count(Runtime& runtime, const Value& self, const Args& args) {
   runtime.budget.SpendBytes(SearchCost(window.text, needle));
   if (needle.empty()) return Value::Int(static_cast<int64_t>(NumCodePoints(window.text)) + 1);
   int64_t count = 0;
-  for (size_t at = 0; (at = FindText(window.text, needle, at)) != std::string_view::npos; at += needle.size()) {
+  for (size_t i = 0; (i = FindText(window.text, needle, i)) != std::string_view::npos; i += needle.size()) {
     runtime.budget.Spend(1);
     ++count;
   }
@@ -171,7 +171,7 @@ Value Join(Runtime& runtime, const Value& self, const Args& args) {
   return Text(runtime, self, std::move(result));
 }
 
-// Side: -1 left, 1 right, 0 both: where the text goes.
+// `kSide` is where the text goes: -1 left, 1 right, 0 centered.
 template <int kSide>
 Value Justify(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs bound("ljust", args, {"width", "fillchar"}, 1);
@@ -280,22 +280,22 @@ Value FormatMap(Runtime& runtime, const Value& self, const Args& args) {
   return Text(runtime, self, BraceFormat(runtime, self.text(), named));
 }
 
-// The largest code point of an encoding that writes one byte for each; UTF-8 is 0x10FFFF.
+// Returns the largest code point of the encoding. Encodings other than UTF-8 use one byte per character.
 char32_t LargestCodePoint(const BoundArgs& bound) {
   if (bound[0] == nullptr) return 0x10FFFF;
-  // Python takes - and _ for the same, and any case.
+  // Python ignores case and treats - and _ alike.
   std::string name = ToLower(bound.Text(0));
   std::replace(name.begin(), name.end(), '_', '-');
   if (name == "utf-8" || name == "utf8" || name == "u8") return 0x10FFFF;
   if (name == "ascii" || name == "us-ascii") return 0x7F;
   if (name == "latin-1" || name == "latin1" || name == "iso-8859-1" || name == "iso8859-1" || name == "l1") return 0xFF;
-  throw EvalError("encoding is not supported (known are utf-8, ascii and latin-1)");
+  throw EvalError("encoding is not supported (use utf-8, ascii or latin-1)");
 }
 
 std::string_view ErrorHandler(const BoundArgs& bound) {
   const std::string_view name = bound[1] == nullptr ? "strict" : std::string_view(bound.Text(1));
   if (name != "strict" && name != "ignore" && name != "replace") {
-    throw EvalError("errors is not supported (known are strict, ignore and replace)");
+    throw EvalError("error handler is not supported (use strict, ignore or replace)");
   }
   return name;
 }
@@ -315,7 +315,7 @@ Value DecodeBytes(Runtime& runtime, const Value& self, const Args& args) {
     if (step.kind == Utf8Step::Kind::kValid && step.code_point <= largest) {
       AppendCodePoint(step.code_point, text);
     } else if (errors == "strict") {
-      throw EvalError("cannot decode the bytes: position " + std::to_string(start) + " is not of the encoding");
+      throw EvalError("cannot decode the bytes: position " + std::to_string(start) + " is not valid in the encoding");
     } else if (errors == "replace") {
       AppendCodePoint(0xFFFD, text);
     }
@@ -348,7 +348,7 @@ Value EncodeText(Runtime& runtime, const Value& self, const Args& args) {
     if (c <= largest) {
       bytes += static_cast<char>(c);
     } else if (errors == "strict") {
-      throw EvalError("cannot encode the text: it has a character that is not of the encoding");
+      throw EvalError("cannot encode the text: it contains a character that the encoding lacks");
     } else if (errors == "replace") {
       bytes += '?';
     }

@@ -11,7 +11,7 @@
 namespace vllm::jinja {
 namespace {
 
-// The attribute itself, or a missing value.
+// Returns the attribute, or a kMissing value. Sets `unsafe` if the sandbox forbids the attribute.
 Value OwnAttribute(Runtime& runtime, const Value& object, const std::string& name, bool& unsafe) {
   switch (FindMethod(object, name)) {
     case MethodAccess::kSafe:
@@ -34,7 +34,7 @@ Value OwnAttribute(Runtime& runtime, const Value& object, const std::string& nam
   } else if (object.is(Kind::kBlocks) && object.as<BlocksObject>().Has(name)) {
     return MakeFunction(&runtime.budget, name, object);
   } else if (object.is(Kind::kTuple) && object.as<SequenceObject>().label[0] != '\0') {
-    if (name == "grouper") return object.items()[0];  // groupby's named tuple
+    if (name == "grouper") return object.items()[0];  // the named tuple of groupby
     if (name == "list") return object.items()[1];
   }
   return Value();
@@ -75,7 +75,7 @@ Value ItemAt(Runtime& runtime, const Value& object, int64_t index) {
 
 Value GetAttribute(Runtime& runtime, const Value& object, const std::string& name, const Value& key) {
   const bool is_private = name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__";
-  // Even an undefined value has a class; asking that for more is an error again.
+  // In Python even an undefined value has these three attributes. Other attributes of it are an error.
   if (is_private && (!object.is_undefined() || name == "__class__" || name == "__init__" || name == "__doc__")) {
     return Value::Undefined(&name, true);
   }
@@ -123,7 +123,7 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
   const int64_t length = *Length(object);
   const int64_t stride = step.is(Kind::kNone) ? 1 : step.integer();
   if (stride == 0) throw EvalError("slice step cannot be zero");
-  // PySlice_AdjustIndices.
+  // The same steps as CPython's PySlice_AdjustIndices.
   const auto clamp = [&](const Value& part, int64_t fallback) {
     if (part.is(Kind::kNone)) return fallback;
     int64_t index = part.integer();
@@ -139,7 +139,7 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
   const bool empty = stride > 0 ? last <= first : first <= last;
   const uint64_t magnitude = stride > 0 ? static_cast<uint64_t>(stride) : ~static_cast<uint64_t>(stride) + 1;
   const auto count = empty ? size_t{0} : static_cast<size_t>((distance - 1) / magnitude + 1);
-  const auto at = [&](size_t i) { return static_cast<size_t>(first + static_cast<int64_t>(i) * stride); };
+  const auto source_index = [&](size_t i) { return static_cast<size_t>(first + static_cast<int64_t>(i) * stride); };
 
   if (object.is(Kind::kRange)) {
     const RangeObject& range = object.range();
@@ -148,11 +148,11 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
     return MakeRange(&runtime.budget, range.at(first), range.at(last), range_step);
   }
   if (object.is_sequence()) {
-    runtime.budget.CheckRoom(count * sizeof(Value));
+    runtime.budget.CheckMemory(count * sizeof(Value));
     runtime.budget.Spend(1 + count / 2);
     std::vector<Value> items;
     items.reserve(count);
-    for (size_t i = 0; i < count; ++i) items.push_back(object.items()[at(i)]);
+    for (size_t i = 0; i < count; ++i) items.push_back(object.items()[source_index(i)]);
     return MakeSequence(&runtime.budget, object.kind(), std::move(items));
   }
   const std::string& text = object.text();
@@ -161,17 +161,17 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
   std::string result;
   if (stride == 1) {
     if (count > 0) {
-      const size_t from = is_bytewise ? at(0) : CodePointOffset(text, at(0));
+      const size_t from = is_bytewise ? source_index(0) : CodePointOffset(text, source_index(0));
       const std::string_view rest = std::string_view(text).substr(from);
       result = rest.substr(0, is_bytewise ? count : CodePointOffset(rest, count));
     }
   } else if (is_bytewise) {
     runtime.budget.Spend(count / 8);
-    for (size_t i = 0; i < count; ++i) result += text[at(i)];
+    for (size_t i = 0; i < count; ++i) result += text[source_index(i)];
   } else {
     std::u32string code_points;
     for (size_t i = 0; i < text.size();) code_points += NextCodePoint(text, i);
-    for (size_t i = 0; i < count; ++i) AppendCodePoint(code_points[at(i)], result);
+    for (size_t i = 0; i < count; ++i) AppendCodePoint(code_points[source_index(i)], result);
   }
   if (is_bytes) return MakeBytes(&runtime.budget, std::move(result));
   return MakeString(&runtime.budget, std::move(result), object.is_markup());

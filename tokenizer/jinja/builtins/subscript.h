@@ -1,4 +1,4 @@
-// object.name, object[index] and object[start:stop:step] as Jinja2's sandbox does them. One thread per runtime.
+// object.name, object[index] and object[start:stop:step], with the rules of Jinja2's sandbox. One thread per runtime.
 #pragma once
 
 #include <string>
@@ -8,13 +8,16 @@
 
 namespace vllm::jinja {
 
-// `name` must outlive the result, `key` is the same text as a value. Loops and macros are not handled here.
+// Returns object.name. `key` is `name` as a value, and `name` must outlive the result. The evaluator handles attributes
+// of loops and macros. Throws EvalError.
 Value GetAttribute(Runtime& runtime, const Value& object, const std::string& name, const Value& key);
+// Returns object[index], or an undefined value. Throws EvalError if `object` is undefined.
 Value GetItem(Runtime& runtime, const Value& object, const Value& index);
-// Parts may be None.
+// `start`, `stop` and `step` may be None. Throws EvalError.
 Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step);
 
-// "a.b.0" as filters take it: attribute by attribute through GetItem; whole numbers are indices.
+// Follows an attribute path of a filter, such as "a.b.0": calls GetItem for each part, with an integer for a number.
+// `fallback` replaces undefined results unless it is null. Throws EvalError.
 Value GetPath(Runtime& runtime, Value object, const Value& path, const Value* fallback = nullptr);
 
 }  // namespace vllm::jinja

@@ -16,7 +16,7 @@
 namespace vllm::jinja {
 namespace {
 
-// markupsafe.soft_str: strings stay what they are.
+// markupsafe.soft_str: converts values to strings and returns strings unchanged, so that Markup stays Markup.
 Value SoftText(Runtime& runtime, const Value& input) {
   return input.is_string() ? input : MakeString(&runtime.budget, Str(runtime.budget, input));
 }
@@ -29,7 +29,7 @@ Value Converted(Runtime& runtime, const Value& input, const Args& args) {
   return MakeString(&runtime.budget, Convert(text.text()), text.is_markup());
 }
 
-// Words start after blanks, hyphens and opening brackets, and nowhere else.
+// The filter title: words start only after whitespace, hyphens and opening brackets.
 std::string TitleWords(std::string_view text) {
   std::string result;
   bool separator = true;
@@ -114,23 +114,23 @@ Value Indent(Runtime& runtime, const Value& input, const Args& args) {
     throw EvalError(input.is_undefined() ? input.UndefinedMessage()
                                          : std::string("indent needs a string, not ") + TypeName(input.kind()));
   }
-  std::string indention;
+  std::string indentation;
   if (bound[0] != nullptr && bound[0]->is_string()) {
-    indention = bound[0]->text();
+    indentation = bound[0]->text();
   } else {
-    indention = PadText("", bound.Int(0, 4), " ", -1);
+    indentation = PadText("", bound.Int(0, 4), " ", -1);
   }
   const bool first = bound.Bool(1, false);
   const bool blank = bound.Bool(2, false);
   std::string text = input.text();
   text += '\n';
   runtime.budget.SpendBytes(text.size() * 16);
-  std::string result = first ? indention : "";
+  std::string result = first ? indentation : "";
   bool is_first = true;
   for (const std::string_view line : SplitLines(text)) {
-    Budget::CheckText(result.size() + line.size() + indention.size() + 1);
+    Budget::CheckText(result.size() + line.size() + indentation.size() + 1);
     if (!is_first) result += "\n";
-    if (!is_first && (blank || !line.empty())) result += indention;
+    if (!is_first && (blank || !line.empty())) result += indentation;
     is_first = false;
     result += line;
   }
@@ -190,7 +190,7 @@ Value PPrint(Runtime& runtime, const Value& input, const Args& args) {
   return MakeString(&runtime.budget, PrettyPrint(runtime.budget, input));
 }
 
-// textwrap.wrap, as the filter wordwrap calls it: tabs and other white space stay what they are.
+// The options of textwrap.wrap that the filter wordwrap sets. Tabs and other whitespace are kept.
 struct WrapStyle {
   int64_t width = 79;  // in code points
   bool break_long_words = true;
@@ -204,22 +204,22 @@ bool IsLetter(char32_t c) { return c == '_' || IsAlpha(c); }
 bool IsWord(char32_t c) { return IsLetter(c) || IsDigit(c); }
 bool IsWordOrMark(char32_t c) { return IsWord(c) || (c < 0x80 && Text(U"!\"'&.,?").find(c) != Text::npos); }
 
-// The end of a run of two hyphens or more that a word character follows, or `at`.
-size_t DashEnd(Text text, size_t at) {
-  const size_t end = std::min(text.find_first_not_of(U'-', at), text.size());
-  return end - at >= 2 && end < text.size() && IsWord(text[end]) ? end : at;
+// Returns the end of a run of two or more hyphens before a word character, or `begin` if there is none.
+size_t DashEnd(Text text, size_t begin) {
+  const size_t end = std::min(text.find_first_not_of(U'-', begin), text.size());
+  return end - begin >= 2 && end < text.size() && IsWord(text[end]) ? end : begin;
 }
 
-// Whether a hyphenated word may be cut at `at`, which is behind a hyphen.
-bool CanCutAfterHyphen(Text text, size_t at) {
-  const auto letter = [&](size_t i) { return i < text.size() && IsLetter(text[i]); };
-  const bool after_word = at >= 3 && letter(at - 2) && letter(at - 3);
-  const bool after_initial = at >= 4 && letter(at - 2) && text[at - 3] == '-' && letter(at - 4);
+// Returns true if a hyphenated word may be broken at `i`. REQUIRES: text[i - 1] is a hyphen.
+bool CanCutAfterHyphen(Text text, size_t i) {
+  const auto letter = [&](size_t k) { return k < text.size() && IsLetter(text[k]); };
+  const bool after_word = i >= 3 && letter(i - 2) && letter(i - 3);
+  const bool after_initial = i >= 4 && letter(i - 2) && text[i - 3] == '-' && letter(i - 4);
   if (!after_word && !after_initial) return false;
-  return letter(at) && (letter(at + 1) || (at + 1 < text.size() && text[at + 1] == '-' && letter(at + 2)));
+  return letter(i) && (letter(i + 1) || (i + 1 < text.size() && text[i + 1] == '-' && letter(i + 2)));
 }
 
-// The end of the word that starts at `begin`: before a blank or an em-dash between words, or behind a hyphen.
+// Returns the end of the word that starts at `begin`: before whitespace or a dash between words, or after a hyphen.
 size_t WordEnd(Text text, size_t begin) {
   for (size_t end = begin + 1; end < text.size(); ++end) {
     if (IsBlank(text[end])) return end;
@@ -229,7 +229,7 @@ size_t WordEnd(Text text, size_t begin) {
   return text.size();
 }
 
-// The pieces that lines are made of: TextWrapper.wordsep_re, or wordsep_simple_re.
+// Splits the text into the pieces that lines consist of, like TextWrapper.wordsep_re or wordsep_simple_re.
 std::deque<Text> Pieces(Text text, bool break_on_hyphens) {
   std::deque<Text> pieces;
   size_t begin = 0;
@@ -251,9 +251,10 @@ std::deque<Text> Pieces(Text text, bool break_on_hyphens) {
 
 bool IsAllSpace(Text text) { return std::all_of(text.begin(), text.end(), IsSpace); }
 
-// As much of the first piece as goes into a line with `room` left, which may be the empty text; nothing when the piece
-// has to wait for the next line.
-std::optional<Text> TakeFromLongWord(std::deque<Text>& pieces, size_t room, bool line_is_empty,
+// Removes the start of the first piece and returns it: as much as fits into the `remaining` code points of a line
+// (possibly nothing), or the whole piece if long words must not be broken. Returns null if the line has text and the
+// piece must not be broken.
+std::optional<Text> TakeFromLongWord(std::deque<Text>& pieces, size_t remaining, bool line_is_empty,
                                      const WrapStyle& style) {
   const Text word = pieces.front();
   if (!style.break_long_words) {
@@ -261,22 +262,22 @@ std::optional<Text> TakeFromLongWord(std::deque<Text>& pieces, size_t room, bool
     pieces.pop_front();
     return word;
   }
-  size_t end = room;
-  if (style.break_on_hyphens && word.size() > room) {
-    const size_t hyphen = word.substr(0, room).rfind('-');
-    // Behind the last hyphen, but not where there are only hyphens before it.
+  size_t end = remaining;
+  if (style.break_on_hyphens && word.size() > remaining) {
+    const size_t hyphen = word.substr(0, remaining).rfind('-');
+    // Break after the last hyphen, unless only hyphens precede it.
     if (hyphen != Text::npos && hyphen > 0 && word.find_first_not_of(U'-') < hyphen) end = hyphen + 1;
   }
   pieces.front() = word.substr(end);
   return word.substr(0, end);
 }
 
-// The lines of one paragraph. Throws EvalError when the width is not positive.
+// textwrap.wrap: returns the lines of one paragraph. Throws EvalError if the width is not positive.
 std::vector<std::string> WrapText(Budget& budget, std::string_view paragraph, const WrapStyle& style) {
   if (style.width <= 0) throw EvalError("wordwrap: invalid width " + std::to_string(style.width) + " (must be > 0)");
   const auto width = static_cast<size_t>(style.width);
   budget.SpendBytes(paragraph.size() * 32);
-  budget.CheckRoom(paragraph.size() * (sizeof(char32_t) + sizeof(Text)));
+  budget.CheckMemory(paragraph.size() * (sizeof(char32_t) + sizeof(Text)));
   std::u32string text;
   for (size_t i = 0; i < paragraph.size();) text += NextCodePoint(paragraph, i);
   std::deque<Text> pieces = Pieces(text, style.break_on_hyphens);

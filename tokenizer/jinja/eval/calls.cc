@@ -53,7 +53,7 @@ void Evaluator::EvalArgs(const Expr& expr, Args& args) {
 Value Evaluator::EvalCall(const Expr& expr, const Value* caller) {
   const Expr& callee = *expr.args[0];
   Args args;
-  // A method is called without making a bound method first.
+  // Call methods directly, without allocating a bound method first.
   const bool is_attribute = callee.kind == ExprKind::kGetAttr;
   const Value object = Eval(is_attribute ? *callee.args[0] : callee);
   const bool is_method = is_attribute && FindMethod(object, callee.name) == MethodAccess::kSafe;
@@ -143,7 +143,7 @@ void Evaluator::BindParameters(const Stmt& stmt, Args& args, Activation& frame) 
                             args.positional.end());
     frame.slots[stmt.varargs_slot] = MakeSequence(&budget_, Kind::kTuple, std::move(rest));
   } else if (args.positional.size() > num_params) {
-    throw EvalError("macro '" + stmt.name.substr(0, 40) + "' takes not more than " + std::to_string(num_params) +
+    throw EvalError("macro '" + stmt.name.substr(0, 40) + "' takes at most " + std::to_string(num_params) +
                     " arguments");
   }
   const size_t first_default = num_params - stmt.defaults.size();

@@ -9,14 +9,14 @@
 namespace vllm::jinja {
 namespace {
 
-// Fuel of one statement or expression: what it costs besides the elements and bytes it touches.
+// The base cost of one statement, without the elements and bytes that it touches.
 constexpr size_t kStatementFuel = 4;
 
 class LoopCloser {
  public:
   explicit LoopCloser(LoopObject& loop) : loop_(loop) {}
   ~LoopCloser() {
-    loop_.filter = nullptr;  // Close() must not evaluate
+    loop_.filter = nullptr;  // keeps Close() from evaluating template code
     loop_.Close();
   }
   LoopCloser(const LoopCloser&) = delete;
@@ -82,7 +82,7 @@ void Evaluator::Emit(std::string_view text) {
     throw EvalError("output is too long (limit " + std::to_string(Budget::kMaxTextBytes) + " bytes)");
   }
   budget_.SetOutput(size);
-  // A string that doubles would for a moment take three times its bytes.
+  // Grow large strings by a quarter: a string that doubles needs three times its old size while it is copied.
   constexpr size_t kLargeBytes = size_t{4} << 20;
   if (out_->capacity() >= kLargeBytes && size > out_->capacity()) {
     out_->reserve(std::max(size, out_->capacity() + out_->capacity() / 4));
@@ -158,7 +158,7 @@ Evaluator::Flow Evaluator::Exec(const Stmt& stmt) {
     case StmtKind::kContinue:
       return Flow::kContinue;
     case StmtKind::kNeedsLoader:
-      throw EvalError("no loader for other templates");
+      throw EvalError("loading other templates is not supported");
   }
   return Flow::kNormal;
 }
@@ -178,7 +178,7 @@ Evaluator::Flow Evaluator::ExecIf(const Stmt& stmt) {
 }
 
 Evaluator::Flow Evaluator::ExecWith(const Stmt& stmt) {
-  // The values see the outer variables, so all are read before the scope is entered.
+  // The values can use only outer variables, so evaluate all of them before entering the scope.
   std::vector<Value> values;
   for (size_t i = 1; i < stmt.exprs.size(); i += 2) values.push_back(Eval(*stmt.exprs[i]));
   EnterScope(stmt.scope);
@@ -197,7 +197,7 @@ Evaluator::Flow Evaluator::ExecCaptured(const Stmt& stmt) {
     flow = Exec(stmt.bodies[0]);
     text = MakeString(&budget_, capture.Take());
   }
-  // A break out of the block drops what it captured.
+  // A break or continue out of the block discards the captured text.
   if (flow == Flow::kNormal) {
     if (stmt.value) {
       Value outer = std::exchange(captured_, std::move(text));
@@ -264,7 +264,7 @@ Evaluator::Flow Evaluator::RunLoop(const Stmt& stmt, const Value& iterable, int 
   }
   if (stmt.test) {
     EnterScope(stmt.test_scope);
-    // The filter may be asked from inside a macro: it belongs to this frame.
+    // A macro can trigger the filter through loop.last or loop.length, so the filter switches back to this frame.
     loop->filter = [this, &stmt, frame = frame_.get(), shared = std::weak_ptr<Activation>(frame_)](const Value& item) {
       const DepthGuard guard(*this);
       const ActivationPtr owner = shared.lock();
@@ -283,7 +283,7 @@ Evaluator::Flow Evaluator::RunLoop(const Stmt& stmt, const Value& iterable, int 
     if (stmt.uses_loop) frame_->slots[stmt.loop_slot] = Value(Kind::kLoop, loop);
     const Flow flow = Exec(stmt.bodies[0]);
     if (flow == Flow::kBreak) break;
-    // As compiled by Jinja2: only an iteration that reaches the end of the body counts.
+    // As in code compiled by Jinja2, only an iteration that reaches the end of the body skips the else branch.
     if (flow == Flow::kNormal) run_else = false;
   }
   LeaveScope(stmt.scope);

@@ -1,5 +1,5 @@
-// Runs a parsed template against a context. One evaluator renders once, on one thread; the template is only read.
-// Invariant 1: evaluation recurses at most kMaxEvalDepth deep and calls at most kMaxCallDepth, whatever the template.
+// Renders a parsed template with a context. An evaluator renders once, on one thread, and only reads the template.
+// Invariant 1: for any template, evaluation nests at most kMaxEvalDepth deep, and calls at most kMaxCallDepth deep.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace vllm::jinja {
 inline constexpr int kMaxEvalDepth = 1200;
 inline constexpr int kMaxCallDepth = 128;
 
-// The variables of one call of a macro (or of the template itself).
+// The variables of one call of a macro, or of the template itself.
 struct Activation {
   Activation(Budget& heap, size_t num_slots, std::shared_ptr<Activation> outer)
       : slots(num_slots), parent(std::move(outer)), budget(heap) {
@@ -41,13 +41,13 @@ struct MacroObject : Object {
 
 class Evaluator {
  public:
-  // `context`: a dict of variables.
+  // `context` is a dict of variables. The template and the runtime must outlive the evaluator.
   Evaluator(const Template& chat_template, Runtime& runtime, Value context);
   ~Evaluator();
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  // Throws EvalError; line() then says where.
+  // Returns the output. Throws EvalError; line() is then the line of the error. Call it once.
   std::string Run();
   int line() const { return line_; }
 
@@ -55,9 +55,9 @@ class Evaluator {
   enum class Flow { kNormal, kBreak, kContinue };
   using ActivationPtr = std::shared_ptr<Activation>;
 
-  // Collects output in a text of its own while it lives.
+  // Redirects the output to its own string during its lifetime.
   class Capture;
-  // Makes another activation the current one while it lives.
+  // Makes another activation the current one during its lifetime.
   class Switch;
   class DepthGuard;
 
@@ -113,13 +113,13 @@ class Evaluator {
   std::shared_ptr<Activation> frame_;
   std::string output_;
   std::string* out_ = &output_;
-  size_t captured_bytes_ = 0;  // in the buffers below out_
-  Value captured_;             // what ExprKind::kCaptured stands for
+  size_t captured_bytes_ = 0;  // bytes in the outer buffers, without *out_
+  Value captured_;             // the value of ExprKind::kCaptured
   int depth_ = 0;
   int call_depth_ = 0;
   int line_ = 1;
-  std::vector<std::shared_ptr<MacroObject>> macros_;  // all: their closures are circles
-  std::unordered_map<std::string, Value> exports_;    // top-level variables, for blocks
+  std::vector<std::shared_ptr<MacroObject>> macros_;  // all macros; ~Evaluator breaks the cycles of their closures
+  std::unordered_map<std::string, Value> exports_;    // top-level variables, which blocks can read
 };
 
 class Evaluator::Capture {

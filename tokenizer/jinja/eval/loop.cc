@@ -30,7 +30,7 @@ bool LoopObject::Advance(Value& item) {
 
 int64_t LoopObject::Length() {
   if (!known_length && filter) {
-    // Like Python's list(generator): the filter decides about the rest now.
+    // Like Python's list(generator): filter all remaining items now.
     std::vector<Value> rest;
     while (std::optional<Value> item = Pull()) rest.push_back(*std::move(item));
     known_length = static_cast<int64_t>(rest.size()) + index0 + 1 + (after ? 1 : 0);

@@ -1,5 +1,5 @@
-// One run of a {% for %}: where it is, what comes next, and the `loop` variable's view of it.
-// Owned by the evaluator; closed when the run ends, so that no chain of old loops can build up.
+// The state of one run of a {% for %} statement, and the attributes of its `loop` variable. Shared by the evaluator and
+// the template's values; one thread. The evaluator closes it at the end of the run, so old loops cannot form chains.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ namespace vllm::jinja {
 struct Activation;
 
 struct LoopObject : Object {
-  // Whether an item passes the loop's `if`; null when there is none.
+  // Returns true if an item passes the `if` of the loop. Null if the loop has no `if`.
   std::function<bool(const Value& item)> filter;
-  Value source;  // the items, as a list
+  Value source;  // a list of the items
   size_t next = 0;
   int64_t index0 = -1;
   int depth0 = 0;
   Value before, current;
-  std::optional<Value> after;  // looked ahead
+  std::optional<Value> after;  // the next item, if it was read ahead
   std::optional<Value> last_changed;
   std::optional<int64_t> known_length;
 
-  // Of a recursive loop: what loop(...) runs again.
+  // The statement and closure that loop(...) runs. Null unless the loop is recursive.
   const Stmt* stmt = nullptr;
   std::shared_ptr<Activation> closure;
 
-  // Moves to the next item; false at the end.
+  // Moves to the next item. Returns false at the end.
   bool Advance(Value& item);
-  // loop.NAME; a missing value when there is no such attribute.
+  // Returns loop.NAME, or a kMissing value if there is no such attribute.
   Value Attribute(std::string_view name);
-  // loop.cycle(...), loop.changed(...).
+  // Calls loop.cycle(...) or loop.changed(...).
   Value CallMethod(Budget& heap, std::string_view name, const Args& args);
-  // Drops every value the loop holds.
+  // Releases all values that the loop refers to.
   void Close();
 
  private:

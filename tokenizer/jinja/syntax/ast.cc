@@ -3,7 +3,7 @@
 namespace vllm::jinja {
 namespace {
 
-// Walks in the order of Jinja2's node fields: an assignment seen first hides later reads.
+// Visits nodes in the order of Jinja2's node fields. An assignment that comes first hides later reads.
 class NameReader {
  public:
   explicit NameReader(const std::string& name) : name_(name) {}

@@ -1,6 +1,7 @@
-// The syntax tree of a chat template. Built by the parser, completed by the scope pass (variable slots), then constant:
-// any number of threads may evaluate it. Owned by ChatTemplate.
-// Invariant 1: a tree's height is at most kMaxHeight, so that walks of it may recurse.
+// The syntax tree of a chat template. The parser builds it and ResolveScopes adds the variable slots. After that it is
+// immutable, and any number of threads may evaluate it. Owned by ChatTemplate.
+// Invariant 1: the height of an expression is at most kMaxHeight and statements nest at most kMaxNesting deep, so
+// functions may recurse into the tree.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,21 @@
 
 namespace vllm::jinja {
 
-inline constexpr int kMaxNesting = 128;  // tags in tags, brackets in brackets
-inline constexpr int kMaxHeight = 400;   // also counts a + b + c + ..., a.b.c...
+inline constexpr int kMaxNesting = 128;  // nesting of tags and of brackets
+inline constexpr int kMaxHeight = 400;   // also limits chains such as a + b + c and a.b.c
 inline constexpr size_t kMaxNodes = 100'000;
 
 enum class ExprKind : uint8_t {
   kConst,
   kName,
   kNamespaceRef,  // ns.name as an assignment target
-  kCaptured,      // the text a {% filter %} or {% set | filter %} block captured
+  kCaptured,      // the text that a {% filter %} or {% set | filter %} block captured
   kList,
   kTuple,
   kDict,  // key, value, key, value, ...
   kGetAttr,
   kGetItem,  // object, index
-  kSlice,    // start, stop, step; null where absent
+  kSlice,    // start, stop, step; each may be null
   kCall,     // callee, positional arguments
   kFilter,   // input, positional arguments
   kTest,
@@ -42,10 +43,10 @@ enum class ExprKind : uint8_t {
   kBinary,       // left, right; op
   kConcat,       // a ~ b ~ c
   kCompare,      // a < b < c; ops
-  kConditional,  // test, then, else or null
+  kConditional,  // test, then, else (may be null)
 };
 
-// A variable: `slot` of the activation `hops` functions out.
+// A variable: slot number `slot` in the activation that is `hops` functions further out.
 struct VarRef {
   uint16_t hops = 0;
   uint16_t slot = 0;
@@ -54,7 +55,7 @@ struct VarRef {
 struct Expr;
 using ExprPtr = std::unique_ptr<Expr>;
 
-// The rest of a call's arguments.
+// The arguments of a call other than the positional ones.
 struct CallExtra {
   std::vector<std::pair<std::string, ExprPtr>> keywords;
   ExprPtr star_args, star_kwargs;
@@ -76,12 +77,12 @@ struct Expr {
 enum class StmtKind : uint8_t {
   kOutput,  // exprs
   kFor,
-  kIf,        // exprs[i] guards bodies[i]; one more body is the else
+  kIf,        // exprs[i] is the condition of bodies[i]; an extra body is the else branch
   kSet,       // target, value
-  kSetBlock,  // target, value (filter of the captured text, or null)
+  kSetBlock,  // target, value (a filter for the captured text, or null)
   kWith,      // exprs: target, value, target, value, ...
   kMacro,
-  kCallBlock,    // value: the call; the body is its caller
+  kCallBlock,    // value: the call; the body becomes its `caller`
   kFilterBlock,  // value: the filter
   kGeneration,
   kBlock,
@@ -91,7 +92,7 @@ enum class StmtKind : uint8_t {
   kNeedsLoader,  // include, import, from, extends
 };
 
-// What happens to variables when a scope is entered.
+// How to initialize one variable when a scope is entered.
 struct SlotLoad {
   enum class Source : uint8_t { kMissing, kAlias, kResolve };
   uint16_t slot = 0;
@@ -101,10 +102,11 @@ struct SlotLoad {
 };
 struct ScopeLayout {
   std::vector<SlotLoad> loads;
-  std::vector<uint16_t> slots;  // all slots of the scope, emptied when it is left
+  std::vector<uint16_t> slots;  // all slots of the scope; LeaveScope clears them
 };
 
-// A part of the template with variables of its own per call: macro, caller body, recursive loop, block, the template.
+// A part of the template whose calls each have their own variables: a macro, a caller body, a recursive loop, a block,
+// or the template itself.
 struct FunctionLayout {
   uint16_t num_slots = 0;
 };
@@ -119,24 +121,24 @@ struct Stmt {
   int height = 1;
   std::string name;
   ExprPtr target, value;
-  ExprPtr test_target, test;  // for ... if test: the target once more, in the test's own scope
+  ExprPtr test_target, test;  // for ... if test: a copy of the target, in the scope of the test
   bool recursive = false;
   bool uses_loop = false;
   std::vector<ExprPtr> exprs;
   std::vector<Body> bodies;  // for: body, else
   std::vector<std::string> params;
-  std::vector<ExprPtr> defaults;  // of the last params
+  std::vector<ExprPtr> defaults;  // defaults of the last params
 
-  // Filled by the scope pass.
-  VarRef ref;  // macro: the variable that names it
+  // Set by ResolveScopes.
+  VarRef ref;  // macro: the variable that it is assigned to
   ScopeLayout scope, else_scope, test_scope;
   FunctionLayout function;  // macro, call block, generation, block, recursive for
   uint16_t loop_slot = 0;
   std::vector<uint16_t> param_slots;
   bool takes_caller = false, takes_kwargs = false, takes_varargs = false;
   uint16_t caller_slot = 0, kwargs_slot = 0, varargs_slot = 0;
-  bool toplevel = false;              // set: also visible to blocks
-  std::optional<uint16_t> self_slot;  // block: where it has the variable self, if it reads that
+  bool toplevel = false;              // set and macro: blocks can read the variable
+  std::optional<uint16_t> self_slot;  // block: the slot of `self`, if the block reads it
 };
 
 struct Template {
@@ -144,13 +146,13 @@ struct Template {
   ScopeLayout scope;
   FunctionLayout function;
   std::optional<uint16_t> self_slot;
-  std::map<std::string, const Stmt*> blocks;  // wherever they stand in the body
+  std::map<std::string, const Stmt*> blocks;  // all blocks by name, at any depth
 };
 
-// Whether some expression in `body` reads `name` before the body assigns it (blocks excepted).
+// Returns true if an expression in `body` reads `name` before the body assigns it. Ignores {% block %} statements.
 bool ReadsName(const Body& body, const std::string& name);
 
-// Calls visit(const Expr&) for each direct child that is there.
+// Calls visit(const Expr&) for each direct child that is not null.
 template <typename Visit>
 void ForEachChild(const Expr& expr, Visit visit) {
   for (const ExprPtr& arg : expr.args) {

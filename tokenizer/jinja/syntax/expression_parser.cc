@@ -514,7 +514,7 @@ ExprPtr ExpressionParser::ParseAssignTarget(std::string_view end_name, bool with
   rules.end_name = end_name;
   rules.with_namespace = with_namespace;
   ExprPtr target = ParseTuple(rules);
-  // Nested targets: (a, (b, c)). The parser made them as expressions, so look at every leaf.
+  // Nested targets such as (a, (b, c)) were parsed as expressions, so check every leaf.
   std::vector<const Expr*> pending = {target.get()};
   while (!pending.empty()) {
     const Expr* expr = pending.back();

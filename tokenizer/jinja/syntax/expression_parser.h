@@ -1,5 +1,5 @@
-// The expression half of the parser: a token cursor and recursive descent with Jinja2's precedences.
-// Owned by one call of ParseTemplate.
+// The expression half of the parser: a token cursor and a recursive-descent parser with Jinja2's precedences.
+// Owned by one call of ParseTemplate; one thread. All parse functions throw SyntaxError.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ class ExpressionParser {
   explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
  protected:
-  // Guards every production that can contain itself.
+  // Counts the nesting during its lifetime. Every production that can contain itself creates one. Throws SyntaxError if
+  // the nesting exceeds kMaxNesting.
   class Nesting {
    public:
     explicit Nesting(ExpressionParser& parser);
@@ -41,7 +42,7 @@ class ExpressionParser {
   [[noreturn]] void Fail(const std::string& why) const;
   [[noreturn]] void FailUnexpected() const;
 
-  // What may end a tuple that is not in parentheses, besides ")", "}}" and "%}".
+  // How to parse a tuple. One without parentheses ends at ")", "}}", "%}" or the name `end_name`.
   struct TupleRules {
     bool simplified = false;  // names and literals only
     bool with_conditional = true;
@@ -51,7 +52,7 @@ class ExpressionParser {
   };
 
   ExprPtr NewExpr(ExprKind kind, int line);
-  // Takes over `args` and checks the height.
+  // Moves `args` into the new node. Throws SyntaxError if it is too high.
   ExprPtr NewExpr(ExprKind kind, int line, std::vector<ExprPtr> args);
   void Grow(Expr& expr, ExprPtr arg);
   void CountNode();
@@ -61,7 +62,7 @@ class ExpressionParser {
   ExprPtr ParseAssignTarget(std::string_view end_name, bool with_namespace);
   ExprPtr ParseFilter(ExprPtr input, bool start_inline);
   ExprPtr CloneTarget(const Expr& target);
-  // A filter on the text a block captures; null without "|".
+  // Parses the filters for the captured text of a block. Returns null if there is no "|" and `start_inline` is false.
   ExprPtr ParseCapturedFilter(bool start_inline);
 
  private:
@@ -84,7 +85,7 @@ class ExpressionParser {
   ExprPtr ParseSubscript(ExprPtr node);
   ExprPtr ParseSubscribed();
   ExprPtr ParseTest(ExprPtr node);
-  // At "(": appends to call.args and call.extra.
+  // Parses "(...)" and appends to call.args and call.extra.
   void ParseCallArguments(Expr& call);
   ExprPtr Binary(Op op, int line, ExprPtr left, ExprPtr right);
 

@@ -28,7 +28,7 @@ std::string NormalizeNewlines(std::string_view text) {
 bool IsNameByte(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0; }
 bool IsDigitByte(char c) { return c >= '0' && c <= '9'; }
 
-// The escapes of a Python string literal, as decode("unicode-escape") reads them.
+// Decodes the escapes of a Python string literal like decode("unicode-escape").
 class Unescaper {
  public:
   Unescaper(std::string_view text, int line) : text_(text), line_(line) {}
@@ -74,7 +74,8 @@ class Unescaper {
     }
   }
 
-  // Python first turns the character into an escape of its own, whose backslash this one then escapes.
+  // Jinja2 first replaces a non-ASCII character by an escape. A backslash before the character then escapes the
+  // backslash of that escape, so the escape itself remains in the text.
   void NonAscii() {
     const char32_t c = NextCodePoint(text_, position_);
     char buffer[16];
@@ -96,7 +97,7 @@ class Unescaper {
       value = value * 16 + static_cast<char32_t>(IsDigitByte(c) ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) {
-      throw SyntaxError(line_, "escape in a string is not a character");
+      throw SyntaxError(line_, "escape in a string is not a valid code point");
     }
     AppendCodePoint(value, result_);
   }
@@ -110,7 +111,7 @@ class Unescaper {
 class Lexer {
  public:
   explicit Lexer(std::string_view source) : source_(NormalizeNewlines(source)), text_(source_) {
-    // keep_trailing_newline is off.
+    // Jinja2's default is keep_trailing_newline=False.
     if (!text_.empty() && text_.back() == '\n') text_.remove_suffix(1);
   }
 
@@ -137,22 +138,23 @@ class Lexer {
     if (!passed.empty()) line_starting_ = passed.back() == '\n';
   }
 
-  size_t NumSpaces(size_t at) const { return text_.size() - at - StripLeft(text_.substr(at)).size(); }
+  size_t NumSpaces(size_t offset) const { return text_.size() - offset - StripLeft(text_.substr(offset)).size(); }
 
-  // Bytes of "%}" or "#}" with its whitespace control at `at`: "+%}", "-%}" and the blanks behind, "%}" and one
-  // newline.
-  size_t EndTag(std::string_view end, size_t at) const {
-    const std::string_view rest = text_.substr(at);
+  // Returns the length of the tag end `end` ("%}" or "#}") at `offset` with the text that it removes: "-%}" removes all
+  // whitespace after it, "%}" removes one newline, "+%}" removes nothing. Returns 0 if there is no tag end.
+  size_t EndTag(std::string_view end, size_t offset) const {
+    const std::string_view rest = text_.substr(offset);
     if (rest.empty()) return 0;
     const bool sign = rest[0] == '-' || rest[0] == '+';
     if (rest.substr(sign ? 1 : 0, end.size()) != end) return 0;
     const size_t size = end.size() + (sign ? 1 : 0);
-    if (rest[0] == '-') return size + NumSpaces(at + size);
+    if (rest[0] == '-') return size + NumSpaces(offset + size);
     if (!sign && size < rest.size() && rest[size] == '\n') return size + 1;
     return size;
   }
 
-  // Emits text_[position_, tag) as data after what the tag's sign does to its right end.
+  // Adds text_[position_, tag) as a data token, without the whitespace at its end that the tag at `tag` removes. `sign`
+  // is the character after the two that open the tag: '-', '+', or '\0' for others.
   void Data(size_t tag, char sign, bool is_variable) {
     std::string_view data = text_.substr(position_, tag - position_);
     if (sign == '-') {
@@ -168,10 +170,11 @@ class Lexer {
     Advance(tag - position_);
   }
 
-  // "{%- raw %}": bytes, or 0.
-  size_t RawTag(size_t at, std::string_view word) const {
-    if (text_.substr(at, 2) != "{%") return 0;
-    size_t end = at + 2;
+  // Returns the length of the tag `word` ("raw" or "endraw") at `offset`, including the whitespace that it removes
+  // after it. Returns 0 if there is no such tag.
+  size_t RawTag(size_t offset, std::string_view word) const {
+    if (text_.substr(offset, 2) != "{%") return 0;
+    size_t end = offset + 2;
     if (end < text_.size() && (text_[end] == '-' || text_[end] == '+')) ++end;
     end += NumSpaces(end);
     if (text_.substr(end, word.size()) != word) return 0;
@@ -179,15 +182,15 @@ class Lexer {
     end += NumSpaces(end);
     if (word == "endraw") {
       const size_t tag = EndTag("%}", end);
-      return tag == 0 ? 0 : end + tag - at;
+      return tag == 0 ? 0 : end + tag - offset;
     }
-    if (text_.substr(end, 2) == "%}") return end + 2 - at;
-    if (text_.substr(end, 3) == "-%}") return end + 3 + NumSpaces(end + 3) - at;
+    if (text_.substr(end, 2) == "%}") return end + 2 - offset;
+    if (text_.substr(end, 3) == "-%}") return end + 3 + NumSpaces(end + 3) - offset;
     return 0;
   }
 
-  static char SignOf(std::string_view text, size_t at) {
-    return at < text.size() && (text[at] == '-' || text[at] == '+') ? text[at] : '\0';
+  static char SignOf(std::string_view text, size_t offset) {
+    return offset < text.size() && (text[offset] == '-' || text[offset] == '+') ? text[offset] : '\0';
   }
 
   void Root() {
@@ -222,21 +225,21 @@ class Lexer {
       Data(tag, SignOf(text_, tag + 2), false);
       return Advance(end);
     }
-    // As in Jinja2, nothing at all behind the tag is no error.
+    // As in Jinja2, a template may end right after the raw tag.
     if (position_ < text_.size()) throw SyntaxError(line_, "missing end of raw block");
   }
 
   void Comment() {
-    for (size_t at = position_; (at = text_.find("#}", at)) != text_.npos; ++at) {
-      // The sign belongs to the tag when there is one.
-      const size_t start = at > position_ && (text_[at - 1] == '-' || text_[at - 1] == '+') ? at - 1 : at;
+    for (size_t end = position_; (end = text_.find("#}", end)) != text_.npos; ++end) {
+      // A sign before "#}" is part of the tag.
+      const size_t start = end > position_ && (text_[end - 1] == '-' || text_[end - 1] == '+') ? end - 1 : end;
       return Advance(start + EndTag("#}", start) - position_);
     }
     if (position_ < text_.size()) throw SyntaxError(line_, "missing end of comment tag");
   }
 
   void Tag(bool is_variable) {
-    std::string open;  // brackets not yet closed: inside them "}}" is two braces
+    std::string open;  // closing brackets to come; while there are any, "}}" is two braces
     for (;;) {
       Advance(NumSpaces(position_));
       if (position_ >= text_.size()) throw SyntaxError(line_, "template ends inside a tag");
@@ -258,10 +261,10 @@ class Lexer {
     }
   }
 
-  // "(\d+_)*\d+" from `at`: its end, or `at`.
-  size_t Digits(size_t at) const {
-    size_t end = at;
-    for (size_t i = at; i < text_.size() && IsDigitByte(text_[i]);) {
+  // Returns the end of the match of "(\d+_)*\d+" at `offset`, or `offset` if there is none.
+  size_t Digits(size_t offset) const {
+    size_t end = offset;
+    for (size_t i = offset; i < text_.size() && IsDigitByte(text_[i]);) {
       while (i < text_.size() && IsDigitByte(text_[i])) ++i;
       end = i;
       if (i + 1 < text_.size() && text_[i] == '_' && IsDigitByte(text_[i + 1])) ++i;
@@ -294,7 +297,7 @@ class Lexer {
       }
     }
     if (text_[position_] == '0') {
-      // 0b, 0o, 0x with a digit behind, else only zeros: "07" is two numbers.
+      // 0b, 0o or 0x and at least one digit; otherwise only zeros, so "07" is two numbers.
       static constexpr std::string_view kDigits = "0123456789abcdef";
       const char prefix = position_ + 1 < text_.size() ? static_cast<char>(text_[position_ + 1] | 0x20) : ' ';
       const size_t base = prefix == 'x' ? 16 : prefix == 'o' ? 8 : prefix == 'b' ? 2 : 0;

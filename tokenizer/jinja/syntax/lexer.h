@@ -1,4 +1,4 @@
-// Template source -> tokens, by the rules of Jinja2's lexer with trim_blocks and lstrip_blocks on.
+// Splits template source into tokens by the rules of Jinja2's lexer with trim_blocks and lstrip_blocks.
 // Pure function, any thread.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace vllm::jinja {
 
-// Why a template cannot be parsed.
+// Thrown if a template cannot be parsed. The message has no line number.
 class SyntaxError : public std::runtime_error {
  public:
   SyntaxError(int line_number, const std::string& why) : std::runtime_error(why), line(line_number) {}
@@ -40,7 +40,7 @@ struct Token {
 inline constexpr size_t kMaxSourceBytes = size_t{1} << 20;
 inline constexpr size_t kMaxTokens = 400'000;
 
-// The last token is kEnd. Throws SyntaxError.
+// Returns the tokens; the last one is kEnd. Throws SyntaxError.
 std::vector<Token> Tokenize(std::string_view source);
 
 }  // namespace vllm::jinja

@@ -30,7 +30,8 @@ class Parser : public ExpressionParser {
     return stmt;
   }
 
-  // Statements until a tag named in `ends`, whose name is then the current token; without `ends`, until the end.
+  // Parses statements up to a tag in `ends` and stops at the name of that tag. If `ends` is empty, parses to the end of
+  // the template.
   Body ParseBody(const Names& ends) {
     const Nesting nesting(*this);
     Body body;
@@ -73,7 +74,7 @@ class Parser : public ExpressionParser {
     }
   }
 
-  // The rest of the opening tag, then the body.
+  // Parses the rest of the opening tag, then the body.
   Body ParseStatements(const Names& ends) {
     SkipOp(":");
     Expect(TokenKind::kBlockEnd, "'%}'");
@@ -114,7 +115,7 @@ class Parser : public ExpressionParser {
     Fail("unknown tag '" + (tag.size() > 40 ? tag.substr(0, 40) : tag) + "'");
   }
 
-  // break and continue do not reach through a macro, a caller body or a block.
+  // Parses the body of a macro, call, generation or block. A break or continue there cannot leave a loop around it.
   template <typename Parse>
   Body OutsideLoops(Parse parse) {
     const int outer = loop_depth_;
@@ -262,7 +263,7 @@ class Parser : public ExpressionParser {
     return found;
   }
 
-  // include, import, from, extends. There is no loader: an error when the tag is reached, as in transformers.
+  // Parses include, import, from or extends. As in transformers there is no loader, so executing the tag is an error.
   StmtPtr ParseLoad(const std::string& tag, int line) {
     StmtPtr stmt = NewStmt(StmtKind::kNeedsLoader, line);
     ParseExpression();

@@ -1,4 +1,4 @@
-// Tokens -> syntax tree, by the rules of Jinja2's parser with the loopcontrols extension and {% generation %}.
+// Parses a template by the rules of Jinja2's parser with the loopcontrols extension and {% generation %}.
 // Pure function, any thread.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace vllm::jinja {
 
-// Variables are resolved too. Throws SyntaxError.
+// Returns the syntax tree with all variables resolved. Throws SyntaxError.
 Template ParseTemplate(std::string_view source);
 
 }  // namespace vllm::jinja

@@ -13,7 +13,7 @@
 namespace vllm::jinja {
 namespace {
 
-// First half: which names a scope loads and stores, without looking into the scopes inside it.
+// The first half finds the names that a scope loads and stores. It does not descend into inner scopes.
 void Analyze(Symbols& symbols, const Expr& expr) {
   if (expr.kind == ExprKind::kName || expr.kind == ExprKind::kNamespaceRef) symbols.Load(expr.name);
   ForEachChild(expr, [&](const Expr& child) { Analyze(symbols, child); });
@@ -86,7 +86,7 @@ void Analyze(Symbols& symbols, const Body& body) {
   for (const StmtPtr& stmt : body) Analyze(symbols, *stmt);
 }
 
-// Second half: writes slots into the tree, scope by scope.
+// The second half writes the slots into the tree, one scope at a time.
 class Resolver {
  public:
   void Run(Template& chat_template) {
@@ -105,7 +105,7 @@ class Resolver {
   struct Frame {
     const Symbols* symbols;
     bool toplevel;
-    bool soft;  // unknown filters fail only when they are reached
+    bool soft;  // unknown filters and tests fail only when they are executed
   };
 
   static FunctionBuilder NewFunction(const Symbols& parent) {
@@ -200,7 +200,7 @@ class Resolver {
     }
   }
 
-  // A scope of its own in the same function; stmt.value belongs to it.
+  // Resolves a statement that has its own scope in the same function. stmt.value belongs to that scope.
   void ResolveInner(const Frame& frame, Stmt& stmt) {
     Symbols symbols(frame.symbols, frame.symbols->function());
     Analyze(symbols, stmt.bodies[0]);
@@ -259,7 +259,7 @@ class Resolver {
     stmt.function.num_slots = static_cast<uint16_t>(own.num_slots);
   }
 
-  // Macro, caller body, generation, block: variables per call, outer ones by reference.
+  // Resolves a macro, caller body, generation or block. Each call has its own variables and refers to outer ones.
   void ResolveFunction(const Symbols* parent, Stmt& stmt) {
     FunctionBuilder function;
     if (parent != nullptr) function = NewFunction(*parent);
@@ -276,7 +276,7 @@ class Resolver {
     stmt.function.num_slots = static_cast<uint16_t>(function.num_slots);
   }
 
-  // The variable through which a template calls its own blocks.
+  // Declares `self`, the variable through which a template calls its own blocks, if `body` reads it.
   static std::optional<uint16_t> DeclareSelf(Symbols& symbols, const Body& body) {
     static const std::string kSelf = "self";
     if (!ReadsName(body, kSelf)) return std::nullopt;

@@ -1,12 +1,12 @@
-// Gives every variable of a template its slot, by the rules of Jinja2's compiler: which assignments a scope sees is
-// decided before anything runs. Also refuses unknown filters and tests where Jinja2 does. Pure function, any thread.
+// Assigns a slot to every variable of a template by the rules of Jinja2's compiler, which decides before execution
+// which assignments a scope sees. Also rejects unknown filters and tests where Jinja2 does. Pure function, any thread.
 #pragma once
 
 #include "tokenizer/jinja/syntax/ast.h"
 
 namespace vllm::jinja {
 
-// Throws SyntaxError.
+// Fills in the slots and layouts of the tree. Throws SyntaxError.
 void ResolveScopes(Template& chat_template);
 
 }  // namespace vllm::jinja

@@ -1,4 +1,5 @@
-// The names one scope of a template knows while its slots are given out (Jinja2's idtracking). Owned by the scope pass.
+// The names that one scope of a template knows while slots are assigned, like Jinja2's idtracking.
+// Owned by ResolveScopes; one thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace vllm::jinja {
 
-// A function under construction; slots are numbered per function.
+// A function whose slots are being assigned. Slots are numbered per function.
 struct FunctionBuilder {
   const FunctionBuilder* parent = nullptr;
   int depth = 0;
@@ -25,20 +26,20 @@ struct Ident {
 
 class Symbols {
  public:
-  // A scope in `parent` (null: nothing outside is visible) whose variables live in `function`.
+  // A scope inside `parent` whose variables are in `function`. A null `parent` means that no outer names are visible.
   Symbols(const Symbols* parent, FunctionBuilder* function);
 
-  // One branch of an if in this scope: starts with what the scope knows, is merged or thrown away.
+  // Returns a scope for one branch of an if in `scope`. It starts with the names of `scope`.
   static Symbols BranchOf(const Symbols& scope);
-  // `body`, `elifs`, `otherwise`: the three branches of an if. A name that only some of them assign keeps its outer
-  // value.
+  // Adds the names of the three branches of an if. A name that only some of the branches assign keeps its outer value.
   void MergeBranches(const Symbols& body, const Symbols& elifs, const Symbols& otherwise);
 
   void Load(const std::string& name);
   void Store(const std::string& name);
   Ident DeclareParameter(const std::string& name);
 
-  // REQUIRES: `name` was loaded, stored or declared here or outside.
+  // Returns the variable that `name` refers to.
+  // REQUIRES: `name` was loaded, stored or declared in this scope or an outer one.
   VarRef Resolve(const std::string& name) const;
   ScopeLayout Layout() const;
   FunctionBuilder* function() const { return function_; }
@@ -57,7 +58,7 @@ class Symbols {
   VarRef RefTo(Ident ident) const;
 
   const Symbols* parent_;
-  const Symbols* base_ = nullptr;  // of a branch: the scope it is in
+  const Symbols* base_ = nullptr;  // the scope that contains this branch; null if this is not a branch
   FunctionBuilder* function_;
   std::shared_ptr<std::map<std::string, uint16_t>> slots_;  // shared by the branches of a scope
   std::map<std::string, Ident> refs_;

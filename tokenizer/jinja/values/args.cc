@@ -30,7 +30,7 @@ BoundArgs::BoundArgs(const char* function, const Args& args, std::initializer_li
   }
   for (size_t i = 0; i < num_required; ++i) {
     if (values_[i] == nullptr) {
-      throw EvalError(std::string(function) + " misses argument '" + *(names.begin() + i) + "'");
+      throw EvalError(std::string(function) + " is missing argument '" + *(names.begin() + i) + "'");
     }
   }
 }

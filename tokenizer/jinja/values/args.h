@@ -1,4 +1,4 @@
-// Arguments of a call and how they meet parameter names, as Python does it. Values, one thread.
+// The arguments of a call, and how they bind to parameter names by Python's rules. Plain values; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,17 @@ struct Args {
 
 class BoundArgs {
  public:
-  // Throws EvalError for a missing, unknown, repeated or surplus argument. `function` is named in errors.
+  // Borrows `args`. The first `num_required` names must have an argument. Throws EvalError for a missing, unknown,
+  // repeated or surplus argument; the message names `function`.
   BoundArgs(const char* function, const Args& args, std::initializer_list<const char*> names, size_t num_required = 0);
 
-  // Null when absent.
+  // Returns null if the argument is absent.
   const Value* operator[](size_t index) const { return values_[index]; }
-  // Null also when None was given.
+  // Returns null if the argument is absent or None.
   const Value* NotNone(size_t index) const;
   int64_t Int(size_t index, int64_t fallback) const;
   bool Bool(size_t index, bool fallback) const;
-  // The argument must be a string.
+  // Throws EvalError unless the argument is a string.
   const std::string& Text(size_t index) const;
 
  private:

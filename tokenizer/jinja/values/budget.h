@@ -1,6 +1,6 @@
-// What one rendering may use: operations and memory. Owned by the call of Render, one thread.
-// A template is untrusted, so everything that loops spends fuel and everything that allocates is counted here. A unit
-// of fuel stands for 10 to 15 ns of work of any kind, on one core of a server of 2023: all fuel for about 50 ms.
+// The operations and memory that one rendering may use. Owned by the call of Render; one thread.
+// A template is untrusted, so every loop spends fuel and every allocation is counted here. One unit of fuel pays for 10
+// to 15 ns of work of any kind on one core of a 2023 server, so all fuel lasts about 50 ms.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace vllm::jinja {
 
-// Why an evaluation stopped; the caller adds the line.
+// Thrown to stop an evaluation. The message has no line number; the caller adds it.
 class EvalError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -21,7 +21,7 @@ class Budget {
   static constexpr int64_t kFuel = 4'000'000;
   static constexpr size_t kLiveBytes = size_t{32} << 20;     // values and the output
   static constexpr size_t kMaxTextBytes = size_t{16} << 20;  // one string, or the output
-  static constexpr int kMaxValueDepth = 128;                 // lists in lists
+  static constexpr int kMaxValueDepth = 128;                 // nesting of containers
 
   void Spend(size_t units) {
     if (units > static_cast<size_t>(fuel_)) {
@@ -30,24 +30,26 @@ class Budget {
     }
     fuel_ -= static_cast<int64_t>(units);
   }
-  // Work on `bytes` bytes of text at memory speed. Work on single characters costs 8 to 32 times as much.
+  // Pays for work on `bytes` bytes of text at memory speed. Work on single characters costs 8 to 32 times as much, and
+  // callers pass that many bytes.
   void SpendBytes(size_t bytes) { Spend(1 + bytes / 64); }
 
-  void CheckRoom(size_t bytes) const {
+  // Throws EvalError if `bytes` more bytes would exceed the limit.
+  void CheckMemory(size_t bytes) const {
     const size_t used = live_ + output_bytes_;
     if (used > kLiveBytes || bytes > kLiveBytes - used) {
       throw EvalError("values and output need too much memory (limit " + std::to_string(kLiveBytes) + " bytes)");
     }
   }
   void Reserve(size_t bytes) {
-    CheckRoom(bytes);
+    CheckMemory(bytes);
     live_ += bytes;
   }
   void Release(size_t bytes) noexcept { live_ -= bytes; }
-  // What has been written so far, and is still to be kept.
+  // Sets the size of the output written so far, including captured text that is not emitted yet.
   void SetOutput(size_t bytes) {
     output_bytes_ = 0;
-    CheckRoom(bytes);
+    CheckMemory(bytes);
     output_bytes_ = bytes;
   }
 

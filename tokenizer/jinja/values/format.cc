@@ -21,7 +21,7 @@ std::string FormatReal(double value, const FormatSpec& spec) {
     digits = std::isnan(value) ? "nan" : "inf";
     if (std::isupper(static_cast<unsigned char>(spec.type)) != 0) digits = ToUpper(digits);
   } else {
-    // A double has at most 309 digits before the point, kMaxPrecision behind it.
+    // A double has at most 309 digits before the point and kMaxPrecision after it.
     char buffer[800];
     const char format[] = {'%', '#', '.', '*', type, '\0'};
     const char plain[] = {'%', '.', '*', type, '\0'};
@@ -58,12 +58,12 @@ std::string PadNumber(std::string digits, const FormatSpec& spec) {
   if (spec.grouping != '\0') {
     size_t end = sign;
     while (end < digits.size() && IsDigit(static_cast<unsigned char>(digits[end]))) ++end;
-    for (size_t at = end; at > sign + 3;) {
-      at -= 3;
-      digits.insert(at, 1, spec.grouping);
+    for (size_t position = end; position > sign + 3;) {
+      position -= 3;
+      digits.insert(position, 1, spec.grouping);
     }
   }
-  if (spec.align == '^') {  // unlike str.center, the odd blank always goes to the right
+  if (spec.align == '^') {  // unlike str.center, an odd space always goes to the right
     const auto length = static_cast<int64_t>(NumCodePoints(digits));
     const int64_t left = std::max<int64_t>(spec.width - length, 0) / 2;
     return PadText(PadText(digits, length + left, spec.fill, 1), spec.width, spec.fill, -1);
@@ -114,7 +114,7 @@ class PercentFormatter {
     throw EvalError("not enough arguments for format string");
   }
 
-  // Digits, or * for the next value.
+  // Reads digits, or * for the next value.
   int64_t Number() {
     if (Peek() == '*') {
       ++position_;
@@ -224,7 +224,7 @@ class PercentFormatter {
       case 'g':
       case 'G':
         if (!value.is_number()) FailNumber(value);
-        // The digits of a large or long number are divided out one by one.
+        // printf computes the digits one at a time, so the precision sets the cost.
         budget_.Spend(32 + static_cast<size_t>(std::clamp<int64_t>(spec.precision, 0, kMaxPrecision)));
         if (spec.precision > kMaxPrecision) throw EvalError("precision is too large (limit 400)");
         return PadNumber(FormatReal(value.real(), spec), spec);

@@ -1,4 +1,4 @@
-// Python's "..." % values, and how it writes numbers. One thread per budget.
+// Python's "..." % values, and its formatting of numbers. Pure functions; one thread per budget.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace vllm::jinja {
 
-// `values`: a tuple, a dict for %(name)s, or a single value. Throws EvalError.
+// Returns `format` % `values`, where `values` is a tuple, a dict for %(name)s, or a single value. Throws EvalError.
 std::string PercentFormat(Budget& budget, std::string_view format, const Value& values);
 
-// How one value is written: [[fill]align][sign][#][0][width][,][.precision][type].
+// A format specification: [[fill]align][sign][#][0][width][,][.precision][type].
 struct FormatSpec {
   std::string fill = " ";
-  char align = '\0';  // < > ^ =
+  char align = '\0';  // one of < > ^ =, or '\0' for the default of the type
   char sign = '-';
   bool alternate = false;
   char grouping = '\0';
@@ -23,10 +23,10 @@ struct FormatSpec {
   int64_t precision = -1;
   char type = '\0';
 };
-// %e, %f, %g of printf with Python's rules for the number of digits.
+// Formats like printf's %e, %f and %g, with Python's rules for the number of digits.
 std::string FormatReal(double value, const FormatSpec& spec);
 std::string FormatInteger(int64_t value, const FormatSpec& spec);
-// Puts sign and digits into the field.
+// Groups the digits and pads the number to the width of the field.
 std::string PadNumber(std::string digits, const FormatSpec& spec);
 
 inline constexpr int64_t kMaxPrecision = 400;

@@ -167,7 +167,7 @@ class Writer {
   std::string out_;
 };
 
-// Builds values as the parser reports them, without a tree in between and without recursion.
+// Builds values from the parser's events, without an intermediate tree and without recursion.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(Budget& budget) : budget_(budget) {}
@@ -233,10 +233,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (open_.empty()) {
       result = std::move(value);
     } else if (open_.back().dict) {
-      budget_.CheckRoom(open_.back().dict->items.size() * 2 * sizeof(std::pair<Value, Value>));
+      budget_.CheckMemory(open_.back().dict->items.size() * 2 * sizeof(std::pair<Value, Value>));
       open_.back().dict->Set(std::move(open_.back().key), std::move(value));
     } else {
-      budget_.CheckRoom(open_.back().items.size() * sizeof(Value));
+      budget_.CheckMemory(open_.back().items.size() * sizeof(Value));
       open_.back().items.push_back(std::move(value));
     }
     return true;

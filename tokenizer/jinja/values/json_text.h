@@ -1,5 +1,5 @@
-// JSON text <-> template values: the context comes in through ParseJson, the tojson filter is json.dumps.
-// One thread per budget.
+// Converts between JSON text and template values. ParseJson reads the context; ToJson is the tojson filter, which is
+// Python's json.dumps. Pure functions; one thread per budget.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace vllm::jinja {
 struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
-  bool multiline = false;  // json.dumps(indent=...)
+  bool multiline = false;  // as with json.dumps(indent=...)
   std::string indent;
   std::string item_separator = ", ";
   std::string key_separator = ": ";
 };
 
-// Throws EvalError for what JSON cannot hold (undefined values, functions, ...).
+// Throws EvalError for values that JSON cannot represent (undefined values, functions, ...).
 std::string ToJson(Budget& budget, const Value& value, const JsonStyle& style);
 
-// Keeps the order of keys; a repeated key keeps its first place and last value. Integers must fit 64 bits.
-// `what` is named in errors. Throws EvalError.
+// Keeps the order of keys; a repeated key keeps its first position and its last value. Integers must fit in 64 bits.
+// Throws EvalError; the message starts with `what`.
 Value ParseJson(Budget& budget, std::string_view text, const char* what);
 
 }  // namespace vllm::jinja

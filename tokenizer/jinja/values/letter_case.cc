@@ -20,7 +20,7 @@ char32_t SimpleTitle(char32_t c) { return static_cast<char32_t>(utf8proc_totitle
 
 bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c) || CategoryOf(c) == UTF8PROC_CATEGORY_LT; }
 
-// The property Case_Ignorable: marks, modifiers, and the punctuation that stands inside words.
+// Returns true if `c` has the property Case_Ignorable: marks, modifiers, and punctuation that occurs inside words.
 bool IsCaseIgnorable(char32_t c) {
   switch (CategoryOf(c)) {
     case UTF8PROC_CATEGORY_MN:
@@ -36,7 +36,7 @@ bool IsCaseIgnorable(char32_t c) {
   }
 }
 
-// The case folding: one to three code points.
+// Returns the full case folding, which has one to three code points.
 std::u32string Fold(char32_t c) {
   std::array<utf8proc_int32_t, 4> folded{};
   const auto size = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded.data(), folded.size(),
@@ -44,8 +44,8 @@ std::u32string Fold(char32_t c) {
   return std::u32string(folded.begin(), folded.begin() + size);
 }
 
-// utf8proc maps one code point to one. A lower-case letter whose capital form is longer ("ß" -> "SS") has a folding of
-// the same length, so the capitals of the folding are the capital form.
+// utf8proc maps a code point to a single one. A lower-case letter with a longer upper case ("ß" -> "SS") has a case
+// folding of the same length, so the upper case of that folding is the result.
 void AppendUpper(char32_t c, std::string& out) {
   if (c < 0x80 || CategoryOf(c) == UTF8PROC_CATEGORY_LU) return AppendCodePoint(SimpleUpper(c), out);
   const std::u32string folding = Fold(c);
@@ -56,7 +56,7 @@ void AppendUpper(char32_t c, std::string& out) {
 void AppendTitle(char32_t c, std::string& out) {
   const char32_t title = SimpleTitle(c);
   if ((title != c && c != kSharpS) || CategoryOf(c) != UTF8PROC_CATEGORY_LL) return AppendCodePoint(title, out);
-  if (c == kApostropheN) return AppendUpper(c, out);  // its folding starts with the apostrophe
+  if (c == kApostropheN) return AppendUpper(c, out);  // its folding starts with an apostrophe, which has no case
   bool is_first = true;
   for (const char32_t part : Fold(c)) {
     AppendCodePoint(is_first ? SimpleTitle(part) : part == kIota ? kIotaSubscript : part, out);
@@ -87,13 +87,13 @@ void AppendLower(char32_t c, std::string_view before, std::string_view after, st
   if (c == kDottedCapitalI) {
     out += "i\xcc\x87";
   } else if (c == kCapitalSigma && EndsCased(before) && !StartsCased(after)) {
-    AppendCodePoint(kFinalSigma, out);  // the form at the end of a word
+    AppendCodePoint(kFinalSigma, out);  // at the end of a word
   } else {
     AppendCodePoint(SimpleLower(c), out);
   }
 }
 
-// Appends convert(code point, text before it, text after it, out) for each code point.
+// Calls convert(code point, text before it, text after it, out) for each code point, and returns `out`.
 template <typename Convert>
 std::string Converted(std::string_view text, Convert convert) {
   std::string result;
@@ -121,7 +121,8 @@ bool IsAlpha(char32_t c) {
   }
 }
 
-// The derived properties Uppercase and Lowercase, as in Python; utf8proc lacks five modifier letters, such as U+10FC.
+// Python uses the derived properties Uppercase and Lowercase. utf8proc agrees except for five modifier letters that it
+// does not count as lower case: U+10FC, U+A7F2..U+A7F4, U+AB69.
 bool IsUpper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
 bool IsLower(char32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
 

@@ -69,7 +69,7 @@ Value IntegerPower(int64_t base, int64_t exponent) {
     return Value::Float(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   }
   int64_t result = 1;
-  // Square and multiply; a square that overflows is an error only when it is needed.
+  // Square and multiply. The base may overflow as long as no later step multiplies by it.
   bool base_overflow = false;
   for (; exponent > 0; exponent >>= 1) {
     if ((exponent & 1) != 0) {
@@ -128,7 +128,7 @@ Value Reals(Op op, double a, double b) {
   }
   if (b == 0) throw EvalError("division by zero");
   if (op == Op::kDiv) return Value::Float(a / b);
-  // CPython's float_divmod.
+  // The same steps as CPython's float_divmod.
   double mod = std::fmod(a, b);
   double quotient = (a - mod) / b;
   if (mod != 0) {
@@ -176,8 +176,8 @@ Value Repeat(Budget& budget, const Value& sequence, int64_t count) {
   const std::vector<Value>& unit = sequence.items();
   std::vector<Value> items;
   if (!unit.empty()) {
-    if (times > Budget::kLiveBytes / sizeof(Value) / unit.size()) budget.CheckRoom(Budget::kLiveBytes + 1);
-    budget.CheckRoom(times * unit.size() * sizeof(Value));
+    if (times > Budget::kLiveBytes / sizeof(Value) / unit.size()) budget.CheckMemory(Budget::kLiveBytes + 1);
+    budget.CheckMemory(times * unit.size() * sizeof(Value));
     budget.Spend(1 + times * unit.size() / 2);
     items.reserve(times * unit.size());
     for (size_t i = 0; i < times; ++i) items.insert(items.end(), unit.begin(), unit.end());
@@ -250,7 +250,7 @@ bool Less(Budget& budget, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return a.real() < b.real();
   if ((a.is_string() && b.is_string()) || (a.is(Kind::kBytes) && b.is(Kind::kBytes))) {
     budget.SpendBytes(std::min(a.text().size(), b.text().size()));
-    return a.text() < b.text();  // UTF-8 orders like code points
+    return a.text() < b.text();  // UTF-8 bytes sort in code point order
   }
   if (!a.is_sequence() || a.kind() != b.kind()) FailOrder(a, b);
   const size_t common = std::min(a.items().size(), b.items().size());
@@ -375,7 +375,7 @@ std::vector<Value> ToVector(Budget& budget, const Value& value) {
   std::vector<Value> result;
   const auto reserve = [&](size_t count) {
     budget.Spend(1 + count / 2);
-    budget.CheckRoom(count * sizeof(Value));
+    budget.CheckMemory(count * sizeof(Value));
     result.reserve(count);
   };
   switch (value.kind()) {
@@ -432,7 +432,7 @@ Value Arithmetic(Budget& budget, Op op, const Value& a, const Value& b) {
     if (a.is_string() && b.is_string()) return AddTexts(budget, a, b);
     if (a.is(Kind::kBytes) && b.is(Kind::kBytes)) return MakeBytes(&budget, a.text() + b.text());
     if (a.is_sequence() && a.kind() == b.kind()) {
-      budget.CheckRoom((a.items().size() + b.items().size()) * sizeof(Value));
+      budget.CheckMemory((a.items().size() + b.items().size()) * sizeof(Value));
       budget.Spend((a.items().size() + b.items().size()) / 2);
       std::vector<Value> items;
       items.reserve(a.items().size() + b.items().size());

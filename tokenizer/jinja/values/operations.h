@@ -1,5 +1,6 @@
 // Python's operators and protocols on values: truth, equality, order, containment, length, iteration, arithmetic.
-// Each spends fuel for the elements it looks at. All throw EvalError where Python raises. One thread per budget.
+// Each function spends fuel for the elements it looks at, and throws EvalError where Python raises an exception.
+// Pure functions except that iterating consumes iterators; one thread per budget.
 #pragma once
 
 #include <optional>
@@ -15,21 +16,21 @@ enum class Op : uint8_t { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow, kEq, kN
 
 bool Truthy(const Value& value);
 bool Equals(Budget& budget, const Value& a, const Value& b);
-// a < b.
+// Returns a < b.
 bool Less(Budget& budget, const Value& a, const Value& b);
 bool Contains(Budget& budget, const Value& item, const Value& container);
-// `op` is one of the comparisons.
+// REQUIRES: `op` is kEq to kNotIn.
 bool CompareValues(Budget& budget, Op op, const Value& a, const Value& b);
 
-// Null when the value has no length.
+// Returns null if the value has no length.
 std::optional<int64_t> Length(const Value& value);
 bool IsIterable(const Value& value);
-// The items of any iterable; an iterator is used up.
-// Whoever has come to the end of an iterator's items calls this: throws what made it stop there, once.
+// Call this after the last item of an iterator. If an error ended the iterator early, throws that error, once.
 void EndIterator(SequenceObject& iterator);
+// Returns the items of any iterable. Consumes an iterator.
 std::vector<Value> ToVector(Budget& budget, const Value& value);
 
-// + - * / // % **; % on a string formats.
+// Evaluates a op b. REQUIRES: `op` is kAdd to kPow. With a string on the left, % formats.
 Value Arithmetic(Budget& budget, Op op, const Value& a, const Value& b);
 Value Negate(const Value& value);
 

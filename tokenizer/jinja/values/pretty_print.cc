@@ -18,7 +18,7 @@ using Items = std::vector<std::pair<Value, Value>>;
 
 int64_t Width(std::string_view text) { return static_cast<int64_t>(NumCodePoints(text)); }
 
-// Keys that have no order among themselves are ordered by the names of their types.
+// Keys that cannot be compared are sorted by the names of their types.
 Items SortedItems(Budget& budget, const DictObject& dict) {
   Items items = dict.items;
   const auto less = [&](const auto& a, const auto& b) {
@@ -32,20 +32,20 @@ Items SortedItems(Budget& budget, const DictObject& dict) {
   return items;
 }
 
-// A subclass of tuple with a repr() of its own is printed as that.
+// False for groupby's named tuple: pprint prints a tuple subclass with its own repr().
 bool IsPlainSequence(const Value& value) { return value.is_sequence() && value.as<SequenceObject>().label[0] == '\0'; }
 
-// The longest pieces "non-space then space" of a line, as re.findall(r"\S*\s*") gives them.
+// Splits a line into words with the whitespace after them, like re.findall(r"\S*\s*", line).
 std::vector<std::string_view> Words(std::string_view line) {
   std::vector<std::string_view> words;
   size_t start = 0;
   bool in_space = false;
   for (size_t i = 0; i < line.size();) {
-    const size_t at = i;
+    const size_t position = i;
     const bool is_space = IsSpace(NextCodePoint(line, i));
     if (in_space && !is_space) {
-      words.push_back(line.substr(start, at - start));
-      start = at;
+      words.push_back(line.substr(start, position - start));
+      start = position;
     }
     in_space = is_space;
   }
@@ -53,7 +53,7 @@ std::vector<std::string_view> Words(std::string_view line) {
   return words;
 }
 
-// The walk is pprint.PrettyPrinter's, method by method. It recurses no deeper than values are nested.
+// Follows pprint.PrettyPrinter method by method. The recursion is bounded by the depth of the value.
 class Printer {
  public:
   explicit Printer(Budget& budget) : budget_(budget) {}
@@ -82,7 +82,7 @@ class Printer {
     Write(std::string(static_cast<size_t>(indent), ' '));
   }
 
-  // repr() with the dicts in it sorted.
+  // Returns the repr() of a value with all dicts in it sorted.
   std::string Sorted(const Value& value) {
     std::string out;
     AppendSorted(value, out);
@@ -206,7 +206,7 @@ class Printer {
     std::string current;
     for (size_t i = 0; i < bytes.size(); i += kStep) {
       const std::string part = bytes.substr(i, kStep);
-      // The last part is taken for whole even where it is not there, as in Python.
+      // As in Python, the allowance counts only if the last part has fewer than four bytes.
       if (i == bytes.size() / kStep * kStep) width -= allowance;
       if (Width(repr(current + part)) <= width) {
         current += part;

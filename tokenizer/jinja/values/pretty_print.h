@@ -1,5 +1,5 @@
-// Python's pprint.pformat: a value's repr() laid out in lines of at most 80 characters, the keys of dicts sorted.
-// Pure functions on one budget.
+// Python's pprint.pformat: lays out the repr() of a value in lines of at most 80 characters and sorts the keys of
+// dicts. Pure function; one thread per budget.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace vllm::jinja {
 
-// Throws EvalError when a limit is met.
+// Throws EvalError if a limit of the budget is exceeded.
 std::string PrettyPrint(Budget& budget, const Value& value);
 
 }  // namespace vllm::jinja

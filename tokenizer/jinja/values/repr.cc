@@ -37,7 +37,7 @@ void AppendQuoted(std::string_view text, std::string& out) {
   out += quote;
 }
 
-// b'...'
+// Writes b'...'.
 void AppendQuotedBytes(std::string_view bytes, std::string& out) {
   const char quote = bytes.find('\'') != bytes.npos && bytes.find('"') == bytes.npos ? '"' : '\'';
   out += 'b';

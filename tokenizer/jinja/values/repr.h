@@ -1,4 +1,4 @@
-// Python's str() and repr() of values. Pure functions on one budget, one thread.
+// Python's str() and repr() of values. Pure functions; one thread per budget.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace vllm::jinja {
 
-// repr(float): the shortest digits that read back the same.
+// Returns repr(float): the shortest decimal that reads back as the same value.
 std::string FloatRepr(double value);
 std::string Repr(Budget& budget, const Value& value);
 std::string Str(Budget& budget, const Value& value);
-// Appends str(value); for strings without a copy.
+// Appends str(value) to `out`, without a temporary copy if `value` is a string.
 void AppendStr(Budget& budget, const Value& value, std::string& out);
 
 }  // namespace vllm::jinja

@@ -1,4 +1,4 @@
-// What the builtins of one rendering share. Owned by the call of Render, one thread.
+// State that the builtins of one rendering share. Owned by the call of Render; one thread.
 #pragma once
 
 #include <ctime>
@@ -13,7 +13,8 @@ namespace vllm::jinja {
 struct Runtime {
   Budget budget;
   std::tm now{};
-  // Namespaces can refer to each other in circles and chains: all live until the end and are emptied there.
+  // All namespaces of the rendering. They can form cycles and long chains, so the destructor clears each of them
+  // instead of relying on reference counts.
   std::vector<std::shared_ptr<NamespaceObject>> namespaces;
 
   Runtime() = default;

@@ -28,7 +28,7 @@ std::vector<std::string_view> SplitAtSpaces(Budget& budget, std::string_view tex
       words.push_back(rest.substr(0, end));
       rest = StripLeft(rest.substr(end));
     } else {
-      // Backwards over the word: whitespace starts a code point, so a byte that continues one is never a blank.
+      // Move to the start of the word. Continuation bytes are skipped first, so IsSpace sees whole code points.
       size_t start = rest.size();
       while (start > 0) {
         size_t previous = start - 1;
@@ -45,7 +45,7 @@ std::vector<std::string_view> SplitAtSpaces(Budget& budget, std::string_view tex
   return words;
 }
 
-// Digits with single underscores between them, as Python's number literals allow.
+// Copies digits without the single underscores that Python allows between them. Returns false for other underscores.
 bool DropUnderscores(std::string_view text, std::string& out) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
@@ -67,23 +67,23 @@ std::vector<std::string_view> SplitText(Budget& budget, std::string_view text, c
   if (separator->empty()) throw EvalError("empty separator");
   budget.SpendBytes(SearchCost(text, *separator));
   std::vector<std::string_view> parts;
-  const auto room = [&] { return max_splits < 0 || static_cast<int64_t>(parts.size()) < max_splits; };
+  const auto may_split = [&] { return max_splits < 0 || static_cast<int64_t>(parts.size()) < max_splits; };
   if (!from_right) {
-    size_t at = 0;
-    while (room() && (at = FindText(text, *separator)) != text.npos) {
+    size_t found = 0;
+    while (may_split() && (found = FindText(text, *separator)) != text.npos) {
       budget.Spend(1);
-      parts.push_back(text.substr(0, at));
-      text.remove_prefix(at + separator->size());
+      parts.push_back(text.substr(0, found));
+      text.remove_prefix(found + separator->size());
     }
     parts.push_back(text);
     return parts;
   }
-  // All matches of the mirrored text, so that the search stays linear.
+  // Search the reversed text, because searching backwards is not linear.
   const std::string mirrored(text.rbegin(), text.rend());
   const std::string needle(separator->rbegin(), separator->rend());
   size_t end = text.size();
   size_t from = 0;
-  while (room() && (from = FindText(mirrored, needle, from)) != std::string_view::npos) {
+  while (may_split() && (from = FindText(mirrored, needle, from)) != std::string_view::npos) {
     budget.Spend(1);
     const size_t stop = text.size() - from;
     parts.push_back(text.substr(stop, end - stop));
@@ -119,12 +119,12 @@ std::string ReplaceText(Budget& budget, std::string_view text, std::string_view 
   }
   size_t position = 0;
   for (;;) {
-    const size_t at = FindText(text, from, position);
-    if (at == text.npos || !more()) break;
+    const size_t found = FindText(text, from, position);
+    if (found == text.npos || !more()) break;
     budget.SpendBytes(to.size());
-    append(text.substr(position, at - position));
+    append(text.substr(position, found - position));
     append(to);
-    position = at + from.size();
+    position = found + from.size();
   }
   append(text.substr(position));
   return result;
@@ -175,7 +175,7 @@ bool ParseFloat(std::string_view text, double& value) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     if (end != rest.data() + rest.size()) return false;
     if (error == std::errc::result_out_of_range) {
-      // from_chars does not say whether it was too large or too small.
+      // from_chars reports overflow and underflow alike; the sign of the exponent tells them apart.
       const size_t exponent = rest.find_first_of("eE");
       const bool tiny = exponent != rest.npos && exponent + 1 < rest.size() && rest[exponent + 1] == '-';
       value = tiny ? 0.0 : std::numeric_limits<double>::infinity();

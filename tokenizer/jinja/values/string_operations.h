@@ -1,4 +1,4 @@
-// String algorithms that methods and filters share. Pure functions on one budget.
+// String algorithms that methods and filters share. Pure functions; one thread per budget.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace vllm::jinja {
 
-// str.split / str.rsplit; a null separator splits at runs of whitespace. Negative `max_splits`: no limit.
+// str.split and str.rsplit. A null separator splits at runs of whitespace; a negative `max_splits` means no limit.
 std::vector<std::string_view> SplitText(Budget& budget, std::string_view text, const std::string* separator,
                                         int64_t max_splits, bool from_right);
-// str.replace; negative `count`: all.
+// str.replace. A negative `count` replaces all occurrences.
 std::string ReplaceText(Budget& budget, std::string_view text, std::string_view from, std::string_view to,
                         int64_t count);
-// Pads to `width` code points; side -1: text at the left, 1: at the right, 0: centred as str.center does.
+// Pads to `width` code points. `side` is where the text goes: -1 left, 1 right, 0 centered like str.center.
 std::string PadText(std::string_view text, int64_t width, std::string_view fill, int side);
-// str.isupper / str.islower.
+// str.isupper or str.islower.
 bool HasOnlyCase(std::string_view text, bool upper);
-// float(text) and int(text, base); false when Python raises ValueError.
+// float(text) and int(text, base). Return false where Python raises ValueError. ParseInteger throws EvalError if the
+// integer does not fit in 64 bits.
 bool ParseFloat(std::string_view text, double& value);
 bool ParseInteger(std::string_view text, int64_t base, int64_t& value);
 

@@ -126,7 +126,7 @@ size_t FindText(std::string_view text, std::string_view needle, size_t from) {
 }
 
 size_t FindTextLast(std::string_view text, std::string_view needle) {
-  // The first match in the mirrored text: std::string::rfind is quadratic on "aaaa...".
+  // Find the first match in the reversed text, because std::string::rfind is quadratic on "aaaa...".
   const std::string mirrored(text.rbegin(), text.rend());
   const std::string mirrored_needle(needle.rbegin(), needle.rend());
   const size_t found = FindText(mirrored, mirrored_needle);

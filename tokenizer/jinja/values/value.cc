@@ -9,7 +9,7 @@
 namespace vllm::jinja {
 namespace {
 
-// Below this a scan is quicker than a hash, and most messages have two keys.
+// Smaller dicts are searched linearly, which is faster than hashing. Most messages have two keys.
 constexpr size_t kMinIndexedItems = 9;
 
 int DepthOver(int child_depth) {
@@ -239,7 +239,7 @@ Value MakeSequence(Budget* heap, Kind kind, std::vector<Value> items, const char
 }
 
 Value MakeDict(Budget* heap, std::shared_ptr<DictObject> dict) {
-  // Twice the items: the index holds a copy of each key.
+  // Counts each item twice, because the index has a copy of each key.
   const size_t bytes = sizeof(DictObject) + dict->items.size() * 2 * sizeof(std::pair<Value, Value>);
   if (heap != nullptr) {
     heap->Spend(1 + dict->items.size());

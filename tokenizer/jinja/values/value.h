@@ -1,7 +1,8 @@
-// The values of a chat template: Python's, as far as templates see them. A Value is a small handle; lists, dicts and
-// strings are shared and never change (the sandbox forbids it), so sharing between threads is safe. Namespaces,
-// iterators, cyclers and joiners change and belong to one rendering.
-// Invariant 1: a container's depth is above its children's and at most Budget::kMaxValueDepth, so walks may recurse.
+// The Python values that a chat template works with. A Value is a small handle. Lists, dicts and strings are shared and
+// immutable (the sandbox forbids changing them), so threads may share them. Namespaces, iterators, cyclers and joiners
+// are mutable and belong to one rendering.
+// Invariant 1: the depth of a container is greater than that of its children and at most Budget::kMaxValueDepth, so
+// functions may recurse into values.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +19,20 @@
 namespace vllm::jinja {
 
 enum class Kind : uint8_t {
-  kMissing,  // an empty variable slot; never seen by a template
+  kMissing,  // an empty variable slot; templates never see it
   kUndefined,
   kNone,
   kBool,
   kInt,
   kFloat,
   kString,
-  kBytes,  // what str.encode() returns
+  kBytes,  // the result of str.encode()
   kList,
   kTuple,
   kDict,
   kDictView,  // keys(), values(), items()
   kRange,
-  kIterator,  // what map, select, ... return: can be walked once
+  kIterator,  // the result of map, select, ...; can be iterated once
   kNamespace,
   kMacro,
   kFunction,
@@ -41,7 +42,7 @@ enum class Kind : uint8_t {
   kBlocks,  // the variable self
 };
 
-// Python's name of the type, for error texts.
+// Returns Python's name of the type, for error messages.
 const char* TypeName(Kind kind);
 
 struct Object {
@@ -50,7 +51,7 @@ struct Object {
   Object& operator=(const Object&) = delete;
   virtual ~Object();
 
-  // Counts `bytes` for this object until it dies. `heap` may be null (constants of the template).
+  // Charges `bytes` to `heap` until this object is destroyed. `heap` is null for constants of the template.
   void Charge(Budget* heap, size_t bytes);
 
   Budget* budget = nullptr;
@@ -84,7 +85,7 @@ class Value {
     result.float_ = value;
     return result;
   }
-  // `name` must outlive the value (it is a name in the template), or be null.
+  // `name` is null, or a name in the template that outlives the value.
   static Value Undefined(const std::string* name = nullptr, bool unsafe = false) {
     Value result(Kind::kUndefined);
     result.name_ = name;
@@ -100,14 +101,14 @@ class Value {
   bool is_number() const { return is_integer() || kind_ == Kind::kFloat; }
   bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
 
-  // REQUIRES: the kind that the accessor names (integer: bool or int).
+  // REQUIRES: the value has the kind that the accessor names; integer() also takes a bool.
   bool boolean() const { return int_ != 0; }
   int64_t integer() const { return int_; }
   double real() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
-  const std::string& text() const;  // string, bytes
+  const std::string& text() const;  // string or bytes
   bool is_ascii() const;
   bool is_markup() const;
-  const std::vector<Value>& items() const;  // list, tuple, dict view, iterator
+  const std::vector<Value>& items() const;  // list, tuple, dict view or iterator
   const DictObject& dict() const;
   const RangeObject& range() const;
   template <typename T>
@@ -116,9 +117,9 @@ class Value {
   }
   const std::shared_ptr<Object>& object() const { return object_; }
 
-  // Of an undefined value: what an error about it says.
+  // Returns the error message for using an undefined value.
   std::string UndefinedMessage() const;
-  // 0 for scalars.
+  // Returns the nesting depth, which is 0 for scalars.
   int depth() const { return object_ ? object_->depth : 0; }
 
  private:
@@ -137,28 +138,28 @@ class Value {
 struct StringObject : Object {
   std::string text;
   bool ascii = true;
-  bool markup = false;  // markupsafe.Markup: `+` escapes the other side
+  bool markup = false;  // markupsafe.Markup: `+` escapes the other operand
 };
 
 struct SequenceObject : Object {
   std::vector<Value> items;
-  size_t position = 0;     // iterators: the next item
+  size_t position = 0;     // iterators: index of the next item
   const char* label = "";  // dict views: dict_keys, ...
-  std::string failure;     // iterators: the error that comes after the items
+  std::string failure;     // iterators: the error to throw after the items
 };
 
-// Insertion ordered; keys compare as in Python (1 == 1.0 == True).
+// Keeps insertion order. Keys compare as in Python (1 == 1.0 == True).
 struct DictObject : Object {
   std::vector<std::pair<Value, Value>> items;
 
-  // Null when absent. Throws EvalError when the key is unhashable.
+  // Returns null if the key is absent. Throws EvalError if the key is unhashable.
   const Value* Find(const Value& key) const;
   const Value* Find(std::string_view key) const;
   void Set(Value key, Value value);
 
  private:
   size_t Position(const Value& key) const;
-  std::unordered_map<std::string, size_t> index_;  // HashKey -> position, once there are more than a few items
+  std::unordered_map<std::string, size_t> index_;  // HashKey -> index in items; empty for small dicts
 };
 
 struct RangeObject : Object {
@@ -173,9 +174,9 @@ struct NamespaceObject : Object {
   void Set(Budget& heap, const std::string& name, Value value);
 };
 
-// A builtin, or a method bound to `self`.
+// A builtin function, or a method bound to `self`.
 struct FunctionObject : Object {
-  Value self;  // missing for a builtin
+  Value self;  // kMissing for a builtin
   std::string name;
 };
 
@@ -186,7 +187,7 @@ struct CyclerObject : Object {
 
 struct Stmt;
 
-// The blocks of the template, which outlives it.
+// Refers to the blocks of the template. The template outlives it.
 struct BlocksObject : Object {
   const std::map<std::string, const Stmt*>* blocks = nullptr;
   bool Has(const std::string& name) const { return blocks->contains(name); }
@@ -197,7 +198,7 @@ struct JoinerObject : Object {
   bool used = false;
 };
 
-// Null `heap`: not counted. All throw EvalError when a limit is met.
+// These charge the new value to `heap` unless it is null. They throw EvalError if a limit is exceeded.
 Value MakeString(Budget* heap, std::string text, bool markup = false);
 Value MakeBytes(Budget* heap, std::string bytes);
 Value MakeSequence(Budget* heap, Kind kind, std::vector<Value> items, const char* label = "");
@@ -205,7 +206,7 @@ Value MakeDict(Budget* heap, std::shared_ptr<DictObject> dict);
 Value MakeRange(Budget* heap, int64_t start, int64_t stop, int64_t step);
 Value MakeFunction(Budget* heap, std::string name, Value self = Value());
 
-// A text that is equal for keys that Python calls equal. Throws EvalError for unhashable values.
+// Returns a string that is the same for keys that are equal in Python. Throws EvalError if the value is unhashable.
 std::string HashKey(const Value& key);
 
 }  // namespace vllm::jinja
