@@ -11,21 +11,14 @@
 namespace vllm {
 
 RecordReader::RecordReader(int fd, std::string name, char delimiter, size_t max_record_bytes)
-    : fd_(fd), name_(std::move(name)), delimiter_(delimiter), max_record_bytes_(max_record_bytes) {}
+    : fd_(fd), name_(std::move(name)), delimiter_(delimiter), csv_(delimiter), max_record_bytes_(max_record_bytes) {}
 
-// A quote opens a quoted field only at the field's start, and two inside it are one: as SplitDelimited reads them.
 bool RecordReader::EndsRecord(char c) {
-  if (field_ == Field::kQuoted) {
-    if (c == '"') field_ = Field::kAfterQuote;
-    if (c == '\n') ++lines_inside_;
-    return false;
+  if (c == '\n') {
+    if (!csv_.in_quotes()) return true;
+    ++lines_inside_;
   }
-  if (c == '\n') return true;
-  if (c == '"' && (field_ == Field::kStart || field_ == Field::kAfterQuote)) {
-    field_ = Field::kQuoted;
-  } else {
-    field_ = c == delimiter_ ? Field::kStart : Field::kPlain;
-  }
+  csv_.Next(c);
   return false;
 }
 
@@ -71,7 +64,7 @@ RecordReader::Status RecordReader::Next(std::string_view& record) {
     record_line_ = next_line_;
     next_line_ += 1 + lines_inside_;
     lines_inside_ = 0;
-    field_ = Field::kStart;
+    csv_.Reset();
     bytes_taken_ += static_cast<int64_t>(length) + (found ? 1 : 0);
     const bool too_long = skipping_ || length > max_record_bytes_;
     skipping_ = false;

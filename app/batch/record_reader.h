@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "app/batch/csv.h"
+
 namespace vllm {
 
 class RecordReader {
@@ -30,17 +32,16 @@ class RecordReader {
   int fd() const { return fd_; }
 
  private:
+  bool EndsRecord(char c);  // takes the next byte of a delimited record
+
   int fd_;
   std::string name_;
-  char delimiter_;
+  char delimiter_;  // 0: lines
+  CsvScanner csv_;
   size_t max_record_bytes_;
   std::string buffer_;
   size_t begin_ = 0;    // of the next record
   size_t scanned_ = 0;  // no record's end before here
-  enum class Field : uint8_t { kStart, kPlain, kQuoted, kAfterQuote };
-  bool EndsRecord(char c);  // takes the next byte of a delimited record
-
-  Field field_ = Field::kStart;
   bool skipping_ = false;
   bool at_end_ = false;
   int64_t next_line_ = 1;

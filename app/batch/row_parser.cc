@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/chat_prompt.h"
+#include "app/batch/csv.h"
 #include "app/batch/openai_body.h"
 #include "app/batch/sampling_fields.h"
 #include "app/cli/parse_value.h"
@@ -110,7 +111,7 @@ void RowParser::SetColumns(std::string_view record, const std::optional<std::str
   if (record.substr(0, 3) == "\xEF\xBB\xBF") record.remove_prefix(3);  // spreadsheets write a byte order mark
   std::vector<std::string> columns;
   try {
-    columns = SplitDelimited(record, format_ == InputFormat::kTsv ? '\t' : ',');
+    columns = SplitCsvRecord(record, format_ == InputFormat::kTsv ? '\t' : ',');
   } catch (const RequestError& error) {
     throw ConfigError(std::string("the row of column names: ") + error.what());
   }
@@ -146,7 +147,7 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
   }
   std::vector<std::string> fields;
   try {
-    fields = SplitDelimited(record, format_ == InputFormat::kTsv ? '\t' : ',');
+    fields = SplitCsvRecord(record, format_ == InputFormat::kTsv ? '\t' : ',');
   } catch (const RequestError& error) {
     throw RowError("invalid_row", error.what());
   }

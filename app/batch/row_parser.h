@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "app/batch/batch_row.h"
-#include "app/batch/delimited.h"
+#include "app/batch/row_template.h"
 #include "app/model/prompt_renderer.h"
 
 namespace vllm {

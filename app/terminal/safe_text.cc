@@ -4,28 +4,12 @@
 #include <array>
 #include <cstdio>
 
+#include "tokenizer/unicode/utf8.h"
+
 namespace vllm {
 namespace {
 
-void AppendUtf8(uint32_t c, std::string& out) {
-  if (c < 0x80) {
-    out.push_back(static_cast<char>(c));
-  } else if (c < 0x800) {
-    out.push_back(static_cast<char>(0xC0 | (c >> 6)));
-    out.push_back(static_cast<char>(0x80 | (c & 0x3F)));
-  } else if (c < 0x10000) {
-    out.push_back(static_cast<char>(0xE0 | (c >> 12)));
-    out.push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3F)));
-    out.push_back(static_cast<char>(0x80 | (c & 0x3F)));
-  } else {
-    out.push_back(static_cast<char>(0xF0 | (c >> 18)));
-    out.push_back(static_cast<char>(0x80 | ((c >> 12) & 0x3F)));
-    out.push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3F)));
-    out.push_back(static_cast<char>(0x80 | (c & 0x3F)));
-  }
-}
-
-constexpr uint32_t kReplacement = 0xFFFD;
+constexpr uint32_t kReplacementCodePoint = 0xFFFD;
 constexpr uint32_t kZeroWidthNonJoiner = 0x200C;
 constexpr uint32_t kZeroWidthJoiner = 0x200D;
 constexpr uint32_t kTextSelector = 0xFE0E;   // VS15
@@ -118,58 +102,28 @@ void SafeTextFilter::Put(uint32_t code_point, std::string& out) {
     const int length = std::snprintf(shown.data(), shown.size(), "<%02x>", code_point);
     out.append(shown.data(), static_cast<size_t>(length));
   } else {
-    AppendUtf8(code_point, out);
+    AppendCodePoint(code_point, out);
   }
 }
 
-void SafeTextFilter::AppendReplacement(std::string& out) {
-  previous_ = kReplacement;
-  AppendUtf8(kReplacement, out);
-}
-
-// The decoder of the WHATWG Encoding Standard: the longest valid prefix of a bad sequence becomes one U+FFFD. A lone
-// byte 80..9F is an 8-bit C1 control for some terminals; like any other bad byte it never gets out.
+// A lone byte 80..9F is an 8-bit C1 control for some terminals. Like any ill-formed byte it becomes U+FFFD.
 void SafeTextFilter::Feed(std::string_view untrusted, SafeText& safe) {
-  std::string& out = safe.text_;
-  size_t i = 0;
-  while (i < untrusted.size()) {
-    const uint8_t byte = static_cast<uint8_t>(untrusted[i]);
-    if (num_needed_ > 0) {
-      if (byte < lower_ || byte > upper_) {
-        num_needed_ = 0;
-        lower_ = 0x80;
-        upper_ = 0xBF;
-        AppendReplacement(out);
-        continue;  // this byte begins something new
-      }
-      lower_ = 0x80;
-      upper_ = 0xBF;
-      code_point_ = (code_point_ << 6) | (byte & 0x3F);
-      if (--num_needed_ == 0) Put(code_point_, out);
-    } else if (byte < 0x80) {
-      Put(byte, out);
-    } else if (byte >= 0xC2 && byte <= 0xDF) {
-      num_needed_ = 1;
-      code_point_ = byte & 0x1F;
-    } else if (byte >= 0xE0 && byte <= 0xEF) {
-      if (byte == 0xE0) lower_ = 0xA0;
-      if (byte == 0xED) upper_ = 0x9F;
-      num_needed_ = 2;
-      code_point_ = byte & 0x0F;
-    } else if (byte >= 0xF0 && byte <= 0xF4) {
-      if (byte == 0xF0) lower_ = 0x90;
-      if (byte == 0xF4) upper_ = 0x8F;
-      num_needed_ = 3;
-      code_point_ = byte & 0x07;
-    } else {
-      AppendReplacement(out);
+  const std::string joined = incomplete_.empty() ? "" : incomplete_ + std::string(untrusted);
+  const std::string_view bytes = incomplete_.empty() ? untrusted : joined;
+  incomplete_.clear();
+  for (size_t i = 0; i < bytes.size();) {
+    const Utf8Step step = DecodeUtf8(bytes, i);
+    if (step.kind == Utf8Step::Kind::kIncomplete) {
+      incomplete_ = bytes.substr(i);
+      return;
     }
-    ++i;
+    Put(step.kind == Utf8Step::Kind::kValid ? step.code_point : kReplacementCodePoint, safe.text_);
+    i += step.length;
   }
 }
 
 void SafeTextFilter::Flush(SafeText& safe) {
-  if (num_needed_ > 0) AppendUtf8(kReplacement, safe.text_);
+  if (!incomplete_.empty()) safe.text_ += kReplacementCharacter;
   *this = SafeTextFilter();
 }
 
@@ -193,10 +147,8 @@ SafeText SafeLine(std::string_view untrusted) {
 }
 
 SafeText SafeJson(std::string_view json) {
-  // Copies runs of ASCII whole; a multi-byte character is decoded only to see whether it must be escaped.
   std::string escaped;
   escaped.reserve(json.size());
-  size_t i = 0;
   const auto escape = [&escaped](uint32_t c) {
     std::array<char, 16> buffer{};
     int length = 0;
@@ -208,29 +160,17 @@ SafeText SafeJson(std::string_view json) {
     }
     escaped.append(buffer.data(), static_cast<size_t>(length));
   };
-  while (i < json.size()) {
-    const uint8_t byte = static_cast<uint8_t>(json[i]);
-    if (byte < 0x80) {
-      if (byte == 0x7F) {
-        escape(byte);
-      } else {
-        escaped.push_back(static_cast<char>(byte));
-      }
-      ++i;
-      continue;
-    }
-    const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
-    if (i + length > json.size()) break;
-    uint32_t c = byte & (0xFFu >> (length + 1));
-    for (size_t k = 1; k < length; ++k) c = (c << 6) | (static_cast<uint8_t>(json[i + k]) & 0x3F);
-    // The text of a JSON string reaches a program that shows it in its own way: every joiner is written as an escape,
-    // which keeps the value.
-    if (IsUnsafeCodePoint(c) || IsJoiningCodePoint(c)) {
+  for (size_t i = 0; i < json.size();) {
+    const Utf8Step step = DecodeUtf8(json, i);
+    const uint32_t c = step.code_point;
+    // A reader of the JSON shows its strings in its own way, so every joiner is escaped, which keeps the value. The
+    // serializer has escaped C0 already.
+    if (c >= 0x7F && (IsUnsafeCodePoint(c) || IsJoiningCodePoint(c))) {
       escape(c);
     } else {
-      escaped.append(json, i, length);
+      escaped.append(json, i, step.length);
     }
-    i += length;
+    i += step.length;
   }
   return SafeText(escaped);
 }

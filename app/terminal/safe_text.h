@@ -45,13 +45,9 @@ class SafeTextFilter {
 
  private:
   void Put(uint32_t code_point, std::string& out);
-  void AppendReplacement(std::string& out);
 
-  uint32_t previous_ = 0;  // the last code point, for what may follow it; 0: none
-  uint32_t code_point_ = 0;
-  int num_needed_ = 0;  // continuation bytes still to come
-  uint8_t lower_ = 0x80;
-  uint8_t upper_ = 0xBF;
+  uint32_t previous_ = 0;   // the last code point, for what may follow it; 0: none
+  std::string incomplete_;  // the first bytes of a character whose other bytes have not arrived; at most 3
 };
 
 // `untrusted` as one line: line breaks are shown as \n.

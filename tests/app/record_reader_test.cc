@@ -7,7 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "app/batch/delimited.h"
+#include "app/batch/csv.h"
+#include "app/batch/row_template.h"
 #include "engine/config/errors.h"
 
 namespace vllm {
@@ -79,14 +80,14 @@ TEST(RecordReaderTest, QuotedFieldsSpanLines) {
   }
 }
 
-TEST(DelimitedTest, FieldsAreUnquoted) {
-  EXPECT_EQ(SplitDelimited("a,\"b,\"\"c\"\"\",,d\"e", ','), (Texts{"a", "b,\"c\"", "", "d\"e"}));
-  EXPECT_EQ(SplitDelimited("a\tb,c", '\t'), (Texts{"a", "b,c"}));
-  EXPECT_EQ(SplitDelimited("", ','), (Texts{""}));
-  EXPECT_EQ(SplitDelimited("\"\"", ','), (Texts{""}));
-  EXPECT_EQ(SplitDelimited("\"a\",", ','), (Texts{"a", ""}));
-  EXPECT_THROW(SplitDelimited("\"a", ','), RequestError);
-  EXPECT_THROW(SplitDelimited("\"a\"b", ','), RequestError);
+TEST(SplitCsvRecordTest, FieldsAreUnquoted) {
+  EXPECT_EQ(SplitCsvRecord("a,\"b,\"\"c\"\"\",,d\"e", ','), (Texts{"a", "b,\"c\"", "", "d\"e"}));
+  EXPECT_EQ(SplitCsvRecord("a\tb,c", '\t'), (Texts{"a", "b,c"}));
+  EXPECT_EQ(SplitCsvRecord("", ','), (Texts{""}));
+  EXPECT_EQ(SplitCsvRecord("\"\"", ','), (Texts{""}));
+  EXPECT_EQ(SplitCsvRecord("\"a\",", ','), (Texts{"a", ""}));
+  EXPECT_THROW(SplitCsvRecord("\"a", ','), RequestError);
+  EXPECT_THROW(SplitCsvRecord("\"a\"b", ','), RequestError);
 }
 
 TEST(RowTemplateTest, ColumnsAreFilledInAndDoubledBracesAreBraces) {

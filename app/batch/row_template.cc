@@ -1,4 +1,4 @@
-#include "app/batch/delimited.h"
+#include "app/batch/row_template.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,38 +7,6 @@
 #include "engine/config/errors.h"
 
 namespace vllm {
-
-std::vector<std::string> SplitDelimited(std::string_view record, char delimiter) {
-  std::vector<std::string> fields(1);
-  size_t i = 0;
-  while (i < record.size()) {
-    std::string& field = fields.back();
-    if (record[i] == '"' && field.empty()) {
-      ++i;
-      while (true) {
-        if (i >= record.size()) throw RequestError("row: a quote is not closed");
-        if (record[i] != '"') {
-          field.push_back(record[i++]);
-        } else if (i + 1 < record.size() && record[i + 1] == '"') {
-          field.push_back('"');
-          i += 2;
-        } else {
-          ++i;
-          break;
-        }
-      }
-      if (i < record.size() && record[i] != delimiter) throw RequestError("row: text follows a closing quote");
-      if (i >= record.size()) break;
-    }
-    if (record[i] == delimiter) {
-      fields.emplace_back();
-    } else {
-      field.push_back(record[i]);
-    }
-    ++i;
-  }
-  return fields;
-}
 
 RowTemplate::RowTemplate(std::string_view text, const std::vector<std::string>& columns) {
   std::string literal;

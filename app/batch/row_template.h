@@ -1,5 +1,4 @@
-// CSV and TSV rows (RFC 4180: fields in double quotes may hold delimiters, line breaks and doubled quotes), and the
-// template that makes a prompt of a row. Pure values.
+// RowTemplate: makes a prompt from the fields of a CSV or TSV row. A plain value.
 #pragma once
 
 #include <string>
@@ -7,9 +6,6 @@
 #include <vector>
 
 namespace vllm {
-
-// Throws RequestError when a quote is not closed or text follows a closing quote.
-std::vector<std::string> SplitDelimited(std::string_view record, char delimiter);
 
 // "Translate: {column}" with {{ and }} for braces. Immutable.
 class RowTemplate {

@@ -1,0 +1,47 @@
+#include "app/batch/csv.h"
+
+#include "engine/config/errors.h"
+
+namespace vllm {
+
+CsvScanner::Byte CsvScanner::Next(char c) {
+  if (state_ == State::kQuoted) {
+    if (c != '"') return Byte::kText;
+    state_ = State::kAfterQuote;
+    return Byte::kQuote;
+  }
+  const State previous = state_;
+  if (c == '"' && previous != State::kUnquoted) {
+    state_ = State::kQuoted;
+    return previous == State::kAfterQuote ? Byte::kText : Byte::kQuote;
+  }
+  if (c == delimiter_) {
+    state_ = State::kFieldStart;
+    return Byte::kDelimiter;
+  }
+  state_ = State::kUnquoted;
+  return previous == State::kAfterQuote ? Byte::kTextAfterQuote : Byte::kText;
+}
+
+std::vector<std::string> SplitCsvRecord(std::string_view record, char delimiter) {
+  std::vector<std::string> fields(1);
+  CsvScanner scanner(delimiter);
+  for (const char c : record) {
+    switch (scanner.Next(c)) {
+      case CsvScanner::Byte::kText:
+        fields.back().push_back(c);
+        break;
+      case CsvScanner::Byte::kQuote:
+        break;
+      case CsvScanner::Byte::kDelimiter:
+        fields.emplace_back();
+        break;
+      case CsvScanner::Byte::kTextAfterQuote:
+        throw RequestError("row: text follows a closing quote");
+    }
+  }
+  if (scanner.in_quotes()) throw RequestError("row: a quote is not closed");
+  return fields;
+}
+
+}  // namespace vllm

@@ -1,0 +1,42 @@
+// The quoting rules of CSV and TSV (RFC 4180): a field in double quotes may contain delimiters, line breaks and doubled
+// quotes. CsvScanner applies them byte by byte: RecordReader finds the ends of records with it, SplitCsvRecord splits a
+// record into fields. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vllm {
+
+class CsvScanner {
+ public:
+  enum class Byte : uint8_t {
+    kText,            // belongs to the field's value; the second of two doubled quotes is one too
+    kQuote,           // opens or closes a quoted field, or is the first of two doubled quotes
+    kDelimiter,       // ends the field
+    kTextAfterQuote,  // is neither a delimiter nor a quote, right after a closing quote: an error in the record
+  };
+
+  explicit CsvScanner(char delimiter) : delimiter_(delimiter) {}
+
+  // Consumes the next byte of a record and returns its role. A quote opens a quoted field only at the field's start.
+  Byte Next(char c);
+  // Returns true inside a quoted field, where a line break is text. Elsewhere a line break ends the record.
+  bool in_quotes() const { return state_ == State::kQuoted; }
+  // Prepares for the next record.
+  void Reset() { state_ = State::kFieldStart; }
+
+ private:
+  enum class State : uint8_t { kFieldStart, kUnquoted, kQuoted, kAfterQuote };
+
+  char delimiter_;
+  State state_ = State::kFieldStart;
+};
+
+// Returns the unquoted fields of one record. Throws RequestError if a quote is not closed or text follows a closing
+// quote.
+std::vector<std::string> SplitCsvRecord(std::string_view record, char delimiter);
+
+}  // namespace vllm
