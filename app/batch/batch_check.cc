@@ -24,7 +24,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   if (tokenizer_required || ModelHasTokenizer(location)) tokenizer = LoadModelTokenizer(location);
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
-  // The context that the engine will have where its KV cache holds one sequence of full length.
+  // Assumes that the KV cache holds a sequence of full length. A smaller cache lowers the engine's max_model_len.
   const InputProcessor processor(config, config.model.max_model_len, tokenizer.get());
   defaults.params = MakeSamplingDefaults(settings, LoadGenerationConfig(location)).params;
   CheckSamplingDefaults(defaults.params, config);
@@ -56,7 +56,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
     ++num_bad;
     StandardOutput().WriteLine(SafeJson(ErrorRecord(source.id, code, message)));
   }
-  PrintStatus(std::to_string(num_rows) + " rows, " + std::to_string(num_bad) + " of them bad");
+  PrintStatus(std::to_string(num_rows) + " rows, " + std::to_string(num_bad) + " invalid");
   return num_bad > 0 ? 1 : 0;
 }
 

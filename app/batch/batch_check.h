@@ -1,4 +1,5 @@
-// `batch --check`: every row is read, tokenized and validated as a run would do it, and nothing runs.
+// Implements `vllmcli batch --check`: reads, tokenizes and validates every row as a run would, but generates nothing.
+// Called by the batch command; main thread.
 #pragma once
 
 #include "app/batch/record_reader.h"
@@ -7,8 +8,8 @@
 
 namespace vllm {
 
-// Prints the error record of each bad row and a summary; returns the exit status. Without a tokenizer, where that is
-// allowed, every row that needs one is bad.
+// Prints the error record of each invalid row and a summary. Returns the exit status: 1 if any row is invalid, else 0.
+// If the model has no tokenizer and `tokenizer_required` is false, every row that needs one is invalid.
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
                RecordReader& reader);
 

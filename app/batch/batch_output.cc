@@ -15,10 +15,10 @@ namespace {
 
 bool IsSameFile(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-void RefuseInput(const std::string& path, const struct stat& status, int input_fd) {
+void RejectInput(const std::string& path, const struct stat& status, int input_fd) {
   struct stat input {};
   if (S_ISREG(status.st_mode) && fstat(input_fd, &input) == 0 && IsSameFile(input, status)) {
-    throw ConfigError("batch output " + path + ": is the input");
+    throw ConfigError("batch output " + path + ": is the input file");
   }
 }
 
@@ -27,7 +27,7 @@ void RefuseInput(const std::string& path, const struct stat& status, int input_f
 void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd) {
   struct stat status {};
   if (path.empty() || stat(path.c_str(), &status) != 0) return;
-  RefuseInput(path, status, input_fd);
+  RejectInput(path, status, input_fd);
   if (S_ISDIR(status.st_mode)) throw ConfigError("batch output " + path + ": is a directory");
   if (S_ISREG(status.st_mode) && !overwrite) {
     throw ConfigError("batch output " + path + ": exists; --overwrite replaces it");
@@ -41,13 +41,13 @@ BatchOutput::BatchOutput(const std::string& path, bool overwrite, int input_fd, 
   if (fd_ < 0) throw ResourceError("batch output " + path + ": " + std::strerror(errno));
   struct stat status {};
   if (fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
-    // The file is emptied only when it is ours.
+    // Truncate only after locking: another process may be writing to the file.
     const bool is_locked = flock(fd_, LOCK_EX | LOCK_NB) == 0;
     const bool is_full = status.st_size > 0 && !overwrite;
     if (!is_locked || is_full || ftruncate(fd_, 0) != 0) {
       close(fd_);
       fd_ = -1;
-      throw ConfigError("batch output " + path + (is_locked ? ": exists" : ": another process writes it"));
+      throw ConfigError("batch output " + path + (is_locked ? ": exists" : ": another process is writing to it"));
     }
   }
   file_ = std::make_unique<OutputStream>(fd_, path);
@@ -80,7 +80,7 @@ void BatchOutput::WriteRecord(const SafeText& record) {
     try {
       file_->WriteLine(record);
     } catch (const ResourceError&) {
-      // Keeps the file a whole number of lines; a device that is no file has nothing to cut.
+      // Remove the partial line, so that the file contains only whole lines. Pipes and devices cannot be truncated.
       if (start >= 0) [[maybe_unused]]
         const int cut = ftruncate(fd_, start);
       throw;

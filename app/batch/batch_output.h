@@ -1,5 +1,6 @@
-// BatchOutput: where a batch's records go: a file of its own (locked, never the input) or standard output. A record is
-// one write() of a whole line; when the disk fills up a half-written line is cut off again. Main thread.
+// BatchOutput: writes the records of a batch to a file or to standard output. The file is locked and is never the
+// input. Each record is one write() of a whole line. If the disk fills up, the partial line is removed. Owned by the
+// batch command; main thread.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,18 @@ namespace vllm {
 
 class BatchOutput {
  public:
-  // `path` empty: standard output. Throws ConfigError when the file exists and `overwrite` is false, is the input
-  // (also through links) or is in use; ResourceError when it cannot be made.
+  // An empty `path` means standard output. If `ordered`, records are written in the order of their row indices. Throws
+  // ConfigError if the file is the input (also through links), is locked by another process, or exists and `overwrite`
+  // is false. Throws ResourceError if it cannot be opened.
   BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered);
   ~BatchOutput();
   BatchOutput(const BatchOutput&) = delete;
   BatchOutput& operator=(const BatchOutput&) = delete;
 
-  // The record of the row with this index; written now, or when its turn has come. Throws OutputClosed, ResourceError.
+  // Writes the record of the row with this index. If ordered, holds it until the records of all earlier rows are
+  // written. Throws OutputClosed, ResourceError.
   void Put(int64_t row_index, const SafeText& record);
-  // Rows that wait for an earlier one.
+  // Number and total size of the records that wait for an earlier row.
   int64_t num_held() const { return static_cast<int64_t>(held_.size()); }
   int64_t held_bytes() const { return held_bytes_; }
   bool is_stdout() const { return file_ == nullptr; }
@@ -34,11 +37,12 @@ class BatchOutput {
   std::unique_ptr<OutputStream> file_;
   bool ordered_;
   int64_t next_index_ = 0;
-  std::map<int64_t, SafeText> held_;
+  std::map<int64_t, SafeText> held_;  // by row index
   int64_t held_bytes_ = 0;
 };
 
-// Throws what the constructor above throws for a file that exists, before anything is loaded.
+// Throws ConfigError if `path` is the input or a directory, or if it exists and `overwrite` is false. The command calls
+// this before it loads the model.
 void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd);
 
 }  // namespace vllm

@@ -76,7 +76,7 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const Token
   Json body;
   body["id"] = (is_chat ? "chatcmpl-" : "cmpl-") + head.id.custom_id.value_or("");
   body["object"] = is_chat ? "chat.completion" : "text_completion";
-  body["created"] = 0;  // a time would make the same row's record differ
+  body["created"] = 0;  // a timestamp would differ between runs
   body["model"] = head.model;
   Json choices = Json::array();
   size_t num_generated = 0;

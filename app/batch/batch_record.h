@@ -1,5 +1,5 @@
-// The lines of a batch's output. They hold nothing that depends on timing, batching or the prefix cache: the same row
-// gives the same bytes.
+// The output records of a batch. They contain nothing that depends on timing, batching or the prefix cache, so the same
+// row always gives the same bytes. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace vllm {
 
-// What a running row's record will need.
+// The parts of a row that its record needs. Kept while the engine runs the row.
 struct RecordHead {
   RowId id;
   RowKind kind = RowKind::kPlain;
@@ -20,10 +20,12 @@ struct RecordHead {
   bool with_prompt_logprobs = false;
 };
 
-// {"index" | "custom_id","prompt_tokens","outputs":[...]}, or an OpenAI batch response. REQUIRES: output is finished.
+// Returns {"index" | "custom_id","prompt_tokens","outputs":[...]} or an OpenAI batch response, as one line of JSON.
+// REQUIRES: output is finished.
 std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const Tokenizer* tokenizer);
 
-// {"index" | "custom_id","error":{"code","message","line"}}, or the same in an OpenAI batch response.
+// Returns {"index" | "custom_id","error":{"code","message","line"}} or the same in an OpenAI batch response, as one
+// line of JSON.
 std::string ErrorRecord(const RowId& id, std::string_view code, std::string_view message);
 
 }  // namespace vllm

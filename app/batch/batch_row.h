@@ -1,4 +1,4 @@
-// BatchRow: one row of a batch as the engine will get it, and what went wrong with one that it will not. Plain values.
+// BatchRow: one parsed row of a batch, ready for the engine. RowError: the reason why a row cannot run. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace vllm {
 
 enum class RowKind : uint8_t { kPlain, kOpenAiChat, kOpenAiCompletion };
 
-// What names a row in the output: its custom_id, or its index from 0 among the rows of the input.
+// Identifies a row in the output by its custom_id, or else by its index among the rows of the input.
 struct RowId {
-  int64_t index = 0;
-  int64_t line = 0;  // of the input, from 1
+  int64_t index = 0;  // from 0
+  int64_t line = 0;   // first line of the row in the input, from 1
   std::optional<std::string> custom_id;
   bool is_openai = false;
 };
@@ -28,10 +28,11 @@ struct BatchRow {
   Prompt prompt;
   SamplingParams params;
   RequestOptions options;
-  std::string model;  // as an OpenAI row says it
+  std::string model;  // as an OpenAI row requests it; empty: the loaded model
 };
 
-// Codes: invalid_json, invalid_row, invalid_request, line_too_long, duplicate_custom_id, engine_error.
+// An error in a row, with the code of its error record: invalid_json, invalid_row, invalid_request, line_too_long,
+// duplicate_custom_id, engine_error.
 class RowError : public std::runtime_error {
  public:
   RowError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}

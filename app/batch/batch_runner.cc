@@ -29,7 +29,7 @@ BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& outp
       text_format_(text_format),
       total_bytes_(total_bytes),
       total_rows_(total_rows),
-      // Enough that the scheduler always has a row waiting.
+      // Twice the batch size, so that the scheduler always has a row waiting.
       window_(2 * engine.config().scheduler.max_num_seqs),
       input_is_file_(IsRegularFile(source.reader().fd())),
       start_(std::chrono::steady_clock::now()) {}
@@ -50,9 +50,9 @@ void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view 
   }
 }
 
-void BatchRunner::TakeRows() {
+void BatchRunner::SubmitRows() {
   needs_input_ = false;
-  // With --ordered, rows that are done wait for the slowest: they count too, or a slow row would fill the memory.
+  // With --ordered, finished rows wait for the slowest one. Limit them too, or a slow row would fill the memory.
   const int64_t max_held_bytes = *engine_.config().max_output_memory_bytes;
   while (!at_end_ && static_cast<int64_t>(running_.size()) < window_ && output_.num_held() < 16 * window_ &&
          output_.held_bytes() < max_held_bytes) {
@@ -91,10 +91,10 @@ void BatchRunner::TakeRows() {
 }
 
 void BatchRunner::Finish(const RequestOutput& output) {
-  const auto at = running_.find(output.request_id);
-  if (at == running_.end()) return;
-  const RecordHead head = std::move(at->second);
-  running_.erase(at);
+  const auto it = running_.find(output.request_id);
+  if (it == running_.end()) return;
+  const RecordHead head = std::move(it->second);
+  running_.erase(it);
   counts_.num_prompt_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
   counts_.num_cached_tokens += output.num_cached_tokens;
   for (const CompletionOutput& completion : output.outputs) {
@@ -120,10 +120,10 @@ void BatchRunner::Finish(const RequestOutput& output) {
 
 std::optional<double> BatchRunner::TotalRows() const {
   if (total_rows_) return static_cast<double>(*total_rows_);
-  if (total_bytes_ == 0 || source_.reader().bytes_taken() == 0) return std::nullopt;
-  // Unread rows are taken to be as long as those read.
+  if (total_bytes_ == 0 || source_.reader().bytes_consumed() == 0) return std::nullopt;
+  // Assume that unread rows are on average as long as those read so far.
   return static_cast<double>(counts_.num_rows) * static_cast<double>(total_bytes_) /
-         static_cast<double>(source_.reader().bytes_taken());
+         static_cast<double>(source_.reader().bytes_consumed());
 }
 
 void BatchRunner::ShowProgress() {
@@ -133,16 +133,16 @@ void BatchRunner::ShowProgress() {
   const std::optional<double> total = TotalRows();
   std::string text = GroupedText(num_done);
   if (total) text += (total_rows_ ? "/" : "/~") + GroupedText(static_cast<int64_t>(*total + 0.5));
-  std::array<char, 96> rest{};
-  std::snprintf(rest.data(), rest.size(), " rows, in %.1f tok/s, out %.1f tok/s",
+  std::array<char, 96> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), " rows, in %.1f tok/s, out %.1f tok/s",
                 static_cast<double>(counts_.num_prompt_tokens) / seconds,
                 static_cast<double>(counts_.num_generation_tokens) / seconds);
-  text += rest.data();
+  text += buffer.data();
   if (total && num_done > 0) {
     const double left = (*total / static_cast<double>(num_done) - 1.0) * seconds;
     const long long whole = std::max(0LL, static_cast<long long>(left));
-    std::snprintf(rest.data(), rest.size(), ", %lld:%02lld:%02lld left", whole / 3600, whole / 60 % 60, whole % 60);
-    text += rest.data();
+    std::snprintf(buffer.data(), buffer.size(), ", %lld:%02lld:%02lld left", whole / 3600, whole / 60 % 60, whole % 60);
+    text += buffer.data();
   }
   progress_.Show(text);
 }
@@ -153,13 +153,13 @@ void BatchRunner::Step(std::chrono::milliseconds timeout) {
   }
 }
 
-void BatchRunner::FinishDead(const EngineDeadError& death) {
+void BatchRunner::FinishDead(const EngineDeadError& error) {
   try {
     while (!running_.empty()) Step(std::chrono::milliseconds(100));
   } catch (const EngineDeadError&) {
-    // What it still had to say has been taken.
+    // All outputs from before the failure have been processed.
   }
-  for (const auto& [request_id, head] : running_) Fail(head.id, "engine_error", death.what());
+  for (const auto& [request_id, head] : running_) Fail(head.id, "engine_error", error.what());
   running_.clear();
   progress_.Clear();
 }
@@ -167,9 +167,9 @@ void BatchRunner::FinishDead(const EngineDeadError& death) {
 BatchCounts BatchRunner::Run() {
   try {
     RunRows();
-  } catch (const EngineDeadError& death) {
-    // Every row that was taken gets its record before the program ends.
-    FinishDead(death);
+  } catch (const EngineDeadError& error) {
+    // Every submitted row gets its record before the program exits.
+    FinishDead(error);
     throw;
   }
   progress_.Clear();
@@ -178,7 +178,7 @@ BatchCounts BatchRunner::Run() {
 
 void BatchRunner::RunRows() {
   while (true) {
-    TakeRows();
+    SubmitRows();
     if (at_end_ && running_.empty()) return;
     const int input_fd = needs_input_ ? source_.reader().fd() : -1;
     const Wake wake = WaitForEngine(engine_, input_fd, std::chrono::milliseconds(200), output_.is_stdout());

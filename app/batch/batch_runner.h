@@ -1,5 +1,6 @@
-// BatchRunner: rows in, records out: keeps a bounded window of rows in the engine and never waits for one thing while
-// another is ready. Owned by the batch command; main thread.
+// BatchRunner: sends rows to the engine and writes their records. It keeps a bounded window of rows in the engine. It
+// polls the input, the engine and signals together, so that none of them blocks another. Owned by the batch command;
+// main thread.
 #pragma once
 
 #include <chrono>
@@ -26,15 +27,17 @@ struct BatchCounts {
   int64_t num_generation_tokens = 0;
 };
 
-// Takes the rows of an input one by one: framing, blank lines, the row of column names, names used twice.
+// Reads the rows of an input one by one: skips blank lines, reads the header row of a table, and rejects a custom_id
+// that an earlier row has used.
 class RowSource {
  public:
   enum class Status : uint8_t { kRow, kBadRow, kNeedInput, kEnd };
 
-  // All borrowed. `row_template` as --template.
+  // Borrows `reader` and `parser`. `row_template` is the value of --template.
   RowSource(RecordReader& reader, RowParser& parser, std::optional<std::string> row_template);
 
-  // kRow: `row` is set. kBadRow: `id`, `code` and `message` say which and why. Throws ConfigError for bad columns.
+  // kRow: `row` and `id` are set. kBadRow: `id`, `code` and `message` describe the error. kNeedInput: call
+  // reader().Fill() first. Throws ConfigError if the header row is invalid.
   Status Next();
 
   BatchRow row;
@@ -51,7 +54,7 @@ class RowSource {
   std::optional<std::string> row_template_;
   int64_t next_index_ = 0;
   bool last_was_openai_ = false;
-  // 128-bit hashes: a million names cost 32 MB at most, and two names that are taken for one cannot happen.
+  // 128-bit hashes instead of the texts: a million ids take at most 32 MB, and collisions are practically impossible.
   struct PairHash {
     size_t operator()(const std::pair<uint64_t, uint64_t>& pair) const { return pair.first; }
   };
@@ -60,27 +63,30 @@ class RowSource {
 
 class BatchRunner {
  public:
-  // All borrowed. `total_bytes` of the input, 0 when it is not known; `total_rows` likewise.
+  // Borrows the references. `total_bytes` is the size of the input, or 0 if unknown. `total_rows` is its number of
+  // rows, if known.
   BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format, int64_t total_bytes,
               std::optional<int64_t> total_rows);
 
-  // Runs to the end. Throws Interrupted when a signal says so, EngineDeadError after the records of all rows in the
-  // engine, OutputClosed, ResourceError.
+  // Runs all rows. Throws Interrupted if a signal arrives. If the engine dies, writes an error record for each
+  // submitted row and throws EngineDeadError. Throws OutputClosed, ResourceError.
   BatchCounts Run();
 
  private:
   void RunRows();
-  void TakeRows();
-  // One engine step; its finished rows get their records.
+  void SubmitRows();
+  // Runs one engine step and writes the records of the rows that it finished.
   void Step(std::chrono::milliseconds timeout);
-  // The engine has failed: takes what it still says and records an error for each row it has left.
+  // Called after the engine has died: processes its remaining outputs and writes an error record for each unfinished
+  // row.
   void FinishDead(const EngineDeadError& death);
-  // Writes a record; on a terminal the progress line gives way first.
+  // Writes a record. Erases the progress line first if both are on the terminal.
   void Put(int64_t row_index, const SafeText& record);
   void Fail(const RowId& id, std::string_view code, std::string_view message);
   void Finish(const RequestOutput& output);
   void ShowProgress();
-  // Of the whole input: counted, or an estimate from the bytes read so far; none for a stream.
+  // Returns the number of rows of the whole input: exact if known, else an estimate from the bytes read so far. Returns
+  // nullopt for a stream.
   std::optional<double> TotalRows() const;
 
   LLMEngine& engine_;
@@ -89,7 +95,7 @@ class BatchRunner {
   bool text_format_;
   int64_t total_bytes_;
   std::optional<int64_t> total_rows_;
-  int64_t window_;
+  int64_t window_;  // maximum number of rows in the engine
   bool at_end_ = false;
   bool needs_input_ = false;
   bool input_is_file_;

@@ -13,14 +13,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Parts of type text are joined by line breaks, as vLLM does for templates that take a string.
+// Joins parts of type text with line breaks, as vLLM does for templates that take a string.
 Json ContentText(const Json& content) {
   if (content.is_string() || content.is_null()) return content;
-  if (!content.is_array()) throw RowError("invalid_row", "messages: content must be a text or a list of parts");
+  if (!content.is_array()) throw RowError("invalid_row", "messages: content must be a string or a list of parts");
   std::string text;
   for (const Json& part : content) {
     if (!part.is_object() || part.value("type", Json()) != "text" || !part.value("text", Json()).is_string()) {
-      throw RowError("invalid_row", "messages: only parts of type text can be used");
+      throw RowError("invalid_row", "messages: only parts of type text are supported");
     }
     if (&part != &content.front()) text += '\n';
     text += part["text"].get<std::string>();
@@ -36,7 +36,7 @@ bool IsChatField(const std::string& name) {
 
 std::string ChatPrompt(const Json& body, const std::string& system, const PromptRenderer* renderer) {
   if (renderer == nullptr) {
-    throw RowError("invalid_request", "messages: the model has no chat template; --chat-template gives it one");
+    throw RowError("invalid_request", "messages: the model has no chat template; set one with --chat-template");
   }
   const auto given = body.find("messages");
   if (given == body.end() || !given->is_array() || given->empty()) {

@@ -1,4 +1,5 @@
-// The prompt of a "messages" row: its messages, tools and template variables -> the text the chat template makes.
+// Makes the prompt of a "messages" row: renders its messages, tools and template variables with the chat template. Pure
+// functions; any thread.
 #pragma once
 
 #include <string>
@@ -9,11 +10,12 @@
 
 namespace vllm {
 
-// Whether `name` is a field that ChatPrompt reads.
+// Returns true if ChatPrompt reads the field called `name`.
 bool IsChatField(const std::string& name);
 
-// Reads messages, tools, add_generation_prompt and chat_template_kwargs of `body`. `system` is put in front unless it
-// is empty or the messages begin with one. Throws RowError. REQUIRES: `body` is an object.
+// Renders messages, tools, add_generation_prompt and chat_template_kwargs of `body`. Puts the system message `system`
+// in front, unless it is empty or the first message is a system message. Throws RowError, also if `renderer` is null.
+// REQUIRES: `body` is an object.
 std::string ChatPrompt(const nlohmann::ordered_json& body, const std::string& system, const PromptRenderer* renderer);
 
 }  // namespace vllm

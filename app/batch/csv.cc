@@ -37,10 +37,10 @@ std::vector<std::string> SplitCsvRecord(std::string_view record, char delimiter)
         fields.emplace_back();
         break;
       case CsvScanner::Byte::kTextAfterQuote:
-        throw RequestError("row: text follows a closing quote");
+        throw RequestError("row: text after a closing quote");
     }
   }
-  if (scanner.in_quotes()) throw RequestError("row: a quote is not closed");
+  if (scanner.in_quotes()) throw RequestError("row: unclosed quote");
   return fields;
 }
 

@@ -13,10 +13,10 @@ namespace vllm {
 class CsvScanner {
  public:
   enum class Byte : uint8_t {
-    kText,            // belongs to the field's value; the second of two doubled quotes is one too
-    kQuote,           // opens or closes a quoted field, or is the first of two doubled quotes
+    kText,            // part of the field's value, such as the second byte of a doubled quote
+    kQuote,           // opens or closes a quoted field, or is the first byte of a doubled quote
     kDelimiter,       // ends the field
-    kTextAfterQuote,  // is neither a delimiter nor a quote, right after a closing quote: an error in the record
+    kTextAfterQuote,  // text directly after a closing quote, which is an error in the record
   };
 
   explicit CsvScanner(char delimiter) : delimiter_(delimiter) {}

@@ -23,8 +23,8 @@ constexpr std::array<std::string_view, 9> kIgnored = {"user",
                                                       "prompt_cache_key",
                                                       "verbosity"};
 
-void Refuse(const std::string& name, bool unless) {
-  if (!unless) throw RowError("invalid_row", name + ": not supported");
+void CheckSupported(const std::string& name, bool is_supported) {
+  if (!is_supported) throw RowError("invalid_row", name + ": not supported");
 }
 
 }  // namespace
@@ -48,32 +48,32 @@ bool SetOpenAiField(const std::string& name, const Json& value, const Json& body
   if (name == "top_logprobs" && is_chat) {
     const Json logprobs = body.value("logprobs", Json());
     if (!value.is_null() && !(logprobs.is_boolean() && logprobs.get<bool>())) {
-      throw RowError("invalid_row", "top_logprobs: needs logprobs to be true");
+      throw RowError("invalid_row", "top_logprobs: requires logprobs to be true");
     }
     return true;
   }
   if (name == "stream" || name == "echo") {
-    Refuse(name, value.is_null() || value == false);
+    CheckSupported(name, value.is_null() || value == false);
     return true;
   }
   if (name == "best_of") {
-    Refuse(name, value.is_null() || value == body.value("n", Json(1)));
+    CheckSupported(name, value.is_null() || value == body.value("n", Json(1)));
     return true;
   }
   if (name == "suffix" || name == "functions" || name == "audio" || name == "prediction") {
-    Refuse(name, value.is_null());
+    CheckSupported(name, value.is_null());
     return true;
   }
   if (name == "response_format") {
-    Refuse(name, value.is_null() || (value.is_object() && value.value("type", Json()) == "text"));
+    CheckSupported(name, value.is_null() || (value.is_object() && value.value("type", Json()) == "text"));
     return true;
   }
   if (name == "tool_choice") {
-    Refuse(name, value.is_null() || value == "auto" || value == "none");
+    CheckSupported(name, value.is_null() || value == "auto" || value == "none");
     return true;
   }
   if (name == "modalities") {
-    Refuse(name, value.is_null() || value == Json::array({"text"}));
+    CheckSupported(name, value.is_null() || value == Json::array({"text"}));
     return true;
   }
   return std::find(kIgnored.begin(), kIgnored.end(), name) != kIgnored.end();

@@ -1,4 +1,4 @@
-// The body of an OpenAI batch row: its own names for what SamplingParams has, and the fields it may carry along.
+// Reads the fields of an OpenAI batch row that vLLM's own rows do not have. Pure functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,13 +7,13 @@
 
 namespace vllm {
 
-// Sets what the field called `name` means for a row of this kind; false when it is not one of OpenAI's own. Fields
-// whose effect would be missed (stream, echo, response_format, ...) are refused, those without effect on the text are
-// ignored. Throws RowError.
+// Applies the field called `name` of `body` to `row`. Returns false if it is not an OpenAI field. Ignores fields that
+// do not affect the text, and rejects those that would (stream, echo, response_format, ...). Throws RowError. REQUIRES:
+// row.kind is set.
 bool SetOpenAiField(const std::string& name, const nlohmann::ordered_json& value, const nlohmann::ordered_json& body,
                     BatchRow& row);
 
-// The row's kind. Throws RowError for another method or url.
+// Returns the kind of a row from its url. Throws RowError for an unsupported method or url.
 RowKind OpenAiKind(const nlohmann::ordered_json& row);
 
 }  // namespace vllm

@@ -27,9 +27,9 @@ RecordReader::Status RecordReader::Next(std::string_view& record) {
     bool found = false;
     size_t end = scanned_;
     if (delimiter_ == '\0') {
-      const size_t at = buffer_.find('\n', scanned_);
-      found = at != std::string::npos;
-      end = found ? at : buffer_.size();
+      const size_t newline = buffer_.find('\n', scanned_);
+      found = newline != std::string::npos;
+      end = found ? newline : buffer_.size();
     } else {
       while (end < buffer_.size() && !found) {
         found = EndsRecord(buffer_[end]);
@@ -41,14 +41,14 @@ RecordReader::Status RecordReader::Next(std::string_view& record) {
     if (!found && !is_last) {
       if (at_end_) {
         if (!skipping_) return Status::kEnd;
-        // A record too long that the input ends in.
+        // The input ends inside a record that is too long.
         skipping_ = false;
         record_line_ = next_line_;
         return Status::kTooLong;
       }
       if (end - begin_ > max_record_bytes_ || skipping_) {
         skipping_ = true;
-        bytes_taken_ += static_cast<int64_t>(end - begin_);
+        bytes_consumed_ += static_cast<int64_t>(end - begin_);
         begin_ = scanned_ = 0;
         buffer_.clear();
       } else if (begin_ > 0) {
@@ -65,7 +65,7 @@ RecordReader::Status RecordReader::Next(std::string_view& record) {
     next_line_ += 1 + lines_inside_;
     lines_inside_ = 0;
     csv_.Reset();
-    bytes_taken_ += static_cast<int64_t>(length) + (found ? 1 : 0);
+    bytes_consumed_ += static_cast<int64_t>(length) + (found ? 1 : 0);
     const bool too_long = skipping_ || length > max_record_bytes_;
     skipping_ = false;
     if (too_long) return Status::kTooLong;
@@ -78,11 +78,11 @@ void RecordReader::Fill() {
   constexpr size_t kReadBytes = 1 << 16;
   const size_t old_size = buffer_.size();
   buffer_.resize(old_size + kReadBytes);
-  const ssize_t got = read(fd_, buffer_.data() + old_size, kReadBytes);
+  const ssize_t num_read = read(fd_, buffer_.data() + old_size, kReadBytes);
   const int error = errno;
-  buffer_.resize(old_size + static_cast<size_t>(got > 0 ? got : 0));
-  if (got == 0) at_end_ = true;
-  if (got < 0 && error != EINTR && error != EAGAIN) {
+  buffer_.resize(old_size + static_cast<size_t>(num_read > 0 ? num_read : 0));
+  if (num_read == 0) at_end_ = true;
+  if (num_read < 0 && error != EINTR && error != EAGAIN) {
     throw ResourceError("reading " + name_ + ": " + std::strerror(error));
   }
 }

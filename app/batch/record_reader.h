@@ -1,6 +1,6 @@
-// RecordReader: a batch's input as a stream of records (lines, or CSV records whose quoted fields span lines), read
-// from a descriptor without ever blocking for more than one read(). Memory is bounded by the longest allowed record.
-// Main thread.
+// RecordReader: splits a batch's input into records: lines, or CSV records whose quoted fields may span lines. Reads
+// from a descriptor and never blocks for more than one read(). Memory is bounded by the longest allowed record. Owned
+// by a command; main thread.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@ class RecordReader {
 
   static constexpr size_t kMaxRecordBytes = 64 << 20;
 
-  // `fd` is borrowed. `name` is for errors. `delimiter` 0: a record is a line; else the fields of a record are
-  // delimited by it, and a line break in a quoted field does not end the record.
+  // Borrows `fd`. `name` appears in errors. If `delimiter` is 0, a record is a line. Otherwise it is a CSV record with
+  // this delimiter, and a line break in a quoted field does not end it.
   RecordReader(int fd, std::string name, char delimiter, size_t max_record_bytes = kMaxRecordBytes);
 
-  // The next whole record in the buffer, without its line break; `record` is valid until the next call of any member.
-  // kTooLong stands for one record that was skipped. kNeedInput: call Fill first.
+  // Gets the next whole record in the buffer, without its line break. `record` is valid until the next call of any
+  // member function. kTooLong reports one record that was skipped. kNeedInput: call Fill first.
   Status Next(std::string_view& record);
-  // One read(): call when the descriptor is readable. Throws ResourceError.
+  // Calls read() once, which blocks unless the descriptor is readable. Throws ResourceError.
   void Fill();
 
-  int64_t line() const { return record_line_; }         // of the last record, from 1
-  int64_t bytes_taken() const { return bytes_taken_; }  // by the records so far
+  int64_t line() const { return record_line_; }               // first line of the last record, from 1
+  int64_t bytes_consumed() const { return bytes_consumed_; }  // by the records so far, with their line breaks
   int fd() const { return fd_; }
 
  private:
-  bool EndsRecord(char c);  // takes the next byte of a delimited record
+  // Consumes the next byte of a CSV record. Returns true if it is the line break that ends the record.
+  bool EndsRecord(char c);
 
   int fd_;
   std::string name_;
@@ -40,14 +41,14 @@ class RecordReader {
   CsvScanner csv_;
   size_t max_record_bytes_;
   std::string buffer_;
-  size_t begin_ = 0;    // of the next record
-  size_t scanned_ = 0;  // no record's end before here
+  size_t begin_ = 0;    // offset of the next record
+  size_t scanned_ = 0;  // no record ends between begin_ and this offset
   bool skipping_ = false;
   bool at_end_ = false;
   int64_t next_line_ = 1;
   int64_t lines_inside_ = 0;  // line breaks seen inside the current record
   int64_t record_line_ = 0;
-  int64_t bytes_taken_ = 0;
+  int64_t bytes_consumed_ = 0;
 };
 
 }  // namespace vllm

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxJsonDepth = 128;  // what is nested more deeply is no prompt
+constexpr int kMaxJsonDepth = 128;  // real prompts are far less deep
 
 Json ParseRecord(std::string_view record) {
   bool too_deep = false;
@@ -30,8 +30,8 @@ Json ParseRecord(std::string_view record) {
   try {
     json = Json::parse(record.begin(), record.end(), check_depth);
   } catch (const Json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 5: ...": the text up to what was last read, which
-    // may hold the prompt.
+    // The text is "[json.exception.parse_error.101] parse error at line 1, column 5: ...; last read: ...". Remove the
+    // last part, which may contain the prompt.
     std::string message = error.what();
     if (const size_t bracket = message.find("] "); bracket != std::string::npos) message.erase(0, bracket + 2);
     if (const size_t last = message.find("; last read"); last != std::string::npos) message.resize(last);
@@ -49,7 +49,7 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
   for (const Json& element : value) {
     const int64_t id = IntegerField(name, element);
     if (!(id >= 0 && id <= std::numeric_limits<int32_t>::max())) {
-      throw RowError("invalid_row", name + ": must be token ids (" + std::to_string(id) + ")");
+      throw RowError("invalid_row", name + ": not a token id (" + std::to_string(id) + ")");
     }
     ids.push_back(static_cast<int32_t>(id));
   }
@@ -89,7 +89,7 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
                  name.substr(0, 64) + ": unknown field" + (near.empty() ? "" : ", did you mean " + near + "?"));
 }
 
-// Fields of the request that are neither prompt nor sampling.
+// Sets a request field that is neither a prompt nor a sampling parameter. Returns false if `name` is not one.
 bool SetOption(const std::string& name, const Json& value, BatchRow& row) {
   if (name == "priority") {
     if (!value.is_null()) row.options.priority = IntegerField(name, value);
@@ -113,13 +113,13 @@ void RowParser::SetColumns(std::string_view record, const std::optional<std::str
   try {
     columns = SplitCsvRecord(record, format_ == InputFormat::kTsv ? '\t' : ',');
   } catch (const RequestError& error) {
-    throw ConfigError(std::string("the row of column names: ") + error.what());
+    throw ConfigError(std::string("header ") + error.what());
   }
   num_columns_ = columns.size();
   if (!row_template && columns.size() != 1) {
     bool has_prompt = false;
     for (const std::string& column : columns) has_prompt = has_prompt || column == "prompt";
-    if (!has_prompt) throw ConfigError("--template: needed, the input has no column called prompt");
+    if (!has_prompt) throw ConfigError("--template: required, because the input has no column named prompt");
   }
   template_.emplace(row_template.value_or(columns.size() == 1 ? "{" + columns[0] + "}" : "{prompt}"), columns);
 }

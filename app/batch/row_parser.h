@@ -1,8 +1,8 @@
-// RowParser: a record of the input -> a BatchRow, or the reason why not. Stateless but for what it is made with; main
-// thread. A JSON row is one of
+// RowParser: parses a record of the input into a BatchRow. Immutable once the columns are set. Owned by the batch
+// command; main thread. A JSON row is one of
 //     {"prompt": TEXT | [IDS]} {"prompt_token_ids": [IDS]} {"messages": [{"role","content"},...]}
-// with sampling fields, custom_id, priority, cache_salt, add_special_tokens, tools, chat_template_kwargs beside it, or
-// an OpenAI batch row {"custom_id","method":"POST","url":"/v1/chat/completions" | "/v1/completions","body":{...}}.
+// with optional sampling fields, custom_id, priority, cache_salt, add_special_tokens, tools and chat_template_kwargs,
+// or an OpenAI batch row {"custom_id","method":"POST","url":"/v1/chat/completions" | "/v1/completions","body":{...}}.
 #pragma once
 
 #include <optional>
@@ -20,21 +20,22 @@ enum class InputFormat : uint8_t { kText, kJsonLines, kCsv, kTsv };
 struct RowDefaults {
   SamplingParams params;
   std::string system;  // empty: none
-  // Whether a text is one user message of a chat. None: lines and table rows are where the model has a chat template,
-  // {"prompt"} rows are not.
+  // If true, each text is one user message of a chat. If unset, lines and table rows are messages if the model has a
+  // chat template, and {"prompt"} rows are not.
   std::optional<bool> prompts_are_chats;
 };
 
 class RowParser {
  public:
-  // `renderer` is borrowed and may be null: rows that need a template are errors then.
+  // Borrows `renderer`, which may be null. Rows that need a chat template are errors then.
   RowParser(InputFormat format, RowDefaults defaults, const PromptRenderer* renderer);
 
-  // For .csv and .tsv: the first record names the columns. Throws ConfigError.
+  // Sets the column names of a CSV or TSV input from its first record. Throws ConfigError if the record is invalid, or
+  // if it does not fit `row_template`.
   void SetColumns(std::string_view record, const std::optional<std::string>& row_template);
   bool needs_columns() const { return (format_ == InputFormat::kCsv || format_ == InputFormat::kTsv) && !template_; }
 
-  // Fills id.custom_id and id.is_openai as soon as they are known, also when it then throws RowError.
+  // Sets id.custom_id and id.is_openai as soon as they are known, even if it throws later. Throws RowError.
   BatchRow Parse(std::string_view record, RowId& id) const;
 
  private:

@@ -6,7 +6,7 @@
 namespace vllm {
 namespace {
 
-// FNV-1a, from two offsets.
+// 64-bit FNV-1a. Two offset bases give the two halves of a 128-bit hash.
 uint64_t HashText(const std::string& text, uint64_t hash) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return hash ^ (hash >> 29);
@@ -40,7 +40,7 @@ RowSource::Status RowSource::Next() {
     id = RowId();
     id.index = next_index_++;
     id.line = reader_.line();
-    id.is_openai = last_was_openai_;  // what a line that cannot be read is taken for
+    id.is_openai = last_was_openai_;  // used if the record cannot be parsed
     if (status == RecordReader::Status::kTooLong) {
       code = "line_too_long";
       message = "row: too long (limit 64 MiB)";

@@ -18,18 +18,19 @@ RowTemplate::RowTemplate(std::string_view text, const std::vector<std::string>& 
       i += 2;
     } else if (c == '{') {
       const size_t close = text.find('}', i);
-      if (close == std::string_view::npos) throw ConfigError("--template: a brace is not closed ({{ is a brace)");
+      if (close == std::string_view::npos)
+        throw ConfigError("--template: unclosed brace; write {{ for a literal brace");
       const std::string name(text.substr(i + 1, close - i - 1));
-      const auto at = std::find(columns.begin(), columns.end(), name);
-      if (at == columns.end()) {
+      const auto column = std::find(columns.begin(), columns.end(), name);
+      if (column == columns.end()) {
         const std::string near = NearestName(name, columns);
-        throw ConfigError("--template: no column has this name (" + name + ")" +
+        throw ConfigError("--template: unknown column (" + name + ")" +
                           (near.empty() ? "" : ", did you mean " + near + "?"));
       }
-      parts_.push_back({std::exchange(literal, {}), static_cast<int>(at - columns.begin())});
+      parts_.push_back({std::exchange(literal, {}), static_cast<int>(column - columns.begin())});
       i = close + 1;
     } else if (c == '}') {
-      throw ConfigError("--template: a closing brace without an opening one (}} is a brace)");
+      throw ConfigError("--template: unmatched closing brace; write }} for a literal brace");
     } else {
       literal.push_back(c);
       ++i;

@@ -1,4 +1,4 @@
-// RowTemplate: makes a prompt from the fields of a CSV or TSV row. A plain value.
+// RowTemplate: makes a prompt from the fields of a CSV or TSV row. A plain value; any thread.
 #pragma once
 
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace vllm {
 
-// "Translate: {column}" with {{ and }} for braces. Immutable.
+// A text such as "Translate: {column}", where {{ and }} are literal braces. Immutable.
 class RowTemplate {
  public:
-  // Throws ConfigError for an unclosed brace or a column that is not among `columns`.
+  // Throws ConfigError if the braces do not match or a name is not in `columns`.
   RowTemplate(std::string_view text, const std::vector<std::string>& columns);
 
-  // REQUIRES: as many fields as columns.
+  // Returns the text with each {column} replaced by its field. REQUIRES: `fields` has one field per column.
   std::string Fill(const std::vector<std::string>& fields) const;
 
  private:
   struct Part {
     std::string text;
-    int column;  // -1: only text
+    int column;  // index of the field that follows `text`; -1: none
   };
   std::vector<Part> parts_;
 };

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 std::vector<std::string> TextsField(const std::string& name, const Json& value) {
   if (value.is_string()) return {value.get<std::string>()};
-  if (!value.is_array()) Fail(name, "must be a text or a list of texts", value);
+  if (!value.is_array()) Fail(name, "must be a string or a list of strings", value);
   std::vector<std::string> texts;
   for (const Json& element : value) texts.push_back(TextField(name, element));
   return texts;
@@ -42,7 +42,7 @@ std::vector<int32_t> IdsField(const std::string& name, const Json& value) {
 }
 
 std::vector<std::pair<int32_t, float>> BiasField(const std::string& name, const Json& value) {
-  if (!value.is_object()) Fail(name, "must be an object of token ids and numbers", value);
+  if (!value.is_object()) Fail(name, "must be an object that maps token ids to numbers", value);
   std::vector<std::pair<int32_t, float>> biases;
   for (const auto& [key, bias] : value.items()) {
     int32_t id = 0;
@@ -83,7 +83,7 @@ bool SwitchField(const std::string& name, const Json& value) {
 }
 
 std::string TextField(const std::string& name, const Json& value) {
-  if (!value.is_string()) Fail(name, "must be a text", value);
+  if (!value.is_string()) Fail(name, "must be a string", value);
   return value.get<std::string>();
 }
 
@@ -126,7 +126,7 @@ bool SetSamplingField(const std::string& name, const Json& value, SamplingParams
       params.seed = value.get<uint64_t>();
     } else {
       const int64_t seed = IntegerField(name, value);
-      // -1 is vLLM's "no seed"; other negative ones are as good a seed as any.
+      // In vLLM -1 means no seed. Other negative numbers are valid seeds.
       params.seed = seed == -1 ? std::nullopt : std::optional<uint64_t>(static_cast<uint64_t>(seed));
     }
     return true;

@@ -1,4 +1,4 @@
-// Sampling parameters in JSON, under vLLM's names, as they stand beside a prompt in a batch row.
+// Reads sampling parameters, under vLLM's names, from the JSON fields of a batch row. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace vllm {
 
-// Sets the field called `name`; false when there is none. null leaves the default. Throws RowError
-// `<field>: <why> (<value>)` for a value of the wrong type.
+// Sets the parameter called `name`. Returns false if there is none. null keeps the default. Throws RowError
+// `<field>: <why> (<value>)` if the value has the wrong type.
 bool SetSamplingField(const std::string& name, const nlohmann::ordered_json& value, SamplingParams& params);
 
-// JSON readers with the same errors.
+// Each converts a JSON value to its type and throws the same RowError.
 int64_t IntegerField(const std::string& name, const nlohmann::ordered_json& value);
 double NumberField(const std::string& name, const nlohmann::ordered_json& value);
 bool SwitchField(const std::string& name, const nlohmann::ordered_json& value);

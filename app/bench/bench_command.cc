@@ -29,11 +29,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-int64_t Count(const Settings& settings, std::string_view name, int64_t least) {
+int64_t Count(const Settings& settings, std::string_view name, int64_t min_value) {
   const Flag* flag = FindFlag(name);
   const int64_t value = settings.Integer(name).value_or(std::stoll(std::string(flag->default_value)));
-  if (value < least) {
-    throw ConfigError("--" + std::string(name) + ": must be at least " + std::to_string(least) + " (" +
+  if (value < min_value) {
+    throw ConfigError("--" + std::string(name) + ": must be at least " + std::to_string(min_value) + " (" +
                       std::to_string(value) + ")");
   }
   return value;
@@ -44,7 +44,7 @@ struct Totals {
   int64_t num_output_tokens = 0;
 };
 
-// Random prompts, all different but for a prefix, answered in full whatever the model says.
+// Runs random prompts that share only a prefix. Every answer has the full requested length, because EOS is ignored.
 class Workload {
  public:
   Workload(const Settings& settings, LLMEngine& engine)
@@ -57,9 +57,10 @@ class Workload {
     params_.ignore_eos = true;
     params_.detokenize = engine.tokenizer() != nullptr;
     params_.output_kind = RequestOutputKind::kFinalOnly;
-    const int64_t most = std::numeric_limits<int32_t>::max();
-    const int64_t length = prefix_len_ > most || input_len_ > most || *params_.max_tokens > most
-                               ? most
+    // Clamped so that the sum does not overflow.
+    const int64_t max_length = std::numeric_limits<int32_t>::max();
+    const int64_t length = prefix_len_ > max_length || input_len_ > max_length || *params_.max_tokens > max_length
+                               ? max_length
                                : prefix_len_ + input_len_ + *params_.max_tokens;
     if (length > engine.max_model_len()) {
       throw ConfigError("bench: --prefix-len, --input-len and --output-len do not fit into the context (" +
@@ -71,8 +72,8 @@ class Workload {
   Totals Run(int64_t num_prompts) {
     for (int64_t i = 0; i < num_prompts; ++i) {
       std::vector<int32_t> prompt = prefix_;
-      const std::vector<int32_t> own = RandomTokens(input_len_);
-      prompt.insert(prompt.end(), own.begin(), own.end());
+      const std::vector<int32_t> suffix = RandomTokens(input_len_);
+      prompt.insert(prompt.end(), suffix.begin(), suffix.end());
       engine_.AddRequest("bench-" + std::to_string(next_request_++), std::move(prompt), params_);
     }
     Totals totals;
@@ -90,7 +91,7 @@ class Workload {
     return totals;
   }
 
-  // What the figures are of.
+  // Returns the parameters of the workload, for the results.
   Json Describe() const {
     Json json;
     json["input_len"] = input_len_;
@@ -118,7 +119,7 @@ class Workload {
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Linear interpolation between ranks, as numpy.percentile.
+// Interpolates linearly between ranks, like numpy.percentile.
 double Percentile(std::vector<double> sorted, double percent) {
   std::sort(sorted.begin(), sorted.end());
   const double rank = percent / 100.0 * static_cast<double>(sorted.size() - 1);
@@ -189,7 +190,7 @@ Json RunThroughput(const Settings& settings, Workload& workload, std::string& te
 
 int BenchCommand(const Settings& settings) {
   if (settings.arguments.size() != 1 || (settings.arguments[0] != "latency" && settings.arguments[0] != "throughput")) {
-    throw ConfigError("bench: needs latency or throughput");
+    throw ConfigError("bench: the argument must be latency or throughput");
   }
   Json before;
   if (const auto path = settings.Text("compare")) before = ReadBenchResults(*path);

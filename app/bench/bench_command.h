@@ -1,4 +1,4 @@
-// `vllmcli bench`: measures prefill and decode speed of a model. Main thread only.
+// Implements `vllmcli bench`, which measures the prefill and decode speed of a model. Main thread only.
 #pragma once
 
 #include "app/cli/settings.h"

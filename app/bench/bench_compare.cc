@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kLargestFile = 64 << 20;
+constexpr size_t kMaxFileBytes = 64 << 20;
 
 void AddFigure(Json& comparison, const std::string& name, const Json& now, const Json& before) {
   if (!now.is_number() || !before.is_number()) return;
@@ -26,12 +26,12 @@ void AddFigure(Json& comparison, const std::string& name, const Json& now, const
 }  // namespace
 
 Json ReadBenchResults(const std::string& path) {
-  const std::string text = ReadTextFile(path, kLargestFile);
-  // Results are two deep; what is deeper is not parsed further.
+  const std::string text = ReadTextFile(path, kMaxFileBytes);
+  // Results have two levels. Deeper values are dropped while parsing.
   const auto shallow = [](int depth, Json::parse_event_t /*event*/, const Json& /*parsed*/) { return depth < 4; };
   Json results = Json::parse(text, shallow, false);
   if (!results.is_object() || (!results.contains("avg_latency") && !results.contains("tokens_per_second"))) {
-    throw ConfigError("--compare: " + path + " is not the results of vllmcli bench");
+    throw ConfigError("--compare " + path + ": not written by vllmcli bench --output-json");
   }
   return results;
 }

@@ -1,4 +1,4 @@
-// The figures of two runs of `vllmcli bench` side by side. Any thread.
+// Compares the results of two runs of `vllmcli bench`. Any thread.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace vllm {
 
-// Reads what an earlier run wrote with --output-json. Throws ConfigError when `path` cannot be read or is something
-// else.
+// Reads the results that an earlier run wrote with --output-json. Throws ConfigError if `path` cannot be read or
+// contains something else.
 nlohmann::ordered_json ReadBenchResults(const std::string& path);
 
-// {"avg_latency": {"now": 1.2, "before": 1.5, "ratio": 0.8}, ...} for every figure that both have; percentiles as
-// "percentiles.50".
+// Returns {"avg_latency": {"now": 1.2, "before": 1.5, "ratio": 0.8}, ...} for each number that both results have. A
+// percentile is called "percentiles.50".
 nlohmann::ordered_json CompareBenchResults(const nlohmann::ordered_json& now, const nlohmann::ordered_json& before);
 
-// A line for each figure of CompareBenchResults.
+// Returns one line per number of CompareBenchResults.
 std::string DescribeComparison(const nlohmann::ordered_json& comparison, const std::string& path);
 
 }  // namespace vllm

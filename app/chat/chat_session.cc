@@ -20,8 +20,8 @@
 namespace vllm {
 namespace {
 
-// An answer gets at least this many tokens: else the oldest turns make room.
-int64_t AnswerRoom(int64_t max_model_len) { return std::max<int64_t>(1, std::min<int64_t>(256, max_model_len / 4)); }
+// Number of tokens that the prompt leaves for the answer. The oldest turns are dropped if it would leave fewer.
+int64_t AnswerReserve(int64_t max_model_len) { return std::max<int64_t>(1, std::min<int64_t>(256, max_model_len / 4)); }
 
 std::vector<int32_t> StopIds(const LoadedModel& model) {
   std::vector<int32_t> ids = model.engine->config().model.eos_token_ids;
@@ -42,7 +42,7 @@ std::vector<std::string> SettableNames() {
 std::string UnknownSettingText(const std::string& name) {
   const std::string near = NearestName(name, SettableNames());
   return "/set " + name + ": no such sampling setting" +
-         (near.empty() ? "; /set lists them" : ", did you mean " + near + "?");
+         (near.empty() ? "; /set lists the settings" : ", did you mean " + near + "?");
 }
 
 ChatSession::ChatSession(LoadedModel model, Settings settings)
@@ -83,7 +83,7 @@ void ChatSession::SendUserMessage(const std::string& message) {
   const int64_t max_model_len = model_.engine->max_model_len();
   std::vector<int32_t> ids;
   try {
-    ids = conversation_.BuildPrompt(message, max_model_len - AnswerRoom(max_model_len));
+    ids = conversation_.BuildPrompt(message, max_model_len - AnswerReserve(max_model_len));
   } catch (const ChatTemplateError& error) {
     PrintError(error.what());
     return;
@@ -99,13 +99,15 @@ void ChatSession::SendUserMessage(const std::string& message) {
   }
   if (conversation_.num_dropped_turns() > 0) {
     const int64_t num_dropped = conversation_.num_dropped_turns();
-    PrintStatus("[the context of " + std::to_string(max_model_len) + " tokens is full: " +
-                (num_dropped == 1 ? "the oldest turn is" : "the oldest " + std::to_string(num_dropped) + " turns are") +
-                " left out from now on]");
+    PrintStatus(
+        "[the context of " + std::to_string(max_model_len) + " tokens is full: " +
+        (num_dropped == 1 ? "the oldest turn was" : "the oldest " + std::to_string(num_dropped) + " turns were") +
+        " dropped]");
   }
-  if (conversation_.was_rendered_anew() && !told_of_rewriting_) {
-    told_of_rewriting_ = true;
-    PrintStatus("[this chat template changes earlier turns: they are read again with each message]");
+  if (conversation_.was_rerendered() && !warned_about_rewriting_) {
+    warned_about_rewriting_ = true;
+    PrintStatus(
+        "[this chat template rewrites earlier turns, so the whole conversation is processed again for each message]");
   }
   const std::string request_id = "chat-" + std::to_string(num_requests_++);
   last_stats_ = RequestStats();
@@ -182,7 +184,7 @@ bool ChatSession::Stream(const std::string& request_id) {
         !params_.max_tokens ||
         last_stats_.num_prompt_tokens + static_cast<int64_t>(answer_ids_.size()) >= engine.max_model_len();
     PrintStatus(context_full ? "[cut off: the context of " + std::to_string(engine.max_model_len()) +
-                                   " tokens is full; /clear starts again]"
+                                   " tokens is full; /clear starts over]"
                              : "[cut off after " + std::to_string(*params_.max_tokens) + " tokens]");
   }
   return !failed;

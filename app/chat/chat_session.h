@@ -1,4 +1,4 @@
-// ChatSession: a model, a conversation with it and the settings of its answers. Owned by the chat command; main thread.
+// ChatSession: a model, a conversation with it, and its sampling settings. Owned by the chat command; main thread.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace vllm {
 
-// Names that /set takes.
+// Returns the names that /set accepts.
 std::vector<std::string> SettableNames();
-// The message for a name that is not among them.
+// Returns the error message for a name that /set does not accept.
 std::string UnknownSettingText(const std::string& name);
 
 class ChatSession {
@@ -22,13 +22,15 @@ class ChatSession {
   // REQUIRES: model has a renderer.
   ChatSession(LoadedModel model, Settings settings);
 
-  // Asks and streams the answer to standard output. Ctrl-C ends the answer and keeps what was said. Problems of the
-  // message are printed. Throws Interrupted for SIGTERM and SIGHUP, OutputClosed, EngineDeadError.
+  // Sends the message and streams the answer to standard output. Ctrl-C ends the answer and keeps the part that was
+  // generated. Prints errors in the message. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, EngineDeadError.
   void SendUserMessage(const std::string& message);
 
+  // Restarts the conversation; the system message stays.
   void Clear();
+  // Restarts the conversation with another system message, which may be empty.
   void SetSystem(const std::string& text);
-  // Throws ConfigError when there is no such sampling setting or its value is not allowed.
+  // Throws ConfigError if there is no such sampling setting or its value is invalid.
   void Set(const std::string& name, const std::string& value);
 
   const Conversation& conversation() const { return conversation_; }
@@ -37,7 +39,8 @@ class ChatSession {
   const RequestStats& last_stats() const { return last_stats_; }
 
  private:
-  bool Stream(const std::string& request_id);  // false: the request failed
+  // Prints the answer while the engine generates it. Returns false if the request failed.
+  bool Stream(const std::string& request_id);
 
   LoadedModel model_;
   Settings settings_;
@@ -45,7 +48,7 @@ class ChatSession {
   Conversation conversation_;
   RequestStats last_stats_;
   int64_t num_requests_ = 0;
-  bool told_of_rewriting_ = false;
+  bool warned_about_rewriting_ = false;
   std::vector<int32_t> answer_ids_;
   std::string answer_text_;
 };

@@ -8,7 +8,7 @@ namespace vllm {
 
 Conversation::Conversation(const PromptRenderer& renderer, const Tokenizer& tokenizer, std::vector<int32_t> stop_ids)
     : renderer_(renderer), tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)) {
-  // Nothing that a person or a template writes: letters alone, so that no filter changes them, and random.
+  // Random, so that no message or template contains it. Letters only, so that template filters do not change it.
   std::random_device device;
   nonce_ = "answer";
   for (int i = 0; i < 24; ++i) nonce_.push_back(static_cast<char>('a' + device() % 26));
@@ -34,7 +34,7 @@ std::vector<ChatMessage> Conversation::Messages(const std::string& message, bool
 }
 
 std::vector<int32_t> Conversation::EncodeTail(std::string_view tail) const {
-  // Behind a special token, as it stands in the conversation: at the beginning of a text some tokenizers add a space.
+  // Encode the tail after a special token, as in the conversation. Some tokenizers add a space at the start of a text.
   if (!stop_ids_.empty() && tokenizer_.IsSpecial(stop_ids_[0])) {
     std::string anchored(tokenizer_.IdToToken(stop_ids_[0]).value_or(""));
     anchored += tail;
@@ -47,7 +47,7 @@ std::vector<int32_t> Conversation::EncodeTail(std::string_view tail) const {
   return tokenizer_.Encode(tail, false);
 }
 
-std::vector<int32_t> Conversation::RenderAnew(const std::string& message) const {
+std::vector<int32_t> Conversation::EncodeAll(const std::string& message) const {
   return tokenizer_.Encode(renderer_.Render(Messages(message, false), true), false);
 }
 
@@ -55,7 +55,7 @@ std::vector<int32_t> Conversation::DropOldTurns(const std::string& message, int6
   const std::vector<Turn> all = std::exchange(turns_, {});
   const auto keep_from = [&](size_t first) {
     turns_.assign(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
-    return RenderAnew(message);
+    return EncodeAll(message);
   };
   std::vector<int32_t> ids = keep_from(all.size());
   const auto base = static_cast<int64_t>(ids.size());
@@ -63,10 +63,10 @@ std::vector<int32_t> Conversation::DropOldTurns(const std::string& message, int6
     turns_ = all;
     return {};
   }
-  // The message and half of the room that it leaves. A cut that only just makes room would be due again with the next
-  // message, and each cut changes the prompt's beginning, so that the prefix cache has only the system message of it.
+  // Keep turns in half of the space that the message leaves. After a cut the prefix cache matches only the system
+  // message, because the start of the prompt has changed. A smaller cut would have to be repeated at the next message.
   const int64_t target = base + (max_tokens - base) / 2;
-  // Binary search for the longest history within the target: each trial renders and tokenizes the whole chat.
+  // Binary search for the longest history within the target, because each trial renders and tokenizes the whole chat.
   size_t low = all.empty() ? 0 : 1;
   size_t high = all.size();
   while (low < high) {
@@ -84,7 +84,7 @@ std::vector<int32_t> Conversation::DropOldTurns(const std::string& message, int6
 
 std::vector<int32_t> Conversation::BuildPrompt(const std::string& message, int64_t max_tokens) {
   num_dropped_turns_ = 0;
-  was_rendered_anew_ = false;
+  was_rerendered_ = false;
   std::string rendered = renderer_.Render(Messages(message, true), true);
   std::vector<int32_t> ids;
   if (turns_.empty()) {
@@ -94,7 +94,7 @@ std::vector<int32_t> Conversation::BuildPrompt(const std::string& message, int64
     if (exact_ && rendered.compare(0, known.size(), known) == 0) {
       std::vector<int32_t> tail = EncodeTail(std::string_view(rendered).substr(known.size()));
       ids = ids_;
-      // The token that ended the answer is part of what the template puts behind every answer.
+      // The template ends every answer with its own stop token. Drop one of the two if the answer has one as well.
       if (!ids.empty() && std::find(stop_ids_.begin(), stop_ids_.end(), ids.back()) != stop_ids_.end()) {
         if (!tail.empty() && tail.front() == ids.back()) {
           tail.erase(tail.begin());
@@ -104,8 +104,8 @@ std::vector<int32_t> Conversation::BuildPrompt(const std::string& message, int64
       }
       ids.insert(ids.end(), tail.begin(), tail.end());
     } else {
-      was_rendered_anew_ = exact_;
-      ids = RenderAnew(message);
+      was_rerendered_ = exact_;
+      ids = EncodeAll(message);
     }
   }
   if (static_cast<int64_t>(ids.size()) > max_tokens) {
@@ -138,7 +138,7 @@ void Conversation::DiscardPending() {
   pending_message_.clear();
   pending_rendered_.clear();
   pending_ids_.clear();
-  // Turns that Ask dropped to make room are gone; what is left was not rendered together with ids_.
+  // The turns that BuildPrompt dropped stay dropped, so ids_ and rendered_ no longer match turns_.
   if (num_dropped_turns_ > 0) exact_ = false;
 }
 

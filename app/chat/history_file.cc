@@ -21,7 +21,7 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Whether a line could be taken for the first of an entry, with backslashes in front or without.
+// Returns true if the line, without leading backslashes, looks like the first line of an entry.
 bool LooksLikeStart(std::string_view line) {
   const size_t hash = std::min(line.find_first_not_of('\\'), line.size());
   return hash + 1 < line.size() && line[hash] == '#' && IsDigit(line[hash + 1]);
@@ -39,7 +39,7 @@ std::string EntryText(std::string_view text) {
   }
 }
 
-// Text before the first "#seconds" line is a file without times: each line is an entry.
+// Text before the first "#seconds" line comes from a file without times, where each line is an entry.
 std::vector<std::string> ParseEntries(std::string_view text) {
   std::vector<std::string> entries;
   bool has_start = false;
@@ -83,13 +83,13 @@ std::string ReadEnd(int fd, size_t max_bytes) {
   std::string text(size - begin, '\0');
   size_t done = 0;
   while (done < text.size()) {
-    const ssize_t got = pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(begin + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += static_cast<size_t>(got);
+    const ssize_t num_read = pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(begin + done));
+    if (num_read < 0 && errno == EINTR) continue;
+    if (num_read <= 0) break;
+    done += static_cast<size_t>(num_read);
   }
   text.resize(done);
-  // The first entry may have been cut.
+  // The first entry may be incomplete.
   if (begin > 0) text.erase(0, std::min(text.find("\n#"), text.size() - 1) + 1);
   return text;
 }
@@ -123,8 +123,8 @@ void HistoryFile::Open() {
 void HistoryFile::Append(std::string_view text) {
   constexpr int kMaxTries = 8;
   for (int i = 0; i < kMaxTries; ++i) {
-    // The lock keeps another window from replacing the file between the check and the write. It is never waited for:
-    // a stopped process could hold it for ever.
+    // The lock keeps another process from replacing the file between the check and the write. Never wait for the lock:
+    // a stopped process could hold it forever.
     flock(fd_.get(), LOCK_SH | LOCK_NB);
     if (!IsDeleted(fd_.get())) break;
     Open();
@@ -136,7 +136,7 @@ void HistoryFile::Append(std::string_view text) {
 
 void HistoryFile::Shorten(size_t max_entries) {
   if (flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 || IsDeleted(fd_.get())) return;
-  // Read again under the lock: another window may have added lines.
+  // Read again under the lock, because another process may have added lines.
   entries_ = ParseEntries(ReadEnd(fd_.get(), kMaxBytes));
   if (entries_.size() > max_entries) {
     entries_.erase(entries_.begin(), entries_.end() - static_cast<std::ptrdiff_t>(max_entries));
@@ -148,7 +148,7 @@ void HistoryFile::Shorten(size_t max_entries) {
   const bool is_replaced =
       shorter.valid() && WriteAll(shorter.get(), text) == 0 && rename(name.c_str(), path_.c_str()) == 0;
   if (!is_replaced) {
-    // The long file still serves.
+    // Keep the long file.
     if (shorter.valid()) unlink(name.c_str());
     flock(fd_.get(), LOCK_UN);
     return;

@@ -18,14 +18,14 @@
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
 
-// After the standard headers: they need FILE.
+// After the standard headers, because these headers need FILE.
 #include <readline/history.h>
 #include <readline/readline.h>
 
 namespace vllm {
 namespace {
 
-// What readline's callbacks, which carry no pointer, reach.
+// Global, because readline's callbacks have no user pointer.
 struct EditorState {
   bool has_line = false;
   bool at_end = false;
@@ -57,13 +57,13 @@ char* NextMatch(const char* text, int state) {
 }
 
 char** Complete(const char* text, int start, int) {
-  rl_attempted_completion_over = 1;  // never file names
+  rl_attempted_completion_over = 1;  // never complete file names
   if (rl_line_buffer[0] != '/') return nullptr;
   const bool is_set = std::strncmp(rl_line_buffer, "/set ", 5) == 0 && start == 5;
   return start == 0 || is_set ? rl_completion_matches(text, NextMatch) : nullptr;
 }
 
-void OnWindowChange(int) {}  // only wakes poll()
+void OnWindowChange(int) {}  // interrupts poll()
 
 }  // namespace
 
@@ -71,7 +71,7 @@ LineEditor::LineEditor(std::string history_path, std::vector<std::string> comple
                        std::vector<std::string> arguments) {
   g_editor.completions = std::move(completions);
   g_editor.arguments = std::move(arguments);
-  // Readline counts columns by LC_CTYPE; numbers stay as they are in C.
+  // Readline counts columns by LC_CTYPE. Numbers keep the format of the C locale.
   const char* locale = std::setlocale(LC_CTYPE, "");
   if (locale == nullptr || std::strcmp(locale, "C") == 0 || std::strcmp(locale, "POSIX") == 0) {
     std::setlocale(LC_CTYPE, "C.UTF-8");

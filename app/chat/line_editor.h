@@ -1,6 +1,6 @@
-// LineEditor: lines typed at a terminal, through readline's callback interface: editing, history, completion of slash
-// commands, a pasted text of several lines as one line. Readline's state is global: one LineEditor at a time. Main
-// thread.
+// LineEditor: reads lines from a terminal through readline's callback interface, with editing, history and completion
+// of slash commands. A pasted text of several lines is one line. Readline's state is global, so only one LineEditor may
+// exist at a time. Owned by the chat command; main thread.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,23 @@ namespace vllm {
 
 class LineEditor {
  public:
-  // `history_path` empty: nothing is kept. `completions`: the words Tab completes at the start of a line that begins
-  // with a slash; `arguments`: those it completes behind one.
+  // An empty `history_path` means no history file. On a line that begins with a slash, Tab completes `completions` as
+  // the first word, and `arguments` after "/set ".
   LineEditor(std::string history_path, std::vector<std::string> completions, std::vector<std::string> arguments);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Waits for a line; none at the end of input (Ctrl-D on an empty line). Ctrl-C clears the draft, says on an empty
-  // line how to leave and, twice within a second, throws Interrupted; so do SIGTERM and SIGHUP. The terminal is in its
-  // usual modes when this returns.
+  // Waits for a line. Returns nullopt at the end of input (Ctrl-D on an empty line). Ctrl-C clears the draft, and
+  // prints how to leave if the line is empty. A second Ctrl-C within a second throws Interrupted, as do SIGTERM and
+  // SIGHUP. Restores the terminal's previous modes before it returns.
   std::optional<std::string> ReadLine(const std::string& prompt);
 
  private:
   void Suspend();
   void Remember(const std::string& line);
 
-  std::unique_ptr<HistoryFile> history_;  // null: nothing is kept
+  std::unique_ptr<HistoryFile> history_;  // null: no history is kept
 };
 
 }  // namespace vllm

@@ -37,9 +37,9 @@ void PrintHelp() {
   PrintNote("Ctrl-C stops an answer; Ctrl-D on an empty line leaves.");
 }
 
-// The settings in force and their sources; all of them, or the one called `name`.
+// Prints the current settings and their sources: the one called `name`, or all if `name` is empty.
 void PrintSettings(const ChatSession& session, const std::string& name) {
-  const Flag* flag = FindFlag(name);  // top_p is top-p
+  const Flag* flag = FindFlag(name);  // also finds top_p for top-p
   bool found = false;
   for (const SamplingValue& value : session.model().sampling_values) {
     if (!name.empty() && (flag == nullptr || value.name != flag->name)) continue;
@@ -81,7 +81,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
     PrintHelp();
   } else if (name == "/clear") {
     session.Clear();
-    PrintNote("[the conversation is forgotten]");
+    PrintNote("[conversation cleared]");
   } else if (name == "/system") {
     if (rest.empty()) {
       const std::string& system = session.conversation().system();
@@ -90,7 +90,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
       PrintError("the chat template takes no system message");
     } else {
       session.SetSystem(rest);
-      PrintNote("[system message set, the conversation starts again]");
+      PrintNote("[system message set; the conversation starts over]");
     }
   } else if (name == "/set") {
     const size_t gap = rest.find_first_of(" \t");

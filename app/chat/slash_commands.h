@@ -1,4 +1,4 @@
-// The chat's own commands: lines that begin with a slash.
+// The chat's slash commands. Main thread.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace vllm {
 
-// All names with their slash, for completion.
+// Returns all names, with their slash, for completion.
 std::vector<std::string> SlashCommandNames();
 
-// Runs a line that begins with a slash; false when the chat is to end. Mistakes are printed.
+// Runs a line that begins with a slash. Returns false if the chat must end. Prints errors in the line.
 bool RunSlashCommand(const std::string& line, ChatSession& session);
 
 }  // namespace vllm

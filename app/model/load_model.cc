@@ -42,13 +42,13 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
                  " CPUs, which is slow; lower --threads-per-rank or --tensor-parallel-size");
   }
   CheckSamplingDefaults(loaded.sampling_params, config);
-  // While the weights load, or after them where no more thread can be started. Under a limit of the address space it is
-  // loaded before them: what both map at the same time would not fit where either does, and the KV cache is sized by
-  // what is left.
+  // Load the tokenizer while the weights load, or after them if no thread can be started. If the address space is
+  // limited, load it before them: both together may not fit where each one does, and the KV cache gets the memory that
+  // is left.
   std::string tokenizer_warning;
   const auto load = [&, tokenizer_required]() -> std::shared_ptr<const Tokenizer> {
-    const bool is_wanted = tokenizer_required || ModelHasTokenizer(loaded.location);
-    std::shared_ptr<const Tokenizer> tokenizer = is_wanted ? LoadModelTokenizer(loaded.location) : nullptr;
+    const bool is_needed = tokenizer_required || ModelHasTokenizer(loaded.location);
+    std::shared_ptr<const Tokenizer> tokenizer = is_needed ? LoadModelTokenizer(loaded.location) : nullptr;
     tokenizer_warning = TokenizerWarning(loaded.location);
     return tokenizer;
   };
@@ -65,10 +65,10 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   if (!tokenizer_warning.empty()) PrintWarning(tokenizer_warning);
   if (const std::string& failure = client->ready().load_report.failure; !failure.empty()) PrintWarning(failure);
   loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
-  const int64_t wanted = config.model.max_model_len;
-  if (loaded.engine->max_model_len() < wanted) {
+  const int64_t requested = config.model.max_model_len;
+  if (loaded.engine->max_model_len() < requested) {
     PrintWarning("the KV cache holds " + std::to_string(loaded.engine->max_model_len()) + " of the model's " +
-                 std::to_string(wanted) + " tokens of context; --kv-cache-memory gives it more");
+                 std::to_string(requested) + " tokens of context; --kv-cache-memory sets its size");
   }
   loaded.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   EnterMainLoop();

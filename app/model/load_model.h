@@ -1,5 +1,5 @@
-// LoadedModel: a model ready to answer: its files, tokenizer, template and running engine. Owned by a command; main
-// thread.
+// LoadedModel: a model with its tokenizer, chat template and running engine, ready for requests. Owned by a command;
+// main thread.
 #pragma once
 
 #include <memory>
@@ -16,19 +16,19 @@ namespace vllm {
 
 struct LoadedModel {
   ModelLocation location;
-  SamplingParams sampling_params;              // what a request starts from, see sampling_defaults.h
+  SamplingParams sampling_params;              // the defaults of a request, see sampling_defaults.h
   std::vector<SamplingValue> sampling_values;  // the same with the source of each value
-  std::shared_ptr<const Tokenizer> tokenizer;  // null only where it was not required
+  std::shared_ptr<const Tokenizer> tokenizer;  // may be null only if it was not required
   std::unique_ptr<PromptRenderer> renderer;    // null: the model has no chat template
   std::unique_ptr<LLMEngine> engine;
   double load_seconds = 0.0;
 };
 
-// Loads everything and starts the engine's threads. From here on signals no longer end the process by themselves: the
-// caller polls them. Throws ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError.
+// Loads everything and starts the engine's threads. Afterwards signals no longer end the process: the caller must poll
+// them. Throws ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError.
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
 
-// Sampling flags that no request could use are a mistake of the command line. Throws ConfigError.
+// Throws ConfigError if no request could use these defaults, because then the sampling flags are wrong.
 void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config);
 
 }  // namespace vllm

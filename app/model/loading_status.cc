@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kDelay{300};
 }  // namespace
 
 LoadingStatus::LoadingStatus(std::string name) : name_(std::move(name)) {
-  // Signals stay with the main thread.
+  // The new thread inherits the mask, so that only the main thread handles signals.
   sigset_t all;
   sigset_t saved;
   sigfillset(&all);
@@ -24,7 +24,7 @@ LoadingStatus::LoadingStatus(std::string name) : name_(std::move(name)) {
   try {
     thread_ = std::thread([this] { Draw(); });
   } catch (const std::system_error&) {
-    // A model loads without a status line too.
+    // Loading continues without a status line.
   }
   pthread_sigmask(SIG_SETMASK, &saved, nullptr);
 }

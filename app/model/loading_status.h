@@ -1,5 +1,6 @@
-// LoadingStatus: "loading NAME, 3 s" on a terminal while the main thread waits for the engine. Owned by LoadModel. A
-// thread of its own draws the line; the destructor ends it and erases the line, before anything else may be printed.
+// LoadingStatus: shows "loading NAME, 3 s" on a terminal while the main thread waits for the engine. Owned by
+// LoadModel. Its own thread draws the line. The destructor stops the thread and erases the line, so that the caller may
+// print.
 #pragma once
 
 #include <condition_variable>

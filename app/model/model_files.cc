@@ -45,7 +45,7 @@ bool ModelHasTokenizer(const ModelLocation& location) {
 
 std::string TokenizerWarning(const ModelLocation& location) {
   if (!ModelHasTokenizer(location)) {
-    return "model " + location.name + ": has no tokenizer: prompts are token ids, answers have no text";
+    return "model " + location.name + ": has no tokenizer, so prompts must be token ids and answers have no text";
   }
   if (location.is_gguf()) {
     const GgufFile file(location.gguf_file);
@@ -53,7 +53,7 @@ std::string TokenizerWarning(const ModelLocation& location) {
     if (metadata.String("tokenizer.ggml.model").value_or("") != "gpt2" || metadata.String("tokenizer.ggml.pre"))
       return "";
     return "tokenizer of " + Escape(location.gguf_file) +
-           ": tokenizer.ggml.pre is missing, words are split by the default rule";
+           ": tokenizer.ggml.pre is missing, the default pre-tokenizer is used instead";
   }
   const std::string used = FallbackTokenizerFile(location.directory);
   if (used.empty()) return "";
@@ -75,7 +75,7 @@ std::string TemplateVariables(const Settings& settings) {
     if (equals == std::string::npos || equals == 0)
       throw ConfigError("--template-var: must be NAME=VALUE (" + text + ")");
     const std::string value = text.substr(equals + 1);
-    // A few levels are plenty for what a person types.
+    // Values typed on a command line have few levels.
     const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::ordered_json&) { return depth <= 32; };
     const auto json = nlohmann::ordered_json::parse(value, shallow, false);
     variables[text.substr(0, equals)] = json.is_discarded() ? nlohmann::ordered_json(value) : json;
@@ -96,7 +96,7 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
   if (!source || source->text.empty()) return nullptr;
   auto renderer =
       std::make_unique<PromptRenderer>(std::move(*source), settings.Text("now"), TemplateVariables(settings));
-  // A batch says it row by row.
+  // A batch reports this error per row.
   const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
   if (is_conversation && settings.Text("system").value_or("") != "" && !renderer->takes_system_message()) {
     throw ConfigError("--system: the chat template takes no system message (" + renderer->source().origin + ")");
@@ -115,14 +115,14 @@ std::string ReadTextFile(const std::string& path, size_t max_bytes) {
   }
   std::string buffer(1 << 16, '\0');
   while (true) {
-    const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) {
+    const ssize_t num_read = read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (num_read < 0 && errno == EINTR) {
       ThrowIfInterrupted();
       continue;
     }
-    if (got < 0) throw ConfigError(std::string("reading standard input: ") + std::strerror(errno));
-    if (got == 0) return text;
-    text.append(buffer, 0, static_cast<size_t>(got));
+    if (num_read < 0) throw ConfigError(std::string("reading standard input: ") + std::strerror(errno));
+    if (num_read == 0) return text;
+    text.append(buffer, 0, static_cast<size_t>(num_read));
     if (text.size() > max_bytes) {
       throw ConfigError("reading standard input: too long (limit " + std::to_string(max_bytes >> 20) + " MiB)");
     }

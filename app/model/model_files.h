@@ -1,5 +1,5 @@
-// ModelFiles: what a model's directory or GGUF file says beside its weights, each part read when asked for. Owned by a
-// command.
+// Reads a model's files other than its weights: configuration, tokenizer and chat template, from a Hugging Face model
+// directory or a GGUF file. Each function reads only the files that it needs. Main thread.
 #pragma once
 
 #include <memory>
@@ -14,28 +14,29 @@
 
 namespace vllm {
 
-// The model the settings name. Throws ModelError.
+// Returns the model that the settings name. Throws ModelError.
 ModelLocation LocateModel(const Settings& settings);
 
-// config.json's and generation_config.json's, or what the GGUF file's metadata say instead. Throw ModelError.
+// Read config.json and generation_config.json, or the metadata of the GGUF file instead. Throw ModelError.
 ModelConfig LoadModelConfig(const ModelLocation& location);
 GenerationConfig LoadGenerationConfig(const ModelLocation& location);
 
-// The GGUF file's own, or what the directory has. Throws ModelError or TokenizerError.
+// Loads the tokenizer from the GGUF file or the directory. Throws ModelError or TokenizerError.
 std::shared_ptr<const Tokenizer> LoadModelTokenizer(const ModelLocation& location);
 bool ModelHasTokenizer(const ModelLocation& location);
-// A warning: there is no tokenizer, or a fallback, which may split text otherwise than the model was trained with.
-// Empty where all is well.
+// Returns a warning if the model has no tokenizer, or only a fallback, which may split text differently than in
+// training. Returns "" otherwise.
 std::string TokenizerWarning(const ModelLocation& location);
 
-// --template-var as the text of a JSON object, or empty. Throws ConfigError.
+// Returns the values of --template-var as a JSON object, or "" if there are none. Throws ConfigError.
 std::string TemplateVariables(const Settings& settings);
 
-// --chat-template or the model's own; null when there is none. Throws ChatTemplateError, ConfigError.
+// Loads the file of --chat-template, or else the model's chat template. Returns null if there is none. Throws
+// ChatTemplateError, ConfigError.
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location);
 
-// Reads a text file from the command line, "-" for standard input. Throws ConfigError when it cannot be read, is not a
-// regular file or is longer than max_bytes.
+// Reads a text file named on the command line; "-" is standard input. Throws ConfigError if it cannot be read, is not a
+// regular file or is longer than `max_bytes`, and ResourceError if memory or descriptors run out.
 std::string ReadTextFile(const std::string& path, size_t max_bytes);
 
 }  // namespace vllm

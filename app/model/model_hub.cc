@@ -35,13 +35,13 @@ bool IsFile(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// Whether anything has this name. What is no regular file is refused when it is read, with its name.
+// Returns true if there is a file of any type. A file that is not regular is an error when it is read, with its name.
 bool Exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
 
-// A part of a repository's name: what the hub allows, so never a path out of the cache.
+// Returns true if the hub allows `name` as one part of a repository's name. Such a name cannot lead out of the cache.
 bool IsPlainName(std::string_view name) {
   if (name.empty() || name.size() > 96 || name.front() == '.' || name.front() == '-') return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
@@ -80,7 +80,7 @@ std::optional<fs::path> SnapshotOf(const fs::path& repository) {
   if (IsPlainName(revision) && IsDirectory(repository / "snapshots" / revision)) {
     return repository / "snapshots" / revision;
   }
-  // Without a ref (a copied cache) a single snapshot is clear enough.
+  // A copied cache may have no refs/main. Then a single snapshot is unambiguous.
   std::optional<fs::path> only;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(repository / "snapshots", error)) {
@@ -90,7 +90,7 @@ std::optional<fs::path> SnapshotOf(const fs::path& repository) {
   return only;
 }
 
-// The GGUF models in a directory, by name: a split one by its first part. Vision towers that lie beside are none.
+// Returns the GGUF models in a directory, sorted by name. A split model is its first part. Leaves out vision towers.
 std::vector<fs::path> GgufModelsIn(const fs::path& directory) {
   std::set<fs::path> models;
   std::error_code error;
@@ -106,7 +106,7 @@ bool IsModelDirectory(const fs::path& directory) {
   return IsFile(directory / "config.json") || !GgufModelsIn(directory).empty();
 }
 
-// What a directory holds: a Hugging Face model, or one GGUF model.
+// Returns the model in a directory: a Hugging Face model, or the only GGUF model. Throws ModelError.
 ModelLocation LocationIn(const std::string& name, const fs::path& directory, const std::string& origin,
                          const std::string& load_format) {
   const bool has_config = Exists(directory / "config.json") || HasTokenizer(directory.string());
@@ -123,14 +123,14 @@ ModelLocation LocationIn(const std::string& name, const fs::path& directory, con
   throw ModelError("model " + name + ": several .gguf files in this directory, name one (" + names + ")");
 }
 
-// The one of several GGUF files in a directory that is called `file`.
+// Returns the GGUF model called `file` in a directory that may have several. Throws ModelError.
 ModelLocation FileIn(const std::string& name, const fs::path& directory, const std::string& file,
                      const std::string& origin) {
-  if (!IsFile(directory / file)) throw ModelError("model " + name + ": there is no such file in " + directory.string());
+  if (!IsFile(directory / file)) throw ModelError("model " + name + ": no such file in " + directory.string());
   return {name, directory.string(), origin, (directory / file).string()};
 }
 
-// A directory under the names that FindModel knows what is in it by.
+// Appends the models in a directory, under the names by which FindModel finds them.
 void ListDirectory(const std::string& name, const fs::path& directory, const std::string& origin,
                    std::vector<ModelLocation>& models) {
   if (IsFile(directory / "config.json")) {
@@ -144,7 +144,7 @@ void ListDirectory(const std::string& name, const fs::path& directory, const std
   }
 }
 
-// The directory of a repository in the Hugging Face cache or in vllmcli's own.
+// A repository in the Hugging Face cache or in vllmcli's own models directory.
 struct Repository {
   fs::path directory;
   const char* origin;
@@ -175,7 +175,7 @@ std::optional<fs::path> FindShipped() {
     const fs::path directory = self.parent_path();
     const fs::path installed = directory / VLLMCLI_DATADIR_FROM_BINDIR / "vllmcli" / "guide_model";
     if (IsFile(installed / "config.json")) return installed.lexically_normal();
-    // In a build tree: build/<preset>/vllmcli, or build/<preset>/tests/app_test.
+    // In a build tree the program is build/<preset>/vllmcli or build/<preset>/tests/app_test.
     for (const char* up : {"", ".."}) {
       const fs::path build = (directory / up).lexically_normal();
       if (!IsFile(build / "CMakeCache.txt")) continue;
@@ -202,7 +202,7 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
   if (name.empty() || (name == kShippedName && !IsDirectory(name))) {
     const std::optional<fs::path> shipped = FindShipped();
     if (!shipped) {
-      throw ModelError("model: none named and the one that ships is not installed; name one with -m or $VLLMCLI_MODEL");
+      throw ModelError("model: none given, and the shipped model is not installed; set one with -m or $VLLMCLI_MODEL");
     }
     return {std::string(kShippedName), shipped->string(), "shipped"};
   }
@@ -234,7 +234,7 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
     throw ModelError("model " + Escape(name) + ": not a regular file or a directory (" + FileTypeName(status.st_mode) +
                      ")");
   }
-  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": there is no such file or directory");
+  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": no such file or directory");
   throw ModelError("model " + name + ": neither a directory nor in the Hugging Face cache (" + HubCache().string() +
                    ")");
 }

@@ -1,5 +1,6 @@
-// Where models are: what the user calls MODEL -> a directory of files or a GGUF file, and the list of those that are
-// here. Reads directories only; nothing is fetched. Pure functions of the file system and the environment.
+// Finds models: maps the name that the user gives to a Hugging Face model directory or a GGUF file, and lists the
+// installed models. Reads directories only and downloads nothing. Pure functions of the file system and the
+// environment; any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +10,28 @@
 namespace vllm {
 
 struct ModelLocation {
-  std::string name;            // as the user says it
-  std::string directory;       // with config.json in it, or with the GGUF file
+  std::string name;            // as the user gives it
+  std::string directory;       // contains config.json or the GGUF file
   std::string origin;          // "directory", "Hugging Face cache", "own directory", "shipped"
-  std::string gguf_file = {};  // the model is this file (with the other parts of a split one) and nothing beside it
+  std::string gguf_file = {};  // the model, or its first part; empty: a Hugging Face model
 
-  // For a line on the screen: the last part of a path, or the repository's name.
+  // Returns the last part of a path, or the repository's name, for display.
   std::string short_name() const;
   bool is_gguf() const { return !gguf_file.empty(); }
   const std::string& path() const { return is_gguf() ? gguf_file : directory; }
 };
 
-// A directory; a .gguf file; a repository name in the Hugging Face cache or in $XDG_DATA_HOME/vllmcli/models, or one of
-// its .gguf files ("OWNER/NAME/FILE.gguf"); empty: the shipped model. A directory without config.json, or any with
-// load_format "gguf", is its only GGUF file. Throws ModelError `model <name>: <why>`.
+// Finds a model. `name` is one of: a directory, a .gguf file, a repository in the Hugging Face cache or in
+// $XDG_DATA_HOME/vllmcli/models, or a .gguf file in one of these ("OWNER/NAME/FILE.gguf"). An empty name is the shipped
+// model. A directory must contain exactly one GGUF model if it has no config.json or if load_format is "gguf". Throws
+// ModelError `model <name>: <why>`.
 ModelLocation FindModel(const std::string& name, const std::string& load_format = "auto");
 
-// All that FindModel would find by name, sorted, the shipped one last.
+// Returns all models that FindModel finds by name, sorted by name, with the shipped model last.
 std::vector<ModelLocation> ListModels();
 
-// Sum of the sizes of the model's files, links followed: its GGUF file's parts, or all in its directory but
-// subdirectories.
+// Returns the total size of the model's files, in bytes: the parts of its GGUF file, or all files in its directory
+// except subdirectories. Follows links.
 int64_t ModelBytes(const ModelLocation& location);
 
 }  // namespace vllm

@@ -1,4 +1,5 @@
-// PromptRenderer: a chat template with the special tokens of its model and the date it is told. Immutable; any thread.
+// PromptRenderer: a chat template with the special tokens of its model, fixed variables and an optional fixed date.
+// Immutable; any thread.
 #pragma once
 
 #include <memory>
@@ -13,17 +14,17 @@ namespace vllm {
 
 class PromptRenderer {
  public:
-  // `now`: what strftime_now sees; none: the clock. `variables_json`: a JSON object of further template variables, or
-  // empty. Throws ChatTemplateError.
+  // `now` is the time that strftime_now formats, or nullopt for the clock. `variables_json` is a JSON object of further
+  // template variables, or empty. Throws ChatTemplateError.
   PromptRenderer(ChatTemplateSource source, std::optional<std::string> now, std::string variables_json = "");
 
   // Throws ChatTemplateError.
   std::string Render(std::span<const ChatMessage> messages, bool add_generation_prompt) const;
-  // Any object of template variables, such as {"messages":[...],"tools":[...]}; they win over variables_json.
-  // `has_tools` takes the model's template for tool use where it has one.
+  // Renders with any object of template variables, such as {"messages":[...],"tools":[...]}. They override
+  // variables_json. If `has_tools`, uses the model's template for tool use, if it has one. Throws ChatTemplateError.
   std::string RenderJson(std::string_view context_json, bool has_tools) const;
 
-  // Whether a system message reaches the prompt. Some templates refuse one, others leave it out without a word.
+  // Returns true if a system message reaches the prompt. Some templates reject one, others omit it silently.
   bool takes_system_message() const { return takes_system_message_; }
 
   const ChatTemplateSource& source() const { return source_; }
@@ -35,7 +36,7 @@ class PromptRenderer {
   std::optional<std::string> now_;
   std::string variables_json_;
   std::unique_ptr<ChatTemplate> chat_template_;
-  std::unique_ptr<ChatTemplate> tool_use_template_;  // null: the same
+  std::unique_ptr<ChatTemplate> tool_use_template_;  // null: chat_template_
   bool takes_system_message_;
 };
 

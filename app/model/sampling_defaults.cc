@@ -38,13 +38,13 @@ class Resolver {
   double Number(std::string_view name, std::optional<double> from_model, double neutral, double fallback) {
     if (const auto value = settings_.Number(name)) return Note(name, *value, FlagSource(name));
     if (from_model) return Note(name, *from_model, model_.origin);
-    return Note(name, Falls() ? fallback : neutral, FallbackSource());
+    return Note(name, UsesFallback() ? fallback : neutral, FallbackSource());
   }
 
   int64_t Integer(std::string_view name, std::optional<int64_t> from_model, int64_t neutral, int64_t fallback) {
     if (const auto value = settings_.Integer(name)) return Note(name, *value, FlagSource(name));
     if (from_model) return Note(name, *from_model, model_.origin);
-    return Note(name, Falls() ? fallback : neutral, FallbackSource());
+    return Note(name, UsesFallback() ? fallback : neutral, FallbackSource());
   }
 
   std::optional<int64_t> OptionalInteger(std::string_view name, std::optional<int64_t> from_model = std::nullopt) {
@@ -54,14 +54,14 @@ class Resolver {
     return std::nullopt;
   }
 
-  // For parameters that only flags set.
+  // Sets a parameter that has no source except flags and the configuration.
   template <typename T>
   T FromFlag(std::string_view name, T value) {
     Note(name, value, settings_.Has(name) ? FlagSource(name) : kDefaultSource);
     return value;
   }
 
-  // The values in the order of the flag table, without those of other commands.
+  // Returns the values in the order of the flag table, without those of other commands.
   std::vector<SamplingValue> TakeValues(bool greedy) {
     if (greedy) {
       for (SamplingValue& value : values_) {
@@ -76,8 +76,8 @@ class Resolver {
       if (flag.group != FlagGroup::kSampling) continue;
       // `show` has no sampling flags and reports what the generating commands use.
       if (!flag.belongs_to(settings_.command) && settings_.command != Command::kShow) continue;
-      const auto at = std::find_if(values_.begin(), values_.end(), [&](const auto& v) { return v.name == flag.name; });
-      if (at != values_.end()) ordered.push_back(*at);
+      const auto it = std::find_if(values_.begin(), values_.end(), [&](const auto& v) { return v.name == flag.name; });
+      if (it != values_.end()) ordered.push_back(*it);
     }
     return ordered;
   }
@@ -89,7 +89,7 @@ class Resolver {
     return value;
   }
   std::string_view FlagSource(std::string_view name) const { return ToString(settings_.SourceOf(name)); }
-  bool Falls() const { return !ignores_model_ && !names_any_; }
+  bool UsesFallback() const { return !ignores_model_ && !names_any_; }
   std::string_view FallbackSource() const {
     if (ignores_model_) return "--generation-config vllm";
     return names_any_ ? kNeutralSource : kDefaultSource;
@@ -137,7 +137,7 @@ SamplingDefaults MakeSamplingDefaults(const Settings& settings, const Generation
   params.include_stop_str_in_output =
       resolver.FromFlag("include-stop-str-in-output", settings.Switch("include-stop-str-in-output"));
   params.skip_special_tokens = resolver.FromFlag("skip-special-tokens", settings.Switch("skip-special-tokens"));
-  // In a batch the seed is the engine's: every row draws its own from it.
+  // In a batch --seed is the engine's seed, from which it derives one for each row.
   if (settings.command != Command::kBatch) params.seed = settings.Unsigned("seed");
   resolver.FromFlag("seed", params.seed ? Json(*params.seed) : Json());
   defaults.values = resolver.TakeValues(params.greedy());
@@ -159,12 +159,12 @@ Json SamplingJson(const std::vector<SamplingValue>& values) {
 std::string SamplingText(const std::vector<SamplingValue>& values) {
   std::vector<const SamplingValue*> shown;
   for (const std::string_view name : kShaping) {
-    const auto at = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.name == name; });
-    if (at == values.end()) continue;
-    // A penalty that nobody asked for is not worth a word.
+    const auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.name == name; });
+    if (it == values.end()) continue;
+    // Leave out penalties that neither the user nor the model has set.
     const bool is_penalty = name.ends_with("-penalty");
-    if (is_penalty && (at->source == kDefaultSource || at->source == kNeutralSource)) continue;
-    shown.push_back(&*at);
+    if (is_penalty && (it->source == kDefaultSource || it->source == kNeutralSource)) continue;
+    shown.push_back(&*it);
   }
   std::string text;
   for (size_t i = 0; i < shown.size(); ++i) {

@@ -1,4 +1,4 @@
-// The sampling parameters of a request before it says anything itself, and where each value comes from.
+// The default sampling parameters of a request, and the source of each value.
 //
 // Each parameter is taken from the first source that names it: flags and configuration, then the model's own file
 // (generation_config.json, or the general.sampling.* keys of a GGUF file), then a fallback. The fallback is llama.cpp's
@@ -18,7 +18,7 @@
 
 namespace vllm {
 
-// One parameter in force.
+// A parameter with its default value.
 struct SamplingValue {
   std::string name;    // of the flag, without dashes: "top-p"
   std::string value;   // as JSON text: 0.9, null, ["###"]
@@ -32,12 +32,13 @@ struct SamplingDefaults {
   std::vector<SamplingValue> values;
 };
 
+// Returns the defaults for the requests of the command in `settings`.
 SamplingDefaults MakeSamplingDefaults(const Settings& settings, const GenerationConfig& generation);
 
-// {"temperature": {"value": 0.8, "source": "default"}, ...} for the parameters that shape the distribution, and for
-// max_tokens.
+// Returns {"temperature": {"value": 0.8, "source": "default"}, ...} for max_tokens and the parameters that shape the
+// distribution.
 nlohmann::ordered_json SamplingJson(const std::vector<SamplingValue>& values);
-// "temperature 0.2, top-p 0.9 (generation_config.json); top-k 40 (command line)".
+// Returns a text such as "temperature 0.2, top-p 0.9 (generation_config.json); top-k 40 (command line)".
 std::string SamplingText(const std::vector<SamplingValue>& values);
 
 }  // namespace vllm

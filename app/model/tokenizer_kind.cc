@@ -18,8 +18,8 @@ struct ModelMember {
   bool byte_fallback = false;
 };
 
-// The scalars of the model stand before its vocabulary in all files that a tokenizer has written; those of others are
-// read to the end.
+// Reads the scalars of the "model" object. Files that Hugging Face tokenizers wrote have them before the vocabulary, so
+// the vocabulary is not read. Other files are read to the end.
 ModelMember ReadModel(JsonScanner& scanner) {
   ModelMember model;
   std::string key;
@@ -59,7 +59,7 @@ std::string KindOfTokenizerJson(const std::string& path) {
       scanner.SkipValue();
     }
   }
-  // Old files have no type, and a file may put its members in any order.
+  // Old files have no type, and members may come in any order. Load the whole tokenizer then.
   return std::string(LoadTokenizerJson(path)->Kind());
 }
 

@@ -1,5 +1,5 @@
-// What kind of tokenizer a model has, told from the beginnings of its files where that is enough: a vocabulary of
-// 150,000 tokens is not read for it. A pure function of the files.
+// Determines the kind of a model's tokenizer. Reads only the beginning of its files if that is enough, because a
+// vocabulary may have 150,000 tokens. A pure function of the files; any thread.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace vllm {
 
-// As Tokenizer::Kind says it; for GGUF with the name of its words: "BPE byte-level (qwen2)". Throws ModelError or
-// TokenizerError. REQUIRES: HasTokenizer.
+// Returns the text of Tokenizer::Kind. For GGUF the name of the pre-tokenizer follows: "BPE byte-level (qwen2)". Throws
+// ModelError or TokenizerError. REQUIRES: the model has a tokenizer.
 std::string TokenizerKind(const ModelLocation& location);
 
 }  // namespace vllm

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxIndexBytes = size_t{64} << 20;
 
-// The files that hold the weights, as OpenWeights would choose them.
+// Returns the weight files that OpenWeights would load.
 std::vector<std::string> SafetensorsFiles(const std::string& directory) {
   std::error_code error;
   const std::string single = directory + "/model.safetensors";
@@ -55,7 +55,7 @@ bool EndsInAny(std::string_view name, std::initializer_list<std::string_view> en
   return false;
 }
 
-// A quantized matrix is its codes; what says how to read them is not counted.
+// Returns the number of parameters in a tensor. In a quantized matrix only the codes count, not scales and zero points.
 int64_t ParametersOf(const SafetensorsEntry& entry, const ModelConfig& model) {
   int64_t elements = 1;
   for (const uint64_t size : entry.shape) elements *= static_cast<int64_t>(size);
@@ -64,10 +64,10 @@ int64_t ParametersOf(const SafetensorsEntry& entry, const ModelConfig& model) {
   if (EndsInAny(entry.name, {".qweight", ".weight_packed"}) && entry.dtype == "I32" && bits > 0) {
     return elements * (32 / bits);
   }
-  const bool is_aside =
+  const bool is_metadata =
       EndsInAny(entry.name, {".qzeros", ".scales", ".g_idx", ".weight_scale", ".weight_scale_inv", ".weight_zero_point",
                              ".weight_shape", ".weight_g_idx", ".input_scale", ".input_zero_point"});
-  return is_aside ? 0 : elements;
+  return is_metadata ? 0 : elements;
 }
 
 std::string QuantizationText(const QuantizationConfig& quantization) {

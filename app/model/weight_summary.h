@@ -1,4 +1,4 @@
-// WeightSummary: what the headers of a model's weight files say of its tensors; no weights are read. A plain value.
+// WeightSummary: totals of a model's tensors, from the headers of its weight files. Reads no weights. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace vllm {
 
 struct WeightSummary {
-  int64_t parameters = 0;  // numbers, those packed into others counted apart; scales and the like are none
+  int64_t parameters = 0;  // packed codes count one by one; scales and zero points do not count
   int64_t bytes = 0;
   int64_t num_tensors = 0;
   std::string quantization;                        // "none", "gptq 4 bit", "Q4_K_M"
-  std::map<std::string, int64_t> tensors_of_type;  // by the format's names
+  std::map<std::string, int64_t> tensors_of_type;  // by type name, as the file format calls it
 };
 
-// Throws ModelError when a header is bad or a file missing.
+// Throws ModelError if a header is invalid or a file is missing.
 WeightSummary SummarizeWeights(const ModelLocation& location, const ModelConfig& model);
 
 }  // namespace vllm

@@ -1,4 +1,4 @@
-// Waiting for the engine while signals, the output's reader and another descriptor are watched too. Main thread.
+// Waits for the engine, signals, the reader of standard output, and one more descriptor at the same time. Main thread.
 #pragma once
 
 #include <chrono>
@@ -8,12 +8,13 @@
 namespace vllm {
 
 struct Wake {
-  bool engine = false;  // Step would not wait
-  bool signal = false;  // TakeSignal has something
-  bool input = false;   // `input_fd` can be read, or is at its end
+  bool engine = false;  // Step would not block
+  bool signal = false;  // TakeSignal would return a signal
+  bool input = false;   // `input_fd` is readable or at its end
 };
 
-// `input_fd` -1: none. With `watches_stdout`, throws OutputClosed when standard output is a pipe whose reader is gone.
+// Returns when one of them is ready or `timeout` has passed. `input_fd` is -1 for none. If `watches_stdout`, throws
+// OutputClosed when standard output is a pipe without a reader.
 Wake WaitForEngine(const LLMEngine& engine, int input_fd, std::chrono::milliseconds timeout,
                    bool watches_stdout = true);
 

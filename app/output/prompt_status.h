@@ -1,5 +1,5 @@
-// PromptStatus: "reading prompt 3,200/12,000 tokens" on a terminal while the engine reads a long prompt. Owned by the
-// command that waits for the only running request; main thread.
+// PromptStatus: shows "reading prompt 3,200/12,000 tokens" on a terminal during the prefill of a long prompt. Owned by
+// the command that waits for the only running request; main thread.
 #pragma once
 
 #include "app/terminal/progress_line.h"
@@ -11,9 +11,9 @@ class PromptStatus {
  public:
   explicit PromptStatus(const LLMEngine& engine);
 
-  // Redraws the line when it is due. Call after each Step that brought nothing.
+  // Redraws the line if it is due. Call after each Step.
   void Update();
-  // Erases the line for good: call before anything is printed.
+  // Erases the line for good. Call before anything is printed.
   void End();
   // Erases the line until the next Update.
   void Clear() { line_.Clear(); }

@@ -52,7 +52,7 @@ std::string WeightStatsText(const LoadReport& report) {
   const auto megabytes = [](int64_t bytes) { return std::to_string((bytes + 500000) / 1000000) + " MB"; };
   std::string text = "weights: ";
   if (report.mapped_bytes > 0) text += megabytes(report.mapped_bytes) + " from the packed cache, ";
-  if (report.written_bytes > 0) text += "packed, " + megabytes(report.written_bytes) + " kept in the packed cache, ";
+  if (report.written_bytes > 0) text += "packed, " + megabytes(report.written_bytes) + " written to the packed cache, ";
   if (report.mapped_bytes + report.written_bytes == 0) text += "packed, ";
   text.resize(text.size() - 2);
   if (!report.rejection.empty()) text += " (" + report.rejection + ")";

@@ -1,4 +1,4 @@
-// What --stats, /stats and "timings" say of one request.
+// The texts of --stats and /stats, and the "timings" of JSON results. Pure functions, except StatsLines: main thread.
 #pragma once
 
 #include <array>
@@ -26,17 +26,17 @@ struct RequestStats {
   double decode_tokens_per_second() const;
 };
 
-// One line.
+// Returns one line about a request.
 std::string RequestStatsText(const RequestStats& stats);
-// {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}
+// Returns {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}
 nlohmann::ordered_json TimingsJson(const RequestStats& stats);
-// One line on where the packed weights came from.
+// Returns one line about the source of the packed weights.
 std::string WeightStatsText(const LoadReport& report);
-// One line on the ranks: how many threads, and on which node of memory those run that are pinned to cores.
+// Returns one line about the ranks: their number of threads and, if they are pinned to cores, their NUMA nodes.
 std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus);
-// One line on the engine since its start.
+// Returns one line about the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks);
-// These three of a running engine on this machine.
+// Returns the last three lines for a running engine on this machine.
 std::array<std::string, 3> StatsLines(LLMEngine& engine);
 
 }  // namespace vllm

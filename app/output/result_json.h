@@ -1,5 +1,5 @@
-// Results as JSON, in the shape that run, complete and batch share. A result holds nothing that depends on timing or on
-// what else ran; numbers that do are added by the caller.
+// Results as JSON, in the form that run, complete and batch share. They contain nothing that depends on timing or on
+// other requests; the caller adds such numbers. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace vllm {
 
-// {"index","text","token_ids","finish_reason","stop_reason","logprobs","cumulative_logprob"}; logprobs is null or a
-// list with one object a token: {"token_id","token","logprob","rank","top":[{"token_id","token","logprob"},...]}.
+// Returns {"index","text","token_ids","finish_reason","stop_reason","logprobs","cumulative_logprob"}. logprobs is null
+// or a list with one object per token:
+// {"token_id","token","logprob","rank","top":[{"token_id","token","logprob"},...]}.
 nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_logprobs, const Tokenizer* tokenizer);
 
-// One object a prompt token, null for the first.
+// Returns a list with one object per prompt token. The first token has no logprob, so its entry is null.
 nlohmann::ordered_json PromptLogprobsJson(const RequestOutput& output, const Tokenizer* tokenizer);
 
-// One position of `logprobs` as above.
+// Returns one position of `logprobs`, in the form above.
 nlohmann::ordered_json LogprobJson(const Logprobs& logprobs, size_t position, const Tokenizer* tokenizer);
 
-// Text of one token: of an id outside the vocabulary, empty.
+// Returns the text of one token. Empty for an id outside the vocabulary, or if `tokenizer` is null.
 std::string TokenText(int32_t token_id, const Tokenizer* tokenizer);
 
-// One line; invalid UTF-8 becomes U+FFFD.
+// Returns `json` on one line. Invalid UTF-8 becomes U+FFFD.
 std::string DumpJson(const nlohmann::ordered_json& json);
 
 }  // namespace vllm

@@ -1,4 +1,4 @@
-// Sizes and counts as people read them.
+// Formats sizes and counts for people. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ void OutputStream::WriteBytes(std::string_view bytes) {
       poll(&wait, 1, 1000);
       ThrowIfInterrupted();
     } else if (errno == EPIPE) {
-      throw OutputClosed("writing " + name_ + ": the reader is gone");
+      throw OutputClosed("writing " + name_ + ": the reader has closed it");
     } else {
       throw ResourceError("writing " + name_ + ": " + std::strerror(errno));
     }

@@ -1,5 +1,6 @@
-// OutputStream: the one way to standard output and error. Takes SafeText only, writes it whole and at once, and tells
-// a reader that went away (ends the program quietly) from a device that is full (an error). Main thread.
+// OutputStream: the only way to write to standard output and error. Accepts only SafeText, and writes all of it
+// unbuffered. Tells apart a reader that has closed the pipe, which ends the program quietly, and a full device, which
+// is an error. Main thread.
 #pragma once
 
 #include <stdexcept>
@@ -10,7 +11,7 @@
 
 namespace vllm {
 
-// The reader of an output is gone (EPIPE).
+// The reader of an output has closed it (EPIPE).
 class OutputClosed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -18,10 +19,10 @@ class OutputClosed : public std::runtime_error {
 
 class OutputStream {
  public:
-  // `fd` is borrowed; `name` is for errors: "standard output", a file's name.
+  // Borrows `fd`. `name` appears in errors: "standard output", or a file's name.
   OutputStream(int fd, std::string name);
 
-  // Throws OutputClosed, ResourceError `writing <name>: <why>`, or Interrupted when a signal comes while it waits.
+  // Throws OutputClosed, ResourceError `writing <name>: <why>`, or Interrupted if a signal arrives while it waits.
   void Write(const SafeText& text);
   void WriteLine(const SafeText& text);
   bool IsTerminal() const { return is_terminal_; }
@@ -37,17 +38,17 @@ class OutputStream {
 
 OutputStream& StandardOutput();
 
-// One line on standard error, "vllmcli: <text>"; a failure to write it is ignored. The text may come from outside: line
-// breaks in it, as in the name of a file, are shown as \n.
+// Prints one line on standard error, "vllmcli: <text>", and ignores write errors. The text may be untrusted: line
+// breaks in it, such as in a file's name, are shown as \n.
 void PrintError(std::string_view text);
 void PrintWarning(std::string_view text);
-// The same without "vllmcli: ", for what the user asked for: statistics, replies to chat commands.
+// Prints a line without "vllmcli: ". For output that the user has requested: statistics, replies to chat commands.
 void PrintNote(std::string_view text);
-// Text of any number of lines on standard error.
+// Prints a text of any number of lines on standard error.
 void PrintNoteLines(std::string_view text);
-// A line that nobody asked for, such as a summary; dropped after SetQuiet(true).
+// Prints a line that the user has not requested, such as a summary. Does nothing after SetQuiet(true).
 void PrintStatus(std::string_view text);
-// --quiet. ProgressLine obeys it too.
+// Sets --quiet, which disables ProgressLine too.
 void SetQuiet(bool quiet);
 bool IsQuiet();
 

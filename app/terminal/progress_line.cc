@@ -11,7 +11,7 @@
 #include "app/terminal/output_stream.h"
 #include "app/terminal/safe_text.h"
 
-// After the standard headers: it defines macros with plain names.
+// After the standard headers, because curses.h defines macros with common names.
 #include <curses.h>
 #include <term.h>
 
@@ -32,9 +32,9 @@ bool CanMoveCursor(int fd) {
   int status = 0;
   if (setupterm(name, fd, &status) != OK || status != 1) return false;
   const char* clear_to_end = tigetstr(const_cast<char*>("el"));
-  const bool can = clear_to_end != nullptr && clear_to_end != reinterpret_cast<char*>(-1);
+  const bool has_clear = clear_to_end != nullptr && clear_to_end != reinterpret_cast<char*>(-1);
   del_curterm(cur_term);
-  return can;
+  return has_clear;
 }
 
 int TerminalColumns(int fd) {
@@ -46,9 +46,9 @@ int TerminalColumns(int fd) {
 std::string GroupedText(int64_t count) {
   std::string text = std::to_string(count);
   const size_t first = count < 0 ? 1 : 0;
-  for (size_t at = text.size(); at > first + 3;) {
-    at -= 3;
-    text.insert(at, ",");
+  for (size_t pos = text.size(); pos > first + 3;) {
+    pos -= 3;
+    text.insert(pos, ",");
   }
   return text;
 }
@@ -68,7 +68,8 @@ bool ProgressLine::IsDue() {
 
 void ProgressLine::Show(std::string_view text) {
   if (!enabled_) return;
-  // The text is our own digits and letters: a byte is a column. A full last column would wrap.
+  // Counts one column per byte, which cuts a model's name too early if it is not ASCII. The last column stays free,
+  // because filling it would wrap the line.
   const size_t width = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
   std::string line = "\r";
   line += SafeText(text.substr(0, width > 1 ? width - 1 : 0)).view();

@@ -1,6 +1,6 @@
-// ProgressLine: one line on standard error that is rewritten in place and erased before anything else is printed. Does
-// nothing with --quiet, or unless standard error is a terminal that can move its cursor (not TERM=dumb, no NO_COLOR).
-// One thread at a time.
+// ProgressLine: one line on standard error that is redrawn in place and erased before anything else is printed. Does
+// nothing with --quiet, or if standard error is not a terminal that can move its cursor (TERM=dumb, NO_COLOR). Owned by
+// the object that shows progress; one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -10,30 +10,30 @@
 
 namespace vllm {
 
-// Whether the terminal on `fd` may get cursor movement, as terminfo, TERM and NO_COLOR say.
+// Returns true if `fd` is a terminal that can move its cursor, according to terminfo, TERM and NO_COLOR.
 bool CanMoveCursor(int fd);
-// Columns of the terminal on `fd`; 80 when it does not say.
+// Returns the number of columns of the terminal on `fd`, or 80 if unknown.
 int TerminalColumns(int fd);
 
-// "12,000"
+// Returns a number with thousands separators, such as "12,000".
 std::string GroupedText(int64_t count);
 
-// Erases the line that a ProgressLine shows, if any. Async-signal-safe: for handlers that end the process.
+// Erases the line that a ProgressLine shows, if any. Async-signal-safe, for handlers that end the process.
 void EraseProgressLine();
 
 class ProgressLine {
  public:
-  // The line is not due before `delay` has passed.
+  // The line is first due after `delay`.
   explicit ProgressLine(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   bool enabled() const { return enabled_; }
-  // True at most five times a second.
+  // Returns true if the line should be drawn now, at most five times per second.
   bool IsDue();
   void Show(std::string_view text);
-  // Removes the line, so that something else can be printed.
+  // Erases the line, so that something else can be printed.
   void Clear();
 
  private:

@@ -22,14 +22,14 @@ struct Range {
 
 template <size_t kSize>
 bool Contains(const std::array<Range, kSize>& ranges, uint32_t c) {
-  // Ascending: the first range that does not end before c.
-  const auto* at =
+  // The ranges are ascending. Find the first that does not end before c.
+  const auto* range =
       std::lower_bound(ranges.begin(), ranges.end(), c, [](const Range& r, uint32_t v) { return r.last < v; });
-  return at != ranges.end() && at->first <= c;
+  return range != ranges.end() && range->first <= c;
 }
 
-// Blocks of the scripts in whose spelling ZWJ or ZWNJ have a meaning: those with joining letters and those that stack
-// consonants (Unicode 15, chapters 9 to 17; Core Specification 23.2).
+// Blocks of the scripts in which ZWJ and ZWNJ are part of the spelling: scripts with joining letters and scripts that
+// stack consonants (Unicode 15, chapters 9 to 17; Core Specification 23.2).
 constexpr std::array<Range, 14> kJoiningScripts = {{
     {0x0600, 0x08FF},    // Arabic, Syriac, Thaana, N'Ko, Mandaic and their extensions
     {0x0900, 0x0DFF},    // Devanagari to Sinhala
@@ -47,8 +47,8 @@ constexpr std::array<Range, 14> kJoiningScripts = {{
     {0x1E900, 0x1E95F},  // Adlam
 }};
 
-// What may stand before ZWJ or a variation selector in an emoji: pictographs, the modifiers of skin, and the signs that
-// become emoji by VS16. A little wider than Extended_Pictographic.
+// Characters that may precede ZWJ or a variation selector in an emoji: pictographs, skin tone modifiers, and characters
+// that VS16 turns into emoji. Slightly wider than Extended_Pictographic.
 constexpr std::array<Range, 19> kEmoji = {{
     {'#', '#'},       {'*', '*'},       {'0', '9'},         {0x00A9, 0x00A9},   {0x00AE, 0x00AE},
     {0x203C, 0x203C}, {0x2049, 0x2049}, {0x2122, 0x2122},   {0x2139, 0x2139},   {0x2194, 0x21AA},
@@ -59,7 +59,7 @@ constexpr std::array<Range, 19> kEmoji = {{
 bool IsEmoji(uint32_t c) { return Contains(kEmoji, c); }
 bool IsPictograph(uint32_t c) { return c >= 0x2000 && IsEmoji(c); }
 
-// Whether the joiner or selector `c` belongs to the character before it.
+// Returns true if the joiner or selector `c` belongs to the character before it.
 bool MayFollow(uint32_t previous, uint32_t c) {
   if (c == kTextSelector || c == kEmojiSelector) return IsEmoji(previous);
   if (Contains(kJoiningScripts, previous)) return true;
@@ -75,14 +75,14 @@ bool IsUnsafeCodePoint(uint32_t c) {
   if (c >= 0x2028 && c <= 0x202E) return true;                 // separators, embeddings, overrides
   if (c >= 0x2066 && c <= 0x2069) return true;                 // isolates
   if (c >= 0xFFF9 && c <= 0xFFFB) return true;                 // interlinear annotation
-  // Characters that show nothing, in which text can be hidden.
+  // Invisible characters, in which text can be hidden.
   if (c == 0x00AD || c == 0x034F) return true;                                // soft hyphen, combining grapheme joiner
   if (c == 0x115F || c == 0x1160 || c == 0x3164 || c == 0xFFA0) return true;  // Hangul fillers
   if (c == 0x17B4 || c == 0x17B5) return true;                                // Khmer inherent vowels
   if (c >= 0x180B && c <= 0x180F) return true;                                // Mongolian selectors and vowel separator
   if (c == 0x200B || (c >= 0x2060 && c <= 0x2065) || (c >= 0x206A && c <= 0x206F) || c == 0xFEFF) return true;
   if (c >= 0xFE00 && c <= 0xFE0D) return true;    // variation selectors 1 to 14
-  if (c >= 0xFFF0 && c <= 0xFFF8) return true;    // not assigned, shown as nothing
+  if (c >= 0xFFF0 && c <= 0xFFF8) return true;    // unassigned, invisible
   if (c >= 0x1BCA0 && c <= 0x1BCA3) return true;  // shorthand format controls
   if (c >= 0x1D173 && c <= 0x1D17A) return true;  // musical format controls
   return c >= 0xE0000 && c <= 0xE0FFF;            // tags, variation selectors 17 to 256
@@ -95,7 +95,7 @@ bool IsJoiningCodePoint(uint32_t c) {
 void SafeTextFilter::Put(uint32_t code_point, std::string& out) {
   const bool is_joiner = IsJoiningCodePoint(code_point);
   const bool is_shown = is_joiner ? !MayFollow(previous_, code_point) : IsUnsafeCodePoint(code_point);
-  // Two joiners in a row never belong to a spelling, so a hidden text cannot be a run of them.
+  // Two joiners in a row are never part of a spelling. Show the second, so that a run of joiners cannot hide a text.
   previous_ = is_shown || (is_joiner && code_point != kEmojiSelector) ? 0 : code_point;
   if (is_shown) {
     std::array<char, 16> shown{};
@@ -163,8 +163,8 @@ SafeText SafeJson(std::string_view json) {
   for (size_t i = 0; i < json.size();) {
     const Utf8Step step = DecodeUtf8(json, i);
     const uint32_t c = step.code_point;
-    // A reader of the JSON shows its strings in its own way, so every joiner is escaped, which keeps the value. The
-    // serializer has escaped C0 already.
+    // Escape every joiner, because another program shows the strings in its own way. An escape keeps the value. The
+    // serializer has already escaped C0.
     if (c >= 0x7F && (IsUnsafeCodePoint(c) || IsJoiningCodePoint(c))) {
       escape(c);
     } else {

@@ -1,9 +1,9 @@
-// SafeText: text that cannot drive a terminal, the only kind OutputStream writes. Made from anything by a filter that
-// shows control characters instead of sending them: C0 except \n and \t, DEL, C1 (raw or as U+0080..9F), bidirectional
-// controls, line and paragraph separators, and characters that nobody sees, such as tags, zero-width spaces, joiners
-// and variation selectors, appear as <1b>, <9b>, <202e>, <200b>; bytes that are not UTF-8 appear as U+FFFD. Joiners are
-// kept where they are part of writing: ZWJ and ZWNJ after letters and marks of scripts that join or stack, such as
-// Arabic and Devanagari, ZWJ and variation selectors 15 and 16 after an emoji. A plain value.
+// SafeText: text that cannot control a terminal, the only type that OutputStream writes. A plain value. A filter makes
+// it from untrusted text and shows some characters in hex, such as <1b>, <9b>, <202e> and <200b>: C0 except \n and \t,
+// DEL, C1, bidirectional controls, line and paragraph separators, and invisible characters, such as tags, zero-width
+// spaces, joiners and variation selectors. Bytes that are not UTF-8, such as raw C1, become U+FFFD. Joiners are kept
+// where they are part of writing: ZWJ and ZWNJ in scripts that join or stack letters (Arabic, Devanagari), ZWJ and
+// variation selectors 15 and 16 after an emoji.
 #pragma once
 
 #include <cstdint>
@@ -30,30 +30,31 @@ class SafeText {
   std::string text_;
 };
 
-// Whether a code point is shown as <hex> instead of being written, wherever it stands.
+// Returns true if a code point is always shown as <hex>.
 bool IsUnsafeCodePoint(uint32_t code_point);
-// Whether a code point is written only behind a character that takes it: ZWNJ, ZWJ, variation selectors 15 and 16.
+// Returns true if a code point is written only after a character that it can join, and is else shown as <hex>: ZWNJ,
+// ZWJ, variation selectors 15 and 16.
 bool IsJoiningCodePoint(uint32_t code_point);
 
-// The same over a stream: pieces may be cut anywhere, also inside a character or a control sequence.
+// Filters a stream of pieces. A piece may end anywhere, even inside a character or a control sequence.
 class SafeTextFilter {
  public:
-  // Appends to `out` what is certain; an unfinished character waits for its rest.
+  // Appends the filtered text to `out`. Keeps an incomplete character until its other bytes arrive.
   void Feed(std::string_view untrusted, SafeText& out);
-  // Ends the stream: an unfinished character becomes U+FFFD. The filter is as new afterwards.
+  // Ends the stream: an incomplete character becomes U+FFFD. Resets the filter.
   void Flush(SafeText& out);
 
  private:
   void Put(uint32_t code_point, std::string& out);
 
-  uint32_t previous_ = 0;   // the last code point, for what may follow it; 0: none
-  std::string incomplete_;  // the first bytes of a character whose other bytes have not arrived; at most 3
+  uint32_t previous_ = 0;   // the last code point, if a joiner may follow it; else 0
+  std::string incomplete_;  // the bytes of an incomplete character, at most 3
 };
 
-// `untrusted` as one line: line breaks are shown as \n.
+// Returns `untrusted` as one line, with line breaks shown as \n.
 SafeText SafeLine(std::string_view untrusted);
 
-// `json` as one line of JSON that holds no unsafe code point: those inside strings are written \uXXXX.
+// Returns `json` with \uXXXX in place of each unsafe or joining code point inside strings.
 // REQUIRES: `json` is valid JSON in UTF-8 without raw control characters, as a serializer makes it.
 SafeText SafeJson(std::string_view json);
 

@@ -18,9 +18,9 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<int, 4> kTaken = {SIGTERM, SIGHUP, SIGINT, SIGTSTP};
+constexpr std::array<int, 4> kHandledSignals = {SIGTERM, SIGHUP, SIGINT, SIGTSTP};
 
-std::atomic<int> g_waiting[kTaken.size()];
+std::atomic<int> g_pending[kHandledSignals.size()];
 std::atomic<bool> g_interrupt_waits{false};
 std::atomic<int> g_event_fd{-1};
 std::atomic<bool> g_in_main_loop{false};
@@ -33,8 +33,8 @@ void OnSignal(int signal_number) {
     RestoreTerminal();
     _exit(128 + signal_number);
   }
-  for (size_t i = 0; i < kTaken.size(); ++i) {
-    if (kTaken[i] == signal_number) g_waiting[i].fetch_add(1);
+  for (size_t i = 0; i < kHandledSignals.size(); ++i) {
+    if (kHandledSignals[i] == signal_number) g_pending[i].fetch_add(1);
   }
   if (signal_number != SIGTSTP) g_interrupt_waits = true;
   const uint64_t one = 1;
@@ -60,7 +60,7 @@ void OnBusError(int signal_number, siginfo_t* info, void* /*context*/) {
   if (const char* path = MappedFile::PathAt(info->si_addr)) {
     WriteError("vllmcli: tensor file ");
     WriteError(path);
-    WriteError(": was cut short while it was in use\n");
+    WriteError(": was truncated while in use\n");
     _exit(3);
   }
   signal(signal_number, SIG_DFL);
@@ -77,10 +77,10 @@ void InstallSignals() {
   sigaction(SIGBUS, &bus_error, nullptr);
   g_event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   signal(SIGPIPE, SIG_IGN);
-  // A file beyond the user's limit is then an error of its writer.
+  // Ignored so that a write beyond the file size limit fails with EFBIG.
   signal(SIGXFSZ, SIG_IGN);
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
-    // What nohup or a shell's background job ignores stays ignored.
+    // Signals that nohup or the shell of a background job ignores stay ignored.
     struct sigaction current {};
     sigaction(signal_number, nullptr, &current);
     if (current.sa_handler != SIG_IGN) Install(signal_number);
@@ -94,31 +94,31 @@ int SignalFd() { return g_event_fd; }
 const std::atomic<bool>& InterruptWaits() { return g_interrupt_waits; }
 
 int TakeSignal() {
-  // Before the counts are read, so that a signal that comes meanwhile is not missed.
+  // Cleared before the counts are read, so that a signal that arrives now is not missed.
   g_interrupt_waits = false;
   uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(g_event_fd, &count, sizeof(count));
-  int taken = 0;
+  [[maybe_unused]] const ssize_t num_read = read(g_event_fd, &count, sizeof(count));
+  int signal_number = 0;
   bool more = false;
-  for (size_t i = 0; i < kTaken.size(); ++i) {
-    if (taken == 0 && g_waiting[i].load() > 0) {
-      taken = kTaken[i];
-      g_waiting[i].fetch_sub(1);
+  for (size_t i = 0; i < kHandledSignals.size(); ++i) {
+    if (signal_number == 0 && g_pending[i].load() > 0) {
+      signal_number = kHandledSignals[i];
+      g_pending[i].fetch_sub(1);
     }
-    const bool waits = g_waiting[i].load() > 0;
-    more = more || waits;
-    if (waits && kTaken[i] != SIGTSTP) g_interrupt_waits = true;
+    const bool is_pending = g_pending[i].load() > 0;
+    more = more || is_pending;
+    if (is_pending && kHandledSignals[i] != SIGTSTP) g_interrupt_waits = true;
   }
   if (more) {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(g_event_fd, &one, sizeof(one));
   }
-  return taken;
+  return signal_number;
 }
 
 void ThrowIfInterrupted() {
-  for (size_t i = 0; i < kTaken.size(); ++i) {
-    if (kTaken[i] != SIGTSTP && g_waiting[i].load() > 0) throw Interrupted(kTaken[i]);
+  for (size_t i = 0; i < kHandledSignals.size(); ++i) {
+    if (kHandledSignals[i] != SIGTSTP && g_pending[i].load() > 0) throw Interrupted(kHandledSignals[i]);
   }
 }
 

@@ -1,6 +1,6 @@
-// Signals: SIGINT, SIGTERM, SIGHUP (and SIGTSTP in a chat) as something the main loop polls. The handlers only count
-// and wake a descriptor; while a long load runs they restore the terminal and leave. SIGPIPE is ignored: a reader that
-// goes away is seen as EPIPE by OutputStream. One set a process; used from the main thread.
+// Signals: turns SIGINT, SIGTERM, SIGHUP (and SIGTSTP in a chat) into events that the main loop polls. The handlers
+// only count signals and wake a descriptor. Before the main loop they restore the terminal and end the process. SIGPIPE
+// is ignored, so that OutputStream gets EPIPE. The state is global; main thread only.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace vllm {
 
-// A signal asked the program to end: exit status 128 + number.
+// A signal requested the end of the program. The exit status is 128 + its number.
 class Interrupted : public std::runtime_error {
  public:
   explicit Interrupted(int signal_number)
@@ -21,28 +21,30 @@ class Interrupted : public std::runtime_error {
   int signal_number_;
 };
 
-// Installs the handlers. Until EnterMainLoop() a signal ends the process at once with 128 + its number. A fault on a
-// mapped model file, which somebody has cut short, ends it with 3 and the file's name, the terminal as it was.
+// Installs the handlers. Until EnterMainLoop() a signal ends the process at once with status 128 + its number. A SIGBUS
+// on a mapped model file that was truncated prints the file's name and ends the process with status 3. Both restore the
+// terminal.
 void InstallSignals();
-// From here on signals are only recorded: the caller polls SignalFd() and takes them.
+// From now on signals are only recorded. The caller polls SignalFd() and calls TakeSignal().
 void EnterMainLoop();
 
-// Readable while a signal waits.
+// Returns a descriptor that is readable while a signal is pending.
 int SignalFd();
-// The oldest kind of waiting signal (SIGTERM, SIGHUP, SIGINT, SIGTSTP in this order), or 0. Takes one.
+// Takes one pending signal and returns its number: SIGTERM before SIGHUP, SIGINT and SIGTSTP. Returns 0 if none is
+// pending.
 int TakeSignal();
-// True while SIGINT, SIGTERM or SIGHUP waits; for work on the main thread that cannot poll.
+// Returns a flag that is true while SIGINT, SIGTERM or SIGHUP is pending. For work on the main thread that cannot poll.
 const std::atomic<bool>& InterruptWaits();
-// Throws Interrupted when SIGINT, SIGTERM or SIGHUP waits.
+// Throws Interrupted if SIGINT, SIGTERM or SIGHUP is pending.
 void ThrowIfInterrupted();
 
-// Lets SIGTSTP be taken like the others (chat) instead of stopping the process at once.
+// From now on SIGTSTP is recorded like the other signals, instead of stopping the process at once. For the chat.
 void CatchSuspend();
-// Stops the process as SIGTSTP does by default and returns when it is continued.
+// Stops the process as SIGTSTP does by default. Returns when it is continued.
 void SuspendProcess();
 
-// Opens /dev/null on those of descriptors 0, 1, 2 that are closed, the wrong way round so that using them fails with
-// EBADF as before, and no file opened later can take their place.
+// Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, so that no file opened later gets its number.
+// It is opened for the wrong direction, so that using the descriptor still fails with EBADF.
 void ReserveStandardDescriptors();
 
 }  // namespace vllm

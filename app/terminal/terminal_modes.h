@@ -1,23 +1,23 @@
-// The terminal's modes as they were when the program started, and putting them back on every way out: return, signals,
-// and crashes (from the signal handler, with async-signal-safe calls only). One set a process.
+// Saves the terminal's modes when the program starts, and restores them on every way out: return, signals and crashes.
+// Signal handlers use only async-signal-safe calls. The state is global; main thread.
 #pragma once
 
 namespace vllm {
 
-// Remembers the modes of the terminal on stdin, when it is one, and restores them on fatal signals from now on.
+// Saves the modes of stdin if it is a terminal. From now on fatal signals restore them.
 void SaveTerminal();
 
-// Puts the modes back and turns bracketed paste off when SetBracketedPaste turned it on. Async-signal-safe, idempotent.
+// Restores the modes, and disables bracketed paste if NoteBracketedPaste says it is on. Async-signal-safe, idempotent.
 void RestoreTerminal();
 
-// Told by whoever lets readline switch bracketed paste on, so that RestoreTerminal knows to switch it off.
+// Call when readline enables or disables bracketed paste, so that RestoreTerminal knows whether to disable it.
 void NoteBracketedPaste(bool on);
 
-// For a chat: keys reach the program at once and as they are, also those typed while it is busy. In the terminal's own
-// line mode a Ctrl-D typed ahead would be lost. Until RestoreTerminal.
+// Turns off the terminal's line editing until RestoreTerminal. Keys then reach the program at once, even those typed
+// while it is busy. With line editing a Ctrl-D that is typed ahead would be lost. For the chat.
 void EnterChatModes();
 
-// While alive, keys typed are not echoed into a streaming answer; they wait for the next prompt.
+// While alive, typed keys are not echoed into a streaming answer. The next prompt reads them.
 class EchoOff {
  public:
   EchoOff();

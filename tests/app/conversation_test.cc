@@ -30,7 +30,7 @@ class ConversationTest : public testing::Test {
   }
   Conversation Make(const PromptRenderer& renderer) { return Conversation(renderer, *tokenizer_, {eos_}); }
   std::string Text(const std::vector<int32_t>& ids) { return tokenizer_->Decode(ids, false); }
-  static bool BeginsWith(const std::vector<int32_t>& ids, const std::vector<int32_t>& prefix) {
+  static bool StartsWith(const std::vector<int32_t>& ids, const std::vector<int32_t>& prefix) {
     return ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
   }
 
@@ -38,38 +38,38 @@ class ConversationTest : public testing::Test {
   int32_t eos_ = 0;
 };
 
-TEST_F(ConversationTest, TheNextPromptBeginsWithExactlyWhatWasSampled) {
+TEST_F(ConversationTest, NextPromptStartsWithTheSampledTokens) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   conversation.Reset("be kind");
-  std::vector<int32_t> said = conversation.BuildPrompt("hello", 1000);
-  // Sampled in a way that no tokenizer would cut the text: byte by byte.
+  std::vector<int32_t> history = conversation.BuildPrompt("hello", 1000);
+  // Sampled byte by byte, as the tokenizer would not encode the text.
   std::vector<int32_t> answer;
   for (const char* byte : {"<0x68>", "<0x69>"}) answer.push_back(tokenizer_->TokenToId(byte).value());
   answer.push_back(eos_);
   conversation.CommitReply(answer, "hi");
-  said.insert(said.end(), answer.begin(), answer.end());
+  history.insert(history.end(), answer.begin(), answer.end());
   const std::vector<int32_t> next = conversation.BuildPrompt("and now?", 1000);
-  EXPECT_TRUE(BeginsWith(next, said));
-  EXPECT_FALSE(conversation.was_rendered_anew());
-  // The end-of-text token stands there once.
-  EXPECT_NE(next[said.size()], eos_);
+  EXPECT_TRUE(StartsWith(next, history));
+  EXPECT_FALSE(conversation.was_rerendered());
+  // The end-of-text token is there only once.
+  EXPECT_NE(next[history.size()], eos_);
   EXPECT_NE(Text(next).find("hi</s>"), std::string::npos) << Text(next);
 }
 
-TEST_F(ConversationTest, AnAnswerCutOffGetsTheTemplatesEnd) {
+TEST_F(ConversationTest, CutOffAnswerGetsTheEndTokenOfTheTemplate) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
-  std::vector<int32_t> said = conversation.BuildPrompt("hello", 1000);
+  std::vector<int32_t> history = conversation.BuildPrompt("hello", 1000);
   const std::vector<int32_t> answer = tokenizer_->Encode("well then", false);
   conversation.CommitReply(answer, "well then");
-  said.insert(said.end(), answer.begin(), answer.end());
+  history.insert(history.end(), answer.begin(), answer.end());
   const std::vector<int32_t> next = conversation.BuildPrompt("more", 1000);
-  ASSERT_TRUE(BeginsWith(next, said));
-  EXPECT_EQ(next[said.size()], eos_);
+  ASSERT_TRUE(StartsWith(next, history));
+  EXPECT_EQ(next[history.size()], eos_);
 }
 
-TEST_F(ConversationTest, ATemplateThatRewritesHistoryIsRenderedAnew) {
+TEST_F(ConversationTest, TemplateThatRewritesHistoryIsRenderedAgain) {
   const auto renderer = Renderer(
       "{% for m in messages %}{% if loop.last %}{{ m.content }}{% else %}[{{ m.role }}] {{ m.content }}{% endif %}"
       "</s>{% endfor %}");
@@ -77,11 +77,11 @@ TEST_F(ConversationTest, ATemplateThatRewritesHistoryIsRenderedAnew) {
   conversation.BuildPrompt("one", 1000);
   conversation.CommitReply({eos_}, "two");
   const std::vector<int32_t> next = conversation.BuildPrompt("three", 1000);
-  EXPECT_TRUE(conversation.was_rendered_anew());
+  EXPECT_TRUE(conversation.was_rerendered());
   EXPECT_EQ(next, tokenizer_->Encode("[user] one</s>[assistant] two</s>three</s>", false));
 }
 
-TEST_F(ConversationTest, TheOldestTurnsMakeRoomAndAreCounted) {
+TEST_F(ConversationTest, OldestTurnsAreDroppedAndCounted) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   conversation.Reset("sys");
@@ -99,12 +99,12 @@ TEST_F(ConversationTest, TheOldestTurnsMakeRoomAndAreCounted) {
   EXPECT_NE(text.find("fourth"), std::string::npos);
 }
 
-TEST_F(ConversationTest, AFullContextIsCutToAboutHalfSoThatMostTurnsExtendTheLastPrompt) {
+TEST_F(ConversationTest, FullContextIsCutToAboutHalfSoThatMostTurnsExtendTheLastPrompt) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   conversation.Reset("sys");
   constexpr int64_t kLimit = 400;
-  std::vector<int32_t> said;
+  std::vector<int32_t> history;
   int num_full = 0;
   int num_extended = 0;
   for (int i = 0; i < 60; ++i) {
@@ -117,18 +117,18 @@ TEST_F(ConversationTest, AFullContextIsCutToAboutHalfSoThatMostTurnsExtendTheLas
       EXPECT_LE(static_cast<int64_t>(next.size()), kLimit * 6 / 10) << i;
       EXPECT_GE(static_cast<int64_t>(next.size()), kLimit * 4 / 10) << i;
     }
-    if (num_full > 0 && BeginsWith(next, said)) ++num_extended;
+    if (num_full > 0 && StartsWith(next, history)) ++num_extended;
     std::vector<int32_t> answer = tokenizer_->Encode("an answer", false);
     answer.push_back(eos_);
     conversation.CommitReply(answer, "an answer");
-    said = next;
-    said.insert(said.end(), answer.begin(), answer.end());
+    history = next;
+    history.insert(history.end(), answer.begin(), answer.end());
   }
   EXPECT_GE(num_full, 3);
   EXPECT_GT(num_extended, 3 * num_full);
 }
 
-TEST_F(ConversationTest, ALongMessageKeepsSomeHistory) {
+TEST_F(ConversationTest, LongMessageKeepsSomeHistory) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   for (int i = 0; i < 10; ++i) {
@@ -143,18 +143,18 @@ TEST_F(ConversationTest, ALongMessageKeepsSomeHistory) {
   EXPECT_LT(conversation.num_dropped_turns(), 10);
 }
 
-TEST_F(ConversationTest, AMessageThatCannotFitChangesNothing) {
+TEST_F(ConversationTest, MessageThatDoesNotFitChangesNothing) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
-  std::vector<int32_t> said = conversation.BuildPrompt("one", 1000);
+  std::vector<int32_t> history = conversation.BuildPrompt("one", 1000);
   conversation.CommitReply({eos_}, "");
-  said.push_back(eos_);
+  history.push_back(eos_);
   EXPECT_TRUE(conversation.BuildPrompt(std::string(2000, 'x'), 100).empty());
   EXPECT_EQ(conversation.num_turns(), 1);
-  EXPECT_TRUE(BeginsWith(conversation.BuildPrompt("two", 1000), said));
+  EXPECT_TRUE(StartsWith(conversation.BuildPrompt("two", 1000), history));
 }
 
-TEST_F(ConversationTest, AWithdrawnMessageIsForgotten) {
+TEST_F(ConversationTest, DiscardedMessageIsForgotten) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   const std::vector<int32_t> one = conversation.BuildPrompt("one", 1000);

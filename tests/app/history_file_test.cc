@@ -1,4 +1,4 @@
-// The history of typed lines: who may read it, and what several windows and a rewrite do to it.
+// HistoryFile: permissions, several processes that write at once, and shortening.
 #include "app/chat/history_file.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Lines = std::vector<std::string>;
 
 class HistoryFileTest : public testing::Test {
  protected:
-  std::string Refusal() const {
+  std::string OpenError() const {
     return MessageOf<ResourceError>([&] { HistoryFile history(path_); });
   }
   mode_t Mode() const {
@@ -41,7 +41,7 @@ class HistoryFileTest : public testing::Test {
   std::string path_ = temp_.path() + "/history";
 };
 
-TEST_F(HistoryFileTest, LinesComeBackInOrderAlsoThoseOfSeveralLinesAndThoseThatLookLikeTimes) {
+TEST_F(HistoryFileTest, EntriesRoundTripWithSeveralLinesAndLinesThatLookLikeTimes) {
   const Lines lines = {"one", "two\nthree\n\nfour", "#12 is a number", "a\n#7\n\\#8\n\\\\#9", "\\", "#", "last"};
   {
     HistoryFile history(path_);
@@ -51,44 +51,44 @@ TEST_F(HistoryFileTest, LinesComeBackInOrderAlsoThoseOfSeveralLinesAndThoseThatL
   EXPECT_EQ(HistoryFile(path_).entries(), lines);
 }
 
-TEST_F(HistoryFileTest, AFileThatReadlineWroteIsRead) {
+TEST_F(HistoryFileTest, FileWrittenByReadlineIsRead) {
   temp_.Write("history", "#1700000000\nfirst\n#1700000001\nsecond\nof two lines\n");
   EXPECT_EQ(HistoryFile(path_).entries(), (Lines{"first", "second\nof two lines"}));
   temp_.Write("history", "no\ntimes\n");
   EXPECT_EQ(HistoryFile(path_).entries(), (Lines{"no", "times"}));
 }
 
-TEST_F(HistoryFileTest, AFileThatOthersCouldReadIsClosedToThem) {
+TEST_F(HistoryFileTest, FileReadableByOthersIsMadePrivate) {
   temp_.Write("history", "#1\nsecret\n");
   ASSERT_EQ(chmod(path_.c_str(), 0644), 0);
   const HistoryFile history(path_);
   EXPECT_EQ(Mode(), 0600u);
 }
 
-TEST_F(HistoryFileTest, ANewFileIsForItsOwnerAloneWhateverTheMaskSays) {
+TEST_F(HistoryFileTest, NewFileIsPrivateWithAnyUmask) {
   const mode_t mask = umask(0);
   { const HistoryFile history(path_); }
   umask(mask);
   EXPECT_EQ(Mode(), 0600u);
 }
 
-TEST_F(HistoryFileTest, ALinkIsNotFollowed) {
+TEST_F(HistoryFileTest, SymbolicLinkIsNotFollowed) {
   const std::string target = temp_.Write("target", "#1\nline\n");
   ASSERT_EQ(chmod(target.c_str(), 0644), 0);
   fs::create_symlink(target, path_);
-  EXPECT_NE(Refusal().find("is a symbolic link"), std::string::npos) << Refusal();
+  EXPECT_NE(OpenError().find("is a symbolic link"), std::string::npos) << OpenError();
   struct stat status {};
   ASSERT_EQ(stat(target.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777u, 0644u);
 }
 
-TEST_F(HistoryFileTest, AFifoIsRefusedAtOnce) {
+TEST_F(HistoryFileTest, FifoIsRejectedAtOnce) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_NE(Refusal().find("not a regular file (a FIFO)"), std::string::npos) << Refusal();
+  EXPECT_NE(OpenError().find("not a regular file (a FIFO)"), std::string::npos) << OpenError();
 }
 
-// The file is exchanged for a link between two lines: the lines go to the descriptor, not to the name.
-TEST_F(HistoryFileTest, ALaterLineDoesNotFollowALinkThatTookTheFilesPlace) {
+// A link replaces the file between two lines. The second line goes to the open file, not to the link's target.
+TEST_F(HistoryFileTest, LaterLineDoesNotFollowALinkThatReplacedTheFile) {
   HistoryFile history(path_);
   history.Append("one");
   const std::string target = temp_.Write("target", "untouched");
@@ -100,7 +100,7 @@ TEST_F(HistoryFileTest, ALaterLineDoesNotFollowALinkThatTookTheFilesPlace) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "untouched");
 }
 
-TEST_F(HistoryFileTest, ALongFileIsCutToItsNewestLinesWhenItIsOpened) {
+TEST_F(HistoryFileTest, LongFileIsShortenedToItsNewestEntriesWhenOpened) {
   {
     HistoryFile history(path_, 5);
     for (int i = 0; i < 11; ++i) history.Append("line " + std::to_string(i) + "\nand more");
@@ -113,7 +113,7 @@ TEST_F(HistoryFileTest, ALongFileIsCutToItsNewestLinesWhenItIsOpened) {
   EXPECT_EQ(Names(), (Lines{"history"}));
 }
 
-TEST_F(HistoryFileTest, ALineOfAnotherWindowSurvivesThatTheFileIsShortened) {
+TEST_F(HistoryFileTest, EntryOfAnotherProcessSurvivesShortening) {
   HistoryFile first(path_, 2);
   for (int i = 0; i < 5; ++i) first.Append(std::to_string(i));
   HistoryFile second(path_, 2);
@@ -123,19 +123,19 @@ TEST_F(HistoryFileTest, ALineOfAnotherWindowSurvivesThatTheFileIsShortened) {
   EXPECT_EQ(HistoryFile(path_).entries(), (Lines{"3", "4", "of the first", "of the second"}));
 }
 
-TEST_F(HistoryFileTest, WindowsThatWriteAtTheSameTimeLoseNoLine) {
-  std::vector<std::thread> windows;
-  for (int window = 0; window < 4; ++window) {
-    windows.emplace_back([this] {
+TEST_F(HistoryFileTest, ConcurrentWritersLoseNoEntry) {
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 4; ++writer) {
+    writers.emplace_back([this] {
       HistoryFile history(path_);
       for (int i = 0; i < 200; ++i) history.Append(std::string(300, 'x'));
     });
   }
-  for (std::thread& window : windows) window.join();
+  for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(HistoryFile(path_).entries(), Lines(800, std::string(300, 'x')));
 }
 
-TEST_F(HistoryFileTest, OfAnEnormousFileOnlyTheEndIsRead) {
+TEST_F(HistoryFileTest, OnlyTheEndOfAHugeFileIsRead) {
   std::string text;
   for (int i = 0; i < 20; ++i) text += "#1\n" + std::string(1 << 20, static_cast<char>('a' + i)) + "\n";
   temp_.Write("history", text);

@@ -14,24 +14,24 @@
 namespace vllm {
 namespace {
 
-struct Seen {
+struct ReadResult {
   std::vector<std::string> records;
   std::vector<int64_t> lines;
 };
 
 // Sends `text` through a pipe in pieces of `piece` bytes.
-Seen ReadAll(const std::string& text, char delimiter, size_t piece, size_t max_bytes = 1 << 20) {
+ReadResult ReadAll(const std::string& text, char delimiter, size_t piece, size_t max_bytes = 1 << 20) {
   int fds[2];
   if (pipe(fds) != 0) return {};
   std::thread writer([&] {
-    for (size_t at = 0; at < text.size(); at += piece) {
-      const std::string part = text.substr(at, piece);
+    for (size_t pos = 0; pos < text.size(); pos += piece) {
+      const std::string part = text.substr(pos, piece);
       if (write(fds[1], part.data(), part.size()) < 0) break;
     }
     close(fds[1]);
   });
   RecordReader reader(fds[0], "pipe", delimiter, max_bytes);
-  Seen seen;
+  ReadResult result;
   std::string_view record;
   while (true) {
     const RecordReader::Status status = reader.Next(record);
@@ -40,43 +40,44 @@ Seen ReadAll(const std::string& text, char delimiter, size_t piece, size_t max_b
       reader.Fill();
       continue;
     }
-    seen.records.push_back(status == RecordReader::Status::kTooLong ? "TOO LONG" : std::string(record));
-    seen.lines.push_back(reader.line());
+    result.records.push_back(status == RecordReader::Status::kTooLong ? "TOO LONG" : std::string(record));
+    result.lines.push_back(reader.line());
   }
   writer.join();
   close(fds[0]);
-  EXPECT_EQ(reader.bytes_taken(), static_cast<int64_t>(text.size()));
-  return seen;
+  EXPECT_EQ(reader.bytes_consumed(), static_cast<int64_t>(text.size()));
+  return result;
 }
 
 using Texts = std::vector<std::string>;
 
-TEST(RecordReaderTest, LinesComeWholeHoweverTheyArrive) {
+TEST(RecordReaderTest, LinesAreWholeForPiecesOfAnySize) {
   for (const size_t piece : {1, 2, 3, 7, 100}) {
-    const Seen seen = ReadAll("one\r\n\ntwo\nlast", '\0', piece);
-    EXPECT_EQ(seen.records, (Texts{"one", "", "two", "last"}));
-    EXPECT_EQ(seen.lines, (std::vector<int64_t>{1, 2, 3, 4}));
+    const ReadResult result = ReadAll("one\r\n\ntwo\nlast", '\0', piece);
+    EXPECT_EQ(result.records, (Texts{"one", "", "two", "last"}));
+    EXPECT_EQ(result.lines, (std::vector<int64_t>{1, 2, 3, 4}));
   }
 }
 
-TEST(RecordReaderTest, NothingGivesNoRecord) {
+TEST(RecordReaderTest, EmptyInputHasNoRecord) {
   EXPECT_TRUE(ReadAll("", '\0', 1).records.empty());
   EXPECT_EQ(ReadAll("\n", '\0', 1).records, (Texts{""}));
 }
 
-TEST(RecordReaderTest, ALineTooLongIsOneRecordAndTheRestGoesOn) {
+TEST(RecordReaderTest, TooLongLineIsSkippedAndLaterLinesAreRead) {
   for (const size_t piece : {1, 50, 1000}) {
-    const Seen seen = ReadAll("a\n" + std::string(300, 'x') + "\nb\n" + std::string(200, 'y'), '\0', piece, 100);
-    EXPECT_EQ(seen.records, (Texts{"a", "TOO LONG", "b", "TOO LONG"})) << piece;
-    EXPECT_EQ(seen.lines, (std::vector<int64_t>{1, 2, 3, 4}));
+    const ReadResult result =
+        ReadAll("a\n" + std::string(300, 'x') + "\nb\n" + std::string(200, 'y'), '\0', piece, 100);
+    EXPECT_EQ(result.records, (Texts{"a", "TOO LONG", "b", "TOO LONG"})) << piece;
+    EXPECT_EQ(result.lines, (std::vector<int64_t>{1, 2, 3, 4}));
   }
 }
 
 TEST(RecordReaderTest, QuotedFieldsSpanLines) {
   for (const size_t piece : {1, 3, 100}) {
-    const Seen seen = ReadAll("a,\"x\ny\"\"\n\",c\nit\"s,plain\n\"q\"\n", ',', piece);
-    EXPECT_EQ(seen.records, (Texts{"a,\"x\ny\"\"\n\",c", "it\"s,plain", "\"q\""}));
-    EXPECT_EQ(seen.lines, (std::vector<int64_t>{1, 4, 5}));
+    const ReadResult result = ReadAll("a,\"x\ny\"\"\n\",c\nit\"s,plain\n\"q\"\n", ',', piece);
+    EXPECT_EQ(result.records, (Texts{"a,\"x\ny\"\"\n\",c", "it\"s,plain", "\"q\""}));
+    EXPECT_EQ(result.lines, (std::vector<int64_t>{1, 4, 5}));
   }
 }
 
@@ -90,7 +91,7 @@ TEST(SplitCsvRecordTest, FieldsAreUnquoted) {
   EXPECT_THROW(SplitCsvRecord("\"a\"b", ','), RequestError);
 }
 
-TEST(RowTemplateTest, ColumnsAreFilledInAndDoubledBracesAreBraces) {
+TEST(RowTemplateTest, ColumnsAreFilledInAndDoubledBracesAreLiteral) {
   const Texts columns = {"text", "lang"};
   EXPECT_EQ(RowTemplate("{{{lang}}}: {text}{text}", columns).Fill({"hi", "de"}), "{de}: hihi");
   EXPECT_THROW(RowTemplate("{txt}", columns), ConfigError);

@@ -9,7 +9,7 @@
 namespace vllm {
 namespace {
 
-TEST(RequestStatsTest, RanksAreToldWithTheirNodes) {
+TEST(RequestStatsTest, RankStatsNameTheNumaNodesOfPinnedRanks) {
   const TempDirectory directory;
   for (const char* node : {"node0", "node1"}) std::filesystem::create_directories(directory.path() + "/node/" + node);
   directory.Write("node/online", "0-1\n");

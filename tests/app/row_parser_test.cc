@@ -36,7 +36,7 @@ class RowParserTest : public testing::Test {
   RowId id_;
 };
 
-TEST_F(RowParserTest, ARowIsATextOrIdsOrMessages) {
+TEST_F(RowParserTest, PromptIsTextOrTokenIdsOrMessages) {
   const BatchRow text = Parse(R"({"prompt":"a"})");
   EXPECT_EQ(TextOf(text), "a");
   EXPECT_TRUE(std::get<TextPrompt>(text.prompt).add_special_tokens);
@@ -74,29 +74,29 @@ TEST_F(RowParserTest, NullLeavesTheDefault) {
   EXPECT_EQ(Parse(R"({"prompt":"a","max_tokens":null,"seed":null,"stop":null})").params.max_tokens, 5);
 }
 
-TEST_F(RowParserTest, MistakesNameTheField) {
+TEST_F(RowParserTest, ErrorsNameTheField) {
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","topp":1})"), "invalid_row: topp: unknown field, did you mean top_p?");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","max_tokens":"x"})"), "invalid_row: max_tokens: must be a whole number (\"x\")");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","temperature":[1]})"), "invalid_row: temperature: must be a number (array)");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","messages":[]})"), "invalid_row: row: has both prompt and messages");
   EXPECT_EQ(ErrorOf("{}"), "invalid_row: row: needs prompt, messages or prompt_token_ids");
-  EXPECT_EQ(ErrorOf(R"({"prompt_token_ids":[-1]})"), "invalid_row: prompt_token_ids: must be token ids (-1)");
-  EXPECT_EQ(ErrorOf(R"({"prompt":"a","custom_id":5})"), "invalid_row: custom_id: must be a text (5)");
+  EXPECT_EQ(ErrorOf(R"({"prompt_token_ids":[-1]})"), "invalid_row: prompt_token_ids: not a token id (-1)");
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","custom_id":5})"), "invalid_row: custom_id: must be a string (5)");
   EXPECT_EQ(ErrorOf("[1]").substr(0, 12), "invalid_json");
 }
 
-TEST_F(RowParserTest, AnErrorOfBadJsonDoesNotShowThePrompt) {
+TEST_F(RowParserTest, JsonErrorDoesNotShowThePrompt) {
   EXPECT_EQ(ErrorOf("{\"prompt\":\"my secret\" x}").find("secret"), std::string::npos);
 }
 
-TEST_F(RowParserTest, DeepNestingIsRefused) {
+TEST_F(RowParserTest, DeepNestingIsRejected) {
   EXPECT_NE(ErrorOf("{\"prompt\":" + std::string(100000, '[')), "");
   const std::string balanced = std::string(5000, '[') + std::string(5000, ']');
   EXPECT_EQ(ErrorOf("{\"messages\":[{\"role\":\"user\",\"content\":" + balanced + "}]}"),
             "invalid_json: nested too deeply (limit 128)");
 }
 
-TEST_F(RowParserTest, ASystemMessageIsPutInFrontUnlessThereIsOne) {
+TEST_F(RowParserTest, SystemMessageIsPutInFrontUnlessThereIsOne) {
   defaults_.system = "S";
   EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"user","content":"a"}]})")), "system=S;user=a;>");
   EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"system","content":"own"},{"role":"user","content":"a"}]})")),
@@ -105,7 +105,7 @@ TEST_F(RowParserTest, ASystemMessageIsPutInFrontUnlessThereIsOne) {
   EXPECT_EQ(TextOf(Parse(R"({"prompt":"a"})")), "system=S;user=a;>");
 }
 
-TEST_F(RowParserTest, ALineOfTextIsAnsweredByTheTemplateWhereThereIsOne) {
+TEST_F(RowParserTest, TextLineUsesTheChatTemplateIfThereIsOne) {
   RowId id;
   const auto text_of_line = [&](const PromptRenderer* renderer) {
     return TextOf(RowParser(InputFormat::kText, defaults_, renderer).Parse("a", id));
@@ -124,12 +124,12 @@ TEST_F(RowParserTest, PartsToolsAndTemplateVariablesReachTheTemplate) {
   EXPECT_NE(ErrorOf(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})"), "");
 }
 
-TEST_F(RowParserTest, WithoutATemplateMessagesAreRefused) {
+TEST_F(RowParserTest, MessagesWithoutATemplateAreRejected) {
   renderer_.reset();
   EXPECT_EQ(ErrorOf(R"({"messages":[{"role":"user","content":"a"}]})").substr(0, 15), "invalid_request");
 }
 
-TEST_F(RowParserTest, OpenAiBodiesHaveTheirOwnNames) {
+TEST_F(RowParserTest, OpenAiBodiesUseOpenAiFieldNames) {
   const BatchRow row = Parse(
       R"({"custom_id":"c","method":"POST","url":"/v1/chat/completions","body":{"model":"m","user":"u","max_completion_tokens":7,
           "logprobs":true,"top_logprobs":3,"messages":[{"role":"user","content":"a"}],"stream":false}})");

@@ -32,8 +32,8 @@ std::string Utf8(uint32_t c) {
   return out;
 }
 
-// What a terminal could act on: any C0 but \n and \t, DEL, a byte 80..9F that does not continue a character, or
-// U+0080..9F.
+// Returns true if the text contains a control that a terminal could execute: C0 except \n and \t, DEL, U+0080..9F, or a
+// byte 80..9F outside a character.
 bool HasControl(std::string_view bytes) {
   for (size_t i = 0; i < bytes.size();) {
     const auto byte = static_cast<unsigned char>(bytes[i]);
@@ -64,7 +64,7 @@ TEST(SafeTextTest, EverySingleByteIsHarmless) {
   }
 }
 
-TEST(SafeTextTest, EveryCodePointIsItselfOrShownInHex) {
+TEST(SafeTextTest, EveryCodePointIsUnchangedOrShownInHex) {
   for (uint32_t c = 0; c <= 0x10FFFF; ++c) {
     if (c >= 0xD800 && c <= 0xDFFF) continue;
     const std::string safe = Safe(Utf8(c));
@@ -93,7 +93,7 @@ TEST(SafeTextTest, ControlSequencesAreShown) {
   EXPECT_EQ(Safe("\x7F"), "<7f>");
 }
 
-TEST(SafeTextTest, CharactersThatNobodySeesAreShown) {
+TEST(SafeTextTest, InvisibleCharactersAreShown) {
   for (const uint32_t c :
        {0xADu,    0x34Fu,   0x115Fu,  0x1160u,  0x17B4u,  0x180Bu, 0x180Eu, 0x200Bu,  0x200Eu,  0x2060u,
         0x2064u,  0x206Fu,  0x3164u,  0xFE00u,  0xFE0Du,  0xFEFFu, 0xFFA0u, 0x1D173u, 0xE0001u, 0xE0020u,
@@ -106,7 +106,7 @@ TEST(SafeTextTest, CharactersThatNobodySeesAreShown) {
   }
 }
 
-TEST(SafeTextTest, JoinersStayWhereTheyArePartOfWriting) {
+TEST(SafeTextTest, JoinersAreKeptWhereTheyArePartOfWriting) {
   const std::vector<std::vector<uint32_t>> kept = {
       {0x1F468, 0x200D, 0x1F469, 0x200D, 0x1F467},  // family
       {0x1F9D1, 0x1F3FD, 0x200D, 0x1F4BB},          // with a skin tone
@@ -141,7 +141,7 @@ TEST(SafeTextTest, JoinersAreShownWhereTheyHideText) {
   EXPECT_EQ(Safe(emoji + "\xE2\x80" + zwj), emoji + "\xEF\xBF\xBD<200d>");
 }
 
-TEST(SafeTextTest, ALineShowsItsBreaks) {
+TEST(SafeTextTest, LineBreaksAreShownInALine) {
   EXPECT_EQ(SafeLine("a\nb\n\x1b").view(), "a\\nb\\n<1b>");
   EXPECT_EQ(SafeLine("plain").view(), "plain");
 }
@@ -187,10 +187,10 @@ TEST(SafeTextTest, RandomBytesInRandomPiecesAreHarmless) {
     for (size_t i = random() % 24; i > 0; --i) text += alphabet[random() % alphabet.size()];
     SafeTextFilter filter;
     SafeText out;
-    for (size_t at = 0; at < text.size();) {
+    for (size_t pos = 0; pos < text.size();) {
       const size_t length = 1 + random() % 4;
-      filter.Feed(std::string_view(text).substr(at, length), out);
-      at += length;
+      filter.Feed(std::string_view(text).substr(pos, length), out);
+      pos += length;
     }
     filter.Flush(out);
     ASSERT_FALSE(HasControl(out.view()));
@@ -198,7 +198,7 @@ TEST(SafeTextTest, RandomBytesInRandomPiecesAreHarmless) {
   }
 }
 
-TEST(SafeTextTest, JsonKeepsItsMeaningAndHoldsNoControl) {
+TEST(SafeTextTest, JsonKeepsItsValueAndContainsNoControl) {
   EXPECT_EQ(SafeJson("{\"a\":\"x\\u001b\"}").view(), "{\"a\":\"x\\u001b\"}");
   EXPECT_EQ(SafeJson("\"\x7F\xC2\x9B\"").view(), "\"\\u007f\\u009b\"");
   EXPECT_EQ(SafeJson("\"" + Utf8(0x1F468) + Utf8(0x200D) + "\"").view(), "\"" + Utf8(0x1F468) + "\\u200d\"");

@@ -1,4 +1,5 @@
-// Model output in pieces through the terminal's filter: no control byte comes out, and where it is cut changes nothing.
+// Filters model output for the terminal: the result has no control byte, and does not depend on how the output is cut
+// into pieces.
 #include <string>
 
 #include "app/terminal/safe_text.h"
@@ -17,14 +18,14 @@ void FuzzOne(std::string_view bytes) {
   Require(IsValidUtf8(whole.view()), "UTF-8");
   for (size_t i = 0; i < whole.view().size();) {
     const CodePoint c = CodePointAt(whole.view(), i);
-    Require(!IsUnsafeCodePoint(c.value), "nothing that is to be shown is written");
+    Require(!IsUnsafeCodePoint(c.value), "no unsafe code point");
     i += c.length;
   }
   SafeTextFilter filter;
   SafeText pieces;
   for (size_t i = 0; i < bytes.size(); i += 3) filter.Feed(bytes.substr(i, 3), pieces);
   filter.Flush(pieces);
-  Require(pieces.view() == whole.view(), "pieces are the whole");
+  Require(pieces.view() == whole.view(), "pieces give the same text as the whole");
 }
 
 }  // namespace vllm

@@ -1,6 +1,6 @@
-// The program with one allocation that fails: every time it ends with exit status 4 or with a failed request and its
-// cause, or it does without and gives the same output. It never crashes and never hangs. By default a sample of the
-// allocations is tried; VLLMCLI_ALLOCATIONS=all tries each of them.
+// Runs the program with one failing allocation. The program must exit with status 4, or fail the request and print the
+// cause, or give the same output as without the failure. It must never crash or hang. By default a sample of the
+// allocations is tried. VLLMCLI_ALLOCATIONS=all tries each one.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -27,12 +27,12 @@ void TryEachAllocation(const std::vector<std::string>& words) {
   const ProgramResult good = RunWith("COUNT_ALLOCATIONS", "1", words);
   ASSERT_EQ(good.status, 0) << good.err;
   const std::string name = "allocations: ";
-  const size_t at = good.err.find(name);
-  ASSERT_NE(at, std::string::npos) << good.err;
-  const uint64_t count = std::strtoull(good.err.c_str() + at + name.size(), nullptr, 10);
+  const size_t pos = good.err.find(name);
+  ASSERT_NE(pos, std::string::npos) << good.err;
+  const uint64_t count = std::strtoull(good.err.c_str() + pos + name.size(), nullptr, 10);
   ASSERT_GT(count, 1000u);
-  const char* how_many = std::getenv("VLLMCLI_ALLOCATIONS");
-  const uint64_t step = how_many != nullptr && std::string(how_many) == "all" ? 1 : count / 150;
+  const char* mode = std::getenv("VLLMCLI_ALLOCATIONS");
+  const uint64_t step = mode != nullptr && std::string(mode) == "all" ? 1 : count / 150;
   int num_resource = 0;
   for (uint64_t number = 1; number <= count; number += step) {
     const ProgramResult result = RunWith("FAIL_ALLOCATION", std::to_string(number), words);
@@ -51,9 +51,9 @@ void TryEachAllocation(const std::vector<std::string>& words) {
   EXPECT_GT(num_resource, 10);
 }
 
-TEST(AllocationFailureTest, AnyAllocationOfALoadAndTwentyStepsMayFail) { TryEachAllocation(kWords); }
+TEST(AllocationFailureTest, AnyAllocationMayFailInALoadAndTwentySteps) { TryEachAllocation(kWords); }
 
-TEST(AllocationFailureTest, AnyAllocationOfTwoRanksMayFail) {
+TEST(AllocationFailureTest, AnyAllocationMayFailWithTwoRanks) {
   std::vector<std::string> words = kWords;
   for (const char* word : {"-tp", "2", "--threads-per-rank", "2"}) words.push_back(word);
   TryEachAllocation(words);

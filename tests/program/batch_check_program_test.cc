@@ -1,4 +1,4 @@
-// `batch --check` refuses exactly the rows that the run refuses, with the same records.
+// `batch --check` rejects exactly the rows that a run rejects, with the same records.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 const std::vector<std::string>& BadRows() {
   static const std::vector<std::string> rows = [] {
     std::vector<std::string> bad = {
-        // Not a row.
+        // JSON that is not a row.
         R"({"prompt":"a")", R"([])", R"("text")", R"(7)", R"({})", R"({"prompt":"a"} x)",
         // Prompts.
         R"({"prompt":7})", R"({"prompt":"a","messages":[]})", R"({"prompt_token_ids":[]})",
@@ -66,7 +66,7 @@ std::map<int, std::string> ErrorRecords(const std::string& out) {
   return records;
 }
 
-TEST(BatchCheckProgramTest, CheckAndRunRefuseTheSameRowsInTheSameWords) {
+TEST(BatchCheckProgramTest, CheckAndRunRejectTheSameRowsWithTheSameRecords) {
   ASSERT_GE(BadRows().size(), 40u);
   std::string input;
   for (const std::string& row : BadRows()) input += row + "\n";
@@ -80,15 +80,15 @@ TEST(BatchCheckProgramTest, CheckAndRunRefuseTheSameRowsInTheSameWords) {
   const ProgramResult check = RunProgram(with_check, Input(input));
   EXPECT_EQ(run.status, 1);
   EXPECT_EQ(check.status, 1);
-  const std::map<int, std::string> refused = ErrorRecords(run.out);
-  EXPECT_EQ(ErrorRecords(check.out), refused);
+  const std::map<int, std::string> rejected = ErrorRecords(run.out);
+  EXPECT_EQ(ErrorRecords(check.out), rejected);
   for (size_t i = 0; i < BadRows().size(); ++i) {
-    EXPECT_TRUE(refused.contains(static_cast<int>(i) + 1)) << BadRows()[i].substr(0, 200);
+    EXPECT_TRUE(rejected.contains(static_cast<int>(i) + 1)) << BadRows()[i].substr(0, 200);
   }
-  EXPECT_FALSE(refused.contains(static_cast<int>(BadRows().size()) + 1));
+  EXPECT_FALSE(rejected.contains(static_cast<int>(BadRows().size()) + 1));
 }
 
-TEST(BatchCheckProgramTest, FlagsThatNoRowCouldUseAreAMistakeOfTheCommandLine) {
+TEST(BatchCheckProgramTest, FlagsThatNoRowCouldUseAreUsageErrors) {
   const ProgramResult check =
       RunProgram({"batch", "-m", GuideModel(), "--top-p", "3", "--check", "-"}, Input("{\"prompt\":\"a\"}\n"));
   EXPECT_EQ(check.status, 2);

@@ -1,4 +1,4 @@
-// `vllmcli batch` from outside: formats, errors of rows, the same bytes under any scheduling.
+// Runs `vllmcli batch`: formats, row errors, and the same bytes under any scheduling.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ class BatchProgramTest : public testing::Test {
     std::sort(lines.begin(), lines.end());
     return lines;
   }
-  // Rows of many kinds.
+  // Returns rows with different sampling parameters.
   static std::string MixedRows() {
     std::string rows;
     for (int i = 0; i < 24; ++i) {
@@ -76,7 +76,7 @@ class BatchProgramTest : public testing::Test {
   fs::path directory_;
 };
 
-TEST_F(BatchProgramTest, ATextFileGivesARecordALine) {
+TEST_F(BatchProgramTest, TextFileGivesOneRecordPerLine) {
   const std::string input = Write("in.txt", "Once upon\n\nOne day\n");
   const ProgramResult result = Batch({"-t", "0", "-n", "4", "--ordered", input});
   ASSERT_EQ(result.status, 0) << result.err;
@@ -93,7 +93,7 @@ TEST_F(BatchProgramTest, ATextFileGivesARecordALine) {
   EXPECT_EQ(Lines(text.out)[0], first["outputs"][0]["text"].get<std::string>());
 }
 
-TEST_F(BatchProgramTest, ARowsRecordIsTheSameUnderAnyScheduling) {
+TEST_F(BatchProgramTest, RecordOfARowIsTheSameUnderAnyScheduling) {
   const std::string input = Write("in.jsonl", MixedRows());
   const ProgramResult base = Batch({input});
   ASSERT_EQ(base.status, 0) << base.err;
@@ -120,7 +120,7 @@ TEST_F(BatchProgramTest, ARowsRecordIsTheSameUnderAnyScheduling) {
   EXPECT_EQ(Sorted(Batch({Write("back.jsonl", backwards)}).out), expected);
 }
 
-TEST_F(BatchProgramTest, ABadRowIsARecordAndTheOthersGoOn) {
+TEST_F(BatchProgramTest, BadRowGetsAnErrorRecordAndTheOthersRun) {
   const std::string input = Write("in.jsonl",
                                   "{\"prompt\":\"Once\"}\n"
                                   "{\"prompt\":\"Once\"\n"
@@ -204,13 +204,13 @@ TEST_F(BatchProgramTest, CsvRowsFillATemplate) {
   EXPECT_EQ(Batch({"--template", "{nme}", input}).status, 2);
 }
 
-TEST_F(BatchProgramTest, StandardInputIsJsonLinesOrWhatTheFlagSays) {
+TEST_F(BatchProgramTest, StandardInputIsJsonLinesUnlessAFlagNamesTheFormat) {
   EXPECT_EQ(Batch({"-n", "2", "-"}, "{\"prompt\":\"Once\"}\n").status, 0);
   EXPECT_EQ(Batch({"-n", "2", "--input-format", "txt", "-"}, "Once\n").status, 0);
   EXPECT_EQ(Batch({"-n", "2", "-"}, "").out, "");
 }
 
-TEST_F(BatchProgramTest, TheOutputFileIsNeverTheInputAndNotReplacedUnasked) {
+TEST_F(BatchProgramTest, OutputFileIsNeverTheInputAndIsReplacedOnlyOnRequest) {
   const std::string input = Write("in.txt", "Once\n");
   fs::create_hard_link(input, directory_ / "hard.txt");
   fs::create_symlink(input, directory_ / "soft.txt");
@@ -228,16 +228,16 @@ TEST_F(BatchProgramTest, TheOutputFileIsNeverTheInputAndNotReplacedUnasked) {
   EXPECT_NE(Read(output), first);
 }
 
-TEST_F(BatchProgramTest, AFullDeviceEndsTheJobWithFour) {
+TEST_F(BatchProgramTest, FullDeviceExitsWithStatusFour) {
   EXPECT_EQ(Batch({"-n", "2", Write("in.txt", "Once\n"), "-o", "/dev/full"}).status, 4);
 }
 
-TEST_F(BatchProgramTest, AnInputThatIsNotThereExitsWithThree) {
+TEST_F(BatchProgramTest, MissingInputExitsWithStatusThree) {
   EXPECT_EQ(Batch({(directory_ / "none.txt").string()}).status, 3);
   EXPECT_EQ(Batch({(directory_ / "none.xyz").string()}).status, 2);
 }
 
-TEST_F(BatchProgramTest, RowsOfASlowPipeAreAnsweredAsTheyCome) {
+TEST_F(BatchProgramTest, RowsOfASlowPipeAreAnsweredAsTheyArrive) {
   ProgramOptions options;
   options.input = "{\"prompt\":\"Once\",\"max_tokens\":2}\n";
   options.keep_stdin_open = true;
@@ -247,7 +247,7 @@ TEST_F(BatchProgramTest, RowsOfASlowPipeAreAnsweredAsTheyCome) {
   EXPECT_EQ(Lines(result.out).size(), 1u);
 }
 
-TEST_F(BatchProgramTest, AFileCutAtEveryByteGivesRecords) {
+TEST_F(BatchProgramTest, RowsTruncatedAtEveryByteGetRecords) {
   const std::string text = "{\"prompt\":\"\\u00e9 a\",\"max_tokens\":1,\"stop\":[\"x\"],\"logit_bias\":{\"5\":-1.5e0}}";
   std::string rows;
   for (size_t length = 1; length <= text.size(); ++length) rows += text.substr(0, length) + "\n";

@@ -1,4 +1,4 @@
-// The chat on a pseudo-terminal.
+// Runs the chat on a pseudo-terminal.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ class ChatProgramTest : public testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
-TEST_F(ChatProgramTest, ATurnIsAnsweredAndControlDLeaves) {
+TEST_F(ChatProgramTest, TurnIsAnsweredAndControlDLeaves) {
   PtyProgram chat(Chat({"-n", "10"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("Once upon a time\r");
@@ -51,7 +51,7 @@ TEST_F(ChatProgramTest, ATurnIsAnsweredAndControlDLeaves) {
 }
 
 TEST_F(ChatProgramTest, ControlCStopsTheAnswerAndTheNextTurnWorks) {
-  // An answer of " x" again and again that ends only where the context does, and then says so.
+  // The answer repeats " x" until the context is full. Then the chat would print "[cut off".
   const std::string x = GuideTokenId("x");
   ASSERT_NE(x, "");
   model_ = CopyGuideModel(directory_ / "long", {.context = 100000});
@@ -74,7 +74,7 @@ TEST_F(ChatProgramTest, ControlCStopsTheAnswerAndTheNextTurnWorks) {
   EXPECT_TRUE(chat.TerminalIsRestored());
 }
 
-TEST_F(ChatProgramTest, ASecondTurnComputesOnlyWhatIsNew) {
+TEST_F(ChatProgramTest, SecondTurnComputesOnlyTheNewTokens) {
   PtyProgram chat(Chat({"-n", "40"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("Once upon a time there was a cat and a dog\r");
@@ -93,14 +93,14 @@ TEST_F(ChatProgramTest, ASecondTurnComputesOnlyWhatIsNew) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatProgramTest, ControlCAtThePromptClearsTheLineAndTwiceInOneLineLeaves) {
+TEST_F(ChatProgramTest, ControlCClearsTheLineAndASecondOneLeaves) {
   PtyProgram chat(Chat(), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("half a line");
-  ASSERT_TRUE(chat.WaitFor("half a line")) << chat.output();  // a terminal drops unread keys at Ctrl-C
+  ASSERT_TRUE(chat.WaitFor("half a line")) << chat.output();  // a terminal drops unread keys on Ctrl-C
   chat.Send("\x03");
   ASSERT_TRUE(chat.WaitFor("\n>>> ")) << chat.output();
-  // Had the half line stayed, this would be no command. It also begins another line, so that the next Ctrl-C is a
+  // This is a command only if the half line is gone. It also starts a new line, where the next Ctrl-C counts as the
   // first.
   chat.Send("/help\r");
   ASSERT_TRUE(chat.WaitFor("list these commands")) << chat.output();
@@ -123,7 +123,7 @@ TEST_F(ChatProgramTest, SignalsRestoreTheTerminal) {
   }
 }
 
-TEST_F(ChatProgramTest, APastedTextOfSeveralLinesIsOneMessage) {
+TEST_F(ChatProgramTest, PastedTextOfSeveralLinesIsOneMessage) {
   PtyProgram chat(Chat({"-n", "3"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("\x1b[200~one\ntwo\nthree\x1b[201~\r");
@@ -134,7 +134,7 @@ TEST_F(ChatProgramTest, APastedTextOfSeveralLinesIsOneMessage) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatProgramTest, TabCompletesSlashCommandsAndMistakesAreNamed) {
+TEST_F(ChatProgramTest, TabCompletesSlashCommandsAndTyposGetASuggestion) {
   PtyProgram chat(Chat(), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("/he\t\r");
@@ -147,7 +147,7 @@ TEST_F(ChatProgramTest, TabCompletesSlashCommandsAndMistakesAreNamed) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatProgramTest, ADumbTerminalGetsNoEscapeByte) {
+TEST_F(ChatProgramTest, DumbTerminalGetsNoEscapeByte) {
   environment_["TERM"] = "dumb";
   PtyProgram chat(Chat({"-n", "3"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
@@ -158,7 +158,7 @@ TEST_F(ChatProgramTest, ADumbTerminalGetsNoEscapeByte) {
   EXPECT_EQ(chat.output().find('\x1b'), std::string::npos) << chat.output();
 }
 
-TEST_F(ChatProgramTest, TheHistoryIsForItsOwnerAlone) {
+TEST_F(ChatProgramTest, HistoryIsReadableOnlyByItsOwner) {
   {
     PtyProgram chat(Chat({"-n", "2"}), environment_);
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
@@ -192,14 +192,14 @@ TEST_F(ChatProgramTest, SuspendAndContinueKeepTheLine) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatProgramTest, AFullContextIsSaid) {
+TEST_F(ChatProgramTest, FullContextIsReported) {
   PtyProgram chat(Chat({"-n", "20", "--max-model-len", "64"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   for (int i = 0; i < 3; ++i) {
     chat.Send("Once upon a time\r");
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   }
-  EXPECT_NE(chat.output().find("left out from now on]"), std::string::npos) << chat.output();
+  EXPECT_NE(chat.output().find(" dropped]"), std::string::npos) << chat.output();
 }
 
 }  // namespace

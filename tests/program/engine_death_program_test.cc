@@ -1,5 +1,5 @@
-// The program when a rank fails: at load, in the profiling run or at a random step, with one rank and two. It ends with
-// its status and the cause on standard error; a batch writes a record for each row it had taken.
+// The program when a rank fails at load, in the profiling run or at a random step, with one and two ranks. It must exit
+// with status 1 and print the cause on standard error. A batch writes a record for each submitted row.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 class EngineDeathProgramTest : public testing::Test {
  protected:
   void SetUp() override {
-    // The model that ships, under the failing architecture's name.
+    // The shipped model with the architecture of the failing model.
     directory_ = fs::path(testing::TempDir()) / ("vllmcli_fault_" + std::to_string(getpid()));
     const fs::path guide = fs::path(VLLMCLI_SOURCE_DIR) / "app/guide_model";
     fs::create_directories(directory_);
@@ -50,26 +50,26 @@ class EngineDeathProgramTest : public testing::Test {
   fs::path directory_;
 };
 
-TEST_F(EngineDeathProgramTest, TheProgramEndsWithItsStatusAndTheCause) {
+TEST_F(EngineDeathProgramTest, ProgramExitsWithItsStatusAndTheCause) {
   std::mt19937 random(4);
-  for (int round = 0; round < 24; ++round) {
-    const int ranks = 1 + round % 2;
+  for (int i = 0; i < 24; ++i) {
+    const int ranks = 1 + i % 2;
     const int rank = static_cast<int>(random() % static_cast<unsigned>(ranks));
-    // 0 is the profiling run; the rest are steps of the answer.
-    const int call = round % 4 == 0 ? 0 : 1 + static_cast<int>(random() % 20);
-    const std::string when = round % 6 == 5 ? "load" : "forward";
+    // Call 0 is the profiling run. The others are steps of the answer.
+    const int call = i % 4 == 0 ? 0 : 1 + static_cast<int>(random() % 20);
+    const std::string when = i % 6 == 5 ? "load" : "forward";
     const ProgramResult result = Run({"complete", "one two", "--ignore-eos", "-n", "60"}, when, rank, call, ranks);
     EXPECT_EQ(result.status, 1) << result.err;
     EXPECT_NE(result.err.find("the faulty model throws"), std::string::npos) << result.err;
   }
 }
 
-TEST_F(EngineDeathProgramTest, ABatchWritesARecordForEachRowItHadTaken) {
+TEST_F(EngineDeathProgramTest, BatchWritesARecordForEachSubmittedRow) {
   for (const int ranks : {1, 2}) {
     const ProgramResult result =
         Run({"batch", (directory_ / "rows.txt").string(), "--ignore-eos", "-n", "60"}, "forward", ranks - 1, 12, ranks);
     EXPECT_EQ(result.status, 1);
-    // How many rows it had taken when the rank failed is a matter of luck, up to the row it was then giving the engine.
+    // How many rows the batch has submitted when the rank fails depends on timing.
     std::istringstream lines(result.out);
     std::set<int> indices;
     for (std::string line; std::getline(lines, line);) {
@@ -83,7 +83,7 @@ TEST_F(EngineDeathProgramTest, ABatchWritesARecordForEachRowItHadTaken) {
   }
 }
 
-TEST_F(EngineDeathProgramTest, ARowWhoseLogitsAreNotNumbersFailsAlone) {
+TEST_F(EngineDeathProgramTest, RequestWithNanLogitsFails) {
   const ProgramResult result = Run({"complete", "one", "--ignore-eos", "-n", "30"}, "logits", 0, 9, 1);
   EXPECT_EQ(result.status, 1);
   EXPECT_FALSE(result.err.empty());

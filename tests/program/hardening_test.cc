@@ -1,4 +1,4 @@
-// How the program was linked: what an attacker who controls some memory would find.
+// Checks that the program is built with the hardening options of the compiler and the linker.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace vllm {
 namespace {
 
-// A 64-bit ELF file, as all that the program is built for have.
+// A 64-bit ELF file. All supported targets use this format.
 class ElfFile {
  public:
   explicit ElfFile(const std::string& path) {
@@ -25,19 +25,19 @@ class ElfFile {
   void ForEachSegment(F f) const {
     for (size_t i = 0; i < header_.e_phnum; ++i) f(At<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr)));
   }
-  // The value of a dynamic entry, or 0.
+  // Returns the value of a dynamic entry, or 0.
   uint64_t Dynamic(int64_t tag) const {
     uint64_t found = 0;
     ForEachSegment([&](const Elf64_Phdr& segment) {
       if (segment.p_type != PT_DYNAMIC) return;
-      for (uint64_t at = 0; at < segment.p_filesz; at += sizeof(Elf64_Dyn)) {
-        const auto entry = At<Elf64_Dyn>(segment.p_offset + at);
+      for (uint64_t offset = 0; offset < segment.p_filesz; offset += sizeof(Elf64_Dyn)) {
+        const auto entry = At<Elf64_Dyn>(segment.p_offset + offset);
         if (entry.d_tag == tag) found = entry.d_un.d_val;
       }
     });
     return found;
   }
-  // Whether a string of the file, such as the name of a symbol, is this one.
+  // Returns true if the file contains this string with NUL on both sides, such as the name of a symbol.
   bool HasString(const std::string& text) const {
     return bytes_.find(std::string(1, '\0') + text + std::string(1, '\0')) != std::string::npos;
   }
@@ -71,7 +71,7 @@ TEST(HardeningTest, NoMemoryIsBothWritableAndExecutable) {
   EXPECT_EQ(ElfFile(VLLMCLI_BINARY).Dynamic(DT_TEXTREL), 0u);
 }
 
-// Builds with sanitizers leave these out, and builds for debugging the checked functions.
+// Sanitizer builds do not use these options. Debug builds do not use the checked functions.
 #ifdef _FORTIFY_SOURCE
 TEST(HardeningTest, RelocationsAreReadOnlyAfterTheStart) {
   bool has_relro = false;
@@ -93,7 +93,7 @@ TEST(HardeningTest, StackAndBuffersAreChecked) {
 
 #if defined(__x86_64__)
 TEST(HardeningTest, IndirectBranchesHaveLandingPads) {
-  // g++ and clang define this by -fcf-protection: bit 0 branches, bit 1 returns.
+  // g++ and clang define this with -fcf-protection. Bit 0 is for branches, bit 1 for returns.
 #ifdef __CET__
   EXPECT_EQ(__CET__, 3);
 #else

@@ -256,7 +256,7 @@ TEST(ProgramTest, BenchComparesWithAnEarlierRun) {
   std::ofstream(file) << "[[[[[[1]]]]]]";
   const ProgramResult other = with("--compare", file);
   EXPECT_EQ(other.status, 2);
-  EXPECT_NE(other.err.find("is not the results of vllmcli bench"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("not written by vllmcli bench --output-json"), std::string::npos) << other.err;
   std::remove(file.c_str());
 }
 

@@ -31,7 +31,7 @@ std::string SourceOf(const SamplingDefaults& defaults, const std::string& name) 
   return "";
 }
 
-TEST(SamplingDefaultsTest, AModelThatNamesNothingGetsTheDefaultsOfLlamaCpp) {
+TEST(SamplingDefaultsTest, ModelWithoutSamplingParametersGetsTheDefaultsOfLlamaCpp) {
   const SamplingDefaults defaults = Defaults({}, {});
   EXPECT_EQ(defaults.params.temperature, 0.8);
   EXPECT_EQ(defaults.params.top_k, 40);
@@ -42,7 +42,7 @@ TEST(SamplingDefaultsTest, AModelThatNamesNothingGetsTheDefaultsOfLlamaCpp) {
   EXPECT_EQ(SamplingText(defaults.values), "temperature 0.8, top-k 40, top-p 0.95, min-p 0.05 (default)");
 }
 
-TEST(SamplingDefaultsTest, AModelThatNamesOneParameterGetsNeutralValuesForTheRest) {
+TEST(SamplingDefaultsTest, ModelWithOneSamplingParameterGetsNeutralValuesForTheRest) {
   GenerationConfig generation;
   generation.temperature = 0.6;
   const SamplingDefaults defaults = Defaults({}, generation);
@@ -54,7 +54,7 @@ TEST(SamplingDefaultsTest, AModelThatNamesOneParameterGetsNeutralValuesForTheRes
   EXPECT_EQ(SourceOf(defaults, "top-p"), "neutral");
 }
 
-TEST(SamplingDefaultsTest, MaxNewTokensAloneNamesNoSamplingParameter) {
+TEST(SamplingDefaultsTest, MaxNewTokensAloneIsNotASamplingParameter) {
   GenerationConfig generation;
   generation.max_new_tokens = 64;
   const SamplingDefaults defaults = Defaults({}, generation);
@@ -72,13 +72,13 @@ TEST(SamplingDefaultsTest, DoSampleFalseIsGreedy) {
   EXPECT_EQ(SourceOf(defaults, "top-k"), "temperature 0");
 }
 
-TEST(SamplingDefaultsTest, DoSampleTrueAloneNamesNoSamplingParameter) {
+TEST(SamplingDefaultsTest, DoSampleTrueAloneIsNotASamplingParameter) {
   GenerationConfig generation;
   generation.do_sample = true;
   EXPECT_EQ(Defaults({}, generation).params.temperature, 0.8);
 }
 
-TEST(SamplingDefaultsTest, AFlagReplacesOneValueAndLeavesTheOthers) {
+TEST(SamplingDefaultsTest, FlagReplacesOneValueAndKeepsTheOthers) {
   GenerationConfig generation;
   generation.origin = "GGUF metadata";
   generation.temperature = 0.6;
@@ -89,7 +89,7 @@ TEST(SamplingDefaultsTest, AFlagReplacesOneValueAndLeavesTheOthers) {
   EXPECT_EQ(Defaults({"-t", "1"}, {}).params.top_k, 40);
 }
 
-TEST(SamplingDefaultsTest, ADefaultOfVllmIgnoresTheModelsFiles) {
+TEST(SamplingDefaultsTest, GenerationConfigVllmIgnoresTheModelsFiles) {
   GenerationConfig generation;
   generation.do_sample = false;
   generation.max_new_tokens = 7;
@@ -113,7 +113,7 @@ TEST(SamplingDefaultsTest, JsonHasTheValueAndTheSourceOfEachParameter) {
   EXPECT_FALSE(json.contains("stop"));
 }
 
-// The model that ships, with another generation_config.json.
+// The shipped model with another generation_config.json.
 class SamplingProgramTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -131,7 +131,7 @@ class SamplingProgramTest : public testing::Test {
   std::filesystem::path directory_;
 };
 
-TEST_F(SamplingProgramTest, ShowAndTheJsonOfAnAnswerAgree) {
+TEST_F(SamplingProgramTest, ShowAndRunReportTheSameSampling) {
   const ProgramResult show = RunProgram({"show", "--json", model()});
   ASSERT_EQ(show.status, 0) << show.err;
   const Json shown = Json::parse(show.out)["sampling"];
@@ -144,7 +144,7 @@ TEST_F(SamplingProgramTest, ShowAndTheJsonOfAnAnswerAgree) {
   EXPECT_EQ(used, shown);
 }
 
-TEST_F(SamplingProgramTest, AnAnswerIsSampledAsItsDefaultsSay) {
+TEST_F(SamplingProgramTest, AnswerIsSampledWithTheDefaults) {
   const std::vector<std::string> common = {"run", "-m", model(), "--json", "--seed", "3", "-n", "24", "hello"};
   const auto with = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), common.begin(), common.end());
@@ -158,7 +158,7 @@ TEST_F(SamplingProgramTest, AnAnswerIsSampledAsItsDefaultsSay) {
   EXPECT_EQ(with({}), with({"-t", "0"}));
 }
 
-TEST_F(SamplingProgramTest, ARowOfABatchStartsFromTheSameDefaults) {
+TEST_F(SamplingProgramTest, BatchRowsStartFromTheSameDefaults) {
   const ProgramResult plain = RunProgram({"batch", "-m", model(), "-n", "16", "-"}, Input("{\"prompt\":\"a\"}\n"));
   const ProgramResult spelled =
       RunProgram({"batch", "-m", model(), "-n", "16", "-"},

@@ -1,5 +1,5 @@
-// Status and progress lines on a pseudo-terminal: there while the program waits, gone before anything is printed. The
-// model waits at FIFOs, so that each test decides how long.
+// Status and progress lines on a pseudo-terminal: shown while the program waits, and erased before anything is printed.
+// The model waits at a FIFO until the test releases it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,11 +42,11 @@ class StatusLineTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  // Lets the program go on.
+  // Lets the program continue.
   void Release() const { close(open(fifo_.c_str(), O_WRONLY | O_CLOEXEC)); }
   std::string model() const { return (directory_ / "slow").string(); }
 
-  // The screen's last line after `output`, as a terminal shows it.
+  // Returns the last line of the screen after `output`, as a terminal shows it.
   static std::string LastLine(const std::string& output) {
     std::string line = output.substr(output.rfind('\n') + 1);
     if (const size_t erase = line.rfind(kErase); erase != std::string::npos) line = line.substr(erase + 4);
@@ -71,7 +71,7 @@ TEST_F(StatusLineTest, LoadingIsShownAndErasedBeforeTheAnswer) {
   EXPECT_GT(run.output().size(), erase + 5) << run.output();
 }
 
-TEST_F(StatusLineTest, ASignalWhileLoadingErasesTheLine) {
+TEST_F(StatusLineTest, SignalWhileLoadingErasesTheLine) {
   environment_["WAIT_LOAD"] = fifo_;
   PtyProgram run({"run", "-m", model(), "hello"}, environment_, VLLMCLI_FAULT_INJECTION_BINARY);
   ASSERT_TRUE(run.WaitFor("loading slow, ")) << run.output();
@@ -80,9 +80,9 @@ TEST_F(StatusLineTest, ASignalWhileLoadingErasesTheLine) {
   EXPECT_EQ(LastLine(run.output()), "") << run.output();
 }
 
-TEST_F(StatusLineTest, ALongPromptIsCountedWhileItIsRead) {
+TEST_F(StatusLineTest, LongPromptShowsItsProgress) {
   environment_["WAIT_FORWARD"] = fifo_;
-  environment_["WAIT_CALL"] = "3";  // the profiling run's is 0
+  environment_["WAIT_CALL"] = "3";  // call 0 is the profiling run
   std::string prompt;
   for (int i = 0; i < 60; ++i) prompt += "What is the flag number " + std::to_string(i) + "? ";
   PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "--max-num-batched-tokens", "64", "--max-num-seqs",
@@ -97,7 +97,7 @@ TEST_F(StatusLineTest, ALongPromptIsCountedWhileItIsRead) {
   EXPECT_EQ(run.output().find("reading", erase), std::string::npos) << run.output();
 }
 
-TEST_F(StatusLineTest, ChatShowsThePromptsCountAndTheAnswerStartsOnACleanLine) {
+TEST_F(StatusLineTest, ChatShowsPromptProgressAndTheAnswerStartsOnACleanLine) {
   environment_["WAIT_FORWARD"] = fifo_;
   environment_["WAIT_CALL"] = "2";
   std::string prompt;
@@ -126,7 +126,7 @@ TEST_F(StatusLineTest, QuietShowsNoStatusLine) {
   EXPECT_EQ(run.output().find('\x1b'), std::string::npos) << run.output();
 }
 
-TEST_F(StatusLineTest, BatchProgressHasATotalAndGivesWayToTheRecords) {
+TEST_F(StatusLineTest, BatchProgressHasATotalAndIsErasedBeforeEachRecord) {
   environment_["WAIT_FORWARD"] = fifo_;
   environment_["WAIT_CALL"] = "30";
   const std::string input = (directory_ / "in.jsonl").string();
@@ -139,17 +139,17 @@ TEST_F(StatusLineTest, BatchProgressHasATotalAndGivesWayToTheRecords) {
   Release();
   ASSERT_TRUE(batch.WaitFor("24 rows, 0 failed, ")) << batch.output();
   EXPECT_EQ(batch.WaitForExit(), 0);
-  // Each record stands on a line of its own.
+  // Each record is on a separate line.
   size_t num_records = 0;
-  for (size_t at = batch.output().find(",\"prompt_tokens\""); at != std::string::npos;
-       at = batch.output().find(",\"prompt_tokens\"", at + 1)) {
+  for (size_t pos = batch.output().find(",\"prompt_tokens\""); pos != std::string::npos;
+       pos = batch.output().find(",\"prompt_tokens\"", pos + 1)) {
     ++num_records;
-    EXPECT_EQ(LastLine(batch.output().substr(0, batch.output().rfind('{', at))), "") << batch.output();
+    EXPECT_EQ(LastLine(batch.output().substr(0, batch.output().rfind('{', pos))), "") << batch.output();
   }
   EXPECT_EQ(num_records, 24u);
 }
 
-TEST_F(StatusLineTest, TheSummaryOfABatchNamesItsOutput) {
+TEST_F(StatusLineTest, BatchSummaryNamesTheOutputFile) {
   const std::string output = (directory_ / "out.jsonl").string();
   const ProgramResult batch =
       RunProgram({"batch", "-n", "2", "-o", output, "-"}, Input("{\"prompt\":\"a\"}\n{\"prompt\":7}\n"));

@@ -1,6 +1,5 @@
-// Files that are not what they should be: FIFOs, sockets, directories and devices in place of a model's files, missing
-// and broken parts, and a machine that gives no more descriptors or room for files. Each run ends at once with its
-// cause; nothing is waited for.
+// Unusable files: FIFOs, sockets, directories and devices in place of a model's files, missing and broken files, and no
+// more descriptors or disk space. Each run must exit at once and print the cause.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -60,7 +59,7 @@ class UnusableFilesTest : public testing::Test {
     return RunProgram(words, Input(""));
   }
   ProgramResult Show() const { return RunProgram({"show", model_}); }
-  // The program with a limit of the shell's ulimit.
+  // Runs the program under a limit that the shell's ulimit sets.
   static ProgramResult RunLimited(const std::string& limit, const std::vector<std::string>& words) {
     std::vector<std::string> all = {"-c", "ulimit " + limit + "; exec \"$0\" \"$@\"", VLLMCLI_BINARY};
     all.insert(all.end(), words.begin(), words.end());
@@ -73,7 +72,7 @@ class UnusableFilesTest : public testing::Test {
   std::string model_ = temp_.path() + "/model";
 };
 
-TEST_F(UnusableFilesTest, AFifoInPlaceOfAnyFileOfAModelIsRefusedByName) {
+TEST_F(UnusableFilesTest, FifoInPlaceOfAnyModelFileIsRejectedByName) {
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
                            "chat_template.jinja", "model.safetensors"}) {
     const std::string saved = temp_.path() + "/saved";
@@ -92,7 +91,7 @@ TEST_F(UnusableFilesTest, AFifoInPlaceOfAnyFileOfAModelIsRefusedByName) {
   EXPECT_EQ(Complete().status, 0);
 }
 
-TEST_F(UnusableFilesTest, DirectoriesSocketsAndDevicesAreRefusedByWhatTheyAre) {
+TEST_F(UnusableFilesTest, DirectoriesSocketsAndDevicesAreRejectedWithTheirType) {
   fs::rename(In("model.safetensors"), temp_.path() + "/weights");
   fs::create_directory(In("model.safetensors"));
   EXPECT_NE(Complete().err.find("model.safetensors: not a regular file (a directory)"), std::string::npos);
@@ -104,7 +103,7 @@ TEST_F(UnusableFilesTest, DirectoriesSocketsAndDevicesAreRefusedByWhatTheyAre) {
   EXPECT_NE(Complete().err.find("model.safetensors: not a regular file (a socket)"), std::string::npos);
 }
 
-TEST_F(UnusableFilesTest, AShardThatIsAFifoIsRefused) {
+TEST_F(UnusableFilesTest, ShardThatIsAFifoIsRejected) {
   fs::remove(In("model.safetensors"));
   std::ofstream(In("model.safetensors.index.json")) << R"({"weight_map": {"lm_head.weight": "shard.safetensors"}})";
   MakeFifo(In("shard.safetensors"));
@@ -116,7 +115,7 @@ TEST_F(UnusableFilesTest, AShardThatIsAFifoIsRefused) {
   EXPECT_NE(Complete().err.find("index.json: not a regular file (a FIFO)"), std::string::npos);
 }
 
-TEST_F(UnusableFilesTest, FifosOnTheCommandLineAreRefused) {
+TEST_F(UnusableFilesTest, FifosOnTheCommandLineAreRejected) {
   const std::string fifo = temp_.path() + "/fifo";
   MakeFifo(fifo);
   const std::string why = fifo + ": not a regular file (a FIFO)";
@@ -139,7 +138,7 @@ TEST_F(UnusableFilesTest, FifosOnTheCommandLineAreRefused) {
   EXPECT_NE(model.err.find(gguf + ": not a regular file or a directory (a FIFO)"), std::string::npos) << model.err;
 }
 
-TEST_F(UnusableFilesTest, ABatchReadsItsInputFromAFifoAsItComes) {
+TEST_F(UnusableFilesTest, BatchReadsItsInputFromAFifoAsItArrives) {
   const std::string fifo = temp_.path() + "/rows.jsonl";
   MakeFifo(fifo);
   std::thread writer([&fifo] {
@@ -163,7 +162,7 @@ TEST_F(UnusableFilesTest, NamesWithLineBreaksStayOnOneLineOfAMessage) {
   EXPECT_NE(result.err.find("no\\nsuch\\n<1b>[31mmodel"), std::string::npos) << result.err;
 }
 
-TEST_F(UnusableFilesTest, AModelWithoutATokenizerRunsWithTokenIds) {
+TEST_F(UnusableFilesTest, ModelWithoutATokenizerRunsWithTokenIds) {
   const std::vector<std::string> with_ids = {"--prompt-ids", "1,2,3", "--json"};
   const ProgramResult expected = Complete(with_ids);
   ASSERT_EQ(expected.status, 0) << expected.err;
@@ -177,7 +176,7 @@ TEST_F(UnusableFilesTest, AModelWithoutATokenizerRunsWithTokenIds) {
   EXPECT_NE(text.err.find("none of tokenizer.json, tokenizer.model"), std::string::npos) << text.err;
 }
 
-TEST_F(UnusableFilesTest, ABatchWithoutATokenizerRunsTheRowsOfTokenIds) {
+TEST_F(UnusableFilesTest, BatchWithoutATokenizerRunsTheRowsOfTokenIds) {
   const std::string rows = R"({"prompt_token_ids": [1, 2, 3]})"
                            "\n"
                            R"({"prompt": "hi"})"
@@ -215,7 +214,7 @@ TEST_F(UnusableFilesTest, ABatchWithoutATokenizerRunsTheRowsOfTokenIds) {
   EXPECT_EQ(batch({"--input-format", "txt"}).status, 3);
 }
 
-TEST_F(UnusableFilesTest, ATokenizerInAnotherFormIsUsedWithAWarning) {
+TEST_F(UnusableFilesTest, TokenizerInAnotherFormatIsUsedWithAWarning) {
   const Json tokenizer = Json::parse(std::ifstream(In("tokenizer.json")));
   fs::remove(In("tokenizer.json"));
   std::ofstream(In("vocab.json")) << tokenizer["model"]["vocab"].dump();
@@ -234,8 +233,8 @@ TEST_F(UnusableFilesTest, ATokenizerInAnotherFormIsUsedWithAWarning) {
                             ": tokenizer.json is missing, vocab.json with merges.txt is used instead\n");
 }
 
-// `show` finds what `run` would refuse, and says it in the same words.
-TEST_F(UnusableFilesTest, ShowRefusesWhatRunRefusesWithTheSameMessage) {
+// `show` finds the errors of `run` and prints the same messages.
+TEST_F(UnusableFilesTest, ShowFailsLikeRunWithTheSameMessage) {
   const auto expect_same = [this](const std::string& what, const std::string& part) {
     const ProgramResult run = RunProgram({"run", "-m", model_, "hi"}, Input(""));
     const ProgramResult show = Show();
@@ -274,7 +273,7 @@ TEST_F(UnusableFilesTest, ShowRefusesWhatRunRefusesWithTheSameMessage) {
   expect_same("weights", "model.safetensors");
   restore("model.safetensors");
 
-  // The new names are as long as the old ones, so that the header keeps its size.
+  // The new names have the length of the old ones, so that the header keeps its size.
   for (const auto& [from, to] :
        std::vector<std::pair<std::string, std::string>>{{"model.norm.weight", "model.nurm.weight"},
                                                         {"layers.1.self_attn.o_proj", "layers.1.self_attn.q_prog"},
@@ -302,15 +301,15 @@ TEST_F(UnusableFilesTest, ShowRefusesWhatRunRefusesWithTheSameMessage) {
   EXPECT_EQ(Show().status, 0);
 }
 
-// The first descriptor that cannot be had is another one each time. With four, the shell that sets the limit fails.
-// The sanitizers need some of their own: without a pipe UBSan takes every object for a bad one.
+// Each limit makes another open() fail first. With a limit of 4, the shell that sets it fails. The sanitizers need more
+// descriptors: without a pipe UBSan reports every object as invalid.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int kFirstLimit = 7;
 #else
 constexpr int kFirstLimit = 5;
 #endif
 
-TEST_F(UnusableFilesTest, WithoutDescriptorsARunEndsWithItsCause) {
+TEST_F(UnusableFilesTest, RunWithoutDescriptorsExitsWithTheCause) {
   bool has_succeeded = false;
   for (int limit = kFirstLimit; limit < 40 && !has_succeeded; ++limit) {
     const ProgramResult result =
@@ -325,10 +324,10 @@ TEST_F(UnusableFilesTest, WithoutDescriptorsARunEndsWithItsCause) {
   EXPECT_TRUE(has_succeeded);
 }
 
-// Weights are copied as they are packed, so that a chat goes on with the model that it was started with.
-TEST_F(UnusableFilesTest, AChatGoesOnWhenItsModelIsReplacedOrCutShort) {
+// Weights are copied when they are packed, so a chat continues with the model that it has loaded.
+TEST_F(UnusableFilesTest, ChatContinuesWhenItsModelIsTruncatedOrMoved) {
   const auto chat = [this](const std::function<void()>& change) {
-    // --quiet: a slow machine would draw status lines.
+    // --quiet, because a slow machine would draw status lines.
     PtyProgram program({"chat", "-m", model_, "-t", "0", "-n", "12", "--ignore-eos", "--quiet"},
                        {{"XDG_STATE_HOME", temp_.path()}});
     EXPECT_TRUE(program.WaitFor(">>> ")) << program.output();
@@ -351,7 +350,7 @@ TEST_F(UnusableFilesTest, AChatGoesOnWhenItsModelIsReplacedOrCutShort) {
 }
 
 // /proc/self/mem is a regular file whose first bytes cannot be read.
-TEST_F(UnusableFilesTest, AnInputOrOutputErrorEndsWithTheFileAndTheReason) {
+TEST_F(UnusableFilesTest, InputOrOutputErrorNamesTheFileAndTheReason) {
   const std::string broken = "/proc/self/mem";
   const auto expect_error = [&](const std::vector<std::string>& words, int status) {
     const ProgramResult result = RunProgram(words, Input(""));
@@ -370,7 +369,7 @@ TEST_F(UnusableFilesTest, AnInputOrOutputErrorEndsWithTheFileAndTheReason) {
   EXPECT_NE(tokenizer.err.find(In("tokenizer.json")), std::string::npos) << tokenizer.err;
 }
 
-TEST_F(UnusableFilesTest, ABatchWhoseOutputGetsNoMoreRoomEndsWithItsName) {
+TEST_F(UnusableFilesTest, BatchThatCannotWriteItsOutputNamesIt) {
   const std::string rows = temp_.path() + "/rows.txt";
   std::ofstream out(rows);
   for (int i = 0; i < 20; ++i) out << "Once\n";
