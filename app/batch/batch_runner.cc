@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "app/output/engine_wait.h"
+#include "app/output/run_until_done.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 
@@ -147,15 +147,15 @@ void BatchRunner::ShowProgress() {
   progress_.Show(text);
 }
 
-void BatchRunner::Step(std::chrono::milliseconds timeout) {
-  for (const RequestOutput& output : engine_.Step(timeout)) {
+void BatchRunner::WriteFinished(const std::vector<RequestOutput>& outputs) {
+  for (const RequestOutput& output : outputs) {
     if (output.finished) Finish(output);
   }
 }
 
 void BatchRunner::FinishDead(const EngineDeadError& error) {
   try {
-    while (!running_.empty()) Step(std::chrono::milliseconds(100));
+    while (!running_.empty()) WriteFinished(engine_.Step());
   } catch (const EngineDeadError&) {
     // All outputs from before the failure have been processed.
   }
@@ -177,16 +177,19 @@ BatchCounts BatchRunner::Run() {
 }
 
 void BatchRunner::RunRows() {
-  while (true) {
+  RunCallbacks callbacks;
+  callbacks.add_requests = [this] {
     SubmitRows();
-    if (at_end_ && running_.empty()) return;
-    const int input_fd = needs_input_ ? source_.reader().fd() : -1;
-    const Wake wake = WaitForEngine(engine_, input_fd, std::chrono::milliseconds(200), output_.is_stdout());
-    if (wake.signal) ThrowIfInterrupted();
-    if (wake.input) source_.reader().Fill();
-    Step(std::chrono::milliseconds(0));
+    return !at_end_;
+  };
+  callbacks.input_fd = [this] { return needs_input_ ? source_.reader().fd() : -1; };
+  callbacks.on_input = [this] { source_.reader().Fill(); };
+  callbacks.on_outputs = [this](const std::vector<RequestOutput>& outputs) {
+    WriteFinished(outputs);
     ShowProgress();
-  }
+  };
+  callbacks.watches_stdout = output_.is_stdout();
+  RunUntilDone(engine_, callbacks);
 }
 
 }  // namespace vllm

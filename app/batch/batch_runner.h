@@ -75,8 +75,8 @@ class BatchRunner {
  private:
   void RunRows();
   void SubmitRows();
-  // Runs one engine step and writes the records of the rows that it finished.
-  void Step(std::chrono::milliseconds timeout);
+  // Writes the records of the rows that have finished.
+  void WriteFinished(const std::vector<RequestOutput>& outputs);
   // Called after the engine has died: processes its remaining outputs and writes an error record for each unfinished
   // row.
   void FinishDead(const EngineDeadError& death);

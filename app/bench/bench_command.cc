@@ -17,8 +17,8 @@
 
 #include "app/bench/bench_compare.h"
 #include "app/model/load_model.h"
-#include "app/output/engine_wait.h"
 #include "app/output/result_json.h"
+#include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -77,9 +77,9 @@ class Workload {
       engine_.AddRequest("bench-" + std::to_string(next_request_++), std::move(prompt), params_);
     }
     Totals totals;
-    while (engine_.HasUnfinishedRequests()) {
-      if (WaitForEngine(engine_, -1, std::chrono::milliseconds(100)).signal) ThrowIfInterrupted();
-      for (const RequestOutput& output : engine_.Step(std::chrono::milliseconds(0))) {
+    RunCallbacks callbacks;
+    callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
+      for (const RequestOutput& output : outputs) {
         if (!output.finished) continue;
         totals.num_prompt_tokens += prefix_len_ + input_len_;
         for (const CompletionOutput& completion : output.outputs) {
@@ -87,7 +87,8 @@ class Workload {
           totals.num_output_tokens += static_cast<int64_t>(completion.token_ids.size());
         }
       }
-    }
+    };
+    RunUntilDone(engine_, callbacks);
     return totals;
   }
 

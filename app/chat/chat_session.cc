@@ -9,8 +9,8 @@
 
 #include "app/cli/parse_value.h"
 #include "app/model/sampling_defaults.h"
-#include "app/output/engine_wait.h"
 #include "app/output/prompt_status.h"
+#include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
@@ -138,23 +138,23 @@ bool ChatSession::Stream(const std::string& request_id) {
   bool failed = false;
   FinishReason reason = FinishReason::kNone;
   PromptStatus status(engine);
-  while (engine.HasUnfinishedRequests()) {
-    if (WaitForEngine(engine, -1, std::chrono::milliseconds(200)).signal) {
-      const int signal_number = TakeSignal();
-      if (signal_number == SIGINT) {
-        engine.AbortRequest(request_id);
-      } else if (signal_number == SIGTSTP) {
-        status.Clear();
-        echo_off.reset();
-        RestoreTerminal();
-        SuspendProcess();
-        EnterChatModes();
-        echo_off.emplace();
-      } else if (signal_number != 0) {
-        throw Interrupted(signal_number);
-      }
+  RunCallbacks callbacks;
+  callbacks.on_signal = [&] {
+    const int signal_number = TakeSignal();
+    if (signal_number == SIGINT) {
+      engine.AbortRequest(request_id);
+    } else if (signal_number == SIGTSTP) {
+      status.Clear();
+      echo_off.reset();
+      RestoreTerminal();
+      SuspendProcess();
+      EnterChatModes();
+      echo_off.emplace();
+    } else if (signal_number != 0) {
+      throw Interrupted(signal_number);
     }
-    const std::vector<RequestOutput>& outputs = engine.Step(std::chrono::milliseconds(0));
+  };
+  callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
     if (!outputs.empty()) status.End();
     status.Update();
     for (const RequestOutput& output : outputs) {
@@ -177,7 +177,8 @@ bool ChatSession::Stream(const std::string& request_id) {
         }
       }
     }
-  }
+  };
+  RunUntilDone(engine, callbacks);
   if (!at_line_start) StandardOutput().Write(SafeText("\n"));
   if (reason == FinishReason::kLength) {
     const bool context_full =

@@ -8,10 +8,10 @@
 #include "app/commands/commands.h"
 #include "app/commands/prompt_input.h"
 #include "app/model/load_model.h"
-#include "app/output/engine_wait.h"
 #include "app/output/prompt_status.h"
 #include "app/output/request_stats.h"
 #include "app/output/result_json.h"
+#include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -146,13 +146,13 @@ int GenerateCommand(const Settings& settings) {
   engine.AddRequest(std::string(InfoOf(settings.command).name) + "-0", MakePrompt(settings, model, text), params);
   AnswerWriter writer(model, params, form);
   PromptStatus status(engine);
-  while (engine.HasUnfinishedRequests()) {
-    if (WaitForEngine(engine, -1, std::chrono::milliseconds(100)).signal) ThrowIfInterrupted();
-    const std::vector<RequestOutput>& outputs = engine.Step(std::chrono::milliseconds(0));
+  RunCallbacks callbacks;
+  callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
     if (!outputs.empty()) status.End();
     for (const RequestOutput& output : outputs) writer.Take(output);
     if (params.n == 1) status.Update();
-  }
+  };
+  RunUntilDone(engine, callbacks);
   status.End();
   if (settings.Switch("stats")) {
     PrintNote(RequestStatsText(writer.stats()));

@@ -251,8 +251,12 @@ TEST(PackedLayoutTest, BytesChangeOnlyWithTheVersion) {
 
 TEST(PackedMatrixBufferTest, AFilledMatrixKeepsItsContents) {
   const auto bytes = std::make_shared<std::vector<float>>(16 * 3, 2.5f);
-  const PackedMatrix matrix(16, 3, DType::kFloat32,
-                            [&](size_t size_bytes) { return AlignedBuffer(bytes, bytes->data(), size_bytes); });
+  const auto filled = [&](std::initializer_list<size_t> sizes) {
+    std::vector<AlignedBuffer> buffers;
+    for (const size_t size : sizes) buffers.emplace_back(bytes, bytes->data(), size);
+    return buffers;
+  };
+  const PackedMatrix matrix(16, 3, DType::kFloat32, filled);
   EXPECT_TRUE(matrix.is_filled());
   EXPECT_EQ(matrix.view().data, bytes->data());
   std::array<float, 3> row{};

@@ -1,0 +1,34 @@
+// RunUntilDone: the loop of every command that generates text. It polls the engine, signals, the reader of standard
+// output and, for batches, the input at the same time. Main thread.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/frontend/llm_engine.h"
+
+namespace vllm {
+
+struct RunCallbacks {
+  // Called after each step of the engine, with the outputs of the step, which may be none.
+  std::function<void(const std::vector<RequestOutput>& outputs)> on_outputs;
+  // Called when a signal has arrived; TakeSignal returns it. The default throws Interrupted.
+  std::function<void()> on_signal;
+
+  // For callers that add requests while others run. Called before each wait. Returns true if more requests may come;
+  // the loop then continues although no request is unfinished.
+  std::function<bool()> add_requests;
+  // The descriptor of the input, or -1 while there is nothing to read from it.
+  std::function<int()> input_fd;
+  // Called when the input is readable or at its end.
+  std::function<void()> on_input;
+
+  // Throws OutputClosed when standard output is a pipe without a reader.
+  bool watches_stdout = true;
+};
+
+// Steps the engine until no request is unfinished and add_requests, if set, returns false. Throws what the callbacks
+// and LLMEngine::Step throw, and OutputClosed.
+void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks);
+
+}  // namespace vllm
