@@ -16,6 +16,7 @@
 #include "app/batch/row_parser.h"
 #include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
+#include "engine/config/hash.h"
 
 namespace vllm {
 
@@ -55,10 +56,10 @@ class RowSource {
   int64_t next_index_ = 0;
   bool last_was_openai_ = false;
   // 128-bit hashes instead of the texts: a million ids take at most 32 MB, and collisions are practically impossible.
-  struct PairHash {
-    size_t operator()(const std::pair<uint64_t, uint64_t>& pair) const { return pair.first; }
+  struct LowBits {
+    size_t operator()(const Hash128& hash) const { return hash.lo; }
   };
-  std::unordered_set<std::pair<uint64_t, uint64_t>, PairHash> custom_ids_;
+  std::unordered_set<Hash128, LowBits> custom_ids_;
 };
 
 class BatchRunner {

@@ -2,15 +2,10 @@
 #include <utility>
 
 #include "app/batch/batch_runner.h"
+#include "engine/config/hash.h"
 
 namespace vllm {
 namespace {
-
-// 64-bit FNV-1a. Two offset bases give the two halves of a 128-bit hash.
-uint64_t HashText(const std::string& text, uint64_t hash) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash ^ (hash >> 29);
-}
 
 bool IsBlank(std::string_view record) {
   return std::all_of(record.begin(), record.end(), [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
@@ -22,8 +17,7 @@ RowSource::RowSource(RecordReader& reader, RowParser& parser, std::optional<std:
     : reader_(reader), parser_(parser), row_template_(std::move(row_template)) {}
 
 bool RowSource::IsNewCustomId(const std::string& custom_id) {
-  return custom_ids_.emplace(HashText(custom_id, 0xcbf29ce484222325ULL), HashText(custom_id, 0x9e3779b97f4a7c15ULL))
-      .second;
+  return custom_ids_.insert(HashBytes128(custom_id)).second;
 }
 
 RowSource::Status RowSource::Next() {

@@ -23,9 +23,9 @@ bool IsControl(char c) {
   return (byte < 0x20 && c != '\t') || byte == 0x7F;
 }
 
-class Reader {
+class TomlTextReader {
  public:
-  Reader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  TomlTextReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
   TomlDocument Read() {
     if (!IsValidUtf8(text_)) throw ConfigError(Escape(name_) + ": not valid UTF-8");
@@ -273,6 +273,6 @@ class Reader {
 
 }  // namespace
 
-TomlDocument ReadToml(std::string_view text, const std::string& name) { return Reader(text, name).Read(); }
+TomlDocument ReadToml(std::string_view text, const std::string& name) { return TomlTextReader(text, name).Read(); }
 
 }  // namespace vllm

@@ -22,9 +22,9 @@ constexpr std::string_view kNeutralSource = "neutral";
 constexpr std::array<std::string_view, 7> kShaping = {
     "temperature", "top-k", "top-p", "min-p", "presence-penalty", "frequency-penalty", "repetition-penalty"};
 
-class Resolver {
+class SamplingResolver {
  public:
-  Resolver(const Settings& settings, const GenerationConfig& generation)
+  SamplingResolver(const Settings& settings, const GenerationConfig& generation)
       : settings_(settings), ignores_model_(settings.Text("generation-config").value_or("auto") == "vllm") {
     if (ignores_model_) return;
     model_ = generation;
@@ -110,7 +110,7 @@ std::string WithUnderscores(std::string name) {
 }  // namespace
 
 SamplingDefaults MakeSamplingDefaults(const Settings& settings, const GenerationConfig& generation) {
-  Resolver resolver(settings, generation);
+  SamplingResolver resolver(settings, generation);
   const GenerationConfig& model = resolver.model();
   SamplingDefaults defaults;
   SamplingParams& params = defaults.params;

@@ -15,22 +15,22 @@ constexpr uint32_t kZeroWidthJoiner = 0x200D;
 constexpr uint32_t kTextSelector = 0xFE0E;   // VS15
 constexpr uint32_t kEmojiSelector = 0xFE0F;  // VS16
 
-struct Range {
+struct CodePointRange {
   uint32_t first;
   uint32_t last;
 };
 
 template <size_t kSize>
-bool Contains(const std::array<Range, kSize>& ranges, uint32_t c) {
+bool Contains(const std::array<CodePointRange, kSize>& ranges, uint32_t c) {
   // The ranges are ascending. Find the first that does not end before c.
   const auto* range =
-      std::lower_bound(ranges.begin(), ranges.end(), c, [](const Range& r, uint32_t v) { return r.last < v; });
+      std::lower_bound(ranges.begin(), ranges.end(), c, [](const CodePointRange& r, uint32_t v) { return r.last < v; });
   return range != ranges.end() && range->first <= c;
 }
 
 // Blocks of the scripts in which ZWJ and ZWNJ are part of the spelling: scripts with joining letters and scripts that
 // stack consonants (Unicode 15, chapters 9 to 17; Core Specification 23.2).
-constexpr std::array<Range, 14> kJoiningScripts = {{
+constexpr std::array<CodePointRange, 14> kJoiningScripts = {{
     {0x0600, 0x08FF},    // Arabic, Syriac, Thaana, N'Ko, Mandaic and their extensions
     {0x0900, 0x0DFF},    // Devanagari to Sinhala
     {0x0F00, 0x109F},    // Tibetan, Myanmar
@@ -49,7 +49,7 @@ constexpr std::array<Range, 14> kJoiningScripts = {{
 
 // Characters that may precede ZWJ or a variation selector in an emoji: pictographs, skin tone modifiers, and characters
 // that VS16 turns into emoji. Slightly wider than Extended_Pictographic.
-constexpr std::array<Range, 19> kEmoji = {{
+constexpr std::array<CodePointRange, 19> kEmoji = {{
     {'#', '#'},       {'*', '*'},       {'0', '9'},         {0x00A9, 0x00A9},   {0x00AE, 0x00AE},
     {0x203C, 0x203C}, {0x2049, 0x2049}, {0x2122, 0x2122},   {0x2139, 0x2139},   {0x2194, 0x21AA},
     {0x231A, 0x23FF}, {0x24C2, 0x24C2}, {0x25AA, 0x27BF},   {0x2934, 0x2935},   {0x2B05, 0x2B55},

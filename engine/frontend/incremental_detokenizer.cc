@@ -16,7 +16,7 @@ IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, const
   stream_.Prime(prompt_token_ids);
 }
 
-void IncrementalDetokenizer::CheckStop(size_t checked_size) {
+void IncrementalDetokenizer::ApplyStopStrings(size_t checked_size) {
   // A stop string counts only if a token after the first min_tokens completes it.
   if (checker_.empty() || num_tokens_ <= min_tokens_) return;
   const auto match = checker_.Find(text_, text_.size() - checked_size);
@@ -30,7 +30,7 @@ size_t IncrementalDetokenizer::Append(std::span<const int32_t> token_ids) {
     const size_t checked_size = text_.size();
     stream_.Feed(token_ids[i], text_);
     ++num_tokens_;
-    CheckStop(checked_size);
+    ApplyStopStrings(checked_size);
     if (stop_index_) return i + 1;
   }
   return token_ids.size();
@@ -40,7 +40,7 @@ void IncrementalDetokenizer::Finish() {
   if (stop_index_) return;
   const size_t checked_size = text_.size();
   stream_.Flush(text_);
-  CheckStop(checked_size);
+  ApplyStopStrings(checked_size);
 }
 
 std::string_view IncrementalDetokenizer::GetNextOutputText(bool finished, bool delta) {

@@ -41,7 +41,7 @@ class IncrementalDetokenizer {
 
  private:
   // Searches for stop strings that end after the first `checked_size` bytes.
-  void CheckStop(size_t checked_size);
+  void ApplyStopStrings(size_t checked_size);
 
   DecodeStream stream_;
   StopChecker checker_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/config/errors.h"
+#include "engine/config/hash.h"
 #include "engine/frontend/output_memory.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode/utf8.h"
@@ -10,12 +11,11 @@
 namespace vllm {
 
 uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id) {
-  // FNV-1a over the id, then SplitMix64's finalizer, so that similar ids and seeds give unrelated results.
-  uint64_t h = 0xCBF29CE484222325ull ^ engine_seed * 0x9E3779B97F4A7C15ull;
-  for (const char c : request_id) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
-  h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9ull;
-  h = (h ^ h >> 27) * 0x94D049BB133111EBull;
-  return h ^ h >> 31;
+  // FNV-1a over the id, then SplitMix64's finalizer, so that similar ids and seeds give unrelated results. A change
+  // would change the tokens of every request without a seed.
+  uint64_t hash = 0xCBF29CE484222325ull ^ engine_seed * kSplitMixGamma;
+  for (const char c : request_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+  return MixBits(hash);
 }
 
 InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer,
@@ -54,7 +54,7 @@ void InputProcessor::CheckPrompt(const std::vector<int32_t>& prompt_token_ids) c
   }
 }
 
-void InputProcessor::CheckStop(const SamplingParams& params) const {
+void InputProcessor::CheckStopUtf8(const SamplingParams& params) const {
   if (params.stop.empty()) return;
   if (tokenizer_ == nullptr) throw RequestError("stop: stop strings need a tokenizer (none is loaded)");
   for (size_t i = 0; i < params.stop.size(); ++i) {
@@ -110,7 +110,7 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   EncodeBadWords(params);
 
   CheckPrompt(input.prompt_token_ids);
-  CheckStop(params);
+  CheckStopUtf8(params);
   params.Normalize(vocab_size_, max_model_len_, max_logprobs_);
 
   // Values that the engine adds are valid by construction and do not count against the request's limits.

@@ -40,7 +40,7 @@ class InputProcessor {
   void AddOtherEos(SamplingParams& params) const;
   void EncodeBadWords(SamplingParams& params) const;
   void CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const;
-  void CheckStop(const SamplingParams& params) const;
+  void CheckStopUtf8(const SamplingParams& params) const;
   // Limits max_tokens and min_tokens to what fits after the prompt.
   void FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const;
 

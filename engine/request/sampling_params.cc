@@ -50,7 +50,7 @@ void CheckLogprobs(const char* field, std::optional<int64_t> value, int64_t max_
   if (max_logprobs >= 0 && *value > max_logprobs) Fail(field, "above " + std::to_string(max_logprobs), *value);
 }
 
-void CheckStop(const SamplingParams& params) {
+void CheckStopStrings(const SamplingParams& params) {
   CheckCount("stop", params.stop.size(), Limits::kMaxStopStrings);
   for (size_t i = 0; i < params.stop.size(); ++i) {
     if (params.stop[i].empty()) Fail("stop", "contains an empty string", "number " + std::to_string(i + 1));
@@ -115,7 +115,7 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
   CheckLogprobs("logprobs", logprobs, max_logprobs);
   CheckLogprobs("prompt_logprobs", prompt_logprobs, max_logprobs);
 
-  CheckStop(*this);
+  CheckStopStrings(*this);
   CheckCount("stop_token_ids", stop_token_ids.size(), Limits::kMaxStopTokenIds);
   CheckIds("stop_token_ids", stop_token_ids, vocab_size);
   NormalizeLogitBias(logit_bias, vocab_size);

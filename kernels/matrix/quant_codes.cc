@@ -131,33 +131,33 @@ void ReadIQ4_XS(const uint8_t* b, Out out) {
   }
 }
 
-struct Reader {
+struct CodeReader {
   PackedQuantForm form;
   void (*read)(const uint8_t* block, Out out);
 };
 
-std::optional<Reader> ReaderOf(QuantFormat format) {
+std::optional<CodeReader> ReaderOf(QuantFormat format) {
   switch (format) {
     case QuantFormat::kQ8_0:
-      return Reader{kSigned8, ReadQ8_0};
+      return CodeReader{kSigned8, ReadQ8_0};
     case QuantFormat::kQ4_0:
-      return Reader{kSigned4, ReadHalves};
+      return CodeReader{kSigned4, ReadHalves};
     case QuantFormat::kIQ4_NL:
-      return Reader{kInt4Form, ReadHalves};
+      return CodeReader{kInt4Form, ReadHalves};
     case QuantFormat::kQ4_1:
-      return Reader{kUnsigned4, ReadQ4_1};
+      return CodeReader{kUnsigned4, ReadQ4_1};
     case QuantFormat::kQ5_0:
-      return Reader{kSigned5, ReadQ5_0};
+      return CodeReader{kSigned5, ReadQ5_0};
     case QuantFormat::kQ5_1:
-      return Reader{kUnsigned5, ReadQ5_1};
+      return CodeReader{kUnsigned5, ReadQ5_1};
     case QuantFormat::kQ4_K:
-      return Reader{kUnsigned4, ReadQ4_K};
+      return CodeReader{kUnsigned4, ReadQ4_K};
     case QuantFormat::kQ5_K:
-      return Reader{kUnsigned5, ReadQ5_K};
+      return CodeReader{kUnsigned5, ReadQ5_K};
     case QuantFormat::kQ6_K:
-      return Reader{kSigned6By16, ReadQ6_K};
+      return CodeReader{kSigned6By16, ReadQ6_K};
     case QuantFormat::kIQ4_XS:
-      return Reader{kInt4Form, ReadIQ4_XS};
+      return CodeReader{kInt4Form, ReadIQ4_XS};
     default:
       return std::nullopt;
   }
@@ -208,7 +208,7 @@ void ReadGroups(const CheckpointQuantMatrixView& w, const PackedQuantForm& form,
 
 std::optional<PackedQuantForm> PackedFormOf(const CheckpointQuantMatrixView& w) {
   if (w.format == QuantFormat::kGroupUInt4 || w.format == QuantFormat::kGroupUInt8) return GroupForm(w);
-  const std::optional<Reader> reader = ReaderOf(w.format);
+  const std::optional<CodeReader> reader = ReaderOf(w.format);
   if (!reader) return std::nullopt;
   return reader->form;
 }

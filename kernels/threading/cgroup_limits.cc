@@ -171,7 +171,7 @@ std::vector<std::string> FindGroups(const std::vector<Mount>& mounts, const std:
   return groups.empty() ? mount_points : groups;
 }
 
-class Reader {
+class CgroupReader {
  public:
   void MemoryV2(const std::vector<std::string>& groups) {
     for (const std::string& group : groups) {
@@ -235,7 +235,7 @@ class Reader {
 CgroupLimits ReadCgroupLimits(const CgroupPaths& paths) {
   const std::vector<Mount> mounts = ReadMounts(paths);
   const std::vector<Membership> memberships = ReadMemberships(paths);
-  Reader reader;
+  CgroupReader reader;
   reader.MemoryV2(FindGroups(mounts, memberships, true, ""));
   reader.MemoryV1(FindGroups(mounts, memberships, false, "memory"));
   reader.CoresV2(FindGroups(mounts, memberships, true, ""));

@@ -21,7 +21,7 @@ namespace vllm {
 namespace {
 
 // The values that a model uses if the file does not set them.
-struct Defaults {
+struct GgufDefaults {
   std::optional<int32_t> bos;
   std::optional<int32_t> eos;
   std::optional<int32_t> unk;
@@ -124,7 +124,7 @@ class GgufLoader {
     AddTokens(std::move(tokens), *parts_);
   }
 
-  void SetPostProcessor(const Defaults& defaults) {
+  void SetPostProcessor(const GgufDefaults& defaults) {
     const int32_t bos = IdOf(source_.bos_id ? source_.bos_id : source_.cls_id, defaults.bos, "bos_token_id");
     const int32_t eos = IdOf(source_.eos_id, defaults.eos, "eos_token_id");
     const int32_t sep = IdOf(source_.sep_id, defaults.sep, "seperator_token_id");
@@ -150,7 +150,7 @@ class GgufLoader {
   }
 
   void MakeSentencePieceBpe() {
-    const Defaults defaults{.bos = 1, .eos = 2, .unk = 0, .sep = {}, .add_bos = true};
+    const GgufDefaults defaults{.bos = 1, .eos = 2, .unk = 0, .sep = {}, .add_bos = true};
     SentencePieceNormalization normalization;
     normalization.add_dummy_prefix = source_.add_space_prefix.value_or(true);
     normalization.remove_extra_whitespaces = false;
@@ -175,7 +175,7 @@ class GgufLoader {
   void MakeByteLevelBpe() {
     const GgufPreTokenizer* pre = FindGgufPreTokenizer(source_.pre);
     if (pre == nullptr) Fail("pre-tokenizer " + QuoteForError(source_.pre) + " is not known");
-    const Defaults defaults{.bos = 11, .eos = 11, .unk = {}, .sep = {}, .add_bos = pre->add_bos};
+    const GgufDefaults defaults{.bos = 11, .eos = 11, .unk = {}, .sep = {}, .add_bos = pre->add_bos};
     BpeConfig config;
     config.byte_level = true;
     config.ignore_merges = pre->ignore_merges;
@@ -195,7 +195,7 @@ class GgufLoader {
   }
 
   void MakeUnigram() {
-    const Defaults defaults{.bos = {}, .eos = 1, .unk = 2, .sep = {}, .add_bos = false, .add_eos = true};
+    const GgufDefaults defaults{.bos = {}, .eos = 1, .unk = 2, .sep = {}, .add_bos = false, .add_eos = true};
     SentencePieceNormalization normalization;
     normalization.precompiled_charsmap = source_.precompiled_charsmap;
     normalization.add_dummy_prefix = source_.add_space_prefix.value_or(false);
@@ -225,7 +225,7 @@ class GgufLoader {
 
   // In GGUF, tokens that start a word have U+2581 in front, and the others have no "##".
   void MakeWordPiece() {
-    const Defaults defaults{.bos = 101, .eos = {}, .unk = 100, .sep = 102, .add_bos = true};
+    const GgufDefaults defaults{.bos = 101, .eos = {}, .unk = 100, .sep = 102, .add_bos = true};
     parts_->normalizer = std::make_unique<BertNormalizer>(BertNormalizerConfig());
     parts_->pre_tokenizers = MarkedBertPreTokenizers();
     Vocabulary vocabulary = MakeVocabulary();

@@ -159,7 +159,7 @@ class ByteLevelNormalizer : public Normalizer {
 };
 
 // Limits what a file may request: a chain of Replace must not lengthen a text without bound.
-struct Budget {
+struct OutputBudget {
   int num_steps = 64;
   double growth = 256;
 
@@ -171,7 +171,7 @@ struct Budget {
   }
 };
 
-std::unique_ptr<Normalizer> Make(const nlohmann::json& json, Budget& budget) {
+std::unique_ptr<Normalizer> Make(const nlohmann::json& json, OutputBudget& budget) {
   if (json.is_null()) return nullptr;
   const std::string type = StringField(json, "type", "the normalizer");
   const std::string where = "the normalizer " + QuoteForError(type);
@@ -227,7 +227,7 @@ std::unique_ptr<Normalizer> Make(const nlohmann::json& json, Budget& budget) {
 }  // namespace
 
 std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json) {
-  Budget budget;
+  OutputBudget budget;
   return Make(json, budget);
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
+#include "engine/config/hash.h"
 
 namespace vllm {
 namespace {
@@ -16,12 +17,7 @@ namespace {
 constexpr size_t kPatternBytes = size_t{4096} * 4093;
 constexpr float kBound = 0.02f;
 
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+uint64_t Mix(uint64_t x) { return MixBits(x + kSplitMixGamma); }
 
 uint64_t HashName(std::string_view name) {
   uint64_t hash = 0;

@@ -6,12 +6,12 @@
 namespace vllm {
 namespace {
 
-struct Defaults {
+struct ModelTypeDefaults {
   std::string_view model_type;
   std::string_view fields;
 };
 
-constexpr Defaults kModelTypes[] = {
+constexpr ModelTypeDefaults kModelTypes[] = {
     {"mistral", R"({"num_key_value_heads": 8, "sliding_window": 4096})"},
     {"mixtral", R"({"num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e6, "num_local_experts": 8,
                     "num_experts_per_tok": 2})"},
@@ -42,7 +42,7 @@ constexpr Defaults kModelTypes[] = {
     {"opt", R"({"activation_function": "relu", "max_position_embeddings": 2048, "tie_word_embeddings": true})"},
 };
 
-constexpr Defaults kTextSizes[] = {
+constexpr ModelTypeDefaults kTextSizes[] = {
     {"llama", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
                   "num_attention_heads": 32, "max_position_embeddings": 2048})"},
     {"mistral", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
@@ -56,8 +56,8 @@ constexpr Defaults kTextSizes[] = {
 };
 
 template <size_t kCount>
-void AddFrom(const Defaults (&table)[kCount], const std::string& model_type, nlohmann::json& config) {
-  for (const Defaults& defaults : table) {
+void AddFrom(const ModelTypeDefaults (&table)[kCount], const std::string& model_type, nlohmann::json& config) {
+  for (const ModelTypeDefaults& defaults : table) {
     if (defaults.model_type != model_type) continue;
     const nlohmann::json fields = nlohmann::json::parse(defaults.fields);
     for (const auto& [name, value] : fields.items()) {

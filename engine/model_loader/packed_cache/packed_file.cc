@@ -47,8 +47,8 @@ uint64_t RoundUp(uint64_t value, uint64_t multiple) { return (value + multiple -
 uint64_t NumPieces(uint64_t file_bytes) { return (file_bytes + kPieceBytes - 1) / kPieceBytes; }
 
 // Where everything stands, from the fixed header alone. REQUIRES: numbers within the limits that the reader checks.
-struct Layout {
-  explicit Layout(const FixedHeader& header)
+struct PackedFileLayout {
+  explicit PackedFileLayout(const FixedHeader& header)
       : entries_at(sizeof(FixedHeader) + header.description_bytes),
         hashes_at(entries_at + header.num_entries * sizeof(StoredEntry)),
         header_bytes(hashes_at + NumPieces(header.file_bytes) * sizeof(uint64_t)),
@@ -66,7 +66,7 @@ FixedHeader MakeHeader(std::string_view description, std::span<const PackedEntry
   header.description_bytes = static_cast<uint32_t>(description.size());
   header.num_entries = entries.size();
   while (true) {
-    uint64_t end = Layout(header).data_at;
+    uint64_t end = PackedFileLayout(header).data_at;
     for (const PackedEntry& entry : entries) end = RoundUp(end, kPageBytes) + entry.data.size();
     if (end == header.file_bytes) return header;
     header.file_bytes = end;
@@ -149,7 +149,7 @@ PackedFile::PackedFile(RegularFile opened, const std::string& path, std::string_
   if (header.layout != kPackedLayoutVersion) refuse("of another layout (" + std::to_string(header.layout) + ")");
   if (header.file_bytes != file.size()) refuse("cut short or longer than written");
   if (header.num_entries > kMaxEntries) refuse("too many entries (" + std::to_string(header.num_entries) + ")");
-  const Layout layout(header);
+  const PackedFileLayout layout(header);
   if (layout.data_at > file.size() && header.num_entries > 0) refuse("cut short");
   if (layout.header_bytes > file.size()) refuse("cut short");
   if (HeaderHash(file.first(layout.header_bytes)) != header.header_hash) refuse("its header is damaged");
@@ -187,7 +187,7 @@ void WritePackedFile(int fd, const std::string& path, std::string_view descripti
     if (error != 0) throw ResourceError("packed weights " + Escape(path) + ": not written: " + std::strerror(error));
   };
   FixedHeader header = MakeHeader(description, entries);
-  const Layout layout(header);
+  const PackedFileLayout layout(header);
   // Now, not when half is written.
   check(posix_fallocate(fd, 0, static_cast<off_t>(header.file_bytes)));
 

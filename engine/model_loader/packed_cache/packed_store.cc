@@ -2,20 +2,12 @@
 
 #include <utility>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
+#include "engine/config/hash.h"
 #include "engine/model_loader/packed_cache/packed_key.h"
 
 namespace vllm {
-namespace {
-
-uint64_t HashOf(const std::string& name) { return XXH3_64bits(name.data(), name.size()); }
-
-}  // namespace
-
 PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank,
                          ForEach for_each)
     : num_ranks_(config.parallel.tensor_parallel_size), for_each_(std::move(for_each)) {
@@ -47,12 +39,12 @@ PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, 
 }
 
 bool PackedStore::Contains(const std::string& name) const {
-  const auto named = entries_by_name_.find(HashOf(name));
+  const auto named = entries_by_name_.find(Hash64(name));
   return named != entries_by_name_.end() && named->second.num_used < named->second.indexes.size();
 }
 
 BufferSource PackedStore::Buffers(const std::string& name) {
-  const uint64_t name_hash = HashOf(name);
+  const uint64_t name_hash = Hash64(name);
   return [this, name_hash](std::initializer_list<size_t> sizes) { return Take(name_hash, sizes); };
 }
 

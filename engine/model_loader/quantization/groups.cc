@@ -10,14 +10,14 @@ namespace {
 // Rows whose codes are read together. In GPTQ and AWQ layouts, adjacent rows share a cache line.
 constexpr int64_t kRowsPerCall = 32;
 
-struct Layout {
+struct GroupLayout {
   std::vector<int32_t> groups;          // groups that contain columns of the part, ascending
   std::vector<int32_t> group_of_chunk;  // [num_columns / 16], index into groups
   std::vector<int32_t> column_order;    // stored column -> column of the part; -1: padding
 };
 
-Layout MakeLayout(const std::vector<int32_t>& group_of_column, const MatrixPart& part) {
-  Layout layout;
+GroupLayout MakeLayout(const std::vector<int32_t>& group_of_column, const MatrixPart& part) {
+  GroupLayout layout;
   const auto first = group_of_column.begin() + part.column_begin;
   const std::vector<int32_t> group(first, first + part.num_columns);
   std::vector<int32_t> order(group.size());
@@ -57,7 +57,7 @@ bool IsIdentity(const std::vector<int32_t>& order, int64_t count) {
 
 CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
                              const ForEach& for_each) {
-  Layout layout = MakeLayout(source.group_of_column, part);
+  GroupLayout layout = MakeLayout(source.group_of_column, part);
   const std::vector<int32_t> order = layout.column_order;
   const auto num_groups = static_cast<int64_t>(layout.groups.size());
   CheckpointMatrix result;

@@ -29,7 +29,7 @@ struct RowScratch {
 // Calls f(row, scratch) for each row. Each task handles a whole panel, so that threads do not share the panel's cache
 // lines.
 template <typename F>
-void ForEachRow(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each, F&& f) {
+void ForEachCodeRow(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each, F&& f) {
   for_each((w.num_rows + kPanelRows - 1) / kPanelRows, [&](int64_t panel) {
     RowScratch scratch(w, form);
     const int64_t end = std::min(w.num_rows, (panel + 1) * kPanelRows);
@@ -48,7 +48,7 @@ void RaiseTo(std::atomic<float>& largest, float value) {
 bool ScalesFit(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each) {
   std::atomic<float> largest = 0.0f;
   std::atomic<bool> exact = true;
-  ForEachRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
+  ForEachCodeRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
     ReadCodes(w, form, row, nullptr, scratch.scales.data(), scratch.minimums.data());
     for (const std::vector<float>* values : {&scratch.scales, &scratch.minimums}) {
       for (const float value : *values) {
@@ -63,7 +63,7 @@ bool ScalesFit(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, 
 
 void PackCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each,
                PackedQuantMatrix& packed) {
-  ForEachRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
+  ForEachCodeRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
     ReadCodes(w, form, row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
     packed.SetRow(row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
   });

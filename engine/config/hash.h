@@ -1,0 +1,29 @@
+// The hash functions of the engine. Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace vllm {
+
+// SplitMix64's finalizer (Steele, Lea and Flood, 2014): every input bit changes every output bit with probability 1/2.
+inline uint64_t MixBits(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// The increment of SplitMix64: the odd integer next to 2^64 divided by the golden ratio.
+inline constexpr uint64_t kSplitMixGamma = 0x9e3779b97f4a7c15u;
+
+struct Hash128 {
+  uint64_t lo = 0;
+  uint64_t hi = 0;
+  friend bool operator==(const Hash128&, const Hash128&) = default;
+};
+
+// XXH3 of the bytes, without a seed: equal in every process and on every machine.
+uint64_t Hash64(std::string_view bytes);
+Hash128 HashBytes128(std::string_view bytes);
+
+}  // namespace vllm
