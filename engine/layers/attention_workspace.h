@@ -1,5 +1,5 @@
-// AttentionWorkspace: what the attention layers of one rank share, one at a time: the step's tasks and the threads'
-// scratch. Reserved at load for the largest step of the largest layer. Used by the rank's thread.
+// AttentionWorkspace: the tasks of a step and the per-thread scratch of attention. The attention layers of a rank share
+// it, one layer at a time. Reserved at load for the largest step of the largest layer. Used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace vllm {
 
-// Some rows' whole attention against one KV head, or one partition of it.
+// Attention of some rows to one KV head, over all of their partitions or over one.
 struct AttentionStepTask {
   AttentionTask task;
   int64_t partition = -1;  // below 0: all
@@ -18,7 +18,7 @@ struct AttentionStepTask {
 
 struct AttentionWorkspace {
   std::vector<AttentionStepTask> tasks;
-  std::vector<AttentionStepTask> merging;   // those that read what partitions among `tasks` gave
+  std::vector<AttentionStepTask> merging;   // tasks that merge partition results of `tasks`
   std::vector<std::vector<float>> scratch;  // [num_threads]
 
   size_t size_bytes() const {

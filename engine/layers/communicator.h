@@ -1,6 +1,6 @@
-// Communicator: how tensor-parallel ranks meet inside a layer. Each rank has its own; its members are called from that
-// rank's thread, by all ranks in the same order. When a rank has failed, every member throws RankAborted instead of
-// waiting for it.
+// Communicator: collective operations of the tensor-parallel ranks inside a layer. Each rank has its own communicator
+// and calls it from its own thread. All ranks call the same functions in the same order. If a rank has failed, every
+// function throws RankAborted instead of waiting for it.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  // data[i] becomes ((rank 0's + rank 1's) + rank 2's) ... on every rank: the order of additions is fixed.
+  // Sums data[i] over the ranks, on every rank. The order of additions is fixed: ((rank 0 + rank 1) + rank 2) ...
   virtual void AllReduce(float* data, int64_t count) = 0;
-  // Returns when every rank has called it; what a rank wrote before is then seen by all.
+  // Returns when every rank has called it. Each rank's earlier writes are then visible to all ranks.
   virtual void Barrier() = 0;
 };
 
-// One rank alone.
+// The communicator of a single rank: every operation is a no-op.
 class SingleRankCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }

@@ -1,4 +1,4 @@
-// ForEachRow: spreads row-wise work over a rank's threads.
+// ForEachRow: runs row-wise work on a rank's threads. Called from the rank's thread.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace vllm {
 
-// Calls f(row) for rows [0, num_rows) of `row_size` elements each, in runs long enough to be worth a thread.
+// Calls f(row) for every row in [0, num_rows). A row has `row_size` elements; a task gets enough rows to be worth
+// waking a thread.
 template <typename F>
 void ForEachRow(const StepContext& step, int64_t num_rows, int64_t row_size, const F& f) {
   constexpr int64_t kMinElementsPerTask = 1 << 16;

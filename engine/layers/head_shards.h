@@ -1,4 +1,4 @@
-// HeadShards: which attention heads a tensor-parallel rank computes. A pure function; any thread.
+// HeadShards: the attention heads that a tensor-parallel rank computes. A pure function; any thread.
 #pragma once
 
 #include "engine/config/model_config.h"
@@ -9,12 +9,12 @@ namespace vllm {
 struct HeadShards {
   Shard heads;
   Shard kv_heads;
-  // Where there are more ranks than KV heads, several hold the same one; true on the first of them.
+  // With more ranks than KV heads, several ranks hold the same KV head. True on the first of them.
   bool first_of_kv_heads = true;
 };
 
-// Throws ConfigError when the heads do not divide: heads by ranks, and KV heads by ranks or ranks by KV heads, which
-// then hold copies.
+// Throws ConfigError unless `size` divides the number of heads, and divides or is a multiple of the number of KV heads.
+// With more ranks than KV heads, ranks hold copies.
 HeadShards ShardHeads(const ModelConfig& config, int rank, int size);
 
 }  // namespace vllm

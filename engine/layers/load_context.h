@@ -1,4 +1,4 @@
-// LoadContext: what a layer is built from. Used by constructors only; a layer keeps `step` and nothing else of it.
+// LoadContext: the inputs that layers are built from. Only constructors use it; a layer keeps only `step`.
 #pragma once
 
 #include "engine/config/vllm_config.h"

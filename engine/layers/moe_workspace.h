@@ -1,5 +1,5 @@
-// MoeWorkspace: what the mixture-of-experts layers of one rank share, one at a time: which rows of the step each expert
-// works on. Reserved at load for the largest step. Used by the rank's thread.
+// MoeWorkspace: scratch of a rank's mixture-of-experts layers, which use it one at a time. It records which rows of a
+// step each expert processes. Reserved at load for the largest step. Used by the rank's thread.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace vllm {
 
-// A row that an expert works on, and the weight of its output.
+// A row that an expert processes, and the weight of the expert's output.
 struct RoutedRow {
   int64_t row = 0;
   float weight = 0.0f;
@@ -18,9 +18,9 @@ struct RoutedRow {
 
 struct MoeWorkspace {
   std::vector<RoutedRow> routed;                      // ordered by expert, then by row
-  std::vector<size_t> begin;                          // [num_experts + 1] where each expert's rows begin in `routed`
+  std::vector<size_t> begin;                          // [num_experts + 1] index in `routed` of each expert's first row
   std::vector<std::pair<int64_t, float>> chosen;      // [num_rows * num_experts_per_tok] expert and weight
-  std::vector<std::pair<float, int64_t>> candidates;  // [num_experts] one row's logits and experts
+  std::vector<std::pair<float, int64_t>> candidates;  // [num_experts] logit and expert, for one row
 
   void Reserve(size_t num_rows, size_t num_experts, size_t num_experts_per_tok) {
     // At least one per row: all rows go through a shared expert.

@@ -1,5 +1,5 @@
-// Norm: root-mean-square norm (arXiv 1910.07467) or layer norm (arXiv 1607.06450) of rows, replicated on every rank.
-// Made at load, then used by the rank's thread and its pool.
+// Norm: RMS norm (arXiv 1910.07467) or layer norm (arXiv 1607.06450) of rows, replicated on every rank. Made at load,
+// then used by the rank's thread and its pool.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ struct NormSpec {
   Kind kind = Kind::kRms;
   double eps = 1e-6;
   double offset = 0.0;     // added to the weights
-  bool has_weight = true;  // layer norm only: without, neither weight nor bias
+  bool has_weight = true;  // layer norm only; if false, there is no bias either
   bool has_bias = false;   // layer norm only
 };
 
-// Elements [shard.begin, + shard.count) of a vector of `total`, as float32.
+// Returns elements [shard.begin, shard.begin + shard.count) of tensor `name`, a vector of `total` elements, as float32.
 std::vector<float> LoadFloats(const WeightSource& weights, const std::string& name, int64_t total, Shard shard);
 
 class Norm {
  public:
-  // Reads `name`.weight and `name`.bias as `spec` says.
+  // Reads `name`.weight and `name`.bias if `spec` has them.
   Norm(const LoadContext& load, const std::string& name, int64_t size, const NormSpec& spec);
 
   // x and out: [num_rows, size], contiguous; out may be x.
   void Forward(const float* x, int64_t num_rows, float* out) const;
-  // One row of `size`; any thread.
+  // Normalizes one row of `size` elements. Any thread may call it.
   void Row(const float* x, float* out) const;
 
  private:

@@ -1,5 +1,5 @@
-// StepContext: what the layers of one tensor-parallel rank compute with. Owned by the Worker; outlives its layers. Used
-// on the rank's thread.
+// StepContext: the kernels, threads, communicator and scratch that the layers of one tensor-parallel rank compute with.
+// Owned by the Worker; outlives its layers. Used on the rank's thread.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace vllm {
 // Scratch buffers that all layers of a rank share, one layer at a time. Reserved at load for the largest step.
 struct Workspace {
   PackedActivations packed_activations;  // for LinearMatrix
-  AlignedBuffer ordered_x;               // for LinearMatrix: rows of x in the column order of a checkpoint's matrix
+  AlignedBuffer ordered_x;               // for LinearMatrix: x with the columns in the order of the checkpoint's matrix
   AttentionWorkspace attention;          // for Attention
   MoeWorkspace moe;                      // for SparseMoe
 
@@ -37,7 +37,7 @@ struct StepContext {
   int world_size() const { return communicator->world_size(); }
 };
 
-// Elements [begin, begin + count) of a dimension that belong to one rank.
+// The elements [begin, begin + count) of a dimension, as one rank's share.
 struct Shard {
   int64_t begin = 0;
   int64_t count = 0;

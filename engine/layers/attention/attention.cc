@@ -58,11 +58,11 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   });
 
   const int64_t work = MakeTasks(metadata, group);
-  // Less than this costs less than waking another thread for it.
+  // Below this many multiply-adds, waking another thread costs more than it saves.
   constexpr int64_t kMinWork = 1 << 18;
-  const bool threads = work >= kMinWork;
-  Run(args, step_.workspace->attention.tasks, threads);
-  Run(args, step_.workspace->attention.merging, threads);
+  const bool use_threads = work >= kMinWork;
+  Run(args, step_.workspace->attention.tasks, use_threads);
+  Run(args, step_.workspace->attention.merging, use_threads);
 }
 
 int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const {
@@ -72,7 +72,7 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
   workspace.merging.clear();
   int64_t work = 0;
   const int64_t max_rows = std::max<int64_t>(1, kMaxQueriesPerTask / (num_heads_ / num_heads));
-  // With several threads, tasks enough that all of them finish at about the same time.
+  // With several threads, make enough tasks that all threads finish at about the same time.
   int64_t rows_per_task = max_rows;
   const int64_t num_threads = step_.threads->num_threads();
   if (num_threads > 1) {
@@ -84,8 +84,9 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
     if (spec_.sliding_window > 0) num_seen = std::min(num_seen, spec_.sliding_window + sequence.num_rows);
     work += sequence.num_rows * num_seen * num_heads_ * spec_.head_dim;
   }
-  // Head by head, so that K and V of a prompt, or of a prefix that several sequences share, stay in the cache from one
-  // task to the next. Later rows see more, so that the longest tasks of a prompt come first.
+  // Go head by head: K and V of a prompt, or of a prefix that several sequences share, then stay in the CPU cache from
+  // one task to the next. Later rows attend to more positions, so start with them: the longest tasks of a prompt come
+  // first.
   for (int64_t head = 0; head < num_heads; ++head) {
     for (size_t i = 0; i < group.sequences.size(); ++i) {
       const AttentionSequence& sequence = group.sequences[i];
@@ -111,7 +112,7 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
   return work;
 }
 
-void Attention::Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool threads) const {
+void Attention::Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool use_threads) const {
   auto run = [&](int64_t index, int thread) {
     const AttentionStepTask& task = tasks[static_cast<size_t>(index)];
     float* scratch = step_.workspace->attention.scratch[static_cast<size_t>(thread)].data();
@@ -119,7 +120,7 @@ void Attention::Run(const AttentionArgs& args, const std::vector<AttentionStepTa
     step_.kernels->attention->forward_partial(args, task.task, task.partition, task.first_slot, scratch);
   };
   const auto num_tasks = static_cast<int64_t>(tasks.size());
-  if (threads) return step_.threads->ParallelFor(num_tasks, run);
+  if (use_threads) return step_.threads->ParallelFor(num_tasks, run);
   for (int64_t index = 0; index < num_tasks; ++index) run(index, 0);
 }
 

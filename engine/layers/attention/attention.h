@@ -1,6 +1,6 @@
-// Attention over the paged KV cache: one layer's K and V, and how a step's rows lie in it.
-// AttentionMetadata is made once a step by the ModelRunner and shared by all layers of a KV-cache group; KVCache
-// belongs to the rank's Worker.
+// Attention over the paged KV cache. KVCache holds K and V of all layers and belongs to the rank's Worker.
+// AttentionMetadata maps the rows of a step to cache blocks; the ModelRunner makes it once per step for all layers.
+// Used on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace vllm {
 
-// K and V of every layer, `num_blocks` blocks with the null block; layers of different groups share memory.
+// K and V of every layer, in `num_blocks` blocks including the null block. Layers of different groups share memory.
 class KVCache {
  public:
   KVCache() = default;
@@ -48,7 +48,7 @@ struct AttentionGroup {
 struct AttentionMetadata {
   std::vector<AttentionGroup> groups;
   std::vector<AttentionRow> rows;  // [num_tokens]
-  // Results of planned partitions, of one layer at a time; room for as many slots as a plan may have.
+  // Results of planned partitions, for one layer at a time. Has capacity for the slots of the largest plan.
   AlignedBuffer partials;
 };
 
@@ -57,16 +57,17 @@ class Attention {
   Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
             float softcap = 0.0f);
 
-  // query [num_tokens, num_heads * head_dim] with its stride; key and value [num_tokens, num_kv_heads * head_dim]
-  // likewise; all rotated. Stores K and V, then writes out [num_tokens, num_heads * head_dim]. Reads nothing of a block
-  // whose positions are all outside the window of the sequence's first row: the pool may have given it to another.
+  // query is [num_tokens, num_heads * head_dim], key and value are [num_tokens, num_kv_heads * head_dim], all rotated,
+  // with rows qkv_stride floats apart. Stores K and V, then writes out [num_tokens, num_heads * head_dim]. Never reads
+  // a block whose positions are all outside the window of the sequence's first row: the pool may have given it to
+  // another request.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
                const float* value, int64_t qkv_stride, float* out, int64_t out_stride);
 
  private:
-  // Returns the multiply-adds of all scores.
+  // Fills the workspace's tasks. Returns the number of multiply-adds of all scores.
   int64_t MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const;
-  void Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool threads) const;
+  void Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool use_threads) const;
 
   const StepContext& step_;
   size_t layer_;

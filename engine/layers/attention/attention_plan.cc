@@ -28,7 +28,7 @@ void AttentionPlan::Make(const std::vector<AttentionSequence>& sequences) {
   if (options_.share && decoding_.size() > 1) {
     int64_t end = 0;
     for (const Decoding& decoding : decoding_) end = std::max(end, decoding.end_partition);
-    if (WorthSharing(end)) {
+    if (IsSharingWorthwhile(end)) {
       for (int64_t partition = 0; partition < end; ++partition) ShareEqual(partition);
     }
   }
@@ -55,8 +55,9 @@ void AttentionPlan::CollectDecoding(const std::vector<AttentionSequence>& sequen
   }
 }
 
-bool AttentionPlan::WorthSharing(int64_t num_partitions) const {
-  // Measured, see docs/BENCHMARKS.md: with four queries of a KV head and more, only from memory.
+bool AttentionPlan::IsSharingWorthwhile(int64_t num_partitions) const {
+  // Measured, see docs/BENCHMARKS.md: with four or more queries per KV head, sharing pays only if K and V come from
+  // memory instead of the CPU cache.
   constexpr int64_t kFewQueries = 2;
   constexpr int64_t kCacheBytes = int64_t{8} << 20;
   return options_.num_queries_per_kv <= kFewQueries ||
@@ -99,7 +100,7 @@ void AttentionPlan::Split(const std::vector<AttentionSequence>& sequences) {
   for (const Decoding& decoding : decoding_) {
     int64_t seen = decoding.row.position + 1;
     if (options_.sliding_window > 0) seen = std::min(seen, options_.sliding_window);
-    // Whole, its task for one KV head would take more than half of what a thread has to do.
+    // Split a row only if its task for one KV head is more than half of a thread's share of the work.
     if (2 * seen * options_.num_threads <= total * options_.num_kv_heads) continue;
     const Decoding* alone = &decoding;
     for (int64_t partition = decoding.first_partition; partition < decoding.end_partition; ++partition) {

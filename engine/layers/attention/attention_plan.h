@@ -1,8 +1,8 @@
-// AttentionPlan: which KV partitions of a step's decoding rows are computed by themselves before their rows' tasks put
-// them together. Partitions that several rows share, since a prefix-cache hit put the same blocks into their tables,
-// are read once for all of them (cascade); those of a sequence that would keep one thread busy while others are done
-// are spread over the threads. The results are the same bits either way. Made once a step for each KV-cache group by
-// the rank's thread.
+// AttentionPlan: decides which KV partitions of a step's decoding rows are computed separately. The task of a row then
+// merges their results. If several rows share a partition, because a prefix-cache hit put the same blocks into their
+// tables, it is read once for all of them (cascade attention). If one sequence would keep a thread busy while others
+// are idle, its partitions are spread over the threads. The results are bit-identical either way. Made once per step
+// and KV-cache group, on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ struct AttentionSequence {
 
 struct AttentionPlanOptions {
   int64_t block_size = 16;
-  int64_t sliding_window = 0;  // of all layers of the group; 0: some see everything
+  int64_t sliding_window = 0;  // window of every layer in the group; 0: some layer uses full attention
   int64_t num_kv_heads = 1;
   int64_t num_threads = 1;
-  int64_t max_sequences = 0;   // of a step
-  int64_t max_slots = 0;       // results of partitions that there is room for
-  int64_t max_partitions = 0;  // of all sequences of a step together: room to reserve
-  // Sharing costs room for the results and a pass over them. It wins where a row alone has too few queries of a KV head
-  // to keep the arithmetic busy, or where a head's K and V do not stay in the cache from one row's task to the next.
+  int64_t max_sequences = 0;   // per step
+  int64_t max_slots = 0;       // capacity for partition results
+  int64_t max_partitions = 0;  // of all sequences of a step, to reserve memory
+  // Sharing costs memory for the results and a pass over them. It pays if one row has too few queries per KV head to
+  // keep the arithmetic busy, or if a head's K and V do not stay in the CPU cache from one row's task to the next.
   int64_t num_queries_per_kv = 1;
   int64_t head_bytes_per_token = 0;  // K and V of one KV head
   bool share = true;
@@ -40,7 +40,7 @@ struct PlannedPartition {
   int64_t partition = 0;
   int64_t first_slot = 0;
   int64_t num_rows = 0;
-  const int32_t* block_table = nullptr;  // of one of the rows
+  const int32_t* block_table = nullptr;  // block table of any of the rows
 };
 
 class AttentionPlan {
@@ -48,14 +48,15 @@ class AttentionPlan {
   AttentionPlan() = default;
   explicit AttentionPlan(const AttentionPlanOptions& options);
 
-  // Allocates nothing while `sequences` are within the options.
+  // Does not allocate as long as `sequences` are within the limits of the options.
   void Make(const std::vector<AttentionSequence>& sequences);
 
   size_t max_slots() const { return static_cast<size_t>(options_.max_slots); }
   size_t size_bytes() const;
   const std::vector<PlannedPartition>& partitions() const { return partitions_; }
   const AttentionRow* row_of_slot(int64_t slot) const { return rows_.data() + slot; }
-  // [partitions the sequence's row sees] slot or -1; null when no partition of it is planned.
+  // Returns slot or -1 for each partition that the sequence's row attends to. Null if none of its partitions is
+  // planned.
   const int32_t* slots(size_t sequence) const;
 
  private:
@@ -65,13 +66,13 @@ class AttentionPlan {
     const int32_t* block_table;
     size_t sequence;
     int64_t first_partition, end_partition;
-    int64_t slots;  // where its slots begin
+    int64_t slots;  // index in slots_ of its first partition
   };
 
   void CollectDecoding(const std::vector<AttentionSequence>& sequences);
   void ShareEqual(int64_t partition);
   void Split(const std::vector<AttentionSequence>& sequences);
-  bool WorthSharing(int64_t num_partitions) const;
+  bool IsSharingWorthwhile(int64_t num_partitions) const;
   bool SameBlocks(const Decoding& a, const Decoding& b, int64_t partition) const;
   void Add(int64_t partition, const Decoding* const* members, size_t count);
 
@@ -79,7 +80,7 @@ class AttentionPlan {
   std::vector<PlannedPartition> partitions_;
   std::vector<AttentionRow> rows_;  // [slots]
   std::vector<int32_t> slots_;
-  std::vector<int64_t> slots_begin_;  // [sequences], below 0: none planned
+  std::vector<int64_t> slots_begin_;  // [sequences] index in slots_; below 0: none planned
   std::vector<Decoding> decoding_;
   std::vector<const Decoding*> candidates_;
 };

@@ -78,10 +78,10 @@ void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, fl
   ForEachRow(step_, num_tokens, q_size_ + kv_size_, [&](int64_t row) {
     const float* cos = angles.cos + row * angles.half;
     const float* sin = angles.sin + row * angles.half;
-    // The query heads and then the key heads lie side by side.
+    // The key heads directly follow the query heads.
     float* heads = qkv + row * stride;
-    for (int64_t at = 0; at < q_size_ + kv_size_; at += head_dim_) {
-      step_.kernels->rotary(heads + at, cos, sin, angles.half);
+    for (int64_t offset = 0; offset < q_size_ + kv_size_; offset += head_dim_) {
+      step_.kernels->rotary(heads + offset, cos, sin, angles.half);
     }
   });
 }

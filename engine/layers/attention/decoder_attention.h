@@ -1,6 +1,6 @@
-// DecoderAttention: a decoder layer's self-attention with its projections: q, k and v, norms on them, rotation, paged
-// attention, output projection. What families do differently is in AttentionSpec. Heads are split over the ranks. Made
-// at load, then used by the rank's thread.
+// DecoderAttention: a decoder layer's self-attention: the q, k and v projections, their norms and rotation, paged
+// attention and the output projection. AttentionSpec holds the differences between families. Heads are split over the
+// ranks. Made at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace vllm {
 
-// How the checkpoint lays out q, k and v: three matrices; one of all q, all k, all v; or one that has, for each KV
-// head, its queries' rows, then its k, then its v.
+// The checkpoint's layout of q, k and v: three matrices; one matrix with all q, all k, then all v; or one matrix with,
+// for each KV head, the rows of its queries, then its k, then its v.
 enum class QkvLayout : uint8_t { kSeparate, kFused, kFusedByKVHead };
 
-// Tensor names follow the layer's prefix.
+// Tensor names are relative to the layer's prefix.
 struct AttentionSpec {
   QkvLayout layout = QkvLayout::kSeparate;
   std::string q_proj = "q_proj";  // kSeparate
@@ -30,14 +30,14 @@ struct AttentionSpec {
   bool qkv_bias = false;
   bool o_bias = false;
   QkNormSpec qk_norm;
-  // Which of the step's rotary tables turns queries and keys; below 0: none.
+  // Index of the rotary table that rotates queries and keys; below 0: none.
   int rotary_table = 0;
-  double scale = 1.0;    // of the scores
-  double softcap = 0.0;  // of the scaled scores; 0: none
+  double scale = 1.0;    // multiplies the scores
+  double softcap = 0.0;  // applied to the scaled scores; 0: none
   int64_t sliding_window = 0;
 };
 
-// The angles of a step's positions: cos and sin are [num_tokens, half].
+// The rotation angles of a step's positions: cos and sin are [num_tokens, half].
 struct RotaryAngles {
   const float* cos = nullptr;
   const float* sin = nullptr;
@@ -57,7 +57,7 @@ class DecoderAttention {
     qkv_proj_.Reserve(max_tokens);
     o_proj_.Reserve(max_tokens);
   }
-  // x, out: [num_tokens, hidden_size]; scratch: [scratch_floats(num_tokens)]; `tables` as rotary_table counts them.
+  // x, out: [num_tokens, hidden_size]; scratch: [scratch_floats(num_tokens)]; `tables` is indexed by rotary_table.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const std::vector<RotaryAngles>& tables,
                const float* x, int64_t num_tokens, float* scratch, float* out);
 

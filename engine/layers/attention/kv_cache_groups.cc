@@ -15,15 +15,15 @@ KVCacheGroups OneGroup(const std::vector<KVCacheSpec>& layers, int64_t window) {
   return groups;
 }
 
-// vLLM's rule: as many as the rarest kind has, so that nothing is padded there; but all of the commonest kind when that
-// is less than half as many again, for then padding costs less than more groups.
+// vLLM's rule: the layer count of the rarest kind, which then needs no padding. If the most common kind has less than
+// 1.5 times as many layers, its count: padding then costs less than more groups.
 size_t LayersPerGroup(const std::map<int64_t, std::vector<size_t>>& kinds) {
-  size_t least = SIZE_MAX, most = 0;
+  size_t min_layers = SIZE_MAX, max_layers = 0;
   for (const auto& [window, members] : kinds) {
-    least = std::min(least, members.size());
-    most = std::max(most, members.size());
+    min_layers = std::min(min_layers, members.size());
+    max_layers = std::max(max_layers, members.size());
   }
-  return 2 * most < 3 * least ? most : least;
+  return 2 * max_layers < 3 * min_layers ? max_layers : min_layers;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ int64_t KVCacheGroups::BlockBytes(int64_t block_size, KVDType dtype) const {
 }
 
 KVCacheGroups MakeKVCacheGroups(const std::vector<KVCacheSpec>& layers) {
-  std::map<int64_t, std::vector<size_t>> kinds;  // by window: full attention, which is 0, comes first
+  std::map<int64_t, std::vector<size_t>> kinds;  // by window; full attention (0) sorts first
   bool same_heads = true;
   for (size_t i = 0; i < layers.size(); ++i) {
     kinds[layers[i].sliding_window].push_back(i);

@@ -1,5 +1,5 @@
-// QkNorm: the norm that some families put on queries and keys before they are rotated: one weight for all heads, a
-// weight for each head, or one norm over all heads together, whose sums of squares then cross the ranks. Made at load,
+// QkNorm: the norm that some families apply to queries and keys before rotation. There is one weight for all heads, one
+// weight per head, or one norm over all heads together, which adds its sums of squares across the ranks. Made at load,
 // then used by the rank's thread.
 #pragma once
 
@@ -21,11 +21,11 @@ struct QkNormSpec {
   NormSpec norm;
 };
 
-// The heads of one side, queries or keys, on this rank.
+// The query heads or the key heads of this rank.
 struct HeadRange {
   int64_t total = 0;
   Shard shard;
-  // Ranks that hold a copy of these heads: only the first counts them in a sum over ranks.
+  // False if these heads are copies of another rank's heads: a sum over ranks must count each head once.
   bool counts = true;
 };
 
@@ -34,7 +34,7 @@ class QkNorm {
   QkNorm(const LoadContext& load, const std::string& prefix, const QkNormSpec& spec, int64_t head_dim,
          const HeadRange& queries, const HeadRange& keys);
 
-  // heads: [num_rows, stride], a row the rank's query heads and then its key heads. sums: [num_rows, 2] of scratch,
+  // heads: [num_rows, stride]; each row has the rank's query heads, then its key heads. sums: scratch of [num_rows, 2],
   // used by kWhole only.
   void Forward(float* heads, int64_t stride, int64_t num_rows, float* sums) const;
 
@@ -46,8 +46,8 @@ class QkNorm {
   int64_t head_dim_;
   HeadRange queries_, keys_;
   float eps_;
-  std::vector<Norm> norms_;                 // kHead: queries', keys'; kEachHead: one for each head of a row
-  std::vector<float> q_weight_, k_weight_;  // kWhole: the rank's parts
+  std::vector<Norm> norms_;                 // kHead: one for queries, one for keys; kEachHead: one per head
+  std::vector<float> q_weight_, k_weight_;  // kWhole: the rank's part
 };
 
 }  // namespace vllm

@@ -12,7 +12,7 @@ namespace {
 
 int64_t RotaryDim(const ModelConfig& config) { return config.rotary_dim > 0 ? config.rotary_dim : config.head_dim; }
 
-std::vector<double> PlainFrequencies(double base, int64_t rotary_dim) {
+std::vector<double> UnscaledFrequencies(double base, int64_t rotary_dim) {
   std::vector<double> frequencies(static_cast<size_t>(rotary_dim / 2));
   for (size_t i = 0; i < frequencies.size(); ++i) {
     frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim));
@@ -20,7 +20,7 @@ std::vector<double> PlainFrequencies(double base, int64_t rotary_dim) {
   return frequencies;
 }
 
-// Llama 3.1: long wavelengths are stretched by the factor, short ones kept, those between blended.
+// Llama 3.1: stretches long wavelengths by the factor, keeps short ones and blends those between.
 void ScaleLlama3(const RopeScaling& scaling, std::vector<double>& frequencies) {
   const auto original = static_cast<double>(scaling.original_max_position_embeddings);
   const double low_wavelength = original / scaling.low_freq_factor;
@@ -41,14 +41,14 @@ double YarnMscale(double factor, double mscale) { return factor <= 1.0 ? 1.0 : 0
 
 double YarnAttentionFactor(const RopeScaling& scaling) {
   if (scaling.attention_factor) return *scaling.attention_factor;
-  // transformers takes the pair only when both are there and not zero.
+  // transformers uses mscale and mscale_all_dim only if both are set and nonzero.
   if (scaling.mscale.value_or(0.0) != 0.0 && scaling.mscale_all_dim.value_or(0.0) != 0.0) {
     return YarnMscale(scaling.factor, *scaling.mscale) / YarnMscale(scaling.factor, *scaling.mscale_all_dim);
   }
   return YarnMscale(scaling.factor, 1.0);
 }
 
-// YaRN (arXiv 2309.00071): dimensions that turn often keep their frequency, those that turn rarely are interpolated.
+// YaRN (arXiv 2309.00071): keeps the frequency of dimensions that rotate often, interpolates those that rotate rarely.
 void ScaleYarn(const RopeScaling& scaling, double base, int64_t rotary_dim, std::vector<double>& frequencies) {
   const auto original = static_cast<double>(scaling.original_max_position_embeddings);
   const auto dim = static_cast<double>(rotary_dim);
@@ -73,7 +73,7 @@ void ScaleYarn(const RopeScaling& scaling, double base, int64_t rotary_dim, std:
 }  // namespace
 
 RotaryEmbedding::RotaryEmbedding(double theta, int64_t rotary_dim)
-    : inverse_frequencies_(PlainFrequencies(theta, rotary_dim)), base_(theta) {}
+    : inverse_frequencies_(UnscaledFrequencies(theta, rotary_dim)), base_(theta) {}
 
 RotaryEmbedding RotaryEmbedding::Local(const ModelConfig& config) {
   return RotaryEmbedding(config.rope_local_theta.value(), RotaryDim(config));
@@ -125,7 +125,7 @@ std::vector<double> RotaryEmbedding::InverseFrequenciesAt(int64_t position) cons
   if (dynamic_from_ == 0 || length <= dynamic_from_) return inverse_frequencies_;
   const auto dim = static_cast<double>(2 * half());
   const double stretch = factor_ * static_cast<double>(length) / static_cast<double>(dynamic_from_) - (factor_ - 1.0);
-  return PlainFrequencies(base_ * std::pow(stretch, dim / (dim - 2.0)), 2 * half());
+  return UnscaledFrequencies(base_ * std::pow(stretch, dim / (dim - 2.0)), 2 * half());
 }
 
 void RotaryEmbedding::RowAngles(int64_t position, float* cos, float* sin) const {
@@ -145,7 +145,7 @@ void RotaryEmbedding::RowAngles(int64_t position, float* cos, float* sin) const 
 
 void RotaryEmbedding::Angles(const StepContext& step, std::span<const int64_t> positions, float* cos,
                              float* sin) const {
-  // A sine costs about as much as forty plain operations.
+  // A sine costs about as much as 40 additions.
   ForEachRow(step, static_cast<int64_t>(positions.size()), 80 * half(), [&](int64_t row) {
     RowAngles(positions[static_cast<size_t>(row)], cos + row * half(), sin + row * half());
   });

@@ -1,5 +1,5 @@
-// Linear layers y = x W^T + b, split over ranks by columns of y (ColumnParallel) or of x (RowParallel), as Megatron and
-// vLLM do. A rank packs its own shard at load; Forward is called from the rank's thread.
+// Linear layers y = x W^T + b, split over ranks by columns of y (ColumnParallel) or of x (RowParallel), as in Megatron
+// and vLLM. Each rank packs its own shard at load. Forward is called from the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace vllm {
 
-// The rank's rows of one or several checkpoint matrices, stacked (q, k, v; gate, up).
+// The rank's rows of one or more checkpoint matrices, stacked (for example q, k and v, or gate and up).
 class ColumnParallelLinear {
  public:
-  // `model` says the type to compute in, how weights are quantized and whether they are stored transposed. `has_bias`:
-  // each slice needs its bias; where the source decides, each has the one that is there. Throws ModelError.
+  // `model` sets the compute type, the quantization, and whether weights are stored transposed. With `has_bias`, every
+  // slice must have a bias. If the source decides (WeightSource::DecidesBiases), exactly the biases it contains are
+  // used instead. Throws ModelError.
   ColumnParallelLinear(const LoadContext& load, const ModelConfig& model, int64_t in_features,
                        const std::vector<OutputSlice>& slices, bool has_bias);
 
   int64_t out_features() const { return weight_.num_rows(); }
-  // Makes room in the rank's buffers for Forward with up to `max_rows` rows; the same in the classes built on this.
+  // Reserves the rank's scratch for Forward with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
   // y: [num_rows, out_features()].
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride) const;
@@ -32,8 +33,9 @@ class ColumnParallelLinear {
   std::vector<float> bias_;
 };
 
-// The rank's columns of one checkpoint matrix; the ranks' partial sums are all-reduced, then the bias is added. Without
-// `reduce` y is the rank's partial sum, for callers that add several before they reduce; there is no bias then.
+// The rank's columns of one checkpoint matrix. Forward all-reduces the ranks' partial sums, then adds the bias. Without
+// `reduce`, y is the rank's partial sum, for callers that add several before they reduce. REQUIRES: `reduce` or no
+// bias.
 class RowParallelLinear {
  public:
   RowParallelLinear(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t out_features,

@@ -9,32 +9,32 @@ namespace vllm {
 
 namespace {
 
-// Below this many multiply-adds a job costs less than waking another thread for it.
+// Below this many multiply-adds, waking another thread costs more than it saves.
 constexpr int64_t kMinWorkPerTask = 1 << 18;
-// A task has at most about this many: between two tasks a step can be cancelled, so none may take long. The slowest
-// kernels do some 2e9 a second.
+// A task has at most about this many multiply-adds. A step can be cancelled only between tasks, so none may take long.
+// The slowest kernels do about 2e9 per second.
 constexpr int64_t kMaxWorkPerTask = 1 << 28;
-// Of packing a value of x, in multiply-adds.
+// Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
-// Panels that a task does not cut, so that a tile of several fits; more of them for few rows of x, whose tiles are
-// wider.
+// Tasks get whole groups of panels, so that a tile of several panels fits. With few rows of x tiles are wider, so
+// groups are larger.
 constexpr int64_t kPanelsPerGroup = 2;
 constexpr int64_t kFewRows = 4, kPanelsPerGroupOfFewRows = 4;
-// Of stored rows, so that what several rows of x unpack together stays together.
+// Tasks get whole groups of stored rows, so that several rows of x share the unpacking.
 constexpr int64_t kStoredRowsPerGroup = 32;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Calls f(begin, end) for runs of [0, count) on the rank's threads; all begin at whole groups, and their numbers of
-// groups differ by at most one.
+// Splits [0, count) into runs and calls f(begin, end) for each on the rank's threads. Runs start at group boundaries,
+// and their numbers of groups differ by at most one.
 template <typename F>
 void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
   const int64_t num_groups = CeilDiv(count, group);
   const int64_t work = num_groups * work_per_group;
-  const int64_t enough = work / kMinWorkPerTask + 1;
-  // Four tasks per thread even out threads of unequal speed.
-  const int64_t most = std::max(step.threads->num_threads() * int64_t{4}, work / kMaxWorkPerTask);
-  const int64_t num_tasks = std::min({num_groups, enough, most});
+  const int64_t num_useful_tasks = work / kMinWorkPerTask + 1;
+  // Four tasks per thread balance threads of unequal speed.
+  const int64_t max_tasks = std::max(step.threads->num_threads() * int64_t{4}, work / kMaxWorkPerTask);
+  const int64_t num_tasks = std::min({num_groups, num_useful_tasks, max_tasks});
   step.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
     f(num_groups * task / num_tasks * group, std::min(count, num_groups * (task + 1) / num_tasks * group));
   });
@@ -55,7 +55,7 @@ void PackTiles(const StepContext& step, Pack pack, const LinearCall& call, const
              });
 }
 
-// Room for x in the form that the kernel of `matrix` takes; null where the kernel takes x unchanged.
+// Returns scratch for x in the format that the kernel of `matrix` reads, or nullopt if the kernel reads x unchanged.
 std::optional<PackedActivationsView> TilesFor(const PackedMatrix& matrix, const StepContext& step, int64_t num_rows) {
   const PackedMatrixView& w = matrix.view();
   if (w.dtype != DType::kBFloat16 || step.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
@@ -142,7 +142,7 @@ void UnpackRowOf(const DenseMatrix& matrix, const StepContext& /*step*/, int64_t
   std::copy_n(matrix.values.as<float>() + row * matrix.num_columns, matrix.num_columns, out);
 }
 
-// [num_rows, width] in the rank's own memory.
+// Returns scratch for [num_rows, width] floats in the rank's workspace, which grows if needed.
 float* OrderedRows(const StepContext& step, size_t width, int64_t num_rows) {
   AlignedBuffer& buffer = step.workspace->ordered_x;
   const size_t bytes = width * static_cast<size_t>(num_rows) * sizeof(float);
@@ -150,7 +150,7 @@ float* OrderedRows(const StepContext& step, size_t width, int64_t num_rows) {
   return buffer.as<float>();
 }
 
-// x's columns in the order of the stored weight's.
+// Returns x with its columns in the order of the stored weight's columns.
 const float* InStoredOrder(const StepContext& step, const std::vector<int32_t>& order, const LinearCall& call) {
   const size_t width = order.size();
   float* ordered = OrderedRows(step, width, call.num_rows);
@@ -203,7 +203,7 @@ void LinearMatrix::UnpackRow(const StepContext& step, int64_t row, float* out) c
     std::visit([&](const auto& matrix) { UnpackRowOf(matrix, step, row, to); }, matrix_);
   };
   if (column_order_.empty()) return unpack(out);
-  // Rows are unpacked by several threads at once; each keeps its memory for the next row.
+  // Several threads unpack rows at once. Each keeps its buffer for the next row.
   thread_local std::vector<float> stored;
   if (stored.size() < column_order_.size()) stored.resize(column_order_.size());
   unpack(stored.data());

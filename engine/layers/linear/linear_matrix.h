@@ -1,6 +1,6 @@
-// LinearMatrix: one matrix of a linear layer in the form that its backend wants: packed panels of plain numbers or of
-// codes, or a checkpoint's stored codes, for our kernels; or plain float32 rows for OpenBLAS. Made at
-// load, then used by the rank's thread.
+// LinearMatrix: one matrix of a linear layer, in the format of its backend. Our kernels read packed panels of
+// floating-point weights or of quantized codes, or codes as stored in the checkpoint. OpenBLAS reads float32 rows. Made
+// at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct LinearCall {
   int64_t y_stride = 0;
 };
 
-// [num_rows, num_columns] float32.
+// A matrix for OpenBLAS: float32 [num_rows, num_columns].
 struct DenseMatrix {
   DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns, const BufferSource& buffers);
 
@@ -39,7 +39,7 @@ struct DenseMatrix {
 class LinearMatrix {
  public:
   explicit LinearMatrix(PackedMatrix matrix) : matrix_(std::move(matrix)) {}
-  // `column_order` as in CheckpointMatrix.
+  // `column_order` is that of CheckpointMatrix.
   explicit LinearMatrix(PackedQuantMatrix matrix, std::vector<int32_t> column_order = {})
       : matrix_(std::move(matrix)), column_order_(std::move(column_order)) {}
   explicit LinearMatrix(CheckpointMatrix stored)
@@ -49,11 +49,11 @@ class LinearMatrix {
   int64_t num_rows() const;
   size_t size_bytes() const;
 
-  // Makes room in the rank's buffers for Multiply with up to `max_rows` rows of x.
+  // Reserves the rank's scratch for Multiply with up to `max_rows` rows of x.
   void Reserve(const StepContext& step, int64_t max_rows) const;
-  // On the rank's threads.
+  // Computes `call` on the rank's threads.
   void Multiply(const StepContext& step, const LinearCall& call) const;
-  // One row as float32; out has num_columns values.
+  // Writes one row as float32 to out, [num_columns].
   void UnpackRow(const StepContext& step, int64_t row, float* out) const;
 
  private:

@@ -15,7 +15,8 @@ namespace vllm {
 
 namespace {
 
-// Row `i` of the part of a plain tensor as float32; the tensor is [out, in], or [in, out] when it is transposed.
+// Reads row `i` of a floating-point tensor, restricted to `columns`, as float32. The tensor is [out, in], or [in, out]
+// if `transposed`.
 void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, float* out) {
   const DType dtype = view.dtype();
   const auto size = static_cast<int64_t>(SizeOf(dtype));
@@ -23,18 +24,19 @@ void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, 
   for (int64_t k = 0; k < columns.count; ++k) ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
 }
 
-// What a packed part holds: the same text is the same bytes, as far as the checkpoint and the way of packing are.
+// Names a packed part. The same name means the same bytes, given the same checkpoint and packing settings.
 std::string PartName(const OutputSlice& slice, Shard columns) {
   const auto range = [](Shard shard) { return std::to_string(shard.begin) + "+" + std::to_string(shard.count); };
   return slice.name + "[" + range(slice.shard) + "," + range(columns) + "]";
 }
 
-// What chooses experts or weighs them: few rows, on which whole layers depend.
+// Returns true for layers that choose or weight experts. They have few rows, and a whole layer depends on them.
 bool IsGate(const std::string& name) {
   return name.ends_with(".gate") || name.ends_with(".router") || name.ends_with("_expert_gate");
 }
 
-// Stored codes meet activations of 8 bits, or with --dtype float32 the activations as they are.
+// Returns true if quantized codes are multiplied by activations rounded to 8 bits. With --dtype float32, activations
+// are not rounded.
 bool RoundsActivations(const ModelConfig& model) { return model.dtype != DType::kFloat32; }
 
 const OpenBlas* LoadOpenBlas(const ModelConfig& model) {
@@ -50,8 +52,8 @@ const OpenBlas* LoadOpenBlas(const ModelConfig& model) {
 
 }  // namespace
 
-// The rows of several tensors, stacked.
-struct LinearWeight::PlainRows {
+// Stacked rows of several floating-point tensors.
+struct LinearWeight::FloatRows {
   std::vector<TensorView> views;
   std::vector<OutputSlice> slices;
   Shard columns;
@@ -84,7 +86,7 @@ struct LinearWeight::PlainRows {
     for (const OutputSlice& slice : slices) name += PartName(slice, columns);
     return name;
   }
-  // Row i as float32.
+  // Reads row i of `view` as float32.
   void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, columns, out); }
 };
 
@@ -95,9 +97,9 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
   const ForEach for_each = [&load](int64_t count, const std::function<void(int64_t i)>& f) {
     load.step.threads->ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
   };
-  PlainRows plain;
-  plain.columns = columns;
-  plain.transposed = model.conv1d_weights && use == Use::kLinear;
+  FloatRows float_rows;
+  float_rows.columns = columns;
+  float_rows.transposed = model.conv1d_weights && use == Use::kLinear;
   for (const OutputSlice& slice : slices) {
     const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
                           slice.shard.count, columns.begin, columns.count};
@@ -105,37 +107,37 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
     const BufferSource buffers = RoundsActivations(model) ? load.memory.TemporaryBuffers() : load.memory.Buffers(name);
     if (std::optional<CheckpointMatrix> stored =
             LoadQuantized(load.weights, model, slice.name, part, buffers, for_each)) {
-      RefuseOpenBlas();
-      AddPlain(load, model, plain, use);
-      plain.Clear();
+      RejectOpenBlas();
+      AddFloatRows(load, model, float_rows, use);
+      float_rows.Clear();
       AddStored(load, model, std::move(*stored), name, for_each);
       continue;
     }
-    const TensorView view = plain.transposed
+    const TensorView view = float_rows.transposed
                                 ? load.weights.Get(slice.name + ".weight", std::array{in_features, slice.total_rows})
                                 : load.weights.Get(slice.name + ".weight", std::array{slice.total_rows, in_features});
     if (!BlockFormat(view.type)) {
       view.CheckFloatingPoint();
-      plain.Push(view, slice);
+      float_rows.Push(view, slice);
       continue;
     }
     if (model.quantization.quantizes_at_load()) {
-      throw ConfigError("--quantization: is for models of plain numbers; tensor " + Escape(view.name) +
-                        " is quantized already (" + std::string(InfoOf(view.type).name) + ")");
+      throw ConfigError("--quantization: tensor " + Escape(view.name) + " is already quantized (" +
+                        std::string(InfoOf(view.type).name) + ")");
     }
-    if (plain.transposed) {
-      throw ModelError("tensor " + Escape(view.name) + ": is quantized already (" +
+    if (float_rows.transposed) {
+      throw ModelError("cannot load tensor " + Escape(view.name) + ": quantized weights cannot be transposed (" +
                        std::string(InfoOf(view.type).name) + ")");
     }
-    RefuseOpenBlas();
-    AddPlain(load, model, plain, use);
-    plain.Clear();
+    RejectOpenBlas();
+    AddFloatRows(load, model, float_rows, use);
+    float_rows.Clear();
     AddBlocks(load, model, view, part, name, for_each);
   }
-  AddPlain(load, model, plain, use);
+  AddFloatRows(load, model, float_rows, use);
 }
 
-void LinearWeight::RefuseOpenBlas() const {
+void LinearWeight::RejectOpenBlas() const {
   if (open_blas_ == nullptr) return;
   throw ConfigError("--linear-backend: openblas computes in float32 only (quantized weights)");
 }
@@ -152,14 +154,13 @@ bool LinearWeight::AddCodes(const LoadContext& load, const ModelConfig& model, c
   if (!RoundsActivations(model)) return false;
   const std::optional<PackedQuantForm> form = PackedFormOf(stored);
   const std::string packed_name = name + "#codes";
-  // What is kept of an earlier start says as much as the scales.
   if (!form) return false;
-  // Reading all scales takes time; scales in the packed-weight cache fit.
-  const bool is_kept = load.memory.Contains(packed_name);
-  if (!is_kept && !ScalesFit(stored, *form, for_each)) return false;
+  // Checking all scales takes time. Cached codes were checked before they were packed.
+  const bool is_cached = load.memory.Contains(packed_name);
+  if (!is_cached && !ScalesFit(stored, *form, for_each)) return false;
   PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, load.memory.Buffers(packed_name));
   if (!packed.is_filled()) {
-    if (is_kept && !ScalesFit(stored, *form, for_each)) return false;
+    if (is_cached && !ScalesFit(stored, *form, for_each)) return false;
     PackCodes(stored, *form, for_each, packed);
   }
   Add(LinearMatrix(std::move(packed), column_order));
@@ -185,10 +186,10 @@ void LinearWeight::AddBlocks(const LoadContext& load, const ModelConfig& model, 
   Add(LinearMatrix(StoreBlocks(view, part, load.memory.Buffers(name), for_each)));
 }
 
-void LinearWeight::AddPlain(const LoadContext& load, const ModelConfig& model, const PlainRows& rows, Use use) {
+void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use) {
   if (rows.num_rows == 0) return;
   const BufferSource buffers = load.memory.Buffers(rows.Name());
-  // On the rank's threads; those that pack do not share a line.
+  // Runs on the rank's threads. One thread packs a whole panel, so threads do not share cache lines.
   const auto for_each_panel = [&](const auto& f) {
     load.step.threads->ParallelFor((rows.num_rows + kPanelRows - 1) / kPanelRows,
                                    [&](int64_t panel, int /*thread*/) { f(panel); });
@@ -197,7 +198,7 @@ void LinearWeight::AddPlain(const LoadContext& load, const ModelConfig& model, c
     rows.ForEach(panel * kPanelRows, std::min(rows.num_rows, (panel + 1) * kPanelRows), f);
   };
   if (model.quantization.quantizes_at_load() && !IsGate(rows.slices.front().name)) {
-    RefuseOpenBlas();
+    RejectOpenBlas();
     const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
     PackedQuantMatrix matrix(four ? kInt4Form : kInt8Form, rows.num_rows, num_columns_, buffers);
     if (!matrix.is_filled()) {

@@ -1,5 +1,5 @@
-// LinearWeight: a rank's matrix of a linear layer, made from a checkpoint's tensors: one LinearMatrix, or several where
-// stacked tensors are stored in different ways.
+// LinearWeight: a rank's matrix of a linear layer, built from checkpoint tensors. It is one LinearMatrix, or several if
+// stacked tensors are stored in different formats. Made at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace vllm {
 
-// Rows [shard.begin, + count) of a checkpoint's matrix `name`.weight [total_rows, in_features] (and `name`.bias), or of
-// the tensors that a quantized checkpoint has in its place. A part of a fused tensor is a shard that begins there.
+// Rows [shard.begin, shard.begin + shard.count) of the checkpoint matrix `name`.weight [total_rows, in_features] and of
+// `name`.bias. A quantized checkpoint has other tensors instead of `name`.weight. A part of a fused tensor is a shard
+// that starts at the part's first row.
 struct OutputSlice {
   std::string name;
   int64_t total_rows = 0;
@@ -24,9 +25,10 @@ class LinearWeight {
   enum class Use : uint8_t { kLinear, kVocabulary };
 
   LinearWeight() = default;
-  // The slices' rows stacked, columns [columns.begin, + count) of in_features. A vocabulary's matrix is never stored
-  // transposed and is always multiplied by our kernels. Throws ModelError when a tensor cannot be used; ConfigError
-  // when OpenBLAS is wanted for anything but float32, ResourceError when it cannot be loaded.
+  // Stacks the slices' rows, with columns [columns.begin, columns.begin + columns.count) of in_features. A vocabulary
+  // matrix is never stored transposed and always uses our kernels. Throws ModelError if a tensor cannot be used,
+  // ConfigError if OpenBLAS is selected and the weights are not float32, and ResourceError if OpenBLAS cannot be
+  // loaded.
   LinearWeight(const LoadContext& load, const ModelConfig& model, const std::vector<OutputSlice>& slices,
                int64_t in_features, Shard columns, Use use = Use::kLinear);
 
@@ -34,13 +36,13 @@ class LinearWeight {
   int64_t num_columns() const { return num_columns_; }
   size_t size_bytes() const;
 
-  // Makes room in the rank's buffers for Multiply with up to `max_rows` rows of x.
+  // Reserves the rank's scratch for Multiply with up to `max_rows` rows of x.
   void Reserve(const StepContext& step, int64_t max_rows) const;
-  // y [num_rows of x, num_rows()] = x w^T + bias, on the rank's threads; bias may be null.
+  // Computes y [rows of x, num_rows()] = x w^T + bias on the rank's threads. `bias` may be null.
   void Multiply(const StepContext& step, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
                 float* y, int64_t y_stride) const;
 
-  // One row as float32, for embedding lookups; out has num_columns() values.
+  // Writes one row as float32 to out, [num_columns()]. Used for embedding lookups.
   void UnpackRow(const StepContext& step, int64_t row, float* out) const;
 
  private:
@@ -48,19 +50,19 @@ class LinearWeight {
     int64_t first_row = 0;
     LinearMatrix matrix;
   };
-  // Neighbouring tensors of plain numbers, which become one matrix.
-  struct PlainRows;
+  // Adjacent floating-point tensors, which become one matrix.
+  struct FloatRows;
 
-  void RefuseOpenBlas() const;
+  void RejectOpenBlas() const;
   void Add(LinearMatrix matrix);
-  // In the form of the integer kernels, or not at all.
+  // Adds the codes in the format of the integer kernels. Returns false, without adding anything, if they do not fit it.
   bool AddCodes(const LoadContext& load, const ModelConfig& model, const CheckpointQuantMatrixView& stored,
                 const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
   void AddStored(const LoadContext& load, const ModelConfig& model, CheckpointMatrix stored, const std::string& name,
                  const ForEach& for_each);
   void AddBlocks(const LoadContext& load, const ModelConfig& model, const TensorView& view, const MatrixPart& part,
                  const std::string& name, const ForEach& for_each);
-  void AddPlain(const LoadContext& load, const ModelConfig& model, const PlainRows& rows, Use use);
+  void AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use);
 
   int64_t num_rows_ = 0;
   int64_t num_columns_ = 0;

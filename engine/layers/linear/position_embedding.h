@@ -1,5 +1,5 @@
-// PositionEmbedding: a learned vector for each position, replicated on every rank. Made at load, then used by the
-// rank's thread.
+// PositionEmbedding: one learned vector per position, replicated on every rank. Made at load, then used by the rank's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace vllm {
 
 class PositionEmbedding {
  public:
-  // Tensor `name` [offset + num_positions, hidden_size]; position p is row offset + p.
+  // Reads tensor `name` [offset + num_positions, hidden_size]. Row offset + p belongs to position p.
   PositionEmbedding(const LoadContext& load, const std::string& name, int64_t num_positions, int64_t offset,
                     int64_t hidden_size);
 
-  // rows [positions.size(), hidden_size] += the positions' vectors. REQUIRES: positions are below num_positions.
+  // Adds the positions' vectors to rows [positions.size(), hidden_size]. REQUIRES: positions are below num_positions.
   void AddTo(std::span<const int64_t> positions, float* rows) const;
 
  private:

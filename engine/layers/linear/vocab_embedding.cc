@@ -35,7 +35,7 @@ void VocabParallelEmbedding::Embed(std::span<const int32_t> token_ids, float* ou
       std::fill_n(to, hidden_size, 0.0f);
     }
   });
-  // All ranks but one add zeros, so the sum is exact.
+  // All ranks except one add zeros, so the sum is exact.
   step_.communicator->AllReduce(out, num_rows * hidden_size);
 }
 

@@ -1,5 +1,5 @@
-// VocabParallelEmbedding: the rank's rows of the token embedding, and of the output projection, which is the same
-// matrix when the checkpoint ties them.
+// VocabParallelEmbedding: the rank's rows of the token embedding or of the output projection. They are one matrix if
+// the checkpoint ties them. Made at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace vllm {
 
 class VocabParallelEmbedding {
  public:
-  // Tensor `name` [vocab_size, hidden_size]; "X.weight" may be quantized as layer X.
+  // Reads tensor `name` [vocab_size, hidden_size]. A tensor "X.weight" may be quantized as layer X.
   VocabParallelEmbedding(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t vocab_size,
                          int64_t hidden_size);
 
-  // out: [token_ids.size(), hidden_size], complete on every rank.
+  // Writes out [token_ids.size(), hidden_size], complete on every rank.
   void Embed(std::span<const int32_t> token_ids, float* out) const;
 
-  // Makes room in the rank's buffers for Logits of up to `max_rows` rows.
+  // Reserves the rank's scratch for Logits with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
   // Writes this rank's columns of logits [num_rows, vocab_size]; hidden: [num_rows, hidden_size]. The other ranks write
-  // theirs; a barrier has to follow before anyone reads.
+  // their columns, so a barrier must follow before any rank reads.
   void Logits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) const;
 
  private:

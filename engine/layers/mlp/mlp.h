@@ -1,5 +1,5 @@
-// Mlp: the two-matrix block of a decoder layer: down(act(up x)), or gated: down(act(gate x) * (up x)). Intermediate
-// columns are split over the ranks. Made at load, then used by the rank's thread.
+// Mlp: the feed-forward block of a decoder layer: down(act(up x)), or down(act(gate x) * (up x)) if gated. The
+// intermediate columns are split over the ranks. Made at load, then used by the rank's thread.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,19 @@
 
 namespace vllm {
 
-// Tensor names follow the block's prefix.
+// Tensor names are relative to the block's prefix.
 struct MlpSpec {
   std::string gate_proj = "gate_proj";  // empty: not gated
   std::string up_proj = "up_proj";
-  std::string gate_up_proj;  // where it is set: gate's rows and then up's in one matrix
+  std::string gate_up_proj;  // if set: one matrix with the rows of gate, then those of up
   std::string down_proj = "down_proj";
   bool has_bias = false;
   int64_t intermediate_size = 0;
   Activation activation = Activation::kSilu;
 };
 
-// transformers' name of an activation ("silu", "gelu_pytorch_tanh"). Throws ModelError naming it and the known ones.
+// Returns the activation that model.hidden_act names as transformers does ("silu", "gelu_pytorch_tanh"). Throws
+// ModelError if it is unknown.
 Activation ActivationByName(const ModelConfig& model);
 
 class Mlp {
@@ -33,7 +34,7 @@ class Mlp {
   Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec,
       bool reduce = true);
 
-  // Rows pass in parts, so that many take no more scratch than kRowsAtOnce do.
+  // Forward processes kRowsAtOnce rows at a time, which limits the scratch.
   int64_t scratch_floats(int64_t num_rows) const { return std::min(num_rows, kRowsAtOnce) * up_.out_features(); }
   void Reserve(int64_t max_rows) const {
     up_.Reserve(std::min(max_rows, kRowsAtOnce));
@@ -43,7 +44,7 @@ class Mlp {
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out) const;
 
  private:
-  // Enough that reading the weights again for the next ones costs nothing beside the arithmetic.
+  // Large enough that reading the weights again for the next rows costs little compared with the arithmetic.
   static constexpr int64_t kRowsAtOnce = 256;
 
   void ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out) const;
@@ -53,7 +54,7 @@ class Mlp {
   Activation activation_;
   int64_t hidden_size_;
   Shard shard_;
-  ColumnParallelLinear up_;  // gate and up where gated
+  ColumnParallelLinear up_;  // gate and up if gated
   RowParallelLinear down_;
 };
 

@@ -1,6 +1,6 @@
-// SparseMoe: a mixture of experts (arXiv 1701.06538): each row goes through its few best experts, whose outputs are
-// added with the router's weights; some families add an expert that all rows share. Every expert is split over the
-// ranks like an Mlp. A row's experts are added in ascending order, so a row's result does not depend on the other rows.
+// SparseMoe: a mixture of experts (arXiv 1701.06538). Each row goes through its few best experts, whose outputs are
+// added with the router's weights. Some families add an expert that all rows share. Every expert is split over the
+// ranks like an Mlp. A row's experts are added in ascending order, so its result does not depend on the other rows.
 // Made at load, then used by the rank's thread.
 #pragma once
 
@@ -17,15 +17,15 @@
 
 namespace vllm {
 
-// Tensor names follow the block's prefix; expert e's are `experts`e.gate_proj and so on.
+// Tensor names are relative to the block's prefix. Those of expert 0 start with `experts` and "0.".
 struct MoeSpec {
   std::string router = "gate";
   std::string experts = "experts.";
   MlpSpec expert;
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;
-  bool norm_topk_prob = false;           // the chosen weights are scaled to sum to 1
-  std::optional<MlpSpec> shared_expert;  // weighed by sigmoid(`shared_expert_gate` x)
+  bool norm_topk_prob = false;           // scale the chosen weights to sum to 1
+  std::optional<MlpSpec> shared_expert;  // weighted by sigmoid(`shared_expert_gate` x)
   std::string shared_expert_prefix = "shared_expert.";
   std::string shared_expert_gate = "shared_expert_gate";
 };
@@ -47,7 +47,7 @@ class SparseMoe {
   const StepContext& step_;
   MoeSpec spec_;
   int64_t hidden_size_;
-  ColumnParallelLinear router_;  // whole on every rank
+  ColumnParallelLinear router_;  // replicated on every rank
   std::vector<std::unique_ptr<Mlp>> experts_;
   std::unique_ptr<Mlp> shared_expert_;
   std::unique_ptr<ColumnParallelLinear> shared_expert_gate_;
