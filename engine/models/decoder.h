@@ -1,5 +1,5 @@
-// DecoderModel: the one decoder-only transformer that all families share, run from a DecoderSpec. A rank's share, made
-// and called on the rank's thread.
+// DecoderModel: one rank's part of the decoder-only transformer that all families share, configured by a DecoderSpec.
+// Made and called on the rank's thread.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace vllm {
 
 class DecoderModel final : public Model {
  public:
-  // Throws ModelError for tensors that are missing or of another shape, ConfigError for heads that do not divide.
+  // Throws ModelError if a tensor is missing or has the wrong shape, ConfigError if the ranks cannot share the heads.
   DecoderModel(const LoadContext& load, const DecoderSpec& spec);
 
   const std::vector<KVCacheSpec>& KVLayers() const override { return kv_layers_; }
@@ -37,16 +37,16 @@ class DecoderModel final : public Model {
   std::vector<RotaryEmbedding> rotary_;
   std::optional<VocabParallelEmbedding> embed_tokens_;
   std::optional<PositionEmbedding> embed_positions_;
-  std::optional<ColumnParallelLinear> project_in_, project_out_;  // whole on every rank
+  std::optional<ColumnParallelLinear> project_in_, project_out_;  // replicated on every rank
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   std::optional<Norm> norm_;
   std::optional<VocabParallelEmbedding> lm_head_;
   float embedding_scale_, logits_scale_, logits_softcap_;
   std::vector<KVCacheSpec> kv_layers_;
   LayerScratch scratch_;
-  AlignedBuffer embedded_;             // [max_tokens, embedding's width] where that is not hidden_size
+  AlignedBuffer embedded_;             // [max_tokens, embedding's width] if that is not hidden_size
   AlignedBuffer projected_;            // [max_tokens, embedding's width]
-  std::vector<AlignedBuffer> angles_;  // of each rotary table: cos, sin [max_tokens, half]
+  std::vector<AlignedBuffer> angles_;  // for each rotary table: cos, sin [max_tokens, half]
   std::vector<RotaryAngles> tables_;
 };
 

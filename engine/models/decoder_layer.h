@@ -1,5 +1,5 @@
-// DecoderLayer: attention and MLP (or experts) with the norms and sums around them, as a LayerSpec says. Made and used
-// on the rank's thread.
+// DecoderLayer: attention and MLP (or experts) with the norms and residual additions around them, configured by a
+// LayerSpec. Made and used on the rank's thread.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace vllm {
 
-// A step's intermediate rows, shared by all layers of a rank.
+// Scratch rows of a step, shared by all layers of a rank.
 struct LayerScratch {
   AlignedBuffer normed;  // [max_tokens, hidden]
-  AlignedBuffer delta;   // [max_tokens, hidden] what a block adds
-  AlignedBuffer inner;   // of the widest block
+  AlignedBuffer delta;   // [max_tokens, hidden] output of a block
+  AlignedBuffer inner;   // scratch of the widest block
 };
 
 class DecoderLayer {
@@ -25,9 +25,9 @@ class DecoderLayer {
 
   const KVCacheSpec& kv_layer() const { return attention_.kv_layer(); }
   int64_t scratch_floats(int64_t num_tokens) const;
-  // Makes room in the rank's buffers for Forward with up to `max_tokens` tokens.
+  // Reserves the rank's scratch for Forward with up to `max_tokens` tokens.
   void Reserve(int64_t max_tokens) const;
-  // hidden: [num_tokens, hidden_size], in and out.
+  // Updates hidden [num_tokens, hidden_size] in place.
   void Forward(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, LayerScratch& scratch,
                float* hidden);
 
@@ -38,7 +38,7 @@ class DecoderLayer {
   Norms MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
                   const std::string& prefix) const;
   void RunMlp(const float* x, int64_t num_tokens, float* scratch, float* out);
-  // hidden += out_norm(delta), then sum_norm.
+  // Computes hidden = sum_norm(hidden + residual_scale * out_norm(delta)); overwrites delta.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
 
   const StepContext& step_;

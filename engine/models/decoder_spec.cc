@@ -29,7 +29,7 @@ double RoundTo(DType dtype, double value) {
 DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
   DecoderSpec spec;
   if (!config.weight_prefix.empty()) {
-    // "language_model.model.embed_tokens" in older files, "model.language_model.embed_tokens" in newer ones.
+    // Older files have "language_model.model.embed_tokens", newer ones "model.language_model.embed_tokens".
     spec.prefixes = {config.weight_prefix + "model.", "model." + config.weight_prefix, "model."};
   }
   spec.norm = {NormSpec::Kind::kRms, config.rms_norm_eps, config.norm_offset, true, true};
@@ -46,9 +46,9 @@ DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
   layer.mlp.has_bias = config.mlp_bias;
   layer.mlp.intermediate_size = config.intermediate_size;
   layer.mlp.activation = ActivationByName(config);
-  for (const LayerConfig& differs : config.layers) {
-    layer.attention.sliding_window = differs.sliding_window;
-    layer.attention.rotary_table = !differs.use_rope ? -1 : differs.use_local_rope ? 1 : 0;
+  for (const LayerConfig& layer_config : config.layers) {
+    layer.attention.sliding_window = layer_config.sliding_window;
+    layer.attention.rotary_table = !layer_config.use_rope ? -1 : layer_config.use_local_rope ? 1 : 0;
     spec.layer.push_back(layer);
   }
   return spec;

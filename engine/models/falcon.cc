@@ -1,6 +1,6 @@
-// FalconForCausalLM (arXiv 2311.16867): layer norms, an MLP of two matrices with GELU, q, k and v in one matrix by KV
-// head, and in most configs attention and MLP side by side. Those with ALiBi instead of rotary positions are refused
-// where the config is read.
+// FalconForCausalLM (arXiv 2311.16867): layer norms, a two-matrix MLP with GELU, q, k and v in one matrix grouped by KV
+// head, and in most configs attention and MLP in parallel. Configs with ALiBi instead of rotary positions are rejected
+// when they are read.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

@@ -1,5 +1,5 @@
-// GPT2LMHeadModel (OpenAI's GPT-2): learned positions, layer norms before the blocks, q, k and v in one matrix, an MLP
-// of two. Its checkpoints store matrices as [in, out] (ModelConfig::conv1d_weights).
+// GPT2LMHeadModel (OpenAI's GPT-2): learned positions, layer norms before the blocks, q, k and v in one matrix, and a
+// two-matrix MLP. Its checkpoints store matrices as [in, out] (ModelConfig::conv1d_weights).
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

@@ -1,4 +1,5 @@
-// MixtralForCausalLM (arXiv 2401.04088): Mistral with experts, whose weights sum to 1, in every layer.
+// MixtralForCausalLM (arXiv 2401.04088): Mistral with experts in every layer. The weights of a token's experts sum to
+// 1.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

@@ -1,4 +1,4 @@
-// Model: one rank's share of a decoder. Made and called on the rank's thread; all ranks call the same members in the
+// Model: one rank's part of a decoder. Made and called on the rank's thread. All ranks call the same functions in the
 // same order.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace vllm {
 
-// One step's rows, all requests flattened.
+// The rows of one step, with all requests flattened.
 struct ModelInput {
   std::span<const int32_t> token_ids;  // [num_tokens]
   std::span<const int64_t> positions;  // [num_tokens]
@@ -25,17 +25,18 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // What each layer keeps of a token on this rank.
+  // Returns the K and V shape of each layer on this rank.
   virtual const std::vector<KVCacheSpec>& KVLayers() const = 0;
 
-  // Makes room in the rank's buffers for Forward with up to `max_tokens` tokens and ComputeLogits with up to
-  // `max_logits_rows` rows. Returns the bytes of the model's own step buffers, those of the RankContext not counted.
+  // Reserves the rank's scratch for Forward with up to `max_tokens` tokens and ComputeLogits with up to
+  // `max_logits_rows` rows. Returns the bytes of the model's own step buffers, without those of the StepContext's
+  // workspace.
   virtual size_t ReserveScratch(int64_t /*max_tokens*/, int64_t /*max_logits_rows*/) { return 0; }
 
-  // hidden: [num_tokens, hidden_size], after the final norm. REQUIRES: num_tokens <= max_num_batched_tokens.
+  // Writes hidden [num_tokens, hidden_size], after the final norm. REQUIRES: num_tokens <= max_num_batched_tokens.
   virtual void Forward(const ModelInput& input, KVCache& cache, float* hidden) = 0;
 
-  // Writes this rank's columns of logits [num_rows, vocab_size]; complete after a barrier of all ranks.
+  // Writes this rank's columns of logits [num_rows, vocab_size]. They are complete after a barrier of all ranks.
   virtual void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) = 0;
 };
 

@@ -1,5 +1,5 @@
-// Olmo2ForCausalLM (arXiv 2501.00656): Llama with norms behind the blocks instead of before them, and one norm over all
-// query heads, one over all key heads.
+// Olmo2ForCausalLM (arXiv 2501.00656): Llama with norms after the blocks instead of before them. One norm covers all
+// query heads, another all key heads.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

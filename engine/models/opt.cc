@@ -1,5 +1,6 @@
-// OPTForCausalLM (arXiv 2205.01068): learned positions that start at row 2, layer norms before the blocks or (350m) on
-// the sums behind them, an MLP of two matrices with ReLU, and (350m) an embedding narrower than the model.
+// OPTForCausalLM (arXiv 2205.01068): learned positions that start at row 2, layer norms before the blocks, and a
+// two-matrix MLP with ReLU. OPT-350m has its norms after the residual additions, and an embedding narrower than the
+// model.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

@@ -1,5 +1,5 @@
-// Qwen2ForCausalLM (Qwen2, Qwen2.5): Llama with biases on q, k and v. Qwen2MoeForCausalLM has experts and one that all
-// tokens share in its sparse layers.
+// Qwen2ForCausalLM (Qwen2, Qwen2.5): Llama with biases on q, k and v. The sparse layers of Qwen2MoeForCausalLM have
+// routed experts and one expert that all tokens share.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

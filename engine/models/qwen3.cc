@@ -1,5 +1,5 @@
-// Qwen3ForCausalLM (arXiv 2505.09388): Llama with an RMS norm on each query and key head. Qwen3MoeForCausalLM has
-// experts in its sparse layers.
+// Qwen3ForCausalLM (arXiv 2505.09388): Llama with an RMS norm on each query and key head. The sparse layers of
+// Qwen3MoeForCausalLM have experts.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

@@ -40,7 +40,7 @@ constexpr Architecture kArchitectures[] = {
     {"Qwen3MoeForCausalLM", Qwen3Spec},
     {"StableLmForCausalLM", StableLmSpec},
 
-    // Vision-language models, of which only the text model runs.
+    // Vision-language models; only their text model runs.
     {"Gemma3ForConditionalGeneration", VisionLanguageSpec},
     {"InternVLForConditionalGeneration", VisionLanguageSpec},
     {"LlavaForConditionalGeneration", VisionLanguageSpec},

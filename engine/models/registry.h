@@ -14,17 +14,18 @@ namespace vllm {
 
 std::vector<std::string> KnownArchitectures();  // sorted
 bool IsKnownArchitecture(std::string_view architecture);
-// Throws ModelError that names the architecture and the known ones.
+// Throws ModelError, which lists the known architectures, if the config's is unknown.
 void CheckArchitecture(const ModelConfig& config);
 
 // Builds the model of load.config.model.architecture. Throws ModelError.
 std::unique_ptr<Model> BuildModel(const LoadContext& load);
-// Builds it as another architecture than the config names. REQUIRES: IsKnownArchitecture(architecture).
+// Builds the model as `architecture` instead of the config's. REQUIRES: IsKnownArchitecture(architecture).
 std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const LoadContext& load);
 // REQUIRES: the architecture is in the table of registry.cc.
 DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config);
 
-// Adds an architecture that is not in the table of registry.cc. For tests; call it before any other thread runs.
+// Adds an architecture that is not in the table of registry.cc. Returns false if the name is taken. For tests; call it
+// before any other thread runs.
 using ModelFactory = std::unique_ptr<Model> (*)(const LoadContext&);
 bool RegisterModel(std::string_view architecture, ModelFactory factory);
 

@@ -1,5 +1,5 @@
-// StableLmForCausalLM (StableLM 2, StableLM 3B): Llama with layer norms, a partial rotation, and by its config biases
-// on q, k and v, a norm of its own on each head, attention and MLP side by side.
+// StableLmForCausalLM (StableLM 2, StableLM 3B): Llama with layer norms and partial rotation. The config can add biases
+// on q, k and v, a separate norm for each head, and attention and MLP in parallel.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

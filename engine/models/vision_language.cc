@@ -1,6 +1,6 @@
-// Models that read images beside text: their text part is one of the other families, which config.json's text_config
-// names by model_type; that part is run, and tensors of the others are left alone. Only models whose text part is the
-// plain causal decoder are here.
+// Models that read images and text. The text model is one of the other families, which model_type in config.json's
+// text_config names. Only that model runs; tensors of the other parts are ignored. Only models with a plain causal
+// decoder as text model are supported.
 #include <string_view>
 #include <utility>
 

@@ -1,5 +1,4 @@
-// The directory of packed weights: which files go when room is needed, and what a writer that fails or is killed
-// leaves.
+// The directory of packed weights: which files are evicted, and what a writer leaves that fails or is killed.
 #include "engine/model_loader/packed_cache/packed_cache.h"
 
 #include <fcntl.h>
@@ -32,7 +31,7 @@ class PackedCacheTest : public testing::Test {
       ASSERT_EQ(write(fd, data.data(), bytes), static_cast<ssize_t>(bytes));
     });
   }
-  // Last used this long ago.
+  // Sets the time of last use to `minutes` ago.
   void SetAge(const std::string& name, int minutes) const {
     fs::last_write_time(directory_ + "/" + name, fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
   }
@@ -48,7 +47,7 @@ class PackedCacheTest : public testing::Test {
 
 using NameSet = std::set<std::string>;
 
-TEST_F(PackedCacheTest, TheDirectoryIsMadeForItsOwnerAlone) {
+TEST_F(PackedCacheTest, DirectoryIsAccessibleToItsOwnerOnly) {
   Put(PackedCache(directory_, 1000), "a", 10);
   struct stat status;
   ASSERT_EQ(stat(directory_.c_str(), &status), 0);
@@ -57,7 +56,7 @@ TEST_F(PackedCacheTest, TheDirectoryIsMadeForItsOwnerAlone) {
   EXPECT_EQ(status.st_mode & 0777u, 0600u);
 }
 
-TEST_F(PackedCacheTest, TheLeastRecentlyUsedGoFirstAndOnlyAsManyAsMust) {
+TEST_F(PackedCacheTest, EvictsLeastRecentlyUsedFilesAndNoMoreThanNeeded) {
   const PackedCache cache(directory_, 1000);
   for (const char* key : {"a", "b", "c"}) Put(cache, key, 300);
   SetAge("a.packed", 3);
@@ -70,7 +69,7 @@ TEST_F(PackedCacheTest, TheLeastRecentlyUsedGoFirstAndOnlyAsManyAsMust) {
   EXPECT_EQ(Names(), (NameSet{"e.packed"}));
 }
 
-TEST_F(PackedCacheTest, AFileThatIsReplacedTakesNoRoomTwice) {
+TEST_F(PackedCacheTest, ReplacedFileIsNotCountedTwice) {
   const PackedCache cache(directory_, 1000);
   Put(cache, "a", 600);
   Put(cache, "b", 300);
@@ -79,7 +78,7 @@ TEST_F(PackedCacheTest, AFileThatIsReplacedTakesNoRoomTwice) {
   EXPECT_EQ(Names(), (NameSet{"a.packed", "b.packed"}));
 }
 
-TEST_F(PackedCacheTest, OtherFilesOfTheDirectoryStay) {
+TEST_F(PackedCacheTest, OtherFilesInTheDirectoryAreKept) {
   const PackedCache cache(directory_, 100);
   Put(cache, "a", 50);
   temp_.Write("cache/vllmcli/packed/notes.txt", std::string(5000, 'n'));
@@ -87,7 +86,7 @@ TEST_F(PackedCacheTest, OtherFilesOfTheDirectoryStay) {
   EXPECT_EQ(Names(), (NameSet{"b.packed", "notes.txt"}));
 }
 
-TEST_F(PackedCacheTest, AMappedFileStaysReadableWhenItIsReplacedOrDeleted) {
+TEST_F(PackedCacheTest, MappedFileStaysReadableAfterItIsReplacedOrDeleted) {
   const PackedCache cache(directory_, 100);
   Put(cache, "a", 100, 'o');
   const MappedFile first(cache.PathOf("a"));
@@ -99,7 +98,7 @@ TEST_F(PackedCacheTest, AMappedFileStaysReadableWhenItIsReplacedOrDeleted) {
   EXPECT_EQ(static_cast<char>(second.bytes()[99]), 'n');
 }
 
-TEST_F(PackedCacheTest, AWriterThatFailsLeavesTheOldFileAndNothingElse) {
+TEST_F(PackedCacheTest, FailedWriterLeavesOnlyTheOldFile) {
   const PackedCache cache(directory_, 100);
   Put(cache, "a", 40, 'o');
   const auto fail = [](int fd, const std::string&) {
@@ -111,7 +110,7 @@ TEST_F(PackedCacheTest, AWriterThatFailsLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(static_cast<char>(MappedFile(cache.PathOf("a")).bytes()[0]), 'o');
 }
 
-TEST_F(PackedCacheTest, WhatAKilledWriterLeftGoesAndWhatIsBeingWrittenStays) {
+TEST_F(PackedCacheTest, DeletesFilesOfKilledWritersButNotFilesBeingWritten) {
   const PackedCache cache(directory_, 100);
   Put(cache, "a", 10);
   temp_.Write("cache/vllmcli/packed/k.unfinished-abcdef", std::string(50, 'k'));
@@ -123,7 +122,7 @@ TEST_F(PackedCacheTest, WhatAKilledWriterLeftGoesAndWhatIsBeingWrittenStays) {
   close(fd);
 }
 
-TEST_F(PackedCacheTest, TwoWritersOfOneKeyBothSucceedAndTheLastWins) {
+TEST_F(PackedCacheTest, TwoWritersOfOneKeySucceedAndTheLastWins) {
   const PackedCache cache(directory_, 1000);
   cache.Put("a", 5, [&](int fd, const std::string& /*path*/) {
     Put(cache, "a", 5, 'i');
@@ -133,7 +132,7 @@ TEST_F(PackedCacheTest, TwoWritersOfOneKeyBothSucceedAndTheLastWins) {
   EXPECT_EQ(static_cast<char>(MappedFile(cache.PathOf("a")).bytes()[0]), 'o');
 }
 
-TEST_F(PackedCacheTest, WritersAtTheSameTimeDoNotTakeEachOthersFilesForAbandoned) {
+TEST_F(PackedCacheTest, ConcurrentWritersDoNotDeleteEachOthersFiles) {
   const PackedCache cache(directory_, 1 << 20);
   std::vector<std::thread> writers;
   for (int writer = 0; writer < 4; ++writer) {
@@ -145,14 +144,14 @@ TEST_F(PackedCacheTest, WritersAtTheSameTimeDoNotTakeEachOthersFilesForAbandoned
   EXPECT_EQ(Names().size(), 400u);
 }
 
-TEST_F(PackedCacheTest, ADirectoryThatCannotBeMadeIsTold) {
+TEST_F(PackedCacheTest, DirectoryThatCannotBeCreatedIsAnError) {
   temp_.Write("file", "");
   const PackedCache cache(temp_.path() + "/file/packed", 1000);
   const std::string message = MessageOf<ResourceError>([&] { Put(cache, "a", 10); });
   EXPECT_NE(message.find("cannot be created"), std::string::npos) << message;
 }
 
-TEST_F(PackedCacheTest, ADirectoryThatOthersCanWriteIsNeitherReadNorWritten) {
+TEST_F(PackedCacheTest, DirectoryWritableByOthersIsNeitherReadNorWritten) {
   const PackedCache cache(directory_, 1000);
   Put(cache, "a", 10);
   for (const mode_t mode : {0777u, 0770u, 0707u}) {
@@ -166,7 +165,7 @@ TEST_F(PackedCacheTest, ADirectoryThatOthersCanWriteIsNeitherReadNorWritten) {
   EXPECT_EQ(Names(), (NameSet{"a.packed"}));
 }
 
-TEST_F(PackedCacheTest, ADirectoryOfAnotherUserIsRefused) {
+TEST_F(PackedCacheTest, DirectoryOfAnotherUserIsRejected) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
   const PackedCache cache(directory_, 1000);
   Put(cache, "a", 10);
@@ -178,7 +177,7 @@ TEST_F(PackedCacheTest, ADirectoryOfAnotherUserIsRefused) {
   EXPECT_NE(MessageOf<ModelError>([&] { cache.OpenFile("a"); }).find("belongs to another user"), std::string::npos);
 }
 
-TEST_F(PackedCacheTest, ALinkInPlaceOfTheDirectoryIsRefused) {
+TEST_F(PackedCacheTest, SymbolicLinkToADirectoryIsRejected) {
   Put(PackedCache(temp_.path() + "/real", 1000), "a", 10);
   fs::create_symlink(temp_.path() + "/real", temp_.path() + "/link");
   const PackedCache cache(temp_.path() + "/link", 1000);
@@ -187,7 +186,7 @@ TEST_F(PackedCacheTest, ALinkInPlaceOfTheDirectoryIsRefused) {
   EXPECT_EQ(MessageOf<ModelError>([&] { Put(cache, "b", 10); }), message);
 }
 
-TEST_F(PackedCacheTest, AMissingDirectoryOrFileIsNoError) {
+TEST_F(PackedCacheTest, MissingDirectoryOrFileIsNotAnError) {
   const PackedCache cache(directory_, 1000);
   EXPECT_FALSE(cache.OpenFile("a"));
   Put(cache, "a", 10);

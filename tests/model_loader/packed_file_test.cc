@@ -1,4 +1,4 @@
-// Files of packed weights: what is written is read back, and whatever was cut or changed is refused.
+// Files of packed weights: entries survive a round trip, and truncated or modified files are rejected.
 #include "engine/model_loader/packed_cache/packed_file.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kDescription = "packed weights\nof a test\n";
 
-void OneAfterAnother(int64_t count, const std::function<void(int64_t i)>& f) {
+void Sequentially(int64_t count, const std::function<void(int64_t i)>& f) {
   for (int64_t i = 0; i < count; ++i) f(i);
 }
 
@@ -45,7 +45,7 @@ class PackedFileTest : public testing::Test {
     for (size_t i = 0; i < data_.size(); ++i) entries.push_back({100 + i, data_[i]});
     const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     ASSERT_GE(fd, 0);
-    WritePackedFile(fd, path_, kDescription, entries, OneAfterAnother);
+    WritePackedFile(fd, path_, kDescription, entries, Sequentially);
     close(fd);
     expected_bytes_ = PackedFileBytes(kDescription, entries);
   }
@@ -53,14 +53,14 @@ class PackedFileTest : public testing::Test {
     std::ifstream file(path_, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  std::string Refusal(std::string_view description = kDescription) const {
-    return MessageOf<ModelError>([&] { PackedFile file(path_, description, OneAfterAnother); });
+  std::string Rejection(std::string_view description = kDescription) const {
+    return MessageOf<ModelError>([&] { PackedFile file(path_, description, Sequentially); });
   }
-  std::string RefusalOf(const std::string& contents) const {
+  std::string RejectionOf(const std::string& contents) const {
     directory_.Write("x.packed", contents);
-    return Refusal();
+    return Rejection();
   }
-  // As a writer with other numbers would have written it.
+  // Replaces the header's hash, as a writer of other numbers would have done.
   static std::string WithNewHash(std::string contents, size_t header_bytes) {
     std::memset(contents.data() + 32, 0, 8);
     const uint64_t hash = XXH3_64bits(contents.data(), header_bytes);
@@ -74,12 +74,12 @@ class PackedFileTest : public testing::Test {
   int64_t expected_bytes_ = 0;
 };
 
-TEST_F(PackedFileTest, EntriesComeBackAsTheyWere) {
+TEST_F(PackedFileTest, EntriesSurviveARoundTrip) {
   const std::vector<std::vector<size_t>> cases = {
       {1}, {4096}, {4097, 3, 8192}, {(size_t{9} << 20) + 5, 100, size_t{4} << 20}, std::vector<size_t>(3000, 10)};
   for (const std::vector<size_t>& sizes : cases) {
     Write(sizes);
-    const PackedFile file(path_, kDescription, OneAfterAnother);
+    const PackedFile file(path_, kDescription, Sequentially);
     EXPECT_EQ(file.size_bytes(), expected_bytes_);
     ASSERT_EQ(file.entries().size(), sizes.size());
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -92,78 +92,79 @@ TEST_F(PackedFileTest, EntriesComeBackAsTheyWere) {
   }
 }
 
-TEST_F(PackedFileTest, AFileOfOtherWeightsIsRefused) {
+TEST_F(PackedFileTest, FileOfOtherWeightsIsRejected) {
   Write({100});
-  EXPECT_NE(Refusal("packed weights\nof a tesd\n").find("refused: of other weights"), std::string::npos);
-  EXPECT_NE(Refusal("packed weights").find("refused: of other weights"), std::string::npos);
+  EXPECT_NE(Rejection("packed weights\nof a tesd\n").find("rejected: made from other weights or settings"),
+            std::string::npos);
+  EXPECT_NE(Rejection("packed weights").find("rejected: made from other weights or settings"), std::string::npos);
 }
 
-TEST_F(PackedFileTest, AFileCutAtAnyByteOfItsHeaderIsRefused) {
+TEST_F(PackedFileTest, FileTruncatedAtAnyByteOfItsHeaderIsRejected) {
   Write({4096, 100});
   const std::string whole = Contents();
   const size_t header_bytes = 40 + std::strlen(kDescription) + 2 * 16 + 8;
   for (size_t size = 0; size <= header_bytes; ++size) {
-    EXPECT_NE(RefusalOf(whole.substr(0, size)).find("refused: "), std::string::npos) << size;
+    EXPECT_NE(RejectionOf(whole.substr(0, size)).find("rejected: "), std::string::npos) << size;
   }
   for (const size_t size : {size_t{4095}, size_t{4096}, size_t{8191}, size_t{8192}, whole.size() - 1}) {
-    EXPECT_NE(RefusalOf(whole.substr(0, size)).find("refused: "), std::string::npos) << size;
+    EXPECT_NE(RejectionOf(whole.substr(0, size)).find("rejected: "), std::string::npos) << size;
   }
-  EXPECT_NE(RefusalOf(whole + "x").find("refused: "), std::string::npos);
+  EXPECT_NE(RejectionOf(whole + "x").find("rejected: "), std::string::npos);
 }
 
-TEST_F(PackedFileTest, AFlippedBitIsRefused) {
+TEST_F(PackedFileTest, FlippedBitIsRejected) {
   Write({4096, 100, (size_t{5} << 20) + 3});
   std::string contents = Contents();
-  std::vector<size_t> places;
+  std::vector<size_t> offsets;
   const size_t header_bytes = 40 + std::strlen(kDescription) + 3 * 16 + 2 * 8;
-  for (size_t i = 0; i < header_bytes; ++i) places.push_back(i);
+  for (size_t i = 0; i < header_bytes; ++i) offsets.push_back(i);
   std::mt19937 random(5);
-  for (int i = 0; i < 60; ++i) places.push_back(4096 + random() % (contents.size() - 4096));
-  places.push_back(contents.size() - 1);
-  for (const size_t place : places) {
-    contents[place] = static_cast<char>(contents[place] ^ (1 << (place % 8)));
-    EXPECT_NE(RefusalOf(contents).find("refused: "), std::string::npos) << place;
-    contents[place] = static_cast<char>(contents[place] ^ (1 << (place % 8)));
+  for (int i = 0; i < 60; ++i) offsets.push_back(4096 + random() % (contents.size() - 4096));
+  offsets.push_back(contents.size() - 1);
+  for (const size_t offset : offsets) {
+    contents[offset] = static_cast<char>(contents[offset] ^ (1 << (offset % 8)));
+    EXPECT_NE(RejectionOf(contents).find("rejected: "), std::string::npos) << offset;
+    contents[offset] = static_cast<char>(contents[offset] ^ (1 << (offset % 8)));
   }
-  EXPECT_EQ(RefusalOf(contents), "");
+  EXPECT_EQ(RejectionOf(contents), "");
 }
 
-TEST_F(PackedFileTest, NumbersThatCannotBeAreRefusedThoughTheHashIsRight) {
+TEST_F(PackedFileTest, ImpossibleNumbersAreRejectedEvenWithAValidHash) {
   Write({4096, 100});
   const std::string whole = Contents();
   const size_t header_bytes = 40 + std::strlen(kDescription) + 2 * 16 + 8;
   ASSERT_EQ(WithNewHash(whole, header_bytes), whole);
   const size_t first_entry = 40 + std::strlen(kDescription);
   std::mt19937_64 random(9);
-  // Layout, length of the description, number of entries, size of the file, sizes of the entries.
-  for (const auto& [at, width] :
+  // Layout version, description size, number of entries, file size, entry sizes.
+  for (const auto& [offset, width] :
        {std::pair<size_t, size_t>{8, 4}, {12, 4}, {16, 8}, {24, 8}, {first_entry + 8, 8}, {first_entry + 24, 8}}) {
     for (int round = 0; round < 80; ++round) {
       uint64_t value = random() >> (random() % 64);
       if (round < 3) value = std::array<uint64_t, 3>{0, ~uint64_t{0}, uint64_t{1} << 63}[static_cast<size_t>(round)];
-      // A first entry that ends on the same page is as good.
-      if (at == first_entry + 8 && value > 0 && value <= 4096) continue;
+      // A first entry that ends on the same page gives an equally valid file.
+      if (offset == first_entry + 8 && value > 0 && value <= 4096) continue;
       std::string contents = whole;
-      std::memcpy(contents.data() + at, &value, width);
+      std::memcpy(contents.data() + offset, &value, width);
       if (contents == whole) continue;
-      EXPECT_NE(RefusalOf(WithNewHash(contents, header_bytes)).find("refused: "), std::string::npos)
-          << at << ": " << value;
+      EXPECT_NE(RejectionOf(WithNewHash(contents, header_bytes)).find("rejected: "), std::string::npos)
+          << offset << ": " << value;
     }
   }
 }
 
-TEST_F(PackedFileTest, WhatIsNoFileIsRefused) {
-  EXPECT_NE(Refusal(), "");
+TEST_F(PackedFileTest, MissingFileOrDirectoryIsRejected) {
+  EXPECT_NE(Rejection(), "");
   std::filesystem::create_directory(path_);
-  EXPECT_NE(Refusal().find("not a regular file"), std::string::npos);
+  EXPECT_NE(Rejection().find("not a regular file"), std::string::npos);
 }
 
-TEST_F(PackedFileTest, AFullDiskIsTold) {
+TEST_F(PackedFileTest, FullDiskIsAnError) {
   const int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
   ASSERT_GE(fd, 0);
   const std::vector<std::byte> bytes(100);
   const std::vector<PackedEntry> entries = {{1, bytes}};
-  EXPECT_THROW(WritePackedFile(fd, "/dev/full", kDescription, entries, OneAfterAnother), ResourceError);
+  EXPECT_THROW(WritePackedFile(fd, "/dev/full", kDescription, entries, Sequentially), ResourceError);
   close(fd);
 }
 

@@ -1,4 +1,4 @@
-// What packed weights are known by: any change of the model or of how it is packed gives another text.
+// The fingerprint of packed weights: it changes with the model and with every setting that packing depends on.
 #include "engine/model_loader/packed_cache/packed_key.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files without tensors.
+// A weight source with files but no tensors.
 class FileSource final : public WeightSource {
  public:
   explicit FileSource(const std::vector<std::string>& paths) {
@@ -61,7 +61,7 @@ TEST_F(PackedKeyTest, TheSameFilesAndSettingsGiveTheSameText) {
   EXPECT_EQ(HexDigest(Text()), HexDigest(Text()));
 }
 
-TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnGivesAnother) {
+TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnChangesTheText) {
   std::vector<std::string> texts = {Text(), Text("avx512"), Text("avx2", 1)};
   config_.model.dtype = DType::kBFloat16;
   texts.push_back(Text());
@@ -81,26 +81,26 @@ TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnGivesAnother) {
   }
 }
 
-TEST_F(PackedKeyTest, AChangedConfigGivesAnother) {
+TEST_F(PackedKeyTest, ChangedConfigChangesTheText) {
   const std::string before = Text();
   directory_.Write("config.json", "{ }");
   EXPECT_NE(Text(), before);
 }
 
-TEST_F(PackedKeyTest, AChangedFileUnderTheSameNameGivesAnother) {
+TEST_F(PackedKeyTest, ChangedFileOfTheSameNameChangesTheText) {
   const std::string path = directory_.path() + "/model.safetensors";
   const std::string before = Text();
   const auto time = fs::last_write_time(path);
-  // In place and with its time put back: at the beginning, which is read whole, and at the very end.
-  for (const std::streamoff at : {std::streamoff{3} << 20, (std::streamoff{6} << 20) - 1}) {
+  // Change one byte in place and reset the time: at the beginning, which is hashed completely, and at the very end.
+  for (const std::streamoff offset : {std::streamoff{3} << 20, (std::streamoff{6} << 20) - 1}) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(at);
+    file.seekp(offset);
     file.put('x');
     file.close();
     fs::last_write_time(path, time);
-    EXPECT_NE(Text(), before) << at;
+    EXPECT_NE(Text(), before) << offset;
     std::fstream back(path, std::ios::in | std::ios::out | std::ios::binary);
-    back.seekp(at);
+    back.seekp(offset);
     back.put('w');
     back.close();
     fs::last_write_time(path, time);
@@ -115,7 +115,9 @@ TEST_F(PackedKeyTest, AChangedFileUnderTheSameNameGivesAnother) {
   EXPECT_NE(Text(), before) << "another inode";
 }
 
-TEST_F(PackedKeyTest, WeightsOfNoFileHaveNone) { EXPECT_EQ(DescribeWeights(config_, FileSource({}), "avx2", 0), ""); }
+TEST_F(PackedKeyTest, WeightsThatWereNotReadFromFilesHaveNoText) {
+  EXPECT_EQ(DescribeWeights(config_, FileSource({}), "avx2", 0), "");
+}
 
 }  // namespace
 }  // namespace vllm

@@ -1,5 +1,5 @@
-// Starting from kept packed weights: the same bits as packing them, whatever the model, and no harm from files that are
-// damaged, of something else or cannot be written.
+// Loading from the packed-weight cache gives the same bits as packing, for every model. Files that are damaged, made
+// from something else or not writable do no harm.
 #include "engine/model_loader/packed_cache/packed_store.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ class PackedStoreTest : public testing::Test {
   TempDirectory temp_;
 };
 
-TEST_F(PackedStoreTest, AHitIsBitForBitAMissInEveryFamilyAndScheme) {
+TEST_F(PackedStoreTest, CacheHitsAndMissesGiveTheSameBitsForEveryFamilyAndScheme) {
   const std::vector<std::string> models = TestModels();
   EXPECT_GT(models.size(), 100u);
   for (const std::string& path : models) {
@@ -93,7 +93,7 @@ TEST_F(PackedStoreTest, AHitIsBitForBitAMissInEveryFamilyAndScheme) {
   }
 }
 
-TEST_F(PackedStoreTest, EachQuantizationTypeRankAndInstructionSetHasFilesOfItsOwn) {
+TEST_F(PackedStoreTest, EachQuantizationTypeRankAndInstructionSetHasItsOwnFile) {
   size_t num_files = 0;
   for (const QuantizationMethod method :
        {QuantizationMethod::kNone, QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
@@ -118,7 +118,7 @@ TEST_F(PackedStoreTest, EachQuantizationTypeRankAndInstructionSetHasFilesOfItsOw
   }
 }
 
-TEST_F(PackedStoreTest, ADamagedFileIsRefusedAndReplaced) {
+TEST_F(PackedStoreTest, DamagedFileIsRejectedAndReplaced) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
@@ -127,7 +127,7 @@ TEST_F(PackedStoreTest, ADamagedFileIsRefusedAndReplaced) {
   file.put('?');
   file.close();
   const Result second = Run(config);
-  EXPECT_NE(second.report.rejection.find("refused: its weights are damaged"), std::string::npos)
+  EXPECT_NE(second.report.rejection.find("rejected: weight checksum mismatch"), std::string::npos)
       << second.report.rejection;
   EXPECT_EQ(second.report.written_bytes, first.report.written_bytes);
   EXPECT_EQ(second, first);
@@ -137,14 +137,14 @@ TEST_F(PackedStoreTest, ADamagedFileIsRefusedAndReplaced) {
 }
 
 // Weights are looked up by name, so the order of a file does not matter.
-TEST_F(PackedStoreTest, WeightsThatAFileLacksArePackedAloneAndAddedToIt) {
+TEST_F(PackedStoreTest, OnlyWeightsMissingFromAFileArePackedAndAddedToIt) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
   std::string description;
   std::vector<std::vector<std::byte>> data;
   std::vector<PackedEntry> entries;
-  const ForEach one_by_one = [](int64_t count, const std::function<void(int64_t i)>& f) {
+  const ForEach sequentially = [](int64_t count, const std::function<void(int64_t i)>& f) {
     for (int64_t i = 0; i < count; ++i) f(i);
   };
   {
@@ -152,7 +152,7 @@ TEST_F(PackedStoreTest, WeightsThatAFileLacksArePackedAloneAndAddedToIt) {
     const std::string contents{std::istreambuf_iterator<char>(file), {}};
     description =
         contents.substr(40, static_cast<unsigned char>(contents[12]) + 256u * static_cast<unsigned char>(contents[13]));
-    const PackedFile packed(path, description, one_by_one);
+    const PackedFile packed(path, description, sequentially);
     for (const PackedEntry& entry : packed.entries()) {
       data.emplace_back(entry.data.begin(), entry.data.end());
       entries.push_back({entry.name_hash, data.back()});
@@ -162,7 +162,7 @@ TEST_F(PackedStoreTest, WeightsThatAFileLacksArePackedAloneAndAddedToIt) {
   const PackedCache cache(Directory(), int64_t{1} << 30);
   const auto write = [&] {
     cache.Put(HexDigest(description), PackedFileBytes(description, entries),
-              [&](int fd, const std::string& to) { WritePackedFile(fd, to, description, entries, one_by_one); });
+              [&](int fd, const std::string& to) { WritePackedFile(fd, to, description, entries, sequentially); });
   };
   std::swap(entries.front(), entries.back());
   write();
@@ -172,7 +172,7 @@ TEST_F(PackedStoreTest, WeightsThatAFileLacksArePackedAloneAndAddedToIt) {
   EXPECT_EQ(swapped.report.written_bytes, 0);
   EXPECT_EQ(swapped, first);
 
-  // Without one entry, and with one of another size.
+  // Remove one entry and change the size of another.
   entries.erase(entries.begin() + 1);
   entries.back().data = entries.back().data.first(entries.back().data.size() / 2);
   write();
@@ -187,7 +187,7 @@ TEST_F(PackedStoreTest, WeightsThatAFileLacksArePackedAloneAndAddedToIt) {
   EXPECT_EQ(after, first);
 }
 
-TEST_F(PackedStoreTest, ADirectoryThatCannotBeWrittenIsToldAndLosesNothing) {
+TEST_F(PackedStoreTest, UnwritableDirectoryIsReportedAndDoesNotPreventLoading) {
   VllmConfig config = Llama();
   temp_.Write("file", "");
   config.load.packed_cache_directory = temp_.path() + "/file/packed";
@@ -196,7 +196,7 @@ TEST_F(PackedStoreTest, ADirectoryThatCannotBeWrittenIsToldAndLosesNothing) {
   EXPECT_EQ(result, Run(Llama()));
 }
 
-TEST_F(PackedStoreTest, ADirectoryThatOthersCanWriteIsNotUsedAndTheReasonIsGiven) {
+TEST_F(PackedStoreTest, DirectoryWritableByOthersIsNotUsedAndTheReasonIsReported) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   ASSERT_EQ(chmod(Directory().c_str(), 0777), 0);
@@ -207,7 +207,7 @@ TEST_F(PackedStoreTest, ADirectoryThatOthersCanWriteIsNotUsedAndTheReasonIsGiven
   EXPECT_EQ(second, first);
 }
 
-TEST_F(PackedStoreTest, ALinkInPlaceOfTheDirectoryIsNotFollowed) {
+TEST_F(PackedStoreTest, SymbolicLinkToTheDirectoryIsNotFollowed) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   fs::rename(Directory(), Directory() + ".real");
@@ -219,8 +219,8 @@ TEST_F(PackedStoreTest, ALinkInPlaceOfTheDirectoryIsNotFollowed) {
   EXPECT_EQ(second, first);
 }
 
-// Each of these is replaced by a file of our own, so that the next start is fast again.
-TEST_F(PackedStoreTest, AFileThatSomebodyElseCouldHaveMadeIsNotUsedAndReplaced) {
+// Each of these is replaced by our own file, so that the next start is fast again.
+TEST_F(PackedStoreTest, FileThatAnotherUserCouldHaveWrittenIsReplacedWithoutUse) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
@@ -253,7 +253,7 @@ TEST_F(PackedStoreTest, AFileThatSomebodyElseCouldHaveMadeIsNotUsedAndReplaced) 
   }
 }
 
-TEST_F(PackedStoreTest, ADiskWithoutRoomIsReportedAndLosesNothing) {
+TEST_F(PackedStoreTest, FullDiskIsReportedAndDoesNotPreventLoading) {
   const Result expected = Run(Llama());
   fs::remove_all(Directory());
   rlimit saved{};
@@ -265,13 +265,14 @@ TEST_F(PackedStoreTest, ADiskWithoutRoomIsReportedAndLosesNothing) {
   setrlimit(RLIMIT_FSIZE, &saved);
   signal(SIGXFSZ, old_handler);
   EXPECT_NE(result.report.failure.find(Directory()), std::string::npos) << result.report.failure;
-  EXPECT_NE(result.report.failure.find("not written: File too large"), std::string::npos) << result.report.failure;
+  EXPECT_NE(result.report.failure.find("cannot be written: File too large"), std::string::npos)
+      << result.report.failure;
   EXPECT_EQ(result.report.written_bytes, 0);
   EXPECT_EQ(result, expected);
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutADirectory) {
+TEST_F(PackedStoreTest, CachesNothingForSmallWeightsOrBeyondTheLimitOrWithoutADirectory) {
   VllmConfig config = Llama();
   config.load.packed_cache_min_bytes = int64_t{16} << 20;
   Run(config);
@@ -290,7 +291,7 @@ TEST_F(PackedStoreTest, NothingIsKeptOfSmallWeightsOrBeyondTheLimitOrWithoutADir
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PackedStoreTest, StartsAtTheSameTimeDoNotDisturbEachOther) {
+TEST_F(PackedStoreTest, ConcurrentStartsDoNotInterfere) {
   const Result expected = Run(Llama());
   fs::remove_all(Directory());
   std::atomic<int> num_equal{0};

@@ -23,17 +23,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEnding = ".packed";
-// Marks a file that is being written. Its writer holds a lock on it, so that the file of a killed writer is recognized.
+constexpr std::string_view kSuffix = ".packed";
+// Marks a file that is being written. Its writer holds a lock on it, so an unlocked one was left by a killed writer.
 constexpr std::string_view kUnfinished = ".unfinished-";
 
-struct KeptFile {
+struct CachedFile {
   std::string name;
   int64_t bytes = 0;
   timespec used{};
 };
 
-// Deletes a file that nobody writes any more; returns whether it did.
+// Deletes an unfinished file if no process writes it. Returns true if it did.
 bool DeleteAbandoned(int directory_fd, const std::string& name) {
   const UniqueFd fd(openat(directory_fd, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
@@ -41,11 +41,11 @@ bool DeleteAbandoned(int directory_fd, const std::string& name) {
   return true;
 }
 
-// A file that is locked while it is written, and deleted unless it is kept.
+// A temporary file that is locked while it is written. The destructor deletes it unless KeepAs has renamed it.
 class UnfinishedFile {
  public:
   UnfinishedFile(const PrivateDirectory& directory, const std::string& prefix) : directory_(directory) {
-    // Another process may take the file for abandoned before it is locked.
+    // Before it is locked, another process may delete the file as abandoned. Then create another.
     do {
       Create(prefix);
       flock(fd_.get(), LOCK_EX);
@@ -87,7 +87,7 @@ class UnfinishedFile {
   bool is_kept_ = false;
 };
 
-std::string NameOf(const std::string& key) { return key + std::string(kEnding); }
+std::string NameOf(const std::string& key) { return key + std::string(kSuffix); }
 
 }  // namespace
 
@@ -105,35 +105,35 @@ void PackedCache::Put(const std::string& key, int64_t bytes,
                       const std::function<void(int fd, const std::string& path)>& write) const {
   std::error_code error;
   fs::create_directories(fs::path(directory_).parent_path(), error);
-  // Nobody else may see what is in a model.
+  // Private to the user: the cache reveals the contents of a model.
   const bool is_made = mkdir(directory_.c_str(), 0700) == 0 || errno == EEXIST;
   const int error_number = errno;
   const std::optional<PrivateDirectory> directory = is_made ? PrivateDirectory::Open(directory_) : std::nullopt;
   if (!directory) {
     throw ResourceError("packed weights " + Escape(directory_) + ": cannot be created: " + std::strerror(error_number));
   }
-  MakeRoom(*directory, bytes, NameOf(key));
+  EvictFor(*directory, bytes, NameOf(key));
   UnfinishedFile file(*directory, key + std::string(kUnfinished));
   write(file.fd(), file.path());
   file.KeepAs(NameOf(key));
 }
 
-void PackedCache::MakeRoom(const PrivateDirectory& directory, int64_t bytes, const std::string& replaced) const {
-  std::vector<KeptFile> files;
+void PackedCache::EvictFor(const PrivateDirectory& directory, int64_t bytes, const std::string& replaced) const {
+  std::vector<CachedFile> files;
   int64_t total = bytes;
   for (const std::string& name : directory.Names()) {
     const bool is_unfinished = name.find(kUnfinished) != std::string::npos;
-    if (name == replaced || (!is_unfinished && !name.ends_with(kEnding))) continue;
+    if (name == replaced || (!is_unfinished && !name.ends_with(kSuffix))) continue;
     struct stat status {};
     if (fstatat(directory.fd(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
     if (is_unfinished && DeleteAbandoned(directory.fd(), name)) continue;
     total += status.st_size;
     if (!is_unfinished) files.push_back({name, status.st_size, status.st_mtim});
   }
-  std::sort(files.begin(), files.end(), [](const KeptFile& a, const KeptFile& b) {
+  std::sort(files.begin(), files.end(), [](const CachedFile& a, const CachedFile& b) {
     return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
   });
-  for (const KeptFile& file : files) {
+  for (const CachedFile& file : files) {
     if (total <= max_bytes_) return;
     if (unlinkat(directory.fd(), file.name.c_str(), 0) == 0) total -= file.bytes;
   }

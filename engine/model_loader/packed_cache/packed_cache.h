@@ -1,6 +1,6 @@
-// PackedCache: the directory that holds files of packed weights, one per rank. Only a directory and files that belong
-// to the effective user and that nobody else can write are used. Several processes may use it at once: a file appears
-// complete or not at all, and a deleted file stays readable for those who have it mapped. A value; any thread.
+// PackedCache: the directory with files of packed weights, one per rank. It uses only a directory and files that the
+// effective user owns and nobody else can write. Several processes may use it at once: a file appears complete or not
+// at all, and a deleted file stays readable while it is mapped. A value type; any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace vllm {
 
 class PackedCache {
  public:
-  // `max_bytes` is the limit for all files together.
+  // `max_bytes` limits the total size of all files.
   PackedCache(std::string directory, int64_t max_bytes) : directory_(std::move(directory)), max_bytes_(max_bytes) {}
 
   int64_t max_bytes() const { return max_bytes_; }
   std::string PathOf(const std::string& key) const;
-  // Opens the key's file and marks it as used now: the least recently used file is the first to go. Returns nullopt
-  // when there is none. Throws ModelError, which says why, when the directory or the file must not be trusted.
+  // Opens the key's file and marks it as used now: the least recently used file is evicted first. Returns nullopt if
+  // there is none. Throws ModelError if the directory or the file must not be trusted.
   std::optional<RegularFile> OpenFile(const std::string& key) const;
-  // Makes room for `bytes`, then has `write` fill an empty file of another name, which takes the place of the key's.
-  // Throws ResourceError, as `write` may, and ModelError when the directory must not be trusted; then nothing has
-  // changed except that old files may be gone. REQUIRES: `bytes` is at most max_bytes().
+  // Evicts files until `bytes` fit, calls `write` to fill an empty temporary file, and renames that to the key's file.
+  // Throws ResourceError, as `write` may, and ModelError if the directory must not be trusted. On an error nothing has
+  // changed, except that old files may have been evicted. REQUIRES: `bytes` is at most max_bytes().
   void Put(const std::string& key, int64_t bytes,
            const std::function<void(int fd, const std::string& path)>& write) const;
 
  private:
-  void MakeRoom(const PrivateDirectory& directory, int64_t bytes, const std::string& replaced) const;
+  void EvictFor(const PrivateDirectory& directory, int64_t bytes, const std::string& replaced) const;
 
   std::string directory_;
   int64_t max_bytes_;

@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'V', 'L', 'L', 'M', 'P', 'A', 'C', 'K'};
 constexpr uint64_t kPageBytes = 4096;
-// What is hashed and written at once. A multiple of the size of a huge page and aligned in the file: systems that keep
-// large runs of a file in large pages then map them as such.
+// The unit of hashing and writing. It is a multiple of the huge-page size and aligned in the file. Systems that cache
+// large runs of a file in large pages then map them with large pages.
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxEntries = uint64_t{1} << 24;
 
@@ -46,34 +46,35 @@ struct StoredEntry {
 uint64_t RoundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 uint64_t NumPieces(uint64_t file_bytes) { return (file_bytes + kPieceBytes - 1) / kPieceBytes; }
 
-// Where everything stands, from the fixed header alone. REQUIRES: numbers within the limits that the reader checks.
+// The offsets of all parts, computed from the fixed header. REQUIRES: its numbers are within the limits that the reader
+// checks.
 struct PackedFileLayout {
   explicit PackedFileLayout(const FixedHeader& header)
-      : entries_at(sizeof(FixedHeader) + header.description_bytes),
-        hashes_at(entries_at + header.num_entries * sizeof(StoredEntry)),
-        header_bytes(hashes_at + NumPieces(header.file_bytes) * sizeof(uint64_t)),
-        data_at(RoundUp(header_bytes, kPageBytes)) {}
+      : entries_offset(sizeof(FixedHeader) + header.description_bytes),
+        hashes_offset(entries_offset + header.num_entries * sizeof(StoredEntry)),
+        header_bytes(hashes_offset + NumPieces(header.file_bytes) * sizeof(uint64_t)),
+        data_offset(RoundUp(header_bytes, kPageBytes)) {}
 
-  uint64_t entries_at;
-  uint64_t hashes_at;
+  uint64_t entries_offset;
+  uint64_t hashes_offset;
   uint64_t header_bytes;
-  uint64_t data_at;
+  uint64_t data_offset;
 };
 
-// The header's size depends on the number of pieces, which depends on the header's size.
+// The header's size depends on the number of pieces, which depends on the header's size. Repeats until both agree.
 FixedHeader MakeHeader(std::string_view description, std::span<const PackedEntry> entries) {
   FixedHeader header;
   header.description_bytes = static_cast<uint32_t>(description.size());
   header.num_entries = entries.size();
   while (true) {
-    uint64_t end = PackedFileLayout(header).data_at;
+    uint64_t end = PackedFileLayout(header).data_offset;
     for (const PackedEntry& entry : entries) end = RoundUp(end, kPageBytes) + entry.data.size();
     if (end == header.file_bytes) return header;
     header.file_bytes = end;
   }
 }
 
-// REQUIRES: at least a fixed header.
+// Hashes the header with zeros in place of its hash. REQUIRES: `header` contains at least a FixedHeader.
 uint64_t HeaderHash(std::span<const std::byte> header) {
   FixedHeader fixed;
   std::memcpy(&fixed, header.data(), sizeof(fixed));
@@ -86,43 +87,43 @@ uint64_t HeaderHash(std::span<const std::byte> header) {
   return XXH3_64bits_digest(&state);
 }
 
-// Of the data in piece i of the file.
-uint64_t PieceHash(std::span<const std::byte> file, uint64_t data_at, uint64_t i) {
-  const uint64_t begin = std::max(i * kPieceBytes, data_at);
+// Hashes the data in piece i of the file.
+uint64_t PieceHash(std::span<const std::byte> file, uint64_t data_offset, uint64_t i) {
+  const uint64_t begin = std::max(i * kPieceBytes, data_offset);
   const uint64_t end = std::min<uint64_t>((i + 1) * kPieceBytes, file.size());
   return begin < end ? XXH3_64bits(file.data() + begin, end - begin) : XXH3_64bits(nullptr, 0);
 }
 
-// Calls f(first byte in the file, bytes) for the entries and for the zeros between them, in order.
+// Calls f(file offset, bytes) for the entries and for the zeros between them, in order.
 template <typename F>
-void ForEachRun(uint64_t data_at, std::span<const PackedEntry> entries, F&& f) {
+void ForEachRun(uint64_t data_offset, std::span<const PackedEntry> entries, F&& f) {
   static constexpr std::array<std::byte, kPageBytes> kZeros{};
-  uint64_t at = data_at;
+  uint64_t offset = data_offset;
   for (const PackedEntry& entry : entries) {
-    const uint64_t begin = RoundUp(at, kPageBytes);
-    if (begin > at) f(at, std::span<const std::byte>(kZeros).first(begin - at));
+    const uint64_t begin = RoundUp(offset, kPageBytes);
+    if (begin > offset) f(offset, std::span<const std::byte>(kZeros).first(begin - offset));
     f(begin, entry.data);
-    at = begin + entry.data.size();
+    offset = begin + entry.data.size();
   }
 }
 
-// 0 or an errno.
-int WriteAll(int fd, std::vector<iovec>& parts, uint64_t at) {
-  constexpr size_t kMostParts = 1024;  // IOV_MAX
+// Writes `parts` at `offset`. Returns 0 or an errno.
+int WriteAll(int fd, std::vector<iovec>& parts, uint64_t offset) {
+  constexpr size_t kMaxParts = 1024;  // IOV_MAX
   size_t first = 0;
   while (first < parts.size()) {
-    const auto count = static_cast<int>(std::min(parts.size() - first, kMostParts));
-    const ssize_t written = pwritev(fd, parts.data() + first, count, static_cast<off_t>(at));
+    const auto count = static_cast<int>(std::min(parts.size() - first, kMaxParts));
+    const ssize_t written = pwritev(fd, parts.data() + first, count, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return written < 0 ? errno : EIO;
-    at += static_cast<uint64_t>(written);
-    auto left = static_cast<size_t>(written);
-    while (left > 0) {
+    offset += static_cast<uint64_t>(written);
+    auto remaining = static_cast<size_t>(written);
+    while (remaining > 0) {
       iovec& part = parts[first];
-      const size_t taken = std::min(left, part.iov_len);
-      part.iov_base = static_cast<std::byte*>(part.iov_base) + taken;
-      part.iov_len -= taken;
-      left -= taken;
+      const size_t consumed = std::min(remaining, part.iov_len);
+      part.iov_base = static_cast<std::byte*>(part.iov_base) + consumed;
+      part.iov_len -= consumed;
+      remaining -= consumed;
       if (part.iov_len == 0) ++first;
     }
     while (first < parts.size() && parts[first].iov_len == 0) ++first;
@@ -139,42 +140,43 @@ PackedFile::PackedFile(RegularFile opened, const std::string& path, std::string_
                        const ForEach& for_each)
     : file_(std::move(opened), path) {
   const std::span<const std::byte> file = file_.bytes();
-  const auto refuse = [&](const std::string& why) {
-    throw ModelError("packed weights " + Escape(path) + ": refused: " + why);
+  const auto reject = [&](const std::string& why) {
+    throw ModelError("packed weights " + Escape(path) + ": rejected: " + why);
   };
   FixedHeader header;
-  if (file.size() < sizeof(header)) refuse("no header (" + std::to_string(file.size()) + " bytes)");
+  if (file.size() < sizeof(header)) reject("no header (" + std::to_string(file.size()) + " bytes)");
   std::memcpy(&header, file.data(), sizeof(header));
-  if (header.magic != kMagic) refuse("not such a file");
-  if (header.layout != kPackedLayoutVersion) refuse("of another layout (" + std::to_string(header.layout) + ")");
-  if (header.file_bytes != file.size()) refuse("cut short or longer than written");
-  if (header.num_entries > kMaxEntries) refuse("too many entries (" + std::to_string(header.num_entries) + ")");
+  if (header.magic != kMagic) reject("not a file of packed weights");
+  if (header.layout != kPackedLayoutVersion)
+    reject("unsupported layout version (" + std::to_string(header.layout) + ")");
+  if (header.file_bytes != file.size()) reject("file size does not match its header");
+  if (header.num_entries > kMaxEntries) reject("too many entries (" + std::to_string(header.num_entries) + ")");
   const PackedFileLayout layout(header);
-  if (layout.data_at > file.size() && header.num_entries > 0) refuse("cut short");
-  if (layout.header_bytes > file.size()) refuse("cut short");
-  if (HeaderHash(file.first(layout.header_bytes)) != header.header_hash) refuse("its header is damaged");
+  if (layout.data_offset > file.size() && header.num_entries > 0) reject("truncated");
+  if (layout.header_bytes > file.size()) reject("truncated");
+  if (HeaderHash(file.first(layout.header_bytes)) != header.header_hash) reject("header checksum mismatch");
   const std::string_view described(reinterpret_cast<const char*>(file.data()) + sizeof(header),
                                    header.description_bytes);
-  if (described != description) refuse("of other weights");
+  if (described != description) reject("made from other weights or settings");
 
-  uint64_t at = layout.data_at;
+  uint64_t offset = layout.data_offset;
   for (uint64_t i = 0; i < header.num_entries; ++i) {
     StoredEntry entry;
-    std::memcpy(&entry, file.data() + layout.entries_at + i * sizeof(entry), sizeof(entry));
-    at = RoundUp(at, kPageBytes);
-    if (at > file.size() || entry.bytes > file.size() - at) refuse("an entry lies outside");
-    entries_.push_back({entry.name_hash, file.subspan(at, entry.bytes)});
-    at += entry.bytes;
+    std::memcpy(&entry, file.data() + layout.entries_offset + i * sizeof(entry), sizeof(entry));
+    offset = RoundUp(offset, kPageBytes);
+    if (offset > file.size() || entry.bytes > file.size() - offset) reject("an entry is outside the file");
+    entries_.push_back({entry.name_hash, file.subspan(offset, entry.bytes)});
+    offset += entry.bytes;
   }
-  if (header.num_entries > 0 && at != file.size()) refuse("cut short or longer than written");
+  if (header.num_entries > 0 && offset != file.size()) reject("file size does not match its entries");
 
   std::atomic<bool> is_damaged{false};
   for_each(static_cast<int64_t>(NumPieces(file.size())), [&](int64_t i) {
     uint64_t hash = 0;
-    std::memcpy(&hash, file.data() + layout.hashes_at + static_cast<size_t>(i) * sizeof(hash), sizeof(hash));
-    if (PieceHash(file, layout.data_at, static_cast<uint64_t>(i)) != hash) is_damaged = true;
+    std::memcpy(&hash, file.data() + layout.hashes_offset + static_cast<size_t>(i) * sizeof(hash), sizeof(hash));
+    if (PieceHash(file, layout.data_offset, static_cast<uint64_t>(i)) != hash) is_damaged = true;
   });
-  if (is_damaged) refuse("its weights are damaged");
+  if (is_damaged) reject("weight checksum mismatch");
 }
 
 int64_t PackedFileBytes(std::string_view description, std::span<const PackedEntry> entries) {
@@ -184,30 +186,31 @@ int64_t PackedFileBytes(std::string_view description, std::span<const PackedEntr
 void WritePackedFile(int fd, const std::string& path, std::string_view description,
                      std::span<const PackedEntry> entries, const ForEach& for_each) {
   const auto check = [&](int error) {
-    if (error != 0) throw ResourceError("packed weights " + Escape(path) + ": not written: " + std::strerror(error));
+    if (error != 0)
+      throw ResourceError("packed weights " + Escape(path) + ": cannot be written: " + std::strerror(error));
   };
   FixedHeader header = MakeHeader(description, entries);
   const PackedFileLayout layout(header);
-  // Now, not when half is written.
+  // Fails now, instead of halfway through, if the disk is full.
   check(posix_fallocate(fd, 0, static_cast<off_t>(header.file_bytes)));
 
   std::vector<std::byte> bytes(layout.header_bytes);
   std::atomic<int> error{0};
   for_each(static_cast<int64_t>(NumPieces(header.file_bytes)), [&](int64_t i) {
-    const uint64_t begin = std::max(static_cast<uint64_t>(i) * kPieceBytes, layout.data_at);
+    const uint64_t begin = std::max(static_cast<uint64_t>(i) * kPieceBytes, layout.data_offset);
     const uint64_t end = std::min((static_cast<uint64_t>(i) + 1) * kPieceBytes, header.file_bytes);
     std::vector<iovec> parts;
     XXH3_state_t state;
     XXH3_64bits_reset(&state);
-    ForEachRun(layout.data_at, entries, [&](uint64_t at, std::span<const std::byte> run) {
-      const uint64_t from = std::max(begin, at);
-      const uint64_t to = std::min(end, at + run.size());
+    ForEachRun(layout.data_offset, entries, [&](uint64_t offset, std::span<const std::byte> run) {
+      const uint64_t from = std::max(begin, offset);
+      const uint64_t to = std::min(end, offset + run.size());
       if (from >= to) return;
-      parts.push_back({const_cast<std::byte*>(run.data() + (from - at)), to - from});
+      parts.push_back({const_cast<std::byte*>(run.data() + (from - offset)), to - from});
       XXH3_64bits_update(&state, parts.back().iov_base, parts.back().iov_len);
     });
     const uint64_t hash = XXH3_64bits_digest(&state);
-    std::memcpy(bytes.data() + layout.hashes_at + static_cast<size_t>(i) * sizeof(hash), &hash, sizeof(hash));
+    std::memcpy(bytes.data() + layout.hashes_offset + static_cast<size_t>(i) * sizeof(hash), &hash, sizeof(hash));
     if (const int failed = WriteAll(fd, parts, begin); failed != 0) error = failed;
   });
   check(error);
@@ -216,7 +219,7 @@ void WritePackedFile(int fd, const std::string& path, std::string_view descripti
   std::memcpy(bytes.data() + sizeof(header), description.data(), description.size());
   for (size_t i = 0; i < entries.size(); ++i) {
     const StoredEntry entry{entries[i].name_hash, entries[i].data.size()};
-    std::memcpy(bytes.data() + layout.entries_at + i * sizeof(entry), &entry, sizeof(entry));
+    std::memcpy(bytes.data() + layout.entries_offset + i * sizeof(entry), &entry, sizeof(entry));
   }
   header.header_hash = HeaderHash(bytes);
   std::memcpy(bytes.data(), &header, sizeof(header));

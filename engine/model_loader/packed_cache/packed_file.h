@@ -1,16 +1,17 @@
-// PackedFile: packed weights of one rank in a file, mapped and checked whole, so that they need not be packed again and
-// processes share their pages. Made at load on the rank's thread; then immutable, any thread may read.
+// PackedFile: a file with the packed weights of one rank. It is mapped and completely verified, so that the weights
+// need not be packed again and processes share the pages. Made at load on the rank's thread; then immutable, any thread
+// may read.
 //
 //   file    := header zeros data                   numbers are little-endian
 //   header  := "VLLMPACK" layout:u32 description_bytes:u32 num_entries:u64 file_bytes:u64 header_hash:u64
 //              description entry{num_entries} piece_hash:u64{num_pieces}
 //   entry   := name_hash:u64 bytes:u64
-//   data    := bytes of each entry in order, the first at the next multiple of 4096 after the header, each other at the
-//              next one after its predecessor; zeros between; file_bytes is the end of the last
+//   data    := bytes of each entry, in order, each at the next multiple of 4096 after the header or the previous entry;
+//              zeros between; file_bytes is the end of the last entry
 // header_hash is XXH3-64 of the header with zeros in its place. piece_hash i is XXH3-64 of the data in bytes [i * 4
-// MiB, (i + 1) * 4 MiB) of the file. The description says what was packed and how; a file is used for nothing else.
-// Example: two entries of 4096 and 100 bytes, described in 30 bytes: header of 40 + 30 + 2 * 16 + 8 = 110 bytes, data
-// at 4096 and 8192, file_bytes 8292.
+// MiB, (i + 1) * 4 MiB) of the file. The description identifies the weights and the way they were packed; a file with
+// another description is rejected. Example: two entries of 4096 and 100 bytes, described in 30 bytes: header of 40 + 30
+// + 2 * 16 + 8 = 110 bytes, data at 4096 and 8192, file_bytes 8292.
 #pragma once
 
 #include <cstddef>
@@ -33,10 +34,10 @@ struct PackedEntry {
 
 class PackedFile {
  public:
-  // Throws ModelError when the file cannot be opened, is damaged or is of something else, ResourceError when it cannot
-  // be mapped. `for_each` runs on the rank's threads.
+  // Throws ModelError if the file cannot be opened, is damaged or has another description, and ResourceError if it
+  // cannot be mapped. `for_each` runs on the rank's threads.
   PackedFile(const std::string& path, std::string_view description, const ForEach& for_each);
-  // The same for a file that is already open; `path` is its name for messages.
+  // The same for a file that is already open. `path` is its name in messages.
   PackedFile(RegularFile file, const std::string& path, std::string_view description, const ForEach& for_each);
 
   std::span<const PackedEntry> entries() const { return entries_; }
@@ -47,10 +48,10 @@ class PackedFile {
   std::vector<PackedEntry> entries_;
 };
 
-// The size of the file that WritePackedFile makes.
+// Returns the size of the file that WritePackedFile writes.
 int64_t PackedFileBytes(std::string_view description, std::span<const PackedEntry> entries);
-// Writes a whole file into the empty one at `path`, open as `fd`. Throws ResourceError when the disk has no room for
-// it or fails.
+// Writes a whole file to `fd`, which is open on an empty file at `path`. Throws ResourceError if the disk is full or
+// fails.
 void WritePackedFile(int fd, const std::string& path, std::string_view description,
                      std::span<const PackedEntry> entries, const ForEach& for_each);
 

@@ -14,8 +14,8 @@
 namespace vllm {
 namespace {
 
-// Headers of tensor files lie in the first megabytes. Samples find a file that was changed in place with its time put
-// back; what lies between them is the business of the size, the time and the inode.
+// The header of a tensor file is in its first megabytes. Samples of the rest detect a file that was changed in place
+// with its time reset. Changes between samples are detected by size, time and inode only.
 constexpr size_t kBeginningBytes = size_t{4} << 20;
 constexpr size_t kSampleBytes = 4096;
 constexpr size_t kNumSamples = 64;
@@ -34,15 +34,15 @@ std::string SampleDigest(std::span<const std::byte> bytes) {
   XXH3_128bits_update(&state, bytes.data(), beginning);
   const size_t rest = bytes.size() - beginning;
   for (size_t i = 0; i < kNumSamples && rest > kSampleBytes; ++i) {
-    // The last one ends with the file.
-    const size_t at =
+    // The last sample ends at the end of the file.
+    const size_t offset =
         beginning + (rest - kSampleBytes) / (kNumSamples - 1) * i + (rest - kSampleBytes) % (kNumSamples - 1);
-    XXH3_128bits_update(&state, bytes.data() + at, kSampleBytes);
+    XXH3_128bits_update(&state, bytes.data() + offset, kSampleBytes);
   }
   return Hex(XXH3_128bits_digest(&state));
 }
 
-// Hashes a whole small file. A file that cannot be read counts as empty.
+// Hashes a small file completely. An unreadable file counts as empty.
 std::string FileDigest(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   std::string text;

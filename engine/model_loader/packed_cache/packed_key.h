@@ -1,5 +1,5 @@
-// What packed weights were made of, as a text: files of packed weights carry it and are named by its hash. Pure
-// functions of the files; any thread.
+// A text fingerprint of the checkpoint and the settings that packed weights depend on. Files of packed weights contain
+// it and are named by its hash. Pure functions of the files; any thread.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace vllm {
 
-// A line for each of the files that `weights` were read from, with its size, time, inode and a digest of its beginning
-// and of samples, so that gigabytes need not be read, and for config.json; the settings that packing depends on; the
-// instruction set and the rank. Empty when the weights were not read from files.
+// Returns a text with one line per fact that packing depends on: config.json and the tensor index by digest; each file
+// that `weights` were read from; the settings, the instruction set and the rank. A tensor file's line has its size,
+// time, inode and a digest of its beginning and of samples, because hashing gigabytes takes too long. Returns an empty
+// text if the weights were not read from files.
 std::string DescribeWeights(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank);
 
-// 32 hexadecimal digits.
+// Returns the XXH3-128 hash of `text` as 32 hexadecimal digits.
 std::string HexDigest(std::string_view text);
 
 }  // namespace vllm

@@ -22,7 +22,7 @@ PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, 
   try {
     file = cache_->OpenFile(key_);
   } catch (const ModelError& error) {
-    // Unlike damage, this is something that the user has to look at.
+    // A damaged file is replaced without the user's help; an untrusted one is not, so this is a failure.
     report_.failure = error.what();
   }
   if (!file) return;

@@ -1,6 +1,6 @@
-// PackedStore: the WeightMemory of a rank that uses the packed-weight cache. Matrices that the rank's cache file has
-// are mapped from it; the others get new memory, are packed, and end up in the file for the next start. Made and used
-// on the rank's thread.
+// PackedStore: the WeightMemory of a rank that uses the packed-weight cache. Matrices in the rank's cache file are
+// mapped from it. The others get new memory and are packed, and then saved in the file for the next start. Made and
+// used on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +34,14 @@ class PackedStore final : public WeightMemory {
   LoadReport Finish();
 
  private:
-  // The entries of the file that have one name, in order.
+  // The file's entries with the same name, in order.
   struct NamedEntries {
     std::vector<size_t> indexes;
     size_t num_used = 0;
   };
 
   std::vector<AlignedBuffer> Take(uint64_t name_hash, std::initializer_list<size_t> sizes);
-  // The file's buffers for a matrix; empty if the file does not have them in these sizes.
+  // Returns the file's buffers for a matrix, or none if the file does not have them in these sizes.
   std::vector<AlignedBuffer> TakeMapped(uint64_t name_hash, std::initializer_list<size_t> sizes);
   void WriteFile();
 
@@ -50,10 +50,10 @@ class PackedStore final : public WeightMemory {
   std::string key_;
   int64_t num_ranks_;
   ForEach for_each_;
-  std::shared_ptr<const PackedFile> file_;  // null: everything is packed
+  std::shared_ptr<const PackedFile> file_;  // null: all matrices are packed
   std::unordered_map<uint64_t, NamedEntries> entries_by_name_;
   std::vector<PackedEntry> entries_;  // all buffers handed out so far, for the next file
-  int64_t num_mapped_ = 0;            // of entries_
+  int64_t num_mapped_ = 0;            // how many of entries_ are mapped
   LoadReport report_;
 };
 

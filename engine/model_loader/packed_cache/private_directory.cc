@@ -18,19 +18,19 @@
 namespace vllm {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& path, const std::string& why) {
+[[noreturn]] void Reject(const std::string& path, const std::string& why) {
   throw ModelError("packed weights " + Escape(path) + ": not used: " + why);
 }
 
-// REQUIRES: `status` is of the open file.
+// REQUIRES: `status` is from fstat() of the open file.
 void CheckOwnerAndMode(const struct stat& status, const std::string& path, const char* remedy) {
   if (status.st_uid != geteuid()) {
-    Refuse(path, "belongs to another user (uid " + std::to_string(status.st_uid) + ")");
+    Reject(path, "belongs to another user (uid " + std::to_string(status.st_uid) + ")");
   }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     std::array<char, 8> mode{};
     std::snprintf(mode.data(), mode.size(), "%04o", status.st_mode & 07777u);
-    Refuse(path, std::string("writable by group or others (mode ") + mode.data() + "); " + remedy);
+    Reject(path, std::string("writable by group or others (mode ") + mode.data() + "); " + remedy);
   }
 }
 
@@ -43,21 +43,21 @@ std::optional<PrivateDirectory> PrivateDirectory::Open(const std::string& path) 
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
     if ((error == ENOTDIR || error == ELOOP) && !S_ISDIR(status.st_mode)) {
-      Refuse(path, "not a directory (" + FileTypeName(status.st_mode) + ")");
+      Reject(path, "not a directory (" + FileTypeName(status.st_mode) + ")");
     }
-    Refuse(path, std::strerror(error));
+    Reject(path, std::strerror(error));
   }
   struct stat status {};
-  if (fstat(fd.get(), &status) != 0) Refuse(path, std::strerror(errno));
-  CheckOwnerAndMode(status, path, "chmod 700 makes it usable");
+  if (fstat(fd.get(), &status) != 0) Reject(path, std::strerror(errno));
+  CheckOwnerAndMode(status, path, "run chmod 700 on it");
   return PrivateDirectory(std::move(fd), path);
 }
 
 std::optional<RegularFile> PrivateDirectory::OpenFile(const std::string& name) const {
   RegularFile file = OpenRegularFileAt(fd(), name);
   if (file.error_number == ENOENT) return std::nullopt;
-  if (!file.ok()) Refuse(PathOf(name), file.error);
-  CheckOwnerAndMode(file.status, PathOf(name), "it is replaced");
+  if (!file.ok()) Reject(PathOf(name), file.error);
+  CheckOwnerAndMode(file.status, PathOf(name), "it will be replaced");
   return file;
 }
 

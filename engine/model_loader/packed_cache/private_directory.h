@@ -1,5 +1,5 @@
-// PrivateDirectory: an open directory that only its owner, the effective user, can change. Its files are reached
-// through its descriptor and never through symbolic links, so nobody else can exchange them. Movable; its const
+// PrivateDirectory: an open directory that only its owner, the effective user, can change. Its files are opened
+// relative to its descriptor and never through symbolic links, so nobody else can replace them. Movable; its const
 // functions may be called from any thread.
 #pragma once
 
@@ -15,17 +15,17 @@ namespace vllm {
 
 class PrivateDirectory {
  public:
-  // Opens `path`; nullopt when nothing has this name. Throws ModelError `packed weights <path>: not used: <why>` when
-  // it is not a directory (also when it is a link to one), belongs to another user, or is writable by group or others.
+  // Opens `path`. Returns nullopt if it does not exist. Throws ModelError `packed weights <path>: not used: <why>` if
+  // it is a symbolic link or not a directory, belongs to another user, or is writable by group or others.
   static std::optional<PrivateDirectory> Open(const std::string& path);
 
   int fd() const { return fd_.get(); }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
 
-  // Opens a regular file for reading; nullopt when it does not exist. Throws ModelError as Open does, and for a
-  // symbolic link, a FIFO and the like.
+  // Opens a regular file for reading. Returns nullopt if it does not exist. Throws ModelError as Open does, and if it
+  // is a symbolic link or not a regular file.
   std::optional<RegularFile> OpenFile(const std::string& name) const;
-  // The names of all entries except "." and "..", in no order.
+  // Returns the names of all entries except "." and "..", in unspecified order.
   std::vector<std::string> Names() const;
 
  private:
