@@ -33,7 +33,7 @@ using Answers = std::map<RequestId, Answer>;
 void Collect(const EngineCoreOutputs& outputs, Answers& answers) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     Answer& answer = answers[outputs[i].request_id];
-    EXPECT_EQ(answer.finish_reason, FinishReason::kNone) << "an output after the end";
+    EXPECT_EQ(answer.finish_reason, FinishReason::kNone) << "output after the request finished";
     answer.token_ids.insert(answer.token_ids.end(), outputs[i].new_token_ids.begin(), outputs[i].new_token_ids.end());
     answer.finish_reason = outputs[i].finish_reason;
     answer.error = outputs[i].error;
@@ -68,7 +68,7 @@ TEST(EngineCoreTest, RunsOneRequestToItsEnd) {
   EXPECT_EQ(answers.at(1).finish_reason, FinishReason::kLength);
 }
 
-TEST(EngineCoreTest, IdleHasNoWorkAndAStepDoesNothing) {
+TEST(EngineCoreTest, StepOfAnIdleEngineDoesNothing) {
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory());
   EngineCoreOutputs outputs;
   EXPECT_FALSE(engine_core.HasRequests());
@@ -76,19 +76,19 @@ TEST(EngineCoreTest, IdleHasNoWorkAndAStepDoesNothing) {
   EXPECT_TRUE(outputs.empty());
 }
 
-TEST(EngineCoreTest, RanksAreToldOfTheLastFinishedRequestThoughNothingRuns) {
-  std::vector<RequestId> told;
+TEST(EngineCoreTest, RanksLearnOfTheLastFinishedRequestEvenIfNothingRuns) {
+  std::vector<RequestId> finished;
   FakeModel model;
   model.on_step = [&](int64_t, const SchedulerOutput& step) {
-    told.insert(told.end(), step.finished_req_ids.begin(), step.finished_req_ids.end());
+    finished.insert(finished.end(), step.finished_req_ids.begin(), step.finished_req_ids.end());
   };
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory(model));
   engine_core.AddRequest(FakeRequest(1, {1, 2, 3}, 2));
   RunAll(engine_core);
-  EXPECT_EQ(told, std::vector<RequestId>{1});
+  EXPECT_EQ(finished, std::vector<RequestId>{1});
 }
 
-TEST(EngineCoreTest, ARequestThatCanNeverFitIsRefusedAtOnce) {
+TEST(EngineCoreTest, RequestThatCanNeverFitIsRejectedImmediately) {
   VllmConfig config = FakeConfig();
   config.cache.num_blocks_override = 2;
   EngineCore engine_core(config, FakeExecutorFactory());
@@ -101,7 +101,7 @@ TEST(EngineCoreTest, ARequestThatCanNeverFitIsRefusedAtOnce) {
   EXPECT_EQ(answers.at(2).finish_reason, FinishReason::kLength);
 }
 
-TEST(EngineCoreTest, AnAbortedRequestGivesNothingMore) {
+TEST(EngineCoreTest, AbortedRequestProducesNoMoreOutput) {
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory());
   engine_core.AddRequest(FakeRequest(1, {1, 2}, 50));
   engine_core.AddRequest(FakeRequest(2, {3}, 3));
@@ -115,7 +115,7 @@ TEST(EngineCoreTest, AnAbortedRequestGivesNothingMore) {
   EXPECT_EQ(answers.at(2).finish_reason, FinishReason::kLength);
 }
 
-TEST(EngineCoreTest, AnAbortTakesBackARefusal) {
+TEST(EngineCoreTest, AbortedRequestIsNotReportedAsRejected) {
   VllmConfig config = FakeConfig();
   config.cache.num_blocks_override = 2;
   EngineCore engine_core(config, FakeExecutorFactory());
@@ -125,7 +125,7 @@ TEST(EngineCoreTest, AnAbortTakesBackARefusal) {
   EXPECT_TRUE(RunAll(engine_core).empty());
 }
 
-TEST(EngineCoreTest, LogitsThatAreNoNumbersEndThatRequestAlone) {
+TEST(EngineCoreTest, NaNLogitsEndOnlyTheirRequest) {
   FakeModel model;
   model.fails = [](const EngineCoreRequest& request, const std::vector<int32_t>& tokens) {
     return request.request_id == 2 && tokens.size() == 5;
@@ -140,7 +140,7 @@ TEST(EngineCoreTest, LogitsThatAreNoNumbersEndThatRequestAlone) {
   EXPECT_EQ(answers.at(3).finish_reason, FinishReason::kLength);
 }
 
-TEST(EngineCoreTest, PromptLogprobsCoverThePromptWhateverTheChunks) {
+TEST(EngineCoreTest, PromptLogprobsCoverAChunkedPrompt) {
   VllmConfig config = FakeConfig();
   config.scheduler.max_num_batched_tokens = 7;
   EngineCore engine_core(config, FakeExecutorFactory());
@@ -150,7 +150,7 @@ TEST(EngineCoreTest, PromptLogprobsCoverThePromptWhateverTheChunks) {
   EXPECT_EQ(RunAll(engine_core).at(1).num_prompt_logprobs, 49u);
 }
 
-TEST(EngineCoreTest, TheExecutorsFailureComesThroughWithItsType) {
+TEST(EngineCoreTest, ExecutorFailureKeepsItsType) {
   FakeModel model;
   model.throw_at_step = 1;
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory(model));
@@ -160,7 +160,7 @@ TEST(EngineCoreTest, TheExecutorsFailureComesThroughWithItsType) {
   EXPECT_THROW(engine_core.Step(outputs), std::runtime_error);
 }
 
-TEST(EngineCoreTest, ASchedulerThatCannotMoveEndsTheEngine) {
+TEST(EngineCoreTest, StuckSchedulerEndsTheEngine) {
   FakeModel model;
   model.loses_tokens = true;
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory(model));
@@ -177,7 +177,7 @@ TEST(EngineCoreTest, ASchedulerThatCannotMoveEndsTheEngine) {
   }
 }
 
-TEST(EngineCoreTest, ASecondRequestWithTheSameIdFails) {
+TEST(EngineCoreTest, SecondRequestWithTheSameIdFails) {
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory());
   engine_core.AddRequest(FakeRequest(1, {1, 2}, 10));
   engine_core.AddRequest(FakeRequest(1, {3}, 10));
@@ -188,7 +188,7 @@ TEST(EngineCoreTest, ASecondRequestWithTheSameIdFails) {
   EXPECT_EQ(outputs[1].error, "request id 1 is already in use by an unfinished request");
 }
 
-TEST(EngineCoreTest, ACancelledStepIsComputedAgain) {
+TEST(EngineCoreTest, CancelledStepIsComputedAgain) {
   for (const int64_t num_computed : {0, 1, 2}) {
     FakeModel model;
     model.cancels = [num_computed](int64_t step, const SchedulerOutput&) { return step < 3 ? num_computed : -1; };
@@ -203,9 +203,9 @@ TEST(EngineCoreTest, ACancelledStepIsComputedAgain) {
   }
 }
 
-// The invariant: same request, same tokens, however it is batched and scheduled, and though steps are cancelled; the
-// fake executor throws when the protocol with the ranks is broken or a computed token's KV is not its own.
-TEST(EngineCoreTest, AnyConfigurationGivesTheSameTokens) {
+// Invariant: a request gets the same tokens however it is batched and scheduled, even if steps are cancelled. The fake
+// executor throws if the scheduler breaks its protocol or the KV of a computed token is wrong.
+TEST(EngineCoreTest, EveryConfigurationGivesTheSameTokens) {
   std::mt19937 random(3);
   int64_t num_cancelled = 0;
   FakeModel model;
@@ -266,7 +266,7 @@ TEST(EngineCoreTest, AnyConfigurationGivesTheSameTokens) {
   EXPECT_GT(num_cancelled, 100);
 }
 
-TEST(EngineCoreTest, TheCacheGivesHitsAndCanBeReset) {
+TEST(EngineCoreTest, PrefixCacheHitsAndCanBeReset) {
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory());
   engine_core.AddRequest(FakeRequest(1, std::vector<int32_t>(40, 1), 2));
   RunAll(engine_core);
@@ -279,7 +279,7 @@ TEST(EngineCoreTest, TheCacheGivesHitsAndCanBeReset) {
   EXPECT_EQ(engine_core.GetStats().prefix_cache.hits, 32);
 }
 
-TEST(EngineCoreTest, ADecodeStepAllocatesNothingAfterWarmUp) {
+TEST(EngineCoreTest, DecodeStepDoesNotAllocateAfterWarmUp) {
   VllmConfig config = FakeConfig();
   config.scheduler.max_num_seqs = 32;
   config.scheduler.max_num_batched_tokens = 2048;
@@ -292,13 +292,13 @@ TEST(EngineCoreTest, ADecodeStepAllocatesNothingAfterWarmUp) {
   }
   OutputQueue queue;
   EngineCoreOutputs step;
-  EngineCoreOutputs taken;
+  EngineCoreOutputs outputs;
   const auto run = [&](int num_steps) {
     for (int i = 0; i < num_steps; ++i) {
       engine_core.Step(step);
       queue.Publish(step);
-      // A reader that looks at every other step: deltas merge.
-      if (i % 2 == 1) queue.Take(taken, std::chrono::steady_clock::now());
+      // The reader takes the outputs of every other step, so that deltas merge.
+      if (i % 2 == 1) queue.Take(outputs, std::chrono::steady_clock::now());
     }
   };
   run(40);
@@ -307,7 +307,7 @@ TEST(EngineCoreTest, ADecodeStepAllocatesNothingAfterWarmUp) {
   EXPECT_EQ(testing::NumAllocations() - before, 0u);
 }
 
-TEST(EngineCoreTest, StreamingADeltaAllocatesNothingInTheFrontEndEither) {
+TEST(EngineCoreTest, StreamingADeltaDoesNotAllocateInTheFrontEnd) {
   VllmConfig config = FakeConfig();
   config.scheduler.max_num_seqs = 32;
   config.scheduler.max_num_batched_tokens = 2048;
@@ -330,27 +330,27 @@ TEST(EngineCoreTest, StreamingADeltaAllocatesNothingInTheFrontEndEither) {
   EXPECT_EQ(engine.NumUnfinishedRequests(), 32);
 }
 
-TEST(GetNumBlocksTest, TheNullBlockIsPaidFor) {
+TEST(GetNumBlocksTest, NullBlockCountsAgainstTheMemory) {
   VllmConfig config = FakeConfig();
   EXPECT_EQ(GetNumBlocks(config, 10 * 100, 100), 9);
   EXPECT_EQ(GetNumBlocks(config, 10 * 100 + 99, 100), 9);
 }
 
-TEST(GetNumBlocksTest, TheFlagCapsTheMemory) {
+TEST(GetNumBlocksTest, FlagLimitsTheMemory) {
   VllmConfig config = FakeConfig();
   config.cache.kv_cache_memory_bytes = 500;
   EXPECT_EQ(GetNumBlocks(config, 1000, 100), 4);
   EXPECT_EQ(GetNumBlocks(config, 300, 100), 2);
 }
 
-TEST(GetNumBlocksTest, NeverMoreThanTheSequencesCanUse) {
+TEST(GetNumBlocksTest, LimitedToWhatTheSequencesCanUse) {
   VllmConfig config = FakeConfig();
   config.model.max_model_len = 33;
   config.scheduler.max_num_seqs = 4;
   EXPECT_EQ(GetNumBlocks(config, 1 << 30, 100), 12);
 }
 
-TEST(GetNumBlocksTest, NotOneBlockIsAnErrorThatShowsTheArithmetic) {
+TEST(GetNumBlocksTest, TooLittleMemoryForOneBlockIsAnErrorWithTheNumbers) {
   VllmConfig config = FakeConfig();
   for (const int64_t memory : {int64_t{-5}, int64_t{0}, int64_t{199}}) {
     try {

@@ -1,6 +1,6 @@
-// FakeExecutor: a deterministic model without arithmetic that keeps a rank's books and refuses (throws) when the
-// scheduler breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache, so that
-// any scheduling must give the same tokens and a wrong block is seen at once. It can fail on demand.
+// FakeExecutor: a deterministic model without arithmetic. It tracks requests like a rank and throws if the scheduler
+// breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache. So every
+// scheduling must give the same tokens, and a wrong block is detected at once. It can fail on demand.
 #pragma once
 
 #include <algorithm>
@@ -30,15 +30,15 @@ struct FakeModel {
   bool throw_at_cache = false;
   int64_t throw_at_step = -1;  // counts from 0
   bool check_kv = true;        // off for benchmarks: it reads the whole context in each step
-  // Returns no token where one was to be sampled: a broken executor.
+  // Drops sampled tokens, like a broken executor.
   bool loses_tokens = false;
-  // Overrides the hash: the token that follows `tokens`.
+  // Overrides the hash: returns the token that follows `tokens`.
   std::function<int32_t(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> next_token;
-  // Whether the logits after `tokens` are no numbers.
+  // Returns true if the logits after `tokens` are NaN.
   std::function<bool(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> fails;
-  // How many of a step's requests are computed before the step is cancelled; below 0: it is not.
+  // Returns how many of a step's requests are computed before the step is cancelled; below 0: not cancelled.
   std::function<int64_t(int64_t step, const SchedulerOutput&)> cancels;
-  // Steps after the first that work for this request last until their cancellation flag is set; 0: none.
+  // Steps after the first that schedule this request run until their cancellation flag is set; 0: none.
   RequestId endless_request = 0;
   // Called at the start of each step, on the executor's thread.
   std::function<void(int64_t step, const SchedulerOutput&)> on_step;
@@ -56,7 +56,7 @@ inline int32_t FakeNextToken(uint64_t kv, const EngineCoreRequest& request, int6
   return static_cast<int32_t>(kv % static_cast<uint64_t>(vocab_size));
 }
 
-// What the fake model answers to `request`, without any engine, for `num_tokens` tokens.
+// Returns the fake model's first `num_tokens` output tokens for `request`, computed without an engine.
 inline std::vector<int32_t> FakeGenerate(const EngineCoreRequest& request, int64_t num_tokens, int64_t vocab_size) {
   uint64_t kv = 0;
   for (const int32_t id : request.prompt_token_ids) kv = FakeMix(kv, static_cast<uint64_t>(id));
@@ -85,7 +85,7 @@ class FakeExecutor final : public Executor {
     if (model_.throw_at_cache) throw std::runtime_error("fake failure at cache allocation");
     num_blocks_ = num_blocks;
     kv_.assign(static_cast<size_t>((num_blocks + 1) * block_size_), 0);
-    block_seen_.assign(static_cast<size_t>(num_blocks + 1), 0);
+    block_epoch_.assign(static_cast<size_t>(num_blocks + 1), 0);
   }
 
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& step) override {
@@ -97,23 +97,24 @@ class FakeExecutor final : public Executor {
     UpdateStates(step);
     output_.Clear();
     int64_t total = 0;
-    int64_t num_left = model_.cancels ? model_.cancels(step_, step) : -1;
+    int64_t num_remaining = model_.cancels ? model_.cancels(step_, step) : -1;
     const bool is_endless = std::any_of(step.num_scheduled_tokens.begin(), step.num_scheduled_tokens.end(),
                                         [&](const auto& s) { return s.request_id == model_.endless_request; });
     if (is_endless && step_ > 1) {
       Require(cancellation_ != nullptr, "no cancellation flag");
       while (!cancellation_->IsCancelled()) std::this_thread::yield();
-      num_left = 0;
+      num_remaining = 0;
     }
     for (const NumScheduledTokens& scheduled : step.num_scheduled_tokens) {
-      if (num_left-- == 0) Cancel(step);
+      if (num_remaining-- == 0) Cancel(step);
       total += scheduled.num_tokens;
       Run(Known(scheduled.request_id), scheduled.num_tokens);
     }
-    if (num_left == 0) Cancel(step);
-    Require(total == step.total_num_scheduled_tokens, "total_num_scheduled_tokens is not the sum");
+    if (num_remaining == 0) Cancel(step);
+    Require(total == step.total_num_scheduled_tokens,
+            "total_num_scheduled_tokens is not the sum of num_scheduled_tokens");
     Require(step.num_scheduled_tokens.size() == step.scheduled_new_reqs.size() + step.scheduled_cached_reqs.size(),
-            "a request is scheduled but not told, or told but not scheduled");
+            "scheduled requests and listed requests differ");
     return output_;
   }
 
@@ -128,15 +129,15 @@ class FakeExecutor final : public Executor {
     std::vector<std::vector<int32_t>> blocks;  // [num_groups]
     int64_t num_computed = 0;
     bool preempted = false;
-    int64_t told_in_step = 0;
+    int64_t listed_in_step = 0;
     int64_t ran_in_step = 0;
   };
 
   static void Require(bool condition, const char* what) {
-    if (!condition) throw std::logic_error(std::string("protocol broken: ") + what);
+    if (!condition) throw std::logic_error(std::string("protocol violation: ") + what);
   }
 
-  // Leaves garbage wherever the step writes, computed or not.
+  // Overwrites the KV of all tokens of the step with garbage, computed or not, and throws StepCancelled.
   [[noreturn]] void Cancel(const SchedulerOutput& step) {
     for (const NumScheduledTokens& scheduled : step.num_scheduled_tokens) {
       State& state = Known(scheduled.request_id);
@@ -150,7 +151,7 @@ class FakeExecutor final : public Executor {
 
   State& Known(RequestId id) {
     const auto it = states_.find(id);
-    Require(it != states_.end(), "a rank is told of a request it does not know");
+    Require(it != states_.end(), "unknown request");
     return it->second;
   }
 
@@ -163,9 +164,9 @@ class FakeExecutor final : public Executor {
       for (auto& table : state.blocks) table.clear();
     }
     for (const NewRequestData& data : step.scheduled_new_reqs) {
-      Require(data.request != nullptr, "a new request without its data");
+      Require(data.request != nullptr, "a new request has no data");
       const auto [it, inserted] = states_.try_emplace(data.request->request_id);
-      Require(inserted, "a prompt is told twice");
+      Require(inserted, "a new request is listed twice");
       State& state = it->second;
       state.request = data.request;
       state.tokens.reserve(data.request->prompt_token_ids.size() +
@@ -175,19 +176,19 @@ class FakeExecutor final : public Executor {
       for (auto& table : state.blocks) table.reserve(256);
       AddBlocks(data.block_ids, state);
       state.num_computed = data.num_computed_tokens;
-      state.told_in_step = step_;
+      state.listed_in_step = step_;
     }
     const CachedRequestData& cached = step.scheduled_cached_reqs;
     for (size_t i = 0; i < cached.size(); ++i) {
       State& state = Known(cached.request_ids[i]);
-      Require(state.told_in_step != step_, "told twice in one step");
-      state.told_in_step = step_;
-      Require(state.preempted == (cached.resumed_from_preemption[i] != 0), "resumed and preempted do not agree");
+      Require(state.listed_in_step != step_, "listed twice in one step");
+      state.listed_in_step = step_;
+      Require(state.preempted == (cached.resumed_from_preemption[i] != 0), "resumed_from_preemption is wrong");
       if (state.preempted) {
         state.preempted = false;
         state.num_computed = cached.num_computed_tokens[i];
       }
-      Require(state.num_computed == cached.num_computed_tokens[i], "num_computed_tokens differs from the rank's");
+      Require(state.num_computed == cached.num_computed_tokens[i], "num_computed_tokens differs from the executor's");
       const auto tokens = cached.NewTokens(i);
       state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
       AddBlocks(cached.NewBlocks(i), state);
@@ -196,7 +197,7 @@ class FakeExecutor final : public Executor {
 
   void AddBlocks(std::span<const int32_t> block_ids, State& state) const {
     const size_t num_groups = state.blocks.size();
-    Require(block_ids.size() % num_groups == 0, "groups get unequal numbers of blocks");
+    Require(block_ids.size() % num_groups == 0, "groups have different numbers of new blocks");
     const size_t count = block_ids.size() / num_groups;
     for (size_t g = 0; g < num_groups; ++g) {
       const auto added = block_ids.subspan(g * count, count);
@@ -210,8 +211,8 @@ class FakeExecutor final : public Executor {
     return kv_[static_cast<size_t>(state.blocks[group][block] * block_size_ + position % block_size_)];
   }
 
-  // The first position that the next token sees.
-  int64_t FirstSeen(const State& state, size_t group) const {
+  // The first position that the next token attends to.
+  int64_t FirstAttended(const State& state, size_t group) const {
     const int64_t window = model_.group_windows[group];
     return window > 0 ? std::max<int64_t>(0, state.num_computed - window + 1) : 0;
   }
@@ -219,11 +220,11 @@ class FakeExecutor final : public Executor {
   void CheckBlocks(const State& state) {
     ++epoch_;
     for (size_t g = 0; g < state.blocks.size(); ++g) {
-      for (auto i = static_cast<size_t>(FirstSeen(state, g) / block_size_); i < state.blocks[g].size(); ++i) {
+      for (auto i = static_cast<size_t>(FirstAttended(state, g) / block_size_); i < state.blocks[g].size(); ++i) {
         const int32_t id = state.blocks[g][i];
         Require(id >= 1 && id <= num_blocks_, "a block id is out of range");
-        Require(block_seen_[static_cast<size_t>(id)] != epoch_, "a block is twice in one request's tables");
-        block_seen_[static_cast<size_t>(id)] = epoch_;
+        Require(block_epoch_[static_cast<size_t>(id)] != epoch_, "a block is listed twice in one request's tables");
+        block_epoch_[static_cast<size_t>(id)] = epoch_;
       }
     }
   }
@@ -233,16 +234,16 @@ class FakeExecutor final : public Executor {
     for (int64_t p = 0; p < state.num_computed; ++p) {
       kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(p)]));
       for (size_t g = 0; g < state.blocks.size(); ++g) {
-        Require(p < FirstSeen(state, g) || KV(state, g, p) == kv, "a computed token's KV is not this request's");
+        Require(p < FirstAttended(state, g) || KV(state, g, p) == kv, "the KV of a computed token is wrong");
       }
     }
   }
 
   void Run(State& state, int64_t num_tokens) {
-    Require(state.told_in_step == step_ && state.ran_in_step != step_, "scheduled twice, or not told in this step");
+    Require(state.listed_in_step == step_ && state.ran_in_step != step_, "scheduled twice, or not listed in this step");
     state.ran_in_step = step_;
     const auto known = static_cast<int64_t>(state.tokens.size());
-    Require(num_tokens > 0 && state.num_computed + num_tokens <= known, "more tokens scheduled than are known");
+    Require(num_tokens > 0 && state.num_computed + num_tokens <= known, "more tokens scheduled than known");
     if (model_.check_kv) {
       CheckBlocks(state);
       CheckKV(state);
@@ -274,7 +275,7 @@ class FakeExecutor final : public Executor {
     }
   }
 
-  // A probability of 2^-(1 + id mod 8) for the chosen token; the others are made up.
+  // The chosen token has a probability of 2^-(1 + id mod 8); the others are made up.
   void AppendLogprobs(int32_t token, int64_t k, Logprobs& logprobs) const {
     logprobs.width = static_cast<size_t>(k + 1);
     for (int64_t i = 0; i <= k; ++i) {
@@ -304,7 +305,7 @@ class FakeExecutor final : public Executor {
   const CancellationFlag* cancellation_ = nullptr;
   std::unordered_map<RequestId, State> states_;
   std::vector<uint64_t> kv_;
-  std::vector<uint64_t> block_seen_;
+  std::vector<uint64_t> block_epoch_;
   uint64_t epoch_ = 0;
   ModelRunnerOutput output_;
 };
@@ -315,7 +316,7 @@ inline ExecutorFactory FakeExecutorFactory(FakeModel model = {}) {
   };
 }
 
-// A small configuration, ready for an engine without a model.
+// A small configuration for an engine without a model.
 inline VllmConfig FakeConfig() {
   VllmConfig config;
   config.model.vocab_size = 259;

@@ -35,7 +35,7 @@ TEST(InprocClientTest, HasNoDescriptor) {
   EXPECT_EQ(client.OutputFd(), -1);
 }
 
-TEST(InprocClientTest, AFailedStepIsDeathWithItsCause) {
+TEST(InprocClientTest, FailedStepKillsTheEngineWithItsCause) {
   FakeModel model;
   model.throw_at_step = 0;
   InprocClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -54,7 +54,7 @@ TEST(InprocClientTest, AFailedStepIsDeathWithItsCause) {
   client.Shutdown(ShutdownMode::kDrain);
 }
 
-TEST(InprocClientTest, DrainingKeepsWhatIsMadeForTheReader) {
+TEST(InprocClientTest, DrainingKeepsOutputsForTheReader) {
   InprocClient client(FakeConfig(), FakeExecutorFactory());
   const auto request = FakeRequest(1, {1}, 30);
   client.AddRequest(request);
@@ -66,7 +66,7 @@ TEST(InprocClientTest, DrainingKeepsWhatIsMadeForTheReader) {
   EXPECT_THROW(client.AddRequest(FakeRequest(2, {1}, 3)), EngineDeadError);
 }
 
-TEST(InprocClientTest, DeathWhileDrainingIsToldAfterWhatWasMade) {
+TEST(InprocClientTest, FailureWhileDrainingIsReportedAfterTheOutputs) {
   FakeModel model;
   model.throw_at_step = 5;
   InprocClient client(FakeConfig(), FakeExecutorFactory(model));

@@ -1,5 +1,5 @@
-// EngineCore over an executor with several KV-cache groups: the fake one, which throws when a token's keys are not
-// where it looks, and the real one.
+// EngineCore with several KV-cache groups, on the fake executor, which throws if a token's KV is not where it looks,
+// and on the real one.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -37,7 +37,7 @@ std::map<RequestId, std::vector<int32_t>> RunAll(EngineCore& engine_core) {
   return answers;
 }
 
-TEST(KVGroupsEngineTest, TokensAreThoseOfTheModelInAnyPoolAndAtAnyBudget) {
+TEST(KVGroupsEngineTest, TokensDoNotDependOnThePoolSizeOrTheTokenBudget) {
   int64_t num_preemptions = 0, num_hits = 0;
   for (uint32_t round = 0; round < 40; ++round) {
     std::mt19937 random(round);
@@ -51,7 +51,7 @@ TEST(KVGroupsEngineTest, TokensAreThoseOfTheModelInAnyPoolAndAtAnyBudget) {
     FakeModel model;
     model.group_windows.assign(static_cast<size_t>(pick(0, 2)), 0);
     for (int64_t n = pick(1, 3); n > 0; --n) model.group_windows.push_back(pick(2, 90));
-    // From what one request needs to what ten do.
+    // From enough for one request to enough for ten.
     const auto num_groups = static_cast<int64_t>(model.group_windows.size());
     config.cache.num_blocks_override = num_groups * pick(13, 60);
     EngineCore engine_core(config, FakeExecutorFactory(model));
@@ -75,12 +75,12 @@ TEST(KVGroupsEngineTest, TokensAreThoseOfTheModelInAnyPoolAndAtAnyBudget) {
   EXPECT_GT(num_hits, 0);
 }
 
-TEST(KVGroupsEngineTest, TheContextIsWhatFitsInAllGroups) {
+TEST(KVGroupsEngineTest, ContextLengthFitsInAllGroups) {
   VllmConfig config = FakeConfig();
   config.cache.num_blocks_override = 20;
   FakeModel model;
   model.group_windows = {0, 32};
-  // 64 tokens a step: up to seven blocks for the window.
+  // 64 tokens per step: up to seven blocks for the window.
   EXPECT_EQ(EngineCore(config, FakeExecutorFactory(model)).ready().max_model_len, 13 * 16);
   model.group_windows = {32};
   EXPECT_EQ(EngineCore(config, FakeExecutorFactory(model)).ready().max_model_len, 256);
@@ -99,14 +99,14 @@ TEST(KVGroupsEngineTest, FewerBlocksThanGroupsIsAnError) {
   EXPECT_EQ(EngineCore(config, FakeExecutorFactory(model)).ready().num_blocks, 3);
 }
 
-TEST(KVGroupsEngineTest, NeverMoreBlocksThanTheSequencesCanUse) {
+TEST(KVGroupsEngineTest, BlocksAreLimitedToWhatTheSequencesCanUse) {
   VllmConfig config = FakeConfig();
   config.cache.group_windows = {0, 32};
-  // Eight sequences of 16 blocks, and of the window (31 + 64 tokens) 7.
+  // Eight sequences, each with 16 blocks for full attention and 7 for the window (31 + 64 tokens).
   EXPECT_EQ(GetNumBlocks(config, 1 << 30, 100), 8 * (16 + 7));
 }
 
-TEST(KVGroupsEngineTest, ADecodeStepOfARealModelAllocatesNothing) {
+TEST(KVGroupsEngineTest, DecodeStepOfARealModelDoesNotAllocate) {
   VllmConfig config;
   config.model = LoadModelConfig(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model");
   config.model.layers[0].sliding_window = 40;

@@ -1,4 +1,4 @@
-// With a real model and executor: a decode step allocates nothing once its buffers have grown.
+// A decode step of a real model and executor allocates nothing once its buffers have grown.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace vllm {
 namespace {
 
-TEST(RealModelAllocationTest, ADecodeStepAllocatesNothing) {
+TEST(RealModelAllocationTest, DecodeStepDoesNotAllocate) {
   VllmConfig config;
   config.model = LoadModelConfig(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model");
   config.model.dtype = DType::kBFloat16;
@@ -34,7 +34,7 @@ TEST(RealModelAllocationTest, ADecodeStepAllocatesNothing) {
   EngineCoreOutputs outputs;
   for (int step = 0; step < 60; ++step) core.Step(outputs);
   const uint64_t before = testing::NumAllocations();
-  // Long enough that every request takes new blocks several times.
+  // Long enough for every request to get new blocks several times.
   for (int step = 0; step < 200; ++step) core.Step(outputs);
   EXPECT_EQ(testing::NumAllocations() - before, 0u);
   EXPECT_TRUE(core.HasUnfinishedRequests());

@@ -12,7 +12,7 @@ constexpr std::array<RequestId, 1> kOne = {1};
 constexpr std::array<RequestId, 1> kTwo = {2};
 constexpr std::array<RequestId, 2> kBoth = {1, 2};
 
-TEST(StepInterruptTest, AStepWhoseRequestsAreAllAbortedIsCancelledAtOnce) {
+TEST(StepInterruptTest, AbortOfAllRequestsCancelsTheStepImmediately) {
   for (const AbortUrgency urgency : {AbortUrgency::kAfterStep, AbortUrgency::kPrompt}) {
     StepInterrupt interrupt;
     interrupt.BeginStep(kStepOfOneAndTwo);
@@ -22,7 +22,7 @@ TEST(StepInterruptTest, AStepWhoseRequestsAreAllAbortedIsCancelledAtOnce) {
   }
 }
 
-TEST(StepInterruptTest, AnAbortThatComesBeforeTheStepCancelsIt) {
+TEST(StepInterruptTest, AbortBeforeTheStepCancelsIt) {
   StepInterrupt interrupt;
   interrupt.Abort(kBoth, AbortUrgency::kPrompt);
   EXPECT_FALSE(interrupt.flag().IsRequested());
@@ -30,7 +30,7 @@ TEST(StepInterruptTest, AnAbortThatComesBeforeTheStepCancelsIt) {
   EXPECT_TRUE(interrupt.flag().IsCancelled());
 }
 
-TEST(StepInterruptTest, AnAbortThatTheEngineHasTakenInCancelsNothing) {
+TEST(StepInterruptTest, AbortThatTheEngineHasProcessedCancelsNothing) {
   StepInterrupt interrupt;
   interrupt.Abort(kBoth, AbortUrgency::kPrompt);
   interrupt.TakenIn(kBoth);
@@ -38,14 +38,14 @@ TEST(StepInterruptTest, AnAbortThatTheEngineHasTakenInCancelsNothing) {
   EXPECT_FALSE(interrupt.flag().IsRequested());
 }
 
-TEST(StepInterruptTest, AStopStringOfOneRequestLetsTheOthersFinishTheStep) {
+TEST(StepInterruptTest, StopStringOfOneRequestLetsTheOthersFinishTheStep) {
   StepInterrupt interrupt;
   interrupt.BeginStep(kStepOfOneAndTwo);
   interrupt.Abort(kOne, AbortUrgency::kAfterStep);
   EXPECT_FALSE(interrupt.flag().IsRequested());
 }
 
-TEST(StepInterruptTest, APromptAbortOfOneRequestCancelsTheStepLater) {
+TEST(StepInterruptTest, PromptAbortOfOneRequestCancelsTheStepLater) {
   StepInterrupt interrupt;
   interrupt.BeginStep(kStepOfOneAndTwo);
   interrupt.Abort(kOne, AbortUrgency::kPrompt);
@@ -54,7 +54,7 @@ TEST(StepInterruptTest, APromptAbortOfOneRequestCancelsTheStepLater) {
   EXPECT_FALSE(interrupt.flag().IsRequested());
 }
 
-TEST(StepInterruptTest, TheStepAfterACutRunsToItsEnd) {
+TEST(StepInterruptTest, StepAfterACancelledOneIsNotCancelled) {
   StepInterrupt interrupt;
   interrupt.BeginStep(kStepOfOneAndTwo);
   interrupt.Abort(kOne, AbortUrgency::kPrompt);
@@ -66,7 +66,7 @@ TEST(StepInterruptTest, TheStepAfterACutRunsToItsEnd) {
   EXPECT_TRUE(interrupt.flag().IsRequested());
 }
 
-TEST(StepInterruptTest, ACutForTheOnlyRequestsDoesNotProtectTheNextStep) {
+TEST(StepInterruptTest, CancellingAStepOfOnlyAbortedRequestsDoesNotProtectTheNextStep) {
   StepInterrupt interrupt;
   interrupt.BeginStep(kStepOfOneAndTwo);
   interrupt.Abort(kBoth, AbortUrgency::kPrompt);
@@ -76,7 +76,7 @@ TEST(StepInterruptTest, ACutForTheOnlyRequestsDoesNotProtectTheNextStep) {
   EXPECT_TRUE(interrupt.flag().IsRequested());
 }
 
-TEST(StepInterruptTest, AShutdownCancelsThisStepAndEveryLaterOne) {
+TEST(StepInterruptTest, ShutdownCancelsThisStepAndEveryLaterOne) {
   StepInterrupt interrupt;
   interrupt.BeginStep(kStepOfOneAndTwo);
   interrupt.Shutdown();
@@ -86,7 +86,7 @@ TEST(StepInterruptTest, AShutdownCancelsThisStepAndEveryLaterOne) {
   EXPECT_TRUE(interrupt.flag().IsCancelled());
 }
 
-TEST(StepInterruptTest, AnAbortOfARequestOutsideTheStepCancelsNothing) {
+TEST(StepInterruptTest, AbortOfARequestOutsideTheStepCancelsNothing) {
   constexpr std::array<NumScheduledTokens, 1> kStepOfOne = {{{1, 5}}};
   StepInterrupt interrupt;
   interrupt.BeginStep(kStepOfOne);

@@ -46,7 +46,7 @@ struct Answers {
   }
 };
 
-// Reads until `num_finished` requests have ended.
+// Reads outputs until `num_finished` requests have finished.
 Answers ReadUntil(EngineCoreClient& client, size_t num_finished) {
   Answers answers;
   EngineCoreOutputs outputs;
@@ -56,7 +56,7 @@ Answers ReadUntil(EngineCoreClient& client, size_t num_finished) {
   return answers;
 }
 
-// The cause with which reading ends.
+// Reads outputs until the engine is dead and returns the cause.
 std::string ReadUntilDead(EngineCoreClient& client) {
   EngineCoreOutputs outputs;
   try {
@@ -66,7 +66,7 @@ std::string ReadUntilDead(EngineCoreClient& client) {
   }
 }
 
-// Waits for the engine's death without reading an output.
+// Waits until the engine is dead, without reading an output.
 void WaitUntilDead(EngineCoreClient& client) {
   try {
     while (true) client.GetStats();
@@ -97,7 +97,7 @@ TEST(ThreadClientTest, AnswersEveryRequest) {
   for (const auto& [id, request] : requests) EXPECT_EQ(answers.token_ids.at(id), FakeGenerate(*request, 20, 259));
 }
 
-TEST(ThreadClientTest, AFailureToLoadComesWithItsTypeAndLeavesNoThread) {
+TEST(ThreadClientTest, LoadFailureKeepsItsTypeAndLeavesNoThread) {
   const int64_t before = NumThreads();
   const auto failing = [](const VllmConfig&) -> LoadedExecutor { throw ModelError("no such tensor"); };
   EXPECT_THROW(ThreadClient(FakeConfig(), failing), ModelError);
@@ -107,7 +107,7 @@ TEST(ThreadClientTest, AFailureToLoadComesWithItsTypeAndLeavesNoThread) {
   EXPECT_LE(NumThreadsOnceSettled(before), before);
 }
 
-TEST(ThreadClientTest, AnExceptionThatIsNoStdExceptionIsReportedToo) {
+TEST(ThreadClientTest, ExceptionOfAnotherTypeThanStdExceptionIsReported) {
   FakeModel model;
   model.on_step = [](int64_t, const SchedulerOutput&) { throw 42; };
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -115,7 +115,7 @@ TEST(ThreadClientTest, AnExceptionThatIsNoStdExceptionIsReportedToo) {
   EXPECT_EQ(ReadUntilDead(client), "unknown exception in the engine");
 }
 
-TEST(ThreadClientTest, OnceDeadEveryCallSaysTheFirstCause) {
+TEST(ThreadClientTest, EveryCallToADeadEngineReportsTheFirstCause) {
   FakeModel model;
   model.throw_at_step = 3;
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -136,7 +136,7 @@ TEST(ThreadClientTest, OnceDeadEveryCallSaysTheFirstCause) {
   client.Shutdown(ShutdownMode::kDrain);
 }
 
-TEST(ThreadClientTest, WhatCameBeforeDeathIsGivenOutFirst) {
+TEST(ThreadClientTest, OutputsBeforeAFailureAreReturnedFirst) {
   FakeModel model;
   model.throw_at_step = 4;
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -151,17 +151,17 @@ TEST(ThreadClientTest, WhatCameBeforeDeathIsGivenOutFirst) {
   EXPECT_EQ(ReadUntilDead(client), "fake failure at step 4");
 }
 
-// The engine dies at load, in profiling, at cache allocation or at step k.
-TEST(ThreadClientTest, AHundredDeathsEndWithTheirCauseAndLeaveNoThread) {
+// The engine fails at load, in profiling, at cache allocation or at step k.
+TEST(ThreadClientTest, EveryFailureIsReportedWithItsCauseAndLeavesNoThread) {
   const int64_t before = NumThreads();
   std::mt19937 random(11);
   for (int round = 0; round < 100; ++round) {
     FakeModel model;
-    const auto where = random() % 6;
-    model.throw_at_load = where == 0;
-    model.throw_at_profile = where == 1;
-    model.throw_at_cache = where == 2;
-    model.throw_at_step = where >= 3 ? static_cast<int64_t>(random() % 20) : -1;
+    const auto failure = random() % 6;
+    model.throw_at_load = failure == 0;
+    model.throw_at_profile = failure == 1;
+    model.throw_at_cache = failure == 2;
+    model.throw_at_step = failure >= 3 ? static_cast<int64_t>(random() % 20) : -1;
     std::string cause;
     try {
       ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -175,7 +175,7 @@ TEST(ThreadClientTest, AHundredDeathsEndWithTheirCauseAndLeaveNoThread) {
   EXPECT_LE(NumThreadsOnceSettled(before), before);
 }
 
-// Adds many more requests than the input queue holds, on a thread of its own.
+// Adds many more requests than the input queue can hold, on its own thread.
 class Adder {
  public:
   static constexpr size_t kCount = 8 * ThreadClient::kInputQueueCapacity;
@@ -191,9 +191,9 @@ class Adder {
   }
   ~Adder() { Join(); }
 
-  // Returns once the adder waits for room in the queue, or has ended.
-  void WaitUntilItWaits() const {
-    while (!ended_ && !(num_added_ >= ThreadClient::kInputQueueCapacity && ThreadSleeps(id_))) {
+  // Returns once the adder waits for space in the queue, or has finished.
+  void WaitUntilBlocked() const {
+    while (!finished_ && !(num_added_ >= ThreadClient::kInputQueueCapacity && ThreadSleeps(id_))) {
       std::this_thread::yield();
     }
   }
@@ -215,32 +215,32 @@ class Adder {
     } catch (const EngineDeadError& error) {
       cause_of_death_ = error.what();
     }
-    ended_ = true;
+    finished_ = true;
   }
 
   std::latch running_{1};
   std::latch go_{1};
   std::atomic<size_t> num_added_{0};
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> finished_{false};
   std::string cause_of_death_;
   pid_t id_ = -1;
   std::thread thread_;
 };
 
-TEST(ThreadClientTest, AddingWaitsWhileTheQueueIsFullAndLosesNothing) {
+TEST(ThreadClientTest, AddingBlocksWhileTheQueueIsFullAndLosesNothing) {
   const auto gate = std::make_shared<std::latch>(1);
   FakeModel model;
   model.on_step = [gate](int64_t, const SchedulerOutput&) { gate->wait(); };
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
   Adder adder(client);
-  adder.WaitUntilItWaits();
-  // The engine took what was queued before its first step, at most one full queue.
+  adder.WaitUntilBlocked();
+  // Before its first step the engine took what was queued, at most one full queue.
   EXPECT_LE(adder.num_added(), 2 * ThreadClient::kInputQueueCapacity);
   gate->count_down();
   ReadUntil(client, Adder::kCount);
 }
 
-TEST(ThreadClientTest, AWaitingAddWakesWhenTheEngineDies) {
+TEST(ThreadClientTest, BlockedAddWakesWhenTheEngineDies) {
   const auto gate = std::make_shared<std::latch>(1);
   FakeModel model;
   model.on_step = [gate](int64_t, const SchedulerOutput&) {
@@ -249,13 +249,13 @@ TEST(ThreadClientTest, AWaitingAddWakesWhenTheEngineDies) {
   };
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
   Adder adder(client);
-  adder.WaitUntilItWaits();
+  adder.WaitUntilBlocked();
   gate->count_down();
   adder.Join();
   EXPECT_EQ(adder.cause_of_death(), "late failure");
 }
 
-TEST(ThreadClientTest, ASlowReaderGetsOneMergedEntryARequest) {
+TEST(ThreadClientTest, SlowReaderGetsOneMergedOutputPerRequest) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory());
   const auto request = FakeRequest(1, {1}, 100);
   client.AddRequest(request);
@@ -271,7 +271,7 @@ TEST(ThreadClientTest, ASlowReaderGetsOneMergedEntryARequest) {
   EXPECT_FALSE(client.GetOutputs(outputs, 0ms));
 }
 
-TEST(ThreadClientTest, TheDescriptorIsReadableWhileOutputsWait) {
+TEST(ThreadClientTest, DescriptorIsReadableWhileOutputsArePending) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory());
   EXPECT_FALSE(Readable(client.OutputFd()));
   client.AddRequest(FakeRequest(1, {1}, 1));
@@ -282,7 +282,7 @@ TEST(ThreadClientTest, TheDescriptorIsReadableWhileOutputsWait) {
   EXPECT_FALSE(Readable(client.OutputFd()));
 }
 
-TEST(ThreadClientTest, AWakeUpEndsOneWait) {
+TEST(ThreadClientTest, InterruptEndsOneWait) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory());
   EngineCoreOutputs outputs;
   client.Interrupt();
@@ -299,13 +299,13 @@ TEST(ThreadClientTest, UtilityCallsReturnTheirResult) {
   EXPECT_TRUE(client.ResetPrefixCache());
 }
 
-TEST(ThreadClientTest, AnAbortStopsARequestWithinAStep) {
+TEST(ThreadClientTest, AbortStopsARequestWithinOneStep) {
   // The engine waits in its fourth step until the abort is queued.
   const auto gate = std::make_shared<std::latch>(1);
   FakeModel model;
   model.on_step = [gate](int64_t step, const SchedulerOutput& output) {
     if (step == 3) gate->wait();
-    // The ranks hear of the abort in a step without tokens.
+    // The ranks learn of the abort in a step without tokens.
     if (step > 3) {
       EXPECT_EQ(output.total_num_scheduled_tokens, 0);
     }
@@ -317,11 +317,11 @@ TEST(ThreadClientTest, AnAbortStopsARequestWithinAStep) {
   const std::vector<RequestId> ids = {1};
   client.AbortRequests(ids, AbortUrgency::kPrompt);
   gate->count_down();
-  EXPECT_EQ(client.GetStats().num_running_reqs, 0);  // behind the abort in the queue
+  EXPECT_EQ(client.GetStats().num_running_reqs, 0);  // queued after the abort
   EXPECT_EQ(client.GetStats().num_waiting_reqs, 0);
 }
 
-TEST(ThreadClientTest, DrainingFinishesWhatRunsAndKeepsItForTheReader) {
+TEST(ThreadClientTest, DrainingFinishesRequestsAndKeepsTheirOutputs) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory());
   for (RequestId id = 1; id <= 20; ++id) client.AddRequest(FakeRequest(id, {1, 2}, 30));
   client.Shutdown(ShutdownMode::kDrain);
@@ -333,16 +333,16 @@ TEST(ThreadClientTest, DrainingFinishesWhatRunsAndKeepsItForTheReader) {
   EXPECT_THROW(client.AddRequest(FakeRequest(21, {1}, 1)), EngineDeadError);
 }
 
-TEST(ThreadClientTest, AnAbortingShutdownDoesNotWaitForRequests) {
-  // If it gets that far, the engine waits in its sixth step until the destructor of the client waits for it.
+TEST(ThreadClientTest, AbortingShutdownDoesNotWaitForRequests) {
+  // If the engine reaches its sixth step, it waits there until the client's destructor waits for it.
   const pid_t this_thread = gettid();
-  const auto ends = std::make_shared<std::latch>(1);
+  const auto destroying = std::make_shared<std::latch>(1);
   const auto num_tokens = std::make_shared<std::atomic<int64_t>>(0);
   FakeModel model;
   model.on_step = [=](int64_t step, const SchedulerOutput& output) {
     *num_tokens += output.total_num_scheduled_tokens;
     if (step != 5) return;
-    ends->wait();
+    destroying->wait();
     WaitUntilThreadsSleep({this_thread});
   };
   const int64_t before = NumThreads();
@@ -351,13 +351,13 @@ TEST(ThreadClientTest, AnAbortingShutdownDoesNotWaitForRequests) {
     client.AddRequest(FakeRequest(1, {1}, 200));
     EngineCoreOutputs outputs;
     client.GetOutputs(outputs, 1h);
-    ends->count_down();
+    destroying->count_down();
   }
   EXPECT_LE(*num_tokens, 6);
   EXPECT_LE(NumThreadsOnceSettled(before), before);
 }
 
-TEST(ThreadClientTest, AnIdleEngineSleepsUntilItIsAsked) {
+TEST(ThreadClientTest, IdleEngineSleeps) {
   const std::set<pid_t> before = ThreadIds();
   ThreadClient client(FakeConfig(), FakeExecutorFactory());
   client.AddRequest(FakeRequest(1, {1}, 5));
@@ -368,14 +368,14 @@ TEST(ThreadClientTest, AnIdleEngineSleepsUntilItIsAsked) {
   client.GetStats();  // the engine is done with the request
   WaitUntilThreadsSleep(engine);
   for (const pid_t id : engine) {
-    // A loop that polled, even one that slept between two looks, would be counted here.
+    // A polling loop would be counted here, even one that sleeps between two polls.
     const int64_t num_switches = NumContextSwitches(id);
-    for (int look = 0; look < 2000; ++look) ASSERT_EQ(NumContextSwitches(id), num_switches);
+    for (int i = 0; i < 2000; ++i) ASSERT_EQ(NumContextSwitches(id), num_switches);
     EXPECT_TRUE(ThreadSleeps(id));
   }
 }
 
-TEST(ThreadClientTest, AStormOfAbortsLosesNoOtherRequest) {
+TEST(ThreadClientTest, ManyAbortsLoseNoOtherRequest) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   constexpr RequestId kCount = 1500;
 #else
@@ -414,9 +414,9 @@ TEST(ThreadClientTest, AStormOfAbortsLosesNoOtherRequest) {
   client.Shutdown(ShutdownMode::kDrain);
 }
 
-// In these tests the second step lasts until it is cancelled, so a cancellation that does not come is a hang.
+// In these tests the second step runs until it is cancelled, so a missing cancellation is a hang.
 
-TEST(ThreadClientTest, AnAbortOfTheOnlyRequestEndsItsStep) {
+TEST(ThreadClientTest, AbortOfTheOnlyRequestEndsItsStep) {
   FakeModel model;
   model.endless_request = 1;
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -432,7 +432,7 @@ TEST(ThreadClientTest, AnAbortOfTheOnlyRequestEndsItsStep) {
   EXPECT_EQ(answers.token_ids.at(2), FakeGenerate(*next, 20, 259));
 }
 
-TEST(ThreadClientTest, AShutdownEndsTheStep) {
+TEST(ThreadClientTest, ShutdownEndsTheStep) {
   FakeModel model;
   model.endless_request = 1;
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -444,7 +444,7 @@ TEST(ThreadClientTest, AShutdownEndsTheStep) {
   EXPECT_FALSE(client.GetOutputs(outputs, 0ms));
 }
 
-TEST(ThreadClientTest, AnAbortOfOneOfSeveralRequestsEndsALongStepAndTheOthersGoOn) {
+TEST(ThreadClientTest, AbortOfOneRequestEndsALongStepAndTheOthersContinue) {
   std::vector<EngineCoreRequestPtr> requests;
   for (RequestId id = 1; id <= 3; ++id) requests.push_back(FakeRequest(id, std::vector<int32_t>(20, 7), 20));
   FakeModel model;

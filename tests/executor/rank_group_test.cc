@@ -35,7 +35,7 @@ TEST(RankGroupTest, AllReduceAddsInRankOrderOnEveryRank) {
   }
 }
 
-TEST(RankGroupTest, ManyRoundsOfMeetings) {
+TEST(RankGroupTest, CollectivesWorkOverManyRounds) {
   RankGroup group(3);
   std::vector<float> x(3, 0.0f);
   for (int round = 0; round < 500; ++round) {
@@ -49,29 +49,29 @@ TEST(RankGroupTest, ManyRoundsOfMeetings) {
   }
 }
 
-TEST(RankGroupTest, ARankThatThrowsWakesThoseThatWaitAndItsCauseIsTold) {
+TEST(RankGroupTest, ThrowingRankWakesWaitingRanksAndItsExceptionIsReported) {
   const int64_t before = NumThreads();
   for (int round = 0; round < 200; ++round) {
     const int size = 2 + round % 3;
-    const int guilty = round % size;
+    const int failing = round % size;
     RankGroup group(size);
     try {
       group.Run([&](int rank) {
         group.communicator(rank).Barrier();
-        if (rank == guilty) throw std::runtime_error("rank " + std::to_string(guilty));
+        if (rank == failing) throw std::runtime_error("rank " + std::to_string(failing));
         group.communicator(rank).Barrier();
         FAIL() << "passed a barrier that a dead rank never reached";
       });
       FAIL() << "no exception";
     } catch (const std::runtime_error& e) {
-      EXPECT_EQ(e.what(), "rank " + std::to_string(guilty));
+      EXPECT_EQ(e.what(), "rank " + std::to_string(failing));
     }
     EXPECT_THROW(group.Run([](int) {}), std::runtime_error);
   }
   EXPECT_LE(NumThreadsOnceSettled(before), before);
 }
 
-TEST(RankGroupTest, ACancelledRunEndsAllRanksAndTheGroupRunsAgain) {
+TEST(RankGroupTest, CancelledRunEndsAllRanksAndTheGroupCanRunAgain) {
   RankGroup group(3);
   for (int round = 0; round < 200; ++round) {
     const int first = round % 3;
@@ -88,7 +88,7 @@ TEST(RankGroupTest, ACancelledRunEndsAllRanksAndTheGroupRunsAgain) {
   }
 }
 
-TEST(RankGroupTest, AFailureCountsMoreThanACancellation) {
+TEST(RankGroupTest, FailureTakesPrecedenceOverCancellation) {
   RankGroup group(2);
   EXPECT_THROW(group.Run([&](int rank) {
     if (rank == 0) throw StepCancelled();
