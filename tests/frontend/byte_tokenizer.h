@@ -1,5 +1,5 @@
-// A tokenizer whose ids 0..255 are the bytes, so that a test can cut text anywhere; 256 "<s>" is put in front of a
-// prompt, 257 "</s>" ends a text, and 258 is " word", one token of five characters.
+// A tokenizer whose ids 0 to 255 are the bytes, so that a test can cut text at any byte. 256 is "<s>", added before a
+// prompt; 257 is "</s>", which ends a text; 258 is " word", one token of five characters.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ inline std::unique_ptr<Tokenizer> MakeByteTokenizer() {
   return ParseTokenizerJson(json, "byte tokenizer");
 }
 
-// The ids of the bytes of `text`.
+// Returns the ids of the bytes of `text`.
 inline std::vector<int32_t> Bytes(std::string_view text) {
   std::vector<int32_t> ids;
   for (const char c : text) ids.push_back(static_cast<unsigned char>(c));

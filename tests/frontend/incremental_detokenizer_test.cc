@@ -31,7 +31,7 @@ TEST_F(IncrementalDetokenizerTest, TextGrowsTokenByToken) {
   EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "");
 }
 
-TEST_F(IncrementalDetokenizerTest, HalfACharacterIsNeverShown) {
+TEST_F(IncrementalDetokenizerTest, IncompleteCharacterIsNotShown) {
   auto detokenizer = Make();
   const auto smile = Bytes("😀");
   for (size_t i = 0; i < 3; ++i) {
@@ -42,7 +42,7 @@ TEST_F(IncrementalDetokenizerTest, HalfACharacterIsNeverShown) {
   EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "😀");
 }
 
-TEST_F(IncrementalDetokenizerTest, AnUnfinishedCharacterBecomesAReplacementAtTheEnd) {
+TEST_F(IncrementalDetokenizerTest, IncompleteCharacterBecomesAReplacementCharacterAtTheEnd) {
   auto detokenizer = Make();
   detokenizer.Append(Bytes("a\xF0\x9F"));
   EXPECT_EQ(detokenizer.GetNextOutputText(false, false), "a");
@@ -60,7 +60,7 @@ TEST_F(IncrementalDetokenizerTest, SpecialTokensAreSkippedOrShown) {
   EXPECT_EQ(showing.GetNextOutputText(true, false), "a</s>b");
 }
 
-TEST_F(IncrementalDetokenizerTest, TextThatCouldBeginAStopStringIsHeldBack) {
+TEST_F(IncrementalDetokenizerTest, TextThatCouldStartAStopStringIsHeldBack) {
   params_.stop = {"STOP"};
   auto detokenizer = Make();
   detokenizer.Append(Bytes("abcST"));
@@ -81,7 +81,7 @@ TEST_F(IncrementalDetokenizerTest, HoldbackKeepsWholeCharacters) {
   EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a€");
 }
 
-TEST_F(IncrementalDetokenizerTest, TokensAfterTheStopStringAreNotTaken) {
+TEST_F(IncrementalDetokenizerTest, TokensAfterTheStopStringAreNotConsumed) {
   params_.stop = {"bc"};
   auto detokenizer = Make();
   EXPECT_EQ(detokenizer.Append(Bytes("abcdef")), 3u);
@@ -89,14 +89,14 @@ TEST_F(IncrementalDetokenizerTest, TokensAfterTheStopStringAreNotTaken) {
   EXPECT_EQ(*detokenizer.stop_string(), "bc");
 }
 
-TEST_F(IncrementalDetokenizerTest, AStopStringInsideATokenCutsTheTokensText) {
+TEST_F(IncrementalDetokenizerTest, StopStringInsideATokenCutsTheTokensText) {
   params_.stop = {"or"};
   auto detokenizer = Make();
   EXPECT_EQ(detokenizer.Append(std::vector<int32_t>{'a', kWord, 'b'}), 2u);
   EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a w");
 }
 
-TEST_F(IncrementalDetokenizerTest, TheStopStringMayStayInTheOutput) {
+TEST_F(IncrementalDetokenizerTest, StopStringMayStayInTheOutput) {
   params_.stop = {"or"};
   params_.include_stop_str_in_output = true;
   auto detokenizer = Make();
@@ -104,7 +104,7 @@ TEST_F(IncrementalDetokenizerTest, TheStopStringMayStayInTheOutput) {
   EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a wor");
 }
 
-TEST_F(IncrementalDetokenizerTest, MinTokensHidesStopStringsThatEndWithinThem) {
+TEST_F(IncrementalDetokenizerTest, StopStringsThatEndWithinMinTokensAreIgnored) {
   params_.stop = {"b"};
   params_.min_tokens = 3;
   auto detokenizer = Make();
@@ -112,7 +112,7 @@ TEST_F(IncrementalDetokenizerTest, MinTokensHidesStopStringsThatEndWithinThem) {
   EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "abaca");
 }
 
-TEST_F(IncrementalDetokenizerTest, AStopStringMayBeginWithinMinTokensButNotEndThere) {
+TEST_F(IncrementalDetokenizerTest, StopStringMayStartWithinMinTokensButNotEndThere) {
   params_.stop = {"cd"};
   params_.min_tokens = 3;
   auto ends_after = Make();
@@ -124,7 +124,7 @@ TEST_F(IncrementalDetokenizerTest, AStopStringMayBeginWithinMinTokensButNotEndTh
   EXPECT_EQ(ends_within.stop_string(), nullptr);
 }
 
-TEST_F(IncrementalDetokenizerTest, AStopStringThatOnlyTheLastFlushCompletesIsFound) {
+TEST_F(IncrementalDetokenizerTest, StopStringCompletedByTheFinalFlushIsFound) {
   params_.stop = {"a\xEF\xBF\xBD"};
   auto detokenizer = Make();
   detokenizer.Append(Bytes("xa\xE2\x82"));
@@ -134,9 +134,9 @@ TEST_F(IncrementalDetokenizerTest, AStopStringThatOnlyTheLastFlushCompletesIsFou
   EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "x");
 }
 
-// Any cut of the ids into calls gives the same tokens, text and stop; deltas add up to the text; and all agree with a
-// search in the whole text.
-TEST_F(IncrementalDetokenizerTest, RandomCutsChangeNothing) {
+// The tokens, text and stop do not depend on how the ids are split into calls. Deltas concatenate to the text. All
+// agree with a search in the whole text.
+TEST_F(IncrementalDetokenizerTest, RandomSplitsDoNotChangeTheResult) {
   std::mt19937 random(7);
   const std::vector<std::string> words = {"a", "b", "ab", "é", "€", "😀", "\xE2\x82", " word"};
   for (int round = 0; round < 3000; ++round) {
@@ -159,23 +159,23 @@ TEST_F(IncrementalDetokenizerTest, RandomCutsChangeNothing) {
     }
 
     auto whole = Make();
-    const size_t taken = whole.Append(ids);
+    const size_t consumed = whole.Append(ids);
     if (whole.stop_string() == nullptr) whole.Finish();
 
-    auto cut = Make();
+    auto split = Make();
     std::string deltas;
-    size_t cut_taken = 0;
-    while (cut_taken < ids.size() && cut.stop_string() == nullptr) {
-      const size_t size = std::min(ids.size() - cut_taken, 1 + random() % 4);
-      cut_taken += cut.Append(std::span(ids).subspan(cut_taken, size));
-      if (cut.stop_string() == nullptr) deltas += cut.GetNextOutputText(false, true);
+    size_t split_consumed = 0;
+    while (split_consumed < ids.size() && split.stop_string() == nullptr) {
+      const size_t size = std::min(ids.size() - split_consumed, 1 + random() % 4);
+      split_consumed += split.Append(std::span(ids).subspan(split_consumed, size));
+      if (split.stop_string() == nullptr) deltas += split.GetNextOutputText(false, true);
     }
-    if (cut.stop_string() == nullptr) cut.Finish();
-    deltas += cut.GetNextOutputText(true, true);
-    ASSERT_EQ(cut_taken, taken);
-    ASSERT_EQ(cut.GetNextOutputText(true, false), whole.GetNextOutputText(true, false));
+    if (split.stop_string() == nullptr) split.Finish();
+    deltas += split.GetNextOutputText(true, true);
+    ASSERT_EQ(split_consumed, consumed);
+    ASSERT_EQ(split.GetNextOutputText(true, false), whole.GetNextOutputText(true, false));
     ASSERT_EQ(deltas, whole.GetNextOutputText(true, false));
-    ASSERT_EQ(cut.stop_string() == nullptr, whole.stop_string() == nullptr);
+    ASSERT_EQ(split.stop_string() == nullptr, whole.stop_string() == nullptr);
     if (whole.stop_string() == nullptr) {
       ASSERT_EQ(whole.GetNextOutputText(true, false), tokenizer_->Decode(ids, true));
       for (const std::string& stop : params_.stop) {

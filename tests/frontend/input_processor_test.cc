@@ -24,7 +24,7 @@ class InputProcessorTest : public ::testing::Test {
   ProcessedInput Process(const Prompt& prompt) const {
     return InputProcessor(config_, 64, with_tokenizer_ ? tokenizer_.get() : nullptr).Process("id", prompt, params_);
   }
-  std::string Refusal(const Prompt& prompt) const {
+  std::string Rejection(const Prompt& prompt) const {
     try {
       Process(prompt);
     } catch (const RequestError& error) {
@@ -44,23 +44,23 @@ TEST_F(InputProcessorTest, TextIsTokenizedWithOrWithoutSpecialTokens) {
   EXPECT_EQ(Process(TextPrompt{"hi", false}).prompt_token_ids, Bytes("hi"));
 }
 
-TEST_F(InputProcessorTest, AnEmptyTextIsFineWhenSpecialTokensFillIt) {
+TEST_F(InputProcessorTest, EmptyTextIsAcceptedIfSpecialTokensAreAdded) {
   EXPECT_EQ(Process(TextPrompt{"", true}).prompt_token_ids, std::vector<int32_t>{kBos});
-  EXPECT_EQ(Refusal(TextPrompt{"", false}), "prompt: must have at least one token (0)");
-  EXPECT_EQ(Refusal(std::vector<int32_t>{}), "prompt: must have at least one token (0)");
+  EXPECT_EQ(Rejection(TextPrompt{"", false}), "prompt: must have at least one token (0)");
+  EXPECT_EQ(Rejection(std::vector<int32_t>{}), "prompt: must have at least one token (0)");
 }
 
 TEST_F(InputProcessorTest, IdsMustBeInTheVocabulary) {
-  EXPECT_EQ(Refusal(std::vector<int32_t>{1, 259}), "prompt_token_ids: must be within the vocabulary of 259 (259)");
-  EXPECT_EQ(Refusal(std::vector<int32_t>{-1}), "prompt_token_ids: must be within the vocabulary of 259 (-1)");
+  EXPECT_EQ(Rejection(std::vector<int32_t>{1, 259}), "prompt_token_ids: must be within the vocabulary of 259 (259)");
+  EXPECT_EQ(Rejection(std::vector<int32_t>{-1}), "prompt_token_ids: must be within the vocabulary of 259 (-1)");
 }
 
-TEST_F(InputProcessorTest, APromptMustLeaveRoomForOneToken) {
+TEST_F(InputProcessorTest, PromptMustLeaveSpaceForOneToken) {
   EXPECT_EQ(Process(std::vector<int32_t>(63, 1)).params.max_tokens, 1);
-  EXPECT_EQ(Refusal(std::vector<int32_t>(64, 1)), "prompt is 64 tokens, limit 63");
+  EXPECT_EQ(Rejection(std::vector<int32_t>(64, 1)), "prompt is 64 tokens, limit 63");
 }
 
-TEST_F(InputProcessorTest, MaxTokensIsWhatFits) {
+TEST_F(InputProcessorTest, MaxTokensIsLimitedToWhatFits) {
   EXPECT_EQ(Process(std::vector<int32_t>(10, 1)).params.max_tokens, 54);
   params_.max_tokens = 5;
   EXPECT_EQ(Process(std::vector<int32_t>(10, 1)).params.max_tokens, 5);
@@ -68,13 +68,13 @@ TEST_F(InputProcessorTest, MaxTokensIsWhatFits) {
   EXPECT_EQ(Process(std::vector<int32_t>(10, 1)).params.max_tokens, 54);
 }
 
-TEST_F(InputProcessorTest, MinTokensNeverKeepsARequestBeyondItsLength) {
+TEST_F(InputProcessorTest, MinTokensIsLimitedToMaxTokens) {
   params_.min_tokens = 60;
   const auto input = Process(std::vector<int32_t>(10, 1));
   EXPECT_EQ(input.params.min_tokens, input.params.max_tokens);
 }
 
-TEST_F(InputProcessorTest, TheFirstEosIsTheEosAndTheOthersAreStopIds) {
+TEST_F(InputProcessorTest, FirstEosIsTheEosAndTheOthersAreStopIds) {
   params_.stop_token_ids = {7};
   const auto input = Process(Bytes("x"));
   EXPECT_EQ(input.params.eos_token_id, kEos);
@@ -91,8 +91,8 @@ TEST_F(InputProcessorTest, EndTokensOutsideTheVocabularyAreDropped) {
   EXPECT_EQ(Process(Bytes("x")).params.eos_token_id, kEos);
 }
 
-TEST_F(InputProcessorTest, ABadWordCountsAtTheStartOfATextAndInside) {
-  // "word" is four tokens, " word" is one: the lengths differ, so that only the first form is kept.
+TEST_F(InputProcessorTest, BadWordsAreBlockedAtTheStartOfATextAndInside) {
+  // "word" is four tokens, " word" is one: the lengths differ, so only the first form is kept.
   params_.bad_words = {"word", "  x"};
   const auto ids = Process(Bytes("a")).params.bad_words_token_ids;
   ASSERT_EQ(ids.size(), 2u);
@@ -100,28 +100,28 @@ TEST_F(InputProcessorTest, ABadWordCountsAtTheStartOfATextAndInside) {
   EXPECT_EQ(ids[1], Bytes("x"));
 }
 
-TEST_F(InputProcessorTest, ABlankBadWordIsRefused) {
+TEST_F(InputProcessorTest, BlankBadWordIsRejected) {
   params_.bad_words = {" "};
-  EXPECT_EQ(Refusal(Bytes("a")), "bad_words: a word has no tokens (0)");
+  EXPECT_EQ(Rejection(Bytes("a")), "bad_words: a word has no tokens (0)");
 }
 
-TEST_F(InputProcessorTest, WithoutATokenizerOnlyIdsGo) {
+TEST_F(InputProcessorTest, WithoutATokenizerOnlyTokenIdsAreAccepted) {
   with_tokenizer_ = false;
   EXPECT_FALSE(Process(Bytes("a")).params.detokenize);
-  EXPECT_EQ(Refusal(TextPrompt{"a"}), "prompt: text needs a tokenizer (none is loaded)");
+  EXPECT_EQ(Rejection(TextPrompt{"a"}), "prompt: text needs a tokenizer (none is loaded)");
   params_.stop = {"x"};
-  EXPECT_EQ(Refusal(Bytes("a")), "stop: stop strings need a tokenizer (none is loaded)");
+  EXPECT_EQ(Rejection(Bytes("a")), "stop: stop strings need a tokenizer (none is loaded)");
   params_.stop.clear();
   params_.bad_words = {"x"};
-  EXPECT_EQ(Refusal(Bytes("a")), "bad_words: words need a tokenizer (none is loaded)");
+  EXPECT_EQ(Rejection(Bytes("a")), "bad_words: words need a tokenizer (none is loaded)");
 }
 
-TEST_F(InputProcessorTest, AStopStringThatIsNoTextIsRefused) {
+TEST_F(InputProcessorTest, StopStringOfInvalidUtf8IsRejected) {
   params_.stop = {"ok", "\xFF"};
-  EXPECT_NE(Refusal(Bytes("a")), "accepted");
+  EXPECT_NE(Rejection(Bytes("a")), "accepted");
 }
 
-TEST_F(InputProcessorTest, AnUnseededRequestsSeedDependsOnItsIdAndTheEnginesSeedAlone) {
+TEST_F(InputProcessorTest, SeedOfAnUnseededRequestDependsOnlyOnItsIdAndTheEnginesSeed) {
   EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(0, "ie"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(1, "id"));
@@ -144,22 +144,22 @@ TEST_F(InputProcessorTest, PromptLogprobsTurnOffReadingThePrefixCache) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(InputProcessorTest, TheModelsEndTokensDoNotCountAgainstTheLimitOfStopIds) {
+TEST_F(InputProcessorTest, EndTokensOfTheModelDoNotCountAgainstTheLimitOfStopIds) {
   params_.stop_token_ids.assign(Limits::kMaxStopTokenIds, 7);
   EXPECT_EQ(Process(Bytes("a")).params.stop_token_ids.size(), Limits::kMaxStopTokenIds + 1);
 }
 
-TEST_F(InputProcessorTest, ASeedThatMeansNoneIsDerived) {
+TEST_F(InputProcessorTest, SeedOfMinusOneIsDerived) {
   params_.seed = std::numeric_limits<uint64_t>::max();
   EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
 }
 
 TEST_F(InputProcessorTest, ParametersAreChecked) {
   params_.top_p = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(Refusal(Bytes("a")).rfind("top_p: ", 0), 0u);
+  EXPECT_EQ(Rejection(Bytes("a")).rfind("top_p: ", 0), 0u);
 }
 
-TEST_F(InputProcessorTest, AnOutputThatMayTakeTooMuchMemoryIsRefused) {
+TEST_F(InputProcessorTest, OutputThatMayNeedTooMuchMemoryIsRejected) {
   params_.max_tokens = 50;
   params_.logprobs = 20;
   const std::vector<int32_t> prompt(10, 1);
@@ -168,7 +168,7 @@ TEST_F(InputProcessorTest, AnOutputThatMayTakeTooMuchMemoryIsRefused) {
   };
   EXPECT_NO_THROW(process(1 << 20));
   EXPECT_THROW(process(1 << 10), RequestError);
-  // No more than what fits into the model's length counts.
+  // max_tokens counts only up to what fits into the model's length.
   params_.max_tokens = 1 << 30;
   EXPECT_NO_THROW(process(1 << 20));
 }

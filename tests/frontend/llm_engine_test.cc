@@ -25,7 +25,7 @@ using testing::kEos;
 
 enum class ClientKind { kInproc, kThread };
 
-// A model that continues every prompt with a fixed text, then EOS for ever.
+// A model that continues every prompt with a fixed text, followed by EOS forever.
 FakeModel Reciting(std::vector<int32_t> answer) {
   FakeModel model;
   model.next_token = [answer = std::move(answer)](const EngineCoreRequest& request,
@@ -41,7 +41,7 @@ std::unique_ptr<EngineCoreClient> MakeClient(ClientKind kind, const VllmConfig& 
                                      : MakeThreadClient(config, FakeExecutorFactory(model));
 }
 
-// A request's outputs, joined.
+// All outputs of a request, joined.
 struct Joined {
   std::map<int64_t, std::string> text;
   std::map<int64_t, std::vector<int32_t>> token_ids;
@@ -64,7 +64,7 @@ class LLMEngineTest : public ::testing::TestWithParam<ClientKind> {
   static void Join(const std::vector<RequestOutput>& outputs, std::map<std::string, Joined>& all) {
     for (const RequestOutput& output : outputs) {
       Joined& joined = all[output.request_id];
-      EXPECT_FALSE(joined.output.finished) << "an output after the end";
+      EXPECT_FALSE(joined.output.finished) << "output after the request finished";
       joined.output = output;
       for (const CompletionOutput& completion : output.outputs) {
         joined.text[completion.index] += completion.text;
@@ -107,7 +107,7 @@ TEST_P(LLMEngineTest, AnswersInTextUntilEos) {
   EXPECT_LE(metrics.last_token_time, metrics.finished_time);
 }
 
-TEST_P(LLMEngineTest, AStopStringGivesTheSameTokensHoweverFarTheEngineRanAhead) {
+TEST_P(LLMEngineTest, StopStringGivesTheSameTokensHoweverFarTheEngineRanAhead) {
   LLMEngine engine = Make(Reciting(Bytes("one two three four five")));
   params_.stop = {"three"};
   params_.logprobs = 1;
@@ -116,11 +116,11 @@ TEST_P(LLMEngineTest, AStopStringGivesTheSameTokensHoweverFarTheEngineRanAhead) 
   EXPECT_EQ(all.at("a").text.at(0), "one two ");
   EXPECT_EQ(all.at("a").token_ids.at(0), Bytes("one two three"));
   EXPECT_EQ(std::get<std::string>(all.at("a").last.at(0).stop_reason), "three");
-  // The abort is queued before this call, so the engine has forgotten the request.
+  // The abort is queued before this call, so the engine has already dropped the request.
   EXPECT_EQ(engine.client().GetStats().num_running_reqs, 0);
 }
 
-TEST_P(LLMEngineTest, ARefusedRequestLeavesTheEngineUntouched) {
+TEST_P(LLMEngineTest, RejectedRequestLeavesTheEngineUnchanged) {
   LLMEngine engine = Make(Reciting(Bytes("ok")));
   params_.temperature = -1;
   EXPECT_THROW(engine.AddRequest("a", TextPrompt{"x"}, params_), RequestError);
@@ -148,7 +148,7 @@ TEST_P(LLMEngineTest, RequestsThatWaitForMemoryGiveTheSameOutputs) {
   };
   const std::map<std::string, std::string> together = run();
   EXPECT_EQ(together.size(), 8u);
-  // Room for about one of them.
+  // Enough for about one request.
   config_.max_output_memory_bytes = 60000;
   EXPECT_EQ(run(), together);
   config_.max_output_memory_bytes = 1000;
@@ -156,16 +156,16 @@ TEST_P(LLMEngineTest, RequestsThatWaitForMemoryGiveTheSameOutputs) {
   EXPECT_THROW(engine.AddRequest("a", TextPrompt{"hello"}, params_), RequestError);
 }
 
-TEST_P(LLMEngineTest, StepReturnsAtOnceWhenThereIsNothingToWaitFor) {
+TEST_P(LLMEngineTest, StepReturnsImmediatelyIfThereIsNothingToWaitFor) {
   LLMEngine engine = Make(FakeModel());
   EXPECT_TRUE(engine.Step(1h).empty());
   engine.AbortRequest("unknown");
 }
 
-TEST_P(LLMEngineTest, AnAbortGivesAFinalOutputAndOthersGoOn) {
+TEST_P(LLMEngineTest, AbortGivesAFinalOutputAndOtherRequestsContinue) {
   FakeModel model;
   model.next_token = [](const EngineCoreRequest&, const std::vector<int32_t>&) { return 'x'; };
-  // The engine's own thread waits in its fourth step until the abort is queued.
+  // With a ThreadClient, the engine's thread waits in its fourth step until the abort is queued.
   const auto aborted = std::make_shared<std::latch>(GetParam() == ClientKind::kThread ? 1 : 0);
   model.on_step = [aborted](int64_t step, const SchedulerOutput&) {
     if (step == 3) aborted->wait();
@@ -208,11 +208,11 @@ TEST_P(LLMEngineTest, ChildrenShareThePromptsKVAndDifferBySeed) {
   engine.AddRequest("n", prompt, params_);
   auto all = RunAll(engine);
   ASSERT_EQ(all.at("n").output.outputs.size(), 3u);
-  // 96 of 100 tokens are whole blocks; the two later children find them.
+  // 96 of 100 tokens are full blocks; the two later children hit them.
   EXPECT_EQ(engine.client().GetStats().prefix_cache.hits, 2 * 96);
   const auto together = all.at("n").token_ids;
   EXPECT_NE(together.at(0), together.at(1));
-  // Child i is what a request with seed + i is.
+  // Child i equals a request with seed + i.
   params_.n = 1;
   for (int64_t i = 0; i < 3; ++i) {
     params_.seed = 40 + static_cast<uint64_t>(i);
@@ -221,7 +221,7 @@ TEST_P(LLMEngineTest, ChildrenShareThePromptsKVAndDifferBySeed) {
   }
 }
 
-TEST_P(LLMEngineTest, ParallelSamplingGivesTheSameWithoutThePrefixCache) {
+TEST_P(LLMEngineTest, ParallelSamplingGivesTheSameTokensWithoutThePrefixCache) {
   std::vector<std::map<int64_t, std::vector<int32_t>>> results;
   for (const bool caching : {true, false}) {
     config_.cache.enable_prefix_caching = caching;
@@ -237,7 +237,7 @@ TEST_P(LLMEngineTest, ParallelSamplingGivesTheSameWithoutThePrefixCache) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST_P(LLMEngineTest, PromptLogprobsAreTheFirstChilds) {
+TEST_P(LLMEngineTest, PromptLogprobsComeFromTheFirstChild) {
   LLMEngine engine = Make(FakeModel());
   params_ = {};
   params_.n = 2;
@@ -250,7 +250,7 @@ TEST_P(LLMEngineTest, PromptLogprobsAreTheFirstChilds) {
   EXPECT_EQ(all.at("n").output.prompt_token_ids.size(), 40u);
 }
 
-TEST_P(LLMEngineTest, LogitsThatAreNoNumbersAreThatRequestsError) {
+TEST_P(LLMEngineTest, NaNLogitsAreAnErrorOfTheirRequest) {
   FakeModel model;
   model.fails = [](const EngineCoreRequest& request, const std::vector<int32_t>& tokens) {
     return request.prompt_token_ids.size() == 3 && tokens.size() == 6;
@@ -267,9 +267,9 @@ TEST_P(LLMEngineTest, LogitsThatAreNoNumbersAreThatRequestsError) {
   EXPECT_EQ(all.at("good").last.at(0).finish_reason, FinishReason::kLength);
 }
 
-TEST_P(LLMEngineTest, DeathEndsEveryPendingRequestWithTheCauseThenThrows) {
+TEST_P(LLMEngineTest, EngineFailureEndsEveryPendingRequestWithTheCauseThenThrows) {
   FakeModel model;
-  // Not before all requests are there.
+  // Fails only after all requests are added.
   const auto armed = std::make_shared<std::atomic<bool>>(false);
   model.on_step = [armed](int64_t step, const SchedulerOutput&) {
     if (step < 5) return;
@@ -299,7 +299,7 @@ TEST_P(LLMEngineTest, DeathEndsEveryPendingRequestWithTheCauseThenThrows) {
   engine.AbortRequest("a");
 }
 
-TEST_P(LLMEngineTest, TheModelsLengthIsWhatTheCacheCanHold) {
+TEST_P(LLMEngineTest, ModelLengthIsLimitedToWhatTheCacheCanHold) {
   config_.cache.num_blocks_override = 3;
   LLMEngine engine = Make(FakeModel());
   EXPECT_EQ(engine.max_model_len(), 48);
@@ -309,8 +309,8 @@ TEST_P(LLMEngineTest, TheModelsLengthIsWhatTheCacheCanHold) {
   EXPECT_EQ(RunAll(engine).at("a").token_ids.at(0).size(), 38u);
 }
 
-// Deltas, cumulative and final outputs of one request are the same text and tokens under any scheduling.
-TEST_P(LLMEngineTest, EveryKindAndSchedulingGivesTheSame) {
+// Delta, cumulative and final outputs of a request have the same text and tokens under any scheduling.
+TEST_P(LLMEngineTest, EveryOutputKindAndSchedulingGivesTheSameText) {
   std::map<std::string, std::string> expected;
   std::mt19937 random(9);
   for (int round = 0; round < 12; ++round) {

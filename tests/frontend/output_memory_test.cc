@@ -37,19 +37,19 @@ TEST(OutputMemoryTest, EachFactorOfARequestCounts) {
   EXPECT_GT(Total(prompt, 1000), Total(Params(1, 100, 5), 1000) + 1000 * 6 * 8);
 }
 
-TEST(OutputMemoryTest, MinusOneMeansAllOfTheVocabulary) {
+TEST(OutputMemoryTest, MinusOneMeansTheWholeVocabulary) {
   EXPECT_EQ(Total(Params(1, 100, -1)), Total(Params(1, 100, kVocabSize)));
   EXPECT_GT(Total(Params(1, 100, -1)), 100 * kVocabSize * 8);
 }
 
-TEST(OutputMemoryTest, OneSequenceWithoutLogprobsHoldsNothingBesideItsTokens) {
+TEST(OutputMemoryTest, OneSequenceWithoutLogprobsHoldsOnlyItsTokens) {
   const OutputMemory memory = EstimateOutputMemory(Params(1, 100), 10, kVocabSize);
   EXPECT_EQ(memory.held_bytes, 0);
   EXPECT_EQ(memory.record_bytes, 0);
   EXPECT_EQ(memory.total_bytes(), PlainOutputBytes(110));
 }
 
-TEST(OutputMemoryTest, ADeltaNeedsNoRecordOfTheWhole) {
+TEST(OutputMemoryTest, DeltaNeedsNoRecordOfTheWholeOutput) {
   SamplingParams params = Params(1, 100, 5);
   params.output_kind = RequestOutputKind::kDelta;
   EXPECT_EQ(EstimateOutputMemory(params, 10, kVocabSize).record_bytes, 0);
@@ -57,28 +57,28 @@ TEST(OutputMemoryTest, ADeltaNeedsNoRecordOfTheWhole) {
 }
 
 TEST(OutputMemoryTest, HugeFactorsSaturate) {
-  const int64_t most = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(Total(Params(128, most, 20)), most);
-  EXPECT_EQ(Total(Params(1, most, -1), most), most);
+  const int64_t max = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(Total(Params(128, max, 20)), max);
+  EXPECT_EQ(Total(Params(1, max, -1), max), max);
 }
 
-TEST(OutputMemoryTest, TheDefaultLimitAdmitsOnePlainSequenceOfTheLongestLength) {
+TEST(OutputMemoryTest, DefaultLimitAdmitsOneSequenceOfMaximumLengthWithoutLogprobs) {
   EXPECT_EQ(DefaultMaxOutputMemory(80 * kGiB, 1000), 10 * kGiB);
-  const int64_t least = DefaultMaxOutputMemory(0, 1000);
-  EXPECT_EQ(least, PlainOutputBytes(1000));
-  EXPECT_NO_THROW(CheckOutputMemory(Params(1, 900), 100, kVocabSize, least));
+  const int64_t limit = DefaultMaxOutputMemory(0, 1000);
+  EXPECT_EQ(limit, PlainOutputBytes(1000));
+  EXPECT_NO_THROW(CheckOutputMemory(Params(1, 900), 100, kVocabSize, limit));
 }
 
-TEST(OutputMemoryTest, ARefusalHasTheFiguresAndTheWayOut) {
+TEST(OutputMemoryTest, RejectionHasTheNumbersAndARemedy) {
   SamplingParams params = Params(128, 100000, 20);
   params.prompt_logprobs = 3;
-  std::string refusal;
+  std::string rejection;
   try {
     CheckOutputMemory(params, 50, kVocabSize, 4 * kGiB);
   } catch (const RequestError& error) {
-    refusal = error.what();
+    rejection = error.what();
   }
-  EXPECT_EQ(refusal,
+  EXPECT_EQ(rejection,
             "max_tokens: the output may take up to " + std::to_string(Total(params, 50)) +
                 " bytes (n 128 x max_tokens 100000 x 21 logprobs, prompt of 50 tokens x 4 prompt_logprobs), limit "
                 "4294967296; lower n, max_tokens or logprobs, or raise --max-output-memory");

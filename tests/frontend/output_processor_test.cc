@@ -55,10 +55,10 @@ class OutputProcessorTest : public ::testing::Test {
 
   std::unique_ptr<Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
   OutputProcessor processor_{tokenizer_.get()};
-  std::vector<RequestId> reqs_to_abort_;  // of the last Process
+  std::vector<RequestId> reqs_to_abort_;  // from the last Process
 };
 
-TEST_F(OutputProcessorTest, CumulativeOutputsHoldEverythingSoFar) {
+TEST_F(OutputProcessorTest, CumulativeOutputsContainEverythingSoFar) {
   Add("a", 1, Params(RequestOutputKind::kCumulative));
   Feed(1, Bytes("he"));
   const auto& outputs = Feed(1, Bytes("y"), FinishReason::kLength);
@@ -73,7 +73,7 @@ TEST_F(OutputProcessorTest, CumulativeOutputsHoldEverythingSoFar) {
   EXPECT_EQ(outputs[0].outputs[0].finish_reason, FinishReason::kLength);
 }
 
-TEST_F(OutputProcessorTest, DeltasAddUpAndBringThePromptOnce) {
+TEST_F(OutputProcessorTest, DeltasAddUpAndContainThePromptOnce) {
   Add("a", 1, Params(RequestOutputKind::kDelta));
   auto first = Feed(1, Bytes("he"));
   EXPECT_EQ(first[0].prompt_token_ids, Bytes("prompt"));
@@ -94,7 +94,7 @@ TEST_F(OutputProcessorTest, FinalOnlyIsSilentUntilTheEnd) {
   EXPECT_EQ(outputs[0].outputs[0].text, "hey");
 }
 
-TEST_F(OutputProcessorTest, ADeltaWithoutTextStillBringsItsTokens) {
+TEST_F(OutputProcessorTest, DeltaWithoutTextStillHasItsTokens) {
   Add("a", 1, Params(RequestOutputKind::kDelta));
   const auto& outputs = Feed(1, Bytes("\xE2\x82"));
   ASSERT_EQ(outputs.size(), 1u);
@@ -102,7 +102,7 @@ TEST_F(OutputProcessorTest, ADeltaWithoutTextStillBringsItsTokens) {
   EXPECT_EQ(outputs[0].outputs[0].token_ids.size(), 2u);
 }
 
-TEST_F(OutputProcessorTest, AStopStringEndsTheRequestAndAbortsItInTheEngine) {
+TEST_F(OutputProcessorTest, StopStringEndsTheRequestAndAbortsItInTheEngine) {
   Add("a", 1, Params(RequestOutputKind::kDelta, {"END"}));
   EXPECT_EQ(Feed(1, Bytes("abcE"))[0].outputs[0].text, "ab");
   auto outputs = Feed(1, Bytes("ND"));
@@ -112,7 +112,7 @@ TEST_F(OutputProcessorTest, AStopStringEndsTheRequestAndAbortsItInTheEngine) {
   EXPECT_EQ(std::get<std::string>(outputs[0].outputs[0].stop_reason), "END");
   EXPECT_EQ(reqs_to_abort_, std::vector<RequestId>{1});
   EXPECT_EQ(processor_.num_unfinished(), 0u);
-  // What the engine sampled before it heard of the abort is dropped.
+  // Tokens that the engine sampled before it received the abort are dropped.
   EXPECT_TRUE(Feed(1, Bytes("more")).empty());
 }
 
@@ -129,7 +129,7 @@ TEST_F(OutputProcessorTest, TokensSampledPastTheStopStringDoNotEnterTheIds) {
   }
 }
 
-TEST_F(OutputProcessorTest, AStopStringBeforeTheEnginesOwnEndWinsAndNeedsNoAbort) {
+TEST_F(OutputProcessorTest, StopStringBeforeTheEnginesFinishReasonWinsWithoutAnAbort) {
   Add("a", 1, Params(RequestOutputKind::kFinalOnly, {"END"}));
   const auto& outputs = Feed(1, Bytes("xENDyz"), FinishReason::kLength);
   EXPECT_EQ(outputs[0].outputs[0].finish_reason, FinishReason::kStop);
@@ -137,7 +137,7 @@ TEST_F(OutputProcessorTest, AStopStringBeforeTheEnginesOwnEndWinsAndNeedsNoAbort
   EXPECT_TRUE(reqs_to_abort_.empty());
 }
 
-TEST_F(OutputProcessorTest, TheStopTokenIsInTheIdsButNotInTheText) {
+TEST_F(OutputProcessorTest, StopTokenIsInTheIdsButNotInTheText) {
   Add("a", 1, Params(RequestOutputKind::kFinalOnly));
   const auto& outputs = Feed(1, {'o', 'k', kWord}, FinishReason::kStop, kWord);
   EXPECT_EQ(outputs[0].outputs[0].text, "ok");
@@ -145,7 +145,7 @@ TEST_F(OutputProcessorTest, TheStopTokenIsInTheIdsButNotInTheText) {
   EXPECT_EQ(std::get<int32_t>(outputs[0].outputs[0].stop_reason), kWord);
 }
 
-TEST_F(OutputProcessorTest, TheStopTokenIsInTheTextWhenAskedFor) {
+TEST_F(OutputProcessorTest, StopTokenIsInTheTextIfRequested) {
   auto params = Params(RequestOutputKind::kFinalOnly);
   params.include_stop_str_in_output = true;
   Add("a", 1, params);
@@ -159,7 +159,7 @@ TEST_F(OutputProcessorTest, EosHasNoStopReason) {
   EXPECT_TRUE(std::holds_alternative<std::monostate>(outputs[0].outputs[0].stop_reason));
 }
 
-TEST_F(OutputProcessorTest, TheHiddenStopTokensTextCompletesNoStopString) {
+TEST_F(OutputProcessorTest, TextOfAHiddenStopTokenCompletesNoStopString) {
   Add("a", 1, Params(RequestOutputKind::kFinalOnly, {"ok wo"}));
   const auto& outputs = Feed(1, {'o', 'k', kWord}, FinishReason::kStop, kWord);
   EXPECT_EQ(outputs[0].outputs[0].text, "ok");
@@ -172,7 +172,7 @@ TEST_F(OutputProcessorTest, HeldBackTextIsReleasedWhenTheRequestEnds) {
   EXPECT_EQ(Feed(1, Bytes("!"), FinishReason::kLength)[0].outputs[0].text, "abEND!");
 }
 
-TEST_F(OutputProcessorTest, WithoutDetokenizationThereAreIdsOnly) {
+TEST_F(OutputProcessorTest, WithoutDetokenizationThereAreOnlyIds) {
   auto params = Params(RequestOutputKind::kDelta);
   params.detokenize = false;
   Add("a", 1, params);
@@ -181,7 +181,7 @@ TEST_F(OutputProcessorTest, WithoutDetokenizationThereAreIdsOnly) {
   EXPECT_EQ(outputs[0].outputs[0].token_ids, Bytes("abc"));
 }
 
-TEST_F(OutputProcessorTest, AnAbortGivesTheTextSoFarInTheNextRound) {
+TEST_F(OutputProcessorTest, AbortReturnsTheTextSoFarInTheNextStep) {
   Add("a", 1, Params(RequestOutputKind::kCumulative, {"LONGSTOP"}));
   Feed(1, Bytes("partial"));
   EXPECT_EQ(processor_.AbortRequest("a"), std::vector<RequestId>{1});
@@ -199,7 +199,7 @@ TEST_F(OutputProcessorTest, AnAbortGivesTheTextSoFarInTheNextRound) {
   EXPECT_EQ(processor_.num_unfinished(), 0u);
 }
 
-TEST_F(OutputProcessorTest, AnEngineErrorIsTheRequestsError) {
+TEST_F(OutputProcessorTest, EngineErrorIsReportedForItsRequest) {
   Add("a", 1, Params(RequestOutputKind::kDelta));
   EngineCoreOutputs outputs;
   EngineCoreOutput& output = outputs.Add(1);
@@ -211,7 +211,7 @@ TEST_F(OutputProcessorTest, AnEngineErrorIsTheRequestsError) {
   EXPECT_EQ(request_outputs[0].outputs[0].finish_reason, FinishReason::kError);
 }
 
-TEST_F(OutputProcessorTest, TheDeathOfTheEngineEndsEveryRequestInOrder) {
+TEST_F(OutputProcessorTest, EngineFailureEndsEveryRequestInOrder) {
   for (RequestId id = 1; id <= 5; ++id) Add("r" + std::to_string(id), id, Params(RequestOutputKind::kFinalOnly));
   Feed(3, Bytes("abc"));
   const std::vector<RequestOutput>& outputs = Process(EngineCoreOutputs());
@@ -244,7 +244,7 @@ TEST_F(OutputProcessorTest, FinalOnlyChildrenComeTogetherInOrder) {
   EXPECT_EQ(outputs[0].metrics.num_generation_tokens, 10);
 }
 
-TEST_F(OutputProcessorTest, StreamingChildrenCarryTheirIndexAndTheLastEndsTheRequest) {
+TEST_F(OutputProcessorTest, StreamingChildrenHaveTheirIndexAndTheLastEndsTheRequest) {
   auto params = Params(RequestOutputKind::kDelta);
   params.n = 2;
   Add("a", 10, params);
@@ -254,7 +254,7 @@ TEST_F(OutputProcessorTest, StreamingChildrenCarryTheirIndexAndTheLastEndsTheReq
   EXPECT_TRUE(Feed(10, Bytes("a"), FinishReason::kLength)[0].finished);
 }
 
-TEST_F(OutputProcessorTest, AbortEndsAllSequencesAlsoThoseThatNeverBegan) {
+TEST_F(OutputProcessorTest, AbortEndsAllSequencesIncludingThoseThatNeverStarted) {
   for (const auto kind : {RequestOutputKind::kCumulative, RequestOutputKind::kFinalOnly}) {
     auto params = Params(kind);
     params.n = 3;
@@ -265,10 +265,10 @@ TEST_F(OutputProcessorTest, AbortEndsAllSequencesAlsoThoseThatNeverBegan) {
     const std::vector<RequestOutput>& outputs = Process(EngineCoreOutputs());
     ASSERT_EQ(outputs.size(), 1u);
     const auto& completions = outputs[0].outputs;
-    // A finished sequence was given out before, unless all sequences are given out together.
-    const size_t num_given_out = kind == RequestOutputKind::kFinalOnly ? 0 : 1;
-    ASSERT_EQ(completions.size(), 3 - num_given_out);
-    EXPECT_EQ(completions[1 - num_given_out].text, "half");
+    // A finished sequence was returned before, unless all sequences are returned together.
+    const size_t num_returned = kind == RequestOutputKind::kFinalOnly ? 0 : 1;
+    ASSERT_EQ(completions.size(), 3 - num_returned);
+    EXPECT_EQ(completions[1 - num_returned].text, "half");
     EXPECT_EQ(completions.back().finish_reason, FinishReason::kAbort);
     EXPECT_EQ(completions.back().index, 2);
   }
@@ -287,7 +287,7 @@ TEST_F(OutputProcessorTest, PromptLogprobsComeWithTheFirstDeltaOrWithEveryCumula
   }
 }
 
-TEST_F(OutputProcessorTest, MetricsCountWhatWasServed) {
+TEST_F(OutputProcessorTest, MetricsCountFinishedRequests) {
   Add("a", 1, Params(RequestOutputKind::kFinalOnly));
   Feed(1, Bytes("abc"), FinishReason::kLength);
   const FrontendMetrics& metrics = processor_.metrics();
@@ -297,7 +297,7 @@ TEST_F(OutputProcessorTest, MetricsCountWhatWasServed) {
   EXPECT_EQ(metrics.e2e_latency.count(), 1);
 }
 
-TEST(DurationHistogramTest, PercentilesAreWithinATenth) {
+TEST(DurationHistogramTest, PercentilesAreWithinTenPercent) {
   DurationHistogram histogram;
   EXPECT_EQ(histogram.Percentile(0.5), 0.0);
   for (int i = 1; i <= 1000; ++i) histogram.Add(i * 1e-3);
@@ -307,7 +307,7 @@ TEST(DurationHistogramTest, PercentilesAreWithinATenth) {
   EXPECT_NEAR(histogram.mean(), 0.5005, 1e-9);
 }
 
-TEST(DurationHistogramTest, OddDurationsDoNoHarm) {
+TEST(DurationHistogramTest, InvalidAndExtremeDurationsAreHarmless) {
   DurationHistogram histogram;
   histogram.Add(-1.0);
   histogram.Add(std::numeric_limits<double>::quiet_NaN());
