@@ -1,4 +1,4 @@
-// AttentionPlan: what is shared and split; and a decode step's attention gives the same bits whatever is planned.
+// AttentionPlan: what is shared and split. A decode step's attention gives the same bits for every plan.
 #include "engine/layers/attention/attention_plan.h"
 
 #include <gtest/gtest.h>
@@ -35,10 +35,10 @@ AttentionPlan PlanFor(const std::vector<AttentionSequence>& sequences, Attention
   return plan;
 }
 
-TEST(AttentionPlanTest, PartitionsOfEqualBlocksAreReadOnceForAll) {
+TEST(AttentionPlanTest, PartitionsOfEqualBlocksAreReadOnceForAllRows) {
   Table a = Blocks(1, 3 * kBlocks), b = a, c = a;
-  b[2 * kBlocks] = 900;  // in the third
-  c[kBlocks + 3] = 901;  // in the second
+  b[2 * kBlocks] = 900;  // in the third partition
+  c[kBlocks + 3] = 901;  // in the second partition
   const std::vector<AttentionSequence> sequences = {
       {0, 1, 3 * kKVPartition - 1, a.data()}, {1, 1, 3 * kKVPartition - 1, b.data()}, {2, 1, 600, c.data()}};
   const AttentionPlan plan = PlanFor(sequences);
@@ -53,20 +53,20 @@ TEST(AttentionPlanTest, PartitionsOfEqualBlocksAreReadOnceForAll) {
   EXPECT_EQ(plan.row_of_slot(plan.slots(1)[1])->row, 1);
 }
 
-TEST(AttentionPlanTest, ALastPartitionThatIsNotFullIsNotShared) {
+TEST(AttentionPlanTest, PartialLastPartitionIsNotShared) {
   const Table a = Blocks(1, kBlocks);
   const AttentionPlan plan = PlanFor({{0, 1, kKVPartition - 2, a.data()}, {1, 1, kKVPartition - 2, a.data()}});
   EXPECT_TRUE(plan.partitions().empty());
   EXPECT_EQ(plan.slots(0), nullptr);
 }
 
-TEST(AttentionPlanTest, PromptsShareNothing) {
+TEST(AttentionPlanTest, PromptsDoNotShare) {
   const Table a = Blocks(1, 3 * kBlocks);
   const AttentionPlan plan = PlanFor({{0, 2, 600, a.data()}, {2, 1, 600, a.data()}});
   EXPECT_TRUE(plan.partitions().empty());
 }
 
-TEST(AttentionPlanTest, ManyQueriesOfAKVHeadShareOnlyWhatTheCacheDoesNotHold) {
+TEST(AttentionPlanTest, ManyQueriesPerKVHeadShareOnlyWhatTheCpuCacheCannotHold) {
   const Table a = Blocks(1, 3 * kBlocks);
   const std::vector<AttentionSequence> sequences = {{0, 1, 700, a.data()}, {1, 1, 700, a.data()}};
   EXPECT_TRUE(PlanFor(sequences, {.num_queries_per_kv = 7, .head_bytes_per_token = 256}).partitions().empty());
@@ -82,7 +82,7 @@ TEST(AttentionPlanTest, PartitionsOutsideTheWindowAreNotPlanned) {
   EXPECT_EQ(plan.partitions()[0].partition, 2);
 }
 
-TEST(AttentionPlanTest, ALongSequenceIsSplitWhenThreadsWouldWaitForIt) {
+TEST(AttentionPlanTest, LongSequenceIsSplitIfThreadsWouldWaitForIt) {
   const Table a = Blocks(1, 4 * kBlocks), b = Blocks(1000, 2);
   const std::vector<AttentionSequence> sequences = {{0, 1, 1000, a.data()}, {1, 1, 20, b.data()}};
   EXPECT_TRUE(PlanFor(sequences, {.num_kv_heads = 2, .num_threads = 1}).partitions().empty());
@@ -92,14 +92,14 @@ TEST(AttentionPlanTest, ALongSequenceIsSplitWhenThreadsWouldWaitForIt) {
   EXPECT_EQ(plan.slots(1), nullptr);
 }
 
-TEST(AttentionPlanTest, WhatHasNoRoomIsNotPlanned) {
+TEST(AttentionPlanTest, PartitionsBeyondTheSlotCapacityAreNotPlanned) {
   const Table a = Blocks(1, 3 * kBlocks);
   const AttentionPlan plan =
       PlanFor({{0, 1, 700, a.data()}, {1, 1, 700, a.data()}, {2, 1, 700, a.data()}}, {.max_slots = 5});
   EXPECT_EQ(plan.partitions().size(), 1u);
 }
 
-// One layer's cache with random K and V, and sequences that share the blocks of random prefixes.
+// One layer's cache with random K and V, and sequences that share blocks of random prefixes.
 struct Step {
   KVCacheSpec spec;
   KVDType dtype;
@@ -120,9 +120,9 @@ struct Step {
       Table table;
       if (!tables.empty()) {
         const Table& other = tables[static_cast<size_t>(pick(0, static_cast<int64_t>(tables.size()) - 1))];
-        // The last block of either is its own.
-        const auto most = std::min<int64_t>(static_cast<int64_t>(other.size()) - 1, positions.back() / bs);
-        table.assign(other.begin(), other.begin() + pick(0, 3) * most / 3);
+        // The last block of each sequence is not shared.
+        const auto max_blocks = std::min<int64_t>(static_cast<int64_t>(other.size()) - 1, positions.back() / bs);
+        table.assign(other.begin(), other.begin() + pick(0, 3) * max_blocks / 3);
       }
       while (static_cast<int64_t>(table.size()) * bs <= positions.back()) table.push_back(next++);
       tables.push_back(table);
@@ -143,7 +143,7 @@ struct Step {
 
   int64_t Stride() const { return (num_queries + 2 * spec.num_kv_heads) * spec.head_dim; }
 
-  // The outputs of sequences [first, end) of one step.
+  // Returns the outputs of sequences [first, end), computed in one step.
   std::vector<float> Run(size_t first, size_t end, int num_threads, bool share, int64_t max_slots) {
     SingleRankCommunicator communicator;
     ThreadPool threads(num_threads);
@@ -176,7 +176,7 @@ struct Step {
   size_t num_planned = 0;
 };
 
-TEST(AttentionPlanTest, SharingAndSplittingChangeNoBit) {
+TEST(AttentionPlanTest, SharingAndSplittingDoNotChangeTheResult) {
   std::mt19937 random(3);
   size_t num_planned = 0;
   for (int round = 0; round < 48; ++round) {

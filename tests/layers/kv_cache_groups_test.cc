@@ -16,8 +16,8 @@ std::vector<KVCacheSpec> Layers(const V& windows) {
   return layers;
 }
 
-// Every layer of a group has a tensor of its own, and a group is of one window.
-void ExpectSound(const std::vector<KVCacheSpec>& layers, const KVCacheGroups& groups) {
+// Every layer of a group has its own tensor, and all layers of a group have the same window.
+void ExpectValid(const std::vector<KVCacheSpec>& layers, const KVCacheGroups& groups) {
   ASSERT_EQ(groups.layers.size(), layers.size());
   std::set<std::pair<size_t, size_t>> places;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -31,11 +31,11 @@ void ExpectSound(const std::vector<KVCacheSpec>& layers, const KVCacheGroups& gr
   }
 }
 
-TEST(KVCacheGroupsTest, OneKindIsOneGroupWithATensorALayer) {
+TEST(KVCacheGroupsTest, LayersOfOneKindFormOneGroupWithOneTensorPerLayer) {
   for (const int64_t window : {0, 128}) {
     const auto layers = Layers(V(5, window));
     const KVCacheGroups groups = MakeKVCacheGroups(layers);
-    ExpectSound(layers, groups);
+    ExpectValid(layers, groups);
     EXPECT_EQ(groups.windows, V{window});
     EXPECT_EQ(groups.tensors.size(), 5u);
     for (size_t i = 0; i < 5; ++i) EXPECT_EQ(groups.layers[i].tensor, i);
@@ -43,13 +43,13 @@ TEST(KVCacheGroupsTest, OneKindIsOneGroupWithATensorALayer) {
   }
 }
 
-TEST(KVCacheGroupsTest, FullAttentionComesFirstAndGroupsAreOfTheRarestKindsSize) {
-  // As Gemma 3: five sliding layers, then a full one.
+TEST(KVCacheGroupsTest, FullAttentionComesFirstAndTheRarestKindSetsTheGroupSize) {
+  // Like Gemma 3: five sliding layers, then a full one.
   V windows;
   for (int i = 0; i < 26; ++i) windows.push_back(i % 6 == 5 ? 0 : 512);
   const auto layers = Layers(windows);
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
-  ExpectSound(layers, groups);
+  ExpectValid(layers, groups);
   // Four full layers and 22 sliding ones, in groups of four.
   EXPECT_EQ(groups.windows, (V{0, 512, 512, 512, 512, 512, 512}));
   EXPECT_EQ(groups.tensors.size(), 4u);
@@ -57,42 +57,42 @@ TEST(KVCacheGroupsTest, FullAttentionComesFirstAndGroupsAreOfTheRarestKindsSize)
   EXPECT_EQ(groups.layers[11].tensor, 1u);
 }
 
-TEST(KVCacheGroupsTest, NearlyEqualKindsArePaddedToTheLarger) {
+TEST(KVCacheGroupsTest, KindsOfSimilarSizeArePaddedToTheLarger) {
   const auto layers = Layers({9, 0, 9, 0, 9, 0, 9, 0, 9});
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
-  ExpectSound(layers, groups);
+  ExpectValid(layers, groups);
   EXPECT_EQ(groups.windows, (V{0, 9}));
   EXPECT_EQ(groups.tensors.size(), 5u);
 }
 
-TEST(KVCacheGroupsTest, EachWindowIsAKind) {
+TEST(KVCacheGroupsTest, EachWindowFormsItsOwnGroups) {
   const auto layers = Layers({32, 0, 32, 100});
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
-  ExpectSound(layers, groups);
+  ExpectValid(layers, groups);
   EXPECT_EQ(groups.windows, (V{0, 32, 32, 100}));
   EXPECT_EQ(groups.tensors.size(), 1u);
 }
 
-TEST(KVCacheGroupsTest, DifferentHeadsUnderDifferentWindowsKeepWholeSequences) {
+TEST(KVCacheGroupsTest, DifferentHeadsAndWindowsKeepWholeSequences) {
   auto layers = Layers({32, 0, 32, 0});
   layers[2].num_kv_heads = 4;
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
-  ExpectSound(layers, groups);
+  ExpectValid(layers, groups);
   EXPECT_EQ(groups.windows, V{0});
   EXPECT_EQ(groups.tensors.size(), 4u);
   EXPECT_EQ(groups.BlockBytes(16, KVDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
 }
 
-TEST(KVCacheGroupsTest, DifferentHeadsUnderOneWindowSlide) {
+TEST(KVCacheGroupsTest, DifferentHeadsWithOneWindowSlide) {
   auto layers = Layers({32, 32, 32});
   layers[2].head_dim = 40;
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
-  ExpectSound(layers, groups);
+  ExpectValid(layers, groups);
   EXPECT_EQ(groups.windows, V{32});
   EXPECT_EQ(groups.BlockBytes(16, KVDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
 }
 
-TEST(KVCacheGroupsTest, Int8TakesAByteAnElementAndAScaleForEachTokensKAndV) {
+TEST(KVCacheGroupsTest, Int8TakesOneBytePerElementAndAScalePerTokenForKAndV) {
   const KVCacheGroups groups = MakeKVCacheGroups(Layers(V(5, 0)));
   EXPECT_EQ(groups.BlockBytes(16, KVDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
 }

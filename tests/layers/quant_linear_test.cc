@@ -1,5 +1,5 @@
-// Linear layers over stored weights against the plain twin: dequantize the whole matrix, multiply in double. Layers are
-// random in size, scheme and grouping, and are cut into shards at any row and column.
+// Linear layers on quantized weights against a reference: dequantize the whole matrix and multiply in double. Layers
+// have random sizes, schemes and groups, and are split into shards at any row and column.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ struct Matrix {
   double& at(int64_t n, int64_t k) { return values[static_cast<size_t>(n * columns + k)]; }
 };
 
-// Codes in the words of a [rows, columns] tensor, packed along the columns, the first in the lowest bits.
+// Packs the codes of a [rows, columns] tensor into words along the columns, the first code in the lowest bits.
 std::vector<int32_t> PackWords(const std::vector<int64_t>& codes, int64_t rows, int64_t columns, int64_t bits) {
   const int64_t per_word = 32 / bits, words = (columns + per_word - 1) / per_word;
   std::vector<int32_t> packed(static_cast<size_t>(rows * words));
@@ -99,7 +99,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     return values;
   }
 
-  // Codes, scales and zero points of a layer [out, in], and the matrix that they mean.
+  // Codes, scales and zero points of a layer [out, in], and the matrix that they represent.
   struct Layer {
     int64_t out, in, bits, group_size, num_groups;
     std::vector<int64_t> codes, zeros, group_of_column;
@@ -147,10 +147,10 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     return {layer.group_of_column.begin(), layer.group_of_column.end()};
   }
 
-  // Every way that a model cuts layer "x": whole, rows, columns; one row of x gives the bits that many give. In float32
-  // x is multiplied as it is, else perhaps rounded to 8 bits.
-  void ExpectTwin(const WeightSource& weights, ModelConfig model, Matrix& twin) {
-    const int64_t out = twin.rows, in = twin.columns;
+  // Checks all splits of layer "x": whole, by rows, by columns. One row of x gives the same bits as several rows. In
+  // float32, x is not rounded; in other types it may be rounded to 8 bits.
+  void ExpectMatches(const WeightSource& weights, ModelConfig model, Matrix& reference) {
+    const int64_t out = reference.rows, in = reference.columns;
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
       model.dtype = dtype;
       const int64_t row = Int(0, out - 1), column = Int(0, in - 1);
@@ -161,52 +161,52 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
                                           {{0, out}, {column, in - column}}}) {
         const LinearWeight weight(Load(weights), model, {{"x", out, rows}}, in, columns);
         ASSERT_EQ(weight.num_rows(), rows.count);
-        ExpectRows(weight, dtype, rows, columns, twin);
-        ExpectProducts(weight, dtype, rows, columns, twin);
+        ExpectRows(weight, dtype, rows, columns, reference);
+        ExpectProducts(weight, dtype, rows, columns, reference);
       }
     }
   }
 
-  // Of a weight's row: what float16 takes from scales and minimums, a column.
-  static double ScaleRounding(DType dtype, Matrix& twin, int64_t row) {
+  // Bounds the error of each weight in `row` that rounding scales and minimums to float16 causes.
+  static double ScaleRounding(DType dtype, Matrix& reference, int64_t row) {
     if (dtype == DType::kFloat32) return 0.0;
     double largest = 0.0;
-    for (int64_t k = 0; k < twin.columns; ++k) largest = std::max(largest, std::abs(twin.at(row, k)));
+    for (int64_t k = 0; k < reference.columns; ++k) largest = std::max(largest, std::abs(reference.at(row, k)));
     return std::ldexp(largest, -8);
   }
 
-  void ExpectRows(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& twin) {
+  void ExpectRows(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& reference) {
     std::vector<float> values(static_cast<size_t>(columns.count));
     for (int64_t n = 0; n < rows.count; ++n) {
       weight.UnpackRow(step_, n, values.data());
-      const double rounding = ScaleRounding(dtype, twin, rows.begin + n);
+      const double rounding = ScaleRounding(dtype, reference, rows.begin + n);
       for (int64_t k = 0; k < columns.count; ++k) {
-        const double expected = twin.at(rows.begin + n, columns.begin + k);
+        const double expected = reference.at(rows.begin + n, columns.begin + k);
         ASSERT_NEAR(values[static_cast<size_t>(k)], expected, rounding + 1e-6 * std::abs(expected));
       }
     }
   }
 
-  void ExpectProducts(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& twin) {
+  void ExpectProducts(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& reference) {
     const int64_t num_x = Int(2, 9);
     const std::vector<float> x = Floats(num_x * columns.count), bias = Floats(rows.count);
     std::vector<float> y(static_cast<size_t>(num_x * rows.count)), one(static_cast<size_t>(rows.count));
     weight.Multiply(step_, bias.data(), x.data(), columns.count, num_x, y.data(), rows.count);
     for (int64_t r = 0; r < num_x; ++r) {
-      const float* of_x = x.data() + r * columns.count;
-      weight.Multiply(step_, bias.data(), of_x, columns.count, 1, one.data(), rows.count);
+      const float* x_row = x.data() + r * columns.count;
+      weight.Multiply(step_, bias.data(), x_row, columns.count, 1, one.data(), rows.count);
       double largest_x = 0.0;
-      for (int64_t k = 0; k < columns.count; ++k) largest_x = std::max(largest_x, std::abs(double{of_x[k]}));
+      for (int64_t k = 0; k < columns.count; ++k) largest_x = std::max(largest_x, std::abs(double{x_row[k]}));
       const double rounding_of_x = dtype == DType::kFloat32 ? 0.0 : largest_x / 254.0;
       for (int64_t n = 0; n < rows.count; ++n) {
         ASSERT_EQ(one[static_cast<size_t>(n)], y[static_cast<size_t>(r * rows.count + n)]);
-        const double rounding_of_w = ScaleRounding(dtype, twin, rows.begin + n);
+        const double rounding_of_w = ScaleRounding(dtype, reference, rows.begin + n);
         double sum = bias[static_cast<size_t>(n)], magnitude = 1.0, rounding = 0.0;
         for (int64_t k = 0; k < columns.count; ++k) {
-          const double w = twin.at(rows.begin + n, columns.begin + k);
-          sum += of_x[k] * w;
-          magnitude += std::abs(of_x[k] * w);
-          rounding += std::abs(w) * rounding_of_x + std::abs(of_x[k]) * rounding_of_w;
+          const double w = reference.at(rows.begin + n, columns.begin + k);
+          sum += x_row[k] * w;
+          magnitude += std::abs(x_row[k] * w);
+          rounding += std::abs(w) * rounding_of_x + std::abs(x_row[k]) * rounding_of_w;
         }
         ASSERT_NEAR(y[static_cast<size_t>(r * rows.count + n)], sum, 2e-6 * magnitude + rounding);
       }
@@ -241,16 +241,16 @@ TEST_F(QuantLinearTest, Gptq) {
     const int64_t per_word = 32 / layer.bits;
     const std::vector<int32_t> words =
         PackWords(layer.codes, layer.out, layer.in, layer.bits);  // [out, in / per_word], to be transposed
-    const std::vector<int64_t> turned = Transposed({words.begin(), words.end()}, layer.out, layer.in / per_word);
+    const std::vector<int64_t> transposed = Transposed({words.begin(), words.end()}, layer.out, layer.in / per_word);
     weights.Add("x.qweight", WeightType::kInt32, {layer.in / per_word, layer.out},
-                std::vector<int32_t>(turned.begin(), turned.end()));
+                std::vector<int32_t>(transposed.begin(), transposed.end()));
     std::vector<int64_t> stored = layer.zeros;
     for (int64_t& zero : stored) zero -= v2 ? 0 : 1;
     weights.Add("x.qzeros", WeightType::kInt32, {layer.num_groups, layer.out / per_word},
                 PackWords(Transposed(stored, layer.out, layer.num_groups), layer.num_groups, layer.out, layer.bits));
     weights.Add("x.scales", WeightType::kFloat16, {layer.num_groups, layer.out}, TransposedScales(layer));
     if (indexed) weights.Add("x.g_idx", WeightType::kInt32, {layer.in}, GroupIndex(layer));
-    ExpectTwin(weights, model, layer.matrix);
+    ExpectMatches(weights, model, layer.matrix);
   }
 }
 
@@ -273,11 +273,11 @@ TEST_F(QuantLinearTest, Awq) {
         "x.qzeros", WeightType::kInt32, {layer.num_groups, layer.out / 8},
         PackWords(shuffled(Transposed(layer.zeros, layer.out, layer.num_groups)), layer.num_groups, layer.out, 4));
     weights.Add("x.scales", WeightType::kFloat16, {layer.num_groups, layer.out}, TransposedScales(layer));
-    ExpectTwin(weights, model, layer.matrix);
+    ExpectMatches(weights, model, layer.matrix);
   }
 }
 
-TEST_F(QuantLinearTest, CompressedTensorsOfIntegers) {
+TEST_F(QuantLinearTest, CompressedTensorsIntegers) {
   for (int round = 0; round < 80; ++round) {
     const bool packed = round % 4 != 0, symmetric = round % 3 == 0, indexed = round % 5 == 0;
     Layer layer = MakeLayer(packed && round % 2 == 0 ? 4 : 8, indexed);
@@ -296,10 +296,10 @@ TEST_F(QuantLinearTest, CompressedTensorsOfIntegers) {
                   PackWords(layer.codes, layer.out, layer.in, layer.bits));
       const std::vector<int32_t> zeros =
           PackWords(Transposed(layer.zeros, layer.out, layer.num_groups), layer.num_groups, layer.out, layer.bits);
-      const std::vector<int64_t> turned =
+      const std::vector<int64_t> transposed =
           Transposed({zeros.begin(), zeros.end()}, layer.num_groups, layer.out / per_word);
       weights.Add("x.weight_zero_point", WeightType::kInt32, {layer.out / per_word, layer.num_groups},
-                  std::vector<int32_t>(turned.begin(), turned.end()));
+                  std::vector<int32_t>(transposed.begin(), transposed.end()));
     } else {
       std::vector<int8_t> codes, zeros;
       for (const int64_t code : layer.codes) codes.push_back(static_cast<int8_t>(code - 128));
@@ -307,11 +307,11 @@ TEST_F(QuantLinearTest, CompressedTensorsOfIntegers) {
       weights.Add("x.weight", WeightType::kInt8, {layer.out, layer.in}, codes);
       weights.Add("x.weight_zero_point", WeightType::kInt8, {layer.out, layer.num_groups}, zeros);
     }
-    ExpectTwin(weights, model, layer.matrix);
+    ExpectMatches(weights, model, layer.matrix);
   }
 }
 
-TEST_F(QuantLinearTest, Float8WithScalesOfBlocks) {
+TEST_F(QuantLinearTest, Float8WithBlockScales) {
   for (int round = 0; round < 40; ++round) {
     const int64_t out = Int(1, 70), in = Int(1, 200), block_rows = Int(1, 40), block_columns = Int(1, 64);
     const ModelConfig model = Model(
@@ -333,18 +333,18 @@ TEST_F(QuantLinearTest, Float8WithScalesOfBlocks) {
     MemoryWeights weights;
     weights.Add("x.weight", WeightType::kFloat8E4M3, {out, in}, codes);
     weights.Add(round % 2 == 0 ? "x.weight_scale_inv" : "x.weight_scale", WeightType::kFloat32, {down, across}, scales);
-    ExpectTwin(weights, model, matrix);
+    ExpectMatches(weights, model, matrix);
   }
 }
 
-TEST_F(QuantLinearTest, BlocksAreCutAnywhere) {
+TEST_F(QuantLinearTest, BlocksCanBeSplitAnywhere) {
   for (int type = static_cast<int>(WeightType::kQ8_0); type <= static_cast<int>(kLastWeightType); ++type) {
     const auto weight_type = static_cast<WeightType>(type);
     const WeightTypeInfo info = InfoOf(weight_type);
     for (int round = 0; round < 4; ++round) {
       const int64_t out = Int(1, 40), in = info.block_elements * Int(1, 512 / info.block_elements);
       std::vector<uint8_t> bytes(static_cast<size_t>(out * BytesOf(weight_type, in)));
-      // Small bytes alone make half floats small whichever bytes they are.
+      // Bytes below 48 keep half floats small, at any position in a block.
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Int(0, 47));
       Matrix matrix{out, in, {}};
       CheckpointQuantMatrix whole(*BlockFormat(weight_type), out, in);
@@ -356,7 +356,7 @@ TEST_F(QuantLinearTest, BlocksAreCutAnywhere) {
       }
       MemoryWeights weights;
       weights.Add("x.weight", weight_type, {out, in}, bytes);
-      ExpectTwin(weights, ModelConfig(), matrix);
+      ExpectMatches(weights, ModelConfig(), matrix);
       const VocabParallelEmbedding embedding(Load(weights), ModelConfig(), "x.weight", out, in);
       std::vector<float> row(static_cast<size_t>(in));
       const auto id = static_cast<int32_t>(Int(0, out - 1));
@@ -411,7 +411,7 @@ TEST_F(QuantLinearTest, SlicesOfDifferentTypesStack) {
   }
 }
 
-TEST_F(QuantLinearTest, QuantizingWhatIsQuantizedIsRefused) {
+TEST_F(QuantLinearTest, QuantizingQuantizedWeightsIsRejected) {
   MemoryWeights weights;
   weights.Add("x.weight", WeightType::kQ8_0, {2, 32}, std::vector<uint8_t>(68));
   ModelConfig model;
@@ -419,22 +419,22 @@ TEST_F(QuantLinearTest, QuantizingWhatIsQuantizedIsRefused) {
   EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ConfigError);
 }
 
-TEST_F(QuantLinearTest, GatesOfExpertsStayPlainWhenTheRestIsQuantizedAtLoad) {
+TEST_F(QuantLinearTest, ExpertGatesAreNotQuantizedAtLoad) {
   MemoryWeights weights;
   const std::vector<float> values = Floats(8 * 64);
   ModelConfig model;
   model.quantization.method = QuantizationMethod::kInt4;
-  for (const auto& [name, plain] :
+  for (const auto& [name, is_float] :
        {std::pair<std::string, bool>{"mlp.gate", true}, {"mlp.shared_expert_gate", true}, {"mlp.gate_proj", false}}) {
     weights.Add(name + ".weight", WeightType::kFloat32, {8, 64}, values);
     const LinearWeight weight(Load(weights), model, {{name, 8, {0, 8}}}, 64, {0, 64});
     std::vector<float> row(64);
     weight.UnpackRow(step_, 5, row.data());
-    EXPECT_EQ(std::equal(row.begin(), row.end(), values.begin() + 5 * 64), plain) << name;
+    EXPECT_EQ(std::equal(row.begin(), row.end(), values.begin() + 5 * 64), is_float) << name;
   }
 }
 
-TEST_F(QuantLinearTest, AGroupIndexBeyondTheGroupsIsRefused) {
+TEST_F(QuantLinearTest, GroupIndexOutOfRangeIsRejected) {
   MemoryWeights weights;
   weights.Add("x.qweight", WeightType::kInt32, {4, 8}, std::vector<int32_t>(32));
   weights.Add("x.qzeros", WeightType::kInt32, {2, 1}, std::vector<int32_t>(2));

@@ -1,5 +1,5 @@
-// Each switch of a Llama config that changes the arithmetic, against transformers' float32 log-probabilities
-// (tests/golden/llama_golden.py makes the checkpoints and the expected values).
+// Each switch of a Llama config that changes the arithmetic, against transformers' float32 log-probabilities.
+// tests/golden/llama_golden.py makes the checkpoints and the expected values.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ class LlamaGoldenTest : public testing::TestWithParam<std::string> {
   }
   std::string Directory() const { return std::string(VLLMCLI_TEST_DATA) + "/llama/" + GetParam(); }
 
-  // [rows, columns] of golden.safetensors, opened like a checkpoint of one file.
+  // Reads a tensor of golden.safetensors, opened as a checkpoint of one file.
   std::vector<float> Golden(const std::string& name, const std::vector<int64_t>& shape) const {
     const auto directory =
         std::filesystem::path(testing::TempDir()) / ("golden_" + GetParam() + std::to_string(getpid()));
@@ -65,7 +65,7 @@ class LlamaGoldenTest : public testing::TestWithParam<std::string> {
     return values;
   }
 
-  // Distance to the golden log-probabilities over all prompt positions but the last.
+  // Expects the log-probabilities of all positions to be within `tolerance` of the golden ones.
   void ExpectGolden(const VllmConfig& config, int64_t chunk, double tolerance) const {
     const std::vector<float> ids = Golden("ids", {kLength});
     const std::vector<float> expected = Golden("logprobs", {kLength, kVocab});
@@ -80,9 +80,9 @@ class LlamaGoldenTest : public testing::TestWithParam<std::string> {
     double worst = 0.0;
     for (size_t position = 0; position < static_cast<size_t>(kLength); ++position) {
       for (size_t k = 0; k < got.width; ++k) {
-        const size_t at = position * got.width + k;
-        const double want = expected[position * kVocab + static_cast<size_t>(got.token_ids[at])];
-        worst = std::max(worst, std::abs(got.logprobs[at] - want));
+        const size_t index = position * got.width + k;
+        const double golden = expected[position * kVocab + static_cast<size_t>(got.token_ids[index])];
+        worst = std::max(worst, std::abs(got.logprobs[index] - golden));
       }
     }
     EXPECT_LT(worst, tolerance);
@@ -99,17 +99,17 @@ TEST_P(LlamaGoldenTest, AgreesWithTransformersInChunks) { ExpectGolden(Config(1,
 TEST_P(LlamaGoldenTest, AgreesWithTransformersOnTwoRanks) { ExpectGolden(Config(2, DType::kFloat32), 2048, 1e-4); }
 
 TEST_P(LlamaGoldenTest, AgreesWithTransformersOnFourRanks) {
-  // Two key-value heads on four ranks: each is held twice.
+  // Two KV heads on four ranks: two ranks hold each head.
   ExpectGolden(Config(4, DType::kFloat32), 2048, 1e-4);
 }
 
-TEST_P(LlamaGoldenTest, AgreesWithTransformersByOpenBlas) {
+TEST_P(LlamaGoldenTest, AgreesWithTransformersWithOpenBlas) {
   VllmConfig config = Config(1, DType::kFloat32);
   config.linear_backend = LinearBackend::kOpenBlas;
   ExpectGolden(config, 2048, 1e-4);
 }
 
-TEST_P(LlamaGoldenTest, BFloat16IsNoFurtherOffThanTransformersOwn) {
+TEST_P(LlamaGoldenTest, BFloat16ErrorIsAtMostThatOfTransformers) {
   ExpectGolden(Config(1, DType::kBFloat16), 2048, Golden("bfloat16_error", {1})[0]);
 }
 

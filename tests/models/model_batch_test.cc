@@ -1,4 +1,4 @@
-// Every decoder family: a request computes the same bits alone and beside others, in any chunks, with any number of
+// Every decoder family: a request computes the same bits alone and in a batch, in any chunks, with any number of
 // threads.
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ModelBatchTest, testing::ValuesIn(Cases()),
 
 constexpr int64_t kNumOutputs = 12;
 
-TEST_P(ModelBatchTest, BatchedRequestsComputeTheBitsThatTheyComputeAlone) {
+TEST_P(ModelBatchTest, BatchedRequestsComputeTheSameBitsAsAlone) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     ManyRequests engine(Config(1, 1, dtype));
     const std::vector<std::vector<int32_t>> prompts = Prompts();
@@ -67,7 +67,7 @@ TEST_P(ModelBatchTest, BatchedRequestsComputeTheBitsThatTheyComputeAlone) {
   }
 }
 
-TEST_P(ModelBatchTest, ChunksComputeTheBitsOfTheWhole) {
+TEST_P(ModelBatchTest, ChunkedPromptsComputeTheSameBitsAsWholeOnes) {
   ManyRequests engine(Config(1, 1, DType::kFloat32));
   const auto whole = engine.Run(Prompts(), kNumOutputs, 2048);
   for (const int64_t chunk : {1, 5, 16}) EXPECT_EQ(engine.Run(Prompts(), kNumOutputs, chunk), whole) << chunk;

@@ -1,5 +1,5 @@
-// Every decoder family, and each config switch of it that changes the arithmetic, against transformers: float32 logits,
-// greedy tokens, bfloat16 (tests/golden/models_golden.py makes the checkpoints and the expected values).
+// Every decoder family, and each of its config switches that changes the arithmetic, against transformers: float32
+// logits, greedy tokens and bfloat16. tests/golden/models_golden.py makes the checkpoints and the expected values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,12 +36,12 @@ std::vector<std::string> Cases() {
   return names;
 }
 
-// Log-probabilities in the order of token ids.
-std::vector<double> InTokenOrder(const Logprobs& row_source, size_t position) {
+// Returns the log-probabilities at `position` in the order of token ids.
+std::vector<double> InTokenOrder(const Logprobs& logprobs, size_t position) {
   std::vector<double> row(kVocab, std::nan(""));
-  for (size_t k = 0; k < row_source.width; ++k) {
-    const size_t at = position * row_source.width + k;
-    row[static_cast<size_t>(row_source.token_ids[at])] = row_source.logprobs[at];
+  for (size_t k = 0; k < logprobs.width; ++k) {
+    const size_t index = position * logprobs.width + k;
+    row[static_cast<size_t>(logprobs.token_ids[index])] = logprobs.logprobs[index];
   }
   return row;
 }
@@ -69,7 +69,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     return config;
   }
 
-  // transformers' float32 log-probabilities of the first positions of the last prompt and its output.
+  // Returns transformers' float32 log-probabilities of the first positions of the last prompt and its output.
   std::vector<std::vector<double>> GoldenRows() const {
     const SafetensorsFile file(Directory() + "/golden.safetensors");
     std::vector<std::vector<double>> rows;
@@ -94,7 +94,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     return sequence;
   }
 
-  // Over all positions of the golden rows.
+  // Returns the difference over all positions of the golden rows.
   testing_support::Difference DifferenceOf(OneRequest& engine, int64_t chunk) const {
     const std::vector<std::vector<double>> expected = GoldenRows();
     std::vector<int32_t> prompt = Sequence(golden_["prompts"].size() - 1);
@@ -110,7 +110,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     }
     return sum.Result();
   }
-  // The smallest standard deviation of a golden row's logits.
+  // Returns the smallest standard deviation of a golden row's logits.
   double Spread() const {
     double smallest = 1e30;
     for (const std::vector<double>& row : GoldenRows()) {
@@ -154,14 +154,14 @@ TEST_P(ModelGoldenTest, TwoRanksAgreeWithTransformers) {
   ExpectGreedy(engine, 7);
 }
 
-TEST_P(ModelGoldenTest, BFloat16IsNoFurtherOffThanTransformersOwn) {
+TEST_P(ModelGoldenTest, BFloat16ErrorIsAtMostThatOfTransformers) {
   OneRequest engine(Config(1, DType::kBFloat16));
   const double error = DifferenceOf(engine, 2048).root_mean_square;
   EXPECT_LE(error, golden_["bfloat16_error"].get<double>());
   RecordProperty("ratio", std::to_string(error / golden_["bfloat16_error"].get<double>()));
 }
 
-TEST_P(ModelGoldenTest, BFloat16ChoosesTransformersTokens) {
+TEST_P(ModelGoldenTest, BFloat16ChoosesTheSameTokensAsTransformers) {
   OneRequest engine(Config(1, DType::kBFloat16));
   size_t num_equal = 0, num_positions = 0;
   for (size_t i = 0; i < golden_["prompts"].size(); ++i) {

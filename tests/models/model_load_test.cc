@@ -1,4 +1,4 @@
-// Loading a model of any family: what is refused and how, and weights made up for its shapes.
+// Loading a model of any family: what is rejected and with which message, and dummy weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,9 +28,9 @@ VllmConfig ConfigOf(const std::string& name, int64_t ranks = 1) {
   return config;
 }
 
-// What loading says when it refuses.
+// Returns the message of the error that loading throws, or an empty string.
 template <typename Error>
-std::string Refusal(const VllmConfig& config) {
+std::string Rejection(const VllmConfig& config) {
   try {
     OneRequest engine(config);
   } catch (const Error& e) {
@@ -39,10 +39,10 @@ std::string Refusal(const VllmConfig& config) {
   return "";
 }
 
-TEST(ModelLoadTest, UnknownArchitecturesAreRefusedWithTheKnownOnes) {
+TEST(ModelLoadTest, UnknownArchitectureIsRejectedWithAListOfKnownOnes) {
   VllmConfig config = ConfigOf("llama");
   config.model.architecture = "MambaForCausalLM";
-  const std::string message = Refusal<ModelError>(config);
+  const std::string message = Rejection<ModelError>(config);
   EXPECT_NE(message.find("unknown architecture (MambaForCausalLM; known: "), std::string::npos) << message;
   for (const char* name : {"FalconForCausalLM", "GPT2LMHeadModel", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
                            "Gemma3ForConditionalGeneration", "GemmaForCausalLM", "GraniteForCausalLM",
@@ -53,22 +53,22 @@ TEST(ModelLoadTest, UnknownArchitecturesAreRefusedWithTheKnownOnes) {
   }
 }
 
-TEST(ModelLoadTest, UnknownActivationsAreRefusedByName) {
+TEST(ModelLoadTest, UnknownActivationIsRejectedByName) {
   VllmConfig config = ConfigOf("llama");
   config.model.hidden_act = "mish";
-  const std::string message = Refusal<ModelError>(config);
+  const std::string message = Rejection<ModelError>(config);
   EXPECT_NE(message.find("unknown activation (mish; known: silu, swish, gelu, "), std::string::npos) << message;
 }
 
-TEST(ModelLoadTest, UnknownTextPartsAreRefusedByName) {
+TEST(ModelLoadTest, UnknownTextPartIsRejectedByName) {
   VllmConfig config = ConfigOf("gemma3_vision");
   config.model.model_type = "mamba";
-  const std::string message = Refusal<ModelError>(config);
+  const std::string message = Rejection<ModelError>(config);
   EXPECT_NE(message.find("unknown text part (mamba; known: llama, "), std::string::npos) << message;
 }
 
-TEST(ModelLoadTest, HeadsThatRanksDoNotDivideAreRefused) {
-  EXPECT_NE(Refusal<ConfigError>(ConfigOf("gpt2", 3)).find("does not divide the model's 4 attention heads (3)"),
+TEST(ModelLoadTest, HeadsThatTheRanksDoNotDivideAreRejected) {
+  EXPECT_NE(Rejection<ConfigError>(ConfigOf("gpt2", 3)).find("does not divide the model's 4 attention heads (3)"),
             std::string::npos);
   VllmConfig config = ConfigOf("qwen3", 3);
   EXPECT_THROW(config.Finalize(), ConfigError);
@@ -77,7 +77,7 @@ TEST(ModelLoadTest, HeadsThatRanksDoNotDivideAreRefused) {
 TEST(ModelLoadTest, MissingTensorsAreNamed) {
   VllmConfig config = ConfigOf("qwen3");
   config.model.architecture = "Olmo2ForCausalLM";
-  EXPECT_NE(Refusal<ModelError>(config).find("post_feedforward_layernorm.weight"), std::string::npos);
+  EXPECT_NE(Rejection<ModelError>(config).find("post_feedforward_layernorm.weight"), std::string::npos);
 }
 
 TEST(ModelLoadTest, EveryFamilyRunsOnDummyWeights) {
@@ -93,7 +93,7 @@ TEST(ModelLoadTest, EveryFamilyRunsOnDummyWeights) {
   }
 }
 
-TEST(ModelLoadTest, ARealGpt2CheckpointGivesTheReferencesTokens) {
+TEST(ModelLoadTest, RealGpt2CheckpointGivesTheReferenceTokens) {
   VLLMCLI_NEEDS_REALDATA("references/tiny-random-gpt2.greedy_logits.json");
   VllmConfig config;
   config.model = LoadModelConfig(RealData("models/tiny-random-gpt2/hf-f32"));

@@ -1,5 +1,5 @@
-// Checkpoints in every scheme of quantized weights, against transformers' float32 log-probabilities for the dequantized
-// weights (tests/golden/quant_models_golden.py makes both), and the promise that cutting a prompt changes no bit.
+// Quantized checkpoints of every scheme, against transformers' float32 log-probabilities for the dequantized weights
+// (tests/golden/quant_models_golden.py makes both). Splitting a prompt into chunks must not change a bit.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -62,15 +62,15 @@ VllmConfig Config(const std::string& directory, int64_t ranks = 1, int64_t threa
   return config;
 }
 
-// The prompt's log-probabilities, position by position, in the order of token ids.
+// Returns the prompt's log-probabilities, position by position, in the order of token ids.
 std::vector<double> PromptLogprobs(const VllmConfig& config, const std::vector<int32_t>& prompt, int64_t chunk) {
   OneRequest engine(config);
   engine.Greedy(prompt, 1, chunk, -1, -1);
   Logprobs got = engine.prompt_output;
   got.Append(engine.output_logprobs);
   std::vector<double> values(prompt.size() * kVocab);
-  for (size_t at = 0; at < got.logprobs.size(); ++at) {
-    values[at / got.width * kVocab + static_cast<size_t>(got.token_ids[at])] = got.logprobs[at];
+  for (size_t i = 0; i < got.logprobs.size(); ++i) {
+    values[i / got.width * kVocab + static_cast<size_t>(got.token_ids[i])] = got.logprobs[i];
   }
   return values;
 }
@@ -98,7 +98,7 @@ TEST_P(QuantGoldenTest, AgreesWithTransformersOnTwoAndFourRanks) {
   EXPECT_LE(Worst(PromptLogprobs(Config(Directory(), 4), golden.ids, 2048), golden.logprobs), kDequantizedLimit);
 }
 
-TEST_P(QuantGoldenTest, ChunksAndThreadsChangeNoBit) {
+TEST_P(QuantGoldenTest, ChunksAndThreadsDoNotChangeTheResult) {
   const Golden golden(Directory());
   const std::vector<double> whole = PromptLogprobs(Config(Directory()), golden.ids, 2048);
   EXPECT_EQ(PromptLogprobs(Config(Directory()), golden.ids, 7), whole);
@@ -106,13 +106,13 @@ TEST_P(QuantGoldenTest, ChunksAndThreadsChangeNoBit) {
   EXPECT_EQ(PromptLogprobs(Config(Directory(), 1, 3), golden.ids, 5), whole);
 }
 
-TEST_P(QuantGoldenTest, OpenBlasIsRefused) {
+TEST_P(QuantGoldenTest, OpenBlasIsRejected) {
   VllmConfig config = Config(Directory());
   config.linear_backend = LinearBackend::kOpenBlas;
   EXPECT_THROW(OneRequest engine(config), ConfigError);
 }
 
-// Of the distributions, mean over the positions. Random weights spread errors far more than trained ones.
+// Returns the mean KL divergence over the positions. Random weights spread errors far more than trained ones.
 template <typename T>
 double Divergence(const std::vector<T>& expected, const std::vector<double>& got) {
   double divergence = 0.0;
@@ -135,7 +135,7 @@ std::vector<std::string> BlockFiles() {
 INSTANTIATE_TEST_SUITE_P(Types, GgufBlocksTest, testing::ValuesIn(BlockFiles()),
                          [](const auto& name) { return name.param; });
 
-TEST_P(GgufBlocksTest, AgreeWithTransformersOnRanksThatCutThemAndChunksChangeNoBit) {
+TEST_P(GgufBlocksTest, AgreesWithTransformersOnAnyRanksAndInAnyChunks) {
   const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + GetParam();
   const Golden golden(directory);
   for (const int64_t ranks : {1, 2, 4}) {
@@ -159,7 +159,7 @@ class QuantizeAtLoadTest : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Switches, QuantizeAtLoadTest, testing::ValuesIn(Directories("llama")),
                          [](const auto& name) { return name.param; });
 
-TEST_P(QuantizeAtLoadTest, StaysCloseToTheFullModelAndChunksChangeNoBit) {
+TEST_P(QuantizeAtLoadTest, StaysCloseToTheUnquantizedModelInAnyChunks) {
   const Golden golden(Directory());
   for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
     VllmConfig config = Config(Directory());
@@ -172,7 +172,7 @@ TEST_P(QuantizeAtLoadTest, StaysCloseToTheFullModelAndChunksChangeNoBit) {
   }
 }
 
-TEST_P(QuantizeAtLoadTest, TwoRanksStayCloseToo) {
+TEST_P(QuantizeAtLoadTest, TwoRanksStayCloseToTheUnquantizedModel) {
   const Golden golden(Directory());
   VllmConfig config = Config(Directory(), 2);
   config.model.quantization.method = QuantizationMethod::kInt8;
@@ -184,25 +184,25 @@ class QuantizeFamilyTest : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Families, QuantizeFamilyTest, testing::ValuesIn(Directories("models")),
                          [](const auto& name) { return name.param; });
 
-TEST_P(QuantizeFamilyTest, StaysCloseToItsPlainSelfAndChunksChangeNoBit) {
+TEST_P(QuantizeFamilyTest, StaysCloseToTheUnquantizedModelInAnyChunks) {
   const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam();
   std::vector<int32_t> prompt;
   for (int32_t i = 0; i < kLength; ++i) prompt.push_back(3 + i * i % 61);
   VllmConfig config = Config(directory);
-  const std::vector<double> plain = PromptLogprobs(config, prompt, 2048);
+  const std::vector<double> unquantized = PromptLogprobs(config, prompt, 2048);
   for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
     config.model.quantization.method = method;
     const std::vector<double> whole = PromptLogprobs(config, prompt, 2048);
-    // A random model's experts change with the smallest of errors, those of x in int8 among them.
+    // The choice of experts in a random model changes with the smallest error, even with that of rounding x to int8.
     const bool has_experts =
         GetParam().find("mixtral") != std::string::npos || GetParam().find("moe") != std::string::npos;
-    EXPECT_LT(Divergence(plain, whole), method == QuantizationMethod::kInt8 && !has_experts ? 0.1 : 2.0);
-    EXPECT_NE(whole, plain);
+    EXPECT_LT(Divergence(unquantized, whole), method == QuantizationMethod::kInt8 && !has_experts ? 0.1 : 2.0);
+    EXPECT_NE(whole, unquantized);
     EXPECT_EQ(PromptLogprobs(config, prompt, 7), whole);
   }
 }
 
-TEST(TrainedQuantTest, QuantizingATrainedModelKeepsNearlyAllOfItsChoices) {
+TEST(TrainedQuantTest, QuantizedTrainedModelKeepsNearlyAllChoices) {
   VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-f32");
   const std::string directory = testing_support::RealData("models/stories260K/hf-f32");
   OneRequest full(Config(directory));

@@ -1,5 +1,5 @@
-// Real trained models, run by the executor alone, against float64 reference runs: greedy tokens and logprobs, for every
-// way of cutting the prompt into chunks, for one rank and two, and on every instruction set.
+// Real trained models, run by the executor alone, against float64 reference runs. Compares greedy tokens and logprobs
+// with prompts in one or many chunks, on one and two ranks, and on every instruction set.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ReferenceTest, testing::ValuesIn(kModels), [](c
 void ExpectReferenceIds(const std::vector<int32_t>& ids, const nlohmann::json& c, const std::string& key) {
   const auto expected = c[key].get<std::vector<int32_t>>();
   ASSERT_EQ(ids.size(), expected.size());
-  // Where the two best logits are closer than float32 can tell, either is right and what follows cannot be compared.
+  // If the two best logits are closer than float32 can resolve, both are right and later tokens cannot be compared.
   const double gap = c.contains("min_top2_gap") ? c["min_top2_gap"].get<double>() : c["min_top2_gap_all"].get<double>();
   const size_t compare = gap < 1e-5 && c.contains("argmin_gap") ? c["argmin_gap"].get<size_t>() : expected.size();
   for (size_t i = 0; i < compare; ++i) ASSERT_EQ(ids[i], expected[i]) << "token " << i << " of prompt " << c["prompt"];

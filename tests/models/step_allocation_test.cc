@@ -1,4 +1,4 @@
-// The buffers of a step are reserved when the model is loaded: the first step of the largest size allocates nothing.
+// A step's buffers are reserved when the model is loaded: the first step of the largest size allocates nothing.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -32,13 +32,13 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
     config.model.max_model_len = kMaxTokens + 10;
     config.scheduler.max_num_batched_tokens = kMaxTokens;
     config.cache.block_size = kBlockSize;
-    // One thread, the test's own: what it allocates is what is counted.
+    // Use only the test's own thread, whose allocations are counted.
     config.parallel.threads_per_rank = 1;
     config.Finalize();
     return config;
   }
 
-  // A request of `num_tokens` tokens that was given the blocks from `first_block` on, in every group.
+  // A request of `num_tokens` tokens that has blocks from `first_block` on in every group.
   NewRequestData NewRequest(RequestId id, int64_t num_tokens, int32_t first_block, size_t num_groups) {
     auto request = std::make_shared<EngineCoreRequest>();
     request->request_id = id;
@@ -48,14 +48,15 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
     request->sampling_params.seed = id;
     request->sampling_params.max_tokens = 5;
     std::vector<int32_t> blocks;
-    const auto each = static_cast<int32_t>((num_tokens + 5) / kBlockSize + 1);
+    const auto blocks_per_group = static_cast<int32_t>((num_tokens + 5) / kBlockSize + 1);
     for (size_t group = 0; group < num_groups; ++group) {
-      for (int32_t i = 0; i < each; ++i) blocks.push_back(first_block + static_cast<int32_t>(group) * each + i);
+      for (int32_t i = 0; i < blocks_per_group; ++i)
+        blocks.push_back(first_block + static_cast<int32_t>(group) * blocks_per_group + i);
     }
     return {request, blocks, 0};
   }
 
-  // The next `num_tokens` tokens of a known request; `new_token` is what its last step sampled, or -1.
+  // The next `num_tokens` tokens of a known request. `new_token` is the token that its last step sampled, or -1.
   static SchedulerOutput Next(RequestId id, int64_t num_computed, int64_t num_tokens, int32_t new_token) {
     SchedulerOutput step;
     CachedRequestData& cached = step.scheduled_cached_reqs;
@@ -71,11 +72,12 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(StepAllocationTest, TheLargestStepAndDecodingAllocateNothing) {
+TEST_P(StepAllocationTest, LargestStepAndDecodingDoNotAllocate) {
   const std::unique_ptr<Executor> executor = MakeExecutor(Config()).executor;
   const size_t num_groups = executor->KVGroupWindows().size();
   executor->InitializeKVCache(64);
-  // One token of each request, so that both are known; the short one's fills the list of sampled tokens.
+  // One token of each request, so that the executor knows both. Sampling the short one allocates the list of sampled
+  // tokens.
   SchedulerOutput first;
   first.scheduled_new_reqs = {NewRequest(1, kMaxTokens + 1, 1, num_groups), NewRequest(2, 1, 40, num_groups)};
   first.num_scheduled_tokens = {{1, 1}, {2, 1}};

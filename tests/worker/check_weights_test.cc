@@ -1,5 +1,5 @@
-// CheckWeights refuses exactly what loading refuses, with the same message, for every family and way of storing
-// weights, whichever tensor is missing or has another shape.
+// CheckWeights rejects exactly what loading rejects, with the same message, for every family and every format of
+// weights, and for each tensor that is missing or has the wrong shape.
 #include "engine/worker/check_weights.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 
@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing_support::TestModels;
 
-// A source without one of its tensors, or with one whose first dimension is larger.
+// A source that lacks one of its tensors, or has one with a larger first dimension.
 class DamagedWeights : public WeightSource {
  public:
   enum class Damage { kNone, kMissing, kLarger };
@@ -68,9 +68,9 @@ void Load(const VllmConfig& config, const WeightSource& weights) {
   BuildModel({config, weights, memory, step});
 }
 
-TEST(CheckWeightsTest, RefusesWhatLoadingRefuses) {
+TEST(CheckWeightsTest, RejectsWhatLoadingRejects) {
   using Damage = DamagedWeights::Damage;
-  int num_refused = 0;
+  int num_rejected = 0;
   for (const std::string& path : TestModels()) {
     VllmConfig config;
     config.model = path.ends_with(".gguf") ? LoadGgufConfig(path) : LoadModelConfig(path);
@@ -87,15 +87,15 @@ TEST(CheckWeightsTest, RefusesWhatLoadingRefuses) {
           const std::string message = MessageOf<ModelError>([&] { CheckWeights(config, damaged); });
           ASSERT_EQ(message, expected) << path << " " << name;
           ASSERT_TRUE(!name.empty() || expected.empty()) << path << " " << expected;
-          num_refused += !message.empty();
+          num_rejected += !message.empty();
         }
       }
     }
   }
-  EXPECT_GT(num_refused, 1000);
+  EXPECT_GT(num_rejected, 1000);
 }
 
-// Writes to the model's file while it is loaded from it.
+// Modifies the model's file while it is being loaded.
 class RewritingWeights : public WeightSource {
  public:
   RewritingWeights(const WeightSource& inner, std::function<void()> rewrite)
@@ -122,7 +122,7 @@ class ChangingFileTest : public testing::Test {
     config_.model = LoadModelConfig(directory_);
     config_.parallel.threads_per_rank = 1;
   }
-  // What a load says during which `change` is made.
+  // Returns the error message of a load during which `change` is made.
   std::string LoadDuring(const std::function<void()>& change) {
     const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
     const RewritingWeights changing(*weights, change);
@@ -137,7 +137,7 @@ class ChangingFileTest : public testing::Test {
   VllmConfig config_;
 };
 
-TEST_F(ChangingFileTest, AFileThatIsWrittenToWhileItIsReadIsRefused) {
+TEST_F(ChangingFileTest, FileModifiedWhileItIsReadIsRejected) {
   EXPECT_EQ(LoadDuring([] {}), "");
   const auto touch = [this] { fs::last_write_time(File(), fs::last_write_time(File()) + std::chrono::seconds(1)); };
   EXPECT_EQ(LoadDuring(touch), "tensor file " + File() + ": was changed while it was being read");
@@ -145,7 +145,7 @@ TEST_F(ChangingFileTest, AFileThatIsWrittenToWhileItIsReadIsRefused) {
             "tensor file " + File() + ": was changed while it was being read");
 }
 
-TEST_F(ChangingFileTest, AFileThatIsReplacedOrRemovedIsReadAsItWas) {
+TEST_F(ChangingFileTest, FileReplacedOrRemovedWhileItIsReadKeepsItsContents) {
   fs::copy_file(File(), directory_ + "/other");
   EXPECT_EQ(LoadDuring([this] {
               if (fs::exists(directory_ + "/other")) fs::rename(directory_ + "/other", File());

@@ -52,12 +52,12 @@ TEST(InputBatchTest, EachGroupHasItsOwnSlots) {
   EXPECT_EQ(batch.attention().groups[1].sequences[0].first_position, 20);
 }
 
-TEST(InputBatchTest, UnequalTablesAreRefused) {
+TEST(InputBatchTest, UnequalTablesAreRejected) {
   InputBatch batch(64, 256, 16, 2);
   EXPECT_THROW(batch.Update(NewStep(MakeRequest(1, 40), {1, 2, 3}, 20)), std::logic_error);
 }
 
-TEST(InputBatchTest, AResumedRequestGetsNewTables) {
+TEST(InputBatchTest, ResumedRequestGetsNewTables) {
   InputBatch batch(64, 256, 16, 2);
   batch.Update(NewStep(MakeRequest(1, 20), {1, 2, 3, 4}, 20));
   batch.Update(CachedStep(1, true, 16, {7}, {0, 6, 7, 8}, 5));
@@ -65,7 +65,7 @@ TEST(InputBatchTest, AResumedRequestGetsNewTables) {
   EXPECT_EQ(batch.attention().groups[1].slot_mapping[4], 8 * 16 + 4);
 }
 
-TEST(InputBatchTest, PromptLogprobsStartAnewWhenAPromptIsPreemptedBeforeItsFirstToken) {
+TEST(InputBatchTest, PromptLogprobsRestartIfAPromptIsPreemptedBeforeItsFirstToken) {
   InputBatch batch(64, 256, 16, 1);
   batch.Update(NewStep(MakeRequest(1, 40), {1, 2}, 20));
   batch.entries()[0].state->num_prompt_logprobs = 20;
@@ -73,7 +73,7 @@ TEST(InputBatchTest, PromptLogprobsStartAnewWhenAPromptIsPreemptedBeforeItsFirst
   EXPECT_EQ(batch.entries()[0].state->num_prompt_logprobs, 0);
 }
 
-TEST(InputBatchTest, PromptLogprobsAreNotGivenAgainAfterTheFirstToken) {
+TEST(InputBatchTest, PromptLogprobsAreNotReturnedAgainAfterTheFirstToken) {
   InputBatch batch(64, 256, 16, 1);
   batch.Update(NewStep(MakeRequest(1, 20), {1, 2}, 20));
   batch.entries()[0].state->num_prompt_logprobs = 19;
