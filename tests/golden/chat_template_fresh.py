@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
+# Packages: jinja2 (requirements.txt).
 """Writes random chat templates, renders them with Jinja2 as transformers sets it up, and has the test program render them
 too: texts must be equal, and what Jinja2 refuses must be refused. Nothing of it is kept.
 
-    pip install jinja2
     python tests/golden/chat_template_fresh.py build/release/tests/chat_template_test [--seed N] [--count N]
 
 Prints every template on which the two differ and exits with their number, at most 100.

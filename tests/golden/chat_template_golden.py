@@ -1,3 +1,4 @@
+# Packages: jinja2 (requirements.txt).
 """Writes tests/data/chat_template/golden.json: templates, contexts and what Jinja2 renders for them.
 
 Run with a Python that has jinja2 >= 3.1.6: python tests/golden/chat_template_golden.py
@@ -5,14 +6,16 @@ The environment is the one transformers compiles chat templates with. A case is 
 Jinja2 refuses, {template, context, refused: true}.
 """
 
+import argparse
 import datetime
 import json
-import os
+import pathlib
 
 import jinja2
 import jinja2.ext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "chat_template"
 NOW = datetime.datetime(2024, 7, 26, 15, 4, 5)
 
 
@@ -546,6 +549,9 @@ def render(env, template):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    directory = parser.parse_args().output
     env = make_environment()
     cases = []
     for template in LINES + BLOCKS:
@@ -554,9 +560,8 @@ def main():
         if "refused" in cases[-1] and "}} {{" in template and "{%" not in template:
             parts = template.strip("{}").split("}} {{")
             cases += [render(env, "{{" + part + "}}") for part in parts]
-    directory = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "chat_template")
-    os.makedirs(directory, exist_ok=True)
-    with open(os.path.join(directory, "golden.json"), "w", encoding="utf-8") as file:
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / "golden.json", "w", encoding="utf-8") as file:
         lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases)
         file.write('{"context": %s,\n"cases": [\n%s\n]}\n' % (json.dumps(CONTEXT), lines))
     print(len(cases), "cases,", sum("refused" in case for case in cases), "refused")

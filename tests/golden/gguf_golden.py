@@ -1,17 +1,16 @@
-#!/usr/bin/env python3
+# Packages: gguf, numpy, safetensors, torch, transformers (requirements.txt).
 """Makes tests/data/gguf: tiny random models of each architecture that is read from GGUF, in that format, as llama.cpp's
 converter would write them, and the log-probabilities that Hugging Face transformers computes for them in float32.
 
-    pip install torch transformers safetensors gguf
-    python tests/golden/gguf_golden.py [CASE...]
+    python tests/golden/gguf_golden.py [--output DIRECTORY] [CASE...]
 
 Tensor names come from the gguf package's own table. Where a case has a type of blocks, its matrices are made of random
 blocks (or quantized by the package) and transformers gets what the package dequantizes.
 """
+import argparse
 import math
 import pathlib
 import shutil
-import sys
 
 import gguf
 import numpy as np
@@ -235,6 +234,8 @@ def without_biases(model, architecture, config, missing):
         if not parameter_name.endswith(".bias"):
             continue
         name = names.get_name(parameter_name, try_suffixes=(".weight", ".bias"))
+        if not name.startswith("blk."):
+            continue
         _, layer, stem, _ = name.split(".")
         if stem in missing or f"{layer}.{stem}" in missing:
             parameter.zero_()
@@ -344,7 +345,7 @@ def rope_tensors(architecture, config):
     return {}
 
 
-def make(name, seed):
+def make(name, seed, output):
     architecture, config_class, model_class, overrides, options = CASES[name]
     sizes = {k: v for k, v in {**SIZES, **overrides}.items() if v is not None}
     config = getattr(transformers, config_class)(**sizes)
@@ -367,7 +368,7 @@ def make(name, seed):
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
 
-    directory = OUT / name
+    directory = output / name
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     parts = options.get("split", 1)
@@ -407,12 +408,13 @@ def make(name, seed):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    names = sys.argv[1:] or list(CASES)
-    if not sys.argv[1:]:
-        shutil.rmtree(OUT, ignore_errors=True)
-    for name in names:
-        make(name, list(CASES).index(name))
+    for name in arguments.cases or CASES:
+        make(name, list(CASES).index(name), arguments.output)
 
 
 if __name__ == "__main__":

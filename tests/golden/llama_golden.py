@@ -1,16 +1,16 @@
-#!/usr/bin/env python3
+# Packages: safetensors, torch, transformers (requirements.txt).
 """Makes tests/data/llama: tiny random Llama checkpoints, one for each config switch that changes the arithmetic, and the
 log-probabilities that Hugging Face transformers computes for them in float32, with the largest error of its own bfloat16.
 
-    pip install torch transformers safetensors
-    python tests/golden/llama_golden.py
+    python tests/golden/llama_golden.py [--output DIRECTORY]
 """
+import argparse
 import json
 import pathlib
 import shutil
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "llama"
@@ -41,7 +41,7 @@ CASES = {
 }
 
 
-def make(name, overrides, seed):
+def make(name, overrides, seed, output):
     torch.manual_seed(seed)
     window = "sliding_window" in overrides
     config_class, model_class = (MistralConfig, MistralForCausalLM) if window else (LlamaConfig, LlamaForCausalLM)
@@ -62,7 +62,8 @@ def make(name, overrides, seed):
         bfloat16_error = (rough - logprobs).abs().max().reshape(1).to(torch.float32)
         model.to(torch.float32)
 
-    directory = OUT / name
+    directory = output / name
+    shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     state = {k: v.to(torch.bfloat16).contiguous() for k, v in model.state_dict().items() if "rotary" not in k}
     if overrides.get("tie_word_embeddings"):
@@ -84,9 +85,11 @@ def make(name, overrides, seed):
 
 
 def main():
-    shutil.rmtree(OUT, ignore_errors=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    output = parser.parse_args().output
     for seed, (name, overrides) in enumerate(CASES.items()):
-        make(name, overrides, seed)
+        make(name, overrides, seed, output)
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+# Packages: torch, transformers (requirements.txt).
 """Tiny configs of every decoder family, one for each switch that changes the arithmetic, and how to fill them with random
 weights. Used by models_golden.py and models_fresh.py."""
 import torch

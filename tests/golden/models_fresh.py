@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
+# Packages: safetensors, torch, transformers (requirements.txt).
 """Makes fresh random checkpoints of every decoder family, with random sizes and switches, runs the program on them and
 compares with Hugging Face transformers: float32 log-probabilities of every token at every prompt position, greedy tokens,
 on one rank and on two, whole and in chunks; then bfloat16. Nothing of it is kept.
 
-    pip install torch transformers safetensors
     python tests/golden/models_fresh.py build/release/vllmcli [--seed N] [--count N] [ARCHITECTURE...]
 
 Prints one line a checkpoint and exits with the number of those that disagree.

@@ -1,18 +1,17 @@
-#!/usr/bin/env python3
+# Packages: safetensors, torch, transformers (requirements.txt).
 """Makes tests/data/models: tiny random checkpoints of every decoder family, one for each config switch that changes the
 arithmetic, and what Hugging Face transformers computes for them: float32 logits of one sequence, greedy tokens of eight
 prompts, and in bfloat16 its error (root mean square) and its best token at every position.
 
-    pip install torch transformers safetensors
-    python tests/golden/models_golden.py [CASE...]
+    python tests/golden/models_golden.py [--output DIRECTORY] [CASE...]
 
 A seed is taken only if the two best logits of every greedy step are further apart than float32 rounding, and if
 transformers' own bfloat16 agrees with its float32 on the best token of 98.5 % of the positions.
 """
+import argparse
 import json
 import pathlib
 import shutil
-import sys
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -90,7 +89,7 @@ def restyle(directory, options, overrides):
     (directory / "config.json").write_text(json.dumps(config, indent=1) + "\n")
 
 
-def make(name, seed):
+def make(name, seed, output):
     architecture, overrides, options = CASES[name]
     model = make_model(architecture, overrides, seed)
     torch.manual_seed(seed + 1)
@@ -109,7 +108,7 @@ def make(name, seed):
         top1 = [model(s, use_cache=False).logits[0].argmax(-1) for s in sequences]
     if (torch.cat(top1) == torch.cat(exact_top1)).double().mean() < 0.985:
         return False
-    directory = OUT / name
+    directory = output / name
     shutil.rmtree(directory, ignore_errors=True)
     model.save_pretrained(directory)
     (directory / "generation_config.json").unlink(missing_ok=True)
@@ -124,13 +123,15 @@ def make(name, seed):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    names = sys.argv[1:] or list(CASES)
-    if not sys.argv[1:]:
-        shutil.rmtree(OUT, ignore_errors=True)
-    for name in names:
-        seed = next(seed for seed in range(CASES[name][2].get("first_seed", 0), 1000) if make(name, seed))
-        size = sum(f.stat().st_size for f in (OUT / name).iterdir())
+    for name in arguments.cases or CASES:
+        first_seed = CASES[name][2].get("first_seed", 0)
+        seed = next(seed for seed in range(first_seed, 1000) if make(name, seed, arguments.output))
+        size = sum(f.stat().st_size for f in (arguments.output / name).iterdir())
         print(f"{name}: seed {seed}, {size} bytes", flush=True)
 
 

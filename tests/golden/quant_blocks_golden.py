@@ -1,10 +1,10 @@
-#!/usr/bin/env python3
+# Packages: gguf, numpy (requirements.txt).
 """Makes tests/data/quant/blocks: random blocks of each GGML format, with the values that the gguf package's own
 dequantization gives them. A file is the number of values as a little-endian uint32, the blocks, the values as float32.
 
-    pip install gguf numpy
-    python tests/golden/quant_blocks_golden.py
+    python tests/golden/quant_blocks_golden.py [--output DIRECTORY]
 """
+import argparse
 import pathlib
 import struct
 
@@ -22,7 +22,10 @@ EXTREMES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x0400, 0x7BFF, 0xFBFF]
 
 
 def main():
-    OUT.mkdir(parents=True, exist_ok=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    output = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
     random = numpy.random.default_rng(5)
     for name, places in HALVES.items():
         quant_type = GGMLQuantizationType[name]
@@ -41,7 +44,7 @@ def main():
             blocks[:10, 0] = [0, 1, 2, 3, 127, 128, 250, 251, 0, 251]
         values = dequantize(blocks.reshape(1, -1), quant_type).reshape(-1).astype("<f4")
         assert values.size == count * columns and numpy.isfinite(values).all()
-        (OUT / f"{name}.bin").write_bytes(struct.pack("<I", values.size) + blocks.tobytes() + values.tobytes())
+        (output / f"{name}.bin").write_bytes(struct.pack("<I", values.size) + blocks.tobytes() + values.tobytes())
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-#!/usr/bin/env python3
+# Packages: safetensors, torch, transformers (requirements.txt).
 """Makes tests/data/quant/models: tiny random Llama checkpoints in each scheme of quantized weights, packed here as the
 formats' own libraries pack them, and the log-probabilities that transformers computes in float32 for the dequantized
 weights.
 
-    pip install torch transformers safetensors
-    python tests/golden/quant_models_golden.py
+    python tests/golden/quant_models_golden.py [--output DIRECTORY]
 """
+import argparse
 import json
 import pathlib
 import shutil
@@ -214,7 +214,7 @@ def is_skipped(name, config):
     return any(part in name for part in skipped)
 
 
-def make_model(name, case, seed):
+def make_model(name, case, seed, output):
     make, quantization = case
     random = torch.Generator().manual_seed(seed)
     config = LlamaConfig(**BASE)
@@ -235,7 +235,8 @@ def make_model(name, case, seed):
             parameter.copy_(values)
         ids = torch.randint(3, BASE["vocab_size"], (1, 60), generator=random)
         logprobs = torch.log_softmax(model(ids).logits[0].double(), dim=-1).float()
-    directory = OUT / name
+    directory = output / name
+    shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     save_file(state, directory / "model.safetensors")
     written = dict(BASE, architectures=["LlamaForCausalLM"], model_type="llama", torch_dtype="bfloat16",
@@ -245,9 +246,11 @@ def make_model(name, case, seed):
 
 
 def main():
-    shutil.rmtree(OUT, ignore_errors=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    output = parser.parse_args().output
     for seed, (name, case) in enumerate(CASES.items()):
-        make_model(name, case, seed)
+        make_model(name, case, seed, output)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,18 @@
+# Packages: safetensors (requirements.txt).
 """Makes tests/data/safetensors_verdicts.txt: for 10000 damaged safetensors files, whether the reference reader (the safetensors
 package) takes them: one character each, 1 or 0. Files are made by a small generator that tests/model_loader/safetensors_test.cc has
 as well, so only the verdicts are stored; the last line is the generator's state at the end, which must agree.
 
-    python tests/golden/safetensors_verdicts.py > tests/data/safetensors_verdicts.txt
+    python tests/golden/safetensors_verdicts.py [--output DIRECTORY]
 """
 
+import argparse
+import pathlib
 import struct
 
 from safetensors import deserialize
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data"
 
 BASES = [
     b'{"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},'
@@ -60,11 +65,15 @@ def accepted(data):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    output = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
     generator = Generator()
     verdicts = "".join(accepted(make(generator)) for _ in range(10000))
-    for start in range(0, len(verdicts), 100):
-        print(verdicts[start : start + 100])
-    print(generator.state)
+    lines = [verdicts[start : start + 100] for start in range(0, len(verdicts), 100)] + [str(generator.state)]
+    (output / "safetensors_verdicts.txt").write_text("\n".join(lines) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,18 @@
+# Packages: torch (requirements.txt).
 """Makes tests/data/sampler_golden.json: what a sampler in torch, in the order and with the operations of vLLM's V1 sampler,
 gives for small rows of logits: the distribution after all processing, and raw logprobs with ranks.
 
-    python tests/golden/sampler_golden.py > tests/data/sampler_golden.json
+    python tests/golden/sampler_golden.py [--output DIRECTORY]
 """
 
+import argparse
 import json
+import pathlib
 import random
 
 import torch
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data"
 
 
 def distribution(logits, params, prompt, output):
@@ -100,6 +105,10 @@ def random_params(rng, vocab):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    directory = parser.parse_args().output
+    directory.mkdir(parents=True, exist_ok=True)
     rng = random.Random(2026)
     torch.manual_seed(2026)
     cases = []
@@ -125,7 +134,9 @@ def main():
             "logprobs": logprobs(logits, rng.randrange(vocab), 5),
         })
     lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
-    print('{"made_by":"tests/golden/sampler_golden.py","cases":[\n' + lines + "\n]}")
+    text = '{"made_by":"tests/golden/sampler_golden.py","cases":[\n' + lines + "\n]}\n"
+    (directory / "sampler_golden.json").write_text(text)
 
 
-main()
+if __name__ == "__main__":
+    main()

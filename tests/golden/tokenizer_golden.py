@@ -1,11 +1,14 @@
+# Packages: tokenizers (requirements.txt).
 """Makes the files of tests/data/tokenizer with the `tokenizers` package (0.23.3), the reference for tokenizer/.
 
 byte_level.json, byte_fallback.json   two small BPE tokenizers, trained here
 *.jsonl                               what the reference makes of texts, one object a line
 components.jsonl                      every normalizer, pre-tokenizer, post-processor and decoder by itself
-Run: python tests/golden/tokenizer_golden.py   (deterministic)
+
+    python tests/golden/tokenizer_golden.py [--output DIRECTORY]
 """
 
+import argparse
 import json
 import pathlib
 import random
@@ -59,9 +62,9 @@ def vectors(tokenizer, rng, count):
     return rows
 
 
-def write(name, tokenizer, rng, count=90):
-    tokenizer.save(str(OUT / f"{name}.json"), pretty=False)
-    with open(OUT / f"{name}.jsonl", "w") as file:
+def write(output, name, tokenizer, rng, count=90):
+    tokenizer.save(str(output / f"{name}.json"), pretty=False)
+    with open(output / f"{name}.jsonl", "w") as file:
         for row in vectors(tokenizer, rng, count):
             file.write(json.dumps(row, separators=(",", ":")) + "\n")
 
@@ -266,11 +269,14 @@ def components(rng):
 
 
 def main():
-    OUT.mkdir(parents=True, exist_ok=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    output = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
     rng = random.Random(20)
-    write("byte_level", byte_level(), rng)
-    write("byte_fallback", byte_fallback(), rng)
-    with open(OUT / "components.jsonl", "w") as file:
+    write(output, "byte_level", byte_level(), rng)
+    write(output, "byte_fallback", byte_fallback(), rng)
+    with open(output / "components.jsonl", "w") as file:
         for component in components(rng):
             file.write(json.dumps(component, separators=(",", ":")) + "\n")
 

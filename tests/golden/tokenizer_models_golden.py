@@ -1,16 +1,20 @@
+# Packages: sentencepiece, tokenizers (requirements.txt).
 """Makes the files of tests/data/tokenizer for the models beside BPE and for the components those bring, with the
 `tokenizers` package (0.23.3) and `sentencepiece` (0.2.3, for its character maps).
 
 unigram.json, unigram_bytes.json, word_piece.json, word_level.json   small tokenizers, trained here
 *.jsonl                                                              what the reference makes of texts
 components_more.jsonl                                                components by themselves, as components.jsonl
-Run: python tests/golden/tokenizer_models_golden.py   (deterministic)
+
+    python tests/golden/tokenizer_models_golden.py [--output DIRECTORY]
 """
 
-import base64
+import argparse
 import io
 import json
+import pathlib
 import random
+import tempfile
 
 import sentencepiece
 import tokenizer_golden as base
@@ -33,19 +37,25 @@ def random_text(rng):
     return "".join(parts)
 
 
+def write_rules(rules, file):
+    """Writes (from, to) pairs as a SentencePiece rule file: hexadecimal code points, a tab between the two."""
+    for left, right in rules:
+        file.write(" ".join(f"{ord(c):X}" for c in left) + "\t" + " ".join(f"{ord(c):X}" for c in right) + "\n")
+    file.flush()
+
+
 def charsmap(rule):
     """The map of SentencePiece's own normalization rule; `rule` may be a list of (from, to) for a small one."""
     model = io.BytesIO()
-    arguments = {"normalization_rule_name": rule}
-    if isinstance(rule, list):
-        with open("/tmp/rules.tsv", "w") as file:
-            for left, right in rule:
-                file.write(" ".join(f"{ord(c):X}" for c in left) + "\t" + " ".join(f"{ord(c):X}" for c in right) + "\n")
-        arguments = {"normalization_rule_tsv": "/tmp/rules.tsv"}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(base.TEXT.splitlines()), model_writer=model, vocab_size=70, hard_vocab_limit=False,
-        character_coverage=0.98, minloglevel=2, **arguments
-    )
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+        arguments = {"normalization_rule_name": rule}
+        if isinstance(rule, list):
+            write_rules(rule, file)
+            arguments = {"normalization_rule_tsv": file.name}
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(base.TEXT.splitlines()), model_writer=model, vocab_size=70, hard_vocab_limit=False,
+            character_coverage=0.98, minloglevel=2, **arguments
+        )
     return proto.get(proto.parse(proto.get(proto.parse(model.getvalue()), 3)), 2)
 
 
@@ -172,6 +182,10 @@ DECODERS = {
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=base.OUT, metavar="DIRECTORY")
+    output = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
     base.NORMALIZERS = NORMALIZERS
     base.pre_tokenizer_list = lambda: PRE_TOKENIZERS
     base.DECODERS = DECODERS
@@ -180,11 +194,11 @@ def main():
     base.DECODER_TOKENS = list(dict.fromkeys(base.DECODER_TOKENS))
     base.random_text = random_text
     rng = random.Random(21)
-    base.write("unigram", unigram(False), rng, 120)
-    base.write("unigram_bytes", unigram(True), rng, 120)
-    base.write("word_piece", word_piece(), rng, 120)
-    base.write("word_level", word_level(), rng, 60)
-    with open(base.OUT / "components_more.jsonl", "w") as file:
+    base.write(output, "unigram", unigram(False), rng, 120)
+    base.write(output, "unigram_bytes", unigram(True), rng, 120)
+    base.write(output, "word_piece", word_piece(), rng, 120)
+    base.write(output, "word_level", word_level(), rng, 60)
+    with open(output / "components_more.jsonl", "w") as file:
         for component in base.components(rng):
             file.write(json.dumps(component, separators=(",", ":")) + "\n")
 

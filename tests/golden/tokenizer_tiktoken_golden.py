@@ -1,12 +1,16 @@
+# Packages: sentencepiece, tiktoken, tokenizers (requirements.txt).
 """Makes tests/data/tokenizer/tiktoken: a small file of ranks and what tiktoken (0.14) makes of texts with the patterns of
 its encodings.
 
 small.tiktoken, ENCODING.jsonl {text, ids}
-Run: python tests/golden/tokenizer_tiktoken_golden.py   (deterministic)
+
+    python tests/golden/tokenizer_tiktoken_golden.py [--output DIRECTORY]
 """
 
+import argparse
 import base64
 import json
+import pathlib
 import random
 
 import tiktoken
@@ -26,9 +30,12 @@ def pattern(constructor):
 
 
 def main():
-    OUT.mkdir(parents=True, exist_ok=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    output = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
     ranks = bpe_train(base.TEXT * 3 + " \n\n  \n it's IT'S ///\n 2024", 420, LLAMA3, visualise=None)
-    with open(OUT / "small.tiktoken", "wb") as file:
+    with open(output / "small.tiktoken", "wb") as file:
         for token, rank in ranks.items():
             file.write(base64.b64encode(token) + b" " + str(rank).encode() + b"\n")
     patterns = {
@@ -43,7 +50,7 @@ def main():
         encoding = tiktoken.Encoding(name, pat_str=pat_str, mergeable_ranks=ranks, special_tokens={})
         texts = ["", " \n ", "a \n ", "\n\n", "  a", "HelloWorld's", "don'T", "///\n/", "123456"] + base.TEXT.splitlines(True)
         texts += [more.random_text(rng) for _ in range(120)]
-        with open(OUT / f"{name}.jsonl", "w") as file:
+        with open(output / f"{name}.jsonl", "w") as file:
             for text in texts:
                 file.write(json.dumps({"text": text, "ids": encoding.encode_ordinary(text)}, separators=(",", ":")) + "\n")
 
