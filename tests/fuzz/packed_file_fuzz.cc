@@ -1,5 +1,5 @@
-// A file of packed weights: entries of one that is accepted lie within it, in order. The header's hash is made right
-// first, which no input would find.
+// Fuzzes the reader of packed-weight files. The entries of an accepted file must be inside the file and in order. The
+// target first writes the correct file size and header hash, because no fuzzer would guess the hash.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,37 +17,38 @@ namespace vllm {
 namespace {
 
 constexpr size_t kFixedBytes = 40;
-constexpr size_t kHashAt = 32;
+constexpr size_t kHashOffset = 32;
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
 
 template <typename T>
-T At(const std::string& bytes, size_t at) {
+T Read(const std::string& bytes, size_t offset) {
   T value;
-  std::memcpy(&value, bytes.data() + at, sizeof(value));
+  std::memcpy(&value, bytes.data() + offset, sizeof(value));
   return value;
 }
 
-// In place of whatever the input has there: its own size and the hash of its header.
-void MakeRight(std::string& bytes) {
+// Overwrites the size and the hash in the header with the correct ones. Does nothing more if the header does not fit.
+void FixSizeAndHash(std::string& bytes) {
   const uint64_t size = bytes.size();
   std::memcpy(bytes.data() + 24, &size, sizeof(size));
-  const auto num_entries = At<uint64_t>(bytes, 16);
+  const auto num_entries = Read<uint64_t>(bytes, 16);
   if (num_entries > size) return;
   const uint64_t header_bytes =
-      kFixedBytes + At<uint32_t>(bytes, 12) + 16 * num_entries + 8 * ((size + kPieceBytes - 1) / kPieceBytes);
+      kFixedBytes + Read<uint32_t>(bytes, 12) + 16 * num_entries + 8 * ((size + kPieceBytes - 1) / kPieceBytes);
   if (header_bytes > size) return;
-  std::memset(bytes.data() + kHashAt, 0, 8);
+  std::memset(bytes.data() + kHashOffset, 0, 8);
   const uint64_t hash = XXH3_64bits(bytes.data(), header_bytes);
-  std::memcpy(bytes.data() + kHashAt, &hash, sizeof(hash));
+  std::memcpy(bytes.data() + kHashOffset, &hash, sizeof(hash));
 }
 
 }  // namespace
 
 void FuzzOne(std::string_view input) {
   std::string bytes(input);
-  if (bytes.size() >= kFixedBytes) MakeRight(bytes);
+  if (bytes.size() >= kFixedBytes) FixSizeAndHash(bytes);
   const int fd = memfd_create("packed", MFD_CLOEXEC);
-  Require(fd >= 0 && write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()), "memory for a file");
+  Require(fd >= 0 && write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+          "memfd_create and write");
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   try {
     const PackedFile file(path, "fuzz", [](int64_t count, const std::function<void(int64_t i)>& f) {

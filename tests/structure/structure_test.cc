@@ -1,5 +1,5 @@
-// Rules of docs/ARCHITECTURE.md that a compiler cannot check: sizes of files and directories, and what may not occur in
-// the product.
+// Checks rules of docs/ARCHITECTURE.md that a compiler cannot check: limits on file and directory sizes, and constructs
+// that the product must not contain.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 const std::vector<std::string> kModules = {"kernels", "tokenizer", "engine", "app"};
 
 struct Source {
-  std::string path;  // from the root of the repository
+  std::string path;  // relative to the root of the repository
   std::vector<std::string> lines;
 };
 
@@ -54,7 +54,7 @@ TEST(StructureTest, NoDirectoryHasMoreThan25Files) {
 }
 
 TEST(StructureTest, BannedConstructsDoNotOccur) {
-  // Taken apart so that this file does not contain them.
+  // The words are split so that this file does not contain them.
   const std::vector<std::string> banned = {std::string("std::") + "regex", std::string("-ffast") + "-math",
                                            std::string("str") + "cpy(", std::string(" spr") + "intf(",
                                            std::string("using names") + "pace std"};
@@ -74,15 +74,15 @@ TEST(StructureTest, HeadersOpenWithAComment) {
   }
 }
 
-// Terminal output goes through app/terminal only.
+// Only app/terminal may write to the terminal.
 TEST(StructureTest, OnlyTheTerminalDirectoryWrites) {
   for (const Source& source : ProductSources()) {
     if (source.path.rfind("app/terminal/", 0) == 0) continue;
     for (const std::string& line : source.lines) {
       for (const std::string word : {"std::cout", "std::cerr", "printf(", "fwrite(", "fputs(", "puts("}) {
-        const size_t at = line.find(word);
+        const size_t pos = line.find(word);
         const bool whole_word =
-            at != std::string::npos && (at == 0 || (std::isalnum(line[at - 1]) == 0 && line[at - 1] != '_'));
+            pos != std::string::npos && (pos == 0 || (std::isalnum(line[pos - 1]) == 0 && line[pos - 1] != '_'));
         EXPECT_FALSE(whole_word) << source.path << ": " << line;
       }
     }

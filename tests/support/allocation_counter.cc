@@ -35,7 +35,7 @@ uint64_t vllm::testing::AllocatedBytes() { return allocated_bytes; }
 uint64_t vllm::testing::NumMappings() { return num_mappings; }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Takes the place of the C library's function for the program's own code; the C library itself does not call it.
+// Replaces the C library's mmap for calls from the program's own code. The C library calls its own.
 extern "C" void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t offset) noexcept {
   ++num_mappings;
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, size, protection, flags, fd, offset));

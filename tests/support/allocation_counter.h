@@ -1,5 +1,5 @@
-// Counts this thread's calls of operator new, and the bytes they asked for, in a test program that links
-// allocation_counter.cc; and the calls of mmap by the program's own code, as AlignedBuffer makes them.
+// Counts the calling thread's allocations. A test program that links allocation_counter.cc gets an operator new that
+// counts calls and bytes, and an mmap that counts calls from the program's own code, such as AlignedBuffer's.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace vllm::testing {
 
 uint64_t NumAllocations();
-uint64_t AllocatedBytes();  // freed ones too
-uint64_t NumMappings();     // always 0 under sanitizers, which have an mmap of their own
+uint64_t AllocatedBytes();  // includes bytes that were freed again
+uint64_t NumMappings();     // always 0 under sanitizers, which replace mmap themselves
 
 }  // namespace vllm::testing

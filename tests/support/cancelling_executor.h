@@ -1,5 +1,5 @@
-// CancellingExecutor: the real executor with a cancellation flag of its own that a test sets, step by step, to any of
-// the points at which a step can be cancelled.
+// CancellingExecutor: the real executor with its own cancellation flag. A test chooses, for each step, the check of the
+// flag at which the step is cancelled.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace vllm::testing_support {
 
 class CancellingExecutor final : public Executor {
  public:
-  // For each attempt at a step, counted from 0: after how many checks of the flag it is cancelled; below 0: never.
+  // Returns after how many checks of the flag an attempt at a step is cancelled, or a negative number for never.
+  // Attempts are counted from 0.
   using Plan = std::function<int64_t(int64_t attempt)>;
 
   CancellingExecutor(const VllmConfig& config, Plan plan)

@@ -1,6 +1,6 @@
-// Replaces operator new and mmap in a program: the allocation with the number in the environment variable
-// FAIL_ALLOCATION, counted over all threads from the first one on, fails. With COUNT_ALLOCATIONS set, the program
-// prints how many there were when it ends.
+// Replaces operator new and mmap so that one allocation of the program fails: number $FAIL_ALLOCATION, counted from 1
+// over all threads since main() began. If $COUNT_ALLOCATIONS is set, the program prints the number of allocations when
+// it ends.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   return status;
 }
 
-// The sanitizers have an mmap of their own.
+// The sanitizers replace mmap themselves.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t offset) noexcept {
   if (!MayAllocate()) {

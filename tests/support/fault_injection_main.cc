@@ -1,6 +1,7 @@
-// The program with the failing model linked in, told by the environment what to fail at: FAULT_WHEN
-// load|forward|logits, FAULT_RANK, FAULT_CALL; and where to wait: WAIT_LOAD and WAIT_FORWARD name FIFOs, WAIT_CALL a
-// call. Only tests build and run it.
+// vllmcli with the faulty model of faulty_model.h linked in. Only tests build and run it. The environment sets the
+// plans:
+//   FAULT_WHEN=load|forward|logits, FAULT_RANK, FAULT_CALL  the fields of FaultPlan
+//   WAIT_LOAD, WAIT_FORWARD, WAIT_CALL                      the fields of WaitPlan: two FIFOs and a call
 #include <cstdlib>
 #include <string>
 

@@ -17,7 +17,7 @@ namespace {
 FaultPlan plan;
 WaitPlan wait_plan;
 
-// Opening a FIFO for reading blocks until it has a writer.
+// Waits until the FIFO has a writer: open() for reading blocks until then.
 void WaitAt(const std::string& fifo) {
   if (fifo.empty()) return;
   const int fd = open(fifo.c_str(), O_RDONLY | O_CLOEXEC);

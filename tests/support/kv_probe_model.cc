@@ -30,7 +30,7 @@ class KVProbeModel final : public Model {
     std::vector<std::vector<std::byte>> saved;
     ForEachUnseen(cache, seen, [&](std::byte* bytes, size_t size) {
       saved.emplace_back(bytes, bytes + size);
-      // NaN in every type of KV.
+      // 0xff bytes are NaN in every KV type. For int8 the scales are NaN.
       std::memset(bytes, 0xff, size);
     });
     inner_->Forward(input, cache, hidden);
@@ -62,7 +62,7 @@ class KVProbeModel final : public Model {
   static void ForEachUnseen(KVCache& cache, const std::vector<uint8_t>& seen, Visit visit) {
     for (size_t layer = 0; layer < cache.groups().layers.size(); ++layer) {
       const KVLayerPlace place = cache.groups().layers[layer];
-      // Layers of other groups use the same memory.
+      // Layers of the other groups share this memory.
       if (place.group != 0) continue;
       const KVCacheLayout layout = cache.Layout(layer);
       const auto key_bytes = static_cast<size_t>(layout.num_kv_heads * layout.KeyBytes());

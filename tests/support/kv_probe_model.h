@@ -1,17 +1,17 @@
-// "KVProbeForCausalLM": a Llama that tells how its KV cache is used. Register by linking; a test sets the plan before
-// it makes an executor.
+// "KVProbeForCausalLM": a Llama for tests of KV-cache groups. Linking kv_probe_model.cc registers the architecture. A
+// test sets the plan before it makes an executor.
 #pragma once
 
 namespace vllm::testing_support {
 
 struct KVProbePlan {
-  // Layers with a window ask for whole sequences all the same: one KV-cache group, the window only a mask.
+  // Sliding-window layers keep whole sequences too: there is one KV-cache group, and the window is only a mask.
   bool whole_sequences = false;
-  // While the model runs, every block that this step's rows need not see is NaN.
+  // While the model runs, every block that this step's rows do not need contains NaN.
   bool poison = false;
 };
 
-// Not to be changed while an executor exists.
+// REQUIRES: no executor exists.
 void SetKVProbePlan(const KVProbePlan& plan);
 
 }  // namespace vllm::testing_support

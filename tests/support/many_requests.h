@@ -1,5 +1,5 @@
-// ManyRequests: several prompts side by side in one batch on the real executor, greedily, with every logprob: no
-// scheduler, no front end.
+// ManyRequests: runs several prompts in one batch directly on the real executor, without a scheduler or a front end.
+// Sampling is greedy, and results contain the logprobs of the whole vocabulary.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class ManyRequests {
   // REQUIRES: at most kMaxRequests prompts. Each step gives every request up to `chunk` rows.
   std::vector<RequestResult> Run(const std::vector<std::vector<int32_t>>& prompts, int64_t num_outputs, int64_t chunk) {
     std::vector<RequestResult> results(prompts.size());
-    std::vector<int64_t> computed(prompts.size(), 0), told(prompts.size(), 0);
+    std::vector<int64_t> computed(prompts.size(), 0), num_sent(prompts.size(), 0);
     const RequestId first_id = next_id_;
     next_id_ += prompts.size();
     for (bool busy = true; busy;) {
@@ -63,8 +63,8 @@ class ManyRequests {
           cached.request_ids.push_back(id);
           cached.resumed_from_preemption.push_back(0);
           cached.num_computed_tokens.push_back(computed[i]);
-          for (; told[i] < static_cast<int64_t>(results[i].token_ids.size()); ++told[i]) {
-            cached.new_token_ids.push_back(results[i].token_ids[static_cast<size_t>(told[i])]);
+          for (; num_sent[i] < static_cast<int64_t>(results[i].token_ids.size()); ++num_sent[i]) {
+            cached.new_token_ids.push_back(results[i].token_ids[static_cast<size_t>(num_sent[i])]);
           }
           cached.new_token_offsets.push_back(cached.new_token_ids.size());
           cached.new_block_offsets.push_back(0);
@@ -84,14 +84,14 @@ class ManyRequests {
  private:
   static constexpr int64_t kMaxRequests = 8;
 
-  // In the tables of all groups together.
+  // Number of blocks of one request, summed over the tables of all KV-cache groups.
   int64_t BlocksEach() const { return num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1); }
   std::vector<int32_t> Blocks(size_t request) const {
     std::vector<int32_t> blocks;
     for (int64_t i = 0; i < BlocksEach(); ++i) {
       blocks.push_back(static_cast<int32_t>(static_cast<int64_t>(request) + 1 + kMaxRequests * i));
     }
-    // Not in order: a table is not the identity.
+    // Descending order, so that no block table is the identity.
     std::reverse(blocks.begin(), blocks.end());
     return blocks;
   }

@@ -1,5 +1,5 @@
-// OneRequest: the shortest way from a prompt to greedy tokens and logprobs: no scheduler, no front end, one request at
-// a time.
+// OneRequest: runs one request at a time directly on the real executor, without a scheduler or a front end. This is the
+// shortest way from a prompt to greedy tokens and logprobs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,6 @@
 
 namespace vllm::testing_support {
 
-// A loop that knows one request: prompt in chunks, then token by token, straight on the real executor.
 class OneRequest {
  public:
   explicit OneRequest(const VllmConfig& config)
@@ -26,6 +25,8 @@ class OneRequest {
     executor_->InitializeKVCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1));
   }
 
+  // Computes the prompt in chunks of up to `chunk` tokens, then one token per step. Returns max_tokens tokens, and sets
+  // output_logprobs and prompt_output.
   std::vector<int32_t> Greedy(const std::vector<int32_t>& prompt, int64_t max_tokens, int64_t chunk,
                               std::optional<int64_t> logprobs = std::nullopt,
                               std::optional<int64_t> prompt_logprobs = std::nullopt) {
@@ -40,12 +41,12 @@ class OneRequest {
     prompt_output.Clear();
 
     std::vector<int32_t> blocks;
-    // Blocks in falling order, through the tables of all groups: no table is the identity.
+    // Block ids descend through the tables of all groups, so that no table is the identity.
     const int64_t num_blocks = num_groups_ * (config_.model.max_model_len / config_.cache.block_size);
     for (int64_t i = 0; i < num_blocks; ++i) blocks.push_back(static_cast<int32_t>(num_blocks - i));
     std::vector<int32_t> output;
     int64_t computed = 0;
-    size_t told = 0;
+    size_t num_sent = 0;
     bool first = true;
     while (static_cast<int64_t>(output.size()) < max_tokens) {
       SchedulerOutput step;
@@ -59,7 +60,7 @@ class OneRequest {
         cached.request_ids.push_back(request->request_id);
         cached.resumed_from_preemption.push_back(0);
         cached.num_computed_tokens.push_back(computed);
-        for (; told < output.size(); ++told) cached.new_token_ids.push_back(output[told]);
+        for (; num_sent < output.size(); ++num_sent) cached.new_token_ids.push_back(output[num_sent]);
         cached.new_token_offsets.push_back(cached.new_token_ids.size());
         cached.new_block_offsets.push_back(0);
       }

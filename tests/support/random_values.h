@@ -1,5 +1,5 @@
-// RandomValues: what fixtures draw at random: the same in every run, others in each round of --gtest_shuffle
-// --gtest_repeat=N.
+// RandomValues: a base class for fixtures that need random values. Every run gets the same values. Each round of
+// --gtest_shuffle --gtest_repeat=N gets different ones.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ class RandomValues {
       : random_(seed + static_cast<uint32_t>(testing::UnitTest::GetInstance()->random_seed())) {}
 
  protected:
-  // In [low, high].
+  // Returns an integer in [low, high].
   int64_t Int(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
-  // Normally distributed.
+  // Returns `count` normally distributed values with mean 0 and standard deviation `scale`.
   std::vector<float> Floats(int64_t count, float scale = 1.0f) {
     std::normal_distribution<float> normal(0.0f, scale);
     std::vector<float> values(static_cast<size_t>(count));

@@ -1,4 +1,5 @@
-// Where tests find the shared real data, and JSON files from it. Tests skip, and say so, where it is not there.
+// Finds the larger reference data: trained models and reference outputs in VLLMCLI_REALDATA. A test that needs a file
+// from there skips itself with VLLMCLI_NEEDS_REALDATA if the file is missing.
 #pragma once
 
 #include <gtest/gtest.h>

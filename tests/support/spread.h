@@ -1,5 +1,5 @@
-// How far a model's numbers are from expected ones: at most and as a root mean square; for quantized models in spreads
-// of each position's logits.
+// Measures how far a model's results are from the expected ones: the largest difference and the root mean square. For
+// quantized models the unit is the spread (standard deviation) of each position's logits.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,11 @@
 
 namespace vllm::testing_support {
 
-// Of what is computed on stored codes in float32: nothing but the order of sums differs.
+// Largest allowed difference, in spreads, between float32 arithmetic on quantized codes and on dequantized weights.
+// Only the order of summation differs.
 inline constexpr double kDequantizedLimit = 1e-4;
 
-// The standard deviation.
+// Returns the standard deviation of the row.
 template <typename T>
 double Spread(std::span<const T> row) {
   const auto count = static_cast<double>(row.size());
@@ -27,7 +28,7 @@ struct Difference {
   double worst = 0.0, root_mean_square = 0.0;
 };
 
-// Differences added one by one; one that is no number counts as infinite, and so does having none.
+// Accumulates differences. NaN counts as infinity. The result is infinite if no difference was added.
 class DifferenceSum {
  public:
   void Add(double difference) {
@@ -47,15 +48,16 @@ class DifferenceSum {
   size_t count_ = 0;
 };
 
-// Infinite where sizes differ or a number is none. got, expected: [num_positions, vocab_size].
+// Returns the difference in units of each position's spread. It is infinite if the sizes differ or a value is NaN.
+// got, expected: [num_positions, vocab_size].
 inline Difference DifferenceInSpreads(std::span<const double> got, std::span<const float> expected, size_t vocab_size) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (got.size() != expected.size()) return {kInfinite, kInfinite};
   DifferenceSum sum;
   for (size_t begin = 0; begin < expected.size(); begin += vocab_size) {
     const double spread = Spread(expected.subspan(begin, vocab_size));
-    for (size_t at = begin; at < begin + vocab_size; ++at) {
-      sum.Add((got[at] - static_cast<double>(expected[at])) / spread);
+    for (size_t i = begin; i < begin + vocab_size; ++i) {
+      sum.Add((got[i] - static_cast<double>(expected[i])) / spread);
     }
   }
   return sum.Result();

@@ -1,4 +1,4 @@
-// TempDirectory: a directory of a test's own, removed with all in it at the end.
+// TempDirectory: a private directory for one test, removed with its contents by the destructor.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,6 +27,7 @@ class TempDirectory {
 
   const std::string& path() const { return path_; }
 
+  // Writes a file in the directory and returns its path.
   std::string Write(const std::string& name, std::string_view bytes) const {
     std::string file = path_ + "/" + name;
     std::ofstream(file, std::ios::binary | std::ios::trunc)
@@ -38,7 +39,7 @@ class TempDirectory {
   std::string path_;
 };
 
-// The message of the Error that `call` throws; "" when it throws none.
+// Returns the message of the Error that `call` throws, or "" if it throws none.
 template <typename Error, typename Call>
 std::string MessageOf(Call call) {
   try {

@@ -1,5 +1,5 @@
-// The instruction set that $VLLMCLI_ISA names, for tests and benchmarks that run a model or kernels directly. The
-// engine itself knows no environment.
+// Reads the instruction set from $VLLMCLI_ISA, for tests and benchmarks that run a model or kernels directly. The
+// engine itself reads no environment variables.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 namespace vllm::testing_support {
 
-// None when the variable is not set, names nothing or names what this machine does not run.
+// Returns nullopt if the variable is not set, or if it names an unknown instruction set or one that this machine lacks.
 inline std::optional<Isa> IsaFromEnvironment() {
   const char* name = std::getenv("VLLMCLI_ISA");
   if (name == nullptr) return std::nullopt;
@@ -20,7 +20,7 @@ inline std::optional<Isa> IsaFromEnvironment() {
   return std::nullopt;
 }
 
-// `config` with that instruction set, unless it names one itself.
+// Returns `config` with that instruction set, unless `config` already names one.
 template <typename Config>
 Config WithTestIsa(Config config) {
   if (!config.isa) config.isa = IsaFromEnvironment();

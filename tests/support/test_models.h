@@ -1,5 +1,5 @@
-// TestModels: every model in tests/data that can be loaded: directories of every family and of quantized checkpoints,
-// and GGUF files of every block type. Sorted.
+// TestModels() lists every model in tests/data that can be loaded: checkpoint directories of every family and every
+// quantization scheme, and GGUF files of every block type. The paths are sorted.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How many threads this process has, for tests that say none is left.
+// Counts the threads of this process, for tests that check that no thread is left running.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,8 @@ namespace vllm::testing_support {
 
 inline int64_t NumThreads() {
 #if defined(__SANITIZE_THREAD__)
-  // ThreadSanitizer starts a thread of its own beside the program's first; it is no leak.
+  // ThreadSanitizer starts a background thread when the program starts its first one. Wait for it, so that it does not
+  // look like a leak.
   static const bool first_thread_is_over = [] {
     std::thread([] {}).join();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -23,10 +24,10 @@ inline int64_t NumThreads() {
   return count;
 }
 
-// A joined thread stays in /proc for a moment after the join: looks again until it is gone, so that only a thread that
-// really lives counts.
+// Returns the number of threads once it is down to `expected`, or after 100000 tries. A joined thread stays in /proc
+// for a moment after the join, and must not be counted.
 inline int64_t NumThreadsOnceSettled(int64_t expected) {
-  for (int look = 0; look < 100000 && NumThreads() > expected; ++look) std::this_thread::yield();
+  for (int i = 0; i < 100000 && NumThreads() > expected; ++i) std::this_thread::yield();
   return NumThreads();
 }
 

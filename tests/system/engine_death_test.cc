@@ -1,5 +1,5 @@
-// A rank that throws at load, in the profiling run or at a random step: every request ends with the cause, the engine
-// shuts down, and no thread is left.
+// Tests a rank that throws at load, in the profiling run or at a random step. Every request must end with the cause,
+// the engine must shut down, and no thread may be left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class EngineDeathTest : public testing::Test {
   int64_t threads_before_ = 0;
 };
 
-TEST_F(EngineDeathTest, AFailureAtLoadOrInProfilingSurfacesAsItself) {
+TEST_F(EngineDeathTest, FailureAtLoadOrInProfilingReachesTheCaller) {
   for (int round = 0; round < 20; ++round) {
     const int64_t ranks = 1 + round % 2;
     const auto when = round % 4 < 2 ? FaultPlan::When::kLoad : FaultPlan::When::kForward;
@@ -68,13 +68,13 @@ TEST_F(EngineDeathTest, AFailureAtLoadOrInProfilingSurfacesAsItself) {
   }
 }
 
-TEST_F(EngineDeathTest, AFailureAtARandomStepEndsEveryRequestWithItsCause) {
+TEST_F(EngineDeathTest, FailureAtARandomStepEndsEveryRequestWithItsCause) {
   std::mt19937 random(9);
   for (int round = 0; round < 100; ++round) {
     const int64_t ranks = 1 + round % 2;
-    const int guilty = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    const int failing_rank = static_cast<int>(random() % static_cast<unsigned>(ranks));
     const int64_t call = 1 + static_cast<int64_t>(random() % 30);
-    SetFaultPlan({FaultPlan::When::kForward, guilty, call, 0});
+    SetFaultPlan({FaultPlan::When::kForward, failing_rank, call, 0});
     const VllmConfig config = FaultyConfig(ranks, 1 + round % 3 / 2);
     LLMEngine engine(config, nullptr, MakeThreadClient(config, MakeExecutor));
     size_t num_failed = 0;
@@ -96,8 +96,8 @@ TEST_F(EngineDeathTest, AFailureAtARandomStepEndsEveryRequestWithItsCause) {
   }
 }
 
-TEST_F(EngineDeathTest, LogitsThatAreNotNumbersEndThatRequestOnly) {
-  // In-process, so that all three requests are there from the first step on.
+TEST_F(EngineDeathTest, NaNLogitsEndOnlyTheirRequest) {
+  // The client is in-process, so that all three requests are present from the first step.
   for (const int64_t ranks : {1, 2}) {
     const VllmConfig config = FaultyConfig(ranks, 1);
     SetFaultPlan({});
@@ -112,8 +112,7 @@ TEST_F(EngineDeathTest, LogitsThatAreNotNumbersEndThatRequestOnly) {
         }
       }
     }
-    // Row 1 of each step's logits turns bad from the sixth forward on: a request fails, then the one that moves up to
-    // its row.
+    // Row 1 of the logits contains a NaN from the sixth step on. One request fails, then the one that moves to its row.
     SetFaultPlan({FaultPlan::When::kLogits, 0, 6, 1});
     LLMEngine engine(config, nullptr, MakeInprocClient(config, MakeExecutor));
     for (int i = 0; i < 3; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>{5, 6, 7 + i}, Greedy(20));
@@ -128,7 +127,7 @@ TEST_F(EngineDeathTest, LogitsThatAreNotNumbersEndThatRequestOnly) {
         for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], healthy[index][i]);
       }
     }
-    // The last one left is alone in its row 0 and ends well.
+    // The last request is alone in row 0 and succeeds.
     EXPECT_EQ(std::count(reasons.begin(), reasons.end(), FinishReason::kError), 2);
     EXPECT_EQ(std::count(reasons.begin(), reasons.end(), FinishReason::kLength), 1);
   }

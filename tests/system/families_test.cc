@@ -1,5 +1,5 @@
-// Families whose layers differ from Llama's, through the whole engine: prefix caching, preemption, chunks and company
-// change no bit of a request.
+// Runs families whose layers differ from Llama's through the whole engine. Prefix caching, preemption, chunked prefill
+// and other requests in the batch must not change a bit of a result.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
                                          "gpt2", "smollm3_window", "olmo2", "qwen2_moe"),
                          [](const auto& family) { return std::string(family.param); });
 
-TEST_P(FamiliesTest, SchedulesDoNotMatter) {
+TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {
   const std::shared_ptr<const Tokenizer> tokenizer =
       LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::vector<TestRequest> requests = Requests();
@@ -69,7 +69,7 @@ TEST_P(FamiliesTest, SchedulesDoNotMatter) {
   for (const int64_t batched_tokens : {9, 64}) {
     for (const bool caching : {false, true}) {
       VllmConfig config = Config(16, batched_tokens, caching);
-      // What the longest request needs of up to three KV-cache groups, and little more.
+      // A little more than the longest request needs in up to three KV-cache groups.
       config.cache.num_blocks_override = 24;
       config.Finalize();
       const auto outputs = RunRequests(config, tokenizer, requests).outputs;

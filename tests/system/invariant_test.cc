@@ -1,5 +1,5 @@
-// Same request, same result, bit for bit: whatever it was batched with and however it was scheduled. On the model that
-// ships and on tiny random ones, with text, stop strings, seeds, n, logprobs and shared prefixes in one mix.
+// Tests the invariant that a request's result does not depend on batching or scheduling, to the last bit. The model is
+// app/guide_model. The requests mix text and token prompts, stop strings, seeds, n, logprobs and shared prefixes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ class InvariantTest : public testing::Test {
                 .outputs;
     ASSERT_EQ(base_.size(), requests_.size());
     for (const auto& [id, output] : base_) {
-      if (output.rfind("refused", 0) == 0) ADD_FAILURE() << id << " " << output;
+      if (output.rfind("rejected", 0) == 0) ADD_FAILURE() << id << " " << output;
     }
   }
 
@@ -131,28 +131,28 @@ class InvariantTest : public testing::Test {
   SchedulerStats stats_;
 };
 
-TEST_F(InvariantTest, BatchSizesAndBudgetsDoNotMatter) {
+TEST_F(InvariantTest, BatchSizesAndTokenBudgetsDoNotChangeResults) {
   for (const int64_t seqs : {4, 64}) {
     for (const int64_t tokens : {16, 100, 2048}) ExpectBase({.max_num_seqs = seqs, .max_num_batched_tokens = tokens});
   }
 }
 
-TEST_F(InvariantTest, PrefixCachingDoesNotMatter) {
+TEST_F(InvariantTest, PrefixCachingDoesNotChangeResults) {
   ExpectBase({.prefix_caching = false});
   ExpectBase({.prefix_caching = true}, {.in_process = true});
   EXPECT_GT(stats_.prefix_cache.hits, 0);
 }
 
-TEST_F(InvariantTest, PreemptionDoesNotMatter) {
-  // A little more than the longest request needs alone.
+TEST_F(InvariantTest, PreemptionDoesNotChangeResults) {
+  // 24 blocks are a little more than the longest request needs alone.
   for (const bool caching : {true, false}) {
     ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .prefix_caching = caching, .num_blocks = 24},
-               {.in_process = true});  // all requests are there before the first step
+               {.in_process = true});  // all requests arrive before the first step
     EXPECT_GT(stats_.num_preemptions, 0);
   }
 }
 
-TEST_F(InvariantTest, EachTypeOfKVCacheAgreesWithItself) {
+TEST_F(InvariantTest, SchedulesDoNotChangeResultsForAnyKVCacheType) {
   for (const KVDType dtype : {KVDType::kInt8, KVDType::kFloat16}) {
     base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
                         {.one_at_a_time = true})
@@ -164,8 +164,9 @@ TEST_F(InvariantTest, EachTypeOfKVCacheAgreesWithItself) {
   }
 }
 
-TEST_F(InvariantTest, PrefixesThatFillPartitionsAreReadOnceForAllWithoutADifference) {
-  // 600 shared tokens are two partitions of attention and a part of a third.
+TEST_F(InvariantTest, SharedPrefixesOfWholePartitionsDoNotChangeResults) {
+  // Attention reads each partition of a shared prefix once for all requests. 600 shared tokens are two partitions and a
+  // part of a third.
   requests_.clear();
   std::mt19937 random(9);
   const auto token = [&] { return static_cast<int32_t>(std::uniform_int_distribution<int>(300, 1500)(random)); };
@@ -196,19 +197,19 @@ TEST_F(InvariantTest, PrefixesThatFillPartitionsAreReadOnceForAllWithoutADiffere
   }
 }
 
-TEST_F(InvariantTest, OrderOfArrivalAndPriorityDoNotMatter) {
+TEST_F(InvariantTest, ArrivalOrderAndPriorityDoNotChangeResults) {
   std::shuffle(requests_.begin(), requests_.end(), std::mt19937(5));
   ExpectBase({});
   ExpectBase({.max_num_seqs = 5, .policy = SchedulingPolicy::kPriority, .long_prefill_token_threshold = 30});
 }
 
-TEST_F(InvariantTest, ThreadsWithinARankAndTheKindOfClientDoNotMatter) {
+TEST_F(InvariantTest, ThreadsPerRankAndTheClientDoNotChangeResults) {
   ExpectBase({.threads = 2});
   ExpectBase({.threads = 3});
   ExpectBase({}, {.in_process = true});
 }
 
-TEST_F(InvariantTest, TwoRanksAgreeAmongThemselves) {
+TEST_F(InvariantTest, SchedulesDoNotChangeResultsOfTwoRanks) {
   base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_,
                       {.one_at_a_time = true})
               .outputs;
@@ -216,9 +217,9 @@ TEST_F(InvariantTest, TwoRanksAgreeAmongThemselves) {
   ExpectBase({.max_num_seqs = 7, .max_num_batched_tokens = 33, .prefix_caching = false, .num_blocks = 24, .ranks = 2});
 }
 
-TEST_F(InvariantTest, CancelledStepsDoNotMatter) {
-  // Every third attempt at a step is cancelled, after other numbers of checks each time, so that over a run prefills
-  // and decodes are cut short within every layer.
+TEST_F(InvariantTest, CancelledStepsDoNotChangeResults) {
+  // Every third attempt at a step is cancelled, each time after a different number of checks. Over a run, prefills and
+  // decodes are interrupted in every layer.
   for (const int64_t threads : {1, 2}) {
     int64_t num_cancelled = 0;
     const auto plan = [&num_cancelled](int64_t attempt) { return attempt % 3 == 2 ? num_cancelled++ * 7 % 120 : -1; };
@@ -230,7 +231,7 @@ TEST_F(InvariantTest, CancelledStepsDoNotMatter) {
   }
 }
 
-TEST_F(InvariantTest, CancelledStepsOfSeveralRanksDoNotMatter) {
+TEST_F(InvariantTest, CancelledStepsDoNotChangeResultsOfTwoRanks) {
   base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_,
                       {.one_at_a_time = true})
               .outputs;
@@ -242,7 +243,7 @@ TEST_F(InvariantTest, CancelledStepsOfSeveralRanksDoNotMatter) {
   EXPECT_GT(num_cancelled, 30);
 }
 
-TEST_F(InvariantTest, EachInstructionSetAndTypeAgreesWithItself) {
+TEST_F(InvariantTest, SchedulesDoNotChangeResultsForAnyInstructionSetOrType) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   requests_.resize(3);
 #else

@@ -1,5 +1,5 @@
-// Sliding-window layers beside full ones: the same tokens, bit for bit, as when every layer keeps whole sequences and
-// the window is only a mask, under any schedule; and blocks that were given back are never read.
+// Tests models that mix sliding-window and full-attention layers. Under any schedule they must give the same bits as
+// when every layer keeps whole sequences and the window is only a mask. Freed blocks must never be read.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ using testing_support::TestRequest;
 
 struct Variant {
   const char* name;
-  std::vector<int64_t> windows;  // of each layer, 0: full
-  // Blocks that the longest request needs alone at chunks of up to 64 tokens, and a few more.
+  std::vector<int64_t> windows;  // per layer; 0 means full attention
+  // A few blocks more than the longest request needs alone with chunks of up to 64 tokens.
   int64_t tiny_pool;
 };
 
@@ -56,7 +56,7 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
     config.model = LoadModelConfig(Directory());
     config.model.architecture = "KVProbeForCausalLM";
     const std::vector<int64_t>& windows = GetParam().windows;
-    // More layers than the model that ships has: weights made up, the same at each load.
+    // With another number of layers than the model has, use dummy weights. They are the same at each load.
     if (static_cast<int64_t>(windows.size()) != config.model.num_hidden_layers) {
       config.load.load_format = LoadFormat::kDummy;
     }
@@ -103,7 +103,7 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
       std::vector<int32_t> ids;
       if (i % 2 == 1) ids.assign(shared.begin(), shared.begin() + pick(20, 90));
       for (int64_t n = pick(1, max_prompt); n > 0; --n) ids.push_back(static_cast<int32_t>(pick(300, 1500)));
-      // Some prompts twice, so that long prefixes hit.
+      // Repeat some prompts, so that long prefixes hit the cache.
       if (i % 5 == 4) ids = std::get<std::vector<int32_t>>(requests_[static_cast<size_t>(i - 2)].prompt);
       request.prompt = ids;
       request.params.max_tokens = i == 0 ? 150 : pick(1, 40);
@@ -123,7 +123,7 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
     SetKVProbePlan({});
     ASSERT_EQ(base_.size(), requests_.size());
     for (const auto& [id, output] : base_) {
-      ASSERT_NE(output.rfind("refused", 0), 0u) << id << " " << output;
+      ASSERT_NE(output.rfind("rejected", 0), 0u) << id << " " << output;
       ASSERT_NE(output.find("error <>"), std::string::npos) << id << " " << output;
     }
   }
@@ -141,32 +141,32 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
   SchedulerStats stats_;
 };
 
-TEST_P(KVGroupsTest, BatchesAndChunksDoNotMatter) {
+TEST_P(KVGroupsTest, BatchesAndChunksDoNotChangeResults) {
   ExpectBase({.max_num_seqs = 1, .prefix_caching = false}, {.one_at_a_time = true});
   for (const int64_t tokens : {7, 33, 2048}) ExpectBase({.max_num_batched_tokens = tokens, .prefix_caching = false});
   ExpectBase({.prefix_caching = false, .block_size = 32, .threads = 2});
 }
 
-TEST_P(KVGroupsTest, PrefixCachingDoesNotMatter) {
+TEST_P(KVGroupsTest, PrefixCachingDoesNotChangeResults) {
   ExpectBase({.max_num_seqs = 1}, {.one_at_a_time = true});
   EXPECT_GT(stats_.prefix_cache.hits, 0);
   ExpectBase({.max_num_seqs = 3, .max_num_batched_tokens = 50, .block_size = 32});
   ExpectBase({.max_num_seqs = 3, .long_prefill_token_threshold = 30});
 }
 
-TEST_P(KVGroupsTest, PreemptionDoesNotMatter) {
+TEST_P(KVGroupsTest, PreemptionDoesNotChangeResults) {
   for (const bool caching : {true, false}) {
     ExpectBase({.max_num_seqs = 64,
                 .max_num_batched_tokens = 64,
                 .prefix_caching = caching,
                 .num_blocks = GetParam().tiny_pool,
                 .reserve_full_isl = false},
-               {.in_process = true});  // all requests are there before the first step
+               {.in_process = true});  // all requests arrive before the first step
     EXPECT_GT(stats_.num_preemptions, 0);
   }
 }
 
-TEST_P(KVGroupsTest, OrderOfArrivalAndPriorityDoNotMatter) {
+TEST_P(KVGroupsTest, ArrivalOrderAndPriorityDoNotChangeResults) {
   std::shuffle(requests_.begin(), requests_.end(), std::mt19937(5));
   ExpectBase({.max_num_batched_tokens = 100});
   ExpectBase({.max_num_seqs = 5,
@@ -185,13 +185,13 @@ TEST_P(KVGroupsTest, BlocksOutsideTheWindowsAreNeverRead) {
       {.max_num_seqs = 4, .max_num_batched_tokens = 17, .prefix_caching = false, .num_blocks = GetParam().tiny_pool});
 }
 
-TEST_P(KVGroupsTest, TwoRanksAndBFloat16AgreeWithWholeSequences) {
+TEST_P(KVGroupsTest, TwoRanksInBFloat16MatchWholeSequences) {
   requests_.resize(std::min<size_t>(requests_.size(), 12));
   MakeBase({.max_num_seqs = 1, .prefix_caching = false, .ranks = 2, .dtype = DType::kBFloat16});
   ExpectBase({.max_num_batched_tokens = 64, .num_blocks = GetParam().tiny_pool, .ranks = 2, .dtype = DType::kBFloat16});
 }
 
-// The last pads: five layers of one kind and four of the other are two groups of five.
+// "Padded" has five layers of one kind and four of the other, which make two groups of five layers.
 INSTANTIATE_TEST_SUITE_P(Windows, KVGroupsTest,
                          testing::Values(Variant{"FullAndTwoWindows", {32, 0, 32, 100}, 62},
                                          Variant{"EveryOtherLayerSlides", {40, 0, 40, 0}, 42},

@@ -55,7 +55,7 @@ RunResult RunRequests(const VllmConfig& given_config, const std::shared_ptr<cons
     try {
       engine.AddRequest(request.id, request.prompt, params, request.options);
     } catch (const RequestError& e) {
-      result.outputs[request.id] = std::string("refused: ") + e.what();
+      result.outputs[request.id] = std::string("rejected: ") + e.what();
       continue;
     }
     while (how.one_at_a_time && engine.HasUnfinishedRequests()) Collect(engine, result);

@@ -1,5 +1,5 @@
 // Runs a list of requests through the whole engine (front end, core thread or in-process core, scheduler, real model)
-// and gives every result in one comparable form.
+// and returns each result as one string, so that tests can compare runs.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct TestRequest {
 };
 
 struct RunResult {
-  // A request's id to all it gave: text, tokens, finish and stop reason, logprobs to the last bit.
+  // Maps a request's id to its whole result: text, tokens, finish reason, stop reason, and the bits of the logprobs.
   std::map<std::string, std::string> outputs;
   SchedulerStats stats;
 };
@@ -36,7 +36,8 @@ struct RunHow {
   ExecutorFactory factory = MakeExecutor;
 };
 
-// REQUIRES: config is final. Requests that the engine refuses appear with the refusal as their output.
+// A request that the engine rejects has "rejected: " and the error message as its result.
+// REQUIRES: config.Finalize() was called.
 RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
                       const std::vector<TestRequest>& requests, const RunHow& how = {});
 
