@@ -1,9 +1,10 @@
 # Packages: jinja2 (requirements.txt).
-"""Writes tests/data/chat_template/golden.json: templates, contexts and what Jinja2 renders for them.
+"""Writes tests/data/chat_template/golden.json: a context, and templates with the texts that Jinja2 renders from it.
 
-Run with a Python that has jinja2 >= 3.1.6: python tests/golden/chat_template_golden.py
-The environment is the one transformers compiles chat templates with. A case is {template, context, text} or, where
-Jinja2 refuses, {template, context, refused: true}.
+    python tests/golden/chat_template_golden.py [--output DIRECTORY]
+
+Jinja2's environment is configured as in transformers. A case is {template, text}, or {template, refused: true} if
+Jinja2 rejects the template.
 """
 
 import argparse
@@ -100,7 +101,7 @@ CONTEXT = {
     },
 }
 
-# Each line is a template with CONTEXT; longer ones are below.
+# Templates of one line each. They are rendered with CONTEXT.
 LINES = r"""
 {{ 1 + 2 }} {{ 7 / 2 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ 6 / 2 }}
 {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 7.5 % -2 }} {{ 0.1 + 0.2 }} {{ 1e16 }} {{ 1e-5 }} {{ 123456789012345678 }} {{ 1.0 }} {{ 1e22 }} {{ 5e-324 }}
@@ -450,7 +451,7 @@ b' }}
 {% block a %}{% set self = 5 %}{{ self }}{% endblock %}{{ self.a is callable }} {{ self.__class__ }}|
 """.strip("\n").split("\n")
 
-# Whitespace control and tags over several lines.
+# Templates that test whitespace control, and templates of several lines.
 BLOCKS = [
     "a\n{% if true %}\nb\n{% endif %}\nc\n",
     "  {% if true %}  \n  b  \n  {% endif %}  \nc",
@@ -543,7 +544,7 @@ def render(env, template):
     case = {"template": template}
     try:
         case["text"] = env.from_string(template).render(**json.loads(json.dumps(CONTEXT)))
-    except Exception:  # every kind of refusal counts the same
+    except Exception:  # the kind of error does not matter
         case["refused"] = True
     return case
 
@@ -556,7 +557,7 @@ def main():
     cases = []
     for template in LINES + BLOCKS:
         cases.append(render(env, template))
-        # One expression that is refused must not hide the others of its line.
+        # If Jinja2 rejects a line of several expressions, test each expression alone.
         if "refused" in cases[-1] and "}} {{" in template and "{%" not in template:
             parts = template.strip("{}").split("}} {{")
             cases += [render(env, "{{" + part + "}}") for part in parts]
@@ -564,7 +565,7 @@ def main():
     with open(directory / "golden.json", "w", encoding="utf-8") as file:
         lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases)
         file.write('{"context": %s,\n"cases": [\n%s\n]}\n' % (json.dumps(CONTEXT), lines))
-    print(len(cases), "cases,", sum("refused" in case for case in cases), "refused")
+    print(len(cases), "cases,", sum("refused" in case for case in cases), "rejected")
 
 
 if __name__ == "__main__":

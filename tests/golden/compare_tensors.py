@@ -1,5 +1,6 @@
 # Packages: safetensors, torch (requirements.txt).
-"""Prints each tensor that differs between two safetensors files, with the largest difference. scripts/check_goldens.sh runs it.
+"""Prints each tensor that differs between two safetensors files, with the largest difference.
+scripts/check_goldens.sh runs it.
 
     python tests/golden/compare_tensors.py FILE FILE
 """
@@ -16,7 +17,8 @@ def main():
         if name not in first or name not in second:
             print(f"{name}: only in one file")
         elif first[name].shape != second[name].shape or first[name].dtype != second[name].dtype:
-            print(f"{name}: {first[name].dtype} {tuple(first[name].shape)}, {second[name].dtype} {tuple(second[name].shape)}")
+            shapes = [f"{tensors[name].dtype} {tuple(tensors[name].shape)}" for tensors in (first, second)]
+            print(f"{name}: {shapes[0]}, {shapes[1]}")
         else:
             difference = float((first[name].double() - second[name].double()).abs().max())
             if difference != 0.0:

@@ -1,11 +1,11 @@
 # Packages: gguf, numpy, safetensors, torch, transformers (requirements.txt).
-"""Makes tests/data/gguf: tiny random models of each architecture that is read from GGUF, in that format, as llama.cpp's
-converter would write them, and the log-probabilities that Hugging Face transformers computes for them in float32.
+"""Makes tests/data/gguf: a tiny random model for each GGUF architecture that vllmcli reads, in the layout of
+llama.cpp's converter, and the float32 log-probabilities that Hugging Face transformers computes for it.
 
     python tests/golden/gguf_golden.py [--output DIRECTORY] [CASE...]
 
-Tensor names come from the gguf package's own table. Where a case has a type of blocks, its matrices are made of random
-blocks (or quantized by the package) and transformers gets what the package dequantizes.
+Tensor names come from the gguf package's table. If a case names a quantization type, its matrices are quantized by
+the package or made of random blocks, and transformers computes with the values that the package dequantizes.
 """
 import argparse
 import math
@@ -27,9 +27,13 @@ SIZES = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_h
 FACTORS = [1.0 + 0.25 * i for i in range(3)]
 LONG_FACTORS = [1.5 + 0.5 * i for i in range(3)]
 
-# name -> (GGUF architecture, config class, model class, overrides, options). Options: "type" of the matrices, "types" by
-# the gguf name of each, "split" into so many files, "fuse_qkv": q, k and v are written as one matrix, "no_bias": tensors,
-# or layer and tensor, whose bias is zero in the model and missing in the file, "shrink": a factor of random blocks.
+# name -> (GGUF architecture, config class, model class, overrides, options). Options:
+#   "type"      type of all matrices; the default is BF16
+#   "types"     type of each matrix, by the last part of its GGUF name
+#   "split"     write several files, of 10 tensors each, if greater than 1
+#   "fuse_qkv"  write q, k and v as one matrix
+#   "no_bias"   "TENSOR" or "LAYER.TENSOR": the bias is zero in the model and missing from the file
+#   "shrink"    factor for the scales of random blocks
 CASES = {
     "llama": ("llama", "LlamaConfig", "LlamaForCausalLM", {}, {}),
     "llama_biases": ("llama", "LlamaConfig", "LlamaForCausalLM",
@@ -96,19 +100,19 @@ CASES = {
                           dict(attention_bias=True, mlp_bias=True, num_hidden_layers=3),
                           {"no_bias": ("attn_k", "ffn_gate", "0.attn_q", "0.attn_v", "0.attn_output", "1.attn_q",
                                        "1.ffn_up", "2.ffn_down")}),
-    # Llama's class has the output bias that Qwen2's has not.
+    # Qwen2 as a Llama, because only Llama's class has an output bias.
     "qwen2_some_biases": ("qwen2", "LlamaConfig", "LlamaForCausalLM", dict(attention_bias=True),
                           {"no_bias": ("attn_k", "1.attn_output")}),
 }
 
-# Every type that is computed on, in the two families whose layers differ most. Blocks of 256 columns need as many.
+# Every supported type, in the two families whose layers differ most. A block of 256 columns needs rows of at least 256.
 BLOCK_TYPES = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q2_K, Type.Q3_K, Type.Q4_K,
                Type.Q5_K, Type.Q6_K, Type.IQ4_NL, Type.IQ4_XS, Type.MXFP4)
 for kind in BLOCK_TYPES:
     wide = gguf.GGML_QUANT_SIZES[kind][0] == 256
     sizes = (dict(hidden_size=256, intermediate_size=256, num_hidden_layers=1, num_key_value_heads=1) if wide
              else dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2))
-    # Larger ones make a model that amplifies rounding, transformers' own too.
+    # Larger Q2_K scales make a model that amplifies rounding errors, in transformers too.
     options = {"type": kind, "shrink": 0.25 if kind == Type.Q2_K else 1.0}
     CASES["blocks_llama_" + kind.name] = ("llama", "LlamaConfig", "LlamaForCausalLM", sizes, options)
     CASES["blocks_gemma3_" + kind.name] = ("gemma3", "Gemma3TextConfig", "Gemma3ForCausalLM",
@@ -121,27 +125,27 @@ PERMUTED = ("llama", "granite", "smollm3")
 
 
 def permute(weights, n_head):
-    """The order of rows that llama.cpp turns by pairs of neighbours."""
+    """Reorders rows from rotating halves (transformers) to rotating pairs of neighbors (llama.cpp)."""
     return (weights.reshape(n_head, 2, weights.shape[0] // n_head // 2, *weights.shape[1:]).swapaxes(1, 2)
             .reshape(weights.shape))
 
 
 def random_blocks(rng, kind, shape, shrink=1.0):
-    """Blocks of any bits, their scales small and finite."""
+    """Returns blocks of random bits with small, finite scales."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
     data = rng.integers(0, 256, (*shape[:-1], shape[-1] // block, size), dtype=np.uint8)
     halves = {Type.Q2_K: (80, 82), Type.Q3_K: (108,), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,),
               Type.IQ4_NL: (0,), Type.IQ4_XS: (0,)}[kind]
-    size_of = {Type.Q2_K: 2e-2, Type.Q3_K: 3e-3, Type.Q4_K: 4e-4, Type.Q5_K: 2e-4, Type.Q6_K: 1e-4, Type.IQ4_NL: 1e-3,
+    scales = {Type.Q2_K: 2e-2, Type.Q3_K: 3e-3, Type.Q4_K: 4e-4, Type.Q5_K: 2e-4, Type.Q6_K: 1e-4, Type.IQ4_NL: 1e-3,
                Type.IQ4_XS: 1e-4}
-    for at in halves:
-        scale = (rng.uniform(0.5, 1.0, data.shape[:-1]) * size_of[kind] * shrink).astype(np.float16)
-        data[..., at:at + 2] = scale[..., None].view(np.uint8)
+    for offset in halves:
+        scale = (rng.uniform(0.5, 1.0, data.shape[:-1]) * scales[kind] * shrink).astype(np.float16)
+        data[..., offset:offset + 2] = scale[..., None].view(np.uint8)
     return data.reshape(*shape[:-1], -1)
 
 
 def encode(rng, values, kind, shrink):
-    """(bytes as the file has them, the numbers they stand for)."""
+    """Returns the bytes to store in the file and the float32 values that they represent."""
     if kind in (Type.F32, Type.F16):
         data = values.astype(np.float32 if kind == Type.F32 else np.float16)
         return data, data.astype(np.float32)
@@ -153,7 +157,8 @@ def encode(rng, values, kind, shrink):
 
 
 def flat_names(state, architecture, config):
-    """Tensors under the names that stood in checkpoints before experts were fused; experts stacked."""
+    """Returns the tensors under the names of older checkpoints, which the gguf package knows: the experts' gate and
+    up projections are apart, and the norms of StableLM's heads are stacked."""
     tensors = {}
     for name, tensor in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
@@ -173,7 +178,7 @@ def flat_names(state, architecture, config):
 
 
 def to_gguf(state, architecture, config, fuse_qkv):
-    """gguf name -> tensor, in llama.cpp's order of rows."""
+    """Returns GGUF name -> array, with rows in llama.cpp's order."""
     names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
                                      config.num_hidden_layers)
     tensors = {}
@@ -200,10 +205,10 @@ def to_gguf(state, architecture, config, fuse_qkv):
 
 
 def from_gguf(tensors, state, architecture, config):
-    """What the file's matrices are in the model: the way back, for types that are not exact."""
-    back = dict(state)
+    """Inverts to_gguf: returns `state` with the matrices of the file, for types that lose precision."""
+    result = dict(state)
     probe = {k: torch.arange(v.numel(), dtype=torch.float64).reshape(v.shape) for k, v in state.items()}
-    # Each number of the file goes to the place where a number of its own came from.
+    # Converting element numbers instead of values shows where each element of the file belongs.
     sources = to_gguf(probe, architecture, config, False)
     inverse = {}
     flat = flat_names({k: torch.full(v.shape, float(i), dtype=torch.float64) for i, (k, v) in enumerate(state.items())},
@@ -218,15 +223,15 @@ def from_gguf(tensors, state, architecture, config):
         if values.ndim == 1:
             continue
         key = keys[owner[name]]
-        target = inverse.setdefault(key, back[key].clone().reshape(-1))
+        target = inverse.setdefault(key, result[key].clone().reshape(-1))
         target[torch.from_numpy(sources[name].astype(np.int64).reshape(-1))] = torch.from_numpy(values.reshape(-1))
     for key, values in inverse.items():
-        back[key] = values.reshape(state[key].shape)
-    return back
+        result[key] = values.reshape(state[key].shape)
+    return result
 
 
 def without_biases(model, architecture, config, missing):
-    """Zeroes the biases that the file is not to have; returns their gguf names."""
+    """Zeroes the biases that will be missing from the file. Returns their GGUF names."""
     names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
                                      config.num_hidden_layers)
     left_out = []
@@ -308,7 +313,7 @@ def write_keys(writer, architecture, config):
 
 
 def write_vocabulary(writer, config):
-    """A byte-level vocabulary: single characters and one pair of them."""
+    """Writes a byte-level vocabulary: single characters and one merged pair."""
     characters = [chr(c) for c in range(ord("!"), ord("!") + config.vocab_size - 4)] + ["!\""]
     tokens = ["<pad>", "<s>", "</s>"] + characters
     writer.add_tokenizer_model("gpt2")
@@ -375,7 +380,7 @@ def make(name, seed, output):
     writer = gguf.GGUFWriter(directory / "model.gguf", architecture, split_max_tensors=10 if parts > 1 else 0)
     write_keys(writer, architecture, config)
     write_vocabulary(writer, config)
-    meant, inexact = {}, False
+    expected, inexact = {}, False
     for tensor_name, values in {**to_gguf(state, architecture, config, options.get("fuse_qkv")),
                                 **rope_tensors(architecture, config)}.items():
         if tensor_name in left_out:
@@ -384,18 +389,18 @@ def make(name, seed, output):
         if values.ndim > 1 and "ffn_gate_inp" not in tensor_name and "norm" not in tensor_name:
             stem = tensor_name.removesuffix(".weight").split(".")[-1]
             kind = options["types"][stem] if "types" in options else options.get("type", Type.BF16)
-        data, numbers = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind,
-                               options.get("shrink", 1.0))
+        data, stored_values = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind,
+                                     options.get("shrink", 1.0))
         writer.add_tensor(tensor_name, np.ascontiguousarray(data), raw_dtype=kind)
         if not tensor_name.startswith("rope_"):
-            meant[tensor_name] = numbers
-        inexact = inexact or not np.array_equal(numbers, values)
+            expected[tensor_name] = stored_values
+        inexact = inexact or not np.array_equal(stored_values, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     if inexact:
-        model.load_state_dict(from_gguf(meant, state, architecture, config), strict=False)
+        model.load_state_dict(from_gguf(expected, state, architecture, config), strict=False)
         model.tie_weights()
 
     ids = torch.randint(3, config.vocab_size, (1, LENGTH))

@@ -1,6 +1,6 @@
 # Packages: safetensors, torch, transformers (requirements.txt).
-"""Makes tests/data/llama: tiny random Llama checkpoints, one for each config switch that changes the arithmetic, and the
-log-probabilities that Hugging Face transformers computes for them in float32, with the largest error of its own bfloat16.
+"""Makes tests/data/llama: a tiny random Llama checkpoint for each config switch that changes the arithmetic. Each has
+the float32 log-probabilities of Hugging Face transformers, and the largest error of transformers in bfloat16.
 
     python tests/golden/llama_golden.py [--output DIRECTORY]
 """
@@ -52,14 +52,14 @@ def make(name, overrides, seed, output):
         for parameter_name, parameter in model.named_parameters():
             scale = 0.3 if "norm" in parameter_name else 0.25
             values = torch.randn_like(parameter) * scale + (1.0 if "norm" in parameter_name else 0.0)
-            # Values that bfloat16 holds exactly, so that small files carry the whole truth.
+            # bfloat16 represents these values exactly, so small files are enough.
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
     ids = torch.randint(3, BASE["vocab_size"], (1, 60))
     with torch.no_grad():
         logprobs = torch.log_softmax(model(ids).logits[0].to(torch.float64), dim=-1).to(torch.float32)
 
-        rough = torch.log_softmax(model.to(torch.bfloat16)(ids).logits[0].to(torch.float64), dim=-1)
-        bfloat16_error = (rough - logprobs).abs().max().reshape(1).to(torch.float32)
+        bfloat16_logprobs = torch.log_softmax(model.to(torch.bfloat16)(ids).logits[0].to(torch.float64), dim=-1)
+        bfloat16_error = (bfloat16_logprobs - logprobs).abs().max().reshape(1).to(torch.float32)
         model.to(torch.float32)
 
     directory = output / name

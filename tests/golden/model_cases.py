@@ -1,13 +1,13 @@
 # Packages: torch, transformers (requirements.txt).
-"""Tiny configs of every decoder family, one for each switch that changes the arithmetic, and how to fill them with random
-weights. Used by models_golden.py and models_fresh.py."""
+"""Tiny configs of every decoder family, one for each switch that changes the arithmetic, and a function that makes
+models with random weights. models_golden.py and models_fresh.py use them."""
 import torch
 import transformers
 
 SIZES = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
              intermediate_size=44, max_position_embeddings=128, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
-# architecture -> (config class, sizes of its own); a size that is None is not passed.
+# architecture -> (config class, sizes that replace those of SIZES). A size of None is not passed to the class.
 FAMILIES = {
     "LlamaForCausalLM": ("LlamaConfig", {}),
     "MistralForCausalLM": ("MistralConfig", {}),
@@ -34,8 +34,12 @@ FAMILIES = {
 SHORT = [1.0 + 0.125 * i for i in range(4)]
 LONG = [1.5 + 0.5 * i for i in range(4)]
 
-# name -> (architecture, config overrides, options). Options: "style": how config.json and tensor names are written (see
-# models_golden.py); "max_model_len": what the program is told, where that changes the arithmetic.
+# name -> (architecture, config overrides, options). Options:
+#   "style"          the layout of config.json and the tensor names, see restyle() in models_golden.py
+#   "max_model_len"  passed to the engine, if it changes the arithmetic
+#   "rope_type"      the name of the RoPE scaling in an old config.json
+#   "min_prompt"     the shortest prompt
+#   "first_seed"     the seed to try first
 CASES = {
     "llama": ("LlamaForCausalLM", {}, {}),
     "mistral": ("MistralForCausalLM", dict(sliding_window=9), {}),
@@ -137,8 +141,8 @@ CASES = {
 
 
 def make_config(architecture, overrides):
-    config_name, own = FAMILIES[architecture]
-    sizes = {k: v for k, v in {**SIZES, **own, **overrides}.items() if v is not None or k in overrides}
+    config_name, family_sizes = FAMILIES[architecture]
+    sizes = {k: v for k, v in {**SIZES, **family_sizes, **overrides}.items() if v is not None or k in overrides}
     config = getattr(transformers, config_name)(**sizes)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
@@ -146,9 +150,9 @@ def make_config(architecture, overrides):
 
 
 def make_model(architecture, overrides, seed):
-    """A model with random weights that bfloat16 holds exactly, so that small files carry the whole truth. Tokens' rows
-    differ in length, as trained ones do: else the best two logits would be so close so often that bfloat16's rounding
-    chooses between them."""
+    """Returns a model with random weights that bfloat16 represents exactly, so that small files are enough. The rows
+    of the token tables have different norms, as in trained models. Otherwise the two best logits would often be so
+    close that bfloat16 rounding chooses between them."""
     torch.manual_seed(seed)
     model = getattr(transformers, architecture)(make_config(architecture, overrides)).eval()
     is_gemma = architecture.startswith("Gemma")
@@ -158,7 +162,7 @@ def make_model(architecture, overrides, seed):
             is_token_table = any(part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
             values = torch.randn_like(parameter)
             if is_token_table:
-                # Gemma multiplies its embedding.
+                # Gemma multiplies the embedding by sqrt(hidden_size).
                 values *= (0.15 if is_gemma else 0.4) * torch.exp(0.8 * torch.randn(parameter.shape[0], 1))
             elif is_norm:
                 values = values * 0.3 + (0.0 if is_gemma or name.endswith(".bias") else 1.0)

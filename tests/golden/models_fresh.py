@@ -1,11 +1,12 @@
 # Packages: safetensors, torch, transformers (requirements.txt).
-"""Makes fresh random checkpoints of every decoder family, with random sizes and switches, runs the program on them and
-compares with Hugging Face transformers: float32 log-probabilities of every token at every prompt position, greedy tokens,
-on one rank and on two, whole and in chunks; then bfloat16. Nothing of it is kept.
+"""Makes random checkpoints of every decoder family, with random sizes and switches, and compares the program with
+Hugging Face transformers on them. In float32 it compares the log-probabilities of every token at every prompt
+position and the greedy tokens, on one and two ranks, with and without chunked prefill. It also compares errors in
+bfloat16. The script keeps no files.
 
     python tests/golden/models_fresh.py build/release/vllmcli [--seed N] [--count N] [ARCHITECTURE...]
 
-Prints one line a checkpoint and exits with the number of those that disagree.
+Prints one line per checkpoint. The exit status is the number of failures, at most 99.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ NUM_OUTPUTS = 40
 
 
 def rope(rng, overrides, rotary_dim):
-    """Random scaling, in the words of both versions of transformers."""
+    """Sets random RoPE parameters."""
     kind = rng.choice(["none", "none", "linear", "llama3", "yarn"])
     theta = rng.choice([1e4, 5e5, 300.0])
     parameters = {"none": dict(rope_type="default"),
@@ -85,7 +86,7 @@ def random_overrides(architecture, rng):
         half = int(dim * partial) // 2
         o.update(act, sliding_window=pick([None, window]), partial_rotary_factor=partial)
         if pick([True, False]):
-            # Each prompt is longer than this, so that transformers takes the long factors too.
+            # Each prompt is longer than this, so transformers uses the long factors too.
             o["original_max_position_embeddings"] = 4
             o["rope_scaling"] = dict(rope_type="longrope", original_max_position_embeddings=4,
                                      short_factor=[1.0] * half, long_factor=[1.0 + rng.random() for _ in range(half)])
@@ -145,7 +146,7 @@ def run(program, directory, prompt, *flags):
 
 
 def prompt_logprobs(answer, length, vocab_size):
-    """[length - 1, vocab_size]: what the program gives each token at the positions that have a next one."""
+    """Returns the program's log-probabilities at the positions before the last one: [length - 1, vocab_size]."""
     rows = torch.full((length - 1, vocab_size), float("nan"), dtype=torch.float64)
     for row, entry in zip(rows, answer["prompt_logprobs"][1:]):
         row[entry["token_id"]] = entry["logprob"]
@@ -155,6 +156,9 @@ def prompt_logprobs(answer, length, vocab_size):
 
 
 def reference(model, prompt):
+    """Returns the log-probabilities of transformers in float32 and in bfloat16, the smallest spread of a position's
+    logits, the error of float32 against float64 in spreads, the greedy tokens, and the smallest gap between the two
+    best logits of a greedy step, in spreads."""
     ids, gap = list(prompt), float("inf")
     with torch.no_grad():
         for _ in range(NUM_OUTPUTS):
@@ -167,8 +171,8 @@ def reference(model, prompt):
         spread = float(logits.std(-1).min())
         exact = model.double()(torch.tensor([prompt]), use_cache=False).logits[0, :-1]
         own_error = float((torch.log_softmax(exact, -1) - expected).abs().max()) / spread
-        rough = model.to(torch.bfloat16)(torch.tensor([prompt]), use_cache=False).logits[0, :-1].double()
-    return expected, torch.log_softmax(rough, -1), spread, own_error, ids[len(prompt):], gap
+        bfloat16 = model.to(torch.bfloat16)(torch.tensor([prompt]), use_cache=False).logits[0, :-1].double()
+    return expected, torch.log_softmax(bfloat16, -1), spread, own_error, ids[len(prompt):], gap
 
 
 def check(program, architecture, seed, directory):
@@ -178,35 +182,35 @@ def check(program, architecture, seed, directory):
     make_model(architecture, overrides, seed).to(torch.bfloat16).save_pretrained(directory)
     restyle(directory, {"style": style}, overrides)
     write_tokenizer(directory, overrides["vocab_size"])
-    # transformers reads the very files that the program reads.
+    # transformers reads the same files as the program.
     model_class = getattr(transformers, architecture)
     model = model_class.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager",
                                         experts_implementation="eager").eval()
     length = rng.choice([5, 16, 17, 35, 64])
     prompt = [rng.randrange(3, overrides["vocab_size"]) for _ in range(length)]
-    expected, rough, spread, own_error, ids, gap = reference(model, prompt)
+    expected, bfloat16, spread, own_error, ids, gap = reference(model, prompt)
     worst = 0.0
     for flags in ((), ("-tp", "2"), ("--max-num-batched-tokens", "7")):
         answer = run(program, directory, prompt, "--dtype", "float32", *flags)
         difference = (prompt_logprobs(answer, length, overrides["vocab_size"]) - expected).abs().max()
         worst = max(worst, float("inf") if difference.isnan() else float(difference) / spread)
         if gap > 1e-4 and answer["outputs"][0]["token_ids"] != ids:
-            raise RuntimeError(f"other greedy tokens {flags}: {answer['outputs'][0]['token_ids']} and not {ids}")
+            raise RuntimeError(f"greedy tokens {flags}: {answer['outputs'][0]['token_ids']}, expected {ids}")
     answer = run(program, directory, prompt, "--dtype", "bfloat16")
     ours = prompt_logprobs(answer, length, overrides["vocab_size"])
-    ours_off, theirs_off = (ours - expected).square().mean(-1), (rough - expected).square().mean(-1)
+    ours_off, theirs_off = (ours - expected).square().mean(-1), (bfloat16 - expected).square().mean(-1)
     ratio = float((ours_off.mean() / theirs_off.mean()).sqrt())
     if "num_experts_per_tok" in overrides:
-        # Rounding that changes the choice of an expert makes a leap whose size says nothing, so the mean over positions
-        # is taken, and main() judges the mean over checkpoints.
+        # If rounding changes the choice of an expert, the error jumps by an arbitrary amount. So take the mean over
+        # positions instead of the root mean square. main() checks the mean over checkpoints.
         ratio = float(ours_off.sqrt().mean() / theirs_off.sqrt().mean())
-    # A model that amplifies rounding does so for both: transformers' own distance from float64 is the measure then.
+    # A model that amplifies rounding does so in both programs, so transformers' error against float64 raises the limit.
     if not worst <= max(1e-4, 4 * own_error):
-        raise RuntimeError(f"difference of {worst:.1e} spreads")
-    # One random model in some dozens is a little further off than transformers'; main() judges the mean.
+        raise RuntimeError(f"log-probabilities differ by {worst:.1e} spreads")
+    # The error of one random model in some dozens is a little larger than transformers'. main() checks the mean.
     if not ratio <= 1.25 and "num_experts_per_tok" not in overrides:
-        raise RuntimeError(f"bfloat16 is {ratio:.2f} times as far off as transformers'")
-    best = rough.argmax(-1)
+        raise RuntimeError(f"the bfloat16 error is {ratio:.2f} times that of transformers")
+    best = bfloat16.argmax(-1)
     counts = (int((ours.argmax(-1) == best).sum()), int((expected.argmax(-1) == best).sum()), length - 1)
     return style, worst, own_error, ratio, counts
 
@@ -232,18 +236,19 @@ def main():
                                                                    pathlib.Path(name))
                     ratios.append(ratio)
                     same, own, positions = same + counts[0], own + counts[1], positions + counts[2]
-                    print(f"{architecture} seed {seed} ({style}): {worst:.1e} spreads (transformers is {own_error:.1e} "
-                          f"from float64), bfloat16 error {ratio:.2f} of transformers'", flush=True)
+                    print(f"{architecture} seed {seed} ({style}): difference {worst:.1e} spreads (transformers' error "
+                          f"against float64: {own_error:.1e}), bfloat16 error {ratio:.2f} times transformers'",
+                          flush=True)
                 except RuntimeError as error:
                     bad += 1
-                    print(f"{architecture} seed {seed}: DISAGREES: {error}", flush=True)
+                    print(f"{architecture} seed {seed}: FAILED: {error}", flush=True)
         if ratios and not sum(ratios) / len(ratios) <= 1.0:
             bad += 1
-            print(f"{architecture}: DISAGREES: bfloat16 is {sum(ratios) / len(ratios):.2f} times as far off as "
-                  "transformers'", flush=True)
+            print(f"{architecture}: FAILED: the mean bfloat16 error is {sum(ratios) / len(ratios):.2f} times that of "
+                  "transformers", flush=True)
         if positions:
-            print(f"{architecture}: bfloat16 chooses the token of transformers' bfloat16 at {same} of {positions} "
-                  f"positions; transformers' float32 does at {own}", flush=True)
+            print(f"{architecture}: the best token is that of transformers in bfloat16 at {same} of {positions} "
+                  f"positions (transformers in float32: {own})", flush=True)
     sys.exit(min(bad, 99))
 
 

@@ -1,12 +1,12 @@
 # Packages: safetensors, torch, transformers (requirements.txt).
-"""Makes tests/data/models: tiny random checkpoints of every decoder family, one for each config switch that changes the
-arithmetic, and what Hugging Face transformers computes for them: float32 logits of one sequence, greedy tokens of eight
-prompts, and in bfloat16 its error (root mean square) and its best token at every position.
+"""Makes tests/data/models: tiny random checkpoints of every decoder family, one for each config switch that changes
+the arithmetic. Each has results of Hugging Face transformers: the float32 logits of one sequence, the greedy tokens
+of eight prompts, and in bfloat16 the root mean square error and the best token at every position.
 
     python tests/golden/models_golden.py [--output DIRECTORY] [CASE...]
 
-A seed is taken only if the two best logits of every greedy step are further apart than float32 rounding, and if
-transformers' own bfloat16 agrees with its float32 on the best token of 98.5 % of the positions.
+A seed is used only if float32 rounding cannot swap the two best logits of any greedy step, and if transformers in
+bfloat16 and in float32 agree on the best token at 98.5 % of the positions.
 """
 import argparse
 import json
@@ -21,11 +21,11 @@ from model_cases import CASES, make_model
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "models"
 LENGTHS = [1, 4, 9, 15, 16, 17, 31, 50]
 NUM_GREEDY = 64
-NUM_LOGITS = 72  # positions of the last sequence whose logits are kept
+NUM_LOGITS = 72  # number of positions of the last sequence whose logits are stored
 
 
 def greedy(model, prompt):
-    """Tokens, and the smallest distance of the two best logits in units of the logits' spread."""
+    """Returns the greedy tokens, and the smallest gap between the two best logits in units of the logits' spread."""
     ids, gap = list(prompt), float("inf")
     for _ in range(NUM_GREEDY):
         logits = model(torch.tensor([ids]), use_cache=False).logits[0, -1].to(torch.float64)
@@ -36,7 +36,7 @@ def greedy(model, prompt):
 
 
 def old_config(config):
-    """As transformers before version 5 wrote it."""
+    """Returns the config as transformers wrote it before version 5."""
     config["torch_dtype"] = config.pop("dtype")
     config.pop("layer_types", None)
     rope = config.pop("rope_parameters", None)
@@ -54,7 +54,7 @@ def old_config(config):
 
 
 def restyle(directory, options, overrides):
-    """Rewrites a directory that save_pretrained made as other programs and versions would have written it."""
+    """Rewrites a directory of save_pretrained() in the layout of another program or version."""
     style = options.get("style", "new")
     config = json.loads((directory / "config.json").read_text())
     tensors = load_file(directory / "model.safetensors")
@@ -90,6 +90,7 @@ def restyle(directory, options, overrides):
 
 
 def make(name, seed, output):
+    """Writes the case. Returns False and writes nothing if the seed does not meet the conditions above."""
     architecture, overrides, options = CASES[name]
     model = make_model(architecture, overrides, seed)
     torch.manual_seed(seed + 1)
@@ -102,8 +103,8 @@ def make(name, seed, output):
         logits = model(sequences[-1][:, :NUM_LOGITS], use_cache=False).logits[0].to(torch.float32)
         exact_top1 = [model(s, use_cache=False).logits[0].argmax(-1) for s in sequences]
         model.to(torch.bfloat16)
-        rough = model(sequences[-1][:, :NUM_LOGITS], use_cache=False).logits[0].to(torch.float64)
-        difference = torch.log_softmax(rough, -1) - torch.log_softmax(logits.to(torch.float64), -1)
+        bfloat16_logits = model(sequences[-1][:, :NUM_LOGITS], use_cache=False).logits[0].to(torch.float64)
+        difference = torch.log_softmax(bfloat16_logits, -1) - torch.log_softmax(logits.to(torch.float64), -1)
         error = difference.square().mean().sqrt()
         top1 = [model(s, use_cache=False).logits[0].argmax(-1) for s in sequences]
     if (torch.cat(top1) == torch.cat(exact_top1)).double().mean() < 0.985:

@@ -1,6 +1,6 @@
 # Packages: gguf, numpy (requirements.txt).
-"""Makes tests/data/quant/blocks: random blocks of each GGML format, with the values that the gguf package's own
-dequantization gives them. A file is the number of values as a little-endian uint32, the blocks, the values as float32.
+"""Makes tests/data/quant/blocks: random blocks of each GGML format, and the values that the gguf package dequantizes.
+A file contains the number of values as a little-endian uint32, then the blocks, then the values as float32.
 
     python tests/golden/quant_blocks_golden.py [--output DIRECTORY]
 """
@@ -14,10 +14,10 @@ from gguf.quants import dequantize
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "quant" / "blocks"
 
-# Where a block keeps its half floats.
+# The offsets of the half-precision scales and minimums in a block.
 HALVES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
           "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": []}
-# Zero, minus zero, the smallest and largest subnormals, the smallest normal and the largest numbers.
+# Bits of 0, -0, the smallest subnormals, the largest subnormal, the smallest normal number and the largest numbers.
 EXTREMES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x0400, 0x7BFF, 0xFBFF]
 
 
@@ -27,19 +27,21 @@ def main():
     output = parser.parse_args().output
     output.mkdir(parents=True, exist_ok=True)
     random = numpy.random.default_rng(5)
-    for name, places in HALVES.items():
+    for name, offsets in HALVES.items():
         quant_type = GGMLQuantizationType[name]
         columns, size = GGML_QUANT_SIZES[quant_type]
         count = 2048 * 4 // columns
         blocks = random.integers(0, 256, (count, size), dtype=numpy.uint8)
         for i, block in enumerate(blocks):
-            for place in places:
-                half = EXTREMES[(i + place) % 8] if i < 8 else int(numpy.float16(random.normal() * 0.05).view(numpy.uint16))
-                block[place:place + 2] = list(struct.pack("<H", half))
-        blocks[8, [j for j in range(size) if not any(p <= j < p + 2 for p in places)]] = 0xFF
-        blocks[9, [j for j in range(size) if not any(p <= j < p + 2 for p in places)]] = 0
+            for offset in offsets:
+                half = EXTREMES[(i + offset) % 8]
+                if i >= 8:
+                    half = int(numpy.float16(random.normal() * 0.05).view(numpy.uint16))
+                block[offset:offset + 2] = list(struct.pack("<H", half))
+        blocks[8, [j for j in range(size) if not any(p <= j < p + 2 for p in offsets)]] = 0xFF
+        blocks[9, [j for j in range(size) if not any(p <= j < p + 2 for p in offsets)]] = 0
         if name == "MXFP4":
-            # Exponents from the two that make subnormals to the largest that does not overflow.
+            # Exponents, from the two that give subnormals to the largest that does not overflow.
             blocks[:, 0] = random.integers(110, 135, count)
             blocks[:10, 0] = [0, 1, 2, 3, 127, 128, 250, 251, 0, 251]
         values = dequantize(blocks.reshape(1, -1), quant_type).reshape(-1).astype("<f4")

@@ -1,7 +1,7 @@
 # Packages: safetensors, torch, transformers (requirements.txt).
-"""Makes tests/data/quant/models: tiny random Llama checkpoints in each scheme of quantized weights, packed here as the
-formats' own libraries pack them, and the log-probabilities that transformers computes in float32 for the dequantized
-weights.
+"""Makes tests/data/quant/models: a tiny random Llama checkpoint for each quantization scheme, and the float32
+log-probabilities that transformers computes with the dequantized weights. This script packs the weights as the
+libraries of the formats do.
 
     python tests/golden/quant_models_golden.py [--output DIRECTORY]
 """
@@ -16,14 +16,14 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "quant" / "models"
 
-# 96 inputs are cut in the middle of a group by two ranks.
+# Two ranks split the 96 inputs of down_proj in the middle of a group of 32.
 BASE = dict(vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
             num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2,
             tie_word_embeddings=False)
 
 
 def pack_rows(codes, bits):
-    """[n, k] unsigned codes -> int32 [n, ceil(k * bits / 32)], the first code in the lowest bits."""
+    """Packs unsigned codes [n, k] into int32 [n, ceil(k * bits / 32)]. The first code is in the lowest bits."""
     per_word = 32 // bits
     n, k = codes.shape
     words = -(-k // per_word)
@@ -43,7 +43,7 @@ def groups_of(k, size):
 
 
 def quantize(weight, bits, group, symmetric, scale_type):
-    """Codes [n, k], scales and zero points [n, groups] for columns whose groups are `group` [k]."""
+    """Returns codes [n, k], and scales and zero points [n, groups]. `group` [k] is the group of each column."""
     n, num_groups = weight.shape[0], int(group.max()) + 1
     top = 2**bits - 1
     scales, zeros = torch.zeros(n, num_groups), torch.zeros(n, num_groups, dtype=torch.int64)
@@ -55,7 +55,7 @@ def quantize(weight, bits, group, symmetric, scale_type):
             zeros[:, g] = 2 ** (bits - 1)
         else:
             scales[:, g] = (high - low) / top
-            # Zero points from 1 up: GPTQ's first format cannot hold 0.
+            # Zero points start at 1, because version 1 of the GPTQ format cannot store 0.
             zeros[:, g] = torch.round(-low / scales[:, g]).clamp(1, top).to(torch.int64)
     scales = scales.to(scale_type).float()
     codes = (torch.round(weight / scales[:, group]) + zeros[:, group]).clamp(0, top).to(torch.int64)
@@ -203,7 +203,7 @@ CASES = {
 
 
 def is_skipped(name, config):
-    """What each case's config leaves plain, said once more in plain words."""
+    """Returns True if the config leaves the layer unquantized. Written without the formats' pattern rules."""
     if config["quant_method"] == "compressed-tensors":
         if "re:.*lm_head" in config["ignore"]:
             return "lm_head" in name or "layers.0." in name

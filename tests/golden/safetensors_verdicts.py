@@ -1,7 +1,7 @@
 # Packages: safetensors (requirements.txt).
-"""Makes tests/data/safetensors_verdicts.txt: for 10000 damaged safetensors files, whether the reference reader (the safetensors
-package) takes them: one character each, 1 or 0. Files are made by a small generator that tests/model_loader/safetensors_test.cc has
-as well, so only the verdicts are stored; the last line is the generator's state at the end, which must agree.
+"""Makes tests/data/safetensors_verdicts.txt: for each of 10000 damaged safetensors files, 1 if the safetensors
+package accepts it and 0 if not. tests/model_loader/safetensors_test.cc contains the same file generator, so only the
+verdicts are stored. The last line is the generator's final state, which must be the same there.
 
     python tests/golden/safetensors_verdicts.py [--output DIRECTORY]
 """
@@ -35,18 +35,18 @@ class Generator:
 def make(generator):
     header = bytearray(BASES[generator.next(len(BASES))])
     for _ in range(generator.next(3)):
-        at = generator.next(len(header))
+        pos = generator.next(len(header))
         kind = generator.next(4)
         byte = ALPHABET[generator.next(len(ALPHABET))]
         if kind == 0:
-            header[at] = byte
+            header[pos] = byte
         elif kind == 1:
-            header.insert(at, byte)
+            header.insert(pos, byte)
         elif kind == 2:
-            del header[at]
+            del header[pos]
         else:
-            end = min(len(header), at + 1 + generator.next(30))
-            header[at:at] = header[at:end]
+            end = min(len(header), pos + 1 + generator.next(30))
+            header[pos:pos] = header[pos:end]
     length = len(header)
     if generator.next(10) == 0:
         length += generator.next(5) - 2

@@ -1,9 +1,9 @@
 # Packages: tokenizers (requirements.txt).
-"""Makes the files of tests/data/tokenizer with the `tokenizers` package (0.23.3), the reference for tokenizer/.
+"""Makes the BPE files of tests/data/tokenizer with the `tokenizers` package, the reference for tokenizer/.
 
-byte_level.json, byte_fallback.json   two small BPE tokenizers, trained here
-*.jsonl                               what the reference makes of texts, one object a line
-components.jsonl                      every normalizer, pre-tokenizer, post-processor and decoder by itself
+byte_level.json, byte_fallback.json    two small BPE tokenizers, trained here
+byte_level.jsonl, byte_fallback.jsonl  texts with the reference's ids and decoded texts, one object per line
+components.jsonl                       each normalizer, pre-tokenizer, post-processor and decoder alone
 
     python tests/golden/tokenizer_golden.py [--output DIRECTORY]
 """
@@ -218,7 +218,7 @@ def part(tokenizer, key):
 
 
 def encode_cases(key, component, rng):
-    """Every character ends its word visibly: the vocabulary has `c` and, for the end of a word, `c</w>`."""
+    """Makes cases that show where words end: the vocabulary contains `c` and `c</w>` for each character c."""
     texts = [random_text(rng) for _ in range(6)] + ["the-final--countdown-", "-a--b", " a  b ", "aab12c"]
     tokenizer = Tokenizer(models.BPE())
     setattr(tokenizer, key, component)
@@ -260,7 +260,7 @@ def components(rng):
             ids = [rng.randrange(len(vocab)) for _ in range(rng.randrange(1, 9))]
             try:
                 cases.append({"ids": ids, "text": tokenizer.decode(ids)})
-            except BaseException:  # The reference panics when Strip meets a text shorter than what it strips.
+            except BaseException:  # The reference panics if Strip would strip more than the text.
                 continue
         result.append(
             {"name": f"decoder {name}", "key": "decoder", "spec": part(tokenizer, "decoder"), "vocab": vocab, "decode": cases}

@@ -1,10 +1,10 @@
 # Packages: sentencepiece, tokenizers (requirements.txt).
-"""Makes the files of tests/data/tokenizer for the models beside BPE and for the components those bring, with the
-`tokenizers` package (0.23.3) and `sentencepiece` (0.2.3, for its character maps).
+"""Makes the files of tests/data/tokenizer for the models other than BPE and for their components, with the
+`tokenizers` package. The character maps are from the `sentencepiece` package.
 
-unigram.json, unigram_bytes.json, word_piece.json, word_level.json   small tokenizers, trained here
-*.jsonl                                                              what the reference makes of texts
-components_more.jsonl                                                components by themselves, as components.jsonl
+NAME.json              small tokenizers: unigram, unigram_bytes, word_piece and word_level
+NAME.jsonl             texts with the reference's ids and decoded texts, one object per line
+components_more.jsonl  components alone, as in components.jsonl
 
     python tests/golden/tokenizer_models_golden.py [--output DIRECTORY]
 """
@@ -45,7 +45,7 @@ def write_rules(rules, file):
 
 
 def charsmap(rule):
-    """The map of SentencePiece's own normalization rule; `rule` may be a list of (from, to) for a small one."""
+    """Returns the compiled character map of a SentencePiece normalization rule: a name, or a list of (from, to)."""
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
         arguments = {"normalization_rule_name": rule}
@@ -74,7 +74,7 @@ def unigram(byte_fallback):
     tokenizer.train_from_iterator(base.TEXT.splitlines(), trainer)
     spec = json.loads(tokenizer.to_str())
     vocab = [[token, round(score, 4)] for token, score in spec["model"]["vocab"]]
-    # What the trainer learns differs a little from run to run, so it is read back where it is committed.
+    # The trainer's result differs from run to run, so the committed vocabulary is used if there is one.
     path = base.OUT / "unigram.json"
     if path.exists():
         vocab = json.loads(path.read_text())["model"]["vocab"]
@@ -107,7 +107,7 @@ def word_piece():
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     vocab = tokenizer.get_vocab()
-    # Tied counts come in an order that changes from run to run.
+    # The trainer orders tokens of equal count differently in each run, so the committed order is used if there is one.
     order = special + sorted(token for token in vocab if token not in special)
     path = base.OUT / "word_piece.json"
     if path.exists():

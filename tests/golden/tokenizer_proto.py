@@ -1,31 +1,32 @@
-"""Protocol buffer messages as lists of (field, wire type, value): enough to look into and change SentencePiece models."""
+# Packages: none.
+"""Reads and writes protocol buffer messages as lists of (field, wire type, value), to change SentencePiece models."""
 
 
-def read_varint(data, at):
+def read_varint(data, pos):
     value = shift = 0
     while True:
-        byte = data[at]
-        at += 1
+        byte = data[pos]
+        pos += 1
         value |= (byte & 127) << shift
         shift += 7
         if byte < 128:
-            return value, at
+            return value, pos
 
 
 def parse(data):
     fields = []
-    at = 0
-    while at < len(data):
-        key, at = read_varint(data, at)
+    pos = 0
+    while pos < len(data):
+        key, pos = read_varint(data, pos)
         kind = key & 7
         if kind == 0:
-            value, at = read_varint(data, at)
+            value, pos = read_varint(data, pos)
         else:
             length = {1: 8, 5: 4}.get(kind)
             if length is None:
-                length, at = read_varint(data, at)
-            value = data[at : at + length]
-            at += length
+                length, pos = read_varint(data, pos)
+            value = data[pos : pos + length]
+            pos += length
         fields.append((key >> 3, kind, value))
     return fields
 

@@ -1,7 +1,8 @@
 # Packages: sentencepiece, tokenizers (requirements.txt).
-"""Makes tests/data/tokenizer/sentencepiece: small SentencePiece models and what the library (0.2.3) makes of texts.
+"""Makes tests/data/tokenizer/sentencepiece: small SentencePiece models, and the library's results on texts.
 
-NAME.model, NAME.jsonl {text, ids, decode}; some models are changed after training: unused pieces, no byte pieces.
+NAME.model  a model, trained here; in the *_unused models some pieces are then marked as unused
+NAME.jsonl  {text, ids, decode} or {ids, decode}, one object per line
 
     python tests/golden/tokenizer_sentencepiece_golden.py [--output DIRECTORY]
 """
@@ -19,7 +20,7 @@ import tokenizer_models_golden as more
 import tokenizer_proto as proto
 
 OUT = base.OUT / "sentencepiece"
-# The models name this file as the source of their rules; the library does not open it.
+# The file of rules that the models name. The library does not open it when it loads a model.
 RULES_PATH = b"/tmp/rules.tsv"
 MODELS = {
     "unigram": dict(model_type="unigram", rules=True),
@@ -58,7 +59,7 @@ def train(name, arguments):
         )
     fields = proto.parse(model.getvalue())
     if name.endswith("_unused"):
-        # Every seventh ordinary piece of several characters is there but not to be used.
+        # Mark every seventh normal piece of several characters as unused.
         count = 0
         for i, (number, kind, value) in enumerate(fields):
             if number != 1:
@@ -68,12 +69,12 @@ def train(name, arguments):
                 count += 1
                 if count % 7 == 0:
                     fields[i] = (1, 2, proto.dump(proto.replaced(piece, 3, 0, 5)))
-    # What it was trained with is nobody's business: paths.
+    # Loading needs neither the paths of the training (1, 2) nor the lists of symbols (30, 31).
     fields = [
         (n, k, proto.dump([f for f in proto.parse(v) if f[0] not in (1, 2, 31, 30)])) if n == 2 else (n, k, v)
         for n, k, v in fields
     ]
-    return proto.dump([(3, 2, with_rules_path(value)) if number == 3 else (number, kind, value) for number, kind, value in fields])
+    return proto.dump([(n, k, with_rules_path(v) if n == 3 else v) for n, k, v in fields])
 
 
 def with_rules_path(normalizer):

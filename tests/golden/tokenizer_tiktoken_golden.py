@@ -1,8 +1,8 @@
 # Packages: sentencepiece, tiktoken, tokenizers (requirements.txt).
-"""Makes tests/data/tokenizer/tiktoken: a small file of ranks and what tiktoken (0.14) makes of texts with the patterns of
-its encodings.
+"""Makes tests/data/tokenizer/tiktoken: a small file of ranks, and tiktoken's results on texts with several patterns.
 
-small.tiktoken, ENCODING.jsonl {text, ids}
+small.tiktoken  token ranks, trained here
+PATTERN.jsonl   {text, ids}, one object per line
 
     python tests/golden/tokenizer_tiktoken_golden.py [--output DIRECTORY]
 """
