@@ -1,5 +1,5 @@
-# Debian's cross compiler for AArch64, and the emulator that runs what it makes. Packages: g++-aarch64-linux-gnu
-# qemu-user googletest.
+# A toolchain file: Debian's cross compiler for AArch64, and qemu to run the programs. Needs the packages
+# g++-aarch64-linux-gnu, qemu-user and googletest.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

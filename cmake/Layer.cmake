@@ -1,9 +1,9 @@
 # add_layer(DIRECTORY FILES file... [LINK library...]): one library per directory of the product.
 #
-# FILES lists every header and source of the directory. LINK lists the libraries that it may include: directories
-# ("tokenizer/unicode") and imported targets. A directory must be added before another one links it, so there are no
-# circles. The include path of a library holds its own headers and, through LINK, those of the libraries below it: an
-# #include of anything else does not compile (tests/structure tries).
+# FILES lists every header and source of the directory. LINK lists the libraries whose headers it may include:
+# directories ("tokenizer/unicode") and imported targets. A directory must be added before another one links it, so
+# there are no cycles. A library's include path contains its own headers and, through LINK, those of the libraries below
+# it. An #include of any other header does not compile (tests/structure checks some).
 function(add_layer directory)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "FILES;LINK")
   set(source_dir ${CMAKE_SOURCE_DIR}/${directory})
@@ -42,7 +42,7 @@ function(add_layer directory)
       string(REPLACE "/" "_" library vllmcli_${library})
     endif()
     if(library MATCHES "^vllmcli_|::" AND NOT TARGET ${library})
-      message(FATAL_ERROR "add_layer(${directory}) links ${library}, which is not defined before it")
+      message(FATAL_ERROR "add_layer(${directory}) links ${library}, which is not defined yet: add it first")
     endif()
     list(APPEND links ${library})
   endforeach()

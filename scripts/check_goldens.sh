@@ -32,7 +32,7 @@ table=(
   "gguf_golden tests/data/gguf"
   "models_golden tests/data/models"
 )
-# What is not compared, and why.
+# Files that are not compared, with the reasons.
 not_compared="Not compared:
   chat_template_fresh.py, models_fresh.py: they test the program on random inputs and write no files
   vocabularies of tokenizer/unigram.json and tokenizer/word_piece.json: their trainers' results differ from run to run,
@@ -67,7 +67,8 @@ for row in "${table[@]}"; do
   [[ " ${selected[*]} " == *" $name "* ]] || continue
   mkdir -p "$output/$name"
   start=$SECONDS
-  if ! nice "$venv/bin/python" "tests/golden/$name.py" --output "$output/$name" >"$output/$name.log" 2>&1 </dev/null; then
+  if ! nice "$venv/bin/python" "tests/golden/$name.py" --output "$output/$name" \
+    >"$output/$name.log" 2>&1 </dev/null; then
     echo "$name: failed:"
     tail -n 5 "$output/$name.log" | sed 's/^/    /'
     num_bad=$((num_bad + 1))

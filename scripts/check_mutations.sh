@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# Checks that the tests notice bugs. tests/mutations/NAME.patch is one bug by hand; its first line is
-#   AREA...: WHAT GOES WRONG
-# with the test areas that must notice it. For each patch this script patches a copy of the tree (never the tree itself),
-# builds those areas, and runs them until a test fails or hangs. It prints a table, and fails when more than two bugs
-# are missed, or when a patch no longer applies or compiles.
+# Checks that the tests find bugs. Each tests/mutations/NAME.patch adds one bug. Its first line is
+#   AREA...: DESCRIPTION
+# where the areas are the test programs that must find the bug. For each patch this script patches a copy of the tree
+# (never the tree itself), builds those areas, and runs them until a test fails or hangs. It prints one line per bug. It
+# fails if more than two bugs are missed, or if a patch no longer applies or compiles.
 #
 # Usage: scripts/check_mutations.sh [--no-baseline | --apply-only] [NAME...]
-# The names select patches; all run without any. --no-baseline leaves out the first run, without a bug, which must pass.
-# --apply-only checks in a second that the patches still apply, and runs nothing.
+#   NAME           runs only these patches; the default is all
+#   --no-baseline  skips the first run, which must pass without any bug
+#   --apply-only   only checks that the patches apply, which takes a second
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 max_missed=2
-# An area that takes longer than this has hung. The first run, without a bug, sets limits that fit the machine.
+# Time limit of an area until the baseline run has measured it. An area that exceeds its limit counts as hanging.
 test_seconds=600
 declare -A area_seconds
 
 work=$root/build/mutations
 source=$work/source
 build=$source/build/release
-# git takes the copy for part of this repository otherwise, and applies nothing.
+# Otherwise git treats the copy as part of this repository and applies nothing.
 export GIT_CEILING_DIRECTORIES=$work
 
 baseline=1
@@ -46,11 +47,11 @@ if [ "$apply_only" -eq 1 ]; then
   exit "$status"
 fi
 
-# The copy keeps the files' times, so that a second run builds only what changed.
+# Copies the tree with its modification times, so that a second run builds only what has changed.
 copy_source() {
-  (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null) |
-    tar -C "$source" -xf -
-  # A run that was killed may have left objects of a patched file, which are newer than the file.
+  (cd "$root" && git ls-files -z --cached --others --exclude-standard |
+    tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null) | tar -C "$source" -xf -
+  # A killed run may have left object files of patched sources. They are newer than the sources that were just copied.
   if [ -f "$work/applied" ]; then
     (cd "$source" && git apply --numstat "$(cat "$work/applied")" | cut -f3 | xargs -r touch)
     rm "$work/applied"
@@ -66,16 +67,17 @@ build_areas() {
   nice cmake --build "$build" --target "${targets[@]}" >"$work/build.log" 2>&1
 }
 
-# Runs areas until one fails, and puts it with the first test that failed into `failing`. Returns 0 when all pass.
-# `last_seconds` is how long the last area took.
-failing_test() {
-  local area status begin
+# Runs areas until one fails. Returns 0 if all pass, else sets `failing` to AREA.TEST of the first failure. Sets
+# `last_seconds` to the duration of the last area.
+run_areas() {
+  local area status start
   for area in "$@"; do
     status=0
-    begin=$SECONDS
-    (cd "$build/tests" && nice timeout "${area_seconds[$area]:-$test_seconds}" "./${area}_test" --gtest_fail_fast --gtest_brief=1) \
+    start=$SECONDS
+    (cd "$build/tests" &&
+      nice timeout "${area_seconds[$area]:-$test_seconds}" "./${area}_test" --gtest_fail_fast --gtest_brief=1) \
       >"$work/test.log" 2>&1 </dev/null || status=$?
-    last_seconds=$((SECONDS - begin))
+    last_seconds=$((SECONDS - start))
     [ "$status" -eq 0 ] && continue
     local name
     name=$(grep -a -m 1 -o '^\[  FAILED  \] [^ ,]*' "$work/test.log" | cut -c14- || true)
@@ -88,14 +90,14 @@ failing_test() {
 mkdir -p "$source"
 copy_source
 export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-$(command -v ccache || true)}
-# The flags of scripts/test.sh, so that ccache has most objects. No reference data, as in a plain clone.
+# These are the flags of scripts/test.sh, so that ccache has most objects. Reference data is off, as in a plain clone.
 (cd "$source" && cmake --preset release -DVLLMCLI_WERROR=ON -DVLLMCLI_REALDATA=/nonexistent) >"$work/configure.log"
 
 if [ "$baseline" -eq 1 ]; then
   mapfile -t all_areas < <(for name in "${names[@]}"; do areas_of "$name" | tr ' ' '\n'; done | sort -u)
   build_areas "${all_areas[@]}" || { tail -n 20 "$work/build.log"; exit 1; }
   for area in "${all_areas[@]}"; do
-    failing_test "$area" || { echo "fails without any bug: $failing"; exit 1; }
+    run_areas "$area" || { echo "the baseline run fails: $failing"; exit 1; }
     area_seconds[$area]=$((30 + 4 * last_seconds))
   done
 fi
@@ -115,7 +117,7 @@ for name in "${names[@]}"; do
     if ! build_areas "${areas[@]}"; then
       result="BROKEN: does not compile"
       num_broken=$((num_broken + 1))
-    elif failing_test "${areas[@]}"; then
+    elif run_areas "${areas[@]}"; then
       result="MISSED"
       num_missed=$((num_missed + 1))
     else
@@ -129,5 +131,5 @@ for name in "${names[@]}"; do
   case $result in caught*) ;; *) echo "   $(title_of "$name")" ;; esac
 done
 
-echo "caught $num_caught of ${#names[@]}, missed $num_missed (at most $max_missed may be), broken $num_broken"
+echo "caught $num_caught of ${#names[@]}, missed $num_missed (limit $max_missed), broken $num_broken"
 [ "$num_missed" -le "$max_missed" ] && [ "$num_broken" -eq 0 ]

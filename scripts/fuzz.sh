@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Looks for inputs that break a parser: scripts/fuzz.sh TARGET [SECONDS]. Begins from the committed corpus, and when it
-# ends without a finding adds to it what reached new code, minimized. Needs clang.
+# Fuzzes one parser, starting from the committed corpus: scripts/fuzz.sh TARGET [SECONDS]. If the run finds no bug, the
+# inputs that reached new code are minimized and added to the corpus. Needs clang.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=${1:?one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text, packed_file}
+target=${1:?TARGET is one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text, packed_file}
 seconds=${2:-3600}
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target "${target}_fuzz"
@@ -16,5 +16,5 @@ program=build/fuzz/tests/${target}_fuzz
 rm -rf "$work.minimized"
 mkdir -p "$work.minimized"
 "$program" -merge=1 -use_counters=0 -artifact_prefix="build/fuzz/$target-" "$work.minimized" "$corpus" "$work"
-# Small inputs only: the corpus is replayed by every test run.
+# Add only small inputs, because every test run replays the corpus.
 find "$work.minimized" -type f -size -4k -exec cp -n {} "$corpus/" \;

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building, testing and running need. Uses sudo where the user is not root; does nothing when all are there.
+# Installs the Debian packages that vllmcli needs to build, test and run. Does nothing if all of them are installed.
+# Uses sudo unless the user is root.
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config
-  libcli11-dev libncurses-dev libonig-dev libopenblas-serial-dev libreadline-dev libtoml11-dev libutf8proc-dev libxxhash-dev
-  nlohmann-json3-dev libgtest-dev libbenchmark-dev
+  libcli11-dev libncurses-dev libonig-dev libopenblas-serial-dev libreadline-dev libtoml11-dev libutf8proc-dev
+  libxxhash-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
 )
 
 missing=()

@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# Usage: list_skipped_tests.sh LOG, where LOG is the LastTest.log that ctest wrote. Prints how many tests were skipped,
-# and each reason with its number of tests. Fails when a reason does not begin with "reference data not found".
+# Prints the number of skipped tests, and each reason with its number of tests. Fails if a reason does not begin with
+# "reference data not found".
+#
+#   scripts/list_skipped_tests.sh LOG
+#
+# LOG is the LastTest.log that ctest wrote.
 set -euo pipefail
 awk '
   /^[0-9]+\/[0-9]+ Testing: / { name = $3; for (i = 4; i <= NF; ++i) name = name " " $i; seen = 0 }
@@ -12,7 +16,7 @@ awk '
       printf "  %4d  %s (%s%s)\n", count[reason], reason, first[reason], (count[reason] > 1 ? ", ..." : "")
       if (reason !~ /^reference data not found/) { bad = 1 }
     }
-    if (bad) print "A test may be skipped only where reference data is missing (\"reference data not found: ...\")."
+    if (bad) print "A test may only be skipped if reference data is missing (\"reference data not found: ...\")."
     exit bad
   }
 ' "$1"

@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# Installs packages, builds everything, runs the tests and lists those that were skipped. An argument names another
-# preset: debug, asan, tsan or clang. Fails when a test fails, or is skipped for another reason than missing reference data.
+# Installs packages, builds everything, runs the tests and lists the skipped ones. Fails if a test fails, or if a test
+# is skipped for any reason except missing reference data.
+#
+#   scripts/test.sh [PRESET]
+#
+# PRESET is release (the default), debug, asan, tsan or clang.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
