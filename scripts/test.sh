@@ -9,6 +9,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
 scripts/install_packages.sh
+if [ -z "${CMAKE_CXX_COMPILER_LAUNCHER:-}" ] && command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
 cmake --preset "$preset" -DVLLMCLI_WERROR=ON
 cmake --build --preset "$preset"
 status=0

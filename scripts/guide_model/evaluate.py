@@ -1,4 +1,4 @@
-"""Scores a model folder on questions it was never trained on: evaluate.py MODEL_FOLDER QUESTIONS.jsonl... [--show]. Greedy, bf16 weights."""
+"""Scores a model directory on questions it was never trained on: evaluate.py MODEL_DIRECTORY QUESTIONS.jsonl... [--show]. Greedy, bf16 weights."""
 
 import json
 import pathlib

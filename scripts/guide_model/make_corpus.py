@@ -1,6 +1,6 @@
 """Writes the tokenizer and the training corpus: make_corpus.py WORK_FOLDER [NUM_CONVERSATIONS [TOKENIZER]]. Same seed, same bytes.
 
-With TOKENIZER (a tokenizer.json of an earlier run) that one is kept, to go on with a model trained before.
+With TOKENIZER (a tokenizer.json of an earlier run) that one is kept, to continue with a model trained before.
 """
 
 import json

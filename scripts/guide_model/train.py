@@ -63,7 +63,7 @@ def batches(corpus, rng):
 
 
 def save(model, work, out, seconds, steps):
-    """Writes the Hugging Face folder: bf16 weights without the tied lm_head, and files of our own wording around them."""
+    """Writes the Hugging Face directory: bf16 weights without the tied lm_head, and files of our own wording around them."""
     out.mkdir(parents=True, exist_ok=True)
     weights = {k: v.detach().to(torch.bfloat16).contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}
     save_file(weights, out / "model.safetensors", metadata={"format": "pt"})

@@ -74,6 +74,19 @@ TEST(StructureTest, HeadersOpenWithAComment) {
   }
 }
 
+// Compiling X.cc then shows that X.h compiles alone.
+TEST(StructureTest, SourcesIncludeTheirHeaderFirst) {
+  const fs::path root = VLLMCLI_SOURCE_DIR;
+  for (const Source& source : ProductSources()) {
+    fs::path header = source.path;
+    if (header.extension() != ".cc" || !fs::exists(root / header.replace_extension(".h"))) continue;
+    const auto first = std::find_if(source.lines.begin(), source.lines.end(),
+                                    [](const std::string& line) { return line.rfind("#include", 0) == 0; });
+    ASSERT_NE(first, source.lines.end()) << source.path;
+    EXPECT_EQ(*first, "#include \"" + header.string() + "\"") << source.path;
+  }
+}
+
 // Only app/terminal may write to the terminal.
 TEST(StructureTest, OnlyTheTerminalDirectoryWrites) {
   for (const Source& source : ProductSources()) {
@@ -84,6 +97,73 @@ TEST(StructureTest, OnlyTheTerminalDirectoryWrites) {
         const bool whole_word =
             pos != std::string::npos && (pos == 0 || (std::isalnum(line[pos - 1]) == 0 && line[pos - 1] != '_'));
         EXPECT_FALSE(whole_word) << source.path << ": " << line;
+      }
+    }
+  }
+}
+
+// Comments, literals and test names of the sources, and the whole text of the documentation.
+std::vector<Source> Texts() {
+  const fs::path root = VLLMCLI_SOURCE_DIR;
+  std::vector<Source> texts;
+  for (const char* top :
+       {"app", "bench", "cmake", "completions", "docs", "engine", "kernels", "man", "scripts", "tests", "tokenizer"}) {
+    for (auto entry = fs::recursive_directory_iterator(root / top); entry != fs::recursive_directory_iterator();
+         ++entry) {
+      const std::string path = fs::relative(entry->path(), root).string();
+      // Test data, texts that the shipped model was trained on, and the list of words itself.
+      if (path == "tests/data" || path == "tests/mutations" || path == "scripts/guide_model" ||
+          path == "app/guide_model") {
+        entry.disable_recursion_pending();
+        continue;
+      }
+      const bool is_training_text =
+          path == "tests/golden/tokenizer_golden.py" || path == "tests/golden/tokenizer_sentencepiece_golden.py";
+      if (!entry->is_regular_file() || is_training_text || path == "tests/structure/words.txt") continue;
+      Source text{path, {}};
+      std::ifstream file(entry->path());
+      for (std::string line; std::getline(file, line);) text.lines.push_back(line);
+      texts.push_back(std::move(text));
+    }
+  }
+  return texts;
+}
+
+// `line` in lower case, with one space between words: "TheBlock, the_block" becomes " the block the block ".
+std::string WordsOf(const std::string& line) {
+  std::string words = " ";
+  char previous = ' ';
+  for (const char c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isupper(byte) != 0 && std::islower(static_cast<unsigned char>(previous)) != 0) words += ' ';
+    if (std::isalnum(byte) != 0 || c == '-') {
+      words += static_cast<char>(std::tolower(byte));
+    } else if (words.back() != ' ') {
+      words += ' ';
+    }
+    previous = c;
+  }
+  if (words.back() != ' ') words += ' ';
+  return words;
+}
+
+TEST(StructureTest, TextsAvoidTheListedWords) {
+  std::vector<std::pair<std::string, std::string>> avoided;  // word, replacement
+  std::ifstream list(std::string(VLLMCLI_SOURCE_DIR) + "/tests/structure/words.txt");
+  for (std::string line; std::getline(list, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t tab = line.find('\t');
+    ASSERT_NE(tab, line.npos) << line;
+    avoided.emplace_back(" " + line.substr(0, tab) + " ", line.substr(tab + 1));
+  }
+  ASSERT_GT(avoided.size(), 20u);
+  for (const Source& text : Texts()) {
+    for (size_t i = 0; i < text.lines.size(); ++i) {
+      const std::string words = WordsOf(text.lines[i]);
+      for (const auto& [word, replacement] : avoided) {
+        EXPECT_EQ(words.find(word), words.npos)
+            << text.path << ":" << i + 1 << ": '" << word << "', write: " << replacement << "\n"
+            << text.lines[i];
       }
     }
   }
