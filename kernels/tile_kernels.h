@@ -1,6 +1,8 @@
 // TileKernels: linear layers whose inner loop multiplies several columns at once with the CPU's dot-product
 // instructions. x is packed once for all threads that multiply by it. A result depends only on its row of x and its
 // row of w, not on the other rows, the tiles or the split into panels.
+// Without a dot product of bfloat16, bfloat16 weights are multiplied by float32 inputs; with one, inputs are rounded
+// to bfloat16, as in PyTorch.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // RecordReader: splits a batch's input into records: lines, or CSV records whose quoted fields may span lines. Reads
 // from a descriptor and never blocks for more than one read(). Memory is bounded by the longest allowed record. Owned
 // by a command; main thread.
+// The descriptor may be a FIFO or a device; it is read as data arrives.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,8 @@ struct LoadedModel {
 };
 
 // Loads everything and starts the engine's threads. Afterwards signals no longer end the process: the caller must poll
-// them. Throws ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError.
+// them. Under RLIMIT_AS the tokenizer is loaded before the weights. Throws ConfigError, ModelError, ResourceError,
+// TokenizerError, ChatTemplateError.
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
 
 // Throws ConfigError if no request could use these defaults, because then the sampling flags are wrong.

@@ -71,7 +71,7 @@ struct ModelConfig {
   // Fields of architectures that differ from Llama. With the default values the architecture lacks the feature.
   int64_t rotary_dim = 0;  // leading dimensions of a head that are rotated (partial_rotary_factor); 0: head_dim
   std::optional<double> rope_local_theta;
-  double norm_offset = 0.0;  // added to norm weights: 1 in Gemma's Hugging Face checkpoints
+  double norm_offset = 0.0;  // added to norm weights: 1 in Gemma's Hugging Face checkpoints, 0 in GGUF
   bool norm_affine = true;   // layer norms have weights; false in some OPT models
   std::optional<double> query_pre_attn_scalar;
   std::optional<double> attn_logit_softcapping;
@@ -87,7 +87,7 @@ struct ModelConfig {
   int64_t num_parallel_norms = 1;                // Falcon: 2 if parallel attention and MLP have one norm each
   bool use_qk_norm = false;                      // only for architectures that make it optional
   bool scale_attn_by_inverse_layer_idx = false;  // GPT-2
-  bool conv1d_weights = false;                   // linear weights are stored [in, out], as in GPT-2's Conv1D
+  bool conv1d_weights = false;  // linear weights are stored [in, out], as in GPT-2's Conv1D; never in GGUF
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;
   int64_t moe_intermediate_size = 0;

@@ -77,7 +77,7 @@ struct VllmConfig {
   uint64_t seed = 0;  // for requests that do not set a seed
   // OpenBLAS sums in an order that depends on the number of rows, so its results depend on batching.
   LinearBackend linear_backend = LinearBackend::kNative;
-  std::optional<Isa> isa;  // none: the best that the machine supports
+  std::optional<Isa> isa;  // for all kernels, the sampler's too; none: the best that the machine supports
 
   // Returns the type in which K and V are stored.
   KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }

@@ -1,6 +1,7 @@
 // RankGroup: N tensor-parallel ranks that run the same function at the same time, and their barrier. Rank 0 runs in the
 // caller's thread, each other rank on its own thread. A rank that throws wakes all ranks that wait for it. Owned by the
 // executor; its thread is rank 0's.
+// In an all-reduce, one rank adds each element in rank order and writes it to all buffers.
 #pragma once
 
 #include <algorithm>

@@ -45,7 +45,7 @@ class OutputProcessor {
 
   size_t num_running() const { return parents_.size(); }
   size_t num_unfinished() const { return parents_.size() + aborted_outputs_.size(); }
-  // Returns true if the next Process has outputs whatever the engine sends.
+  // Returns true if the next Process has outputs even if the engine sends none.
   bool HasPendingOutputs() const { return !aborted_outputs_.empty(); }
   const FrontendMetrics& metrics() const { return metrics_; }
 

@@ -1,5 +1,6 @@
 // WeightSource: the named tensors of a checkpoint, mapped and not copied. Owned by the code that opened it. Immutable
 // after opening; any thread may read.
+// Weights are read while the model loads and not afterwards.
 #pragma once
 
 #include <cstddef>

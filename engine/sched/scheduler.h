@@ -47,7 +47,9 @@ class Scheduler {
   const SchedulerOutput& Schedule();
 
   // Processes a step's results: appends tokens, checks for stops, and adds an entry to `outputs` for each request that
-  // has new tokens or ended. Keeps existing entries of `outputs`. Ignores requests that ended during the step.
+  // has new tokens or ended. Keeps existing entries of `outputs`. Ignores requests that ended during the step. A
+  // request whose logits contain NaN or +inf ends with FinishReason::kError, and the blocks that it published leave the
+  // prefix cache.
   void UpdateFromOutput(const ModelRunnerOutput& model_runner_output, EngineCoreOutputs& outputs);
 
   // Undoes the last Schedule, for a step that the workers started but did not finish. The workers have received its

@@ -1,6 +1,8 @@
 // AlignedBuffer: page-aligned memory of a matrix or of a step. It is either zeroed memory from mmap, with huge pages
 // advised when it is large, or part of a file that is mapped read-only. A page takes memory only once it is touched,
 // so the thread that writes it first determines its NUMA node. A buffer has one owner and does no locking.
+// Huge pages are advised from 2 MiB on. Memory accounting counts whole buffers, so the system's transparent-huge-page
+// setting does not change it.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,8 @@ class CpuTopology {
   int NodeOf(int cpu) const;
 
   // Returns the CPUs of each rank, one per thread. Uses one CPU of every core before any hyperthread sibling, and
-  // stays on one NUMA node if the node has enough cores. Returns nothing if there are fewer CPUs than threads.
+  // stays on one NUMA node if the node has enough cores. Spreads ranks over the NUMA nodes; a rank whose node has too
+  // few free cores gets the next node that has enough. Returns nothing if there are fewer CPUs than threads.
   std::vector<std::vector<int>> Place(int64_t num_ranks, int64_t threads_per_rank) const;
 
  private:

@@ -1,5 +1,7 @@
 // LinearWeight: a rank's matrix of a linear layer, built from checkpoint tensors. It is one LinearMatrix, or several if
 // stacked tensors are stored in different formats. Made at load, then used by the rank's thread.
+// Quantized weights are packed for the integer kernels if PackedFormOf has a form for them and their scales fit
+// float16. Otherwise, and with --dtype float32, they stay in their stored format.
 #pragma once
 
 #include <cstdint>

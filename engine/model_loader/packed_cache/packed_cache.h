@@ -1,6 +1,7 @@
 // PackedCache: the directory with files of packed weights, one per rank. It uses only a directory and files that the
 // effective user owns and nobody else can write. Several processes may use it at once: a file appears complete or not
 // at all, and a deleted file stays readable while it is mapped. A value type; any thread.
+// The program uses the directory $XDG_CACHE_HOME/vllmcli/packed; each file is KEY.packed.
 #pragma once
 
 #include <cstdint>

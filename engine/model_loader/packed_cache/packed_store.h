@@ -1,6 +1,8 @@
 // PackedStore: the WeightMemory of a rank that uses the packed-weight cache. Matrices in the rank's cache file are
 // mapped from it. The others get new memory and are packed, and then saved in the file for the next start. Made and
 // used on the rank's thread.
+// Memory that a rank packs is on its NUMA node. Pages mapped from the cache file are on the node of the process that
+// wrote or first read them. Norms and biases are always read from the checkpoint.
 #pragma once
 
 #include <cstdint>
