@@ -112,9 +112,7 @@ void Run(int num_threads, int num_passes) {
   ThreadPool threads(num_threads);
   Workspace workspace;
   const StepContext step{&KernelsFor(BenchIsa()), &threads, nullptr, &workspace};
-  std::printf("| weights | rows | ms | read ms | %% of read speed | %% of roofline |
-|---|---|---|---|---|---|
-");
+  std::printf("| weights | rows | ms | read ms | %% of read speed | %% of roofline |\n|---|---|---|---|---|---|\n");
   for (const Form& form : kForms) {
     const double peak = num_threads * PeakRate(BenchIsa(), form.instruction);
     if (peak == 0.0) continue;

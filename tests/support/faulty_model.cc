@@ -52,10 +52,10 @@ class FaultyModel final : public Model {
 };
 
 [[maybe_unused]] const bool kRegistered =
-    RegisterModel("FaultyForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
-      if (plan.when == FaultPlan::When::kLoad && build.rank.rank() == plan.rank) throw std::runtime_error(kFaultCause);
-      if (build.rank.rank() == 0) WaitAt(wait_plan.load_fifo);
-      return std::make_unique<FaultyModel>(BuildArchitecture("LlamaForCausalLM", build), build.rank.rank());
+    RegisterModel("FaultyForCausalLM", [](const LoadContext& load) -> std::unique_ptr<Model> {
+      if (plan.when == FaultPlan::When::kLoad && load.step.rank() == plan.rank) throw std::runtime_error(kFaultCause);
+      if (load.step.rank() == 0) WaitAt(wait_plan.load_fifo);
+      return std::make_unique<FaultyModel>(BuildArchitecture("LlamaForCausalLM", load), load.step.rank());
     });
 
 }  // namespace

@@ -80,8 +80,8 @@ class KVProbeModel final : public Model {
 };
 
 [[maybe_unused]] const bool kRegistered =
-    RegisterModel("KVProbeForCausalLM", [](const ModelBuildContext& build) -> std::unique_ptr<Model> {
-      return std::make_unique<KVProbeModel>(BuildArchitecture("LlamaForCausalLM", build));
+    RegisterModel("KVProbeForCausalLM", [](const LoadContext& load) -> std::unique_ptr<Model> {
+      return std::make_unique<KVProbeModel>(BuildArchitecture("LlamaForCausalLM", load));
     });
 
 }  // namespace
