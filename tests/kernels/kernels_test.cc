@@ -148,7 +148,8 @@ TEST_P(KernelsTest, LayerNormAgreesWithThePlainLoop) {
     for (size_t i = 0; i < x.size(); ++i) {
       const double normed = (x[i] - mean) / std::sqrt(variance + 1e-5);
       const double exact = plain ? normed : normed * w[i] + b[i];
-      ASSERT_NEAR(y[i], exact, n == 1 ? 1e-2 : 2e-4) << n;
+      // The mean is rounded to float32, which shows in units of the standard deviation.
+      ASSERT_NEAR(y[i], exact, 2e-4 + 3e-5 / std::sqrt(variance + 1e-5)) << n;
     }
   }
 }

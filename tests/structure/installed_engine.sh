@@ -12,7 +12,7 @@ cmake -S "$source/docs/example" -B "$work/example" -G Ninja -DCMAKE_PREFIX_PATH=
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_BUILD_TYPE=Release >"$work/configure.log"
 cmake --build "$work/example" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
 model=$source/app/guide_model
-prompt="What does exit status 3 mean?"
+prompt="The exit status 3 means"
 expected=$("$work/prefix/bin/vllmcli" complete -m "$model" -t 0 -n 32 --quiet "$prompt")
 actual=$("$work/example/complete" "$model" "$prompt")
 if [ "$actual" != "$expected" ]; then

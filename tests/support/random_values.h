@@ -12,8 +12,11 @@ namespace vllm::testing_support {
 
 class RandomValues {
  public:
+  // GoogleTest's own seed is the time of day unless the tests are shuffled.
   explicit RandomValues(uint32_t seed)
-      : random_(seed + static_cast<uint32_t>(testing::UnitTest::GetInstance()->random_seed())) {}
+      : random_(seed + (testing::GTEST_FLAG(shuffle)
+                            ? static_cast<uint32_t>(testing::UnitTest::GetInstance()->random_seed())
+                            : 0)) {}
 
  protected:
   // Returns an integer in [low, high].
