@@ -25,6 +25,7 @@ constexpr Architecture kArchitectures[] = {
     {"GraniteForCausalLM", BaseDecoderSpec},
     {"SmolLM3ForCausalLM", BaseDecoderSpec},
 
+    {"ArceeForCausalLM", ArceeSpec},
     {"FalconForCausalLM", FalconSpec},
     {"GPT2LMHeadModel", Gpt2Spec},
     {"Gemma2ForCausalLM", Gemma2Spec},

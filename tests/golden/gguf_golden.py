@@ -121,7 +121,10 @@ for kind in BLOCK_TYPES:
                                                                      sliding_attention=dict(rope_theta=1e4))),
                                            options)
 
-PERMUTED = ("llama", "granite", "smollm3")
+# The position of a case is its seed: a new case goes to the end, so that the files of the others do not change.
+CASES["arcee"] = ("arcee", "ArceeConfig", "ArceeForCausalLM", {}, {})
+
+PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
 
 def permute(weights, n_head):

@@ -96,6 +96,10 @@ def random_overrides(architecture, rng):
     if architecture == "Olmo2ForCausalLM":
         o.update(act, attention_bias=pick([True, False]))
         rope(rng, o, dim)
+    if architecture == "ArceeForCausalLM":
+        o.update(hidden_act=pick(["relu2", "relu2", "gelu"]), attention_bias=pick([True, False]),
+                 mlp_bias=pick([True, False]), head_dim=own_head_dim)
+        rope(rng, o, dim)
     if architecture == "StableLmForCausalLM":
         o.update(act, use_qkv_bias=pick([True, False]), qk_layernorm=pick([True, False]),
                  use_parallel_residual=pick([True, False]), partial_rotary_factor=pick([0.5, 1.0]))
@@ -221,7 +225,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=5)
     parser.add_argument("architectures", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()

@@ -143,6 +143,8 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_FALSE(Load(Config("gemma2", {{"attn_logit_softcapping", nullptr}})).attn_logit_softcapping);
   EXPECT_EQ(Load(Config("smollm3")).rope_theta, 2e6);
   EXPECT_EQ(Load(Config("granite")).attention_multiplier, 1.0);
+  EXPECT_EQ(Load(Config("arcee")).hidden_act, "relu2");
+  EXPECT_EQ(Load(Config("arcee")).rms_norm_eps, 1e-5);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

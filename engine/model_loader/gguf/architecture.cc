@@ -137,7 +137,7 @@ constexpr std::array<Name, 3> kQwenExperts = {{
     {"ffn_up_exps", "mlp.experts.{}.up_proj"},
 }};
 
-constexpr std::array<GgufArchitecture, 15> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 16> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -266,6 +266,15 @@ constexpr std::array<GgufArchitecture, 15> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kStableLmLayer,
+     .experts = {}},
+    {.name = "arcee",
+     .hf_architecture = "ArceeForCausalLM",
+     .model_type = "arcee",
+     .hidden_act = "relu2",
+     .interleaved_rope = true,
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kLlamaLayer,
      .experts = {}},
 }};
 

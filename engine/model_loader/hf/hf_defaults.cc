@@ -32,6 +32,7 @@ constexpr ModelTypeDefaults kModelTypes[] = {
     {"phi3", R"({"rms_norm_eps": 1e-5, "original_max_position_embeddings": 4096})"},
     {"smollm3", R"({"num_key_value_heads": 4, "rope_theta": 2e6, "use_sliding_window": false,
                     "tie_word_embeddings": true, "no_rope_layer_interval": 4})"},
+    {"arcee", R"({"hidden_act": "relu2", "rms_norm_eps": 1e-5})"},
     {"olmo2", R"({"rms_norm_eps": 1e-5})"},
     {"granite", R"({"attention_multiplier": 1.0})"},
     {"stablelm", R"({"num_key_value_heads": 32, "layer_norm_eps": 1e-5, "partial_rotary_factor": 0.25})"},
