@@ -139,7 +139,7 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt) {
         rl_crlf();
         if (was_empty) {
           std::fflush(rl_outstream);
-          PrintNote("Ctrl-D or /exit leaves.");
+          PrintNote("Ctrl-D or /exit quits.");
         }
         rl_on_new_line();
         rl_redisplay();

@@ -23,9 +23,9 @@ constexpr std::array<SlashCommand, 9> kSlashCommands = {{
     {"/set", "[NAME [VALUE]]", "change a sampling setting, or show one or all with their sources"},
     {"/show", "", "describe the model and its context"},
     {"/stats", "", "tokens and times of the last answer and of the engine"},
-    {"/exit", "", "leave"},
-    {"/quit", "", "leave"},
-    {"/bye", "", "leave"},
+    {"/exit", "", "quit"},
+    {"/quit", "", "quit"},
+    {"/bye", "", "quit"},
 }};
 
 void PrintHelp() {
@@ -34,7 +34,7 @@ void PrintHelp() {
     line.append(line.size() < 24 ? 24 - line.size() : 1, ' ');
     PrintNote(line + std::string(command.help));
   }
-  PrintNote("Ctrl-C stops an answer; Ctrl-D on an empty line leaves.");
+  PrintNote("Ctrl-C stops an answer; Ctrl-D on an empty line quits.");
 }
 
 // Prints the current settings and their sources: the one called `name`, or all if `name` is empty.

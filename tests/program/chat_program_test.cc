@@ -106,7 +106,7 @@ TEST_F(ChatProgramTest, ControlCClearsTheLineAndASecondOneLeaves) {
   ASSERT_TRUE(chat.WaitFor("list these commands")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("\x03");
-  ASSERT_TRUE(chat.WaitFor("Ctrl-D or /exit leaves.")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("Ctrl-D or /exit quits.")) << chat.output();
   ASSERT_TRUE(chat.WaitFor("\n>>> ")) << chat.output();
   chat.Send("\x03");
   EXPECT_EQ(chat.WaitForExit(), 130);
