@@ -32,7 +32,8 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   for (int rank = 0; rank < size; ++rank) ShardHeads(config_.model, rank, size);
   const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
   const AvailableMemory available = ReadAvailableMemory();
-  const std::string wanted = std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
+  const std::string num_threads =
+      std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
   try {
     logits_ = std::make_unique<LogitsBuffer>(config_);
     ranks_ = std::make_unique<RankGroup>(size, config_.parallel.Wait());
@@ -50,8 +51,8 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
                         " bytes of weights, their packed form and the buffers of a step do not fit into the " +
                         std::to_string(available.bytes) + " bytes left by " + available.bound + ")");
   } catch (const std::system_error& e) {
-    throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + wanted +
-                        " wanted; the tightest memory limit is " + available.bound + ")");
+    throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + num_threads +
+                        " requested; the tightest memory limit is " + available.bound + ")");
   }
 }
 

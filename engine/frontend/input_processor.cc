@@ -94,8 +94,8 @@ void InputProcessor::EncodeBadWords(SamplingParams& params) const {
 }
 
 void InputProcessor::FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const {
-  const int64_t room = max_model_len_ - num_prompt_tokens;
-  params.max_tokens = std::min(params.max_tokens.value_or(room), room);
+  const int64_t remaining = max_model_len_ - num_prompt_tokens;
+  params.max_tokens = std::min(params.max_tokens.value_or(remaining), remaining);
   params.min_tokens = std::min(params.min_tokens, *params.max_tokens);
 }
 

@@ -22,11 +22,11 @@ void DurationHistogram::Add(double seconds) {
 }
 
 double DurationHistogram::Percentile(double share) const {
-  const double wanted = share * static_cast<double>(count_);
+  const double target = share * static_cast<double>(count_);
   int64_t seen = 0;
   for (size_t i = 0; i < kNumBuckets; ++i) {
     seen += buckets_[i];
-    if (seen > 0 && static_cast<double>(seen) >= wanted) {
+    if (seen > 0 && static_cast<double>(seen) >= target) {
       return std::min(max_, kFirstBound * std::pow(kGrowth, static_cast<double>(i)));
     }
   }

@@ -51,7 +51,7 @@ ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
   PrefixNodeId prefix_id = kEmptyPrefix;
   const int64_t max_blocks = (request.num_tokens() - 1) / block_size();
   for (int64_t i = 0; i < max_blocks; ++i) {
-    prefix_id = pool_.prefix_trie().Find(MakeKey(request, i, prefix_id));
+    prefix_id = pool_.prefix_trie().Lookup(MakeKey(request, i, prefix_id));
     if (prefix_id == kNoPrefix) break;
     prefix_ids_.push_back(prefix_id);
   }
@@ -173,7 +173,7 @@ void KVCacheManager::CacheBlocks(Request& request, Tables& tables, int64_t num_t
     const PrefixNodeId parent = tables.last_prefix_id;
     const auto index = static_cast<size_t>(tables.num_cached_blocks);
     tables.last_prefix_id =
-        pool_.prefix_trie().Acquire(MakeKey(request, tables.num_cached_blocks, parent), request.id());
+        pool_.prefix_trie().Insert(MakeKey(request, tables.num_cached_blocks, parent), request.id());
     pool_.prefix_trie().Release(parent);
     if (tables.last_prefix_id == kNoPrefix) return;
     for (size_t g = 0; g < groups_.size(); ++g) {

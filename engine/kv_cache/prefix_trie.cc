@@ -24,7 +24,7 @@ size_t PrefixTrie::BucketIndex(const BlockHash& hash, PrefixNodeId parent) const
   return static_cast<size_t>(hash.lo + parent * 0x9e3779b97f4a7c15) & (buckets_.size() - 1);
 }
 
-PrefixNodeId PrefixTrie::Find(const PrefixKey& key) const {
+PrefixNodeId PrefixTrie::Lookup(const PrefixKey& key) const {
   VLLM_CHECK(static_cast<int64_t>(key.token_ids.size()) == block_size_);
   for (PrefixNodeId id = buckets_[BucketIndex(key.hash, key.parent)]; id != kNoPrefix; id = nodes_[id].next) {
     const Node& node = nodes_[id];
@@ -36,8 +36,8 @@ PrefixNodeId PrefixTrie::Find(const PrefixKey& key) const {
   return kNoPrefix;
 }
 
-PrefixNodeId PrefixTrie::Acquire(const PrefixKey& key, RequestId publisher) {
-  PrefixNodeId id = Find(key);
+PrefixNodeId PrefixTrie::Insert(const PrefixKey& key, RequestId publisher) {
+  PrefixNodeId id = Lookup(key);
   if (id == kNoPrefix) {
     if (free_list_ == kNoPrefix) return kNoPrefix;
     id = free_list_;
@@ -113,7 +113,7 @@ std::string PrefixTrie::CheckIntegrity(std::span<const int64_t> external_refs) c
     if (nodes_[id].ref_cnt == 0 || nodes_[id].retired) continue;
     const PrefixKey key{
         nodes_[id].hash, nodes_[id].parent, {TokensOf(id), static_cast<size_t>(block_size_)}, ExtraKeysOf(id)};
-    if (Find(key) != id) return name + "not found under its key";
+    if (Lookup(key) != id) return name + "not found under its key";
   }
   return {};
 }

@@ -33,16 +33,16 @@ class PrefixTrie {
   PrefixTrie(int64_t capacity, int64_t block_size);
 
   // Returns the node with exactly this key, or kNoPrefix. O(1) on average.
-  PrefixNodeId Find(const PrefixKey& key) const;
+  PrefixNodeId Lookup(const PrefixKey& key) const;
   // Finds or adds the node, adds a reference to it and records `publisher`. Returns kNoPrefix if the trie is full.
-  PrefixNodeId Acquire(const PrefixKey& key, RequestId publisher);
+  PrefixNodeId Insert(const PrefixKey& key, RequestId publisher);
   // REQUIRES: `id` is the id of a node.
   PrefixNodeId ParentOf(PrefixNodeId id) const { return nodes_[id].parent; }
   // Adds or removes a reference. Does nothing for kEmptyPrefix and kNoPrefix.
   void AddRef(PrefixNodeId id);
   void Release(PrefixNodeId id);
 
-  // Hides the node from Find. A lookup from the empty prefix then no longer reaches its descendants either.
+  // Hides the node from Lookup. A lookup from the empty prefix then no longer reaches its descendants either.
   void Retire(PrefixNodeId id);
   // Retires the nodes that this request was the last to publish. O(capacity).
   void RetirePublishedBy(RequestId publisher);

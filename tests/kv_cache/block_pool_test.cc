@@ -15,14 +15,14 @@ using V = std::vector<int32_t>;
 PrefixNodeId Publish(BlockPool& pool, KVCacheBlock* block, std::span<const int32_t> tokens, RequestId publisher,
                      PrefixNodeId parent = kEmptyPrefix, uint32_t group_id = 0) {
   const PrefixNodeId id =
-      pool.prefix_trie().Acquire({HashBlockTokens(kNoneHash, tokens, {}), parent, tokens, {}}, publisher);
+      pool.prefix_trie().Insert({HashBlockTokens(kNoneHash, tokens, {}), parent, tokens, {}}, publisher);
   pool.CacheFullBlock(block, id, group_id, publisher);
   pool.prefix_trie().Release(id);
   return id;
 }
 
 KVCacheBlock* Lookup(const BlockPool& pool, std::span<const int32_t> tokens, uint32_t group_id = 0) {
-  const PrefixNodeId id = pool.prefix_trie().Find({HashBlockTokens(kNoneHash, tokens, {}), kEmptyPrefix, tokens, {}});
+  const PrefixNodeId id = pool.prefix_trie().Lookup({HashBlockTokens(kNoneHash, tokens, {}), kEmptyPrefix, tokens, {}});
   return id == kNoPrefix ? nullptr : pool.GetCachedBlock(id, group_id);
 }
 

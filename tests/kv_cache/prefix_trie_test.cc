@@ -18,61 +18,61 @@ PrefixKey Key(std::span<const int32_t> tokens, PrefixNodeId parent = kEmptyPrefi
 
 TEST(PrefixTrieTest, AcquiringTwiceReturnsTheSameId) {
   PrefixTrie trie(2, 4);
-  const PrefixNodeId id = trie.Acquire(Key(kA), 1);
-  EXPECT_EQ(trie.Acquire(Key(kA), 2), id);
-  EXPECT_EQ(trie.Find(Key(kA)), id);
+  const PrefixNodeId id = trie.Insert(Key(kA), 1);
+  EXPECT_EQ(trie.Insert(Key(kA), 2), id);
+  EXPECT_EQ(trie.Lookup(Key(kA)), id);
   EXPECT_EQ(trie.size(), 1);
 }
 
 TEST(PrefixTrieTest, LookupComparesTokensParentAndExtraKeys) {
   PrefixTrie trie(9, 4);
-  const PrefixNodeId parent = trie.Acquire(Key(kB), 1);
+  const PrefixNodeId parent = trie.Insert(Key(kB), 1);
   PrefixKey key = Key(kA, parent, "0:salt");
-  const PrefixNodeId id = trie.Acquire(key, 1);
-  EXPECT_EQ(trie.Find(key), id);
+  const PrefixNodeId id = trie.Insert(key, 1);
+  EXPECT_EQ(trie.Lookup(key), id);
   PrefixKey other = key;
   other.token_ids = kB;
-  EXPECT_EQ(trie.Find(other), kNoPrefix);
+  EXPECT_EQ(trie.Lookup(other), kNoPrefix);
   other = key;
   other.parent = kEmptyPrefix;
-  EXPECT_EQ(trie.Find(other), kNoPrefix);
+  EXPECT_EQ(trie.Lookup(other), kNoPrefix);
   other = key;
   other.extra_keys = "0:pepper";
-  EXPECT_EQ(trie.Find(other), kNoPrefix);
+  EXPECT_EQ(trie.Lookup(other), kNoPrefix);
 }
 
 TEST(PrefixTrieTest, NodeLivesAsLongAsItsDescendants) {
   PrefixTrie trie(3, 4);
-  const PrefixNodeId a = trie.Acquire(Key(kA), 1);
-  const PrefixNodeId b = trie.Acquire(Key(kB, a), 1);
-  const PrefixNodeId c = trie.Acquire(Key(kB, b), 1);
+  const PrefixNodeId a = trie.Insert(Key(kA), 1);
+  const PrefixNodeId b = trie.Insert(Key(kB, a), 1);
+  const PrefixNodeId c = trie.Insert(Key(kB, b), 1);
   trie.Release(a);
   trie.Release(b);
-  EXPECT_EQ(trie.Find(Key(kA)), a);
-  EXPECT_EQ(trie.Find(Key(kB, a)), b);
+  EXPECT_EQ(trie.Lookup(Key(kA)), a);
+  EXPECT_EQ(trie.Lookup(Key(kB, a)), b);
   trie.Release(c);
   EXPECT_EQ(trie.size(), 0);
-  EXPECT_EQ(trie.Find(Key(kA)), kNoPrefix);
+  EXPECT_EQ(trie.Lookup(Key(kA)), kNoPrefix);
   EXPECT_EQ(trie.CheckIntegrity(std::vector<int64_t>(4)), "");
 }
 
 TEST(PrefixTrieTest, FullTrieReturnsNoPrefix) {
   PrefixTrie trie(1, 4);
-  const PrefixNodeId a = trie.Acquire(Key(kA), 1);
-  EXPECT_EQ(trie.Acquire(Key(kB), 1), kNoPrefix);
+  const PrefixNodeId a = trie.Insert(Key(kA), 1);
+  EXPECT_EQ(trie.Insert(Key(kB), 1), kNoPrefix);
   trie.Release(a);
-  EXPECT_NE(trie.Acquire(Key(kB), 1), kNoPrefix);
+  EXPECT_NE(trie.Insert(Key(kB), 1), kNoPrefix);
 }
 
 TEST(PrefixTrieTest, RetiredNodeAndItsDescendantsAreNotFound) {
   PrefixTrie trie(4, 4);
-  const PrefixNodeId a = trie.Acquire(Key(kA), 1);
-  const PrefixNodeId b = trie.Acquire(Key(kB, a), 2);
+  const PrefixNodeId a = trie.Insert(Key(kA), 1);
+  const PrefixNodeId b = trie.Insert(Key(kB, a), 2);
   trie.RetirePublishedBy(1);
-  EXPECT_EQ(trie.Find(Key(kA)), kNoPrefix);
-  const PrefixNodeId again = trie.Acquire(Key(kA), 3);
+  EXPECT_EQ(trie.Lookup(Key(kA)), kNoPrefix);
+  const PrefixNodeId again = trie.Insert(Key(kA), 3);
   EXPECT_NE(again, a);
-  EXPECT_EQ(trie.Find(Key(kB, again)), kNoPrefix);
+  EXPECT_EQ(trie.Lookup(Key(kB, again)), kNoPrefix);
   EXPECT_EQ(trie.CheckIntegrity(std::vector<int64_t>{0, 1, 1, 1, 0}), "");
   trie.Release(b);
   trie.Release(a);
@@ -84,11 +84,11 @@ TEST(PrefixTrieTest, PrefixesWithEqualHashesAreDistinguished) {
   std::vector<V> tokens;
   std::vector<PrefixNodeId> ids;
   for (int32_t i = 0; i < 50; ++i) tokens.push_back(Iota(i, 4));
-  for (size_t i = 0; i < 50; ++i) ids.push_back(trie.Acquire({{1, 2}, kEmptyPrefix, tokens[i], {}}, i + 1));
-  for (size_t i = 0; i < 50; ++i) EXPECT_EQ(trie.Find({{1, 2}, kEmptyPrefix, tokens[i], {}}), ids[i]);
+  for (size_t i = 0; i < 50; ++i) ids.push_back(trie.Insert({{1, 2}, kEmptyPrefix, tokens[i], {}}, i + 1));
+  for (size_t i = 0; i < 50; ++i) EXPECT_EQ(trie.Lookup({{1, 2}, kEmptyPrefix, tokens[i], {}}), ids[i]);
   for (size_t i = 0; i < 50; i += 2) trie.Release(ids[i]);
   for (size_t i = 0; i < 50; ++i) {
-    EXPECT_EQ(trie.Find({{1, 2}, kEmptyPrefix, tokens[i], {}}), i % 2 ? ids[i] : kNoPrefix);
+    EXPECT_EQ(trie.Lookup({{1, 2}, kEmptyPrefix, tokens[i], {}}), i % 2 ? ids[i] : kNoPrefix);
   }
 }
 

@@ -140,7 +140,7 @@ V HitOf(int64_t window, const V& cached) {
   std::vector<PrefixNodeId> ids;
   for (int32_t i = 0; i < 10; ++i) {
     const V tokens = Iota(i, 4);
-    ids.push_back(pool.prefix_trie().Acquire({{1, 2}, ids.empty() ? kEmptyPrefix : ids.back(), tokens, {}}, 1));
+    ids.push_back(pool.prefix_trie().Insert({{1, 2}, ids.empty() ? kEmptyPrefix : ids.back(), tokens, {}}, 1));
     KVCacheBlock* block = pool.GetNewBlock();
     if (std::find(cached.begin(), cached.end(), i) != cached.end()) pool.CacheFullBlock(block, ids.back(), 0, 1);
   }
