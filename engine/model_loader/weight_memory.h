@@ -1,7 +1,9 @@
 // WeightMemory: where the matrices of a model get their memory while it is built. Used on the rank's thread.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "kernels/matrix/aligned_buffer.h"
 
@@ -13,8 +15,8 @@ class WeightMemory {
   // The memory of the matrix `name`. Two matrices may have one name; the order in which a model asks for them is fixed.
   // REQUIRES: the matrices live until the model is built.
   virtual BufferSource Buffers(const std::string& name) = 0;
-  // Returns true if the next Buffers(name) is expected to be filled.
-  virtual bool Contains(const std::string& name) const = 0;
+  // Returns true if the next Buffers(name), asked for these sizes, returns filled buffers.
+  virtual bool Contains(const std::string& name, const std::vector<size_t>& sizes) const = 0;
   // Memory of a matrix that is packed into another one at once and then freed.
   virtual BufferSource TemporaryBuffers() { return NewBuffers; }
 };
@@ -23,7 +25,7 @@ class WeightMemory {
 class NewWeightMemory final : public WeightMemory {
  public:
   BufferSource Buffers(const std::string& /*name*/) override { return NewBuffers; }
-  bool Contains(const std::string& /*name*/) const override { return false; }
+  bool Contains(const std::string& /*name*/, const std::vector<size_t>& /*sizes*/) const override { return false; }
 };
 
 }  // namespace vllm

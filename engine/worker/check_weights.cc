@@ -1,6 +1,5 @@
 #include "engine/worker/check_weights.h"
 
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,12 +17,12 @@ namespace {
 class LookupOnlyMemory final : public WeightMemory {
  public:
   BufferSource Buffers(const std::string& /*name*/) override { return FilledBuffers; }
-  bool Contains(const std::string& /*name*/) const override { return true; }
+  bool Contains(const std::string& /*name*/, const std::vector<size_t>& /*sizes*/) const override { return true; }
   BufferSource TemporaryBuffers() override { return FilledBuffers; }
 
  private:
   // The buffers count as filled, so nobody writes to them. They have no memory.
-  static std::vector<AlignedBuffer> FilledBuffers(std::initializer_list<size_t> sizes) {
+  static std::vector<AlignedBuffer> FilledBuffers(const std::vector<size_t>& sizes) {
     static const std::shared_ptr<const void> owner = std::make_shared<char>();
     std::vector<AlignedBuffer> buffers;
     for (const size_t size : sizes) buffers.emplace_back(owner, nullptr, size);

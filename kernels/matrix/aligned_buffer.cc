@@ -38,7 +38,7 @@ AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   return *this;
 }
 
-std::vector<AlignedBuffer> NewBuffers(std::initializer_list<size_t> sizes) {
+std::vector<AlignedBuffer> NewBuffers(const std::vector<size_t>& sizes) {
   std::vector<AlignedBuffer> buffers;
   buffers.reserve(sizes.size());
   for (const size_t size : sizes) buffers.emplace_back(size);

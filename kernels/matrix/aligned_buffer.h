@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -43,7 +42,7 @@ class AlignedBuffer {
 
 // Returns the buffers of one matrix, one for each size in bytes: either all are new and zeroed, for the matrix to fill,
 // or all are filled. Throws std::bad_alloc.
-using BufferSource = std::function<std::vector<AlignedBuffer>(std::initializer_list<size_t> sizes)>;
-std::vector<AlignedBuffer> NewBuffers(std::initializer_list<size_t> sizes);
+using BufferSource = std::function<std::vector<AlignedBuffer>(const std::vector<size_t>& sizes)>;
+std::vector<AlignedBuffer> NewBuffers(const std::vector<size_t>& sizes);
 
 }  // namespace vllm

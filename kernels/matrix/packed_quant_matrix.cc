@@ -48,6 +48,19 @@ uint32_t EightBitLevels(Floats codes) {
 
 }  // namespace
 
+std::vector<size_t> PackedQuantMatrix::BufferSizes(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns) {
+  PackedQuantView view;
+  view.num_rows = num_rows;
+  view.num_columns = num_columns;
+  view.bits = form.bits;
+  view.scale_columns = form.scale_columns;
+  const auto code_bytes = static_cast<size_t>(view.num_panels() * view.num_blocks() * view.block_bytes());
+  const auto scale_bytes = static_cast<size_t>(view.num_panels() * view.num_scales() * kPanelRows) * sizeof(uint16_t);
+  std::vector<size_t> sizes = {code_bytes, scale_bytes};
+  if (form.has_minimums) sizes.push_back(scale_bytes);
+  return sizes;
+}
+
 PackedQuantMatrix::PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns,
                                      const BufferSource& buffers) {
   view_.num_rows = num_rows;
@@ -56,10 +69,7 @@ PackedQuantMatrix::PackedQuantMatrix(const PackedQuantForm& form, int64_t num_ro
   view_.zero = form.zero;
   view_.levels = form.levels;
   view_.scale_columns = form.scale_columns;
-  const auto code_bytes = static_cast<size_t>(view_.num_panels() * view_.num_blocks() * view_.block_bytes());
-  const auto scale_bytes = static_cast<size_t>(view_.num_panels() * view_.num_scales() * kPanelRows) * sizeof(uint16_t);
-  std::vector<AlignedBuffer> memory =
-      form.has_minimums ? buffers({code_bytes, scale_bytes, scale_bytes}) : buffers({code_bytes, scale_bytes});
+  std::vector<AlignedBuffer> memory = buffers(BufferSizes(form, num_rows, num_columns));
   codes_ = std::move(memory[0]);
   scales_ = std::move(memory[1]);
   view_.codes = codes_.as<uint8_t>();

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/matrix/aligned_buffer.h"
 #include "kernels/matrix/checkpoint_quant_matrix.h"
@@ -60,6 +61,8 @@ struct PackedQuantView {
 class PackedQuantMatrix {
  public:
   PackedQuantMatrix() = default;
+  // Returns the bytes of the buffers that the constructor takes: codes, scales and, if the form has them, minimums.
+  static std::vector<size_t> BufferSizes(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns);
   // Zero weights, or the contents that `buffers` provides: codes, scales, then minimums if any. Throws std::bad_alloc.
   PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns,
                     const BufferSource& buffers = NewBuffers);

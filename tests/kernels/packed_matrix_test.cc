@@ -251,7 +251,7 @@ TEST(PackedLayoutTest, BytesChangeOnlyWithTheVersion) {
 
 TEST(PackedMatrixBufferTest, AFilledMatrixKeepsItsContents) {
   const auto bytes = std::make_shared<std::vector<float>>(16 * 3, 2.5f);
-  const auto filled = [&](std::initializer_list<size_t> sizes) {
+  const auto filled = [&](const std::vector<size_t>& sizes) {
     std::vector<AlignedBuffer> buffers;
     for (const size_t size : sizes) buffers.emplace_back(bytes, bytes->data(), size);
     return buffers;

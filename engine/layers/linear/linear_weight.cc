@@ -156,13 +156,10 @@ bool LinearWeight::AddCodes(const LoadContext& load, const ModelConfig& model, c
   const std::string packed_name = name + "#codes";
   if (!form) return false;
   // Checking all scales takes time. Cached codes were checked before they were packed.
-  const bool is_cached = load.memory.Contains(packed_name);
-  if (!is_cached && !ScalesFit(stored, *form, for_each)) return false;
+  const std::vector<size_t> sizes = PackedQuantMatrix::BufferSizes(*form, stored.num_rows, stored.num_columns);
+  if (!load.memory.Contains(packed_name, sizes) && !ScalesFit(stored, *form, for_each)) return false;
   PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, load.memory.Buffers(packed_name));
-  if (!packed.is_filled()) {
-    if (is_cached && !ScalesFit(stored, *form, for_each)) return false;
-    PackCodes(stored, *form, for_each, packed);
-  }
+  if (!packed.is_filled()) PackCodes(stored, *form, for_each, packed);
   Add(LinearMatrix(std::move(packed), column_order));
   return true;
 }

@@ -8,6 +8,7 @@
 #include "engine/model_loader/packed_cache/packed_key.h"
 
 namespace vllm {
+
 PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank,
                          ForEach for_each)
     : num_ranks_(config.parallel.tensor_parallel_size), for_each_(std::move(for_each)) {
@@ -38,32 +39,36 @@ PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, 
   for (size_t i = 0; i < entries.size(); ++i) entries_by_name_[entries[i].name_hash].indexes.push_back(i);
 }
 
-bool PackedStore::Contains(const std::string& name) const {
-  const auto named = entries_by_name_.find(Hash64(name));
-  return named != entries_by_name_.end() && named->second.num_used < named->second.indexes.size();
+bool PackedStore::Matches(const NamedEntries& named, const std::vector<size_t>& sizes) const {
+  if (named.indexes.size() - named.num_used < sizes.size()) return false;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (file_->entries()[named.indexes[named.num_used + i]].data.size() != sizes[i]) return false;
+  }
+  return true;
+}
+
+bool PackedStore::Contains(const std::string& name, const std::vector<size_t>& sizes) const {
+  const auto found = entries_by_name_.find(Hash64(name));
+  return found != entries_by_name_.end() && Matches(found->second, sizes);
 }
 
 BufferSource PackedStore::Buffers(const std::string& name) {
   const uint64_t name_hash = Hash64(name);
-  return [this, name_hash](std::initializer_list<size_t> sizes) { return Take(name_hash, sizes); };
+  return [this, name_hash](const std::vector<size_t>& sizes) { return Take(name_hash, sizes); };
 }
 
-std::vector<AlignedBuffer> PackedStore::TakeMapped(uint64_t name_hash, std::initializer_list<size_t> sizes) {
+std::vector<AlignedBuffer> PackedStore::TakeMapped(uint64_t name_hash, const std::vector<size_t>& sizes) {
   const auto found = entries_by_name_.find(name_hash);
-  if (found == entries_by_name_.end()) return {};
+  if (found == entries_by_name_.end() || !Matches(found->second, sizes)) return {};
   NamedEntries& named = found->second;
-  if (named.indexes.size() - named.num_used < sizes.size()) return {};
   std::vector<AlignedBuffer> buffers;
   for (const size_t size : sizes) {
-    const PackedEntry& entry = file_->entries()[named.indexes[named.num_used + buffers.size()]];
-    if (entry.data.size() != size) return {};
-    buffers.emplace_back(file_, entry.data.data(), size);
+    buffers.emplace_back(file_, file_->entries()[named.indexes[named.num_used++]].data.data(), size);
   }
-  named.num_used += sizes.size();
   return buffers;
 }
 
-std::vector<AlignedBuffer> PackedStore::Take(uint64_t name_hash, std::initializer_list<size_t> sizes) {
+std::vector<AlignedBuffer> PackedStore::Take(uint64_t name_hash, const std::vector<size_t>& sizes) {
   std::vector<AlignedBuffer> buffers = TakeMapped(name_hash, sizes);
   num_mapped_ += static_cast<int64_t>(buffers.size());
   if (buffers.empty()) buffers = NewBuffers(sizes);
