@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the number of skipped tests, and each reason with its number of tests. Fails if a reason does not begin with
-# "reference data not found".
+# "reference data not found" or "needs root".
 #
 #   scripts/list_skipped_tests.sh LOG
 #
@@ -14,9 +14,9 @@ awk '
     printf "Skipped tests: %d\n", total
     for (reason in count) {
       printf "  %4d  %s (%s%s)\n", count[reason], reason, first[reason], (count[reason] > 1 ? ", ..." : "")
-      if (reason !~ /^reference data not found/) { bad = 1 }
+      if (reason !~ /^(reference data not found|needs root)/) { bad = 1 }
     }
-    if (bad) print "A test may only be skipped if reference data is missing (\"reference data not found: ...\")."
+    if (bad) print "A test may only be skipped if reference data or root is missing (\"reference data not found: ...\", \"needs root: ...\")."
     exit bad
   }
 ' "$1"

@@ -166,7 +166,7 @@ TEST_F(PackedCacheTest, DirectoryWritableByOthersIsNeitherReadNorWritten) {
 }
 
 TEST_F(PackedCacheTest, DirectoryOfAnotherUserIsRejected) {
-  if (geteuid() != 0) return;  // only root can give a directory away
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: only root can give a directory away";
   const PackedCache cache(directory_, 1000);
   Put(cache, "a", 10);
   ASSERT_EQ(chown(directory_.c_str(), 12345, static_cast<gid_t>(-1)), 0);

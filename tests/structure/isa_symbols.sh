@@ -4,7 +4,10 @@
 # type or function of the instruction set's own namespace are unique to it.
 set -euo pipefail
 nm=$1 isa=$2 archive=$3
-weak=$("$nm" -C "$archive" | grep -E '^[0-9a-f]+ [WVu] ' | grep -v "vllm::$isa::" | grep -v 'DW\.ref\.' || true)
+symbols=$("$nm" -C "$archive")
+# A list without the namespace is not the archive of this instruction set.
+grep -q "vllm::$isa::" <<<"$symbols"
+weak=$(grep -E '^[0-9a-f]+ [WVu] ' <<<"$symbols" | grep -v "vllm::$isa::" | grep -v 'DW\.ref\.' || true)
 [ -z "$weak" ] && exit 0
 echo "$archive has weak symbols outside of vllm::$isa:"
 echo "$weak"
