@@ -40,7 +40,7 @@ class EngineCoreClient {
   // Throws EngineDeadError if the engine is dead.
   virtual void AddRequest(EngineCoreRequestPtr request) = 0;
   // Ignores unknown and finished ids. An aborted request gets no further output. A step in which all requests are
-  // aborted is cut short at once; `urgency` says what happens to one that also runs others.
+  // aborted stops early; `urgency` says what happens to a step that also runs other requests.
   virtual void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) = 0;
 
   // Fills `outputs` with everything since the last call; waits up to `timeout` if there is nothing. InprocClient runs
@@ -68,7 +68,7 @@ using ExecutorFactory = std::function<LoadedExecutor(const VllmConfig& config)>;
 
 // Both return once the engine is ready, and rethrow what loading, profiling or allocating threw, with its type.
 // REQUIRES: config is final.
-std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, ExecutorFactory factory);
+std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, const ExecutorFactory& factory);
 std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory);
 
 }  // namespace vllm

@@ -82,7 +82,7 @@ void InprocClient::Shutdown(ShutdownMode mode) {
   engine_core_.reset();
 }
 
-std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, ExecutorFactory factory) {
+std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, const ExecutorFactory& factory) {
   return std::make_unique<InprocClient>(config, factory);
 }
 

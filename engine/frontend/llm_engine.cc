@@ -95,14 +95,15 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
   const RequestId first_child_id = impl_->next_request_id;
   impl_->next_request_id += static_cast<RequestId>(input.params.n);
   const SteadyTime arrival_time = std::chrono::steady_clock::now();
-  impl_->admission_queue.Add(request_id, FanOut(input, options, first_child_id, arrival_time),
-                             EstimateOutputMemory(input.params, num_prompt_tokens, impl_->config.model.vocab_size),
-                             impl_->StartsFirstAlone(input));
-  impl_->output_processor.AddRequest(
-      std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time));
+  const OutputMemory memory = EstimateOutputMemory(input.params, num_prompt_tokens, impl_->config.model.vocab_size);
+  const bool first_alone = impl_->StartsFirstAlone(input);
+  std::vector<EngineCoreRequestPtr> sequences = FanOut(input, options, first_child_id, arrival_time);
   try {
+    impl_->output_processor.AddRequest(
+        std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time));
+    impl_->admission_queue.Add(request_id, std::move(sequences), memory, first_alone);
     impl_->SubmitReady();
-  } catch (const EngineDeadError&) {
+  } catch (...) {
     // The caller learns this from the exception, so there will be no output.
     impl_->output_processor.RemoveRequest(request_id);
     impl_->admission_queue.Remove(request_id);

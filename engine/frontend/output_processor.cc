@@ -20,11 +20,11 @@ bool CollectsSequences(const ParentRequest& parent) {
 
 void OutputProcessor::AddRequest(std::unique_ptr<ParentRequest> parent) {
   ParentRequest& added = *parent;
+  parents_.emplace(added.request_id, std::move(parent));
   metrics_.num_prompt_tokens += static_cast<int64_t>(added.prompt_token_ids.size());
   for (int64_t index = 0; index < added.params.n; ++index) {
     children_.try_emplace(added.child_id(index), added, index, tokenizer_);
   }
-  parents_.emplace(added.request_id, std::move(parent));
 }
 
 void OutputProcessor::RemoveRequest(const std::string& request_id) {
