@@ -67,6 +67,7 @@ void PrintModel(const ChatSession& session) {
 
 std::vector<std::string> SlashCommandNames() {
   std::vector<std::string> names;
+  names.reserve(std::size(kSlashCommands));
   for (const SlashCommand& command : kSlashCommands) names.emplace_back(command.name);
   return names;
 }

@@ -98,7 +98,7 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
       std::make_unique<PromptRenderer>(std::move(*source), settings.Text("now"), TemplateVariables(settings));
   // A batch reports this error per row.
   const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
-  if (is_conversation && settings.Text("system").value_or("") != "" && !renderer->takes_system_message()) {
+  if (is_conversation && !settings.Text("system").value_or("").empty() && !renderer->takes_system_message()) {
     throw ConfigError("--system: the chat template takes no system message (" + renderer->source().origin + ")");
   }
   return renderer;

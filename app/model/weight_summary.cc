@@ -44,6 +44,7 @@ std::vector<std::string> SafetensorsFiles(const std::string& directory) {
     names.insert(name.get<std::string>());
   }
   std::vector<std::string> files;
+  files.reserve(names.size());
   for (const std::string& name : names) files.push_back(directory + "/" + name);
   return files;
 }

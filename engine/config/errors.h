@@ -1,5 +1,5 @@
 // The errors that the outside world can cause, grouped by the program's exit status. Thrown only at load and validation
-// time. Once a request is inside the engine, a failure is a value (FinishReason::kError).
+// time. A request that fails inside the engine ends with FinishReason::kError instead.
 #pragma once
 
 #include <stdexcept>

@@ -1,9 +1,9 @@
 // StepInterrupt: decides whether the current step is worth finishing. Owned by a client. The engine thread calls
 // BeginStep, EndStep and TakenIn; the front-end thread calls Abort and Shutdown; the threads that compute read flag().
 //
-// A step is cut short at once if the engine shuts down or if all of its requests are being aborted. If only some are
-// being aborted, and the caller waits for that, the step is cut short after kMaxAbortDelay. The step after such a cut
-// always runs to its end, so other requests make progress.
+// A step stops early if the engine shuts down or if all of its requests are being aborted. If only some are being
+// aborted, and the caller waits for that, the step stops after kMaxAbortDelay. The step after that one always runs to
+// its end, so other requests make progress.
 #pragma once
 
 #include <chrono>

@@ -8,8 +8,8 @@
 
 namespace vllm {
 
-// Calls f(row) for every row in [0, num_rows). A row has `row_size` elements; a task gets enough rows to be worth
-// waking a thread.
+// Calls f(row) for every row in [0, num_rows). A row has `row_size` elements. Small inputs run on few threads, because
+// waking a thread takes longer than the work.
 template <typename F>
 void ForEachRow(const StepContext& step, int64_t num_rows, int64_t row_size, const F& f) {
   constexpr int64_t kMinElementsPerTask = 1 << 16;

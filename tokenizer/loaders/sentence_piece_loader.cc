@@ -119,7 +119,7 @@ std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, c
   std::vector<int32_t> after;
   if (bos_id >= 0 && settings.add_bos_token.value_or(!is_t5)) before.push_back(bos_id);
   if (eos_id >= 0 && settings.add_eos_token.value_or(is_t5)) after.push_back(eos_id);
-  parts->post_processor = PostProcessor(std::move(before), std::move(after));
+  parts->post_processor = PostProcessor(std::move(before), after);
   DecoderStep step{.kind = DecoderStep::Kind::kSentencePiece,
                    .text = std::string(model.pieces[static_cast<size_t>(unk_id)].text),
                    .content = model.unk_surface,

@@ -14,7 +14,7 @@ AttentionPlan::AttentionPlan(const AttentionPlanOptions& options) : options_(opt
 }
 
 size_t AttentionPlan::size_bytes() const {
-  const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
+  const auto bytes = []<typename T>(const std::vector<T>& vector) { return vector.capacity() * sizeof(T); };
   return bytes(partitions_) + bytes(rows_) + bytes(slots_) + bytes(slots_begin_) + bytes(decoding_) +
          bytes(candidates_);
 }

@@ -191,6 +191,7 @@ Value Sort(Runtime& runtime, const Value& input, const Args& args) {
   std::vector<Value> keys;
   for (const Value& item : items) {
     std::vector<Value> parts;
+    parts.reserve(paths.size());
     for (const Value& path : paths) {
       parts.push_back(IgnoreCase(runtime, GetPath(runtime, item, path), case_sensitive));
     }
@@ -263,6 +264,7 @@ Value GroupBy(Runtime& runtime, const Value& input, const Args& args) {
   };
   const std::vector<Value> items = ToVector(runtime.budget, input);
   std::vector<Value> keys;
+  keys.reserve(items.size());
   for (const Value& item : items) keys.push_back(key_of(item, case_sensitive));
   const std::vector<Value> sorted = SortedBy(runtime, items, keys, false);
   std::vector<Value> groups;
