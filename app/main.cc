@@ -1,3 +1,3 @@
 #include "app/commands/commands.h"
 
-int main(int argc, char** argv) { return vllm::Main(argc, argv); }
+int main(int argc, char** argv) { return vllm::app::Main(argc, argv); }

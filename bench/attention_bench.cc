@@ -28,7 +28,7 @@ struct Heads {
 // Rotates through several layers, so that a decode step reads K and V from memory, as in a model.
 struct Layers {
   SingleRankCommunicator communicator;
-  ThreadPool threads{1};
+  kernels::ThreadPool threads{1};
   Workspace workspace;
   StepContext step;
   Heads heads;
@@ -39,10 +39,10 @@ struct Layers {
   std::vector<std::vector<int32_t>> tables;
   std::vector<float> rows, out;
 
-  Layers(Heads h, KVDType dtype, int64_t num_layers, int64_t num_blocks)
+  Layers(Heads h, kernels::KVDType dtype, int64_t num_layers, int64_t num_blocks)
       : heads(h), specs(static_cast<size_t>(num_layers), KVCacheSpec{h.kv, kHeadDim, 0}) {
     cache = KVCache(specs, num_blocks, kBlockSize, dtype);
-    step = {&KernelsFor(BenchIsa()), &threads, &communicator, &workspace};
+    step = {&kernels::KernelsFor(BenchIsa()), &threads, &communicator, &workspace};
     for (size_t i = 0; i < specs.size(); ++i) {
       layers.emplace_back(step, i, specs[i], heads.queries, 0.125f);
       for (auto* buffer : {cache.key(i), cache.value(i)}) {
@@ -78,9 +78,9 @@ struct Layers {
                                      position % kBlockSize);
       }
     }
-    const int64_t partitions = (total + kKVPartition - 1) / kKVPartition * num_sequences;
-    metadata.partials =
-        AlignedBuffer(static_cast<size_t>(partitions * heads.queries * PartialFloats(kHeadDim)) * sizeof(float));
+    const int64_t partitions = (total + kernels::kKVPartition - 1) / kernels::kKVPartition * num_sequences;
+    metadata.partials = kernels::AlignedBuffer(
+        static_cast<size_t>(partitions * heads.queries * kernels::PartialFloats(kHeadDim)) * sizeof(float));
     group.plan = AttentionPlan({.block_size = kBlockSize,
                                 .num_kv_heads = heads.kv,
                                 .max_sequences = num_sequences,
@@ -115,7 +115,7 @@ void Report(benchmark::State& state, const Layers& layers, double seen, double k
   state.counters["read"] = 1e-9 * bandwidth;
 }
 
-void Prefill(benchmark::State& state, Heads heads, KVDType dtype) {
+void Prefill(benchmark::State& state, Heads heads, kernels::KVDType dtype) {
   const int64_t length = state.range(0);
   Layers layers(heads, dtype, 1, length / kBlockSize + 2);
   layers.SetStep(1, length, 0, 0, true);
@@ -124,14 +124,14 @@ void Prefill(benchmark::State& state, Heads heads, KVDType dtype) {
   Report(state, layers, n * (n + 1.0) / 2.0, n);
 }
 
-void Decode(benchmark::State& state, Heads heads, KVDType dtype, bool shared, bool cascade) {
+void Decode(benchmark::State& state, Heads heads, kernels::KVDType dtype, bool shared, bool cascade) {
   const int64_t sequences = state.range(0), context = state.range(1);
   // 200 MiB of K and V, or a single layer if that is larger.
   const int64_t blocks = (shared ? 1 : sequences) * (context / kBlockSize + 2) + 2 * sequences;
-  const KVCacheLayout layout{dtype, kBlockSize, heads.kv, kHeadDim};
+  const kernels::KVCacheLayout layout{dtype, kBlockSize, heads.kv, kHeadDim};
   const int64_t num_layers = std::clamp<int64_t>((int64_t{200} << 20) / (blocks * layout.BlockBytes()), 1, 24);
   Layers layers(heads, dtype, num_layers, blocks);
-  layers.SetStep(sequences, 1, context, shared ? context / kKVPartition * kKVPartition : 0, cascade);
+  layers.SetStep(sequences, 1, context, shared ? context / kernels::kKVPartition * kernels::kKVPartition : 0, cascade);
   size_t layer = 0;
   for (auto _ : state) {
     layers.Step(layer);
@@ -147,7 +147,8 @@ void RegisterAll() {
     Heads heads;
   };
   for (const auto& [name, heads] : {Named{"14x2", {14, 2}}, Named{"32x8", {32, 8}}, Named{"16x16", {16, 16}}}) {
-    for (const KVDType dtype : {KVDType::kFloat32, KVDType::kBFloat16, KVDType::kFloat16, KVDType::kInt8}) {
+    for (const kernels::KVDType dtype : {kernels::KVDType::kFloat32, kernels::KVDType::kBFloat16,
+                                         kernels::KVDType::kFloat16, kernels::KVDType::kInt8}) {
       const std::string suffix = std::string("/") + name + "/" + std::string(ToString(dtype));
       benchmark::RegisterBenchmark(("Prefill" + suffix).c_str(), Prefill, heads, dtype)->Arg(512)->Arg(2048)->Arg(8192);
       benchmark::RegisterBenchmark(("Decode" + suffix).c_str(), Decode, heads, dtype, false, true)

@@ -101,7 +101,7 @@ BENCHMARK(BM_EngineCoreStep)->Arg(1)->Arg(32)->Arg(256);
 // The whole front end, per token: turns the merged deltas of running requests into RequestOutputs.
 void BM_LLMEngineStep(benchmark::State& state) {
   VllmConfig config = WideConfig();
-  std::shared_ptr<const Tokenizer> tokenizer = testing::MakeByteTokenizer();
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer = testing::MakeByteTokenizer();
   LLMEngine engine(config, tokenizer, MakeInprocClient(config, FakeExecutorFactory(FastModel())));
   SamplingParams params;
   params.temperature = 0.0;

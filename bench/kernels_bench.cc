@@ -69,24 +69,24 @@ std::vector<Weight> Copies(int64_t rotating_bytes, int64_t weight_bytes, const a
   return weights;
 }
 
-std::vector<PackedMatrix> Plain(const Shape& shape, DType dtype, int64_t rotating_bytes) {
+std::vector<kernels::PackedMatrix> Plain(const Shape& shape, kernels::DType dtype, int64_t rotating_bytes) {
   const std::vector<float> source = Ramp(shape.out * shape.in);
-  return Copies<PackedMatrix>(rotating_bytes, shape.out * shape.in * static_cast<int64_t>(SizeOf(dtype)), [&] {
-    PackedMatrix weight(shape.out, shape.in, dtype);
-    weight.PackRows(reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, shape.in * 4);
+  return Copies<kernels::PackedMatrix>(rotating_bytes, shape.out * shape.in * static_cast<int64_t>(SizeOf(dtype)), [&] {
+    kernels::PackedMatrix weight(shape.out, shape.in, dtype);
+    weight.PackRows(reinterpret_cast<const std::byte*>(source.data()), kernels::DType::kFloat32, shape.in * 4);
     return weight;
   });
 }
 
 // float32 rows times packed panels, which every instruction set has.
-void BM_Linear(benchmark::State& state, DType dtype) {
+void BM_Linear(benchmark::State& state, kernels::DType dtype) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kFma);
-  const std::vector<PackedMatrix> weights = Plain(shape, dtype, kFromMemory);
+  const std::vector<kernels::PackedMatrix> weights = Plain(shape, dtype, kFromMemory);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
-  const Kernels& kernels = KernelsFor(BenchIsa());
-  Rotate(state, weights, [&](const PackedMatrixView& w) {
+  const kernels::Kernels& kernels = kernels::KernelsFor(BenchIsa());
+  Rotate(state, weights, [&](const kernels::PackedMatrixView& w) {
     kernels.linear(x.data(), shape.in, shape.rows, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
   Report(state, shape, static_cast<double>(shape.out * shape.in) * static_cast<double>(SizeOf(dtype)), limits);
@@ -95,43 +95,45 @@ void BM_Linear(benchmark::State& state, DType dtype) {
 // Packs the rows in every iteration, as a layer does.
 void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
-  const TileKernels& tiles = *KernelsFor(BenchIsa()).tiles;
+  const kernels::TileKernels& tiles = *kernels::KernelsFor(BenchIsa()).tiles;
   if (tiles.linear_bfloat16 == nullptr) {
     state.SkipWithError("no dot product of bfloat16");
     return;
   }
   const Limits limits = LimitsFor(Instruction::kDotBFloat16);
-  const std::vector<PackedMatrix> weights = Plain(shape, DType::kBFloat16, rotating_bytes);
+  const std::vector<kernels::PackedMatrix> weights = Plain(shape, kernels::DType::kBFloat16, rotating_bytes);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
-  PackedActivations rows;
-  Rotate(state, weights, [&](const PackedMatrixView& w) {
-    const PackedActivationsView view = rows.BFloat16(shape.rows, shape.in);
-    for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_bfloat16(x.data(), shape.in, view, tile);
+  kernels::PackedActivations rows;
+  Rotate(state, weights, [&](const kernels::PackedMatrixView& w) {
+    const kernels::PackedActivationsView view = rows.BFloat16(shape.rows, shape.in);
+    for (int64_t tile = 0; tile < kernels::NumTiles(shape.rows); ++tile)
+      tiles.pack_bfloat16(x.data(), shape.in, view, tile);
     tiles.linear_bfloat16(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
   Report(state, shape, static_cast<double>(shape.out * shape.in) * 2.0, limits);
 }
 
-void BM_TilesQuant(benchmark::State& state, const PackedQuantForm& form, int64_t rotating_bytes) {
+void BM_TilesQuant(benchmark::State& state, const kernels::PackedQuantForm& form, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kDotInt8);
-  const TileKernels& tiles = *KernelsFor(BenchIsa()).tiles;
+  const kernels::TileKernels& tiles = *kernels::KernelsFor(BenchIsa()).tiles;
   const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
   const std::vector<float> scales(static_cast<size_t>(shape.in), 0.5f);
   const auto make = [&](int64_t rows) {
-    PackedQuantMatrix weight(form, shape.out, shape.in);
+    kernels::PackedQuantMatrix weight(form, shape.out, shape.in);
     for (int64_t n = 0; n < rows; ++n) weight.SetRow(n, codes.data(), scales.data(), scales.data());
     return weight;
   };
   const auto bytes = static_cast<int64_t>(make(0).size_bytes());
-  const auto weights = Copies<PackedQuantMatrix>(rotating_bytes, bytes, [&] { return make(shape.out); });
+  const auto weights = Copies<kernels::PackedQuantMatrix>(rotating_bytes, bytes, [&] { return make(shape.out); });
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
-  PackedActivations rows;
-  Rotate(state, weights, [&](const PackedQuantView& w) {
-    const PackedActivationsView view = rows.Int8(shape.rows, shape.in, w.code_sums());
-    for (int64_t tile = 0; tile < NumTiles(shape.rows); ++tile) tiles.pack_int8(x.data(), shape.in, view, tile);
+  kernels::PackedActivations rows;
+  Rotate(state, weights, [&](const kernels::PackedQuantView& w) {
+    const kernels::PackedActivationsView view = rows.Int8(shape.rows, shape.in, w.code_sums());
+    for (int64_t tile = 0; tile < kernels::NumTiles(shape.rows); ++tile)
+      tiles.pack_int8(x.data(), shape.in, view, tile);
     tiles.linear_quant(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
   Report(state, shape, static_cast<double>(bytes), limits);
@@ -140,7 +142,7 @@ void BM_TilesQuant(benchmark::State& state, const PackedQuantForm& form, int64_t
 void BM_OpenBlas(benchmark::State& state) {
   const Shape shape = ShapeOf(state);
   std::string error;
-  const OpenBlas* blas = OpenBlas::Get(error);
+  const kernels::OpenBlas* blas = kernels::OpenBlas::Get(error);
   if (blas == nullptr) {
     state.SkipWithError(error.c_str());
     return;
@@ -164,20 +166,20 @@ void Shapes(benchmark::internal::Benchmark* bench) {
   bench->Args({1, 151936, 896});
   for (const int64_t rows : {1, 16, 64, 512}) bench->Args({rows, 896, 4864});
 }
-BENCHMARK_CAPTURE(BM_Linear, float32, DType::kFloat32)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_Linear, bfloat16, DType::kBFloat16)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_Linear, float32, kernels::DType::kFloat32)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_Linear, bfloat16, kernels::DType::kBFloat16)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_TilesBFloat16, memory, kFromMemory)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int8, kInt8Form, kFromMemory)->Apply(Shapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int4, kInt4Form, kFromMemory)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8, kernels::kInt8Form, kFromMemory)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int4, kernels::kInt4Form, kFromMemory)->Apply(Shapes);
 
 void SmallShapes(benchmark::internal::Benchmark* bench) {
   for (const int64_t rows : {8, 16, 64, 256}) bench->Args({rows, 1792, 896});
 }
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kInt8Form, kInCache)->Apply(SmallShapes);
-BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kInt4Form, kInCache)->Apply(SmallShapes);
-constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ6_K = {6, 16, false, 32}, kQ5_K = {6, 32, true, 0};
-constexpr PackedQuantForm kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0};
+BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kernels::kInt8Form, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kernels::kInt4Form, kInCache)->Apply(SmallShapes);
+constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ6_K = {6, 16, false, 32}, kQ5_K = {6, 32, true, 0};
+constexpr kernels::PackedQuantForm kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0};
 BENCHMARK_CAPTURE(BM_TilesQuant, q8_0_cache, kQ8_0, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_0_cache, kQ4_0, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_k_cache, kQ4_K, kInCache)->Apply(SmallShapes);

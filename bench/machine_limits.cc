@@ -54,15 +54,15 @@ __attribute__((target("avx2,fma"))) void RunFma256() { VLLM_REPEAT(__m256, _mm25
 
 }  // namespace
 
-double PeakRate(Isa isa, Instruction instruction) {
+double PeakRate(kernels::Isa isa, Instruction instruction) {
 #if defined(__x86_64__)
   constexpr double kInstructions = static_cast<double>(kRepeats) * kChains;
   if (instruction == Instruction::kFma) {
-    if (isa == Isa::kAvx2 || isa == Isa::kAvx2Vnni) return Best(kInstructions * 16, RunFma256);
-    if (isa == Isa::kAvx512 || isa == Isa::kAvx512Bf16) return Best(kInstructions * 32, RunFma512);
+    if (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kAvx2Vnni) return Best(kInstructions * 16, RunFma256);
+    if (isa == kernels::Isa::kAvx512 || isa == kernels::Isa::kAvx512Bf16) return Best(kInstructions * 32, RunFma512);
     return 0.0;
   }
-  if (isa != Isa::kAvx512Bf16) return 0.0;
+  if (isa != kernels::Isa::kAvx512Bf16) return 0.0;
   if (instruction == Instruction::kDotBFloat16) return Best(kInstructions * 64, RunDotBFloat16);
   return Best(kInstructions * 128, RunDotInt8);
 #else
@@ -84,7 +84,7 @@ void ReadWords(const uint64_t* words, int64_t count) {
 double ReadBandwidth(double min_seconds) {
   constexpr size_t kBytes = size_t{512} << 20;
   constexpr auto kCount = static_cast<int64_t>(kBytes / sizeof(uint64_t));
-  const AlignedBuffer buffer(kBytes);
+  const kernels::AlignedBuffer buffer(kBytes);
   auto* words = buffer.as<uint64_t>();
   for (int64_t i = 0; i < kCount; i += 512) words[i] = 1;
   const double begin = Seconds();

@@ -10,13 +10,13 @@
 namespace vllm {
 
 // Returns the instruction set to measure: $VLLMCLI_ISA, or else the best one of this CPU.
-inline Isa BenchIsa() { return testing_support::IsaFromEnvironment().value_or(BestIsa()); }
+inline kernels::Isa BenchIsa() { return testing_support::IsaFromEnvironment().value_or(kernels::BestIsa()); }
 
 enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 
 // Returns multiplies and adds per second, each counted as one operation, with 512-bit registers if `isa` has them. The
 // dot products need Isa::kAvx512Bf16; for other instruction sets their rate is 0.
-double PeakRate(Isa isa, Instruction instruction);
+double PeakRate(kernels::Isa isa, Instruction instruction);
 
 // Reads `count` words and discards them.
 void ReadWords(const uint64_t* words, int64_t count);

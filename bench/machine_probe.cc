@@ -32,7 +32,7 @@ Limits Measure(int num_threads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < num_threads; ++i) {
     threads.emplace_back([&] {
-      const Isa isa = BenchIsa();
+      const kernels::Isa isa = BenchIsa();
       add(sum.read, [] { return ReadBandwidth(3.0); });
       add(sum.fma, [isa] { return PeakRate(isa, Instruction::kFma); });
       add(sum.bfloat16, [isa] { return PeakRate(isa, Instruction::kDotBFloat16); });

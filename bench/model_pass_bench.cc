@@ -27,15 +27,15 @@ constexpr Shape kHead = {151936, 896};
 
 struct Form {
   const char* name;
-  const PackedQuantForm* quant;  // null: bfloat16
+  const kernels::PackedQuantForm* quant;  // null: bfloat16
   Instruction instruction;
 };
 
-constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8};
+constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8};
 constexpr Form kForms[] = {{"bfloat16", nullptr, Instruction::kDotBFloat16},
-                           {"int8", &kInt8Form, Instruction::kDotInt8},
+                           {"int8", &kernels::kInt8Form, Instruction::kDotInt8},
                            {"Q8_0", &kQ8_0, Instruction::kDotInt8},
-                           {"int4", &kInt4Form, Instruction::kDotInt8},
+                           {"int4", &kernels::kInt4Form, Instruction::kDotInt8},
                            {"Q4_0", &kQ4_0, Instruction::kDotInt8}};
 
 class Model {
@@ -56,7 +56,7 @@ class Model {
   }
 
   // Reads in the order of Multiply: matrix by matrix, each thread its part.
-  void Read(ThreadPool& threads) const {
+  void Read(kernels::ThreadPool& threads) const {
     const int64_t parts = threads.num_threads();
     for (const auto& [words, count] : weights_) {
       threads.ParallelFor(parts, [&, from = words, all = count](int64_t part, int /*thread*/) {
@@ -71,18 +71,18 @@ class Model {
     num_weights_ += shape.out * shape.in;
     if (form.quant == nullptr) {
       const std::vector<float> source(static_cast<size_t>(shape.out * shape.in), 0.01f);
-      PackedMatrix matrix(shape.out, shape.in, DType::kBFloat16);
-      matrix.PackRows(reinterpret_cast<const std::byte*>(source.data()), DType::kFloat32, shape.in * 4);
+      kernels::PackedMatrix matrix(shape.out, shape.in, kernels::DType::kBFloat16);
+      matrix.PackRows(reinterpret_cast<const std::byte*>(source.data()), kernels::DType::kFloat32, shape.in * 4);
       AddBytes(matrix.view().data, static_cast<int64_t>(matrix.size_bytes()));
       matrices_.emplace_back(std::move(matrix));
     } else {
       const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
       const std::vector<float> scales(static_cast<size_t>(shape.in), 0.01f);
-      PackedQuantMatrix matrix(*form.quant, shape.out, shape.in);
+      kernels::PackedQuantMatrix matrix(*form.quant, shape.out, shape.in);
       for (int64_t n = 0; n < shape.out; ++n) matrix.SetRow(n, codes.data(), scales.data(), scales.data());
-      const PackedQuantView& w = matrix.view();
+      const kernels::PackedQuantView& w = matrix.view();
       AddBytes(w.codes, w.num_panels() * w.num_blocks() * w.block_bytes());
-      AddBytes(w.scales, w.num_panels() * w.num_scales() * kPanelRows * 2);
+      AddBytes(w.scales, w.num_panels() * w.num_scales() * kernels::kPanelRows * 2);
       matrices_.emplace_back(std::move(matrix));
     }
   }
@@ -109,9 +109,9 @@ double Median(std::vector<double> values) {
 }
 
 void Run(int num_threads, int num_passes) {
-  ThreadPool threads(num_threads);
+  kernels::ThreadPool threads(num_threads);
   Workspace workspace;
-  const StepContext step{&KernelsFor(BenchIsa()), &threads, nullptr, &workspace};
+  const StepContext step{&kernels::KernelsFor(BenchIsa()), &threads, nullptr, &workspace};
   std::printf("| weights | rows | ms | read ms | %% of read speed | %% of roofline |\n|---|---|---|---|---|---|\n");
   for (const Form& form : kForms) {
     const double peak = num_threads * PeakRate(BenchIsa(), form.instruction);

@@ -14,10 +14,10 @@
 namespace vllm {
 namespace {
 
-const Tokenizer& TheTokenizer() {
-  static const std::unique_ptr<Tokenizer> tokenizer = [] {
+const tokenizer::Tokenizer& TheTokenizer() {
+  static const std::unique_ptr<tokenizer::Tokenizer> tokenizer = [] {
     const char* path = std::getenv("VLLMCLI_TOKENIZER");
-    return LoadTokenizerJson(path != nullptr ? path : VLLMCLI_SOURCE_DIR "/app/guide_model/tokenizer.json");
+    return tokenizer::LoadTokenizerJson(path != nullptr ? path : VLLMCLI_SOURCE_DIR "/app/guide_model/tokenizer.json");
   }();
   return *tokenizer;
 }

@@ -36,8 +36,8 @@ double BestOf(Prepare prepare, Work work) {
 }
 
 void Run(const std::string& directory, const std::vector<std::string>& paths) {
-  std::unique_ptr<Tokenizer> tokenizer;
-  const auto load_tokenizer = [&] { tokenizer = LoadTokenizer(directory); };
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
+  const auto load_tokenizer = [&] { tokenizer = tokenizer::LoadTokenizer(directory); };
   const double load = BestOf([] {}, load_tokenizer);
   std::printf("load %.1f ms\n", load * 1e3);
   for (const std::string& path : paths) {

@@ -67,7 +67,7 @@ std::string MakeText(const TextClass& text_class, size_t num_bytes) {
   return text;
 }
 
-void Run(const Tokenizer& tokenizer, const std::vector<size_t>& megabytes) {
+void Run(const tokenizer::Tokenizer& tokenizer, const std::vector<size_t>& megabytes) {
   for (const TextClass& text_class : Classes()) {
     std::printf("%-12s", text_class.name);
     double bytes_per_byte = 0;
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   }
   std::vector<size_t> megabytes;
   for (int i = 2; i < argc; ++i) megabytes.push_back(std::strtoull(argv[i], nullptr, 10));
-  const auto tokenizer =
-      std::filesystem::is_directory(argv[1]) ? vllm::LoadTokenizer(argv[1]) : vllm::LoadTokenizerJson(argv[1]);
+  const auto tokenizer = std::filesystem::is_directory(argv[1]) ? vllm::tokenizer::LoadTokenizer(argv[1])
+                                                                : vllm::tokenizer::LoadTokenizerJson(argv[1]);
   vllm::Run(*tokenizer, megabytes);
 }

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-namespace vllm {
+namespace vllm::kernels {
 
 enum class Activation : uint8_t { kSilu, kGelu, kGeluTanh, kQuickGelu, kRelu, kRelu2 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

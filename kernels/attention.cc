@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace vllm {
+namespace vllm::kernels {
 
 // MakeWork in impl/attention.inl divides the scratch into these parts.
 int64_t AttentionScratchFloats(const AttentionArgs& args) {
@@ -11,4 +11,4 @@ int64_t AttentionScratchFloats(const AttentionArgs& args) {
   return queries * (kKVPartition + 3 * padded + 4) + kKVPartition / 4 * padded;
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

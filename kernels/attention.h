@@ -15,7 +15,7 @@
 
 #include "kernels/matrix/kv_cache_layout.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 inline constexpr int64_t kKVPartition = 256;
 // Maximum number of query vectors (rows x heads of one KV head) per task.
@@ -72,4 +72,4 @@ int64_t AttentionScratchFloats(const AttentionArgs& args);
 // Returns the size of one query's result over one partition, in floats.
 constexpr int64_t PartialFloats(int64_t head_dim) { return PaddedHeadDim(head_dim) + 16; }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -12,7 +12,7 @@
 #include <sys/auxv.h>
 #endif
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::optional<Isa> ParseIsa(std::string_view name) {
   return static_cast<Isa>(it - std::begin(kIsaNames));
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::kernels {
 
 // kAvx2Vnni is AVX2 with AVX-VNNI, kAvx512Bf16 is AVX-512 with VNNI and BF16, kNeonDotprod is AArch64's NEON with
 // sdot.
@@ -20,4 +20,4 @@ Isa BestIsa();
 std::string_view ToString(Isa isa);  // "generic", "avx2", "avx2_vnni", "avx512", "avx512_bf16", "neon", "neon_dotprod"
 std::optional<Isa> ParseIsa(std::string_view name);
 
-}  // namespace vllm
+}  // namespace vllm::kernels

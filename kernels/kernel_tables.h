@@ -4,7 +4,7 @@
 
 #include "kernels/kernels.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 extern const Kernels kGenericKernels;
 extern const QuantKernels kGenericQuantKernels;
@@ -34,4 +34,4 @@ extern const TileKernels kNeonTileKernels;
 extern const TileKernels kNeonDotprodTileKernels;
 #endif
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -14,7 +14,7 @@
 #include "kernels/row_kernels.h"
 #include "kernels/tile_kernels.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 struct Kernels {
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k], k ascending, for panels [panel_begin, panel_end) of w.
@@ -62,4 +62,4 @@ struct Kernels {
   const RowKernels* rows;
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

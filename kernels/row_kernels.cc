@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 // Each pass is one inline body. Every function for a wider instruction set compiles its own copy of it. The inner
@@ -120,4 +120,4 @@ constinit const RowKernels kAvx2RowKernels = kAvx2;
 constinit const RowKernels kAvx512RowKernels = kAvx512;
 #endif
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace vllm {
+namespace vllm::kernels {
 
 inline constexpr size_t kRowBlock = 64;
 
@@ -21,4 +21,4 @@ struct RowKernels {
   int64_t (*count_at_least)(const float* row, size_t num_blocks, float value);
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -11,7 +11,7 @@
 #include "kernels/matrix/packed_matrix.h"
 #include "kernels/matrix/packed_quant_matrix.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 struct TileKernels {
   // Packs one tile of x [to.num_rows, to.num_columns] into `to`, rounded to bfloat16. Null if the instruction set has
@@ -31,4 +31,4 @@ struct TileKernels {
                        int64_t y_stride, int64_t panel_begin, int64_t panel_end);
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -6,7 +6,7 @@
 #include "tokenizer/unicode/unicode.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // Return true if the character before or at `position` exists and has one of `classes`.
@@ -125,4 +125,4 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, bool special
   if (done != text.size()) segments.push_back({done, text.size(), -1});
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

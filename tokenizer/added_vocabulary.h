@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct AddedToken {
   std::string content;
@@ -70,4 +70,4 @@ class AddedVocabulary {
   PatternSet normalized_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -2,7 +2,7 @@
 
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 DecodeStream::DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens)
     : tokenizer_(tokenizer), skip_special_tokens_(skip_special_tokens), run_(tokenizer.decoder()) {}
@@ -50,4 +50,4 @@ void DecodeStream::Flush(std::string& out) {
   if (!prompt_tail_.empty()) DropPromptTail(begin, out);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -14,7 +14,7 @@
 #include "tokenizer/decoders/token_decoder.h"
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class DecodeStream {
  public:
@@ -37,4 +37,4 @@ class DecodeStream {
   std::string prompt_tail_;  // prompt text that run_ still withholds and that must not be appended
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -3,7 +3,7 @@
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // The state of one call of Encode.
@@ -139,4 +139,4 @@ std::optional<std::string_view> Tokenizer::TokenForDecoding(int32_t id, bool ski
 
 const TokenDecoder& Tokenizer::decoder() const { return parts_->decoder; }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -20,7 +20,7 @@
 
 #include "tokenizer/formats/tokenizer_error.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class TokenDecoder;
 struct TokenizerParts;
@@ -62,4 +62,4 @@ class Tokenizer {
   const std::atomic<bool>* stop_ = nullptr;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/pre_tokenizers/pre_tokenizer.h"
 #include "tokenizer/processors/post_processor.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct TokenizerParts {
   AddedVocabulary added;
@@ -23,4 +23,4 @@ struct TokenizerParts {
   std::string kind;  // the result of Tokenizer::Kind
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

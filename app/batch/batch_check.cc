@@ -13,14 +13,14 @@
 #include "engine/config/errors.h"
 #include "engine/frontend/input_processor.h"
 
-namespace vllm {
+namespace vllm::app {
 
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
                RecordReader& reader) {
   const ModelLocation location = LocateModel(settings);
   VllmConfig config = MakeVllmConfig(settings, LoadModelConfig(location));
   config.Finalize();
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   if (tokenizer_required || ModelHasTokenizer(location)) tokenizer = LoadModelTokenizer(location);
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
@@ -60,4 +60,4 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   return num_bad > 0 ? 1 : 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -6,11 +6,11 @@
 #include "app/batch/row_parser.h"
 #include "app/cli/settings.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Prints the error record of each invalid row and a summary. Returns the exit status: 1 if any row is invalid, else 0.
 // If the model has no tokenizer and `tokenizer_required` is false, every row that needs one is invalid.
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
                RecordReader& reader);
 
-}  // namespace vllm
+}  // namespace vllm::app

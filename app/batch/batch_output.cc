@@ -10,7 +10,7 @@
 
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 bool IsSameFile(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -88,4 +88,4 @@ void BatchOutput::WriteRecord(const SafeText& record) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -10,7 +10,7 @@
 
 #include "app/terminal/output_stream.h"
 
-namespace vllm {
+namespace vllm::app {
 
 class BatchOutput {
  public:
@@ -45,4 +45,4 @@ class BatchOutput {
 // this before it loads the model.
 void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd);
 
-}  // namespace vllm
+}  // namespace vllm::app

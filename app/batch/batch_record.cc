@@ -7,7 +7,7 @@
 
 #include "app/output/result_json.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -34,7 +34,7 @@ Json OpenAiToken(const Json& ours) {
   return token;
 }
 
-Json ChatLogprobs(const Logprobs& logprobs, const Tokenizer* tokenizer) {
+Json ChatLogprobs(const Logprobs& logprobs, const tokenizer::Tokenizer* tokenizer) {
   Json content = Json::array();
   for (size_t i = 0; i < logprobs.num_positions(); ++i) {
     const Json ours = LogprobJson(logprobs, i, tokenizer);
@@ -47,7 +47,7 @@ Json ChatLogprobs(const Logprobs& logprobs, const Tokenizer* tokenizer) {
   return Json({{"content", std::move(content)}});
 }
 
-Json CompletionLogprobs(const Logprobs& logprobs, const Tokenizer* tokenizer) {
+Json CompletionLogprobs(const Logprobs& logprobs, const tokenizer::Tokenizer* tokenizer) {
   Json tokens = Json::array();
   Json token_logprobs = Json::array();
   Json tops = Json::array();
@@ -71,7 +71,7 @@ Json CompletionLogprobs(const Logprobs& logprobs, const Tokenizer* tokenizer) {
   return json;
 }
 
-Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const Tokenizer* tokenizer) {
+Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const tokenizer::Tokenizer* tokenizer) {
   const bool is_chat = head.kind == RowKind::kOpenAiChat;
   Json body;
   body["id"] = (is_chat ? "chatcmpl-" : "cmpl-") + head.id.custom_id.value_or("");
@@ -111,7 +111,7 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const Token
 
 }  // namespace
 
-std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const Tokenizer* tokenizer) {
+std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const tokenizer::Tokenizer* tokenizer) {
   Json json;
   if (head.kind != RowKind::kPlain) {
     const std::string custom_id = head.id.custom_id.value_or("");
@@ -151,4 +151,4 @@ std::string ErrorRecord(const RowId& id, std::string_view code, std::string_view
   return DumpJson(json);
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -9,7 +9,7 @@
 #include "engine/request/request_output.h"
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // The parts of a row that its record needs. Kept while the engine runs the row.
 struct RecordHead {
@@ -22,10 +22,10 @@ struct RecordHead {
 
 // Returns {"index" | "custom_id","prompt_tokens","outputs":[...]} or an OpenAI batch response, as one line of JSON.
 // REQUIRES: output is finished.
-std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const Tokenizer* tokenizer);
+std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const tokenizer::Tokenizer* tokenizer);
 
 // Returns {"index" | "custom_id","error":{"code","message","line"}} or the same in an OpenAI batch response, as one
 // line of JSON.
 std::string ErrorRecord(const RowId& id, std::string_view code, std::string_view message);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -10,7 +10,7 @@
 #include "engine/frontend/llm_engine.h"
 #include "engine/request/sampling_params.h"
 
-namespace vllm {
+namespace vllm::app {
 
 enum class RowKind : uint8_t { kPlain, kOpenAiChat, kOpenAiCompletion };
 
@@ -42,4 +42,4 @@ class RowError : public std::runtime_error {
   std::string code_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

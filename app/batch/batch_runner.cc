@@ -11,7 +11,7 @@
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 bool IsRegularFile(int fd) {
@@ -192,4 +192,4 @@ void BatchRunner::RunRows() {
   RunUntilDone(engine_, callbacks);
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

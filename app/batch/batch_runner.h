@@ -18,7 +18,7 @@
 #include "engine/config/errors.h"
 #include "engine/config/hash.h"
 
-namespace vllm {
+namespace vllm::app {
 
 struct BatchCounts {
   int64_t num_rows = 0;
@@ -106,4 +106,4 @@ class BatchRunner {
   std::chrono::steady_clock::time_point start_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

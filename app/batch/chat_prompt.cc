@@ -8,7 +8,7 @@
 #include "app/batch/sampling_fields.h"
 #include "app/output/result_json.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -75,9 +75,9 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
   }
   try {
     return renderer->RenderJson(DumpJson(context), has_tools);
-  } catch (const ChatTemplateError& error) {
+  } catch (const tokenizer::ChatTemplateError& error) {
     throw RowError("invalid_request", error.what());
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -8,7 +8,7 @@
 
 #include "app/model/prompt_renderer.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns true if ChatPrompt reads the field called `name`.
 bool IsChatField(const std::string& name);
@@ -18,4 +18,4 @@ bool IsChatField(const std::string& name);
 // REQUIRES: `body` is an object.
 std::string ChatPrompt(const nlohmann::ordered_json& body, const std::string& system, const PromptRenderer* renderer);
 
-}  // namespace vllm
+}  // namespace vllm::app

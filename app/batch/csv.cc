@@ -2,7 +2,7 @@
 
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 
 CsvScanner::Byte CsvScanner::Next(char c) {
   if (state_ == State::kQuoted) {
@@ -44,4 +44,4 @@ std::vector<std::string> SplitCsvRecord(std::string_view record, char delimiter)
   return fields;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::app {
 
 class CsvScanner {
  public:
@@ -39,4 +39,4 @@ class CsvScanner {
 // quote.
 std::vector<std::string> SplitCsvRecord(std::string_view record, char delimiter);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -8,7 +8,7 @@
 
 #include "app/batch/sampling_fields.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -88,4 +88,4 @@ RowKind OpenAiKind(const Json& row) {
   throw RowError("invalid_row", "url: must be /v1/chat/completions or /v1/completions (" + url.substr(0, 64) + ")");
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

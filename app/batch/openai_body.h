@@ -5,7 +5,7 @@
 
 #include "app/batch/batch_row.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Applies the field called `name` of `body` to `row`. Returns false if it is not an OpenAI field. Ignores fields that
 // do not affect the text, and rejects those that would (stream, echo, response_format, ...). Throws RowError. REQUIRES:
@@ -16,4 +16,4 @@ bool SetOpenAiField(const std::string& name, const nlohmann::ordered_json& value
 // Returns the kind of a row from its url. Throws RowError for an unsupported method or url.
 RowKind OpenAiKind(const nlohmann::ordered_json& row);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -8,7 +8,7 @@
 
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 
 RecordReader::RecordReader(int fd, std::string name, char delimiter, size_t max_record_bytes)
     : fd_(fd), name_(std::move(name)), delimiter_(delimiter), csv_(delimiter), max_record_bytes_(max_record_bytes) {}
@@ -87,4 +87,4 @@ void RecordReader::Fill() {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -10,7 +10,7 @@
 
 #include "app/batch/csv.h"
 
-namespace vllm {
+namespace vllm::app {
 
 class RecordReader {
  public:
@@ -52,4 +52,4 @@ class RecordReader {
   int64_t bytes_consumed_ = 0;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

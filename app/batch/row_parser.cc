@@ -13,7 +13,7 @@
 #include "app/cli/parse_value.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -222,4 +222,4 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
   return row;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

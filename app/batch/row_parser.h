@@ -13,7 +13,7 @@
 #include "app/batch/row_template.h"
 #include "app/model/prompt_renderer.h"
 
-namespace vllm {
+namespace vllm::app {
 
 enum class InputFormat : uint8_t { kText, kJsonLines, kCsv, kTsv };
 
@@ -50,4 +50,4 @@ class RowParser {
   std::optional<RowTemplate> template_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

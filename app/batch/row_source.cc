@@ -4,7 +4,7 @@
 #include "app/batch/batch_runner.h"
 #include "engine/config/hash.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 bool IsBlank(std::string_view record) {
@@ -55,4 +55,4 @@ RowSource::Status RowSource::Next() {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -6,7 +6,7 @@
 #include "app/cli/parse_value.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 
 RowTemplate::RowTemplate(std::string_view text, const std::vector<std::string>& columns) {
   std::string literal;
@@ -48,4 +48,4 @@ std::string RowTemplate::Fill(const std::vector<std::string>& fields) const {
   return out;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::app {
 
 // A text such as "Translate: {column}", where {{ and }} are literal braces. Immutable.
 class RowTemplate {
@@ -24,4 +24,4 @@ class RowTemplate {
   std::vector<Part> parts_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -9,7 +9,7 @@
 
 #include "app/batch/batch_row.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -154,4 +154,4 @@ bool SetSamplingField(const std::string& name, const Json& value, SamplingParams
   return false;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

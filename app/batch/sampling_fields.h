@@ -7,7 +7,7 @@
 
 #include "engine/request/sampling_params.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Sets the parameter called `name`. Returns false if there is none. null keeps the default. Throws RowError
 // `<field>: <why> (<value>)` if the value has the wrong type.
@@ -19,4 +19,4 @@ double NumberField(const std::string& name, const nlohmann::ordered_json& value)
 bool SwitchField(const std::string& name, const nlohmann::ordered_json& value);
 std::string TextField(const std::string& name, const nlohmann::ordered_json& value);
 
-}  // namespace vllm
+}  // namespace vllm::app

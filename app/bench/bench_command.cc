@@ -23,7 +23,7 @@
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -219,4 +219,4 @@ int BenchCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

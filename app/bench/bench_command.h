@@ -3,9 +3,9 @@
 
 #include "app/cli/settings.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns the exit status.
 int BenchCommand(const Settings& settings);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -6,7 +6,7 @@
 #include "app/model/model_files.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -26,7 +26,7 @@ void AddFigure(Json& comparison, const std::string& name, const Json& now, const
 }  // namespace
 
 Json ReadBenchResults(const std::string& path) {
-  const std::string text = ReadTextFile(path, kMaxFileBytes);
+  const std::string text = ReadFileOrStdin(path, kMaxFileBytes);
   // Results have two levels. Deeper values are dropped while parsing.
   const auto shallow = [](int depth, Json::parse_event_t /*event*/, const Json& /*parsed*/) { return depth < 4; };
   Json results = Json::parse(text, shallow, false);
@@ -66,4 +66,4 @@ std::string DescribeComparison(const Json& comparison, const std::string& path) 
   return text;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

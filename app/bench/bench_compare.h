@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace vllm {
+namespace vllm::app {
 
 // Reads the results that an earlier run wrote with --output-json. Throws ConfigError if `path` cannot be read or
 // contains something else.
@@ -18,4 +18,4 @@ nlohmann::ordered_json CompareBenchResults(const nlohmann::ordered_json& now, co
 // Returns one line per number of CompareBenchResults.
 std::string DescribeComparison(const nlohmann::ordered_json& comparison, const std::string& path);
 
-}  // namespace vllm
+}  // namespace vllm::app

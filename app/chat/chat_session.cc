@@ -17,7 +17,7 @@
 #include "engine/config/errors.h"
 #include "tokenizer/formats/tokenizer_error.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // Number of tokens that the prompt leaves for the answer. The oldest turns are dropped if it would leave fewer.
@@ -84,10 +84,10 @@ void ChatSession::SendUserMessage(const std::string& message) {
   std::vector<int32_t> ids;
   try {
     ids = conversation_.BuildPrompt(message, max_model_len - AnswerReserve(max_model_len));
-  } catch (const ChatTemplateError& error) {
+  } catch (const tokenizer::ChatTemplateError& error) {
     PrintError(error.what());
     return;
-  } catch (const EncodingStopped&) {
+  } catch (const tokenizer::EncodingStopped&) {
     const int signal_number = TakeSignal();
     if (signal_number != SIGINT) throw Interrupted(signal_number);
     PrintNote("[interrupted: the message was not sent]");
@@ -191,4 +191,4 @@ bool ChatSession::Stream(const std::string& request_id) {
   return !failed;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -10,7 +10,7 @@
 #include "app/model/load_model.h"
 #include "app/output/request_stats.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns the names that /set accepts.
 std::vector<std::string> SettableNames();
@@ -53,4 +53,4 @@ class ChatSession {
   std::string answer_text_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -4,9 +4,10 @@
 #include <random>
 #include <utility>
 
-namespace vllm {
+namespace vllm::app {
 
-Conversation::Conversation(const PromptRenderer& renderer, const Tokenizer& tokenizer, std::vector<int32_t> stop_ids)
+Conversation::Conversation(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer,
+                           std::vector<int32_t> stop_ids)
     : renderer_(renderer), tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)) {
   // Random, so that no message or template contains it. Letters only, so that template filters do not change it.
   std::random_device device;
@@ -22,8 +23,8 @@ void Conversation::Reset(std::string system) {
   exact_ = true;
 }
 
-std::vector<ChatMessage> Conversation::Messages(const std::string& message, bool with_placeholders) const {
-  std::vector<ChatMessage> messages;
+std::vector<tokenizer::ChatMessage> Conversation::Messages(const std::string& message, bool with_placeholders) const {
+  std::vector<tokenizer::ChatMessage> messages;
   if (!system_.empty()) messages.push_back({"system", system_});
   for (const Turn& turn : turns_) {
     messages.push_back({"user", turn.message});
@@ -142,4 +143,4 @@ void Conversation::DiscardPending() {
   if (num_dropped_turns_ > 0) exact_ = false;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -16,13 +16,13 @@
 #include "app/model/prompt_renderer.h"
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::app {
 
 class Conversation {
  public:
   // Borrows `renderer` and `tokenizer`. `stop_ids` are the tokens that end an answer. They are part of the template's
   // text, not of the answer.
-  Conversation(const PromptRenderer& renderer, const Tokenizer& tokenizer, std::vector<int32_t> stop_ids);
+  Conversation(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer, std::vector<int32_t> stop_ids);
 
   // Restarts the conversation. `system` may be empty.
   void Reset(std::string system);
@@ -53,7 +53,7 @@ class Conversation {
     std::string placeholder;
   };
 
-  std::vector<ChatMessage> Messages(const std::string& message, bool with_placeholders) const;
+  std::vector<tokenizer::ChatMessage> Messages(const std::string& message, bool with_placeholders) const;
   // Encodes the end of a prompt's text.
   std::vector<int32_t> EncodeTail(std::string_view tail) const;
   // Renders and encodes the whole conversation with `message` as the newest message.
@@ -63,7 +63,7 @@ class Conversation {
   std::vector<int32_t> DropOldTurns(const std::string& message, int64_t max_tokens);
 
   const PromptRenderer& renderer_;
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   std::vector<int32_t> stop_ids_;
   std::string system_;
   std::vector<Turn> turns_;
@@ -80,4 +80,4 @@ class Conversation {
   int64_t next_placeholder_ = 0;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

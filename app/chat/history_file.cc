@@ -16,7 +16,7 @@
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -111,11 +111,11 @@ void HistoryFile::Fail(const std::string& why) const { throw ResourceError("hist
 
 void HistoryFile::Open() {
   const int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  fd_ = UniqueFd(open(path_.c_str(), flags, 0600));
+  fd_ = tokenizer::UniqueFd(open(path_.c_str(), flags, 0600));
   if (!fd_.valid()) Fail(errno == ELOOP ? "is a symbolic link" : std::strerror(errno));
   struct stat status {};
   if (fstat(fd_.get(), &status) != 0) Fail(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) Fail("not a regular file (" + FileTypeName(status.st_mode) + ")");
+  if (!S_ISREG(status.st_mode)) Fail("not a regular file (" + tokenizer::FileTypeName(status.st_mode) + ")");
   if (status.st_uid != geteuid()) Fail("belongs to another user (uid " + std::to_string(status.st_uid) + ")");
   if ((status.st_mode & 07777u) != 0600 && fchmod(fd_.get(), 0600) != 0) Fail(std::strerror(errno));
 }
@@ -144,7 +144,7 @@ void HistoryFile::Shorten(size_t max_entries) {
   std::string text;
   for (const std::string& entry : entries_) text += EntryText(entry);
   const std::string name = path_ + ".new-" + std::to_string(std::random_device()());
-  UniqueFd shorter(open(name.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  tokenizer::UniqueFd shorter(open(name.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   const bool is_replaced =
       shorter.valid() && WriteAll(shorter.get(), text) == 0 && rename(name.c_str(), path_.c_str()) == 0;
   if (!is_replaced) {
@@ -156,4 +156,4 @@ void HistoryFile::Shorten(size_t max_entries) {
   fd_ = std::move(shorter);
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -15,7 +15,7 @@
 
 #include "tokenizer/formats/regular_file.h"
 
-namespace vllm {
+namespace vllm::app {
 
 class HistoryFile {
  public:
@@ -38,8 +38,8 @@ class HistoryFile {
   [[noreturn]] void Fail(const std::string& why) const;
 
   std::string path_;
-  UniqueFd fd_;
+  tokenizer::UniqueFd fd_;
   std::vector<std::string> entries_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -22,7 +22,7 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // Global, because readline's callbacks have no user pointer.
@@ -181,4 +181,4 @@ void LineEditor::Remember(const std::string& line) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -10,7 +10,7 @@
 
 #include "app/chat/history_file.h"
 
-namespace vllm {
+namespace vllm::app {
 
 class LineEditor {
  public:
@@ -33,4 +33,4 @@ class LineEditor {
   std::unique_ptr<HistoryFile> history_;  // null: no history is kept
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

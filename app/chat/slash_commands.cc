@@ -7,7 +7,7 @@
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 struct SlashCommand {
@@ -116,4 +116,4 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
   return true;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

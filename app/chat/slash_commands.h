@@ -6,7 +6,7 @@
 
 #include "app/chat/chat_session.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns all names, with their slash, for completion.
 std::vector<std::string> SlashCommandNames();
@@ -14,4 +14,4 @@ std::vector<std::string> SlashCommandNames();
 // Runs a line that begins with a slash. Returns false if the chat must end. Prints errors in the line.
 bool RunSlashCommand(const std::string& line, ChatSession& session);
 
-}  // namespace vllm
+}  // namespace vllm::app

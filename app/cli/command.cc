@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr std::array<CommandInfo, 11> kCommands = {{
@@ -81,4 +81,4 @@ const CommandInfo& InfoOf(Command command) {
   return kCommands[0];
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

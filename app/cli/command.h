@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::app {
 
 enum class Command : uint32_t {
   kChat = 1u << 0,
@@ -38,4 +38,4 @@ std::span<const CommandInfo> CommandTable();
 std::optional<Command> FindCommand(std::string_view name);
 const CommandInfo& InfoOf(Command command);
 
-}  // namespace vllm
+}  // namespace vllm::app

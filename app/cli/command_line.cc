@@ -9,7 +9,7 @@
 #include "app/cli/parse_value.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // CLI11 parses a positional argument "[a,b]" as a list. This byte is put in front of every word that begins with '[' or
@@ -129,4 +129,4 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
   return line;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -7,7 +7,7 @@
 
 #include "app/cli/settings.h"
 
-namespace vllm {
+namespace vllm::app {
 
 enum class CommandLineAction : uint8_t { kCommand, kHelp, kVersion };
 
@@ -21,4 +21,4 @@ struct CommandLine {
 // ConfigError naming the unknown or invalid word and, if there is one, a similar known name.
 CommandLine ParseCommandLine(std::vector<std::string> words, Command default_command);
 
-}  // namespace vllm
+}  // namespace vllm::app

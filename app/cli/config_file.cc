@@ -11,7 +11,7 @@
 #include "engine/config/escape.h"
 #include "tokenizer/formats/regular_file.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // toml11 parses about 200,000 scalars per second. This limit keeps the worst file to a few seconds.
@@ -54,7 +54,7 @@ void ReadConfigFile(const std::string& given_path, Settings& settings) {
     path = home + "/config.toml";
   }
   std::string text;
-  const RegularFile file = ReadRegularFile(path, kMaxFileBytes, text);
+  const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, kMaxFileBytes, text);
   if (file.is_missing() && given_path.empty()) return;
   const std::string message = "configuration file " + Escape(path) + ": " + file.error;
   if (file.is_out_of_resources()) throw ResourceError(message);
@@ -83,4 +83,4 @@ void ReadConfigFile(const std::string& given_path, Settings& settings) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

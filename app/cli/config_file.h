@@ -11,11 +11,11 @@
 
 #include "app/cli/settings.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Adds the file's values for settings.command. An empty `path` means the default location, where a missing file is not
 // an error. Throws ConfigError `<file>:<line>:<column>: <key>: <why> (<value>)`, and ResourceError when the process
 // runs out of memory or file descriptors.
 void ReadConfigFile(const std::string& path, Settings& settings);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -9,7 +9,7 @@
 #include "engine/config/errors.h"
 #include "kernels/isa.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr int64_t kPackedCacheBytes = int64_t{16} << 30;
@@ -21,10 +21,10 @@ int64_t AtLeastOne(const Settings& settings, std::string_view name, int64_t defa
   return *value;
 }
 
-DType ParseDType(const std::string& name, DType default_dtype) {
-  if (name == "float32") return DType::kFloat32;
-  if (name == "float16") return DType::kFloat16;
-  if (name == "bfloat16") return DType::kBFloat16;
+kernels::DType ParseDType(const std::string& name, kernels::DType default_dtype) {
+  if (name == "float32") return kernels::DType::kFloat32;
+  if (name == "float16") return kernels::DType::kFloat16;
+  if (name == "bfloat16") return kernels::DType::kBFloat16;
   return default_dtype;
 }
 
@@ -39,9 +39,10 @@ void SetQuantization(const std::string& name, QuantizationConfig& quantization) 
 
 }  // namespace
 
-std::optional<KVDType> CacheDType(const Settings& settings) {
+std::optional<kernels::KVDType> CacheDType(const Settings& settings) {
   const std::string name = settings.Text("kv-cache-dtype").value_or("auto");
-  for (const KVDType dtype : {KVDType::kFloat32, KVDType::kBFloat16, KVDType::kFloat16, KVDType::kInt8}) {
+  for (const kernels::KVDType dtype :
+       {kernels::KVDType::kFloat32, kernels::KVDType::kBFloat16, kernels::KVDType::kFloat16, kernels::KVDType::kInt8}) {
     if (name == ToString(dtype)) return dtype;
   }
   return std::nullopt;
@@ -57,7 +58,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.cache.enable_prefix_caching = settings.Switch("enable-prefix-caching");
   config.cache.cache_dtype = CacheDType(settings);
   if (!config.cache.cache_dtype && settings.Text("dtype").value_or("auto") != "auto") {
-    config.cache.cache_dtype = KVDTypeOf(config.model.dtype);
+    config.cache.cache_dtype = kernels::KVDTypeOf(config.model.dtype);
   }
   if (settings.Has("num-kv-blocks")) config.cache.num_blocks_override = AtLeastOne(settings, "num-kv-blocks", 0);
   config.cache.kv_cache_memory_bytes = settings.Size("kv-cache-memory");
@@ -82,8 +83,8 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   if (settings.Text("linear-backend").value_or("native") == "openblas") {
     config.linear_backend = LinearBackend::kOpenBlas;
   }
-  config.isa = ParseIsa(settings.Text("isa").value_or("auto"));
-  const std::vector<Isa> isas = AvailableIsas();
+  config.isa = kernels::ParseIsa(settings.Text("isa").value_or("auto"));
+  const std::vector<kernels::Isa> isas = kernels::AvailableIsas();
   if (config.isa && std::find(isas.begin(), isas.end(), *config.isa) == isas.end()) {
     throw ConfigError("--isa: not supported by this machine (" + std::string(ToString(*config.isa)) + ")");
   }
@@ -105,4 +106,4 @@ uint64_t ChooseSeed(const Settings& settings) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -7,10 +7,10 @@
 #include "app/cli/settings.h"
 #include "engine/config/vllm_config.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns the type that --kv-cache-dtype names, or none for auto.
-std::optional<KVDType> CacheDType(const Settings& settings);
+std::optional<kernels::KVDType> CacheDType(const Settings& settings);
 
 // Returns a configuration that is not finalized yet. Throws ConfigError naming the flag and its value.
 VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model);
@@ -18,4 +18,4 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model);
 // Returns --seed if it is set. Otherwise returns a random seed for chat, run and complete, and 0 for other commands.
 uint64_t ChooseSeed(const Settings& settings);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr uint32_t Bits(auto... commands) { return (static_cast<uint32_t>(commands) | ...); }
@@ -223,4 +223,4 @@ std::string_view TitleOf(FlagGroup group) {
   return "";
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -8,7 +8,7 @@
 
 #include "app/cli/command.h"
 
-namespace vllm {
+namespace vllm::app {
 
 enum class ValueKind : uint8_t {
   kSwitch,     // --json
@@ -51,4 +51,4 @@ inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel,  FlagGroup::kProm
                                             FlagGroup::kOutput, FlagGroup::kBatchRun, FlagGroup::kBenchRun,
                                             FlagGroup::kEngine, FlagGroup::kGeneral};
 
-}  // namespace vllm
+}  // namespace vllm::app

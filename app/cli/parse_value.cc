@@ -7,7 +7,7 @@
 
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 [[noreturn]] void Fail(const char* why, std::string_view text) {
@@ -153,4 +153,4 @@ std::string NearestName(std::string_view name, const std::vector<std::string>& c
   return limit == 0 ? "" : best;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

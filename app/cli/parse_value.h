@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace vllm {
+namespace vllm::app {
 
 int64_t ParseInteger(std::string_view text);
 uint64_t ParseUnsigned(std::string_view text);
@@ -29,4 +29,4 @@ std::string ParseChoice(std::string_view text, std::string_view choices);
 // edit, or two for names of six or more letters. Leading dashes and slashes are ignored.
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -3,7 +3,7 @@
 #include "app/cli/parse_value.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 void Check(const Flag& flag, const std::string& value) {
@@ -145,4 +145,4 @@ const std::vector<std::string>* Settings::Values(std::string_view name) const {
   return entry == nullptr ? nullptr : &entry->values;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

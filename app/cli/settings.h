@@ -12,7 +12,7 @@
 
 #include "app/cli/flag.h"
 
-namespace vllm {
+namespace vllm::app {
 
 enum class SettingSource : uint8_t { kDefault, kConfigFile, kEnvironment, kCommandLine, kChat };
 
@@ -56,4 +56,4 @@ class Settings {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

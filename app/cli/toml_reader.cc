@@ -8,7 +8,7 @@
 #include "engine/config/escape.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr size_t kMaxKeyBytes = 1000;
@@ -28,7 +28,7 @@ class TomlTextReader {
   TomlTextReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
   TomlDocument Read() {
-    if (!IsValidUtf8(text_)) throw ConfigError(Escape(name_) + ": not valid UTF-8");
+    if (!tokenizer::IsValidUtf8(text_)) throw ConfigError(Escape(name_) + ": not valid UTF-8");
     if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
     while (true) {
       SkipBlankLines();
@@ -59,7 +59,7 @@ class TomlTextReader {
   Mark Here() const { return {pos_, line_begin_, line_}; }
   TomlPosition PositionOf(const Mark& mark) const {
     const std::string_view before = text_.substr(mark.line_begin, mark.pos - mark.line_begin);
-    return {mark.line, 1 + static_cast<int64_t>(CountCodePoints(before))};
+    return {mark.line, 1 + static_cast<int64_t>(tokenizer::CountCodePoints(before))};
   }
   [[noreturn]] void FailAt(const TomlPosition& position, const std::string& why) const {
     throw ConfigError(Escape(name_) + ":" + position.Text() + ": " + why);
@@ -275,4 +275,4 @@ class TomlTextReader {
 
 TomlDocument ReadToml(std::string_view text, const std::string& name) { return TomlTextReader(text, name).Read(); }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::app {
 
 struct TomlPosition {
   int64_t line = 1;    // from 1
@@ -47,4 +47,4 @@ struct TomlDocument {
 // Throws ConfigError `<name>:<line>:<column>: <why>`.
 TomlDocument ReadToml(std::string_view text, const std::string& name);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <toml.hpp>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // Extracts the reason from a toml11 message. Its first line is `[error] toml::<function>: <reason>`, with both prefixes
@@ -61,4 +61,4 @@ TomlScalar ParseTomlScalar(std::string_view raw) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::app {
 
 struct TomlScalar {
   std::string text;   // contents of a string; numbers in decimal, booleans as true and false
@@ -20,4 +20,4 @@ inline constexpr size_t kMaxTomlScalarBytes = size_t{64} << 10;
 // Longer than any useful number. Binary integers of more than 63 digits would overflow inside toml11.
 inline constexpr size_t kMaxTomlWordBytes = 64;
 
-}  // namespace vllm
+}  // namespace vllm::app

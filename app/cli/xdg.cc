@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 std::string Home(const char* variable, const char* below_home) {
@@ -30,4 +30,4 @@ bool MakePrivateDirectory(const std::string& path) {
   return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

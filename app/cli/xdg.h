@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace vllm {
+namespace vllm::app {
 
 // Each returns the path in the comment, or an empty string if neither the variable nor HOME holds an absolute path.
 std::string ConfigHome();  // $XDG_CONFIG_HOME/vllmcli or ~/.config/vllmcli
@@ -15,4 +15,4 @@ std::string DataHome();    // $XDG_DATA_HOME/vllmcli or ~/.local/share/vllmcli
 // Creates `path` and its missing parents with mode 0700. Returns false on failure.
 bool MakePrivateDirectory(const std::string& path);
 
-}  // namespace vllm
+}  // namespace vllm::app

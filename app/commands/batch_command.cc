@@ -23,7 +23,7 @@
 #include "engine/config/errors.h"
 #include "tokenizer/formats/regular_file.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 InputFormat FormatOf(const Settings& settings, const std::string& path) {
@@ -54,7 +54,7 @@ class InputFile {
       return;
     }
     // O_NONBLOCK: open() of a FIFO must not block, so that a signal can end the wait for its writer.
-    owned_ = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    owned_ = tokenizer::UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     fd_ = owned_.get();
     struct stat status {};
     if (fd_ < 0) {
@@ -86,7 +86,7 @@ class InputFile {
     }
   }
 
-  UniqueFd owned_;
+  tokenizer::UniqueFd owned_;
   int fd_ = -1;
 };
 
@@ -181,4 +181,4 @@ int BatchCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

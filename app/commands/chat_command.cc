@@ -17,14 +17,14 @@
 #include "engine/config/errors.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // Handles one line of input. Returns false if the line ends the chat.
 bool TakeLine(const std::string& line, ChatSession& session, bool prints_stats) {
   if (line.find_first_not_of(" \t\n") == std::string::npos) return true;
   if (line.front() == '/') return RunSlashCommand(line, session);
-  session.SendUserMessage(ReplaceInvalidUtf8(line));
+  session.SendUserMessage(tokenizer::ReplaceInvalidUtf8(line));
   if (prints_stats) PrintNote(RequestStatsText(session.last_stats()));
   return true;
 }
@@ -97,4 +97,4 @@ int ChatCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

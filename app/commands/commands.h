@@ -6,7 +6,7 @@
 
 #include "app/cli/settings.h"
 
-namespace vllm {
+namespace vllm::app {
 
 int ChatCommand(const Settings& settings);
 int GenerateCommand(const Settings& settings);  // run, complete
@@ -21,4 +21,4 @@ int CompletionsCommand(const Settings& settings);
 // The whole program: parses the command line, runs the command and returns the exit status. Does not throw.
 int Main(int argc, char** argv);
 
-}  // namespace vllm
+}  // namespace vllm::app

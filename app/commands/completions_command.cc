@@ -3,7 +3,7 @@
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 
 int CompletionsCommand(const Settings& settings) {
   if (settings.arguments.size() != 1) throw ConfigError("completions: expects a shell (bash, zsh or fish)");
@@ -11,4 +11,4 @@ int CompletionsCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -9,7 +9,7 @@
 #include "app/output/result_json.h"
 #include "app/terminal/output_stream.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 std::string Joined(const std::vector<std::string>& values) {
@@ -51,4 +51,4 @@ int ConfigCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -16,7 +16,7 @@
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -122,7 +122,7 @@ Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std:
     throw ModelError("model " + model.location.name +
                      ": has no chat template; use vllmcli complete or pass --chat-template FILE");
   }
-  std::vector<ChatMessage> messages;
+  std::vector<tokenizer::ChatMessage> messages;
   if (const auto system = settings.Text("system")) messages.push_back({"system", *system});
   messages.push_back({"user", *text});
   return TextPrompt{model.renderer->Render(messages, true), false};
@@ -165,4 +165,4 @@ int GenerateCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -23,7 +23,7 @@
 #include "tokenizer/jinja/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 enum ExitStatus : int { kOk = 0, kRequestFailed = 1, kUsage = 2, kUnusableModel = 3, kNoResource = 4 };
@@ -104,7 +104,7 @@ int Main(int argc, char** argv) {
   int status = kOk;
   // glibc reserves 64 MiB of address space for each malloc arena, and thread timing decides the number of arenas. Under
   // an address-space limit, timing would then decide whether a model loads and how large its KV cache is.
-  if (AddressSpaceIsLimited()) mallopt(M_ARENA_MAX, 1);
+  if (kernels::AddressSpaceIsLimited()) mallopt(M_ARENA_MAX, 1);
   try {
     ReserveStandardDescriptors();
     SaveTerminal();
@@ -114,7 +114,7 @@ int Main(int argc, char** argv) {
     status = kOk;
   } catch (const Interrupted& interrupted) {
     status = 128 + interrupted.signal_number();
-  } catch (const EncodingStopped&) {
+  } catch (const tokenizer::EncodingStopped&) {
     status = 128 + TakeSignal();
   } catch (const ConfigError& error) {
     PrintError(error.what());
@@ -122,17 +122,17 @@ int Main(int argc, char** argv) {
   } catch (const ModelError& error) {
     PrintError(error.what());
     status = kUnusableModel;
-  } catch (const TokenizerError& error) {
+  } catch (const tokenizer::TokenizerError& error) {
     PrintError(error.what());
     status = kUnusableModel;
-  } catch (const ChatTemplateError& error) {
+  } catch (const tokenizer::ChatTemplateError& error) {
     PrintError(error.what());
     status = kUnusableModel;
   } catch (const ResourceError& error) {
     PrintError(error.what());
     status = kNoResource;
   } catch (const std::bad_alloc&) {
-    PrintError(std::string(kOutOfMemory) + "; the tightest limit is " + ReadAvailableMemory().bound);
+    PrintError(std::string(kOutOfMemory) + "; the tightest limit is " + kernels::ReadAvailableMemory().bound);
     status = kNoResource;
   } catch (const std::system_error& error) {
     PrintError(error.what());
@@ -145,4 +145,4 @@ int Main(int argc, char** argv) {
   return status;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

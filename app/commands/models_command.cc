@@ -9,7 +9,7 @@
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 
-namespace vllm {
+namespace vllm::app {
 
 int ModelsCommand(const Settings& settings) {
   const std::vector<ModelLocation> models = ListModels();
@@ -36,4 +36,4 @@ int ModelsCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -11,7 +11,7 @@
 #include "app/terminal/output_stream.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr size_t kMaxPromptBytes = 64 << 20;
@@ -44,17 +44,17 @@ std::optional<std::string> ReadPrompt(const Settings& settings) {
     if (has_words && !asks_for_stdin && poll(&wait, 1, 2000) == 0) {
       PrintStatus("vllmcli: reading the rest of the prompt from standard input; add </dev/null if there is none");
     }
-    piped = ReadTextFile("-", kMaxPromptBytes);
+    piped = ReadFileOrStdin("-", kMaxPromptBytes);
     if (!piped.empty() && piped.back() == '\n') piped.pop_back();
   }
   if (piped.empty() && !has_words) return std::nullopt;
   std::string prompt = std::move(piped);
   if (has_words) prompt += (prompt.empty() ? "" : "\n") + words;
-  if (!IsValidUtf8(prompt)) {
+  if (!tokenizer::IsValidUtf8(prompt)) {
     PrintWarning("the prompt is not valid UTF-8; invalid bytes are replaced by U+FFFD");
-    prompt = ReplaceInvalidUtf8(prompt);
+    prompt = tokenizer::ReplaceInvalidUtf8(prompt);
   }
   return prompt;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -6,7 +6,7 @@
 
 #include "app/cli/settings.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns the text of standard input, a line break, and the arguments joined with spaces. Standard input is read if it
 // is not a terminal or "-" is among the arguments; one line break at its end is dropped. Returns none if standard input
@@ -14,4 +14,4 @@ namespace vllm {
 // and Interrupted. Main thread.
 std::optional<std::string> ReadPrompt(const Settings& settings);
 
-}  // namespace vllm
+}  // namespace vllm::app

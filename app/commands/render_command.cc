@@ -16,7 +16,7 @@
 #include "engine/config/errors.h"
 #include "tokenizer/formats/regular_file.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -60,7 +60,7 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
       return result;
     }
     if (!line["chat_template"].is_string()) throw ModelError("chat_template must be a string");
-    ChatTemplateSource source;
+    tokenizer::ChatTemplateSource source;
     source.text = line["chat_template"].get<std::string>();
     source.bos_token = TokenOf(line, "bos_token");
     source.eos_token = TokenOf(line, "eos_token");
@@ -68,7 +68,7 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
     result["text"] = RenderOne(renderer, line["context"]);
   } catch (const ModelError& error) {
     result = Json({{"error", error.what()}});
-  } catch (const ChatTemplateError& error) {
+  } catch (const tokenizer::ChatTemplateError& error) {
     result = Json({{"error", error.what()}});
   }
   return result;
@@ -80,9 +80,9 @@ int RenderLines(const Settings& settings, const std::string& path) {
   if (settings.Has("model") || settings.Has("chat-template")) {
     fallback = LoadPromptRenderer(settings, LocateModel(settings));
   }
-  RegularFile file;
+  tokenizer::RegularFile file;
   if (path != "-") {
-    file = OpenRegularFile(path);
+    file = tokenizer::OpenRegularFile(path);
     if (file.is_out_of_resources()) throw ResourceError("render " + path + ": " + file.error);
     if (!file.ok()) throw ModelError("render " + path + ": " + file.error);
   }
@@ -120,7 +120,7 @@ int RenderCommand(const Settings& settings) {
   if (renderer == nullptr) {
     throw ModelError("model " + location.name + ": has no chat template; pass --chat-template FILE");
   }
-  const std::string text = RenderOne(*renderer, ParseLimited(ReadTextFile(path, 64 << 20), path));
+  const std::string text = RenderOne(*renderer, ParseLimited(ReadFileOrStdin(path, 64 << 20), path));
   if (settings.Switch("json")) {
     StandardOutput().WriteLine(SafeJson(DumpJson(Json({{"text", text}}))));
   } else {
@@ -130,4 +130,4 @@ int RenderCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -25,7 +25,7 @@
 #include "kernels/threading/cpu_topology.h"
 #include "kernels/threading/thread_pool.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -89,13 +89,13 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   json["context"] = model.max_position_embeddings;
   json["sliding_window"] = model.sliding_window ? Json(*model.sliding_window) : Json();
   json["tie_word_embeddings"] = model.tie_word_embeddings;
-  const KVDType cache_dtype = CacheDType(settings).value_or(DefaultKVDType(model));
-  const KVCacheLayout layout{cache_dtype, CacheConfig().block_size, model.num_key_value_heads, model.head_dim};
+  const kernels::KVDType cache_dtype = CacheDType(settings).value_or(DefaultKVDType(model));
+  const kernels::KVCacheLayout layout{cache_dtype, CacheConfig().block_size, model.num_key_value_heads, model.head_dim};
   json["kv_cache_dtype"] = ToString(cache_dtype);
   json["kv_cache_bytes_per_token"] = model.num_hidden_layers * layout.BlockBytes() / layout.block_size;
   json["eos_token_ids"] = model.eos_token_ids;
   json["files_bytes"] = ModelBytes(location);
-  const CpuTopology cpus(UsableCpus());
+  const kernels::CpuTopology cpus(kernels::UsableCpus());
   json["cores"] = cpus.num_cores();
   json["numa_nodes"] = cpus.num_nodes();
   try {
@@ -111,7 +111,7 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   try {
     const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
     json["chat_template"] = renderer == nullptr ? Json() : Json(renderer->source().origin);
-  } catch (const ChatTemplateError& error) {
+  } catch (const tokenizer::ChatTemplateError& error) {
     json["chat_template"] = nullptr;
     json["chat_template_error"] = error.what();
     failures.emplace_back(error.what());
@@ -164,4 +164,4 @@ int ShowCommand(const Settings& settings) {
   return Status(failures);
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -16,7 +16,7 @@
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -36,7 +36,7 @@ std::vector<int32_t> IdsOf(const Json& json) {
 
 class Converter {
  public:
-  Converter(const Settings& settings, const Tokenizer& tokenizer)
+  Converter(const Settings& settings, const tokenizer::Tokenizer& tokenizer)
       : tokenizer_(tokenizer),
         decode_(settings.Switch("decode")),
         count_(settings.Switch("count")),
@@ -62,7 +62,7 @@ class Converter {
   }
 
  private:
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   bool decode_;
   bool count_;
   bool add_special_tokens_;
@@ -95,7 +95,7 @@ int ConvertLines(const Converter& converter) {
 
 int TokenizeCommand(const Settings& settings) {
   const ModelLocation location = LocateModel(settings);
-  const std::shared_ptr<const Tokenizer> tokenizer = LoadModelTokenizer(location);
+  const std::shared_ptr<const tokenizer::Tokenizer> tokenizer = LoadModelTokenizer(location);
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const Converter converter(settings, *tokenizer);
   if (settings.Switch("jsonl")) return ConvertLines(converter);
@@ -103,7 +103,7 @@ int TokenizeCommand(const Settings& settings) {
   std::string text;
   for (const std::string& argument : settings.arguments) text += (text.empty() ? "" : " ") + argument;
   // Standard input is encoded byte for byte, including a line break at its end.
-  if (settings.arguments.empty()) text = ReadTextFile("-", 256 << 20);
+  if (settings.arguments.empty()) text = ReadFileOrStdin("-", 256 << 20);
   if (!converter.decodes()) {
     StandardOutput().WriteLine(SafeJson(DumpJson(converter.Encode(text))));
     return 0;
@@ -135,4 +135,4 @@ int TokenizeCommand(const Settings& settings) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

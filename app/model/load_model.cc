@@ -15,7 +15,7 @@
 #include "kernels/threading/cpu_topology.h"
 #include "kernels/threading/thread_pool.h"
 
-namespace vllm {
+namespace vllm::app {
 
 void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config) {
   try {
@@ -38,7 +38,7 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   config.Finalize();
   if (config.parallel.is_oversubscribed) {
     PrintWarning(std::to_string(config.parallel.num_threads()) + " threads share " +
-                 std::to_string(CpuTopology(UsableCpus()).num_threads_at_once()) +
+                 std::to_string(kernels::CpuTopology(kernels::UsableCpus()).num_threads_at_once()) +
                  " CPUs, which is slow; lower --threads-per-rank or --tensor-parallel-size");
   }
   CheckSamplingDefaults(loaded.sampling_params, config);
@@ -46,15 +46,15 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   // limited, load it before them: both together may not fit where each one does, and the KV cache gets the memory that
   // is left.
   std::string tokenizer_warning;
-  const auto load = [&, tokenizer_required]() -> std::shared_ptr<const Tokenizer> {
+  const auto load = [&, tokenizer_required]() -> std::shared_ptr<const tokenizer::Tokenizer> {
     const bool is_needed = tokenizer_required || ModelHasTokenizer(loaded.location);
-    std::shared_ptr<const Tokenizer> tokenizer = is_needed ? LoadModelTokenizer(loaded.location) : nullptr;
+    std::shared_ptr<const tokenizer::Tokenizer> tokenizer = is_needed ? LoadModelTokenizer(loaded.location) : nullptr;
     tokenizer_warning = TokenizerWarning(loaded.location);
     return tokenizer;
   };
-  std::future<std::shared_ptr<const Tokenizer>> tokenizer =
-      AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
-  if (AddressSpaceIsLimited()) tokenizer.wait();
+  std::future<std::shared_ptr<const tokenizer::Tokenizer>> tokenizer =
+      kernels::AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
+  if (kernels::AddressSpaceIsLimited()) tokenizer.wait();
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
   std::unique_ptr<EngineCoreClient> client;
   {
@@ -75,4 +75,4 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   return loaded;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

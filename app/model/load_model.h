@@ -12,14 +12,14 @@
 #include "engine/frontend/llm_engine.h"
 #include "engine/request/sampling_params.h"
 
-namespace vllm {
+namespace vllm::app {
 
 struct LoadedModel {
   ModelLocation location;
-  SamplingParams sampling_params;              // the defaults of a request, see sampling_defaults.h
-  std::vector<SamplingValue> sampling_values;  // the same with the source of each value
-  std::shared_ptr<const Tokenizer> tokenizer;  // may be null only if it was not required
-  std::unique_ptr<PromptRenderer> renderer;    // null: the model has no chat template
+  SamplingParams sampling_params;                         // the defaults of a request, see sampling_defaults.h
+  std::vector<SamplingValue> sampling_values;             // the same with the source of each value
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // may be null only if it was not required
+  std::unique_ptr<PromptRenderer> renderer;               // null: the model has no chat template
   std::unique_ptr<LLMEngine> engine;
   double load_seconds = 0.0;
 };
@@ -32,4 +32,4 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
 // Throws ConfigError if no request could use these defaults, because then the sampling flags are wrong.
 void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -8,7 +8,7 @@
 
 #include "app/terminal/progress_line.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr std::chrono::milliseconds kDelay{300};
@@ -52,4 +52,4 @@ void LoadingStatus::Draw() {
   } while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [this] { return done_; }));
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

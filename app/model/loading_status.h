@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-namespace vllm {
+namespace vllm::app {
 
 class LoadingStatus {
  public:
@@ -27,4 +27,4 @@ class LoadingStatus {
   std::thread thread_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -18,7 +18,7 @@
 #include "tokenizer/formats/regular_file.h"
 #include "tokenizer/loaders/load_tokenizer.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr size_t kMaxTemplateBytes = 4 << 20;
@@ -31,16 +31,17 @@ ModelLocation LocateModel(const Settings& settings) {
 
 ModelConfig LoadModelConfig(const ModelLocation& location) {
   return location.is_gguf() ? LoadGgufConfig(location.gguf_file)
-                            : LoadModelConfig(location.directory, CheckArchitecture);
+                            : vllm::LoadModelConfig(location.directory, CheckArchitecture);
 }
 
 GenerationConfig LoadGenerationConfig(const ModelLocation& location) {
-  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file) : LoadGenerationConfig(location.directory);
+  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file)
+                            : vllm::LoadGenerationConfig(location.directory);
 }
 
 bool ModelHasTokenizer(const ModelLocation& location) {
   if (location.is_gguf()) return HasGgufTokenizer(GgufFile(location.gguf_file).metadata());
-  return HasTokenizer(location.directory);
+  return tokenizer::HasTokenizer(location.directory);
 }
 
 std::string TokenizerWarning(const ModelLocation& location) {
@@ -55,15 +56,15 @@ std::string TokenizerWarning(const ModelLocation& location) {
     return "tokenizer of " + Escape(location.gguf_file) +
            ": tokenizer.ggml.pre is missing, the default pre-tokenizer is used instead";
   }
-  const std::string used = FallbackTokenizerFile(location.directory);
+  const std::string used = tokenizer::FallbackTokenizerFile(location.directory);
   if (used.empty()) return "";
   return "tokenizer of " + Escape(location.directory) + ": tokenizer.json is missing, " + Escape(used) +
          " is used instead";
 }
 
-std::shared_ptr<const Tokenizer> LoadModelTokenizer(const ModelLocation& location) {
-  std::unique_ptr<Tokenizer> tokenizer =
-      location.is_gguf() ? LoadGgufTokenizer(GgufFile(location.gguf_file)) : LoadTokenizer(location.directory);
+std::shared_ptr<const tokenizer::Tokenizer> LoadModelTokenizer(const ModelLocation& location) {
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer = location.is_gguf() ? LoadGgufTokenizer(GgufFile(location.gguf_file))
+                                                                       : tokenizer::LoadTokenizer(location.directory);
   tokenizer->SetStop(&InterruptWaits());
   return tokenizer;
 }
@@ -84,12 +85,12 @@ std::string TemplateVariables(const Settings& settings) {
 }
 
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location) {
-  std::optional<ChatTemplateSource> source = location.is_gguf()
-                                                 ? GgufChatTemplate(GgufFile(location.gguf_file).metadata())
-                                                 : FindChatTemplate(location.directory);
+  std::optional<tokenizer::ChatTemplateSource> source = location.is_gguf()
+                                                            ? GgufChatTemplate(GgufFile(location.gguf_file).metadata())
+                                                            : tokenizer::FindChatTemplate(location.directory);
   if (const auto path = settings.Text("chat-template")) {
     if (!source) source.emplace();
-    source->text = ReadTextFile(*path, kMaxTemplateBytes);
+    source->text = ReadFileOrStdin(*path, kMaxTemplateBytes);
     source->tool_use_text.clear();
     source->origin = *path;
   }
@@ -104,10 +105,10 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
   return renderer;
 }
 
-std::string ReadTextFile(const std::string& path, size_t max_bytes) {
+std::string ReadFileOrStdin(const std::string& path, size_t max_bytes) {
   std::string text;
   if (path != "-") {
-    const RegularFile file = ReadRegularFile(path, max_bytes, text);
+    const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, max_bytes, text);
     const std::string message = "reading " + path + ": " + file.error;
     if (file.is_out_of_resources()) throw ResourceError(message);
     if (!file.ok()) throw ConfigError(message);
@@ -129,4 +130,4 @@ std::string ReadTextFile(const std::string& path, size_t max_bytes) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

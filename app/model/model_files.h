@@ -12,7 +12,7 @@
 #include "engine/model_loader/hf/hf_config.h"
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns the model that the settings name. Throws ModelError.
 ModelLocation LocateModel(const Settings& settings);
@@ -22,7 +22,7 @@ ModelConfig LoadModelConfig(const ModelLocation& location);
 GenerationConfig LoadGenerationConfig(const ModelLocation& location);
 
 // Loads the tokenizer from the GGUF file or the directory. Throws ModelError or TokenizerError.
-std::shared_ptr<const Tokenizer> LoadModelTokenizer(const ModelLocation& location);
+std::shared_ptr<const tokenizer::Tokenizer> LoadModelTokenizer(const ModelLocation& location);
 bool ModelHasTokenizer(const ModelLocation& location);
 // Returns a warning if the model has no tokenizer, or only a fallback, which may split text differently than in
 // training. Returns "" otherwise.
@@ -37,6 +37,6 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
 
 // Reads a text file named on the command line; "-" is standard input. Throws ConfigError if it cannot be read, is not a
 // regular file or is longer than `max_bytes`, and ResourceError if memory or descriptors run out.
-std::string ReadTextFile(const std::string& path, size_t max_bytes);
+std::string ReadFileOrStdin(const std::string& path, size_t max_bytes);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -18,7 +18,7 @@
 #include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,7 +75,7 @@ fs::path OwnDirectory() {
 std::optional<fs::path> SnapshotOf(const fs::path& repository) {
   constexpr size_t kMaxRevisionBytes = 4096;
   std::string revision;
-  ReadRegularFile((repository / "refs" / "main").string(), kMaxRevisionBytes, revision);
+  tokenizer::ReadRegularFile((repository / "refs" / "main").string(), kMaxRevisionBytes, revision);
   revision = revision.substr(0, revision.find_first_of(" \t\r\n"));
   if (IsPlainName(revision) && IsDirectory(repository / "snapshots" / revision)) {
     return repository / "snapshots" / revision;
@@ -109,7 +109,7 @@ bool IsModelDirectory(const fs::path& directory) {
 // Returns the model in a directory: a Hugging Face model, or the only GGUF model. Throws ModelError.
 ModelLocation LocationIn(const std::string& name, const fs::path& directory, const std::string& origin,
                          const std::string& load_format) {
-  const bool has_config = Exists(directory / "config.json") || HasTokenizer(directory.string());
+  const bool has_config = Exists(directory / "config.json") || tokenizer::HasTokenizer(directory.string());
   if (load_format != "gguf" && has_config) return {name, directory.string(), origin};
   const std::vector<fs::path> files = load_format == "safetensors" ? std::vector<fs::path>() : GgufModelsIn(directory);
   if (files.size() == 1) return {name, directory.string(), origin, files[0].string()};
@@ -231,8 +231,8 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
     }
   }
   if (struct stat status{}; stat(path.c_str(), &status) == 0) {
-    throw ModelError("model " + Escape(name) + ": not a regular file or a directory (" + FileTypeName(status.st_mode) +
-                     ")");
+    throw ModelError("model " + Escape(name) + ": not a regular file or a directory (" +
+                     tokenizer::FileTypeName(status.st_mode) + ")");
   }
   if (!IsRepositoryName(name)) throw ModelError("model " + name + ": no such file or directory");
   throw ModelError("model " + name + ": neither a directory nor in the Hugging Face cache (" + HubCache().string() +
@@ -290,4 +290,4 @@ int64_t ModelBytes(const ModelLocation& location) {
   return bytes;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace vllm {
+namespace vllm::app {
 
 struct ModelLocation {
   std::string name;            // as the user gives it
@@ -34,4 +34,4 @@ std::vector<ModelLocation> ListModels();
 // except subdirectories. Follows links.
 int64_t ModelBytes(const ModelLocation& location);
 
-}  // namespace vllm
+}  // namespace vllm::app

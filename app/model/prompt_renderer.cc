@@ -2,19 +2,20 @@
 
 #include <utility>
 
-namespace vllm {
+namespace vllm::app {
 
-PromptRenderer::PromptRenderer(ChatTemplateSource source, std::optional<std::string> now, std::string variables_json)
+PromptRenderer::PromptRenderer(tokenizer::ChatTemplateSource source, std::optional<std::string> now,
+                               std::string variables_json)
     : source_(std::move(source)),
       now_(std::move(now)),
       variables_json_(std::move(variables_json)),
-      chat_template_(ChatTemplate::Parse(source_.text)),
+      chat_template_(tokenizer::ChatTemplate::Parse(source_.text)),
       takes_system_message_(chat_template_->KeepsSystemMessage(Options(true))) {
-  if (!source_.tool_use_text.empty()) tool_use_template_ = ChatTemplate::Parse(source_.tool_use_text);
+  if (!source_.tool_use_text.empty()) tool_use_template_ = tokenizer::ChatTemplate::Parse(source_.tool_use_text);
 }
 
-RenderOptions PromptRenderer::Options(bool add_generation_prompt) const {
-  RenderOptions options;
+tokenizer::RenderOptions PromptRenderer::Options(bool add_generation_prompt) const {
+  tokenizer::RenderOptions options;
   options.add_generation_prompt = add_generation_prompt;
   options.bos_token = source_.bos_token;
   options.eos_token = source_.eos_token;
@@ -23,13 +24,13 @@ RenderOptions PromptRenderer::Options(bool add_generation_prompt) const {
   return options;
 }
 
-std::string PromptRenderer::Render(std::span<const ChatMessage> messages, bool add_generation_prompt) const {
+std::string PromptRenderer::Render(std::span<const tokenizer::ChatMessage> messages, bool add_generation_prompt) const {
   return chat_template_->Render(messages, Options(add_generation_prompt));
 }
 
 std::string PromptRenderer::RenderJson(std::string_view context_json, bool has_tools) const {
-  const ChatTemplate& chosen = has_tools && tool_use_template_ ? *tool_use_template_ : *chat_template_;
+  const tokenizer::ChatTemplate& chosen = has_tools && tool_use_template_ ? *tool_use_template_ : *chat_template_;
   return chosen.RenderJson(context_json, Options(true));
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -10,16 +10,16 @@
 
 #include "tokenizer/jinja/chat_template.h"
 
-namespace vllm {
+namespace vllm::app {
 
 class PromptRenderer {
  public:
   // `now` is the time that strftime_now formats, or nullopt for the clock. `variables_json` is a JSON object of further
   // template variables, or empty. Throws ChatTemplateError.
-  PromptRenderer(ChatTemplateSource source, std::optional<std::string> now, std::string variables_json = "");
+  PromptRenderer(tokenizer::ChatTemplateSource source, std::optional<std::string> now, std::string variables_json = "");
 
   // Throws ChatTemplateError.
-  std::string Render(std::span<const ChatMessage> messages, bool add_generation_prompt) const;
+  std::string Render(std::span<const tokenizer::ChatMessage> messages, bool add_generation_prompt) const;
   // Renders with any object of template variables, such as {"messages":[...],"tools":[...]}. They override
   // variables_json. If `has_tools`, uses the model's template for tool use, if it has one. Throws ChatTemplateError.
   std::string RenderJson(std::string_view context_json, bool has_tools) const;
@@ -27,17 +27,17 @@ class PromptRenderer {
   // Returns true if a system message reaches the prompt. Some templates reject one, others omit it silently.
   bool takes_system_message() const { return takes_system_message_; }
 
-  const ChatTemplateSource& source() const { return source_; }
+  const tokenizer::ChatTemplateSource& source() const { return source_; }
 
  private:
-  RenderOptions Options(bool add_generation_prompt) const;
+  tokenizer::RenderOptions Options(bool add_generation_prompt) const;
 
-  ChatTemplateSource source_;
+  tokenizer::ChatTemplateSource source_;
   std::optional<std::string> now_;
   std::string variables_json_;
-  std::unique_ptr<ChatTemplate> chat_template_;
-  std::unique_ptr<ChatTemplate> tool_use_template_;  // null: chat_template_
+  std::unique_ptr<tokenizer::ChatTemplate> chat_template_;
+  std::unique_ptr<tokenizer::ChatTemplate> tool_use_template_;  // null: chat_template_
   bool takes_system_message_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -10,7 +10,7 @@
 
 #include "app/output/result_json.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -175,4 +175,4 @@ std::string SamplingText(const std::vector<SamplingValue>& values) {
   return text;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

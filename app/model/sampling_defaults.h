@@ -16,7 +16,7 @@
 #include "engine/model_loader/hf/hf_config.h"
 #include "engine/request/sampling_params.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // A parameter with its default value.
 struct SamplingValue {
@@ -41,4 +41,4 @@ nlohmann::ordered_json SamplingJson(const std::vector<SamplingValue>& values);
 // Returns a text such as "temperature 0.2, top-p 0.9 (generation_config.json); top-k 40 (command line)".
 std::string SamplingText(const std::vector<SamplingValue>& values);
 
-}  // namespace vllm
+}  // namespace vllm::app

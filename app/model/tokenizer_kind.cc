@@ -10,7 +10,7 @@
 #include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 struct ModelMember {
@@ -20,7 +20,7 @@ struct ModelMember {
 
 // Reads the scalars of the "model" object. Files that Hugging Face tokenizers wrote have them before the vocabulary, so
 // the vocabulary is not read. Other files are read to the end.
-ModelMember ReadModel(JsonScanner& scanner) {
+ModelMember ReadModel(tokenizer::JsonScanner& scanner) {
   ModelMember model;
   std::string key;
   scanner.BeginObject();
@@ -39,7 +39,7 @@ ModelMember ReadModel(JsonScanner& scanner) {
 std::string KindOfTokenizerJson(const std::string& path) {
   const MappedFile file(path);
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  JsonScanner scanner(text, path);
+  tokenizer::JsonScanner scanner(text, path);
   std::string key;
   bool byte_level = false;
   bool pre_tokenizer_seen = false;
@@ -60,7 +60,7 @@ std::string KindOfTokenizerJson(const std::string& path) {
     }
   }
   // Old files have no type, and members may come in any order. Load the whole tokenizer then.
-  return std::string(LoadTokenizerJson(path)->Kind());
+  return std::string(tokenizer::LoadTokenizerJson(path)->Kind());
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ std::string TokenizerKind(const ModelLocation& location) {
   const std::string json = location.directory + "/tokenizer.json";
   std::error_code error;
   if (std::filesystem::is_regular_file(json, error)) return KindOfTokenizerJson(json);
-  return std::string(LoadTokenizer(location.directory)->Kind());
+  return std::string(tokenizer::LoadTokenizer(location.directory)->Kind());
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

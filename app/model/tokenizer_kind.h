@@ -6,10 +6,10 @@
 
 #include "app/model/model_hub.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns the text of Tokenizer::Kind. For GGUF the name of the pre-tokenizer follows: "BPE byte-level (qwen2)". Throws
 // ModelError or TokenizerError. REQUIRES: the model has a tokenizer.
 std::string TokenizerKind(const ModelLocation& location);
 
-}  // namespace vllm
+}  // namespace vllm::app

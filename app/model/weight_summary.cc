@@ -14,7 +14,7 @@
 #include "engine/model_loader/json_file.h"
 #include "engine/model_loader/mapped_file.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ WeightSummary SummarizeWeights(const ModelLocation& location, const ModelConfig&
   return summary;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -8,7 +8,7 @@
 #include "app/model/model_hub.h"
 #include "engine/config/model_config.h"
 
-namespace vllm {
+namespace vllm::app {
 
 struct WeightSummary {
   int64_t parameters = 0;  // packed codes count one by one; scales and zero points do not count
@@ -21,4 +21,4 @@ struct WeightSummary {
 // Throws ModelError if a header is invalid or a file is missing.
 WeightSummary SummarizeWeights(const ModelLocation& location, const ModelConfig& model);
 
-}  // namespace vllm
+}  // namespace vllm::app

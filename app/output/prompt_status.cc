@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-namespace vllm {
+namespace vllm::app {
 
 PromptStatus::PromptStatus(const LLMEngine& engine) : engine_(engine), line_(std::chrono::milliseconds(300)) {}
 
@@ -23,4 +23,4 @@ void PromptStatus::End() {
   line_.Clear();
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

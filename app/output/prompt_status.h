@@ -5,7 +5,7 @@
 #include "app/terminal/progress_line.h"
 #include "engine/frontend/llm_engine.h"
 
-namespace vllm {
+namespace vllm::app {
 
 class PromptStatus {
  public:
@@ -24,4 +24,4 @@ class PromptStatus {
   bool ended_ = false;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

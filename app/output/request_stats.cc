@@ -9,7 +9,7 @@
 
 #include "kernels/threading/thread_pool.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 double Rate(int64_t count, double seconds) { return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0; }
@@ -59,7 +59,7 @@ std::string WeightStatsText(const LoadReport& report) {
   return text;
 }
 
-std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus) {
+std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopology& cpus) {
   const auto counted = [](int64_t count, const std::string& noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
   };
@@ -93,8 +93,8 @@ std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) 
 
 std::array<std::string, 3> StatsLines(LLMEngine& engine) {
   return {WeightStatsText(engine.client().ready().load_report),
-          RankStatsText(engine.config().parallel, CpuTopology(UsableCpus())),
+          RankStatsText(engine.config().parallel, kernels::CpuTopology(kernels::UsableCpus())),
           EngineStatsText(engine.stats(), engine.config().cache.num_blocks)};
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -14,7 +14,7 @@
 #include "engine/request/scheduler_stats.h"
 #include "kernels/threading/cpu_topology.h"
 
-namespace vllm {
+namespace vllm::app {
 
 struct RequestStats {
   int64_t num_prompt_tokens = 0;
@@ -33,10 +33,10 @@ nlohmann::ordered_json TimingsJson(const RequestStats& stats);
 // Returns one line about the source of the packed weights.
 std::string WeightStatsText(const LoadReport& report);
 // Returns one line about the ranks: their number of threads and, if they are pinned to cores, their NUMA nodes.
-std::string RankStatsText(const ParallelConfig& parallel, const CpuTopology& cpus);
+std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopology& cpus);
 // Returns one line about the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks);
 // Returns the last three lines for a running engine on this machine.
 std::array<std::string, 3> StatsLines(LLMEngine& engine);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,13 +22,13 @@ Json StopReasonJson(const StopReason& reason) {
 
 }  // namespace
 
-std::string TokenText(int32_t token_id, const Tokenizer* tokenizer) {
+std::string TokenText(int32_t token_id, const tokenizer::Tokenizer* tokenizer) {
   if (tokenizer == nullptr) return "";
   const int32_t ids[] = {token_id};
   return tokenizer->Decode(ids, false);
 }
 
-Json LogprobJson(const Logprobs& logprobs, size_t position, const Tokenizer* tokenizer) {
+Json LogprobJson(const Logprobs& logprobs, size_t position, const tokenizer::Tokenizer* tokenizer) {
   const size_t begin = position * logprobs.width;
   Json json;
   json["token_id"] = logprobs.token_ids[begin];
@@ -46,7 +46,7 @@ Json LogprobJson(const Logprobs& logprobs, size_t position, const Tokenizer* tok
   return json;
 }
 
-Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const Tokenizer* tokenizer) {
+Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const tokenizer::Tokenizer* tokenizer) {
   Json json;
   json["index"] = output.index;
   json["text"] = output.text;
@@ -67,7 +67,7 @@ Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const To
   return json;
 }
 
-Json PromptLogprobsJson(const RequestOutput& output, const Tokenizer* tokenizer) {
+Json PromptLogprobsJson(const RequestOutput& output, const tokenizer::Tokenizer* tokenizer) {
   Json list = Json::array();
   list.push_back(nullptr);
   for (size_t i = 0; i < output.prompt_logprobs.num_positions(); ++i) {
@@ -78,4 +78,4 @@ Json PromptLogprobsJson(const RequestOutput& output, const Tokenizer* tokenizer)
 
 std::string DumpJson(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -10,23 +10,24 @@
 #include "engine/request/request_output.h"
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns {"index","text","token_ids","finish_reason","stop_reason","logprobs","cumulative_logprob"}. logprobs is null
 // or a list with one object per token:
 // {"token_id","token","logprob","rank","top":[{"token_id","token","logprob"},...]}.
-nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_logprobs, const Tokenizer* tokenizer);
+nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_logprobs,
+                                      const tokenizer::Tokenizer* tokenizer);
 
 // Returns a list with one object per prompt token. The first token has no logprob, so its entry is null.
-nlohmann::ordered_json PromptLogprobsJson(const RequestOutput& output, const Tokenizer* tokenizer);
+nlohmann::ordered_json PromptLogprobsJson(const RequestOutput& output, const tokenizer::Tokenizer* tokenizer);
 
 // Returns one position of `logprobs`, in the form above.
-nlohmann::ordered_json LogprobJson(const Logprobs& logprobs, size_t position, const Tokenizer* tokenizer);
+nlohmann::ordered_json LogprobJson(const Logprobs& logprobs, size_t position, const tokenizer::Tokenizer* tokenizer);
 
 // Returns the text of one token. Empty for an id outside the vocabulary, or if `tokenizer` is null.
-std::string TokenText(int32_t token_id, const Tokenizer* tokenizer);
+std::string TokenText(int32_t token_id, const tokenizer::Tokenizer* tokenizer);
 
 // Returns `json` on one line. Invalid UTF-8 becomes U+FFFD.
 std::string DumpJson(const nlohmann::ordered_json& json);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -9,7 +9,7 @@
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // Steps at least this often, so that progress on the terminal is updated.
@@ -40,4 +40,4 @@ void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -7,7 +7,7 @@
 
 #include "engine/frontend/llm_engine.h"
 
-namespace vllm {
+namespace vllm::app {
 
 struct RunCallbacks {
   // Called after each step of the engine, with the outputs of the step, which may be none.
@@ -31,4 +31,4 @@ struct RunCallbacks {
 // and LLMEngine::Step throw, and OutputClosed.
 void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 std::string Scaled(int64_t value, const std::array<const char*, 5>& units, const char* format) {
@@ -25,4 +25,4 @@ std::string Scaled(int64_t value, const std::array<const char*, 5>& units, const
 std::string SizeText(int64_t bytes) { return Scaled(bytes, {"B", "kB", "MB", "GB", "TB"}, "%.1f %s"); }
 std::string CountText(int64_t count) { return Scaled(count, {"", "K", "M", "B", "T"}, "%.2f %s"); }
 
-}  // namespace vllm
+}  // namespace vllm::app

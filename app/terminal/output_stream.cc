@@ -10,7 +10,7 @@
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 
 OutputStream::OutputStream(int fd, std::string name) : fd_(fd), name_(std::move(name)), is_terminal_(isatty(fd) == 1) {}
 
@@ -75,4 +75,4 @@ void PrintStatus(std::string_view text) {
 void SetQuiet(bool quiet) { g_quiet = quiet; }
 bool IsQuiet() { return g_quiet; }
 
-}  // namespace vllm
+}  // namespace vllm::app

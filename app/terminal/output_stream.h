@@ -9,7 +9,7 @@
 
 #include "app/terminal/safe_text.h"
 
-namespace vllm {
+namespace vllm::app {
 
 // The reader of an output has closed it (EPIPE).
 class OutputClosed : public std::runtime_error {
@@ -52,4 +52,4 @@ void PrintStatus(std::string_view text);
 void SetQuiet(bool quiet);
 bool IsQuiet();
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -15,7 +15,7 @@
 #include <curses.h>
 #include <term.h>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 std::atomic<bool> g_line_is_shown{false};
@@ -91,4 +91,4 @@ void EraseProgressLine() {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kErase.data(), kErase.size());
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns true if `fd` is a terminal that can move its cursor, according to terminfo, TERM and NO_COLOR.
 bool CanMoveCursor(int fd);
@@ -42,4 +42,4 @@ class ProgressLine {
   std::chrono::steady_clock::time_point due_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

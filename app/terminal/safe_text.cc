@@ -6,7 +6,7 @@
 
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr uint32_t kReplacementCodePoint = 0xFFFD;
@@ -102,7 +102,7 @@ void SafeTextFilter::Put(uint32_t code_point, std::string& out) {
     const int length = std::snprintf(shown.data(), shown.size(), "<%02x>", code_point);
     out.append(shown.data(), static_cast<size_t>(length));
   } else {
-    AppendCodePoint(code_point, out);
+    tokenizer::AppendCodePoint(code_point, out);
   }
 }
 
@@ -112,18 +112,18 @@ void SafeTextFilter::Feed(std::string_view untrusted, SafeText& safe) {
   const std::string_view bytes = incomplete_.empty() ? untrusted : joined;
   incomplete_.clear();
   for (size_t i = 0; i < bytes.size();) {
-    const Utf8Step step = DecodeUtf8(bytes, i);
-    if (step.kind == Utf8Step::Kind::kIncomplete) {
+    const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(bytes, i);
+    if (step.kind == tokenizer::Utf8Step::Kind::kIncomplete) {
       incomplete_ = bytes.substr(i);
       return;
     }
-    Put(step.kind == Utf8Step::Kind::kValid ? step.code_point : kReplacementCodePoint, safe.text_);
+    Put(step.kind == tokenizer::Utf8Step::Kind::kValid ? step.code_point : kReplacementCodePoint, safe.text_);
     i += step.length;
   }
 }
 
 void SafeTextFilter::Flush(SafeText& safe) {
-  if (!incomplete_.empty()) safe.text_ += kReplacementCharacter;
+  if (!incomplete_.empty()) safe.text_ += tokenizer::kReplacementCharacter;
   *this = SafeTextFilter();
 }
 
@@ -161,7 +161,7 @@ SafeText SafeJson(std::string_view json) {
     escaped.append(buffer.data(), static_cast<size_t>(length));
   };
   for (size_t i = 0; i < json.size();) {
-    const Utf8Step step = DecodeUtf8(json, i);
+    const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(json, i);
     const uint32_t c = step.code_point;
     // Escape every joiner, because another program shows the strings in its own way. An escape keeps the value. The
     // serializer has already escaped C0.
@@ -175,4 +175,4 @@ SafeText SafeJson(std::string_view json) {
   return SafeText(escaped);
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

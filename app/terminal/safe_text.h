@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::app {
 
 class SafeText {
  public:
@@ -58,4 +58,4 @@ SafeText SafeLine(std::string_view untrusted);
 // REQUIRES: `json` is valid JSON in UTF-8 without raw control characters, as a serializer makes it.
 SafeText SafeJson(std::string_view json);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -15,7 +15,7 @@
 #include "app/terminal/terminal_modes.h"
 #include "engine/model_loader/mapped_file.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr std::array<int, 4> kHandledSignals = {SIGTERM, SIGHUP, SIGINT, SIGTSTP};
@@ -138,4 +138,4 @@ void ReserveStandardDescriptors() {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

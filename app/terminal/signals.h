@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace vllm {
+namespace vllm::app {
 
 // A signal requested the end of the program. The exit status is 128 + its number.
 class Interrupted : public std::runtime_error {
@@ -47,4 +47,4 @@ void SuspendProcess();
 // It is opened for the wrong direction, so that using the descriptor still fails with EBADF.
 void ReserveStandardDescriptors();
 
-}  // namespace vllm
+}  // namespace vllm::app

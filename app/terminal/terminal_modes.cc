@@ -7,7 +7,7 @@
 #include <atomic>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 termios g_saved;
@@ -68,4 +68,4 @@ EchoOff::~EchoOff() {
   tcsetattr(STDIN_FILENO, TCSANOW, &modes);
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

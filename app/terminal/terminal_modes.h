@@ -2,7 +2,7 @@
 // Signal handlers use only async-signal-safe calls. The state is global; main thread.
 #pragma once
 
-namespace vllm {
+namespace vllm::app {
 
 // Saves the modes of stdin if it is a terminal. From now on fatal signals restore them.
 void SaveTerminal();
@@ -26,4 +26,4 @@ class EchoOff {
   EchoOff& operator=(const EchoOff&) = delete;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

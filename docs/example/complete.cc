@@ -17,7 +17,7 @@ int main(int argc, char** argv) try {
   vllm::VllmConfig config;
   config.model = vllm::LoadModelConfig(argv[1]);
   config.Finalize();
-  const std::shared_ptr<const vllm::Tokenizer> tokenizer = vllm::LoadTokenizer(argv[1]);
+  const std::shared_ptr<const vllm::tokenizer::Tokenizer> tokenizer = vllm::tokenizer::LoadTokenizer(argv[1]);
   // Loads the weights and starts the engine's threads.
   vllm::LLMEngine engine(config, tokenizer, vllm::MakeThreadClient(config, vllm::MakeExecutor));
 

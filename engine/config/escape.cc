@@ -9,8 +9,8 @@ namespace {
 
 // Returns the length of the UTF-8 sequence at the start of `text` if it is well formed and printable, else 0.
 size_t PrintableLength(std::string_view text) {
-  const Utf8Step step = DecodeUtf8(text, 0);
-  if (step.kind != Utf8Step::Kind::kValid) return 0;
+  const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(text, 0);
+  if (step.kind != tokenizer::Utf8Step::Kind::kValid) return 0;
   const bool is_control = step.code_point < 0x20 || (step.code_point >= 0x7f && step.code_point < 0xa0);
   return is_control ? 0 : step.length;
 }

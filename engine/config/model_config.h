@@ -102,9 +102,9 @@ struct ModelConfig {
   // From config.json and generation_config.json. The first is the EOS token; each of them stops a request.
   std::vector<int32_t> eos_token_ids;
 
-  DType checkpoint_dtype = DType::kFloat32;  // config.json's torch_dtype
-  DType dtype = DType::kFloat32;             // type of floating-point weights and, by default, of the KV cache
-  int64_t max_model_len = 0;                 // tokens of prompt plus output
+  kernels::DType checkpoint_dtype = kernels::DType::kFloat32;  // config.json's torch_dtype
+  kernels::DType dtype = kernels::DType::kFloat32;  // type of floating-point weights and, by default, of the KV cache
+  int64_t max_model_len = 0;                        // tokens of prompt plus output
 };
 
 }  // namespace vllm

@@ -41,9 +41,10 @@ void CheckHeads(const ModelConfig& model, int64_t ranks) {
 
 }  // namespace
 
-KVDType DefaultKVDType(const ModelConfig& model) {
+kernels::KVDType DefaultKVDType(const ModelConfig& model) {
   const bool quantized = model.has_block_weights || model.quantization.method != QuantizationMethod::kNone;
-  return quantized && model.dtype == DType::kFloat16 ? KVDType::kBFloat16 : KVDTypeOf(model.dtype);
+  return quantized && model.dtype == kernels::DType::kFloat16 ? kernels::KVDType::kBFloat16
+                                                              : kernels::KVDTypeOf(model.dtype);
 }
 
 void VllmConfig::Finalize() {
@@ -75,7 +76,7 @@ void VllmConfig::Finalize() {
   CheckRange("--tensor-parallel-size", parallel.tensor_parallel_size, 1, 64);
   CheckHeads(model, parallel.tensor_parallel_size);
   CheckRange("--threads-per-rank", parallel.threads_per_rank, 0, kMaxThreads);
-  const CpuTopology cpus(UsableCpus());
+  const kernels::CpuTopology cpus(kernels::UsableCpus());
   if (parallel.threads_per_rank == 0) {
     parallel.threads_per_rank = std::clamp<int64_t>(cpus.num_cores() / parallel.tensor_parallel_size, 1, kMaxThreads);
   }

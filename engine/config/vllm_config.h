@@ -17,7 +17,7 @@ namespace vllm {
 struct CacheConfig {
   int64_t block_size = 16;  // tokens per KV block; a multiple of 16
   bool enable_prefix_caching = true;
-  std::optional<KVDType> cache_dtype;            // none: DefaultKVDType
+  std::optional<kernels::KVDType> cache_dtype;   // none: DefaultKVDType
   std::optional<int64_t> num_blocks_override;    // --num-kv-blocks, without the null block
   std::optional<int64_t> kv_cache_memory_bytes;  // --kv-cache-memory, total over all ranks
   int64_t num_blocks = 0;                        // usable blocks, without the null block; set at start-up
@@ -46,7 +46,9 @@ struct ParallelConfig {
 
   int64_t num_threads() const { return tensor_parallel_size * threads_per_rank; }
   // Threads that share a CPU must not spin while waiting for each other.
-  WaitPolicy Wait() const { return is_oversubscribed ? WaitPolicy::kSleep : WaitPolicy::kSpinThenSleep; }
+  kernels::WaitPolicy Wait() const {
+    return is_oversubscribed ? kernels::WaitPolicy::kSleep : kernels::WaitPolicy::kSpinThenSleep;
+  }
 };
 
 enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
@@ -63,7 +65,7 @@ enum class LinearBackend : uint8_t { kNative, kOpenBlas };
 
 // Returns the default type of the KV cache: model.dtype, except bfloat16 for float16 models with quantized weights.
 // Their activations are rounded to 8 bits, so bfloat16 loses no visible precision, and CPUs multiply it directly.
-KVDType DefaultKVDType(const ModelConfig& model);
+kernels::KVDType DefaultKVDType(const ModelConfig& model);
 
 struct VllmConfig {
   ModelConfig model;
@@ -77,10 +79,10 @@ struct VllmConfig {
   uint64_t seed = 0;  // for requests that do not set a seed
   // OpenBLAS sums in an order that depends on the number of rows, so its results depend on batching.
   LinearBackend linear_backend = LinearBackend::kNative;
-  std::optional<Isa> isa;  // for all kernels, the sampler's too; none: the best that the machine supports
+  std::optional<kernels::Isa> isa;  // for all kernels, the sampler's too; none: the best that the machine supports
 
   // Returns the type in which K and V are stored.
-  KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }
+  kernels::KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }
 
   // Sets derived fields (threads_per_rank, and max_num_batched_tokens without chunked prefill) and checks every field
   // and combination. Throws ConfigError with the flag and its value.

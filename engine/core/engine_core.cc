@@ -112,7 +112,7 @@ void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutp
   bool cancelled = false;
   try {
     scheduler_->UpdateFromOutput(executor_->ExecuteModel(scheduler_output), outputs);
-  } catch (const StepCancelled&) {
+  } catch (const kernels::StepCancelled&) {
     scheduler_->RollBackStep();
     cancelled = true;
   }

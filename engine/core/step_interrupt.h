@@ -28,7 +28,7 @@ class StepInterrupt {
  public:
   static constexpr std::chrono::milliseconds kMaxAbortDelay{300};
 
-  const CancellationFlag& flag() const { return flag_; }
+  const kernels::CancellationFlag& flag() const { return flag_; }
 
   // The engine starts a step with these requests.
   void BeginStep(std::span<const NumScheduledTokens> scheduled) EXCLUDES(mutex_);
@@ -54,7 +54,7 @@ class StepInterrupt {
   // Returns true if every request of the step is being aborted.
   bool AllAborted() const REQUIRES(mutex_);
 
-  CancellationFlag flag_;
+  kernels::CancellationFlag flag_;
   Mutex mutex_;
   std::vector<PendingAbort> pending_ GUARDED_BY(mutex_);
   std::vector<RequestId> in_step_ GUARDED_BY(mutex_);  // empty between steps

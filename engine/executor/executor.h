@@ -40,7 +40,7 @@ class Executor {
   virtual void InitializeKVCache(int64_t num_blocks) = 0;
 
   // Makes ExecuteModel stop early if `flag` is set. The flag is borrowed. Call it once, before the first step.
-  virtual void SetCancellation(const CancellationFlag* /*flag*/) {}
+  virtual void SetCancellation(const kernels::CancellationFlag* /*flag*/) {}
 
   // Runs one step. The result is valid until the next call. Throws StepCancelled if the flag was set before the step
   // ended. The workers then know its requests, tokens and blocks, but the KV of its tokens is undefined; another step

@@ -43,7 +43,7 @@ class RankGroup::RankCommunicator final : public Communicator {
   const int rank_;
 };
 
-RankGroup::RankGroup(int world_size, WaitPolicy wait)
+RankGroup::RankGroup(int world_size, kernels::WaitPolicy wait)
     : world_size_(world_size), wait_(wait), buffers_(static_cast<size_t>(world_size)) {
   for (int rank = 0; rank < world_size; ++rank)
     communicators_.push_back(std::make_unique<RankCommunicator>(*this, rank));
@@ -78,14 +78,14 @@ void RankGroup::RunAll(RankFunction function, void* context) {
   }
   RunRank(0);
   uint32_t busy = num_busy_.load(std::memory_order_acquire);
-  while (busy != 0) busy = WaitWhileEqual(num_busy_, busy, wait_);
+  while (busy != 0) busy = kernels::WaitWhileEqual(num_busy_, busy, wait_);
   if (cause_) std::rethrow_exception(cause_);
   if (!cancelled_.load(std::memory_order_relaxed)) return;
   // All ranks have ended, so nobody is at the barrier and it can be reset.
   cancelled_.store(false, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
   num_arrived_.store(0, std::memory_order_relaxed);
-  throw StepCancelled();
+  throw kernels::StepCancelled();
 }
 
 void RankGroup::RunRank(int rank) {
@@ -93,7 +93,7 @@ void RankGroup::RunRank(int rank) {
     function_(context_, rank);
   } catch (const RankAborted&) {
     // The rank that ended the run has recorded the cause.
-  } catch (const StepCancelled&) {
+  } catch (const kernels::StepCancelled&) {
     cancelled_.store(true, std::memory_order_relaxed);
     AbortBarriers();
   } catch (...) {
@@ -114,7 +114,7 @@ void RankGroup::AbortBarriers() {
 void RankGroup::ThreadLoop(int rank) {
   uint32_t seen = 0;
   for (;;) {
-    seen = WaitWhileEqual(epoch_, seen, wait_);
+    seen = kernels::WaitWhileEqual(epoch_, seen, wait_);
     if (stop_.load(std::memory_order_relaxed)) return;
     RunRank(rank);
     if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_busy_.notify_one();
@@ -130,7 +130,7 @@ void RankGroup::Barrier() {
     phase_.fetch_add(1, std::memory_order_release);
     phase_.notify_all();
   } else {
-    WaitWhileEqual(phase_, phase, wait_);
+    kernels::WaitWhileEqual(phase_, phase, wait_);
   }
   if (failed_.load(std::memory_order_acquire)) throw RankAborted();
 }

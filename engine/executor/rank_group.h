@@ -22,7 +22,7 @@ namespace vllm {
 class RankGroup {
  public:
   // `wait` is as in ThreadPool. Throws std::system_error if a thread cannot be started.
-  explicit RankGroup(int world_size, WaitPolicy wait = WaitPolicy::kSpinThenSleep);
+  explicit RankGroup(int world_size, kernels::WaitPolicy wait = kernels::WaitPolicy::kSpinThenSleep);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
@@ -54,7 +54,7 @@ class RankGroup {
   void AbortBarriers();
 
   const int world_size_;
-  const WaitPolicy wait_;
+  const kernels::WaitPolicy wait_;
   std::vector<std::unique_ptr<RankCommunicator>> communicators_;
 
   // The job. The caller writes it before it advances epoch_.

@@ -31,7 +31,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
   for (int rank = 0; rank < size; ++rank) ShardHeads(config_.model, rank, size);
   const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
-  const AvailableMemory available = ReadAvailableMemory();
+  const kernels::AvailableMemory available = kernels::ReadAvailableMemory();
   const std::string num_threads =
       std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
   try {
@@ -41,7 +41,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
     workers_.resize(static_cast<size_t>(size));
     ranks_->Run([&](int rank) {
       const auto index = static_cast<size_t>(rank);
-      if (!cores_.empty()) PinThisThread(cores_[index][0]);
+      if (!cores_.empty()) kernels::PinThisThread(cores_[index][0]);
       workers_[index] = std::make_unique<Worker>(config_, *weights, ranks_->communicator(rank),
                                                  cores_.empty() ? std::vector<int>() : cores_[index], *logits_);
     });
@@ -71,8 +71,8 @@ void TensorParallelExecutor::PlaceRanks() {
   const int64_t size = config_.parallel.tensor_parallel_size;
   const int64_t threads = config_.parallel.threads_per_rank;
   if (size == 1 || !config_.parallel.pin_cores) return;
-  const std::vector<int> cpus = UsableCpus();
-  cores_ = CpuTopology(cpus).Place(size, threads);
+  const std::vector<int> cpus = kernels::UsableCpus();
+  cores_ = kernels::CpuTopology(cpus).Place(size, threads);
   if (!cores_.empty()) caller_cores_ = cpus;
 }
 
@@ -97,12 +97,13 @@ int64_t TensorParallelExecutor::UntouchedBytes() const {
 }
 
 int64_t TensorParallelExecutor::SpareMemory(int64_t num_blocks) const {
-  return std::max<int64_t>(0, ReadAvailableMemory(UntouchedBytes()).bytes - (num_blocks + 1) * PageSizeBytes());
+  return std::max<int64_t>(0,
+                           kernels::ReadAvailableMemory(UntouchedBytes()).bytes - (num_blocks + 1) * PageSizeBytes());
 }
 
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->ProfileRun(); });
-  const AvailableMemory available = ReadAvailableMemory(UntouchedBytes());
+  const kernels::AvailableMemory available = kernels::ReadAvailableMemory(UntouchedBytes());
   memory_bound_ = available.bound;
   return static_cast<int64_t>(static_cast<double>(available.bytes) * kKVMemoryFraction);
 }
@@ -111,14 +112,14 @@ void TensorParallelExecutor::InitializeKVCache(int64_t num_blocks) {
   try {
     ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->InitializeKVCache(num_blocks); });
   } catch (const std::bad_alloc&) {
-    const AvailableMemory available = ReadAvailableMemory();
+    const kernels::AvailableMemory available = kernels::ReadAvailableMemory();
     throw ResourceError("cannot allocate the KV cache: out of memory (" + std::to_string(num_blocks) + " blocks of " +
                         std::to_string(PageSizeBytes()) + " bytes, " + std::to_string(available.bytes) +
                         " bytes left by " + available.bound + "); lower --num-kv-blocks or --kv-cache-memory");
   }
 }
 
-void TensorParallelExecutor::SetCancellation(const CancellationFlag* flag) {
+void TensorParallelExecutor::SetCancellation(const kernels::CancellationFlag* flag) {
   for (const std::unique_ptr<Worker>& worker : workers_) worker->SetCancellation(flag);
 }
 

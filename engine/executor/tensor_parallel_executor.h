@@ -26,7 +26,7 @@ class TensorParallelExecutor final : public Executor {
   std::string memory_bound() const override { return memory_bound_; }
   int64_t SpareMemory(int64_t num_blocks) const override;
   void InitializeKVCache(int64_t num_blocks) override;
-  void SetCancellation(const CancellationFlag* flag) override;
+  void SetCancellation(const kernels::CancellationFlag* flag) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
   // All ranks together.

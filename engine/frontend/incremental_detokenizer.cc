@@ -6,7 +6,7 @@
 
 namespace vllm {
 
-IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, const SamplingParams& params,
+IncrementalDetokenizer::IncrementalDetokenizer(const tokenizer::Tokenizer& tokenizer, const SamplingParams& params,
                                                std::span<const int32_t> prompt_token_ids)
     : stream_(tokenizer, params.skip_special_tokens),
       checker_(params.stop, params.include_stop_str_in_output),
@@ -46,7 +46,7 @@ void IncrementalDetokenizer::Finish() {
 std::string_view IncrementalDetokenizer::GetNextOutputText(bool finished, bool delta) {
   size_t size = text_.size();
   if (!finished) {
-    for (size_t i = 0; i < checker_.holdback() && size > 0; ++i) size = PreviousCodePoint(text_, size);
+    for (size_t i = 0; i < checker_.holdback() && size > 0; ++i) size = tokenizer::PreviousCodePoint(text_, size);
   }
   if (!delta) return std::string_view(text_).substr(0, size);
   if (size <= delta_start_) return {};

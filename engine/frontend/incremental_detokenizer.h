@@ -14,14 +14,16 @@
 #include "engine/request/sampling_params.h"
 #include "tokenizer/decode_stream.h"
 
-namespace vllm {
-
+namespace vllm::tokenizer {
 class Tokenizer;
+}
+
+namespace vllm {
 
 class IncrementalDetokenizer {
  public:
   // The tokenizer must outlive this.
-  IncrementalDetokenizer(const Tokenizer& tokenizer, const SamplingParams& params,
+  IncrementalDetokenizer(const tokenizer::Tokenizer& tokenizer, const SamplingParams& params,
                          std::span<const int32_t> prompt_token_ids);
 
   // Appends tokens one by one until a stop string completes. Returns how many were appended, including the one that
@@ -43,7 +45,7 @@ class IncrementalDetokenizer {
   // Searches for stop strings that end after the first `checked_size` bytes.
   void ApplyStopStrings(size_t checked_size);
 
-  DecodeStream stream_;
+  tokenizer::DecodeStream stream_;
   StopChecker checker_;
   int64_t min_tokens_;
   int64_t num_tokens_ = 0;

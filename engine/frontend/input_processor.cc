@@ -18,7 +18,7 @@ uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id) {
   return MixBits(hash);
 }
 
-InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer,
+InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                                int64_t max_output_memory)
     : vocab_size_(config.model.vocab_size),
       max_model_len_(max_model_len),
@@ -59,7 +59,7 @@ void InputProcessor::CheckStopUtf8(const SamplingParams& params) const {
   if (tokenizer_ == nullptr) throw RequestError("stop: stop strings need a tokenizer (none is loaded)");
   for (size_t i = 0; i < params.stop.size(); ++i) {
     // Output text has whole characters only, so a stop string of partial ones could never match.
-    if (!IsValidUtf8(params.stop[i]))
+    if (!tokenizer::IsValidUtf8(params.stop[i]))
       throw RequestError("stop: must be valid UTF-8 (string " + std::to_string(i) + ")");
   }
 }

@@ -13,9 +13,11 @@
 #include "engine/request/prompt.h"
 #include "engine/request/sampling_params.h"
 
-namespace vllm {
-
+namespace vllm::tokenizer {
 class Tokenizer;
+}
+
+namespace vllm {
 
 // A request before it is split into n sequences.
 struct ProcessedInput {
@@ -27,7 +29,7 @@ class InputProcessor {
  public:
   // `tokenizer` may be null and must outlive this. `max_model_len` is the engine's, which may be smaller than the
   // model's. Requests whose output may take more than `max_output_memory` bytes are rejected.
-  InputProcessor(const VllmConfig& config, int64_t max_model_len, const Tokenizer* tokenizer,
+  InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                  int64_t max_output_memory = std::numeric_limits<int64_t>::max());
 
   // Throws RequestError that names the field and its value.
@@ -50,7 +52,7 @@ class InputProcessor {
   int64_t max_output_memory_;
   uint64_t seed_;
   std::vector<int32_t> eos_token_ids_;
-  const Tokenizer* tokenizer_;
+  const tokenizer::Tokenizer* tokenizer_;
 };
 
 // Returns the seed of a request without one: a function of the engine's seed and the request id only, so that sampled

@@ -14,7 +14,7 @@
 namespace vllm {
 
 struct LLMEngine::Impl {
-  Impl(const VllmConfig& final_config, std::shared_ptr<const Tokenizer> shared_tokenizer,
+  Impl(const VllmConfig& final_config, std::shared_ptr<const tokenizer::Tokenizer> shared_tokenizer,
        std::unique_ptr<EngineCoreClient> engine_core_client)
       : config(final_config),
         tokenizer(std::move(shared_tokenizer)),
@@ -61,7 +61,7 @@ struct LLMEngine::Impl {
   }
 
   VllmConfig config;
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   std::unique_ptr<EngineCoreClient> client;
   int64_t max_output_memory;
   InputProcessor input_processor;
@@ -76,7 +76,7 @@ struct LLMEngine::Impl {
   std::optional<std::string> death_cause;
 };
 
-LLMEngine::LLMEngine(const VllmConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+LLMEngine::LLMEngine(const VllmConfig& config, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
                      std::unique_ptr<EngineCoreClient> client)
     : impl_(std::make_unique<Impl>(config, std::move(tokenizer), std::move(client))) {}
 
@@ -156,7 +156,7 @@ PromptProgress LLMEngine::prompt_progress() const {
 const FrontendMetrics& LLMEngine::metrics() const { return impl_->output_processor.metrics(); }
 const VllmConfig& LLMEngine::config() const { return impl_->config; }
 int64_t LLMEngine::max_model_len() const { return impl_->config.model.max_model_len; }
-const Tokenizer* LLMEngine::tokenizer() const { return impl_->tokenizer.get(); }
+const tokenizer::Tokenizer* LLMEngine::tokenizer() const { return impl_->tokenizer.get(); }
 EngineCoreClient& LLMEngine::client() { return *impl_->client; }
 
 }  // namespace vllm

@@ -15,9 +15,11 @@
 #include "engine/request/request_output.h"
 #include "engine/request/sampling_params.h"
 
-namespace vllm {
-
+namespace vllm::tokenizer {
 class Tokenizer;
+}
+
+namespace vllm {
 
 // How many tokens of a prompt are computed, including prefix-cache hits.
 struct PromptProgress {
@@ -28,7 +30,7 @@ struct PromptProgress {
 class LLMEngine {
  public:
   // Without a tokenizer (null), prompts are token ids and outputs have no text. REQUIRES: config is final.
-  LLMEngine(const VllmConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+  LLMEngine(const VllmConfig& config, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
             std::unique_ptr<EngineCoreClient> client);
   ~LLMEngine();
 
@@ -60,7 +62,7 @@ class LLMEngine {
   // The configuration, with the engine's model.max_model_len, cache.num_blocks and max_output_memory_bytes.
   const VllmConfig& config() const;
   int64_t max_model_len() const;
-  const Tokenizer* tokenizer() const;
+  const tokenizer::Tokenizer* tokenizer() const;
   EngineCoreClient& client();
 
  private:

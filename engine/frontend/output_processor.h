@@ -26,7 +26,7 @@ struct ProcessedOutputs {
 class OutputProcessor {
  public:
   // `tokenizer` may be null and must outlive this.
-  explicit OutputProcessor(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  explicit OutputProcessor(const tokenizer::Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
 
   bool Contains(const std::string& request_id) const { return parents_.contains(request_id); }
   // Registers a request and its sequences. REQUIRES: !Contains(its id).
@@ -51,7 +51,7 @@ class OutputProcessor {
 
  private:
   struct Child {
-    Child(ParentRequest& of, int64_t index, const Tokenizer* tokenizer)
+    Child(ParentRequest& of, int64_t index, const tokenizer::Tokenizer* tokenizer)
         : parent(&of), state(index, of.params, of.prompt_token_ids, of.arrival_time, tokenizer) {}
 
     ParentRequest* parent;
@@ -70,7 +70,7 @@ class OutputProcessor {
   // Ends all unfinished sequences of a request and returns its final output.
   RequestOutput EndRequest(ParentRequest& parent, FinishReason reason, const std::string& error);
 
-  const Tokenizer* tokenizer_;
+  const tokenizer::Tokenizer* tokenizer_;
   std::unordered_map<std::string, std::unique_ptr<ParentRequest>> parents_;
   std::unordered_map<RequestId, Child> children_;  // unfinished sequences
   ProcessedOutputs processed_;

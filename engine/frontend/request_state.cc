@@ -19,7 +19,7 @@ void AppendPositions(const Logprobs& from, size_t num_positions, Logprobs& to) {
 }  // namespace
 
 RequestState::RequestState(int64_t index, const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
-                           SteadyTime arrival_time, const Tokenizer* tokenizer)
+                           SteadyTime arrival_time, const tokenizer::Tokenizer* tokenizer)
     : index_(index), kind_(params.output_kind), include_stop_(params.include_stop_str_in_output) {
   if (tokenizer != nullptr && params.detokenize) detokenizer_.emplace(*tokenizer, params, prompt_token_ids);
   metrics_.arrival_time = arrival_time;

@@ -15,7 +15,7 @@ class RequestState {
  public:
   // `tokenizer` may be null and must outlive this.
   RequestState(int64_t index, const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
-               SteadyTime arrival_time, const Tokenizer* tokenizer);
+               SteadyTime arrival_time, const tokenizer::Tokenizer* tokenizer);
 
   // Adds an output of the engine. Drops tokens that were sampled after a stop string. REQUIRES: not finished.
   void Update(const EngineCoreOutput& output);

@@ -10,7 +10,7 @@ namespace vllm {
 StopChecker::StopChecker(std::vector<std::string> stop, bool include_stop_str_in_output)
     : stop_(std::move(stop)), include_(include_stop_str_in_output) {
   if (include_) return;
-  for (const std::string& s : stop_) holdback_ = std::max(holdback_, CountCodePoints(s) - 1);
+  for (const std::string& s : stop_) holdback_ = std::max(holdback_, tokenizer::CountCodePoints(s) - 1);
 }
 
 std::optional<StopChecker::Match> StopChecker::Find(std::string_view text, size_t num_new_bytes) const {

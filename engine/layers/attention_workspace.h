@@ -11,7 +11,7 @@ namespace vllm {
 
 // Attention of some rows to one KV head, over all of their partitions or over one.
 struct AttentionStepTask {
-  AttentionTask task;
+  kernels::AttentionTask task;
   int64_t partition = -1;  // below 0: all
   int64_t first_slot = 0;
 };

@@ -9,10 +9,10 @@ namespace vllm {
 
 std::vector<float> LoadFloats(const WeightSource& weights, const std::string& name, int64_t total, Shard shard) {
   const TensorView view = weights.Get(name, std::array{total});
-  const DType dtype = view.dtype();
+  const kernels::DType dtype = view.dtype();
   std::vector<float> values(static_cast<size_t>(shard.count));
-  ConvertToFloat(view.data.data() + static_cast<size_t>(shard.begin) * SizeOf(dtype), dtype, shard.count,
-                 values.data());
+  kernels::ConvertToFloat(view.data.data() + static_cast<size_t>(shard.begin) * SizeOf(dtype), dtype, shard.count,
+                          values.data());
   return values;
 }
 

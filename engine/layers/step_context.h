@@ -17,10 +17,10 @@ namespace vllm {
 
 // Scratch buffers that all layers of a rank share, one layer at a time. Reserved at load for the largest step.
 struct Workspace {
-  PackedActivations packed_activations;  // for LinearMatrix
-  AlignedBuffer ordered_x;               // for LinearMatrix: x with the columns in the order of the checkpoint's matrix
-  AttentionWorkspace attention;          // for Attention
-  MoeWorkspace moe;                      // for SparseMoe
+  kernels::PackedActivations packed_activations;  // for LinearMatrix
+  kernels::AlignedBuffer ordered_x;  // for LinearMatrix: x with the columns in the order of the checkpoint's matrix
+  AttentionWorkspace attention;      // for Attention
+  MoeWorkspace moe;                  // for SparseMoe
 
   size_t size_bytes() const {
     return packed_activations.size_bytes() + ordered_x.size_bytes() + attention.size_bytes() + moe.size_bytes();
@@ -28,8 +28,8 @@ struct Workspace {
 };
 
 struct StepContext {
-  const Kernels* kernels = nullptr;
-  ThreadPool* threads = nullptr;
+  const kernels::Kernels* kernels = nullptr;
+  kernels::ThreadPool* threads = nullptr;
   Communicator* communicator = nullptr;
   Workspace* workspace = nullptr;
 

@@ -99,7 +99,7 @@ class Builder {
 
 std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what) {
   std::string text;
-  const RegularFile file = ReadRegularFile(path, max_bytes, text);
+  const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, max_bytes, text);
   if (file.is_out_of_resources()) throw ResourceError(what + ": " + file.error);
   if (!file.ok()) throw ModelError(what + ": " + file.error);
   return text;
@@ -112,7 +112,7 @@ json ParseJson(std::string_view text, const std::string& what) {
   }
   const bool is_reserved = text.find(kReserved) != std::string_view::npos;
   Builder builder(what, !is_reserved);
-  const std::string replaced = is_reserved ? std::string(text) : ReplacePythonNumbers(text, kNan, kInfinity);
+  const std::string replaced = is_reserved ? std::string(text) : tokenizer::ReplacePythonNumbers(text, kNan, kInfinity);
   json::sax_parse(replaced.begin(), replaced.end(), &builder);
   return builder.Take();
 }

@@ -53,9 +53,9 @@ void Unregister(const char* path) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path) : MappedFile(OpenRegularFile(path), path) {}
+MappedFile::MappedFile(const std::string& path) : MappedFile(tokenizer::OpenRegularFile(path), path) {}
 
-MappedFile::MappedFile(RegularFile file, const std::string& path) : path_(path), shown_path_(Escape(path)) {
+MappedFile::MappedFile(tokenizer::RegularFile file, const std::string& path) : path_(path), shown_path_(Escape(path)) {
   if (file.is_out_of_resources()) throw ResourceError("tensor file " + shown_path_ + ": " + file.error);
   if (!file.ok()) Fail(path, file.error);
   const struct stat& status = file.status;
@@ -66,7 +66,7 @@ MappedFile::MappedFile(RegularFile file, const std::string& path) : path_(path),
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
   if (address == MAP_FAILED) {
     const std::string why = std::strerror(errno);
-    const AvailableMemory available = ReadAvailableMemory();
+    const kernels::AvailableMemory available = kernels::ReadAvailableMemory();
     throw ResourceError("tensor file " + shown_path_ + ": cannot be mapped: " + why + " (" + std::to_string(size) +
                         " bytes, " + std::to_string(available.bytes) + " available, limited by " + available.bound +
                         ")");

@@ -17,7 +17,7 @@ class MappedFile {
   // mapped or the system runs out of a resource, such as file descriptors.
   explicit MappedFile(const std::string& path);
   // Maps a file that is already open. CheckUnchanged and error messages use `path`.
-  MappedFile(RegularFile file, const std::string& path);
+  MappedFile(tokenizer::RegularFile file, const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

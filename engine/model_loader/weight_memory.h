@@ -14,17 +14,17 @@ class WeightMemory {
   virtual ~WeightMemory() = default;
   // The memory of the matrix `name`. Two matrices may have one name; the order in which a model asks for them is fixed.
   // REQUIRES: the matrices live until the model is built.
-  virtual BufferSource Buffers(const std::string& name) = 0;
+  virtual kernels::BufferSource Buffers(const std::string& name) = 0;
   // Returns true if the next Buffers(name), asked for these sizes, returns filled buffers.
   virtual bool Contains(const std::string& name, const std::vector<size_t>& sizes) const = 0;
   // Memory of a matrix that is packed into another one at once and then freed.
-  virtual BufferSource TemporaryBuffers() { return NewBuffers; }
+  virtual kernels::BufferSource TemporaryBuffers() { return kernels::NewBuffers; }
 };
 
 // New memory for every matrix.
 class NewWeightMemory final : public WeightMemory {
  public:
-  BufferSource Buffers(const std::string& /*name*/) override { return NewBuffers; }
+  kernels::BufferSource Buffers(const std::string& /*name*/) override { return kernels::NewBuffers; }
   bool Contains(const std::string& /*name*/, const std::vector<size_t>& /*sizes*/) const override { return false; }
 };
 

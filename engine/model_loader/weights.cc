@@ -22,8 +22,8 @@ const std::byte* TensorView::Row(int64_t i) const {
   return data.data() + i * RowBytes();
 }
 
-DType TensorView::dtype() const {
-  if (const std::optional<DType> plain = ToDType(type)) return *plain;
+kernels::DType TensorView::dtype() const {
+  if (const std::optional<kernels::DType> plain = kernels::ToDType(type)) return *plain;
   throw ModelError("tensor " + Escape(name) + ": must be F32, F16 or BF16 (" + std::string(InfoOf(type).name) + ")");
 }
 

@@ -21,7 +21,7 @@ namespace vllm {
 // A row-major tensor. `data` is borrowed from the source and may be unaligned for its type.
 struct TensorView {
   std::string name;  // for messages
-  WeightType type = WeightType::kFloat32;
+  kernels::WeightType type = kernels::WeightType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
   // If above 0, the rows are those of a rotary query or key projection with this many rows per head. The two halves of
@@ -35,7 +35,7 @@ struct TensorView {
   // Views the tensor as [num_elements / last dimension, last dimension] and returns row i in the model's order.
   const std::byte* Row(int64_t i) const;
   // Returns the floating-point type of the elements. Throws ModelError naming the tensor if they have any other type.
-  DType dtype() const;
+  kernels::DType dtype() const;
   // Throws as dtype() does, for callers that need no more than the check.
   void CheckFloatingPoint() const { static_cast<void>(dtype()); }
 };

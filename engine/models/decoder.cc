@@ -9,8 +9,8 @@ namespace vllm {
 
 namespace {
 
-AlignedBuffer Floats(int64_t rows, int64_t columns) {
-  return AlignedBuffer(static_cast<size_t>(rows * columns) * sizeof(float));
+kernels::AlignedBuffer Floats(int64_t rows, int64_t columns) {
+  return kernels::AlignedBuffer(static_cast<size_t>(rows * columns) * sizeof(float));
 }
 
 // Returns the first prefix under which the checkpoint has the embedding, or else the first prefix.
@@ -102,7 +102,7 @@ size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows)
   (lm_head_ ? *lm_head_ : *embed_tokens_).Reserve(max_logits_rows);
   size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
                  embedded_.size_bytes() + projected_.size_bytes();
-  for (const AlignedBuffer& angles : angles_) bytes += angles.size_bytes();
+  for (const kernels::AlignedBuffer& angles : angles_) bytes += angles.size_bytes();
   return bytes;
 }
 

@@ -44,9 +44,9 @@ class DecoderModel final : public Model {
   float embedding_scale_, logits_scale_, logits_softcap_;
   std::vector<KVCacheSpec> kv_layers_;
   LayerScratch scratch_;
-  AlignedBuffer embedded_;             // [max_tokens, embedding's width] if that is not hidden_size
-  AlignedBuffer projected_;            // [max_tokens, embedding's width]
-  std::vector<AlignedBuffer> angles_;  // for each rotary table: cos, sin [max_tokens, half]
+  kernels::AlignedBuffer embedded_;             // [max_tokens, embedding's width] if that is not hidden_size
+  kernels::AlignedBuffer projected_;            // [max_tokens, embedding's width]
+  std::vector<kernels::AlignedBuffer> angles_;  // for each rotary table: cos, sin [max_tokens, half]
   std::vector<RotaryAngles> tables_;
 };
 

@@ -13,9 +13,9 @@ namespace vllm {
 
 // Scratch rows of a step, shared by all layers of a rank.
 struct LayerScratch {
-  AlignedBuffer normed;  // [max_tokens, hidden]
-  AlignedBuffer delta;   // [max_tokens, hidden] output of a block
-  AlignedBuffer inner;   // scratch of the widest block
+  kernels::AlignedBuffer normed;  // [max_tokens, hidden]
+  kernels::AlignedBuffer delta;   // [max_tokens, hidden] output of a block
+  kernels::AlignedBuffer inner;   // scratch of the widest block
 };
 
 class DecoderLayer {

@@ -13,14 +13,14 @@ double ScoreScale(const ModelConfig& config) {
 
 }  // namespace
 
-double RoundTo(DType dtype, double value) {
+double RoundTo(kernels::DType dtype, double value) {
   const auto rounded = static_cast<float>(value);
   switch (dtype) {
-    case DType::kBFloat16:
-      return BFloat16ToFloat(FloatToBFloat16(rounded));
-    case DType::kFloat16:
-      return Float16ToFloat(FloatToFloat16(rounded));
-    case DType::kFloat32:
+    case kernels::DType::kBFloat16:
+      return kernels::BFloat16ToFloat(kernels::FloatToBFloat16(rounded));
+    case kernels::DType::kFloat16:
+      return kernels::Float16ToFloat(kernels::FloatToFloat16(rounded));
+    case kernels::DType::kFloat32:
       break;
   }
   return rounded;

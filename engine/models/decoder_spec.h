@@ -60,6 +60,6 @@ DecoderSpec BaseDecoderSpec(const ModelConfig& config);
 // Returns the experts of the config. Each is an MLP like `mlp`, except for its size.
 MoeSpec BaseMoeSpec(const ModelConfig& config, const MlpSpec& mlp);
 // Returns `value` rounded to `dtype`.
-double RoundTo(DType dtype, double value);
+double RoundTo(kernels::DType dtype, double value);
 
 }  // namespace vllm

@@ -11,10 +11,10 @@
 
 namespace vllm {
 
-constexpr size_t NumRowBlocks(size_t row_size) { return (row_size + kRowBlock - 1) / kRowBlock; }
+constexpr size_t NumRowBlocks(size_t row_size) { return (row_size + kernels::kRowBlock - 1) / kernels::kRowBlock; }
 
 // Sets block_max[b] to the maximum of block b. Returns false if the row contains NaN or +inf.
-bool BlockMaxima(const RowKernels& kernels, std::span<const float> row, std::span<float> block_max);
+bool BlockMaxima(const kernels::RowKernels& kernels, std::span<const float> row, std::span<float> block_max);
 
 // Returns exp((x - max) * inverse_temperature) with a relative error of 2e-7, not counting the rounding of the
 // argument. Returns 0 below e^-87 and exactly 1 at x == max. REQUIRES: x <= max; max is finite.
@@ -36,10 +36,10 @@ inline float Weight(float x, float max, float inverse_temperature) {
 }
 
 // Sets block_sum[b] to the sum of the weights of block b.
-void BlockWeightSums(const RowKernels& kernels, std::span<const float> row, float max, float inverse_temperature,
-                     std::span<double> block_sum);
+void BlockWeightSums(const kernels::RowKernels& kernels, std::span<const float> row, float max,
+                     float inverse_temperature, std::span<double> block_sum);
 
 // Returns the number of entries >= value.
-int64_t CountAtLeast(const RowKernels& kernels, std::span<const float> row, float value);
+int64_t CountAtLeast(const kernels::RowKernels& kernels, std::span<const float> row, float value);
 
 }  // namespace vllm

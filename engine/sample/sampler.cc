@@ -9,7 +9,7 @@
 
 namespace vllm {
 
-Sampler::Sampler(int64_t vocab_size, const Kernels& kernels)
+Sampler::Sampler(int64_t vocab_size, const kernels::Kernels& kernels)
     : vocab_size_(vocab_size),
       row_kernels_(kernels.rows),
       processors_(vocab_size),
@@ -92,8 +92,8 @@ int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
     if (block_sums[block] > 0.0) last_block = block;
   }
   if (block == block_sums.size()) block = last_block;
-  size_t end = std::min((block + 1) * kRowBlock, row.logits.size());
-  for (size_t i = block * kRowBlock; i < end; ++i) {
+  size_t end = std::min((block + 1) * kernels::kRowBlock, row.logits.size());
+  for (size_t i = block * kernels::kRowBlock; i < end; ++i) {
     float weight = Weight(row.logits[i], top_k_top_p_sampler_.max(), inverse_temperature_);
     sum += static_cast<double>(weight);
     if (weight > 0.0f) last = static_cast<int32_t>(i);

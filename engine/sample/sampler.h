@@ -27,7 +27,7 @@ struct SamplingRow {
 class Sampler {
  public:
   // `kernels` must outlive the sampler.
-  explicit Sampler(int64_t vocab_size, const Kernels& kernels = KernelsFor(BestIsa()));
+  explicit Sampler(int64_t vocab_size, const kernels::Kernels& kernels = kernels::KernelsFor(kernels::BestIsa()));
 
   // Samples one token and returns its id. Appends one position to `logprobs` (may be null) if the params request
   // logprobs. Returns -1 and sets `error` if the logits contain NaN or +inf, or if no token remains. Allocates only to
@@ -55,7 +55,7 @@ class Sampler {
   void AppendInvalid(size_t k, Logprobs& out) const;
 
   int64_t vocab_size_;
-  const RowKernels* row_kernels_;
+  const kernels::RowKernels* row_kernels_;
   LogitsProcessors processors_;
   TopKTopPSampler top_k_top_p_sampler_;
   std::vector<float> raw_logits_;  // the row before processing, if its logprobs are requested

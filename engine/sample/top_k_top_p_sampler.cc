@@ -19,8 +19,8 @@ template <typename Visit>
 void VisitAtLeast(float min_logit, std::span<const float> row, std::span<const float> block_max, Visit visit) {
   for (size_t b = 0; b < block_max.size(); ++b) {
     if (!(block_max[b] >= min_logit)) continue;
-    size_t end = std::min((b + 1) * kRowBlock, row.size());
-    for (size_t i = b * kRowBlock; i < end; ++i) {
+    size_t end = std::min((b + 1) * kernels::kRowBlock, row.size());
+    for (size_t i = b * kernels::kRowBlock; i < end; ++i) {
       if (row[i] >= min_logit) visit(row[i], static_cast<int32_t>(i));
     }
   }
@@ -28,7 +28,7 @@ void VisitAtLeast(float min_logit, std::span<const float> row, std::span<const f
 
 }  // namespace
 
-TopKTopPSampler::TopKTopPSampler(size_t vocab_size, const RowKernels& kernels)
+TopKTopPSampler::TopKTopPSampler(size_t vocab_size, const kernels::RowKernels& kernels)
     : kernels_(&kernels), block_max_(NumRowBlocks(vocab_size)), block_sums_(NumRowBlocks(vocab_size)) {
   values_.reserve(vocab_size);
   candidates_.reserve(vocab_size);
@@ -45,7 +45,7 @@ bool TopKTopPSampler::Load(std::span<const float> row) {
 
 int32_t TopKTopPSampler::ArgMax() const {
   size_t block = static_cast<size_t>(std::find(block_max_.begin(), block_max_.end(), max_) - block_max_.begin());
-  size_t id = block * kRowBlock;
+  size_t id = block * kernels::kRowBlock;
   while (row_[id] != max_) ++id;
   return static_cast<int32_t>(id);
 }

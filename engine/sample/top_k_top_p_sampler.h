@@ -32,7 +32,7 @@ struct Threshold {
 
 class TopKTopPSampler {
  public:
-  TopKTopPSampler(size_t vocab_size, const RowKernels& kernels);
+  TopKTopPSampler(size_t vocab_size, const kernels::RowKernels& kernels);
 
   // Sets the row that later calls work on; borrows it. Returns false if it contains NaN or +inf.
   bool Load(std::span<const float> row);
@@ -66,7 +66,7 @@ class TopKTopPSampler {
   // `items`.
   static Threshold Nucleus(std::span<Candidate> items, double target);
 
-  const RowKernels* kernels_;
+  const kernels::RowKernels* kernels_;
   std::span<const float> row_;
   float max_ = 0.0f;
   std::vector<float> block_max_;

@@ -16,15 +16,15 @@ namespace {
 // Pretends that every matrix is filled, so that layers look up their tensors but do not read them.
 class LookupOnlyMemory final : public WeightMemory {
  public:
-  BufferSource Buffers(const std::string& /*name*/) override { return FilledBuffers; }
+  kernels::BufferSource Buffers(const std::string& /*name*/) override { return FilledBuffers; }
   bool Contains(const std::string& /*name*/, const std::vector<size_t>& /*sizes*/) const override { return true; }
-  BufferSource TemporaryBuffers() override { return FilledBuffers; }
+  kernels::BufferSource TemporaryBuffers() override { return FilledBuffers; }
 
  private:
   // The buffers count as filled, so nobody writes to them. They have no memory.
-  static std::vector<AlignedBuffer> FilledBuffers(const std::vector<size_t>& sizes) {
+  static std::vector<kernels::AlignedBuffer> FilledBuffers(const std::vector<size_t>& sizes) {
     static const std::shared_ptr<const void> owner = std::make_shared<char>();
-    std::vector<AlignedBuffer> buffers;
+    std::vector<kernels::AlignedBuffer> buffers;
     for (const size_t size : sizes) buffers.emplace_back(owner, nullptr, size);
     return buffers;
   }
@@ -35,10 +35,10 @@ class LookupOnlyMemory final : public WeightMemory {
 void CheckWeights(const VllmConfig& config, const WeightSource& weights) {
   VllmConfig small = config;
   small.scheduler.max_num_batched_tokens = 1;
-  ThreadPool threads(1);
+  kernels::ThreadPool threads(1);
   SingleRankCommunicator communicator;
   Workspace workspace;
-  const StepContext step{&KernelsFor(BestIsa()), &threads, &communicator, &workspace};
+  const StepContext step{&kernels::KernelsFor(kernels::BestIsa()), &threads, &communicator, &workspace};
   LookupOnlyMemory memory;
   BuildModel({small, weights, memory, step});
 }

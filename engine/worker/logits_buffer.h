@@ -31,7 +31,7 @@ struct LogitsBuffer {
     return MaxRows(config) * config.model.vocab_size * static_cast<int64_t>(sizeof(float));
   }
 
-  AlignedBuffer logits;            // [MaxRows, vocab_size]
+  kernels::AlignedBuffer logits;   // [MaxRows, vocab_size]
   std::vector<RowResult> results;  // [max_num_batched_tokens] of all rows of the step, reused
 };
 

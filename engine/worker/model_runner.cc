@@ -27,8 +27,8 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
       batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
              MakeKVCacheGroups(model.KVLayers()).windows.size()) {
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
-  hidden_ = AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
-  gathered_ = AlignedBuffer(static_cast<size_t>(LogitsBuffer::MaxRows(config)) * row_bytes);
+  hidden_ = kernels::AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
+  gathered_ = kernels::AlignedBuffer(static_cast<size_t>(LogitsBuffer::MaxRows(config)) * row_bytes);
   ReservePlans();
   model_scratch_bytes_ = model.ReserveScratch(config.scheduler.max_num_batched_tokens, LogitsBuffer::MaxRows(config));
   // Each token of a step has at most one row of logits.
@@ -44,20 +44,20 @@ void ModelRunner::ReservePlans() {
   options.block_size = config_.cache.block_size;
   options.num_threads = step_.threads->num_threads();
   options.max_sequences = config_.scheduler.max_num_seqs;
-  const int64_t partitions = (config_.model.max_model_len + kKVPartition - 1) / kKVPartition;
+  const int64_t partitions = (config_.model.max_model_len + kernels::kKVPartition - 1) / kernels::kKVPartition;
   options.max_partitions = std::min(kMaxPlannedPartitions, options.max_sequences * partitions);
   int64_t largest_head = 0;
   for (const KVCacheSpec& layer : layers) largest_head = std::max(largest_head, layer.head_dim);
-  const int64_t slot_bytes = (config_.model.num_attention_heads / step_.world_size()) * PartialFloats(largest_head) *
-                             static_cast<int64_t>(sizeof(float));
+  const int64_t slot_bytes = (config_.model.num_attention_heads / step_.world_size()) *
+                             kernels::PartialFloats(largest_head) * static_cast<int64_t>(sizeof(float));
   options.max_slots = std::min(options.max_partitions, kMaxPartialBytes / std::max<int64_t>(1, slot_bytes));
   AttentionMetadata& attention = batch_.attention();
-  attention.partials = AlignedBuffer(static_cast<size_t>(options.max_slots * slot_bytes));
+  attention.partials = kernels::AlignedBuffer(static_cast<size_t>(options.max_slots * slot_bytes));
   for (size_t i = 0; i < layers.size(); ++i) {
     const size_t group = groups.layers[i].group;
     options.num_kv_heads = layers[i].num_kv_heads;
     options.num_queries_per_kv = config_.model.num_attention_heads / step_.world_size() / layers[i].num_kv_heads;
-    const KVCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KVCacheDType());
+    const kernels::KVCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KVCacheDType());
     options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
     attention.groups[group].plan = AttentionPlan(options);

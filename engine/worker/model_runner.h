@@ -48,8 +48,8 @@ class ModelRunner {
   Model& model_;
   LogitsBuffer& shared_;
   InputBatch batch_;
-  AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
-  AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
+  kernels::AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
+  kernels::AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
   std::vector<Sampler> samplers_;  // [num_threads]
   size_t model_scratch_bytes_ = 0;

@@ -14,8 +14,8 @@ namespace vllm {
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
                const std::vector<int>& cores, LogitsBuffer& shared_logits)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
-  const Isa isa = config.isa.value_or(BestIsa());
-  step_.kernels = &KernelsFor(isa);
+  const kernels::Isa isa = config.isa.value_or(kernels::BestIsa());
+  step_.kernels = &kernels::KernelsFor(isa);
   step_.threads = &threads_;
   step_.communicator = &communicator;
   step_.workspace = &workspace_;

@@ -33,12 +33,12 @@ class Worker {
   // Bytes of the step buffers. They count as needed although most of their pages are untouched.
   int64_t ScratchBytes() const { return static_cast<int64_t>(runner_->scratch_bytes()); }
   void InitializeKVCache(int64_t num_blocks);
-  void SetCancellation(const CancellationFlag* flag) { threads_.SetCancellation(flag); }
+  void SetCancellation(const kernels::CancellationFlag* flag) { threads_.SetCancellation(flag); }
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 
  private:
   const VllmConfig& config_;
-  ThreadPool threads_;
+  kernels::ThreadPool threads_;
   Workspace workspace_;
   StepContext step_;
   LoadReport load_report_;

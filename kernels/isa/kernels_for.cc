@@ -2,7 +2,7 @@
 
 #include "kernels/kernel_tables.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 #if defined(__x86_64__)
@@ -65,4 +65,4 @@ const Kernels& KernelsFor(Isa isa) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

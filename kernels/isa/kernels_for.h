@@ -4,10 +4,10 @@
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 // Returns the table; it has static lifetime.
 // REQUIRES: AvailableIsas() contains `isa`.
 const Kernels& KernelsFor(Isa isa);
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -45,4 +45,4 @@ std::vector<AlignedBuffer> NewBuffers(const std::vector<size_t>& sizes) {
   return buffers;
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

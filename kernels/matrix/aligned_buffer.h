@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace vllm {
+namespace vllm::kernels {
 
 class AlignedBuffer {
  public:
@@ -45,4 +45,4 @@ class AlignedBuffer {
 using BufferSource = std::function<std::vector<AlignedBuffer>(const std::vector<size_t>& sizes)>;
 std::vector<AlignedBuffer> NewBuffers(const std::vector<size_t>& sizes);
 
-}  // namespace vllm
+}  // namespace vllm::kernels

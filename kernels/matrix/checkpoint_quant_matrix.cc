@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace vllm {
+namespace vllm::kernels {
 
 std::optional<QuantFormat> BlockFormat(WeightType type) {
   switch (type) {
@@ -109,4 +109,4 @@ void CheckpointQuantMatrix::SetCodes(int64_t n, const uint8_t* codes) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

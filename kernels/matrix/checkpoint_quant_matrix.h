@@ -17,7 +17,7 @@
 #include "kernels/matrix/dtype.h"
 #include "kernels/matrix/weight_type.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 inline constexpr int64_t kQuantColumns = 32;  // num_columns is a multiple of this
 inline constexpr int64_t kGroupChunk = 16;
@@ -120,4 +120,4 @@ struct QuantKernels {
   void (*quantize_iq4_nl)(const float* x, int64_t count, uint8_t* out);
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -1,6 +1,6 @@
 #include "kernels/matrix/dtype.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 float Float16ToFloat(uint16_t bits) {
   uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
@@ -29,4 +29,4 @@ uint16_t FloatToFloat16(float value) {
   return static_cast<uint16_t>(sign | ((bits - 0x38000000u) >> 13));
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

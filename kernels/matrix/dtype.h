@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::kernels {
 
 enum class DType : uint8_t { kFloat32, kFloat16, kBFloat16 };
 
@@ -41,4 +41,4 @@ float Float16ToFloat(uint16_t bits);
 // Rounds to nearest, ties to even. Overflow gives infinity.
 uint16_t FloatToFloat16(float value);
 
-}  // namespace vllm
+}  // namespace vllm::kernels

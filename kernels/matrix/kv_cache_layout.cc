@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -88,4 +88,4 @@ void WriteKV(const KVCacheLayout& layout, void* key_cache, void* value_cache, in
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -23,7 +23,7 @@
 
 #include "kernels/matrix/dtype.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 enum class KVDType : uint8_t { kFloat32, kFloat16, kBFloat16, kInt8 };
 
@@ -77,4 +77,4 @@ struct KVCacheLayout {
 void WriteKV(const KVCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
              const float* key, const float* value);
 
-}  // namespace vllm
+}  // namespace vllm::kernels

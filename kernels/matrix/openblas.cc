@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -43,4 +43,4 @@ void OpenBlas::Multiply(const float* x, int64_t x_stride, int64_t num_rows, cons
          static_cast<int>(x_stride), w, static_cast<int>(in), 0.0f, y, static_cast<int>(y_stride));
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace vllm {
+namespace vllm::kernels {
 
 class OpenBlas {
  public:
@@ -24,4 +24,4 @@ class OpenBlas {
   Sgemm sgemm_ = nullptr;
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -1,6 +1,6 @@
 #include "kernels/matrix/packed_activations.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -29,4 +29,4 @@ PackedActivationsView PackedActivations::Int8(int64_t num_rows, int64_t num_colu
   return view;
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -8,7 +8,7 @@
 
 #include "kernels/matrix/aligned_buffer.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 inline constexpr int64_t kTileRows = 12;
 inline constexpr int64_t kScaleColumns = 128;  // columns of x per scale
@@ -62,4 +62,4 @@ class PackedActivations {
   AlignedBuffer units_, scales_, offsets_, sums_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/matrix/panel_transpose.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -129,4 +129,4 @@ void ConvertToFloat(const std::byte* source, DType source_dtype, int64_t count, 
   Convert({source, source_dtype}, 0, count, DType::kFloat32, out);
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -12,7 +12,7 @@
 #include "kernels/matrix/aligned_buffer.h"
 #include "kernels/matrix/dtype.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 inline constexpr int64_t kPanelRows = 16;
 
@@ -66,4 +66,4 @@ class PackedMatrix {
 // Converts `count` source elements to float32. `source` may be unaligned.
 void ConvertToFloat(const std::byte* source, DType source_dtype, int64_t count, float* out);
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -170,4 +170,4 @@ void PackedQuantMatrix::UnpackRow(int64_t row, float* out) const {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

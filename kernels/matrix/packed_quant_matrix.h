@@ -18,7 +18,7 @@
 #include "kernels/matrix/packed_activations.h"
 #include "kernels/matrix/packed_matrix.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 // The valid forms are:
 //   8 bits: zero is 128; a scale per 32 columns, or per 128 columns without minimums
@@ -99,4 +99,4 @@ class PackedQuantMatrix {
   PackedQuantView view_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace panel_transpose {
 
@@ -72,4 +72,4 @@ inline void TransposeHalves(const PanelRows& rows, int64_t num_halves, uint16_t*
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -228,4 +228,4 @@ void ReadCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, 
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

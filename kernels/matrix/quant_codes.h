@@ -8,7 +8,7 @@
 #include "kernels/matrix/checkpoint_quant_matrix.h"
 #include "kernels/matrix/packed_quant_matrix.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 // Returns the form that holds the matrix' codes. Returns nothing for 2-bit, 3-bit and float formats, and for groups
 // that begin inside a block of 32 columns.
@@ -21,4 +21,4 @@ std::optional<PackedQuantForm> PackedFormOf(const CheckpointQuantMatrixView& w);
 void ReadCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes,
                float* scales, float* minimums);
 
-}  // namespace vllm
+}  // namespace vllm::kernels

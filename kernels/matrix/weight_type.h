@@ -9,7 +9,7 @@
 
 #include "kernels/matrix/dtype.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 enum class WeightType : uint8_t {
   kFloat32,
@@ -117,4 +117,4 @@ constexpr std::optional<DType> ToDType(WeightType type) {
   return std::nullopt;
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -81,4 +81,4 @@ AvailableMemory ReadAvailableMemory(int64_t untouched_bytes) {
   return LeastOf(ReadMemoryLeft({}, SoftLimit(RLIMIT_AS), SoftLimit(RLIMIT_DATA)), untouched_bytes);
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -9,7 +9,7 @@
 
 #include "kernels/threading/cgroup_limits.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 struct AvailableMemory {
   int64_t bytes = std::numeric_limits<int64_t>::max();
@@ -49,4 +49,4 @@ bool AddressSpaceIsLimited();
 // Returns the tightest limit of this process now.
 AvailableMemory ReadAvailableMemory(int64_t untouched_bytes = 0);
 
-}  // namespace vllm
+}  // namespace vllm::kernels

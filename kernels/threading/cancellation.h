@@ -8,7 +8,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace vllm {
+namespace vllm::kernels {
 
 // ThreadPool::ParallelFor throws this if it skipped tasks because its flag was set. The output of the tasks is then
 // incomplete.
@@ -54,4 +54,4 @@ class CancellationFlag {
   mutable std::atomic<int64_t> num_checks_left_{0};
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -243,4 +243,4 @@ CgroupLimits ReadCgroupLimits(const CgroupPaths& paths) {
   return reader.limits();
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

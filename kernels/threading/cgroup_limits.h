@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace vllm {
+namespace vllm::kernels {
 
 // The files to read. Only tests change them.
 struct CgroupPaths {
@@ -29,4 +29,4 @@ struct CgroupLimits {
 
 CgroupLimits ReadCgroupLimits(const CgroupPaths& paths = {});
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace vllm {
+namespace vllm::kernels {
 
 void CheckFailed(const char* condition, const char* file, int line) {
   // Only the file name: the directory is that of the build machine.
@@ -12,4 +12,4 @@ void CheckFailed(const char* condition, const char* file, int line) {
                          path.substr(path.find_last_of('/') + 1) + ":" + std::to_string(line) + ")");
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

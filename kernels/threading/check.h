@@ -4,12 +4,13 @@
 // KV cache manager may include this header, because it contains no arithmetic.
 #pragma once
 
-namespace vllm {
+namespace vllm::kernels {
 
 // Throws std::logic_error with the condition, the file and the line.
 [[noreturn, gnu::cold]] void CheckFailed(const char* condition, const char* file, int line);
 
-}  // namespace vllm
+}  // namespace vllm::kernels
 
 // A macro, because it needs the text of the condition.
-#define VLLM_CHECK(condition) ((condition) ? static_cast<void>(0) : ::vllm::CheckFailed(#condition, __FILE__, __LINE__))
+#define VLLM_CHECK(condition) \
+  ((condition) ? static_cast<void>(0) : ::vllm::kernels::CheckFailed(#condition, __FILE__, __LINE__))

@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-namespace vllm {
+namespace vllm::kernels {
 
 namespace {
 
@@ -130,4 +130,4 @@ std::vector<std::vector<int>> CpuTopology::Place(int64_t num_ranks, int64_t thre
   return ranks;
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

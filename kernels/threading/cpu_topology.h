@@ -10,7 +10,7 @@
 
 #include "kernels/threading/cgroup_limits.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 class CpuTopology {
  public:
@@ -44,4 +44,4 @@ class CpuTopology {
   int64_t quota_cores_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

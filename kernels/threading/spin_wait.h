@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace vllm {
+namespace vllm::kernels {
 
 inline void CpuRelax() {
 #if defined(__x86_64__)
@@ -33,4 +33,4 @@ inline uint32_t WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old,
   return now;
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

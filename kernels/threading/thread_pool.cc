@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace vllm {
+namespace vllm::kernels {
 
 ThreadPool::ThreadPool(int num_threads, const std::vector<int>& cores, WaitPolicy wait)
     : wait_(wait), shares_(std::make_unique<Share[]>(static_cast<size_t>(num_threads))) {
@@ -122,4 +122,4 @@ std::vector<int> UsableCpus() {
   return cpus;
 }
 
-}  // namespace vllm
+}  // namespace vllm::kernels

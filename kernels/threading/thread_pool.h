@@ -19,7 +19,7 @@
 #include "kernels/threading/cancellation.h"
 #include "kernels/threading/spin_wait.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 class ThreadPool {
  public:
@@ -99,4 +99,4 @@ void PinThisThread(int core);
 // Returns the CPUs that this process may use, ascending; at least one.
 std::vector<int> UsableCpus();
 
-}  // namespace vllm
+}  // namespace vllm::kernels

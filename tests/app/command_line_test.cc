@@ -4,7 +4,7 @@
 
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 CommandLine Parse(std::vector<std::string> words) { return ParseCommandLine(std::move(words), Command::kRun); }
@@ -131,4 +131,4 @@ TEST(FlagTableTest, EveryFlagIsAcceptedByItsCommands) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

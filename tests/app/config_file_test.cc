@@ -11,7 +11,7 @@
 
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 class ConfigFileTest : public testing::Test {
@@ -223,4 +223,4 @@ TEST_F(ConfigFileTest, AFifoIsRejectedWithoutBlocking) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 std::unique_ptr<PromptRenderer> Renderer(const std::string& text) {
-  ChatTemplateSource source;
+  tokenizer::ChatTemplateSource source;
   source.text = text;
   source.eos_token = "</s>";
   return std::make_unique<PromptRenderer>(std::move(source), std::nullopt);
@@ -23,7 +23,7 @@ constexpr char kPlainTemplate[] =
 class ConversationTest : public testing::Test {
  protected:
   void SetUp() override {
-    tokenizer_ = LoadTokenizerJson(std::string(VLLMCLI_TEST_DATA) + "/tokenizer/byte_fallback.json");
+    tokenizer_ = tokenizer::LoadTokenizerJson(std::string(VLLMCLI_TEST_DATA) + "/tokenizer/byte_fallback.json");
     const std::optional<int32_t> eos = tokenizer_->TokenToId("</s>");
     ASSERT_TRUE(eos && tokenizer_->IsSpecial(*eos));
     eos_ = *eos;
@@ -34,7 +34,7 @@ class ConversationTest : public testing::Test {
     return ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
   }
 
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   int32_t eos_ = 0;
 };
 
@@ -163,4 +163,4 @@ TEST_F(ConversationTest, DiscardedMessageIsForgotten) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

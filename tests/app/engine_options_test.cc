@@ -7,10 +7,10 @@
 
 #include "app/cli/command_line.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
-KVDType CacheTypeOf(const ModelConfig& model, std::vector<std::string> flags) {
+kernels::KVDType CacheTypeOf(const ModelConfig& model, std::vector<std::string> flags) {
   flags.insert(flags.begin(), "run");
   return MakeVllmConfig(ParseCommandLine(std::move(flags), Command::kRun).settings, model).KVCacheDType();
 }
@@ -18,27 +18,27 @@ KVDType CacheTypeOf(const ModelConfig& model, std::vector<std::string> flags) {
 // A GGUF model with quantized blocks, whose floating-point weights are float16.
 ModelConfig BlockModel() {
   ModelConfig model;
-  model.checkpoint_dtype = DType::kFloat16;
+  model.checkpoint_dtype = kernels::DType::kFloat16;
   model.has_block_weights = true;
   return model;
 }
 
 TEST(EngineOptionsTest, TheKVCacheHasTheRequestedType) {
-  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float16"}), KVDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float32"}), KVDType::kFloat32);
-  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--kv-cache-dtype", "float16"}), KVDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float16", "--kv-cache-dtype", "int8"}), KVDType::kInt8);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float16"}), kernels::KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float32"}), kernels::KVDType::kFloat32);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--kv-cache-dtype", "float16"}), kernels::KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float16", "--kv-cache-dtype", "int8"}), kernels::KVDType::kInt8);
 }
 
 TEST(EngineOptionsTest, TheKVCacheOfQuantizedWeightsDefaultsToBFloat16) {
-  EXPECT_EQ(CacheTypeOf(BlockModel(), {}), KVDType::kBFloat16);
-  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "auto", "--kv-cache-dtype", "auto"}), KVDType::kBFloat16);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {}), kernels::KVDType::kBFloat16);
+  EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "auto", "--kv-cache-dtype", "auto"}), kernels::KVDType::kBFloat16);
   ModelConfig unquantized = BlockModel();
   unquantized.has_block_weights = false;
-  EXPECT_EQ(CacheTypeOf(unquantized, {}), KVDType::kFloat16);
-  EXPECT_EQ(CacheTypeOf(unquantized, {"--quantization", "int8"}), KVDType::kBFloat16);
-  EXPECT_EQ(CacheTypeOf(unquantized, {"--quantization", "int8", "--dtype", "float16"}), KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(unquantized, {}), kernels::KVDType::kFloat16);
+  EXPECT_EQ(CacheTypeOf(unquantized, {"--quantization", "int8"}), kernels::KVDType::kBFloat16);
+  EXPECT_EQ(CacheTypeOf(unquantized, {"--quantization", "int8", "--dtype", "float16"}), kernels::KVDType::kFloat16);
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

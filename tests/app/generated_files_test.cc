@@ -13,7 +13,7 @@
 #include "app/cli/flag.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 void ExpectCurrent(const std::string& name, const std::string& text) {
@@ -59,4 +59,4 @@ TEST(GeneratedFilesTest, EveryFlagIsInHelpManualPageAndCompletions) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

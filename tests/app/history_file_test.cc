@@ -15,7 +15,7 @@
 #include "engine/config/errors.h"
 #include "tests/support/temp_directory.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -145,4 +145,4 @@ TEST_F(HistoryFileTest, OnlyTheEndOfAHugeFileIsRead) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -4,7 +4,7 @@
 
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 TEST(ParseValueTest, SizesTakePowersOf1000AndOf1024) {
@@ -72,4 +72,4 @@ TEST(ParseValueTest, ANameThatIsNotCloseGetsNoSuggestion) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -11,7 +11,7 @@
 #include "app/batch/row_template.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 struct ReadResult {
@@ -100,4 +100,4 @@ TEST(RowTemplateTest, ColumnsAreFilledInAndDoubledBracesAreLiteral) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

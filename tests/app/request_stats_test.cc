@@ -6,7 +6,7 @@
 
 #include "tests/support/temp_directory.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 TEST(RequestStatsTest, RankStatsNameTheNumaNodesOfPinnedRanks) {
@@ -15,7 +15,7 @@ TEST(RequestStatsTest, RankStatsNameTheNumaNodesOfPinnedRanks) {
   directory.Write("node/online", "0-1\n");
   directory.Write("node/node0/cpulist", "0-2\n");
   directory.Write("node/node1/cpulist", "3-5\n");
-  const CpuTopology cpus({0, 1, 2, 3, 4, 5}, directory.path(), {"", "", ""});
+  const kernels::CpuTopology cpus({0, 1, 2, 3, 4, 5}, directory.path(), {"", "", ""});
 
   ParallelConfig parallel;
   parallel.threads_per_rank = 6;
@@ -31,4 +31,4 @@ TEST(RequestStatsTest, RankStatsNameTheNumaNodesOfPinnedRanks) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -4,11 +4,11 @@
 
 #include <memory>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 std::unique_ptr<PromptRenderer> Renderer() {
-  ChatTemplateSource source;
+  tokenizer::ChatTemplateSource source;
   source.text =
       "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}{% if tools %}T{{ tools | length }}{% endif %}"
       "{% if add_generation_prompt %}>{% endif %}{{ extra }}";
@@ -152,4 +152,4 @@ TEST_F(RowParserTest, OpenAiBodiesUseOpenAiFieldNames) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

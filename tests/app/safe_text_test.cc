@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 std::string Safe(std::string_view text) { return std::string(SafeText(text).view()); }
@@ -208,4 +208,4 @@ TEST(SafeTextTest, JsonKeepsItsValueAndContainsNoControl) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

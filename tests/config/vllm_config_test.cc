@@ -46,20 +46,21 @@ TEST(VllmConfigTest, TokenBudgetMayBeBelowMaxNumSeqs) {
 
 TEST(VllmConfigTest, KVCacheHasTheModelsTypeExceptFloat16WithQuantizedWeights) {
   VllmConfig config = ValidConfig();
-  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+  for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kFloat16, kernels::DType::kBFloat16}) {
     config.model.dtype = dtype;
-    EXPECT_EQ(config.KVCacheDType(), KVDTypeOf(dtype));
+    EXPECT_EQ(config.KVCacheDType(), kernels::KVDTypeOf(dtype));
     for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kGptq}) {
       config.model.quantization.method = method;
-      EXPECT_EQ(config.KVCacheDType(), dtype == DType::kFloat32 ? KVDType::kFloat32 : KVDType::kBFloat16);
+      EXPECT_EQ(config.KVCacheDType(),
+                dtype == kernels::DType::kFloat32 ? kernels::KVDType::kFloat32 : kernels::KVDType::kBFloat16);
     }
     config.model.quantization.method = QuantizationMethod::kNone;
   }
-  config.model.dtype = DType::kFloat16;
+  config.model.dtype = kernels::DType::kFloat16;
   config.model.has_block_weights = true;
-  EXPECT_EQ(config.KVCacheDType(), KVDType::kBFloat16);
-  config.cache.cache_dtype = KVDType::kFloat16;
-  EXPECT_EQ(config.KVCacheDType(), KVDType::kFloat16);
+  EXPECT_EQ(config.KVCacheDType(), kernels::KVDType::kBFloat16);
+  config.cache.cache_dtype = kernels::KVDType::kFloat16;
+  EXPECT_EQ(config.KVCacheDType(), kernels::KVDType::kFloat16);
 }
 
 TEST(VllmConfigTest, WithoutChunkedPrefillTheBudgetCoversAWholePrompt) {

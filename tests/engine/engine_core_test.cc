@@ -302,9 +302,9 @@ TEST(EngineCoreTest, DecodeStepDoesNotAllocateAfterWarmUp) {
     }
   };
   run(40);
-  const uint64_t before = testing::NumAllocations();
+  const uint64_t before = testing_support::NumAllocations();
   run(100);
-  EXPECT_EQ(testing::NumAllocations() - before, 0u);
+  EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
 }
 
 TEST(EngineCoreTest, StreamingADeltaDoesNotAllocateInTheFrontEnd) {
@@ -314,7 +314,7 @@ TEST(EngineCoreTest, StreamingADeltaDoesNotAllocateInTheFrontEnd) {
   FakeModel model;
   model.check_kv = false;
   model.memory_bytes = 1 << 24;
-  std::shared_ptr<const Tokenizer> tokenizer = testing::MakeByteTokenizer();
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer = testing::MakeByteTokenizer();
   LLMEngine engine(config, tokenizer, MakeInprocClient(config, FakeExecutorFactory(model)));
   SamplingParams params;
   params.ignore_eos = true;
@@ -323,10 +323,10 @@ TEST(EngineCoreTest, StreamingADeltaDoesNotAllocateInTheFrontEnd) {
   params.output_kind = RequestOutputKind::kDelta;
   for (int32_t i = 0; i < 32; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>(20, i), params);
   for (int i = 0; i < 60; ++i) engine.Step();
-  const uint64_t before = testing::NumAllocations();
+  const uint64_t before = testing_support::NumAllocations();
   ASSERT_GT(before, 0u);
   for (int i = 0; i < 100; ++i) engine.Step();
-  EXPECT_EQ(testing::NumAllocations() - before, 0u);
+  EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
   EXPECT_EQ(engine.NumUnfinishedRequests(), 32);
 }
 

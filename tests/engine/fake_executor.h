@@ -118,7 +118,7 @@ class FakeExecutor final : public Executor {
     return output_;
   }
 
-  void SetCancellation(const CancellationFlag* flag) override { cancellation_ = flag; }
+  void SetCancellation(const kernels::CancellationFlag* flag) override { cancellation_ = flag; }
 
   size_t num_known_requests() const { return states_.size(); }
 
@@ -146,7 +146,7 @@ class FakeExecutor final : public Executor {
         for (size_t g = 0; g < state.blocks.size(); ++g) KV(state, g, state.num_computed + i) = 0xbad;
       }
     }
-    throw StepCancelled();
+    throw kernels::StepCancelled();
   }
 
   State& Known(RequestId id) {
@@ -302,7 +302,7 @@ class FakeExecutor final : public Executor {
   int64_t block_size_;
   int64_t num_blocks_ = 0;
   int64_t step_ = 0;
-  const CancellationFlag* cancellation_ = nullptr;
+  const kernels::CancellationFlag* cancellation_ = nullptr;
   std::unordered_map<RequestId, State> states_;
   std::vector<uint64_t> kv_;
   std::vector<uint64_t> block_epoch_;

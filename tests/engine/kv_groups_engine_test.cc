@@ -126,9 +126,9 @@ TEST(KVGroupsEngineTest, DecodeStepOfARealModelDoesNotAllocate) {
   }
   EngineCoreOutputs outputs;
   for (int step = 0; step < 60; ++step) core.Step(outputs);
-  const uint64_t before = testing::NumAllocations();
+  const uint64_t before = testing_support::NumAllocations();
   for (int step = 0; step < 200; ++step) core.Step(outputs);
-  EXPECT_EQ(testing::NumAllocations() - before, 0u);
+  EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
   EXPECT_TRUE(core.HasUnfinishedRequests());
 }
 

@@ -14,7 +14,7 @@ namespace {
 TEST(RealModelAllocationTest, DecodeStepDoesNotAllocate) {
   VllmConfig config;
   config.model = LoadModelConfig(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model");
-  config.model.dtype = DType::kBFloat16;
+  config.model.dtype = kernels::DType::kBFloat16;
   config.parallel.threads_per_rank = 1;
   config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
   config.Finalize();
@@ -33,10 +33,10 @@ TEST(RealModelAllocationTest, DecodeStepDoesNotAllocate) {
   }
   EngineCoreOutputs outputs;
   for (int step = 0; step < 60; ++step) core.Step(outputs);
-  const uint64_t before = testing::NumAllocations();
+  const uint64_t before = testing_support::NumAllocations();
   // Long enough for every request to get new blocks several times.
   for (int step = 0; step < 200; ++step) core.Step(outputs);
-  EXPECT_EQ(testing::NumAllocations() - before, 0u);
+  EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
   EXPECT_TRUE(core.HasUnfinishedRequests());
 }
 

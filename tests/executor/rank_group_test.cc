@@ -77,11 +77,11 @@ TEST(RankGroupTest, CancelledRunEndsAllRanksAndTheGroupCanRunAgain) {
     const int first = round % 3;
     EXPECT_THROW(group.Run([&](int rank) {
       group.communicator(rank).Barrier();
-      if (rank == first) throw StepCancelled();
+      if (rank == first) throw kernels::StepCancelled();
       group.communicator(rank).Barrier();
       ADD_FAILURE() << "passed a barrier that a cancelled rank never reached";
     }),
-                 StepCancelled);
+                 kernels::StepCancelled);
     std::vector<float> x(3, 1.0f);
     group.Run([&](int rank) { group.communicator(rank).AllReduce(&x[static_cast<size_t>(rank)], 1); });
     for (const float value : x) ASSERT_EQ(value, 3.0f);
@@ -91,7 +91,7 @@ TEST(RankGroupTest, CancelledRunEndsAllRanksAndTheGroupCanRunAgain) {
 TEST(RankGroupTest, FailureTakesPrecedenceOverCancellation) {
   RankGroup group(2);
   EXPECT_THROW(group.Run([&](int rank) {
-    if (rank == 0) throw StepCancelled();
+    if (rank == 0) throw kernels::StepCancelled();
     throw std::runtime_error("failure");
   }),
                std::runtime_error);

@@ -18,13 +18,13 @@ inline constexpr int32_t kBos = 256;
 inline constexpr int32_t kEos = 257;
 inline constexpr int32_t kWord = 258;
 
-inline std::unique_ptr<Tokenizer> MakeByteTokenizer() {
+inline std::unique_ptr<tokenizer::Tokenizer> MakeByteTokenizer() {
   std::string vocab;
   int32_t next_unprintable = 256;
   for (int32_t byte = 0; byte < 256; ++byte) {
     const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
     std::string token;
-    AppendCodePoint(static_cast<char32_t>(printable ? byte : next_unprintable++), token);
+    tokenizer::AppendCodePoint(static_cast<char32_t>(printable ? byte : next_unprintable++), token);
     if (token == "\"" || token == "\\") token = "\\" + token;
     vocab += (vocab.empty() ? "\"" : ",\"") + token + "\":" + std::to_string(byte);
   }
@@ -46,7 +46,7 @@ inline std::unique_ptr<Tokenizer> MakeByteTokenizer() {
       "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":null,"
       "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false,\"vocab\":{" +
       vocab + "},\"merges\":[]}}";
-  return ParseTokenizerJson(json, "byte tokenizer");
+  return tokenizer::ParseTokenizerJson(json, "byte tokenizer");
 }
 
 // Returns the ids of the bytes of `text`.

@@ -17,7 +17,7 @@ class IncrementalDetokenizerTest : public ::testing::Test {
  protected:
   IncrementalDetokenizer Make() { return IncrementalDetokenizer(*tokenizer_, params_, {}); }
 
-  std::unique_ptr<Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
   SamplingParams params_;
 };
 
@@ -183,7 +183,7 @@ TEST_F(IncrementalDetokenizerTest, RandomSplitsDoNotChangeTheResult) {
         ASSERT_EQ(whole.GetNextOutputText(true, false).find(stop), std::string::npos);
       }
     } else {
-      ASSERT_TRUE(IsValidUtf8(deltas));
+      ASSERT_TRUE(tokenizer::IsValidUtf8(deltas));
       const std::string all = tokenizer_->Decode(ids, true);
       ASSERT_EQ(all.substr(0, deltas.size()), deltas);
     }

@@ -33,7 +33,7 @@ class InputProcessorTest : public ::testing::Test {
     return "accepted";
   }
 
-  std::unique_ptr<Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
   bool with_tokenizer_ = true;
   VllmConfig config_ = testing::FakeConfig();
   SamplingParams params_;

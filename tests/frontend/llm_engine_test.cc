@@ -82,7 +82,7 @@ class LLMEngineTest : public ::testing::TestWithParam<ClientKind> {
   }
 
   VllmConfig config_ = FakeConfig();
-  std::shared_ptr<const Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
   SamplingParams params_;
 };
 

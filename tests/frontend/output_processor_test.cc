@@ -53,7 +53,7 @@ class OutputProcessorTest : public ::testing::Test {
     return params;
   }
 
-  std::unique_ptr<Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
   OutputProcessor processor_{tokenizer_.get()};
   std::vector<RequestId> reqs_to_abort_;  // from the last Process
 };

@@ -17,23 +17,23 @@ namespace vllm {
 namespace {
 
 // Loads a SentencePiece file from a temporary model directory.
-std::unique_ptr<Tokenizer> FromModelFile(const std::string& path) {
+std::unique_ptr<tokenizer::Tokenizer> FromModelFile(const std::string& path) {
   const std::filesystem::path directory =
       std::filesystem::temp_directory_path() / ("vllmcli_encode_decode_fuzz_" + std::to_string(getpid()));
   std::filesystem::create_directories(directory);
   std::filesystem::copy_file(path, directory / "tokenizer.model", std::filesystem::copy_options::overwrite_existing);
-  auto tokenizer = LoadTokenizer(directory);
+  auto tokenizer = tokenizer::LoadTokenizer(directory);
   std::filesystem::remove_all(directory);
   return tokenizer;
 }
 
 // Returns one of the tokenizers; there is one of each kind.
-const Tokenizer& TokenizerOf(unsigned char choice) {
-  static const std::vector<std::unique_ptr<Tokenizer>> tokenizers = [] {
+const tokenizer::Tokenizer& TokenizerOf(unsigned char choice) {
+  static const std::vector<std::unique_ptr<tokenizer::Tokenizer>> tokenizers = [] {
     const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
-    std::vector<std::unique_ptr<Tokenizer>> all;
+    std::vector<std::unique_ptr<tokenizer::Tokenizer>> all;
     for (const char* name : {"byte_level", "byte_fallback", "unigram", "unigram_bytes", "word_level", "word_piece"}) {
-      all.push_back(LoadTokenizerJson(directory + name + ".json"));
+      all.push_back(tokenizer::LoadTokenizerJson(directory + name + ".json"));
     }
     for (const char* name : {"bpe", "bpe_bytes", "bpe_suffix", "unigram", "unigram_bytes", "unigram_suffix"}) {
       all.push_back(FromModelFile(directory + "sentencepiece/" + name + ".model"));
@@ -47,16 +47,16 @@ const Tokenizer& TokenizerOf(unsigned char choice) {
 
 void FuzzOne(std::string_view bytes) {
   if (bytes.empty()) return;
-  const Tokenizer& tokenizer = TokenizerOf(static_cast<unsigned char>(bytes[0]));
+  const tokenizer::Tokenizer& tokenizer = TokenizerOf(static_cast<unsigned char>(bytes[0]));
   const std::vector<int32_t> ids = tokenizer.Encode(bytes.substr(1), false);
   for (const int32_t id : ids) Require(id >= 0 && id < tokenizer.VocabSize(), "ids are in the vocabulary");
   const std::string whole = tokenizer.Decode(ids, false);
-  Require(IsValidUtf8(whole), "decoded text is UTF-8");
-  DecodeStream stream(tokenizer, false);
+  Require(tokenizer::IsValidUtf8(whole), "decoded text is UTF-8");
+  tokenizer::DecodeStream stream(tokenizer, false);
   std::string pieces;
   for (const int32_t id : ids) {
     stream.Feed(id, pieces);
-    Require(IsValidUtf8(pieces), "every piece ends with a complete character");
+    Require(tokenizer::IsValidUtf8(pieces), "every piece ends with a complete character");
   }
   stream.Flush(pieces);
   Require(pieces == whole, "the pieces form the whole text");

@@ -15,7 +15,7 @@ void Try(Call call) {
   try {
     call();
   } catch (const ModelError&) {
-  } catch (const TokenizerError&) {
+  } catch (const tokenizer::TokenizerError&) {
   }
 }
 

@@ -9,13 +9,13 @@ namespace vllm {
 void FuzzOne(std::string_view bytes) {
   const size_t middle = bytes.find("\n---\n");
   if (middle == std::string_view::npos) return;
-  RenderOptions options;
+  tokenizer::RenderOptions options;
   options.bos_token = "<s>";
   options.now = "2024-07-26";
   try {
-    const auto chat_template = ChatTemplate::Parse(std::string(bytes.substr(middle + 5)));
+    const auto chat_template = tokenizer::ChatTemplate::Parse(std::string(bytes.substr(middle + 5)));
     chat_template->RenderJson(bytes.substr(0, middle), options);
-  } catch (const ChatTemplateError&) {
+  } catch (const tokenizer::ChatTemplateError&) {
   }
 }
 

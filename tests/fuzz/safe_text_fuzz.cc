@@ -9,20 +9,20 @@
 namespace vllm {
 
 void FuzzOne(std::string_view bytes) {
-  const SafeText whole{bytes};
+  const app::SafeText whole{bytes};
   for (const char c : whole.view()) {
     const auto byte = static_cast<unsigned char>(c);
     Require(byte >= 0x20 || c == '\n' || c == '\t', "no control byte");
     Require(byte != 0x7F, "no delete");
   }
-  Require(IsValidUtf8(whole.view()), "UTF-8");
+  Require(tokenizer::IsValidUtf8(whole.view()), "UTF-8");
   for (size_t i = 0; i < whole.view().size();) {
-    const CodePoint c = CodePointAt(whole.view(), i);
-    Require(!IsUnsafeCodePoint(c.value), "no unsafe code point");
+    const tokenizer::CodePoint c = tokenizer::CodePointAt(whole.view(), i);
+    Require(!app::IsUnsafeCodePoint(c.value), "no unsafe code point");
     i += c.length;
   }
-  SafeTextFilter filter;
-  SafeText pieces;
+  app::SafeTextFilter filter;
+  app::SafeText pieces;
   for (size_t i = 0; i < bytes.size(); i += 3) filter.Feed(bytes.substr(i, 3), pieces);
   filter.Flush(pieces);
   Require(pieces.view() == whole.view(), "pieces give the same text as the whole");

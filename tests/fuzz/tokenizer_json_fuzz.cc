@@ -13,12 +13,12 @@ namespace vllm {
 
 void FuzzOne(std::string_view bytes) {
   try {
-    const auto tokenizer = ParseTokenizerJson(bytes, "fuzz");
+    const auto tokenizer = tokenizer::ParseTokenizerJson(bytes, "fuzz");
     const std::vector<int32_t> ids = tokenizer->Encode("Hello  wörld 12345 \n\t<s>日本 don't 🙂 ", true);
     for (const int32_t id : ids) Require(id >= 0 && id < tokenizer->VocabSize(), "ids are in the vocabulary");
     const std::string text = tokenizer->Decode(ids, false);
-    Require(IsValidUtf8(text), "decoded text is UTF-8");
-  } catch (const TokenizerError&) {
+    Require(tokenizer::IsValidUtf8(text), "decoded text is UTF-8");
+  } catch (const tokenizer::TokenizerError&) {
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "tests/jinja/real_templates.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 constexpr const char* kChatMl =
@@ -211,4 +211,4 @@ TEST_F(FindChatTemplateTest, TheTemplateOfARealModelRenders) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

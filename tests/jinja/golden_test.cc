@@ -7,7 +7,7 @@
 #include "tests/jinja/real_templates.h"
 #include "tokenizer/jinja/chat_template.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 TEST(ChatTemplateGoldenTest, EveryCaseRendersOrFailsAsInJinja2) {
@@ -36,4 +36,4 @@ TEST(ChatTemplateGoldenTest, EveryCaseRendersOrFailsAsInJinja2) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -7,7 +7,7 @@
 #include "tests/jinja/real_templates.h"
 #include "tokenizer/jinja/chat_template.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 constexpr const char* kContext = R"({"messages": [{"role": "user", "content": "hi"}], "big": "0123456789"})";
@@ -254,4 +254,4 @@ TEST(HostileTemplateTest, RandomMutationsRenderOrAreRejected) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -5,7 +5,7 @@
 #include "tests/jinja/real_templates.h"
 #include "tokenizer/jinja/chat_template.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 struct Vector {
@@ -82,4 +82,4 @@ INSTANTIATE_TEST_SUITE_P(
                     "loop_bad_unpacking.txt", "loop_bad_unpacking_wrong_len.txt", "namespace_bad.txt"));
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 inline std::string ReadText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -72,4 +72,4 @@ inline std::vector<RealRendering> RealRenderings() {
   return result;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

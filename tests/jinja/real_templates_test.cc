@@ -4,7 +4,7 @@
 
 #include "tokenizer/jinja/chat_template.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 RenderOptions OptionsOf(const RealRendering& rendering) {
@@ -36,4 +36,4 @@ TEST(RealTemplatesTest, EveryRenderingEqualsJinja2ByteForByte) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -17,7 +17,7 @@
 #include "kernels/kernels.h"
 #include "tests/support/random_values.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 // One request's K, V and Q with a shuffled block table, in a cache whose unused slots hold NaN.
@@ -323,4 +323,4 @@ TEST_P(AttentionTest, SingleRowTaskMayHaveManyHeadsPerKVHead) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

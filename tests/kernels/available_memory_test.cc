@@ -6,7 +6,7 @@
 
 #include "tests/support/temp_directory.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
@@ -120,4 +120,4 @@ TEST_F(MemoryLeftTest, DamagedFilesSetNoLimit) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -7,7 +7,7 @@
 
 #include "tests/support/temp_directory.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
@@ -215,4 +215,4 @@ TEST_F(CgroupLimitsTest, DamagedTablesAreIgnored) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -7,7 +7,7 @@
 
 #include "tests/support/temp_directory.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 // A fake /sys of `nodes` NUMA nodes with `cores` cores each. The second CPUs of all cores are numbered after all first
@@ -119,4 +119,4 @@ TEST_F(CpuTopologyTest, InvalidFilesAreIgnored) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

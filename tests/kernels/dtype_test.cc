@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 // Returns the value of a half float by its definition.
@@ -79,4 +79,4 @@ TEST(DTypeTest, FloatsRoundToTheNearestBFloat16AndTiesToEven) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -14,7 +14,7 @@
 #include <random>
 #include <vector>
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 class KernelsTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
@@ -278,4 +278,4 @@ TEST_P(KernelsTest, AddDoesNotWritePastTheEnd) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -25,7 +25,7 @@
 #include "kernels/matrix/weight_type.h"
 #include "tests/support/random_values.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 constexpr std::array kTypes = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
@@ -266,4 +266,4 @@ TEST(PackedMatrixBufferTest, AFilledMatrixKeepsItsContents) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

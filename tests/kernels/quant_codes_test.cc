@@ -13,7 +13,7 @@
 #include "kernels/kernels.h"
 #include "tests/support/random_values.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 class QuantCodesTest : public testing::Test, protected testing_support::RandomValues {
@@ -97,4 +97,4 @@ TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockHaveNoPackedForm) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

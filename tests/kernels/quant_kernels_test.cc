@@ -15,7 +15,7 @@
 #include "kernels/kernels.h"
 #include "tests/support/random_values.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 struct StoredFormat {
@@ -248,4 +248,4 @@ TEST_P(QuantKernelsTest, QuantizingGaussianWeightsHasTheErrorOfTheFormat) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -11,7 +11,7 @@
 
 #include "tests/support/thread_state.h"
 
-namespace vllm {
+namespace vllm::kernels {
 namespace {
 
 TEST(ThreadPoolTest, RunsEveryTaskOnceForAnyNumberOfThreads) {
@@ -119,4 +119,4 @@ TEST(ThreadPoolTest, SleepingThreadsRunEveryTaskOnce) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -17,7 +17,7 @@
 #include "kernels/kernels.h"
 #include "tests/support/random_values.h"
 
-namespace vllm {
+namespace vllm::kernels {
 
 #if defined(__x86_64__)
 extern const TileKernels kEvexAvx2VnniTileKernels;
@@ -352,4 +352,4 @@ TEST(PackedQuantMatrix, QuantizesZeroAndNonFiniteRows) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -15,7 +15,7 @@ namespace vllm {
 namespace {
 
 constexpr int64_t kBlockSize = 16;
-constexpr int64_t kBlocks = kKVPartition / kBlockSize;
+constexpr int64_t kBlocks = kernels::kKVPartition / kBlockSize;
 
 using Table = std::vector<int32_t>;
 
@@ -39,8 +39,9 @@ TEST(AttentionPlanTest, PartitionsOfEqualBlocksAreReadOnceForAllRows) {
   Table a = Blocks(1, 3 * kBlocks), b = a, c = a;
   b[2 * kBlocks] = 900;  // in the third partition
   c[kBlocks + 3] = 901;  // in the second partition
-  const std::vector<AttentionSequence> sequences = {
-      {0, 1, 3 * kKVPartition - 1, a.data()}, {1, 1, 3 * kKVPartition - 1, b.data()}, {2, 1, 600, c.data()}};
+  const std::vector<AttentionSequence> sequences = {{0, 1, 3 * kernels::kKVPartition - 1, a.data()},
+                                                    {1, 1, 3 * kernels::kKVPartition - 1, b.data()},
+                                                    {2, 1, 600, c.data()}};
   const AttentionPlan plan = PlanFor(sequences);
   ASSERT_EQ(plan.partitions().size(), 2u);
   EXPECT_EQ(plan.partitions()[0].partition, 0);
@@ -55,7 +56,8 @@ TEST(AttentionPlanTest, PartitionsOfEqualBlocksAreReadOnceForAllRows) {
 
 TEST(AttentionPlanTest, PartialLastPartitionIsNotShared) {
   const Table a = Blocks(1, kBlocks);
-  const AttentionPlan plan = PlanFor({{0, 1, kKVPartition - 2, a.data()}, {1, 1, kKVPartition - 2, a.data()}});
+  const AttentionPlan plan =
+      PlanFor({{0, 1, kernels::kKVPartition - 2, a.data()}, {1, 1, kernels::kKVPartition - 2, a.data()}});
   EXPECT_TRUE(plan.partitions().empty());
   EXPECT_EQ(plan.slots(0), nullptr);
 }
@@ -76,8 +78,9 @@ TEST(AttentionPlanTest, ManyQueriesPerKVHeadShareOnlyWhatTheCpuCacheCannotHold) 
 
 TEST(AttentionPlanTest, PartitionsOutsideTheWindowAreNotPlanned) {
   const Table a = Blocks(1, 4 * kBlocks);
-  const AttentionPlan plan = PlanFor({{0, 1, 4 * kKVPartition - 1, a.data()}, {1, 1, 4 * kKVPartition - 1, a.data()}},
-                                     {.sliding_window = 300});
+  const AttentionPlan plan =
+      PlanFor({{0, 1, 4 * kernels::kKVPartition - 1, a.data()}, {1, 1, 4 * kernels::kKVPartition - 1, a.data()}},
+              {.sliding_window = 300});
   ASSERT_EQ(plan.partitions().size(), 2u);
   EXPECT_EQ(plan.partitions()[0].partition, 2);
 }
@@ -102,14 +105,14 @@ TEST(AttentionPlanTest, PartitionsBeyondTheSlotCapacityAreNotPlanned) {
 // One layer's cache with random K and V, and sequences that share blocks of random prefixes.
 struct Step {
   KVCacheSpec spec;
-  KVDType dtype;
+  kernels::KVDType dtype;
   int64_t block_size, num_queries;
   KVCache cache;
   std::vector<Table> tables;
   std::vector<int64_t> positions;
   std::vector<float> rows;
 
-  Step(std::mt19937& random, int64_t window, KVDType type, int64_t bs)
+  Step(std::mt19937& random, int64_t window, kernels::KVDType type, int64_t bs)
       : spec{2, 24, window}, dtype(type), block_size(bs), num_queries(6) {
     const auto pick = [&](int64_t low, int64_t high) {
       return std::uniform_int_distribution<int64_t>(low, high)(random);
@@ -134,7 +137,7 @@ struct Step {
       for (int64_t head = 0; head < spec.num_kv_heads; ++head) {
         for (float& x : key) x = normal(random);
         for (float& x : value) x = normal(random);
-        WriteKV(cache.Layout(0), cache.key(0), cache.value(0), slot, head, key.data(), value.data());
+        kernels::WriteKV(cache.Layout(0), cache.key(0), cache.value(0), slot, head, key.data(), value.data());
       }
     }
     rows.resize(tables.size() * static_cast<size_t>(Stride()));
@@ -146,13 +149,13 @@ struct Step {
   // Returns the outputs of sequences [first, end), computed in one step.
   std::vector<float> Run(size_t first, size_t end, int num_threads, bool share, int64_t max_slots) {
     SingleRankCommunicator communicator;
-    ThreadPool threads(num_threads);
+    kernels::ThreadPool threads(num_threads);
     Workspace workspace;
-    const StepContext step{&KernelsFor(BestIsa()), &threads, &communicator, &workspace};
+    const StepContext step{&kernels::KernelsFor(kernels::BestIsa()), &threads, &communicator, &workspace};
     Attention attention(step, 0, spec, num_queries, 0.2f);
     AttentionMetadata metadata;
-    metadata.partials =
-        AlignedBuffer(static_cast<size_t>(max_slots * num_queries * PartialFloats(spec.head_dim)) * sizeof(float) + 1);
+    metadata.partials = kernels::AlignedBuffer(
+        static_cast<size_t>(max_slots * num_queries * kernels::PartialFloats(spec.head_dim)) * sizeof(float) + 1);
     AttentionGroup& group = metadata.groups.emplace_back();
     for (size_t s = first; s < end; ++s) {
       const auto row = static_cast<int64_t>(s - first);
@@ -181,7 +184,7 @@ TEST(AttentionPlanTest, SharingAndSplittingDoNotChangeTheResult) {
   size_t num_planned = 0;
   for (int round = 0; round < 48; ++round) {
     const int64_t block_sizes[] = {16, 32, 48, 512};
-    const KVDType types[] = {KVDType::kFloat32, KVDType::kBFloat16, KVDType::kInt8};
+    const kernels::KVDType types[] = {kernels::KVDType::kFloat32, kernels::KVDType::kBFloat16, kernels::KVDType::kInt8};
     Step step(random, round % 3 == 2 ? 64 + 37 * round : 0, types[round % 3], block_sizes[round % 4]);
     std::vector<float> alone;
     for (size_t s = 0; s < step.tables.size(); ++s) {

@@ -39,7 +39,7 @@ TEST(KVCacheGroupsTest, LayersOfOneKindFormOneGroupWithOneTensorPerLayer) {
     EXPECT_EQ(groups.windows, V{window});
     EXPECT_EQ(groups.tensors.size(), 5u);
     for (size_t i = 0; i < 5; ++i) EXPECT_EQ(groups.layers[i].tensor, i);
-    EXPECT_EQ(groups.BlockBytes(16, KVDType::kFloat32), 5 * 2 * 16 * (64 + 64) * 4);
+    EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kFloat32), 5 * 2 * 16 * (64 + 64) * 4);
   }
 }
 
@@ -80,7 +80,7 @@ TEST(KVCacheGroupsTest, DifferentHeadsAndWindowsKeepWholeSequences) {
   ExpectValid(layers, groups);
   EXPECT_EQ(groups.windows, V{0});
   EXPECT_EQ(groups.tensors.size(), 4u);
-  EXPECT_EQ(groups.BlockBytes(16, KVDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
+  EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
 }
 
 TEST(KVCacheGroupsTest, DifferentHeadsWithOneWindowSlide) {
@@ -89,12 +89,12 @@ TEST(KVCacheGroupsTest, DifferentHeadsWithOneWindowSlide) {
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectValid(layers, groups);
   EXPECT_EQ(groups.windows, V{32});
-  EXPECT_EQ(groups.BlockBytes(16, KVDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
+  EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
 }
 
 TEST(KVCacheGroupsTest, Int8TakesOneBytePerElementAndAScalePerTokenForKAndV) {
   const KVCacheGroups groups = MakeKVCacheGroups(Layers(V(5, 0)));
-  EXPECT_EQ(groups.BlockBytes(16, KVDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
+  EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
 }
 
 }  // namespace

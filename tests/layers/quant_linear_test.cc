@@ -26,7 +26,8 @@ using Bytes = std::vector<std::byte>;
 class MemoryWeights : public WeightSource {
  public:
   template <typename T>
-  void Add(const std::string& name, WeightType type, std::vector<int64_t> shape, const std::vector<T>& values) {
+  void Add(const std::string& name, kernels::WeightType type, std::vector<int64_t> shape,
+           const std::vector<T>& values) {
     Bytes bytes(values.size() * sizeof(T));
     std::memcpy(bytes.data(), values.data(), bytes.size());
     tensors_[name] = {type, std::move(shape), std::move(bytes)};
@@ -50,7 +51,7 @@ class MemoryWeights : public WeightSource {
 
  private:
   struct Tensor {
-    WeightType type;
+    kernels::WeightType type;
     std::vector<int64_t> shape;
     Bytes bytes;
   };
@@ -91,7 +92,9 @@ std::vector<int64_t> Transposed(const std::vector<int64_t>& values, int64_t rows
 
 class QuantLinearTest : public testing::Test, protected testing_support::RandomValues {
  protected:
-  QuantLinearTest() : RandomValues(3) { step_ = {&KernelsFor(BestIsa()), &threads_, &communicator_, &workspace_}; }
+  QuantLinearTest() : RandomValues(3) {
+    step_ = {&kernels::KernelsFor(kernels::BestIsa()), &threads_, &communicator_, &workspace_};
+  }
 
   std::vector<int64_t> Ints(int64_t count, int64_t low, int64_t high) {
     std::vector<int64_t> values(static_cast<size_t>(count));
@@ -119,7 +122,8 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     const int64_t top = (int64_t{1} << bits) - 1;
     layer.codes = Ints(layer.out * layer.in, 0, top);
     layer.zeros = Ints(layer.out * layer.num_groups, 1, top);
-    for (const float scale : Floats(layer.out * layer.num_groups, 0.05f)) layer.scales.push_back(FloatToFloat16(scale));
+    for (const float scale : Floats(layer.out * layer.num_groups, 0.05f))
+      layer.scales.push_back(kernels::FloatToFloat16(scale));
     FillMatrix(layer);
     return layer;
   }
@@ -130,7 +134,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
         const auto g = static_cast<size_t>(n * layer.num_groups + layer.group_of_column[static_cast<size_t>(k)]);
         layer.matrix.at(n, k) =
             static_cast<double>(layer.codes[static_cast<size_t>(n * layer.in + k)] - layer.zeros[g]) *
-            Float16ToFloat(layer.scales[g]);
+            kernels::Float16ToFloat(layer.scales[g]);
       }
     }
   }
@@ -151,7 +155,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
   // float32, x is not rounded; in other types it may be rounded to 8 bits.
   void ExpectMatches(const WeightSource& weights, ModelConfig model, Matrix& reference) {
     const int64_t out = reference.rows, in = reference.columns;
-    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
       model.dtype = dtype;
       const int64_t row = Int(0, out - 1), column = Int(0, in - 1);
       for (const auto& [rows, columns] : {std::pair<Shard, Shard>{{0, out}, {0, in}},
@@ -168,14 +172,14 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
   }
 
   // Bounds the error of each weight in `row` that rounding scales and minimums to float16 causes.
-  static double ScaleRounding(DType dtype, Matrix& reference, int64_t row) {
-    if (dtype == DType::kFloat32) return 0.0;
+  static double ScaleRounding(kernels::DType dtype, Matrix& reference, int64_t row) {
+    if (dtype == kernels::DType::kFloat32) return 0.0;
     double largest = 0.0;
     for (int64_t k = 0; k < reference.columns; ++k) largest = std::max(largest, std::abs(reference.at(row, k)));
     return std::ldexp(largest, -8);
   }
 
-  void ExpectRows(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& reference) {
+  void ExpectRows(const LinearWeight& weight, kernels::DType dtype, Shard rows, Shard columns, Matrix& reference) {
     std::vector<float> values(static_cast<size_t>(columns.count));
     for (int64_t n = 0; n < rows.count; ++n) {
       weight.UnpackRow(step_, n, values.data());
@@ -187,7 +191,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     }
   }
 
-  void ExpectProducts(const LinearWeight& weight, DType dtype, Shard rows, Shard columns, Matrix& reference) {
+  void ExpectProducts(const LinearWeight& weight, kernels::DType dtype, Shard rows, Shard columns, Matrix& reference) {
     const int64_t num_x = Int(2, 9);
     const std::vector<float> x = Floats(num_x * columns.count), bias = Floats(rows.count);
     std::vector<float> y(static_cast<size_t>(num_x * rows.count)), one(static_cast<size_t>(rows.count));
@@ -197,7 +201,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
       weight.Multiply(step_, bias.data(), x_row, columns.count, 1, one.data(), rows.count);
       double largest_x = 0.0;
       for (int64_t k = 0; k < columns.count; ++k) largest_x = std::max(largest_x, std::abs(double{x_row[k]}));
-      const double rounding_of_x = dtype == DType::kFloat32 ? 0.0 : largest_x / 254.0;
+      const double rounding_of_x = dtype == kernels::DType::kFloat32 ? 0.0 : largest_x / 254.0;
       for (int64_t n = 0; n < rows.count; ++n) {
         ASSERT_EQ(one[static_cast<size_t>(n)], y[static_cast<size_t>(r * rows.count + n)]);
         const double rounding_of_w = ScaleRounding(dtype, reference, rows.begin + n);
@@ -220,7 +224,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     return model;
   }
 
-  ThreadPool threads_{2};
+  kernels::ThreadPool threads_{2};
   SingleRankCommunicator communicator_;
   LoadContext Load(const WeightSource& weights) { return {config_, weights, memory_, step_}; }
 
@@ -242,14 +246,14 @@ TEST_F(QuantLinearTest, Gptq) {
     const std::vector<int32_t> words =
         PackWords(layer.codes, layer.out, layer.in, layer.bits);  // [out, in / per_word], to be transposed
     const std::vector<int64_t> transposed = Transposed({words.begin(), words.end()}, layer.out, layer.in / per_word);
-    weights.Add("x.qweight", WeightType::kInt32, {layer.in / per_word, layer.out},
+    weights.Add("x.qweight", kernels::WeightType::kInt32, {layer.in / per_word, layer.out},
                 std::vector<int32_t>(transposed.begin(), transposed.end()));
     std::vector<int64_t> stored = layer.zeros;
     for (int64_t& zero : stored) zero -= v2 ? 0 : 1;
-    weights.Add("x.qzeros", WeightType::kInt32, {layer.num_groups, layer.out / per_word},
+    weights.Add("x.qzeros", kernels::WeightType::kInt32, {layer.num_groups, layer.out / per_word},
                 PackWords(Transposed(stored, layer.out, layer.num_groups), layer.num_groups, layer.out, layer.bits));
-    weights.Add("x.scales", WeightType::kFloat16, {layer.num_groups, layer.out}, TransposedScales(layer));
-    if (indexed) weights.Add("x.g_idx", WeightType::kInt32, {layer.in}, GroupIndex(layer));
+    weights.Add("x.scales", kernels::WeightType::kFloat16, {layer.num_groups, layer.out}, TransposedScales(layer));
+    if (indexed) weights.Add("x.g_idx", kernels::WeightType::kInt32, {layer.in}, GroupIndex(layer));
     ExpectMatches(weights, model, layer.matrix);
   }
 }
@@ -267,12 +271,12 @@ TEST_F(QuantLinearTest, Awq) {
     const ModelConfig model =
         Model(QuantizationMethod::kAwq, {.bits = 4, .packed = true, .group_size = layer.group_size});
     MemoryWeights weights;
-    weights.Add("x.qweight", WeightType::kInt32, {layer.in, layer.out / 8},
+    weights.Add("x.qweight", kernels::WeightType::kInt32, {layer.in, layer.out / 8},
                 PackWords(shuffled(Transposed(layer.codes, layer.out, layer.in)), layer.in, layer.out, 4));
     weights.Add(
-        "x.qzeros", WeightType::kInt32, {layer.num_groups, layer.out / 8},
+        "x.qzeros", kernels::WeightType::kInt32, {layer.num_groups, layer.out / 8},
         PackWords(shuffled(Transposed(layer.zeros, layer.out, layer.num_groups)), layer.num_groups, layer.out, 4));
-    weights.Add("x.scales", WeightType::kFloat16, {layer.num_groups, layer.out}, TransposedScales(layer));
+    weights.Add("x.scales", kernels::WeightType::kFloat16, {layer.num_groups, layer.out}, TransposedScales(layer));
     ExpectMatches(weights, model, layer.matrix);
   }
 }
@@ -288,24 +292,24 @@ TEST_F(QuantLinearTest, CompressedTensorsIntegers) {
         Model(QuantizationMethod::kCompressedTensors,
               {.bits = layer.bits, .packed = packed, .symmetric = symmetric, .group_size = layer.group_size});
     MemoryWeights weights;
-    weights.Add("x.weight_scale", WeightType::kFloat16, {layer.out, layer.num_groups}, layer.scales);
-    if (indexed) weights.Add("x.weight_g_idx", WeightType::kInt32, {layer.in}, GroupIndex(layer));
+    weights.Add("x.weight_scale", kernels::WeightType::kFloat16, {layer.out, layer.num_groups}, layer.scales);
+    if (indexed) weights.Add("x.weight_g_idx", kernels::WeightType::kInt32, {layer.in}, GroupIndex(layer));
     const int64_t per_word = 32 / layer.bits;
     if (packed) {
-      weights.Add("x.weight_packed", WeightType::kInt32, {layer.out, (layer.in + per_word - 1) / per_word},
+      weights.Add("x.weight_packed", kernels::WeightType::kInt32, {layer.out, (layer.in + per_word - 1) / per_word},
                   PackWords(layer.codes, layer.out, layer.in, layer.bits));
       const std::vector<int32_t> zeros =
           PackWords(Transposed(layer.zeros, layer.out, layer.num_groups), layer.num_groups, layer.out, layer.bits);
       const std::vector<int64_t> transposed =
           Transposed({zeros.begin(), zeros.end()}, layer.num_groups, layer.out / per_word);
-      weights.Add("x.weight_zero_point", WeightType::kInt32, {layer.out / per_word, layer.num_groups},
+      weights.Add("x.weight_zero_point", kernels::WeightType::kInt32, {layer.out / per_word, layer.num_groups},
                   std::vector<int32_t>(transposed.begin(), transposed.end()));
     } else {
       std::vector<int8_t> codes, zeros;
       for (const int64_t code : layer.codes) codes.push_back(static_cast<int8_t>(code - 128));
       for (const int64_t zero : layer.zeros) zeros.push_back(static_cast<int8_t>(zero - 128));
-      weights.Add("x.weight", WeightType::kInt8, {layer.out, layer.in}, codes);
-      weights.Add("x.weight_zero_point", WeightType::kInt8, {layer.out, layer.num_groups}, zeros);
+      weights.Add("x.weight", kernels::WeightType::kInt8, {layer.out, layer.in}, codes);
+      weights.Add("x.weight_zero_point", kernels::WeightType::kInt8, {layer.out, layer.num_groups}, zeros);
     }
     ExpectMatches(weights, model, layer.matrix);
   }
@@ -331,27 +335,29 @@ TEST_F(QuantLinearTest, Float8WithBlockScales) {
       }
     }
     MemoryWeights weights;
-    weights.Add("x.weight", WeightType::kFloat8E4M3, {out, in}, codes);
-    weights.Add(round % 2 == 0 ? "x.weight_scale_inv" : "x.weight_scale", WeightType::kFloat32, {down, across}, scales);
+    weights.Add("x.weight", kernels::WeightType::kFloat8E4M3, {out, in}, codes);
+    weights.Add(round % 2 == 0 ? "x.weight_scale_inv" : "x.weight_scale", kernels::WeightType::kFloat32, {down, across},
+                scales);
     ExpectMatches(weights, model, matrix);
   }
 }
 
 TEST_F(QuantLinearTest, BlocksCanBeSplitAnywhere) {
-  for (int type = static_cast<int>(WeightType::kQ8_0); type <= static_cast<int>(kLastWeightType); ++type) {
-    const auto weight_type = static_cast<WeightType>(type);
-    const WeightTypeInfo info = InfoOf(weight_type);
+  for (int type = static_cast<int>(kernels::WeightType::kQ8_0); type <= static_cast<int>(kernels::kLastWeightType);
+       ++type) {
+    const auto weight_type = static_cast<kernels::WeightType>(type);
+    const kernels::WeightTypeInfo info = InfoOf(weight_type);
     for (int round = 0; round < 4; ++round) {
       const int64_t out = Int(1, 40), in = info.block_elements * Int(1, 512 / info.block_elements);
       std::vector<uint8_t> bytes(static_cast<size_t>(out * BytesOf(weight_type, in)));
       // Bytes below 48 keep half floats small, at any position in a block.
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Int(0, 47));
       Matrix matrix{out, in, {}};
-      CheckpointQuantMatrix whole(*BlockFormat(weight_type), out, in);
+      kernels::CheckpointQuantMatrix whole(*kernels::BlockFormat(weight_type), out, in);
       std::memcpy(whole.row(0), bytes.data(), bytes.size());
       for (int64_t n = 0; n < out; ++n) {
         std::vector<float> row(static_cast<size_t>(in));
-        KernelsFor(Isa::kGeneric).quant->dequantize(whole.view(), n, 0, in, row.data());
+        kernels::KernelsFor(kernels::Isa::kGeneric).quant->dequantize(whole.view(), n, 0, in, row.data());
         matrix.values.insert(matrix.values.end(), row.begin(), row.end());
       }
       MemoryWeights weights;
@@ -371,12 +377,12 @@ TEST_F(QuantLinearTest, SlicesOfDifferentTypesStack) {
   MemoryWeights weights;
   std::vector<std::vector<double>> rows;
   std::vector<OutputSlice> slices;
-  for (const auto& [name, type] : {std::pair<std::string, WeightType>{"q", WeightType::kQ4_K},
-                                   {"k", WeightType::kFloat32},
-                                   {"w", WeightType::kFloat32},
-                                   {"v", WeightType::kQ6_K}}) {
+  for (const auto& [name, type] : {std::pair<std::string, kernels::WeightType>{"q", kernels::WeightType::kQ4_K},
+                                   {"k", kernels::WeightType::kFloat32},
+                                   {"w", kernels::WeightType::kFloat32},
+                                   {"v", kernels::WeightType::kQ6_K}}) {
     const int64_t out = Int(3, 30);
-    if (type == WeightType::kFloat32) {
+    if (type == kernels::WeightType::kFloat32) {
       const std::vector<float> values = Floats(out * in);
       weights.Add(name + ".weight", type, {out, in}, values);
       for (int64_t n = 1; n < out; ++n) rows.emplace_back(values.begin() + n * in, values.begin() + (n + 1) * in);
@@ -384,11 +390,11 @@ TEST_F(QuantLinearTest, SlicesOfDifferentTypesStack) {
       std::vector<uint8_t> bytes(static_cast<size_t>(out * BytesOf(type, in)));
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Int(0, 47));
       weights.Add(name + ".weight", type, {out, in}, bytes);
-      CheckpointQuantMatrix whole(*BlockFormat(type), out, in);
+      kernels::CheckpointQuantMatrix whole(*kernels::BlockFormat(type), out, in);
       std::memcpy(whole.row(0), bytes.data(), bytes.size());
       std::vector<float> row(static_cast<size_t>(in));
       for (int64_t n = 1; n < out; ++n) {
-        KernelsFor(Isa::kGeneric).quant->dequantize(whole.view(), n, 0, in, row.data());
+        kernels::KernelsFor(kernels::Isa::kGeneric).quant->dequantize(whole.view(), n, 0, in, row.data());
         rows.emplace_back(row.begin(), row.end());
       }
     }
@@ -413,7 +419,7 @@ TEST_F(QuantLinearTest, SlicesOfDifferentTypesStack) {
 
 TEST_F(QuantLinearTest, QuantizingQuantizedWeightsIsRejected) {
   MemoryWeights weights;
-  weights.Add("x.weight", WeightType::kQ8_0, {2, 32}, std::vector<uint8_t>(68));
+  weights.Add("x.weight", kernels::WeightType::kQ8_0, {2, 32}, std::vector<uint8_t>(68));
   ModelConfig model;
   model.quantization.method = QuantizationMethod::kInt4;
   EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ConfigError);
@@ -426,7 +432,7 @@ TEST_F(QuantLinearTest, ExpertGatesAreNotQuantizedAtLoad) {
   model.quantization.method = QuantizationMethod::kInt4;
   for (const auto& [name, is_float] :
        {std::pair<std::string, bool>{"mlp.gate", true}, {"mlp.shared_expert_gate", true}, {"mlp.gate_proj", false}}) {
-    weights.Add(name + ".weight", WeightType::kFloat32, {8, 64}, values);
+    weights.Add(name + ".weight", kernels::WeightType::kFloat32, {8, 64}, values);
     const LinearWeight weight(Load(weights), model, {{name, 8, {0, 8}}}, 64, {0, 64});
     std::vector<float> row(64);
     weight.UnpackRow(step_, 5, row.data());
@@ -436,14 +442,14 @@ TEST_F(QuantLinearTest, ExpertGatesAreNotQuantizedAtLoad) {
 
 TEST_F(QuantLinearTest, GroupIndexOutOfRangeIsRejected) {
   MemoryWeights weights;
-  weights.Add("x.qweight", WeightType::kInt32, {4, 8}, std::vector<int32_t>(32));
-  weights.Add("x.qzeros", WeightType::kInt32, {2, 1}, std::vector<int32_t>(2));
-  weights.Add("x.scales", WeightType::kFloat16, {2, 8}, std::vector<uint16_t>(16));
+  weights.Add("x.qweight", kernels::WeightType::kInt32, {4, 8}, std::vector<int32_t>(32));
+  weights.Add("x.qzeros", kernels::WeightType::kInt32, {2, 1}, std::vector<int32_t>(2));
+  weights.Add("x.scales", kernels::WeightType::kFloat16, {2, 8}, std::vector<uint16_t>(16));
   const ModelConfig model = Model(QuantizationMethod::kGptq, {.bits = 4, .packed = true, .group_size = 16});
   for (const int32_t bad : {2, -1}) {
     std::vector<int32_t> index(32, 1);
     index[31] = bad;
-    weights.Add("x.g_idx", WeightType::kInt32, {32}, index);
+    weights.Add("x.g_idx", kernels::WeightType::kInt32, {32}, index);
     EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 8, {0, 8}}}, 32, {0, 32}), ModelError);
   }
 }

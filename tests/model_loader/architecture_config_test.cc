@@ -179,7 +179,7 @@ TEST(ArchitectureConfigTest, TheTextConfigOfAMultimodalModelIsRead) {
   EXPECT_EQ(config.vocab_size, 262208);
   EXPECT_EQ(config.num_attention_heads, 8);
   EXPECT_EQ(config.head_dim, 256);
-  EXPECT_EQ(config.dtype, DType::kBFloat16);
+  EXPECT_EQ(config.dtype, kernels::DType::kBFloat16);
   EXPECT_EQ(config.eos_token_ids, (std::vector<int32_t>{1, 106}));
   EXPECT_TRUE(config.tie_word_embeddings);
   config_json["text_config"]["hidden_size"] = "wide";

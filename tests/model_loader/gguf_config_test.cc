@@ -173,15 +173,15 @@ TEST_F(GgufConfigTest, SlidingWindowsFollowTheArchitecturesPattern) {
 }
 
 TEST_F(GgufConfigTest, TheModelGetsTheDTypeOfMostMatrices) {
-  EXPECT_EQ(Load(TinyGguf()).checkpoint_dtype, DType::kFloat32);
+  EXPECT_EQ(Load(TinyGguf()).checkpoint_dtype, kernels::DType::kFloat32);
   GgufBuilder half = Sizes();
   half.Tensor("token_embd.weight", {32, 10}, 1, std::string(640, 'x'));
   half.Tensor("output_norm.weight", {32}, 0, std::string(128, 'x'));
-  EXPECT_EQ(Load(half).checkpoint_dtype, DType::kFloat16);
+  EXPECT_EQ(Load(half).checkpoint_dtype, kernels::DType::kFloat16);
   GgufBuilder blocks = Sizes();
   blocks.Tensor("token_embd.weight", {32, 10}, 8, std::string(340, 'x'));
   blocks.Tensor("blk.0.ffn_gate_inp.weight", {32, 2}, 0, std::string(256, 'x'));
-  EXPECT_EQ(Load(blocks).checkpoint_dtype, DType::kFloat16);
+  EXPECT_EQ(Load(blocks).checkpoint_dtype, kernels::DType::kFloat16);
 }
 
 TEST_F(GgufConfigTest, VocabSizeComesFromTheEmbedding) {
@@ -212,7 +212,7 @@ GgufHeader Parse(const std::string& bytes) { return ParseGguf(std::as_bytes(std:
 TEST(GgufTokenizerTest, TheVocabularyIsRead) {
   const std::string bytes = Vocabulary().Build();
   const GgufHeader header = Parse(bytes);
-  const GgufVocabulary vocabulary = ReadGgufVocabulary(header.metadata);
+  const tokenizer::GgufVocabulary vocabulary = ReadGgufVocabulary(header.metadata);
   EXPECT_EQ(vocabulary.model, "gpt2");
   EXPECT_EQ(vocabulary.pre, "qwen2");
   EXPECT_EQ(vocabulary.tokens.size(), 5U);

@@ -57,7 +57,7 @@ std::string ModelFile(const std::string& name) {
 
 class GgufGoldenTest : public ::testing::TestWithParam<std::string> {
  protected:
-  static VllmConfig Config(const std::string& name, int64_t ranks, DType dtype) {
+  static VllmConfig Config(const std::string& name, int64_t ranks, kernels::DType dtype) {
     VllmConfig config;
     config.model = LoadGgufConfig(ModelFile(name));
     config.model.dtype = dtype;
@@ -105,30 +105,30 @@ bool HasPackedForm(const std::string& name) {
   const GgufFile file(ModelFile(name));
   return std::any_of(file.tensors().begin(), file.tensors().end(), [](const GgufTensor* tensor) {
     if (!tensor->type->weight_type) return false;
-    const std::optional<QuantFormat> format = BlockFormat(*tensor->type->weight_type);
-    return format && PackedFormOf({.format = *format});
+    const std::optional<kernels::QuantFormat> format = kernels::BlockFormat(*tensor->type->weight_type);
+    return format && kernels::PackedFormOf({.format = *format});
   });
 }
 
 TEST_P(GgufGoldenTest, AgreesWithTransformers) {
-  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, DType::kFloat32), 2048).worst, kDequantizedLimit);
+  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, kernels::DType::kFloat32), 2048).worst, kDequantizedLimit);
 }
 
 TEST_P(GgufGoldenTest, AgreesWithTransformersInChunks) {
-  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, DType::kFloat32), 7).worst, kDequantizedLimit);
+  EXPECT_LE(DifferenceOf(Config(GetParam(), 1, kernels::DType::kFloat32), 7).worst, kDequantizedLimit);
 }
 
 TEST_P(GgufGoldenTest, AgreesWithTransformersOnTwoRanks) {
-  EXPECT_LE(DifferenceOf(Config(GetParam(), 2, DType::kFloat32), 16).worst, kDequantizedLimit);
+  EXPECT_LE(DifferenceOf(Config(GetParam(), 2, kernels::DType::kFloat32), 16).worst, kDequantizedLimit);
 }
 
 TEST_P(GgufGoldenTest, TheCheckpointDTypeAddsOnlyItsRoundingError) {
   const ModelConfig model = LoadGgufConfig(ModelFile(GetParam()));
-  const KVDType kv_dtype = DefaultKVDType(model);
-  const double limit = model.dtype == DType::kFloat32  ? kDequantizedLimit
-                       : HasPackedForm(GetParam())     ? kInt8ActivationsLimit
-                       : kv_dtype == KVDType::kFloat16 ? kFloat16Limit
-                                                       : kBFloat16Limit;
+  const kernels::KVDType kv_dtype = DefaultKVDType(model);
+  const double limit = model.dtype == kernels::DType::kFloat32  ? kDequantizedLimit
+                       : HasPackedForm(GetParam())              ? kInt8ActivationsLimit
+                       : kv_dtype == kernels::KVDType::kFloat16 ? kFloat16Limit
+                                                                : kBFloat16Limit;
   EXPECT_LE(DifferenceOf(Config(GetParam(), 1, model.dtype), 2048).root_mean_square, limit);
 }
 

@@ -171,9 +171,9 @@ INSTANTIATE_TEST_SUITE_P(Handcrafted, GgufMalformedFileTest, ::testing::ValuesIn
 
 TEST_P(GgufMalformedFileTest, IsRejectedWithoutLargeAllocations) {
   const std::string& file = GetParam().file;
-  const uint64_t before = testing::AllocatedBytes();
+  const uint64_t before = testing_support::AllocatedBytes();
   const std::string message = ErrorOf(file);
-  const uint64_t allocated = testing::AllocatedBytes() - before;
+  const uint64_t allocated = testing_support::AllocatedBytes() - before;
   EXPECT_EQ(message.rfind("gguf file x.gguf: ", 0), 0U) << message;
   EXPECT_NE(message.find(GetParam().why), std::string::npos) << message;
   EXPECT_LT(allocated, 16384 + 8 * file.size());
@@ -315,9 +315,9 @@ TEST(GgufHeaderTest, FilesWithChangedBytesLoadOrAreRejected) {
     for (size_t i = 0; i < num_changes; ++i)
       changed[random() % 1500] = static_cast<char>(random() % 4 == 0 ? 255 : random());
     if (random() % 8 == 0) changed.resize(random() % changed.size());
-    const uint64_t before = testing::AllocatedBytes();
+    const uint64_t before = testing_support::AllocatedBytes();
     num_rejected += ErrorOf(changed).empty() ? 0 : 1;
-    ASSERT_LT(testing::AllocatedBytes() - before, uint64_t{1} << 20);
+    ASSERT_LT(testing_support::AllocatedBytes() - before, uint64_t{1} << 20);
   }
   EXPECT_GT(num_rejected, 2000);
 }

@@ -50,7 +50,7 @@ TEST(GgufReferenceTest, SafetensorsWithTheSameWeightsGiveBitIdenticalLogprobs) {
   const ModelConfig from_directory = LoadModelConfig(RealData("models/stories260K/hf-f32"));
   EXPECT_EQ(from_gguf.rms_norm_eps, from_directory.rms_norm_eps);
   EXPECT_EQ(from_gguf.rope_theta, from_directory.rope_theta);
-  EXPECT_EQ(from_gguf.checkpoint_dtype, DType::kFloat32);
+  EXPECT_EQ(from_gguf.checkpoint_dtype, kernels::DType::kFloat32);
   OneRequest gguf(ConfigOf(from_gguf));
   OneRequest directory(ConfigOf(from_directory));
   const std::vector<int32_t> prompt = {1, 403, 407, 261, 378, 432};

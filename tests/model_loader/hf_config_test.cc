@@ -60,8 +60,8 @@ TEST(HfConfigTest, EveryFieldIsRead) {
   EXPECT_EQ(config.max_model_len, 2048);
   EXPECT_EQ(config.rms_norm_eps, 1e-5);
   EXPECT_TRUE(config.tie_word_embeddings);
-  EXPECT_EQ(config.checkpoint_dtype, DType::kBFloat16);
-  EXPECT_EQ(config.dtype, DType::kBFloat16);
+  EXPECT_EQ(config.checkpoint_dtype, kernels::DType::kBFloat16);
+  EXPECT_EQ(config.dtype, kernels::DType::kBFloat16);
   EXPECT_EQ(config.bos_token_id, 1);
   EXPECT_EQ(config.eos_token_ids, (std::vector<int32_t>{2}));
   EXPECT_EQ(config.sliding_window, 128);
@@ -80,7 +80,7 @@ TEST(HfConfigTest, AbsentFieldsGetDefaults) {
   EXPECT_EQ(loaded.rms_norm_eps, 1e-6);
   EXPECT_EQ(loaded.rope_theta, 10000.0);
   EXPECT_FALSE(loaded.tie_word_embeddings);
-  EXPECT_EQ(loaded.checkpoint_dtype, DType::kFloat32);
+  EXPECT_EQ(loaded.checkpoint_dtype, kernels::DType::kFloat32);
   EXPECT_FALSE(loaded.bos_token_id);
   EXPECT_TRUE(loaded.eos_token_ids.empty());
   EXPECT_FALSE(loaded.sliding_window);
@@ -193,8 +193,8 @@ TEST(HfConfigTest, IndivisibleHeadCountsAreRejected) {
 TEST(HfConfigTest, DtypeHasTwoSpellings) {
   json config = Without("torch_dtype");
   config["dtype"] = "float16";
-  EXPECT_EQ(Load(config.dump()).dtype, DType::kFloat16);
-  EXPECT_EQ(Load(With("torch_dtype", "torch.float32").dump()).dtype, DType::kFloat32);
+  EXPECT_EQ(Load(config.dump()).dtype, kernels::DType::kFloat16);
+  EXPECT_EQ(Load(With("torch_dtype", "torch.float32").dump()).dtype, kernels::DType::kFloat32);
 }
 
 TEST(HfConfigTest, SlidingWindowCanBeDisabled) {

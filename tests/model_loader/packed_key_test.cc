@@ -63,7 +63,7 @@ TEST_F(PackedKeyTest, TheSameFilesAndSettingsGiveTheSameText) {
 
 TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnChangesTheText) {
   std::vector<std::string> texts = {Text(), Text("avx512"), Text("avx2", 1)};
-  config_.model.dtype = DType::kBFloat16;
+  config_.model.dtype = kernels::DType::kBFloat16;
   texts.push_back(Text());
   config_.model.quantization.method = QuantizationMethod::kInt8;
   texts.push_back(Text());

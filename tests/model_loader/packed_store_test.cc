@@ -98,8 +98,8 @@ TEST_F(PackedStoreTest, EachQuantizationTypeRankAndInstructionSetHasItsOwnFile) 
   for (const QuantizationMethod method :
        {QuantizationMethod::kNone, QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
     for (const int64_t ranks : {1, 2}) {
-      for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-        for (const Isa isa : {Isa::kGeneric, BestIsa()}) {
+      for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
+        for (const kernels::Isa isa : {kernels::Isa::kGeneric, kernels::BestIsa()}) {
           VllmConfig config = Config(std::string(VLLMCLI_TEST_DATA) + "/models/llama", ranks, 1);
           config.model.dtype = dtype;
           config.model.quantization.method = method;
@@ -111,7 +111,7 @@ TEST_F(PackedStoreTest, EachQuantizationTypeRankAndInstructionSetHasItsOwnFile) 
           EXPECT_EQ(second.report.mapped_bytes, first.report.written_bytes);
           EXPECT_EQ(first, second);
           EXPECT_EQ(Files().size(), num_files);
-          if (BestIsa() == Isa::kGeneric) break;
+          if (kernels::BestIsa() == kernels::Isa::kGeneric) break;
         }
       }
     }

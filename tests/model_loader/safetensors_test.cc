@@ -177,7 +177,7 @@ TEST(SafetensorsTest, GetChecksNameShapeAndDtype) {
           "12345678")));
   std::vector<int64_t> right = {2, 1}, wrong = {1, 2}, one = {1};
   TensorView view = file.Get("a", right);
-  EXPECT_EQ(view.dtype(), DType::kFloat16);
+  EXPECT_EQ(view.dtype(), kernels::DType::kFloat16);
   EXPECT_EQ(view.num_elements(), 2);
   EXPECT_TRUE(file.Contains("q"));
   EXPECT_FALSE(file.Contains("b"));

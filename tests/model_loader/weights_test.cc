@@ -191,7 +191,7 @@ TEST(WeightsTest, DummyValuesDependOnlyOnTheName) {
 TEST(WeightsTest, DummyNormsAreOneAndATiedHeadIsAbsent) {
   VllmConfig config;
   config.load.load_format = LoadFormat::kDummy;
-  config.model.dtype = DType::kBFloat16;
+  config.model.dtype = kernels::DType::kBFloat16;
   config.model.tie_word_embeddings = true;
   auto source = OpenWeights(config);
   std::vector<int64_t> shape = {5};
@@ -199,7 +199,7 @@ TEST(WeightsTest, DummyNormsAreOneAndATiedHeadIsAbsent) {
   for (size_t i = 0; i < 5; ++i) {
     uint16_t bits;
     std::memcpy(&bits, norm.data.data() + 2 * i, 2);
-    EXPECT_EQ(BFloat16ToFloat(bits), 1.0f);
+    EXPECT_EQ(kernels::BFloat16ToFloat(bits), 1.0f);
   }
   EXPECT_FALSE(source->Contains("lm_head.weight"));
   EXPECT_TRUE(source->Contains("model.embed_tokens.weight"));

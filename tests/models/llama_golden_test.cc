@@ -36,7 +36,7 @@ std::vector<std::string> Cases() {
 
 class LlamaGoldenTest : public testing::TestWithParam<std::string> {
  protected:
-  VllmConfig Config(int64_t ranks, DType dtype) const {
+  VllmConfig Config(int64_t ranks, kernels::DType dtype) const {
     VllmConfig config;
     config.model = LoadModelConfig(Directory());
     config.model.dtype = dtype;
@@ -60,7 +60,7 @@ class LlamaGoldenTest : public testing::TestWithParam<std::string> {
     const auto weights = OpenWeights(config);
     const TensorView view = weights->Get(name, shape);
     std::vector<float> values(static_cast<size_t>(view.num_elements()));
-    ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), values.data());
+    kernels::ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), values.data());
     std::filesystem::remove_all(directory);
     return values;
   }
@@ -92,25 +92,27 @@ class LlamaGoldenTest : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Switches, LlamaGoldenTest, testing::ValuesIn(Cases()),
                          [](const auto& switch_name) { return switch_name.param; });
 
-TEST_P(LlamaGoldenTest, AgreesWithTransformers) { ExpectGolden(Config(1, DType::kFloat32), 2048, 1e-4); }
+TEST_P(LlamaGoldenTest, AgreesWithTransformers) { ExpectGolden(Config(1, kernels::DType::kFloat32), 2048, 1e-4); }
 
-TEST_P(LlamaGoldenTest, AgreesWithTransformersInChunks) { ExpectGolden(Config(1, DType::kFloat32), 7, 1e-4); }
+TEST_P(LlamaGoldenTest, AgreesWithTransformersInChunks) { ExpectGolden(Config(1, kernels::DType::kFloat32), 7, 1e-4); }
 
-TEST_P(LlamaGoldenTest, AgreesWithTransformersOnTwoRanks) { ExpectGolden(Config(2, DType::kFloat32), 2048, 1e-4); }
+TEST_P(LlamaGoldenTest, AgreesWithTransformersOnTwoRanks) {
+  ExpectGolden(Config(2, kernels::DType::kFloat32), 2048, 1e-4);
+}
 
 TEST_P(LlamaGoldenTest, AgreesWithTransformersOnFourRanks) {
   // Two KV heads on four ranks: two ranks hold each head.
-  ExpectGolden(Config(4, DType::kFloat32), 2048, 1e-4);
+  ExpectGolden(Config(4, kernels::DType::kFloat32), 2048, 1e-4);
 }
 
 TEST_P(LlamaGoldenTest, AgreesWithTransformersWithOpenBlas) {
-  VllmConfig config = Config(1, DType::kFloat32);
+  VllmConfig config = Config(1, kernels::DType::kFloat32);
   config.linear_backend = LinearBackend::kOpenBlas;
   ExpectGolden(config, 2048, 1e-4);
 }
 
 TEST_P(LlamaGoldenTest, BFloat16ErrorIsAtMostThatOfTransformers) {
-  ExpectGolden(Config(1, DType::kBFloat16), 2048, Golden("bfloat16_error", {1})[0]);
+  ExpectGolden(Config(1, kernels::DType::kBFloat16), 2048, Golden("bfloat16_error", {1})[0]);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<std::string> Cases() {
 
 class ModelBatchTest : public testing::TestWithParam<std::string> {
  protected:
-  VllmConfig Config(int64_t ranks, int64_t threads, DType dtype) const {
+  VllmConfig Config(int64_t ranks, int64_t threads, kernels::DType dtype) const {
     VllmConfig config;
     config.model = LoadModelConfig(std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam());
     config.model.dtype = dtype;
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ModelBatchTest, testing::ValuesIn(Cases()),
 constexpr int64_t kNumOutputs = 12;
 
 TEST_P(ModelBatchTest, BatchedRequestsComputeTheSameBitsAsAlone) {
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+  for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
     ManyRequests engine(Config(1, 1, dtype));
     const std::vector<std::vector<int32_t>> prompts = Prompts();
     const auto together = engine.Run(prompts, kNumOutputs, 2048);
@@ -68,13 +68,13 @@ TEST_P(ModelBatchTest, BatchedRequestsComputeTheSameBitsAsAlone) {
 }
 
 TEST_P(ModelBatchTest, ChunkedPromptsComputeTheSameBitsAsWholeOnes) {
-  ManyRequests engine(Config(1, 1, DType::kFloat32));
+  ManyRequests engine(Config(1, 1, kernels::DType::kFloat32));
   const auto whole = engine.Run(Prompts(), kNumOutputs, 2048);
   for (const int64_t chunk : {1, 5, 16}) EXPECT_EQ(engine.Run(Prompts(), kNumOutputs, chunk), whole) << chunk;
 }
 
 TEST_P(ModelBatchTest, TwoRanksComputeTheSameBitsInAnyBatch) {
-  ManyRequests engine(Config(2, 2, DType::kFloat32));
+  ManyRequests engine(Config(2, 2, kernels::DType::kFloat32));
   const std::vector<std::vector<int32_t>> prompts = Prompts();
   const auto together = engine.Run(prompts, kNumOutputs, 7);
   for (size_t i = 0; i < prompts.size(); ++i) {

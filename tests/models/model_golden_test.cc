@@ -58,7 +58,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
   }
   std::string Directory() const { return std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam(); }
 
-  VllmConfig Config(int64_t ranks, DType dtype) const {
+  VllmConfig Config(int64_t ranks, kernels::DType dtype) const {
     VllmConfig config;
     config.model = LoadModelConfig(Directory());
     config.model.dtype = dtype;
@@ -76,7 +76,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     const std::array<int64_t, 2> shape{72, kVocab};
     const TensorView view = file.Get("logits", shape);
     std::vector<float> logits(static_cast<size_t>(view.num_elements()));
-    ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), logits.data());
+    kernels::ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), logits.data());
     for (size_t begin = 0; begin < logits.size(); begin += kVocab) {
       std::vector<double> row(logits.begin() + static_cast<std::ptrdiff_t>(begin),
                               logits.begin() + static_cast<std::ptrdiff_t>(begin + kVocab));
@@ -132,37 +132,37 @@ INSTANTIATE_TEST_SUITE_P(Families, ModelGoldenTest, testing::ValuesIn(Cases()),
                          [](const auto& case_name) { return case_name.param; });
 
 TEST_P(ModelGoldenTest, LogitsAgreeWithTransformers) {
-  OneRequest engine(Config(1, DType::kFloat32));
+  OneRequest engine(Config(1, kernels::DType::kFloat32));
   const double worst = DifferenceOf(engine, 2048).worst;
   EXPECT_LE(worst, 1e-4 * Spread());
   RecordProperty("worst", std::to_string(worst / Spread()));
 }
 
 TEST_P(ModelGoldenTest, LogitsAgreeWithTransformersInChunks) {
-  OneRequest engine(Config(1, DType::kFloat32));
+  OneRequest engine(Config(1, kernels::DType::kFloat32));
   EXPECT_LE(DifferenceOf(engine, 7).worst, 1e-4 * Spread());
 }
 
 TEST_P(ModelGoldenTest, GreedyTokensEqualTransformers) {
-  OneRequest engine(Config(1, DType::kFloat32));
+  OneRequest engine(Config(1, kernels::DType::kFloat32));
   ExpectGreedy(engine, 2048);
 }
 
 TEST_P(ModelGoldenTest, TwoRanksAgreeWithTransformers) {
-  OneRequest engine(Config(2, DType::kFloat32));
+  OneRequest engine(Config(2, kernels::DType::kFloat32));
   EXPECT_LE(DifferenceOf(engine, 2048).worst, 1e-4 * Spread());
   ExpectGreedy(engine, 7);
 }
 
 TEST_P(ModelGoldenTest, BFloat16ErrorIsAtMostThatOfTransformers) {
-  OneRequest engine(Config(1, DType::kBFloat16));
+  OneRequest engine(Config(1, kernels::DType::kBFloat16));
   const double error = DifferenceOf(engine, 2048).root_mean_square;
   EXPECT_LE(error, golden_["bfloat16_error"].get<double>());
   RecordProperty("ratio", std::to_string(error / golden_["bfloat16_error"].get<double>()));
 }
 
 TEST_P(ModelGoldenTest, BFloat16ChoosesTheSameTokensAsTransformers) {
-  OneRequest engine(Config(1, DType::kBFloat16));
+  OneRequest engine(Config(1, kernels::DType::kBFloat16));
   size_t num_equal = 0, num_positions = 0;
   for (size_t i = 0; i < golden_["prompts"].size(); ++i) {
     const auto expected = golden_["bfloat16_top1"][i].get<std::vector<size_t>>();

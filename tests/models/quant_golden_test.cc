@@ -45,7 +45,7 @@ struct Golden {
   static std::vector<float> Read(const WeightSource& source, const char* name, const std::vector<int64_t>& shape) {
     const TensorView view = source.Get(name, shape);
     std::vector<float> values(static_cast<size_t>(view.num_elements()));
-    ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), values.data());
+    kernels::ConvertToFloat(view.data.data(), view.dtype(), view.num_elements(), values.data());
     return values;
   }
   std::vector<int32_t> ids;
@@ -55,7 +55,7 @@ struct Golden {
 VllmConfig Config(const std::string& directory, int64_t ranks = 1, int64_t threads = 1) {
   VllmConfig config;
   config.model = LoadModelConfig(directory);
-  config.model.dtype = DType::kFloat32;
+  config.model.dtype = kernels::DType::kFloat32;
   config.parallel.tensor_parallel_size = ranks;
   config.parallel.threads_per_rank = threads;
   config.Finalize();
@@ -141,7 +141,7 @@ TEST_P(GgufBlocksTest, AgreesWithTransformersOnAnyRanksAndInAnyChunks) {
   for (const int64_t ranks : {1, 2, 4}) {
     VllmConfig config;
     config.model = LoadGgufConfig(directory + "/model.gguf");
-    config.model.dtype = DType::kFloat32;
+    config.model.dtype = kernels::DType::kFloat32;
     config.parallel.threads_per_rank = 1;
     config.parallel.tensor_parallel_size = ranks;
     config.Finalize();

@@ -24,8 +24,8 @@ struct RunSpec {
   std::string directory;
   int64_t tensor_parallel_size = 1;
   int64_t threads_per_rank = 1;
-  DType dtype = DType::kFloat32;
-  std::optional<Isa> isa = std::nullopt;
+  kernels::DType dtype = kernels::DType::kFloat32;
+  std::optional<kernels::Isa> isa = std::nullopt;
 };
 
 VllmConfig MakeConfig(const RunSpec& spec) {
@@ -96,8 +96,8 @@ TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnTwoRanks) {
 }
 
 TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnEveryInstructionSet) {
-  for (const Isa isa : AvailableIsas()) {
-    OneRequest engine(MakeConfig({GetParam().directory, 1, 1, DType::kFloat32, isa}));
+  for (const kernels::Isa isa : kernels::AvailableIsas()) {
+    OneRequest engine(MakeConfig({GetParam().directory, 1, 1, kernels::DType::kFloat32, isa}));
     const nlohmann::json c = Reference("greedy")["cases"][1];
     ExpectReferenceIds(engine.Greedy(c["prompt_ids"].get<std::vector<int32_t>>(), c["max_tokens"], 5), c,
                        GetParam().ids_key);
@@ -108,7 +108,7 @@ TEST_P(ReferenceTest, LogprobsAreTheSameBitsForAnyChunksAndThreads) {
   const auto prompt = Reference("logprobs")["prompt_logprobs"]["ids"].get<std::vector<int32_t>>();
   Logprobs first_output, first_prompt;
   for (const int64_t threads : {1, 2, 3}) {
-    OneRequest engine(MakeConfig({GetParam().directory, 1, threads, DType::kBFloat16}));
+    OneRequest engine(MakeConfig({GetParam().directory, 1, threads, kernels::DType::kBFloat16}));
     for (const int64_t chunk : {2048, 16, 5, 1}) {
       engine.Greedy(prompt, 20, chunk, 3, 3);
       if (first_output.empty()) {
@@ -161,8 +161,8 @@ TEST_P(ReferenceTest, WholeDistributionsAreWithinOneInTenThousand) {
 
 TEST(CheckpointFormsTest, TheSameWeightsInOneFileAndInShardsGiveTheSameTokens) {
   VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-bf16-sharded");
-  OneRequest whole(MakeConfig({"models/stories260K/hf-bf16", 1, 1, DType::kBFloat16}));
-  OneRequest sharded(MakeConfig({"models/stories260K/hf-bf16-sharded", 1, 1, DType::kBFloat16}));
+  OneRequest whole(MakeConfig({"models/stories260K/hf-bf16", 1, 1, kernels::DType::kBFloat16}));
+  OneRequest sharded(MakeConfig({"models/stories260K/hf-bf16-sharded", 1, 1, kernels::DType::kBFloat16}));
   EXPECT_EQ(whole.Greedy({1, 403, 407}, 100, 2048), sharded.Greedy({1, 403, 407}, 100, 2048));
 }
 

@@ -17,7 +17,7 @@ constexpr int64_t kBlockSize = 16;
 
 struct Case {
   std::string name;
-  DType dtype;
+  kernels::DType dtype;
 };
 
 void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
@@ -85,34 +85,35 @@ TEST_P(StepAllocationTest, LargestStepAndDecodingDoNotAllocate) {
   ASSERT_EQ(executor->ExecuteModel(first).sampled_token_ids.size(), 1u);
 
   const SchedulerOutput largest = Next(1, 1, kMaxTokens, -1);
-  uint64_t allocations = testing::NumAllocations(), mappings = testing::NumMappings();
+  uint64_t allocations = testing_support::NumAllocations(), mappings = testing_support::NumMappings();
   const ModelRunnerOutput& output = executor->ExecuteModel(largest);
-  EXPECT_EQ(testing::NumAllocations() - allocations, 0u);
-  EXPECT_EQ(testing::NumMappings() - mappings, 0u);
+  EXPECT_EQ(testing_support::NumAllocations() - allocations, 0u);
+  EXPECT_EQ(testing_support::NumMappings() - mappings, 0u);
   ASSERT_EQ(output.sampled_token_ids.size(), 1u);
 
   const SchedulerOutput decode = Next(1, kMaxTokens + 1, 1, output.sampled_token_ids[0]);
-  allocations = testing::NumAllocations(), mappings = testing::NumMappings();
+  allocations = testing_support::NumAllocations(), mappings = testing_support::NumMappings();
   executor->ExecuteModel(decode);
-  EXPECT_EQ(testing::NumAllocations() - allocations, 0u);
-  EXPECT_EQ(testing::NumMappings() - mappings, 0u);
+  EXPECT_EQ(testing_support::NumAllocations() - allocations, 0u);
+  EXPECT_EQ(testing_support::NumMappings() - mappings, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, StepAllocationTest,
-                         ::testing::Values(Case{"tests/data/llama/plain", DType::kBFloat16},
-                                           Case{"tests/data/llama/plain", DType::kFloat32},
-                                           Case{"tests/data/models/qwen2_moe", DType::kBFloat16},
-                                           Case{"tests/data/models/mixtral", DType::kFloat32},
-                                           Case{"tests/data/models/gemma3", DType::kBFloat16},
-                                           Case{"tests/data/models/opt_350m", DType::kBFloat16},
-                                           Case{"tests/data/quant/models/gptq_4bit_desc_act", DType::kBFloat16},
-                                           Case{"tests/data/quant/models/gptq_4bit_desc_act", DType::kFloat32},
-                                           Case{"tests/data/quant/models/w4a16_actorder", DType::kBFloat16},
-                                           Case{"app/guide_model", DType::kBFloat16}),
+                         ::testing::Values(Case{"tests/data/llama/plain", kernels::DType::kBFloat16},
+                                           Case{"tests/data/llama/plain", kernels::DType::kFloat32},
+                                           Case{"tests/data/models/qwen2_moe", kernels::DType::kBFloat16},
+                                           Case{"tests/data/models/mixtral", kernels::DType::kFloat32},
+                                           Case{"tests/data/models/gemma3", kernels::DType::kBFloat16},
+                                           Case{"tests/data/models/opt_350m", kernels::DType::kBFloat16},
+                                           Case{"tests/data/quant/models/gptq_4bit_desc_act",
+                                                kernels::DType::kBFloat16},
+                                           Case{"tests/data/quant/models/gptq_4bit_desc_act", kernels::DType::kFloat32},
+                                           Case{"tests/data/quant/models/w4a16_actorder", kernels::DType::kBFloat16},
+                                           Case{"app/guide_model", kernels::DType::kBFloat16}),
                          [](const ::testing::TestParamInfo<Case>& test) {
                            const std::string& name = test.param.name;
                            return name.substr(name.rfind('/') + 1) +
-                                  (test.param.dtype == DType::kFloat32 ? "_float32" : "_bfloat16");
+                                  (test.param.dtype == kernels::DType::kFloat32 ? "_float32" : "_bfloat16");
                          });
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 const std::vector<std::string> kWords = {"complete", "Once upon a time", "--max-tokens",        "20", "--temperature",
@@ -60,4 +60,4 @@ TEST(AllocationFailureTest, AnyAllocationMayFailWithTwoRanks) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -11,7 +11,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::json;
@@ -95,4 +95,4 @@ TEST(BatchCheckProgramTest, FlagsThatNoRowCouldUseAreUsageErrors) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -12,7 +12,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::json;
@@ -257,4 +257,4 @@ TEST_F(BatchProgramTest, RowsTruncatedAtEveryByteGetRecords) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

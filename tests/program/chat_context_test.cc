@@ -6,7 +6,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 TEST(ChatContextTest, MostTurnsOfAFullContextFindTheirHistoryInThePrefixCache) {
@@ -33,4 +33,4 @@ TEST(ChatContextTest, MostTurnsOfAFullContextFindTheirHistoryInThePrefixCache) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

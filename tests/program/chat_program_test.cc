@@ -9,7 +9,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -203,4 +203,4 @@ TEST_F(ChatProgramTest, FullContextIsReported) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

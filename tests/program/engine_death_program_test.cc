@@ -14,7 +14,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ TEST_F(EngineDeathProgramTest, RequestWithNanLogitsFails) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

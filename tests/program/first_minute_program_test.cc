@@ -11,7 +11,7 @@
 #include "app/cli/docs/help.h"
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 const std::map<std::string, std::string>& NoHistory() {
@@ -85,4 +85,4 @@ TEST(FirstMinuteTest, TheMainCommandsHaveExamplesInTheirHelp) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

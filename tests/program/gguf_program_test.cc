@@ -11,7 +11,7 @@
 #include "tests/program/program.h"
 #include "tests/support/temp_directory.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::json;
@@ -215,4 +215,4 @@ TEST(GgufProgramTest, StringsOfAFileCannotControlTheTerminal) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

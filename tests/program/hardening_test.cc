@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // A 64-bit ELF file. All supported targets use this format.
@@ -104,4 +104,4 @@ TEST(HardeningTest, IndirectBranchesHaveLandingPads) {
 #endif
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

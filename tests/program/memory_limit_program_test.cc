@@ -3,7 +3,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // Sanitizers reserve terabytes of address space.
@@ -81,4 +81,4 @@ TEST(MemoryLimitTest, BatchRowsWaitForMemoryAndAllFinish) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -15,7 +15,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -276,4 +276,4 @@ bool PtyProgram::WaitForStop(std::chrono::milliseconds limit) {
 
 bool PtyProgram::TerminalIsRestored() const { return ModesOf(slave_) == modes_before_; }
 
-}  // namespace vllm
+}  // namespace vllm::app

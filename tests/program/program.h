@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace vllm {
+namespace vllm::app {
 
 struct ProgramResult {
   int status = -1;  // exit status, or 128 + signal number if a signal ended it
@@ -88,4 +88,4 @@ class PtyProgram {
   std::string modes_before_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::app

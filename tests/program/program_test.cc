@@ -11,7 +11,7 @@
 #include "tests/program/program.h"
 #include "tests/support/temp_directory.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::json;
@@ -261,4 +261,4 @@ TEST(ProgramTest, BenchComparesWithAnEarlierRun) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -14,7 +14,7 @@
 #include "app/cli/command_line.h"
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -176,4 +176,4 @@ TEST_F(SamplingProgramTest, ShowReadsTheConfigurationFile) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

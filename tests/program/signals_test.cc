@@ -10,7 +10,7 @@
 
 #include "engine/model_loader/mapped_file.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // Runs in a child process, with standard error redirected to `error_fd`. A death test of gtest would call regcomp,
@@ -48,4 +48,4 @@ TEST(SignalsTest, ModelFileTruncatedWhileInUseIsNamed) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

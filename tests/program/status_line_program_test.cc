@@ -16,7 +16,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -159,4 +159,4 @@ TEST_F(StatusLineTest, BatchSummaryNamesTheOutputFile) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

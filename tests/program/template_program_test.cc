@@ -10,7 +10,7 @@
 
 #include "tests/program/program.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ TEST_F(TemplateProgramTest, TheTemplateFileOfAProcessorIsRead) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

@@ -22,7 +22,7 @@
 #include "tests/program/program.h"
 #include "tests/support/temp_directory.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -385,4 +385,4 @@ TEST_F(UnusableFilesTest, BatchThatCannotWriteItsOutputNamesIt) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::app

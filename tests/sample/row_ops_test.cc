@@ -27,14 +27,14 @@ TEST(RowOpsTest, WeightIsExpWithinTwoUlp) {
 }
 
 // Returns the row kernels of every instruction set that this machine supports.
-std::vector<const RowKernels*> AllKernels() {
-  std::vector<const RowKernels*> all;
-  for (const Isa isa : AvailableIsas()) all.push_back(KernelsFor(isa).rows);
+std::vector<const kernels::RowKernels*> AllKernels() {
+  std::vector<const kernels::RowKernels*> all;
+  for (const kernels::Isa isa : kernels::AvailableIsas()) all.push_back(kernels::KernelsFor(isa).rows);
   return all;
 }
 
 TEST(RowOpsTest, KernelsMatchTheScalarCodeBitForBit) {
-  for (const RowKernels* kernels : AllKernels()) {
+  for (const kernels::RowKernels* kernels : AllKernels()) {
     std::mt19937 random(4);
     std::normal_distribution<float> normal(0.0f, 20.0f);
     for (size_t size : {1, 63, 64, 65, 200, 1000}) {
@@ -48,8 +48,8 @@ TEST(RowOpsTest, KernelsMatchTheScalarCodeBitForBit) {
       for (size_t b = 0; b < sums.size(); ++b) {
         double lanes[8] = {};
         float block_max = -std::numeric_limits<float>::infinity();
-        for (size_t i = 0; i < kRowBlock; ++i) {
-          size_t index = b * kRowBlock + i;
+        for (size_t i = 0; i < kernels::kRowBlock; ++i) {
+          size_t index = b * kernels::kRowBlock + i;
           if (index >= size) break;
           lanes[i % 8] += static_cast<double>(Weight(row[index], max, 0.9f));
           block_max = std::max(block_max, row[index]);
@@ -66,7 +66,7 @@ TEST(RowOpsTest, KernelsMatchTheScalarCodeBitForBit) {
 }
 
 TEST(RowOpsTest, NanAndInfinityAreFoundAnywhere) {
-  for (const RowKernels* kernels : AllKernels()) {
+  for (const kernels::RowKernels* kernels : AllKernels()) {
     for (float bad : {std::nanf(""), -std::nanf(""), std::numeric_limits<float>::infinity()}) {
       for (size_t index = 0; index < 150; ++index) {
         std::vector<float> row(150, -std::numeric_limits<float>::infinity());
@@ -82,13 +82,13 @@ TEST(RowOpsTest, NanAndInfinityAreFoundAnywhere) {
 // The sampler must use the kernels that it was constructed with, not the best ones for the machine.
 TEST(RowOpsTest, SamplerUsesTheGivenKernels) {
   static int num_calls = 0;
-  static const RowKernels* real = KernelsFor(Isa::kGeneric).rows;
-  RowKernels rows = *real;
+  static const kernels::RowKernels* real = kernels::KernelsFor(kernels::Isa::kGeneric).rows;
+  kernels::RowKernels rows = *real;
   rows.block_maxima = [](const float* row, size_t num_blocks, float* block_max) {
     ++num_calls;
     return real->block_maxima(row, num_blocks, block_max);
   };
-  Kernels kernels = KernelsFor(Isa::kGeneric);
+  kernels::Kernels kernels = kernels::KernelsFor(kernels::Isa::kGeneric);
   kernels.rows = &rows;
   std::vector<float> logits(100, 0.0f);
   logits[7] = 1.0f;

@@ -30,10 +30,10 @@ TEST(SchedulerAllocationTest, DecodeStepsAllocateNothing) {
   }
   // The first steps admit all requests. After one block of tokens, every per-step vector has reached its largest size.
   for (int i = 0; i < 20; ++i) step();
-  const uint64_t before = testing::NumAllocations();
+  const uint64_t before = testing_support::NumAllocations();
   // Enough steps for every request to allocate and publish many blocks.
   for (int i = 0; i < 400; ++i) step();
-  EXPECT_EQ(testing::NumAllocations() - before, 0u);
+  EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
   EXPECT_EQ(scheduler.num_running(), 64);
 }
 

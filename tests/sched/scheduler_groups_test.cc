@@ -104,10 +104,10 @@ TEST(SchedulerGroupsTest, DecodeStepsAllocateNothing) {
                                      &rejection_reason));
   }
   for (int i = 0; i < 20; ++i) step();
-  const uint64_t before = testing::NumAllocations();
+  const uint64_t before = testing_support::NumAllocations();
   // Windows fill and slide, and blocks are freed and reused.
   for (int i = 0; i < 400; ++i) step();
-  EXPECT_EQ(testing::NumAllocations() - before, 0u);
+  EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
   EXPECT_EQ(scheduler.num_running(), 64);
   EXPECT_EQ(scheduler.CheckIntegrity(), "");
 }

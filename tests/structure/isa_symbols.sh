@@ -6,9 +6,9 @@ set -euo pipefail
 nm=$1 isa=$2 archive=$3
 symbols=$("$nm" -C "$archive")
 # A list without the namespace is not the archive of this instruction set.
-grep -q "vllm::$isa::" <<<"$symbols"
-weak=$(grep -E '^[0-9a-f]+ [WVu] ' <<<"$symbols" | grep -v "vllm::$isa::" | grep -v 'DW\.ref\.' || true)
+grep -q "vllm::kernels::$isa::" <<<"$symbols"
+weak=$(grep -E '^[0-9a-f]+ [WVu] ' <<<"$symbols" | grep -v "vllm::kernels::$isa::" | grep -v 'DW\.ref\.' || true)
 [ -z "$weak" ] && exit 0
-echo "$archive has weak symbols outside of vllm::$isa:"
+echo "$archive has weak symbols outside of vllm::kernels::$isa:"
 echo "$weak"
 exit 1

@@ -87,6 +87,22 @@ TEST(StructureTest, SourcesIncludeTheirHeaderFirst) {
   }
 }
 
+// A namespace is named after the module: vllm for the engine, vllm::app, vllm::kernels and vllm::tokenizer for the
+// others. Namespaces within it may follow, and other modules' types may be declared.
+TEST(StructureTest, NamespacesAreNamedAfterTheModule) {
+  for (const Source& source : ProductSources()) {
+    const std::string module = source.path.substr(0, source.path.find('/'));
+    const std::string expected = module == "engine" ? "namespace vllm {" : "namespace vllm::" + module;
+    bool is_global = true;
+    bool has_expected = false;
+    for (const std::string& line : source.lines) {
+      if (line.rfind("namespace ", 0) == 0) is_global = false;
+      if (line.rfind(expected, 0) == 0) has_expected = true;
+    }
+    EXPECT_TRUE(is_global || has_expected) << source.path << " has no " << expected;
+  }
+}
+
 // Only app/terminal may write to the terminal.
 TEST(StructureTest, OnlyTheTerminalDirectoryWrites) {
   for (const Source& source : ProductSources()) {

@@ -30,9 +30,9 @@ void* AllocateAligned(std::size_t size, std::align_val_t alignment) {
 
 }  // namespace
 
-uint64_t vllm::testing::NumAllocations() { return num_allocations; }
-uint64_t vllm::testing::AllocatedBytes() { return allocated_bytes; }
-uint64_t vllm::testing::NumMappings() { return num_mappings; }
+uint64_t vllm::testing_support::NumAllocations() { return num_allocations; }
+uint64_t vllm::testing_support::AllocatedBytes() { return allocated_bytes; }
+uint64_t vllm::testing_support::NumMappings() { return num_mappings; }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // Replaces the C library's mmap for calls from the program's own code. The C library calls its own.

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-namespace vllm::testing {
+namespace vllm::testing_support {
 
 uint64_t NumAllocations();
 uint64_t AllocatedBytes();  // includes bytes that were freed again
 uint64_t NumMappings();     // always 0 under sanitizers, which replace mmap themselves
 
-}  // namespace vllm::testing
+}  // namespace vllm::testing_support

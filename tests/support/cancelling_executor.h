@@ -42,7 +42,7 @@ class CancellingExecutor final : public Executor {
   }
 
  private:
-  CancellationFlag flag_;
+  kernels::CancellationFlag flag_;
   std::unique_ptr<Executor> inner_;
   Plan plan_;
   int64_t num_attempts_ = 0;

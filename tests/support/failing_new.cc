@@ -49,7 +49,7 @@ void* OrThrow(void* memory) {
 
 int main(int argc, char** argv) {
   in_main = true;
-  const int status = vllm::Main(argc, argv);
+  const int status = vllm::app::Main(argc, argv);
   in_main = false;
   if (std::getenv("COUNT_ALLOCATIONS") != nullptr) {
     std::fprintf(stderr, "allocations: %llu\n", static_cast<unsigned long long>(num_allocations.load()));

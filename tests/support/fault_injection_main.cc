@@ -29,5 +29,5 @@ int main(int argc, char** argv) {
   vllm::testing_support::SetFaultPlan(plan);
   vllm::testing_support::SetWaitPlan(
       {Variable("WAIT_LOAD"), Variable("WAIT_FORWARD"), std::atoi(Variable("WAIT_CALL").c_str())});
-  return vllm::Main(argc, argv);
+  return vllm::app::Main(argc, argv);
 }

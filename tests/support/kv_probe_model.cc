@@ -64,7 +64,7 @@ class KVProbeModel final : public Model {
       const KVLayerPlace place = cache.groups().layers[layer];
       // Layers of the other groups share this memory.
       if (place.group != 0) continue;
-      const KVCacheLayout layout = cache.Layout(layer);
+      const kernels::KVCacheLayout layout = cache.Layout(layer);
       const auto key_bytes = static_cast<size_t>(layout.num_kv_heads * layout.KeyBytes());
       const auto value_bytes = static_cast<size_t>(layout.num_kv_heads * layout.ValueBytes());
       for (size_t block = 0; block < seen.size(); ++block) {

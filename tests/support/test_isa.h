@@ -11,10 +11,10 @@
 namespace vllm::testing_support {
 
 // Returns nullopt if the variable is not set, or if it names an unknown instruction set or one that this machine lacks.
-inline std::optional<Isa> IsaFromEnvironment() {
+inline std::optional<kernels::Isa> IsaFromEnvironment() {
   const char* name = std::getenv("VLLMCLI_ISA");
   if (name == nullptr) return std::nullopt;
-  for (const Isa isa : AvailableIsas()) {
+  for (const kernels::Isa isa : kernels::AvailableIsas()) {
     if (ToString(isa) == std::string_view(name)) return isa;
   }
   return std::nullopt;

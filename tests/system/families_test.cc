@@ -59,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {
-  const std::shared_ptr<const Tokenizer> tokenizer =
-      LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  const std::shared_ptr<const tokenizer::Tokenizer> tokenizer =
+      tokenizer::LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::vector<TestRequest> requests = Requests();
   VllmConfig alone = Config(1, 2048, false);
   alone.cache.kv_cache_memory_bytes = int64_t{16} << 20;

@@ -32,11 +32,11 @@ struct EngineSetup {
   std::optional<int64_t> num_blocks = std::nullopt;
   int64_t ranks = 1;
   int64_t threads = 1;
-  DType dtype = DType::kFloat32;
-  std::optional<KVDType> cache_dtype = std::nullopt;
+  kernels::DType dtype = kernels::DType::kFloat32;
+  std::optional<kernels::KVDType> cache_dtype = std::nullopt;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   int64_t long_prefill_token_threshold = 0;
-  std::optional<Isa> isa = std::nullopt;
+  std::optional<kernels::Isa> isa = std::nullopt;
 };
 
 VllmConfig MakeConfig(const std::string& directory, const EngineSetup& setup) {
@@ -63,7 +63,7 @@ class InvariantTest : public testing::Test {
   static std::string Directory() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
 
   void SetUp() override {
-    tokenizer_ = LoadTokenizerJson(Directory() + "/tokenizer.json");
+    tokenizer_ = tokenizer::LoadTokenizerJson(Directory() + "/tokenizer.json");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     MakeRequests(16, 60);
 #else
@@ -125,7 +125,7 @@ class InvariantTest : public testing::Test {
     for (const auto& [id, output] : base_) EXPECT_EQ(result.outputs.at(id), output) << id;
   }
 
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   std::vector<TestRequest> requests_;
   std::map<std::string, std::string> base_;
   SchedulerStats stats_;
@@ -153,7 +153,7 @@ TEST_F(InvariantTest, PreemptionDoesNotChangeResults) {
 }
 
 TEST_F(InvariantTest, SchedulesDoNotChangeResultsForAnyKVCacheType) {
-  for (const KVDType dtype : {KVDType::kInt8, KVDType::kFloat16}) {
+  for (const kernels::KVDType dtype : {kernels::KVDType::kInt8, kernels::KVDType::kFloat16}) {
     base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
                         {.one_at_a_time = true})
                 .outputs;
@@ -186,7 +186,8 @@ TEST_F(InvariantTest, SharedPrefixesOfWholePartitionsDoNotChangeResults) {
     if (i == 2) request.params.n = 3;
     requests_.push_back(request);
   }
-  for (const std::optional<KVDType> dtype : {std::optional<KVDType>(), std::optional(KVDType::kInt8)}) {
+  for (const std::optional<kernels::KVDType> dtype :
+       {std::optional<kernels::KVDType>(), std::optional(kernels::KVDType::kInt8)}) {
     base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
                         {.one_at_a_time = true})
                 .outputs;
@@ -249,8 +250,8 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsForAnyInstructionSetOrType) {
 #else
   requests_.resize(12);
 #endif
-  for (const Isa isa : AvailableIsas()) {
-    for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+  for (const kernels::Isa isa : kernels::AvailableIsas()) {
+    for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16, kernels::DType::kFloat16}) {
       base_ =
           RunRequests(MakeConfig(Directory(), {.max_num_seqs = 3, .dtype = dtype, .isa = isa}), tokenizer_, requests_)
               .outputs;

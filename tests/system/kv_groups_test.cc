@@ -41,7 +41,7 @@ struct EngineSetup {
   int64_t block_size = 16;
   int64_t ranks = 1;
   int64_t threads = 1;
-  DType dtype = DType::kFloat32;
+  kernels::DType dtype = kernels::DType::kFloat32;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   int64_t long_prefill_token_threshold = 0;
   bool reserve_full_isl = true;
@@ -80,7 +80,7 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
   }
 
   void SetUp() override {
-    tokenizer_ = LoadTokenizerJson(Directory() + "/tokenizer.json");
+    tokenizer_ = tokenizer::LoadTokenizerJson(Directory() + "/tokenizer.json");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     MakeRequests(8, 120);
 #else
@@ -135,7 +135,7 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
     for (const auto& [id, output] : base_) EXPECT_EQ(result.outputs.at(id), output) << id;
   }
 
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   std::vector<TestRequest> requests_;
   std::map<std::string, std::string> base_;
   SchedulerStats stats_;
@@ -187,8 +187,11 @@ TEST_P(KVGroupsTest, BlocksOutsideTheWindowsAreNeverRead) {
 
 TEST_P(KVGroupsTest, TwoRanksInBFloat16MatchWholeSequences) {
   requests_.resize(std::min<size_t>(requests_.size(), 12));
-  MakeBase({.max_num_seqs = 1, .prefix_caching = false, .ranks = 2, .dtype = DType::kBFloat16});
-  ExpectBase({.max_num_batched_tokens = 64, .num_blocks = GetParam().tiny_pool, .ranks = 2, .dtype = DType::kBFloat16});
+  MakeBase({.max_num_seqs = 1, .prefix_caching = false, .ranks = 2, .dtype = kernels::DType::kBFloat16});
+  ExpectBase({.max_num_batched_tokens = 64,
+              .num_blocks = GetParam().tiny_pool,
+              .ranks = 2,
+              .dtype = kernels::DType::kBFloat16});
 }
 
 // "Padded" has five layers of one kind and four of the other, which make two groups of five layers.

@@ -43,7 +43,7 @@ void Collect(LLMEngine& engine, RunResult& result) {
 
 }  // namespace
 
-RunResult RunRequests(const VllmConfig& given_config, const std::shared_ptr<const Tokenizer>& tokenizer,
+RunResult RunRequests(const VllmConfig& given_config, const std::shared_ptr<const tokenizer::Tokenizer>& tokenizer,
                       const std::vector<TestRequest>& requests, const RunHow& how) {
   const VllmConfig config = WithTestIsa(given_config);
   LLMEngine engine(config, tokenizer,

@@ -38,7 +38,7 @@ struct RunHow {
 
 // A request that the engine rejects has "rejected: " and the error message as its result.
 // REQUIRES: config.Finalize() was called.
-RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
+RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const tokenizer::Tokenizer>& tokenizer,
                       const std::vector<TestRequest>& requests, const RunHow& how = {});
 
 }  // namespace vllm::testing_support

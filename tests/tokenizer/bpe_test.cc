@@ -10,7 +10,7 @@
 #include "tokenizer/formats/tokenizer_error.h"
 #include "tokenizer/unicode/byte_level.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 using Pair = std::pair<int32_t, int32_t>;
@@ -366,4 +366,4 @@ TEST(VocabularyTest, FindsExactlyTheAddedTokens) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -6,7 +6,7 @@
 #include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/loaders/tiktoken_loader.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 const char* const kFiles[] = {"byte_level.json", "byte_fallback.json", "unigram.json", "word_piece.json",
@@ -294,4 +294,4 @@ TEST(JsonScannerTest, RejectsInvalidJson) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -5,7 +5,7 @@
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/loaders/load_tokenizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 std::string Stream(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt, const std::vector<int32_t>& ids,
@@ -115,4 +115,4 @@ TEST(DecodeStreamTest, TheFirstSpaceAfterAPromptIsKept) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -8,7 +8,7 @@
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/loaders/gguf_vocabulary.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class GgufTestFile {
  public:
@@ -80,4 +80,4 @@ class GgufTestFile {
   size_t position_ = 0;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -9,7 +9,7 @@
 #include "tokenizer/models/sentence_piece_model.h"
 #include "tokenizer/patterns/text_pattern.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // Compares with the vectors of llama.cpp: texts separated by marker lines, and one line of ids per text.
@@ -225,4 +225,4 @@ TEST(GgufVocabularyTest, ControlTokensInTextAreRecognizedUnlessParsingIsOff) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

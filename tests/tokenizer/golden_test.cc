@@ -5,7 +5,7 @@
 #include "tokenizer/decode_stream.h"
 #include "tokenizer/loaders/load_tokenizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 class GoldenFileTest : public testing::TestWithParam<const char*> {};
@@ -59,4 +59,4 @@ TEST(GoldenComponentsTest, EachComponentMatchesTheReference) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

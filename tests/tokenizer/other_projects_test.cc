@@ -3,7 +3,7 @@
 
 #include "tests/tokenizer/gguf_test_file.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 std::optional<nlohmann::json> RealJson(const std::string& name) {
@@ -88,4 +88,4 @@ TEST(OtherProjectsTest, VllmCppAgreesOnMistral) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 std::string Replaced(const std::string& text) { return ReplacePythonNumbers(text, "<n>", "<i>"); }
@@ -31,4 +31,4 @@ TEST(PythonJsonTest, PartsOfOtherWordsAreUnchanged) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,7 +4,7 @@
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/decode_stream.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 class ReferenceVectorsTest : public testing::TestWithParam<const char*> {};
@@ -65,4 +65,4 @@ INSTANTIATE_TEST_SUITE_P(Real, ReferenceVectorsTest,
                          });
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

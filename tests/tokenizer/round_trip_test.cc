@@ -6,7 +6,7 @@
 #include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/loaders/tiktoken_loader.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 std::unique_ptr<Tokenizer> SentencePiece(const std::string& name) {
@@ -113,4 +113,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

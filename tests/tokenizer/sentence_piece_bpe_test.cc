@@ -5,7 +5,7 @@
 
 #include "tests/tokenizer/tokenizer_test_util.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 struct RandomPieces {
@@ -141,4 +141,4 @@ TEST(SentencePieceBpeTest, LongWordsAgreeWithAQueueOnRandomPieces) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

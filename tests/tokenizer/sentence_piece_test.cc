@@ -5,7 +5,7 @@
 #include "tokenizer/decode_stream.h"
 #include "tokenizer/loaders/load_tokenizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 void ExpectAgreement(const Tokenizer& tokenizer, const std::string& vectors) {
@@ -56,4 +56,4 @@ TEST(SentencePieceTest, RealModelsMatchTheLibrary) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -7,7 +7,7 @@
 #include "tokenizer/loaders/load_tokenizer.h"
 #include "tokenizer/unicode/byte_level.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 Tokenizer Load(const std::string& ranks, const std::string& encoding) {
@@ -105,4 +105,4 @@ TEST(Base64Test, DecodingReturnsTheEncodedBytes) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/unicode/unicode.h"
 #include "tokenizer/unicode/unicode_text.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 TEST(TokenizerTest, ReportsItsVocabulary) {
@@ -162,4 +162,4 @@ TEST(UnicodeTest, ClassesFollowTheStandard) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

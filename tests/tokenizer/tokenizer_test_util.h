@@ -17,7 +17,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 inline std::string ReadTestFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -71,4 +71,4 @@ inline std::string RandomText(std::mt19937& random, size_t num_characters) {
   return text;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,7 +4,7 @@
 
 #include "tests/tokenizer/tokenizer_test_util.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // The slow reference: keeps the best path to every position of the word until the end. A run of x, which is not a
@@ -68,4 +68,4 @@ TEST(UnigramTest, LongWordsAgreeWithAPlainViterbiSearch) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 TEST(Utf8Test, EveryScalarValueSurvivesEncodingAndDecoding) {
@@ -66,4 +66,4 @@ TEST(Utf8Test, PreviousCodePointReturnsTheStartOfTheCharacterBefore) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

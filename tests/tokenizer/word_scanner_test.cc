@@ -4,7 +4,7 @@
 #include "tests/tokenizer/tokenizer_test_util.h"
 #include "tokenizer/patterns/onig_pattern.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 std::vector<Match> AllMatches(const TextPattern& pattern, std::string_view text) {
@@ -101,4 +101,4 @@ TEST(OnigPatternTest, ManyNestedGroupsAreRejectedOrCompiled) {
 }
 
 }  // namespace
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -60,10 +60,10 @@ class DamagedWeights : public WeightSource {
 };
 
 void Load(const VllmConfig& config, const WeightSource& weights) {
-  ThreadPool threads(1);
+  kernels::ThreadPool threads(1);
   SingleRankCommunicator communicator;
   Workspace workspace;
-  const StepContext step{&KernelsFor(BestIsa()), &threads, &communicator, &workspace};
+  const StepContext step{&kernels::KernelsFor(kernels::BestIsa()), &threads, &communicator, &workspace};
   NewWeightMemory memory;
   BuildModel({config, weights, memory, step});
 }
@@ -76,7 +76,7 @@ TEST(CheckWeightsTest, RejectsWhatLoadingRejects) {
     config.model = path.ends_with(".gguf") ? LoadGgufConfig(path) : LoadModelConfig(path);
     config.scheduler.max_num_batched_tokens = 16;
     const std::unique_ptr<WeightSource> weights = OpenWeights(config);
-    for (const DType dtype : {config.model.checkpoint_dtype, DType::kFloat32}) {
+    for (const kernels::DType dtype : {config.model.checkpoint_dtype, kernels::DType::kFloat32}) {
       config.model.dtype = dtype;
       std::vector<std::string> names = weights->Names();
       names.emplace_back("");  // nothing is damaged

@@ -9,7 +9,7 @@
 #include "tokenizer/unicode/metaspace.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 std::string OneCharacter(const nlohmann::json& json, const char* key, const std::string& where) {
@@ -553,4 +553,4 @@ void DecoderRun::Finish(std::string& out) {
   first_->Finish();
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -11,7 +11,7 @@
 
 #include "tokenizer/patterns/text_pattern.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct DecoderStep {
   enum class Kind {
@@ -84,4 +84,4 @@ class DecoderRun {
   TokenSink* first_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -5,7 +5,7 @@
 
 #include "tokenizer/formats/tokenizer_error.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 constexpr std::array<int8_t, 256> kDigits = [] {
@@ -40,4 +40,4 @@ std::string DecodeBase64(std::string_view text, const std::string& where) {
   return bytes;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Throws TokenizerError if `text` is not base64. `where` names its owner in the error.
 std::string DecodeBase64(std::string_view text, const std::string& where);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

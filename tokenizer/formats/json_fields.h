@@ -7,7 +7,7 @@
 
 #include "tokenizer/formats/tokenizer_error.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Returns the value of a required field. `where` names the object in errors.
 inline const nlohmann::json& Field(const nlohmann::json& object, const char* key, const std::string& where) {
@@ -51,4 +51,4 @@ inline const nlohmann::json& ArrayField(const nlohmann::json& object, const char
   return value;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -8,7 +8,7 @@
 #include "tokenizer/formats/tokenizer_error.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 void JsonScanner::Fail(const std::string& why) const {
   throw TokenizerError("reading " + std::string(name_) + ": " + why + " (byte " + std::to_string(position_) + ")");
@@ -280,4 +280,4 @@ int64_t OptionalInteger(const RawMembers& members, std::string_view key, const s
   return static_cast<int64_t>(json.get<uint64_t>());
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class JsonScanner {
  public:
@@ -79,4 +79,4 @@ bool OptionalBool(const RawMembers& members, std::string_view key, const std::st
 int64_t OptionalInteger(const RawMembers& members, std::string_view key, const std::string& name, int64_t limit,
                         int64_t fallback);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

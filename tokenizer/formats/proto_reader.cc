@@ -4,7 +4,7 @@
 
 #include "tokenizer/formats/tokenizer_error.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 void ProtoReader::Fail(const std::string& why) const {
   throw TokenizerError("reading " + name_ + ": " + why + " (byte " + std::to_string(position_) + ")");
@@ -76,4 +76,4 @@ std::string_view ProtoReader::Bytes() const {
   return value_;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

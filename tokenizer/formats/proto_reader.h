@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class ProtoReader {
  public:
@@ -39,4 +39,4 @@ class ProtoReader {
   std::string_view value_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

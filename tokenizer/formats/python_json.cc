@@ -1,6 +1,6 @@
 #include "tokenizer/formats/python_json.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 constexpr std::string_view kNan = "NaN";
@@ -49,4 +49,4 @@ std::string ReplacePythonNumbers(std::string_view json) {
   return ReplacePythonNumbers(json, "-1.7976931348623157e308", "1.7976931348623157e308");
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

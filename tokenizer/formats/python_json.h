@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Returns `json` with the values NaN and Infinity replaced by `nan` and `infinity`. A "-" before Infinity is kept.
 // Strings are not changed. Invalid JSON stays invalid.
@@ -15,4 +15,4 @@ std::string ReplacePythonNumbers(std::string_view json, std::string_view nan, st
 // with the largest double.
 std::string ReplacePythonNumbers(std::string_view json);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

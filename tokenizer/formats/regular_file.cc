@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 void SetError(RegularFile& file, int error_number) {
@@ -123,4 +123,4 @@ std::vector<std::string> NamesInDirectory(const std::string& path) {
   return names;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

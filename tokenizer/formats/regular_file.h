@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Owns a file descriptor, or -1.
 class UniqueFd {
@@ -54,4 +54,4 @@ RegularFile ReadRegularFile(const std::string& path, size_t max_bytes, std::stri
 // std::bad_alloc if memory runs out. The iterators of std::filesystem would terminate: their increment must not throw.
 std::vector<std::string> NamesInDirectory(const std::string& path);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

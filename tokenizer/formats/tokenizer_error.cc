@@ -1,6 +1,6 @@
 #include "tokenizer/formats/tokenizer_error.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 std::string QuoteForError(std::string_view bytes) {
   constexpr size_t kMaxBytes = 60;
@@ -20,4 +20,4 @@ std::string QuoteForError(std::string_view bytes) {
   return quoted;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class TokenizerError : public std::runtime_error {
  public:
@@ -23,4 +23,4 @@ class EncodingStopped : public std::runtime_error {
 // become \xHH.
 std::string QuoteForError(std::string_view bytes);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/jinja/syntax/parser.h"
 #include "tokenizer/jinja/values/json_text.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct ChatTemplate::Program {
   jinja::Template tree;
@@ -149,4 +149,4 @@ bool ChatTemplate::UsesVariable(std::string_view name) const {
   return jinja::ReadsName(program_->tree.body, std::string(name));
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // The message is "chat template line N: why", "chat template: why", or names the file that cannot be read.
 class ChatTemplateError : public std::runtime_error {
@@ -79,4 +79,4 @@ struct ChatTemplateSource {
 // template. Throws ChatTemplateError for a damaged file.
 std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_directory);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

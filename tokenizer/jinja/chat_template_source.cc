@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/chat_template.h"
 #include "tokenizer/jinja/syntax/lexer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 using nlohmann::json;
@@ -105,4 +105,4 @@ std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_dire
   return source;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

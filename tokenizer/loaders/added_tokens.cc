@@ -4,7 +4,7 @@
 
 #include "tokenizer/unicode/unicode.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts) {
   UnicodeTable::Get();  // build it now, so that the first Encode is fast and cannot fail
@@ -30,4 +30,4 @@ void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts) {
   parts.vocab_size = vocab_size;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -95,4 +95,4 @@ const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

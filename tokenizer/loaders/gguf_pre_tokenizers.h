@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct GgufPreTokenizer {
   std::array<std::string_view, 6> regexes;  // applied in order; empty ones are unused
@@ -16,4 +16,4 @@ struct GgufPreTokenizer {
 // Returns null for an unknown name. An empty name means "default".
 const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -17,7 +17,7 @@
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // The values that a model uses if the file does not set them.
@@ -251,4 +251,4 @@ std::unique_ptr<Tokenizer> MakeGgufTokenizer(const GgufVocabulary& vocabulary, c
   return std::make_unique<Tokenizer>(GgufLoader(vocabulary, name_for_errors).Load());
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

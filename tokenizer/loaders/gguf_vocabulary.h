@@ -29,7 +29,7 @@
 
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 enum GgufTokenType : int32_t {
   kGgufNormal = 1,
@@ -71,4 +71,4 @@ struct GgufVocabulary {
 // Throws TokenizerError if the vocabulary contradicts itself, or its model or pre is unknown.
 std::unique_ptr<Tokenizer> MakeGgufTokenizer(const GgufVocabulary& vocabulary, const std::string& name_for_errors);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -14,7 +14,7 @@
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,4 +132,4 @@ std::unique_ptr<Tokenizer> LoadVocabAndMerges(const std::string& vocab_path, con
       MakeVocabAndMergesParts(vocab_path, merges_path, ReadTokenizerConfig(tokenizer_config_path, "")));
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

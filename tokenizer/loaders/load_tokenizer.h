@@ -7,7 +7,7 @@
 
 #include "tokenizer/tokenizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Reads the first of tokenizer.json, tokenizer.model, *.tiktoken, and vocab.json with merges.txt that the directory
 // has. For the last three, tokenizer_config.json and added_tokens.json list the added tokens. Throws TokenizerError.
@@ -27,4 +27,4 @@ std::unique_ptr<Tokenizer> ParseTokenizerJson(std::string_view json, const std::
 std::unique_ptr<Tokenizer> LoadVocabAndMerges(const std::string& vocab_path, const std::string& merges_path,
                                               const std::string& tokenizer_config_path);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,7 +4,7 @@
 
 #include "tokenizer/formats/tokenizer_error.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 void MergeReader::Add(std::string_view left, std::string_view right) {
   Pending& pending = pending_[num_added_ % kDistance];
@@ -76,4 +76,4 @@ int32_t MergeReader::IdOf(std::string_view token, uint64_t hash) const {
   return id;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

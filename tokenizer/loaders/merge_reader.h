@@ -9,7 +9,7 @@
 #include "tokenizer/models/merge_table.h"
 #include "tokenizer/models/vocabulary.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class MergeReader {
  public:
@@ -58,4 +58,4 @@ class MergeReader {
   int32_t last_result_ = -1;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -11,7 +11,7 @@
 #include "tokenizer/models/unigram.h"
 #include "tokenizer/models/word_piece.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 MergeTable ReadMerges(std::string_view json, const Vocabulary& vocabulary, const std::string& prefix,
@@ -156,4 +156,4 @@ std::string ModelJson::Kind(bool byte_level) const {
   return falls_back ? type_ + " byte-fallback" : type_;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

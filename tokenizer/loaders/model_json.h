@@ -16,7 +16,7 @@
 #include "tokenizer/models/bpe.h"
 #include "tokenizer/models/token_model.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class ModelJson {
  public:
@@ -46,4 +46,4 @@ class ModelJson {
 // Reads a vocabulary {token: id...}. Throws TokenizerError.
 Vocabulary ReadVocabulary(std::string_view json, const std::string& name);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

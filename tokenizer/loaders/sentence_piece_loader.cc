@@ -12,7 +12,7 @@
 #include "tokenizer/models/unigram.h"
 #include "tokenizer/normalizers/sentence_piece_normalizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // Returns true if text can consist of such pieces. Others have only an id.
@@ -132,4 +132,4 @@ std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, c
   return parts;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -8,11 +8,11 @@
 #include "tokenizer/loaders/tokenizer_config.h"
 #include "tokenizer/tokenizer_parts.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // The tokenizer encodes and decodes like the SentencePiece library, except that it recognizes control pieces in a text.
 // Throws TokenizerError.
 std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, const std::string& name_for_errors,
                                                        const TokenizerConfig& settings);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -11,7 +11,7 @@
 #include "tokenizer/models/merge_table.h"
 #include "tokenizer/unicode/byte_level.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 constexpr std::string_view kGpt2Regex = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -191,4 +191,4 @@ std::unique_ptr<TokenizerParts> MakeTiktokenParts(std::string_view bytes, const 
   return parts;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

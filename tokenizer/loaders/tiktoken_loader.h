@@ -14,7 +14,7 @@
 #include "tokenizer/loaders/tokenizer_config.h"
 #include "tokenizer/tokenizer_parts.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct TiktokenEncoding {
   std::string_view name;
@@ -36,4 +36,4 @@ std::unique_ptr<TokenizerParts> MakeTiktokenParts(std::string_view bytes, const 
                                                   const TokenizerConfig& settings,
                                                   const TiktokenEncoding* encoding = nullptr);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/models/vocabulary.h"
 #include "tokenizer/tokenizer_parts.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 nlohmann::json ReadObject(const std::string& path) {
@@ -100,4 +100,4 @@ std::string ReadTokenizerFile(const std::string& path) {
   return bytes;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

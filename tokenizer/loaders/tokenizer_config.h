@@ -17,7 +17,7 @@
 
 #include "tokenizer/added_vocabulary.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct TokenizerConfig {
   std::optional<std::string> bos_token;
@@ -42,4 +42,4 @@ TokenizerConfig ReadTokenizerConfig(const std::string& tokenizer_config_path, co
 inline constexpr size_t kMaxTokenizerFileBytes = size_t{1} << 30;
 std::string ReadTokenizerFile(const std::string& path);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

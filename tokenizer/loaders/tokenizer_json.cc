@@ -8,7 +8,7 @@
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 std::vector<AddedToken> ReadAddedTokens(const nlohmann::json& json) {
@@ -59,4 +59,4 @@ std::unique_ptr<Tokenizer> ParseTokenizerJson(std::string_view json, const std::
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -11,7 +11,7 @@
 #include "tokenizer/unicode/metaspace.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // Up to this many symbols, it is fastest to scan all pairs for the best one.
@@ -392,4 +392,4 @@ void Bpe::MergeLong(ModelScratch& scratch) const {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -16,7 +16,7 @@
 #include "tokenizer/models/merge_table.h"
 #include "tokenizer/models/token_model.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct BpeConfig {
   std::string unk_token;  // empty: characters outside the vocabulary are dropped
@@ -117,4 +117,4 @@ class Bpe : public TokenModel {
   std::unique_ptr<std::atomic<uint8_t>[]> memo_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

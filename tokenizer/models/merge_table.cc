@@ -4,7 +4,7 @@
 
 #include "tokenizer/formats/tokenizer_error.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 MergeTable::MergeTable(size_t num_merges) {
   slots_.resize(std::bit_ceil(num_merges + num_merges / 2 + 16));
@@ -68,4 +68,4 @@ MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::stri
   return table;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -11,7 +11,7 @@
 
 #include "tokenizer/models/vocabulary.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class MergeTable {
  public:
@@ -79,4 +79,4 @@ struct RankedToken {
 // the tokens * length of the longest token).
 MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::string& name_for_errors);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

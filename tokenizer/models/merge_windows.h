@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // A token of a window. [begin, end) are offsets from the start of the window, in a unit that the caller chooses.
 struct WindowToken {
@@ -65,4 +65,4 @@ bool MergeInWindows(size_t window_size, Encode encode, Append append) {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

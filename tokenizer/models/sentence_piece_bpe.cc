@@ -11,7 +11,7 @@
 #include "tokenizer/unicode/metaspace.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 constexpr size_t kLongestMemoWord = 64;
@@ -248,4 +248,4 @@ void SentencePieceBpe::AppendSymbol(std::string_view symbol, const Splits& split
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

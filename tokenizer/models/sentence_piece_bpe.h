@@ -13,7 +13,7 @@
 #include "tokenizer/models/token_model.h"
 #include "tokenizer/models/token_trie.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct SentencePieceBpeConfig {
   int32_t unk_id = -1;  // -1: characters outside the vocabulary are dropped
@@ -57,4 +57,4 @@ class SentencePieceBpe : public TokenModel {
   std::unique_ptr<std::atomic<uint8_t>[]> memo_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

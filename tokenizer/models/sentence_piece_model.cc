@@ -6,7 +6,7 @@
 #include "tokenizer/formats/tokenizer_error.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 Piece ReadPiece(std::string_view bytes, const std::string& name) {
@@ -129,4 +129,4 @@ SentencePieceModel ReadSentencePieceModel(std::string_view bytes, const std::str
   return model;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

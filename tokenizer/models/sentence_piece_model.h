@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 enum class PieceType : uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
@@ -48,4 +48,4 @@ struct SentencePieceModel {
 // Throws TokenizerError if the file is damaged, its pieces contradict each other or its type is not supported.
 SentencePieceModel ReadSentencePieceModel(std::string_view bytes, const std::string& name_for_errors);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -13,7 +13,7 @@
 #include "tokenizer/models/merge_table.h"
 #include "tokenizer/models/vocabulary.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct ModelScratch {
   // A node of a Viterbi search: the best path to one byte position.
@@ -54,4 +54,4 @@ class TokenModel {
   Vocabulary vocabulary_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 TokenTrie::TokenTrie(std::vector<Entry> entries) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.token < b.token; });
@@ -60,4 +60,4 @@ TokenTrie::Found TokenTrie::LongestPrefix(std::string_view text) const {
   return found;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class TokenTrie {
  public:
@@ -55,4 +55,4 @@ class TokenTrie {
   std::vector<int32_t> values_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

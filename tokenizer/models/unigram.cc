@@ -9,7 +9,7 @@
 #include "tokenizer/unicode/byte_level.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // Minimum number of bytes between two searches for a common position of all paths.
@@ -144,4 +144,4 @@ void Unigram::Encode(std::string_view word, ModelScratch& scratch, std::vector<i
   if (unknown > 0) AppendUnknown(word.substr(word.size() - unknown), out);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

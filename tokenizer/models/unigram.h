@@ -11,7 +11,7 @@
 #include "tokenizer/models/token_model.h"
 #include "tokenizer/models/token_trie.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct UnigramConfig {
   int32_t unk_id = -1;  // -1: characters outside the vocabulary are dropped
@@ -58,4 +58,4 @@ class Unigram : public TokenModel {
   std::vector<int32_t> fallback_ids_;  // "<0x00>".."<0xFF>", -1 where absent
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -7,7 +7,7 @@
 #include "tokenizer/formats/tokenizer_error.h"
 #include "tokenizer/unicode/metaspace.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 uint64_t Vocabulary::HashOf(std::string_view bytes) {
   constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
@@ -156,4 +156,4 @@ bool NoTokenContinuesIntoMetaspace(const Vocabulary& vocabulary) {
   return true;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class Vocabulary {
  public:
@@ -79,4 +79,4 @@ std::vector<int32_t> ByteFallbackIds(const Vocabulary& vocabulary);
 // crosses the position before U+2581, and a text can be split into words there with the same result.
 bool NoTokenContinuesIntoMetaspace(const Vocabulary& vocabulary);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

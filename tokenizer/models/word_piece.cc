@@ -2,7 +2,7 @@
 
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 WordPiece::WordPiece(WordPieceConfig config, Vocabulary vocabulary)
     : TokenModel(std::move(vocabulary)), config_(std::move(config)), unk_id_(vocabulary_.Find(config_.unk_token)) {
@@ -39,4 +39,4 @@ void WordPiece::Encode(std::string_view word, ModelScratch&, std::vector<int32_t
   if (unk_id_ >= 0) out.push_back(unk_id_);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

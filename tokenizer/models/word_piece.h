@@ -11,7 +11,7 @@
 #include "tokenizer/models/token_model.h"
 #include "tokenizer/models/token_trie.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct WordPieceConfig {
   std::string unk_token;  // if it is not in the vocabulary, unknown words are dropped
@@ -47,4 +47,4 @@ class WordLevel : public TokenModel {
   int32_t unk_id_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

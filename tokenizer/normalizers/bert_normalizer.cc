@@ -7,7 +7,7 @@
 #include "tokenizer/unicode/unicode.h"
 #include "tokenizer/unicode/unicode_text.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // The accents and control characters of Hugging Face `tokenizers`, which uses the tables of Unicode 8 for them.
@@ -86,4 +86,4 @@ void BertNormalizer::Apply(std::string& text) const {
   if (config_.lowercase) ForEachCharacter(text, AppendLowercase);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -6,7 +6,7 @@
 
 #include "tokenizer/normalizers/normalizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct BertNormalizerConfig {
   bool clean_text = true;
@@ -27,4 +27,4 @@ class BertNormalizer : public Normalizer {
 // Returns true if BERT puts spaces around the character.
 bool IsBertChinese(char32_t code_point);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -5,7 +5,7 @@
 #include "tokenizer/formats/tokenizer_error.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 uint32_t ReadU32(std::string_view bytes) {
@@ -66,4 +66,4 @@ Charsmap::Rule Charsmap::Search(std::string_view text, bool longest) const {
   return rule;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

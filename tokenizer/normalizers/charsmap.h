@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class Charsmap {
  public:
@@ -42,4 +42,4 @@ class Charsmap {
   size_t longest_replacement_ = 1;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -15,7 +15,7 @@
 #include "tokenizer/unicode/unicode_text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 class SequenceNormalizer : public Normalizer {
@@ -231,4 +231,4 @@ std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json) {
   return Make(json, budget);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

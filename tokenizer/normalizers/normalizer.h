@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class Normalizer {
  public:
@@ -18,4 +18,4 @@ class Normalizer {
 // Returns null if `json` is null. Throws TokenizerError that names an unsupported type.
 std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,7 +4,7 @@
 
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 SentencePieceNormalizer::SentencePieceNormalizer(const SentencePieceNormalization& config, TokenTrie user_defined,
                                                  const std::string& where)
@@ -55,4 +55,4 @@ void SentencePieceNormalizer::Apply(std::string& text) const {
   text = std::move(out);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/normalizers/charsmap.h"
 #include "tokenizer/normalizers/normalizer.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class SentencePieceNormalizer : public Normalizer {
  public:
@@ -32,4 +32,4 @@ class SentencePieceNormalizer : public Normalizer {
   TokenTrie user_defined_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

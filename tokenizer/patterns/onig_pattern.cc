@@ -10,7 +10,7 @@
 #include "tokenizer/unicode/unicode.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 constexpr size_t kMaxRegexBytes = 64 << 10;
@@ -102,4 +102,4 @@ size_t OnigPattern::FindMatches(std::string_view text, size_t from, std::vector<
   return text.size();
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -12,7 +12,7 @@
 
 struct re_pattern_buffer;
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class OnigPattern : public TextPattern {
  public:
@@ -28,4 +28,4 @@ class OnigPattern : public TextPattern {
   re_pattern_buffer* regex_ = nullptr;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

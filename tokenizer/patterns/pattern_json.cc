@@ -2,7 +2,7 @@
 
 #include "tokenizer/formats/json_fields.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 std::unique_ptr<TextPattern> MakePattern(const nlohmann::json& json, const std::string& where) {
   if (json.is_object() && json.contains("String")) return MakeLiteralPattern(StringField(json, "String", where));
@@ -33,4 +33,4 @@ std::string ReplaceMatches(const TextPattern& pattern, std::string_view text, st
   return out;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

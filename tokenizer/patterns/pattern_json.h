@@ -9,7 +9,7 @@
 
 #include "tokenizer/patterns/text_pattern.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Throws TokenizerError. `where` names the owner in errors.
 std::unique_ptr<TextPattern> MakePattern(const nlohmann::json& json, const std::string& where);
@@ -20,4 +20,4 @@ double ReplaceGrowth(const nlohmann::json& pattern, std::string_view content);
 // Returns `text` with every match replaced by `content`.
 std::string ReplaceMatches(const TextPattern& pattern, std::string_view text, std::string_view content);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

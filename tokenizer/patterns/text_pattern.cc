@@ -7,7 +7,7 @@
 #include "tokenizer/unicode/unicode.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 size_t LiteralPattern::FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const {
   const size_t batch_end = matches.size() + kBatch;
@@ -101,4 +101,4 @@ std::unique_ptr<TextPattern> MakeRegexPattern(const std::string& regex) {
   return std::make_unique<OnigPattern>(regex);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

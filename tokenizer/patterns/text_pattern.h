@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct Match {
   size_t begin;
@@ -87,4 +87,4 @@ std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal);
 // Returns the fastest pattern equivalent to `regex`. Throws TokenizerError if `regex` does not compile.
 std::unique_ptr<TextPattern> MakeRegexPattern(const std::string& regex);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

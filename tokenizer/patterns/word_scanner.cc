@@ -6,7 +6,7 @@
 #include "tokenizer/unicode/unicode.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 struct ScannedChar {
@@ -412,4 +412,4 @@ size_t ScannerPattern::FindMatches(std::string_view text, size_t from, std::vect
   return position;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 
 #include "tokenizer/patterns/text_pattern.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct WordScanner {
   // The expression as files write it, with its line breaks written as \r and \n.
@@ -36,4 +36,4 @@ class ScannerPattern : public TextPattern {
   const WordScanner& scanner_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

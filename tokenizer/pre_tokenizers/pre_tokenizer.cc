@@ -12,7 +12,7 @@
 #include "tokenizer/unicode/unicode_script.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // The treatment of matches in a split ("behavior" in tokenizer.json). "the-final--countdown" split at "-":
@@ -322,4 +322,4 @@ PreTokenizers Gpt2PreTokenizers(bool add_prefix_space) {
   return Finish(std::move(steps), true);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

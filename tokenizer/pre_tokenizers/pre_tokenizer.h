@@ -10,7 +10,7 @@
 
 #include "tokenizer/patterns/text_pattern.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 struct Word {
   std::string_view text;
@@ -53,4 +53,4 @@ PreTokenizers MarkedBertPreTokenizers();
 // Splits like GPT-2, by its regular expression. The words are raw bytes for the model.
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -2,7 +2,7 @@
 
 #include "tokenizer/formats/json_fields.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // Reads the fields "sep" and "cls" of BertProcessing and RobertaProcessing: ["</s>", 2]. Returns the id.
@@ -90,4 +90,4 @@ void PostProcessor::Apply(std::vector<int32_t>& ids) const {
   ids = std::move(result);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class PostProcessor {
  public:
@@ -37,4 +37,4 @@ class PostProcessor {
   std::vector<int32_t> template_;  // ids; kText is the place of the text
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,7 +4,7 @@
 
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 struct Alphabet {
@@ -72,4 +72,4 @@ int ParseByteToken(std::string_view token) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Returns the code point that represents `byte`.
 char32_t ByteToAlphabet(unsigned char byte);
@@ -24,4 +24,4 @@ void AppendFromByteLevel(std::string_view token, std::string& out);
 // Returns the byte that a byte token represents, or -1. Accepts hexadecimal digits of either case.
 int ParseByteToken(std::string_view token);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 inline constexpr std::string_view kMetaspace = "\xE2\x96\x81";
 
@@ -16,4 +16,4 @@ inline size_t MetaspaceWordEnd(std::string_view text, size_t start) {
   return std::min(text.find(kMetaspace, end), text.size());
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 void InitializeOniguruma() {
   static const int status = [] {
@@ -15,4 +15,4 @@ void InitializeOniguruma() {
   if (status != ONIG_NORMAL) throw std::runtime_error("initializing oniguruma: code " + std::to_string(status));
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -1,9 +1,9 @@
 // One-time initialization of the Oniguruma library. Any thread.
 #pragma once
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Must be called before any other use of Oniguruma. Later calls do nothing. Throws std::runtime_error.
 void InitializeOniguruma();
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

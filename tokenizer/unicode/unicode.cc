@@ -13,7 +13,7 @@
 #include "tokenizer/unicode/oniguruma.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 struct Range {
@@ -327,4 +327,4 @@ UnicodeTable::UnicodeTable() {
   }
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Calls range(first, last) for each range of code points that have an Oniguruma property ("L", "Han", "Age=8.0").
 // Throws std::runtime_error if Oniguruma has no such property.
@@ -59,4 +59,4 @@ class UnicodeTable {
   std::vector<Page> pages_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -4,7 +4,7 @@
 
 #include "tokenizer/unicode/unicode.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // The scripts of Unicode 9. Hugging Face `tokenizers` ignores newer ones. The first three share a number.
@@ -182,4 +182,4 @@ ScriptTable::ScriptTable() : scripts_(0x110000, kNoScript) {
   scripts_[' '] = kNoScript;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

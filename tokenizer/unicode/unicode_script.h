@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 class ScriptTable {
  public:
@@ -21,4 +21,4 @@ class ScriptTable {
   std::vector<uint8_t> scripts_;
 };
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -9,7 +9,7 @@
 #include "tokenizer/unicode/unicode.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // Lower case of the letters added in Unicode 16 and 17. Hugging Face `tokenizers` knows them, older releases of
@@ -116,4 +116,4 @@ void NormalizeUnicode(UnicodeForm form, std::string& text) {
   for (const utf8proc_int32_t c : code_points) AppendCodePoint(static_cast<char32_t>(c), text);
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

@@ -8,7 +8,7 @@
 
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 // Appends the lower case of one character, without regard to its context.
 void AppendLowercase(char32_t code_point, std::string& out);
@@ -37,4 +37,4 @@ enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 // hostile run of marks. REQUIRES: text is valid UTF-8. The result is valid UTF-8 too.
 void NormalizeUnicode(UnicodeForm form, std::string& text);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

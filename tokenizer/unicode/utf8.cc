@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace vllm {
+namespace vllm::tokenizer {
 namespace {
 
 // Returns the end of the run of ASCII bytes that starts at `position`.
@@ -104,4 +104,4 @@ size_t IncompleteUtf8Tail(std::string_view bytes) {
   return 0;
 }
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

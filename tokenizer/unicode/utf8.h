@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::tokenizer {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
@@ -95,4 +95,4 @@ size_t CountCodePoints(std::string_view text);
 // Returns the length of the incomplete sequence at the end of `bytes` that more bytes could complete, or 0.
 size_t IncompleteUtf8Tail(std::string_view bytes);
 
-}  // namespace vllm
+}  // namespace vllm::tokenizer

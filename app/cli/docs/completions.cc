@@ -3,7 +3,7 @@
 #include "app/cli/flag.h"
 #include "engine/config/errors.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 std::string Spaced(std::string_view choices) {
@@ -232,4 +232,4 @@ std::string CompletionScript(std::string_view shell) {
   throw ConfigError("completions: unknown shell, must be bash, zsh or fish (" + std::string(shell) + ")");
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

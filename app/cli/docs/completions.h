@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace vllm {
+namespace vllm::app {
 
 // Returns the script for `shell`: bash, zsh or fish. Throws ConfigError for any other shell.
 std::string CompletionScript(std::string_view shell);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 constexpr size_t kWidth = 100;
@@ -127,4 +127,4 @@ std::string HelpText(std::optional<Command> command) {
   return out;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

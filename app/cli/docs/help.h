@@ -7,7 +7,7 @@
 #include "app/cli/command.h"
 #include "app/cli/flag.h"
 
-namespace vllm {
+namespace vllm::app {
 
 std::string VersionText();
 // Returns the help of `command`, or the program's help with the list of commands.
@@ -15,4 +15,4 @@ std::string HelpText(std::optional<Command> command);
 // Returns "-n, --max-tokens N", or "    --[no-]enable-prefix-caching" for a flag without a short name.
 std::string FlagUsage(const Flag& flag);
 
-}  // namespace vllm
+}  // namespace vllm::app

@@ -4,7 +4,7 @@
 
 #include "app/cli/flag.h"
 
-namespace vllm {
+namespace vllm::app {
 namespace {
 
 // Escapes `text` for roff: backslashes, dashes and apostrophes, and a leading dot, which would begin a request.
@@ -214,4 +214,4 @@ std::string ManPage() {
   return out;
 }
 
-}  // namespace vllm
+}  // namespace vllm::app

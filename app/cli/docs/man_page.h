@@ -3,8 +3,8 @@
 
 #include <string>
 
-namespace vllm {
+namespace vllm::app {
 
 std::string ManPage();
 
-}  // namespace vllm
+}  // namespace vllm::app

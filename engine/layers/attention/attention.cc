@@ -6,26 +6,26 @@
 
 namespace vllm {
 
-KVCache::KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, KVDType dtype)
+KVCache::KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype)
     : groups_(MakeKVCacheGroups(layers)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
   for (const KVCacheSpec& tensor : groups_.tensors) {
-    const KVCacheLayout layout = tensor.Layout(block_size, dtype);
+    const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
     keys_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.KeyBytes()));
     values_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.ValueBytes()));
   }
 }
 
-KVCacheLayout KVCache::Layout(size_t layer) const {
+kernels::KVCacheLayout KVCache::Layout(size_t layer) const {
   return groups_.tensors[groups_.layers[layer].tensor].Layout(block_size_, dtype_);
 }
 
 Attention::Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
                      float softcap)
     : step_(step), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale), softcap_(softcap) {
-  AttentionArgs args;
+  kernels::AttentionArgs args;
   args.layout.head_dim = spec.head_dim;
   args.num_queries_per_kv = num_heads / spec.num_kv_heads;
-  const auto floats = static_cast<size_t>(AttentionScratchFloats(args));
+  const auto floats = static_cast<size_t>(kernels::AttentionScratchFloats(args));
   step.workspace->attention.scratch.resize(static_cast<size_t>(step.threads->num_threads()));
   for (std::vector<float>& scratch : step.workspace->attention.scratch)
     scratch.resize(std::max(scratch.size(), floats));
@@ -33,7 +33,7 @@ Attention::Attention(const StepContext& step, size_t layer, const KVCacheSpec& s
 
 void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
                         const float* value, int64_t qkv_stride, float* out, int64_t out_stride) {
-  AttentionArgs args;
+  kernels::AttentionArgs args;
   args.query = query;
   args.query_stride = qkv_stride;
   args.out = out;
@@ -52,8 +52,8 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   ForEachRow(step_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
     for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
       const int64_t offset = row * qkv_stride + head * spec_.head_dim;
-      WriteKV(args.layout, cache.key(layer_), cache.value(layer_), group.slot_mapping[static_cast<size_t>(row)], head,
-              key + offset, value + offset);
+      kernels::WriteKV(args.layout, cache.key(layer_), cache.value(layer_),
+                       group.slot_mapping[static_cast<size_t>(row)], head, key + offset, value + offset);
     }
   });
 
@@ -71,7 +71,7 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
   workspace.tasks.clear();
   workspace.merging.clear();
   int64_t work = 0;
-  const int64_t max_rows = std::max<int64_t>(1, kMaxQueriesPerTask / (num_heads_ / num_heads));
+  const int64_t max_rows = std::max<int64_t>(1, kernels::kMaxQueriesPerTask / (num_heads_ / num_heads));
   // With several threads, make enough tasks that all threads finish at about the same time.
   int64_t rows_per_task = max_rows;
   const int64_t num_threads = step_.threads->num_threads();
@@ -94,7 +94,7 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
       std::vector<AttentionStepTask>& tasks = slots == nullptr ? workspace.tasks : workspace.merging;
       for (int64_t end = sequence.num_rows; end > 0; end -= std::min(end, rows_per_task)) {
         const int64_t begin = std::max<int64_t>(0, end - rows_per_task);
-        const AttentionRow* rows = metadata.rows.data() + sequence.first_row + begin;
+        const kernels::AttentionRow* rows = metadata.rows.data() + sequence.first_row + begin;
         tasks.push_back({{rows, end - begin, sequence.block_table, head, slots}, -1, 0});
       }
     }
@@ -104,7 +104,7 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
       const int64_t slot = planned.first_slot + begin;
       const int64_t num_rows = std::min(max_rows, planned.num_rows - begin);
       for (int64_t head = 0; head < num_heads; ++head) {
-        const AttentionTask task{group.plan.row_of_slot(slot), num_rows, planned.block_table, head, nullptr};
+        const kernels::AttentionTask task{group.plan.row_of_slot(slot), num_rows, planned.block_table, head, nullptr};
         workspace.tasks.push_back({task, planned.partition, slot});
       }
     }
@@ -112,7 +112,8 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
   return work;
 }
 
-void Attention::Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool use_threads) const {
+void Attention::Run(const kernels::AttentionArgs& args, const std::vector<AttentionStepTask>& tasks,
+                    bool use_threads) const {
   auto run = [&](int64_t index, int thread) {
     const AttentionStepTask& task = tasks[static_cast<size_t>(index)];
     float* scratch = step_.workspace->attention.scratch[static_cast<size_t>(thread)].data();

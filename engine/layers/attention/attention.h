@@ -19,23 +19,23 @@ class KVCache {
  public:
   KVCache() = default;
   // Throws std::bad_alloc. Memory is touched only as blocks are used.
-  KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, KVDType dtype);
+  KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype);
 
   void* key(size_t layer) { return keys_[groups_.layers[layer].tensor].data(); }
   void* value(size_t layer) { return values_[groups_.layers[layer].tensor].data(); }
   size_t group(size_t layer) const { return groups_.layers[layer].group; }
   const KVCacheGroups& groups() const { return groups_; }
   int64_t block_size() const { return block_size_; }
-  KVDType dtype() const { return dtype_; }
-  KVCacheLayout Layout(size_t layer) const;
+  kernels::KVDType dtype() const { return dtype_; }
+  kernels::KVCacheLayout Layout(size_t layer) const;
   int64_t num_blocks() const { return num_blocks_; }
 
  private:
   KVCacheGroups groups_;
-  std::vector<AlignedBuffer> keys_, values_;  // [tensors]
+  std::vector<kernels::AlignedBuffer> keys_, values_;  // [tensors]
   int64_t block_size_ = 0;
   int64_t num_blocks_ = 0;
-  KVDType dtype_ = KVDType::kFloat32;
+  kernels::KVDType dtype_ = kernels::KVDType::kFloat32;
 };
 
 // The step's rows in the blocks of one KV-cache group.
@@ -47,9 +47,9 @@ struct AttentionGroup {
 
 struct AttentionMetadata {
   std::vector<AttentionGroup> groups;
-  std::vector<AttentionRow> rows;  // [num_tokens]
+  std::vector<kernels::AttentionRow> rows;  // [num_tokens]
   // Results of planned partitions, for one layer at a time. Has capacity for the slots of the largest plan.
-  AlignedBuffer partials;
+  kernels::AlignedBuffer partials;
 };
 
 class Attention {
@@ -67,7 +67,7 @@ class Attention {
  private:
   // Fills the workspace's tasks. Returns the number of multiply-adds of all scores.
   int64_t MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const;
-  void Run(const AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool use_threads) const;
+  void Run(const kernels::AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool use_threads) const;
 
   const StepContext& step_;
   size_t layer_;

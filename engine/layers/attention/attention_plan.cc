@@ -44,14 +44,15 @@ void AttentionPlan::CollectDecoding(const std::vector<AttentionSequence>& sequen
   decoding_.clear();
   for (size_t i = 0; i < sequences.size(); ++i) {
     const AttentionSequence& sequence = sequences[i];
-    if (sequence.num_rows != 1 || sequence.first_position < kKVPartition) continue;
+    if (sequence.num_rows != 1 || sequence.first_position < kernels::kKVPartition) continue;
     const int64_t position = sequence.first_position;
     const int64_t first =
         options_.sliding_window > 0 ? std::max<int64_t>(0, position + 1 - options_.sliding_window) : 0;
     const auto begin = static_cast<int64_t>(slots_.size());
-    const int64_t end = position / kKVPartition + 1;
+    const int64_t end = position / kernels::kKVPartition + 1;
     slots_.resize(slots_.size() + static_cast<size_t>(end), -1);
-    decoding_.push_back({{sequence.first_row, position}, sequence.block_table, i, first / kKVPartition, end, begin});
+    decoding_.push_back(
+        {{sequence.first_row, position}, sequence.block_table, i, first / kernels::kKVPartition, end, begin});
   }
 }
 
@@ -61,23 +62,23 @@ bool AttentionPlan::IsSharingWorthwhile(int64_t num_partitions) const {
   constexpr int64_t kFewQueries = 2;
   constexpr int64_t kCacheBytes = int64_t{8} << 20;
   return options_.num_queries_per_kv <= kFewQueries ||
-         num_partitions * kKVPartition * options_.head_bytes_per_token > kCacheBytes;
+         num_partitions * kernels::kKVPartition * options_.head_bytes_per_token > kCacheBytes;
 }
 
 bool AttentionPlan::SameBlocks(const Decoding& a, const Decoding& b, int64_t partition) const {
-  const int64_t begin = partition * kKVPartition / options_.block_size;
-  const int64_t end = ((partition + 1) * kKVPartition - 1) / options_.block_size + 1;
+  const int64_t begin = partition * kernels::kKVPartition / options_.block_size;
+  const int64_t end = ((partition + 1) * kernels::kKVPartition - 1) / options_.block_size + 1;
   return std::equal(a.block_table + begin, a.block_table + end, b.block_table + begin);
 }
 
 void AttentionPlan::ShareEqual(int64_t partition) {
   candidates_.clear();
   for (const Decoding& decoding : decoding_) {
-    const bool sees_its_end = decoding.row.position + 1 >= (partition + 1) * kKVPartition;
+    const bool sees_its_end = decoding.row.position + 1 >= (partition + 1) * kernels::kKVPartition;
     if (partition >= decoding.first_partition && sees_its_end) candidates_.push_back(&decoding);
   }
   if (candidates_.size() < 2) return;
-  const int64_t block = partition * kKVPartition / options_.block_size;
+  const int64_t block = partition * kernels::kKVPartition / options_.block_size;
   std::sort(candidates_.begin(), candidates_.end(), [block](const Decoding* a, const Decoding* b) {
     if (a->block_table[block] != b->block_table[block]) return a->block_table[block] < b->block_table[block];
     return a->sequence < b->sequence;

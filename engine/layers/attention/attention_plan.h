@@ -54,7 +54,7 @@ class AttentionPlan {
   size_t max_slots() const { return static_cast<size_t>(options_.max_slots); }
   size_t size_bytes() const;
   const std::vector<PlannedPartition>& partitions() const { return partitions_; }
-  const AttentionRow* row_of_slot(int64_t slot) const { return rows_.data() + slot; }
+  const kernels::AttentionRow* row_of_slot(int64_t slot) const { return rows_.data() + slot; }
   // Returns slot or -1 for each partition that the sequence's row attends to. Null if none of its partitions is
   // planned.
   const int32_t* slots(size_t sequence) const;
@@ -62,7 +62,7 @@ class AttentionPlan {
  private:
   // A sequence of one row.
   struct Decoding {
-    AttentionRow row;
+    kernels::AttentionRow row;
     const int32_t* block_table;
     size_t sequence;
     int64_t first_partition, end_partition;
@@ -78,7 +78,7 @@ class AttentionPlan {
 
   AttentionPlanOptions options_;
   std::vector<PlannedPartition> partitions_;
-  std::vector<AttentionRow> rows_;  // [slots]
+  std::vector<kernels::AttentionRow> rows_;  // [slots]
   std::vector<int32_t> slots_;
   std::vector<int64_t> slots_begin_;  // [sequences] index in slots_; below 0: none planned
   std::vector<Decoding> decoding_;

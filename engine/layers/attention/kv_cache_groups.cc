@@ -28,7 +28,7 @@ size_t LayersPerGroup(const std::map<int64_t, std::vector<size_t>>& kinds) {
 
 }  // namespace
 
-int64_t KVCacheGroups::BlockBytes(int64_t block_size, KVDType dtype) const {
+int64_t KVCacheGroups::BlockBytes(int64_t block_size, kernels::KVDType dtype) const {
   int64_t bytes = 0;
   for (const KVCacheSpec& tensor : tensors) bytes += tensor.Layout(block_size, dtype).BlockBytes();
   return bytes;

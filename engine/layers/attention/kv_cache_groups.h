@@ -26,7 +26,9 @@ struct KVCacheSpec {
   int64_t head_dim = 0;
   int64_t sliding_window = 0;  // 0: full attention
 
-  KVCacheLayout Layout(int64_t block_size, KVDType dtype) const { return {dtype, block_size, num_kv_heads, head_dim}; }
+  kernels::KVCacheLayout Layout(int64_t block_size, kernels::KVDType dtype) const {
+    return {dtype, block_size, num_kv_heads, head_dim};
+  }
 };
 
 // The location of a layer's keys and values.
@@ -41,7 +43,7 @@ struct KVCacheGroups {
   std::vector<KVCacheSpec> tensors;  // [layers of the largest group]; ignore their sliding_window
 
   // Returns the bytes of one block: K and V in all tensors.
-  int64_t BlockBytes(int64_t block_size, KVDType dtype) const;
+  int64_t BlockBytes(int64_t block_size, kernels::KVDType dtype) const;
 };
 
 // If all layers have the same window, they form one group, even if their heads differ. Layers with different windows

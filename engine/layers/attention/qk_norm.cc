@@ -57,7 +57,7 @@ void QkNorm::Forward(float* heads, int64_t stride, int64_t num_rows, float* sums
 void QkNorm::ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float* sums) const {
   const auto q_size = static_cast<int64_t>(q_weight_.size());
   const auto k_size = static_cast<int64_t>(k_weight_.size());
-  const Kernels& kernels = *step_.kernels;
+  const kernels::Kernels& kernels = *step_.kernels;
   ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
     const float* q = heads + row * stride;
     sums[2 * row] = kernels.sum_of_squares(q, q_size);

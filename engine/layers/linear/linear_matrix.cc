@@ -44,43 +44,45 @@ template <typename F>
 void ForEachRunOfPanels(const StepContext& step, const LinearCall& call, int64_t num_columns, int64_t num_panels,
                         F&& f) {
   const int64_t group = call.num_rows <= kFewRows ? kPanelsPerGroupOfFewRows : kPanelsPerGroup;
-  ForEachRun(step, num_panels, group, call.num_rows * num_columns * kPanelRows * group, f);
+  ForEachRun(step, num_panels, group, call.num_rows * num_columns * kernels::kPanelRows * group, f);
 }
 
 template <typename Pack>
-void PackTiles(const StepContext& step, Pack pack, const LinearCall& call, const PackedActivationsView& tiles) {
-  ForEachRun(step, NumTiles(tiles.num_rows), 1, kPackingWork * kTileRows * tiles.num_columns,
+void PackTiles(const StepContext& step, Pack pack, const LinearCall& call,
+               const kernels::PackedActivationsView& tiles) {
+  ForEachRun(step, kernels::NumTiles(tiles.num_rows), 1, kPackingWork * kernels::kTileRows * tiles.num_columns,
              [&](int64_t begin, int64_t end) {
                for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
              });
 }
 
 // Returns scratch for x in the format that the kernel of `matrix` reads, or nullopt if the kernel reads x unchanged.
-std::optional<PackedActivationsView> TilesFor(const PackedMatrix& matrix, const StepContext& step, int64_t num_rows) {
-  const PackedMatrixView& w = matrix.view();
-  if (w.dtype != DType::kBFloat16 || step.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
+std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedMatrix& matrix, const StepContext& step,
+                                                       int64_t num_rows) {
+  const kernels::PackedMatrixView& w = matrix.view();
+  if (w.dtype != kernels::DType::kBFloat16 || step.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
   return step.workspace->packed_activations.BFloat16(num_rows, w.num_columns);
 }
 
-std::optional<PackedActivationsView> TilesFor(const PackedQuantMatrix& matrix, const StepContext& step,
-                                              int64_t num_rows) {
+std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedQuantMatrix& matrix,
+                                                       const StepContext& step, int64_t num_rows) {
   return step.workspace->packed_activations.Int8(num_rows, matrix.view().num_columns, matrix.view().code_sums());
 }
 
-std::optional<PackedActivationsView> TilesFor(const CheckpointQuantMatrix& /*matrix*/, const StepContext& /*step*/,
-                                              int64_t /*num_rows*/) {
+std::optional<kernels::PackedActivationsView> TilesFor(const kernels::CheckpointQuantMatrix& /*matrix*/,
+                                                       const StepContext& /*step*/, int64_t /*num_rows*/) {
   return std::nullopt;
 }
 
-std::optional<PackedActivationsView> TilesFor(const DenseMatrix& /*matrix*/, const StepContext& /*step*/,
-                                              int64_t /*num_rows*/) {
+std::optional<kernels::PackedActivationsView> TilesFor(const DenseMatrix& /*matrix*/, const StepContext& /*step*/,
+                                                       int64_t /*num_rows*/) {
   return std::nullopt;
 }
 
-void MultiplyBy(const PackedMatrix& matrix, const StepContext& step, const LinearCall& call) {
-  const PackedMatrixView& w = matrix.view();
-  const TileKernels& kernels = *step.kernels->tiles;
-  if (const std::optional<PackedActivationsView> tiles = TilesFor(matrix, step, call.num_rows)) {
+void MultiplyBy(const kernels::PackedMatrix& matrix, const StepContext& step, const LinearCall& call) {
+  const kernels::PackedMatrixView& w = matrix.view();
+  const kernels::TileKernels& kernels = *step.kernels->tiles;
+  if (const std::optional<kernels::PackedActivationsView> tiles = TilesFor(matrix, step, call.num_rows)) {
     PackTiles(step, kernels.pack_bfloat16, call, *tiles);
     ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
       kernels.linear_bfloat16(*tiles, w, call.bias, call.y, call.y_stride, begin, end);
@@ -92,18 +94,18 @@ void MultiplyBy(const PackedMatrix& matrix, const StepContext& step, const Linea
   });
 }
 
-void MultiplyBy(const PackedQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
-  const PackedQuantView& w = matrix.view();
-  const TileKernels& kernels = *step.kernels->tiles;
-  const PackedActivationsView tiles = *TilesFor(matrix, step, call.num_rows);
+void MultiplyBy(const kernels::PackedQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
+  const kernels::PackedQuantView& w = matrix.view();
+  const kernels::TileKernels& kernels = *step.kernels->tiles;
+  const kernels::PackedActivationsView tiles = *TilesFor(matrix, step, call.num_rows);
   PackTiles(step, kernels.pack_int8, call, tiles);
   ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
     kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
   });
 }
 
-void MultiplyBy(const CheckpointQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
-  const CheckpointQuantMatrixView& w = matrix.view();
+void MultiplyBy(const kernels::CheckpointQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
+  const kernels::CheckpointQuantMatrixView& w = matrix.view();
   const int64_t work = call.num_rows * w.num_columns * kStoredRowsPerGroup;
   ForEachRun(step, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
     step.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
@@ -126,15 +128,15 @@ void MultiplyBy(const DenseMatrix& matrix, const StepContext& step, const Linear
   });
 }
 
-void UnpackRowOf(const PackedMatrix& matrix, const StepContext& /*step*/, int64_t row, float* out) {
+void UnpackRowOf(const kernels::PackedMatrix& matrix, const StepContext& /*step*/, int64_t row, float* out) {
   matrix.UnpackRow(row, out);
 }
 
-void UnpackRowOf(const PackedQuantMatrix& matrix, const StepContext& /*step*/, int64_t row, float* out) {
+void UnpackRowOf(const kernels::PackedQuantMatrix& matrix, const StepContext& /*step*/, int64_t row, float* out) {
   matrix.UnpackRow(row, out);
 }
 
-void UnpackRowOf(const CheckpointQuantMatrix& matrix, const StepContext& step, int64_t row, float* out) {
+void UnpackRowOf(const kernels::CheckpointQuantMatrix& matrix, const StepContext& step, int64_t row, float* out) {
   step.kernels->quant->dequantize(matrix.view(), row, 0, matrix.view().num_columns, out);
 }
 
@@ -144,9 +146,9 @@ void UnpackRowOf(const DenseMatrix& matrix, const StepContext& /*step*/, int64_t
 
 // Returns scratch for [num_rows, width] floats in the rank's workspace, which grows if needed.
 float* OrderedRows(const StepContext& step, size_t width, int64_t num_rows) {
-  AlignedBuffer& buffer = step.workspace->ordered_x;
+  kernels::AlignedBuffer& buffer = step.workspace->ordered_x;
   const size_t bytes = width * static_cast<size_t>(num_rows) * sizeof(float);
-  if (buffer.size_bytes() < bytes) buffer = AlignedBuffer(bytes);
+  if (buffer.size_bytes() < bytes) buffer = kernels::AlignedBuffer(bytes);
   return buffer.as<float>();
 }
 
@@ -164,23 +166,24 @@ const float* InStoredOrder(const StepContext& step, const std::vector<int32_t>& 
 
 }  // namespace
 
-DenseMatrix::DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns, const BufferSource& buffers)
+DenseMatrix::DenseMatrix(const kernels::OpenBlas* library, int64_t rows, int64_t columns,
+                         const kernels::BufferSource& buffers)
     : blas(library),
       num_rows(rows),
       num_columns(columns),
       values(std::move(buffers({static_cast<size_t>(rows * columns) * sizeof(float)}).front())) {}
 
 int64_t LinearMatrix::num_rows() const {
-  if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->num_rows();
-  if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->num_rows();
-  if (const auto* stored = std::get_if<CheckpointQuantMatrix>(&matrix_)) return stored->num_rows();
+  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) return packed->num_rows();
+  if (const auto* quant = std::get_if<kernels::PackedQuantMatrix>(&matrix_)) return quant->num_rows();
+  if (const auto* stored = std::get_if<kernels::CheckpointQuantMatrix>(&matrix_)) return stored->num_rows();
   return std::get<DenseMatrix>(matrix_).num_rows;
 }
 
 size_t LinearMatrix::size_bytes() const {
-  if (const auto* packed = std::get_if<PackedMatrix>(&matrix_)) return packed->size_bytes();
-  if (const auto* quant = std::get_if<PackedQuantMatrix>(&matrix_)) return quant->size_bytes();
-  if (const auto* stored = std::get_if<CheckpointQuantMatrix>(&matrix_)) return stored->size_bytes();
+  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) return packed->size_bytes();
+  if (const auto* quant = std::get_if<kernels::PackedQuantMatrix>(&matrix_)) return quant->size_bytes();
+  if (const auto* stored = std::get_if<kernels::CheckpointQuantMatrix>(&matrix_)) return stored->size_bytes();
   return std::get<DenseMatrix>(matrix_).values.size_bytes();
 }
 

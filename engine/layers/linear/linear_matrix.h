@@ -28,19 +28,19 @@ struct LinearCall {
 
 // A matrix for OpenBLAS: float32 [num_rows, num_columns].
 struct DenseMatrix {
-  DenseMatrix(const OpenBlas* library, int64_t rows, int64_t columns, const BufferSource& buffers);
+  DenseMatrix(const kernels::OpenBlas* library, int64_t rows, int64_t columns, const kernels::BufferSource& buffers);
 
-  const OpenBlas* blas;
+  const kernels::OpenBlas* blas;
   int64_t num_rows;
   int64_t num_columns;
-  AlignedBuffer values;
+  kernels::AlignedBuffer values;
 };
 
 class LinearMatrix {
  public:
-  explicit LinearMatrix(PackedMatrix matrix) : matrix_(std::move(matrix)) {}
+  explicit LinearMatrix(kernels::PackedMatrix matrix) : matrix_(std::move(matrix)) {}
   // `column_order` is that of CheckpointMatrix.
-  explicit LinearMatrix(PackedQuantMatrix matrix, std::vector<int32_t> column_order = {})
+  explicit LinearMatrix(kernels::PackedQuantMatrix matrix, std::vector<int32_t> column_order = {})
       : matrix_(std::move(matrix)), column_order_(std::move(column_order)) {}
   explicit LinearMatrix(CheckpointMatrix stored)
       : matrix_(std::move(stored.matrix)), column_order_(std::move(stored.column_order)) {}
@@ -57,7 +57,7 @@ class LinearMatrix {
   void UnpackRow(const StepContext& step, int64_t row, float* out) const;
 
  private:
-  std::variant<PackedMatrix, PackedQuantMatrix, CheckpointQuantMatrix, DenseMatrix> matrix_;
+  std::variant<kernels::PackedMatrix, kernels::PackedQuantMatrix, kernels::CheckpointQuantMatrix, DenseMatrix> matrix_;
   std::vector<int32_t> column_order_;
 };
 

@@ -18,10 +18,11 @@ namespace {
 // Reads row `i` of a floating-point tensor, restricted to `columns`, as float32. The tensor is [out, in], or [in, out]
 // if `transposed`.
 void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, float* out) {
-  const DType dtype = view.dtype();
+  const kernels::DType dtype = view.dtype();
   const auto size = static_cast<int64_t>(SizeOf(dtype));
-  if (!transposed) return ConvertToFloat(view.Row(i) + columns.begin * size, dtype, columns.count, out);
-  for (int64_t k = 0; k < columns.count; ++k) ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
+  if (!transposed) return kernels::ConvertToFloat(view.Row(i) + columns.begin * size, dtype, columns.count, out);
+  for (int64_t k = 0; k < columns.count; ++k)
+    kernels::ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
 }
 
 // Names a packed part. The same name means the same bytes, given the same checkpoint and packing settings.
@@ -37,15 +38,15 @@ bool IsGate(const std::string& name) {
 
 // Returns true if quantized codes are multiplied by activations rounded to 8 bits. With --dtype float32, activations
 // are not rounded.
-bool RoundsActivations(const ModelConfig& model) { return model.dtype != DType::kFloat32; }
+bool RoundsActivations(const ModelConfig& model) { return model.dtype != kernels::DType::kFloat32; }
 
-const OpenBlas* LoadOpenBlas(const ModelConfig& model) {
-  if (model.dtype != DType::kFloat32) {
+const kernels::OpenBlas* LoadOpenBlas(const ModelConfig& model) {
+  if (model.dtype != kernels::DType::kFloat32) {
     throw ConfigError("--linear-backend: openblas computes in float32 only (--dtype " +
                       std::string(ToString(model.dtype)) + ")");
   }
   std::string why;
-  const OpenBlas* blas = OpenBlas::Get(why);
+  const kernels::OpenBlas* blas = kernels::OpenBlas::Get(why);
   if (blas == nullptr) throw ResourceError("cannot load OpenBLAS: " + why);
   return blas;
 }
@@ -104,7 +105,8 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
     const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
                           slice.shard.count, columns.begin, columns.count};
     const std::string name = PartName(slice, columns);
-    const BufferSource buffers = RoundsActivations(model) ? load.memory.TemporaryBuffers() : load.memory.Buffers(name);
+    const kernels::BufferSource buffers =
+        RoundsActivations(model) ? load.memory.TemporaryBuffers() : load.memory.Buffers(name);
     if (std::optional<CheckpointMatrix> stored =
             LoadQuantized(load.weights, model, slice.name, part, buffers, for_each)) {
       RejectOpenBlas();
@@ -116,7 +118,7 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
     const TensorView view = float_rows.transposed
                                 ? load.weights.Get(slice.name + ".weight", std::array{in_features, slice.total_rows})
                                 : load.weights.Get(slice.name + ".weight", std::array{slice.total_rows, in_features});
-    if (!BlockFormat(view.type)) {
+    if (!kernels::BlockFormat(view.type)) {
       view.CheckFloatingPoint();
       float_rows.Push(view, slice);
       continue;
@@ -148,17 +150,17 @@ void LinearWeight::Add(LinearMatrix matrix) {
   parts_.push_back({first_row, std::move(matrix)});
 }
 
-bool LinearWeight::AddCodes(const LoadContext& load, const ModelConfig& model, const CheckpointQuantMatrixView& stored,
-                            const std::vector<int32_t>& column_order, const std::string& name,
-                            const ForEach& for_each) {
+bool LinearWeight::AddCodes(const LoadContext& load, const ModelConfig& model,
+                            const kernels::CheckpointQuantMatrixView& stored, const std::vector<int32_t>& column_order,
+                            const std::string& name, const ForEach& for_each) {
   if (!RoundsActivations(model)) return false;
-  const std::optional<PackedQuantForm> form = PackedFormOf(stored);
+  const std::optional<kernels::PackedQuantForm> form = kernels::PackedFormOf(stored);
   const std::string packed_name = name + "#codes";
   if (!form) return false;
   // Checking all scales takes time. Cached codes were checked before they were packed.
-  const std::vector<size_t> sizes = PackedQuantMatrix::BufferSizes(*form, stored.num_rows, stored.num_columns);
+  const std::vector<size_t> sizes = kernels::PackedQuantMatrix::BufferSizes(*form, stored.num_rows, stored.num_columns);
   if (!load.memory.Contains(packed_name, sizes) && !ScalesFit(stored, *form, for_each)) return false;
-  PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, load.memory.Buffers(packed_name));
+  kernels::PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, load.memory.Buffers(packed_name));
   if (!packed.is_filled()) PackCodes(stored, *form, for_each, packed);
   Add(LinearMatrix(std::move(packed), column_order));
   return true;
@@ -185,19 +187,20 @@ void LinearWeight::AddBlocks(const LoadContext& load, const ModelConfig& model, 
 
 void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use) {
   if (rows.num_rows == 0) return;
-  const BufferSource buffers = load.memory.Buffers(rows.Name());
+  const kernels::BufferSource buffers = load.memory.Buffers(rows.Name());
   // Runs on the rank's threads. One thread packs a whole panel, so threads do not share cache lines.
   const auto for_each_panel = [&](const auto& f) {
-    load.step.threads->ParallelFor((rows.num_rows + kPanelRows - 1) / kPanelRows,
+    load.step.threads->ParallelFor((rows.num_rows + kernels::kPanelRows - 1) / kernels::kPanelRows,
                                    [&](int64_t panel, int /*thread*/) { f(panel); });
   };
   const auto for_each_row = [&rows](int64_t panel, const auto& f) {
-    rows.ForEach(panel * kPanelRows, std::min(rows.num_rows, (panel + 1) * kPanelRows), f);
+    rows.ForEach(panel * kernels::kPanelRows, std::min(rows.num_rows, (panel + 1) * kernels::kPanelRows), f);
   };
   if (model.quantization.quantizes_at_load() && !IsGate(rows.slices.front().name)) {
     RejectOpenBlas();
     const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
-    PackedQuantMatrix matrix(four ? kInt4Form : kInt8Form, rows.num_rows, num_columns_, buffers);
+    kernels::PackedQuantMatrix matrix(four ? kernels::kInt4Form : kernels::kInt8Form, rows.num_rows, num_columns_,
+                                      buffers);
     if (!matrix.is_filled()) {
       for_each_panel([&](int64_t panel) {
         std::vector<float> values(static_cast<size_t>(num_columns_));
@@ -220,19 +223,19 @@ void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& mode
     }
     return Add(LinearMatrix(std::move(matrix)));
   }
-  PackedMatrix matrix(rows.num_rows, num_columns_, model.dtype, buffers);
+  kernels::PackedMatrix matrix(rows.num_rows, num_columns_, model.dtype, buffers);
   if (!matrix.is_filled()) {
     for_each_panel([&](int64_t panel) {
-      std::vector<float> values(rows.transposed ? static_cast<size_t>(kPanelRows * num_columns_) : 0);
-      std::array<SourceRow, kPanelRows> sources;
+      std::vector<float> values(rows.transposed ? static_cast<size_t>(kernels::kPanelRows * num_columns_) : 0);
+      std::array<kernels::SourceRow, kernels::kPanelRows> sources;
       size_t count = 0;
       for_each_row(panel, [&](int64_t /*row*/, const TensorView& view, int64_t i) {
-        const DType dtype = view.dtype();
+        const kernels::DType dtype = view.dtype();
         sources[count] = {view.Row(i) + rows.columns.begin * static_cast<int64_t>(SizeOf(dtype)), dtype};
         if (rows.transposed) {
           float* row_values = values.data() + static_cast<int64_t>(count) * num_columns_;
           rows.Read(view, i, row_values);
-          sources[count] = {reinterpret_cast<const std::byte*>(row_values), DType::kFloat32};
+          sources[count] = {reinterpret_cast<const std::byte*>(row_values), kernels::DType::kFloat32};
         }
         ++count;
       });

@@ -58,7 +58,7 @@ class LinearWeight {
   void RejectOpenBlas() const;
   void Add(LinearMatrix matrix);
   // Adds the codes in the format of the integer kernels. Returns false, without adding anything, if they do not fit it.
-  bool AddCodes(const LoadContext& load, const ModelConfig& model, const CheckpointQuantMatrixView& stored,
+  bool AddCodes(const LoadContext& load, const ModelConfig& model, const kernels::CheckpointQuantMatrixView& stored,
                 const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
   void AddStored(const LoadContext& load, const ModelConfig& model, CheckpointMatrix stored, const std::string& name,
                  const ForEach& for_each);
@@ -68,7 +68,7 @@ class LinearWeight {
 
   int64_t num_rows_ = 0;
   int64_t num_columns_ = 0;
-  const OpenBlas* open_blas_ = nullptr;
+  const kernels::OpenBlas* open_blas_ = nullptr;
   std::vector<Part> parts_;
 };
 

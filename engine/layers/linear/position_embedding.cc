@@ -16,7 +16,7 @@ PositionEmbedding::PositionEmbedding(const LoadContext& load, const std::string&
   const TensorView view = load.weights.Get(name, std::array{offset + num_positions, hidden_size});
   if (table_.is_filled()) return;
   for (int64_t i = 0; i < num_positions; ++i) {
-    ConvertToFloat(view.Row(offset + i), view.dtype(), hidden_size, table_.as<float>() + i * hidden_size);
+    kernels::ConvertToFloat(view.Row(offset + i), view.dtype(), hidden_size, table_.as<float>() + i * hidden_size);
   }
 }
 

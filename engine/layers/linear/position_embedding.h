@@ -24,7 +24,7 @@ class PositionEmbedding {
  private:
   const StepContext& step_;
   int64_t hidden_size_;
-  AlignedBuffer table_;  // [num_positions, hidden_size] float32
+  kernels::AlignedBuffer table_;  // [num_positions, hidden_size] float32
 };
 
 }  // namespace vllm

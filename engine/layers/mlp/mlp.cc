@@ -12,17 +12,17 @@ namespace vllm {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Activation>, 10> kActivations = {{
-    {"silu", Activation::kSilu},
-    {"swish", Activation::kSilu},
-    {"gelu", Activation::kGelu},
-    {"gelu_python", Activation::kGelu},
-    {"gelu_new", Activation::kGeluTanh},
-    {"gelu_fast", Activation::kGeluTanh},
-    {"gelu_pytorch_tanh", Activation::kGeluTanh},
-    {"quick_gelu", Activation::kQuickGelu},
-    {"relu", Activation::kRelu},
-    {"relu2", Activation::kRelu2},
+constexpr std::array<std::pair<std::string_view, kernels::Activation>, 10> kActivations = {{
+    {"silu", kernels::Activation::kSilu},
+    {"swish", kernels::Activation::kSilu},
+    {"gelu", kernels::Activation::kGelu},
+    {"gelu_python", kernels::Activation::kGelu},
+    {"gelu_new", kernels::Activation::kGeluTanh},
+    {"gelu_fast", kernels::Activation::kGeluTanh},
+    {"gelu_pytorch_tanh", kernels::Activation::kGeluTanh},
+    {"quick_gelu", kernels::Activation::kQuickGelu},
+    {"relu", kernels::Activation::kRelu},
+    {"relu2", kernels::Activation::kRelu2},
 }};
 
 std::vector<OutputSlice> UpSlices(const std::string& prefix, const MlpSpec& spec, Shard shard) {
@@ -37,7 +37,7 @@ std::vector<OutputSlice> UpSlices(const std::string& prefix, const MlpSpec& spec
 
 }  // namespace
 
-Activation ActivationByName(const ModelConfig& model) {
+kernels::Activation ActivationByName(const ModelConfig& model) {
   std::string known;
   for (const auto& [name, activation] : kActivations) {
     if (name == model.hidden_act) return activation;

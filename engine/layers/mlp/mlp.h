@@ -21,12 +21,12 @@ struct MlpSpec {
   std::string down_proj = "down_proj";
   bool has_bias = false;
   int64_t intermediate_size = 0;
-  Activation activation = Activation::kSilu;
+  kernels::Activation activation = kernels::Activation::kSilu;
 };
 
 // Returns the activation that model.hidden_act names as transformers does ("silu", "gelu_pytorch_tanh"). Throws
 // ModelError if it is unknown.
-Activation ActivationByName(const ModelConfig& model);
+kernels::Activation ActivationByName(const ModelConfig& model);
 
 class Mlp {
  public:
@@ -51,7 +51,7 @@ class Mlp {
 
   const StepContext& step_;
   bool gated_;
-  Activation activation_;
+  kernels::Activation activation_;
   int64_t hidden_size_;
   Shard shard_;
   ColumnParallelLinear up_;  // gate and up if gated

@@ -34,7 +34,7 @@ void Fill(void* memory, bool ones, Convert convert) {
   }
 }
 
-int MakePattern(DType dtype, bool ones) {
+int MakePattern(kernels::DType dtype, bool ones) {
   int fd = memfd_create("dummy-weights", MFD_CLOEXEC);
   void* memory = MAP_FAILED;
   if (fd >= 0 && ftruncate(fd, static_cast<off_t>(kPatternBytes)) == 0) {
@@ -46,14 +46,14 @@ int MakePattern(DType dtype, bool ones) {
     throw ResourceError(std::string("dummy weights: cannot allocate memory: ") + std::strerror(error));
   }
   switch (dtype) {
-    case DType::kFloat32:
+    case kernels::DType::kFloat32:
       Fill<float>(memory, ones, [](float x) { return x; });
       break;
-    case DType::kFloat16:
-      Fill<uint16_t>(memory, ones, FloatToFloat16);
+    case kernels::DType::kFloat16:
+      Fill<uint16_t>(memory, ones, kernels::FloatToFloat16);
       break;
-    case DType::kBFloat16:
-      Fill<uint16_t>(memory, ones, FloatToBFloat16);
+    case kernels::DType::kBFloat16:
+      Fill<uint16_t>(memory, ones, kernels::FloatToBFloat16);
       break;
   }
   munmap(memory, kPatternBytes);
@@ -62,7 +62,7 @@ int MakePattern(DType dtype, bool ones) {
 
 }  // namespace
 
-DummyWeights::DummyWeights(DType dtype, bool tie_word_embeddings)
+DummyWeights::DummyWeights(kernels::DType dtype, bool tie_word_embeddings)
     : dtype_(dtype), tie_word_embeddings_(tie_word_embeddings) {}
 
 DummyWeights::~DummyWeights() {
@@ -105,7 +105,7 @@ TensorView DummyWeights::Get(std::string_view name, std::span<const int64_t> sha
   // The name selects the tensor's offset in the pattern, a multiple of the cache line size.
   size_t begin = HashName(name) % (kPatternBytes / 64) * 64;
   return {.name = std::string(name),
-          .type = ToWeightType(dtype_),
+          .type = kernels::ToWeightType(dtype_),
           .shape = {shape.begin(), shape.end()},
           .data = Window(pattern, begin + bytes).subspan(begin, bytes)};
 }

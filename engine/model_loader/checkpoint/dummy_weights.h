@@ -15,7 +15,7 @@ namespace vllm {
 
 class DummyWeights : public WeightSource {
  public:
-  DummyWeights(DType dtype, bool tie_word_embeddings);
+  DummyWeights(kernels::DType dtype, bool tie_word_embeddings);
   ~DummyWeights() override;
   DummyWeights(const DummyWeights&) = delete;
   DummyWeights& operator=(const DummyWeights&) = delete;
@@ -36,7 +36,7 @@ class DummyWeights : public WeightSource {
   // Returns a mapping of at least `bytes` bytes that repeats the pattern. REQUIRES: mutex_ is held.
   std::span<const std::byte> Window(Pattern& pattern, size_t bytes) const;
 
-  DType dtype_;
+  kernels::DType dtype_;
   bool tie_word_embeddings_;
   mutable std::mutex mutex_;
   mutable Pattern random_;

@@ -18,7 +18,7 @@ constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 // Returns the name of a weight file in a pickle format, or an empty string.
 std::string FindPickle(const std::string& directory) {
-  for (const std::string& name : NamesInDirectory(directory)) {
+  for (const std::string& name : tokenizer::NamesInDirectory(directory)) {
     for (const char* extension : {".bin", ".pt", ".pth", ".ckpt"}) {
       if (name.ends_with(extension)) return name;
     }

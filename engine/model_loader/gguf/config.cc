@@ -222,17 +222,18 @@ class ConfigReader {
     }
   }
 
-  DType DominantDType() const {
+  kernels::DType DominantDType() const {
     size_t bytes[3] = {0, 0, 0};
     for (const GgufTensor* tensor : file_.tensors()) {
-      const std::optional<DType> dtype = tensor->type->weight_type ? ToDType(*tensor->type->weight_type) : std::nullopt;
+      const std::optional<kernels::DType> dtype =
+          tensor->type->weight_type ? kernels::ToDType(*tensor->type->weight_type) : std::nullopt;
       if (tensor->shape.size() > 1 && dtype) bytes[static_cast<size_t>(*dtype)] += tensor->data.size();
     }
-    const auto dominant = static_cast<DType>(std::max_element(bytes, bytes + 3) - bytes);
+    const auto dominant = static_cast<kernels::DType>(std::max_element(bytes, bytes + 3) - bytes);
     // In a quantized file the float32 tensors are the small or sensitive ones, such as routers: they say nothing about
     // the model's type.
-    if (config_.has_block_weights) return dominant == DType::kBFloat16 ? dominant : DType::kFloat16;
-    return bytes[static_cast<size_t>(dominant)] == 0 ? DType::kFloat32 : dominant;
+    if (config_.has_block_weights) return dominant == kernels::DType::kBFloat16 ? dominant : kernels::DType::kFloat16;
+    return bytes[static_cast<size_t>(dominant)] == 0 ? kernels::DType::kFloat32 : dominant;
   }
 
   const GgufFile& file_;

@@ -17,7 +17,7 @@ std::vector<double> Factors(const GgufFile& file, std::string_view name, int64_t
   const GgufTensor* tensor = file.Find(name);
   if (tensor == nullptr) return {};
   const std::string object = "tensor " + std::string(name);
-  if (tensor->type->weight_type != WeightType::kFloat32 || tensor->shape != std::vector<int64_t>{count}) {
+  if (tensor->type->weight_type != kernels::WeightType::kFloat32 || tensor->shape != std::vector<int64_t>{count}) {
     file.metadata().Fail(object, "must be " + std::to_string(count) + " float32 values");
   }
   std::vector<double> factors;

@@ -50,8 +50,8 @@ bool HasGgufTokenizer(const GgufMetadata& metadata) {
   return metadata.Has(kModel) && metadata.String(kModel) != "no_vocab" && metadata.Has(kTokens);
 }
 
-GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata) {
-  GgufVocabulary vocabulary;
+tokenizer::GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata) {
+  tokenizer::GgufVocabulary vocabulary;
   const std::optional<std::string_view> model = metadata.String(kModel);
   if (!model) metadata.Fail(kModel, "missing");
   vocabulary.model = *model;
@@ -92,8 +92,8 @@ std::string GgufTokenizerKind(const GgufMetadata& metadata) {
   return std::string(model);
 }
 
-std::unique_ptr<Tokenizer> LoadGgufTokenizer(const GgufFile& file) {
-  return MakeGgufTokenizer(ReadGgufVocabulary(file.metadata()), file.path());
+std::unique_ptr<tokenizer::Tokenizer> LoadGgufTokenizer(const GgufFile& file) {
+  return tokenizer::MakeGgufTokenizer(ReadGgufVocabulary(file.metadata()), file.path());
 }
 
 std::vector<int32_t> GgufStopIds(const GgufMetadata& metadata, int64_t vocab_size) {
@@ -110,7 +110,7 @@ std::vector<int32_t> GgufStopIds(const GgufMetadata& metadata, int64_t vocab_siz
   const std::vector<int32_t> types = metadata.Ints(kTypes);
   const size_t count = std::min<size_t>(tokens.size(), static_cast<size_t>(vocab_size));
   for (size_t i = 0; i < count; ++i) {
-    if (types[i] != kGgufControl && types[i] != kGgufUserDefined) continue;
+    if (types[i] != tokenizer::kGgufControl && types[i] != tokenizer::kGgufUserDefined) continue;
     if (std::find(kTurnEnds.begin(), kTurnEnds.end(), tokens[i]) != kTurnEnds.end()) add(static_cast<int32_t>(i));
   }
   return ids;
@@ -120,7 +120,7 @@ std::optional<int32_t> GgufBosId(const GgufMetadata& metadata, int64_t vocab_siz
   return IdWithin(metadata, "tokenizer.ggml.bos_token_id", vocab_size);
 }
 
-std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata) {
+std::optional<tokenizer::ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata) {
   std::string key(kTemplate);
   if (!metadata.Has(key)) {
     const std::vector<std::string_view> names = metadata.Strings("tokenizer.chat_templates");
@@ -131,7 +131,7 @@ std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata)
   const std::optional<std::string_view> text = metadata.String(key);
   if (!text) return std::nullopt;
   const std::vector<std::string_view> tokens = metadata.Strings(kTokens);
-  ChatTemplateSource source;
+  tokenizer::ChatTemplateSource source;
   source.text = *text;
   source.bos_token = TokenText(metadata, "tokenizer.ggml.bos_token_id", tokens);
   source.eos_token = TokenText(metadata, "tokenizer.ggml.eos_token_id", tokens);

@@ -15,12 +15,12 @@
 namespace vllm {
 
 // Throws ModelError if a required key is missing, a value has the wrong type, or the per-token arrays differ in length.
-GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata);
+tokenizer::GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata);
 bool HasGgufTokenizer(const GgufMetadata& metadata);
 // Returns the kind of tokenizer without loading it: "SentencePiece BPE", "BPE byte-level (qwen2)", ...
 std::string GgufTokenizerKind(const GgufMetadata& metadata);
 // Throws ModelError or TokenizerError.
-std::unique_ptr<Tokenizer> LoadGgufTokenizer(const GgufFile& file);
+std::unique_ptr<tokenizer::Tokenizer> LoadGgufTokenizer(const GgufFile& file);
 
 // Returns tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id, then the control tokens that llama.cpp knows to
 // end a turn even if no key lists them. The EOS is first. Throws ModelError if an id is outside the vocabulary.
@@ -29,6 +29,6 @@ std::optional<int32_t> GgufBosId(const GgufMetadata& metadata, int64_t vocab_siz
 
 // Returns tokenizer.chat_template. If that key is missing, returns the named template "default", or the only named one.
 // Returns nullopt if there is no such template.
-std::optional<ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata);
+std::optional<tokenizer::ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata);
 
 }  // namespace vllm

@@ -6,8 +6,8 @@
 namespace vllm {
 namespace {
 
-constexpr GgmlType Supported(uint32_t id, WeightType type) {
-  const WeightTypeInfo info = InfoOf(type);
+constexpr GgmlType Supported(uint32_t id, kernels::WeightType type) {
+  const kernels::WeightTypeInfo info = InfoOf(type);
   return {id, info.name, static_cast<uint64_t>(info.block_elements), static_cast<uint64_t>(info.block_bytes), type};
 }
 
@@ -16,38 +16,38 @@ constexpr GgmlType SizeOnly(uint32_t id, std::string_view name, uint64_t block_e
 }
 
 constexpr std::array<GgmlType, 34> kTypes = {{
-    Supported(0, WeightType::kFloat32),
-    Supported(1, WeightType::kFloat16),
-    Supported(2, WeightType::kQ4_0),
-    Supported(3, WeightType::kQ4_1),
-    Supported(6, WeightType::kQ5_0),
-    Supported(7, WeightType::kQ5_1),
-    Supported(8, WeightType::kQ8_0),
+    Supported(0, kernels::WeightType::kFloat32),
+    Supported(1, kernels::WeightType::kFloat16),
+    Supported(2, kernels::WeightType::kQ4_0),
+    Supported(3, kernels::WeightType::kQ4_1),
+    Supported(6, kernels::WeightType::kQ5_0),
+    Supported(7, kernels::WeightType::kQ5_1),
+    Supported(8, kernels::WeightType::kQ8_0),
     SizeOnly(9, "Q8_1", 32, 40),
-    Supported(10, WeightType::kQ2_K),
-    Supported(11, WeightType::kQ3_K),
-    Supported(12, WeightType::kQ4_K),
-    Supported(13, WeightType::kQ5_K),
-    Supported(14, WeightType::kQ6_K),
+    Supported(10, kernels::WeightType::kQ2_K),
+    Supported(11, kernels::WeightType::kQ3_K),
+    Supported(12, kernels::WeightType::kQ4_K),
+    Supported(13, kernels::WeightType::kQ5_K),
+    Supported(14, kernels::WeightType::kQ6_K),
     SizeOnly(15, "Q8_K", 256, 292),
     SizeOnly(16, "IQ2_XXS", 256, 66),
     SizeOnly(17, "IQ2_XS", 256, 74),
     SizeOnly(18, "IQ3_XXS", 256, 98),
     SizeOnly(19, "IQ1_S", 256, 50),
-    Supported(20, WeightType::kIQ4_NL),
+    Supported(20, kernels::WeightType::kIQ4_NL),
     SizeOnly(21, "IQ3_S", 256, 110),
     SizeOnly(22, "IQ2_S", 256, 82),
-    Supported(23, WeightType::kIQ4_XS),
+    Supported(23, kernels::WeightType::kIQ4_XS),
     SizeOnly(24, "I8", 1, 1),
     SizeOnly(25, "I16", 1, 2),
     SizeOnly(26, "I32", 1, 4),
     SizeOnly(27, "I64", 1, 8),
     SizeOnly(28, "F64", 1, 8),
     SizeOnly(29, "IQ1_M", 256, 56),
-    Supported(30, WeightType::kBFloat16),
+    Supported(30, kernels::WeightType::kBFloat16),
     SizeOnly(34, "TQ1_0", 256, 54),
     SizeOnly(35, "TQ2_0", 256, 66),
-    Supported(39, WeightType::kMXFP4),
+    Supported(39, kernels::WeightType::kMXFP4),
     SizeOnly(40, "NVFP4", 64, 36),
     SizeOnly(41, "Q1_0", 128, 18),
 }};

@@ -189,7 +189,7 @@ void GgufWeights::Add(std::string name, Entry entry) {
     if (tensor.type->block_elements != 1) Fail(tensor.name, "a bias must not be quantized");
     const size_t size = tensor.type->block_bytes;
     const TensorView elements{.name = {},
-                              .type = WeightType::kUInt8,
+                              .type = kernels::WeightType::kUInt8,
                               .shape = {entry.shape[0], static_cast<int64_t>(size)},
                               .data = tensor.data.subspan(static_cast<size_t>(entry.first_row) * size),
                               .interleaved_head_dim = entry.interleaved_head_dim};

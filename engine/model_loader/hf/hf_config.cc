@@ -44,11 +44,11 @@ std::string ReadArchitecture(const ConfigFields& fields) {
   return list[0].get<std::string>();
 }
 
-DType ReadDType(const ConfigFields& fields) {
+kernels::DType ReadDType(const ConfigFields& fields) {
   const char* name = NameOf(fields, {"dtype", "torch_dtype"});
   std::string text = fields.String(name).value_or("float32");
   if (text.starts_with("torch.")) text.erase(0, 6);
-  for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+  for (kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kFloat16, kernels::DType::kBFloat16}) {
     if (text == ToString(dtype)) return dtype;
   }
   fields.Reject(name, "not float32, float16 or bfloat16");

@@ -22,9 +22,11 @@ std::string ShapeText(std::span<const T> shape) {
   return text + "]";
 }
 
-std::optional<WeightType> SupportedType(std::string_view name) {
-  for (const WeightType type : {WeightType::kFloat32, WeightType::kFloat16, WeightType::kBFloat16, WeightType::kInt8,
-                                WeightType::kUInt8, WeightType::kInt32, WeightType::kInt64, WeightType::kFloat8E4M3}) {
+std::optional<kernels::WeightType> SupportedType(std::string_view name) {
+  for (const kernels::WeightType type :
+       {kernels::WeightType::kFloat32, kernels::WeightType::kFloat16, kernels::WeightType::kBFloat16,
+        kernels::WeightType::kInt8, kernels::WeightType::kUInt8, kernels::WeightType::kInt32,
+        kernels::WeightType::kInt64, kernels::WeightType::kFloat8E4M3}) {
     if (name == InfoOf(type).name) return type;
   }
   return std::nullopt;
@@ -58,7 +60,7 @@ TensorView SafetensorsFile::Get(std::string_view name, std::span<const int64_t> 
   if (!same) {
     fail("shape is " + ShapeText<uint64_t>(entry->shape) + ", the model needs " + ShapeText<int64_t>(shape));
   }
-  const std::optional<WeightType> type = SupportedType(entry->dtype);
+  const std::optional<kernels::WeightType> type = SupportedType(entry->dtype);
   if (!type) fail("dtype is not supported (" + std::string(entry->dtype) + ")");
   return {.name = std::string(name), .type = *type, .shape = {shape.begin(), shape.end()}, .data = entry->data};
 }

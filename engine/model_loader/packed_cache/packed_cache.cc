@@ -35,7 +35,7 @@ struct CachedFile {
 
 // Deletes an unfinished file if no process writes it. Returns true if it did.
 bool DeleteAbandoned(int directory_fd, const std::string& name) {
-  const UniqueFd fd(openat(directory_fd, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const tokenizer::UniqueFd fd(openat(directory_fd, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
   unlinkat(directory_fd, name.c_str(), 0);
   return true;
@@ -69,7 +69,8 @@ class UnfinishedFile {
     std::random_device random;
     do {
       name_ = prefix + std::to_string(random());
-      fd_ = UniqueFd(openat(directory_.fd(), name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      fd_ = tokenizer::UniqueFd(
+          openat(directory_.fd(), name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     } while (!fd_.valid() && (errno == EEXIST || errno == EINTR));
     if (!fd_.valid()) Fail("cannot be created");
   }
@@ -83,7 +84,7 @@ class UnfinishedFile {
 
   const PrivateDirectory& directory_;
   std::string name_;
-  UniqueFd fd_;
+  tokenizer::UniqueFd fd_;
   bool is_kept_ = false;
 };
 
@@ -93,10 +94,10 @@ std::string NameOf(const std::string& key) { return key + std::string(kSuffix); 
 
 std::string PackedCache::PathOf(const std::string& key) const { return directory_ + "/" + NameOf(key); }
 
-std::optional<RegularFile> PackedCache::OpenFile(const std::string& key) const {
+std::optional<tokenizer::RegularFile> PackedCache::OpenFile(const std::string& key) const {
   const std::optional<PrivateDirectory> directory = PrivateDirectory::Open(directory_);
   if (!directory) return std::nullopt;
-  std::optional<RegularFile> file = directory->OpenFile(NameOf(key));
+  std::optional<tokenizer::RegularFile> file = directory->OpenFile(NameOf(key));
   if (file) futimens(file->fd.get(), nullptr);
   return file;
 }

@@ -23,7 +23,7 @@ class PackedCache {
   std::string PathOf(const std::string& key) const;
   // Opens the key's file and marks it as used now: the least recently used file is evicted first. Returns nullopt if
   // there is none. Throws ModelError if the directory or the file must not be trusted.
-  std::optional<RegularFile> OpenFile(const std::string& key) const;
+  std::optional<tokenizer::RegularFile> OpenFile(const std::string& key) const;
   // Evicts files until `bytes` fit, calls `write` to fill an empty temporary file, and renames that to the key's file.
   // Throws ResourceError, as `write` may, and ModelError if the directory must not be trusted. On an error nothing has
   // changed, except that old files may have been evicted. REQUIRES: `bytes` is at most max_bytes().

@@ -30,7 +30,7 @@ constexpr uint64_t kMaxEntries = uint64_t{1} << 24;
 
 struct FixedHeader {
   std::array<char, 8> magic = kMagic;
-  uint32_t layout = kPackedLayoutVersion;
+  uint32_t layout = kernels::kPackedLayoutVersion;
   uint32_t description_bytes = 0;
   uint64_t num_entries = 0;
   uint64_t file_bytes = 0;
@@ -134,9 +134,9 @@ int WriteAll(int fd, std::vector<iovec>& parts, uint64_t offset) {
 }  // namespace
 
 PackedFile::PackedFile(const std::string& path, std::string_view description, const ForEach& for_each)
-    : PackedFile(OpenRegularFile(path), path, description, for_each) {}
+    : PackedFile(tokenizer::OpenRegularFile(path), path, description, for_each) {}
 
-PackedFile::PackedFile(RegularFile opened, const std::string& path, std::string_view description,
+PackedFile::PackedFile(tokenizer::RegularFile opened, const std::string& path, std::string_view description,
                        const ForEach& for_each)
     : file_(std::move(opened), path) {
   const std::span<const std::byte> file = file_.bytes();
@@ -147,7 +147,7 @@ PackedFile::PackedFile(RegularFile opened, const std::string& path, std::string_
   if (file.size() < sizeof(header)) reject("no header (" + std::to_string(file.size()) + " bytes)");
   std::memcpy(&header, file.data(), sizeof(header));
   if (header.magic != kMagic) reject("not a file of packed weights");
-  if (header.layout != kPackedLayoutVersion)
+  if (header.layout != kernels::kPackedLayoutVersion)
     reject("unsupported layout version (" + std::to_string(header.layout) + ")");
   if (header.file_bytes != file.size()) reject("file size does not match its header");
   if (header.num_entries > kMaxEntries) reject("too many entries (" + std::to_string(header.num_entries) + ")");

@@ -38,7 +38,8 @@ class PackedFile {
   // cannot be mapped. `for_each` runs on the rank's threads.
   PackedFile(const std::string& path, std::string_view description, const ForEach& for_each);
   // The same for a file that is already open. `path` is its name in messages.
-  PackedFile(RegularFile file, const std::string& path, std::string_view description, const ForEach& for_each);
+  PackedFile(tokenizer::RegularFile file, const std::string& path, std::string_view description,
+             const ForEach& for_each);
 
   std::span<const PackedEntry> entries() const { return entries_; }
   int64_t size_bytes() const { return static_cast<int64_t>(file_.bytes().size()); }

@@ -46,7 +46,7 @@ std::string SampleDigest(std::span<const std::byte> bytes) {
 std::string FileDigest(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   std::string text;
-  ReadRegularFile(path, kMaxBytes, text);
+  tokenizer::ReadRegularFile(path, kMaxBytes, text);
   return HexDigest(text);
 }
 

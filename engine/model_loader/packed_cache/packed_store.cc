@@ -19,7 +19,7 @@ PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, 
   if (description_.empty()) return;
   key_ = HexDigest(description_);
   cache_.emplace(load.packed_cache_directory, load.packed_cache_bytes);
-  std::optional<RegularFile> file;
+  std::optional<tokenizer::RegularFile> file;
   try {
     file = cache_->OpenFile(key_);
   } catch (const ModelError& error) {
@@ -52,28 +52,28 @@ bool PackedStore::Contains(const std::string& name, const std::vector<size_t>& s
   return found != entries_by_name_.end() && Matches(found->second, sizes);
 }
 
-BufferSource PackedStore::Buffers(const std::string& name) {
+kernels::BufferSource PackedStore::Buffers(const std::string& name) {
   const uint64_t name_hash = Hash64(name);
   return [this, name_hash](const std::vector<size_t>& sizes) { return Take(name_hash, sizes); };
 }
 
-std::vector<AlignedBuffer> PackedStore::TakeMapped(uint64_t name_hash, const std::vector<size_t>& sizes) {
+std::vector<kernels::AlignedBuffer> PackedStore::TakeMapped(uint64_t name_hash, const std::vector<size_t>& sizes) {
   const auto found = entries_by_name_.find(name_hash);
   if (found == entries_by_name_.end() || !Matches(found->second, sizes)) return {};
   NamedEntries& named = found->second;
-  std::vector<AlignedBuffer> buffers;
+  std::vector<kernels::AlignedBuffer> buffers;
   for (const size_t size : sizes) {
     buffers.emplace_back(file_, file_->entries()[named.indexes[named.num_used++]].data.data(), size);
   }
   return buffers;
 }
 
-std::vector<AlignedBuffer> PackedStore::Take(uint64_t name_hash, const std::vector<size_t>& sizes) {
-  std::vector<AlignedBuffer> buffers = TakeMapped(name_hash, sizes);
+std::vector<kernels::AlignedBuffer> PackedStore::Take(uint64_t name_hash, const std::vector<size_t>& sizes) {
+  std::vector<kernels::AlignedBuffer> buffers = TakeMapped(name_hash, sizes);
   num_mapped_ += static_cast<int64_t>(buffers.size());
-  if (buffers.empty()) buffers = NewBuffers(sizes);
+  if (buffers.empty()) buffers = kernels::NewBuffers(sizes);
   if (!cache_) return buffers;
-  for (const AlignedBuffer& buffer : buffers) {
+  for (const kernels::AlignedBuffer& buffer : buffers) {
     entries_.push_back({name_hash, {buffer.as<const std::byte>(), buffer.size_bytes()}});
   }
   return buffers;

@@ -29,7 +29,7 @@ class PackedStore final : public WeightMemory {
   // the weights are small, or if they were not read from files.
   PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank, ForEach for_each);
 
-  BufferSource Buffers(const std::string& name) override;
+  kernels::BufferSource Buffers(const std::string& name) override;
   bool Contains(const std::string& name, const std::vector<size_t>& sizes) const override;
 
   // Call once the model is built: writes the file if any matrix had to be packed.
@@ -42,11 +42,11 @@ class PackedStore final : public WeightMemory {
     size_t num_used = 0;
   };
 
-  std::vector<AlignedBuffer> Take(uint64_t name_hash, const std::vector<size_t>& sizes);
+  std::vector<kernels::AlignedBuffer> Take(uint64_t name_hash, const std::vector<size_t>& sizes);
   // Returns true if the next entries with this name have these sizes.
   bool Matches(const NamedEntries& named, const std::vector<size_t>& sizes) const;
   // Returns the file's buffers for a matrix, or none if the file does not have them in these sizes.
-  std::vector<AlignedBuffer> TakeMapped(uint64_t name_hash, const std::vector<size_t>& sizes);
+  std::vector<kernels::AlignedBuffer> TakeMapped(uint64_t name_hash, const std::vector<size_t>& sizes);
   void WriteFile();
 
   std::optional<PackedCache> cache_;

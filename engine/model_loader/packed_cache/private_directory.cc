@@ -37,13 +37,13 @@ void CheckOwnerAndMode(const struct stat& status, const std::string& path, const
 }  // namespace
 
 std::optional<PrivateDirectory> PrivateDirectory::Open(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  tokenizer::UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) {
     const int error = errno;
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
     if ((error == ENOTDIR || error == ELOOP) && !S_ISDIR(status.st_mode)) {
-      Reject(path, "not a directory (" + FileTypeName(status.st_mode) + ")");
+      Reject(path, "not a directory (" + tokenizer::FileTypeName(status.st_mode) + ")");
     }
     Reject(path, std::strerror(error));
   }
@@ -53,8 +53,8 @@ std::optional<PrivateDirectory> PrivateDirectory::Open(const std::string& path) 
   return PrivateDirectory(std::move(fd), path);
 }
 
-std::optional<RegularFile> PrivateDirectory::OpenFile(const std::string& name) const {
-  RegularFile file = OpenRegularFileAt(fd(), name);
+std::optional<tokenizer::RegularFile> PrivateDirectory::OpenFile(const std::string& name) const {
+  tokenizer::RegularFile file = tokenizer::OpenRegularFileAt(fd(), name);
   if (file.error_number == ENOENT) return std::nullopt;
   if (!file.ok()) Reject(PathOf(name), file.error);
   CheckOwnerAndMode(file.status, PathOf(name), "it will be replaced");

@@ -24,14 +24,14 @@ class PrivateDirectory {
 
   // Opens a regular file for reading. Returns nullopt if it does not exist. Throws ModelError as Open does, and if it
   // is a symbolic link or not a regular file.
-  std::optional<RegularFile> OpenFile(const std::string& name) const;
+  std::optional<tokenizer::RegularFile> OpenFile(const std::string& name) const;
   // Returns the names of all entries except "." and "..", in unspecified order.
   std::vector<std::string> Names() const;
 
  private:
-  PrivateDirectory(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  PrivateDirectory(tokenizer::UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
-  UniqueFd fd_;
+  tokenizer::UniqueFd fd_;
   std::string path_;
 };
 

@@ -22,14 +22,14 @@ std::vector<int32_t> ShiftedOrder(int64_t stored, int64_t offset, int64_t count)
 
 }  // namespace
 
-CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
+CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const kernels::BufferSource& buffers,
                              const ForEach& for_each) {
-  const QuantFormat format = *BlockFormat(view.type);
-  const int64_t block = BlockColumns(format);
+  const kernels::QuantFormat format = *kernels::BlockFormat(view.type);
+  const int64_t block = kernels::BlockColumns(format);
   const int64_t offset = part.column_begin % block;
   const int64_t first = part.column_begin - offset;
   const int64_t stored = RoundUp(offset + part.num_columns, block);
-  CheckpointMatrix result{CheckpointQuantMatrix(format, part.num_rows, stored, buffers),
+  CheckpointMatrix result{kernels::CheckpointQuantMatrix(format, part.num_rows, stored, buffers),
                           ShiftedOrder(stored, offset, part.num_columns)};
   if (result.matrix.is_filled()) return result;
   const int64_t row_bytes = result.matrix.view().row_bytes;
@@ -45,8 +45,8 @@ CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, con
 
 std::optional<BlocksView> ViewBlocks(const TensorView& view, const MatrixPart& part) {
   if (view.interleaved_head_dim > 0) return std::nullopt;
-  const QuantFormat format = *BlockFormat(view.type);
-  const int64_t block = BlockColumns(format);
+  const kernels::QuantFormat format = *kernels::BlockFormat(view.type);
+  const int64_t block = kernels::BlockColumns(format);
   const int64_t offset = part.column_begin % block;
   const int64_t first = part.column_begin - offset;
   BlocksView result;

@@ -13,7 +13,7 @@
 namespace vllm {
 
 struct CheckpointMatrix {
-  CheckpointQuantMatrix matrix;
+  kernels::CheckpointQuantMatrix matrix;
   // Maps a stored column to a column of the part. -1 is padding: its codes are multiplied by zeros in x. Empty means
   // the identity.
   std::vector<int32_t> column_order;
@@ -35,11 +35,11 @@ using ForEach = std::function<void(int64_t count, const std::function<void(int64
 
 // Copies a part of a tensor of GGML blocks. If the part begins or ends inside a block, the result contains the whole
 // block. REQUIRES: BlockFormat(view.type) is not nullopt. Throws std::bad_alloc.
-CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const BufferSource& buffers,
+CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const kernels::BufferSource& buffers,
                              const ForEach& for_each);
 
 struct BlocksView {
-  CheckpointQuantMatrixView matrix;
+  kernels::CheckpointQuantMatrixView matrix;
   std::vector<int32_t> column_order;  // as in CheckpointMatrix
 };
 // Returns the same part as a view of the mapped file, or nullopt if its rows are interleaved in the file.

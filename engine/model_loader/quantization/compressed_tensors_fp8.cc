@@ -55,8 +55,8 @@ void SetZeros(const WeightSource& weights, const QuantizationScheme& scheme, con
   const bool is_per_matrix = scheme.block_rows >= part.out_features && part.out_features > 1;
   if (scheme.packed && !is_per_matrix) {
     const int64_t codes_per_word = 32 / scheme.bits;
-    const TensorView zeros =
-        GetTyped(weights, tensor, {CeilDiv(part.out_features, codes_per_word), num_groups}, WeightType::kInt32);
+    const TensorView zeros = GetTyped(weights, tensor, {CeilDiv(part.out_features, codes_per_word), num_groups},
+                                      kernels::WeightType::kInt32);
     const auto mask = static_cast<uint32_t>((1 << scheme.bits) - 1);
     source.zero = [=](int64_t n, int64_t g) {
       const uint32_t word = LoadWord(zeros.data.data() + (n / codes_per_word * num_groups + g) * 4);
@@ -65,7 +65,7 @@ void SetZeros(const WeightSource& weights, const QuantizationScheme& scheme, con
     return;
   }
   const Grid grid = GetGrid(weights, tensor, scheme, part);
-  if (grid.view.type != WeightType::kInt8)
+  if (grid.view.type != kernels::WeightType::kInt8)
     RejectTensor(tensor, "must be I8 (" + std::string(InfoOf(grid.view.type).name) + ")");
   const bool is_grouped = grid.num_groups > 1;
   source.zero = [=](int64_t n, int64_t g) {
@@ -77,7 +77,7 @@ void SetCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
               const MatrixPart& part, GroupSource& source) {
   const int64_t columns = part.num_columns;
   if (!scheme.packed) {
-    const WeightType type = scheme.is_float ? WeightType::kFloat8E4M3 : WeightType::kInt8;
+    const kernels::WeightType type = scheme.is_float ? kernels::WeightType::kFloat8E4M3 : kernels::WeightType::kInt8;
     const TensorView view = GetTyped(weights, name + ".weight", {part.out_features, part.in_features}, type);
     // Makes signed codes unsigned by adding 128. The zero point is 128 higher too.
     const uint8_t flip = scheme.is_float ? 0 : 0x80;
@@ -90,7 +90,8 @@ void SetCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
     return;
   }
   const int64_t words = CeilDiv(part.in_features * scheme.bits, 32);
-  const TensorView view = GetTyped(weights, name + ".weight_packed", {part.out_features, words}, WeightType::kInt32);
+  const TensorView view =
+      GetTyped(weights, name + ".weight_packed", {part.out_features, words}, kernels::WeightType::kInt32);
   const int64_t bits = scheme.bits;
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
     for (int64_t i = 0; i < count; ++i) {
@@ -109,9 +110,9 @@ void SetCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
 GroupSource OpenRows(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
                      const MatrixPart& part) {
   GroupSource source;
-  source.format = scheme.is_float    ? QuantFormat::kGroupFloat8
-                  : scheme.bits == 4 ? QuantFormat::kGroupUInt4
-                                     : QuantFormat::kGroupUInt8;
+  source.format = scheme.is_float    ? kernels::QuantFormat::kGroupFloat8
+                  : scheme.bits == 4 ? kernels::QuantFormat::kGroupUInt4
+                                     : kernels::QuantFormat::kGroupUInt8;
   const std::string inverse = name + ".weight_scale_inv";
   const std::string scale_name = weights.ShapeOf(inverse) ? inverse : name + ".weight_scale";
   const Grid scales = GetGrid(weights, scale_name, scheme, part);

@@ -15,7 +15,8 @@ void SetScalesAndZeros(const WeightSource& weights, const std::string& name, int
                        int64_t bits, int32_t zero_offset, Lane lane, GroupSource& source) {
   const int64_t codes_per_word = 32 / bits;
   const TensorView scales = GetScales(weights, name + ".scales", {num_groups, out});
-  const TensorView zeros = GetTyped(weights, name + ".qzeros", {num_groups, out / codes_per_word}, WeightType::kInt32);
+  const TensorView zeros =
+      GetTyped(weights, name + ".qzeros", {num_groups, out / codes_per_word}, kernels::WeightType::kInt32);
   source.scale_type = scales.dtype();
   const auto size = static_cast<int64_t>(SizeOf(source.scale_type));
   source.scale = [=](int64_t n, int64_t g) { return scales.data.data() + (g * out + n) * size; };
@@ -43,13 +44,14 @@ GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& conf
   CheckMultiple(name, "out_features", out, codes_per_word);
   const int64_t num_groups = NumGroups(in, scheme.group_size);
   GroupSource source;
-  source.format = bits == 4 ? QuantFormat::kGroupUInt4 : QuantFormat::kGroupUInt8;
+  source.format = bits == 4 ? kernels::QuantFormat::kGroupUInt4 : kernels::QuantFormat::kGroupUInt8;
   source.group_of_column = weights.ShapeOf(name + ".g_idx") ? ReadGroupIndex(weights, name + ".g_idx", in, num_groups)
                                                             : RunsOfGroups(in, scheme.group_size);
   SetScalesAndZeros(
       weights, name, num_groups, out, bits, config.gptq_v2 ? 0 : 1,
       [codes_per_word](int64_t n) { return n % codes_per_word; }, source);
-  const TensorView qweight = GetTyped(weights, name + ".qweight", {in / codes_per_word, out}, WeightType::kInt32);
+  const TensorView qweight =
+      GetTyped(weights, name + ".qweight", {in / codes_per_word, out}, kernels::WeightType::kInt32);
   const auto mask = static_cast<uint32_t>((1 << bits) - 1);
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
     for (int64_t k = 0; k < part.num_columns; ++k) {
@@ -72,10 +74,10 @@ GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& confi
   const int64_t in = part.in_features, out = part.out_features;
   CheckMultiple(name, "out_features", out, 8);
   GroupSource source;
-  source.format = QuantFormat::kGroupUInt4;
+  source.format = kernels::QuantFormat::kGroupUInt4;
   source.group_of_column = RunsOfGroups(in, scheme.group_size);
   SetScalesAndZeros(weights, name, NumGroups(in, scheme.group_size), out, 4, 0, lane, source);
-  const TensorView qweight = GetTyped(weights, name + ".qweight", {in, out / 8}, WeightType::kInt32);
+  const TensorView qweight = GetTyped(weights, name + ".qweight", {in, out / 8}, kernels::WeightType::kInt32);
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
     for (int64_t k = 0; k < part.num_columns; ++k) {
       const std::byte* words = qweight.data.data() + (part.column_begin + k) * (out / 8) * 4;

@@ -30,16 +30,16 @@ GroupLayout MakeLayout(const std::vector<int32_t>& group_of_column, const Matrix
   for (const int32_t column : order) {
     const int32_t g = group[static_cast<size_t>(column)];
     if (layout.groups.empty() || layout.groups.back() != g) {
-      pad(static_cast<size_t>(kGroupChunk));
+      pad(static_cast<size_t>(kernels::kGroupChunk));
       layout.groups.push_back(g);
     }
-    if (layout.column_order.size() % static_cast<size_t>(kGroupChunk) == 0) {
+    if (layout.column_order.size() % static_cast<size_t>(kernels::kGroupChunk) == 0) {
       layout.group_of_chunk.push_back(static_cast<int32_t>(layout.groups.size()) - 1);
     }
     layout.column_order.push_back(column);
   }
-  pad(static_cast<size_t>(kQuantColumns));
-  while (layout.group_of_chunk.size() * static_cast<size_t>(kGroupChunk) < layout.column_order.size()) {
+  pad(static_cast<size_t>(kernels::kQuantColumns));
+  while (layout.group_of_chunk.size() * static_cast<size_t>(kernels::kGroupChunk) < layout.column_order.size()) {
     layout.group_of_chunk.push_back(layout.group_of_chunk.back());
   }
   return layout;
@@ -55,20 +55,20 @@ bool IsIdentity(const std::vector<int32_t>& order, int64_t count) {
 
 }  // namespace
 
-CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
+CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const kernels::BufferSource& buffers,
                              const ForEach& for_each) {
   GroupLayout layout = MakeLayout(source.group_of_column, part);
   const std::vector<int32_t> order = layout.column_order;
   const auto num_groups = static_cast<int64_t>(layout.groups.size());
   CheckpointMatrix result;
   if (!IsIdentity(order, part.num_columns)) result.column_order = order;
-  result.matrix = CheckpointQuantMatrix(source.format, part.num_rows, static_cast<int64_t>(order.size()),
-                                        {.group_of_chunk = layout.group_of_chunk,
-                                         .num_groups = num_groups,
-                                         .scale_type = source.scale_type,
-                                         .has_zeros = static_cast<bool>(source.zero),
-                                         .zero_point = source.zero_point},
-                                        buffers);
+  result.matrix = kernels::CheckpointQuantMatrix(source.format, part.num_rows, static_cast<int64_t>(order.size()),
+                                                 {.group_of_chunk = layout.group_of_chunk,
+                                                  .num_groups = num_groups,
+                                                  .scale_type = source.scale_type,
+                                                  .has_zeros = static_cast<bool>(source.zero),
+                                                  .zero_point = source.zero_point},
+                                                 buffers);
   if (result.matrix.is_filled()) return result;
   for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
     const int64_t begin = call * kRowsPerCall;

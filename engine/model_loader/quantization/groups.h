@@ -13,8 +13,8 @@
 namespace vllm {
 
 struct GroupSource {
-  QuantFormat format = QuantFormat::kGroupUInt4;
-  DType scale_type = DType::kFloat32;
+  kernels::QuantFormat format = kernels::QuantFormat::kGroupUInt4;
+  kernels::DType scale_type = kernels::DType::kFloat32;
   std::vector<int32_t> group_of_column;  // [in_features]
   // Writes the codes of rows [row, row + count) of the matrix and the part's columns, one code per byte:
   // [count, part.num_columns].
@@ -26,7 +26,7 @@ struct GroupSource {
 
 // Copies a part of the matrix. If groups are not runs of 16 columns, sorts the columns by group and pads each group.
 // Throws std::bad_alloc.
-CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const BufferSource& buffers,
+CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const kernels::BufferSource& buffers,
                              const ForEach& for_each);
 
 }  // namespace vllm

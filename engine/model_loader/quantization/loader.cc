@@ -16,14 +16,14 @@ bool HasCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
               const MatrixPart& part) {
   if (scheme.packed) return weights.ShapeOf(name + ".weight_packed").has_value();
   if (!weights.ShapeOf(name + ".weight")) return false;
-  return !ToDType(weights.Get(name + ".weight", std::array{part.out_features, part.in_features}).type);
+  return !kernels::ToDType(weights.Get(name + ".weight", std::array{part.out_features, part.in_features}).type);
 }
 
 }  // namespace
 
 std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
                                               const std::string& name, const MatrixPart& part,
-                                              const BufferSource& buffers, const ForEach& for_each) {
+                                              const kernels::BufferSource& buffers, const ForEach& for_each) {
   const QuantizationConfig& config = model.quantization;
   if (config.method == QuantizationMethod::kNone || config.quantizes_at_load()) return std::nullopt;
   if (Matches(config.ignored, name)) return std::nullopt;

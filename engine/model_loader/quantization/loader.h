@@ -14,6 +14,6 @@ namespace vllm {
 // ModelError naming the tensor that is missing or has an invalid type, shape or value.
 std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
                                               const std::string& name, const MatrixPart& part,
-                                              const BufferSource& buffers, const ForEach& for_each);
+                                              const kernels::BufferSource& buffers, const ForEach& for_each);
 
 }  // namespace vllm

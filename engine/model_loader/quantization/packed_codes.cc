@@ -17,7 +17,7 @@ constexpr float kMinLargest = 0x1p-12f;
 
 // Scratch for one row in `form`.
 struct RowScratch {
-  RowScratch(const CheckpointQuantMatrixView& w, const PackedQuantForm& form)
+  RowScratch(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form)
       : codes(static_cast<size_t>(w.num_columns)),
         scales(static_cast<size_t>((w.num_columns + form.scale_columns - 1) / form.scale_columns)),
         minimums(scales.size()) {}
@@ -29,11 +29,12 @@ struct RowScratch {
 // Calls f(row, scratch) for each row. Each task handles a whole panel, so that threads do not share the panel's cache
 // lines.
 template <typename F>
-void ForEachCodeRow(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each, F&& f) {
-  for_each((w.num_rows + kPanelRows - 1) / kPanelRows, [&](int64_t panel) {
+void ForEachCodeRow(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
+                    const ForEach& for_each, F&& f) {
+  for_each((w.num_rows + kernels::kPanelRows - 1) / kernels::kPanelRows, [&](int64_t panel) {
     RowScratch scratch(w, form);
-    const int64_t end = std::min(w.num_rows, (panel + 1) * kPanelRows);
-    for (int64_t row = panel * kPanelRows; row < end; ++row) f(row, scratch);
+    const int64_t end = std::min(w.num_rows, (panel + 1) * kernels::kPanelRows);
+    for (int64_t row = panel * kernels::kPanelRows; row < end; ++row) f(row, scratch);
   });
 }
 
@@ -45,14 +46,16 @@ void RaiseTo(std::atomic<float>& largest, float value) {
 
 }  // namespace
 
-bool ScalesFit(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each) {
+bool ScalesFit(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
+               const ForEach& for_each) {
   std::atomic<float> largest = 0.0f;
   std::atomic<bool> exact = true;
   ForEachCodeRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
-    ReadCodes(w, form, row, nullptr, scratch.scales.data(), scratch.minimums.data());
+    kernels::ReadCodes(w, form, row, nullptr, scratch.scales.data(), scratch.minimums.data());
     for (const std::vector<float>* values : {&scratch.scales, &scratch.minimums}) {
       for (const float value : *values) {
-        if (Float16ToFloat(FloatToFloat16(value)) != value) exact.store(false, std::memory_order_relaxed);
+        if (kernels::Float16ToFloat(kernels::FloatToFloat16(value)) != value)
+          exact.store(false, std::memory_order_relaxed);
         RaiseTo(largest, std::abs(value));
       }
     }
@@ -61,10 +64,10 @@ bool ScalesFit(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, 
   return exact.load(std::memory_order_relaxed) || (largest_value >= kMinLargest && largest_value <= kLargestFloat16);
 }
 
-void PackCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each,
-               PackedQuantMatrix& packed) {
+void PackCodes(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
+               const ForEach& for_each, kernels::PackedQuantMatrix& packed) {
   ForEachCodeRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
-    ReadCodes(w, form, row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
+    kernels::ReadCodes(w, form, row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
     packed.SetRow(row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
   });
 }

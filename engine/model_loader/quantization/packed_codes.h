@@ -9,11 +9,12 @@ namespace vllm {
 
 // Returns true if float16 is precise enough for the scales and minimums of `w`: all are exact, or none overflows and
 // rounding changes each by at most 2^-11 of its value or 2^-13 of the largest. REQUIRES: `form` is PackedFormOf(w).
-bool ScalesFit(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each);
+bool ScalesFit(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
+               const ForEach& for_each);
 
 // Fills `packed` with the codes of `w`. REQUIRES: `form` is PackedFormOf(w); `packed` has that form and the shape of
 // `w`.
-void PackCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, const ForEach& for_each,
-               PackedQuantMatrix& packed);
+void PackCodes(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
+               const ForEach& for_each, kernels::PackedQuantMatrix& packed);
 
 }  // namespace vllm

@@ -27,7 +27,7 @@ bool HasParts(std::string_view layer, std::string_view name) {
 bool IsTarget(const std::string& name) {
   if (!name.starts_with(kRegex)) return true;
   try {
-    OnigPattern pattern(name.substr(kRegex.size()));
+    tokenizer::OnigPattern pattern(name.substr(kRegex.size()));
     return true;
   } catch (const std::runtime_error&) {
     return false;
@@ -38,8 +38,8 @@ bool Matches(const QuantizationTargets& targets, const std::string& layer) {
   if (targets.all) return true;
   return std::any_of(targets.names.begin(), targets.names.end(), [&](const std::string& name) {
     if (!name.starts_with(kRegex)) return HasParts(layer, name);
-    std::vector<Match> matches;
-    OnigPattern(name.substr(kRegex.size())).FindMatches(layer, 0, matches);
+    std::vector<tokenizer::Match> matches;
+    tokenizer::OnigPattern(name.substr(kRegex.size())).FindMatches(layer, 0, matches);
     // If the match does not start at the beginning, the first piece is the unmatched text before it.
     return !matches.empty() && matches[0].is_match;
   });

@@ -12,7 +12,7 @@ void RejectTensor(const std::string& name, const std::string& why) {
 }
 
 TensorView GetTyped(const WeightSource& weights, const std::string& name, std::initializer_list<int64_t> shape,
-                    WeightType type) {
+                    kernels::WeightType type) {
   TensorView view = weights.Get(name, std::vector<int64_t>(shape));
   if (view.type != type) {
     RejectTensor(name, "must be " + std::string(InfoOf(type).name) + " (" + std::string(InfoOf(view.type).name) + ")");
@@ -39,7 +39,7 @@ std::vector<int32_t> RunsOfGroups(int64_t in_features, int64_t group_size) {
 
 std::vector<int32_t> ReadGroupIndex(const WeightSource& weights, const std::string& name, int64_t in_features,
                                     int64_t num_groups) {
-  const TensorView view = GetTyped(weights, name, {in_features}, WeightType::kInt32);
+  const TensorView view = GetTyped(weights, name, {in_features}, kernels::WeightType::kInt32);
   std::vector<int32_t> groups(static_cast<size_t>(in_features));
   std::memcpy(groups.data(), view.data.data(), view.data.size());
   for (const int32_t group : groups) {

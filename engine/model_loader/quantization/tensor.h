@@ -18,7 +18,7 @@ namespace vllm {
 
 // Throws ModelError if the tensor is missing or its type or shape differs.
 TensorView GetTyped(const WeightSource& weights, const std::string& name, std::initializer_list<int64_t> shape,
-                    WeightType type);
+                    kernels::WeightType type);
 // Returns a tensor of float32, float16 or bfloat16. Throws ModelError like GetTyped.
 TensorView GetScales(const WeightSource& weights, const std::string& name, std::initializer_list<int64_t> shape);
 

@@ -4,7 +4,7 @@
 #include "kernels/isa/avx2/vec.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx2 {
+namespace vllm::kernels::avx2 {
 
 // Each file uses those before it.
 // clang-format off
@@ -15,10 +15,10 @@ using KVBFloat16 = KVBFloat16Widened;
 #include "kernels/impl/attention.inl"
 // clang-format on
 
-}  // namespace vllm::avx2
+}  // namespace vllm::kernels::avx2
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const AttentionKernels kAvx2AttentionKernels = {avx2::Attention, avx2::AttentionPartial};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

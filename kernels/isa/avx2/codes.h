@@ -7,7 +7,7 @@
 
 #include "kernels/isa/avx2/vec.h"
 
-namespace vllm::avx2 {
+namespace vllm::kernels::avx2 {
 
 using Bytes = uint8_t __attribute__((vector_size(16)));
 
@@ -96,4 +96,4 @@ inline constexpr int kDotColumns = 2;
 inline constexpr int kDirectRows = 2;
 inline constexpr int kDirectWeightRowsFewX = 2;
 
-}  // namespace vllm::avx2
+}  // namespace vllm::kernels::avx2

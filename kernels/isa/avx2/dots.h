@@ -3,7 +3,7 @@
 
 #include "kernels/isa/avx2/vec.h"
 
-namespace vllm::avx2 {
+namespace vllm::kernels::avx2 {
 
 // vpmaddubsw takes one unsigned operand and saturates. The unsigned operand is the magnitude of the weights, whose
 // signs move to x, so that the sums stay below 2^15.
@@ -172,4 +172,4 @@ struct FourBitShape {
 };
 using SixBitShape = FourBitShape;
 
-}  // namespace vllm::avx2
+}  // namespace vllm::kernels::avx2

@@ -4,7 +4,7 @@
 #include "kernels/isa/avx2/vec.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx2 {
+namespace vllm::kernels::avx2 {
 
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
@@ -14,9 +14,9 @@ namespace vllm::avx2 {
 #include "kernels/impl/linear.inl"
 // clang-format on
 
-}  // namespace vllm::avx2
+}  // namespace vllm::kernels::avx2
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const Kernels kAvx2Kernels = {
     .linear = avx2::Linear,
@@ -37,4 +37,4 @@ constinit const Kernels kAvx2Kernels = {
     .rows = &kAvx2RowKernels,
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -4,7 +4,7 @@
 #include "kernels/isa/avx2/codes.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx2 {
+namespace vllm::kernels::avx2 {
 
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest uses unroll.inl
@@ -15,10 +15,10 @@ namespace vllm::avx2 {
 #include "kernels/impl/quant_store.inl"
 // clang-format on
 
-}  // namespace vllm::avx2
+}  // namespace vllm::kernels::avx2
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const QuantKernels kAvx2QuantKernels = {avx2::QuantLinear, avx2::Dequantize, avx2::QuantizeIQ4_NL};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -3,7 +3,7 @@
 #include "kernels/isa/avx2/dots.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx2 {
+namespace vllm::kernels::avx2 {
 
 // Each file uses those before it.
 // clang-format off
@@ -13,10 +13,10 @@ namespace vllm::avx2 {
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
 
-}  // namespace vllm::avx2
+}  // namespace vllm::kernels::avx2
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const TileKernels kAvx2TileKernels = {nullptr, nullptr, avx2::PackInt8, avx2::LinearQuant};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace vllm::avx2 {
+namespace vllm::kernels::avx2 {
 
 struct Vec {
   static constexpr int kLanes = 16;
@@ -99,4 +99,4 @@ inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
 // Queries x vectors of V per value tile.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
-}  // namespace vllm::avx2
+}  // namespace vllm::kernels::avx2

@@ -3,7 +3,7 @@
 
 #include "kernels/isa/avx2/dots.h"
 
-namespace vllm::avx2_vnni {
+namespace vllm::kernels::avx2_vnni {
 
 using avx2::LargestMagnitude;
 using avx2::StoreCodes;
@@ -68,4 +68,4 @@ struct NarrowScaleShape {
 using FourBitShape = NarrowScaleShape;
 using SixBitShape = NarrowScaleShape;
 
-}  // namespace vllm::avx2_vnni
+}  // namespace vllm::kernels::avx2_vnni

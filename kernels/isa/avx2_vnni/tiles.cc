@@ -3,7 +3,7 @@
 #include "kernels/isa/avx2_vnni/dots.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx2_vnni {
+namespace vllm::kernels::avx2_vnni {
 
 // Each file uses those before it.
 // clang-format off
@@ -13,10 +13,10 @@ namespace vllm::avx2_vnni {
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
 
-}  // namespace vllm::avx2_vnni
+}  // namespace vllm::kernels::avx2_vnni
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const TileKernels kAvx2VnniTileKernels = {nullptr, nullptr, avx2_vnni::PackInt8, avx2_vnni::LinearQuant};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

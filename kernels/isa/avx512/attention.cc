@@ -4,7 +4,7 @@
 #include "kernels/isa/avx512/vec.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx512 {
+namespace vllm::kernels::avx512 {
 
 // Each file uses those before it.
 // clang-format off
@@ -15,10 +15,10 @@ using KVBFloat16 = KVBFloat16Widened;
 #include "kernels/impl/attention.inl"
 // clang-format on
 
-}  // namespace vllm::avx512
+}  // namespace vllm::kernels::avx512
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const AttentionKernels kAvx512AttentionKernels = {avx512::Attention, avx512::AttentionPartial};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/isa/avx512/vec.h"
 
-namespace vllm::avx512 {
+namespace vllm::kernels::avx512 {
 
 using Bytes = uint8_t __attribute__((vector_size(16)));
 
@@ -78,4 +78,4 @@ inline constexpr int kDotColumns = 4;
 inline constexpr int kDirectRows = 3;
 inline constexpr int kDirectWeightRowsFewX = 4;
 
-}  // namespace vllm::avx512
+}  // namespace vllm::kernels::avx512

@@ -3,7 +3,7 @@
 
 #include "kernels/isa/avx512/vec.h"
 
-namespace vllm::avx512 {
+namespace vllm::kernels::avx512 {
 
 // The same method as in isa/avx2/dots.h.
 struct Codes {
@@ -131,4 +131,4 @@ struct SixBitShape {
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;
 };
 
-}  // namespace vllm::avx512
+}  // namespace vllm::kernels::avx512

@@ -4,7 +4,7 @@
 #include "kernels/isa/avx512/vec.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx512 {
+namespace vllm::kernels::avx512 {
 
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
@@ -14,9 +14,9 @@ namespace vllm::avx512 {
 #include "kernels/impl/linear.inl"
 // clang-format on
 
-}  // namespace vllm::avx512
+}  // namespace vllm::kernels::avx512
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const Kernels kAvx512Kernels = {
     .linear = avx512::Linear,
@@ -37,4 +37,4 @@ constinit const Kernels kAvx512Kernels = {
     .rows = &kAvx512RowKernels,
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -4,7 +4,7 @@
 #include "kernels/isa/avx512/codes.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx512 {
+namespace vllm::kernels::avx512 {
 
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest uses unroll.inl
@@ -15,10 +15,10 @@ namespace vllm::avx512 {
 #include "kernels/impl/quant_store.inl"
 // clang-format on
 
-}  // namespace vllm::avx512
+}  // namespace vllm::kernels::avx512
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const QuantKernels kAvx512QuantKernels = {avx512::QuantLinear, avx512::Dequantize, avx512::QuantizeIQ4_NL};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

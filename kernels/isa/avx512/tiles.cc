@@ -3,7 +3,7 @@
 #include "kernels/isa/avx512/dots.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx512 {
+namespace vllm::kernels::avx512 {
 
 // Each file uses those before it.
 // clang-format off
@@ -13,10 +13,10 @@ namespace vllm::avx512 {
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
 
-}  // namespace vllm::avx512
+}  // namespace vllm::kernels::avx512
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const TileKernels kAvx512TileKernels = {nullptr, nullptr, avx512::PackInt8, avx512::LinearQuant};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace vllm::avx512 {
+namespace vllm::kernels::avx512 {
 
 struct Vec {
   static constexpr int kLanes = 16;
@@ -72,4 +72,4 @@ inline constexpr int kQueryTile = 12, kScoreRegisters = 28;
 // Queries x vectors of V per value tile.
 inline constexpr int kValueQueries = 6, kValueChunks = 4;
 
-}  // namespace vllm::avx512
+}  // namespace vllm::kernels::avx512

@@ -4,7 +4,7 @@
 #include "kernels/isa/avx512_bf16/dots.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx512_bf16 {
+namespace vllm::kernels::avx512_bf16 {
 
 // Each file uses those before it.
 // clang-format off
@@ -15,10 +15,10 @@ namespace vllm::avx512_bf16 {
 #include "kernels/impl/attention.inl"
 // clang-format on
 
-}  // namespace vllm::avx512_bf16
+}  // namespace vllm::kernels::avx512_bf16
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const AttentionKernels kAvx512Bf16AttentionKernels = {avx512_bf16::Attention, avx512_bf16::AttentionPartial};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

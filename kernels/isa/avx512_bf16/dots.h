@@ -3,7 +3,7 @@
 
 #include "kernels/isa/avx512/dots.h"
 
-namespace vllm::avx512_bf16 {
+namespace vllm::kernels::avx512_bf16 {
 
 using avx512::FourBitShape;
 using avx512::kQueryTile;
@@ -95,4 +95,4 @@ struct WideScaleShape {
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
 };
 
-}  // namespace vllm::avx512_bf16
+}  // namespace vllm::kernels::avx512_bf16

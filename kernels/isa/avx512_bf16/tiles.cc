@@ -4,7 +4,7 @@
 #include "kernels/isa/avx512_bf16/dots.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::avx512_bf16 {
+namespace vllm::kernels::avx512_bf16 {
 
 // Each file uses those before it.
 // clang-format off
@@ -15,11 +15,11 @@ namespace vllm::avx512_bf16 {
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
 
-}  // namespace vllm::avx512_bf16
+}  // namespace vllm::kernels::avx512_bf16
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const TileKernels kAvx512Bf16TileKernels = {avx512_bf16::PackBFloat16, avx512_bf16::LinearBFloat16,
                                                       avx512_bf16::PackInt8, avx512_bf16::LinearQuant};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -3,7 +3,7 @@
 #include "kernels/isa/generic/vec.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::generic {
+namespace vllm::kernels::generic {
 
 // Each file uses those before it.
 // clang-format off
@@ -14,10 +14,10 @@ using KVBFloat16 = KVBFloat16Widened;
 #include "kernels/impl/attention.inl"
 // clang-format on
 
-}  // namespace vllm::generic
+}  // namespace vllm::kernels::generic
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const AttentionKernels kGenericAttentionKernels = {generic::Attention, generic::AttentionPartial};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -6,7 +6,7 @@
 
 #include "kernels/isa/generic/vec.h"
 
-namespace vllm::generic {
+namespace vllm::kernels::generic {
 
 using Bytes = uint8_t __attribute__((vector_size(16)));
 
@@ -88,4 +88,4 @@ inline constexpr int kDotColumns = 1;
 inline constexpr int kDirectRows = 1;
 inline constexpr int kDirectWeightRowsFewX = 1;
 
-}  // namespace vllm::generic
+}  // namespace vllm::kernels::generic

@@ -8,7 +8,7 @@
 
 #include "kernels/isa/generic/vec.h"
 
-namespace vllm::generic {
+namespace vllm::kernels::generic {
 
 // Sixty-four levels: four adjacent columns of each of sixteen rows. A level represents the value level - 128.
 struct Codes {
@@ -121,4 +121,4 @@ struct NarrowScaleShape {
 using FourBitShape = NarrowScaleShape;
 using SixBitShape = NarrowScaleShape;
 
-}  // namespace vllm::generic
+}  // namespace vllm::kernels::generic

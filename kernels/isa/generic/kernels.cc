@@ -3,7 +3,7 @@
 #include "kernels/isa/generic/vec.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::generic {
+namespace vllm::kernels::generic {
 
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
@@ -13,9 +13,9 @@ namespace vllm::generic {
 #include "kernels/impl/linear.inl"
 // clang-format on
 
-}  // namespace vllm::generic
+}  // namespace vllm::kernels::generic
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const Kernels kGenericKernels = {
     .linear = generic::Linear,
@@ -36,4 +36,4 @@ constinit const Kernels kGenericKernels = {
     .rows = &kGenericRowKernels,
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

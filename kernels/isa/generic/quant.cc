@@ -3,7 +3,7 @@
 #include "kernels/isa/generic/codes.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::generic {
+namespace vllm::kernels::generic {
 
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest uses unroll.inl
@@ -14,11 +14,11 @@ namespace vllm::generic {
 #include "kernels/impl/quant_store.inl"
 // clang-format on
 
-}  // namespace vllm::generic
+}  // namespace vllm::kernels::generic
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const QuantKernels kGenericQuantKernels = {generic::QuantLinear, generic::Dequantize,
                                                      generic::QuantizeIQ4_NL};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -3,7 +3,7 @@
 #include "kernels/isa/generic/dots.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::generic {
+namespace vllm::kernels::generic {
 
 // Each file uses those before it.
 // clang-format off
@@ -13,10 +13,10 @@ namespace vllm::generic {
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
 
-}  // namespace vllm::generic
+}  // namespace vllm::kernels::generic
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const TileKernels kGenericTileKernels = {nullptr, nullptr, generic::PackInt8, generic::LinearQuant};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

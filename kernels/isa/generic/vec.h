@@ -8,7 +8,7 @@
 
 #include "kernels/matrix/dtype.h"
 
-namespace vllm::generic {
+namespace vllm::kernels::generic {
 
 struct Vec {
   static constexpr int kLanes = 16;
@@ -134,4 +134,4 @@ inline constexpr int kQueryTile = 2, kScoreRegisters = 6;
 // Queries x vectors of V per value tile.
 inline constexpr int kValueQueries = 1, kValueChunks = 4;
 
-}  // namespace vllm::generic
+}  // namespace vllm::kernels::generic

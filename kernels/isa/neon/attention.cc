@@ -3,7 +3,7 @@
 #include "kernels/isa/neon/vec.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::neon {
+namespace vllm::kernels::neon {
 
 // Each file uses those before it.
 // clang-format off
@@ -14,10 +14,10 @@ using KVBFloat16 = KVBFloat16Widened;
 #include "kernels/impl/attention.inl"
 // clang-format on
 
-}  // namespace vllm::neon
+}  // namespace vllm::kernels::neon
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const AttentionKernels kNeonAttentionKernels = {neon::Attention, neon::AttentionPartial};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/isa/neon/vec.h"
 
-namespace vllm::neon {
+namespace vllm::kernels::neon {
 
 using Bytes = uint8_t __attribute__((vector_size(16)));
 
@@ -78,4 +78,4 @@ inline constexpr int kDotColumns = 2;
 inline constexpr int kDirectRows = 2;
 inline constexpr int kDirectWeightRowsFewX = 2;
 
-}  // namespace vllm::neon
+}  // namespace vllm::kernels::neon

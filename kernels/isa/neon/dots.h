@@ -7,7 +7,7 @@
 
 #include "kernels/isa/neon/vec.h"
 
-namespace vllm::neon {
+namespace vllm::kernels::neon {
 
 // Adds to each lane the products of its four codes and the four values of x.
 struct PairwiseDot {
@@ -135,4 +135,4 @@ struct NarrowScaleShape {
 using FourBitShape = NarrowScaleShape;
 using SixBitShape = NarrowScaleShape;
 
-}  // namespace vllm::neon
+}  // namespace vllm::kernels::neon

@@ -3,7 +3,7 @@
 #include "kernels/isa/neon/vec.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::neon {
+namespace vllm::kernels::neon {
 
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
@@ -13,9 +13,9 @@ namespace vllm::neon {
 #include "kernels/impl/linear.inl"
 // clang-format on
 
-}  // namespace vllm::neon
+}  // namespace vllm::kernels::neon
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const Kernels kNeonKernels = {
     .linear = neon::Linear,
@@ -36,4 +36,4 @@ constinit const Kernels kNeonKernels = {
     .rows = &kGenericRowKernels,
 };
 
-}  // namespace vllm
+}  // namespace vllm::kernels

@@ -3,7 +3,7 @@
 #include "kernels/isa/neon/codes.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::neon {
+namespace vllm::kernels::neon {
 
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest uses unroll.inl
@@ -14,10 +14,10 @@ namespace vllm::neon {
 #include "kernels/impl/quant_store.inl"
 // clang-format on
 
-}  // namespace vllm::neon
+}  // namespace vllm::kernels::neon
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const QuantKernels kNeonQuantKernels = {neon::QuantLinear, neon::Dequantize, neon::QuantizeIQ4_NL};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

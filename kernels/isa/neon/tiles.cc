@@ -3,7 +3,7 @@
 #include "kernels/isa/neon/dots.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::neon {
+namespace vllm::kernels::neon {
 
 // Each file uses those before it.
 // clang-format off
@@ -13,10 +13,10 @@ namespace vllm::neon {
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
 
-}  // namespace vllm::neon
+}  // namespace vllm::kernels::neon
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const TileKernels kNeonTileKernels = {nullptr, nullptr, neon::PackInt8, neon::LinearQuant};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

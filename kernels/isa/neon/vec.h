@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace vllm::neon {
+namespace vllm::kernels::neon {
 
 struct Vec {
   static constexpr int kLanes = 16;
@@ -115,4 +115,4 @@ inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
 // Queries x vectors of V per value tile.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
-}  // namespace vllm::neon
+}  // namespace vllm::kernels::neon

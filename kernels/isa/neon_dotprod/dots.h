@@ -3,7 +3,7 @@
 
 #include "kernels/isa/neon/dots.h"
 
-namespace vllm::neon_dotprod {
+namespace vllm::kernels::neon_dotprod {
 
 using neon::CodeLevels;
 using neon::Codes;
@@ -24,4 +24,4 @@ using IntSums = neon::IntSumsWith<SdotDot>;
 using FourBitSums = neon::SmallSumsWith<SdotDot>;
 using SixBitSums = FourBitSums;
 
-}  // namespace vllm::neon_dotprod
+}  // namespace vllm::kernels::neon_dotprod

@@ -3,7 +3,7 @@
 #include "kernels/isa/neon_dotprod/dots.h"
 #include "kernels/kernel_tables.h"
 
-namespace vllm::neon_dotprod {
+namespace vllm::kernels::neon_dotprod {
 
 // Each file uses those before it.
 // clang-format off
@@ -13,11 +13,11 @@ namespace vllm::neon_dotprod {
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
 
-}  // namespace vllm::neon_dotprod
+}  // namespace vllm::kernels::neon_dotprod
 
-namespace vllm {
+namespace vllm::kernels {
 
 constinit const TileKernels kNeonDotprodTileKernels = {nullptr, nullptr, neon_dotprod::PackInt8,
                                                        neon_dotprod::LinearQuant};
 
-}  // namespace vllm
+}  // namespace vllm::kernels

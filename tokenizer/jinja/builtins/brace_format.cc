@@ -12,7 +12,7 @@
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 bool IsAlign(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
@@ -230,4 +230,4 @@ std::string BraceFormat(Runtime& runtime, std::string_view format, const Args& a
   return BraceFormatter(runtime, args).Run(format, 1);
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -7,9 +7,9 @@
 #include "tokenizer/jinja/values/args.h"
 #include "tokenizer/jinja/values/runtime.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Returns `format` with its fields replaced by `args`. Throws EvalError.
 std::string BraceFormat(Runtime& runtime, std::string_view format, const Args& args);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

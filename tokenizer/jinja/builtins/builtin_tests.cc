@@ -5,7 +5,7 @@
 #include "tokenizer/jinja/values/repr.h"
 #include "tokenizer/jinja/values/string_operations.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 using Test = bool (*)(Runtime& runtime, const Value& value, const Args& args);
@@ -148,4 +148,4 @@ bool CallTest(Runtime& runtime, std::string_view name, const Value& value, const
   return test(runtime, value, args);
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

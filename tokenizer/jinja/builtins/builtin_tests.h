@@ -7,10 +7,10 @@
 #include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 bool IsTest(std::string_view name);
 // Returns the result of the test. Throws EvalError, also if there is no such test.
 bool CallTest(Runtime& runtime, std::string_view name, const Value& value, const Args& args);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

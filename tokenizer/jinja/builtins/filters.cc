@@ -1,6 +1,6 @@
 #include "tokenizer/jinja/builtins/filters.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 Filter FindFilter(std::string_view name) {
@@ -21,4 +21,4 @@ Value CallFilter(Runtime& runtime, std::string_view name, const Value& input, co
   return filter(runtime, input, args);
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

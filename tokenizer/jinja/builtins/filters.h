@@ -7,7 +7,7 @@
 #include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 using Filter = Value (*)(Runtime& runtime, const Value& input, const Args& args);
 
@@ -27,4 +27,4 @@ Filter FindMarkupFilter(std::string_view name);
 Filter FindSequenceFilter(std::string_view name);
 Filter FindNumberFilter(std::string_view name);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/values/repr.h"
 #include "tokenizer/jinja/values/text.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 constexpr int64_t kMaxRange = 100'000;  // jinja2.sandbox.MAX_RANGE
@@ -150,4 +150,4 @@ std::string EscapeForError(std::string_view text) {
   return result;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

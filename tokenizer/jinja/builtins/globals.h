@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 bool IsGlobalFunction(std::string_view name);
 Value CallGlobalFunction(Runtime& runtime, std::string_view name, const Args& args);
@@ -17,4 +17,4 @@ Value CallGlobalFunction(Runtime& runtime, std::string_view name, const Args& ar
 // about 300 bytes. Any thread.
 std::string EscapeForError(std::string_view text);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

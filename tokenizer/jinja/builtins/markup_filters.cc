@@ -10,7 +10,7 @@
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 // urllib.parse.quote. In a query, also quotes / and writes a space as +.
@@ -294,4 +294,4 @@ Filter FindMarkupFilter(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -5,7 +5,7 @@
 
 #include "tokenizer/jinja/values/operations.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
@@ -133,4 +133,4 @@ Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, con
   }
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

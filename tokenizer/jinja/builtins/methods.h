@@ -9,7 +9,7 @@
 #include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // kUnsafe means that Python has the method but the sandbox rejects it (append, update, ...).
 enum class MethodAccess { kNone, kSafe, kUnsafe };
@@ -25,4 +25,4 @@ StringMethod FindStringMethod(std::string_view name);
 bool IsBytesMethod(std::string_view name);
 Value CallBytesMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -7,7 +7,7 @@
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/string_operations.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 void RejectUndefined(const Value& input) {
@@ -139,4 +139,4 @@ Filter FindNumberFilter(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/repr.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 Value ListOf(Runtime& runtime, std::vector<Value> items) {
@@ -378,4 +378,4 @@ Filter FindSequenceFilter(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

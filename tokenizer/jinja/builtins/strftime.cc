@@ -6,7 +6,7 @@
 #include <array>
 #include <chrono>
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 // Returns the directive that `text` starts with: "%", flags, width, modifier and conversion. Returns only "%" if the
@@ -87,4 +87,4 @@ bool ParseDate(std::string_view text, std::tm& time) {
   return true;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

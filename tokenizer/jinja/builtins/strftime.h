@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Python's datetime.strftime for a naive time: the C library's directives, flags and widths, and %f. Copies a directive
 // unchanged if the C library does not know it or its result is longer than kMaxDirectiveBytes.
@@ -16,4 +16,4 @@ std::string Strftime(std::string_view format, const std::tm& time);
 // not a valid time.
 bool ParseDate(std::string_view text, std::tm& time);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -10,7 +10,7 @@
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 Value Text(Runtime& runtime, const Value& self, std::string text) {
@@ -423,4 +423,4 @@ Value CallBytesMethod(Runtime& runtime, const Value& self, std::string_view name
   return name == "decode" ? DecodeBytes(runtime, self, args) : HexOfBytes(runtime, self, args);
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 // Returns the attribute, or a kMissing value. Sets `unsafe` if the sandbox forbids the attribute.
@@ -200,4 +200,4 @@ Value GetPath(Runtime& runtime, Value object, const Value& path, const Value* fa
   return object;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

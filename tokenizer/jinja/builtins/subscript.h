@@ -6,7 +6,7 @@
 #include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Returns object.name. `key` is `name` as a value, and `name` must outlive the result. The evaluator handles attributes
 // of loops and macros. Throws EvalError.
@@ -20,4 +20,4 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
 // `fallback` replaces undefined results unless it is null. Throws EvalError.
 Value GetPath(Runtime& runtime, Value object, const Value& path, const Value* fallback = nullptr);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

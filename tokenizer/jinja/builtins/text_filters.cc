@@ -13,7 +13,7 @@
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 // markupsafe.soft_str: converts values to strings and returns strings unchanged, so that Markup stays Markup.
@@ -384,4 +384,4 @@ Filter FindTextFilter(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -7,7 +7,7 @@
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/repr.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 Value Evaluator::Attribute(const Value& object, const Expr& expr) {
   if (object.is(Kind::kLoop)) {
@@ -155,4 +155,4 @@ void Evaluator::BindParameters(const Stmt& stmt, Args& args, Activation& frame) 
   }
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -6,7 +6,7 @@
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/repr.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 // The base cost of one statement, without the elements and bytes that it touches.
@@ -330,4 +330,4 @@ Value Evaluator::MakeMacro(const Stmt& stmt) {
   return Value(Kind::kMacro, std::move(macro));
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

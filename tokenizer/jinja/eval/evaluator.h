@@ -14,7 +14,7 @@
 #include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 inline constexpr int kMaxEvalDepth = 1200;
 inline constexpr int kMaxCallDepth = 128;
@@ -173,4 +173,4 @@ class Evaluator::DepthGuard {
   Evaluator& evaluator_;
 };
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

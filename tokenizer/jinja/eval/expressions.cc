@@ -7,7 +7,7 @@
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/repr.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 constexpr size_t kExpressionFuel = 3;
@@ -161,4 +161,4 @@ Value Evaluator::EvalTest(const Expr& expr) {
   return Value::Bool(CallTest(runtime_, expr.name, value, args));
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -2,7 +2,7 @@
 
 #include "tokenizer/jinja/values/operations.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 std::optional<Value> LoopObject::Pull() {
   while (source.is(Kind::kList) && next < source.items().size()) {
@@ -78,4 +78,4 @@ void LoopObject::Close() {
   closure.reset();
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -12,7 +12,7 @@
 #include "tokenizer/jinja/values/args.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 struct Activation;
 
@@ -47,4 +47,4 @@ struct LoopObject : Object {
   int64_t Length();
 };
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

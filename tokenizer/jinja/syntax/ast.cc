@@ -1,6 +1,6 @@
 #include "tokenizer/jinja/syntax/ast.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 // Visits nodes in the order of Jinja2's node fields. An assignment that comes first hides later reads.
@@ -77,4 +77,4 @@ bool ReadsName(const Body& body, const std::string& name) {
   return reader.found();
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -15,7 +15,7 @@
 #include "tokenizer/jinja/values/operations.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 inline constexpr int kMaxNesting = 128;  // nesting of tags and of brackets
 inline constexpr int kMaxHeight = 400;   // also limits chains such as a + b + c and a.b.c
@@ -164,4 +164,4 @@ void ForEachChild(const Expr& expr, Visit visit) {
   if (expr.extra->star_kwargs) visit(*expr.extra->star_kwargs);
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -6,7 +6,7 @@
 
 #include "tokenizer/jinja/values/string_operations.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 std::optional<Op> CompareOp(const Token& token) {
@@ -537,4 +537,4 @@ ExprPtr ExpressionParser::CloneTarget(const Expr& target) {
   return copy;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -9,7 +9,7 @@
 #include "tokenizer/jinja/syntax/ast.h"
 #include "tokenizer/jinja/syntax/lexer.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 class ExpressionParser {
  public:
@@ -95,4 +95,4 @@ class ExpressionParser {
   size_t num_nodes_ = 0;
 };
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 std::string NormalizeNewlines(std::string_view text) {
@@ -381,4 +381,4 @@ std::vector<Token> Tokenize(std::string_view source) {
   return Lexer(source).Run();
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Thrown if a template cannot be parsed. The message has no line number.
 class SyntaxError : public std::runtime_error {
@@ -43,4 +43,4 @@ inline constexpr size_t kMaxTokens = 400'000;
 // Returns the tokens; the last one is kEnd. Throws SyntaxError.
 std::vector<Token> Tokenize(std::string_view source);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

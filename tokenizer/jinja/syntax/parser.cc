@@ -6,7 +6,7 @@
 #include "tokenizer/jinja/syntax/expression_parser.h"
 #include "tokenizer/jinja/syntax/scope.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 class Parser : public ExpressionParser {
@@ -306,4 +306,4 @@ Template ParseTemplate(std::string_view source) {
   return result;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -6,9 +6,9 @@
 
 #include "tokenizer/jinja/syntax/ast.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Returns the syntax tree with all variables resolved. Throws SyntaxError.
 Template ParseTemplate(std::string_view source);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -10,7 +10,7 @@
 #include "tokenizer/jinja/syntax/lexer.h"
 #include "tokenizer/jinja/syntax/symbols.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 // The first half finds the names that a scope loads and stores. It does not descend into inner scopes.
@@ -310,4 +310,4 @@ class Resolver {
 
 void ResolveScopes(Template& chat_template) { Resolver().Run(chat_template); }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

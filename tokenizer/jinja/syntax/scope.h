@@ -4,9 +4,9 @@
 
 #include "tokenizer/jinja/syntax/ast.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Fills in the slots and layouts of the tree. Throws SyntaxError.
 void ResolveScopes(Template& chat_template);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

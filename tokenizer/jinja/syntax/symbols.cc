@@ -5,7 +5,7 @@
 
 #include "tokenizer/jinja/syntax/lexer.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 Symbols::Symbols(const Symbols* parent, FunctionBuilder* function)
     : parent_(parent), function_(function), slots_(std::make_shared<std::map<std::string, uint16_t>>()) {}
@@ -120,4 +120,4 @@ ScopeLayout Symbols::Layout() const {
   return layout;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

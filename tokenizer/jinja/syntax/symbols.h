@@ -10,7 +10,7 @@
 
 #include "tokenizer/jinja/syntax/ast.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // A function whose slots are being assigned. Slots are numbered per function.
 struct FunctionBuilder {
@@ -66,4 +66,4 @@ class Symbols {
   std::set<std::string> stores_;
 };
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

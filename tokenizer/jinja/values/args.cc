@@ -2,7 +2,7 @@
 
 #include "tokenizer/jinja/values/operations.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 const Value* Args::Keyword(std::string_view name) const {
   for (const auto& [key, value] : keywords) {
@@ -63,4 +63,4 @@ const std::string& BoundArgs::Text(size_t index) const {
   return value->text();
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -10,7 +10,7 @@
 #include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 struct Args {
   std::vector<Value> positional;
@@ -39,4 +39,4 @@ class BoundArgs {
   std::vector<const Value*> values_;
 };
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

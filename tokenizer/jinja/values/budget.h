@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Thrown to stop an evaluation. The message has no line number; the caller adds it.
 class EvalError : public std::runtime_error {
@@ -63,4 +63,4 @@ class Budget {
   size_t output_bytes_ = 0;
 };
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -11,7 +11,7 @@
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 std::string FormatReal(double value, const FormatSpec& spec) {
   const char type = spec.type == '%' ? 'f' : spec.type == 'F' ? 'f' : spec.type;
@@ -253,4 +253,4 @@ std::string PercentFormat(Budget& budget, std::string_view format, const Value& 
   return PercentFormatter(budget, format, values).Run();
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

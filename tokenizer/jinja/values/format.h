@@ -7,7 +7,7 @@
 #include "tokenizer/jinja/values/budget.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Returns `format` % `values`, where `values` is a tuple, a dict for %(name)s, or a single value. Throws EvalError.
 std::string PercentFormat(Budget& budget, std::string_view format, const Value& values);
@@ -31,4 +31,4 @@ std::string PadNumber(std::string digits, const FormatSpec& spec);
 
 inline constexpr int64_t kMaxPrecision = 400;
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -11,7 +11,7 @@
 #include "tokenizer/jinja/values/repr.h"
 #include "tokenizer/jinja/values/text.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 class Writer {
@@ -260,4 +260,4 @@ Value ParseJson(Budget& budget, std::string_view text, const char* what) {
   return std::move(builder.result);
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/values/budget.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 struct JsonStyle {
   bool ensure_ascii = false;
@@ -26,4 +26,4 @@ std::string ToJson(Budget& budget, const Value& value, const JsonStyle& style);
 // Throws EvalError; the message starts with `what`.
 Value ParseJson(Budget& budget, std::string_view text, const char* what);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

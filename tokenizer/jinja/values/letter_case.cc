@@ -7,7 +7,7 @@
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 constexpr char32_t kSharpS = 0xdf, kDottedCapitalI = 0x130, kApostropheN = 0x149;
@@ -172,4 +172,4 @@ std::string SwapCase(std::string_view text) {
   });
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

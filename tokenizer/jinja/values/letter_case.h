@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 bool IsAlpha(char32_t code_point);
 bool IsUpper(char32_t code_point);
@@ -19,4 +19,4 @@ std::string Capitalize(std::string_view text);
 std::string TitleCase(std::string_view text);
 std::string SwapCase(std::string_view text);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/values/format.h"
 #include "tokenizer/jinja/values/text.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 bool NumbersEqual(const Value& a, const Value& b) {
@@ -461,4 +461,4 @@ Value Negate(const Value& value) {
   throw EvalError(std::string("bad operand type for unary -: '") + TypeName(value.kind()) + "'");
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -10,7 +10,7 @@
 #include "tokenizer/jinja/values/budget.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 enum class Op : uint8_t { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow, kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
@@ -34,4 +34,4 @@ std::vector<Value> ToVector(Budget& budget, const Value& value);
 Value Arithmetic(Budget& budget, Op op, const Value& a, const Value& b);
 Value Negate(const Value& value);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

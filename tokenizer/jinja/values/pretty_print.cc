@@ -9,7 +9,7 @@
 #include "tokenizer/jinja/values/repr.h"
 #include "tokenizer/jinja/values/text.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 constexpr int64_t kWidth = 80;
@@ -232,4 +232,4 @@ std::string PrettyPrint(Budget& budget, const Value& value) {
   return printer.Take();
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

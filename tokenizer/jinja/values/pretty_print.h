@@ -7,9 +7,9 @@
 #include "tokenizer/jinja/values/budget.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Throws EvalError if a limit of the budget is exceeded.
 std::string PrettyPrint(Budget& budget, const Value& value);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 
 #include "tokenizer/jinja/values/text.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 void AppendQuoted(std::string_view text, std::string& out) {
@@ -214,4 +214,4 @@ std::string Str(Budget& budget, const Value& value) {
   return out;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -6,7 +6,7 @@
 #include "tokenizer/jinja/values/budget.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Returns repr(float): the shortest decimal that reads back as the same value.
 std::string FloatRepr(double value);
@@ -15,4 +15,4 @@ std::string Str(Budget& budget, const Value& value);
 // Appends str(value) to `out`, without a temporary copy if `value` is a string.
 void AppendStr(Budget& budget, const Value& value, std::string& out);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -8,7 +8,7 @@
 #include "tokenizer/jinja/values/budget.h"
 #include "tokenizer/jinja/values/value.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 struct Runtime {
   Budget budget;
@@ -25,4 +25,4 @@ struct Runtime {
   }
 };
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -7,7 +7,7 @@
 #include "tokenizer/jinja/values/letter_case.h"
 #include "tokenizer/jinja/values/text.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 std::vector<std::string_view> SplitAtSpaces(Budget& budget, std::string_view text, int64_t max_splits,
@@ -212,4 +212,4 @@ bool ParseInteger(std::string_view text, int64_t base, int64_t& value) {
   return error == std::errc() && end == digits.data() + digits.size();
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

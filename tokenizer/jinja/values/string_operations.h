@@ -8,7 +8,7 @@
 
 #include "tokenizer/jinja/values/budget.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // str.split and str.rsplit. A null separator splits at runs of whitespace; a negative `max_splits` means no limit.
 std::vector<std::string_view> SplitText(Budget& budget, std::string_view text, const std::string* separator,
@@ -25,4 +25,4 @@ bool HasOnlyCase(std::string_view text, bool upper);
 bool ParseFloat(std::string_view text, double& value);
 bool ParseInteger(std::string_view text, int64_t base, int64_t& value);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -5,7 +5,7 @@
 
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 bool IsLineEnd(char32_t c) {
@@ -159,4 +159,4 @@ std::string EscapeHtml(std::string_view text) {
   return result;
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 // Returns the code point at `position` and advances past it. REQUIRES: position < text.size().
 char32_t NextCodePoint(std::string_view text, size_t& position);
@@ -40,4 +40,4 @@ size_t FindTextLast(std::string_view text, std::string_view needle);
 // markupsafe.escape.
 std::string EscapeHtml(std::string_view text);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

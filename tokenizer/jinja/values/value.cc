@@ -6,7 +6,7 @@
 
 #include "tokenizer/unicode/utf8.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 namespace {
 
 // Smaller dicts are searched linearly, which is faster than hashing. Most messages have two keys.
@@ -267,4 +267,4 @@ Value MakeFunction(Budget* heap, std::string name, Value self) {
   return Value(Kind::kFunction, std::move(object));
 }
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja

@@ -16,7 +16,7 @@
 
 #include "tokenizer/jinja/values/budget.h"
 
-namespace vllm::jinja {
+namespace vllm::tokenizer::jinja {
 
 enum class Kind : uint8_t {
   kMissing,  // an empty variable slot; templates never see it
@@ -209,4 +209,4 @@ Value MakeFunction(Budget* heap, std::string name, Value self = Value());
 // Returns a string that is the same for keys that are equal in Python. Throws EvalError if the value is unhashable.
 std::string HashKey(const Value& key);
 
-}  // namespace vllm::jinja
+}  // namespace vllm::tokenizer::jinja
