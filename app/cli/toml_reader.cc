@@ -184,13 +184,14 @@ class TomlTextReader {
     return ReadWord();
   }
 
-  // Returns the contents of the string that begins at `begin` and ends here.
+  // Returns the contents of the string that begins at `begin` and ends here. A carriage return in it must be followed
+  // by a line feed.
   std::string ParseString(const Mark& begin) const {
     std::string raw(text_.substr(begin.pos, pos_ - begin.pos));
     if (raw.size() > kMaxTomlScalarBytes) {
       FailAt(begin, "the string is too long (limit " + std::to_string(kMaxTomlScalarBytes) + " bytes)");
     }
-    // Line breaks in values are \n on every system. Here \r occurs only before \n.
+    // Line breaks in values are \n on every system.
     std::erase(raw, '\r');
     TomlScalar scalar = ParseTomlScalar(raw);
     if (!scalar.error.empty()) FailAt(begin, "invalid string: " + Escape(scalar.error));
@@ -200,7 +201,10 @@ class TomlTextReader {
   // Skips a backslash and the character after it, so that an escaped quotation mark does not end the string.
   void SkipEscape() {
     static constexpr std::string_view kNames = "btnfr\"\\uU \t\r\n";
-    if (Peek(1) == '\0' || kNames.find(Peek(1)) == std::string_view::npos) Fail("unknown escape sequence");
+    const bool is_lone_return = Peek(1) == '\r' && Peek(2) != '\n';
+    if (Peek(1) == '\0' || is_lone_return || kNames.find(Peek(1)) == std::string_view::npos) {
+      Fail("unknown escape sequence");
+    }
     ++pos_;
     if (!SkipLineBreak()) ++pos_;
   }

@@ -200,6 +200,7 @@ TEST_F(ConfigFileTest, EveryErrorNamesItsLineAndColumn) {
       {"system = 'a\n'\n", ":1:10: unterminated string (line break or control character in it)"},
       {"system = \"\"\"a\n", ":1:10: unterminated string"},
       {"system = \"\\q\"\n", ":1:11: unknown escape sequence"},
+      {"system = \"\"\"a\\\rb\"\"\"\n", ":1:14: unknown escape sequence"},
       {"system = \"\\ud800\"\n", ":1:10: invalid string: codepoints in the range [0xD800, 0xDFFF] are not valid UTF-8"},
       {"system = \"\\u12\"\n", ":1:10: invalid string: the next token is not a valid string"},
       {"# \x01\n", ":1:3: control character in a comment"},
