@@ -1,6 +1,7 @@
 #include "app/chat/history_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -121,13 +122,19 @@ void HistoryFile::Open() {
 }
 
 void HistoryFile::Append(std::string_view text) {
-  constexpr int kMaxTries = 8;
+  // The lock keeps another process from replacing the file between the check and the write. Shorten holds it for some
+  // milliseconds. The wait ends even if that process was stopped; the entry may then be lost.
+  constexpr int kMaxTries = 100;
+  constexpr int kPauseMs = 10;
   for (int i = 0; i < kMaxTries; ++i) {
-    // The lock keeps another process from replacing the file between the check and the write. Never wait for the lock:
-    // a stopped process could hold it forever.
-    flock(fd_.get(), LOCK_SH | LOCK_NB);
-    if (!IsDeleted(fd_.get())) break;
-    Open();
+    const bool is_locked = flock(fd_.get(), LOCK_SH | LOCK_NB) == 0;
+    const bool is_deleted = IsDeleted(fd_.get());
+    if (is_locked && !is_deleted) break;
+    if (is_deleted) {
+      Open();
+    } else {
+      poll(nullptr, 0, kPauseMs);
+    }
   }
   const int error = WriteAll(fd_.get(), EntryText(text));
   flock(fd_.get(), LOCK_UN);

@@ -1,10 +1,13 @@
 // HistoryFile: permissions, several processes that write at once, and shortening.
 #include "app/chat/history_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,6 +17,7 @@
 
 #include "engine/config/errors.h"
 #include "tests/support/temp_directory.h"
+#include "tests/support/thread_state.h"
 
 namespace vllm::app {
 namespace {
@@ -121,6 +125,26 @@ TEST_F(HistoryFileTest, EntryOfAnotherProcessSurvivesShortening) {
   first.Append("of the first");
   second.Append("of the second");
   EXPECT_EQ(HistoryFile(path_).entries(), (Lines{"3", "4", "of the first", "of the second"}));
+}
+
+TEST_F(HistoryFileTest, EntryAppendedWhileAnotherProcessReplacesTheFileIsKept) {
+  HistoryFile history(path_);
+  history.Append("old");
+  const int lock = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  std::ofstream(path_ + ".new") << "#1\nold\n";
+  std::atomic<bool> is_done{false};
+  std::atomic<pid_t> id{0};
+  std::thread writer([&] {
+    id = gettid();
+    history.Append("new");
+    is_done = true;
+  });
+  while (!is_done && (id == 0 || !testing_support::ThreadSleeps(id))) std::this_thread::yield();
+  fs::rename(path_ + ".new", path_);
+  close(lock);
+  writer.join();
+  EXPECT_EQ(HistoryFile(path_).entries(), (Lines{"old", "new"}));
 }
 
 TEST_F(HistoryFileTest, ConcurrentWritersLoseNoEntry) {
