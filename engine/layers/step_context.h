@@ -18,12 +18,14 @@ namespace vllm {
 // Scratch buffers that all layers of a rank share, one layer at a time. Reserved at load for the largest step.
 struct Workspace {
   kernels::PackedActivations packed_activations;  // for LinearMatrix
-  kernels::AlignedBuffer ordered_x;  // for LinearMatrix: x with the columns in the order of the checkpoint's matrix
-  AttentionWorkspace attention;      // for Attention
-  MoeWorkspace moe;                  // for SparseMoe
+  kernels::AlignedBuffer ordered_x;      // for LinearMatrix: x with the columns in the order of the checkpoint's matrix
+  kernels::AlignedBuffer unpacked_rows;  // for LinearMatrix::UnpackRow: one row per thread, in the checkpoint's order
+  AttentionWorkspace attention;          // for Attention
+  MoeWorkspace moe;                      // for SparseMoe
 
   size_t size_bytes() const {
-    return packed_activations.size_bytes() + ordered_x.size_bytes() + attention.size_bytes() + moe.size_bytes();
+    return packed_activations.size_bytes() + ordered_x.size_bytes() + unpacked_rows.size_bytes() +
+           attention.size_bytes() + moe.size_bytes();
   }
 };
 

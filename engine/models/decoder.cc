@@ -99,7 +99,8 @@ size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows)
     project_out_->Reserve(max_logits_rows);
   }
   for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Reserve(max_tokens);
-  (lm_head_ ? *lm_head_ : *embed_tokens_).Reserve(max_logits_rows);
+  embed_tokens_->Reserve(lm_head_ ? 1 : max_logits_rows);
+  if (lm_head_) lm_head_->Reserve(max_logits_rows);
   size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
                  embedded_.size_bytes() + projected_.size_bytes();
   for (const kernels::AlignedBuffer& angles : angles_) bytes += angles.size_bytes();

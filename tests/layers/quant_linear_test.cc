@@ -16,6 +16,7 @@
 #include "engine/layers/linear/vocab_embedding.h"
 #include "kernels/isa/kernels_for.h"
 #include "kernels/kernels.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/random_values.h"
 
 namespace vllm {
@@ -181,8 +182,11 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
 
   void ExpectRows(const LinearWeight& weight, kernels::DType dtype, Shard rows, Shard columns, Matrix& reference) {
     std::vector<float> values(static_cast<size_t>(columns.count));
+    weight.Reserve(step_, 1);
     for (int64_t n = 0; n < rows.count; ++n) {
-      weight.UnpackRow(step_, n, values.data());
+      const uint64_t before = testing_support::NumAllocations();
+      weight.UnpackRow(step_, n, 0, values.data());
+      EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
       const double rounding = ScaleRounding(dtype, reference, rows.begin + n);
       for (int64_t k = 0; k < columns.count; ++k) {
         const double expected = reference.at(rows.begin + n, columns.begin + k);
@@ -364,6 +368,7 @@ TEST_F(QuantLinearTest, BlocksCanBeSplitAnywhere) {
       weights.Add("x.weight", weight_type, {out, in}, bytes);
       ExpectMatches(weights, ModelConfig(), matrix);
       const VocabParallelEmbedding embedding(Load(weights), ModelConfig(), "x.weight", out, in);
+      embedding.Reserve(1);
       std::vector<float> row(static_cast<size_t>(in));
       const auto id = static_cast<int32_t>(Int(0, out - 1));
       embedding.Embed(std::array{id}, row.data());
@@ -435,7 +440,7 @@ TEST_F(QuantLinearTest, ExpertGatesAreNotQuantizedAtLoad) {
     weights.Add(name + ".weight", kernels::WeightType::kFloat32, {8, 64}, values);
     const LinearWeight weight(Load(weights), model, {{name, 8, {0, 8}}}, 64, {0, 64});
     std::vector<float> row(64);
-    weight.UnpackRow(step_, 5, row.data());
+    weight.UnpackRow(step_, 5, 0, row.data());
     EXPECT_EQ(std::equal(row.begin(), row.end(), values.begin() + 5 * 64), is_float) << name;
   }
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/layers/for_each_row.h"
+#include "kernels/threading/check.h"
 
 namespace vllm {
 
@@ -188,7 +189,12 @@ size_t LinearMatrix::size_bytes() const {
 }
 
 void LinearMatrix::Reserve(const StepContext& step, int64_t max_rows) const {
-  if (!column_order_.empty()) OrderedRows(step, column_order_.size(), max_rows);
+  if (!column_order_.empty()) {
+    OrderedRows(step, column_order_.size(), max_rows);
+    kernels::AlignedBuffer& unpacked = step.workspace->unpacked_rows;
+    const size_t bytes = column_order_.size() * static_cast<size_t>(step.threads->num_threads()) * sizeof(float);
+    if (unpacked.size_bytes() < bytes) unpacked = kernels::AlignedBuffer(bytes);
+  }
   std::visit([&](const auto& matrix) { TilesFor(matrix, step, max_rows); }, matrix_);
 }
 
@@ -201,15 +207,16 @@ void LinearMatrix::Multiply(const StepContext& step, const LinearCall& call) con
   std::visit([&](const auto& matrix) { MultiplyBy(matrix, step, ordered); }, matrix_);
 }
 
-void LinearMatrix::UnpackRow(const StepContext& step, int64_t row, float* out) const {
+void LinearMatrix::UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const {
   const auto unpack = [&](float* to) {
     std::visit([&](const auto& matrix) { UnpackRowOf(matrix, step, row, to); }, matrix_);
   };
   if (column_order_.empty()) return unpack(out);
-  // Several threads unpack rows at once. Each keeps its buffer for the next row.
-  thread_local std::vector<float> stored;
-  if (stored.size() < column_order_.size()) stored.resize(column_order_.size());
-  unpack(stored.data());
+  const kernels::AlignedBuffer& rows = step.workspace->unpacked_rows;
+  const size_t width = column_order_.size();
+  VLLM_CHECK(rows.size_bytes() >= width * (static_cast<size_t>(thread) + 1) * sizeof(float));
+  float* const stored = rows.as<float>() + width * static_cast<size_t>(thread);
+  unpack(stored);
   for (size_t k = 0; k < column_order_.size(); ++k) {
     if (column_order_[k] >= 0) out[column_order_[k]] = stored[k];
   }

@@ -49,12 +49,13 @@ class LinearMatrix {
   int64_t num_rows() const;
   size_t size_bytes() const;
 
-  // Reserves the rank's scratch for Multiply with up to `max_rows` rows of x.
+  // Reserves the rank's scratch for UnpackRow, and for Multiply with up to `max_rows` rows of x.
   void Reserve(const StepContext& step, int64_t max_rows) const;
   // Computes `call` on the rank's threads.
   void Multiply(const StepContext& step, const LinearCall& call) const;
-  // Writes one row as float32 to out, [num_columns].
-  void UnpackRow(const StepContext& step, int64_t row, float* out) const;
+  // Writes one row as float32 to out, [num_columns]. Calls on several threads at once need different values of
+  // `thread`, less than the rank's number of threads. REQUIRES: Reserve was called.
+  void UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const;
 
  private:
   std::variant<kernels::PackedMatrix, kernels::PackedQuantMatrix, kernels::CheckpointQuantMatrix, DenseMatrix> matrix_;

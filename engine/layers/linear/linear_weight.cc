@@ -263,10 +263,10 @@ void LinearWeight::Multiply(const StepContext& step, const float* bias, const fl
   }
 }
 
-void LinearWeight::UnpackRow(const StepContext& step, int64_t row, float* out) const {
+void LinearWeight::UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const {
   for (const Part& part : parts_) {
     const int64_t local = row - part.first_row;
-    if (local < part.matrix.num_rows()) return part.matrix.UnpackRow(step, local, out);
+    if (local < part.matrix.num_rows()) return part.matrix.UnpackRow(step, local, thread, out);
   }
 }
 

@@ -38,14 +38,14 @@ class LinearWeight {
   int64_t num_columns() const { return num_columns_; }
   size_t size_bytes() const;
 
-  // Reserves the rank's scratch for Multiply with up to `max_rows` rows of x.
+  // Reserves the rank's scratch for UnpackRow, and for Multiply with up to `max_rows` rows of x.
   void Reserve(const StepContext& step, int64_t max_rows) const;
   // Computes y [rows of x, num_rows()] = x w^T + bias on the rank's threads. `bias` may be null.
   void Multiply(const StepContext& step, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
                 float* y, int64_t y_stride) const;
 
-  // Writes one row as float32 to out, [num_columns()]. Used for embedding lookups.
-  void UnpackRow(const StepContext& step, int64_t row, float* out) const;
+  // Writes one row as float32 to out, [num_columns()], for embedding lookups. See LinearMatrix::UnpackRow.
+  void UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const;
 
  private:
   struct Part {

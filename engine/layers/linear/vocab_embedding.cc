@@ -26,11 +26,11 @@ VocabParallelEmbedding::VocabParallelEmbedding(const LoadContext& load, const Mo
 void VocabParallelEmbedding::Embed(std::span<const int32_t> token_ids, float* out) const {
   const int64_t hidden_size = weight_.num_columns();
   const auto num_rows = static_cast<int64_t>(token_ids.size());
-  ForEachRow(step_, num_rows, hidden_size, [&](int64_t row) {
+  ForEachRow(step_, num_rows, hidden_size, [&](int64_t row, int thread) {
     float* to = out + row * hidden_size;
     const int64_t local = token_ids[static_cast<size_t>(row)] - shard_.begin;
     if (local >= 0 && local < shard_.count) {
-      weight_.UnpackRow(step_, local, to);
+      weight_.UnpackRow(step_, local, thread, to);
     } else {
       std::fill_n(to, hidden_size, 0.0f);
     }

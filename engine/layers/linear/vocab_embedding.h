@@ -20,7 +20,7 @@ class VocabParallelEmbedding {
   // Writes out [token_ids.size(), hidden_size], complete on every rank.
   void Embed(std::span<const int32_t> token_ids, float* out) const;
 
-  // Reserves the rank's scratch for Logits with up to `max_rows` rows.
+  // Reserves the rank's scratch for Embed, and for Logits with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
   // Writes this rank's columns of logits [num_rows, vocab_size]; hidden: [num_rows, hidden_size]. The other ranks write
   // their columns, so a barrier must follow before any rank reads.
