@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/output/json_text.h"
 #include "app/output/result_json.h"
 
 namespace vllm::app {

@@ -6,7 +6,7 @@
 
 #include "app/batch/batch_row.h"
 #include "app/batch/sampling_fields.h"
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 
 namespace vllm::app {
 namespace {

@@ -11,6 +11,7 @@
 #include "app/batch/openai_body.h"
 #include "app/batch/sampling_fields.h"
 #include "app/cli/parse_value.h"
+#include "app/output/json_text.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {
@@ -18,26 +19,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxJsonDepth = 128;  // real prompts are far less deep
-
 Json ParseRecord(std::string_view record) {
-  bool too_deep = false;
-  const auto check_depth = [&too_deep](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxJsonDepth) too_deep = true;
-    return depth <= kMaxJsonDepth;
-  };
   Json json;
-  try {
-    json = Json::parse(record.begin(), record.end(), check_depth);
-  } catch (const Json::exception& error) {
-    // The text is "[json.exception.parse_error.101] parse error at line 1, column 5: ...; last read: ...". Remove the
-    // last part, which may contain the prompt.
-    std::string message = error.what();
-    if (const size_t bracket = message.find("] "); bracket != std::string::npos) message.erase(0, bracket + 2);
-    if (const size_t last = message.find("; last read"); last != std::string::npos) message.resize(last);
-    throw RowError("invalid_json", message);
-  }
-  if (too_deep) throw RowError("invalid_json", "nested too deeply (limit 128)");
+  const std::string error = ParseJsonText(record, json);
+  if (!error.empty()) throw RowError("invalid_json", error);
   if (!json.is_object()) throw RowError("invalid_json", "a row must be an object");
   return json;
 }

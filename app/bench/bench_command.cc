@@ -17,7 +17,7 @@
 
 #include "app/bench/bench_compare.h"
 #include "app/model/load_model.h"
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 #include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"

@@ -6,7 +6,7 @@
 #include "app/cli/flag.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 #include "app/terminal/output_stream.h"
 
 namespace vllm::app {

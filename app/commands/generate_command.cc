@@ -8,6 +8,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/prompt_input.h"
 #include "app/model/load_model.h"
+#include "app/output/json_text.h"
 #include "app/output/prompt_status.h"
 #include "app/output/request_stats.h"
 #include "app/output/result_json.h"

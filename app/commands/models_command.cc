@@ -5,7 +5,7 @@
 
 #include "app/commands/commands.h"
 #include "app/model/model_hub.h"
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 

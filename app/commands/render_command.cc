@@ -11,7 +11,7 @@
 #include "app/batch/record_reader.h"
 #include "app/commands/commands.h"
 #include "app/model/model_files.h"
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "tokenizer/formats/regular_file.h"
@@ -21,17 +21,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 128;
-
-Json ParseLimited(std::string_view text, const std::string& name) {
-  bool too_deep = false;
-  const auto check_depth = [&too_deep](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxDepth) too_deep = true;
-    return depth <= kMaxDepth;
-  };
-  Json json = Json::parse(text.begin(), text.end(), check_depth, false);
-  if (json.is_discarded() && !too_deep) throw ModelError("render " + name + ": not valid JSON");
-  if (too_deep) throw ModelError("render " + name + ": nested too deeply (limit 128)");
+Json ParseInput(std::string_view text, const std::string& name) {
+  Json json;
+  const std::string error = ParseJsonText(text, json);
+  if (!error.empty()) throw ModelError("render " + name + ": " + error);
   return json;
 }
 
@@ -100,7 +93,7 @@ int RenderLines(const Settings& settings, const std::string& path) {
     Json result;
     try {
       if (status == RecordReader::Status::kTooLong) throw ModelError("the line is too long (limit 64 MiB)");
-      result = RenderLine(ParseLimited(record, "line " + std::to_string(reader.line())), fallback.get(), settings);
+      result = RenderLine(ParseInput(record, "line " + std::to_string(reader.line())), fallback.get(), settings);
     } catch (const ModelError& error) {
       result = Json({{"error", error.what()}});
     }
@@ -120,7 +113,7 @@ int RenderCommand(const Settings& settings) {
   if (renderer == nullptr) {
     throw ModelError("model " + location.name + ": has no chat template; pass --chat-template FILE");
   }
-  const std::string text = RenderOne(*renderer, ParseLimited(ReadFileOrStdin(path, 64 << 20), path));
+  const std::string text = RenderOne(*renderer, ParseInput(ReadFileOrStdin(path, 64 << 20), path));
   if (settings.Switch("json")) {
     StandardOutput().WriteLine(SafeJson(DumpJson(Json({{"text", text}}))));
   } else {

@@ -16,7 +16,7 @@
 #include "app/model/sampling_defaults.h"
 #include "app/model/tokenizer_kind.h"
 #include "app/model/weight_summary.h"
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"

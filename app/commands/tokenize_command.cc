@@ -12,7 +12,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/prompt_input.h"
 #include "app/model/model_files.h"
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 

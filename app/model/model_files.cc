@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"

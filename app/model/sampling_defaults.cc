@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/output/result_json.h"
+#include "app/output/json_text.h"
 
 namespace vllm::app {
 namespace {

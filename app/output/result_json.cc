@@ -76,6 +76,4 @@ Json PromptLogprobsJson(const RequestOutput& output, const tokenizer::Tokenizer*
   return list;
 }
 
-std::string DumpJson(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 }  // namespace vllm::app

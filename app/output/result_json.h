@@ -27,7 +27,4 @@ nlohmann::ordered_json LogprobJson(const Logprobs& logprobs, size_t position, co
 // Returns the text of one token. Empty for an id outside the vocabulary, or if `tokenizer` is null.
 std::string TokenText(int32_t token_id, const tokenizer::Tokenizer* tokenizer);
 
-// Returns `json` on one line. Invalid UTF-8 becomes U+FFFD.
-std::string DumpJson(const nlohmann::ordered_json& json);
-
 }  // namespace vllm::app

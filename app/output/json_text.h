@@ -1,0 +1,17 @@
+// JSON text of records and files: bounded parsing, and writing on one line. Pure functions; any thread.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace vllm::app {
+
+// Parses JSON from outside into `json`. Returns an empty string, or why the text is invalid: a syntax error with line
+// and column, or more than 128 levels of nesting. The error does not quote the text.
+std::string ParseJsonText(std::string_view text, nlohmann::ordered_json& json);
+
+// Returns `json` on one line. Invalid UTF-8 becomes U+FFFD.
+std::string DumpJson(const nlohmann::ordered_json& json);
+
+}  // namespace vllm::app
