@@ -33,7 +33,7 @@ struct FrontendMetrics {
   int64_t num_prompt_tokens = 0;
   int64_t num_cached_tokens = 0;
   int64_t num_generation_tokens = 0;
-  std::array<int64_t, 6> num_finished{};  // sequences by FinishReason
+  std::array<int64_t, kNumFinishReasons> num_finished{};  // sequences by FinishReason
   DurationHistogram queue_time;
   DurationHistogram time_to_first_token;
   DurationHistogram inter_token_latency;

@@ -98,7 +98,7 @@ DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& co
 }
 
 bool RegisterModel(std::string_view architecture, ModelFactory factory) {
-  return Registered().emplace(architecture, factory).second;
+  return Find(architecture) == nullptr && Registered().emplace(architecture, factory).second;
 }
 
 }  // namespace vllm

@@ -2,12 +2,14 @@
 // plain value; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace vllm {
 
 enum class FinishReason : uint8_t { kNone, kStop, kLength, kAbort, kError };
+constexpr size_t kNumFinishReasons = 5;
 
 constexpr std::string_view ToString(FinishReason reason) {
   switch (reason) {
