@@ -53,6 +53,13 @@ TEST(ChatTemplateTest, TheContextOverridesTheOptions) {
             "<s>False{\"b\": 1, \"a\": [2.0, \"é\"]}");
 }
 
+TEST(ChatTemplateTest, ErrorsOfPaddingMethodsNameTheMethod) {
+  for (const std::string method : {"center", "ljust", "rjust"}) {
+    const std::string error = ErrorOf("{{ 'a'." + method + "() }}");
+    EXPECT_NE(error.find(method + " is missing argument"), std::string::npos) << error;
+  }
+}
+
 TEST(ChatTemplateTest, InvalidUtf8InAMessageIsRenderedUnchanged) {
   const std::vector<ChatMessage> messages = {{"user", " \xff\xc3 "}};
   EXPECT_EQ(

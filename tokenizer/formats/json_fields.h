@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "tokenizer/formats/tokenizer_error.h"
@@ -49,6 +50,17 @@ inline const nlohmann::json& ArrayField(const nlohmann::json& object, const char
   const nlohmann::json& value = Field(object, key, where);
   if (!value.is_array()) throw TokenizerError("reading " + where + ": field " + key + " is not a list");
   return value;
+}
+
+// Returns the content of a token that is written as "<s>" or {"content": "<s>", ...}, or nullopt if it is neither.
+inline std::optional<std::string> TokenField(const nlohmann::json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end()) return std::nullopt;
+  if (it->is_string()) return it->get<std::string>();
+  if (!it->is_object()) return std::nullopt;
+  const auto content = it->find("content");
+  if (content == it->end() || !content->is_string()) return std::nullopt;
+  return content->get<std::string>();
 }
 
 }  // namespace vllm::tokenizer

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tokenizer/formats/json_fields.h"
 #include "tokenizer/formats/python_json.h"
 #include "tokenizer/formats/regular_file.h"
 #include "tokenizer/jinja/builtins/globals.h"
@@ -35,16 +36,6 @@ json ReadObject(const std::filesystem::path& path) {
   if (object.is_discarded()) Fail(path, "not valid JSON");
   if (!object.is_object()) Fail(path, "not a JSON object");
   return object;
-}
-
-// Returns the token from "<s>" or {"content": "<s>", ...}, or "" if it is absent.
-std::string TokenText(const json& config, const char* name) {
-  const auto found = config.find(name);
-  if (found == config.end()) return {};
-  if (found->is_string()) return found->get<std::string>();
-  if (!found->is_object()) return {};
-  const auto content = found->find("content");
-  return content != found->end() && content->is_string() ? content->get<std::string>() : std::string();
 }
 
 // Sets the templates and the origin of `source`. Returns false if there is no default template.
@@ -95,12 +86,12 @@ std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_dire
              !TakeTemplates(config, config_path, source)) {
     return std::nullopt;
   }
-  source.bos_token = TokenText(config, "bos_token");
-  source.eos_token = TokenText(config, "eos_token");
+  source.bos_token = TokenField(config, "bos_token").value_or("");
+  source.eos_token = TokenField(config, "eos_token").value_or("");
   if (source.bos_token.empty() || source.eos_token.empty()) {
     const json map = ReadObject(directory / "special_tokens_map.json");
-    if (source.bos_token.empty()) source.bos_token = TokenText(map, "bos_token");
-    if (source.eos_token.empty()) source.eos_token = TokenText(map, "eos_token");
+    if (source.bos_token.empty()) source.bos_token = TokenField(map, "bos_token").value_or("");
+    if (source.eos_token.empty()) source.eos_token = TokenField(map, "eos_token").value_or("");
   }
   return source;
 }

@@ -22,14 +22,6 @@ nlohmann::json ReadObject(const std::string& path) {
   return json;
 }
 
-std::optional<std::string> TokenSetting(const nlohmann::json& json, const char* key) {
-  if (!json.contains(key)) return std::nullopt;
-  const nlohmann::json* value = &json[key];
-  if (value->is_object() && value->contains("content")) value = &(*value)["content"];
-  if (!value->is_string()) return std::nullopt;
-  return value->get<std::string>();
-}
-
 std::optional<bool> BoolSetting(const nlohmann::json& json, const char* key) {
   if (!json.contains(key) || json[key].is_null()) return std::nullopt;
   return BoolField(json, key, "tokenizer_config.json");
@@ -50,14 +42,14 @@ int32_t IdFrom(const std::string& text) {
 TokenizerConfig ReadTokenizerConfig(const std::string& tokenizer_config_path, const std::string& added_tokens_path) {
   TokenizerConfig settings;
   const nlohmann::json config = ReadObject(tokenizer_config_path);
-  settings.bos_token = TokenSetting(config, "bos_token");
-  settings.eos_token = TokenSetting(config, "eos_token");
-  settings.unk_token = TokenSetting(config, "unk_token");
-  settings.pad_token = TokenSetting(config, "pad_token");
+  settings.bos_token = TokenField(config, "bos_token");
+  settings.eos_token = TokenField(config, "eos_token");
+  settings.unk_token = TokenField(config, "unk_token");
+  settings.pad_token = TokenField(config, "pad_token");
   settings.add_bos_token = BoolSetting(config, "add_bos_token");
   settings.add_eos_token = BoolSetting(config, "add_eos_token");
   settings.add_prefix_space = BoolSetting(config, "add_prefix_space").value_or(false);
-  settings.tokenizer_class = TokenSetting(config, "tokenizer_class").value_or("");
+  settings.tokenizer_class = TokenField(config, "tokenizer_class").value_or("");
   if (config.contains("added_tokens_decoder") && config["added_tokens_decoder"].is_object()) {
     for (const auto& item : config["added_tokens_decoder"].items()) {
       AddedToken token = ReadAddedToken(item.value());

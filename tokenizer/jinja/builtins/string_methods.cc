@@ -174,7 +174,8 @@ Value Join(Runtime& runtime, const Value& self, const Args& args) {
 // `kSide` is where the text goes: -1 left, 1 right, 0 centered.
 template <int kSide>
 Value Justify(Runtime& runtime, const Value& self, const Args& args) {
-  const BoundArgs bound("ljust", args, {"width", "fillchar"}, 1);
+  static constexpr const char* kName = kSide < 0 ? "ljust" : kSide > 0 ? "rjust" : "center";
+  const BoundArgs bound(kName, args, {"width", "fillchar"}, 1);
   const std::string fill = bound[1] == nullptr ? " " : bound.Text(1);
   if (NumCodePoints(fill) != 1) throw EvalError("the fill character must be exactly one character long");
   runtime.budget.SpendBytes(self.text().size() * 4);

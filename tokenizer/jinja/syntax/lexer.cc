@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tokenizer/jinja/values/letter_case.h"
+#include "tokenizer/jinja/values/string_operations.h"
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/unicode/utf8.h"
 
@@ -76,16 +77,7 @@ class Unescaper {
 
   // Jinja2 first replaces a non-ASCII character by an escape. A backslash before the character then escapes the
   // backslash of that escape, so the escape itself remains in the text.
-  void NonAscii() {
-    const char32_t c = NextCodePoint(text_, position_);
-    char buffer[16];
-    std::snprintf(buffer, sizeof buffer,
-                  c < 0x100     ? "\\x%02x"
-                  : c < 0x10000 ? "\\u%04x"
-                                : "\\U%08x",
-                  static_cast<unsigned>(c));
-    result_ += buffer;
-  }
+  void NonAscii() { AppendEscape(NextCodePoint(text_, position_), result_); }
 
   void Hex(int digits) {
     char32_t value = 0;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "tokenizer/jinja/values/string_operations.h"
 #include "tokenizer/jinja/values/text.h"
 
 namespace vllm::tokenizer::jinja {
@@ -25,13 +26,7 @@ void AppendQuoted(std::string_view text, std::string& out) {
     } else if (IsPrintable(c)) {
       out += text.substr(start, i - start);
     } else {
-      char buffer[16];
-      std::snprintf(buffer, sizeof buffer,
-                    c < 0x100     ? "\\x%02x"
-                    : c < 0x10000 ? "\\u%04x"
-                                  : "\\U%08x",
-                    static_cast<unsigned>(c));
-      out += buffer;
+      AppendEscape(c, out);
     }
   }
   out += quote;

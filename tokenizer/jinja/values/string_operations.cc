@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <limits>
 
 #include "tokenizer/jinja/values/letter_case.h"
@@ -149,6 +150,13 @@ std::string PadText(std::string_view text, int64_t width, std::string_view fill,
   result += text;
   append(pad - left);
   return result;
+}
+
+void AppendEscape(char32_t code_point, std::string& text) {
+  char buffer[16];
+  const char* const format = code_point < 0x100 ? "\\x%02x" : code_point < 0x10000 ? "\\u%04x" : "\\U%08x";
+  std::snprintf(buffer, sizeof buffer, format, static_cast<unsigned>(code_point));
+  text += buffer;
 }
 
 bool HasOnlyCase(std::string_view text, bool upper) {

@@ -18,6 +18,8 @@ std::string ReplaceText(Budget& budget, std::string_view text, std::string_view 
                         int64_t count);
 // Pads to `width` code points. `side` is where the text goes: -1 left, 1 right, 0 centered like str.center.
 std::string PadText(std::string_view text, int64_t width, std::string_view fill, int side);
+// Appends \xhh, \uhhhh or \Uhhhhhhhh, as Python's repr writes a character that is not printable.
+void AppendEscape(char32_t code_point, std::string& text);
 // str.isupper or str.islower.
 bool HasOnlyCase(std::string_view text, bool upper);
 // float(text) and int(text, base). Return false where Python raises ValueError. ParseInteger throws EvalError if the
