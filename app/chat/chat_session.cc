@@ -112,7 +112,7 @@ void ChatSession::SendUserMessage(const std::string& message) {
   const std::string request_id = "chat-" + std::to_string(num_requests_++);
   last_stats_ = RequestStats();
   last_stats_.num_prompt_tokens = static_cast<int64_t>(ids.size());
-  last_stats_.load_seconds = model_.load_seconds;
+  last_stats_.load_time = model_.load_time;
   try {
     model_.engine->AddRequest(request_id, std::move(ids), params_);
   } catch (const RequestError& error) {

@@ -126,21 +126,22 @@ bool NeedsTokenizer(const Settings& settings, InputFormat format) {
 }
 
 // Prints the summary of a finished batch. --quiet suppresses it.
-void PrintSummary(const BatchCounts& counts, double seconds, const std::string& output_path) {
+void PrintSummary(const BatchCounts& counts, Seconds elapsed, const std::string& output_path) {
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.1f s (%.1f output tokens/s)", seconds,
-                static_cast<double>(counts.num_generation_tokens) / seconds);
+  std::snprintf(text.data(), text.size(), "%.1f s (%.1f output tokens/s)", elapsed.count(),
+                static_cast<double>(counts.num_generation_tokens) / elapsed.count());
   PrintStatus(GroupedText(counts.num_rows) + (counts.num_rows == 1 ? " row, " : " rows, ") +
               GroupedText(counts.num_failed) + " failed, " + GroupedText(counts.num_prompt_tokens) + " prompt and " +
               GroupedText(counts.num_generation_tokens) + " output tokens in " + text.data() +
               (output_path.empty() ? "" : "; written to " + output_path));
 }
 
-void PrintStats(const BatchCounts& counts, const LoadedModel& model, double seconds) {
+void PrintStats(const BatchCounts& counts, const LoadedModel& model, Seconds elapsed) {
   std::array<char, 256> text{};
   std::snprintf(text.data(), text.size(), "%.2f rows/s, prompt %.1f tokens/s (%lld tokens cached), load %.2f s",
-                static_cast<double>(counts.num_rows) / seconds, static_cast<double>(counts.num_prompt_tokens) / seconds,
-                static_cast<long long>(counts.num_cached_tokens), model.load_seconds);
+                static_cast<double>(counts.num_rows) / elapsed.count(),
+                static_cast<double>(counts.num_prompt_tokens) / elapsed.count(),
+                static_cast<long long>(counts.num_cached_tokens), model.load_time.count());
   PrintNote(text.data());
   for (const std::string& line : StatsLines(*model.engine)) PrintNote(line);
 }
@@ -171,9 +172,9 @@ int BatchCommand(const Settings& settings) {
   BatchRunner runner(*model.engine, source, output, WritesText(settings), input.size(), CountRows(input, format));
   const auto start = std::chrono::steady_clock::now();
   const BatchCounts counts = runner.Run();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  PrintSummary(counts, seconds, output_path);
-  if (settings.Switch("stats")) PrintStats(counts, model, seconds);
+  const Seconds elapsed = std::chrono::steady_clock::now() - start;
+  PrintSummary(counts, elapsed, output_path);
+  if (settings.Switch("stats")) PrintStats(counts, model, elapsed);
   if (counts.num_failed > 0) {
     PrintError(std::to_string(counts.num_failed) + " of " + std::to_string(counts.num_rows) + " rows failed");
     return 1;

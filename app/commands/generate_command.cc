@@ -36,7 +36,7 @@ class AnswerWriter {
     }
     stats_.num_cached_tokens = output.num_cached_tokens;
     stats_.metrics = output.metrics;
-    stats_.load_seconds = model_.load_seconds;
+    stats_.load_time = model_.load_time;
     for (const CompletionOutput& completion : output.outputs) {
       if (completion.finish_reason == FinishReason::kError) failed_ = true;
     }

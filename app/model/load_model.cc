@@ -70,7 +70,7 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
     PrintWarning("the KV cache holds " + std::to_string(loaded.engine->max_model_len()) + " of the model's " +
                  std::to_string(requested) + " tokens of context; --kv-cache-memory sets its size");
   }
-  loaded.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  loaded.load_time = std::chrono::steady_clock::now() - start;
   EnterMainLoop();
   return loaded;
 }

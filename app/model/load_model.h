@@ -21,7 +21,7 @@ struct LoadedModel {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // may be null only if it was not required
   std::unique_ptr<PromptRenderer> renderer;               // null: the model has no chat template
   std::unique_ptr<LLMEngine> engine;
-  double load_seconds = 0.0;
+  Seconds load_time{0};
 };
 
 // Loads everything and starts the engine's threads. Afterwards signals no longer end the process: the caller must poll

@@ -12,18 +12,20 @@
 namespace vllm::app {
 namespace {
 
-double Rate(int64_t count, double seconds) { return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0; }
+double Rate(int64_t count, Seconds time) { return time > Seconds(0) ? static_cast<double>(count) / time.count() : 0.0; }
+
+double Milliseconds(Seconds time) { return time.count() * 1e3; }
 
 double Rounded(double value) { return std::round(value * 1000.0) / 1000.0; }
 
 }  // namespace
 
 double RequestStats::prefill_tokens_per_second() const {
-  return Rate(num_prompt_tokens - num_cached_tokens, metrics.prefill_seconds());
+  return Rate(num_prompt_tokens - num_cached_tokens, metrics.prefill_time());
 }
 
 double RequestStats::decode_tokens_per_second() const {
-  return Rate(metrics.num_generation_tokens - 1, metrics.decode_seconds());
+  return Rate(metrics.num_generation_tokens - 1, metrics.decode_time());
 }
 
 std::string RequestStatsText(const RequestStats& stats) {
@@ -33,18 +35,18 @@ std::string RequestStatsText(const RequestStats& stats) {
                 "%.0f ms, total %.0f ms, load %.2f s",
                 static_cast<long long>(stats.num_prompt_tokens), static_cast<long long>(stats.num_cached_tokens),
                 stats.prefill_tokens_per_second(), static_cast<long long>(stats.metrics.num_generation_tokens),
-                stats.decode_tokens_per_second(), stats.metrics.time_to_first_token_seconds() * 1e3,
-                stats.metrics.e2e_seconds() * 1e3, stats.load_seconds);
+                stats.decode_tokens_per_second(), Milliseconds(stats.metrics.time_to_first_token()),
+                Milliseconds(stats.metrics.e2e_latency()), stats.load_time.count());
   return text.data();
 }
 
 nlohmann::ordered_json TimingsJson(const RequestStats& stats) {
   nlohmann::ordered_json json;
-  json["load_ms"] = Rounded(stats.load_seconds * 1e3);
-  json["ttft_ms"] = Rounded(stats.metrics.time_to_first_token_seconds() * 1e3);
+  json["load_ms"] = Rounded(Milliseconds(stats.load_time));
+  json["ttft_ms"] = Rounded(Milliseconds(stats.metrics.time_to_first_token()));
   json["prefill_tps"] = Rounded(stats.prefill_tokens_per_second());
   json["decode_tps"] = Rounded(stats.decode_tokens_per_second());
-  json["total_ms"] = Rounded(stats.metrics.e2e_seconds() * 1e3);
+  json["total_ms"] = Rounded(Milliseconds(stats.metrics.e2e_latency()));
   return json;
 }
 

@@ -20,7 +20,7 @@ struct RequestStats {
   int64_t num_prompt_tokens = 0;
   int64_t num_cached_tokens = 0;
   RequestMetrics metrics;
-  double load_seconds = 0.0;
+  Seconds load_time{0};
 
   double prefill_tokens_per_second() const;
   double decode_tokens_per_second() const;

@@ -61,7 +61,7 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
-  ready_.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ready_.load_time = std::chrono::steady_clock::now() - start;
 }
 
 EngineCore::~EngineCore() = default;

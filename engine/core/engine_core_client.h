@@ -24,7 +24,7 @@ struct EngineCoreReadyInfo {
   int64_t max_model_len = 0;  // clamped to what the KV cache can hold
   // Memory that remains if the KV cache is full.
   int64_t spare_memory_bytes = std::numeric_limits<int64_t>::max();
-  double load_seconds = 0.0;  // weights, profiling and cache allocation
+  Seconds load_time{0};  // weights, profiling and cache allocation
   LoadReport load_report;
 };
 

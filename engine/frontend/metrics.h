@@ -13,20 +13,20 @@ namespace vllm {
 // A histogram of durations from a microsecond to a day. Buckets grow by 10 %, so percentiles are within 10 %.
 class DurationHistogram {
  public:
-  void Add(double seconds);
+  void Add(Seconds duration);
   int64_t count() const { return count_; }
-  double sum() const { return sum_; }
-  double mean() const { return count_ > 0 ? sum_ / static_cast<double>(count_) : 0.0; }
-  double max() const { return max_; }
+  Seconds sum() const { return sum_; }
+  Seconds mean() const { return count_ > 0 ? sum_ / static_cast<double>(count_) : Seconds(0); }
+  Seconds max() const { return max_; }
   // Returns the upper bound of the bucket that contains the given share (0 to 1) of all durations; 0 if there are none.
-  double Percentile(double share) const;
+  Seconds Percentile(double share) const;
 
  private:
   static constexpr size_t kNumBuckets = 266;
   std::array<int64_t, kNumBuckets> buckets_{};
   int64_t count_ = 0;
-  double sum_ = 0.0;
-  double max_ = 0.0;
+  Seconds sum_{0};
+  Seconds max_{0};
 };
 
 struct FrontendMetrics {

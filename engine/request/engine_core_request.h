@@ -14,6 +14,7 @@
 namespace vllm {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
+using Seconds = std::chrono::duration<double>;
 
 struct EngineCoreRequest {
   RequestId request_id = 0;

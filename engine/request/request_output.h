@@ -38,19 +38,17 @@ struct RequestMetrics {
   int64_t num_generation_tokens = 0;
   int64_t num_preemptions = 0;
 
-  double queue_seconds() const { return Seconds(arrival_time, scheduled_time); }
-  double time_to_first_token_seconds() const { return Seconds(arrival_time, first_token_time); }
-  double prefill_seconds() const { return Seconds(scheduled_time, first_token_time); }
-  double decode_seconds() const { return Seconds(first_token_time, last_token_time); }
-  double inter_token_seconds() const {
-    return num_generation_tokens > 1 ? decode_seconds() / static_cast<double>(num_generation_tokens - 1) : 0.0;
+  Seconds queue_time() const { return Between(arrival_time, scheduled_time); }
+  Seconds time_to_first_token() const { return Between(arrival_time, first_token_time); }
+  Seconds prefill_time() const { return Between(scheduled_time, first_token_time); }
+  Seconds decode_time() const { return Between(first_token_time, last_token_time); }
+  Seconds inter_token_latency() const {
+    return num_generation_tokens > 1 ? decode_time() / static_cast<double>(num_generation_tokens - 1) : Seconds(0);
   }
-  double e2e_seconds() const { return Seconds(arrival_time, finished_time); }
+  Seconds e2e_latency() const { return Between(arrival_time, finished_time); }
 
  private:
-  static double Seconds(SteadyTime from, SteadyTime to) {
-    return to > from ? std::chrono::duration<double>(to - from).count() : 0.0;
-  }
+  static Seconds Between(SteadyTime from, SteadyTime to) { return to > from ? Seconds(to - from) : Seconds(0); }
 };
 
 struct RequestOutput {

@@ -83,7 +83,7 @@ TEST(ThreadClientTest, IsReadyOnceConstructed) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory());
   EXPECT_EQ(client.ready().num_blocks, 128);
   EXPECT_EQ(client.ready().max_model_len, 256);
-  EXPECT_GE(client.ready().load_seconds, 0.0);
+  EXPECT_GE(client.ready().load_time, Seconds(0));
 }
 
 TEST(ThreadClientTest, AnswersEveryRequest) {

@@ -299,21 +299,21 @@ TEST_F(OutputProcessorTest, MetricsCountFinishedRequests) {
 
 TEST(DurationHistogramTest, PercentilesAreWithinTenPercent) {
   DurationHistogram histogram;
-  EXPECT_EQ(histogram.Percentile(0.5), 0.0);
-  for (int i = 1; i <= 1000; ++i) histogram.Add(i * 1e-3);
-  EXPECT_NEAR(histogram.Percentile(0.5), 0.5, 0.05);
-  EXPECT_NEAR(histogram.Percentile(0.99), 0.99, 0.1);
-  EXPECT_EQ(histogram.Percentile(1.0), 1.0);
-  EXPECT_NEAR(histogram.mean(), 0.5005, 1e-9);
+  EXPECT_EQ(histogram.Percentile(0.5), Seconds(0));
+  for (int i = 1; i <= 1000; ++i) histogram.Add(Seconds(i * 1e-3));
+  EXPECT_NEAR(histogram.Percentile(0.5).count(), 0.5, 0.05);
+  EXPECT_NEAR(histogram.Percentile(0.99).count(), 0.99, 0.1);
+  EXPECT_EQ(histogram.Percentile(1.0), Seconds(1));
+  EXPECT_NEAR(histogram.mean().count(), 0.5005, 1e-9);
 }
 
 TEST(DurationHistogramTest, InvalidAndExtremeDurationsAreHarmless) {
   DurationHistogram histogram;
-  histogram.Add(-1.0);
-  histogram.Add(std::numeric_limits<double>::quiet_NaN());
+  histogram.Add(Seconds(-1.0));
+  histogram.Add(Seconds(std::numeric_limits<double>::quiet_NaN()));
   EXPECT_EQ(histogram.count(), 0);
-  histogram.Add(0.0);
-  histogram.Add(1e12);
+  histogram.Add(Seconds(0));
+  histogram.Add(Seconds(1e12));
   EXPECT_EQ(histogram.count(), 2);
 }
 
