@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs packages, builds vllmcli, and runs it on the model that ships with it: a batch of prompts, then one prompt.
+# Installs packages, builds vllmcli, and runs it on the bundled model: a batch of prompts, then one prompt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install_packages.sh
