@@ -89,7 +89,7 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, bool special
   const PatternSet& set = normalized ? normalized_ : raw_;
   segments.clear();
   size_t done = 0;
-  size_t space_end = 0;  // end of the white space after the last match with rstrip
+  size_t space_end = 0;  // end of the whitespace after the last match with rstrip
   if (!set.patterns.empty()) {
     for (size_t position = 0; position < text.size();) {
       if (!set.starts[static_cast<unsigned char>(text[position])]) {
@@ -112,7 +112,7 @@ void AddedVocabulary::Split(std::string_view text, bool normalized, bool special
         begin = std::max(begin, done);
       }
       if (token.rstrip) {
-        // The search continues inside this white space. Remembering its end keeps the search linear.
+        // The search continues inside this whitespace. Remembering its end keeps the search linear.
         space_end = std::max(space_end, end);
         while (ClassAt(text, space_end, kSpace)) space_end += CodePointAt(text, space_end).length;
         end = space_end;

@@ -1,5 +1,5 @@
-// Tokens outside the model's vocabulary ("<|im_start|>"). They are cut out of the text before the model sees it.
-// A loader fills it. Afterwards it is read-only, and any thread may use it.
+// Added tokens, such as "<|im_start|>". They are cut out of the text, and the model encodes the rest. A Tokenizer owns
+// its AddedVocabulary. A loader fills it. Afterwards it is read-only, and any thread may use it.
 // Matching follows Hugging Face `tokenizers`: the leftmost match wins, then the longest. Tokens with `normalized` are
 // matched after normalization.
 #pragma once
@@ -15,12 +15,12 @@ namespace vllm::tokenizer {
 struct AddedToken {
   std::string content;
   bool single_word = false;  // matches only between characters that are not word characters
-  bool lstrip = false;       // the match includes the white space before it
-  bool rstrip = false;       // the match includes the white space after it
+  bool lstrip = false;       // the match includes the whitespace before it
+  bool rstrip = false;       // the match includes the whitespace after it
   bool normalized = true;
   bool special = false;
   int32_t id = -1;
-  // `content` after normalization: the text to match in normalized text, and the input of the decoder.
+  // `content` after normalization: the string to find in normalized text, and the input of the decoder.
   std::string normalized_content;
 };
 
@@ -33,7 +33,7 @@ struct Segment {
 
 class AddedVocabulary {
  public:
-  // Limits the length of added tokens, because the search may cost this many steps per byte of text.
+  // Limits the length of added tokens, because a search may take this many steps per byte of text.
   static constexpr size_t kMaxTokenBytes = 1024;
 
   // A later token with the same id replaces the earlier one. Throws TokenizerError if the token is too long.

@@ -1,8 +1,8 @@
-// Incremental decoding: turns tokens into text while they are generated. Owned by one request, one thread. The
-// Tokenizer must outlive it.
+// Incremental decoding: turns tokens into text while they are generated. Owned by one request and used by one thread.
+// The Tokenizer must outlive it.
 // Invariant 1: Feed and Flush append only valid UTF-8.
-// Invariant 2: after Prime(p), feeding every id of g and Flush append the text that Decode(p + g) has after its common
-// prefix with Decode(p). Prompt text, such as its last line break, is never repeated.
+// Invariant 2: after Prime(p), Feed for every id of g and then Flush append Decode(p + g) without its common prefix
+// with Decode(p). So no text of the prompt, such as its last line break, is repeated.
 // Text is withheld only while a later token could change it: bytes of an incomplete character, a run of byte tokens
 // ("<0xE2>"), or the last token if the decoder treats the last token differently.
 #pragma once

@@ -47,8 +47,9 @@ class Encoding {
     }
   }
 
-  // Runs the pre-tokenizers on a word from `step` on and encodes the results. Finishes each batch before it splits the
-  // next one, so the words of a long text are never all in memory. The number of steps limits the recursion.
+  // Runs the pre-tokenizers on a word, starting with number `step`, and encodes the resulting words. Finishes each
+  // batch before it splits the next one, so the words of a long text are never all in memory. The number of steps
+  // limits the recursion.
   void Split(size_t step, const Word& word) {
     if (step == lists_.size()) {
       EncodeWord(word.text);
@@ -128,7 +129,8 @@ bool Tokenizer::IsSpecial(int32_t id) const {
 std::string_view Tokenizer::Kind() const { return parts_->kind; }
 
 // Hugging Face `tokenizers` passes the normalized form of an added token to the decoder. To skip special tokens, it
-// looks up that form among their texts, so a special token that normalization changes is not skipped.
+// looks up that form among the contents of the special tokens, so it does not skip a special token that normalization
+// changes.
 std::optional<std::string_view> Tokenizer::TokenForDecoding(int32_t id, bool skip_special_tokens) const {
   const AddedToken* added = parts_->added.FindId(id);
   if (added == nullptr) return parts_->model->vocabulary().TokenOf(id);

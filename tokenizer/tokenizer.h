@@ -1,5 +1,6 @@
-// Converts text to token ids and back, exactly as Hugging Face `tokenizers` does. Does not depend on the engine or the
-// models. Immutable after loading: all const methods may be called from any thread.
+// Converts text to token ids and back, as the library that defines the file format does: Hugging Face `tokenizers`,
+// SentencePiece, tiktoken or llama.cpp. Does not depend on the engine. Immutable after loading, so any thread may call
+// the const methods.
 //
 // tokenizer.json has these members; all others are ignored, including "truncation" and "padding", as in vLLM:
 //   {"added_tokens": [{"content", "single_word", "lstrip", "rstrip", "normalized", "special"}...],
@@ -29,8 +30,9 @@ class Tokenizer {
  public:
   ~Tokenizer();
 
-  // Makes Encode stop soon after the flag becomes true, because tokenizing 100 MB takes seconds. The flag is borrowed
-  // and may be null. Must be called before other threads use the tokenizer.
+  // Makes Encode throw EncodingStopped soon after the flag becomes true. Otherwise an interrupt would wait until a
+  // long prompt is tokenized: 100 MB take seconds. The flag is borrowed and may be null. Must be called before other
+  // threads use the tokenizer.
   void SetStop(const std::atomic<bool>* stop) { stop_ = stop; }
 
   // Accepts untrusted text: replaces ill-formed UTF-8 with U+FFFD first. Special tokens in the text ("<|im_start|>")
@@ -47,10 +49,10 @@ class Tokenizer {
   std::optional<std::string_view> IdToToken(int32_t id) const;
   // Returns true if `id` is an added token that is marked as special.
   bool IsSpecial(int32_t id) const;
-  // Returns "BPE byte-level", "BPE byte-fallback", "BPE", "Unigram", "WordPiece", ...
+  // Returns "byte-level BPE", "BPE with byte fallback", "BPE", "Unigram", "WordPiece", "tiktoken", ...
   std::string_view Kind() const;
 
-  // For DecodeStream: returns the input of the decoder for `id`, or nullopt if the id is skipped.
+  // For DecodeStream: returns the input of the decoder for `id`, or nullopt if Decode skips the id.
   std::optional<std::string_view> TokenForDecoding(int32_t id, bool skip_special_tokens) const;
   const TokenDecoder& decoder() const;
 

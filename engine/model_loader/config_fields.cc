@@ -20,10 +20,10 @@ std::string Number(double value) {
   return out.str();
 }
 
-// Returns a short text for a value. Objects and lists are described, not printed.
+// Formats a value for an error message. Objects and lists are described, not printed.
 std::string ValueText(const json& value) {
   if (value.is_object()) return "an object";
-  if (value.is_array()) return "a list of " + std::to_string(value.size());
+  if (value.is_array()) return "a list of length " + std::to_string(value.size());
   // dump() writes NaN and infinity as null.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return Number(value.get<double>());
   if (value.is_string()) return '"' + Escape(value.get_ref<const std::string&>(), 60) + '"';

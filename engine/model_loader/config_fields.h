@@ -1,5 +1,5 @@
-// ConfigFields: typed, range-checked access to the fields of a JSON object. Every error names the field and its value.
-// Borrows the object while one config file is read. Immutable; any thread may read.
+// ConfigFields: typed, range-checked access to the fields of a JSON object. Every error names the field and shows an
+// invalid value. Created while one config file is read; borrows the object. Immutable; any thread may read.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ class ConfigFields {
   // Throws ModelError if `object` is not a JSON object.
   ConfigFields(const nlohmann::json& object, std::string what, std::string prefix = "");
 
-  // All getters treat null as absent. They throw ModelError if the value has the wrong type or is out of range.
+  // All getters treat null as absent. They throw ModelError if the value has the wrong type or is outside [low, high],
+  // (0, high] for positive doubles. RequiredInt and RequiredPositiveDouble also throw if the field is absent.
   bool Has(const char* name) const;
   std::optional<int64_t> Int(const char* name, int64_t low, int64_t high) const;
   std::optional<double> Double(const char* name, double low, double high) const;
@@ -25,9 +26,9 @@ class ConfigFields {
   std::optional<std::string> String(const char* name) const;
   int64_t RequiredInt(const char* name, int64_t low, int64_t high) const;
   double RequiredPositiveDouble(const char* name, double high) const;
-  // Accepts one id or a list of ids, each in [0, high]. Returns an empty vector if the field is absent.
+  // Accepts one id or a list of at most 128 ids, each in [0, high]. Returns an empty vector if the field is absent.
   std::vector<int32_t> TokenIds(const char* name, int64_t high) const;
-  // Lists. Return an empty vector if the field is absent. Every element is checked.
+  // Read a list of at most 65536 elements and check each of them. Return an empty vector if the field is absent.
   std::vector<int64_t> Ints(const char* name, int64_t low, int64_t high) const;
   std::vector<double> PositiveDoubles(const char* name, double high) const;
   std::vector<std::string> Strings(const char* name) const;

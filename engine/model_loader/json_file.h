@@ -1,4 +1,4 @@
-// Reads the small JSON files of a model directory. A syntax error names the last key that was read. Pure functions; any
+// Reads the small JSON files of a model directory. Syntax errors name the last key that was read. Pure functions; any
 // thread.
 #pragma once
 
@@ -17,7 +17,7 @@ inline constexpr int kMaxJsonDepth = 64;
 std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what);
 
 // Parses one JSON value. Throws ModelError if `text` is anything else, is nested deeper than kMaxJsonDepth, or contains
-// a number outside the range of double. Like Python's json module, it keeps the last of several equal keys and accepts
+// a number outside the range of double. Like Python's json module, keeps the last value of a repeated key and accepts
 // NaN, Infinity and -Infinity.
 nlohmann::json ParseJson(std::string_view text, const std::string& what);
 

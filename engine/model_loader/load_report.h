@@ -1,4 +1,5 @@
-// LoadReport: how the weights were loaded, for statistics and warnings. Returned once, by the executor's factory.
+// LoadReport: how the weights were loaded, for statistics and warnings. A plain value: each rank makes one on its own
+// thread, and the executor's factory returns their sum.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,9 @@
 namespace vllm {
 
 struct LoadReport {
-  int64_t mapped_bytes = 0;   // of packed weights, read from the packed-weight cache
-  int64_t written_bytes = 0;  // of packed weights, written to it for the next start
-  std::string rejection;      // why a file of the cache was not used, or only in part; empty: none was rejected
+  int64_t mapped_bytes = 0;   // total size of the packed-weight cache files that weights were mapped from
+  int64_t written_bytes = 0;  // total size of the cache files written for the next start
+  std::string rejection;      // why a cache file was not used, or used only in part; empty: no file was rejected
   std::string failure;        // why the cache cannot be trusted or could not be written; empty: no failure
 
   // Adds the report of another rank. The first rejection and the first failure are kept.

@@ -24,7 +24,7 @@ int64_t ModifiedNs(const struct stat& status) {
   return int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
 }
 
-// Read by PathAt. Files beyond the number of slots are mapped too, but PathAt does not find them.
+// A mapped file that PathAt can find. If all slots are taken, further files are mapped but PathAt does not find them.
 struct Mapping {
   std::atomic<const char*> path{nullptr};  // null: the slot is free
   std::atomic<const std::byte*> begin{nullptr};

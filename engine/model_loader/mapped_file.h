@@ -16,14 +16,14 @@ class MappedFile {
   // Throws ModelError if the file cannot be opened or is not a regular file. Throws ResourceError if it cannot be
   // mapped or the system runs out of a resource, such as file descriptors.
   explicit MappedFile(const std::string& path);
-  // Maps a file that is already open. CheckUnchanged and error messages use `path`.
+  // Maps a file that is already open. `path` must be its path: CheckUnchanged and error messages use it.
   MappedFile(tokenizer::RegularFile file, const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Drops the file's resident pages from this process. Later reads take them from the page cache or the disk.
+  // Drops the file's resident pages from this process. Later reads fault them in from the page cache or the disk.
   void DropPages() const;
   const std::string& path() const { return path_; }
   // Throws ModelError if the file was written to after it was opened, because the bytes read may mix old and new

@@ -1,4 +1,5 @@
-// WeightMemory: where the matrices of a model get their memory while it is built. Used on the rank's thread.
+// WeightMemory: allocates the memory of a model's matrices while the model is built. Owned by the code that builds the
+// model. Used on the rank's thread.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +13,16 @@ namespace vllm {
 class WeightMemory {
  public:
   virtual ~WeightMemory() = default;
-  // The memory of the matrix `name`. Two matrices may have one name; the order in which a model asks for them is fixed.
-  // REQUIRES: the matrices live until the model is built.
+  // Returns the source of memory for matrix `name`. Several matrices may have the same name, because each load requests
+  // them in the same order. REQUIRES: the matrices live until the model is built.
   virtual kernels::BufferSource Buffers(const std::string& name) = 0;
-  // Returns true if the next Buffers(name), asked for these sizes, returns filled buffers.
+  // Returns true if Buffers(name), called next and for these sizes in bytes, would return filled buffers.
   virtual bool Contains(const std::string& name, const std::vector<size_t>& sizes) const = 0;
-  // Memory of a matrix that is packed into another one at once and then freed.
+  // Returns the source of memory for a matrix that is immediately packed into another one and then freed.
   virtual kernels::BufferSource TemporaryBuffers() { return kernels::NewBuffers; }
 };
 
-// New memory for every matrix.
+// Allocates new memory for every matrix.
 class NewWeightMemory final : public WeightMemory {
  public:
   kernels::BufferSource Buffers(const std::string& /*name*/) override { return kernels::NewBuffers; }

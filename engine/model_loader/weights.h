@@ -36,7 +36,7 @@ struct TensorView {
   const std::byte* Row(int64_t i) const;
   // Returns the floating-point type of the elements. Throws ModelError naming the tensor if they have any other type.
   kernels::DType dtype() const;
-  // Throws as dtype() does, for callers that need no more than the check.
+  // Throws as dtype() does. For callers that need only the check.
   void CheckFloatingPoint() const { static_cast<void>(dtype()); }
 };
 
@@ -51,7 +51,7 @@ class WeightSource {
   // Drops the resident pages of mapped files. Otherwise the whole file and the packed weights would be in memory at the
   // same time. Views stay valid.
   virtual void DropPages() const {}
-  // Returns true if a linear layer has a bias exactly where the source has one, regardless of the model's config.
+  // Returns true if linear layers have a bias exactly where the source contains one, regardless of the model's config.
   virtual bool DecidesBiases() const { return false; }
   virtual std::vector<std::string> Names() const = 0;
   // Returns the files that the tensors are read from; empty if there are none (dummy weights).

@@ -1,4 +1,5 @@
-// Fuzzes LoadModelConfig. The bytes before the first NUL become config.json, the bytes after it generation_config.json.
+// Fuzzes LoadModelConfig. The bytes before the first NUL become config.json, and the bytes after it become
+// generation_config.json.
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,7 +13,7 @@
 namespace vllm {
 namespace {
 
-// Returns a directory of this process, in memory if /dev/shm is writable.
+// Returns this process's own directory, which is in memory if /dev/shm is writable.
 const std::string& Directory() {
   static const std::string directory = [] {
     const std::string root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -44,7 +45,7 @@ void FuzzOne(std::string_view bytes) {
     const ModelConfig config = LoadModelConfig(Directory());
     Require(config.num_hidden_layers > 0 && config.head_dim > 0 && config.vocab_size > 0, "sizes are positive");
     Require(config.num_attention_heads % config.num_key_value_heads == 0,
-            "the number of KV heads divides the number of heads");
+            "the number of KV heads divides the number of attention heads");
     Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "every layer has a config");
     Require(config.rope_theta > 0.0, "rope_theta is positive");
   } catch (const ModelError&) {

@@ -1,5 +1,5 @@
-// Encodes and decodes the bytes with a small tokenizer, which the first byte selects. The ids must be in the
-// vocabulary, the text must be valid UTF-8, and streaming must give the same text as decoding at once.
+// Fuzzes encoding and decoding. The first byte selects a small tokenizer, which encodes the other bytes. The ids must
+// be in the vocabulary, the decoded text must be valid UTF-8, and DecodeStream must give the same text as Decode.
 #include <unistd.h>
 
 #include <filesystem>
@@ -27,7 +27,7 @@ std::unique_ptr<tokenizer::Tokenizer> FromModelFile(const std::string& path) {
   return tokenizer;
 }
 
-// Returns one of the tokenizers; there is one of each kind.
+// Returns the tokenizer that `choice` selects. The tokenizers cover all kinds of models.
 const tokenizer::Tokenizer& TokenizerOf(unsigned char choice) {
   static const std::vector<std::unique_ptr<tokenizer::Tokenizer>> tokenizers = [] {
     const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
@@ -56,10 +56,10 @@ void FuzzOne(std::string_view bytes) {
   std::string pieces;
   for (const int32_t id : ids) {
     stream.Feed(id, pieces);
-    Require(tokenizer::IsValidUtf8(pieces), "every piece ends with a complete character");
+    Require(tokenizer::IsValidUtf8(pieces), "streamed text ends with a complete character");
   }
   stream.Flush(pieces);
-  Require(pieces == whole, "the pieces form the whole text");
+  Require(pieces == whole, "streaming gives the same text as Decode");
 }
 
 }  // namespace vllm

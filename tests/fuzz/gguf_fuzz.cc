@@ -1,5 +1,5 @@
-// Fuzzes the GGUF reader. Tensors of an accepted file are inside the file and do not overlap. Its config, vocabulary
-// and chat template load, or fail with ModelError or TokenizerError.
+// Fuzzes the GGUF reader. The tensors of an accepted file must be inside the file and must not overlap. Its config,
+// vocabulary and chat template must load or fail with ModelError or TokenizerError.
 #include <span>
 
 #include "engine/config/errors.h"
@@ -37,9 +37,9 @@ void FuzzOne(std::string_view bytes) {
       const ModelConfig config = ReadGgufConfig(file);
       Require(config.vocab_size > 0 && config.hidden_size > 0 && config.head_dim > 0, "sizes are positive");
       Require(config.num_attention_heads % config.num_key_value_heads == 0,
-              "the number of KV heads divides the number of heads");
+              "the number of KV heads divides the number of attention heads");
       Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "every layer has a config");
-      for (const int32_t id : config.eos_token_ids) Require(id >= 0 && id < config.vocab_size, "stop ids are tokens");
+      for (const int32_t id : config.eos_token_ids) Require(id >= 0 && id < config.vocab_size, "EOS ids are tokens");
     });
     Try([&] { GgufChatTemplate(file.metadata()); });
     Try([&] { LoadGgufTokenizer(file); });

@@ -1,4 +1,4 @@
-// Parses and renders a chat template. The input is the variables as JSON, a line "---" and the template.
+// Fuzzes chat templates. The input is the variables as JSON, a line "---" and the template.
 #include <string>
 
 #include "tests/fuzz/fuzz_target.h"

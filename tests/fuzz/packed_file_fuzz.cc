@@ -1,4 +1,4 @@
-// Fuzzes the reader of packed-weight files. The entries of an accepted file must be inside the file and in order. The
+// Fuzzes the reader of packed-weight files. The entries of an accepted file must be in order and must not overlap. The
 // target first writes the correct file size and header hash, because no fuzzer would guess the hash.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,7 +27,8 @@ T Read(const std::string& bytes, size_t offset) {
   return value;
 }
 
-// Overwrites the size and the hash in the header with the correct ones. Does nothing more if the header does not fit.
+// Overwrites the size and the hash in the header with the correct values. Keeps the hash if the header does not fit
+// into the file.
 void FixSizeAndHash(std::string& bytes) {
   const uint64_t size = bytes.size();
   std::memcpy(bytes.data() + 24, &size, sizeof(size));

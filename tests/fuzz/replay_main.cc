@@ -1,4 +1,4 @@
-// Runs a fuzz target on every file of the directories given as arguments. Fails if there are no files.
+// Runs a fuzz target on every file in the directories given as arguments. Fails if there are no files.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

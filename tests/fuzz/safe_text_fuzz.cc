@@ -1,5 +1,5 @@
-// Filters model output for the terminal: the result has no control byte, and does not depend on how the output is cut
-// into pieces.
+// Fuzzes the filter for text that goes to a terminal. The result must contain no control bytes except newline and tab,
+// and must not depend on how the input is split into pieces.
 #include <string>
 
 #include "app/terminal/safe_text.h"
@@ -12,10 +12,10 @@ void FuzzOne(std::string_view bytes) {
   const app::SafeText whole{bytes};
   for (const char c : whole.view()) {
     const auto byte = static_cast<unsigned char>(c);
-    Require(byte >= 0x20 || c == '\n' || c == '\t', "no control byte");
-    Require(byte != 0x7F, "no delete");
+    Require(byte >= 0x20 || c == '\n' || c == '\t', "no control byte except newline and tab");
+    Require(byte != 0x7F, "no DEL");
   }
-  Require(tokenizer::IsValidUtf8(whole.view()), "UTF-8");
+  Require(tokenizer::IsValidUtf8(whole.view()), "the text is UTF-8");
   for (size_t i = 0; i < whole.view().size();) {
     const tokenizer::CodePoint c = tokenizer::CodePointAt(whole.view(), i);
     Require(!app::IsUnsafeCodePoint(c.value), "no unsafe code point");
@@ -25,7 +25,7 @@ void FuzzOne(std::string_view bytes) {
   app::SafeText pieces;
   for (size_t i = 0; i < bytes.size(); i += 3) filter.Feed(bytes.substr(i, 3), pieces);
   filter.Flush(pieces);
-  Require(pieces.view() == whole.view(), "pieces give the same text as the whole");
+  Require(pieces.view() == whole.view(), "pieces give the same text as the whole input");
 }
 
 }  // namespace vllm

@@ -1,4 +1,4 @@
-// Fuzzes the safetensors header parser. Tensors of an accepted file are inside the file and do not overlap.
+// Fuzzes the safetensors header parser. The tensors of an accepted file must be inside the file and must not overlap.
 #include <span>
 
 #include "engine/config/errors.h"

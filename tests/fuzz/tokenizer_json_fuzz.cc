@@ -1,4 +1,4 @@
-// Parses the bytes as tokenizer.json. If that succeeds, encodes and decodes a text.
+// Fuzzes the parser of tokenizer.json. If the bytes are accepted, encodes and decodes a text.
 #include <string>
 #include <vector>
 

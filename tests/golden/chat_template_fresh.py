@@ -1,10 +1,10 @@
 # Packages: jinja2 (requirements.txt).
-"""Writes random chat templates and renders them with Jinja2, configured as in transformers, and with the test
-program. The texts must be equal, and both must reject the same templates. Writes no files.
+"""Generates random chat templates and renders them with Jinja2, configured as in transformers, and with the test
+program. The rendered texts must be equal, and both must reject the same templates. Keeps no files.
 
     python tests/golden/chat_template_fresh.py build/release/tests/jinja_test [--seed N] [--count N]
 
-Prints every template that differs. The exit status is their number, at most 100.
+Prints every template for which they differ. The exit status is the number of these templates, at most 100.
 """
 import argparse
 import json
@@ -49,8 +49,8 @@ class Writer:
     def number(self):
         return str(self.pick(0, 1, 2, 3, 7, 10, 79, 1.5, 2.0, 0.1, 1e3, 12345, 1000000))
 
-    # text(), items(), quantity() and typed() write expressions that mostly have the named type. Jinja2 would reject
-    # nearly every template made of arbitrary expressions.
+    # text(), items() and quantity() write expressions that mostly have the named type. typed() chooses one of these
+    # types or a mapping. Jinja2 would reject nearly every template made of arbitrary expressions.
     def text(self, depth):
         if depth > 3 or self.rng.random() < 0.5:
             return self.pick(self.string(), self.string(), "word", "text", "kana", "s", "messages[1].content")

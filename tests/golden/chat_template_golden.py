@@ -1,5 +1,5 @@
 # Packages: jinja2 (requirements.txt).
-"""Writes tests/data/chat_template/golden.json: a context, and templates with the texts that Jinja2 renders from it.
+"""Writes tests/data/chat_template/golden.json: a context, and templates with the text that Jinja2 renders from each.
 
     python tests/golden/chat_template_golden.py [--output DIRECTORY]
 
@@ -101,7 +101,7 @@ CONTEXT = {
     },
 }
 
-# Templates of one line each. They are rendered with CONTEXT.
+# Templates of one line each.
 LINES = r"""
 {{ 1 + 2 }} {{ 7 / 2 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ 6 / 2 }}
 {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 7.5 % -2 }} {{ 0.1 + 0.2 }} {{ 1e16 }} {{ 1e-5 }} {{ 123456789012345678 }} {{ 1.0 }} {{ 1e22 }} {{ 5e-324 }}
@@ -557,7 +557,7 @@ def main():
     cases = []
     for template in LINES + BLOCKS:
         cases.append(render(env, template))
-        # If Jinja2 rejects a line of several expressions, test each expression alone.
+        # If Jinja2 rejects a line of several expressions, also test each expression separately.
         if "refused" in cases[-1] and "}} {{" in template and "{%" not in template:
             parts = template.strip("{}").split("}} {{")
             cases += [render(env, "{{" + part + "}}") for part in parts]

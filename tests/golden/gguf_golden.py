@@ -30,9 +30,9 @@ LONG_FACTORS = [1.5 + 0.5 * i for i in range(3)]
 # name -> (GGUF architecture, config class, model class, overrides, options). Options:
 #   "type"      type of all matrices; the default is BF16
 #   "types"     type of each matrix, by the last part of its GGUF name
-#   "split"     write several files, of 10 tensors each, if greater than 1
+#   "split"     if greater than 1, write several files of 10 tensors each
 #   "fuse_qkv"  write q, k and v as one matrix
-#   "no_bias"   "TENSOR" or "LAYER.TENSOR": the bias is zero in the model and missing from the file
+#   "no_bias"   a list of "TENSOR" or "LAYER.TENSOR", whose biases are zero in the model and missing from the file
 #   "shrink"    factor for the scales of random blocks
 CASES = {
     "llama": ("llama", "LlamaConfig", "LlamaForCausalLM", {}, {}),
@@ -100,7 +100,7 @@ CASES = {
                           dict(attention_bias=True, mlp_bias=True, num_hidden_layers=3),
                           {"no_bias": ("attn_k", "ffn_gate", "0.attn_q", "0.attn_v", "0.attn_output", "1.attn_q",
                                        "1.ffn_up", "2.ffn_down")}),
-    # Qwen2 as a Llama, because only Llama's class has an output bias.
+    # This Qwen2 uses transformers' Llama class, because only that class has a bias in attn_output.
     "qwen2_some_biases": ("qwen2", "LlamaConfig", "LlamaForCausalLM", dict(attention_bias=True),
                           {"no_bias": ("attn_k", "1.attn_output")}),
 }
@@ -112,7 +112,7 @@ for kind in BLOCK_TYPES:
     wide = gguf.GGML_QUANT_SIZES[kind][0] == 256
     sizes = (dict(hidden_size=256, intermediate_size=256, num_hidden_layers=1, num_key_value_heads=1) if wide
              else dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2))
-    # Larger Q2_K scales make a model that amplifies rounding errors, in transformers too.
+    # With larger Q2_K scales, the model would amplify rounding errors, in transformers too.
     options = {"type": kind, "shrink": 0.25 if kind == Type.Q2_K else 1.0}
     CASES["blocks_llama_" + kind.name] = ("llama", "LlamaConfig", "LlamaForCausalLM", sizes, options)
     CASES["blocks_gemma3_" + kind.name] = ("gemma3", "Gemma3TextConfig", "Gemma3ForCausalLM",
@@ -121,14 +121,14 @@ for kind in BLOCK_TYPES:
                                                                      sliding_attention=dict(rope_theta=1e4))),
                                            options)
 
-# The position of a case is its seed: a new case goes to the end, so that the files of the others do not change.
+# The position of a case is its seed. Append new cases here, so that the files of the other cases do not change.
 CASES["arcee"] = ("arcee", "ArceeConfig", "ArceeForCausalLM", {}, {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
 
 def permute(weights, n_head):
-    """Reorders rows from rotating halves (transformers) to rotating pairs of neighbors (llama.cpp)."""
+    """Reorders the rows of each head: transformers rotates row i with row i + half, llama.cpp neighboring rows."""
     return (weights.reshape(n_head, 2, weights.shape[0] // n_head // 2, *weights.shape[1:]).swapaxes(1, 2)
             .reshape(weights.shape))
 
@@ -160,8 +160,8 @@ def encode(rng, values, kind, shrink):
 
 
 def flat_names(state, architecture, config):
-    """Returns the tensors under the names of older checkpoints, which the gguf package knows: the experts' gate and
-    up projections are apart, and the norms of StableLM's heads are stacked."""
+    """Returns the tensors under the names of older checkpoints, which the gguf package knows. In these, the experts'
+    gate and up projections are separate, and the norms of StableLM's heads are stacked."""
     tensors = {}
     for name, tensor in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
@@ -181,7 +181,7 @@ def flat_names(state, architecture, config):
 
 
 def to_gguf(state, architecture, config, fuse_qkv):
-    """Returns GGUF name -> array, with rows in llama.cpp's order."""
+    """Returns a dict from GGUF names to arrays, with rows in llama.cpp's order."""
     names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
                                      config.num_hidden_layers)
     tensors = {}
@@ -208,10 +208,10 @@ def to_gguf(state, architecture, config, fuse_qkv):
 
 
 def from_gguf(tensors, state, architecture, config):
-    """Inverts to_gguf: returns `state` with the matrices of the file, for types that lose precision."""
+    """Inverts to_gguf: returns `state` with its matrices replaced by those of the file, which may be rounded."""
     result = dict(state)
     probe = {k: torch.arange(v.numel(), dtype=torch.float64).reshape(v.shape) for k, v in state.items()}
-    # Converting element numbers instead of values shows where each element of the file belongs.
+    # Converting element numbers instead of values shows which element of `state` each element of the file comes from.
     sources = to_gguf(probe, architecture, config, False)
     inverse = {}
     flat = flat_names({k: torch.full(v.shape, float(i), dtype=torch.float64) for i, (k, v) in enumerate(state.items())},
@@ -316,7 +316,7 @@ def write_keys(writer, architecture, config):
 
 
 def write_vocabulary(writer, config):
-    """Writes a byte-level vocabulary: single characters and one merged pair."""
+    """Writes the vocabulary of a byte-level BPE: single characters and one merged pair."""
     characters = [chr(c) for c in range(ord("!"), ord("!") + config.vocab_size - 4)] + ["!\""]
     tokens = ["<pad>", "<s>", "</s>"] + characters
     writer.add_tokenizer_model("gpt2")

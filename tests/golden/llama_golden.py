@@ -1,6 +1,6 @@
 # Packages: safetensors, torch, transformers (requirements.txt).
-"""Makes tests/data/llama: a tiny random Llama checkpoint for each config switch that changes the arithmetic. Each has
-the float32 log-probabilities of Hugging Face transformers, and the largest error of transformers in bfloat16.
+"""Makes tests/data/llama: a tiny random Llama checkpoint for each config switch that changes the arithmetic. Each
+comes with the float32 log-probabilities of Hugging Face transformers and the largest error of transformers in bfloat16.
 
     python tests/golden/llama_golden.py [--output DIRECTORY]
 """

@@ -1,6 +1,6 @@
 # Packages: torch, transformers (requirements.txt).
-"""Tiny configs of every decoder family, one for each switch that changes the arithmetic, and a function that makes
-models with random weights. models_golden.py and models_fresh.py use them."""
+"""Contains tiny configs of every decoder family, one for each switch that changes the arithmetic, and a function that
+makes models with random weights. models_golden.py and models_fresh.py import this module."""
 import torch
 import transformers
 
@@ -36,7 +36,7 @@ SHORT = [1.0 + 0.125 * i for i in range(4)]
 LONG = [1.5 + 0.5 * i for i in range(4)]
 
 # name -> (architecture, config overrides, options). Options:
-#   "style"          the layout of config.json and the tensor names, see restyle() in models_golden.py
+#   "style"          the layout of config.json and the tensor names; see restyle() in models_golden.py
 #   "max_model_len"  passed to the engine, if it changes the arithmetic
 #   "rope_type"      the name of the RoPE scaling in an old config.json
 #   "min_prompt"     the shortest prompt

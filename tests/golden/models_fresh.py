@@ -1,8 +1,8 @@
 # Packages: safetensors, torch, transformers (requirements.txt).
 """Makes random checkpoints of every decoder family, with random sizes and switches, and compares the program with
 Hugging Face transformers on them. In float32 it compares the log-probabilities of every token at every prompt
-position and the greedy tokens, on one and two ranks, with and without chunked prefill. It also compares errors in
-bfloat16. The script keeps no files.
+position and the greedy tokens, on one and two ranks, with and without chunked prefill. It also compares the errors of
+both in bfloat16. The script keeps no files.
 
     python tests/golden/models_fresh.py build/release/vllmcli [--seed N] [--count N] [ARCHITECTURE...]
 
@@ -86,7 +86,7 @@ def random_overrides(architecture, rng):
         half = int(dim * partial) // 2
         o.update(act, sliding_window=pick([None, window]), partial_rotary_factor=partial)
         if pick([True, False]):
-            # Each prompt is longer than this, so transformers uses the long factors too.
+            # Each prompt is longer than 4 tokens, so transformers uses the long factors too.
             o["original_max_position_embeddings"] = 4
             o["rope_scaling"] = dict(rope_type="longrope", original_max_position_embeddings=4,
                                      short_factor=[1.0] * half, long_factor=[1.0 + rng.random() for _ in range(half)])
@@ -160,9 +160,9 @@ def prompt_logprobs(answer, length, vocab_size):
 
 
 def reference(model, prompt):
-    """Returns the log-probabilities of transformers in float32 and in bfloat16, the smallest spread of a position's
-    logits, the error of float32 against float64 in spreads, the greedy tokens, and the smallest gap between the two
-    best logits of a greedy step, in spreads."""
+    """Returns the log-probabilities of transformers in float32 and in bfloat16, the smallest spread (standard
+    deviation) of a position's logits, the error of float32 against float64 in spreads, the greedy tokens, and the
+    smallest gap between the two best logits of a greedy step, in spreads."""
     ids, gap = list(prompt), float("inf")
     with torch.no_grad():
         for _ in range(NUM_OUTPUTS):
@@ -205,13 +205,13 @@ def check(program, architecture, seed, directory):
     ours_off, theirs_off = (ours - expected).square().mean(-1), (bfloat16 - expected).square().mean(-1)
     ratio = float((ours_off.mean() / theirs_off.mean()).sqrt())
     if "num_experts_per_tok" in overrides:
-        # If rounding changes the choice of an expert, the error jumps by an arbitrary amount. So take the mean over
-        # positions instead of the root mean square. main() checks the mean over checkpoints.
+        # If rounding changes the choice of an expert, the error jumps by an arbitrary amount. Therefore, use the mean
+        # over positions instead of the root mean square. main() checks the mean over checkpoints.
         ratio = float(ours_off.sqrt().mean() / theirs_off.sqrt().mean())
     # A model that amplifies rounding does so in both programs, so transformers' error against float64 raises the limit.
     if not worst <= max(1e-4, 4 * own_error):
         raise RuntimeError(f"log-probabilities differ by {worst:.1e} spreads")
-    # The error of one random model in some dozens is a little larger than transformers'. main() checks the mean.
+    # On one of a few dozen random models, our error is a little larger than transformers'. main() checks the mean.
     if not ratio <= 1.25 and "num_experts_per_tok" not in overrides:
         raise RuntimeError(f"the bfloat16 error is {ratio:.2f} times that of transformers")
     best = bfloat16.argmax(-1)

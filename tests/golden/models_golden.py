@@ -1,7 +1,7 @@
 # Packages: safetensors, torch, transformers (requirements.txt).
 """Makes tests/data/models: tiny random checkpoints of every decoder family, one for each config switch that changes
-the arithmetic. Each has results of Hugging Face transformers: the float32 logits of one sequence, the greedy tokens
-of eight prompts, and in bfloat16 the root mean square error and the best token at every position.
+the arithmetic. Each comes with the results of Hugging Face transformers: the float32 logits of one sequence, the greedy
+tokens of eight prompts, and, in bfloat16, the root mean square error and the best token at every position.
 
     python tests/golden/models_golden.py [--output DIRECTORY] [CASE...]
 
@@ -25,7 +25,8 @@ NUM_LOGITS = 72  # number of positions of the last sequence whose logits are sto
 
 
 def greedy(model, prompt):
-    """Returns the greedy tokens, and the smallest gap between the two best logits in units of the logits' spread."""
+    """Returns the greedy tokens, and the smallest gap between the two best logits of a step, in standard deviations of
+    that step's logits."""
     ids, gap = list(prompt), float("inf")
     for _ in range(NUM_GREEDY):
         logits = model(torch.tensor([ids]), use_cache=False).logits[0, -1].to(torch.float64)
@@ -54,7 +55,7 @@ def old_config(config):
 
 
 def restyle(directory, options, overrides):
-    """Rewrites a directory of save_pretrained() in the layout of another program or version."""
+    """Converts the output of save_pretrained() to the layout that another program or version writes."""
     style = options.get("style", "new")
     config = json.loads((directory / "config.json").read_text())
     tensors = load_file(directory / "model.safetensors")
@@ -90,7 +91,8 @@ def restyle(directory, options, overrides):
 
 
 def make(name, seed, output):
-    """Writes the case. Returns False and writes nothing if the seed does not meet the conditions above."""
+    """Writes the case. Returns False and writes nothing if the seed does not meet the conditions at the top of the
+    file."""
     architecture, overrides, options = CASES[name]
     model = make_model(architecture, overrides, seed)
     torch.manual_seed(seed + 1)

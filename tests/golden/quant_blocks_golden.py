@@ -1,6 +1,7 @@
 # Packages: gguf, numpy (requirements.txt).
-"""Makes tests/data/quant/blocks: random blocks of each GGML format, and the values that the gguf package dequantizes.
-A file contains the number of values as a little-endian uint32, then the blocks, then the values as float32.
+"""Makes tests/data/quant/blocks: random blocks of each GGML format, and the values to which the gguf package
+dequantizes them. A file contains the number of values as a little-endian uint32, then the blocks, then the values as
+float32.
 
     python tests/golden/quant_blocks_golden.py [--output DIRECTORY]
 """
@@ -41,7 +42,7 @@ def main():
         blocks[8, [j for j in range(size) if not any(p <= j < p + 2 for p in offsets)]] = 0xFF
         blocks[9, [j for j in range(size) if not any(p <= j < p + 2 for p in offsets)]] = 0
         if name == "MXFP4":
-            # Exponents, from the two that give subnormals to the largest that does not overflow.
+            # The first blocks cover the two exponents that give subnormals and the largest one without overflow.
             blocks[:, 0] = random.integers(110, 135, count)
             blocks[:10, 0] = [0, 1, 2, 3, 127, 128, 250, 251, 0, 251]
         values = dequantize(blocks.reshape(1, -1), quant_type).reshape(-1).astype("<f4")

@@ -1,7 +1,7 @@
 # Packages: safetensors, torch, transformers (requirements.txt).
 """Makes tests/data/quant/models: a tiny random Llama checkpoint for each quantization scheme, and the float32
-log-probabilities that transformers computes with the dequantized weights. This script packs the weights as the
-libraries of the formats do.
+log-probabilities that transformers computes with the dequantized weights. This script packs the weights in the same
+way as the libraries that define the formats.
 
     python tests/golden/quant_models_golden.py [--output DIRECTORY]
 """
@@ -203,7 +203,7 @@ CASES = {
 
 
 def is_skipped(name, config):
-    """Returns True if the config leaves the layer unquantized. Written without the formats' pattern rules."""
+    """Returns True if the config leaves the layer unquantized. Handles only the configs in CASES."""
     if config["quant_method"] == "compressed-tensors":
         if "re:.*lm_head" in config["ignore"]:
             return "lm_head" in name or "layers.0." in name

@@ -1,7 +1,7 @@
 # Packages: safetensors (requirements.txt).
 """Makes tests/data/safetensors_verdicts.txt: for each of 10000 damaged safetensors files, 1 if the safetensors
-package accepts it and 0 if not. tests/model_loader/safetensors_test.cc contains the same file generator, so only the
-verdicts are stored. The last line is the generator's final state, which must be the same there.
+package accepts it and 0 if not. tests/model_loader/safetensors_test.cc contains the same generator, so the files are
+not stored. The last line is the generator's final state; the test checks that its generator ends in the same state.
 
     python tests/golden/safetensors_verdicts.py [--output DIRECTORY]
 """

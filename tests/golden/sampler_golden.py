@@ -1,7 +1,7 @@
 # Packages: torch (requirements.txt).
-"""Makes tests/data/sampler_golden.json: the results of a sampler in torch for small rows of logits. It has the
-operations of vLLM's V1 sampler in the same order. The results are the final distribution, and the raw logprobs with
-ranks.
+"""Makes tests/data/sampler_golden.json: the results of a sampler in torch for small rows of logits. The sampler applies
+the operations of vLLM's V1 sampler in the same order. The results are the final distribution, and the raw logprobs
+with their ranks.
 
     python tests/golden/sampler_golden.py [--output DIRECTORY]
 """
@@ -115,7 +115,7 @@ def main():
     cases = []
     while len(cases) < 120:
         vocab = rng.choice([11, 64, 70])
-        # Multiples of 1/8 make equal logits common. All of them are exact in float32.
+        # The logits are multiples of 1/8, so that equal logits are common and every logit is exact in float32.
         logits = (torch.randn(vocab) * rng.choice([0.5, 2.0, 4.0]) * 8).round() / 8
         if vocab == 11:
             params = {"temperature": rng.choice([0.7, 1.0]), "top_p": rng.choice([0.25, 0.6, 0.85])}

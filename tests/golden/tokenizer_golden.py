@@ -3,7 +3,7 @@
 
 byte_level.json, byte_fallback.json    two small BPE tokenizers, trained here
 byte_level.jsonl, byte_fallback.jsonl  texts with the reference's ids and decoded texts, one object per line
-components.jsonl                       each normalizer, pre-tokenizer, post-processor and decoder alone
+components.jsonl                       each normalizer, pre-tokenizer, post-processor and decoder on its own
 
     python tests/golden/tokenizer_golden.py [--output DIRECTORY]
 """
@@ -218,7 +218,7 @@ def part(tokenizer, key):
 
 
 def encode_cases(key, component, rng):
-    """Makes cases that show where words end: the vocabulary contains `c` and `c</w>` for each character c."""
+    """Makes cases that show where words end. For each character c, the vocabulary contains `c` and `c</w>`."""
     texts = [random_text(rng) for _ in range(6)] + ["the-final--countdown-", "-a--b", " a  b ", "aab12c"]
     tokenizer = Tokenizer(models.BPE())
     setattr(tokenizer, key, component)

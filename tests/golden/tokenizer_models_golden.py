@@ -1,10 +1,10 @@
 # Packages: sentencepiece, tokenizers (requirements.txt).
 """Makes the files of tests/data/tokenizer for the models other than BPE and for their components, with the
-`tokenizers` package. The character maps are from the `sentencepiece` package.
+`tokenizers` package. The character maps come from the `sentencepiece` package.
 
 NAME.json              small tokenizers: unigram, unigram_bytes, word_piece and word_level
 NAME.jsonl             texts with the reference's ids and decoded texts, one object per line
-components_more.jsonl  components alone, as in components.jsonl
+components_more.jsonl  further components on their own, as in components.jsonl
 
     python tests/golden/tokenizer_models_golden.py [--output DIRECTORY]
 """
@@ -38,14 +38,15 @@ def random_text(rng):
 
 
 def write_rules(rules, file):
-    """Writes (from, to) pairs as a SentencePiece rule file: hexadecimal code points, a tab between the two."""
+    """Writes (from, to) pairs as a SentencePiece rule file: hexadecimal code points, with a tab between the strings."""
     for left, right in rules:
         file.write(" ".join(f"{ord(c):X}" for c in left) + "\t" + " ".join(f"{ord(c):X}" for c in right) + "\n")
     file.flush()
 
 
 def charsmap(rule):
-    """Returns the compiled character map of a SentencePiece normalization rule: a name, or a list of (from, to)."""
+    """Returns the compiled character map of a SentencePiece normalization rule. `rule` is the name of a built-in rule
+    or a list of (from, to)."""
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
         arguments = {"normalization_rule_name": rule}
@@ -74,7 +75,7 @@ def unigram(byte_fallback):
     tokenizer.train_from_iterator(base.TEXT.splitlines(), trainer)
     spec = json.loads(tokenizer.to_str())
     vocab = [[token, round(score, 4)] for token, score in spec["model"]["vocab"]]
-    # The trainer's result differs from run to run, so the committed vocabulary is used if there is one.
+    # The trainer's result differs from run to run, so use the committed vocabulary if there is one.
     path = base.OUT / "unigram.json"
     if path.exists():
         vocab = json.loads(path.read_text())["model"]["vocab"]
@@ -107,7 +108,7 @@ def word_piece():
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     vocab = tokenizer.get_vocab()
-    # The trainer orders tokens of equal count differently in each run, so the committed order is used if there is one.
+    # The trainer orders tokens of equal count differently in each run, so use the committed order if there is one.
     order = special + sorted(token for token in vocab if token not in special)
     path = base.OUT / "word_piece.json"
     if path.exists():

@@ -1,5 +1,5 @@
 # Packages: none.
-"""Reads and writes protocol buffer messages as lists of (field, wire type, value), to change SentencePiece models."""
+"""Reads and writes protocol buffer messages as lists of (field, wire type, value), for editing SentencePiece models."""
 
 
 def read_varint(data, pos):

@@ -1,7 +1,7 @@
 # Packages: sentencepiece, tokenizers (requirements.txt).
-"""Makes tests/data/tokenizer/sentencepiece: small SentencePiece models, and the library's results on texts.
+"""Makes tests/data/tokenizer/sentencepiece: small SentencePiece models, and the library's results for texts and ids.
 
-NAME.model  a model, trained here; in the *_unused models some pieces are then marked as unused
+NAME.model  a model, trained here; in the *_unused models, some pieces are then marked as unused
 NAME.jsonl  {text, ids, decode} or {ids, decode}, one object per line
 
     python tests/golden/tokenizer_sentencepiece_golden.py [--output DIRECTORY]
@@ -20,7 +20,7 @@ import tokenizer_models_golden as more
 import tokenizer_proto as proto
 
 OUT = base.OUT / "sentencepiece"
-# The file of rules that the models name. The library does not open it when it loads a model.
+# The path of the rule file in the models. The library does not open this file when it loads a model.
 RULES_PATH = b"/tmp/rules.tsv"
 MODELS = {
     "unigram": dict(model_type="unigram", rules=True),
@@ -69,7 +69,7 @@ def train(name, arguments):
                 count += 1
                 if count % 7 == 0:
                     fields[i] = (1, 2, proto.dump(proto.replaced(piece, 3, 0, 5)))
-    # Loading needs neither the paths of the training (1, 2) nor the lists of symbols (30, 31).
+    # Loading needs neither the paths of training files (1, 2) nor the lists of symbols (30, 31).
     fields = [
         (n, k, proto.dump([f for f in proto.parse(v) if f[0] not in (1, 2, 31, 30)])) if n == 2 else (n, k, v)
         for n, k, v in fields
@@ -78,7 +78,7 @@ def train(name, arguments):
 
 
 def with_rules_path(normalizer):
-    """The NormalizerSpec with RULES_PATH in place of the name of a temporary file."""
+    """Returns the NormalizerSpec with RULES_PATH in place of the name of a temporary file."""
     fields = proto.parse(normalizer)
     if proto.get(fields, 6):
         fields = proto.replaced(fields, 6, 2, RULES_PATH)

@@ -1,5 +1,5 @@
 # Packages: sentencepiece, tiktoken, tokenizers (requirements.txt).
-"""Makes tests/data/tokenizer/tiktoken: a small file of ranks, and tiktoken's results on texts with several patterns.
+"""Makes tests/data/tokenizer/tiktoken: a small file of token ranks, and tiktoken's ids of texts for several patterns.
 
 small.tiktoken  token ranks, trained here
 PATTERN.jsonl   {text, ids}, one object per line

@@ -26,7 +26,7 @@ std::string ErrorOf(const std::string& source, const RenderOptions& options = {}
   return "";
 }
 
-TEST(ChatTemplateTest, MessagesBecomeAPrompt) {
+TEST(ChatTemplateTest, MessagesAreRenderedToAPrompt) {
   const std::vector<ChatMessage> messages = {{"system", "Be brief."}, {"user", "Hi {{ x }}"}};
   const auto chat_template = ChatTemplate::Parse(kChatMl);
   EXPECT_EQ(chat_template->Render(messages, {}),
@@ -109,7 +109,7 @@ TEST(ChatTemplateTest, LetterCaseMatchesPython) {
   EXPECT_EQ(render("'ʰ'.islower() ~ 'ǅ'.isupper() ~ 'ⅷ'.swapcase()"), "TrueFalseⅧ");
 }
 
-TEST(ChatTemplateTest, KeepsSystemMessageRendersAProbe) {
+TEST(ChatTemplateTest, KeepsSystemMessageIsTrueOnlyIfTheTemplateRendersIt) {
   EXPECT_TRUE(ChatTemplate::Parse(kChatMl)->KeepsSystemMessage({}));
   EXPECT_FALSE(ChatTemplate::Parse("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}")
                    ->KeepsSystemMessage({}));
@@ -117,7 +117,7 @@ TEST(ChatTemplateTest, KeepsSystemMessageRendersAProbe) {
                    ->KeepsSystemMessage({}));
 }
 
-TEST(ChatTemplateTest, UsesVariableIfItIsReadBeforeItIsAssigned) {
+TEST(ChatTemplateTest, UsesVariableIsTrueIfTheVariableIsReadBeforeItIsAssigned) {
   const auto chat_template = ChatTemplate::Parse(
       "{% set own = 1 %}{{ own }}{% if tools %}{% for t in tools %}{{ t.name }}{% endfor %}{% endif %}");
   EXPECT_TRUE(chat_template->UsesVariable("tools"));
@@ -157,13 +157,13 @@ class FindChatTemplateTest : public testing::Test {
   std::filesystem::path directory_;
 };
 
-TEST_F(FindChatTemplateTest, ADirectoryWithoutATemplateHasNone) {
+TEST_F(FindChatTemplateTest, DirectoryWithoutATemplateReturnsNullopt) {
   EXPECT_FALSE(Find());
   Write("tokenizer_config.json", R"({"bos_token": "<s>", "chat_template": null})");
   EXPECT_FALSE(Find());
 }
 
-TEST_F(FindChatTemplateTest, TheConfigHasATemplateAndTokens) {
+TEST_F(FindChatTemplateTest, TemplateAndSpecialTokensComeFromTokenizerConfig) {
   Write("tokenizer_config.json",
         R"({"chat_template": "T", "bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>"})");
   const auto source = Find();
@@ -181,7 +181,7 @@ TEST_F(FindChatTemplateTest, TheDefaultOfSeveralTemplatesIsUsed) {
   EXPECT_EQ(Find()->text, "B");
 }
 
-TEST_F(FindChatTemplateTest, ChatTemplateJinjaTakesPrecedence) {
+TEST_F(FindChatTemplateTest, ChatTemplateJinjaTakesPrecedenceOverTokenizerConfig) {
   Write("tokenizer_config.json", R"({"chat_template": "T", "eos_token": "</s>"})");
   Write("chat_template.jinja", "J\n");
   Write("special_tokens_map.json", R"({"bos_token": {"content": "<b>"}, "eos_token": "<other>"})");

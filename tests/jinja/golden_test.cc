@@ -11,7 +11,7 @@ namespace vllm::tokenizer {
 namespace {
 
 TEST(ChatTemplateGoldenTest, EveryCaseRendersOrFailsAsInJinja2) {
-  // tests/golden/chat_template_fresh.py sets this to its own cases.
+  // tests/golden/chat_template_fresh.py sets this variable to a file with its own cases.
   const char* other = std::getenv("VLLMCLI_CHAT_TEMPLATES");
   const std::string path = other != nullptr ? other : std::string(VLLMCLI_TEST_DATA) + "/chat_template/golden.json";
   const auto golden = nlohmann::ordered_json::parse(ReadText(path));

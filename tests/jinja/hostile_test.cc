@@ -31,12 +31,13 @@ bool IsError(const std::string& outcome) { return outcome.starts_with("error: ")
 
 class EveryHostileTemplateTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(EveryHostileTemplateTest, EndsWithAnError) {
+TEST_P(EveryHostileTemplateTest, IsRejectedWithAnError) {
   EXPECT_TRUE(IsError(Outcome(GetParam()))) << GetParam().substr(0, 200);
 }
 
-// Endless loops. The parameter is the text before the loop, a bar, and the body of the loop. The limit on operations
-// must stop each one, not the limit on memory, because the cost of an operation grows with the bytes it touches.
+// Loops of 10^10 iterations. The parameter is the template text before the loop, a bar, and the body of the loop. The
+// limit on operations must stop every loop, not the limit on memory. The cost of an operation grows with the number of
+// bytes that it touches, so the body does not matter.
 class EveryBombTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryBombTest, IsStoppedByTheOperationBudget) {
@@ -69,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
         "{% set x = [3, 1, 2] * 300 %}|{% set y = x | unique | list %}",
         "{% set x = 'a' * 100000 %}{% set z = 'a' * 100000 %}|{% set y = x == z %}"));
 
-TEST(HostileTemplateTest, OutputPlusValuesAreLimited) {
+TEST(HostileTemplateTest, TheSumOfOutputAndValuesIsLimited) {
   // The output and the values are each below the limit; only their sum exceeds it.
   const std::string outcome = Outcome(
       "{% set z = ('z' * 1000) * 1000 %}{% set x = z * 12 %}{% set y = z * 12 %}"
@@ -183,13 +184,13 @@ TEST(HostileTemplateTest, LoopsInANamespaceDoNotFormAChain) {
             "ok");
 }
 
-TEST(HostileTemplateTest, ErrorsOfTheTemplateArePrintableAndShort) {
+TEST(HostileTemplateTest, MessageOfRaiseExceptionIsEscapedAndTruncated) {
   const std::string outcome = Outcome("{{ raise_exception('\x1b[2J\n' ~ 'x' * 100000) }}");
   EXPECT_TRUE(outcome.starts_with("error: chat template line 1: \\x1b[2J\\x0axxx")) << outcome;
   EXPECT_LT(outcome.size(), 400u);
 }
 
-TEST(HostileTemplateTest, AContextThatIsNotAnObjectIsRejected) {
+TEST(HostileTemplateTest, AContextThatIsNotAValidJsonObjectIsRejected) {
   for (const char* context :
        {"", "[]", "1", "{", "{\"a\": 1e}", "{\"a\": 99999999999999999999}", "{\"a\": \"\xff\"}"}) {
     EXPECT_TRUE(IsError(Outcome("x", context))) << context;
@@ -211,7 +212,7 @@ TEST(HostileTemplateTest, EveryPrefixOfEveryTemplateRendersOrIsRejected) {
   // Only the first must render: real templates may reject a context without their special tokens.
   EXPECT_FALSE(IsError(Outcome(sources.front())));
   for (const std::string& source : sources) {
-    // Render every seventh prefix that parses; there are thousands.
+    // Thousands of prefixes parse, so render only those whose size is a multiple of 7.
     for (size_t size = 0; size <= source.size(); ++size) {
       try {
         const auto chat_template = ChatTemplate::Parse(source.substr(0, size));

@@ -17,8 +17,8 @@ std::string WithoutLastNewlines(std::string text) {
   return text;
 }
 
-// The file inputs/NAME has the context, a line "---" and the template. Its snapshot has the output after the second
-// "---".
+// The file inputs/NAME has the context, a line "---" and the template. The file snapshots/NAME.snap has a header
+// between two lines "---", and then the output.
 Vector Load(const std::string& name) {
   const std::string directory = RealData("jinja-vectors/minijinja/");
   const std::string input = ReadText(directory + "inputs/" + name);
@@ -44,7 +44,7 @@ TEST_P(SameOutputTest, RendersAsMiniJinjaDoes) {
             vector_.expected);
 }
 
-// Our trim_blocks removes newlines that MiniJinja keeps by default.
+// ChatTemplate sets trim_blocks and so removes newlines that MiniJinja keeps by default.
 std::string WithoutSpaces(std::string text) {
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
   return text;
@@ -61,7 +61,7 @@ TEST_P(BothRejectTest, IsRejectedAsByMiniJinja) {
   EXPECT_THROW(ChatTemplate::Parse(vector_.source)->RenderJson(vector_.context, {}), ChatTemplateError);
 }
 
-// The vectors on which MiniJinja and Jinja2 with trim_blocks agree.
+// The test vectors on which MiniJinja and Jinja2 with trim_blocks agree.
 INSTANTIATE_TEST_SUITE_P(Vectors, SameOutputTest,
                          testing::Values("adding.txt", "block.txt", "escape.txt", "filter_block.txt", "getattr.txt",
                                          "getitem.txt", "ifexpr.txt", "indexing.txt", "inexpr.txt", "kwarg_ifexpr.txt",

@@ -1,4 +1,5 @@
-// Real chat templates and their renderings by Jinja2, read from the test data in VLLMCLI_REALDATA. One thread.
+// Real chat templates and their renderings by Jinja2, read from the test data in VLLMCLI_REALDATA. Functions without
+// state; any thread.
 #pragma once
 
 #include <fstream>
@@ -24,11 +25,11 @@ inline bool HasRealTemplates() { return std::ifstream(RealData("chat-template-ve
 struct RealRendering {
   std::string template_name, source, context_name, context_json, bos_token, eos_token, expected;
   bool rejected = false;
-  std::string second_opinion;  // result of another engine: "same", "also refuses", or the difference
+  std::string second_opinion;  // how @huggingface/jinja compares: "same", "also refuses", "differs", "fails: WHY", ...
 };
 
-// Returns the template text. `name` is "FILE.jinja", "tokenizer_config.json" or "FILE.jsonl line N (name)". Lines count
-// from 0, and each is {name: text}.
+// Returns the source of a template. `name` is "FILE.jinja", "DIRECTORY/tokenizer_config.json" or "FILE.jsonl line N
+// (NAME)". Line numbers start at 0, and each line is an object {NAME: source}.
 inline std::string RealTemplateText(const std::string& name) {
   const size_t line_offset = name.find(" line ");
   if (line_offset == std::string::npos) {

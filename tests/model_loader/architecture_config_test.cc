@@ -148,7 +148,7 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 
-TEST(ArchitectureConfigTest, FalconKVHeadsFollowItsFlags) {
+TEST(ArchitectureConfigTest, FalconsNumberOfKVHeadsFollowsFromItsFlags) {
   json config = Config("falcon");
   config.erase("num_key_value_heads");
   EXPECT_EQ(Load(config).num_key_value_heads, 1);

@@ -26,7 +26,7 @@ class GgufConfigTest : public testing::Test {
   TempDirectory directory_;
 };
 
-// A size in a file without tensors.
+// A key that Sizes() writes.
 struct Key {
   std::string name;
   bool required;
@@ -37,7 +37,7 @@ const std::vector<Key> kSizes = {
     {"vocab_size", true},          {"attention.key_length", false},    {"rope.dimension_count", false},
     {"expert_count", false},       {"attention.sliding_window", false}};
 
-// Builds a file without tensors, with the value of one key removed or changed.
+// Builds a file without tensors. The key `changed` is missing if `value` is empty; otherwise it has that value.
 GgufBuilder Sizes(const std::string& changed = "", Type type = Type::kUint32, const std::string& value = "") {
   GgufBuilder file;
   file.String("general.architecture", "llama");
@@ -172,7 +172,7 @@ TEST_F(GgufConfigTest, SlidingWindowsFollowTheArchitecturesPattern) {
   EXPECT_EQ(config.query_pre_attn_scalar, 8.0);
 }
 
-TEST_F(GgufConfigTest, TheModelGetsTheDTypeOfMostMatrices) {
+TEST_F(GgufConfigTest, DTypeIsTheFloatingPointTypeWithTheMostBytesInMatrices) {
   EXPECT_EQ(Load(TinyGguf()).checkpoint_dtype, kernels::DType::kFloat32);
   GgufBuilder half = Sizes();
   half.Tensor("token_embd.weight", {32, 10}, 1, std::string(640, 'x'));
@@ -224,7 +224,7 @@ TEST(GgufTokenizerTest, TheVocabularyIsRead) {
   EXPECT_EQ(vocabulary.add_eos, std::nullopt);
 }
 
-TEST(GgufTokenizerTest, KnownTurnEndTokensAreStopIdsToo) {
+TEST(GgufTokenizerTest, KnownEndOfTurnTokensAreStopIdsToo) {
   const std::string bytes = Vocabulary().Build();
   const GgufHeader header = Parse(bytes);
   // In this vocabulary "<|eot_id|>" is a normal token.
@@ -249,7 +249,7 @@ TEST(GgufTokenizerTest, ArraysOfWrongLengthOrTypeAreRejected) {
   EXPECT_NE(error(numbers).find("must be an array of string (array of int32)"), std::string::npos);
 }
 
-TEST(GgufTokenizerTest, TheChatTemplateIsTheMainOneOrTheDefault) {
+TEST(GgufTokenizerTest, ChatTemplateIsTheUnnamedOneOrTheOneNamedDefault) {
   const auto origin = [](const GgufBuilder& file) {
     const std::string bytes = file.Build();
     const auto source = GgufChatTemplate(Parse(bytes).metadata);

@@ -1,6 +1,6 @@
 // Compares every GGUF architecture and tensor type with transformers, on tiny random models. The expected values are
-// the float32 log-probabilities of the model with the dequantized weights. tests/golden/gguf_golden.py makes the files
-// and the expected values.
+// the float32 log-probabilities of the model with the dequantized weights. tests/golden/gguf_golden.py writes the
+// models and the expected values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,10 +28,10 @@ using testing_support::OneRequest;
 
 constexpr int64_t kVocab = 64;
 constexpr int64_t kLength = 60;
-// Limits for root mean squares. In the checkpoint's dtype, floating-point matrices and the KV cache are rounded to 11
-// or 8 bits.
+// Limits for the root mean square difference. In the checkpoint's dtype, floating-point matrices and the KV cache are
+// rounded to 11 or 8 bits.
 constexpr double kFloat16Limit = 0.006;
-constexpr double kBFloat16Limit = 0.08;  // includes choosing another expert of a random model
+constexpr double kBFloat16Limit = 0.08;  // allows for rounding that changes the choice of an expert
 // The integer kernels round activations to 8 bits in every layer of a random model.
 constexpr double kInt8ActivationsLimit = 0.08;
 
@@ -81,7 +81,7 @@ class GgufGoldenTest : public ::testing::TestWithParam<std::string> {
     return prompt;
   }
 
-  // Returns the difference to the golden log-probabilities, in units of the spread of each position's logits.
+  // Returns the difference from the golden log-probabilities, in units of the spread of each position's logits.
   Difference DifferenceOf(const VllmConfig& config, int64_t chunk) const {
     OneRequest engine(config);
     engine.Greedy(Prompt(), 1, chunk, -1, -1);
@@ -114,7 +114,7 @@ TEST_P(GgufGoldenTest, AgreesWithTransformers) {
   EXPECT_LE(DifferenceOf(Config(GetParam(), 1, kernels::DType::kFloat32), 2048).worst, kDequantizedLimit);
 }
 
-TEST_P(GgufGoldenTest, AgreesWithTransformersInChunks) {
+TEST_P(GgufGoldenTest, AgreesWithTransformersWithChunkedPrefill) {
   EXPECT_LE(DifferenceOf(Config(GetParam(), 1, kernels::DType::kFloat32), 7).worst, kDequantizedLimit);
 }
 

@@ -1,4 +1,5 @@
-// Compares trained models in GGUF with the same models in safetensors: every log-probability is bit-identical.
+// Tests trained models in GGUF: they generate the reference tokens, and every log-probability is bit-identical to that
+// of the same weights in safetensors.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -66,7 +66,7 @@ TEST_F(GgufWeightsTest, TensorsHaveHuggingFaceNames) {
 
 TEST_F(GgufWeightsTest, QueryAndKeyRowsAreInModelOrder) {
   const auto weights = Open(TinyGguf());
-  // Two heads of four rows. The converter stores the rows of a head in the order 0 2 1 3.
+  // There are two heads of four rows. The converter stores the rows of a head in the order 0 2 1 3.
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.self_attn.q_proj.weight", std::array<int64_t, 2>{8, 8})),
             (std::vector<float>{0, 16, 8, 24, 32, 48, 40, 56}));
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.self_attn.k_proj.weight", std::array<int64_t, 2>{4, 8})),
@@ -126,7 +126,7 @@ TEST_F(GgufWeightsTest, TensorsOutsideTheArchitectureAreRejected) {
   EXPECT_NE(ErrorOf(with("blk.0.attn_sinks.weight")).find("not part of the architecture llama"), std::string::npos);
   EXPECT_NE(ErrorOf(with("other.weight")).find("not part of the architecture llama"), std::string::npos);
   EXPECT_NE(ErrorOf(with("blk.0.attn_q.scale")).find("not part of the architecture llama"), std::string::npos);
-  // Biases that the model would not add.
+  // The model does not add these biases.
   for (const char* name : {"token_embd.bias", "output.bias", "output_norm.bias", "blk.0.attn_norm.bias",
                            "blk.0.ffn_norm.bias", "blk.0.attn_q_norm.bias"}) {
     EXPECT_NE(ErrorOf(with(name)).find("not part of the architecture llama"), std::string::npos) << name;
@@ -151,7 +151,7 @@ TEST_F(GgufWeightsTest, ShapesAndTypesAreChecked) {
   const auto error = [&](const char* name, std::vector<int64_t> shape) {
     return MessageOf<ModelError>([&] { weights->Get(name, shape); });
   };
-  EXPECT_NE(error("model.norm.weight", {9}).find("shape is [8], the model needs [9]"), std::string::npos);
+  EXPECT_NE(error("model.norm.weight", {9}).find("shape is [8] but the model needs [9]"), std::string::npos);
   EXPECT_NE(error("model.norm.bias", {8}).find("not in the file"), std::string::npos);
   EXPECT_NE(error("lm_head.weight", {2, 256}).find("type is not supported (IQ2_XXS)"), std::string::npos);
   EXPECT_EQ(error("model.norm.weight", {1, 8}), "");
@@ -207,7 +207,7 @@ TEST_F(SplitGgufTest, OpensFromAnyPart) {
   }
 }
 
-TEST_F(SplitGgufTest, AMissingPartIsNamed) {
+TEST_F(SplitGgufTest, TheErrorForAMissingPartContainsItsName) {
   std::filesystem::remove(Path(2));
   EXPECT_NE(ErrorOf(1).find(Name(2)), std::string::npos);
 }

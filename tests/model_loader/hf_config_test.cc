@@ -151,7 +151,7 @@ TEST(HfConfigTest, InvalidJsonNumbersAreReportedWithTheirField) {
 }
 
 // Python's json module writes NaN and infinity this way.
-TEST(HfConfigTest, NanAndInfinityFailTheRangeCheckOfTheirField) {
+TEST(HfConfigTest, NaNAndInfinityFailTheRangeCheckOfTheirField) {
   const std::pair<const char*, const char*> values[] = {{"NaN", "nan"}, {"Infinity", "inf"}, {"-Infinity", "-inf"}};
   for (const auto& [text, shown] : values) {
     for (const char* name : {"rope_theta", "rms_norm_eps", "head_dim"}) {
@@ -173,12 +173,12 @@ TEST(HfConfigTest, NanAndInfinityFailTheRangeCheckOfTheirField) {
   }
 }
 
-TEST(HfConfigTest, NanAndInfinityInUnusedFieldsAndStringsAreAccepted) {
+TEST(HfConfigTest, NaNAndInfinityInUnusedFieldsAndStringsAreAccepted) {
   std::string text = With("time_step_limit", "@").dump();
   text.replace(text.find("\"@\""), 3, "[0.0, Infinity, -Infinity, NaN]");
   EXPECT_EQ(Load(text).vocab_size, 512);
   const std::string message = ErrorOf(With("hidden_act", json::array({"NaN", "Infinity"})).dump());
-  EXPECT_NE(message.find("hidden_act: not a string (a list of 2)"), std::string::npos) << message;
+  EXPECT_NE(message.find("hidden_act: not a string (a list of length 2)"), std::string::npos) << message;
 }
 
 TEST(HfConfigTest, IndivisibleHeadCountsAreRejected) {
@@ -190,7 +190,7 @@ TEST(HfConfigTest, IndivisibleHeadCountsAreRejected) {
   EXPECT_NE(ErrorOf(With("head_dim", 7).dump()).find("head_dim: not even (7)"), std::string::npos);
 }
 
-TEST(HfConfigTest, DtypeHasTwoSpellings) {
+TEST(HfConfigTest, DtypeIsReadInBothSpellings) {
   json config = Without("torch_dtype");
   config["dtype"] = "float16";
   EXPECT_EQ(Load(config.dump()).dtype, kernels::DType::kFloat16);
@@ -264,7 +264,7 @@ TEST(HfConfigTest, InvalidRopeScalingIsRejectedWithFieldAndValue) {
       {R"({"type":"yarn","factor":8,"beta_fast":0})", "rope_scaling.beta_fast: not above 0 (0)"},
       {R"({"type":"yarn","factor":8,"original_max_position_embeddings":0})",
        "rope_scaling.original_max_position_embeddings: not in 1 to 16777216 (0)"},
-      {R"([1])", "rope_scaling: not an object (a list of 1)"},
+      {R"([1])", "rope_scaling: not an object (a list of length 1)"},
       {R"({"type":"linear","factor":2,"partial_rotary_factor":0.5})", "rope_scaling.partial_rotary_factor: "},
   };
   for (auto [scaling, message] : cases) {
@@ -273,7 +273,7 @@ TEST(HfConfigTest, InvalidRopeScalingIsRejectedWithFieldAndValue) {
   }
 }
 
-TEST(HfConfigTest, EosIdsOfBothFilesAreMergedConfigFirst) {
+TEST(HfConfigTest, EosIdsOfBothFilesAreMergedAndThoseOfConfigJsonComeFirst) {
   json config = With("eos_token_id", json::array({9, 2}));
   EXPECT_EQ(Load(config.dump(), R"({"eos_token_id":[2,1,9,3]})").eos_token_ids, (std::vector<int32_t>{9, 2, 1, 3}));
   EXPECT_EQ(Load(Without("eos_token_id").dump(), R"({"eos_token_id":7})").eos_token_ids, (std::vector<int32_t>{7}));

@@ -1,4 +1,5 @@
-// The directory of packed weights: which files are evicted, and what a writer leaves that fails or is killed.
+// Tests the directory of packed weights: which files are evicted, what a failed or killed writer leaves behind, and
+// which directories are not trusted.
 #include "engine/model_loader/packed_cache/packed_cache.h"
 
 #include <fcntl.h>
@@ -31,7 +32,7 @@ class PackedCacheTest : public testing::Test {
       ASSERT_EQ(write(fd, data.data(), bytes), static_cast<ssize_t>(bytes));
     });
   }
-  // Sets the time of last use to `minutes` ago.
+  // Sets the file's time of last use to `minutes` ago.
   void SetAge(const std::string& name, int minutes) const {
     fs::last_write_time(directory_ + "/" + name, fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
   }

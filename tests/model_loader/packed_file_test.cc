@@ -1,4 +1,4 @@
-// Files of packed weights: entries survive a round trip, and truncated or modified files are rejected.
+// Tests files of packed weights: entries survive a round trip, and truncated or modified files are rejected.
 #include "engine/model_loader/packed_cache/packed_file.h"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ class PackedFileTest : public testing::Test {
     directory_.Write("x.packed", contents);
     return Rejection();
   }
-  // Replaces the header's hash, as a writer of other numbers would have done.
+  // Recomputes header_hash, so that a file with changed numbers does not fail the checksum.
   static std::string WithNewHash(std::string contents, size_t header_bytes) {
     std::memset(contents.data() + 32, 0, 8);
     const uint64_t hash = XXH3_64bits(contents.data(), header_bytes);
@@ -136,13 +136,13 @@ TEST_F(PackedFileTest, ImpossibleNumbersAreRejectedEvenWithAValidHash) {
   ASSERT_EQ(WithNewHash(whole, header_bytes), whole);
   const size_t first_entry = 40 + std::strlen(kDescription);
   std::mt19937_64 random(9);
-  // Layout version, description size, number of entries, file size, entry sizes.
+  // The fields are the layout version, description size, number of entries, file size, and the sizes of both entries.
   for (const auto& [offset, width] :
        {std::pair<size_t, size_t>{8, 4}, {12, 4}, {16, 8}, {24, 8}, {first_entry + 8, 8}, {first_entry + 24, 8}}) {
     for (int round = 0; round < 80; ++round) {
       uint64_t value = random() >> (random() % 64);
       if (round < 3) value = std::array<uint64_t, 3>{0, ~uint64_t{0}, uint64_t{1} << 63}[static_cast<size_t>(round)];
-      // A first entry that ends on the same page gives an equally valid file.
+      // If the first entry still ends in the same page, the file is valid.
       if (offset == first_entry + 8 && value > 0 && value <= 4096) continue;
       std::string contents = whole;
       std::memcpy(contents.data() + offset, &value, width);

@@ -1,4 +1,4 @@
-// The fingerprint of packed weights: it changes with the model and with every setting that packing depends on.
+// Tests that the description of packed weights changes with the model and with every setting that packing depends on.
 #include "engine/model_loader/packed_cache/packed_key.h"
 
 #include <gtest/gtest.h>
@@ -54,14 +54,14 @@ class PackedKeyTest : public testing::Test {
   VllmConfig config_;
 };
 
-TEST_F(PackedKeyTest, TheSameFilesAndSettingsGiveTheSameText) {
+TEST_F(PackedKeyTest, TheSameFilesAndSettingsGiveTheSameDescription) {
   EXPECT_FALSE(Text().empty());
   EXPECT_EQ(Text(), Text());
   EXPECT_EQ(HexDigest(Text()).size(), 32u);
   EXPECT_EQ(HexDigest(Text()), HexDigest(Text()));
 }
 
-TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnChangesTheText) {
+TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnChangesTheDescription) {
   std::vector<std::string> texts = {Text(), Text("avx512"), Text("avx2", 1)};
   config_.model.dtype = kernels::DType::kBFloat16;
   texts.push_back(Text());
@@ -81,17 +81,18 @@ TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnChangesTheText) {
   }
 }
 
-TEST_F(PackedKeyTest, ChangedConfigChangesTheText) {
+TEST_F(PackedKeyTest, ChangedConfigChangesTheDescription) {
   const std::string before = Text();
   directory_.Write("config.json", "{ }");
   EXPECT_NE(Text(), before);
 }
 
-TEST_F(PackedKeyTest, ChangedFileOfTheSameNameChangesTheText) {
+TEST_F(PackedKeyTest, ChangedFileOfTheSameNameChangesTheDescription) {
   const std::string path = directory_.path() + "/model.safetensors";
   const std::string before = Text();
   const auto time = fs::last_write_time(path);
-  // Change one byte in place and reset the time: at the beginning, which is hashed completely, and at the very end.
+  // Change one byte in place and reset the time. The first byte is in the beginning, which is hashed completely; the
+  // second is the last byte of the file.
   for (const std::streamoff offset : {std::streamoff{3} << 20, (std::streamoff{6} << 20) - 1}) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(offset);
@@ -115,7 +116,7 @@ TEST_F(PackedKeyTest, ChangedFileOfTheSameNameChangesTheText) {
   EXPECT_NE(Text(), before) << "another inode";
 }
 
-TEST_F(PackedKeyTest, WeightsThatWereNotReadFromFilesHaveNoText) {
+TEST_F(PackedKeyTest, WeightsThatWereNotReadFromFilesHaveAnEmptyDescription) {
   EXPECT_EQ(DescribeWeights(config_, FileSource({}), "avx2", 0), "");
 }
 

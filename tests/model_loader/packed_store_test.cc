@@ -1,5 +1,5 @@
-// Loading from the packed-weight cache gives the same bits as packing, for every model. Files that are damaged, made
-// from something else or not writable do no harm.
+// Tests that loading from the packed-weight cache gives the same results as packing, bit for bit, for every model, and
+// that damaged, untrusted or unwritable cache files do not change the results.
 #include "engine/model_loader/packed_cache/packed_store.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ class PackedStoreTest : public testing::Test {
   TempDirectory temp_;
 };
 
-TEST_F(PackedStoreTest, CacheHitsAndMissesGiveTheSameBitsForEveryFamilyAndScheme) {
+TEST_F(PackedStoreTest, CacheHitsAndMissesGiveBitIdenticalLogprobsForEveryModel) {
   const std::vector<std::string> models = TestModels();
   EXPECT_GT(models.size(), 100u);
   for (const std::string& path : models) {
@@ -136,7 +136,7 @@ TEST_F(PackedStoreTest, DamagedFileIsRejectedAndReplaced) {
   EXPECT_EQ(third, first);
 }
 
-// Weights are looked up by name, so the order of a file does not matter.
+// Weights are looked up by name, so the order of the entries in a file does not matter.
 TEST_F(PackedStoreTest, OnlyWeightsMissingFromAFileArePackedAndAddedToIt) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
@@ -219,8 +219,8 @@ TEST_F(PackedStoreTest, SymbolicLinkToTheDirectoryIsNotFollowed) {
   EXPECT_EQ(second, first);
 }
 
-// Each of these is replaced by our own file, so that the next start is fast again.
-TEST_F(PackedStoreTest, FileThatAnotherUserCouldHaveWrittenIsReplacedWithoutUse) {
+// The store replaces each of these files with its own, so that the next start is fast again.
+TEST_F(PackedStoreTest, FileThatAnotherUserCouldHaveWrittenIsReplacedAndNotUsed) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
@@ -272,7 +272,7 @@ TEST_F(PackedStoreTest, FullDiskIsReportedAndDoesNotPreventLoading) {
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PackedStoreTest, CachesNothingForSmallWeightsOrBeyondTheLimitOrWithoutADirectory) {
+TEST_F(PackedStoreTest, NothingIsCachedIfWeightsAreSmallOrExceedTheLimitOrThereIsNoDirectory) {
   VllmConfig config = Llama();
   config.load.packed_cache_min_bytes = int64_t{16} << 20;
   Run(config);

@@ -1,5 +1,5 @@
-// Tests quantization_config of config.json: the fields of each method, the errors, and which layers the lists of names
-// match.
+// Tests quantization_config in config.json: the fields of each method, the errors, and which layers the lists of names
+// select.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -45,7 +45,7 @@ TEST(QuantizationConfigTest, NoQuantizationConfigMeansNoQuantization) {
   EXPECT_EQ(Read(nullptr).method, QuantizationMethod::kNone);
 }
 
-TEST(QuantizationConfigTest, GptqIsRead) {
+TEST(QuantizationConfigTest, GptqFieldsAreRead) {
   const QuantizationConfig config = Read(Gptq());
   EXPECT_EQ(config.method, QuantizationMethod::kGptq);
   ASSERT_EQ(config.groups.size(), 1u);
@@ -56,7 +56,7 @@ TEST(QuantizationConfigTest, GptqIsRead) {
   EXPECT_EQ(Read(With(Gptq(), "/group_size", -1)).groups[0].scheme.group_size, -1);
 }
 
-TEST(QuantizationConfigTest, AwqIsReadInBothSpellings) {
+TEST(QuantizationConfigTest, AwqFieldsAreReadInBothSpellings) {
   EXPECT_EQ(Read(Awq()).groups.at(0).scheme.group_size, 128);
   const json old = {{"quant_method", "awq"}, {"w_bit", 4}, {"q_group_size", 64}, {"version", "GEMM"}};
   EXPECT_EQ(Read(old).groups.at(0).scheme.group_size, 64);
@@ -83,7 +83,7 @@ TEST(QuantizationConfigTest, CompressedTensorsGroupsMayHaveTheirOwnFormat) {
   EXPECT_TRUE(Read(config).groups.at(0).scheme.packed);
 }
 
-TEST(QuantizationConfigTest, Float8IsRead) {
+TEST(QuantizationConfigTest, Float8FieldsAreRead) {
   const QuantizationConfig config = Read(With(Float8(), "/modules_to_not_convert", {"lm_head"}));
   EXPECT_EQ(config.method, QuantizationMethod::kFp8);
   EXPECT_TRUE(config.groups.at(0).scheme.is_float);

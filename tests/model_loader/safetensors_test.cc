@@ -186,7 +186,7 @@ TEST(SafetensorsTest, GetChecksNameShapeAndDtype) {
   auto error = [&](const char* name, const std::vector<int64_t>& shape) {
     return MessageOf<ModelError>([&] { file.Get(name, shape); });
   };
-  EXPECT_NE(error("a", wrong).find("shape is [2, 1], the model needs [1, 2]"), std::string::npos);
+  EXPECT_NE(error("a", wrong).find("shape is [2, 1] but the model needs [1, 2]"), std::string::npos);
   EXPECT_NE(error("b", one).find("tensor b of "), std::string::npos);
   const std::string integers = MessageOf<ModelError>([&] { file.Get("q", one).dtype(); });
   EXPECT_NE(integers.find("must be F32, F16 or BF16 (I32)"), std::string::npos);
@@ -247,7 +247,7 @@ TEST(SafetensorsTest, VerdictsOnTenThousandDamagedFilesMatchTheReferenceReader) 
       EXPECT_NE(error, "") << i << ' ' << file;
       continue;
     }
-    // These are the cases in which safetensors_header.h documents a stricter parser.
+    // In these cases, our parser is stricter, as safetensors_header.h documents.
     bool stricter = error.find("duplicate key") != std::string::npos ||
                     error.find("does not begin with '{'") != std::string::npos ||
                     error.find("in the wrong place") != std::string::npos;

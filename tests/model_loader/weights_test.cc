@@ -125,7 +125,7 @@ int64_t ResidentFileBytes() {
   return shared * sysconf(_SC_PAGESIZE);
 }
 
-// Reads all bytes of a tensor, which are all 7, before and after its pages are dropped.
+// Reads a tensor whose bytes are all 7, before and after its pages are dropped.
 void ExpectPagesAreDropped(const WeightSource& source, const char* name, std::span<const int64_t> shape) {
   const int64_t before = ResidentFileBytes();
   const TensorView view = source.Get(name, shape);
@@ -170,7 +170,7 @@ TEST(WeightsTest, DummyValuesDependOnlyOnTheName) {
   auto one = Open("", LoadFormat::kDummy);
   auto two = Open("", LoadFormat::kDummy);
   std::vector<int64_t> small = {8, 8}, large = {3000, 4000};
-  two->Get("other", large);  // a different order and a different mapping
+  two->Get("other", large);  // so that the order of requests and the mapping differ
   TensorView a = one->Get("model.layers.0.mlp.up_proj.weight", small);
   TensorView b = two->Get("model.layers.0.mlp.up_proj.weight", small);
   TensorView c = one->Get("model.layers.1.mlp.up_proj.weight", small);

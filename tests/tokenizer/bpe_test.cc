@@ -21,7 +21,7 @@ struct RandomModel {
   std::unique_ptr<Bpe> bpe;
 };
 
-// Makes a model over a small alphabet. Each merge joins two random tokens made before.
+// Makes a model over a small alphabet. Each merge joins two random earlier tokens.
 RandomModel MakeRandomModel(std::mt19937& random, size_t num_merges, bool byte_level) {
   RandomModel model;
   std::map<std::string, int32_t> ids;
@@ -55,7 +55,7 @@ RandomModel MakeRandomModel(std::mt19937& random, size_t num_merges, bool byte_l
   return model;
 }
 
-// The slow reference: repeatedly scans all pairs and merges the best one.
+// The slow reference: repeatedly scans all pairs and merges the best pair.
 std::vector<int32_t> NaiveBpe(const RandomModel& model, std::vector<int32_t> ids) {
   while (true) {
     size_t best = ids.size();
@@ -72,8 +72,8 @@ std::vector<int32_t> NaiveBpe(const RandomModel& model, std::vector<int32_t> ids
   }
 }
 
-// The reference for long words: one queue of (rank, position) over the whole word. find(left, right) returns {rank,
-// id}, or {-1, -1}.
+// The reference for long words: one priority queue of (rank, position) over the whole word. find(left, right) returns
+// {rank, id}, or {-1, -1}.
 template <typename Find>
 std::vector<int32_t> QueueBpe(std::vector<int32_t> ids, Find find) {
   using Entry = std::pair<int64_t, size_t>;
@@ -107,7 +107,7 @@ std::vector<int32_t> QueueBpe(std::vector<int32_t> ids, Find find) {
   return ids;
 }
 
-TEST(BpeTest, AgreesWithANaiveImplementationOnRandomModels) {
+TEST(BpeTest, MatchesTheNaiveReferenceOnRandomModels) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const RandomModel model = MakeRandomModel(random, 1 + random() % 60, false);
@@ -122,7 +122,7 @@ TEST(BpeTest, AgreesWithANaiveImplementationOnRandomModels) {
       std::vector<int32_t> ids;
       model.bpe->Encode(word, scratch, ids);
       ASSERT_EQ(ids, NaiveBpe(model, symbols)) << word;
-      // The second call may take the whole word from the memo.
+      // The second call may use the memo of the whole word.
       ids.clear();
       model.bpe->Encode(word, scratch, ids);
       ASSERT_EQ(ids, NaiveBpe(model, symbols)) << word;
@@ -131,8 +131,8 @@ TEST(BpeTest, AgreesWithANaiveImplementationOnRandomModels) {
 }
 
 // Training would not produce most of these random models: merges use the results of merges of higher rank, and several
-// merges make the same token.
-TEST(BpeTest, LongWordsAgreeWithAQueueOnRandomModels) {
+// merges produce the same token.
+TEST(BpeTest, LongWordsMatchThePriorityQueueReferenceOnRandomModels) {
   std::mt19937 random(11);
   for (int round = 0; round < 300; ++round) {
     const RandomModel model = MakeRandomModel(random, 1 + random() % 80, round % 2 == 0);
@@ -142,7 +142,7 @@ TEST(BpeTest, LongWordsAgreeWithAQueueOnRandomModels) {
       if (merge == model.merges.end()) return std::pair<int64_t, int32_t>(-1, -1);
       return std::pair(static_cast<int64_t>(merge->second.first), merge->second.second);
     };
-    // Kinds of words: one letter, a repeated period, two letters, three letters.
+    // Kinds of words: one repeated letter, a periodic word, two random letters, three random letters.
     std::vector<int32_t> period;
     for (size_t length = 1 + random() % 40; length > 0; --length) {
       period.push_back(static_cast<int32_t>(random() % (num_letters - 1)));
@@ -167,7 +167,7 @@ TEST(BpeTest, LongWordsAgreeWithAQueueOnRandomModels) {
   }
 }
 
-// A token of 131072 letters is longer than the usual window, and the merges cross the borders of windows.
+// A token of 131072 letters is longer than the usual window, and its merges cross the borders of windows.
 TEST(BpeTest, ATokenLongerThanTheUsualWindowIsFound) {
   constexpr int kDoublings = 17;
   Vocabulary vocabulary;
@@ -189,9 +189,9 @@ TEST(BpeTest, ATokenLongerThanTheUsualWindowIsFound) {
   EXPECT_EQ(ids, expected);
 }
 
-// The merges join neighbours in texts, as training does, but are chosen at random. So there are tokens of one
-// character, of several characters, and of parts of characters.
-TEST(BpeTest, ByteLevelWordsOfManyScriptsAgreeWithAQueue) {
+// As in training, each merge joins two adjacent symbols of a text, but the pair is chosen at random. So there are
+// tokens of one character, of several characters, and of parts of characters.
+TEST(BpeTest, ByteLevelWordsOfManyScriptsMatchThePriorityQueueReference) {
   const std::vector<std::string> characters = {"\xE3\x81\xAE",
                                                "\xE3\x81\xAF",
                                                "\xE3\x82\x92",
@@ -255,7 +255,7 @@ TEST(BpeTest, ByteLevelWordsOfManyScriptsAgreeWithAQueue) {
   }
 }
 
-TEST(BpeTest, TwoMegabytesOfOneClassAgreeWithAQueueOnTheMergesOfGpt2) {
+TEST(BpeTest, TwoMegabyteWordsMatchThePriorityQueueReferenceWithGpt2Merges) {
   const std::string directory = RealPath("tokenizers/gpt2/");
   if (!std::filesystem::exists(directory + "merges.txt"))
     GTEST_SKIP() << "reference data not found: " << directory << "merges.txt";
@@ -314,7 +314,7 @@ TEST(BpeTest, TwoMegabytesOfOneClassAgreeWithAQueueOnTheMergesOfGpt2) {
   }
 }
 
-TEST(BpeTest, AMegabyteWithoutASpaceTakesAboutLinearTime) {
+TEST(BpeTest, AWordOfOneMegabyteTakesAboutLinearTime) {
   std::mt19937 random(5);
   const RandomModel model = MakeRandomModel(random, 50, false);
   for (const char* unit : {"a", "ab", "\xC3\xA9", "\xE2\x96\x81", "a\xE2\x96\x81"}) {
@@ -331,7 +331,7 @@ TEST(BpeTest, AMegabyteWithoutASpaceTakesAboutLinearTime) {
   }
 }
 
-TEST(BpeTest, CharactersOutsideTheVocabularyAreDroppedWithoutAnUnknownToken) {
+TEST(BpeTest, CharactersOutsideTheVocabularyAreDroppedIfThereIsNoUnknownToken) {
   std::mt19937 random(5);
   const RandomModel model = MakeRandomModel(random, 1, true);
   ModelScratch scratch;

@@ -1,4 +1,5 @@
-// Tokenizer files are untrusted input. For any contents, loading gives a tokenizer or a TokenizerError.
+// Tokenizer files are untrusted input. Whether or not a file is damaged, loading must return a tokenizer or throw a
+// TokenizerError.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"
@@ -12,7 +13,7 @@ namespace {
 const char* const kFiles[] = {"byte_level.json", "byte_fallback.json", "unigram.json", "word_piece.json",
                               "word_level.json"};
 
-// Returns true if `json` loads. Then it also encodes and decodes a text.
+// Returns true if `json` loads. If so, also encodes and decodes a text.
 bool Loads(std::string_view json) {
   try {
     const auto tokenizer = ParseTokenizerJson(json, "a test");
@@ -39,7 +40,7 @@ std::string ErrorOf(const nlohmann::json& file) {
   return "";
 }
 
-TEST(DamagedFileTest, AFileCutAtAnyByteIsRejected) {
+TEST(DamagedFileTest, AFileTruncatedAtAnyByteIsRejected) {
   for (const char* name : kFiles) {
     const std::string json = ReadTestFile(DataPath(name));
     ASSERT_TRUE(Loads(json));
@@ -185,7 +186,7 @@ TEST(DamagedFileTest, AnUnknownTokenOutsideTheVocabularyIsRejected) {
   EXPECT_NE(ErrorOf(file).find("unk_token \"<unk>\" is not in the vocabulary"), std::string::npos);
 }
 
-// The same for tokenizer.model, which is not JSON.
+// Like Loads, but for tokenizer.model.
 bool ModelFileLoads(const TempDirectory& directory, const std::string& bytes) {
   std::ofstream(directory.path() + "/tokenizer.model", std::ios::binary) << bytes;
   try {
@@ -199,7 +200,7 @@ bool ModelFileLoads(const TempDirectory& directory, const std::string& bytes) {
   }
 }
 
-TEST(DamagedFileTest, CutOrChangedSentencePieceModelsNeverCrash) {
+TEST(DamagedFileTest, TruncatedOrChangedSentencePieceModelsNeverCrash) {
   std::mt19937 random(19);
   const TempDirectory directory;
   for (const char* name : {"unigram", "bpe", "bpe_bytes"}) {
@@ -221,7 +222,8 @@ TEST(DamagedFileTest, CutOrChangedSentencePieceModelsNeverCrash) {
   }
 }
 
-// The same for a tiktoken file. The small file has too few ranks for a published encoding, so pass the encoding.
+// Like Loads, but for a tiktoken file. The small file has too few ranks for a published encoding, so the encoding is
+// passed explicitly.
 bool RankFileLoads(const std::string& bytes) {
   try {
     const Tokenizer tokenizer(MakeTiktokenParts(bytes, "a test", {}, FindTiktokenEncoding("gpt2").get()));

@@ -28,7 +28,7 @@ std::vector<int32_t> RandomIds(std::mt19937& random, const Tokenizer& tokenizer,
   return ids;
 }
 
-TEST(DecodeStreamTest, StreamingRandomIdsGivesTheWholeText) {
+TEST(DecodeStreamTest, StreamingRandomIdsGivesTheSameTextAsDecode) {
   std::mt19937 random(11);
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
     const auto tokenizer = LoadTokenizerJson(DataPath(name));
@@ -40,7 +40,7 @@ TEST(DecodeStreamTest, StreamingRandomIdsGivesTheWholeText) {
   }
 }
 
-TEST(DecodeStreamTest, StreamingThroughEveryDecoderGivesTheWholeText) {
+TEST(DecodeStreamTest, StreamingThroughEveryDecoderGivesTheSameTextAsDecode) {
   std::mt19937 random(12);
   for (const std::string& line : ReadLines(DataPath("components.jsonl"))) {
     const nlohmann::json component = nlohmann::json::parse(line);
@@ -86,7 +86,7 @@ TEST(DecodeStreamTest, TheLineBreakAtTheEndOfAPromptIsNotRepeated) {
   EXPECT_EQ(Stream(*tokenizer, {1, line_break}, ids, true), " hi");
 }
 
-TEST(DecodeStreamTest, ACharacterOfSeveralTokensIsAppendedWhole) {
+TEST(DecodeStreamTest, ACharacterOfSeveralTokensIsAppendedWithItsLastToken) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   const std::vector<int32_t> ids = tokenizer->Encode("\xF0\x9F\x98\x80!", false);
   ASSERT_EQ(ids.size(), 5u);

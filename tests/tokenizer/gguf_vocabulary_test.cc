@@ -12,7 +12,7 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Compares with the vectors of llama.cpp: texts separated by marker lines, and one line of ids per text.
+// Compares with llama.cpp's vectors, which are texts separated by marker lines, and one line of ids per text.
 void ExpectLlamaCppVectors(const Tokenizer& tokenizer, const std::string& name) {
   const std::string base = RealPath("tokenizer-vectors/llama.cpp/ggml-vocab-" + name + ".gguf");
   const std::string input = ReadTestFile(base + ".inp");
@@ -81,7 +81,7 @@ TEST(GgufVocabularyTest, AUnigramVocabularyMatchesItsSentencePieceModel) {
   for (const char* name : {"unigram", "unigram_unused"}) {
     const std::string bytes = ReadTestFile(DataPath(std::string("sentencepiece/") + name + ".model"));
     SentencePieceModel model = ReadSentencePieceModel(bytes, "a test");
-    // GGUF has no special treatment of unused tokens, so hide them as control tokens.
+    // MakeGgufTokenizer treats unused tokens like normal tokens, so hide them as control tokens.
     if (std::string_view(name) == "unigram_unused") {
       for (Piece& piece : model.pieces) {
         if (piece.type == PieceType::kUnused) piece.type = PieceType::kControl;

@@ -1,4 +1,5 @@
-// Compares with the committed vectors. tests/golden/tokenizer_golden.py made them with Hugging Face `tokenizers`.
+// Compares ids and decoded text with the committed vectors, which tests/golden/tokenizer_golden.py made with Hugging
+// Face `tokenizers`.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"

@@ -1,4 +1,4 @@
-// Compares with the vectors of other projects that use the same vocabularies: swift-transformers and vllm.cpp.
+// Compares with the test vectors of other projects that use the same vocabularies: swift-transformers and vllm.cpp.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/gguf_test_file.h"

@@ -26,7 +26,7 @@ TEST_P(ReferenceVectorsTest, IdsAndTextsMatchTheReference) {
     };
     expect_equal(tokenizer->Encode(text, false), ids);
     expect_equal(tokenizer->Encode(text, true), ids_special);
-    // "decode" is the text of `ids`, "decode_skip_special" that of `ids_special`.
+    // "decode" is the text of `ids`, and "decode_skip_special" is the text of `ids_special`.
     expect_equal(tokenizer->Decode(ids, false), row["decode"].get<std::string>());
     expect_equal(tokenizer->Decode(ids_special, true), row["decode_skip_special"].get<std::string>());
     if (!all_equal) std::cerr << "text: " << row["text"].dump().substr(0, 300) << "\n";
@@ -34,7 +34,7 @@ TEST_P(ReferenceVectorsTest, IdsAndTextsMatchTheReference) {
   }
 }
 
-TEST_P(ReferenceVectorsTest, StreamingGivesTheWholeText) {
+TEST_P(ReferenceVectorsTest, StreamingGivesTheSameTextAsDecode) {
   const std::string vectors = RealPath("tokenizer-vectors/hf/") + GetParam() + ".jsonl";
   const std::unique_ptr<Tokenizer> tokenizer = LoadRealTokenizer(GetParam());
   if (!tokenizer || !std::filesystem::exists(vectors)) GTEST_SKIP() << "reference data not found: " << GetParam();

@@ -1,4 +1,5 @@
-// For every kind of tokenizer: streaming gives the whole text, and lossless tokenizers decode to the encoded text.
+// For every kind of tokenizer: streaming gives the same text as Decode, and lossless tokenizers decode to the original
+// text.
 #include <functional>
 
 #include "tests/tokenizer/gguf_test_file.h"
@@ -28,7 +29,7 @@ struct Kind {
 
 class EveryKindTest : public testing::TestWithParam<Kind> {};
 
-// Returns a random text without U+0000 and without U+2581, which SentencePiece treats as a space.
+// Returns a random text without U+0000 and U+2581. SentencePiece treats U+2581 as a space.
 std::string RandomWords(std::mt19937& random) {
   std::string text = RandomText(random, 1 + random() % 30);
   for (size_t pos; (pos = text.find("\xE2\x96\x81")) != text.npos;) text.replace(pos, 3, "the ship");
@@ -36,7 +37,7 @@ std::string RandomWords(std::mt19937& random) {
   return text.empty() ? "a" : text;
 }
 
-TEST_P(EveryKindTest, DecodingReturnsTheEncodedText) {
+TEST_P(EveryKindTest, LosslessTokenizersDecodeToTheOriginalText) {
   if (!GetParam().lossless) return;
   const auto tokenizer = GetParam().make();
   std::mt19937 random(51);
@@ -46,7 +47,7 @@ TEST_P(EveryKindTest, DecodingReturnsTheEncodedText) {
   }
 }
 
-TEST_P(EveryKindTest, StreamingGivesTheWholeText) {
+TEST_P(EveryKindTest, StreamingGivesTheSameTextAsDecode) {
   const auto tokenizer = GetParam().make();
   std::mt19937 random(52);
   for (int round = 0; round < 2000; ++round) {

@@ -50,7 +50,7 @@ RandomPieces MakeRandomPieces(std::mt19937& random, size_t num_pieces) {
   return pieces;
 }
 
-// The slow reference: one queue of (score, position) over the whole word, with symbols as strings.
+// The slow reference: one priority queue of (score, position) over the whole word, with symbols as strings.
 std::vector<int32_t> QueuePieces(const RandomPieces& pieces, const std::string& word) {
   struct Symbol {
     std::string text;
@@ -117,7 +117,7 @@ std::vector<int32_t> QueuePieces(const RandomPieces& pieces, const std::string& 
   return ids;
 }
 
-TEST(SentencePieceBpeTest, LongWordsAgreeWithAQueueOnRandomPieces) {
+TEST(SentencePieceBpeTest, LongWordsMatchThePriorityQueueReferenceOnRandomPieces) {
   std::mt19937 random(17);
   for (int round = 0; round < 200; ++round) {
     const RandomPieces pieces = MakeRandomPieces(random, 6 + random() % 60);

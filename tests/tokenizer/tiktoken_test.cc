@@ -47,7 +47,7 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-// Checks that the ranks of a real vocabulary encode like its tokenizer.json.
+// Checks that a rank file made from a real vocabulary gives the same ids as its tokenizer.json.
 void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   const auto expected = LoadRealTokenizer(name);
   const std::string vectors = RealPath("tokenizer-vectors/hf/" + name + ".jsonl");
@@ -67,7 +67,7 @@ void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   int num_texts = 0;
   for (const std::string& line : ReadLines(vectors)) {
     const std::string text = nlohmann::json::parse(line)["text"].get<std::string>();
-    // A file of ranks has no normalizer, so skip texts that the normalizer changes.
+    // A rank file has no normalizer, so skip texts that the normalizer changes.
     if (expected->Decode(expected->Encode(text, false, false), false) != text) continue;
     ++num_texts;
     EXPECT_EQ(tokenizer->Encode(text, true), expected->Encode(text, true)) << text;

@@ -16,7 +16,7 @@ namespace {
 TEST(TokenizerTest, ReportsItsVocabulary) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   EXPECT_EQ(tokenizer->VocabSize(), 485);
-  EXPECT_EQ(tokenizer->Kind(), "BPE byte-level");
+  EXPECT_EQ(tokenizer->Kind(), "byte-level BPE");
   EXPECT_EQ(tokenizer->TokenToId("<|end|>"), 480);
   EXPECT_EQ(tokenizer->IdToToken(480), "<|end|>");
   EXPECT_TRUE(tokenizer->IsSpecial(480));
@@ -26,14 +26,14 @@ TEST(TokenizerTest, ReportsItsVocabulary) {
   EXPECT_FALSE(tokenizer->TokenToId("no such token"));
   EXPECT_FALSE(tokenizer->IdToToken(485));
   EXPECT_FALSE(tokenizer->IdToToken(-1));
-  EXPECT_EQ(LoadTokenizerJson(DataPath("byte_fallback.json"))->Kind(), "BPE byte-fallback");
+  EXPECT_EQ(LoadTokenizerJson(DataPath("byte_fallback.json"))->Kind(), "BPE with byte fallback");
 }
 
 TEST(TokenizerTest, AByteLevelVocabularyRoundTripsEveryText) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::mt19937 random(23);
   for (int round = 0; round < 3000; ++round) {
-    // The normalizer composes, so use only characters that it does not change.
+    // The normalizer is NFC, so use only characters that it does not change.
     std::string text;
     for (size_t i = random() % 30; i > 0; --i) AppendCodePoint(1 + random() % 0x2FF, text);
     ASSERT_EQ(tokenizer->Decode(tokenizer->Encode(text, false), false), text);
@@ -45,7 +45,7 @@ TEST(TokenizerTest, InvalidUtf8IsEncodedAsReplacementCharacters) {
   EXPECT_EQ(tokenizer->Encode("a\xFF\xC3 b", false), tokenizer->Encode("a\xEF\xBF\xBD\xEF\xBF\xBD b", false));
 }
 
-TEST(TokenizerTest, EncodingStopsWhenItsFlagIsSet) {
+TEST(TokenizerTest, EncodingStopsIfTheStopFlagIsSet) {
   const auto tokenizer = LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::string text = "How do I run a batch of prompts?";
   const std::vector<int32_t> ids = tokenizer->Encode(text, false);
@@ -76,7 +76,7 @@ TEST(TokenizerTest, IdsWithoutATokenAreSkipped) {
   EXPECT_EQ(tokenizer->Decode(ids, true), "The ships");
 }
 
-TEST(TokenizerTest, AVocabularyOfCharactersWithoutMergesWorks) {
+TEST(TokenizerTest, AVocabularyWithoutMergesEncodesSingleCharacters) {
   const auto tokenizer = ParseTokenizerJson(
       R"({"model": {"type": "BPE", "unk_token": "?", "fuse_unk": true, "vocab": {"?": 0, "a": 1, "b": 2}, "merges": []}})",
       "a test");
@@ -110,7 +110,7 @@ TEST(TokenizerTest, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
   }
 }
 
-TEST(TokenizerTest, AddedWhiteSpaceTokensThatStripWhiteSpaceTakeLinearTime) {
+TEST(TokenizerTest, AddedWhitespaceTokensWithLstripAndRstripTakeAboutLinearTime) {
   const auto tokenizer = ParseTokenizerJson(
       R"({"added_tokens": [{"id": 1, "content": " ", "rstrip": true, "lstrip": true, "normalized": false}],
           "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})",

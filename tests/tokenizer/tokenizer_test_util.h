@@ -1,4 +1,4 @@
-// Files and random texts for the tokenizer tests. Any thread.
+// Files and random texts for the tokenizer tests. Pure functions, any thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ inline double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 inline std::string DataPath(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/tokenizer/" + name; }
 inline std::string RealPath(const std::string& name) { return std::string(VLLMCLI_REALDATA) + "/" + name; }
 
-// Loads a tokenizer of the shared reference data by the name of its vectors. Returns null if its files are missing.
+// Loads the tokenizer with this name from the reference data. Returns null if its files are missing.
 inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
   for (const std::string& directory : {"tokenizers/" + name, "models/" + name, "models/" + name + "/hf-f32"}) {
     const std::string path = RealPath(directory);
@@ -50,7 +50,8 @@ inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
   return nullptr;
 }
 
-// Returns a random text of characters that tokenizers treat specially: white space, apostrophes, digits, marks, cases.
+// Returns a random text of characters that tokenizers treat specially, such as whitespace, apostrophes, digits, marks
+// and uppercase letters.
 inline std::string RandomText(std::mt19937& random, size_t num_characters) {
   static const char32_t kInteresting[] = {
       ' ',    ' ',      ' ',    '\n',   '\r',   '\t',   '\'',   '\'',   's',     'S',     'T',    'r',    'e',
@@ -63,7 +64,7 @@ inline std::string RandomText(std::mt19937& random, size_t num_characters) {
   std::string text;
   for (size_t i = 0; i < num_characters; ++i) {
     char32_t c = kInteresting[pick(random)];
-    // Uses only blocks without recent additions, because an older Oniguruma does not know new characters.
+    // Use only blocks without recent additions, because older releases of Oniguruma do not know new characters.
     if (random() % 8 == 0) c = any(random) % 0x530;
     if (random() % 16 == 0) c = 0x4E00 + any(random) % 0x5000;
     AppendCodePoint(c, text);

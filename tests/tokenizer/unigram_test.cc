@@ -7,8 +7,8 @@
 namespace vllm::tokenizer {
 namespace {
 
-// The slow reference: keeps the best path to every position of the word until the end. A run of x, which is not a
-// token, is one unknown token.
+// The slow reference: keeps the best path to every position of the word until the end. A run of "x", which is not in
+// the vocabulary, becomes one unknown token.
 std::vector<int32_t> PlainViterbi(const std::map<std::string, int32_t>& ids, const std::vector<double>& scores,
                                   double unk_score, const std::string& word) {
   struct Path {

@@ -23,7 +23,7 @@ TEST(Utf8Test, EveryScalarValueSurvivesEncodingAndDecoding) {
 }
 
 TEST(Utf8Test, IllFormedBytesAreReplacedByMaximalSubparts) {
-  // The examples of the Unicode standard, tables 3-8 to 3-11.
+  // The examples in the Unicode Standard, tables 3-8 to 3-11.
   const std::string r(kReplacementCharacter);
   EXPECT_EQ(ReplaceInvalidUtf8("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"), r + r + r + r + r + r + r + r + "A");
   EXPECT_EQ(ReplaceInvalidUtf8("\xED\xA0\x80\xED\xBF\xBF\xED\xAF\x41"), r + r + r + r + r + r + r + r + "A");
@@ -31,7 +31,7 @@ TEST(Utf8Test, IllFormedBytesAreReplacedByMaximalSubparts) {
   EXPECT_EQ(ReplaceInvalidUtf8("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), r + r + r + r + "A");
 }
 
-TEST(Utf8Test, RepairedBytesAreValidAndValidTextIsLeftAlone) {
+TEST(Utf8Test, RepairedBytesAreValidAndValidTextIsUnchanged) {
   std::mt19937 random(1);
   for (int round = 0; round < 20000; ++round) {
     std::string bytes;
@@ -47,7 +47,7 @@ TEST(Utf8Test, RepairedBytesAreValidAndValidTextIsLeftAlone) {
   }
 }
 
-TEST(Utf8Test, AnIncompleteTailIsNotReportedForBytesThatCannotBeCompleted) {
+TEST(Utf8Test, OnlyATailThatMoreBytesCouldCompleteIsIncomplete) {
   EXPECT_EQ(IncompleteUtf8Tail(""), 0u);
   EXPECT_EQ(IncompleteUtf8Tail("abc"), 0u);
   EXPECT_EQ(IncompleteUtf8Tail("a\x80"), 0u);
@@ -57,7 +57,7 @@ TEST(Utf8Test, AnIncompleteTailIsNotReportedForBytesThatCannotBeCompleted) {
   EXPECT_EQ(IncompleteUtf8Tail("\xE4\xB8\xAD"), 0u);
 }
 
-TEST(Utf8Test, PreviousCodePointReturnsTheStartOfTheCharacterBefore) {
+TEST(Utf8Test, PreviousCodePointReturnsTheStartOfThePrecedingCharacter) {
   const std::string text = "a\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80";
   EXPECT_EQ(PreviousCodePoint(text, 10), 6u);
   EXPECT_EQ(PreviousCodePoint(text, 6), 3u);

@@ -1,4 +1,4 @@
-// Checks that the hand-written scanners and Oniguruma agree on the same expressions.
+// Checks that the hand-written scanners and Oniguruma find the same matches.
 #include "tokenizer/patterns/word_scanner.h"
 
 #include "tests/tokenizer/tokenizer_test_util.h"
@@ -52,7 +52,7 @@ TEST(WordScannerTest, AgreesWithOnigurumaOnRealTexts) {
   }
 }
 
-TEST(WordScannerTest, AMegabyteOfOneClassTakesLinearTime) {
+TEST(WordScannerTest, AMegabyteOfOneClassTakesAboutLinearTime) {
   for (const WordScanner& scanner : AllWordScanners()) {
     const ScannerPattern pattern(scanner);
     for (const char* unit : {"a", "A",
@@ -69,7 +69,7 @@ TEST(WordScannerTest, AMegabyteOfOneClassTakesLinearTime) {
   }
 }
 
-TEST(OnigPatternTest, ABacktrackingExpressionIsCutOffAndStillCoversTheText) {
+TEST(OnigPatternTest, PiecesCoverTheTextIfBacktrackingExceedsTheLimit) {
   const OnigPattern pattern("(a|aa)+$");
   const std::string text = "b " + std::string(100, 'a') + "b aaaa";
   const double start = CpuSeconds();

@@ -76,8 +76,8 @@ class ByteLevelStage : public WholeTokenStage {
   std::string text_;
 };
 
-// If a run of byte tokens is valid UTF-8, it becomes one text, otherwise each of its bytes becomes U+FFFD. Therefore a
-// run is withheld until it ends.
+// A run of byte tokens becomes the text of its bytes if they are valid UTF-8. Otherwise, each byte becomes U+FFFD.
+// Therefore a run is withheld until it ends.
 class ByteFallbackStage : public Stage {
  public:
   using Stage::Stage;
@@ -163,7 +163,7 @@ class StripStage : public Stage {
       ++tail;
     }
     if (body > 0 || tail == step_.stop) {
-      // Releases withheld characters that are not stripped: at least `stop` later characters or a different one follow.
+      // Releases withheld characters, which are not stripped if another character or `stop` more copies follow them.
       const size_t release = body > 0 ? withheld_ : std::min(withheld_, withheld_ + tail - step_.stop);
       Repeat(release);
       withheld_ -= release;
@@ -190,7 +190,7 @@ class StripStage : public Stage {
   const DecoderStep& step_;
   bool at_start_ = true;
   size_t stripped_ = 0;
-  size_t withheld_ = 0;  // number of characters equal to step_.text at the end; at most step_.stop
+  size_t withheld_ = 0;  // number of copies of step_.text withheld at the end; at most step_.stop
 };
 
 class ReplaceLiteralStage : public Stage {
@@ -319,7 +319,7 @@ class CtcStage : public WholeTokenStage {
   bool first_ = true;
 };
 
-// The suffix becomes a space except in the last token, so each token is withheld until the next one arrives.
+// The suffix becomes a space except in the last token, so each token is withheld until the next token arrives.
 class BpeStage : public WholeTokenStage {
  public:
   BpeStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
@@ -516,11 +516,11 @@ void TokenDecoder::AddSteps(const nlohmann::json& json) {
     throw TokenizerError("reading " + where + ": not supported");
   }
   steps_.push_back(std::move(step));
-  // A chain of Replace must not lengthen a text without bound.
+  // A chain of Replace steps must not lengthen a text without bound.
   constexpr size_t kMaxSteps = 64;
   constexpr double kMaxGrowth = 256;
   if (steps_.size() > kMaxSteps || !(growth_ <= kMaxGrowth)) {
-    throw TokenizerError("reading " + where + ": too many steps, or texts grow too much (limit 64 steps, 256 times)");
+    throw TokenizerError("reading " + where + ": too many steps, or texts grow too much (limit 64 steps, 256-fold)");
   }
 }
 

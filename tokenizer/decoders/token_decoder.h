@@ -1,6 +1,7 @@
 // Turns tokens back into text ("decoder" in tokenizer.json). The same code decodes whole texts and streams.
-// TokenDecoder is the read-only description; any thread may use it. DecoderRun receives the tokens of one text one by
-// one and writes the text that no later token can change. Each decoding owns one DecoderRun; one thread.
+// TokenDecoder describes the steps and is read-only; any thread may use it. DecoderRun receives the tokens of one text
+// one by one and writes the text that no later token can change. Each decoding owns a DecoderRun and uses it in one
+// thread.
 #pragma once
 
 #include <memory>
@@ -21,13 +22,13 @@ struct DecoderStep {
     kStrip,          // removes `text` up to `start` times from the start and `stop` times from the end of each token
     kReplace,        // replaces matches of `pattern` with `content`
     kMetaspace,      // replaces `text` with a space; with `flag`, removes it in the first token
-    kWordPiece,      // removes the continuation prefix `text`, puts spaces between words; `flag`: cleans up spaces
+    kWordPiece,      // removes the continuation prefix `text` and puts spaces between words; `flag`: cleans up spaces
     kBpe,            // replaces `text`, the end of a word, with a space; removes it in the last token
     kCtc,            // removes repeated tokens and `text`; `flag`: cleans up spaces and replaces `content` with a space
-    kSentencePiece,  // replaces U+2581 with a space. `start`: removes the first one of the text; `stop`: also the first
-                     // of later tokens while the text is empty. Replaces the unknown piece `text` with `content`.
-                     // `flag`: decodes byte tokens
-    kJoin,           // no decoder: joins tokens with spaces
+    kSentencePiece,  // replaces U+2581 with a space and the unknown piece `text` with `content`. `start`: removes
+                     // U+2581 at the start of the text; `stop`: also at the start of later tokens while the text is
+                     // empty; `flag`: decodes byte tokens
+    kJoin,           // joins tokens with spaces, if the file has no decoder
   };
   Kind kind;
   std::string text;
@@ -40,7 +41,7 @@ struct DecoderStep {
 
 class TokenDecoder {
  public:
-  // If `json` is null, tokens are joined with spaces. Throws TokenizerError that names an unsupported type.
+  // If `json` is null, tokens are joined with spaces. Throws a TokenizerError that names an unsupported type.
   explicit TokenDecoder(const nlohmann::json& json);
   // Makes a decoder with only the byte-level step.
   static TokenDecoder ByteLevel();
@@ -57,7 +58,7 @@ class TokenDecoder {
   double growth_ = 1;  // largest factor by which the steps can lengthen a text
 };
 
-// Receives a sequence of tokens. Each token is any number of chunks of valid UTF-8, then EndToken.
+// Receives a sequence of tokens: for each token, any number of Chunk calls with valid UTF-8, then EndToken.
 class TokenSink {
  public:
   virtual ~TokenSink() = default;
@@ -80,7 +81,7 @@ class DecoderRun {
  private:
   class Output;
   std::unique_ptr<Output> output_;
-  std::vector<std::unique_ptr<TokenSink>> stages_;  // last to first; each writes into the one before it
+  std::vector<std::unique_ptr<TokenSink>> stages_;  // last to first; each writes into the stage before it in the list
   TokenSink* first_;
 };
 

@@ -6,7 +6,7 @@
 
 namespace vllm::tokenizer {
 
-// Throws TokenizerError if `text` is not base64. `where` names its owner in the error.
+// Throws TokenizerError if `text` is not valid base64. `where` names the source in error messages.
 std::string DecodeBase64(std::string_view text, const std::string& where);
 
 }  // namespace vllm::tokenizer

@@ -10,7 +10,7 @@
 
 namespace vllm::tokenizer {
 
-// Returns the value of a required field. `where` names the object in errors.
+// Returns the value of a required field. `where` names the object in error messages.
 inline const nlohmann::json& Field(const nlohmann::json& object, const char* key, const std::string& where) {
   if (!object.is_object()) throw TokenizerError("reading " + where + ": not a JSON object");
   const auto it = object.find(key);
@@ -36,7 +36,7 @@ inline bool BoolField(const nlohmann::json& object, const char* key, const std::
   return BoolField(object, key, where);
 }
 
-// Returns an integer of [0, limit).
+// Returns an integer in [0, limit).
 inline int64_t IntegerField(const nlohmann::json& object, const char* key, const std::string& where, int64_t limit) {
   const nlohmann::json& value = Field(object, key, where);
   if (!value.is_number_integer() || !(value.get<int64_t>() >= 0 && value.get<int64_t>() < limit)) {

@@ -1,5 +1,5 @@
-// Reads JSON text front to back without building a tree. A tree would make the two large members of tokenizer.json slow
-// to load: a vocabulary of 150,000 entries and as many merges. The small members are returned as raw text.
+// Reads JSON text front to back without building a tree. Trees would be slow for the two large members of
+// tokenizer.json: a vocabulary of 150,000 entries and as many merges. The small members are returned as raw text.
 // One thread. The text is borrowed and must be valid UTF-8. Every error is a TokenizerError with the byte offset.
 #pragma once
 
@@ -25,16 +25,16 @@ class JsonScanner {
   // Stops before the next element. Consumes the closing bracket and returns false if there is none left.
   bool NextElement();
 
-  // The view is valid until the next ReadString. It points into the text unless the string has escapes.
+  // The view is valid until the next ReadString. It points into the JSON text unless the string has escapes.
   std::string_view ReadString();
   int64_t ReadInteger();
   double ReadNumber();
-  // Skips one value of any type, nested at most kMaxDepth deep, and returns its text. Checks only brackets and strings;
-  // the code that parses the value must check the rest.
+  // Skips one value of any type, nested at most kMaxDepth levels deep, and returns its JSON. Checks only brackets and
+  // strings; the code that parses the value must check the rest.
   std::string_view SkipValue();
-  // Skips white space and returns the first character of the next value.
+  // Skips whitespace and returns the first character of the next value.
   char Peek();
-  // Throws unless only white space remains.
+  // Throws unless only whitespace remains.
   void ExpectEnd();
 
   [[noreturn]] void Fail(const std::string& why) const;
@@ -55,11 +55,11 @@ class JsonScanner {
   std::string scratch_;
 };
 
-// The members of a JSON object as raw text. The caller parses small members as trees and large ones with JsonScanner.
-// The text is borrowed.
+// The members of a JSON object as raw text, which is borrowed. The caller parses small members as trees and large
+// members with JsonScanner.
 using RawMembers = std::map<std::string, std::string_view, std::less<>>;
 
-// The last one of repeated members wins. Throws TokenizerError.
+// If a member is repeated, the last value wins. Throws TokenizerError.
 RawMembers ReadMembers(std::string_view json, const std::string& name);
 
 // The members of a JSON object, and of the object that is its member `key`, read in one pass.
@@ -72,10 +72,10 @@ NestedMembers ReadNestedMembers(std::string_view json, std::string_view key, con
 
 // Parses a small member. Returns null if it is absent. Throws TokenizerError.
 nlohmann::json ParseMember(const RawMembers& members, std::string_view key, const std::string& name);
-// Return "" and false if the member is absent or null.
+// Return "" or false if the member is absent or null. Throw TokenizerError if it has another type.
 std::string OptionalString(const RawMembers& members, std::string_view key, const std::string& name);
 bool OptionalBool(const RawMembers& members, std::string_view key, const std::string& name);
-// Returns an integer of [0, limit), or `fallback` if the member is absent or null.
+// Returns an integer in [0, limit), or `fallback` if the member is absent or null.
 int64_t OptionalInteger(const RawMembers& members, std::string_view key, const std::string& name, int64_t limit,
                         int64_t fallback);
 

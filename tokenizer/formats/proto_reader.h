@@ -19,7 +19,7 @@ class ProtoReader {
   bool Next();
   uint64_t number() const { return number_; }
 
-  // Return the value of the current field. Throw if it has another wire type.
+  // Return the value of the current field. Throw TokenizerError if the field has another wire type.
   uint64_t Varint() const;
   bool Bool() const { return Varint() != 0; }
   float Float() const;

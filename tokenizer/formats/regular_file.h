@@ -1,5 +1,6 @@
 // Opens and reads regular files. A FIFO, socket, device or directory is rejected at once, so opening never waits for a
-// writer. Failures are values, so that each caller can throw the error type of its layer. Free functions, any thread.
+// writer. Failures are returned as values, so that each caller can throw the error type of its layer. The caller owns
+// the results. Any thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 
 namespace vllm::tokenizer {
 
-// Owns a file descriptor, or -1.
+// Owns a file descriptor; -1 if there is none.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -51,7 +52,8 @@ RegularFile OpenRegularFileAt(int directory_fd, const std::string& name);
 RegularFile ReadRegularFile(const std::string& path, size_t max_bytes, std::string& text);
 
 // Returns the sorted names in a directory without "." and "..", or an empty list if it cannot be read. Throws
-// std::bad_alloc if memory runs out. The iterators of std::filesystem would terminate: their increment must not throw.
+// std::bad_alloc if memory runs out, where the directory iterators of libstdc++ would terminate the program, because
+// they advance in a noexcept function.
 std::vector<std::string> NamesInDirectory(const std::string& path);
 
 }  // namespace vllm::tokenizer

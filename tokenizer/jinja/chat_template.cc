@@ -41,7 +41,7 @@ std::tm Now(const RenderOptions& options) {
   return result;
 }
 
-// Collects the variables of a rendering. A variable that is set again replaces the earlier one.
+// Collects the variables of a rendering. Setting a variable again replaces its value.
 class Context {
  public:
   explicit Context(Budget& budget) : budget_(budget), dict_(std::make_shared<DictObject>()) {}

@@ -1,7 +1,8 @@
 // The chat template of a model: Jinja2 source that renders messages to the prompt text. It renders like Hugging Face
-// transformers (trim_blocks, lstrip_blocks, break/continue, {% generation %}, tojson without escapes, strftime_now,
-// raise_exception). A ChatTemplate is immutable after Parse, and any number of threads may call Render at once.
-// A template is untrusted: it can do no I/O, and jinja::Budget limits its operations, memory, nesting and output.
+// transformers (trim_blocks, lstrip_blocks, break/continue, {% generation %}, strftime_now, raise_exception, and a
+// tojson that escapes neither HTML nor non-ASCII characters). Owned by the caller of Parse. A ChatTemplate is
+// immutable, and any number of threads may call Render at once. Templates are untrusted: they can do no I/O, and their
+// operations, memory, nesting and output are limited (jinja::Budget, jinja::Evaluator).
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace vllm::tokenizer {
 
-// The message is "chat template line N: why", "chat template: why", or names the file that cannot be read.
+// what() is "chat template line N: why", "chat template: why" or "cannot read the chat template from PATH: why".
 class ChatTemplateError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -43,15 +44,16 @@ class ChatTemplate {
   ChatTemplate& operator=(const ChatTemplate&) = delete;
 
   // Returns the prompt. The template's variables are messages, tools and documents (both none), add_generation_prompt,
-  // bos_token, eos_token, and those of extra_json, which override the others. Throws ChatTemplateError, also if the
-  // template itself rejects the messages (raise_exception).
+  // bos_token, eos_token, and the variables of extra_json, which override the others. Throws ChatTemplateError, also if
+  // the template itself rejects the messages (raise_exception).
   std::string Render(std::span<const ChatMessage> messages, const RenderOptions& options) const;
 
-  // Like Render, with the variables of the JSON object `context_json`, whose key order is kept. `defaults` sets the
-  // variables that `context_json` does not have.
+  // Like Render, but takes the variables, including messages, from the JSON object `context_json`. Dicts keep the order
+  // of its keys. `defaults` sets the variables that `context_json` does not have.
   std::string RenderJson(std::string_view context_json, const RenderOptions& defaults) const;
 
-  // Returns true if a system message reaches the prompt. Renders a probe message and searches for it.
+  // Returns true if the template renders system messages. Renders a probe message and searches the prompt for it.
+  // Returns false if the template rejects the probe.
   bool KeepsSystemMessage(const RenderOptions& options) const;
   // Returns true if the template reads the variable ("tools", "enable_thinking", ...) without assigning it first.
   bool UsesVariable(std::string_view name) const;
@@ -74,9 +76,9 @@ struct ChatTemplateSource {
 
 // Finds the chat template of a Hugging Face model directory. Tries chat_template.jinja (with
 // additional_chat_templates/tool_use.jinja), then "chat_template" in chat_template.json, then in tokenizer_config.json.
-// The key is a string, or a list of {name, template} from which "default" and "tool_use" are used. The special tokens
-// are from tokenizer_config.json, or else from special_tokens_map.json. Returns nullopt if the directory has no
-// template. Throws ChatTemplateError for a damaged file.
+// The value of "chat_template" is a string, or a list of {name, template} in which "default" and "tool_use" are used.
+// bos_token and eos_token are from tokenizer_config.json, or else from special_tokens_map.json. Returns nullopt if the
+// directory has no template. Throws ChatTemplateError if a file is damaged or cannot be read.
 std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_directory);
 
 }  // namespace vllm::tokenizer

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// The tokenizer_config.json of a large vocabulary lists every added token. No known file is near 64 MiB.
+// tokenizer_config.json lists every added token, so it can be large, but no known file comes near 64 MiB.
 constexpr size_t kMaxConfigBytes = size_t{64} << 20;
 
 [[noreturn]] void Fail(const std::filesystem::path& path, const std::string& why) {
@@ -54,7 +54,7 @@ bool TakeTemplates(const json& config, const std::filesystem::path& path, ChatTe
     const auto name = entry.find("name");
     const auto text = entry.find("template");
     if (name == entry.end() || !name->is_string() || text == entry.end() || !text->is_string()) {
-      Fail(path, "chat_template has an entry without name and template");
+      Fail(path, "chat_template has an entry in which name or template is missing or not a string");
     }
     const std::string& kind = name->get_ref<const std::string&>();
     if (kind == "default") {
@@ -73,7 +73,7 @@ std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_dire
   const std::filesystem::path directory(model_directory);
   const std::filesystem::path config_path = directory / "tokenizer_config.json";
   const std::filesystem::path template_path = directory / "chat_template.jinja";
-  // Processors of multimodal models keep their template here.
+  // Processors of multimodal models store their chat template in this file.
   const std::filesystem::path processor_path = directory / "chat_template.json";
   const json config = ReadObject(config_path);
   ChatTemplateSource source;

@@ -7,8 +7,8 @@
 
 namespace vllm::tokenizer {
 
-// Adds `tokens` to `parts`. A token without an id gets the one that Hugging Face `tokenizers` would give it: the
-// existing id of its text, or else the next free one. Throws TokenizerError. Must be called once.
+// Adds `tokens` to `parts`. A token without an id gets the id that Hugging Face `tokenizers` would give it: the
+// existing id of its content, or else the next free id. Throws TokenizerError. Must be called once.
 // REQUIRES: parts.model and parts.normalizer are set.
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts);
 

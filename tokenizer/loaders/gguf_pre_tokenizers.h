@@ -1,5 +1,5 @@
-// The pre-tokenizers of byte-level vocabularies in GGUF files, by their name in tokenizer.ggml.pre.
-// Read-only values, any thread.
+// The pre-tokenizers of byte-level vocabularies in GGUF files, looked up by their name in tokenizer.ggml.pre.
+// Constants, any thread.
 #pragma once
 
 #include <array>

@@ -20,7 +20,7 @@
 namespace vllm::tokenizer {
 namespace {
 
-// The values that a model uses if the file does not set them.
+// A model's values for fields that the file does not set.
 struct GgufDefaults {
   std::optional<int32_t> bos;
   std::optional<int32_t> eos;
@@ -107,7 +107,7 @@ class GgufLoader {
     return vocabulary;
   }
 
-  // Control, unknown and user-defined tokens are cut out of the text first.
+  // Control, unknown and user-defined tokens are cut out of the text before the model encodes the rest.
   void AddSpecialTokens() {
     std::vector<AddedToken> tokens;
     for (size_t id = 0; id < source_.tokens.size(); ++id) {
@@ -189,7 +189,7 @@ class GgufLoader {
     }
     parts_->pre_tokenizers = ByteLevelPreTokenizers(regexes);
     parts_->model = std::make_unique<Bpe>(std::move(config), std::move(vocabulary), std::move(table));
-    parts_->kind = "BPE byte-level";
+    parts_->kind = "byte-level BPE";
     AddSpecialTokens();
     SetPostProcessor(defaults);
   }
@@ -223,7 +223,7 @@ class GgufLoader {
     SetSpaceDecoder(normalization.add_dummy_prefix || normalization.remove_extra_whitespaces, false);
   }
 
-  // In GGUF, tokens that start a word have U+2581 in front, and the others have no "##".
+  // In GGUF, a token at the start of a word has the prefix U+2581, and the other tokens lack the prefix "##".
   void MakeWordPiece() {
     const GgufDefaults defaults{.bos = 101, .eos = {}, .unk = 100, .sep = 102, .add_bos = true};
     parts_->normalizer = std::make_unique<BertNormalizer>(BertNormalizerConfig());

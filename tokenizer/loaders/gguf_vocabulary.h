@@ -49,7 +49,8 @@ struct GgufVocabulary {
   std::vector<int32_t> token_types;
   std::vector<std::string_view> merges;
 
-  // The values in the file. UINT32_MAX means none; MakeGgufTokenizer rejects other ids that are out of range.
+  // The values in the file. UINT32_MAX means that there is no such token. MakeGgufTokenizer rejects other out-of-range
+  // values of the ids that it uses: bos, eos, unk, sep and cls, depending on the model.
   std::optional<int64_t> bos_id;
   std::optional<int64_t> eos_id;
   std::optional<int64_t> eot_id;
@@ -68,7 +69,7 @@ struct GgufVocabulary {
   std::string_view chat_template;
 };
 
-// Throws TokenizerError if the vocabulary contradicts itself, or its model or pre is unknown.
+// Throws TokenizerError if the vocabulary is empty or inconsistent, or if its model or pre is unknown.
 std::unique_ptr<Tokenizer> MakeGgufTokenizer(const GgufVocabulary& vocabulary, const std::string& name_for_errors);
 
 }  // namespace vllm::tokenizer

@@ -71,7 +71,7 @@ std::unique_ptr<TokenizerParts> MakeVocabAndMergesParts(const std::string& vocab
   parts->pre_tokenizers = Gpt2PreTokenizers(settings.add_prefix_space);
   MergeTable table = reader.Take();
   parts->model = std::make_unique<Bpe>(std::move(config), std::move(vocabulary), std::move(table));
-  parts->kind = "BPE byte-level";
+  parts->kind = "byte-level BPE";
   const std::string end_of_text = "<|endoftext|>";
   const std::string bos = settings.bos_token.value_or(end_of_text);
   std::vector<AddedToken> tokens;
@@ -121,7 +121,8 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& directory) {
   }
   if (files.vocab_json.empty() || files.merges_txt.empty()) {
     throw TokenizerError("opening the tokenizer of " + QuoteForError(directory) +
-                         ": found none of tokenizer.json, tokenizer.model, *.tiktoken, or vocab.json and merges.txt");
+                         ": found no tokenizer.json, tokenizer.model, tiktoken.model or *.tiktoken, and no vocab.json "
+                         "with merges.txt");
   }
   return std::make_unique<Tokenizer>(MakeVocabAndMergesParts(files.vocab_json, files.merges_txt, settings));
 }

@@ -13,16 +13,18 @@ namespace vllm::tokenizer {
 
 class MergeReader {
  public:
-  // `prefix` is the continuing_subword_prefix; `name` names the owner in errors. REQUIRES: all arguments outlive this.
+  // `prefix` is the continuing_subword_prefix. `name` names the source of the merges in error messages. Reserves
+  // memory for `num_merges` merges. REQUIRES: all arguments outlive this.
   MergeReader(const Vocabulary& vocabulary, const std::string& prefix, size_t num_merges, const std::string& name)
       : vocabulary_(vocabulary), prefix_(prefix), name_(name) {
     merges_.reserve(num_merges);
   }
 
-  // Adds the merge of the next rank. Lookups lag kDistance merges behind: throws TokenizerError if a token of an
-  // earlier merge is not in the vocabulary.
+  // Adds the merge of the next rank. Its tokens are looked up kDistance merges later. Throws TokenizerError if a token
+  // of an earlier merge is not in the vocabulary.
   void Add(std::string_view left, std::string_view right);
-  // Adds a merge written as "left right", as in merges.txt.
+  // Adds a merge written as "left right", as in merges.txt. Throws TokenizerError like Add, and if the line is not two
+  // tokens.
   void AddLine(std::string_view line);
 
   // Returns all merges. Throws TokenizerError like Add. Must be the last call.

@@ -16,7 +16,7 @@ namespace {
 
 MergeTable ReadMerges(std::string_view json, const Vocabulary& vocabulary, const std::string& prefix,
                       const std::string& name) {
-  // Reserves memory: a merge takes about 16 bytes of the file.
+  // Reserves memory for one merge per 16 bytes of the file.
   MergeReader reader(vocabulary, prefix, json.size() / 16, name);
   JsonScanner scanner(json, name);
   scanner.BeginArray();
@@ -33,7 +33,7 @@ MergeTable ReadMerges(std::string_view json, const Vocabulary& vocabulary, const
     if (!scanner.NextElement()) scanner.Fail("a merge of one token");
     const std::string_view right = scanner.ReadString();
     reader.Add(left, right);
-    if (scanner.NextElement()) scanner.Fail("a merge of three tokens");
+    if (scanner.NextElement()) scanner.Fail("a merge of more than two tokens");
   }
   scanner.ExpectEnd();
   return reader.Take();
@@ -52,7 +52,7 @@ std::string TypeOf(const RawMembers& members, const std::string& name) {
 }  // namespace
 
 Vocabulary ReadVocabulary(std::string_view json, const std::string& name) {
-  // Reserves memory: an entry takes about 18 bytes of the file. If the estimate is too low, the table grows.
+  // Reserves memory for one token per 18 bytes of the file. If the estimate is too low, the table grows.
   Vocabulary vocabulary(json.size() / 18, json.size() / 2);
   JsonScanner scanner(json, name);
   scanner.BeginObject();
@@ -116,11 +116,11 @@ std::unique_ptr<TokenModel> ModelJson::MakeUnigram() {
   std::string token;
   while (scanner.NextElement()) {
     scanner.BeginArray();
-    if (!scanner.NextElement()) scanner.Fail("a token without text");
+    if (!scanner.NextElement()) scanner.Fail("a vocabulary entry without a token");
     token.assign(scanner.ReadString());
-    if (!scanner.NextElement()) scanner.Fail("a token without a score");
+    if (!scanner.NextElement()) scanner.Fail("a vocabulary entry without a score");
     const double score = scanner.ReadNumber();
-    if (scanner.NextElement()) scanner.Fail("a token with more than a text and a score");
+    if (scanner.NextElement()) scanner.Fail("a vocabulary entry of more than a token and a score");
     vocabulary.AddListed(token, static_cast<int64_t>(scores.size()), /*replace=*/true);
     min_score = scores.empty() ? score : std::min(min_score, score);
     scores.push_back(score);
@@ -150,10 +150,10 @@ std::unique_ptr<TokenModel> ModelJson::MakeWordPiece() {
 }
 
 std::string ModelJson::Kind(bool byte_level) const {
-  if (byte_level) return type_ + " byte-level";
+  if (byte_level) return "byte-level " + type_;
   const bool falls_back =
       type_ == "BPE" ? bpe_.byte_fallback : type_ == "Unigram" && OptionalBool(members_, "byte_fallback", name_);
-  return falls_back ? type_ + " byte-fallback" : type_;
+  return falls_back ? type_ + " with byte fallback" : type_;
 }
 
 }  // namespace vllm::tokenizer

@@ -5,7 +5,7 @@
 //   {"type": "WordPiece", "vocab": {token: id...}, "unk_token", "continuing_subword_prefix",
 //   "max_input_chars_per_word"}
 //   {"type": "WordLevel", "vocab": {token: id...}, "unk_token"}
-// Older files have no type. Then the other members determine it.
+// Older files have no "type"; then the other members determine the type.
 #pragma once
 
 #include <memory>
@@ -20,12 +20,13 @@ namespace vllm::tokenizer {
 
 class ModelJson {
  public:
-  // Reads the small members. Borrows the texts of all members. Throws TokenizerError that names an unknown type.
+  // Reads the small members. Borrows the JSON of all members. Throws a TokenizerError that names an unknown type.
   ModelJson(RawMembers members, std::string name_for_errors);
 
   // Returns true if the model can encode raw bytes instead of the byte-level alphabet.
   bool CanTakeBytes() const { return type_ == "BPE" && bpe_.CanTakeBytes(); }
-  // Reads the vocabulary. Throws TokenizerError. REQUIRES: !take_bytes || CanTakeBytes().
+  // Reads the vocabulary and the merges, and builds the model. With `take_bytes`, the model encodes raw bytes. Throws
+  // TokenizerError. REQUIRES: !take_bytes || CanTakeBytes().
   std::unique_ptr<TokenModel> Make(bool take_bytes);
   // Returns the result for Tokenizer::Kind.
   std::string Kind(bool byte_level) const;
@@ -34,7 +35,7 @@ class ModelJson {
   std::unique_ptr<TokenModel> MakeBpe(bool take_bytes);
   std::unique_ptr<TokenModel> MakeUnigram();
   std::unique_ptr<TokenModel> MakeWordPiece();
-  // Returns the text of a large member. Throws TokenizerError if it is missing.
+  // Returns the JSON of a large member. Throws TokenizerError if it is missing.
   std::string_view Large(std::string_view key) const;
 
   std::string name_;

@@ -15,7 +15,8 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Returns true if text can consist of such pieces. Others have only an id.
+// Returns true if pieces of this type are matched in text. If a control, unknown or byte piece has the same string as
+// such a piece, Find must return the latter.
 bool IsInText(PieceType type) {
   return type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
 }
@@ -37,7 +38,7 @@ Vocabulary MakeVocabulary(const SentencePieceModel& model, const std::string& na
 }
 
 std::unique_ptr<TokenModel> MakeUnigram(const SentencePieceModel& model, int32_t unk_id, Vocabulary vocabulary) {
-  // Uses the exact arithmetic of the library, including rounding and initial values, because they decide ties.
+  // Uses the exact arithmetic of the SentencePiece library, because its rounding and initial values decide ties.
   float min_score = FLT_MAX;
   for (const Piece& piece : model.pieces) {
     if (piece.type != PieceType::kNormal) continue;
@@ -48,7 +49,7 @@ std::unique_ptr<TokenModel> MakeUnigram(const SentencePieceModel& model, int32_t
   for (const Piece& piece : model.pieces) {
     double score = Unigram::kNotUsed;
     if (piece.type == PieceType::kNormal) score = static_cast<double>(piece.score);
-    // User-defined pieces should nearly always win. The bonus is the one of release 0.2.3 of the library.
+    // User-defined pieces should nearly always win. The bonus is that of SentencePiece 0.2.3.
     if (piece.type == PieceType::kUserDefined) score = 0.1 * static_cast<double>(piece.text.size()) - 0.1;
     scores.push_back(score);
   }
@@ -99,7 +100,7 @@ std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, c
     added.push_back(std::move(token));
   }
   for (const AddedToken& token : settings.added_tokens) {
-    // The model decides the type of its pieces, so skip an entry that repeats a piece and is not special.
+    // The model determines the types of its pieces, so skip an entry that repeats a piece and is not special.
     const bool is_piece = token.id < static_cast<int32_t>(model.pieces.size());
     if (!is_piece || model.pieces[static_cast<size_t>(token.id)].text != token.content || token.special) {
       added.push_back(token);

@@ -1,4 +1,4 @@
-// Builds a tokenizer from a SentencePiece file. For LoadTokenizer; one thread.
+// Builds a tokenizer from a SentencePiece file (tokenizer.model). For LoadTokenizer; one thread.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace vllm::tokenizer {
 
-// The tokenizer encodes and decodes like the SentencePiece library, except that it recognizes control pieces in a text.
-// Throws TokenizerError.
+// The tokenizer encodes and decodes like the SentencePiece library, except that it also recognizes control pieces in
+// text. Throws TokenizerError.
 std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, const std::string& name_for_errors,
                                                        const TokenizerConfig& settings);
 

@@ -180,7 +180,7 @@ std::unique_ptr<TokenizerParts> MakeTiktokenParts(std::string_view bytes, const 
   parts->kind = "tiktoken";
   std::vector<AddedToken> added = encoding->special_tokens;
   for (const AddedToken& token : settings.added_tokens) {
-    // The model directory overrides the built-in names of ids.
+    // A token in the model directory overrides the built-in token with the same id.
     std::erase_if(added, [&token](const AddedToken& known) { return known.id == token.id; });
     added.push_back(token);
   }

@@ -1,9 +1,9 @@
-// Builds a tokenizer from a tiktoken file of ranks. For LoadTokenizer; one thread.
+// Builds a tokenizer from a tiktoken rank file. For LoadTokenizer; one thread.
 //
 //   file := (base64 of the token's bytes, ' ', rank, '\n')*      rank = id; lower ranks merge first
 // Example: "IQ== 0\nIg== 1\n" has the tokens "!" and "\"".
-// Such a file contains neither the regular expression that splits text into words nor the special tokens. This program
-// knows both for the published encodings and identifies an encoding by its number of ranks.
+// Such a file contains neither the regular expression that splits text into words nor the special tokens. Both are
+// built in for the published encodings, which are identified by their number of ranks.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace vllm::tokenizer {
 struct TiktokenEncoding {
   std::string_view name;
   size_t num_ranks;
-  std::string_view regex;                  // one of word_scanner.h
+  std::string_view regex;                  // one of the regexes in word_scanner.h
   std::vector<AddedToken> special_tokens;  // with their ids
   int32_t bos_id = -1;                     // added in front of every text; -1: none
 };
@@ -27,11 +27,11 @@ struct TiktokenEncoding {
 // Knows "gpt2", "p50k_base", "cl100k_base", "o200k_base", "llama3" and "qwen". Returns null for other names.
 std::unique_ptr<TiktokenEncoding> FindTiktokenEncoding(std::string_view name);
 
-// Returns true if the first line is a token and its rank.
+// Returns true if the first line is a base64 token and its rank.
 bool LooksLikeTiktoken(std::string_view bytes);
 
-// Without `encoding`, identifies the encoding by the number of ranks. Throws TokenizerError if the file is damaged or
-// the encoding is unknown.
+// If `encoding` is null, identifies the encoding by the number of ranks. Throws TokenizerError if the file is damaged
+// or the encoding is unknown.
 std::unique_ptr<TokenizerParts> MakeTiktokenParts(std::string_view bytes, const std::string& name_for_errors,
                                                   const TokenizerConfig& settings,
                                                   const TiktokenEncoding* encoding = nullptr);

@@ -1,7 +1,8 @@
-// The settings in tokenizer_config.json and added_tokens.json that complete a vocabulary without them (tokenizer.model,
-// tiktoken ranks, vocab.json with merges.txt). Plain values.
+// The settings in tokenizer_config.json and added_tokens.json. Vocabularies without tokenizer.json (tokenizer.model,
+// tiktoken ranks, vocab.json with merges.txt) do not contain these settings. Plain values and pure functions of the
+// files, any thread.
 //
-//   tokenizer_config.json  {"bos_token", "eos_token", "unk_token", "pad_token": text or {"content": text},
+//   tokenizer_config.json  {"bos_token", "eos_token", "unk_token", "pad_token": string or {"content": string},
 //                           "add_bos_token", "add_eos_token", "add_prefix_space", "tokenizer_class",
 //                           "added_tokens_decoder": {"id": {"content", "lstrip", "rstrip", "single_word", "normalized",
 //                           "special"}...}}
@@ -37,7 +38,7 @@ AddedToken ReadAddedToken(const nlohmann::json& json);
 // Either path may be empty or name a missing file. Throws TokenizerError if a file is damaged.
 TokenizerConfig ReadTokenizerConfig(const std::string& tokenizer_config_path, const std::string& added_tokens_path);
 
-// Reads a whole file. Throws TokenizerError that names the file if it cannot be read or is larger than
+// Reads a whole file. Throws a TokenizerError that names the file if it cannot be read or is larger than
 // kMaxTokenizerFileBytes.
 inline constexpr size_t kMaxTokenizerFileBytes = size_t{1} << 30;
 std::string ReadTokenizerFile(const std::string& path);

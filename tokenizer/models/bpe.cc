@@ -14,16 +14,18 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Up to this many symbols, it is fastest to scan all pairs for the best one.
+// Up to this many symbols, it is fastest to scan all pairs for the best pair.
 constexpr size_t kShortWord = 40;
-// Up to this many, it is faster than a heap to scan the best rank of each block of pairs and then the best block.
+// Up to this many symbols, keeping the best rank of each block of kBlock pairs and scanning these ranks is faster than
+// a heap.
 constexpr size_t kMediumWord = 4096;
 constexpr size_t kBlock = 8;
-// Words longer than kLongWord are merged in windows of kWindow symbols, or of kWindowTokens times the longest token.
+// Words of more than kLongWord bytes are merged in windows of kWindow symbols, or of kWindowTokens times the longest
+// token if that is more.
 constexpr size_t kWindow = 512;
 constexpr size_t kWindowTokens = 3;
 constexpr size_t kLongWord = 1024;
-// Longer words are rarely tokens, so they are not looked up.
+// Words of more than kLongestMemoWord bytes are rarely tokens, so they are looked up only if ignore_merges is set.
 constexpr size_t kLongestMemoWord = 64;
 constexpr uint32_t kNone = UINT32_MAX;
 
@@ -32,7 +34,7 @@ bool IsBorder(std::string_view bytes, size_t pos) {
   return static_cast<unsigned char>(bytes[pos]) >= 0xC0 && static_cast<unsigned char>(bytes[pos - 1]) >= 0x80;
 }
 
-// Return the character before or after a border, or its available part; at most four bytes.
+// Return the character before or after a border, or the part of it that is in `bytes`; at most four bytes.
 std::string_view CharacterBefore(std::string_view bytes, size_t border) {
   size_t begin = border - 1;
   while (begin > 0 && border - begin < 4 && IsUtf8Continuation(bytes[begin])) --begin;
@@ -181,7 +183,7 @@ void Bpe::EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch
 
 void Bpe::EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const {
   const size_t first = out.size();
-  // Windows without a common token are known only for vocabularies crafted for it. Larger windows may have one.
+  // Two windows without a common token are known only with vocabularies crafted for that. Larger windows may have one.
   constexpr size_t kGrowth = 16;
   size_t window_size = std::max(kWindow, vocabulary_.MaxTokenBytes() * kWindowTokens);
   for (; window_size < chunk.size(); window_size *= kGrowth) {
@@ -246,7 +248,7 @@ void Bpe::ReadSymbols(std::string_view word, Reader& reader, size_t num_symbols,
     if (config_.byte_fallback) {
       const auto fallback = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
       if (std::all_of(character.begin(), character.end(), [&](char c) { return fallback(c) >= 0; })) {
-        // Hugging Face `tokenizers` keeps an unknown character before these bytes pending, so its token follows them.
+        // Hugging Face `tokenizers` keeps a preceding unknown character pending, so its token follows these bytes.
         for (const char c : character) ids.push_back(fallback(c));
         continue;
       }

@@ -1,6 +1,6 @@
-// Byte-pair encoding of one word (pre-token). Read-only after construction, any thread.
+// Byte-pair encoding of one word (pre-token). Owned by the Tokenizer. Read-only after construction, any thread.
 // As in Hugging Face `tokenizers` (models/bpe), it starts from single characters and repeatedly merges the pair of
-// lowest rank, leftmost first. O(n) in the length of the word, O(n log n) with a vocabulary crafted for it.
+// lowest rank, leftmost first. O(n) in the length of the word, or O(n log n) with a vocabulary crafted to be slow.
 #pragma once
 
 #include <array>
@@ -29,16 +29,16 @@ struct BpeConfig {
   bool byte_level = false;
 
   // Returns true if the model can encode raw bytes. Prefix, suffix and byte_fallback refer to characters of the
-  // vocabulary, so with these, words must be written in its alphabet.
+  // vocabulary, so with any of them, words must be in the vocabulary's alphabet.
   bool CanTakeBytes() const {
     return continuing_subword_prefix.empty() && end_of_word_suffix.empty() && !byte_fallback;
   }
 };
 
-// Positions in a word that no token of a byte-level vocabulary crosses. No merge crosses them, so the parts between
-// them can be merged separately, which is faster because merging is superlinear. Checks only positions between two
-// non-ASCII characters: vocabularies contain few of the character pairs that occur there. Read-only after construction,
-// any thread.
+// Finds positions in a word that no token of a byte-level vocabulary crosses. No merge crosses such a position, so the
+// parts between them can be merged separately, which is faster because merging a short part is superlinear. Checks only
+// positions between two non-ASCII characters, because vocabularies contain few of the character pairs that occur there.
+// Read-only after construction, any thread.
 class TokenBorders {
  public:
   // O(total bytes of the tokens).
@@ -59,9 +59,9 @@ class TokenBorders {
     return static_cast<size_t>(static_cast<unsigned char>(last)) << 8 | static_cast<unsigned char>(lead);
   }
 
-  // Bit set indexed by the hash of two characters: set if they are adjacent in some token.
+  // Bit set indexed by the hash of two characters. A bit is set if the two are adjacent in some token.
   std::vector<uint64_t> pairs_;
-  // Bit set indexed by the two bytes at the border: set if some token contains only a part of a character there.
+  // Bit set indexed by the two bytes at a border. A bit is set if some token contains only a part of a character there.
   std::array<uint64_t, 1024> partial_;
 };
 
@@ -75,10 +75,9 @@ class Bpe : public TokenModel {
   const BpeConfig& config() const { return config_; }
 
  private:
-  // The result of encoding the text of a token: exactly that token, or several.
+  // The result of encoding the text of a token: not known yet, exactly that token, or several tokens.
   enum Memo : uint8_t { kUnknown, kWhole, kSplit };
 
-  // Reading position in a word.
   struct Reader {
     size_t position = 0;
     bool pending_unk = false;
@@ -90,7 +89,7 @@ class Bpe : public TokenModel {
   }
   // Returns the id of the token whose text is `word`, or -1.
   int32_t FindWord(std::string_view word, ModelScratch& scratch) const;
-  // Appends the tokens of `part`. `whole` is the token whose text is `part`, or -1. Merging may or may not produce it.
+  // Appends the tokens of `part`. `whole` is the token whose text is `part`, or -1. Merging does not always produce it.
   void EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
@@ -112,7 +111,7 @@ class Bpe : public TokenModel {
   std::vector<int32_t> fallback_ids_;  // "<0x00>".."<0xFF>", -1 where absent
   bool split_at_metaspace_ = false;
   std::optional<TokenBorders> borders_;
-  // One Memo per id, computed on first use. Threads may compute one at the same time; they get the same result. Null if
+  // One Memo per id, computed on first use. Two threads may compute the same entry; they get the same result. Null if
   // the model has a prefix or suffix.
   std::unique_ptr<std::atomic<uint8_t>[]> memo_;
 };

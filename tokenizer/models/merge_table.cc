@@ -29,15 +29,15 @@ void MergeTable::Add(int32_t left, int32_t right, uint32_t rank, int32_t result)
 }
 
 MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::string& name) {
-  // Every split of every token is looked up, and a lookup costs the length of the token.
+  // Every split of every token is looked up, and a lookup takes time linear in the length of the token.
   constexpr size_t kMaxTokenBytes = 1024;
   constexpr size_t kMaxTotalBytes = size_t{64} << 20;
   size_t num_bytes = 0;
   for (const RankedToken& token : tokens) {
     num_bytes += token.bytes.size();
     if (token.bytes.size() > kMaxTokenBytes || num_bytes > kMaxTotalBytes) {
-      throw TokenizerError("reading " + name + ": tokens are too long (limits " + std::to_string(kMaxTokenBytes) +
-                           " bytes for one, " + std::to_string(kMaxTotalBytes) + " for all)");
+      throw TokenizerError("reading " + name + ": tokens are too long (limits: " + std::to_string(kMaxTokenBytes) +
+                           " bytes per token, " + std::to_string(kMaxTotalBytes) + " bytes in total)");
     }
   }
   Vocabulary ids(tokens.size(), num_bytes);

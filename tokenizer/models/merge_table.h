@@ -1,6 +1,6 @@
 // The merges of a BPE model: (left id, right id) -> (rank, id of the result), in a flat open-addressing hash table.
-// A loader fills it. Afterwards it is read-only, and any thread may use it.
-// Invariant: no search probes more than kMaxProbes slots.
+// Owned by the model. A loader fills it. Afterwards it is read-only, and any thread may use it.
+// Invariant: every pair is at most kMaxProbes slots after the slot that its hash selects.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ class MergeTable {
 
   explicit MergeTable(size_t num_merges = 0);
 
-  // The later rank of a repeated pair wins. Throws TokenizerError if too many pairs collide. REQUIRES: left, right,
-  // result >= 0.
+  // If a pair is repeated, the later rank wins. Throws TokenizerError if too many pairs collide.
+  // REQUIRES: left, right, result >= 0.
   void Add(int32_t left, int32_t right, uint32_t rank, int32_t result);
 
   // Prefetches the slot that Add and Find of this pair read first.
@@ -62,13 +62,13 @@ class MergeTable {
   int FilterBit(uint64_t hash) const { return static_cast<int>(hash >> (shift_ - 3) & 63); }
 
   std::vector<Slot> slots_;
-  std::vector<uint64_t> filter_;  // bit set indexed by the hash of a pair: set if a pair with this hash merges
+  std::vector<uint64_t> filter_;  // bit set indexed by the hash of a pair; set if some pair with this hash merges
   int shift_;
   size_t size_ = 0;
 };
 
-// A token of a tiktoken vocabulary. Such a vocabulary has no list of merges: two neighbours merge if their bytes
-// together are a token, and the token of lowest rank is made first.
+// A token of a tiktoken vocabulary. Such a vocabulary has no list of merges: two adjacent tokens merge if their bytes
+// together are a token, and the pair that forms the token of lowest rank merges first.
 struct RankedToken {
   std::string_view bytes;
   int32_t id;

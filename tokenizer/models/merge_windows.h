@@ -1,13 +1,5 @@
 // Merges a long word window by window, in time linear in its length and with scratch memory for one window.
 // Pure functions, any thread.
-//
-// The result is exact for any merges. As long as no merge crosses a border, each side merges as if it were alone: the
-// next pair to merge is also the best pair of its side. So if two adjacent tokens stay separate when their symbols are
-// merged alone, no merge crosses their border inside a longer word either. Therefore a sequence of tokens is the result
-// for a word if the symbols of every two neighbours merge to exactly these two tokens. Two overlapping windows that
-// share a token (same position, same symbols) can be joined there: take the tokens of the first window up to the shared
-// token and those of the second from it on. Every two neighbours of the joined sequence were neighbours in one of the
-// windows.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +16,22 @@ struct WindowToken {
   int32_t id;
 };
 
-// encode(shift, tokens) moves the window forward by `shift`, refills it to `window_size` and appends its tokens. It
-// returns true if the window reaches the end of the word. append(token) receives the tokens of the word in order; their
-// offsets are relative to the start of some window. Returns false if two windows share no token or a token is too long
-// for the window. The tokens appended so far are then useless.
-// REQUIRES: window_size >= 4. O(length of the word) if `encode` is linear in the window.
+// encode(shift, tokens) moves the window forward by `shift`, refills it to `window_size`, merges it and appends its
+// tokens to `tokens`. It returns true if the window reaches the end of the word. append(token) receives the tokens of
+// the word in order; their offsets are relative to the start of the window that they come from. MergeInWindows returns
+// false if two windows share no token or a token is too long for the window. The caller must then discard the tokens
+// that it received. REQUIRES: window_size >= 4. O(length of the word) if `encode` is linear in the window.
+//
+// The result is exact for any merges. As long as no merge crosses a border, each side merges as if it were alone,
+// because the next pair to merge is also the best pair of its side. So if two adjacent tokens stay separate when their
+// symbols are merged alone, no merge crosses their border in a longer word either. Therefore a sequence of tokens is
+// the result for a word if the symbols of every two adjacent tokens merge to exactly these two tokens. Two overlapping
+// windows that share a token (same position, same symbols) can be joined there: take the tokens of the first window up
+// to the shared token, then the tokens of the second window. Any two adjacent tokens of the joined sequence were
+// adjacent in one of the windows.
 template <typename Encode, typename Append>
 bool MergeInWindows(size_t window_size, Encode encode, Append append) {
-  std::vector<WindowToken> before;  // tokens of the last window from the start of this one on
+  std::vector<WindowToken> before;  // tokens of the previous window from the start of this window on
   std::vector<WindowToken> tokens;
   uint32_t shift = 0;
   for (bool is_first = true;; is_first = false) {

@@ -15,7 +15,8 @@ namespace vllm::tokenizer {
 namespace {
 
 constexpr size_t kLongestMemoWord = 64;
-// Longer words are merged in windows of kWindow bytes, or of kWindowPieces times the longest piece.
+// Words that do not fit into one window are merged in windows of kWindow bytes, or of kWindowPieces times the longest
+// piece if that is more.
 constexpr size_t kWindow = 4096;
 constexpr size_t kWindowPieces = 8;
 constexpr uint32_t kNone = UINT32_MAX;
@@ -37,7 +38,7 @@ std::vector<uint32_t> RanksOf(const std::vector<float>& scores) {
 
 }  // namespace
 
-// For each unused piece in the text, the length of the left one of the two symbols that were last merged into it.
+// For each unused piece in the text, the length of the left symbol in the last pair found that forms the piece.
 struct SentencePieceBpe::Splits {
   std::unordered_map<std::string_view, size_t> left_length;
 };
@@ -92,7 +93,7 @@ void SentencePieceBpe::Encode(std::string_view word, ModelScratch& scratch, std:
     const size_t end = MetaspaceWordEnd(word, start);
     const size_t joint = out.size();
     EncodeChunk(word.substr(start, end - start), scratch, out);
-    // Unknown characters on both sides of the split position form one run.
+    // Adjacent unknown characters on both sides of the split position form one run, which gets one unknown token.
     if (!config_.byte_fallback && joint > first && joint < out.size() && out[joint] == config_.unk_id &&
         out[joint - 1] == config_.unk_id) {
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(joint));
@@ -109,7 +110,7 @@ void SentencePieceBpe::EncodeChunk(std::string_view chunk, ModelScratch& scratch
     return;
   }
   const size_t first = out.size();
-  // The split of unused pieces depends on the whole word.
+  // How an unused piece is split again depends on the whole word, so do not use windows.
   size_t window_size = has_unused_ ? chunk.size() : std::max(kWindow, vocabulary_.MaxTokenBytes() * kWindowPieces);
   for (constexpr size_t kGrowth = 16; window_size < chunk.size(); window_size *= kGrowth) {
     if (EncodeInWindows(chunk, window_size, scratch, out)) return;

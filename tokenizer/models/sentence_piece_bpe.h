@@ -1,6 +1,7 @@
-// SentencePiece's byte-pair encoding. Two neighbours merge if their text together is a piece. The piece of highest
-// score is made first, and the leftmost one of equal scores. Read-only after construction, any thread. O(n) in the
-// length of the text, O(n log n) if the vocabulary has unused pieces or is crafted for it.
+// SentencePiece's byte-pair encoding. Two adjacent symbols merge if they form a piece. The pair whose piece has the
+// highest score merges first, and the leftmost pair if scores are equal. Owned by the Tokenizer. Read-only after
+// construction, any thread. O(n) in the length of the text, or O(n log n) if the vocabulary has unused pieces or is
+// crafted to be slow.
 #pragma once
 
 #include <atomic>
@@ -24,14 +25,14 @@ struct SentencePieceBpeConfig {
 
 class SentencePieceBpe : public TokenModel {
  public:
-  // `scores` and `types` are indexed by id. Throws TokenizerError if unk_id has no token or a score is NaN or infinite.
+  // `scores` and `types` are indexed by id. Throws TokenizerError if unk_id is out of range or a score is not finite.
   SentencePieceBpe(SentencePieceBpeConfig config, Vocabulary vocabulary, std::vector<float> scores,
                    std::vector<PieceType> types);
 
   void Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const override;
 
  private:
-  // The result of encoding the text of a piece: exactly that piece, or several.
+  // The result of encoding the text of a piece: not known yet, exactly that piece, or several pieces.
   enum Memo : uint8_t { kUnknown, kWhole, kSplit };
   struct Splits;
 
@@ -40,14 +41,14 @@ class SentencePieceBpe : public TokenModel {
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   bool EncodeInWindows(std::string_view chunk, size_t window_size, ModelScratch& scratch,
                        std::vector<int32_t>& out) const;
-  // Merges the symbols of `text` that start before `limit`. Returns where they end.
+  // Merges the symbols of `text` that start before byte `limit`. Returns the byte at which they end.
   size_t Merge(std::string_view text, size_t limit, ModelScratch& scratch, Splits* splits) const;
   // Appends the ids of a merged symbol: its piece, the pieces it is split into, byte tokens or the unknown token.
   void AppendSymbol(std::string_view symbol, const Splits& splits, bool& after_unknown,
                     std::vector<int32_t>& out) const;
 
   SentencePieceBpeConfig config_;
-  std::vector<uint32_t> ranks_;  // by id; 0 is the highest score, equal scores have equal ranks
+  std::vector<uint32_t> ranks_;  // by id; rank 0 has the highest score, equal scores have equal ranks
   std::vector<PieceType> types_;
   std::vector<int32_t> fallback_ids_;
   TokenTrie user_defined_;

@@ -1,10 +1,10 @@
-// The contents of a SentencePiece file (tokenizer.model) that matter for encoding and decoding. Plain values. Protocol
-// buffer messages; the numbers are field numbers:
+// The contents of a SentencePiece file (tokenizer.model) that matter for encoding and decoding. Plain values and a pure
+// function, any thread. The file consists of protocol buffer messages; the numbers are field numbers:
 //
 //   ModelProto      pieces = 1 (repeated), trainer_spec = 2, normalizer_spec = 3, denormalizer_spec = 5
 //   SentencePiece   piece = 1, score = 2 (float), type = 3
 //   TrainerSpec     model_type = 3, treat_whitespace_as_suffix = 24, byte_fallback = 35, unk_surface = 44,
-//                   unk_piece = 45, bos_piece = 46, eos_piece = 47
+//                   bos_piece = 46, eos_piece = 47
 //   NormalizerSpec  precompiled_charsmap = 2, add_dummy_prefix = 3, remove_extra_whitespaces = 4,
 //                   escape_whitespaces = 5
 #pragma once
@@ -45,7 +45,8 @@ struct SentencePieceModel {
   SentencePieceNormalization normalization;
 };
 
-// Throws TokenizerError if the file is damaged, its pieces contradict each other or its type is not supported.
+// The result borrows `bytes`. Throws TokenizerError if the file is damaged, its pieces are inconsistent, or its type is
+// not supported.
 SentencePieceModel ReadSentencePieceModel(std::string_view bytes, const std::string& name_for_errors);
 
 }  // namespace vllm::tokenizer

@@ -1,5 +1,5 @@
-// The part of a tokenizer that turns one word (pre-token) into ids. Read-only after construction, any thread. The
-// caller passes scratch memory as a ModelScratch and reuses it from word to word.
+// The part of a tokenizer that turns one word (pre-token) into ids. Owned by the Tokenizer. Read-only after
+// construction, any thread. Each call of Tokenizer::Encode has a ModelScratch and reuses it from word to word.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct ModelScratch {
   std::string text;
   const std::atomic<bool>* stop = nullptr;  // may be null
 
-  // Models call it every few kilobytes of text. Throws EncodingStopped if `stop` is set.
+  // Called between batches of words and between the windows of a long word. Throws EncodingStopped if `stop` is set.
   void ThrowIfStopped() const {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw EncodingStopped();
   }

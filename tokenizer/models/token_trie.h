@@ -20,7 +20,7 @@ class TokenTrie {
   static constexpr uint32_t kRoot = 0;
 
   TokenTrie() : TokenTrie(std::vector<Entry>()) {}
-  // The last one of equal tokens wins. Empty tokens are ignored. REQUIRES: values are >= 0.
+  // If tokens are equal, the last one wins. Empty tokens are ignored. REQUIRES: values are >= 0.
   explicit TokenTrie(std::vector<Entry> entries);
 
   // Returns the child of `node` for `byte`, or kNoNode.

@@ -101,8 +101,8 @@ void Unigram::AppendUnknown(std::string_view run, std::vector<int32_t>& out) con
 
 void Unigram::AppendBestPath(std::string_view word, size_t base, size_t end, Paths& paths, size_t& unknown,
                              std::vector<int32_t>& out) const {
-  // The path is linked from its end. Reverse it in place: then each node has the id and length of the token that starts
-  // there.
+  // The path is linked from its end. Reverse the links in place, so that each node has the id and length of the token
+  // that starts there.
   ModelScratch::BestPath path = paths[end];
   for (size_t position = end; position > 0;) {
     position -= path.length;

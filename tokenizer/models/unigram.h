@@ -1,7 +1,7 @@
 // Unigram language model (Kudo 2018): splits a word into the tokens whose scores have the largest sum.
-// Read-only after construction, any thread. O(n * longest token).
-// SentencePiece, Hugging Face `tokenizers` and llama.cpp differ in details that decide ties; UnigramConfig selects
-// them.
+// Owned by the Tokenizer. Read-only after construction, any thread. O(n * longest token).
+// SentencePiece, Hugging Face `tokenizers` and llama.cpp differ in details, some of which decide ties. UnigramConfig
+// selects among them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct UnigramConfig {
   int32_t unk_id = -1;  // -1: characters outside the vocabulary are dropped
   double unk_score = 0;
   bool byte_fallback = false;  // writes unknown characters as "<0x41>" tokens if the vocabulary has them
-  // Rounds sums to float, as SentencePiece does. Otherwise they are doubles.
+  // Rounds sums of scores to float, as SentencePiece does. Otherwise the sums are doubles.
   bool single_precision = false;
   // Looks up each run of unknown characters as a token first, as Hugging Face `tokenizers` does.
   bool look_up_unknown_runs = false;
@@ -25,12 +25,12 @@ struct UnigramConfig {
 
 class Unigram : public TokenModel {
  public:
-  // The score of unknown characters is this much below the worst token.
+  // The score of an unknown character is this much below the lowest score of a token.
   static constexpr double kUnkPenalty = 10.0;
   // The search never chooses an id with this score.
   static constexpr double kNotUsed = -1e300;
 
-  // `scores` are indexed by id. Throws TokenizerError if unk_id has no token or a score is NaN or infinite.
+  // `scores` is indexed by id. Throws TokenizerError if unk_id is out of range or a score is NaN or infinite.
   Unigram(UnigramConfig config, Vocabulary vocabulary, std::vector<double> scores);
 
   void Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const override;
@@ -40,10 +40,10 @@ class Unigram : public TokenModel {
  private:
   using Paths = std::vector<ModelScratch::BestPath>;  // one per byte of the word from some `base` on
 
-  // Extends the best path to byte `start` with every token that starts there. Returns where the next character starts.
+  // Extends the best path to byte `start` with every token that starts there. Returns the start of the next character.
   template <typename Sum>
   size_t Step(std::string_view word, size_t start, size_t base, Paths& paths) const;
-  // Returns the last position that the best paths to `start` and to all later reached positions have in common.
+  // Returns the last position that the best paths to `start` and to every later reached position have in common.
   static size_t LastCommonPosition(const Paths& paths, size_t start);
   // Appends the tokens of the best path to paths[end], where paths[0] is byte `base` of the word. `unknown` is the
   // length in bytes of the pending run of unknown characters. Overwrites `paths`.

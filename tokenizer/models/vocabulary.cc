@@ -69,7 +69,7 @@ size_t Vocabulary::SlotFor(std::string_view token, int64_t id) {
 
 void Vocabulary::AddEntry(std::string_view token, int64_t id) {
   if (text_.size() + token.size() > UINT32_MAX) {
-    throw TokenizerError("reading the vocabulary: its tokens are too long in total (limit 4 GiB)");
+    throw TokenizerError("reading the vocabulary: the tokens are too long in total (limit 4 GiB)");
   }
   entries_.push_back(
       {static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(token.size()), static_cast<int32_t>(id)});
@@ -98,10 +98,10 @@ void Vocabulary::AddListed(std::string_view token, int64_t id, bool replace) {
 void Vocabulary::Finish() {
   id_limit_ = 0;
   for (const Entry& entry : entries_) id_limit_ = std::max(id_limit_, entry.id + 1);
-  // Limits the table of ids by the size of the file. Otherwise a file of a few bytes could allocate 64 MiB.
+  // Limits the table of ids by the number of tokens. Otherwise a file of a few bytes could allocate 64 MiB.
   const size_t limit = entries_.size() * 4 + (1 << 20);
   if (static_cast<size_t>(id_limit_) > limit) {
-    throw TokenizerError("reading the vocabulary: id " + std::to_string(id_limit_ - 1) + " among " +
+    throw TokenizerError("reading the vocabulary: id " + std::to_string(id_limit_ - 1) + " is too large for " +
                          std::to_string(entries_.size()) + " tokens (limit " + std::to_string(limit) + ")");
   }
   by_id_.assign(static_cast<size_t>(id_limit_), 0);

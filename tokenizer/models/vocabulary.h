@@ -1,7 +1,8 @@
-// A model's vocabulary: token text <-> id, with the tokens exactly as the file writes them. A loader fills it.
-// Afterwards it is read-only, and any thread may use it.
-// Invariant 1: Find returns one id per token; TokenOf returns at most one token per id, the last one in the file.
-// Invariant 2: no search probes more than kMaxProbes slots, even with a file crafted for collisions.
+// A model's vocabulary: token text <-> id, with the tokens exactly as the file writes them. Owned by the model.
+// A loader fills it. Afterwards it is read-only, and any thread may use it.
+// Invariant: Find returns one id per token, and TokenOf returns at most one token per id: the last one in the file.
+// Add rejects a token that would be more than kMaxProbes slots after the slot that its hash selects, so that a file
+// crafted for collisions does not load slowly.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,11 @@ class Vocabulary {
   // Reserves memory for `num_tokens` tokens with `num_bytes` of text in total.
   explicit Vocabulary(size_t num_tokens = 0, size_t num_bytes = 0);
 
-  // The later id of a repeated token wins. Throws TokenizerError if the id is out of range.
+  // If a token is repeated, its later id wins. Throws TokenizerError if the id is out of range, too many tokens
+  // collide, or the tokens are too long in total.
   void Add(std::string_view token, int64_t id);
-  // For vocabularies that are lists. Like Add, but every id of a repeated token keeps its text. Find returns the later
-  // id of a repeated token only if `replace` is set.
+  // For vocabularies that are lists. Like Add, but TokenOf returns a repeated token for each of its ids. Find returns
+  // its later id only if `replace` is set.
   void AddListed(std::string_view token, int64_t id, bool replace);
   // Builds the table from ids to tokens. Throws TokenizerError if the ids are too sparse for a vocabulary. Must be
   // called once, after the last Add.
@@ -31,12 +33,12 @@ class Vocabulary {
   // Returns the id of `token`, or -1.
   int32_t Find(std::string_view token) const { return Find(token, HashOf(token)); }
   // Find in steps, for callers that look up many tokens and do other work in between: HashOf, PrefetchSlot,
-  // PrefetchEntry, Find. Each step prefetches memory that the next one reads.
+  // PrefetchEntry, Find. Each prefetch loads memory that the next step reads.
   static uint64_t HashOf(std::string_view token);
   void PrefetchSlot(uint64_t hash) const { __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]); }
   void PrefetchEntry(uint64_t hash) const;
   int32_t Find(std::string_view token, uint64_t hash) const;
-  // Returns the text of the token, or nullopt. The view is valid as long as the vocabulary.
+  // Returns the token with this id, or nullopt. The view is valid as long as the vocabulary.
   std::optional<std::string_view> TokenOf(int32_t id) const;
   size_t size() const { return entries_.size(); }
   // Returns 1 + the largest id.
@@ -75,8 +77,8 @@ class Vocabulary {
 // Returns the ids of the byte tokens "<0x00>".."<0xFF>", or -1 for those that the vocabulary does not have.
 std::vector<int32_t> ByteFallbackIds(const Vocabulary& vocabulary);
 
-// Returns true if the vocabulary contains U+2581 and no token contains it after another character. Then no merge
-// crosses the position before U+2581, and a text can be split into words there with the same result.
+// Returns true if the vocabulary contains U+2581 and no token contains U+2581 after another character. Then no merge
+// crosses the position between another character and U+2581, so splitting a text there does not change the result.
 bool NoTokenContinuesIntoMetaspace(const Vocabulary& vocabulary);
 
 }  // namespace vllm::tokenizer

@@ -1,6 +1,6 @@
 // WordPiece, the model of BERT: takes the longest token at the start of a word, then repeatedly the longest token with
-// the continuation prefix. A word that cannot be split in this way is unknown as a whole. O(n * longest token).
-// Read-only after construction, any thread.
+// the continuation prefix. A word that cannot be split in this way becomes one unknown token. O(n * longest token).
+// Owned by the Tokenizer. Read-only after construction, any thread.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class WordPiece : public TokenModel {
   uint32_t continuing_root_;
 };
 
-// WordLevel: each token is a whole word.
+// A model whose tokens are whole words.
 class WordLevel : public TokenModel {
  public:
   WordLevel(const std::string& unk_token, Vocabulary vocabulary)

@@ -1,4 +1,4 @@
-// The normalizer of BERT: removes control characters, turns white space into spaces, puts spaces around Chinese
+// The normalizer of BERT: removes control characters, turns whitespace into spaces, puts spaces around Chinese
 // characters, removes accents and lowercases. Read-only after construction, any thread.
 #pragma once
 

@@ -29,13 +29,14 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   const size_t trie_bytes = ReadU32(bytes);
   bytes.remove_prefix(4);
   if (trie_bytes > bytes.size() || trie_bytes % 4 != 0) {
-    fail("a trie of " + std::to_string(trie_bytes) + " bytes (limit " + std::to_string(bytes.size()) + ")");
+    fail("a trie of " + std::to_string(trie_bytes) + " bytes (limit " + std::to_string(bytes.size()) +
+         ", must be a multiple of 4)");
   }
   if (!IsValidUtf8(bytes.substr(trie_bytes))) fail("replacements are not valid UTF-8");
   units_.reserve(trie_bytes / 4);
   for (size_t i = 0; i < trie_bytes; i += 4) units_.push_back(ReadU32(bytes.substr(i)));
   replacements_ = bytes.substr(trie_bytes);
-  // Replacements end with a zero byte. The last one may end with the map.
+  // Replacements end with a zero byte, which the last one may lack.
   for (size_t begin = 0; begin < replacements_.size();) {
     const size_t end = std::min(replacements_.find('\0', begin), replacements_.size());
     longest_replacement_ = std::max(longest_replacement_, end - begin);

@@ -1,5 +1,5 @@
 // SentencePiece's precompiled character map ("nmt_nfkc" and others): rules that replace sequences of bytes.
-// Read-only after construction, any thread. A search never leaves the map, even if the file is damaged.
+// Read-only after construction, any thread. A search never reads outside the map, even if the file is damaged.
 //
 //   map         := trie_bytes:u32le  unit:u32le{trie_bytes / 4}  (text 00)*
 //   unit        a node of a double-array trie. Bits 0-7 and 31 are its byte ("label"). Bit 8 is set if a rule ends
@@ -23,7 +23,8 @@ class Charsmap {
     std::string_view replacement;
   };
 
-  // Empty `bytes` make a map without rules. Throws TokenizerError; `where` names the owner in errors.
+  // Empty `bytes` make a map without rules. Throws TokenizerError if the map is damaged. `where` names the source in
+  // error messages.
   Charsmap(std::string_view bytes, const std::string& where);
 
   // Return the rule for the longest or shortest prefix of `text` that has one. REQUIRES: text is valid UTF-8.

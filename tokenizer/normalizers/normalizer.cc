@@ -112,8 +112,8 @@ class NmtNormalizer : public Normalizer {
   }
 };
 
-// Like Hugging Face `tokenizers`: looks up a short grapheme as a whole, and if that has no rule, each of its
-// characters. A lookup applies the rule of the shortest prefix.
+// Like Hugging Face `tokenizers`, looks up a short grapheme as a whole, and if it has no rule, each of its characters.
+// A lookup applies the rule for the shortest prefix.
 class PrecompiledNormalizer : public Normalizer {
  public:
   explicit PrecompiledNormalizer(Charsmap charsmap) : charsmap_(std::move(charsmap)) {}
@@ -158,7 +158,7 @@ class ByteLevelNormalizer : public Normalizer {
   }
 };
 
-// Limits what a file may request: a chain of Replace must not lengthen a text without bound.
+// Limits what a file may request: a chain of Replace steps must not lengthen a text without bound.
 struct OutputBudget {
   int num_steps = 64;
   double growth = 256;
@@ -166,7 +166,7 @@ struct OutputBudget {
   void Spend(double factor, const std::string& where) {
     growth /= std::max(factor, 1.0);
     if (--num_steps < 0 || !(growth >= 1)) {
-      throw TokenizerError("reading " + where + ": too many steps, or texts grow too much (limit 64 steps, 256 times)");
+      throw TokenizerError("reading " + where + ": too many steps, or texts grow too much (limit 64 steps, 256-fold)");
     }
   }
 };

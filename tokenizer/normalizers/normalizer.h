@@ -1,4 +1,4 @@
-// Changes a text before it is split into words ("normalizer" in tokenizer.json).
+// Changes a text before it is split into words ("normalizer" in tokenizer.json). Owned by the Tokenizer.
 // Read-only after construction, any thread.
 #pragma once
 
@@ -15,7 +15,7 @@ class Normalizer {
   virtual void Apply(std::string& text) const = 0;
 };
 
-// Returns null if `json` is null. Throws TokenizerError that names an unsupported type.
+// Returns null if `json` is null. Throws a TokenizerError that names an unsupported type.
 std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json);
 
 }  // namespace vllm::tokenizer

@@ -1,5 +1,6 @@
-// The normalizer of SentencePiece: applies the character map, writes spaces as U+2581, adds one in front and collapses
-// runs of spaces. Leaves user-defined pieces unchanged. Read-only after construction, any thread.
+// The normalizer of SentencePiece: applies the character map, collapses runs of spaces, adds a space in front of the
+// text and writes spaces as U+2581. Does not apply the map to user-defined pieces. Read-only after construction, any
+// thread.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ namespace vllm::tokenizer {
 
 class SentencePieceNormalizer : public Normalizer {
  public:
-  // Copies the character map of `config`. Throws TokenizerError; `where` names the owner in errors.
+  // Copies the character map of `config`. Throws TokenizerError if the map is damaged. `where` names the file in
+  // error messages.
   SentencePieceNormalizer(const SentencePieceNormalization& config, TokenTrie user_defined, const std::string& where);
 
   void Apply(std::string& text) const override;
@@ -24,7 +26,7 @@ class SentencePieceNormalizer : public Normalizer {
     size_t consumed;
     std::string_view result;
   };
-  // Normalizes the start of `text`: one user-defined piece, match of a rule, or character.
+  // Normalizes the start of `text`: one user-defined piece, one match of a rule, or one character.
   Step Next(std::string_view text) const;
 
   SentencePieceNormalization config_;

@@ -27,7 +27,7 @@ struct ParamDeleter {
   void operator()(OnigMatchParam* param) const { onig_free_match_param(param); }
 };
 
-// Returns the position after the next white space.
+// Returns the position after the next whitespace character, or the end of the text.
 size_t AfterNextWhiteSpace(std::string_view text, size_t position) {
   const UnicodeTable& table = UnicodeTable::Get();
   while (position < text.size()) {
@@ -87,7 +87,7 @@ size_t OnigPattern::FindMatches(std::string_view text, size_t from, std::vector<
     const auto match_begin = static_cast<size_t>(region->beg[0]);
     const auto match_end = static_cast<size_t>(region->end[0]);
     if (match_begin == match_end && last_match_end == match_end) {
-      // The search would find an empty match right after the last match forever.
+      // Skip an empty match right after the last match. Otherwise the search would find it forever.
       from += from < text.size() ? CodePointAt(text, from).length : 1;
       continue;
     }
@@ -95,7 +95,7 @@ size_t OnigPattern::FindMatches(std::string_view text, size_t from, std::vector<
     matches.push_back({match_begin, match_end, true});
     covered = from = match_end;
     last_match_end = match_end;
-    // Do not stop after an empty match: the next call could not tell it from a new one.
+    // Stop only after a match that is not empty, so that every call advances.
     if (matches.size() >= batch_end && match_begin < match_end && match_end < text.size()) return match_end;
   }
   if (covered < text.size()) matches.push_back({covered, text.size(), false});

@@ -1,7 +1,7 @@
 // A regular expression executed by Oniguruma, with the syntax and the search loop of Hugging Face `tokenizers`.
 // Read-only after construction, any thread.
-// Every search has limits on backtracking and on its stack. If a search exceeds them, it reports no match up to the
-// next white space and continues there. The pieces become longer, but nothing hangs or fails.
+// Every search has limits on backtracking and on its stack. If a search exceeds a limit, FindMatches reports no match
+// up to the next whitespace character and continues after it. The pieces become longer, but nothing hangs or fails.
 #pragma once
 
 #include <string>

@@ -11,10 +11,11 @@
 
 namespace vllm::tokenizer {
 
-// Throws TokenizerError. `where` names the owner in errors.
+// Throws TokenizerError if the field is malformed. `where` names the object in error messages.
 std::unique_ptr<TextPattern> MakePattern(const nlohmann::json& json, const std::string& where);
 
-// Returns the largest factor by which replacing the matches of `pattern` with `content` can lengthen a text.
+// Returns an upper bound for the length of `content` divided by the length of the match that it replaces. If the bound
+// is above 1, Replace lengthens a text at most by this factor.
 double ReplaceGrowth(const nlohmann::json& pattern, std::string_view content);
 
 // Returns `text` with every match replaced by `content`.

@@ -1,5 +1,5 @@
-// Patterns that pre-tokenizers and Replace search for in a text: a literal string, a class of characters, a well-known
-// regular expression (word_scanner.h) or any regular expression (onig_pattern.h).
+// Patterns that pre-tokenizers and Replace find in a text: a literal string, a class of characters, a well-known
+// regular expression (word_scanner.h) or an arbitrary one (onig_pattern.h).
 // Read-only after construction, any thread.
 #pragma once
 
@@ -24,8 +24,8 @@ class TextPattern {
   static constexpr size_t kBatch = 512;
 
   virtual ~TextPattern() = default;
-  // Splits text from `from` on into matches and the gaps between them, and appends them to `matches`. Returns where it
-  // stopped: at the end of the text, or right after a match, where the next call continues.
+  // Splits text from `from` on into matches and the gaps between them, and appends both to `matches`. Returns the
+  // position at which it stopped: the end of the text, or the end of a match, from which the next call continues.
   // REQUIRES: text is valid UTF-8; `from` is 0 or the previous return value, and < text.size().
   virtual size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const = 0;
 };
@@ -51,8 +51,8 @@ class LiteralStartPattern : public TextPattern {
   std::string literal_;
 };
 
-// Characters that have one of the CharClass bits, or with `complement` all other characters. Each match is a single
-// character, or with `whole_runs` a whole run.
+// Characters that have one of the CharClass bits in `classes`, or with `complement` all other characters. Each match is
+// one character, or with `whole_runs` a maximal run of such characters.
 class ClassPattern : public TextPattern {
  public:
   ClassPattern(uint16_t classes, bool whole_runs, bool complement)
@@ -71,7 +71,7 @@ class WordOrSymbolsPattern : public TextPattern {
   size_t FindMatches(std::string_view text, size_t from, std::vector<Match>& matches) const override;
 };
 
-// Runs of `length` characters. The last one may be shorter.
+// Runs of `length` characters. The last run may be shorter.
 class FixedLengthPattern : public TextPattern {
  public:
   // REQUIRES: length > 0.

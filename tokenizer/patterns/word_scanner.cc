@@ -58,8 +58,8 @@ size_t NumberEnd(std::string_view text, size_t position, int max_digits) {
   return position;
 }
 
-// \s+(?!\S)|\s+ : a run of white space without its last character, which belongs to the next word. A run of one
-// character, or one at the end of the text, is matched whole.
+// \s+(?!\S)|\s+ : a run of whitespace without its last character, which belongs to the next word. A run of one
+// character or a run at the end of the text is matched whole.
 size_t SpaceEnd(std::string_view text, size_t position) {
   const size_t end = RunEnd(text, position, kSpace);
   if (end == text.size()) return end;
@@ -67,7 +67,7 @@ size_t SpaceEnd(std::string_view text, size_t position) {
   return last > position ? last : end;
 }
 
-// \s*[\r\n]+|\s+(?!\S)|\s+ : up to the last line break of the run if it has one, otherwise as SpaceEnd.
+// \s*[\r\n]+|\s+(?!\S)|\s+ : up to the last line break if the run has one, otherwise the same as SpaceEnd.
 size_t LineOrSpaceEnd(std::string_view text, size_t position) {
   const size_t end = RunEnd(text, position, kSpace);
   for (size_t last = end; last > position; --last) {
@@ -77,7 +77,7 @@ size_t LineOrSpaceEnd(std::string_view text, size_t position) {
 }
 
 // Returns the length of the match of 's|'t|'re|'ve|'m|'ll|'d at `position`, or 0. If case is ignored, U+017F also
-// counts as an s.
+// matches s.
 size_t ContractionLength(std::string_view text, size_t position, bool ignore_case) {
   if (position >= text.size() || text[position] != '\'') return 0;
   const auto letter = [&](size_t offset) -> char {
@@ -134,8 +134,8 @@ size_t Gpt2Scan(std::string_view text, size_t position) {
   return RunEndWithout(text, start + c.length, kNotSymbol);
 }
 
-// Llama 3 (kMaxDigits 3), Qwen 2 (1) and relatives. kTakesLastSpace: white space at the end of the text is one match
-// even if it contains line breaks, as in tiktoken's cl100k.
+// Llama 3 (kMaxDigits 3), Qwen 2 (kMaxDigits 1) and similar models. kTakesLastSpace: whitespace at the end of the text
+// is one match even if it contains line breaks, as in tiktoken's cl100k_base.
 template <int kMaxDigits, bool kTakesLastSpace>
 size_t Llama3Scan(std::string_view text, size_t position) {
   if (const size_t length = ContractionLength(text, position, true)) return position + length;
@@ -152,7 +152,7 @@ size_t Llama3Scan(std::string_view text, size_t position) {
   return LineOrSpaceEnd(text, position);
 }
 
-// Qwen 3.5: like Llama3Scan<1, false>, but words also contain marks.
+// Qwen 3.5: like Llama3Scan<1, false>, but marks count as letters.
 size_t MarkedWordScan(std::string_view text, size_t position) {
   constexpr uint16_t kWordPart = kLetter | kRegexMark;
   constexpr uint16_t kNonSymbol = kNotSymbol | kRegexMark;
@@ -172,8 +172,9 @@ size_t MarkedWordScan(std::string_view text, size_t position) {
 
 constexpr size_t kNoMatch = static_cast<size_t>(-1);
 
-// Capitals*Small+ at `position`. Letters without case and marks belong to both classes. Capitals* is greedy and then
-// gives back as little as Small+ needs. So without a pure small letter, the match ends after the last such character.
+// Upper*Lower+ at `position`. Marks and letters without case belong to both classes. Upper* is greedy and backtracks
+// only as far as Lower+ needs. So if no letter is lowercase only, the match ends after the last character of both
+// classes.
 size_t SmallWordEnd(std::string_view text, size_t position) {
   const UnicodeTable& table = UnicodeTable::Get();
   size_t last_both = kNoMatch;
@@ -190,13 +191,13 @@ size_t SmallWordEnd(std::string_view text, size_t position) {
   return last_both;
 }
 
-// Capitals+Small* at `position`.
+// Upper+Lower* at `position`.
 size_t CapitalWordEnd(std::string_view text, size_t position) {
   const size_t end = RunEnd(text, position, kUpperCase);
   return end > position ? RunEnd(text, end, kLowerCase) : kNoMatch;
 }
 
-// A word may start with any one character that is not a line break, letter or number.
+// A word may start with one character that is not a line break, letter or number.
 size_t WordEnd(std::string_view text, size_t position, const ScannedChar& c) {
   const bool may_lead = (c.classes & (kNewline | kLetter | kNumber)) == 0;
   const size_t after = position + c.length;
@@ -211,8 +212,8 @@ size_t WordEnd(std::string_view text, size_t position, const ScannedChar& c) {
   return kNoMatch;
 }
 
-// o200k (kMaxDigits 3, kContractions) and tekken (1, no contractions): splits words where a capital follows a small
-// one.
+// o200k_base (kMaxDigits 3, kContractions) and tekken (kMaxDigits 1, no contractions): splits a word where an uppercase
+// letter follows a lowercase one.
 template <int kMaxDigits, bool kContractions>
 size_t CasedScan(std::string_view text, size_t position) {
   const ScannedChar c = CharAt(text, position);
@@ -229,7 +230,7 @@ size_t CasedScan(std::string_view text, size_t position) {
   return LineOrSpaceEnd(text, position);
 }
 
-// The main expression of DeepSeek V3. It does not match every character.
+// The main regular expression of DeepSeek V3, which leaves some characters unmatched.
 size_t DeepSeekScan(std::string_view text, size_t position) {
   constexpr uint16_t kWordPart = kLetter | kRegexMark;
   constexpr uint16_t kSign = kRegexPunctuation | kRegexSymbol;
@@ -247,7 +248,7 @@ size_t DeepSeekScan(std::string_view text, size_t position) {
   return (c.classes & kSpace) != 0 ? LineOrSpaceEnd(text, position) : position;
 }
 
-// BLOOM: ` ?` and then a run of characters other than white space and some punctuation.
+// BLOOM: ` ?` and then a run of characters other than whitespace and certain punctuation.
 size_t BloomScan(std::string_view text, size_t position) {
   const auto is_in = [](char32_t c) {
     switch (c) {
@@ -321,12 +322,12 @@ size_t EastAsianScan(std::string_view text, size_t position) {
 
 constexpr WordScanner kScanners[] = {
     {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", Gpt2Scan},
-    // Llama 3, and Qwen 2 with single digits.
+    // Llama 3, then Qwen 2 with single digits.
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      Llama3Scan<3, false>},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      Llama3Scan<1, false>},
-    // Phi-4, GLM-4 and Ling write the same in a newer form.
+    // Phi-4, GLM-4 and Ling write these two in a newer syntax.
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
      Llama3Scan<3, false>},
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
@@ -337,7 +338,7 @@ constexpr WordScanner kScanners[] = {
     // tiktoken's cl100k_base. Its {1,3}+ matches at most three digits; in Oniguruma's syntax that is (?>\p{N}{1,3}).
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|(?>\p{N}{1,3})| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
      Llama3Scan<3, true>},
-    // o200k_base, gpt-oss, Llama 4; then with single digits; then tekken.
+    // o200k_base, gpt-oss and Llama 4; then a variant with single digits; then tekken.
     {"[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "*" SMALL_WORD
      "+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "+" SMALL_WORD
      "*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
@@ -349,7 +350,7 @@ constexpr WordScanner kScanners[] = {
     {"[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "*" SMALL_WORD "+|[^\\r\\n\\p{L}\\p{N}]?" CASED_WORD "+" SMALL_WORD
      "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
      CasedScan<1, false>},
-    // DeepSeek V3 and R1, applied after the expressions for numbers and East Asian runs.
+    // DeepSeek V3 and R1, applied after the regexes for numbers and for Han and kana.
     {R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      DeepSeekScan},
     {"[一-龥぀-ゟ゠-ヿ]+", HanKanaScan},

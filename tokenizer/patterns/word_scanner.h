@@ -1,5 +1,5 @@
-// Hand-written equivalents of the regular expressions with which nearly all byte-level tokenizers split words. They run
-// in linear time, never backtrack and use no stack. They agree with Oniguruma on every text, as tests/tokenizer checks.
+// Hand-written equivalents of the regular expressions with which nearly all byte-level tokenizers split text. They run
+// in linear time, do not backtrack and use no stack. tests/tokenizer compares their matches with those of Oniguruma.
 // Pure functions, any thread.
 #pragma once
 
@@ -13,10 +13,10 @@
 namespace vllm::tokenizer {
 
 struct WordScanner {
-  // The expression as files write it, with its line breaks written as \r and \n.
+  // The regular expression as model files write it, with line breaks escaped as \r and \n.
   std::string_view regex;
-  // Returns the end of the match that starts at `position`, or `position` if none does. REQUIRES: position <
-  // text.size(), text is valid UTF-8.
+  // Returns the end of the match that starts at `position`, or `position` if there is none.
+  // REQUIRES: position < text.size(), text is valid UTF-8.
   size_t (*match_end)(std::string_view text, size_t position);
 };
 
@@ -24,7 +24,7 @@ struct WordScanner {
 const WordScanner* FindWordScanner(std::string_view regex);
 // Returns all scanners, for the tests.
 std::span<const WordScanner> AllWordScanners();
-// Returns the scanner for the expression of GPT-2, which the ByteLevel pre-tokenizer uses.
+// Returns the scanner for GPT-2's regular expression, which the ByteLevel pre-tokenizer uses.
 const WordScanner& Gpt2WordScanner();
 
 class ScannerPattern : public TextPattern {

@@ -15,7 +15,7 @@
 namespace vllm::tokenizer {
 namespace {
 
-// The treatment of matches in a split ("behavior" in tokenizer.json). "the-final--countdown" split at "-":
+// How a split treats the matches ("behavior" in tokenizer.json). "the-final--countdown" split at "-":
 //   Removed             the|final|countdown
 //   Isolated            the|-|final|-|-|countdown
 //   MergedWithPrevious  the-|final-|-|countdown
@@ -23,7 +23,7 @@ namespace {
 //   Contiguous          the|-|final|--|countdown
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-// Throws TokenizerError; `where` names the owner in errors.
+// Throws TokenizerError for an unknown name. `where` names the pre-tokenizer in error messages.
 SplitBehavior ParseSplitBehavior(std::string_view name, const std::string& where) {
   if (name == "Removed") return SplitBehavior::kRemoved;
   if (name == "Isolated") return SplitBehavior::kIsolated;
@@ -96,7 +96,7 @@ class SplitStep : public PreTokenizer {
   size_t Apply(const Word& word, size_t position, WordList& list) const override {
     list.words.clear();
     list.matches.clear();
-    // The other behaviors join neighbours, which may be in different batches.
+    // The other behaviors join adjacent pieces, which may be in different batches.
     const bool in_batches = behavior_ == SplitBehavior::kIsolated || behavior_ == SplitBehavior::kRemoved;
     do {
       position = pattern_->FindMatches(word.text, position, list.matches);
@@ -192,7 +192,7 @@ void AddSplit(Steps& steps, std::unique_ptr<TextPattern> pattern, SplitBehavior 
 }
 
 void AddClassSplit(Steps& steps, uint16_t classes, SplitBehavior behavior) {
-  // For kContiguous, match whole runs of the class. Then no joining is needed.
+  // For kContiguous, match whole runs of the class, so that no pieces need to be joined.
   const bool whole_runs = behavior == SplitBehavior::kContiguous;
   AddSplit(steps, std::make_unique<ClassPattern>(classes, whole_runs, false),
            whole_runs ? SplitBehavior::kIsolated : behavior);
@@ -282,7 +282,7 @@ void AddSteps(Steps& steps, const nlohmann::json& json) {
   double growth = 1;
   for (const auto& step : steps) growth *= step->Growth();
   if (steps.size() > kMaxSteps || !(growth <= kMaxGrowth)) {
-    throw TokenizerError("reading " + where + ": too many steps, or words grow too much (limit 16 steps, 256 times)");
+    throw TokenizerError("reading " + where + ": too many steps, or words grow too much (limit 16 steps, 256-fold)");
   }
 }
 

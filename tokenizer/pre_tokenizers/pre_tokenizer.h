@@ -1,4 +1,5 @@
-// Splits a text into words, which the model encodes separately ("pre_tokenizer" in tokenizer.json).
+// Splits a text into words, which the model encodes separately ("pre_tokenizer" in tokenizer.json). Owned by the
+// Tokenizer.
 // Read-only after construction, any thread.
 #pragma once
 
@@ -28,8 +29,8 @@ struct WordList {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Splits one batch of `word` from `position` on and sets list.words to its words; all are non-empty. Returns the
-  // start of the next batch, or word.text.size() if there is none.
+  // Splits one batch of `word` from `position` on and stores the resulting words, none of them empty, in list.words.
+  // Returns the start of the next batch, or word.text.size() if there is none.
   // REQUIRES: `position` is 0 or the previous return value.
   virtual size_t Apply(const Word& word, size_t position, WordList& list) const = 0;
   // Returns the largest factor by which the step can lengthen a word.
@@ -38,19 +39,20 @@ class PreTokenizer {
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
-  // True if the model gets words in the byte-level alphabet, or as raw bytes if that step is omitted.
+  // True if the last step writes the byte-level alphabet, even if `leave_bytes` omitted that step and the model gets
+  // raw bytes.
   bool byte_level = false;
 };
 
 // Returns no steps if `json` is null. With `leave_bytes`, omits a last step that writes the byte-level alphabet, for
-// models that encode raw bytes. Throws TokenizerError that names an unsupported type.
+// models that encode raw bytes. Throws a TokenizerError that names an unsupported type.
 PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes);
-// Splits by each expression in turn. The words are raw bytes for the model. Throws TokenizerError if an expression does
-// not compile.
+// Splits by each regular expression in turn. The model gets the words as raw bytes. Throws TokenizerError if a regular
+// expression does not compile.
 PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes);
 // Splits like BERT and puts U+2581 in front of each word.
 PreTokenizers MarkedBertPreTokenizers();
-// Splits like GPT-2, by its regular expression. The words are raw bytes for the model.
+// Splits by GPT-2's regular expression. The model gets the words as raw bytes.
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space);
 
 }  // namespace vllm::tokenizer

@@ -5,7 +5,7 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Reads the fields "sep" and "cls" of BertProcessing and RobertaProcessing: ["</s>", 2]. Returns the id.
+// Reads the field "sep" or "cls" of BertProcessing and RobertaProcessing, for example ["</s>", 2]. Returns the id.
 int32_t IdOfPair(const nlohmann::json& json, const char* key, const std::string& where, int32_t id_limit) {
   const nlohmann::json& pair = ArrayField(json, key, where);
   if (pair.size() != 2 || !pair[0].is_string() || !pair[1].is_number_integer() ||

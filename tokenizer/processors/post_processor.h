@@ -1,4 +1,4 @@
-// Adds special tokens around the ids of a single text ("post_processor" in tokenizer.json).
+// Adds special tokens around the ids of one text ("post_processor" in tokenizer.json).
 // Read-only after construction, any thread.
 #pragma once
 
@@ -27,14 +27,14 @@ class PostProcessor {
 
  private:
   static constexpr int32_t kText = -1;
-  // Limits a chain of processors that each double the text.
+  // Limits a chain of processors, each of which may double the text.
   static constexpr size_t kMaxItems = 4096;
 
   void AddProcessor(const nlohmann::json& json, int32_t id_limit);
-  // Replaces template_ with `outer`, whose kText items become the old template_.
+  // Replaces template_ with `outer`, in which the old template_ replaces each kText.
   void Wrap(const std::vector<int32_t>& outer, const std::string& where);
 
-  std::vector<int32_t> template_;  // ids; kText is the place of the text
+  std::vector<int32_t> template_;  // ids; kText marks the place of the text
 };
 
 }  // namespace vllm::tokenizer

@@ -1,4 +1,4 @@
-// Two ways in which vocabularies write bytes: GPT-2's byte-level alphabet, which maps each of the 256 bytes to one
+// The two ways in which vocabularies write bytes: GPT-2's byte-level alphabet, which maps each of the 256 bytes to one
 // printable code point of U+0021..U+0143, and SentencePiece's byte tokens "<0x00>".."<0xFF>".
 // Pure functions, any thread.
 #pragma once

@@ -1,4 +1,4 @@
-// U+2581, which many vocabularies write instead of a space. Pure functions, any thread.
+// Metaspace: U+2581, which many vocabularies write instead of a space. Pure functions, any thread.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,8 @@ struct Range {
   char32_t last;
 };
 
-// Letters and numbers added in Unicode 15, 15.1 and 16. The reference knows them, older releases of Oniguruma do not.
+// Letters and numbers added in Unicode 15, 15.1 and 16. The reference knows them, but older releases of Oniguruma do
+// not.
 constexpr Range kNewerLetters[] = {
     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D4A, 0x10D65},
     {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x1123F, 0x11240}, {0x11380, 0x11389}, {0x1138B, 0x1138B},
@@ -33,7 +34,7 @@ constexpr Range kNewerLetters[] = {
 constexpr Range kNewerNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x11F50, 0x11F59},
                                    {0x16130, 0x16139}, {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1D2C0, 0x1D2D3},
                                    {0x1E4F0, 0x1E4F9}, {0x1E5F1, 0x1E5FA}};
-// The same for the properties that split words at case, marks, punctuation and symbols.
+// Characters added in the same versions, by the other properties that regular expressions use.
 constexpr Range kNewerCapitals[] = {
     {0x1C89, 0x1C89}, {0xA7CB, 0xA7CC}, {0xA7DA, 0xA7DA}, {0xA7DC, 0xA7DC}, {0x10D50, 0x10D65}};
 constexpr Range kNewerSmallLetters[] = {
@@ -54,7 +55,7 @@ constexpr Range kNewerSymbols[] = {
     {0x1FA8F, 0x1FA8F}, {0x1FAAD, 0x1FAAF}, {0x1FABB, 0x1FABF}, {0x1FAC6, 0x1FAC6}, {0x1FACE, 0x1FACF},
     {0x1FADA, 0x1FADC}, {0x1FADF, 0x1FADF}, {0x1FAE8, 0x1FAE9}, {0x1FAF7, 0x1FAF8}, {0x1FBCB, 0x1FBEF}};
 
-// Characters that \w has gained in Rust since.
+// Characters that the same versions added to \w in Rust's regex crate.
 constexpr Range kNewerWordCharacters[] = {
     {0x897, 0x897},     {0xCF3, 0xCF3},     {0xECE, 0xECE},     {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},
     {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D40, 0x10D65}, {0x10D69, 0x10D6D}, {0x10D6F, 0x10D85},
@@ -66,7 +67,7 @@ constexpr Range kNewerWordCharacters[] = {
     {0x16D70, 0x16D79}, {0x18CFF, 0x18CFF}, {0x1B132, 0x1B132}, {0x1B155, 0x1B155}, {0x1CCF0, 0x1CCF9},
     {0x1DF25, 0x1DF2A}, {0x1E030, 0x1E06D}, {0x1E08F, 0x1E08F}, {0x1E4D0, 0x1E4F9}, {0x1E5D0, 0x1E5FA},
     {0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF}};
-// Punctuation that is new in Unicode 9.
+// Punctuation added in Unicode 9.
 constexpr Range kUnicode9Punctuation[] = {{0x2E43, 0x2E44},   {0x1144B, 0x1144F}, {0x1145B, 0x1145B},
                                           {0x1145D, 0x1145D}, {0x11660, 0x1166C}, {0x11C41, 0x11C45},
                                           {0x11C70, 0x11C71}, {0x1E95E, 0x1E95F}};
@@ -208,14 +209,14 @@ void AddRanges(std::span<const Range> ranges, uint16_t bit, std::vector<uint16_t
   }
 }
 
-// Returns true if NFC changes the character or may combine it with the one before it: marks, second halves of
+// Returns true if NFC changes the character or may combine it with the character before it: marks, second characters of
 // compositions, singletons. A text without such characters is already in NFC.
 bool IsNfcUnstable(utf8proc_int32_t code_point) {
   if (code_point >= 0x1160 && code_point <= 0x11FF) return true;   // Hangul vowels and tails
   if (code_point >= 0xAC00 && code_point <= 0xD7A3) return false;  // Hangul syllables
   const utf8proc_property_t* property = utf8proc_get_property(code_point);
   if (property->combining_class != 0) return true;
-  // utf8proc gives first halves of compositions an index below 0x8000.
+  // utf8proc gives the first characters of compositions an index below 0x8000.
   if (property->comb_index != UINT16_MAX && property->comb_index >= 0x8000) return true;
   if (property->decomp_seqindex == UINT16_MAX || property->decomp_type != 0) return false;
   std::string text;
@@ -236,8 +237,8 @@ void AddProperty(const char* name, uint16_t bit, std::vector<uint16_t>& flat) {
   });
 }
 
-// Restricts kMark to Unicode 9 and kPunctuation to Unicode 8. The reference uses these versions for components that
-// ask for marks or punctuation without a regular expression.
+// Restricts kMark to Unicode 9 and kPunctuation to Unicode 8. The reference uses these versions in components that test
+// for marks or punctuation without a regular expression.
 void KeepOlderClasses(std::vector<uint16_t>& flat) {
   ForEachRangeOfUnicode9([&flat](char32_t first, char32_t last) {
     for (char32_t c = first; c <= last; ++c) flat[c] |= kUnicode9;

@@ -1,7 +1,7 @@
 // Unicode properties of code points. They come from Oniguruma's own tables, so that the hand-written word scanners
 // agree with the regular expressions they replace. "The reference" is Hugging Face `tokenizers`. Letters and numbers
-// are those of Unicode 16, as in the reference, even if the installed Oniguruma is older. Any thread; tables are built
-// on first use.
+// are those of Unicode 16, as in the reference, even if the installed Oniguruma is older. Any thread; the tables are
+// built on first use.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace vllm::tokenizer {
 void ForEachRangeOf(const char* property, const std::function<void(char32_t, char32_t)>& range);
 
 // Calls range(first, last) for each range of code points that have a script in Unicode 9. Some components of the
-// reference still use the tables of that version or one close to it. Private use areas have no script.
+// reference still use the tables of Unicode 9 or of a version close to it. Private use areas have no script.
 void ForEachRangeOfUnicode9(const std::function<void(char32_t, char32_t)>& range);
 
 enum CharClass : uint16_t {
@@ -28,12 +28,13 @@ enum CharClass : uint16_t {
   kMark = 16,          // \p{M}
   kWord = 32,          // \w with Join_Control, as in Rust's regex crate
   kNewline = 64,       // \r or \n
-  kNfcUnstable = 128,  // NFC may change it or a neighbour
-  // These follow the Unicode version of the regular expressions. kMark and kPunctuation follow older components.
+  kNfcUnstable = 128,  // NFC may change it or combine it with the character before it
+  // These follow Unicode 16, like the reference's regular expressions. kMark and kPunctuation follow the older tables
+  // of its other components.
   kRegexMark = 256,         // \p{M}
   kRegexPunctuation = 512,  // \p{P}
   kRegexSymbol = 1024,      // \p{S}
-  kUpperCase = 2048,        // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]: capitals, and letters and marks without case
+  kUpperCase = 2048,        // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]: uppercase, marks and letters without case
   kLowerCase = 4096,        // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
   kUnicode9 = 8192,         // has a script in Unicode 9; normalization leaves newer code points unchanged
 };

@@ -7,7 +7,7 @@
 namespace vllm::tokenizer {
 namespace {
 
-// The scripts of Unicode 9. Hugging Face `tokenizers` ignores newer ones. The first three share a number.
+// The scripts of Unicode 9. Hugging Face `tokenizers` ignores newer scripts. The first three share a number.
 constexpr const char* kScripts[] = {"Han",
                                     "Hiragana",
                                     "Katakana",

@@ -8,7 +8,7 @@ namespace vllm::tokenizer {
 
 class ScriptTable {
  public:
-  // The value for characters that fit any script: unassigned ones and the space.
+  // The value for characters that match every script: the space and characters without a script in Unicode 9.
   static constexpr uint8_t kNoScript = 0;
 
   static const ScriptTable& Get();

@@ -12,8 +12,8 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Lower case of the letters added in Unicode 16 and 17. Hugging Face `tokenizers` knows them, older releases of
-// utf8proc do not.
+// Returns the lowercase form of a letter added in Unicode 16 or 17, and other characters unchanged. Hugging Face
+// `tokenizers` knows these letters, but older releases of utf8proc do not.
 char32_t NewerLowercase(char32_t c) {
   if (c >= 0x10D50 && c <= 0x10D65) return c + 0x20;
   if (c >= 0x16EA0 && c <= 0x16EB8) return c + 0x1B;
@@ -70,7 +70,7 @@ void OrderMarks(std::vector<utf8proc_int32_t>& code_points) {
 }  // namespace
 
 void AppendLowercase(char32_t code_point, std::string& out) {
-  // The only character whose lower case has two code points.
+  // The only character whose lowercase form has two code points.
   if (code_point == 0x130) {
     out += "i\xCC\x87";
     return;

@@ -10,7 +10,7 @@
 
 namespace vllm::tokenizer {
 
-// Appends the lower case of one character, without regard to its context.
+// Appends the lowercase form of one character, without regard to its context.
 void AppendLowercase(char32_t code_point, std::string& out);
 
 // Returns the end of the extended grapheme cluster that starts at `begin`. REQUIRES: begin < text.size(), text is valid
@@ -33,8 +33,8 @@ void ForEachCharacter(std::string& text, Change change) {
 enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 
 // Normalizes `text` with utf8proc's tables. Code points newer than Unicode 9 are left unchanged, as in Hugging Face
-// `tokenizers`. O(n log n) on any text. utf8proc_map sorts combining marks with a bubble sort, which is quadratic on a
-// hostile run of marks. REQUIRES: text is valid UTF-8. The result is valid UTF-8 too.
+// `tokenizers`. O(n log n) for any text. utf8proc_map would take quadratic time on a hostile run of combining marks,
+// because it sorts them with a bubble sort. REQUIRES: text is valid UTF-8. The result is valid UTF-8 too.
 void NormalizeUnicode(UnicodeForm form, std::string& text);
 
 }  // namespace vllm::tokenizer

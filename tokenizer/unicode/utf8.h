@@ -1,5 +1,5 @@
 // UTF-8: decoding, encoding, validation and repair. Pure functions, any thread.
-// Ill-formed input is replaced as the Unicode standard recommends (chapter 3, U+FFFD substitution of maximal subparts).
+// Ill-formed input is replaced as the Unicode Standard recommends (chapter 3, U+FFFD Substitution of Maximal Subparts).
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct Utf8Step {
   size_t length;
 };
 
-// Decodes one step at `position`. REQUIRES: position < bytes.size().
+// Decodes the sequence at `position`. REQUIRES: position < bytes.size().
 Utf8Step DecodeUtf8(std::string_view bytes, size_t position);
 
 struct CodePoint {

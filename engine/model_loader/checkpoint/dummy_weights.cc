@@ -13,7 +13,7 @@
 namespace vllm {
 namespace {
 
-// A prime number of pages, so that rows whose size is a power of two repeat only after that many rows.
+// The number of pages is prime, so that rows whose size is a power of two repeat only after 4093 rows or more.
 constexpr size_t kPatternBytes = size_t{4096} * 4093;
 constexpr float kBound = 0.02f;
 

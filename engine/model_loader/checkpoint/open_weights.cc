@@ -48,7 +48,7 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
                      "found only pickle files, which can run code when they are opened; convert them to safetensors (" +
                      Escape(pickle) + ")");
   }
-  throw ModelError(what + "neither " + kSingleFile + " nor " + kIndexFile + " is there");
+  throw ModelError(what + "neither " + kSingleFile + " nor " + kIndexFile + " exists");
 }
 
 }  // namespace vllm

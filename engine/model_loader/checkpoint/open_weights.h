@@ -1,4 +1,5 @@
-// Opens a checkpoint in any supported format. Any thread.
+// Opens a checkpoint in any supported format: safetensors, GGUF or dummy weights. The caller owns the result. Pure
+// functions of the files; any thread.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,8 @@
 namespace vllm {
 
 // Returns dummy weights with LoadFormat::kDummy. Otherwise opens config.model.gguf_file or, if that is empty,
-// model.safetensors or the shards of model.safetensors.index.json in config.model.directory. Throws ModelError.
+// model.safetensors or the shards of model.safetensors.index.json in config.model.directory. Throws ModelError, or
+// ResourceError if a file cannot be mapped.
 std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config);
 
 }  // namespace vllm

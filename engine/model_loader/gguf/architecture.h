@@ -1,5 +1,5 @@
-// GgufArchitecture: maps a GGUF architecture to Hugging Face terms: the model class, the tensor names, and the few
-// settings that GGUF files do not contain. Pure values; any thread.
+// GgufArchitecture: maps a GGUF architecture to Hugging Face's model class and tensor names, and adds the few settings
+// that GGUF files do not contain. Constants and pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct GgufArchitecture {
   int64_t default_sliding_window = 0;
   std::string_view layer_prefix;          // "model.layers."
   std::span<const GgufTensorName> outer;  // tensors outside the layers; full names without ".weight"
-  // "{}" stands for the index in a stacked tensor: of an expert's matrix or of a head's norm.
+  // In `hf`, "{}" stands for an index into a stacked tensor: the expert index or, for norms, the head index.
   std::span<const GgufTensorName> layer;
   std::span<const GgufTensorName> experts;
 };

@@ -17,7 +17,7 @@
 namespace vllm {
 namespace {
 
-// The limits of LoadModelConfig.
+// The same limits as LoadModelConfig's.
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxHeads = 1024;
 constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
@@ -51,7 +51,7 @@ class ConfigReader {
  private:
   std::string Key(std::string_view name) const { return std::string(architecture_.name) + "." + std::string(name); }
 
-  // Reads a number, or an array with one equal number per layer.
+  // Reads a number, or an array with one number per layer, which must all be equal.
   std::optional<int64_t> UniformInt(std::string_view name, int64_t low, int64_t high) const {
     const std::string key = Key(name);
     if (!keys_.IsArray(key)) return keys_.Int(key, low, high);
@@ -129,7 +129,8 @@ class ConfigReader {
     }
   }
 
-  // The embedding decides: converters truncate or pad vocabularies.
+  // Returns the number of rows of the embedding. Converters truncate or pad vocabularies, so the key vocab_size may
+  // have another value and is used only if the file has no tensors.
   int64_t ReadVocabSize() const {
     const std::optional<int64_t> declared = keys_.Int(Key("vocab_size"), 1, kMaxSize);
     const auto num_tokens =
@@ -168,7 +169,8 @@ class ConfigReader {
     if (config_.intermediate_size == 0) config_.intermediate_size = config_.moe_intermediate_size;
     config_.shared_expert_intermediate_size =
         keys_.Int(Key("expert_shared_feed_forward_length"), 0, kMaxSize).value_or(0);
-    // Files do not contain this. Mixtral and Qwen3-MoE always normalize the routing weights, Qwen2-MoE does not.
+    // GGUF files do not contain this setting. Mixtral and Qwen3-MoE always normalize the routing weights; Qwen2-MoE
+    // does not.
     config_.norm_topk_prob = architecture_.name != "qwen2moe";
     for (LayerConfig& layer : config_.layers) layer.is_moe = true;
   }
@@ -205,7 +207,8 @@ class ConfigReader {
       config_.attention_multiplier = keys_.PositiveDouble(Key("attention.scale"), kMaxScale);
     }
     if (architecture_.name == "gemma2" || architecture_.name == "gemma3") {
-      // Files do not contain this. Only the largest model of each generation has a value other than head_dim.
+      // GGUF files do not contain this setting. Only the largest model of each generation has a value other than
+      // head_dim.
       const bool largest = config_.num_hidden_layers == (architecture_.name == "gemma2" ? 46 : 62);
       config_.query_pre_attn_scalar =
           static_cast<double>(largest ? config_.hidden_size / config_.num_attention_heads : config_.head_dim);
@@ -230,8 +233,8 @@ class ConfigReader {
       if (tensor->shape.size() > 1 && dtype) bytes[static_cast<size_t>(*dtype)] += tensor->data.size();
     }
     const auto dominant = static_cast<kernels::DType>(std::max_element(bytes, bytes + 3) - bytes);
-    // In a quantized file the float32 tensors are the small or sensitive ones, such as routers: they say nothing about
-    // the model's type.
+    // In a quantized file, only small or sensitive tensors, such as routers, are float32. They say nothing about the
+    // model's dtype.
     if (config_.has_block_weights) return dominant == kernels::DType::kBFloat16 ? dominant : kernels::DType::kFloat16;
     return bytes[static_cast<size_t>(dominant)] == 0 ? kernels::DType::kFloat32 : dominant;
   }

@@ -1,5 +1,5 @@
-// Reads a GGUF file's metadata into the ModelConfig that config.json of the same model would give. Pure functions; any
-// thread.
+// Converts a GGUF file's metadata to a ModelConfig like the one that LoadModelConfig reads from the config.json of the
+// same model. Pure functions of the file; any thread.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace vllm {
 
 // Throws ModelError `gguf file <path>: <key>: <why> (<value>)`. The limits are those of LoadModelConfig. The error for
-// an unknown architecture lists the known ones. dtype is the floating-point type that takes the most bytes among
-// matrices. If some matrices are quantized, dtype is bfloat16 if that type takes the most bytes, else float16.
+// an unknown architecture lists the known ones. dtype is the floating-point type with the most bytes in matrices. If
+// some matrices are quantized, dtype is bfloat16 if that type has the most bytes, otherwise float16.
 ModelConfig ReadGgufConfig(const GgufFile& file);
 ModelConfig LoadGgufConfig(const std::string& path);
 
@@ -23,7 +23,7 @@ GenerationConfig LoadGgufGenerationConfig(const std::string& path);
 // the most bytes. Returns "none" if no tensor is quantized.
 std::string GgufQuantization(const GgufFile& file);
 
-// Returns the number of elements in all tensors except rotary tables.
+// Returns the number of elements in all tensors except those with frequency divisors ("rope_...").
 int64_t CountParameters(const GgufFile& file);
 
 }  // namespace vllm

@@ -20,7 +20,8 @@ class GgufCursor {
   uint64_t position() const { return position_; }
   uint64_t remaining() const { return bytes_.size() - position_; }
 
-  // Reads a T. `object` names it in the error message: "number of tensors". Throws ModelError at the end of the bytes.
+  // Reads a T. `object` names it in the error message: "number of tensors". Throws ModelError if fewer than sizeof(T)
+  // bytes remain.
   template <typename T>
   T Read(std::string_view object) {
     static_assert(std::endian::native == std::endian::little);
@@ -34,7 +35,7 @@ class GgufCursor {
   std::string_view ReadString(std::string_view object);
   std::span<const std::byte> ReadBytes(uint64_t count, std::string_view object);
 
-  // Throws ModelError. `object` may contain text from the file; it is escaped.
+  // Throws ModelError. `object` may contain text from the file, because Fail escapes it.
   [[noreturn]] void Fail(std::string_view object, const std::string& why) const;
 
  private:

@@ -21,7 +21,7 @@ class GgufFile {
  public:
   // `path` may be any part of a split model. Throws ModelError, and ResourceError if a file cannot be mapped.
   explicit GgufFile(const std::string& path);
-  // Reads a model in memory, in one part. Borrows `bytes`; `path` is for messages. Throws ModelError.
+  // Parses a one-part model that is in memory. Borrows `bytes`; `path` is for messages. Throws ModelError.
   GgufFile(std::span<const std::byte> bytes, const std::string& path);
 
   const GgufMetadata& metadata() const { return parts_.front().header.metadata; }
@@ -36,7 +36,7 @@ class GgufFile {
   // Calls MappedFile::DropPages on all parts.
   void DropPages() const;
 
-  // Returns the paths of all parts, given the path of any part. Returns `path` alone if it is not named like a part.
+  // Returns the paths of all parts, given the path of any part. Returns only `path` if its name is not that of a part.
   static std::vector<std::string> PartsOf(const std::string& path);
 
  private:

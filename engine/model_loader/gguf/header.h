@@ -14,7 +14,7 @@
 // clang-format on
 //
 // A tensor's offset must be the end of the padding after the previous tensor. The last tensor needs no padding.
-// Example, 24 bytes: `GGUF` 03 00 00 00, then 16 zero bytes: a file without keys and tensors.
+// Example: `GGUF` 03 00 00 00 and 16 zero bytes, 24 bytes in total, are a file without keys and tensors.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ struct GgufHeader {
   std::vector<GgufTensor> tensors;  // in file order; names are unique
 };
 
-// The result borrows `file`. Throws ModelError `gguf file <path>: <object>: <why>`.
+// Returns the parsed header, which borrows `file`. Throws ModelError `gguf file <path>: <object>: <why>`.
 GgufHeader ParseGguf(std::span<const std::byte> file, const std::string& path);
 
 }  // namespace vllm

@@ -1,5 +1,6 @@
 // GgufMetadata: the key-value pairs of a GGUF file, as views of its bytes, with typed and range-checked getters. Every
-// error names the key and its value. Owned by GgufHeader. Immutable after Add and Sort; any thread may read.
+// error names the key and shows the invalid value or type. Owned by GgufHeader. Immutable after Sort; any thread may
+// read.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +34,9 @@ class GgufMetadata {
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
   size_t size() const { return pairs_.size(); }
 
-  // All return nullopt if the key is missing and throw ModelError if the value has the wrong type or is out of range.
-  // Int accepts integers of any width. Double reads a float32 as the shortest decimal that rounds to it.
+  // Scalars. Return nullopt if the key is missing; RequiredInt throws instead. Throw ModelError if the value has the
+  // wrong type or is outside [low, high], or (0, high] for PositiveDouble. Int accepts integers of any width. Double
+  // reads a float32 as the shortest decimal that rounds to it.
   std::optional<int64_t> Int(std::string_view key, int64_t low, int64_t high) const;
   std::optional<double> Double(std::string_view key, double low, double high) const;
   std::optional<double> PositiveDouble(std::string_view key, double high) const;
@@ -42,13 +44,14 @@ class GgufMetadata {
   std::optional<std::string_view> String(std::string_view key) const;
   int64_t RequiredInt(std::string_view key, int64_t low, int64_t high) const;
 
-  // Arrays. Return an empty result if the key is missing. Memory use is proportional to the array's size in the file.
+  // Arrays. Return an empty result if the key is missing. Throw ModelError if the value is not an array of that type.
+  // Memory use is proportional to the array's size in the file.
   std::vector<std::string_view> Strings(std::string_view key) const;
   std::vector<float> Floats(std::string_view key) const;
   std::vector<int32_t> Ints(std::string_view key) const;
   std::vector<bool> Bools(std::string_view key) const;
   std::string_view Bytes(std::string_view key) const;  // an array of uint8 or int8
-  bool IsArray(std::string_view key) const;
+  bool IsArray(std::string_view key) const;            // false if the key is missing
   // Returns the number of elements of the array, or 0 if the key is missing.
   uint64_t Count(std::string_view key) const;
 

@@ -25,7 +25,7 @@ std::vector<double> Factors(const GgufFile& file, std::string_view name, int64_t
     float factor = 0.0F;
     std::memcpy(&factor, tensor->data.data() + i * sizeof(float), sizeof(float));
     if (!(factor > 0.0F && factor <= kMaxFactor)) {
-      file.metadata().Fail(object, "value is not above 0 and at most 1e6 (" + std::to_string(factor) + ")");
+      file.metadata().Fail(object, "values must be above 0 and at most 1e6 (" + std::to_string(factor) + ")");
     }
     factors.push_back(factor);
   }
@@ -36,7 +36,7 @@ void ReadScaling(const GgufMetadata& keys, const std::string& prefix, ModelConfi
   RopeScaling& scaling = config.rope_scaling;
   const std::string type_key = prefix + "scaling.type";
   const std::string_view type = keys.String(type_key).value_or("none");
-  // Files older than scaling.type have scale_linear, which means linear scaling.
+  // Files written before scaling.type existed have scale_linear instead, which means linear scaling.
   const std::optional<double> old_factor = keys.PositiveDouble(prefix + "scale_linear", kMaxFactor);
   const std::optional<double> factor = keys.PositiveDouble(prefix + "scaling.factor", kMaxFactor);
   if (type == "linear" || (type == "none" && old_factor)) {

@@ -14,7 +14,8 @@ constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kTemplate = "tokenizer.chat_template";
 constexpr int64_t kMaxId = std::numeric_limits<uint32_t>::max();
 
-// llama.cpp's list of tokens that end a turn. Some files name only a different end token.
+// Tokens that llama.cpp treats as end-of-generation (EOG) tokens. In some files, one of these ends a turn although the
+// metadata names only a different token.
 constexpr std::array<std::string_view, 12> kTurnEnds = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",   "<|endoftext|>",      "<|eom_id|>",
     "<EOT>",      "_<EOT>",     "[EOT]",   "<|end_of_text|>", "<end_of_utterance>", "<|return|>"};
@@ -86,7 +87,7 @@ std::string GgufTokenizerKind(const GgufMetadata& metadata) {
   const std::string_view model = metadata.String(kModel).value_or("");
   const std::string pre(metadata.String("tokenizer.ggml.pre").value_or("default"));
   if (model == "llama") return "SentencePiece BPE";
-  if (model == "gpt2") return "BPE byte-level (" + pre + ")";
+  if (model == "gpt2") return "byte-level BPE (" + pre + ")";
   if (model == "t5") return "Unigram";
   if (model == "bert") return "WordPiece";
   return std::string(model);

@@ -1,4 +1,4 @@
-// Reads the text parts of a GGUF file: vocabulary, chat template and stop token ids. Returned views borrow the file.
+// Reads the tokenizer of a GGUF file: its vocabulary, chat template and stop token ids. Returned views borrow the file.
 // Pure functions; any thread.
 #pragma once
 
@@ -17,18 +17,19 @@ namespace vllm {
 // Throws ModelError if a required key is missing, a value has the wrong type, or the per-token arrays differ in length.
 tokenizer::GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata);
 bool HasGgufTokenizer(const GgufMetadata& metadata);
-// Returns the kind of tokenizer without loading it: "SentencePiece BPE", "BPE byte-level (qwen2)", ...
+// Returns the kind of tokenizer without loading it: "SentencePiece BPE", "byte-level BPE (qwen2)", ...
 std::string GgufTokenizerKind(const GgufMetadata& metadata);
 // Throws ModelError or TokenizerError.
 std::unique_ptr<tokenizer::Tokenizer> LoadGgufTokenizer(const GgufFile& file);
 
-// Returns tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id, then the control tokens that llama.cpp knows to
-// end a turn even if no key lists them. The EOS is first. Throws ModelError if an id is outside the vocabulary.
+// Returns tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id if they are set, then the control and
+// user-defined tokens that llama.cpp treats as end-of-generation tokens because of their names. The EOS token is first.
+// Throws ModelError if an id is outside the vocabulary.
 std::vector<int32_t> GgufStopIds(const GgufMetadata& metadata, int64_t vocab_size);
 std::optional<int32_t> GgufBosId(const GgufMetadata& metadata, int64_t vocab_size);
 
-// Returns tokenizer.chat_template. If that key is missing, returns the named template "default", or the only named one.
-// Returns nullopt if there is no such template.
+// Returns tokenizer.chat_template. If that key is missing, returns the template named "default" or, if there is exactly
+// one named template, that one. Returns nullopt if there is no such template.
 std::optional<tokenizer::ChatTemplateSource> GgufChatTemplate(const GgufMetadata& metadata);
 
 }  // namespace vllm

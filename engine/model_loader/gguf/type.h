@@ -1,4 +1,4 @@
-// The type codes of GGUF metadata values and tensors. Pure values; any thread.
+// The type codes of GGUF metadata values and tensors. Constants and pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct GgmlType {
   std::string_view name;  // "Q4_K"
   uint64_t block_elements = 1;
   uint64_t block_bytes = 1;
-  std::optional<kernels::WeightType> weight_type;  // nullopt: only the size is known, the type is not supported
+  std::optional<kernels::WeightType> weight_type;  // nullopt: only the size is known; the type is not supported
 };
 
 // Returns null if there is no such type.

@@ -29,7 +29,7 @@ std::string_view FindName(std::span<const GgufTensorName> names, std::string_vie
   return it == names.end() ? std::string_view() : it->hf;
 }
 
-// "blk.12.attn_q.weight": 12, "attn_q", ".weight".
+// The parts of a tensor's name. In "blk.12.attn_q.weight", they are 12, "attn_q" and ".weight".
 struct TensorName {
   int64_t layer = -1;
   std::string_view stem;
@@ -53,8 +53,8 @@ TensorName ParseName(std::string_view name) {
   return parsed.suffix == ".weight" || parsed.suffix == ".bias" ? parsed : TensorName{};
 }
 
-// Returns true if the architecture can use a bias of the tensor. Linear layers can, except experts and the output head.
-// Norms can if they are LayerNorms over the whole row.
+// Returns true if the architecture may have a bias with this stem. Linear layers may have one, except experts and the
+// output head. Norms may have one if they are LayerNorms over the whole row, not over each head.
 bool AllowsBias(const GgufArchitecture& architecture, std::string_view stem) {
   const bool is_expert =
       stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
@@ -216,7 +216,7 @@ TensorView GgufWeights::Get(std::string_view name, std::span<const int64_t> shap
   const std::span<const int64_t> stored = WithoutLeadingOnes(entry.shape);
   const std::span<const int64_t> requested = WithoutLeadingOnes(shape);
   if (!std::equal(stored.begin(), stored.end(), requested.begin(), requested.end())) {
-    Fail(name, "shape is " + ShapeText(entry.shape) + ", the model needs " + ShapeText(shape));
+    Fail(name, "shape is " + ShapeText(entry.shape) + " but the model needs " + ShapeText(shape));
   }
   const GgmlType& type = *entry.tensor->type;
   if (!type.weight_type) Fail(name, "type is not supported (" + std::string(type.name) + ")");

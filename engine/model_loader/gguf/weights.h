@@ -34,7 +34,7 @@ class GgufWeights : public WeightSource {
   int64_t TotalBytes() const override;
 
  private:
-  // A Hugging Face tensor of `shape`. Its data starts at row first_row of `tensor`, seen as a matrix.
+  // A Hugging Face tensor of `shape`. Its data starts at row first_row of `tensor`, viewed as a matrix.
   struct Entry {
     const GgufTensor* tensor = nullptr;
     int64_t first_row = 0;
@@ -44,8 +44,8 @@ class GgufWeights : public WeightSource {
   };
   void AddLayerTensor(const ModelConfig& config, const GgufTensor& tensor, int64_t layer, std::string_view stem,
                       std::string_view suffix);
-  // Adds each of the `count` matrices or vectors stacked in `tensor` under its own name. Of each one, takes num_rows
-  // rows from first_row on.
+  // `tensor` is a stack of `count` matrices or vectors. Adds each of them under its own name, restricted to rows
+  // [first_row, first_row + num_rows). The rows of a vector are its elements.
   void AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern, std::string_view suffix,
                 int64_t count, int64_t first_row, int64_t num_rows);
   void Add(std::string name, Entry entry);

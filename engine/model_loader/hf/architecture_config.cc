@@ -19,7 +19,7 @@ double Multiplier(const ConfigFields& fields, const char* name) {
 void ReadGemma(const ConfigFields& fields, ModelConfig& config) {
   config.norm_offset = 1.0;
   if (const auto name = fields.String("hidden_activation")) config.hidden_act = *name;
-  // The first checkpoints have "gelu" but were trained with its tanh approximation.
+  // The config.json of the first Gemma checkpoints says "gelu", but they were trained with its tanh approximation.
   if (config.model_type == "gemma" && config.hidden_act == "gelu") config.hidden_act = "gelu_pytorch_tanh";
   if (fields.Bool("use_bidirectional_attention").value_or(false)) {
     fields.Reject("use_bidirectional_attention", "only causal attention is supported");

@@ -28,7 +28,7 @@ constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max();
 
-// Returns the first of the spellings that is present, or else names[0].
+// Returns the first of `names` that is present, or names[0] if none is.
 const char* NameOf(const ConfigFields& fields, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (fields.Has(name)) return name;
@@ -175,8 +175,8 @@ GenerationConfig LoadGenerationConfig(const std::string& directory) {
   nlohmann::json object = ParseJson(ReadTextFile(path, kMaxConfigBytes, what), what);
   ConfigFields fields(object, what);
   config.do_sample = fields.Bool("do_sample");
-  // Same ranges as in SamplingParams, so that an error about a bad default names this file and not the request. A
-  // temperature of 0 is allowed and means the same as do_sample false.
+  // The ranges are those of SamplingParams, so that an error about a bad default names this file and not the request. A
+  // temperature of 0 is allowed and has the same effect as do_sample false.
   config.temperature = fields.Double("temperature", 0.0, 2.0);
   config.top_p = fields.PositiveDouble("top_p", 1.0);
   config.top_k = fields.Int("top_k", -1, std::numeric_limits<int32_t>::max());

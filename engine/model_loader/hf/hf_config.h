@@ -1,4 +1,5 @@
-// Reads config.json and generation_config.json of a Hugging Face model directory. Any thread.
+// Reads config.json and generation_config.json of a Hugging Face model directory. Pure functions of the files; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@
 
 namespace vllm {
 
-// Reads config.json, and the EOS ids of generation_config.json. Throws ModelError
+// Reads config.json, and the EOS token ids of generation_config.json. Throws ModelError
 // `config.json <directory>: <field>: <why> (<value>)`. Checks that every size is within its limit (layers 1024, heads
-// 1024, head_dim 2^16, others 2^24) and that the number of KV heads divides the number of heads. Sets dtype and
-// max_model_len to the checkpoint's own values.
+// 1024, head_dim 2^16, experts 4096, others 2^24) and that the number of KV heads divides the number of heads. Sets
+// dtype and max_model_len to the checkpoint's own values.
 //
-// Calls `check_architecture` early, with a config in which only model, directory and architecture are set. An unknown
-// architecture is then reported as such, and not for a field that it spells differently.
+// Calls `check_architecture` early, with a config in which only model, directory and architecture are set, so that an
+// unknown architecture is reported as unknown and not as one that lacks a field.
 using ArchitectureCheck = std::function<void(const ModelConfig&)>;
 ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureCheck& check_architecture = {});
 

@@ -11,7 +11,7 @@ namespace vllm {
 // present, even if it is null.
 void AddModelTypeDefaults(const std::string& model_type, nlohmann::json& config);
 
-// Does the same for the model's sizes. Only the text_config of a multimodal config omits those.
+// Does the same for the model's sizes, which only the text_config of a multimodal config may omit.
 void AddTextSizeDefaults(const std::string& model_type, nlohmann::json& config);
 
 }  // namespace vllm

@@ -24,7 +24,7 @@ RopeScaling::Kind KindByName(const ConfigFields& fields, const char* key, const 
   fields.Reject(key, "unknown scaling type; known: default, linear, dynamic, llama3, yarn, longrope");
 }
 
-// Some files have original_max_position_embeddings in the `outer` config.
+// Some files have original_max_position_embeddings in the outer config, not in rope_scaling.
 void ReadLongRope(const ConfigFields& fields, const ConfigFields& outer, const ModelConfig& config,
                   RopeScaling& scaling) {
   const char* original = "original_max_position_embeddings";
@@ -131,7 +131,8 @@ void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
   const char* key = is_new ? "rope_parameters" : "rope_scaling";
   if (!fields.Has(key)) return SetRotaryDim(fields, config);
   const ConfigFields part = fields.Child(key);
-  // If `part` has the factor, ReadParameters checks it. A default in the outer config must not cause an error then.
+  // If `part` has partial_rotary_factor, ReadParameters reads it there, and a default in the outer config must not
+  // cause an error.
   if (!part.Has("partial_rotary_factor")) SetRotaryDim(fields, config);
   const char* full = "full_attention";
   const char* sliding = "sliding_attention";

@@ -58,7 +58,7 @@ TensorView SafetensorsFile::Get(std::string_view name, std::span<const int64_t> 
       shape.begin(), shape.end(), entry->shape.begin(), entry->shape.end(),
       [](int64_t requested, uint64_t stored) { return requested >= 0 && static_cast<uint64_t>(requested) == stored; });
   if (!same) {
-    fail("shape is " + ShapeText<uint64_t>(entry->shape) + ", the model needs " + ShapeText<int64_t>(shape));
+    fail("shape is " + ShapeText<uint64_t>(entry->shape) + " but the model needs " + ShapeText<int64_t>(shape));
   }
   const std::optional<kernels::WeightType> type = SupportedType(entry->dtype);
   if (!type) fail("dtype is not supported (" + std::string(entry->dtype) + ")");
@@ -68,7 +68,8 @@ TensorView SafetensorsFile::Get(std::string_view name, std::span<const int64_t> 
 std::optional<std::vector<int64_t>> SafetensorsFile::ShapeOf(std::string_view name) const {
   const SafetensorsEntry* entry = Find(name);
   if (entry == nullptr) return std::nullopt;
-  // Only an empty tensor can have a dimension this large. No model asks for it, so -1 stands for "no match".
+  // Only an empty tensor can have a dimension this large. No model needs such a tensor, so the result is -1, which
+  // matches no shape.
   std::vector<int64_t> shape;
   for (const uint64_t size : entry->shape)
     shape.push_back(size > (uint64_t{1} << 62) ? -1 : static_cast<int64_t>(size));

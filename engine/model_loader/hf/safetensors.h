@@ -17,7 +17,8 @@ namespace vllm {
 
 class SafetensorsFile : public WeightSource {
  public:
-  // Throws ModelError if the file violates the format in safetensors_header.h.
+  // Throws ModelError if the file cannot be opened or violates the format in safetensors_header.h, ResourceError if it
+  // cannot be mapped.
   explicit SafetensorsFile(const std::string& path);
 
   bool Contains(std::string_view name) const override { return Find(name) != nullptr; }
@@ -36,8 +37,8 @@ class SafetensorsFile : public WeightSource {
   std::vector<SafetensorsEntry> entries_;  // sorted by name
 };
 
-// Index file: {"weight_map": {TENSOR: FILE, ...}, ...}. FILE is a file name without a directory; the file is in the
-// index's directory.
+// The index file is {"weight_map": {TENSOR: FILE, ...}, ...}. FILE is a file name without a directory; the file is in
+// the same directory as the index.
 class ShardedSafetensors : public WeightSource {
  public:
   // Throws ModelError if the index or a shard is malformed, or a listed tensor is missing from its shard.

@@ -35,7 +35,7 @@ struct RawEntry {
   std::vector<uint64_t> offsets;
 };
 
-// Receives JSON parser events and builds entries directly. Memory use stays proportional to the size of the header.
+// Receives JSON parser events and builds entries directly, so that memory use is proportional to the header's size.
 class HeaderReader {
  public:
   explicit HeaderReader(const std::string& what) : what_(what) {}
@@ -182,7 +182,8 @@ class HeaderReader {
   std::vector<RawEntry> entries_;
 };
 
-// Returns the size in bytes. Like the reference reader, multiplies from left to right and checks overflow at each step.
+// Returns the tensor's size in bytes. Like the reference reader, multiplies from left to right and checks each product
+// for overflow.
 uint64_t CheckedBytes(const RawEntry& entry, const std::string& what) {
   uint64_t product = 1;
   bool overflow = false;

@@ -10,12 +10,12 @@
 // clang-format on
 //
 // Sorted by data_offsets, the tensors cover data from 0 to its end without gaps or overlap. E - B is the product of the
-// shape and the size of the dtype. This parser is stricter than the reference reader: it rejects repeated keys, white
-// space before '{', and tensors or dtypes in serde's alternative forms (["F32",[1],[0,4]], {"F32":null}). Each of these
-// is meaningless, or a known way to make two readers see different tensors.
+// shape and the size of the dtype. This parser is stricter than the reference reader: it rejects repeated keys,
+// whitespace before '{', and tensors or dtypes in serde's alternative forms (["F32",[1],[0,4]], {"F32":null}). Each of
+// these is either meaningless or a known way to make two readers see different tensors.
 //
 // Example, 8 + 56 + 4 bytes: 38 00 00 00 00 00 00 00 {"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}} 00 00 80 3f
-// (with three spaces after the last brace) contains the tensor a = [1.0].
+// (with two spaces after the last brace) contains the tensor a = [1.0].
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".packed";
-// Marks a file that is being written. Its writer holds a lock on it, so an unlocked one was left by a killed writer.
+// Marks a file that is being written. Its writer holds a lock on it, so an unlocked file was left by a killed writer.
 constexpr std::string_view kUnfinished = ".unfinished-";
 
 struct CachedFile {
@@ -33,7 +33,7 @@ struct CachedFile {
   timespec used{};
 };
 
-// Deletes an unfinished file if no process writes it. Returns true if it did.
+// Deletes an unfinished file if no process is writing it. Returns true if it was deleted.
 bool DeleteAbandoned(int directory_fd, const std::string& name) {
   const tokenizer::UniqueFd fd(openat(directory_fd, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
@@ -45,7 +45,7 @@ bool DeleteAbandoned(int directory_fd, const std::string& name) {
 class UnfinishedFile {
  public:
   UnfinishedFile(const PrivateDirectory& directory, const std::string& prefix) : directory_(directory) {
-    // Before it is locked, another process may delete the file as abandoned. Then create another.
+    // Before the file is locked, another process may delete it as abandoned. In that case, create a new one.
     do {
       Create(prefix);
       flock(fd_.get(), LOCK_EX);

@@ -1,7 +1,7 @@
-// PackedCache: the directory with files of packed weights, one per rank. It uses only a directory and files that the
-// effective user owns and nobody else can write. Several processes may use it at once: a file appears complete or not
-// at all, and a deleted file stays readable while it is mapped. A value type; any thread.
-// The program uses the directory $XDG_CACHE_HOME/vllmcli/packed; each file is KEY.packed.
+// PackedCache: a directory of packed-weight files, one for each combination of checkpoint, settings and rank. It uses
+// only a directory and files that the effective user owns and nobody else can write. Several processes may use it at
+// once: a file appears complete or not at all, and a deleted file stays readable while it is mapped. A value type; any
+// thread. The program's directory is $XDG_CACHE_HOME/vllmcli/packed, and its files are named KEY.packed.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,13 @@ class PackedCache {
 
   int64_t max_bytes() const { return max_bytes_; }
   std::string PathOf(const std::string& key) const;
-  // Opens the key's file and marks it as used now: the least recently used file is evicted first. Returns nullopt if
-  // there is none. Throws ModelError if the directory or the file must not be trusted.
+  // Opens the key's file and marks it as the most recently used; eviction starts with the least recently used. Returns
+  // nullopt if the file does not exist. Throws ModelError if the directory or the file must not be trusted.
   std::optional<tokenizer::RegularFile> OpenFile(const std::string& key) const;
-  // Evicts files until `bytes` fit, calls `write` to fill an empty temporary file, and renames that to the key's file.
-  // Throws ResourceError, as `write` may, and ModelError if the directory must not be trusted. On an error nothing has
-  // changed, except that old files may have been evicted. REQUIRES: `bytes` is at most max_bytes().
+  // Evicts files until `bytes` fit, calls `write` to fill an empty temporary file, and renames it to the key's file.
+  // Throws ResourceError if the file cannot be created, ModelError if the directory must not be trusted, and any
+  // exception of `write`. On an error nothing changes, except that old files may have been evicted. REQUIRES: bytes <=
+  // max_bytes().
   void Put(const std::string& key, int64_t bytes,
            const std::function<void(int fd, const std::string& path)>& write) const;
 

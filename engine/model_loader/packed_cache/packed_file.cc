@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'V', 'L', 'L', 'M', 'P', 'A', 'C', 'K'};
 constexpr uint64_t kPageBytes = 4096;
-// The unit of hashing and writing. It is a multiple of the huge-page size and aligned in the file. Systems that cache
-// large runs of a file in large pages then map them with large pages.
+// The unit of hashing and writing. Each piece is aligned in the file, and its size is a multiple of the huge-page size,
+// so a system that caches files in huge pages can also map them with huge pages.
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxEntries = uint64_t{1} << 24;
 
@@ -46,8 +46,8 @@ struct StoredEntry {
 uint64_t RoundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 uint64_t NumPieces(uint64_t file_bytes) { return (file_bytes + kPieceBytes - 1) / kPieceBytes; }
 
-// The offsets of all parts, computed from the fixed header. REQUIRES: its numbers are within the limits that the reader
-// checks.
+// The offsets of all parts of the file, computed from the fixed header. REQUIRES: the numbers in the header are within
+// the limits that the reader checks.
 struct PackedFileLayout {
   explicit PackedFileLayout(const FixedHeader& header)
       : entries_offset(sizeof(FixedHeader) + header.description_bytes),
@@ -61,7 +61,8 @@ struct PackedFileLayout {
   uint64_t data_offset;
 };
 
-// The header's size depends on the number of pieces, which depends on the header's size. Repeats until both agree.
+// The size of the header depends on the number of pieces, which depends on the size of the header. Iterates until the
+// two are consistent.
 FixedHeader MakeHeader(std::string_view description, std::span<const PackedEntry> entries) {
   FixedHeader header;
   header.description_bytes = static_cast<uint32_t>(description.size());
@@ -74,7 +75,7 @@ FixedHeader MakeHeader(std::string_view description, std::span<const PackedEntry
   }
 }
 
-// Hashes the header with zeros in place of its hash. REQUIRES: `header` contains at least a FixedHeader.
+// Hashes the header with zeros in place of header_hash. REQUIRES: `header` contains at least a FixedHeader.
 uint64_t HeaderHash(std::span<const std::byte> header) {
   FixedHeader fixed;
   std::memcpy(&fixed, header.data(), sizeof(fixed));
@@ -107,7 +108,7 @@ void ForEachRun(uint64_t data_offset, std::span<const PackedEntry> entries, F&& 
   }
 }
 
-// Writes `parts` at `offset`. Returns 0 or an errno.
+// Writes `parts` at `offset`. Returns 0 or an errno value.
 int WriteAll(int fd, std::vector<iovec>& parts, uint64_t offset) {
   constexpr size_t kMaxParts = 1024;  // IOV_MAX
   size_t first = 0;
@@ -144,7 +145,7 @@ PackedFile::PackedFile(tokenizer::RegularFile opened, const std::string& path, s
     throw ModelError("packed weights " + Escape(path) + ": rejected: " + why);
   };
   FixedHeader header;
-  if (file.size() < sizeof(header)) reject("no header (" + std::to_string(file.size()) + " bytes)");
+  if (file.size() < sizeof(header)) reject("too short for a header (" + std::to_string(file.size()) + " bytes)");
   std::memcpy(&header, file.data(), sizeof(header));
   if (header.magic != kMagic) reject("not a file of packed weights");
   if (header.layout != kernels::kPackedLayoutVersion)

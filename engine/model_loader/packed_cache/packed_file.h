@@ -1,17 +1,18 @@
-// PackedFile: a file with the packed weights of one rank. It is mapped and completely verified, so that the weights
-// need not be packed again and processes share the pages. Made at load on the rank's thread; then immutable, any thread
-// may read.
+// PackedFile: a file with the packed weights of one rank. Mapping the file saves packing the weights again and lets
+// processes share the pages. All bytes are verified before use. Opened on the rank's thread during load, then owned by
+// the buffers that point into it. Immutable; any thread may read.
 //
 //   file    := header zeros data                   numbers are little-endian
 //   header  := "VLLMPACK" layout:u32 description_bytes:u32 num_entries:u64 file_bytes:u64 header_hash:u64
 //              description entry{num_entries} piece_hash:u64{num_pieces}
 //   entry   := name_hash:u64 bytes:u64
 //   data    := bytes of each entry, in order, each at the next multiple of 4096 after the header or the previous entry;
-//              zeros between; file_bytes is the end of the last entry
-// header_hash is XXH3-64 of the header with zeros in its place. piece_hash i is XXH3-64 of the data in bytes [i * 4
-// MiB, (i + 1) * 4 MiB) of the file. The description identifies the weights and the way they were packed; a file with
-// another description is rejected. Example: two entries of 4096 and 100 bytes, described in 30 bytes: header of 40 + 30
-// + 2 * 16 + 8 = 110 bytes, data at 4096 and 8192, file_bytes 8292.
+//              zeros in between; file_bytes is the end of the last entry
+// header_hash is XXH3-64 of the header with zeros in place of header_hash. piece_hash i is XXH3-64 of the data in bytes
+// [i * 4 MiB, (i + 1) * 4 MiB) of the file; num_pieces is file_bytes / 4 MiB, rounded up. The description identifies
+// the weights and the way they were packed; a file with another description is rejected. Example: with two entries of
+// 4096 and 100 bytes and a description of 30 bytes, the header has 40 + 30 + 2 * 16 + 8 = 110 bytes, the entries are at
+// 4096 and 8192, and file_bytes is 8292.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,7 @@ class PackedFile {
   // Throws ModelError if the file cannot be opened, is damaged or has another description, and ResourceError if it
   // cannot be mapped. `for_each` runs on the rank's threads.
   PackedFile(const std::string& path, std::string_view description, const ForEach& for_each);
-  // The same for a file that is already open. `path` is its name in messages.
+  // Does the same with a file that is already open. Error messages show `path`.
   PackedFile(tokenizer::RegularFile file, const std::string& path, std::string_view description,
              const ForEach& for_each);
 
@@ -51,8 +52,8 @@ class PackedFile {
 
 // Returns the size of the file that WritePackedFile writes.
 int64_t PackedFileBytes(std::string_view description, std::span<const PackedEntry> entries);
-// Writes a whole file to `fd`, which is open on an empty file at `path`. Throws ResourceError if the disk is full or
-// fails.
+// Writes a complete file to `fd`, an empty file opened for writing; error messages show `path`. Throws ResourceError if
+// the disk is full or fails.
 void WritePackedFile(int fd, const std::string& path, std::string_view description,
                      std::span<const PackedEntry> entries, const ForEach& for_each);
 

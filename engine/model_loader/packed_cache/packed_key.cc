@@ -15,7 +15,7 @@ namespace vllm {
 namespace {
 
 // The header of a tensor file is in its first megabytes. Samples of the rest detect a file that was changed in place
-// with its time reset. Changes between samples are detected by size, time and inode only.
+// and whose modification time was reset. Changes between the samples are detected only by size, time and inode.
 constexpr size_t kBeginningBytes = size_t{4} << 20;
 constexpr size_t kSampleBytes = 4096;
 constexpr size_t kNumSamples = 64;
@@ -42,7 +42,7 @@ std::string SampleDigest(std::span<const std::byte> bytes) {
   return Hex(XXH3_128bits_digest(&state));
 }
 
-// Hashes a small file completely. An unreadable file counts as empty.
+// Hashes a small file completely. A file that cannot be read, or is larger than kMaxBytes, counts as empty.
 std::string FileDigest(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   std::string text;

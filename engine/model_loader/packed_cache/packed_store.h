@@ -1,7 +1,7 @@
 // PackedStore: the WeightMemory of a rank that uses the packed-weight cache. Matrices in the rank's cache file are
-// mapped from it. The others get new memory and are packed, and then saved in the file for the next start. Made and
-// used on the rank's thread.
-// Memory that a rank packs is on its NUMA node. Pages mapped from the cache file are on the node of the process that
+// mapped from it. Other matrices get new memory, are packed, and are then saved in the file for the next start. Owned
+// by the worker's constructor; used on the rank's thread.
+// Memory that a rank packs is on its NUMA node. Pages mapped from the cache file are on the node of the thread that
 // wrote or first read them. Norms and biases are always read from the checkpoint.
 #pragma once
 
@@ -25,25 +25,27 @@ namespace vllm {
 
 class PackedStore final : public WeightMemory {
  public:
-  // Looks for the rank's file and verifies it on the rank's threads. The cache is not used if it has no directory, if
-  // the weights are small, or if they were not read from files.
+  // Looks for the rank's file and verifies it on the rank's threads. The cache is not used if config.load sets no
+  // directory or a size of 0, if the weights are smaller than packed_cache_min_bytes, or if they were not read from
+  // files.
   PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank, ForEach for_each);
 
   kernels::BufferSource Buffers(const std::string& name) override;
   bool Contains(const std::string& name, const std::vector<size_t>& sizes) const override;
 
-  // Call once the model is built: writes the file if any matrix had to be packed.
+  // Writes the file if any matrix had to be packed, unless the file exceeds this rank's share of the cache. Returns the
+  // report. REQUIRES: the model is built; not called before.
   LoadReport Finish();
 
  private:
-  // The file's entries with the same name, in order.
+  // The entries of the file that have the same name, in the order of the file.
   struct NamedEntries {
     std::vector<size_t> indexes;
     size_t num_used = 0;
   };
 
   std::vector<kernels::AlignedBuffer> Take(uint64_t name_hash, const std::vector<size_t>& sizes);
-  // Returns true if the next entries with this name have these sizes.
+  // Returns true if the next unused entries with this name have these sizes.
   bool Matches(const NamedEntries& named, const std::vector<size_t>& sizes) const;
   // Returns the file's buffers for a matrix, or none if the file does not have them in these sizes.
   std::vector<kernels::AlignedBuffer> TakeMapped(uint64_t name_hash, const std::vector<size_t>& sizes);

@@ -1,6 +1,6 @@
-// PrivateDirectory: an open directory that only its owner, the effective user, can change. Its files are opened
-// relative to its descriptor and never through symbolic links, so nobody else can replace them. Movable; its const
-// functions may be called from any thread.
+// PrivateDirectory: an open directory that only its owner, the effective user, can change. Files in it are opened
+// relative to its descriptor and never through symbolic links, so nobody else can replace them. Movable; any thread may
+// call the const functions.
 #pragma once
 
 #include <sys/types.h>
@@ -22,8 +22,8 @@ class PrivateDirectory {
   int fd() const { return fd_.get(); }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
 
-  // Opens a regular file for reading. Returns nullopt if it does not exist. Throws ModelError as Open does, and if it
-  // is a symbolic link or not a regular file.
+  // Opens a regular file for reading. Returns nullopt if it does not exist. Throws ModelError if the file is a symbolic
+  // link, is not a regular file, belongs to another user, or is writable by group or others.
   std::optional<tokenizer::RegularFile> OpenFile(const std::string& name) const;
   // Returns the names of all entries except "." and "..", in unspecified order.
   std::vector<std::string> Names() const;

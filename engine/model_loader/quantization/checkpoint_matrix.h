@@ -1,5 +1,5 @@
-// CheckpointMatrix: a part of a checkpoint's quantized matrix, in the layout that the quantized kernels read. Built at
-// load on the rank's threads, then owned by the layer. Immutable after that; any thread may read.
+// CheckpointMatrix: a part of a checkpoint's quantized matrix, in the layout that the quantized kernels read. Built on
+// the rank's threads during load, then owned by the layer. Immutable after that; any thread may read.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace vllm {
 
 struct CheckpointMatrix {
   kernels::CheckpointQuantMatrix matrix;
-  // Maps a stored column to a column of the part. -1 is padding: its codes are multiplied by zeros in x. Empty means
-  // the identity.
+  // Maps a stored column to a column of the part. -1 marks a padding column, whose codes are multiplied by zeros. An
+  // empty vector means the identity.
   std::vector<int32_t> column_order;
 };
 
@@ -30,7 +30,7 @@ struct MatrixPart {
   int64_t num_columns = 0;
 };
 
-// Calls its second argument for each i in [0, count), on several threads. Returns when all calls have returned.
+// Calls the given function for each i in [0, count), on several threads. Returns when all calls have returned.
 using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
 
 // Copies a part of a tensor of GGML blocks. If the part begins or ends inside a block, the result contains the whole
@@ -42,7 +42,8 @@ struct BlocksView {
   kernels::CheckpointQuantMatrixView matrix;
   std::vector<int32_t> column_order;  // as in CheckpointMatrix
 };
-// Returns the same part as a view of the mapped file, or nullopt if its rows are interleaved in the file.
+// Like StoreBlocks, but returns a view of the mapped file instead of a copy. Returns nullopt if the rows are
+// interleaved in the file.
 std::optional<BlocksView> ViewBlocks(const TensorView& view, const MatrixPart& part);
 
 }  // namespace vllm

@@ -10,7 +10,7 @@ namespace {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A grid of values, one per block of block_rows outputs and group of inputs.
+// A grid of scales or zero points: one value for each pair of a block of block_rows outputs and a group of inputs.
 struct Grid {
   TensorView view;
   int64_t block_rows = 1;
@@ -21,8 +21,9 @@ struct Grid {
   }
 };
 
-// Checkpoints write per-row and per-matrix grids in several shapes. Accepts every shape with the right number of
-// values. A single value applies to the whole matrix, regardless of the scheme.
+// Returns the grid `name`. Accepts the scheme's shape [blocks, groups]; if there is one group, also [out] and [out, 1]
+// with one value per row; and any shape with a single value, which applies to the whole matrix, regardless of the
+// scheme.
 Grid GetGrid(const WeightSource& weights, const std::string& name, const QuantizationScheme& scheme,
              const MatrixPart& part) {
   const std::optional<std::vector<int64_t>> shape = weights.ShapeOf(name);
@@ -79,7 +80,7 @@ void SetCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
   if (!scheme.packed) {
     const kernels::WeightType type = scheme.is_float ? kernels::WeightType::kFloat8E4M3 : kernels::WeightType::kInt8;
     const TensorView view = GetTyped(weights, name + ".weight", {part.out_features, part.in_features}, type);
-    // Makes signed codes unsigned by adding 128. The zero point is 128 higher too.
+    // Adds 128 to signed codes to make them unsigned. SetZeros adds 128 to the zero points too.
     const uint8_t flip = scheme.is_float ? 0 : 0x80;
     source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
       for (int64_t i = 0; i < count; ++i) {

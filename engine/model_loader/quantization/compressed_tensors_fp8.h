@@ -22,7 +22,8 @@
 
 namespace vllm {
 
-// Opens layer `name`, stored in `scheme`. The result borrows the source's bytes. Throws ModelError naming the tensor.
+// Opens layer `name`, quantized with `scheme`. The result borrows the bytes of `weights`. Throws ModelError naming the
+// tensor.
 GroupSource OpenRows(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
                      const MatrixPart& part);
 

@@ -16,7 +16,7 @@ constexpr int64_t kMaxGroupSize = int64_t{1} << 24;
 constexpr size_t kMaxNames = 65536;
 constexpr size_t kMaxGroups = 256;
 
-// Appends the strings of a list.
+// Appends the strings of list `name` to `names`. Does nothing if the list is absent.
 void ReadNames(const ConfigFields& fields, const char* name, std::vector<std::string>& names) {
   if (!fields.Has(name)) return;
   const json& list = fields.At(name);
@@ -68,7 +68,7 @@ void ReadAwq(const ConfigFields& fields, QuantizationConfig& config) {
   config.groups.push_back({{.all = true, .names = {}}, scheme});
 }
 
-// Reads two sizes: the rows and columns of a block.
+// Reads the numbers of rows and columns of a block.
 void ReadBlock(const ConfigFields& fields, const char* name, QuantizationScheme& scheme) {
   const json& list = fields.At(name);
   const auto size = [](const json& x) { return x.is_number_integer() && x >= 1 && x <= kMaxGroupSize; };

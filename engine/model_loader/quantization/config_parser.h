@@ -6,8 +6,8 @@
 
 namespace vllm {
 
-// Returns the method kNone if both are absent. Throws ModelError naming the field and its value if the method is
-// unknown or a setting is not supported.
+// Returns a config with method kNone if both are absent. Throws ModelError naming the field and its value if the method
+// is unknown or a setting is not supported.
 QuantizationConfig ReadQuantization(const ConfigFields& config);
 
 }  // namespace vllm

@@ -8,8 +8,8 @@
 namespace vllm {
 namespace {
 
-// Sets the scales and the packed zero points of layer `name`, both [groups, out]. lane(n) is the index of output n's
-// field in its word.
+// Lets `source` read the scales and the zero points of layer `name`, both [groups, out]. The zero points are packed:
+// lane(n) is the index of output n's field in its word.
 template <typename Lane>
 void SetScalesAndZeros(const WeightSource& weights, const std::string& name, int64_t num_groups, int64_t out,
                        int64_t bits, int32_t zero_offset, Lane lane, GroupSource& source) {

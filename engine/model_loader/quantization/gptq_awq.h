@@ -3,8 +3,8 @@
 //
 // clang-format off
 //   GPTQ  X.qweight I32 [in * bits / 32, out]: code (k, n) is field k mod (32 / bits) of word (k div (32 / bits), n)
-//         X.qzeros  I32 [groups, out * bits / 32]: packed the same way along n; one lower than the zero point,
-//                   except in gptq_v2
+//         X.qzeros  I32 [groups, out * bits / 32]: the zero points minus 1 (in gptq_v2, the zero points), packed the
+//                   same way along n
 //         X.scales  [groups, out]
 //         X.g_idx   I32 [in]: the group of each input; if absent, runs of group_size
 //   AWQ   X.qweight I32 [in, out / 8]: output n is 4-bit field (0, 4, 1, 5, 2, 6, 3, 7)[n mod 8] of word n div 8
@@ -22,7 +22,7 @@
 
 namespace vllm {
 
-// Open layer `name`. The results borrow the source's bytes. Both throw ModelError naming the tensor.
+// Open layer `name`. The results borrow the bytes of `weights`. Both throw ModelError naming the tensor.
 GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
                      const MatrixPart& part);
 GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,

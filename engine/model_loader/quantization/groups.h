@@ -1,6 +1,6 @@
 // GroupSource: a matrix of codes with scales for groups of columns, independent of the checkpoint's layout. StoreGroups
-// converts it to the layout of the kernels. Built on one thread for one matrix during load; borrows the weight source's
-// bytes. Its functions may be called on several threads.
+// converts it to the kernels' layout. Built on one thread for one matrix during load; borrows the weight source's
+// bytes. Several threads may call its functions.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ struct GroupSource {
   // Writes the codes of rows [row, row + count) of the matrix and the part's columns, one code per byte:
   // [count, part.num_columns].
   std::function<void(int64_t row, int64_t count, uint8_t* codes)> codes;
-  std::function<const std::byte*(int64_t row, int64_t group)> scale;
-  std::function<int32_t(int64_t row, int64_t group)> zero;  // empty: zero_point applies everywhere
+  std::function<const std::byte*(int64_t row, int64_t group)> scale;  // address of the scale; may be unaligned
+  std::function<int32_t(int64_t row, int64_t group)> zero;            // empty: zero_point applies everywhere
   int32_t zero_point = 0;
 };
 
-// Copies a part of the matrix. If groups are not runs of 16 columns, sorts the columns by group and pads each group.
-// Throws std::bad_alloc.
+// Copies a part of the matrix. If a group is not a run of columns whose length is a multiple of 16, sorts the columns
+// by group and pads each group to a multiple of 16 columns. Throws std::bad_alloc.
 CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const kernels::BufferSource& buffers,
                              const ForEach& for_each);
 

@@ -10,7 +10,7 @@
 
 namespace vllm {
 
-// Returns the part of layer `name`'s matrix, or nullopt if the checkpoint does not store the layer quantized. Throws
+// Returns the part of layer `name`'s matrix, or nullopt if the layer is not quantized in the checkpoint. Throws
 // ModelError naming the tensor that is missing or has an invalid type, shape or value.
 std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
                                               const std::string& name, const MatrixPart& part,

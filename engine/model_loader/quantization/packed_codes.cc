@@ -15,7 +15,7 @@ constexpr float kLargestFloat16 = 65504.0f;
 // With this minimum, the rounding error of float16 subnormals (2^-25) is at most 2^-13 of the largest value.
 constexpr float kMinLargest = 0x1p-12f;
 
-// Scratch for one row in `form`.
+// Scratch memory for the codes, scales and minimums of one row.
 struct RowScratch {
   RowScratch(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form)
       : codes(static_cast<size_t>(w.num_columns)),

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kRegex = "re:";
 
-// Returns true if `name` equals a run of whole dot-separated parts of `layer`.
+// Returns true if `name` consists of consecutive whole dot-separated parts of `layer`.
 bool HasParts(std::string_view layer, std::string_view name) {
   if (name.empty()) return false;
   for (size_t begin = layer.find(name); begin != std::string_view::npos; begin = layer.find(name, begin + 1)) {
@@ -40,7 +40,7 @@ bool Matches(const QuantizationTargets& targets, const std::string& layer) {
     if (!name.starts_with(kRegex)) return HasParts(layer, name);
     std::vector<tokenizer::Match> matches;
     tokenizer::OnigPattern(name.substr(kRegex.size())).FindMatches(layer, 0, matches);
-    // If the match does not start at the beginning, the first piece is the unmatched text before it.
+    // If the match does not start at the beginning, the first element is the unmatched text before it.
     return !matches.empty() && matches[0].is_match;
   });
 }

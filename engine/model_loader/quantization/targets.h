@@ -10,7 +10,7 @@ namespace vllm {
 // Returns false if `name` is "re:" followed by an invalid regular expression.
 bool IsTarget(const std::string& name);
 
-// Returns true if `targets` contains the layer. `layer` is a full module name: "model.layers.0.mlp.up_proj".
+// Returns true if `targets` selects the layer. `layer` is a full module name: "model.layers.0.mlp.up_proj".
 bool Matches(const QuantizationTargets& targets, const std::string& layer);
 
 }  // namespace vllm

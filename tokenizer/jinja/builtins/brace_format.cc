@@ -109,7 +109,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
   std::string result = Str(budget, value);
   if (spec.precision >= 0) result.resize(CodePointOffset(result, static_cast<size_t>(spec.precision)));
   const int64_t length = static_cast<int64_t>(NumCodePoints(result));
-  if (spec.align == '^') {  // unlike str.center, an odd space always goes to the right
+  if (spec.align == '^') {  // unlike str.center, always puts the odd space on the right
     const int64_t pad = std::max<int64_t>(spec.width - length, 0);
     return PadText(PadText(result, length + pad / 2, spec.fill, 1), spec.width, spec.fill, -1);
   }
@@ -120,7 +120,7 @@ class BraceFormatter {
  public:
   BraceFormatter(Runtime& runtime, const Args& args) : runtime_(runtime), args_(args) {}
 
-  // `depth` is 1 for the format and 2 for fields in a format specifier, which may not nest further.
+  // `depth` is 1 for the format string and 2 for a format specifier. Fields in a specifier cannot have specifiers.
   std::string Run(std::string_view format, int depth) {
     if (depth > 2) throw EvalError("format fields are nested too deeply");
     runtime_.budget.SpendBytes(format.size());

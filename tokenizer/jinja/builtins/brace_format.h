@@ -1,4 +1,4 @@
-// Python's "...".format(...). Pure function; one thread per runtime.
+// Python's str.format. Pure function; only one thread may use a runtime.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace vllm::tokenizer::jinja {
 
-// Returns `format` with its fields replaced by `args`. Throws EvalError.
+// Returns `format` with its {fields} replaced by values from `args`. Throws EvalError.
 std::string BraceFormat(Runtime& runtime, std::string_view format, const Args& args);
 
 }  // namespace vllm::tokenizer::jinja

@@ -1,4 +1,4 @@
-// Jinja2's tests: value is name(args). One thread per runtime.
+// Jinja2's tests, `value is name(args)`. Pure functions; only one thread may use a runtime.
 #pragma once
 
 #include <string_view>

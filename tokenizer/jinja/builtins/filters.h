@@ -1,4 +1,5 @@
-// Jinja2's filters: value | name(args). One thread per runtime.
+// Jinja2's filters, `value | name(args)`. Pure functions, except that filters consume iterators; only one thread may
+// use a runtime.
 #pragma once
 
 #include <string_view>
@@ -20,8 +21,8 @@ bool IsFilter(std::string_view name);
 // Returns the filtered value. Throws EvalError, also if there is no such filter.
 Value CallFilter(Runtime& runtime, std::string_view name, const Value& input, const Args& args);
 
-// The filters of text_filters.cc, markup_filters.cc, sequence_filters.cc and number_filters.cc. These return null if
-// the file has no such filter.
+// Each function returns a filter of text_filters.cc, markup_filters.cc, sequence_filters.cc or number_filters.cc, or
+// null if the file has no such filter.
 Filter FindTextFilter(std::string_view name);
 Filter FindMarkupFilter(std::string_view name);
 Filter FindSequenceFilter(std::string_view name);

@@ -21,7 +21,7 @@ Value Range(Runtime& runtime, const Args& args) {
   const int64_t stop = bound[1] == nullptr ? first : bound.Int(1, 0);
   const int64_t step = bound.Int(2, 1);
   if (step == 0) throw EvalError("range: step must not be zero");
-  constexpr int64_t kLimit = int64_t{1} << 62;  // keeps differences from overflowing
+  constexpr int64_t kLimit = int64_t{1} << 62;  // keeps stop - start from overflowing
   if (std::max({std::abs(start / 2), std::abs(stop / 2), std::abs(step / 2)}) >= kLimit / 2) {
     throw EvalError("range is too big (limit " + std::to_string(kMaxRange) + ")");
   }
@@ -72,10 +72,11 @@ Value Namespace(Runtime& runtime, const Args& args) {
 }
 
 Value Cycler(Runtime& runtime, const Args& args) {
-  if (args.positional.empty() || !args.keywords.empty()) throw EvalError("cycler needs at least one item");
+  if (args.positional.empty() || !args.keywords.empty())
+    throw EvalError("cycler needs at least one item and takes no keyword arguments");
   auto cycler = std::make_shared<CyclerObject>();
   cycler->Charge(&runtime.budget, sizeof(CyclerObject) + args.positional.size() * sizeof(Value));
-  // A list of the same items has the same depth and checks the limit.
+  // The cycler has the depth of a list of its items. Making the list checks the depth limit.
   cycler->depth = MakeSequence(&runtime.budget, Kind::kList, args.positional).depth();
   cycler->items = args.positional;
   return Value(Kind::kCycler, std::move(cycler));

@@ -1,5 +1,5 @@
-// The global functions of every template: range, dict, namespace, cycler, joiner, raise_exception, strftime_now.
-// One thread per runtime.
+// The functions that every template can call: range, dict, namespace, cycler, joiner, raise_exception, strftime_now.
+// Only one thread may use a runtime.
 #pragma once
 
 #include <string_view>
@@ -11,6 +11,7 @@
 namespace vllm::tokenizer::jinja {
 
 bool IsGlobalFunction(std::string_view name);
+// Throws EvalError, also if there is no such function.
 Value CallGlobalFunction(Runtime& runtime, std::string_view name, const Args& args);
 
 // Makes text from a template or a message safe for an error message: escapes unprintable characters and truncates it to

@@ -66,7 +66,8 @@ struct Entity {
   bool has_optional_semicolon;
 };
 
-// The named character references of HTML 4, sorted by name.
+// The named character references of HTML 4 and seven others (AMP, COPY, GT, LT, QUOT, REG, apos), sorted by name. The
+// values are those of HTML 5.
 constexpr Entity kEntities[] = {
     {"AElig", 198, true},     {"AMP", 38, true},       {"Aacute", 193, true},    {"Acirc", 194, true},
     {"Agrave", 192, true},    {"Alpha", 913, false},   {"Aring", 197, true},     {"Atilde", 195, true},
@@ -147,7 +148,7 @@ const Entity* FindEntity(std::string_view name) {
 }
 
 struct Reference {
-  size_t length = 0;  // in the source text; 0 if there is no reference
+  size_t length = 0;  // bytes of the source text; 0 if there is no reference
   std::string text;
 };
 
@@ -206,7 +207,7 @@ Reference ReadName(std::string_view text) {
   return result;
 }
 
-// html.unescape, except that it knows only the names of HTML 4 and leaves other names unchanged.
+// html.unescape, except that it knows only the names in kEntities and leaves other names unchanged.
 std::string UnescapeHtml(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -267,7 +268,7 @@ Value XmlAttr(Runtime& runtime, const Value& input, const Args& args) {
   std::string result;
   for (const auto& [key, value] : input.dict().items) {
     if (value.is(Kind::kNone) || value.is_undefined()) continue;
-    if (!key.is_string()) throw EvalError(std::string("xmlattr needs names, not ") + TypeName(key.kind()));
+    if (!key.is_string()) throw EvalError(std::string("xmlattr needs strings as keys, not ") + TypeName(key.kind()));
     if (key.text().find_first_of(" \t\n\r\f\v/>=") != std::string::npos) {
       throw EvalError("xmlattr: invalid character in attribute name");
     }

@@ -1,5 +1,5 @@
 // The methods that a template may call on str, bytes, list, tuple, dict, range, float and cycler values. FindMethod
-// also knows those of loops, which the evaluator calls. One thread per runtime.
+// also knows the methods of loops, which the evaluator calls. Only one thread may use a runtime.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace vllm::tokenizer::jinja {
 enum class MethodAccess { kNone, kSafe, kUnsafe };
 MethodAccess FindMethod(const Value& object, std::string_view name);
 
-// Throws EvalError. REQUIRES: FindMethod(self, name) is kSafe.
+// Throws EvalError. REQUIRES: FindMethod(self, name) is kSafe, and `self` is not a loop.
 Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);
 
 // The methods of str, and bytes.decode and bytes.hex, are in string_methods.cc.

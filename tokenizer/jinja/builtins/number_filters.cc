@@ -51,7 +51,7 @@ Value Abs(Runtime&, const Value& input, const Args& args) {
   return input.integer() < 0 ? Negate(input) : Value::Int(input.integer());
 }
 
-// round(value, precision) of a float: rounds the exact binary value to the nearest decimal.
+// Python's round(value, precision) for a float. For precision >= 0, rounds the exact binary value.
 double RoundReal(double value, int64_t precision) {
   if (!std::isfinite(value) || precision > 330) return value;
   if (precision < -330) return std::copysign(0.0, value);

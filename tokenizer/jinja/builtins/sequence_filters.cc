@@ -17,8 +17,8 @@ Value ListOf(Runtime& runtime, std::vector<Value> items) {
 Value IteratorOf(Runtime& runtime, std::vector<Value> items) {
   return MakeSequence(&runtime.budget, Kind::kIterator, std::move(items));
 }
-// Returns an iterator like a Python generator. A generator runs while it is iterated, so an error in `produce` is
-// thrown after the items that were produced before it.
+// Returns an iterator that behaves like a Python generator. A generator runs while it is iterated, so an error in
+// `produce` is thrown after the items that were produced before the error.
 template <typename Produce>
 Value GeneratorOf(Runtime& runtime, Produce produce) {
   std::vector<Value> items;
@@ -113,7 +113,7 @@ Value Reverse(Runtime& runtime, const Value& input, const Args& args) {
   if (input.is_string()) return GetSlice(runtime, input, Value::None(), Value::None(), Value::Int(-1));
   std::vector<Value> items = ToVector(runtime.budget, input);
   std::reverse(items.begin(), items.end());
-  // As in Jinja2, values that reversed() rejects become a list; others become a reversed iterator.
+  // As in Jinja2, the result is a list if Python's reversed() rejects the input, and an iterator otherwise.
   return input.is(Kind::kIterator) ? ListOf(runtime, std::move(items)) : IteratorOf(runtime, std::move(items));
 }
 
@@ -275,7 +275,7 @@ Value GroupBy(Runtime& runtime, const Value& input, const Args& args) {
     while (end < sorted.size() && Equals(runtime.budget, key, key_of(sorted[end], case_sensitive))) {
       members.push_back(sorted[end++]);
     }
-    if (end == start) members.push_back(sorted[end++]);  // NaN equals nothing
+    if (end == start) members.push_back(sorted[end++]);  // NaN is not equal to itself
     groups.push_back(MakeSequence(&runtime.budget, Kind::kTuple,
                                   {key_of(sorted[start], true), ListOf(runtime, std::move(members))}, "group"));
     start = end;
@@ -332,7 +332,7 @@ Value Slice(Runtime& runtime, const Value& input, const Args& args) {
 Value Attr(Runtime& runtime, const Value& input, const Args& args) {
   const BoundArgs bound("attr", args, {"name"}, 1);
   if (input.is_undefined()) throw EvalError(input.UndefinedMessage());
-  // Unlike a subscript, attr does not look up keys of the mapping.
+  // Unlike a subscript, the filter attr does not look up keys of a dict.
   if (input.is(Kind::kDict)) {
     const Value empty = MakeDict(&runtime.budget, std::make_shared<DictObject>());
     const Value method = GetItem(runtime, empty, *bound[0]);

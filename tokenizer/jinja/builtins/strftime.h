@@ -1,4 +1,4 @@
-// Formats and parses dates. The process's locale does not matter. Pure functions, any thread.
+// Formats and parses dates, always in the C locale. Pure functions, any thread.
 #pragma once
 
 #include <ctime>
@@ -7,8 +7,9 @@
 
 namespace vllm::tokenizer::jinja {
 
-// Python's datetime.strftime for a naive time: the C library's directives, flags and widths, and %f. Copies a directive
-// unchanged if the C library does not know it or its result is longer than kMaxDirectiveBytes.
+// Formats like Python's datetime.strftime for a time without a time zone: supports the directives, flags and widths of
+// the C library, and %f. Copies a directive unchanged if the C library does not know it or its result is longer than
+// kMaxDirectiveBytes.
 inline constexpr size_t kMaxDirectiveBytes = 128;
 std::string Strftime(std::string_view format, const std::tm& time);
 

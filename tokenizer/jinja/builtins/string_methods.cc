@@ -80,7 +80,8 @@ Value Replace(Runtime& runtime, const Value& self, const Args& args) {
   return Text(runtime, self, ReplaceText(runtime.budget, self.text(), bound.Text(0), bound.Text(1), bound.Int(2, -1)));
 }
 
-// The slice [start, stop) that find, count, startswith, ... search. `first` is the index of its first code point.
+// The part [start, stop) of a string that find, count, startswith, ... search. `first` is the index of the first code
+// point of `text` in the string. `valid` is false if start > stop or start exceeds the length of the string.
 struct Window {
   std::string_view text;
   int64_t first = 0;

@@ -75,7 +75,7 @@ Value ItemAt(Runtime& runtime, const Value& object, int64_t index) {
 
 Value GetAttribute(Runtime& runtime, const Value& object, const std::string& name, const Value& key) {
   const bool is_private = name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__";
-  // In Python even an undefined value has these three attributes. Other attributes of it are an error.
+  // In Python even an undefined value has these three attributes. Reading any other attribute of it is an error.
   if (is_private && (!object.is_undefined() || name == "__class__" || name == "__init__" || name == "__doc__")) {
     return Value::Undefined(&name, true);
   }
@@ -123,7 +123,7 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
   const int64_t length = *Length(object);
   const int64_t stride = step.is(Kind::kNone) ? 1 : step.integer();
   if (stride == 0) throw EvalError("slice step cannot be zero");
-  // The same steps as CPython's PySlice_AdjustIndices.
+  // These are the steps of CPython's PySlice_AdjustIndices.
   const auto clamp = [&](const Value& part, int64_t fallback) {
     if (part.is(Kind::kNone)) return fallback;
     int64_t index = part.integer();

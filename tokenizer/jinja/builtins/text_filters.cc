@@ -29,7 +29,7 @@ Value Converted(Runtime& runtime, const Value& input, const Args& args) {
   return MakeString(&runtime.budget, Convert(text.text()), text.is_markup());
 }
 
-// The filter title: words start only after whitespace, hyphens and opening brackets.
+// The filter title. Unlike in str.title, words start only after whitespace, hyphens and opening brackets.
 std::string TitleWords(std::string_view text) {
   std::string result;
   bool separator = true;
@@ -144,7 +144,7 @@ Value Truncate(Runtime& runtime, const Value& input, const Args& args) {
   const auto end_length = static_cast<int64_t>(NumCodePoints(end));
   const int64_t length = bound.Int(0, 255);
   const int64_t leeway = bound.NotNone(3) == nullptr ? 5 : bound.Int(3, 5);
-  if (length < end_length || leeway < 0) throw EvalError("truncate got a length or leeway that is too small");
+  if (length < end_length || leeway < 0) throw EvalError("truncate: length is less than that of end, or leeway < 0");
   if (*Length(input) <= length || *Length(input) - length <= leeway) return input;
   if (!input.is_string()) throw EvalError(std::string("truncate needs a string, not ") + TypeName(input.kind()));
   runtime.budget.SpendBytes(input.text().size() * 16);
@@ -190,7 +190,7 @@ Value PPrint(Runtime& runtime, const Value& input, const Args& args) {
   return MakeString(&runtime.budget, PrettyPrint(runtime.budget, input));
 }
 
-// The options of textwrap.wrap that the filter wordwrap sets. Tabs and other whitespace are kept.
+// The options of textwrap.wrap that templates can set with the filter wordwrap. Tabs and other whitespace are kept.
 struct WrapStyle {
   int64_t width = 79;  // in code points
   bool break_long_words = true;
@@ -204,7 +204,8 @@ bool IsLetter(char32_t c) { return c == '_' || IsAlpha(c); }
 bool IsWord(char32_t c) { return IsLetter(c) || IsDigit(c); }
 bool IsWordOrMark(char32_t c) { return IsWord(c) || (c < 0x80 && Text(U"!\"'&.,?").find(c) != Text::npos); }
 
-// Returns the end of a run of two or more hyphens before a word character, or `begin` if there is none.
+// If two or more hyphens start at `begin` and a word character follows, returns the end of the hyphens. If not, returns
+// `begin`.
 size_t DashEnd(Text text, size_t begin) {
   const size_t end = std::min(text.find_first_not_of(U'-', begin), text.size());
   return end - begin >= 2 && end < text.size() && IsWord(text[end]) ? end : begin;
@@ -251,9 +252,9 @@ std::deque<Text> Pieces(Text text, bool break_on_hyphens) {
 
 bool IsAllSpace(Text text) { return std::all_of(text.begin(), text.end(), IsSpace); }
 
-// Removes the start of the first piece and returns it: as much as fits into the `remaining` code points of a line
-// (possibly nothing), or the whole piece if long words must not be broken. Returns null if the line has text and the
-// piece must not be broken.
+// Handles a first piece that is longer than a line. If long words may be broken, removes and returns as much of the
+// piece as fits into the `remaining` code points of the line, possibly nothing. If not, removes and returns the whole
+// piece if the line is empty, and returns nullopt otherwise.
 std::optional<Text> TakeFromLongWord(std::deque<Text>& pieces, size_t remaining, bool line_is_empty,
                                      const WrapStyle& style) {
   const Text word = pieces.front();

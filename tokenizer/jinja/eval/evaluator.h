@@ -1,5 +1,6 @@
-// Renders a parsed template with a context. An evaluator renders once, on one thread, and only reads the template.
-// Invariant 1: for any template, evaluation nests at most kMaxEvalDepth deep, and calls at most kMaxCallDepth deep.
+// Renders a parsed template with a context. Owned by one call of ChatTemplate::Render and used only by its thread. An
+// evaluator renders once, and it only reads the template.
+// Invariant: for any template, evaluation nests at most kMaxEvalDepth levels and calls at most kMaxCallDepth levels.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@ namespace vllm::tokenizer::jinja {
 inline constexpr int kMaxEvalDepth = 1200;
 inline constexpr int kMaxCallDepth = 128;
 
-// The variables of one call of a macro, or of the template itself.
+// The variables of one call of a function of the template (see FunctionLayout).
 struct Activation {
   Activation(Budget& heap, size_t num_slots, std::shared_ptr<Activation> outer)
       : slots(num_slots), parent(std::move(outer)), budget(heap) {
@@ -57,8 +58,9 @@ class Evaluator {
 
   // Redirects the output to its own string during its lifetime.
   class Capture;
-  // Makes another activation the current one during its lifetime.
+  // Makes another activation current and counts one call during its lifetime.
   class Switch;
+  // Counts one level of evaluation during its lifetime. Throws EvalError at kMaxEvalDepth.
   class DepthGuard;
 
   // evaluator.cc
@@ -113,12 +115,12 @@ class Evaluator {
   std::shared_ptr<Activation> frame_;
   std::string output_;
   std::string* out_ = &output_;
-  size_t captured_bytes_ = 0;  // bytes in the outer buffers, without *out_
+  size_t captured_bytes_ = 0;  // bytes in the outer output buffers, without *out_
   Value captured_;             // the value of ExprKind::kCaptured
   int depth_ = 0;
   int call_depth_ = 0;
   int line_ = 1;
-  std::vector<std::shared_ptr<MacroObject>> macros_;  // all macros; ~Evaluator breaks the cycles of their closures
+  std::vector<std::shared_ptr<MacroObject>> macros_;  // all macros; ~Evaluator breaks reference cycles with closures
   std::unordered_map<std::string, Value> exports_;    // top-level variables, which blocks can read
 };
 

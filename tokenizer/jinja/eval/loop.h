@@ -1,5 +1,6 @@
 // The state of one run of a {% for %} statement, and the attributes of its `loop` variable. Shared by the evaluator and
-// the template's values; one thread. The evaluator closes it at the end of the run, so old loops cannot form chains.
+// the template's values; one thread. The evaluator calls Close at the end of the run, so that finished loops cannot
+// form long chains of references.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ struct LoopObject : Object {
   Value Attribute(std::string_view name);
   // Calls loop.cycle(...) or loop.changed(...).
   Value CallMethod(Budget& heap, std::string_view name, const Args& args);
-  // Releases all values that the loop refers to.
+  // Computes loop.length for later uses of the loop, then releases all values that the loop refers to.
   void Close();
 
  private:

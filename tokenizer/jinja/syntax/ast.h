@@ -1,6 +1,6 @@
 // The syntax tree of a chat template. The parser builds it and ResolveScopes adds the variable slots. After that it is
 // immutable, and any number of threads may evaluate it. Owned by ChatTemplate.
-// Invariant 1: the height of an expression is at most kMaxHeight and statements nest at most kMaxNesting deep, so
+// Invariant: the height of an expression is at most kMaxHeight and statements nest at most kMaxNesting levels, so
 // functions may recurse into the tree.
 #pragma once
 
@@ -18,9 +18,10 @@
 namespace vllm::tokenizer::jinja {
 
 inline constexpr int kMaxNesting = 128;  // nesting of tags and of brackets
-inline constexpr int kMaxHeight = 400;   // also limits chains such as a + b + c and a.b.c
+inline constexpr int kMaxHeight = 400;   // height of an expression; also limits chains such as a + b + c and a.b.c
 inline constexpr size_t kMaxNodes = 100'000;
 
+// The lists in the comments are the elements of Expr::args.
 enum class ExprKind : uint8_t {
   kConst,
   kName,
@@ -46,7 +47,7 @@ enum class ExprKind : uint8_t {
   kConditional,  // test, then, else (may be null)
 };
 
-// A variable: slot number `slot` in the activation that is `hops` functions further out.
+// A variable: slot number `slot` of the activation that is `hops` parents above the current one.
 struct VarRef {
   uint16_t hops = 0;
   uint16_t slot = 0;
@@ -74,6 +75,7 @@ struct Expr {
   std::unique_ptr<CallExtra> extra;
 };
 
+// The comments name fields of Stmt.
 enum class StmtKind : uint8_t {
   kOutput,  // exprs
   kFor,
@@ -92,7 +94,8 @@ enum class StmtKind : uint8_t {
   kNeedsLoader,  // include, import, from, extends
 };
 
-// How to initialize one variable when a scope is entered.
+// How to initialize one variable when a scope is entered: kMissing clears it, kAlias copies the outer variable `alias`,
+// and kResolve looks up `name` in the context and the global functions.
 struct SlotLoad {
   enum class Source : uint8_t { kMissing, kAlias, kResolve };
   uint16_t slot = 0;
@@ -105,8 +108,8 @@ struct ScopeLayout {
   std::vector<uint16_t> slots;  // all slots of the scope; LeaveScope clears them
 };
 
-// A part of the template whose calls each have their own variables: a macro, a caller body, a recursive loop, a block,
-// or the template itself.
+// A part of the template whose calls each have their own variables: a macro, a caller body, a recursive loop, a
+// generation block, a block, or the template itself.
 struct FunctionLayout {
   uint16_t num_slots = 0;
 };
@@ -121,7 +124,7 @@ struct Stmt {
   int height = 1;
   std::string name;
   ExprPtr target, value;
-  ExprPtr test_target, test;  // for ... if test: a copy of the target, in the scope of the test
+  ExprPtr test_target, test;  // `for target in value if test`: a copy of target in the scope of the test, and the test
   bool recursive = false;
   bool uses_loop = false;
   std::vector<ExprPtr> exprs;
@@ -130,7 +133,7 @@ struct Stmt {
   std::vector<ExprPtr> defaults;  // defaults of the last params
 
   // Set by ResolveScopes.
-  VarRef ref;  // macro: the variable that it is assigned to
+  VarRef ref;  // macro: the variable that the macro is assigned to
   ScopeLayout scope, else_scope, test_scope;
   FunctionLayout function;  // macro, call block, generation, block, recursive for
   uint16_t loop_slot = 0;

@@ -1,5 +1,5 @@
-// The expression half of the parser: a token cursor and a recursive-descent parser with Jinja2's precedences.
-// Owned by one call of ParseTemplate; one thread. All parse functions throw SyntaxError.
+// The base class of the parser: a token cursor and a recursive-descent parser for expressions with Jinja2's operator
+// precedences. Owned by one call of ParseTemplate; one thread. All parse functions throw SyntaxError.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ class ExpressionParser {
   explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
  protected:
-  // Counts the nesting during its lifetime. Every production that can contain itself creates one. Throws SyntaxError if
-  // the nesting exceeds kMaxNesting.
+  // Counts one level of nesting during its lifetime. Every recursion of the parser creates a Nesting. Throws
+  // SyntaxError if there are more than kMaxNesting levels.
   class Nesting {
    public:
     explicit Nesting(ExpressionParser& parser);
@@ -42,7 +42,7 @@ class ExpressionParser {
   [[noreturn]] void Fail(const std::string& why) const;
   [[noreturn]] void FailUnexpected() const;
 
-  // How to parse a tuple. One without parentheses ends at ")", "}}", "%}" or the name `end_name`.
+  // How to parse a tuple. A tuple ends before ")", "}}", "%}" or the name `end_name`.
   struct TupleRules {
     bool simplified = false;  // names and literals only
     bool with_conditional = true;
@@ -52,14 +52,16 @@ class ExpressionParser {
   };
 
   ExprPtr NewExpr(ExprKind kind, int line);
-  // Moves `args` into the new node. Throws SyntaxError if it is too high.
+  // Moves `args` into the new node. Throws SyntaxError if the node is higher than kMaxHeight.
   ExprPtr NewExpr(ExprKind kind, int line, std::vector<ExprPtr> args);
+  // Appends `arg`, which may be null, to expr.args. Throws SyntaxError if `expr` becomes higher than kMaxHeight.
   void Grow(Expr& expr, ExprPtr arg);
   void CountNode();
 
   ExprPtr ParseExpression(bool with_conditional = true);
   ExprPtr ParseTuple(const TupleRules& rules);
   ExprPtr ParseAssignTarget(std::string_view end_name, bool with_namespace);
+  // Parses the filters that follow `input`. `start_inline` means that there is no "|" before the first filter.
   ExprPtr ParseFilter(ExprPtr input, bool start_inline);
   ExprPtr CloneTarget(const Expr& target);
   // Parses the filters for the captured text of a block. Returns null if there is no "|" and `start_inline` is false.
@@ -85,7 +87,7 @@ class ExpressionParser {
   ExprPtr ParseSubscript(ExprPtr node);
   ExprPtr ParseSubscribed();
   ExprPtr ParseTest(ExprPtr node);
-  // Parses "(...)" and appends to call.args and call.extra.
+  // Parses "(...)" and adds the arguments to call.args and call.extra.
   void ParseCallArguments(Expr& call);
   ExprPtr Binary(Op op, int line, ExprPtr left, ExprPtr right);
 

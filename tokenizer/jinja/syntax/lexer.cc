@@ -75,7 +75,7 @@ class Unescaper {
     }
   }
 
-  // Jinja2 first replaces a non-ASCII character by an escape. A backslash before the character then escapes the
+  // Jinja2 first replaces each non-ASCII character with an escape. A backslash before the character then escapes the
   // backslash of that escape, so the escape itself remains in the text.
   void NonAscii() { AppendEscape(NextCodePoint(text_, position_), result_); }
 
@@ -119,7 +119,7 @@ class Lexer {
   }
 
   void Add(TokenKind kind, std::string text) {
-    if (tokens_.size() >= kMaxTokens) throw SyntaxError(line_, "template has too many tokens");
+    if (tokens_.size() >= kMaxTokens) throw SyntaxError(line_, "template has too many tokens (limit 400000)");
     tokens_.push_back({kind, line_, std::move(text)});
   }
 
@@ -132,8 +132,8 @@ class Lexer {
 
   size_t NumSpaces(size_t offset) const { return text_.size() - offset - StripLeft(text_.substr(offset)).size(); }
 
-  // Returns the length of the tag end `end` ("%}" or "#}") at `offset` with the text that it removes: "-%}" removes all
-  // whitespace after it, "%}" removes one newline, "+%}" removes nothing. Returns 0 if there is no tag end.
+  // Returns the length of the tag end `end` ("%}" or "#}") at `offset`, including the text that it removes: "-%}"
+  // removes all whitespace after it, "%}" removes one newline, "+%}" removes nothing. Returns 0 if there is no tag end.
   size_t EndTag(std::string_view end, size_t offset) const {
     const std::string_view rest = text_.substr(offset);
     if (rest.empty()) return 0;
@@ -145,8 +145,8 @@ class Lexer {
     return size;
   }
 
-  // Adds text_[position_, tag) as a data token, without the whitespace at its end that the tag at `tag` removes. `sign`
-  // is the character after the two that open the tag: '-', '+', or '\0' for others.
+  // Adds text_[position_, tag) as a data token, without the trailing whitespace that the tag at offset `tag` removes.
+  // `sign` is the '-' or '+' after the two characters that open the tag, or '\0' if there is none.
   void Data(size_t tag, char sign, bool is_variable) {
     std::string_view data = text_.substr(position_, tag - position_);
     if (sign == '-') {
@@ -162,8 +162,8 @@ class Lexer {
     Advance(tag - position_);
   }
 
-  // Returns the length of the tag `word` ("raw" or "endraw") at `offset`, including the whitespace that it removes
-  // after it. Returns 0 if there is no such tag.
+  // Returns the length of the tag `word` ("raw" or "endraw") at `offset`, including the whitespace after the tag that
+  // the tag removes. Returns 0 if there is no such tag.
   size_t RawTag(size_t offset, std::string_view word) const {
     if (text_.substr(offset, 2) != "{%") return 0;
     size_t end = offset + 2;
@@ -231,7 +231,7 @@ class Lexer {
   }
 
   void Tag(bool is_variable) {
-    std::string open;  // closing brackets to come; while there are any, "}}" is two braces
+    std::string open;  // the expected closing brackets; unless it is empty, "}}" is two braces
     for (;;) {
       Advance(NumSpaces(position_));
       if (position_ >= text_.size()) throw SyntaxError(line_, "template ends inside a tag");
@@ -289,7 +289,7 @@ class Lexer {
       }
     }
     if (text_[position_] == '0') {
-      // 0b, 0o or 0x and at least one digit; otherwise only zeros, so "07" is two numbers.
+      // Read 0b, 0o or 0x with at least one digit. Otherwise read only zeros, so "07" is two numbers.
       static constexpr std::string_view kDigits = "0123456789abcdef";
       const char prefix = position_ + 1 < text_.size() ? static_cast<char>(text_[position_ + 1] | 0x20) : ' ';
       const size_t base = prefix == 'x' ? 16 : prefix == 'o' ? 8 : prefix == 'b' ? 2 : 0;

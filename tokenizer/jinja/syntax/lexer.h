@@ -10,7 +10,7 @@
 
 namespace vllm::tokenizer::jinja {
 
-// Thrown if a template cannot be parsed. The message has no line number.
+// Thrown if a template cannot be parsed. The message has no line number; `line` counts from 1.
 class SyntaxError : public std::runtime_error {
  public:
   SyntaxError(int line_number, const std::string& why) : std::runtime_error(why), line(line_number) {}
@@ -34,7 +34,7 @@ enum class TokenKind : uint8_t {
 struct Token {
   TokenKind kind;
   int line;
-  std::string text;  // strings: unescaped; numbers: digits without underscores
+  std::string text;  // of a string, without quotes and escapes; of a number, without underscores
 };
 
 inline constexpr size_t kMaxSourceBytes = size_t{1} << 20;

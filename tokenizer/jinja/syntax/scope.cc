@@ -13,7 +13,7 @@
 namespace vllm::tokenizer::jinja {
 namespace {
 
-// The first half finds the names that a scope loads and stores. It does not descend into inner scopes.
+// The Analyze functions find the names that a scope loads and stores. They do not descend into inner scopes.
 void Analyze(Symbols& symbols, const Expr& expr) {
   if (expr.kind == ExprKind::kName || expr.kind == ExprKind::kNamespaceRef) symbols.Load(expr.name);
   ForEachChild(expr, [&](const Expr& child) { Analyze(symbols, child); });
@@ -86,7 +86,7 @@ void Analyze(Symbols& symbols, const Body& body) {
   for (const StmtPtr& stmt : body) Analyze(symbols, *stmt);
 }
 
-// The second half writes the slots into the tree, one scope at a time.
+// Writes the slots into the tree, one scope at a time.
 class Resolver {
  public:
   void Run(Template& chat_template) {
@@ -105,7 +105,7 @@ class Resolver {
   struct Frame {
     const Symbols* symbols;
     bool toplevel;
-    bool soft;  // unknown filters and tests fail only when they are executed
+    bool soft;  // an unknown filter or test is an error only when it is executed
   };
 
   static FunctionBuilder NewFunction(const Symbols& parent) {
@@ -259,7 +259,8 @@ class Resolver {
     stmt.function.num_slots = static_cast<uint16_t>(own.num_slots);
   }
 
-  // Resolves a macro, caller body, generation or block. Each call has its own variables and refers to outer ones.
+  // Resolves a macro, caller body, generation block or block. Each call has its own variables and can read those of
+  // `parent`, which is null for a block.
   void ResolveFunction(const Symbols* parent, Stmt& stmt) {
     FunctionBuilder function;
     if (parent != nullptr) function = NewFunction(*parent);

@@ -42,7 +42,8 @@ bool Symbols::HasStored(const std::string& name) const {
 Ident Symbols::Define(const std::string& name, SlotSource source) {
   auto [entry, is_new] = slots_->try_emplace(name, 0);
   if (is_new) {
-    if (function_->num_slots >= std::numeric_limits<uint16_t>::max()) throw SyntaxError(1, "too many variables");
+    if (function_->num_slots >= std::numeric_limits<uint16_t>::max())
+      throw SyntaxError(1, "too many variables (limit 65535)");
     entry->second = static_cast<uint16_t>(function_->num_slots++);
   }
   const Ident ident{function_, entry->second};

@@ -1,5 +1,5 @@
-// The names that one scope of a template knows while slots are assigned, like Jinja2's idtracking.
-// Owned by ResolveScopes; one thread.
+// The names that are known in one scope of a template while ResolveScopes assigns slots, as in Jinja2's idtracking.py.
+// Owned by one call of ResolveScopes; one thread.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,20 @@ struct Ident {
 
 class Symbols {
  public:
-  // A scope inside `parent` whose variables are in `function`. A null `parent` means that no outer names are visible.
+  // A scope inside `parent` whose variables get slots of `function`. If `parent` is null, no outer names are visible.
   Symbols(const Symbols* parent, FunctionBuilder* function);
 
-  // Returns a scope for one branch of an if in `scope`. It starts with the names of `scope`.
+  // Returns a scope for one branch of an if in `scope`, which must outlive the branch. It starts with the names of
+  // `scope`.
   static Symbols BranchOf(const Symbols& scope);
-  // Adds the names of the three branches of an if. A name that only some of the branches assign keeps its outer value.
+  // Adds the names of the three branches of an if. A variable that only some branches assign is initialized with its
+  // outer value.
   void MergeBranches(const Symbols& body, const Symbols& elifs, const Symbols& otherwise);
 
+  // Record that the scope reads `name` or assigns it. Throw SyntaxError if the function has no slot left.
   void Load(const std::string& name);
   void Store(const std::string& name);
+  // Declares a variable that the evaluator assigns right after it enters the scope.
   Ident DeclareParameter(const std::string& name);
 
   // Returns the variable that `name` refers to.

@@ -1,4 +1,4 @@
-// The arguments of a call, and how they bind to parameter names by Python's rules. Plain values; one thread at a time.
+// The arguments of a call, and their binding to parameter names by Python's rules. Plain values; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct Args {
   const Value* Keyword(std::string_view name) const;
 };
 
+// The arguments of a call by the index of the parameter.
 class BoundArgs {
  public:
   // Borrows `args`. The first `num_required` names must have an argument. Throws EvalError for a missing, unknown,
@@ -29,6 +30,7 @@ class BoundArgs {
   const Value* operator[](size_t index) const { return values_[index]; }
   // Returns null if the argument is absent or None.
   const Value* NotNone(size_t index) const;
+  // Int and Bool return `fallback` if the argument is absent. Int throws EvalError unless the argument is an integer.
   int64_t Int(size_t index, int64_t fallback) const;
   bool Bool(size_t index, bool fallback) const;
   // Throws EvalError unless the argument is a string.

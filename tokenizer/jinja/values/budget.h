@@ -1,6 +1,6 @@
-// The operations and memory that one rendering may use. Owned by the call of Render; one thread.
-// A template is untrusted, so every loop spends fuel and every allocation is counted here. One unit of fuel pays for 10
-// to 15 ns of work of any kind on one core of a 2023 server, so all fuel lasts about 50 ms.
+// The operations and memory that one rendering may use. Owned by one call of ChatTemplate::Render and used only by its
+// thread. Templates are untrusted, so every loop spends fuel and every allocation is counted here. One unit of fuel
+// pays for 10 to 15 ns of work of any kind on one core of a 2023 server, so the fuel of a rendering lasts about 50 ms.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ class Budget {
     }
     fuel_ -= static_cast<int64_t>(units);
   }
-  // Pays for work on `bytes` bytes of text at memory speed. Work on single characters costs 8 to 32 times as much, and
-  // callers pass that many bytes.
+  // Pays for reading or copying `bytes` bytes of text at memory speed. Code that handles each character separately is 4
+  // to 32 times slower, so it passes the number of bytes times that factor.
   void SpendBytes(size_t bytes) { Spend(1 + bytes / 64); }
 
-  // Throws EvalError if `bytes` more bytes would exceed the limit.
+  // Throws EvalError if `bytes` more bytes would exceed kLiveBytes.
   void CheckMemory(size_t bytes) const {
     const size_t used = live_ + output_bytes_;
     if (used > kLiveBytes || bytes > kLiveBytes - used) {

@@ -21,7 +21,7 @@ std::string FormatReal(double value, const FormatSpec& spec) {
     digits = std::isnan(value) ? "nan" : "inf";
     if (std::isupper(static_cast<unsigned char>(spec.type)) != 0) digits = ToUpper(digits);
   } else {
-    // A double has at most 309 digits before the point and kMaxPrecision after it.
+    // A double has at most 309 digits before the decimal point, and at most kMaxPrecision digits after it are printed.
     char buffer[800];
     const char format[] = {'%', '#', '.', '*', type, '\0'};
     const char plain[] = {'%', '.', '*', type, '\0'};
@@ -63,7 +63,7 @@ std::string PadNumber(std::string digits, const FormatSpec& spec) {
       digits.insert(position, 1, spec.grouping);
     }
   }
-  if (spec.align == '^') {  // unlike str.center, an odd space always goes to the right
+  if (spec.align == '^') {  // unlike str.center, always puts the odd space on the right
     const auto length = static_cast<int64_t>(NumCodePoints(digits));
     const int64_t left = std::max<int64_t>(spec.width - length, 0) / 2;
     return PadText(PadText(digits, length + left, spec.fill, 1), spec.width, spec.fill, -1);
@@ -114,7 +114,7 @@ class PercentFormatter {
     throw EvalError("not enough arguments for format string");
   }
 
-  // Reads digits, or * for the next value.
+  // Returns the number at the current position, or the next value for "*".
   int64_t Number() {
     if (Peek() == '*') {
       ++position_;

@@ -1,4 +1,4 @@
-// Python's "..." % values, and its formatting of numbers. Pure functions; one thread per budget.
+// Python's "..." % values, and Python's formatting of numbers. Pure functions; only one thread may use a budget.
 #pragma once
 
 #include <string>
@@ -12,21 +12,23 @@ namespace vllm::tokenizer::jinja {
 // Returns `format` % `values`, where `values` is a tuple, a dict for %(name)s, or a single value. Throws EvalError.
 std::string PercentFormat(Budget& budget, std::string_view format, const Value& values);
 
-// A format specification: [[fill]align][sign][#][0][width][,][.precision][type].
+// A format specification: [[fill]align][sign][#][0][width][, or _][.precision][type].
 struct FormatSpec {
   std::string fill = " ";
   char align = '\0';  // one of < > ^ =, or '\0' for the default of the type
   char sign = '-';
   bool alternate = false;
-  char grouping = '\0';
-  int64_t width = 0;
-  int64_t precision = -1;
+  char grouping = '\0';    // ',' or '_', or '\0' for none
+  int64_t width = 0;       // in code points
+  int64_t precision = -1;  // -1: not given
   char type = '\0';
 };
-// Formats like printf's %e, %f and %g, with Python's rules for the number of digits.
+// Returns the sign and digits of `value`, formatted by spec.type: e, E, f, F, g, G or %. Does not group or pad.
+// REQUIRES: spec.precision <= kMaxPrecision.
 std::string FormatReal(double value, const FormatSpec& spec);
+// Returns the sign, prefix and digits of `value`, formatted by spec.type: d, x, X, o or b. Does not group or pad.
 std::string FormatInteger(int64_t value, const FormatSpec& spec);
-// Groups the digits and pads the number to the width of the field.
+// Groups the digits of a formatted number and pads it to spec.width.
 std::string PadNumber(std::string digits, const FormatSpec& spec);
 
 inline constexpr int64_t kMaxPrecision = 400;

@@ -1,5 +1,5 @@
-// Converts between JSON text and template values. ParseJson reads the context; ToJson is the tojson filter, which is
-// Python's json.dumps. Pure functions; one thread per budget.
+// Converts between JSON text and template values. ParseJson reads the context. ToJson implements the filter tojson,
+// which is Python's json.dumps. Pure functions; only one thread may use a budget.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ struct JsonStyle {
 // Throws EvalError for values that JSON cannot represent (undefined values, functions, ...).
 std::string ToJson(Budget& budget, const Value& value, const JsonStyle& style);
 
-// Keeps the order of keys; a repeated key keeps its first position and its last value. Integers must fit in 64 bits.
-// Throws EvalError; the message starts with `what`.
+// Dicts keep the order of the keys. A repeated key keeps its first position and its last value. Integers must fit in 64
+// bits. Throws EvalError; the message starts with `what` unless a limit of the budget is exceeded.
 Value ParseJson(Budget& budget, std::string_view text, const char* what);
 
 }  // namespace vllm::tokenizer::jinja

@@ -44,8 +44,8 @@ std::u32string Fold(char32_t c) {
   return std::u32string(folded.begin(), folded.begin() + size);
 }
 
-// utf8proc maps a code point to a single one. A lower-case letter with a longer upper case ("ß" -> "SS") has a case
-// folding of the same length, so the upper case of that folding is the result.
+// utf8proc maps a code point to only one code point. If the upper case of a lower-case letter is longer ("ß" -> "SS"),
+// then its case folding has the same length ("ss"), and the upper case of the folding is the result.
 void AppendUpper(char32_t c, std::string& out) {
   if (c < 0x80 || CategoryOf(c) == UTF8PROC_CATEGORY_LU) return AppendCodePoint(SimpleUpper(c), out);
   const std::u32string folding = Fold(c);
@@ -121,8 +121,8 @@ bool IsAlpha(char32_t c) {
   }
 }
 
-// Python uses the derived properties Uppercase and Lowercase. utf8proc agrees except for five modifier letters that it
-// does not count as lower case: U+10FC, U+A7F2..U+A7F4, U+AB69.
+// Python uses the derived properties Uppercase and Lowercase. utf8proc agrees with Python except for five modifier
+// letters that utf8proc does not count as lower case: U+10FC, U+A7F2..U+A7F4, U+AB69.
 bool IsUpper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
 bool IsLower(char32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
 

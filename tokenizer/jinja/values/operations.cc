@@ -32,7 +32,7 @@ bool SameItems(Budget& budget, const std::vector<Value>& a, const std::vector<Va
   return true;
 }
 
-// keys() and items() compare as sets, values() by identity.
+// The views of keys() and items() are compared as sets, those of values() by identity.
 bool SameViews(Budget& budget, const SequenceObject& a, const SequenceObject& b) {
   const std::string_view label = a.label;
   if (label != b.label || label == "dict_values") return &a == &b;
@@ -117,7 +117,8 @@ Value Reals(Op op, double a, double b) {
       return Value::Float(a * b);
     case Op::kPow: {
       if (a == 0 && b < 0) throw EvalError("0 cannot be raised to a negative power");
-      if (a < 0 && std::isfinite(b) && b != std::floor(b)) throw EvalError("power of a negative number is complex");
+      if (a < 0 && std::isfinite(b) && b != std::floor(b))
+        throw EvalError("fractional power of a negative number is complex");
       const double result = std::pow(a, b);
       if (std::isinf(result) && std::isfinite(a) && std::isfinite(b))
         throw EvalError("result is too large for a float");
@@ -128,7 +129,7 @@ Value Reals(Op op, double a, double b) {
   }
   if (b == 0) throw EvalError("division by zero");
   if (op == Op::kDiv) return Value::Float(a / b);
-  // The same steps as CPython's float_divmod.
+  // These are the steps of CPython's float_divmod.
   double mod = std::fmod(a, b);
   double quotient = (a - mod) / b;
   if (mod != 0) {

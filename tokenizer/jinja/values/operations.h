@@ -1,6 +1,7 @@
 // Python's operators and protocols on values: truth, equality, order, containment, length, iteration, arithmetic.
-// Each function spends fuel for the elements it looks at, and throws EvalError where Python raises an exception.
-// Pure functions except that iterating consumes iterators; one thread per budget.
+// Functions with a budget spend fuel for the elements that they read. All functions throw EvalError where Python raises
+// an exception, and for integers that do not fit in 64 bits. Pure functions, except that iterating consumes iterators;
+// only one thread may use a budget.
 #pragma once
 
 #include <optional>
@@ -22,15 +23,15 @@ bool Contains(Budget& budget, const Value& item, const Value& container);
 // REQUIRES: `op` is kEq to kNotIn.
 bool CompareValues(Budget& budget, Op op, const Value& a, const Value& b);
 
-// Returns null if the value has no length.
+// Returns nullopt if the value has no length.
 std::optional<int64_t> Length(const Value& value);
 bool IsIterable(const Value& value);
-// Call this after the last item of an iterator. If an error ended the iterator early, throws that error, once.
+// Call this after the last item of an iterator. If an error ended the iterator early, the first call throws that error.
 void EndIterator(SequenceObject& iterator);
 // Returns the items of any iterable. Consumes an iterator.
 std::vector<Value> ToVector(Budget& budget, const Value& value);
 
-// Evaluates a op b. REQUIRES: `op` is kAdd to kPow. With a string on the left, % formats.
+// Returns the result of `a op b`. REQUIRES: `op` is kAdd to kPow. If `a` is a string, kMod is Python's % formatting.
 Value Arithmetic(Budget& budget, Op op, const Value& a, const Value& b);
 Value Negate(const Value& value);
 

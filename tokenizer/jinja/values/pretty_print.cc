@@ -32,10 +32,10 @@ Items SortedItems(Budget& budget, const DictObject& dict) {
   return items;
 }
 
-// False for groupby's named tuple: pprint prints a tuple subclass with its own repr().
+// Returns false for groupby's named tuples, because pprint writes instances of a tuple subclass on one line.
 bool IsPlainSequence(const Value& value) { return value.is_sequence() && value.as<SequenceObject>().label[0] == '\0'; }
 
-// Splits a line into words with the whitespace after them, like re.findall(r"\S*\s*", line).
+// Splits a line into words, each with the whitespace after it, like re.findall(r"\S*\s*", line).
 std::vector<std::string_view> Words(std::string_view line) {
   std::vector<std::string_view> words;
   size_t start = 0;
@@ -82,7 +82,7 @@ class Printer {
     Write(std::string(static_cast<size_t>(indent), ' '));
   }
 
-  // Returns the repr() of a value with all dicts in it sorted.
+  // Returns the repr() of a value, in which the keys of all dicts are sorted.
   std::string Sorted(const Value& value) {
     std::string out;
     AppendSorted(value, out);
@@ -206,7 +206,7 @@ class Printer {
     std::string current;
     for (size_t i = 0; i < bytes.size(); i += kStep) {
       const std::string part = bytes.substr(i, kStep);
-      // As in Python, the allowance counts only if the last part has fewer than four bytes.
+      // As in Python, the allowance is reserved only if the last part has fewer than four bytes.
       if (i == bytes.size() / kStep * kStep) width -= allowance;
       if (Width(repr(current + part)) <= width) {
         current += part;

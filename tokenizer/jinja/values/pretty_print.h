@@ -1,5 +1,5 @@
-// Python's pprint.pformat: lays out the repr() of a value in lines of at most 80 characters and sorts the keys of
-// dicts. Pure function; one thread per budget.
+// Python's pprint.pformat: breaks the repr() of a value into lines of at most 80 characters where possible, and sorts
+// the keys of dicts. Pure function; only one thread may use a budget.
 #pragma once
 
 #include <string>

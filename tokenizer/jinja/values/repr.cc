@@ -32,7 +32,7 @@ void AppendQuoted(std::string_view text, std::string& out) {
   out += quote;
 }
 
-// Writes b'...'.
+// Appends the repr() of bytes: b'...'.
 void AppendQuotedBytes(std::string_view bytes, std::string& out) {
   const char quote = bytes.find('\'') != bytes.npos && bytes.find('"') == bytes.npos ? '"' : '\'';
   out += 'b';

@@ -1,4 +1,5 @@
-// Python's str() and repr() of values. Pure functions; one thread per budget.
+// Python's str() and repr() of values. Functions with a budget throw EvalError if one of its limits is exceeded.
+// Pure functions; only one thread may use a budget.
 #pragma once
 
 #include <string>

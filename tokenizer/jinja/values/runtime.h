@@ -1,4 +1,5 @@
-// State that the builtins of one rendering share. Owned by the call of Render; one thread.
+// The state that the builtins of one rendering share. Owned by one call of ChatTemplate::Render and used only by its
+// thread.
 #pragma once
 
 #include <ctime>
@@ -13,7 +14,7 @@ namespace vllm::tokenizer::jinja {
 struct Runtime {
   Budget budget;
   std::tm now{};
-  // All namespaces of the rendering. They can form cycles and long chains, so the destructor clears each of them
+  // All namespaces of the rendering. They can form cycles and long chains, so the destructor clears each namespace
   // instead of relying on reference counts.
   std::vector<std::shared_ptr<NamespaceObject>> namespaces;
 

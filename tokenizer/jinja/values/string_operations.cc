@@ -29,7 +29,7 @@ std::vector<std::string_view> SplitAtSpaces(Budget& budget, std::string_view tex
       words.push_back(rest.substr(0, end));
       rest = StripLeft(rest.substr(end));
     } else {
-      // Move to the start of the word. Continuation bytes are skipped first, so IsSpace sees whole code points.
+      // Move to the start of the word. Skip continuation bytes first, so that IsSpace receives whole code points.
       size_t start = rest.size();
       while (start > 0) {
         size_t previous = start - 1;
@@ -46,7 +46,7 @@ std::vector<std::string_view> SplitAtSpaces(Budget& budget, std::string_view tex
   return words;
 }
 
-// Copies digits without the single underscores that Python allows between them. Returns false for other underscores.
+// Copies digits without the single underscores that Python allows between digits. Returns false for other underscores.
 bool DropUnderscores(std::string_view text, std::string& out) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
@@ -79,7 +79,7 @@ std::vector<std::string_view> SplitText(Budget& budget, std::string_view text, c
     parts.push_back(text);
     return parts;
   }
-  // Search the reversed text, because searching backwards is not linear.
+  // Search the reversed text, because std::string_view::rfind takes quadratic time on "aaaa...".
   const std::string mirrored(text.rbegin(), text.rend());
   const std::string needle(separator->rbegin(), separator->rend());
   size_t end = text.size();
@@ -183,7 +183,7 @@ bool ParseFloat(std::string_view text, double& value) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     if (end != rest.data() + rest.size()) return false;
     if (error == std::errc::result_out_of_range) {
-      // from_chars reports overflow and underflow alike; the sign of the exponent tells them apart.
+      // from_chars reports overflow and underflow with the same error. Tell them apart by the sign of the exponent.
       const size_t exponent = rest.find_first_of("eE");
       const bool tiny = exponent != rest.npos && exponent + 1 < rest.size() && rest[exponent + 1] == '-';
       value = tiny ? 0.0 : std::numeric_limits<double>::infinity();

@@ -1,5 +1,6 @@
 // Python's view of UTF-8 text: code points, whitespace and line ends. Pure functions, any thread.
-// A byte that is not part of valid UTF-8 counts as one code point, U+FFFD. Functions that cut text copy it unchanged.
+// A byte that is not part of valid UTF-8 counts as one code point, U+FFFD. Functions that return a part of the text
+// keep such bytes unchanged.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,7 @@ size_t NumCodePoints(std::string_view text);
 size_t CodePointOffset(std::string_view text, size_t index);
 
 bool IsSpace(char32_t code_point);
+// ASCII digits only.
 bool IsDigit(char32_t code_point);
 // Returns false for characters that Python's repr() escapes.
 bool IsPrintable(char32_t code_point);
@@ -28,11 +30,12 @@ std::string_view StripRight(std::string_view text);
 std::string_view StripLeft(std::string_view text, std::string_view chars);
 std::string_view StripRight(std::string_view text, std::string_view chars);
 
-// str.splitlines().
+// Python's str.splitlines().
 std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends = false);
 
-// Linear-time searches; they return npos if the needle is absent. SearchCost is the cost of a search as a number of
-// bytes read once: a long needle that almost matches everywhere costs many times as much as a short one.
+// Linear-time searches that return npos if the needle is absent. SearchCost returns the cost of a search, for
+// Budget::SpendBytes. Needles of more than 64 bytes cost 8 times as much per byte, because they may almost match
+// everywhere.
 size_t SearchCost(std::string_view text, std::string_view needle);
 size_t FindText(std::string_view text, std::string_view needle, size_t from = 0);
 size_t FindTextLast(std::string_view text, std::string_view needle);

@@ -1,8 +1,9 @@
-// The Python values that a chat template works with. A Value is a small handle. Lists, dicts and strings are shared and
-// immutable (the sandbox forbids changing them), so threads may share them. Namespaces, iterators, cyclers and joiners
-// are mutable and belong to one rendering.
-// Invariant 1: the depth of a container is greater than that of its children and at most Budget::kMaxValueDepth, so
-// functions may recurse into values.
+// The Python values that a chat template works with. A Value is a scalar or a handle to a shared object. Strings,
+// lists, tuples and dicts are immutable once made, because the sandbox forbids changing them. Namespaces, iterators,
+// cyclers, joiners and loops are mutable. Values that are charged to a budget belong to one rendering and its thread.
+// Constants of a template are charged to no budget, and any number of threads may read them.
+// Invariant: the depth of a container is greater than that of its children and at most Budget::kMaxValueDepth, so
+// functions may recurse into values. Namespaces, macros and loops are exempt: they can form cycles.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ enum class Kind : uint8_t {
   kLoop,
   kCycler,
   kJoiner,
-  kBlocks,  // the variable self
+  kBlocks,  // the variable `self`
 };
 
 // Returns Python's name of the type, for error messages.
@@ -51,7 +52,8 @@ struct Object {
   Object& operator=(const Object&) = delete;
   virtual ~Object();
 
-  // Charges `bytes` to `heap` until this object is destroyed. `heap` is null for constants of the template.
+  // Charges `bytes` to `heap` until this object is destroyed. `heap` is null for constants of the template. Throws
+  // EvalError if the memory limit is exceeded.
   void Charge(Budget* heap, size_t bytes);
 
   Budget* budget = nullptr;
@@ -85,7 +87,8 @@ class Value {
     result.float_ = value;
     return result;
   }
-  // `name` is null, or a name in the template that outlives the value.
+  // `name` is null, or a name in the template that outlives the value. `unsafe` means that the sandbox forbids access
+  // to the attribute `name`.
   static Value Undefined(const std::string* name = nullptr, bool unsafe = false) {
     Value result(Kind::kUndefined);
     result.name_ = name;
@@ -101,7 +104,7 @@ class Value {
   bool is_number() const { return is_integer() || kind_ == Kind::kFloat; }
   bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
 
-  // REQUIRES: the value has the kind that the accessor names; integer() also takes a bool.
+  // REQUIRES: the value has the kind that the accessor names. integer() also accepts a bool, and real() any number.
   bool boolean() const { return int_ != 0; }
   int64_t integer() const { return int_; }
   double real() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
@@ -117,9 +120,9 @@ class Value {
   }
   const std::shared_ptr<Object>& object() const { return object_; }
 
-  // Returns the error message for using an undefined value.
+  // Returns the error message for a use of this undefined value.
   std::string UndefinedMessage() const;
-  // Returns the nesting depth, which is 0 for scalars.
+  // Returns the nesting depth, which is 0 for scalars and strings.
   int depth() const { return object_ ? object_->depth : 0; }
 
  private:
@@ -144,8 +147,8 @@ struct StringObject : Object {
 struct SequenceObject : Object {
   std::vector<Value> items;
   size_t position = 0;     // iterators: index of the next item
-  const char* label = "";  // dict views: dict_keys, ...
-  std::string failure;     // iterators: the error to throw after the items
+  const char* label = "";  // dict views: "dict_keys", ...; named tuples of groupby: "group"
+  std::string failure;     // iterators: the error to throw after the last item
 };
 
 // Keeps insertion order. Keys compare as in Python (1 == 1.0 == True).
@@ -174,9 +177,9 @@ struct NamespaceObject : Object {
   void Set(Budget& heap, const std::string& name, Value value);
 };
 
-// A builtin function, or a method bound to `self`.
+// A global function, or a method or block bound to `self`.
 struct FunctionObject : Object {
-  Value self;  // kMissing for a builtin
+  Value self;  // kMissing for a global function
   std::string name;
 };
 
@@ -187,7 +190,7 @@ struct CyclerObject : Object {
 
 struct Stmt;
 
-// Refers to the blocks of the template. The template outlives it.
+// Refers to the blocks of the template, which must outlive this object.
 struct BlocksObject : Object {
   const std::map<std::string, const Stmt*>* blocks = nullptr;
   bool Has(const std::string& name) const { return blocks->contains(name); }
@@ -198,7 +201,8 @@ struct JoinerObject : Object {
   bool used = false;
 };
 
-// These charge the new value to `heap` unless it is null. They throw EvalError if a limit is exceeded.
+// These functions charge the new value to `heap` unless it is null. They throw EvalError if a limit is exceeded.
+// `label` is a string literal (see SequenceObject).
 Value MakeString(Budget* heap, std::string text, bool markup = false);
 Value MakeBytes(Budget* heap, std::string bytes);
 Value MakeSequence(Budget* heap, Kind kind, std::vector<Value> items, const char* label = "");
