@@ -53,11 +53,28 @@ TEST(ChatTemplateTest, TheContextOverridesTheOptions) {
             "<s>False{\"b\": 1, \"a\": [2.0, \"é\"]}");
 }
 
-TEST(ChatTemplateTest, ErrorsOfPaddingMethodsNameTheMethod) {
-  for (const std::string method : {"center", "ljust", "rjust"}) {
+TEST(ChatTemplateTest, ErrorsOfMethodsAndFiltersNameThem) {
+  for (const std::string method : {"center", "ljust", "rjust", "startswith", "endswith", "removeprefix", "removesuffix",
+                                   "find", "rfind", "index", "rindex", "partition", "rpartition"}) {
     const std::string error = ErrorOf("{{ 'a'." + method + "() }}");
     EXPECT_NE(error.find(method + " is missing argument"), std::string::npos) << error;
   }
+  for (const std::string filter : {"selectattr", "rejectattr"}) {
+    const std::string error = ErrorOf("{{ [1] | " + filter + " | list }}");
+    EXPECT_NE(error.find(filter + " is missing"), std::string::npos) << error;
+  }
+}
+
+TEST(ChatTemplateTest, UnclosedLoopNamesItsEnd) {
+  EXPECT_NE(ErrorOf("{% for x in [1] %}a").find("expected 'endfor'"), std::string::npos);
+}
+
+// Too many digits for a double: only the value decides between zero and infinity, not the sign of the exponent.
+TEST(ChatTemplateTest, FloatsOutOfRangeBecomeZeroOrInfinity) {
+  const std::string zeros(400, '0');
+  const std::string source =
+      "{{ '0." + zeros + "1' | float }} {{ '1" + zeros + "e-1' | float }} {{ '1e-999' | float }}";
+  EXPECT_EQ(ChatTemplate::Parse(source)->Render({}, {}), "0.0 inf 0.0");
 }
 
 TEST(ChatTemplateTest, InvalidUtf8InAMessageIsRenderedUnchanged) {

@@ -36,10 +36,14 @@ class MergeTable {
     // Most pairs do not merge, and the filter is small enough to stay in cache.
     const uint64_t hash = key * kMultiplier;
     if ((filter_[FilterWord(hash)] >> FilterBit(hash) & 1) == 0) return {};
-    for (size_t slot = SlotOf(key);; slot = (slot + 1) & (slots_.size() - 1)) {
+    // Pairs of neighbouring slots may form a run of any length, but no pair is more than kMaxProbes slots away.
+    size_t slot = SlotOf(key);
+    for (size_t probes = 0; probes <= kMaxProbes; ++probes) {
       if (slots_[slot].key == key) return slots_[slot].merge;
-      if (slots_[slot].key == kFree) return {};
+      if (slots_[slot].key == kFree) break;
+      slot = (slot + 1) & (slots_.size() - 1);
     }
+    return {};
   }
 
   size_t size() const { return size_; }

@@ -8,6 +8,14 @@
 #include "tokenizer/unicode/metaspace.h"
 
 namespace vllm::tokenizer {
+namespace {
+
+[[noreturn]] void ThrowTooManyCollisions(std::string_view token) {
+  throw TokenizerError("reading the vocabulary: too many tokens collide with " + QuoteForError(token) +
+                       " in the hash table");
+}
+
+}  // namespace
 
 uint64_t Vocabulary::HashOf(std::string_view bytes) {
   constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
@@ -40,8 +48,12 @@ void Vocabulary::Grow(size_t num_slots) {
   old.swap(slots_);
   for (const Slot& old_slot : old) {
     if (old_slot.entry == 0) continue;
-    size_t slot = HashOf(Text(entries_[old_slot.entry - 1])) & (num_slots - 1);
-    while (slots_[slot].entry != 0) slot = (slot + 1) & (num_slots - 1);
+    const std::string_view token = Text(entries_[old_slot.entry - 1]);
+    size_t slot = HashOf(token) & (num_slots - 1);
+    for (size_t probes = 0; slots_[slot].entry != 0; ++probes) {
+      if (probes == kMaxProbes) ThrowTooManyCollisions(token);
+      slot = (slot + 1) & (num_slots - 1);
+    }
     slots_[slot] = old_slot;
   }
 }
@@ -57,10 +69,7 @@ size_t Vocabulary::SlotFor(std::string_view token, int64_t id) {
   size_t slot = hash & (slots_.size() - 1);
   for (size_t probes = 0; slots_[slot].entry != 0; ++probes) {
     if (slots_[slot].tag == tag && Text(entries_[slots_[slot].entry - 1]) == token) return slot;
-    if (probes == kMaxProbes) {
-      throw TokenizerError("reading the vocabulary: too many tokens collide with " + QuoteForError(token) +
-                           " in the hash table");
-    }
+    if (probes == kMaxProbes) ThrowTooManyCollisions(token);
     slot = (slot + 1) & (slots_.size() - 1);
   }
   slots_[slot].tag = tag;
@@ -118,10 +127,14 @@ void Vocabulary::PrefetchEntry(uint64_t hash) const {
 int32_t Vocabulary::Find(std::string_view token, uint64_t hash) const {
   if (token.size() > max_token_bytes_) return -1;
   const auto tag = static_cast<uint32_t>(hash >> 32);
-  for (size_t slot = hash & (slots_.size() - 1); slots_[slot].entry != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-    if (slots_[slot].tag != tag) continue;
-    const Entry& entry = entries_[slots_[slot].entry - 1];
-    if (Text(entry) == token) return entry.id;
+  // Tokens of neighbouring slots may form a run of any length, but no token is more than kMaxProbes slots away.
+  size_t slot = hash & (slots_.size() - 1);
+  for (size_t probes = 0; probes <= kMaxProbes && slots_[slot].entry != 0; ++probes) {
+    if (slots_[slot].tag == tag) {
+      const Entry& entry = entries_[slots_[slot].entry - 1];
+      if (Text(entry) == token) return entry.id;
+    }
+    slot = (slot + 1) & (slots_.size() - 1);
   }
   return -1;
 }

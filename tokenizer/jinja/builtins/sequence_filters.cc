@@ -143,9 +143,12 @@ Value Select(Runtime& runtime, const Value& input, const Args& args) {
   return GeneratorOf(runtime, [&](std::vector<Value>& results) {
     if (!Truthy(input)) return;
     constexpr size_t kTestIndex = kAttribute ? 1 : 0;
-    if (args.positional.size() < kTestIndex) throw EvalError("select is missing the attribute name");
+    constexpr const char* kName =
+        kSelect ? (kAttribute ? "selectattr" : "select") : (kAttribute ? "rejectattr" : "reject");
+    if (args.positional.size() < kTestIndex) throw EvalError(std::string(kName) + " is missing the attribute name");
     const bool has_test = args.positional.size() > kTestIndex;
-    if (has_test && !args.positional[kTestIndex].is_string()) throw EvalError("select needs the name of a test");
+    if (has_test && !args.positional[kTestIndex].is_string())
+      throw EvalError(std::string(kName) + " needs the name of a test");
     Args rest;
     rest.keywords = args.keywords;
     for (size_t i = kTestIndex + 1; i < args.positional.size(); ++i) rest.positional.push_back(args.positional[i]);
@@ -230,7 +233,7 @@ Value Unique(Runtime& runtime, const Value& input, const Args& args) {
 
 template <bool kMax>
 Value Extreme(Runtime& runtime, const Value& input, const Args& args) {
-  const BoundArgs bound("min", args, {"case_sensitive", "attribute"});
+  const BoundArgs bound(kMax ? "max" : "min", args, {"case_sensitive", "attribute"});
   const Value path = bound[1] != nullptr ? *bound[1] : Value::None();
   const std::vector<Value> items = ToVector(runtime.budget, input);
   if (items.empty()) return Value::Undefined();

@@ -26,7 +26,7 @@ Value Converted(Runtime& runtime, const Value& self, const Args& args) {
 
 template <bool kLeft, bool kRight>
 Value Strip(Runtime& runtime, const Value& self, const Args& args) {
-  const BoundArgs bound("strip", args, {"chars"});
+  const BoundArgs bound(kLeft && kRight ? "strip" : kLeft ? "lstrip" : "rstrip", args, {"chars"});
   const std::string* chars = bound.NotNone(0) == nullptr ? nullptr : &bound.Text(0);
   if (chars != nullptr) runtime.budget.SpendBytes(self.text().size() * (8 + chars->size() / 8));
   std::string_view text = self.text();
@@ -46,7 +46,7 @@ Value ListOf(Runtime& runtime, const Value& self, const std::vector<std::string_
 
 template <bool kFromRight>
 Value Split(Runtime& runtime, const Value& self, const Args& args) {
-  const BoundArgs bound("split", args, {"sep", "maxsplit"});
+  const BoundArgs bound(kFromRight ? "rsplit" : "split", args, {"sep", "maxsplit"});
   const std::string* separator = bound.NotNone(0) == nullptr ? nullptr : &bound.Text(0);
   runtime.budget.SpendBytes(self.text().size() * 16);
   return ListOf(runtime, self, SplitText(runtime.budget, self.text(), separator, bound.Int(1, -1), kFromRight));
@@ -60,7 +60,7 @@ Value SplitLinesMethod(Runtime& runtime, const Value& self, const Args& args) {
 
 template <bool kFromRight>
 Value Partition(Runtime& runtime, const Value& self, const Args& args) {
-  const BoundArgs bound("partition", args, {"sep"}, 1);
+  const BoundArgs bound(kFromRight ? "rpartition" : "partition", args, {"sep"}, 1);
   const std::string& separator = bound.Text(0);
   if (separator.empty()) throw EvalError("empty separator");
   runtime.budget.SpendBytes(SearchCost(self.text(), separator) * (kFromRight ? 2 : 1));
@@ -103,7 +103,8 @@ Window WindowOf(Runtime& runtime, const Value& self, const BoundArgs& bound) {
 
 template <bool kFromRight, bool kMustFind>
 Value Find(Runtime& runtime, const Value& self, const Args& args) {
-  const BoundArgs bound("find", args, {"sub", "start", "end"}, 1);
+  static constexpr const char* kName = kFromRight ? (kMustFind ? "rindex" : "rfind") : (kMustFind ? "index" : "find");
+  const BoundArgs bound(kName, args, {"sub", "start", "end"}, 1);
   const std::string& needle = bound.Text(0);
   const Window window = WindowOf(runtime, self, bound);
   runtime.budget.SpendBytes(SearchCost(window.text, needle) * (kFromRight ? 2 : 1));
@@ -134,7 +135,7 @@ Value Count(Runtime& runtime, const Value& self, const Args& args) {
 
 template <bool kEnd>
 Value HasAffix(Runtime& runtime, const Value& self, const Args& args) {
-  const BoundArgs bound("startswith", args, {"prefix", "start", "end"}, 1);
+  const BoundArgs bound(kEnd ? "endswith" : "startswith", args, {kEnd ? "suffix" : "prefix", "start", "end"}, 1);
   const Window window = WindowOf(runtime, self, bound);
   const auto matches = [&](const Value& affix) {
     if (!affix.is_string()) throw EvalError(std::string("startswith needs a string, not ") + TypeName(affix.kind()));
@@ -148,7 +149,7 @@ Value HasAffix(Runtime& runtime, const Value& self, const Args& args) {
 
 template <bool kEnd>
 Value RemoveAffix(Runtime& runtime, const Value& self, const Args& args) {
-  const BoundArgs bound("removeprefix", args, {"prefix"}, 1);
+  const BoundArgs bound(kEnd ? "removesuffix" : "removeprefix", args, {kEnd ? "suffix" : "prefix"}, 1);
   std::string_view text = self.text();
   const std::string& affix = bound.Text(0);
   if (!affix.empty() && (kEnd ? text.ends_with(affix) : text.starts_with(affix))) {

@@ -139,7 +139,7 @@ class Parser : public ExpressionParser {
     }
     stmt->recursive = SkipName("recursive");
     ++loop_depth_;
-    stmt->bodies.push_back(ParseStatements({"endfor", "else"}));
+    stmt->bodies.push_back(ParseStatements({"else", "endfor"}));
     --loop_depth_;
     if (Next().text == "else") {
       stmt->bodies.push_back(ParseStatementsTo("endfor"));

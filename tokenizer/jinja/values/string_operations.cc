@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <clocale>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 #include "tokenizer/jinja/values/letter_case.h"
@@ -182,12 +184,10 @@ bool ParseFloat(std::string_view text, double& value) {
     if (rest.empty() || (rest[0] != '.' && !(rest[0] >= '0' && rest[0] <= '9'))) return false;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     if (end != rest.data() + rest.size()) return false;
-    if (error == std::errc::result_out_of_range) {
-      // from_chars reports overflow and underflow with the same error. Tell them apart by the sign of the exponent.
-      const size_t exponent = rest.find_first_of("eE");
-      const bool tiny = exponent != rest.npos && exponent + 1 < rest.size() && rest[exponent + 1] == '-';
-      value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
-    }
+    static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
+    // from_chars reports overflow and underflow with the same error and no value. In the C locale, strtod reads what
+    // from_chars accepts.
+    if (error == std::errc::result_out_of_range) value = strtod_l(std::string(rest).c_str(), nullptr, c_locale);
   }
   if (negative) value = -value;
   return true;
