@@ -1,9 +1,10 @@
-// Attention of one layer on one thread, with the heads of a 0.5B model (14 query heads, 2 KV heads), an 8B model (32
-// and 8) and a model without grouped queries (16 and 16), head_dim 64. Measures prefill of a whole prompt, and a
-// decode step of sequences whose blocks are either private or shared.
+// Benchmarks the attention of one layer on one thread, with the heads of a 0.5B model (14 query heads, 2 KV heads), an
+// 8B model (32 and 8) and a model without grouped-query attention (16 and 16). head_dim is 64. Measures the prefill of
+// a whole prompt, and a decode step of sequences whose blocks are either private or shared.
 //
-// Counters: `fraction of peak` is the arithmetic of scores and values over the CPU's peak FMA rate, measured
-// once. `GB/s` counts K and V once per sequence. `read` is the memory bandwidth, also measured once.
+// Counters: `fraction of peak` is the rate of multiplies and adds for scores and values, divided by the CPU's peak FMA
+// rate. `GB/s` counts K and V once per sequence. `read` is the read bandwidth of memory. The two limits are measured
+// once per run.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@ struct Heads {
   int64_t queries, kv;
 };
 
-// Rotates through several layers, so that a decode step reads K and V from memory, as in a model.
+// Several layers of attention. The decode benchmarks rotate through them, so that a step reads K and V from memory, as
+// in a model.
 struct Layers {
   SingleRankCommunicator communicator;
   kernels::ThreadPool threads{1};
@@ -46,7 +48,7 @@ struct Layers {
     for (size_t i = 0; i < specs.size(); ++i) {
       layers.emplace_back(step, i, specs[i], heads.queries, 0.125f);
       for (auto* buffer : {cache.key(i), cache.value(i)}) {
-        // Any finite value, in every type.
+        // These bytes are a finite value in every element type.
         std::fill_n(static_cast<std::byte*>(buffer), num_blocks * heads.kv * cache.Layout(i).KeyBytes(),
                     std::byte{0x11});
       }
@@ -56,8 +58,8 @@ struct Layers {
 
   int64_t Stride() const { return (heads.queries + 2 * heads.kv) * kHeadDim; }
 
-  // Sets up sequences of `num_rows` rows after `context_len` tokens. The first `shared` tokens use the same blocks in
-  // all sequences.
+  // Sets up a step of `num_sequences` sequences, each with `num_rows` rows after `context_len` tokens. The first
+  // `shared` tokens have the same blocks in all sequences.
   void SetStep(int64_t num_sequences, int64_t num_rows, int64_t context_len, int64_t shared, bool cascade) {
     const int64_t total = context_len + num_rows;
     const int64_t blocks = (total + kBlockSize - 1) / kBlockSize;
@@ -86,7 +88,7 @@ struct Layers {
                                 .max_sequences = num_sequences,
                                 .max_slots = partitions,
                                 .max_partitions = partitions,
-                                .share = cascade});  // always share, as with one query per KV head
+                                .share = cascade});  // with the default of one query per KV head, sharing always pays
     const auto floats = static_cast<size_t>(num_sequences * num_rows * Stride());
     rows.resize(floats);
     out.resize(floats);
@@ -101,7 +103,8 @@ struct Layers {
   }
 };
 
-// `seen`: attended positions of all rows. `kv_tokens`: tokens of K and V that are read.
+// `seen` is the number of positions that a row attends to, summed over all rows. `kv_tokens` is the number of tokens
+// whose K and V are counted as read.
 void Report(benchmark::State& state, const Layers& layers, double seen, double kv_tokens) {
   using benchmark::Counter;
   const auto runs = static_cast<double>(state.iterations());
@@ -126,7 +129,7 @@ void Prefill(benchmark::State& state, Heads heads, kernels::KVDType dtype) {
 
 void Decode(benchmark::State& state, Heads heads, kernels::KVDType dtype, bool shared, bool cascade) {
   const int64_t sequences = state.range(0), context = state.range(1);
-  // 200 MiB of K and V, or a single layer if that is larger.
+  // As many layers as fit into 200 MiB of K and V, but at least 1 and at most 24.
   const int64_t blocks = (shared ? 1 : sequences) * (context / kBlockSize + 2) + 2 * sequences;
   const kernels::KVCacheLayout layout{dtype, kBlockSize, heads.kv, kHeadDim};
   const int64_t num_layers = std::clamp<int64_t>((int64_t{200} << 20) / (blocks * layout.BlockBytes()), 1, 24);

@@ -1,6 +1,6 @@
 // Measures how long a running engine takes to stop. Cancels work at random moments, prints the latencies, and checks
-// that the engine still generates the same tokens afterwards. Uses random weights of a 0.5B shape (Qwen2.5-0.5B), or
-// of a 7B shape with --shape 7b.
+// that the engine still generates the same tokens afterwards. Uses random weights in the shape of Qwen2.5-0.5B or, with
+// --shape 7b, of a 7B model.
 //
 //   bench/cancellation [--rounds N] [--shape 0.5b|7b] [--seed N]        cancels requests in a live engine
 //   bench/cancellation --program PATH [--rounds N] [--shape ...]        sends SIGTERM to the program while it loads,
@@ -95,7 +95,7 @@ std::vector<int32_t> RandomPrompt(std::mt19937& random, int64_t count) {
   return ids;
 }
 
-// Returns the engine's answers to a few fixed requests.
+// Returns the token ids that the engine generates for a few fixed requests.
 std::map<std::string, std::vector<int32_t>> Probe(LLMEngine& engine) {
   std::mt19937 random(77);
   for (int i = 0; i < 3; ++i) {
@@ -209,7 +209,7 @@ bool StopPrograms(const Options& options, const std::string& directory) {
                                "--packed-cache-size", "0", "--prompt-ids", ids, "--json"},
                               std::chrono::microseconds(low + static_cast<int64_t>(random() % span))));
       }
-      good = tally.Print(std::string(loading ? "SIGTERM at start" : "SIGTERM in a prompt") + ", -tp " + ranks) && good;
+      good = tally.Print(std::string(loading ? "SIGTERM at start" : "SIGTERM in prefill") + ", -tp " + ranks) && good;
     }
   }
   return good;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares a whole vllmcli job with the same job on peers' servers (llama-server), on the same GGUF file.
+"""Compares the time of a whole job in vllmcli and on peers' servers (llama-server), with the same GGUF file.
 
     bench/compare_servers.py MODEL.gguf [--rounds 1] [--threads 2] [--job 128+128] [--job 192:64+64]
-                             --peer NAME=DIRECTORY[,OPTION...]...
+                             [--peer NAME=DIRECTORY[,OPTION...]]... [--option=OPTION]...
 
-Runs alternate. A job is [SHARED:]PROMPT+OUTPUT tokens for each of 48 requests, 16 at a time. The prompts start with
-the same SHARED tokens, followed by PROMPT different ones. DIRECTORY contains llama-server, and OPTIONs are
-passed to it. A server first answers one request to warm up. It samples greedily and caches prompts (cache_prompt).
-Its time runs from the first request sent to the last answer.
+The programs take turns. A job is 48 requests, 16 at a time, each of [SHARED:]PROMPT+OUTPUT tokens. All prompts start
+with the same SHARED tokens, followed by PROMPT different ones. DIRECTORY contains llama-server, and the peer's OPTIONs
+are passed to it. A server first answers one request to warm up. It samples greedily and caches prompts (cache_prompt).
+Its time is measured from the first request to the last answer.
 Prints medians of total / generated tokens/s, and the ratio to the best peer.
 """
 import argparse
@@ -66,7 +66,7 @@ class Peer:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        # Twice what the requests need, because servers lose cells to fragmentation.
+        # Twice what the requests need, because servers lose KV cells to fragmentation.
         context = 2 * CONCURRENCY * (job.shared + job.prompt + job.output)
         server = subprocess.Popen(self.command + ["-c", str(context), "--host", "127.0.0.1", "--port", str(port)],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -104,8 +104,8 @@ class Peer:
             answer = json.loads(urllib.request.urlopen(request, timeout=1200).read())
         except urllib.error.HTTPError as error:
             text = error.read().decode(errors="replace")
-            # Random weights produce bytes that are not UTF-8. A server that rejects its own answer has generated all
-            # tokens nevertheless.
+            # Random weights produce bytes that are not UTF-8. A server that rejects such an answer has generated all of
+            # its tokens.
             if "UTF-8" in text:
                 return
             sys.exit(f"{self.name}: {error}: {text[:300]}")

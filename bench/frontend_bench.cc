@@ -1,5 +1,6 @@
-// The front end and the engine thread without a model: detokenization per token, stop strings, a request's round trip
-// through the thread client, and a whole step of EngineCore.
+// Benchmarks the front end and the engine thread without a model: detokenization per token (with and without stop
+// strings), adding and aborting a request, a request's round trip through the thread client, and a step of EngineCore
+// and of LLMEngine.
 #include <benchmark/benchmark.h>
 
 #include "engine/core/engine_core.h"
@@ -54,7 +55,7 @@ void BM_DetokenizeToken(benchmark::State& state) {
 }
 BENCHMARK(BM_DetokenizeToken)->Arg(0)->Arg(1)->Arg(4);
 
-// The front end's cost of an add and an abort, while the engine runs.
+// Cost to the front end of adding and aborting a request while the engine thread runs.
 void BM_AddAndAbort(benchmark::State& state) {
   ThreadClient client(WideConfig(), FakeExecutorFactory(FastModel()));
   RequestId id = 0;
@@ -68,7 +69,7 @@ void BM_AddAndAbort(benchmark::State& state) {
 }
 BENCHMARK(BM_AddAndAbort);
 
-// One request for one token: across the input queue, through a step, and back across the output queue.
+// One request for one token: through the input queue, a step and the output queue.
 void BM_RoundTrip(benchmark::State& state) {
   ThreadClient client(WideConfig(), FakeExecutorFactory(FastModel()));
   EngineCoreOutputs outputs;
@@ -81,7 +82,8 @@ void BM_RoundTrip(benchmark::State& state) {
 }
 BENCHMARK(BM_RoundTrip)->UseRealTime();
 
-// Scheduling, a fake model, the update and the publication of a decode step. Argument: number of running requests.
+// A decode step with a fake model: schedules, updates the requests and collects the outputs. Argument: number of
+// running requests.
 void BM_EngineCoreStep(benchmark::State& state) {
   EngineCore engine_core(WideConfig(), FakeExecutorFactory(FastModel()));
   RequestId next_id = 1;
@@ -98,7 +100,8 @@ void BM_EngineCoreStep(benchmark::State& state) {
 }
 BENCHMARK(BM_EngineCoreStep)->Arg(1)->Arg(32)->Arg(256);
 
-// The whole front end, per token: turns the merged deltas of running requests into RequestOutputs.
+// A step of LLMEngine on one thread with a fake model, from scheduling to RequestOutputs. Reports tokens per second.
+// Argument: number of running requests.
 void BM_LLMEngineStep(benchmark::State& state) {
   VllmConfig config = WideConfig();
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer = testing::MakeByteTokenizer();

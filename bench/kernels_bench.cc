@@ -1,6 +1,6 @@
-// The linear kernels on one thread, at the shapes of a 0.5B model (hidden 896, MLP 4864, vocabulary 151,936), and
-// OpenBLAS. The machine's limits are measured before each benchmark. `roofline` is the achieved rate divided by the
-// lower of two limits: the instruction's peak rate, and reading the weight at the read bandwidth.
+// Benchmarks the linear kernels and OpenBLAS on one thread, at the shapes of a 0.5B model (hidden 896, MLP 4864,
+// vocabulary 151,936). The machine's limits are measured before each benchmark. `roofline` is the achieved rate divided
+// by the lower of two limits: the instruction's peak rate, and the rate at which the weight can be read from memory.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -28,11 +28,11 @@ std::vector<float> Ramp(int64_t n) {
   return values;
 }
 
-// The benchmarks alternate between copies of the weight that exceed the caches together, or use a single copy.
+// A benchmark either rotates through copies of the weight that together exceed the caches, or uses a single copy.
 constexpr int64_t kFromMemory = int64_t{256} << 20;
 constexpr int64_t kInCache = 1;
 
-// Measured before each benchmark, because other users of the same host change them from minute to minute.
+// Measured before each benchmark, because on a shared host the limits change from minute to minute.
 struct Limits {
   double peak, bandwidth;
 };
@@ -78,7 +78,7 @@ std::vector<kernels::PackedMatrix> Plain(const Shape& shape, kernels::DType dtyp
   });
 }
 
-// float32 rows times packed panels, which every instruction set has.
+// Multiplies float32 rows by packed panels. Every instruction set has this kernel.
 void BM_Linear(benchmark::State& state, kernels::DType dtype) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kFma);
@@ -92,12 +92,12 @@ void BM_Linear(benchmark::State& state, kernels::DType dtype) {
   Report(state, shape, static_cast<double>(shape.out * shape.in) * static_cast<double>(SizeOf(dtype)), limits);
 }
 
-// Packs the rows in every iteration, as a layer does.
+// Packs x in every iteration, as a layer does.
 void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const kernels::TileKernels& tiles = *kernels::KernelsFor(BenchIsa()).tiles;
   if (tiles.linear_bfloat16 == nullptr) {
-    state.SkipWithError("no dot product of bfloat16");
+    state.SkipWithError("this instruction set has no dot product of bfloat16");
     return;
   }
   const Limits limits = LimitsFor(Instruction::kDotBFloat16);

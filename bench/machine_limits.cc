@@ -18,7 +18,7 @@ namespace {
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Returns the best of five runs of `run`, as work per second.
+// Calls `run` five times. Returns the highest rate, in units of `work` per second.
 template <typename F>
 double Best(double work, F&& run) {
   double best = 0.0;
@@ -34,7 +34,7 @@ double Best(double work, F&& run) {
 constexpr int kChains = 8;  // at least the latency of each instruction, in cycles
 constexpr int64_t kRepeats = 4'000'000;
 
-// Named accumulators, because an array of them would be kept in memory.
+// The accumulators have names, because the compiler would keep an array in memory.
 #define VLLM_REPEAT(type, zero, name)                                                                     \
   type a = zero, b = a, c = a, d = a, e = a, f = a, g = a, h = a;                                         \
   const type one = zero;                                                                                  \

@@ -1,5 +1,5 @@
-// The limits of this machine, measured on the calling thread: the read bandwidth of memory, and the peak rate of the
-// instructions that the kernels use.
+// The limits of this machine: the read bandwidth of memory, and the peak rate of the instructions that the kernels use.
+// The functions measure on the calling thread, which may be any.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace vllm {
 
-// Returns the instruction set to measure: $VLLMCLI_ISA, or else the best one of this CPU.
+// Returns the instruction set to measure: $VLLMCLI_ISA if it is set and supported, else the best one of this CPU.
 inline kernels::Isa BenchIsa() { return testing_support::IsaFromEnvironment().value_or(kernels::BestIsa()); }
 
 enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 
-// Returns multiplies and adds per second, each counted as one operation, with 512-bit registers if `isa` has them. The
-// dot products need Isa::kAvx512Bf16; for other instruction sets their rate is 0.
+// Returns multiplies and adds per second, each counted as one operation, with the widest registers of `isa`. Returns 0
+// for the dot products unless `isa` is kAvx512Bf16, and 0 for instruction sets other than AVX2 and AVX-512.
 double PeakRate(kernels::Isa isa, Instruction instruction);
 
 // Reads `count` words and discards them.
 void ReadWords(const uint64_t* words, int64_t count);
 
-// Returns the read bandwidth in bytes per second, for a buffer larger than the caches, over at least `min_seconds`. On
-// shared machines a shorter measurement may give twice the sustained bandwidth.
+// Returns the read bandwidth in bytes per second for a buffer larger than the caches. Measures for at least
+// `min_seconds`; on shared machines, a short measurement may give twice the sustained bandwidth.
 double ReadBandwidth(double min_seconds);
 
 }  // namespace vllm

@@ -1,8 +1,9 @@
-// One pass over all matrices of Qwen2.5-0.5B's shape, compared with the machine's limits: model_pass_bench [THREADS
-// [PASSES]]. For every weight format and number of rows it multiplies all matrices as a step does. After each pass it
-// only reads the same bytes, so that both run under the same load on a shared machine. It prints medians: the
-// milliseconds of each, the share of the read speed (100 % is memory bandwidth), and the share of the roofline. The
-// roofline is the slower of that read and of the arithmetic at the instruction's peak rate.
+// Multiplies all matrices of Qwen2.5-0.5B's shape, as a step does, and compares the time with the machine's limits.
+//   model_pass_bench [THREADS [PASSES]]
+// After each pass, the same threads only read the same bytes, so that on a shared machine both are timed under the same
+// load. For each weight format and number of rows, prints medians: the milliseconds of a pass and of a read, and the
+// read and the roofline as shares of the pass. If the read's share is 100 %, the pass is bound by memory bandwidth. The
+// roofline is the longer of the read and the arithmetic at the instruction's peak rate.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -55,7 +56,7 @@ class Model {
     }
   }
 
-  // Reads in the order of Multiply: matrix by matrix, each thread its part.
+  // Reads the weights in the order of Multiply: matrix by matrix, one part per thread.
   void Read(kernels::ThreadPool& threads) const {
     const int64_t parts = threads.num_threads();
     for (const auto& [words, count] : weights_) {

@@ -1,4 +1,4 @@
-// The overhead of tensor-parallel ranks: an all-reduce and a barrier of two ranks, in wall time.
+// Benchmarks the overhead of tensor-parallel ranks: an all-reduce and a barrier of two ranks, in wall time.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -26,7 +26,7 @@ void OnAllRanks(benchmark::State& state, F&& f) {
 }
 
 void BM_AllReduce(benchmark::State& state) {
-  const int64_t count = state.range(0) * 896;  // rows of a 0.5B model
+  const int64_t count = state.range(0) * 896;  // argument: rows of a 0.5B model
   std::vector<std::vector<float>> data(kRanks, std::vector<float>(static_cast<size_t>(count)));
   OnAllRanks(state, [&](int rank, Communicator& communicator) {
     communicator.AllReduce(data[static_cast<size_t>(rank)].data(), count);

@@ -1,5 +1,5 @@
-// Time to sample one row with a vocabulary of 152k, for different sampling parameters. The logits are distributed as
-// in a trained model: a few strong tokens above a normal distribution of weak ones.
+// Benchmarks sampling from one row of 152k logits, with different sampling parameters. The logits are distributed as in
+// a trained model: a few strong tokens above a normal distribution of weak ones.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -35,7 +35,7 @@ void Run(benchmark::State& state, const SamplingParams& params, float spread = 2
   for (auto _ : state) {
     logprobs.Clear();
     benchmark::DoNotOptimize(sampler.Sample({row, &params, prompt, output}, &logprobs, error));
-    // Penalties modify the row, so restore the few entries they touch.
+    // Penalties modify the row, so restore the entries that they change.
     for (int32_t id : prompt) row[static_cast<size_t>(id)] = source[static_cast<size_t>(id)];
     for (int32_t id : output) row[static_cast<size_t>(id)] = source[static_cast<size_t>(id)];
   }

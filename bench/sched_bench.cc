@@ -1,4 +1,4 @@
-// The scheduler's overhead: a step of decode requests, and a request that is added and aborted.
+// Benchmarks the scheduler: a step of decoding requests, and a request that is added and aborted.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -72,7 +72,7 @@ BENCHMARK(BM_DecodeStep)->Arg(1)->Arg(32)->Arg(256)->Iterations(4000)->Unit(benc
 
 void BM_AddAndAbort(benchmark::State& state) {
   Scheduler scheduler = MakeScheduler(8);
-  // Other requests wait before it in the queue.
+  // 1,000 other requests wait in the queue before the request.
   for (RequestId id = 1; id <= 1000; ++id) scheduler.AddRequest(MakeRequest(id, 100, 100), nullptr);
   const RequestId id = 1'000'000;
   const EngineCoreRequestPtr request = MakeRequest(id, state.range(0), 1000);

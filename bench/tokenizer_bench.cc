@@ -1,5 +1,5 @@
-// A real tokenizer: detokenization per token, and encoding. Uses the built-in model's tokenizer, or the tokenizer.json
-// named by $VLLMCLI_TOKENIZER.
+// Benchmarks a real tokenizer: detokenization per token, and encoding. Uses the tokenizer of the bundled model, or the
+// tokenizer.json named by $VLLMCLI_TOKENIZER.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

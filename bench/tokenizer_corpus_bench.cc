@@ -1,8 +1,8 @@
-// Loads a tokenizer and encodes texts with it in one thread. For comparison with Hugging Face `tokenizers`:
-// bench/tokenizer_corpus_hf.py has the same arguments and output.
+// Loads a tokenizer and encodes text files with it on one thread. bench/tokenizer_corpus_hf.py does the same with
+// Hugging Face `tokenizers`, with the same arguments and output.
 //   tokenizer_corpus_bench DIRECTORY TEXT...
-// Each text is encoded line by line, as corpora are, and as a whole. The best of several rounds counts. Each round
-// uses a new tokenizer, because both programs cache words.
+// Each file is encoded line by line, as corpora are, and as a whole. The best of several rounds counts. Each round uses
+// a new tokenizer, because both programs cache words.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kRounds = 5;
 
-// CPU time: both programs use one thread, and the machine may have other work.
+// CPU time, because both programs use one thread and other processes may be running.
 double Seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 template <typename Prepare, typename Work>

@@ -1,6 +1,6 @@
-"""Measures the same as tokenizer_corpus_bench, with Hugging Face `tokenizers` in one thread.
+"""Measures the same as tokenizer_corpus_bench, with Hugging Face `tokenizers` on one thread.
 
-Usage: TOKENIZERS_PARALLELISM=false python bench/tokenizer_corpus_hf.py DIRECTORY TEXT...
+Usage: python bench/tokenizer_corpus_hf.py DIRECTORY TEXT...
 """
 
 import os

@@ -1,8 +1,8 @@
-// Encodes texts that are a single word: a long run of one class of characters.
+// Encodes strings that are a single word: a long run of one class of characters.
 //   tokenizer_scale_bench TOKENIZER MEGABYTES...
-// TOKENIZER is a directory or a tokenizer.json. For every class it prints the CPU time in seconds for each size. It
-// also prints the increase of the process's peak memory for the largest size, including the returned ids, in bytes per
-// byte of text.
+// TOKENIZER is a directory or a tokenizer.json. For every class, prints the CPU time in seconds for each size. For the
+// last size, also prints the number of ids and the increase of the process's peak memory, including the returned ids,
+// in bytes per byte of text.
 #include <malloc.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ void Run(const tokenizer::Tokenizer& tokenizer, const std::vector<size_t>& megab
     size_t num_ids = 0;
     for (const size_t size : megabytes) {
       const std::string text = MakeText(text_class, size * 1000000);
-      malloc_trim(0);  // returns freed memory, so that it is not counted
+      malloc_trim(0);  // returns freed memory to the OS, so that it is not counted
       ResetPeak();
       const size_t before = StatusBytes("VmRSS:");
       const double start = Seconds();

@@ -1,4 +1,4 @@
-# A toolchain file: Debian's cross compiler for AArch64, and qemu to run the programs. Needs the packages
+# CMake toolchain file for AArch64: compiles with Debian's cross compiler and runs programs in qemu. Needs the packages
 # g++-aarch64-linux-gnu, qemu-user and googletest.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

@@ -4,11 +4,11 @@ if(VLLMCLI_WERROR)
   set(werror -Werror)
 endif()
 add_compile_options(-Wall -Wextra -Wpedantic ${werror} -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
-# The compiler may not fuse multiplications and additions: results must not depend on which loops it vectorizes. The
-# kernels ask for FMA explicitly.
+# Do not let the compiler fuse multiplications and additions, because results must not depend on which loops it
+# vectorizes. The kernels use FMA explicitly.
 add_compile_options(-ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # g++ 12 warns of overlapping copies in "x" + std::to_string(y), where there are none.
+  # g++ 12 warns about overlapping copies in "x" + std::to_string(y), where there are none.
   add_compile_options(-Wno-restrict)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
@@ -18,13 +18,13 @@ if(VLLMCLI_SANITIZE)
   add_compile_options(-fsanitize=${VLLMCLI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${VLLMCLI_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # With sanitizers, gcc gives these warnings for the standard library.
+    # With sanitizers, g++ emits these warnings for code of the standard library.
     add_compile_options(-Wno-maybe-uninitialized -Wno-tsan -Wno-stringop-overflow -Wno-array-bounds)
   endif()
 else()
   add_compile_options(-fstack-protector-strong)
   include(CheckCXXCompilerFlag)
-  # Stack probes, and landing pads for indirect branches on x86-64 and AArch64.
+  # Stack probes, and control-flow protection on x86-64 (CET) and AArch64 (BTI and return-address signing).
   foreach(flag -fstack-clash-protection -fcf-protection -mbranch-protection=standard)
     string(MAKE_C_IDENTIFIER "VLLMCLI_HAS${flag}" has_flag)
     check_cxx_compiler_flag("-Werror ${flag}" ${has_flag})
@@ -32,7 +32,7 @@ else()
       add_compile_options(${flag})
     endif()
   endforeach()
-  # Level 3 also checks objects whose size is only known at run time.
+  # Level 3 also checks objects whose size is known only at run time.
   set(fortify_level 2)
   if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
      OR (CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 15))

@@ -1,4 +1,4 @@
-# find_package(vllmcli): defines vllmcli::engine, the engine as a library. See docs/example.
+# Package file for find_package(vllmcli). Defines the target vllmcli::engine, the engine library. See docs/example.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(nlohmann_json)

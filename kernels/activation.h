@@ -1,4 +1,4 @@
-// Activation: the function between the two matrices of an MLP. A plain enum; any thread.
+// Activation: the activation function of an MLP (hidden_act in config.json). A plain enum; any thread.
 #pragma once
 
 #include <cstdint>

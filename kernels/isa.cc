@@ -16,7 +16,7 @@ namespace vllm::kernels {
 
 namespace {
 
-// In the order of Isa.
+// In the order of the enumerators of Isa.
 constexpr std::string_view kIsaNames[] = {"generic",     "avx2", "avx2_vnni",   "avx512",
                                           "avx512_bf16", "neon", "neon_dotprod"};
 

@@ -1,4 +1,5 @@
-// Isa: the instruction sets that kernels are compiled for, and those that this CPU supports. Any thread.
+// Isa: an instruction set that kernels are compiled for. Also reports which ones this CPU supports. Pure functions; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,13 @@
 
 namespace vllm::kernels {
 
-// kAvx2Vnni is AVX2 with AVX-VNNI, kAvx512Bf16 is AVX-512 with VNNI and BF16, kNeonDotprod is AArch64's NEON with
-// sdot.
+// kAvx2 includes FMA and F16C, and kAvx2Vnni adds AVX-VNNI. kAvx512 is AVX-512 F, BW, DQ and VL, and kAvx512Bf16 adds
+// VNNI and BF16. kNeonDotprod is NEON with sdot.
 enum class Isa : uint8_t { kGeneric, kAvx2, kAvx2Vnni, kAvx512, kAvx512Bf16, kNeon, kNeonDotprod };
 
-// Returns the instruction sets that this CPU supports, ascending. kGeneric is always included.
+// Returns the instruction sets that this CPU supports, in the order of Isa. kGeneric is always included.
 std::vector<Isa> AvailableIsas();
-// Returns the last of AvailableIsas().
+// Returns the last of AvailableIsas(), which is the most capable.
 Isa BestIsa();
 
 std::string_view ToString(Isa isa);  // "generic", "avx2", "avx2_vnni", "avx512", "avx512_bf16", "neon", "neon_dotprod"

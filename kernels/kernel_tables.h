@@ -1,5 +1,5 @@
-// The tables that the directories of kernels/isa define. Only kernels/isa includes this header; other code calls
-// KernelsFor.
+// The kernel tables of all instruction sets: constants that the directories of kernels/isa and kernels/row_kernels.cc
+// define. Only these files and kernels_for.cc include this header; other code calls KernelsFor.
 #pragma once
 
 #include "kernels/kernels.h"

@@ -1,7 +1,7 @@
-// Kernels: a table of functions on spans, one table per instruction set, selected at run time. A kernel allocates no
-// memory, starts no work on other threads, and may run on any thread. The reduction order of an output element does
-// not depend on how many rows or elements the call covers. So any split of the work gives the same bits, on one
-// instruction set.
+// Kernels: a table of functions. There is one constant table per instruction set, selected at run time. A kernel
+// allocates no memory, starts no work on other threads, and may run on any thread. The reduction order of an output
+// element does not depend on how many rows or elements the call covers. So on one instruction set, any split of the
+// work gives the same bits.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace vllm::kernels {
 
 struct Kernels {
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k], k ascending, for panels [panel_begin, panel_end) of w.
-  // x: [num_rows, w.num_columns()] with x_stride; y: [num_rows, w.num_rows()] with y_stride; bias may be null.
+  // x: [num_rows, w.num_columns] with x_stride; y: [num_rows, w.num_rows] with y_stride; bias may be null.
   void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const PackedMatrixView& w, const float* bias,
                  float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end);
 
@@ -47,9 +47,11 @@ struct Kernels {
   void (*soft_cap)(float* x, float cap, int64_t n);
 
   // Rotates one head of 2 * half values in place. The pairs are (i, i + half), as in transformers' rotate_half.
+  // cos, sin: [half].
   void (*rotary)(float* head, const float* cos, const float* sin, int64_t half);
 
-  // out[i] = exp(x[i]), within 2 ulp. exp(-inf) is 0, and NaN stays NaN. For tests and for callers outside attention.
+  // out[i] = exp(x[i]), within 2 ulp for x in [-87, 88]. exp(-inf) is 0, NaN stays NaN, and x above 88 gives
+  // about 2^127. Only tests call this; the other kernels inline Exp of impl/math.inl.
   void (*exp)(const float* x, int64_t n, float* out);
 
   // See attention.h.

@@ -13,8 +13,8 @@
 namespace vllm::kernels {
 namespace {
 
-// Each pass is one inline body. Every function for a wider instruction set compiles its own copy of it. The inner
-// loops run over kLanes independent lanes, which the compiler vectorizes.
+// Each pass has one always-inline body, and the function of each instruction set compiles a separate copy of it. Inner
+// loops run over independent lanes, which the compiler vectorizes.
 #define VLLM_INLINE inline __attribute__((always_inline))
 constexpr size_t kLanes = 16;
 
@@ -40,7 +40,7 @@ VLLM_INLINE bool BlockMaximaBody(const float* row, size_t num_blocks, float* blo
   return any == 0;
 }
 
-// GNU vector types: the number of lanes is fixed, and the compiler splits them where registers are narrower.
+// GNU vector types: the number of lanes is fixed, and the compiler splits a vector if the registers are narrower.
 typedef float Float16Lanes __attribute__((vector_size(64)));
 typedef int32_t Int16Lanes __attribute__((vector_size(64)));
 typedef float Float8Lanes __attribute__((vector_size(32)));
@@ -48,13 +48,13 @@ typedef double Double8Lanes __attribute__((vector_size(64)));
 
 inline void AddLanes(const Float8Lanes& from, Double8Lanes& sum) { sum += __builtin_convertvector(from, Double8Lanes); }
 #if defined(__x86_64__)
-// AddLanes in one instruction, which g++ 12 does not generate.
+// AddLanes with one conversion instruction for eight lanes, which g++ 12 does not generate.
 __attribute__((target("avx512f"))) inline void AddLanesAvx512(const Float8Lanes& from, Double8Lanes& sum) {
   sum += __builtin_bit_cast(Double8Lanes, _mm512_maskz_cvtps_pd(0xff, __builtin_bit_cast(__m256, from)));
 }
 #endif
 
-// The same operations as Weight(), in the same order. Entry i of a block is added in lane i % 8.
+// Executes the same operations as Weight(), in the same order. Adds entry i of a block to lane i % 8.
 template <void (*kAdd)(const Float8Lanes&, Double8Lanes&)>
 VLLM_INLINE void BlockWeightSumsBody(const float* row, size_t num_blocks, float max, float inverse_temperature,
                                      double* block_sum) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every check that the project has; takes some hours on two cores. CI runs the first ones (.ci/run).
+# Runs every check that the project has. This takes several hours on two cores. CI (.ci/run) runs only format, release and
+# odr, and checks that the patches in tests/mutations still apply.
 # Usage: scripts/check_all.sh [CHECK...]; without arguments all of them, in this order:
 #   format     clang-format leaves every file unchanged
 #   release    g++, warnings as errors, all tests
@@ -9,9 +10,9 @@
 #   newer      a newer compiler builds without warnings (NEWER_CXX, default clang++-19)
 #   debug      unoptimized, with assertions, all tests
 #   tidy       clang-tidy with the checks of .clang-tidy
-#   goldens    the golden files can be made again (scripts/check_goldens.sh)
-#   limits     memory limits of the address space (scripts/check_memory_limits.sh)
-#   allocations  each allocation of the program fails once
+#   goldens    the scripts in tests/golden reproduce the golden files (scripts/check_goldens.sh)
+#   limits     the program respects address-space limits (scripts/check_memory_limits.sh)
+#   allocations  the program survives the failure of any one allocation
 #   asan, tsan sanitizers, all tests
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,7 +37,7 @@ check_tidy() {
 }
 check_goldens() { scripts/check_goldens.sh; }
 check_limits() { scripts/check_memory_limits.sh; }
-# Run directly: under ctest each test has a time limit.
+# Not run by ctest, which limits the time of each test.
 check_allocations() { (cd build/release/tests && VLLMCLI_ALLOCATIONS=all ./program_test --gtest_filter='*AllocationFailure*'); }
 check_asan() { scripts/test.sh asan; }
 check_tsan() { scripts/test.sh tsan; }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the scripts of tests/golden again and compares their files with the committed ones in tests/data, byte for byte.
-# Names every file that differs, and fails if there is one.
+# Runs the scripts in tests/golden again and compares the files that they write with the committed ones in tests/data,
+# byte for byte. Names every file that differs, and fails if there is one.
 #
 #   scripts/check_goldens.sh [SCRIPT...]
 #
-# SCRIPT is a script of the table below; without arguments all of them run. They run with the exact packages of
-# tests/golden/requirements.txt, in a virtual environment that the first run makes in build/golden_venv (6 GB; set
+# SCRIPT is the name of a script in the table below; without arguments all of them run. They run with the exact packages
+# of tests/golden/requirements.txt, in a virtual environment that the first run creates in build/golden_venv (6 GB; set
 # GOLDEN_VENV to use another directory). The new files go to build/goldens. tests/data is only read.
 #
 # torch picks its kernels by instruction set, and the committed files come from a machine with AVX-512. With AVX2 the
@@ -17,7 +17,7 @@ venv=${GOLDEN_VENV:-build/golden_venv}
 output=build/goldens
 requirements=tests/golden/requirements.txt
 
-# Each script and the directory that it writes.
+# Each script and the directory of the committed files that it writes.
 table=(
   "chat_template_golden tests/data/chat_template"
   "safetensors_verdicts tests/data"
@@ -51,7 +51,7 @@ for name in "${selected[@]}"; do
   fi
 done
 
-# The copy of the requirements is written last, so that an interrupted installation is made again.
+# The copy of the requirements is written last, so that an interrupted installation is repeated.
 if ! cmp -s "$requirements" "$venv/requirements.txt"; then
   echo "installing the packages of $requirements in $venv"
   python3 -m venv --clear "$venv"
@@ -92,10 +92,10 @@ for row in "${table[@]}"; do
   printf '%s\n' "${files[@]/#/$directory/}" >>"$output/made.txt"
 done
 
-# A committed file that no script makes is left over from a script that has changed.
+# A committed file that no script writes is left over from a script that has changed.
 if (($# == 0)); then
   while read -r file; do
-    echo "no script makes $file"
+    echo "no script writes $file"
     num_bad=$((num_bad + 1))
   done < <(find tests/data -type f -not -path 'tests/data/fuzz/*' -not -path 'tests/data/sched/*' | LC_ALL=C sort |
     LC_ALL=C comm -23 - <(LC_ALL=C sort "$output/made.txt"))

@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
 # Checks that the tests find bugs. Each tests/mutations/NAME.patch adds one bug. Its first line is
 #   AREA...: DESCRIPTION
-# where the areas are the test programs that must find the bug. For each patch this script patches a copy of the tree
-# (never the tree itself), builds those areas, and runs them until a test fails or hangs. It prints one line per bug. It
-# fails if more than two bugs are missed, or if a patch no longer applies or compiles.
+# where each AREA is a test program. At least one of them must find the bug. For each patch this script patches a copy of
+# the tree (never the tree itself), builds these test programs, and runs them until a test fails or hangs. It prints one
+# line per bug. It fails if more than two bugs are missed, or if a patch no longer applies or compiles.
 #
 # Usage: scripts/check_mutations.sh [--no-baseline | --apply-only] [NAME...]
 #   NAME           runs only these patches; the default is all
-#   --no-baseline  skips the first run, which must pass without any bug
+#   --no-baseline  skips the baseline run without a bug, in which all tests must pass
 #   --apply-only   only checks that the patches apply, which takes a second
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 max_missed=2
-# Time limit of an area until the baseline run has measured it. An area that exceeds its limit counts as hanging.
+# Time limit in seconds of a test program that the baseline run has not measured. A program that exceeds its limit hangs.
 test_seconds=600
 declare -A area_seconds
 
 work=$root/build/mutations
 source=$work/source
 build=$source/build/release
-# Otherwise git treats the copy as part of this repository and applies nothing.
+# Without this, git treats the copy as part of this repository and applies nothing.
 export GIT_CEILING_DIRECTORIES=$work
 
 baseline=1
@@ -51,7 +51,8 @@ fi
 copy_source() {
   (cd "$root" && git ls-files -z --cached --others --exclude-standard |
     tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null) | tar -C "$source" -xf -
-  # A killed run may have left object files of patched sources. They are newer than the sources that were just copied.
+  # A killed run may have left object files of patched sources. They are newer than the sources that were just copied, so
+  # the sources must be touched.
   if [ -f "$work/applied" ]; then
     (cd "$source" && git apply --numstat "$(cat "$work/applied")" | cut -f3 | xargs -r touch)
     rm "$work/applied"
@@ -67,8 +68,8 @@ build_areas() {
   nice cmake --build "$build" --target "${targets[@]}" >"$work/build.log" 2>&1
 }
 
-# Runs areas until one fails. Returns 0 if all pass, else sets `failing` to AREA.TEST of the first failure. Sets
-# `last_seconds` to the duration of the last area.
+# Runs test programs until one fails. Returns 0 if all pass. Otherwise sets `failing` to AREA.TEST of the first failure and
+# returns 1. Sets `last_seconds` to the duration of the last program.
 run_areas() {
   local area status start
   for area in "$@"; do
@@ -90,7 +91,7 @@ run_areas() {
 mkdir -p "$source"
 copy_source
 export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-$(command -v ccache || true)}
-# These are the flags of scripts/test.sh, so that ccache has most objects. Reference data is off, as in a plain clone.
+# The flags are those of scripts/test.sh, so that ccache has most objects. There is no reference data, as in a plain clone.
 (cd "$source" && cmake --preset release -DVLLMCLI_WERROR=ON -DVLLMCLI_REALDATA=/nonexistent) >"$work/configure.log"
 
 if [ "$baseline" -eq 1 ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes one parser, starting from the committed corpus: scripts/fuzz.sh TARGET [SECONDS]. If the run finds no bug, the
-# inputs that reached new code are minimized and added to the corpus. Needs clang.
+# Fuzzes one parser, starting from the committed corpus: scripts/fuzz.sh TARGET [SECONDS]. If the run finds no bug, a
+# minimal set of the inputs that reached new code is added to the corpus. Needs clang.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${1:?TARGET is one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text, packed_file}

@@ -16,7 +16,7 @@ awk '
       printf "  %4d  %s (%s%s)\n", count[reason], reason, first[reason], (count[reason] > 1 ? ", ..." : "")
       if (reason !~ /^(reference data not found|needs root)/) { bad = 1 }
     }
-    if (bad) print "A test may only be skipped if reference data or root is missing (\"reference data not found: ...\", \"needs root: ...\")."
+    if (bad) print "A test may be skipped only if reference data is missing or it needs root (\"reference data not found: ...\", \"needs root: ...\")."
     exit bad
   }
 ' "$1"

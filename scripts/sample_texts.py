@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints comments, messages and sentences of the documentation that are drawn at random, for a reviewer of the language.
+"""Prints a random sample of comments, messages, test names and documentation lines, for a review of the language.
 
     scripts/sample_texts.py [--seed 1] [--count 200]
 
-A comment is a block of adjacent comment lines; a message is a string literal with at least three words; test names count as
-sentences. The same seed and tree give the same sample.
+A comment is a block of adjacent comment lines. A message is a string literal with at least three words. The same seed and
+tree produce the same sample.
 """
 import argparse
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs packages, builds everything, runs the tests and lists the skipped ones. Fails if a test fails, or if a test
-# is skipped for any reason except missing reference data.
+# Installs packages, builds everything, runs the tests and lists the skipped ones. Fails if a test fails, or if a test is
+# skipped for any reason except missing reference data or missing root privileges.
 #
 #   scripts/test.sh [PRESET]
 #

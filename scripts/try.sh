@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs packages, builds vllmcli, and runs it on the bundled model: a batch of prompts, then one prompt.
+# Installs packages, builds vllmcli, and runs the bundled model on a batch of prompts and then on one prompt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install_packages.sh

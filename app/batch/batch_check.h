@@ -9,7 +9,8 @@
 namespace vllm::app {
 
 // Prints the error record of each invalid row and a summary. Returns the exit status: 1 if any row is invalid, else 0.
-// If the model has no tokenizer and `tokenizer_required` is false, every row that needs one is invalid.
+// If the model has no tokenizer and `tokenizer_required` is false, rows that need a tokenizer are invalid. Throws
+// ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError.
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
                RecordReader& reader);
 

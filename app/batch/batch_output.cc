@@ -41,7 +41,7 @@ BatchOutput::BatchOutput(const std::string& path, bool overwrite, int input_fd, 
   if (fd_ < 0) throw ResourceError("batch output " + path + ": " + std::strerror(errno));
   struct stat status {};
   if (fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
-    // Truncate only after locking: another process may be writing to the file.
+    // Truncate only after locking, because another process may be writing to the file.
     const bool is_locked = flock(fd_, LOCK_EX | LOCK_NB) == 0;
     const bool is_full = status.st_size > 0 && !overwrite;
     if (!is_locked || is_full || ftruncate(fd_, 0) != 0) {

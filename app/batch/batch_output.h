@@ -1,5 +1,5 @@
-// BatchOutput: writes the records of a batch to a file or to standard output. The file is locked and is never the
-// input. Each record is one write() of a whole line. If the disk fills up, the partial line is removed. Owned by the
+// BatchOutput: writes the records of a batch to a file or to standard output. The file is locked and is never the input
+// file. Each record is one write() of a whole line. If the disk fills up, the partial line is removed. Owned by the
 // batch command; main thread.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace vllm::app {
 class BatchOutput {
  public:
   // An empty `path` means standard output. If `ordered`, records are written in the order of their row indices. Throws
-  // ConfigError if the file is the input (also through links), is locked by another process, or exists and `overwrite`
-  // is false. Throws ResourceError if it cannot be opened.
+  // ConfigError if the file is the input file (also through links), is locked by another process, or exists and
+  // `overwrite` is false. Throws ResourceError if it cannot be opened.
   BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered);
   ~BatchOutput();
   BatchOutput(const BatchOutput&) = delete;
@@ -41,8 +41,8 @@ class BatchOutput {
   int64_t held_bytes_ = 0;
 };
 
-// Throws ConfigError if `path` is the input or a directory, or if it exists and `overwrite` is false. The command calls
-// this before it loads the model.
+// Throws ConfigError if `path` is the input file or a directory, or if it exists and `overwrite` is false. The command
+// calls this before it loads the model.
 void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd);
 
 }  // namespace vllm::app

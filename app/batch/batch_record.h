@@ -24,8 +24,8 @@ struct RecordHead {
 // REQUIRES: output is finished.
 std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const tokenizer::Tokenizer* tokenizer);
 
-// Returns {"index" | "custom_id","error":{"code","message","line"}} or the same in an OpenAI batch response, as one
-// line of JSON.
+// Returns {"index" | "custom_id","error":{"code","message","line"}} or an OpenAI batch response with this error, as
+// one line of JSON.
 std::string ErrorRecord(const RowId& id, std::string_view code, std::string_view message);
 
 }  // namespace vllm::app

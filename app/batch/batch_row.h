@@ -1,4 +1,4 @@
-// BatchRow: one parsed row of a batch, ready for the engine. RowError: the reason why a row cannot run. Plain values.
+// BatchRow: one parsed row of a batch, ready for the engine. RowError: an error in one row. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct BatchRow {
   Prompt prompt;
   SamplingParams params;
   RequestOptions options;
-  std::string model;  // as an OpenAI row requests it; empty: the loaded model
+  std::string model;  // the name in an OpenAI row; empty: the name of the loaded model
 };
 
-// An error in a row, with the code of its error record: invalid_json, invalid_row, invalid_request, line_too_long,
-// duplicate_custom_id, engine_error.
+// The reason why a row cannot run, with the code for its error record: invalid_json, invalid_row, invalid_request,
+// line_too_long, duplicate_custom_id, engine_error.
 class RowError : public std::runtime_error {
  public:
   RowError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}

@@ -29,7 +29,7 @@ BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& outp
       text_format_(text_format),
       total_bytes_(total_bytes),
       total_rows_(total_rows),
-      // Twice the batch size, so that the scheduler always has a row waiting.
+      // Twice the largest batch, so that a row is always waiting in the scheduler.
       window_(2 * engine.config().scheduler.max_num_seqs),
       input_is_file_(IsRegularFile(source.reader().fd())),
       start_(std::chrono::steady_clock::now()) {}
@@ -52,7 +52,7 @@ void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view 
 
 void BatchRunner::SubmitRows() {
   needs_input_ = false;
-  // With --ordered, finished rows wait for the slowest one. Limit them too, or a slow row would fill the memory.
+  // With --ordered, records wait for those of earlier rows. Limit them too, or one slow row could exhaust memory.
   const int64_t max_held_bytes = *engine_.config().max_output_memory_bytes;
   while (!at_end_ && static_cast<int64_t>(running_.size()) < window_ && output_.num_held() < 16 * window_ &&
          output_.held_bytes() < max_held_bytes) {

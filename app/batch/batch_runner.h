@@ -1,6 +1,6 @@
 // BatchRunner: sends rows to the engine and writes their records. It keeps a bounded window of rows in the engine. It
-// polls the input, the engine and signals together, so that none of them blocks another. Owned by the batch command;
-// main thread.
+// polls the input, the engine and signals together, so that waiting for one does not delay the others. Owned by the
+// batch command; main thread.
 #pragma once
 
 #include <chrono>
@@ -55,7 +55,7 @@ class RowSource {
   std::optional<std::string> row_template_;
   int64_t next_index_ = 0;
   bool last_was_openai_ = false;
-  // 128-bit hashes instead of the texts: a million ids take at most 32 MB, and collisions are practically impossible.
+  // 128-bit hashes instead of strings: a million ids of any length take 60 MB. Collisions are practically impossible.
   struct LowBits {
     size_t operator()(const Hash128& hash) const { return hash.lo; }
   };
@@ -64,13 +64,13 @@ class RowSource {
 
 class BatchRunner {
  public:
-  // Borrows the references. `total_bytes` is the size of the input, or 0 if unknown. `total_rows` is its number of
-  // rows, if known.
+  // Borrows the references. `total_bytes` is the size of the input, or 0 if unknown. `total_rows` is the number of
+  // rows of the input, if known.
   BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format, int64_t total_bytes,
               std::optional<int64_t> total_rows);
 
   // Runs all rows. Throws Interrupted if a signal arrives. If the engine dies, writes an error record for each
-  // submitted row and throws EngineDeadError. Throws OutputClosed, ResourceError.
+  // unfinished row and throws EngineDeadError. Throws OutputClosed, ResourceError.
   BatchCounts Run();
 
  private:
@@ -78,7 +78,7 @@ class BatchRunner {
   void SubmitRows();
   // Writes the records of the rows that have finished.
   void WriteFinished(const std::vector<RequestOutput>& outputs);
-  // Called after the engine has died: processes its remaining outputs and writes an error record for each unfinished
+  // Called after the engine has died. Processes the remaining outputs and writes an error record for each unfinished
   // row.
   void FinishDead(const EngineDeadError& death);
   // Writes a record. Erases the progress line first if both are on the terminal.
@@ -86,8 +86,8 @@ class BatchRunner {
   void Fail(const RowId& id, std::string_view code, std::string_view message);
   void Finish(const RequestOutput& output);
   void ShowProgress();
-  // Returns the number of rows of the whole input: exact if known, else an estimate from the bytes read so far. Returns
-  // nullopt for a stream.
+  // Returns the number of rows of the whole input, or an estimate from the bytes read so far. Returns nullopt if the
+  // size of the input is unknown or nothing has been read.
   std::optional<double> TotalRows() const;
 
   LLMEngine& engine_;

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Joins parts of type text with line breaks, as vLLM does for templates that take a string.
+// Joins the content parts of type text with line breaks, as vLLM does for templates that expect a string.
 Json ContentText(const Json& content) {
   if (content.is_string() || content.is_null()) return content;
   if (!content.is_array()) throw RowError("invalid_row", "messages: content must be a string or a list of parts");
@@ -45,7 +45,7 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
   Json messages = Json::array();
   for (const Json& message : *given) {
     if (!message.is_object() || !message.value("role", Json()).is_string()) {
-      throw RowError("invalid_row", "messages: each must be an object with a role and a content");
+      throw RowError("invalid_row", "messages: each message must be an object with a role and a content");
     }
     Json copy = message;
     copy["content"] = ContentText(message.value("content", Json()));
@@ -55,7 +55,7 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
     messages.insert(messages.begin(), Json({{"role", "system"}, {"content", system}}));
   }
   if (messages.front()["role"] == "system" && !renderer->takes_system_message()) {
-    throw RowError("invalid_request", "messages: the model's chat template takes no system message");
+    throw RowError("invalid_request", "messages: the model's chat template does not support a system message");
   }
   Json context;
   context["messages"] = std::move(messages);

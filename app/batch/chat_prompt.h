@@ -1,5 +1,5 @@
-// Makes the prompt of a "messages" row: renders its messages, tools and template variables with the chat template. Pure
-// functions; any thread.
+// Builds the prompt of a "messages" row by rendering its messages, tools and template variables with the chat template.
+// Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace vllm::app {
 bool IsChatField(const std::string& name);
 
 // Renders messages, tools, add_generation_prompt and chat_template_kwargs of `body`. Puts the system message `system`
-// in front, unless it is empty or the first message is a system message. Throws RowError, also if `renderer` is null.
-// REQUIRES: `body` is an object.
+// in front, unless `system` is empty or the first message is a system message. Throws RowError, also if `renderer` is
+// null. REQUIRES: `body` is an object.
 std::string ChatPrompt(const nlohmann::ordered_json& body, const std::string& system, const PromptRenderer* renderer);
 
 }  // namespace vllm::app

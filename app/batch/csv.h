@@ -1,6 +1,6 @@
 // The quoting rules of CSV and TSV (RFC 4180): a field in double quotes may contain delimiters, line breaks and doubled
-// quotes. CsvScanner applies them byte by byte: RecordReader finds the ends of records with it, SplitCsvRecord splits a
-// record into fields. Plain values; any thread.
+// quotes. CsvScanner applies the rules byte by byte. RecordReader uses it to find the ends of records, and
+// SplitCsvRecord to split a record into fields. A plain value and a pure function; any thread.
 #pragma once
 
 #include <cstdint>

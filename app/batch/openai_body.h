@@ -1,4 +1,4 @@
-// Reads the fields of an OpenAI batch row that vLLM's own rows do not have. Pure functions; any thread.
+// Reads the fields of OpenAI batch rows that vllmcli's plain rows do not have. Pure functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,8 @@
 namespace vllm::app {
 
 // Applies the field called `name` of `body` to `row`. Returns false if it is not an OpenAI field. Ignores fields that
-// do not affect the text, and rejects those that would (stream, echo, response_format, ...). Throws RowError. REQUIRES:
-// row.kind is set.
+// do not affect the text. Throws RowError for values that are not supported (stream, echo, response_format, ...).
+// REQUIRES: row.kind is set.
 bool SetOpenAiField(const std::string& name, const nlohmann::ordered_json& value, const nlohmann::ordered_json& body,
                     BatchRow& row);
 

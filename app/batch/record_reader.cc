@@ -41,7 +41,7 @@ RecordReader::Status RecordReader::Next(std::string_view& record) {
     if (!found && !is_last) {
       if (at_end_) {
         if (!skipping_) return Status::kEnd;
-        // The input ends inside a record that is too long.
+        // The input ended inside a record that is too long.
         skipping_ = false;
         record_line_ = next_line_;
         return Status::kTooLong;

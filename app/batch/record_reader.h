@@ -1,7 +1,6 @@
-// RecordReader: splits a batch's input into records: lines, or CSV records whose quoted fields may span lines. Reads
-// from a descriptor and never blocks for more than one read(). Memory is bounded by the longest allowed record. Owned
-// by a command; main thread.
-// The descriptor may be a FIFO or a device; it is read as data arrives.
+// RecordReader: splits an input into records, which are lines, or CSV records whose quoted fields may span lines. Reads
+// from a descriptor and never blocks for more than one read(). The descriptor may be a FIFO or a device, which is read
+// as data arrives. Memory is bounded by the longest allowed record. Owned by a command; main thread.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +21,14 @@ class RecordReader {
   // this delimiter, and a line break in a quoted field does not end it.
   RecordReader(int fd, std::string name, char delimiter, size_t max_record_bytes = kMaxRecordBytes);
 
-  // Gets the next whole record in the buffer, without its line break. `record` is valid until the next call of any
-  // member function. kTooLong reports one record that was skipped. kNeedInput: call Fill first.
+  // Gets the next whole record in the buffer, without its line break. `record` is valid until the next call of Next
+  // or Fill. kTooLong reports one record that was skipped. kNeedInput: call Fill first.
   Status Next(std::string_view& record);
   // Calls read() once, which blocks unless the descriptor is readable. Throws ResourceError.
   void Fill();
 
   int64_t line() const { return record_line_; }               // first line of the last record, from 1
-  int64_t bytes_consumed() const { return bytes_consumed_; }  // by the records so far, with their line breaks
+  int64_t bytes_consumed() const { return bytes_consumed_; }  // the size of all records so far, with their line breaks
   int fd() const { return fd_; }
 
  private:

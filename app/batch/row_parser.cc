@@ -71,10 +71,10 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
   if (in_openai_row) known.emplace_back("max_completion_tokens");
   const std::string near = NearestName(name, known);
   throw RowError("invalid_row",
-                 name.substr(0, 64) + ": unknown field" + (near.empty() ? "" : ", did you mean " + near + "?"));
+                 name.substr(0, 64) + ": unknown field" + (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
-// Sets a request field that is neither a prompt nor a sampling parameter. Returns false if `name` is not one.
+// Sets a request field that is neither a prompt nor a sampling parameter. Returns false if `name` is no such field.
 bool SetOption(const std::string& name, const Json& value, BatchRow& row) {
   if (name == "priority") {
     if (!value.is_null()) row.options.priority = IntegerField(name, value);
@@ -137,7 +137,7 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
     throw RowError("invalid_row", error.what());
   }
   if (fields.size() != num_columns_) {
-    throw RowError("invalid_row", "row: has " + std::to_string(fields.size()) + " fields, the header has " +
+    throw RowError("invalid_row", "row: has " + std::to_string(fields.size()) + " fields, but the header has " +
                                       std::to_string(num_columns_));
   }
   row.prompt = TextRowPrompt(template_->Fill(fields));

@@ -1,8 +1,9 @@
 // RowParser: parses a record of the input into a BatchRow. Immutable once the columns are set. Owned by the batch
 // command; main thread. A JSON row is one of
 //     {"prompt": TEXT | [IDS]} {"prompt_token_ids": [IDS]} {"messages": [{"role","content"},...]}
-// with optional sampling fields, custom_id, priority, cache_salt, add_special_tokens, tools and chat_template_kwargs,
-// or an OpenAI batch row {"custom_id","method":"POST","url":"/v1/chat/completions" | "/v1/completions","body":{...}}.
+// with optional sampling fields, custom_id, priority, cache_salt, add_special_tokens, tools, add_generation_prompt and
+// chat_template_kwargs, or an OpenAI batch row
+//     {"custom_id","method":"POST","url":"/v1/chat/completions" | "/v1/completions","body":{...}}
 #pragma once
 
 #include <optional>
@@ -20,14 +21,14 @@ enum class InputFormat : uint8_t { kText, kJsonLines, kCsv, kTsv };
 struct RowDefaults {
   SamplingParams params;
   std::string system;  // empty: none
-  // If true, each text is one user message of a chat. If unset, lines and table rows are messages if the model has a
-  // chat template, and {"prompt"} rows are not.
+  // If true, each prompt string is the user message of a chat. If unset, this applies to text lines and table rows if
+  // the model has a chat template, and not to {"prompt"} rows.
   std::optional<bool> prompts_are_chats;
 };
 
 class RowParser {
  public:
-  // Borrows `renderer`, which may be null. Rows that need a chat template are errors then.
+  // Borrows `renderer`. If it is null, rows that need a chat template are errors.
   RowParser(InputFormat format, RowDefaults defaults, const PromptRenderer* renderer);
 
   // Sets the column names of a CSV or TSV input from its first record. Throws ConfigError if the record is invalid, or
@@ -35,7 +36,8 @@ class RowParser {
   void SetColumns(std::string_view record, const std::optional<std::string>& row_template);
   bool needs_columns() const { return (format_ == InputFormat::kCsv || format_ == InputFormat::kTsv) && !template_; }
 
-  // Sets id.custom_id and id.is_openai as soon as they are known, even if it throws later. Throws RowError.
+  // Parses one record. Sets id.custom_id and id.is_openai as soon as they are known, even if an error follows. Throws
+  // RowError.
   BatchRow Parse(std::string_view record, RowId& id) const;
 
  private:

@@ -34,7 +34,7 @@ RowSource::Status RowSource::Next() {
     id = RowId();
     id.index = next_index_++;
     id.line = reader_.line();
-    id.is_openai = last_was_openai_;  // used if the record cannot be parsed
+    id.is_openai = last_was_openai_;  // kept if the record cannot be parsed
     if (status == RecordReader::Status::kTooLong) {
       code = "line_too_long";
       message = "row: too long (limit 64 MiB)";

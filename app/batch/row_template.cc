@@ -25,7 +25,7 @@ RowTemplate::RowTemplate(std::string_view text, const std::vector<std::string>& 
       if (column == columns.end()) {
         const std::string near = NearestName(name, columns);
         throw ConfigError("--template: unknown column (" + name + ")" +
-                          (near.empty() ? "" : ", did you mean " + near + "?"));
+                          (near.empty() ? "" : "; did you mean " + near + "?"));
       }
       parts_.push_back({std::exchange(literal, {}), static_cast<int>(column - columns.begin())});
       i = close + 1;

@@ -1,4 +1,4 @@
-// RowTemplate: makes a prompt from the fields of a CSV or TSV row. A plain value; any thread.
+// RowTemplate: builds a prompt from the fields of a CSV or TSV row. An immutable value; any thread.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace vllm::app {
 
-// A text such as "Translate: {column}", where {{ and }} are literal braces. Immutable.
+// A template such as "Translate: {column}". {{ and }} stand for literal braces.
 class RowTemplate {
  public:
   // Throws ConfigError if the braces do not match or a name is not in `columns`.

@@ -9,11 +9,11 @@
 
 namespace vllm::app {
 
-// Sets the parameter called `name`. Returns false if there is none. null keeps the default. Throws RowError
-// `<field>: <why> (<value>)` if the value has the wrong type.
+// Sets the parameter called `name`. Returns false if there is no such parameter. null keeps the default. Throws
+// RowError `<field>: <why> (<value>)` if the value has the wrong type.
 bool SetSamplingField(const std::string& name, const nlohmann::ordered_json& value, SamplingParams& params);
 
-// Each converts a JSON value to its type and throws the same RowError.
+// Convert a JSON value to the return type. Throw the same RowError if the value has another type.
 int64_t IntegerField(const std::string& name, const nlohmann::ordered_json& value);
 double NumberField(const std::string& name, const nlohmann::ordered_json& value);
 bool SwitchField(const std::string& name, const nlohmann::ordered_json& value);

@@ -92,7 +92,7 @@ class Workload {
     return totals;
   }
 
-  // Returns the parameters of the workload, for the results.
+  // Returns the parameters of the workload. They are part of the results.
   Json Describe() const {
     Json json;
     json["input_len"] = input_len_;
@@ -120,7 +120,7 @@ class Workload {
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Interpolates linearly between ranks, like numpy.percentile.
+// Interpolates linearly between the closest ranks, like numpy.percentile.
 double Percentile(std::vector<double> sorted, double percent) {
   std::sort(sorted.begin(), sorted.end());
   const double rank = percent / 100.0 * static_cast<double>(sorted.size() - 1);
@@ -204,7 +204,7 @@ int BenchCommand(const Settings& settings) {
     std::ofstream file(*path);
     file << DumpJson(json) << '\n';
     file.close();
-    if (!file) throw ResourceError("writing " + *path + ": failed");
+    if (!file) throw ResourceError("writing " + *path + ": cannot create or write the file");
   }
   if (!before.is_null()) {
     const Json comparison = CompareBenchResults(json, before);

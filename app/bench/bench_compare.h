@@ -1,4 +1,4 @@
-// Compares the results of two runs of `vllmcli bench`. Any thread.
+// Compares the results of two runs of `vllmcli bench`. Pure functions, except ReadBenchResults. Main thread.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@ namespace vllm::app {
 // contains something else.
 nlohmann::ordered_json ReadBenchResults(const std::string& path);
 
-// Returns {"avg_latency": {"now": 1.2, "before": 1.5, "ratio": 0.8}, ...} for each number that both results have. A
-// percentile is called "percentiles.50".
+// Returns {"avg_latency": {"now": 1.2, "before": 1.5, "ratio": 0.8}, ...} with one member for each number that both
+// results have. The member of a percentile is called "percentiles.50".
 nlohmann::ordered_json CompareBenchResults(const nlohmann::ordered_json& now, const nlohmann::ordered_json& before);
 
-// Returns one line per number of CompareBenchResults.
+// Describes the result of CompareBenchResults in a heading and one line per number. `path` is the file with the earlier
+// results.
 std::string DescribeComparison(const nlohmann::ordered_json& comparison, const std::string& path);
 
 }  // namespace vllm::app

@@ -20,7 +20,8 @@
 namespace vllm::app {
 namespace {
 
-// Number of tokens that the prompt leaves for the answer. The oldest turns are dropped if it would leave fewer.
+// Returns the number of tokens of the context that are reserved for the answer. The oldest turns are dropped if the
+// prompt would leave fewer.
 int64_t AnswerReserve(int64_t max_model_len) { return std::max<int64_t>(1, std::min<int64_t>(256, max_model_len / 4)); }
 
 std::vector<int32_t> StopIds(const LoadedModel& model) {
@@ -42,7 +43,7 @@ std::vector<std::string> SettableNames() {
 std::string UnknownSettingText(const std::string& name) {
   const std::string near = NearestName(name, SettableNames());
   return "/set " + name + ": no such sampling setting" +
-         (near.empty() ? "; /set lists the settings" : ", did you mean " + near + "?");
+         (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
 }
 
 ChatSession::ChatSession(LoadedModel model, Settings settings)

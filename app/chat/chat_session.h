@@ -1,4 +1,5 @@
-// ChatSession: a model, a conversation with it, and its sampling settings. Owned by the chat command; main thread.
+// ChatSession: a loaded model, the conversation with it and the sampling settings. Owned by the chat command; main
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +24,16 @@ class ChatSession {
   ChatSession(LoadedModel model, Settings settings);
 
   // Sends the message and streams the answer to standard output. Ctrl-C ends the answer and keeps the part that was
-  // generated. Prints errors in the message. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, EngineDeadError.
+  // generated. Prints an error if the message is invalid or the request fails. Throws Interrupted on SIGTERM and
+  // SIGHUP, OutputClosed, EngineDeadError.
   void SendUserMessage(const std::string& message);
 
-  // Restarts the conversation; the system message stays.
+  // Restarts the conversation and keeps the system message.
   void Clear();
   // Restarts the conversation with another system message, which may be empty.
   void SetSystem(const std::string& text);
-  // Throws ConfigError if there is no such sampling setting or its value is invalid.
+  // Changes a sampling setting for the following messages. Throws ConfigError if no setting is called `name` or if
+  // `value` is invalid.
   void Set(const std::string& name, const std::string& value);
 
   const Conversation& conversation() const { return conversation_; }

@@ -35,7 +35,8 @@ std::vector<tokenizer::ChatMessage> Conversation::Messages(const std::string& me
 }
 
 std::vector<int32_t> Conversation::EncodeTail(std::string_view tail) const {
-  // Encode the tail after a special token, as in the conversation. Some tokenizers add a space at the start of a text.
+  // Some tokenizers add a space at the start of the input. Put a special token in front of the tail, as in the
+  // conversation, and remove the id of that token.
   if (!stop_ids_.empty() && tokenizer_.IsSpecial(stop_ids_[0])) {
     std::string anchored(tokenizer_.IdToToken(stop_ids_[0]).value_or(""));
     anchored += tail;
@@ -64,8 +65,8 @@ std::vector<int32_t> Conversation::DropOldTurns(const std::string& message, int6
     turns_ = all;
     return {};
   }
-  // Keep turns in half of the space that the message leaves. After a cut the prefix cache matches only the system
-  // message, because the start of the prompt has changed. A smaller cut would have to be repeated at the next message.
+  // Keep as many turns as fit in half of the space that the message leaves. After a cut the prefix cache matches only
+  // the system message, because the start of the prompt has changed. A smaller cut would soon have to be repeated.
   const int64_t target = base + (max_tokens - base) / 2;
   // Binary search for the longest history within the target, because each trial renders and tokenizes the whole chat.
   size_t low = all.empty() ? 0 : 1;
@@ -95,7 +96,7 @@ std::vector<int32_t> Conversation::BuildPrompt(const std::string& message, int64
     if (exact_ && rendered.compare(0, known.size(), known) == 0) {
       std::vector<int32_t> tail = EncodeTail(std::string_view(rendered).substr(known.size()));
       ids = ids_;
-      // The template ends every answer with its own stop token. Drop one of the two if the answer has one as well.
+      // The template writes a stop token after every answer. If the sampled answer ends with one, too, drop one.
       if (!ids.empty() && std::find(stop_ids_.begin(), stop_ids_.end(), ids.back()) != stop_ids_.end()) {
         if (!tail.empty() && tail.front() == ids.back()) {
           tail.erase(tail.begin());

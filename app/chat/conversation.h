@@ -1,11 +1,10 @@
-// Conversation: the turns of a chat as the exact token ids that the model read and sampled. A new turn adds only the
-// ids of its new text. So the engine finds all earlier turns in its prefix cache, and sampled ids are never tokenized
-// again.
+// Conversation: the turns of a chat as the exact token ids that the model read and sampled. A new turn appends only the
+// ids of its new text, so the engine finds all earlier turns in its prefix cache, and sampled ids are not tokenized
+// again. Owned by ChatSession; main thread.
 //
-// The template is rendered with a placeholder for each answer. Invariant: the rendered text starts with the text of the
-// previous prompt and the placeholder of its answer; the rest is what the new turn adds. A template that rewrites
-// earlier turns breaks this. Then the whole conversation is rendered and tokenized again. Owned by ChatSession; main
-// thread.
+// The template is rendered with a placeholder for each answer. Normally the rendered text starts with the text of the
+// previous prompt and the placeholder of its answer, and the rest is the new turn. If a template rewrites earlier
+// turns, the whole conversation is rendered and tokenized again.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,8 @@ namespace vllm::app {
 
 class Conversation {
  public:
-  // Borrows `renderer` and `tokenizer`. `stop_ids` are the tokens that end an answer. They are part of the template's
-  // text, not of the answer.
+  // Borrows `renderer` and `tokenizer`. `stop_ids` are the tokens that end an answer. The template normally
+  // writes one of them after each answer.
   Conversation(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer, std::vector<int32_t> stop_ids);
 
   // Restarts the conversation. `system` may be empty.
@@ -33,9 +32,10 @@ class Conversation {
   // If the message alone is too long, returns an empty vector and changes nothing. Throws ChatTemplateError,
   // EncodingStopped.
   std::vector<int32_t> BuildPrompt(const std::string& message, int64_t max_tokens);
-  // Adds the answer to the last prompt, whole or cut off: the ids as sampled and their text.
+  // Adds the answer to the last prompt. The answer may be cut off. `token_ids` are the ids as sampled, and `text` is
+  // their text.
   void CommitReply(const std::vector<int32_t>& token_ids, const std::string& text);
-  // Forgets the last prompt, which got no answer.
+  // Discards the last prompt. Call this instead of CommitReply if the prompt got no answer.
   void DiscardPending();
 
   int64_t num_turns() const { return static_cast<int64_t>(turns_.size()); }
@@ -54,7 +54,7 @@ class Conversation {
   };
 
   std::vector<tokenizer::ChatMessage> Messages(const std::string& message, bool with_placeholders) const;
-  // Encodes the end of a prompt's text.
+  // Encodes `tail`, the end of a prompt, as it would be encoded after a stop token.
   std::vector<int32_t> EncodeTail(std::string_view tail) const;
   // Renders and encodes the whole conversation with `message` as the newest message.
   std::vector<int32_t> EncodeAll(const std::string& message) const;
@@ -68,7 +68,7 @@ class Conversation {
   std::string system_;
   std::vector<Turn> turns_;
   std::vector<int32_t> ids_;  // of all turns_, including the last answer
-  std::string rendered_;      // the prompt text of the last turn, with placeholders
+  std::string rendered_;      // the last prompt as text, with placeholders for answers
   bool exact_ = true;         // ids_ and rendered_ match turns_
   // Set by BuildPrompt for CommitReply.
   std::string pending_message_;

@@ -22,7 +22,7 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Returns true if the line, without leading backslashes, looks like the first line of an entry.
+// Returns true if the line, apart from leading backslashes, looks like the first line of an entry.
 bool LooksLikeStart(std::string_view line) {
   const size_t hash = std::min(line.find_first_not_of('\\'), line.size());
   return hash + 1 < line.size() && line[hash] == '#' && IsDigit(line[hash + 1]);
@@ -40,7 +40,7 @@ std::string EntryText(std::string_view text) {
   }
 }
 
-// Text before the first "#seconds" line comes from a file without times, where each line is an entry.
+// Lines before the first "#seconds" line come from a file without timestamps, where each line is an entry.
 std::vector<std::string> ParseEntries(std::string_view text) {
   std::vector<std::string> entries;
   bool has_start = false;
@@ -143,7 +143,7 @@ void HistoryFile::Append(std::string_view text) {
 
 void HistoryFile::Shorten(size_t max_entries) {
   if (flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 || IsDeleted(fd_.get())) return;
-  // Read again under the lock, because another process may have added lines.
+  // Read again under the lock, because another process may have added entries.
   entries_ = ParseEntries(ReadEnd(fd_.get(), kMaxBytes));
   if (entries_.size() > max_entries) {
     entries_.erase(entries_.begin(), entries_.end() - static_cast<std::ptrdiff_t>(max_entries));

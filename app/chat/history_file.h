@@ -1,11 +1,12 @@
-// HistoryFile: the lines typed in earlier chats, readable only by their owner. One descriptor loads and appends; it is
-// opened without following links and set to mode 0600. Several processes may use one file at once: each entry is
-// appended with one write, and a rewrite that shortens the file loses no entry. Owned by LineEditor; main thread.
+// HistoryFile: the lines typed in earlier chats. The file is opened without following a symbolic link, and its mode is
+// set to 0600. Several processes may use the file at once. Each entry is appended with one write, and a process that
+// shortens the file tries not to lose entries that another process appends meanwhile. Owned by LineEditor; main thread.
 //
 //   file  := entry*
 //   entry := "#" seconds "\n" text "\n"       seconds since 1970 in decimal; `text` may have several lines
 // A line of `text` is ambiguous if it looks like the first line of an entry: any number of backslashes, "#", a digit.
-// It gets one more backslash in front. Example: the message "a\n#1 b" typed at second 7 is stored as "#7\na\n\\#1 b\n".
+// One more backslash is written in front of it. Example: the message "a\n#1 b", typed at second 7, is stored as
+// "#7\na\n\\#1 b\n".
 #pragma once
 
 #include <cstddef>
@@ -20,14 +21,14 @@ namespace vllm::app {
 class HistoryFile {
  public:
   static constexpr size_t kMaxEntries = 2000;
-  // Only the end of a longer file is read.
+  // Of a longer file, only the last kMaxBytes bytes are read.
   static constexpr size_t kMaxBytes = size_t{16} << 20;
 
   // Opens or creates the file. If it has more than twice `max_entries` entries, keeps only the newest `max_entries`.
   // Throws ResourceError `history <path>: <why>`.
   explicit HistoryFile(std::string path, size_t max_entries = kMaxEntries);
 
-  // Returns the entries that the file had when it was opened, oldest first.
+  // Returns the entries that were in the file when it was opened, oldest first, after shortening.
   const std::vector<std::string>& entries() const { return entries_; }
   // Appends an entry. Throws ResourceError.
   void Append(std::string_view text);

@@ -1,6 +1,6 @@
 // LineEditor: reads lines from a terminal through readline's callback interface, with editing, history and completion
-// of slash commands. A pasted text of several lines is one line. Readline's state is global, so only one LineEditor may
-// exist at a time. Owned by the chat command; main thread.
+// of slash commands. A paste of several lines is returned as one string. Readline's state is global, so only one
+// LineEditor may exist at a time. Owned by the chat command; main thread.
 #pragma once
 
 #include <memory>

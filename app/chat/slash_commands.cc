@@ -18,11 +18,11 @@ struct SlashCommand {
 
 constexpr std::array<SlashCommand, 9> kSlashCommands = {{
     {"/help", "", "list these commands"},
-    {"/clear", "", "forget the conversation"},
-    {"/system", "[TEXT]", "set the system message and start again; without TEXT show it"},
-    {"/set", "[NAME [VALUE]]", "change a sampling setting, or show one or all with their sources"},
+    {"/clear", "", "start the conversation over"},
+    {"/system", "[TEXT]", "set the system message and start over; without TEXT, show it"},
+    {"/set", "[NAME [VALUE]]", "change a sampling setting; without VALUE, show one or all settings with their sources"},
     {"/show", "", "describe the model and its context"},
-    {"/stats", "", "tokens and times of the last answer and of the engine"},
+    {"/stats", "", "show token counts and times of the last answer and of the engine"},
     {"/exit", "", "quit"},
     {"/quit", "", "quit"},
     {"/bye", "", "quit"},
@@ -37,7 +37,7 @@ void PrintHelp() {
   PrintNote("Ctrl-C stops an answer; Ctrl-D on an empty line quits.");
 }
 
-// Prints the current settings and their sources: the one called `name`, or all if `name` is empty.
+// Prints the value and the source of the setting called `name`, or of all settings if `name` is empty.
 void PrintSettings(const ChatSession& session, const std::string& name) {
   const Flag* flag = FindFlag(name);  // also finds top_p for top-p
   bool found = false;
@@ -88,7 +88,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
       const std::string& system = session.conversation().system();
       PrintNoteLines(system.empty() ? "[no system message]" : system);
     } else if (!session.model().renderer->takes_system_message()) {
-      PrintError("the chat template takes no system message");
+      PrintError("the chat template does not support a system message");
     } else {
       session.SetSystem(rest);
       PrintNote("[system message set; the conversation starts over]");
@@ -111,7 +111,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
     for (const std::string& text : StatsLines(*session.model().engine)) PrintNote(text);
   } else {
     const std::string near = NearestName(name, SlashCommandNames());
-    PrintError("unknown command " + name + (near.empty() ? ": see /help" : ", did you mean " + near + "?"));
+    PrintError("unknown command " + name + (near.empty() ? "; see /help" : "; did you mean " + near + "?"));
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// The chat's slash commands. Main thread.
+// The slash commands of a chat, such as /set. The functions keep no state and act on the ChatSession; main thread.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace vllm::app {
 
-// Returns all names, with their slash, for completion.
+// Returns the names of all commands, with the slash, for completion.
 std::vector<std::string> SlashCommandNames();
 
-// Runs a line that begins with a slash. Returns false if the chat must end. Prints errors in the line.
+// Runs a line that begins with a slash. Returns false if the chat must end. Prints an error if the
+// line is invalid.
 bool RunSlashCommand(const std::string& line, ChatSession& session);
 
 }  // namespace vllm::app

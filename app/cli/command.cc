@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::array<CommandInfo, 11> kCommands = {{
     {Command::kChat, "chat", "", "", false, "chat with a model",
-     "Chats with a model. The conversation is kept as the exact tokens that were sampled, so each turn computes only "
-     "the new tokens. /help lists the chat commands. Ctrl-C stops an answer and keeps the text so far; Ctrl-D on an "
-     "empty line quits.",
+     "Chats with a model. The chat keeps the exact tokens of all turns, so each turn computes only its new tokens. "
+     "/help lists the chat commands. Ctrl-C stops an answer and keeps the text so far; Ctrl-D on an empty line "
+     "quits.",
      "vllmcli chat\n"
      "vllmcli chat -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf --system 'Answer in one sentence.'"},
     {Command::kRun, "run", "[PROMPT...]", "", false, "answer one prompt using the model's chat template",
@@ -19,9 +19,10 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "vllmcli run 'How do I run a batch?'\n"
      "git diff | vllmcli run -m ./model 'Write a commit message for this:'\n"
      "vllmcli run -m ./model -t 0 --json - <prompt.txt"},
-    {Command::kComplete, "complete", "[PROMPT...]", "", false, "continue a text without a chat template",
+    {Command::kComplete, "complete", "[PROMPT...]", "", false, "continue text without a chat template",
      "Continues PROMPT as plain text, with the tokenizer's special tokens (such as BOS) added. Otherwise works like "
-     "run. Without --max-tokens, generation continues until the model ends the text or the context is full.",
+     "run. Unless --max-tokens or the model's max_new_tokens sets a limit, generation continues until the model ends "
+     "the text or the context is full.",
      "vllmcli complete -m ./model -n 50 'Once upon a time'\n"
      "vllmcli complete -m ./model -t 0 -n 20 --json --logprobs 3 'The capital of France is'"},
     {Command::kBatch, "batch", "INPUT", "", true, "answer every prompt in a file",
@@ -34,8 +35,8 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "vllmcli batch words.csv -m ./model --template 'Translate to French: {word}' --ordered --format text\n"
      "vllmcli batch prompts.jsonl --check"},
     {Command::kBench, "bench", "latency|throughput", "latency|throughput", false, "benchmark the engine",
-     "latency times repeated runs of one batch of random prompts; throughput times many requests submitted at once. "
-     "--load-format dummy needs only a directory with config.json.",
+     "bench latency measures repeated runs of one batch of random prompts. bench throughput measures many requests "
+     "submitted at once. --load-format dummy needs only a directory with config.json.",
      "vllmcli bench latency -m ./model --input-len 128 --output-len 64 --batch-size 1\n"
      "vllmcli bench throughput -m ./model --num-prompts 200 --json"},
     {Command::kTokenize, "tokenize", "[TEXT]", "", false, "convert text to token ids, or back",
@@ -43,12 +44,11 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "vllmcli tokenize -m ./model 'Hello, world'\n"
      "vllmcli tokenize -m ./model --count <book.txt"},
     {Command::kRender, "render", "FILE.json", "", true, "render messages with a chat template",
-     "Renders a JSON object with messages, tools and other variables (or an array of messages) with the model's chat "
-     "template and prints the exact prompt text. FILE.json may be - for standard input.",
+     "Applies the model's chat template to a JSON object with messages, tools and other variables (or to an array of "
+     "messages) and prints the exact prompt text. FILE.json may be - for standard input.",
      "echo '[{\"role\":\"user\",\"content\":\"hi\"}]' | vllmcli render -m ./model -"},
     {Command::kModels, "models", "", "", false, "list installed models",
-     "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the model that ships with "
-     "vllmcli.",
+     "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the bundled model.",
      ""},
     {Command::kShow, "show", "[MODEL]", "", true, "describe a model without loading it",
      "Prints a model's architecture, parameter count, tensor types, sizes, files and sampling defaults. Reads only the "

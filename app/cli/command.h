@@ -1,5 +1,5 @@
-// The table of the program's commands. Dispatch, --help, the man page and the completions are generated from it.
-// Immutable; any thread.
+// The table of the program's commands. The parser, the tables of the configuration file, --help, the man page and the
+// completions are derived from it. Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct CommandInfo {
   std::string_view name;
   std::string_view arguments;  // as shown in the usage line
   std::string_view choices;    // allowed arguments, separated by '|'; empty: any text or a file
-  bool takes_file;             // completions offer file names
+  bool takes_file;             // true: the completions offer file names as arguments
   std::string_view summary;
   std::string_view description;
   std::string_view examples;  // command lines, separated by '\n'; may be empty

@@ -30,9 +30,9 @@ std::string Unguard(std::string value) {
   const Flag* elsewhere = bare.size() > 2 ? FindFlag(bare.substr(2)) : nullptr;
   std::string message = "unknown flag " + bare + " for " + std::string(InfoOf(command).name);
   if (const std::string near = NearestName(bare, names); !near.empty()) {
-    message += ", did you mean " + near + "?";
+    message += "; did you mean " + near + "?";
   } else if (elsewhere != nullptr) {
-    message += ": it belongs to other commands";
+    message += "; it belongs to other commands";
   }
   throw ConfigError(message);
 }
@@ -81,7 +81,7 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
       for (const CommandInfo& info : CommandTable()) names.emplace_back(info.name);
       const std::string near = NearestName(words[0], names);
       throw ConfigError("unknown command " + words[0] +
-                        (near.empty() ? ": see vllmcli --help" : ", did you mean " + near + "?"));
+                        (near.empty() ? "; see vllmcli --help" : "; did you mean " + near + "?"));
     }
     command = *found;
     line.has_command = true;

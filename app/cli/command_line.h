@@ -13,12 +13,12 @@ enum class CommandLineAction : uint8_t { kCommand, kHelp, kVersion };
 
 struct CommandLine {
   CommandLineAction action = CommandLineAction::kCommand;
-  bool has_command = false;  // false: settings.command is the caller's default
+  bool has_command = false;  // true: a command was named, or kHelp is about settings.command
   Settings settings;
 };
 
-// Parses `words`, the arguments without the program's name. `default_command` applies when they name no command. Throws
-// ConfigError naming the unknown or invalid word and, if there is one, a similar known name.
+// Parses `words`, the arguments without the program's name. `default_command` applies if the first word is a flag or
+// there are no words. Throws ConfigError. For an unknown command or flag, the message suggests a similar known name.
 CommandLine ParseCommandLine(std::vector<std::string> words, Command default_command);
 
 }  // namespace vllm::app

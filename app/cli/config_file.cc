@@ -14,7 +14,7 @@
 namespace vllm::app {
 namespace {
 
-// toml11 parses about 200,000 scalars per second. This limit keeps the worst file to a few seconds.
+// toml11 parses about 200,000 scalars per second. With this limit, the slowest file takes a few seconds.
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 constexpr size_t kMaxShownBytes = 60;
 
@@ -30,7 +30,7 @@ void Apply(const TomlEntry& entry, const std::string& path, Settings& settings) 
       if (known.in_config) names.emplace_back(known.name);
     }
     const std::string near = NearestName(entry.key, names);
-    throw ConfigError(where + ": unknown key" + (near.empty() ? "" : ", did you mean " + near + "?"));
+    throw ConfigError(where + ": unknown key" + (near.empty() ? "" : "; did you mean " + near + "?"));
   }
   if (entry.is_array && !flag->repeats && flag->kind != ValueKind::kIds) {
     throw ConfigError(where + ": must be a single value, not an array");

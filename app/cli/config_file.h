@@ -1,5 +1,6 @@
-// Reads the configuration file, which is TOML. Keys are long flag names. A key at the top applies to every command; a
-// key in a table named after a command applies to that command and overrides the top. Unknown keys are errors. Example:
+// Reads the configuration file, which is TOML. Keys are long flag names. A key at the top applies to every command that
+// has the flag. A key in a table named after a command applies to that command only and overrides the key at the top.
+// Unknown keys are errors. Main thread. Example:
 //     model = "/models/llama"
 //     temperature = 0.7
 //     stop = ["###"]
@@ -14,8 +15,8 @@
 namespace vllm::app {
 
 // Adds the file's values for settings.command. An empty `path` means the default location, where a missing file is not
-// an error. Throws ConfigError `<file>:<line>:<column>: <key>: <why> (<value>)`, and ResourceError when the process
-// runs out of memory or file descriptors.
+// an error. Throws ConfigError `<file>:<line>:<column>: <key>: <why> (<value>)`, or `configuration file <file>: <why>`
+// if the file cannot be read. Throws ResourceError if memory or file descriptors run out.
 void ReadConfigFile(const std::string& path, Settings& settings);
 
 }  // namespace vllm::app

@@ -1,4 +1,4 @@
-// Converts Settings to VllmConfig. Functions of the settings and the model's files; no state, any thread.
+// Converts Settings to a VllmConfig. The functions keep no state and open no files; any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace vllm::app {
 
-// Returns the type that --kv-cache-dtype names, or none for auto.
+// Returns the type that --kv-cache-dtype names, or nullopt for auto.
 std::optional<kernels::KVDType> CacheDType(const Settings& settings);
 
-// Returns a configuration that is not finalized yet. Throws ConfigError naming the flag and its value.
+// Returns the configuration for `model`. The caller must still call Finalize. Throws ConfigError `--<flag>: <why>
+// (<value>)`.
 VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model);
 
 // Returns --seed if it is set. Otherwise returns a random seed for chat, run and complete, and 0 for other commands.

@@ -22,14 +22,14 @@ constexpr uint32_t kEvery = 0xFFFFFFFF;
 constexpr Flag kFlags[] = {
     // Model.
     {"model", 'm', kText, "MODEL", "", "", kModel, kWithModel | Bits(kConfig), false, true,
-     "Hugging Face model directory, .gguf file, or repository name in the Hugging Face cache; default: $VLLMCLI_MODEL, "
-     "then the configuration file, then the model that ships with vllmcli"},
+     "Hugging Face model directory, .gguf file, or name of an installed model (see vllmcli models); default: "
+     "$VLLMCLI_MODEL, then the configuration file, then the bundled model"},
     {"load-format", 0, kChoice, "FORMAT", "auto|safetensors|gguf|dummy", "auto", kModel, kWithModel, false, true,
      "weight format; gguf: the directory's .gguf file, even if there is a config.json; dummy: random weights with the "
      "shapes in config.json"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
-     "type of the weights, and of the KV cache unless --kv-cache-dtype is given; auto: the checkpoint's type; with "
-     "float32, inputs of layers that the checkpoint has quantized are not rounded to 8 bits"},
+     "type of the weights, and of the KV cache unless --kv-cache-dtype is given; auto: the checkpoint's type; "
+     "float32 also disables rounding activations to 8 bits in layers that the checkpoint stores quantized"},
     {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
      "quantize floating-point weights to 8 or 4 bits at load time"},
     {"packed-cache-size", 0, kSize, "SIZE", "", "16Gi", kModel, kEngines, false, true,
@@ -44,18 +44,19 @@ constexpr Flag kFlags[] = {
     {"chat-template", 0, kPath, "FILE", "", "", kPrompt, kTemplated, false, true,
      "Jinja template file to use instead of the model's template"},
     {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,
-     "variable for the chat template, such as enable_thinking=false; VALUE is read as JSON if possible, else as text"},
+     "variable for the chat template, such as enable_thinking=false; VALUE is parsed as JSON if it is valid JSON, else "
+     "used as a string"},
     {"chat", 0, kNegatable, "", "", "", kPrompt, Bits(kBatch), false, false,
-     "answer each text as a user message, through the chat template; default: only lines of .txt, .csv and .tsv files, "
-     "if the model has a template"},
+     "treat each prompt as a user message and apply the chat template; default: only for .txt, .csv and .tsv files, "
+     "and only if the model has a template"},
     {"prompt-ids", 0, kIds, "IDS", "", "", kPrompt, Bits(kComplete), false, false,
      "prompt as token ids, such as 1,2,3, instead of text"},
     {"now", 0, kText, "DATE", "", "", kPrompt, kTemplated, false, false,
      "date and time for the template's strftime_now, as YYYY-MM-DD or YYYY-MM-DDTHH:MM:SS; default: the current time"},
 
-    // Sampling: vLLM's SamplingParams.
+    // Sampling: vLLM's SamplingParams, and the source of their defaults.
     {"max-tokens", 'n', kInteger, "N", "", "", kSampling, kGenerate, false, true,
-     "maximum tokens to generate; default: the model's max_new_tokens, else all that fit in the context"},
+     "maximum number of tokens to generate; default: the model's max_new_tokens, else as many as fit in the context"},
     {"generation-config", 0, kChoice, "SOURCE", "auto|vllm", "auto", kSampling, kGenerate | Bits(kShow), false, true,
      "source of sampling defaults; auto: the model's generation_config.json or general.sampling keys, or llama.cpp's "
      "defaults if the model sets none; vllm: vLLM's neutral values (temperature 1, no top-k, top-p or min-p), ignoring "
@@ -63,11 +64,11 @@ constexpr Flag kFlags[] = {
     {"temperature", 't', kNumber, "T", "", "the model's, else 0.8", kSampling, kGenerate, false, true,
      "randomness, 0 to 2; 0: always pick the most likely token"},
     {"top-p", 0, kNumber, "P", "", "the model's, else 0.95", kSampling, kGenerate, false, true,
-     "sample from the most likely tokens whose probabilities add up to P; 1: all tokens"},
+     "sample from the fewest most likely tokens whose probabilities add up to at least P; 1: all tokens"},
     {"top-k", 0, kInteger, "K", "", "the model's, else 40", kSampling, kGenerate, false, true,
      "sample from the K most likely tokens; 0: all tokens"},
     {"min-p", 0, kNumber, "P", "", "the model's, else 0.05", kSampling, kGenerate, false, true,
-     "drop tokens less likely than P times the most likely one; 0: drop none"},
+     "drop tokens whose probability is below P times that of the most likely token; 0: drop none"},
     {"presence-penalty", 0, kNumber, "V", "", "0", kSampling, kGenerate, false, true,
      "penalize tokens that occur in the output, -2 to 2"},
     {"frequency-penalty", 0, kNumber, "V", "", "0", kSampling, kGenerate, false, true,
@@ -75,33 +76,36 @@ constexpr Flag kFlags[] = {
     {"repetition-penalty", 0, kNumber, "V", "", "the model's, else 1", kSampling, kGenerate, false, true,
      "penalize tokens that occur in the prompt or the output; above 1: less repetition"},
     {"stop", 0, kText, "TEXT", "", "", kSampling, kGenerate, true, true,
-     "stop before this text; up to 16 texts of up to 256 bytes"},
+     "end the output before this stop string; up to 16 strings of up to 256 bytes each"},
     {"stop-token-ids", 0, kIds, "IDS", "", "", kSampling, kGenerate, true, true, "stop at any of these token ids"},
-    {"ignore-eos", 0, kSwitch, "", "", "", kSampling, kGenerate, false, true, "continue past the end-of-text token"},
+    {"ignore-eos", 0, kSwitch, "", "", "", kSampling, kGenerate, false, true,
+     "continue past the end-of-sequence (EOS) token"},
     {"min-tokens", 0, kInteger, "N", "", "0", kSampling, kGenerate, false, true,
-     "ignore end-of-text tokens, stop tokens and stop texts until N tokens are generated"},
+     "ignore EOS tokens, stop tokens and stop strings until N tokens are generated"},
     {"n", 0, kInteger, "N", "", "1", kSampling, kEngines & ~Bits(kChat), false, true,
      "number of answers per prompt, 1 to 128"},
     {"logprobs", 0, kInteger, "K", "", "", kSampling, kGenerate & ~Bits(kChat), false, true,
-     "log probabilities of each output token and the K most likely ones, in JSON output; -1: the whole vocabulary"},
+     "add to JSON output the log probabilities of each output token and of the K most likely tokens at its position; "
+     "-1: the whole vocabulary"},
     {"prompt-logprobs", 0, kInteger, "K", "", "", kSampling, kGenerate & ~Bits(kChat), false, true,
-     "log probabilities of each prompt token and the K most likely ones, in JSON output; -1: the whole vocabulary"},
+     "add to JSON output the log probabilities of each prompt token and of the K most likely tokens at its position; "
+     "-1: the whole vocabulary"},
     {"logit-bias", 0, kBias, "ID=V", "", "", kSampling, kGenerate, true, true,
      "add V, from -100 to 100, to the logit of token ID; up to 1024 tokens"},
     {"allowed-token-ids", 0, kIds, "IDS", "", "", kSampling, kGenerate, true, true, "generate only these token ids"},
     {"bad-words", 0, kText, "TEXT", "", "", kSampling, kGenerate, true, true,
-     "never generate this text; up to 1024 texts"},
+     "never generate this string; up to 1024 strings of up to 256 bytes each"},
     {"seed", 0, kUnsigned, "N", "", "", kSampling, kEngines, false, true,
      "random seed; default: a new one per run for chat, run and complete, 0 for batch and bench"},
     {"include-stop-str-in-output", 0, kSwitch, "", "", "", kSampling, kGenerate, false, true,
-     "include the stop text in the output"},
+     "include the stop string in the output"},
     {"skip-special-tokens", 0, kNegatable, "", "", "true", kSampling, kGenerate | Bits(kTokenize), false, true,
      "omit special tokens from the text; tokenize --decode omits them only if this flag is given"},
 
     // Output.
     {"json", 0, kSwitch, "", "", "", kOutput, kJson, false, false, "print one JSON object or array"},
     {"stream-json", 0, kSwitch, "", "", "", kOutput, kOnce, false, false,
-     "print one JSON object per piece of the answer, as it is generated"},
+     "print each piece of the answer as a JSON object as soon as it is generated"},
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
      "print time to first token, tokens/s and token counts to standard error"},
     {"quiet", 0, kSwitch, "", "", "", kOutput, kEngines, false, true,
@@ -111,7 +115,7 @@ constexpr Flag kFlags[] = {
     {"add-special-tokens", 0, kNegatable, "", "", "true", kOutput, Bits(kTokenize), false, false,
      "add the tokenizer's special tokens, such as BOS"},
     {"jsonl", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize, kRender), false, false,
-     "read and write JSON lines: one JSON value per line"},
+     "read and write JSON Lines, with one JSON value per line"},
 
     // The batch command.
     {"output", 'o', kPath, "FILE", "", "", kBatchRun, Bits(kBatch), false, false,
@@ -129,27 +133,28 @@ constexpr Flag kFlags[] = {
 
     // The bench command.
     {"input-len", 0, kInteger, "N", "", "32", kBenchRun, Bits(kBench), false, false,
-     "tokens per prompt, not counting the prefix"},
+     "length of each prompt in tokens, without the shared prefix"},
     {"prefix-len", 0, kInteger, "N", "", "0", kBenchRun, Bits(kBench), false, false,
-     "tokens of a prefix shared by all prompts"},
+     "length of the prefix that all prompts share, in tokens"},
     {"output-len", 0, kInteger, "N", "", "128", kBenchRun, Bits(kBench), false, false, "tokens to generate per prompt"},
-    {"batch-size", 0, kInteger, "N", "", "8", kBenchRun, Bits(kBench), false, false, "latency: prompts per batch"},
+    {"batch-size", 0, kInteger, "N", "", "8", kBenchRun, Bits(kBench), false, false,
+     "prompts per batch (latency only)"},
     {"num-iters-warmup", 0, kInteger, "N", "", "3", kBenchRun, Bits(kBench), false, false,
-     "latency: runs before measuring"},
-    {"num-iters", 0, kInteger, "N", "", "10", kBenchRun, Bits(kBench), false, false, "latency: measured runs"},
+     "warm-up runs before the measured ones (latency only)"},
+    {"num-iters", 0, kInteger, "N", "", "10", kBenchRun, Bits(kBench), false, false, "measured runs (latency only)"},
     {"num-prompts", 0, kInteger, "N", "", "100", kBenchRun, Bits(kBench), false, false,
-     "throughput: number of requests"},
+     "number of requests (throughput only)"},
     {"output-json", 0, kPath, "FILE", "", "", kBenchRun, Bits(kBench), false, false,
      "also write the results to FILE as JSON"},
     {"compare", 0, kPath, "FILE", "", "", kBenchRun, Bits(kBench), false, false,
      "show the results next to those of an earlier run, saved with --output-json"},
 
-    // Engine: vLLM's engine arguments.
+    // Engine: vLLM's engine arguments, and some for CPUs and memory limits.
     {"tensor-parallel-size", 0, kInteger, "N", "", "1", kEngine, kEngines, false, true,
      "split the model across N ranks; short form: -tp"},
     {"threads-per-rank", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
      "threads per rank; 0: the available cores divided by the number of ranks"},
-    {"max-num-seqs", 0, kInteger, "N", "", "128", kEngine, kEngines, false, true, "maximum requests per step"},
+    {"max-num-seqs", 0, kInteger, "N", "", "128", kEngine, kEngines, false, true, "maximum sequences per step"},
     {"max-num-batched-tokens", 0, kInteger, "N", "", "2048", kEngine, kEngines, false, true, "maximum tokens per step"},
     {"long-prefill-token-threshold", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
      "maximum tokens of one prompt per step; 0: no limit"},
@@ -166,16 +171,16 @@ constexpr Flag kFlags[] = {
     {"enable-prefix-caching", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
      "reuse the KV cache of prefixes that requests share"},
     {"enable-chunked-prefill", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
-     "compute long prompts in several steps"},
+     "prefill long prompts in chunks over several steps"},
     {"scheduling-policy", 0, kChoice, "POLICY", "fcfs|priority", "fcfs", kEngine, kEngines, false, true,
      "order of waiting requests; fcfs: first come, first served; priority: lowest priority value first"},
     {"max-logprobs", 0, kInteger, "N", "", "20", kEngine, kEngines, false, true,
      "largest K for --logprobs and --prompt-logprobs; -1: no limit"},
     {"max-output-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
-     "memory for tokens and logprobs of unfinished requests; requests that do not fit yet wait, and a request that "
-     "could exceed the limit alone is rejected; default: an eighth of the memory left after the KV cache"},
+     "memory for the tokens and logprobs of unfinished requests; requests wait until they fit; a request that could "
+     "exceed the limit on its own is rejected; default: an eighth of the memory left after the KV cache"},
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
-     "matrix multiplication library; with openblas, results may depend on what else is in the batch"},
+     "matrix multiplication library; with openblas, results may depend on the other requests in the batch"},
     {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine,
      kEngines, false, true,
      "instruction set of the kernels; auto: $VLLMCLI_ISA, else the best that this machine supports"},
@@ -183,7 +188,7 @@ constexpr Flag kFlags[] = {
     // All commands.
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,
      "read FILE instead of $XDG_CONFIG_HOME/vllmcli/config.toml"},
-    {"help", 'h', kSwitch, "", "", "", kGeneral, kEvery, false, false, "print this help"},
+    {"help", 'h', kSwitch, "", "", "", kGeneral, kEvery, false, false, "print the help of the command"},
 };
 
 }  // namespace

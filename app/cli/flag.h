@@ -1,5 +1,5 @@
-// The table of flags. Parsing, configuration keys, --help, the man page and the completions are generated from it.
-// Immutable; any thread.
+// The table of command-line flags. The parser, the configuration keys, --help, the man page and the completions are
+// derived from it. Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class ValueKind : uint8_t {
   kPath,
   kChoice,  // one of `choices`
   kIds,     // token ids, "1,2,3"
-  kBias,    // "ID=V"
+  kBias,    // a token id and its logit bias, "ID=V"
 };
 
 enum class FlagGroup : uint8_t { kModel, kSampling, kPrompt, kOutput, kBatchRun, kBenchRun, kEngine, kGeneral };
@@ -32,9 +32,9 @@ struct Flag {
   ValueKind kind;
   std::string_view value_name;
   std::string_view choices;        // separated by '|'
-  std::string_view default_value;  // as shown in --help; empty: none; "true" is also read by Settings::Switch
+  std::string_view default_value;  // shown in --help; empty: none; "true": the switch is on by default
   FlagGroup group;
-  uint32_t commands;  // bit set of Command
+  uint32_t commands;  // the commands that have this flag: Command values combined with |
   bool repeats;       // may be given more than once; all values are kept
   bool in_config;     // allowed in the configuration file
   std::string_view help;
@@ -44,7 +44,7 @@ struct Flag {
 };
 
 std::span<const Flag> FlagTable();
-// Returns null if there is none. Underscores in `name` match dashes.
+// Returns the flag called `name` (without leading dashes), or null. An underscore in `name` matches a dash.
 const Flag* FindFlag(std::string_view name);
 std::string_view TitleOf(FlagGroup group);
 inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel,  FlagGroup::kPrompt,   FlagGroup::kSampling,

@@ -1,4 +1,4 @@
-// Parses numbers, sizes and lists from the command line or a file. Each function consumes the whole text or throws
+// Parses numbers, sizes and lists from the command line or a file. Each function consumes the whole string or throws
 // ConfigError `<why> (<text>)`. NaN and infinity are rejected. Pure functions; any thread.
 #pragma once
 
@@ -25,8 +25,9 @@ bool ParseSwitch(std::string_view text);
 // Returns `text` if it is one of `choices`, which are written "a|b|c".
 std::string ParseChoice(std::string_view text, std::string_view choices);
 
-// Returns the candidate nearest to `name`, for "did you mean", or an empty string if none is close. Close means one
-// edit, or two for names of six or more letters. Leading dashes and slashes are ignored.
+// Returns the candidate nearest to `name`, for "did you mean", or an empty string if none is close. A candidate is
+// close if it is at most one edit away, or two if `name` has six or more letters. One-letter names have no close
+// candidates. Leading dashes and slashes are ignored.
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace vllm::app

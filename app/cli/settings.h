@@ -26,10 +26,10 @@ class Settings {
   // fit the flag's kind.
   void Set(const Flag& flag, std::vector<std::string> values, SettingSource source, const std::string& where);
 
-  // REQUIRES for the getters below: `name` is in the flag table and its kind matches the getter. They return an empty
-  // value if the flag is not set.
+  // The getters below return nullopt or an empty list if the flag is not set. REQUIRES: `name` is the long name of a
+  // flag whose kind matches the getter.
   bool Has(std::string_view name) const;
-  bool Switch(std::string_view name) const;  // the flag's default if not set
+  bool Switch(std::string_view name) const;  // if not set: the default in the flag table
   std::optional<int64_t> Integer(std::string_view name) const;
   std::optional<uint64_t> Unsigned(std::string_view name) const;
   std::optional<double> Number(std::string_view name) const;
@@ -39,8 +39,8 @@ class Settings {
   std::vector<int32_t> Ids(std::string_view name) const;
   std::vector<std::pair<int32_t, float>> Biases(std::string_view name) const;
 
-  SettingSource SourceOf(std::string_view name) const;
-  const std::vector<std::string>* Values(std::string_view name) const;
+  SettingSource SourceOf(std::string_view name) const;                  // kDefault if not set
+  const std::vector<std::string>* Values(std::string_view name) const;  // null if not set
 
   Command command = Command::kChat;
   std::vector<std::string> arguments;  // words that are not flags

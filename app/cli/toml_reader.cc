@@ -184,8 +184,8 @@ class TomlTextReader {
     return ReadWord();
   }
 
-  // Returns the contents of the string that begins at `begin` and ends here. A carriage return in it must be followed
-  // by a line feed.
+  // Returns the contents of the string literal that begins at `begin` and ends before pos_. REQUIRES: a line feed
+  // follows each carriage return in it.
   std::string ParseString(const Mark& begin) const {
     std::string raw(text_.substr(begin.pos, pos_ - begin.pos));
     if (raw.size() > kMaxTomlScalarBytes) {
@@ -209,13 +209,13 @@ class TomlTextReader {
     if (!SkipLineBreak()) ++pos_;
   }
 
-  // REQUIRES: the text starts with a quotation mark.
+  // REQUIRES: the next character is a quotation mark.
   std::string ReadString() {
     const Mark begin = Here();
     const char quote = Peek();
     ++pos_;
     while (!AtEnd() && Peek() != quote) {
-      if (IsControl(Peek())) FailAt(begin, "unterminated string (line break or control character in it)");
+      if (IsControl(Peek())) FailAt(begin, "unterminated string, or one that contains a control character");
       if (quote == '"' && Peek() == '\\' && Peek(1) != '\n' && Peek(1) != '\r') {
         SkipEscape();
       } else {
@@ -227,7 +227,7 @@ class TomlTextReader {
     return ParseString(begin);
   }
 
-  // Reads a string in triple quotes. REQUIRES: the text starts with three quotation marks.
+  // Reads a string in triple quotes. REQUIRES: the next three characters are quotation marks.
   std::string ReadLongString() {
     const Mark begin = Here();
     const char quote = Peek();

@@ -10,7 +10,7 @@ namespace vllm::app {
 namespace {
 
 // Extracts the reason from a toml11 message. Its first line is `[error] toml::<function>: <reason>`, with both prefixes
-// optional; the following lines are a drawing of the source.
+// optional. The following lines quote the source and point at the error.
 std::string ReasonOf(const std::string& message) {
   std::string_view reason = std::string_view(message).substr(0, message.find('\n'));
   for (const std::string_view prefix : {"[error] ", "toml::"}) {

@@ -1,5 +1,6 @@
-// The program's directories, by the XDG base directory specification. A relative path in a variable is ignored, as the
-// specification requires. Reads the environment; any thread while no thread changes it.
+// The program's directories, according to the XDG Base Directory Specification. A relative path in a variable is
+// ignored, as the specification requires. The functions read the environment; any thread may call them as long as no
+// thread changes it.
 #pragma once
 
 #include <string>

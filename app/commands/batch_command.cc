@@ -90,8 +90,9 @@ class InputFile {
   int fd_ = -1;
 };
 
-// Returns the number of rows for the progress line, or none if no line is shown or counting is not cheap: a stream, a
-// table whose fields may contain line breaks, or a file so long that reading it would delay the start.
+// Returns the number of rows for the progress line. Returns nullopt if no progress line is shown, or if counting is not
+// cheap: for a stream, a table whose fields may contain line breaks, or a file so long that reading it would delay the
+// start.
 std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
   constexpr int64_t kMaxBytes = 32 << 20;
   const bool is_lines = format == InputFormat::kText || format == InputFormat::kJsonLines;
@@ -119,8 +120,8 @@ std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
 
 bool WritesText(const Settings& settings) { return settings.Text("format").value_or("jsonl") == "text"; }
 
-// Returns true if prompts or answers are text for every possible input. The prompts of a JSON lines file may all be
-// token ids.
+// Returns true if the batch certainly contains text, as a prompt or as an answer. JSON Lines input and output may
+// consist of token ids only.
 bool NeedsTokenizer(const Settings& settings, InputFormat format) {
   return format != InputFormat::kJsonLines || settings.Has("template") || WritesText(settings);
 }

@@ -35,7 +35,7 @@ std::string HistoryPath() {
   return home + "/history";
 }
 
-// Prints at most four lines.
+// Prints at most three lines.
 void PrintFirstScreen(const LoadedModel& model) {
   if (model.location.origin == "shipped") {
     PrintStatus("This is the guide, a tiny help model trained for vllmcli. It answers questions about this program.");
@@ -57,7 +57,8 @@ void ChatOnTerminal(ChatSession& session, bool prints_stats) {
   PrintNote("");
 }
 
-// Chats with standard input that is a file or pipe: each line is one message or command.
+// Chats without a line editor, when standard input or output is not a terminal. Each line of standard input is one
+// message or command.
 void ChatFromStream(ChatSession& session, bool prints_stats) {
   RecordReader reader(STDIN_FILENO, "standard input", '\0');
   std::string_view record;
@@ -65,7 +66,8 @@ void ChatFromStream(ChatSession& session, bool prints_stats) {
     const RecordReader::Status status = reader.Next(record);
     if (status == RecordReader::Status::kEnd) return;
     if (status == RecordReader::Status::kNeedInput) {
-      // Waits for input and for signals. A signal just before a plain read() would be noticed only after the next line.
+      // Wait for input and for signals. With a plain read(), a signal that arrives just before the call would be
+      // noticed only after the next line.
       std::array<pollfd, 2> fds = {{{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}}};
       poll(fds.data(), fds.size(), -1);
       ThrowIfInterrupted();

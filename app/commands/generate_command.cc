@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 enum class OutputForm { kText, kJson, kStreamJson };
 
-// Writes the outputs of one request as they arrive and keeps its statistics and error for the end.
+// Writes the outputs of one request as they arrive. Keeps the request's statistics and error for the end.
 class AnswerWriter {
  public:
   AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form)

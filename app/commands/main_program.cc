@@ -82,8 +82,8 @@ int Run(std::vector<std::string> words) {
   return Dispatch(settings);
 }
 
-// The terminate handler. Some library destructors allocate memory (JSON values, directory iterators), and a failed
-// allocation in one of them ends here.
+// The terminate handler. It also runs if an allocation fails in a library destructor: those of JSON values and
+// directory iterators allocate memory.
 [[noreturn]] void OnTerminate() {
   RestoreTerminal();
   try {

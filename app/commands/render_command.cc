@@ -35,7 +35,7 @@ std::string RenderOne(const PromptRenderer& renderer, Json context) {
   return renderer.RenderJson(DumpJson(context), has_tools);
 }
 
-// Returns the special token that a line may set next to "chat_template" and "context", or an empty string.
+// Returns the special token that `line` sets in the field `name`, such as "bos_token", or an empty string.
 std::string TokenOf(const Json& line, const char* name) {
   const auto token = line.find(name);
   return token != line.end() && token->is_string() ? token->get<std::string>() : std::string();

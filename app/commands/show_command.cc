@@ -34,7 +34,7 @@ std::vector<SamplingValue> SamplingOf(const Settings& settings, const ModelLocat
   return MakeSamplingDefaults(settings, LoadGenerationConfig(location)).values;
 }
 
-// Messages of the errors with which `run` would reject the model. The first one is printed.
+// The messages of all errors for which `run` would reject the model. Only the first is printed.
 using Failures = std::vector<std::string>;
 
 void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& json, Failures& failures) {
@@ -101,7 +101,8 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   try {
     const bool has_tokenizer = ModelHasTokenizer(location);
     json["tokenizer"] = has_tokenizer ? Json(TokenizerKind(location)) : Json();
-    // TokenizerKind may read only the beginning of the files. `run` loads them whole, so errors further on count too.
+    // TokenizerKind may read only the beginning of the files. `run` reads them completely, so load the tokenizer to
+    // find errors in the rest.
     if (has_tokenizer) LoadModelTokenizer(location);
   } catch (const std::runtime_error& error) {
     json["tokenizer"] = nullptr;

@@ -52,7 +52,7 @@ class Converter {
   }
   std::string Decode(const std::vector<int32_t>& ids) const { return tokenizer_.Decode(ids, skip_special_tokens_); }
 
-  // Converts one JSON value, a line of input, to one JSON value. Throws ModelError.
+  // Converts `line`, the text of one JSON value, to a JSON value. Throws ModelError.
   Json Convert(std::string_view line) const {
     const Json json = Json::parse(line.begin(), line.end(), nullptr, false);
     if (json.is_discarded()) throw ModelError("not valid JSON");
@@ -115,7 +115,7 @@ int TokenizeCommand(const Settings& settings) {
   }
   const size_t first = separated.find_first_not_of(' ');
   if (first != std::string::npos && separated[first] != '[' && separated.find(',') == std::string::npos) {
-    // Ids separated by white space: "1 2 3".
+    // The ids are separated by whitespace: "1 2 3".
     size_t pos = first;
     while (pos != std::string::npos) {
       const size_t end = separated.find(' ', pos);

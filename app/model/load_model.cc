@@ -43,8 +43,8 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   }
   CheckSamplingDefaults(loaded.sampling_params, config);
   // Load the tokenizer while the weights load, or after them if no thread can be started. If the address space is
-  // limited, load it before them: both together may not fit where each one does, and the KV cache gets the memory that
-  // is left.
+  // limited, load the tokenizer first, because loading both at once may exceed the limit. The KV cache gets the memory
+  // that is left.
   std::string tokenizer_warning;
   const auto load = [&, tokenizer_required]() -> std::shared_ptr<const tokenizer::Tokenizer> {
     const bool is_needed = tokenizer_required || ModelHasTokenizer(loaded.location);

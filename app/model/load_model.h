@@ -17,19 +17,19 @@ namespace vllm::app {
 struct LoadedModel {
   ModelLocation location;
   SamplingParams sampling_params;                         // the defaults of a request, see sampling_defaults.h
-  std::vector<SamplingValue> sampling_values;             // the same with the source of each value
+  std::vector<SamplingValue> sampling_values;             // the values in sampling_params, with their sources
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // may be null only if it was not required
   std::unique_ptr<PromptRenderer> renderer;               // null: the model has no chat template
   std::unique_ptr<LLMEngine> engine;
   Seconds load_time{0};
 };
 
-// Loads everything and starts the engine's threads. Afterwards signals no longer end the process: the caller must poll
-// them. Under RLIMIT_AS the tokenizer is loaded before the weights. Throws ConfigError, ModelError, ResourceError,
-// TokenizerError, ChatTemplateError.
+// Loads the model and starts the engine's threads. Afterwards signals no longer end the process, so the caller must
+// poll for them. Under RLIMIT_AS the tokenizer is loaded before the weights. Throws ConfigError, ModelError,
+// ResourceError, TokenizerError, ChatTemplateError.
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
 
-// Throws ConfigError if no request could use these defaults, because then the sampling flags are wrong.
+// Throws ConfigError if the engine would reject a request with these defaults. The sampling flags are wrong then.
 void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config);
 
 }  // namespace vllm::app

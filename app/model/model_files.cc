@@ -54,12 +54,12 @@ std::string TokenizerWarning(const ModelLocation& location) {
     if (metadata.String("tokenizer.ggml.model").value_or("") != "gpt2" || metadata.String("tokenizer.ggml.pre"))
       return "";
     return "tokenizer of " + Escape(location.gguf_file) +
-           ": tokenizer.ggml.pre is missing, the default pre-tokenizer is used instead";
+           ": tokenizer.ggml.pre is missing; using the default pre-tokenizer instead";
   }
   const std::string used = tokenizer::FallbackTokenizerFile(location.directory);
   if (used.empty()) return "";
-  return "tokenizer of " + Escape(location.directory) + ": tokenizer.json is missing, " + Escape(used) +
-         " is used instead";
+  return "tokenizer of " + Escape(location.directory) + ": tokenizer.json is missing; using " + Escape(used) +
+         " instead";
 }
 
 std::shared_ptr<const tokenizer::Tokenizer> LoadModelTokenizer(const ModelLocation& location) {
@@ -76,7 +76,7 @@ std::string TemplateVariables(const Settings& settings) {
     if (equals == std::string::npos || equals == 0)
       throw ConfigError("--template-var: must be NAME=VALUE (" + text + ")");
     const std::string value = text.substr(equals + 1);
-    // Values typed on a command line have few levels.
+    // Limits the nesting. Values typed on a command line have few levels.
     const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::ordered_json&) { return depth <= 32; };
     const auto json = nlohmann::ordered_json::parse(value, shallow, false);
     variables[text.substr(0, equals)] = json.is_discarded() ? nlohmann::ordered_json(value) : json;
@@ -100,7 +100,8 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
   // A batch reports this error per row.
   const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
   if (is_conversation && !settings.Text("system").value_or("").empty() && !renderer->takes_system_message()) {
-    throw ConfigError("--system: the chat template takes no system message (" + renderer->source().origin + ")");
+    throw ConfigError("--system: the chat template does not support a system message (" + renderer->source().origin +
+                      ")");
   }
   return renderer;
 }

@@ -1,5 +1,6 @@
 // Reads a model's files other than its weights: configuration, tokenizer and chat template, from a Hugging Face model
-// directory or a GGUF file. Each function reads only the files that it needs. Main thread.
+// directory or a GGUF file. Each function reads only the files that it needs. Functions that take Settings,
+// and ReadFileOrStdin, belong to the main thread; any thread may call the others.
 #pragma once
 
 #include <memory>
@@ -24,7 +25,7 @@ GenerationConfig LoadGenerationConfig(const ModelLocation& location);
 // Loads the tokenizer from the GGUF file or the directory. Throws ModelError or TokenizerError.
 std::shared_ptr<const tokenizer::Tokenizer> LoadModelTokenizer(const ModelLocation& location);
 bool ModelHasTokenizer(const ModelLocation& location);
-// Returns a warning if the model has no tokenizer, or only a fallback, which may split text differently than in
+// Returns a warning if the model has no tokenizer, or only a fallback, which may tokenize text differently than in
 // training. Returns "" otherwise.
 std::string TokenizerWarning(const ModelLocation& location);
 

@@ -35,7 +35,7 @@ bool IsFile(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// Returns true if there is a file of any type. A file that is not regular is an error when it is read, with its name.
+// Returns true if a file of any type exists. If it is not a regular file, reading it fails later and names the file.
 bool Exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
@@ -90,7 +90,8 @@ std::optional<fs::path> SnapshotOf(const fs::path& repository) {
   return only;
 }
 
-// Returns the GGUF models in a directory, sorted by name. A split model is its first part. Leaves out vision towers.
+// Returns the GGUF models in a directory, sorted by name. A split model is listed as its first part. Vision encoders
+// (mmproj files) are omitted.
 std::vector<fs::path> GgufModelsIn(const fs::path& directory) {
   std::set<fs::path> models;
   std::error_code error;
@@ -120,7 +121,7 @@ ModelLocation LocationIn(const std::string& name, const fs::path& directory, con
   }
   std::string names;
   for (const fs::path& file : files) names += (names.empty() ? "" : ", ") + Escape(file.filename().string(), 80);
-  throw ModelError("model " + name + ": several .gguf files in this directory, name one (" + names + ")");
+  throw ModelError("model " + name + ": several .gguf files in this directory; name one (" + names + ")");
 }
 
 // Returns the GGUF model called `file` in a directory that may have several. Throws ModelError.
@@ -130,7 +131,7 @@ ModelLocation FileIn(const std::string& name, const fs::path& directory, const s
   return {name, directory.string(), origin, (directory / file).string()};
 }
 
-// Appends the models in a directory, under the names by which FindModel finds them.
+// Appends the models in a directory, with the names by which FindModel finds them.
 void ListDirectory(const std::string& name, const fs::path& directory, const std::string& origin,
                    std::vector<ModelLocation>& models) {
   if (IsFile(directory / "config.json")) {
@@ -202,7 +203,7 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
   if (name.empty() || (name == kShippedName && !IsDirectory(name))) {
     const std::optional<fs::path> shipped = FindShipped();
     if (!shipped) {
-      throw ModelError("model: none given, and the shipped model is not installed; set one with -m or $VLLMCLI_MODEL");
+      throw ModelError("model: none given, and the bundled model is not installed; set one with -m or $VLLMCLI_MODEL");
     }
     return {std::string(kShippedName), shipped->string(), "shipped"};
   }
@@ -213,7 +214,7 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
   if (IsDirectory(path)) return LocationIn(name, path, "directory", load_format);
   if (IsFile(path)) {
     if (fs::path(path).extension() != ".gguf") {
-      throw ModelError("model " + name + ": is a file, must be a directory with config.json or a .gguf file");
+      throw ModelError("model " + name + ": is a file; must be a directory with config.json, or a .gguf file");
     }
     if (load_format == "safetensors") throw ModelError("model " + name + ": is a GGUF file, not safetensors");
     const fs::path directory = fs::path(path).parent_path();

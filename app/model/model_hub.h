@@ -1,6 +1,6 @@
 // Finds models: maps the name that the user gives to a Hugging Face model directory or a GGUF file, and lists the
-// installed models. Reads directories only and downloads nothing. Pure functions of the file system and the
-// environment; any thread.
+// installed models. Reads directories but no model files, and downloads nothing. Pure functions of the file system and
+// the environment; any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace vllm::app {
 struct ModelLocation {
   std::string name;            // as the user gives it
   std::string directory;       // contains config.json or the GGUF file
-  std::string origin;          // "directory", "Hugging Face cache", "own directory", "shipped"
+  std::string origin;          // "directory", "file", "Hugging Face cache", "own directory" or "shipped"
   std::string gguf_file = {};  // the model, or its first part; empty: a Hugging Face model
 
   // Returns the last part of a path, or the repository's name, for display.
@@ -22,12 +22,13 @@ struct ModelLocation {
 };
 
 // Finds a model. `name` is one of: a directory, a .gguf file, a repository in the Hugging Face cache or in
-// $XDG_DATA_HOME/vllmcli/models, or a .gguf file in one of these ("OWNER/NAME/FILE.gguf"). An empty name is the shipped
-// model. A directory must contain exactly one GGUF model if it has no config.json or if load_format is "gguf". Throws
-// ModelError `model <name>: <why>`.
+// $XDG_DATA_HOME/vllmcli/models, or a .gguf file in one of these ("OWNER/NAME/FILE.gguf"). An empty name, or
+// "guide", is the bundled model. A directory must contain exactly one GGUF model if load_format is "gguf", or if the
+// directory has neither config.json nor a tokenizer. `load_format` is the value of --load-format. Throws ModelError
+// `model <name>: <why>`.
 ModelLocation FindModel(const std::string& name, const std::string& load_format = "auto");
 
-// Returns all models that FindModel finds by name, sorted by name, with the shipped model last.
+// Returns all models that FindModel finds by name, sorted by name, with the bundled model last.
 std::vector<ModelLocation> ListModels();
 
 // Returns the total size of the model's files, in bytes: the parts of its GGUF file, or all files in its directory

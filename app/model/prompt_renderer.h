@@ -1,5 +1,5 @@
 // PromptRenderer: a chat template with the special tokens of its model, fixed variables and an optional fixed date.
-// Immutable; any thread.
+// Immutable; any thread. Owned by LoadedModel or by the command.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,15 @@ namespace vllm::app {
 
 class PromptRenderer {
  public:
-  // `now` is the time that strftime_now formats, or nullopt for the clock. `variables_json` is a JSON object of further
-  // template variables, or empty. Throws ChatTemplateError.
+  // `now` is the time that strftime_now formats; nullopt means the current time. `variables_json` is a JSON object of
+  // further template variables, or empty. Throws ChatTemplateError.
   PromptRenderer(tokenizer::ChatTemplateSource source, std::optional<std::string> now, std::string variables_json = "");
 
-  // Throws ChatTemplateError.
+  // Returns the prompt text. Throws ChatTemplateError.
   std::string Render(std::span<const tokenizer::ChatMessage> messages, bool add_generation_prompt) const;
-  // Renders with any object of template variables, such as {"messages":[...],"tools":[...]}. They override
-  // variables_json. If `has_tools`, uses the model's template for tool use, if it has one. Throws ChatTemplateError.
+  // Renders with the template variables in `context_json`, such as {"messages":[...],"tools":[...]}, which override
+  // those of variables_json. If `has_tools`, uses the model's template for tool use, if it has one. Throws
+  // ChatTemplateError.
   std::string RenderJson(std::string_view context_json, bool has_tools) const;
 
   // Returns true if a system message reaches the prompt. Some templates reject one, others omit it silently.

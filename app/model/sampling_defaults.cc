@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kDefaultSource = "default";
 constexpr std::string_view kNeutralSource = "neutral";
 
-// The parameters that SamplingJson and SamplingText report.
+// The parameters that shape the distribution. SamplingText reports these, SamplingJson also max-tokens.
 constexpr std::array<std::string_view, 7> kShaping = {
     "temperature", "top-k", "top-p", "min-p", "presence-penalty", "frequency-penalty", "repetition-penalty"};
 
@@ -54,7 +54,7 @@ class SamplingResolver {
     return std::nullopt;
   }
 
-  // Sets a parameter that has no source except flags and the configuration.
+  // Records and returns the value of a parameter that only flags and the configuration file can set.
   template <typename T>
   T FromFlag(std::string_view name, T value) {
     Note(name, value, settings_.Has(name) ? FlagSource(name) : kDefaultSource);
@@ -74,7 +74,7 @@ class SamplingResolver {
     std::vector<SamplingValue> ordered;
     for (const Flag& flag : FlagTable()) {
       if (flag.group != FlagGroup::kSampling) continue;
-      // `show` has no sampling flags and reports what the generating commands use.
+      // `show` has few sampling flags itself. It reports the values that run, complete, chat and batch use.
       if (!flag.belongs_to(settings_.command) && settings_.command != Command::kShow) continue;
       const auto it = std::find_if(values_.begin(), values_.end(), [&](const auto& v) { return v.name == flag.name; });
       if (it != values_.end()) ordered.push_back(*it);
@@ -137,7 +137,7 @@ SamplingDefaults MakeSamplingDefaults(const Settings& settings, const Generation
   params.include_stop_str_in_output =
       resolver.FromFlag("include-stop-str-in-output", settings.Switch("include-stop-str-in-output"));
   params.skip_special_tokens = resolver.FromFlag("skip-special-tokens", settings.Switch("skip-special-tokens"));
-  // In a batch --seed is the engine's seed, from which it derives one for each row.
+  // In a batch, --seed is the engine's seed, from which the engine derives the seed of each row that has none.
   if (settings.command != Command::kBatch) params.seed = settings.Unsigned("seed");
   resolver.FromFlag("seed", params.seed ? Json(*params.seed) : Json());
   defaults.values = resolver.TakeValues(params.greedy());

@@ -1,10 +1,10 @@
 // The default sampling parameters of a request, and the source of each value.
 //
-// Each parameter is taken from the first source that names it: flags and configuration, then the model's own file
-// (generation_config.json, or the general.sampling.* keys of a GGUF file), then a fallback. The fallback is llama.cpp's
-// (temperature 0.8, top-k 40, top-p 0.95, min-p 0.05) when the model names no sampling parameter at all. A model that
-// names some gets neutral values for the rest, as transformers and vLLM do, because its authors chose them together.
-// The fields of a batch row override the result one by one. Pure functions; any thread.
+// Each parameter is taken from the first source that sets it: flags and configuration, then the model's own file
+// (generation_config.json, or the general.sampling.* keys of a GGUF file), then a fallback. If the model sets no
+// parameter at all, the fallback is llama.cpp's (temperature 0.8, top-k 40, top-p 0.95, min-p 0.05). If the model sets
+// some, the others are neutral, as in transformers and vLLM, because the authors of the model chose them as a set. The
+// fields of a batch row override the result one by one. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -18,9 +18,9 @@
 
 namespace vllm::app {
 
-// A parameter with its default value.
+// The effective value of a parameter, and the source of the value.
 struct SamplingValue {
-  std::string name;    // of the flag, without dashes: "top-p"
+  std::string name;    // of the flag, without leading dashes: "top-p"
   std::string value;   // as JSON text: 0.9, null, ["###"]
   std::string source;  // "command line", "generation_config.json", "default", ...
 };
@@ -38,7 +38,7 @@ SamplingDefaults MakeSamplingDefaults(const Settings& settings, const Generation
 // Returns {"temperature": {"value": 0.8, "source": "default"}, ...} for max_tokens and the parameters that shape the
 // distribution.
 nlohmann::ordered_json SamplingJson(const std::vector<SamplingValue>& values);
-// Returns a text such as "temperature 0.2, top-p 0.9 (generation_config.json); top-k 40 (command line)".
+// Returns a line such as "temperature 0.2, top-p 0.9 (generation_config.json); top-k 40 (command line)".
 std::string SamplingText(const std::vector<SamplingValue>& values);
 
 }  // namespace vllm::app

@@ -51,8 +51,9 @@ std::string KindOfTokenizerJson(const std::string& path) {
     } else if (key == "model" && pre_tokenizer_seen) {
       const ModelMember model = ReadModel(scanner);
       for (const char* type : {"BPE", "Unigram", "WordPiece", "WordLevel"}) {
-        if (model.type == type)
-          return model.type + (byte_level ? " byte-level" : model.byte_fallback ? " byte-fallback" : "");
+        if (model.type != type) continue;
+        if (byte_level) return "byte-level " + model.type;
+        return model.type + (model.byte_fallback ? " with byte fallback" : "");
       }
       break;
     } else {

@@ -28,8 +28,7 @@ std::vector<std::string> SafetensorsFiles(const std::string& directory) {
   if (fs::exists(single, error)) return {single};
   const std::string index = single + ".index.json";
   if (!fs::exists(index, error)) {
-    throw ModelError("weights of " + directory +
-                     ": neither model.safetensors nor model.safetensors.index.json is there");
+    throw ModelError("weights of " + directory + ": neither model.safetensors nor model.safetensors.index.json exists");
   }
   const std::string what = "tensor index " + index;
   const nlohmann::json json = ParseJson(ReadTextFile(index, kMaxIndexBytes, what), what);

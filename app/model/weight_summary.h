@@ -1,4 +1,5 @@
-// WeightSummary: totals of a model's tensors, from the headers of its weight files. Reads no weights. A plain value.
+// WeightSummary: the totals of a model's tensors, from the headers of its weight files. A plain value. SummarizeWeights
+// reads no weights; any thread may call it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct WeightSummary {
   std::map<std::string, int64_t> tensors_of_type;  // by type name, as the file format calls it
 };
 
-// Throws ModelError if a header is invalid or a file is missing.
+// Returns the totals of all weight files. Throws ModelError if a header is invalid or a file is missing.
 WeightSummary SummarizeWeights(const ModelLocation& location, const ModelConfig& model);
 
 }  // namespace vllm::app

@@ -1,4 +1,5 @@
-// The texts of --stats and /stats, and the "timings" of JSON results. Pure functions, except StatsLines: main thread.
+// The lines that --stats and /stats print, and the "timings" of JSON results. Pure functions; any thread. StatsLines
+// reads the engine and belongs to the main thread.
 #pragma once
 
 #include <array>
@@ -22,13 +23,15 @@ struct RequestStats {
   RequestMetrics metrics;
   Seconds load_time{0};
 
+  // The rate of the prompt tokens that were not cached, and of the output tokens after the first.
   double prefill_tokens_per_second() const;
   double decode_tokens_per_second() const;
 };
 
 // Returns one line about a request.
 std::string RequestStatsText(const RequestStats& stats);
-// Returns {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}
+// Returns {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}. A name ends with its unit: milliseconds, or
+// tokens per second.
 nlohmann::ordered_json TimingsJson(const RequestStats& stats);
 // Returns one line about the source of the packed weights.
 std::string WeightStatsText(const LoadReport& report);
@@ -36,7 +39,7 @@ std::string WeightStatsText(const LoadReport& report);
 std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopology& cpus);
 // Returns one line about the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks);
-// Returns the last three lines for a running engine on this machine.
+// Returns the lines about weights, ranks and engine for a running engine on this machine.
 std::array<std::string, 3> StatsLines(LLMEngine& engine);
 
 }  // namespace vllm::app

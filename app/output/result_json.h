@@ -1,5 +1,5 @@
-// Results as JSON, in the form that run, complete and batch share. They contain nothing that depends on timing or on
-// other requests; the caller adds such numbers. Pure functions; any thread.
+// Converts results to JSON, in the form that run, complete and batch share. The JSON contains nothing that depends on
+// timing or on other requests; the caller adds timings and cache hits. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_
 // Returns a list with one object per prompt token. The first token has no logprob, so its entry is null.
 nlohmann::ordered_json PromptLogprobsJson(const RequestOutput& output, const tokenizer::Tokenizer* tokenizer);
 
-// Returns one position of `logprobs`, in the form above.
+// Returns the object of one position of `logprobs`, in the form above.
 nlohmann::ordered_json LogprobJson(const Logprobs& logprobs, size_t position, const tokenizer::Tokenizer* tokenizer);
 
-// Returns the text of one token. Empty for an id outside the vocabulary, or if `tokenizer` is null.
+// Returns the text of one token. The text is empty if the id is outside the vocabulary or `tokenizer` is null.
 std::string TokenText(int32_t token_id, const tokenizer::Tokenizer* tokenizer);
 
 }  // namespace vllm::app

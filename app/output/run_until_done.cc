@@ -21,7 +21,7 @@ void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks) {
   while (true) {
     const bool more_requests = callbacks.add_requests && callbacks.add_requests();
     if (!more_requests && !engine.HasUnfinishedRequests()) return;
-    // poll() ignores negative descriptors. It always reports POLLERR; on a pipe that means the reader has closed it.
+    // poll() ignores negative descriptors and always reports POLLERR, which on a pipe means that the reader closed it.
     std::array<pollfd, 4> fds = {{{SignalFd(), POLLIN, 0},
                                   {engine.OutputFd(), POLLIN, 0},
                                   {callbacks.input_fd ? callbacks.input_fd() : -1, POLLIN, 0},

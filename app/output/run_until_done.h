@@ -10,7 +10,7 @@
 namespace vllm::app {
 
 struct RunCallbacks {
-  // Called after each step of the engine, with the outputs of the step, which may be none.
+  // Called after each step of the engine with the outputs of that step. There may be none.
   std::function<void(const std::vector<RequestOutput>& outputs)> on_outputs;
   // Called when a signal has arrived; TakeSignal returns it. The default throws Interrupted.
   std::function<void()> on_signal;
@@ -18,12 +18,12 @@ struct RunCallbacks {
   // For callers that add requests while others run. Called before each wait. Returns true if more requests may come;
   // the loop then continues although no request is unfinished.
   std::function<bool()> add_requests;
-  // The descriptor of the input, or -1 while there is nothing to read from it.
+  // Returns the descriptor to poll for input, or -1 while no input is wanted.
   std::function<int()> input_fd;
-  // Called when the input is readable or at its end.
+  // Called when the input is readable or has ended.
   std::function<void()> on_input;
 
-  // Throws OutputClosed when standard output is a pipe without a reader.
+  // If true, RunUntilDone throws OutputClosed when standard output is a pipe without a reader.
   bool watches_stdout = true;
 };
 

@@ -1,4 +1,4 @@
-// Formats sizes and counts for people. Pure functions; any thread.
+// Formats sizes and counts for display. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

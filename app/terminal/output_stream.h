@@ -1,6 +1,7 @@
-// OutputStream: the only way to write to standard output and error. Accepts only SafeText, and writes all of it
-// unbuffered. Tells apart a reader that has closed the pipe, which ends the program quietly, and a full device, which
-// is an error. Main thread.
+// OutputStream: writes SafeText to standard output or to a file, completely and unbuffered. If the reader of a pipe has
+// closed it, the program ends quietly (OutputClosed); a full device is an error (ResourceError). The Print functions
+// write to standard error and make their text safe. StandardOutput is global; BatchOutput owns the stream of its file.
+// Main thread.
 #pragma once
 
 #include <stdexcept>
@@ -38,17 +39,17 @@ class OutputStream {
 
 OutputStream& StandardOutput();
 
-// Prints one line on standard error, "vllmcli: <text>", and ignores write errors. The text may be untrusted: line
-// breaks in it, such as in a file's name, are shown as \n.
+// Print one line on standard error, "vllmcli: <text>" or "vllmcli: warning: <text>", and ignore write errors. The text
+// may be untrusted; line breaks in it, for example in a file name, are shown as \n.
 void PrintError(std::string_view text);
 void PrintWarning(std::string_view text);
 // Prints a line without "vllmcli: ". For output that the user has requested: statistics, replies to chat commands.
 void PrintNote(std::string_view text);
-// Prints a text of any number of lines on standard error.
+// Prints `text`, which may have several lines, on standard error.
 void PrintNoteLines(std::string_view text);
 // Prints a line that the user has not requested, such as a summary. Does nothing after SetQuiet(true).
 void PrintStatus(std::string_view text);
-// Sets --quiet, which disables ProgressLine too.
+// Sets the value of --quiet. If true, PrintStatus and ProgressLine do nothing.
 void SetQuiet(bool quiet);
 bool IsQuiet();
 

@@ -68,7 +68,7 @@ bool ProgressLine::IsDue() {
 
 void ProgressLine::Show(std::string_view text) {
   if (!enabled_) return;
-  // Counts one column per byte, which cuts a model's name too early if it is not ASCII. The last column stays free,
+  // Counts one column per byte, so a model name that is not ASCII is cut too early. The last column stays free,
   // because filling it would wrap the line.
   const size_t width = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
   std::string line = "\r";

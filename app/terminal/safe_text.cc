@@ -95,7 +95,7 @@ bool IsJoiningCodePoint(uint32_t c) {
 void SafeTextFilter::Put(uint32_t code_point, std::string& out) {
   const bool is_joiner = IsJoiningCodePoint(code_point);
   const bool is_shown = is_joiner ? !MayFollow(previous_, code_point) : IsUnsafeCodePoint(code_point);
-  // Two joiners in a row are never part of a spelling. Show the second, so that a run of joiners cannot hide a text.
+  // Two joiners in a row are never part of a spelling. Show the second, so that a run of joiners cannot hide text.
   previous_ = is_shown || (is_joiner && code_point != kEmojiSelector) ? 0 : code_point;
   if (is_shown) {
     std::array<char, 16> shown{};
@@ -163,8 +163,8 @@ SafeText SafeJson(std::string_view json) {
   for (size_t i = 0; i < json.size();) {
     const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(json, i);
     const uint32_t c = step.code_point;
-    // Escape every joiner, because another program shows the strings in its own way. An escape keeps the value. The
-    // serializer has already escaped C0.
+    // Escape every joiner, because it is unknown how the program that reads the JSON displays it. The escape does not
+    // change the value of the string. The serializer has already escaped C0.
     if (c >= 0x7F && (IsUnsafeCodePoint(c) || IsJoiningCodePoint(c))) {
       escape(c);
     } else {

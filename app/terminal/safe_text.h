@@ -32,16 +32,16 @@ class SafeText {
 
 // Returns true if a code point is always shown as <hex>.
 bool IsUnsafeCodePoint(uint32_t code_point);
-// Returns true if a code point is written only after a character that it can join, and is else shown as <hex>: ZWNJ,
-// ZWJ, variation selectors 15 and 16.
+// Returns true for ZWNJ, ZWJ and variation selectors 15 and 16. They are written only after a character that they can
+// join, and are otherwise shown as <hex>.
 bool IsJoiningCodePoint(uint32_t code_point);
 
-// Filters a stream of pieces. A piece may end anywhere, even inside a character or a control sequence.
+// Filters text that arrives in pieces. A piece may end anywhere, even inside a character or a control sequence.
 class SafeTextFilter {
  public:
   // Appends the filtered text to `out`. Keeps an incomplete character until its other bytes arrive.
   void Feed(std::string_view untrusted, SafeText& out);
-  // Ends the stream: an incomplete character becomes U+FFFD. Resets the filter.
+  // Ends the text and resets the filter. An incomplete character becomes U+FFFD.
   void Flush(SafeText& out);
 
  private:
@@ -55,7 +55,7 @@ class SafeTextFilter {
 SafeText SafeLine(std::string_view untrusted);
 
 // Returns `json` with \uXXXX in place of each unsafe or joining code point inside strings.
-// REQUIRES: `json` is valid JSON in UTF-8 without raw control characters, as a serializer makes it.
+// REQUIRES: `json` is valid JSON in UTF-8 without raw control characters, as a serializer writes it.
 SafeText SafeJson(std::string_view json);
 
 }  // namespace vllm::app

@@ -1,6 +1,7 @@
 // Signals: turns SIGINT, SIGTERM, SIGHUP (and SIGTSTP in a chat) into events that the main loop polls. The handlers
-// only count signals and wake a descriptor. Before the main loop they restore the terminal and end the process. SIGPIPE
-// is ignored, so that OutputStream gets EPIPE. The state is global; main thread only.
+// only count signals and make a descriptor readable. Before the main loop, they restore the terminal and end the
+// process. SIGPIPE is ignored, so that OutputStream gets EPIPE. The state is global; main thread, except
+// InterruptWaits.
 #pragma once
 
 #include <atomic>
@@ -22,10 +23,10 @@ class Interrupted : public std::runtime_error {
 };
 
 // Installs the handlers. Until EnterMainLoop() a signal ends the process at once with status 128 + its number. A SIGBUS
-// on a mapped model file that was truncated prints the file's name and ends the process with status 3. Both restore the
-// terminal.
+// on a mapped model file that was truncated prints the file's name and ends the process with status 3. In both cases
+// the handler restores the terminal first.
 void InstallSignals();
-// From now on signals are only recorded. The caller polls SignalFd() and calls TakeSignal().
+// From now on signals are only recorded. The caller must poll SignalFd() and call TakeSignal().
 void EnterMainLoop();
 
 // Returns a descriptor that is readable while a signal is pending.
@@ -33,7 +34,8 @@ int SignalFd();
 // Takes one pending signal and returns its number: SIGTERM before SIGHUP, SIGINT and SIGTSTP. Returns 0 if none is
 // pending.
 int TakeSignal();
-// Returns a flag that is true while SIGINT, SIGTERM or SIGHUP is pending. For work on the main thread that cannot poll.
+// Returns a flag that is true while SIGINT, SIGTERM or SIGHUP is pending. For work that cannot poll, such as
+// tokenizing; any thread.
 const std::atomic<bool>& InterruptWaits();
 // Throws Interrupted if SIGINT, SIGTERM or SIGHUP is pending.
 void ThrowIfInterrupted();
@@ -44,7 +46,8 @@ void CatchSuspend();
 void SuspendProcess();
 
 // Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, so that no file opened later gets its number.
-// It is opened for the wrong direction, so that using the descriptor still fails with EBADF.
+// The direction is the wrong one (writing for 0, reading for 1 and 2), so that using the descriptor still fails with
+// EBADF.
 void ReserveStandardDescriptors();
 
 }  // namespace vllm::app

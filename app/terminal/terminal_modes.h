@@ -1,10 +1,10 @@
-// Saves the terminal's modes when the program starts, and restores them on every way out: return, signals and crashes.
+// Saves the terminal's modes when the program starts, and restores them however it ends: by return, signal or crash.
 // Signal handlers use only async-signal-safe calls. The state is global; main thread.
 #pragma once
 
 namespace vllm::app {
 
-// Saves the modes of stdin if it is a terminal. From now on fatal signals restore them.
+// Saves the modes of standard input if it is a terminal. From now on the handlers of fatal signals restore them.
 void SaveTerminal();
 
 // Restores the modes, and disables bracketed paste if NoteBracketedPaste says it is on. Async-signal-safe, idempotent.

@@ -1,5 +1,6 @@
-// The errors that the outside world can cause, grouped by the program's exit status. Thrown only at load and validation
-// time. A request that fails inside the engine ends with FinishReason::kError instead.
+// The exceptions for errors that the outside world can cause, each with the program's exit status. Except for
+// EngineDeadError, the engine throws them only while it loads a model or validates a request. A request that fails
+// later ends with FinishReason::kError instead. Plain values; any thread.
 #pragma once
 
 #include <stdexcept>
@@ -31,13 +32,13 @@ class RequestError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The engine core has failed and every request in it is lost; what() is the first cause.
+// The engine core has failed and every request in it is lost (exit status 1). what() is the first cause.
 class EngineDeadError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The message that users see for std::bad_alloc. Short enough for a std::string to store without allocation.
+// The message that users see for std::bad_alloc. It is so short that a std::string stores it without an allocation.
 inline constexpr char kOutOfMemory[] = "out of memory";
 
 }  // namespace vllm

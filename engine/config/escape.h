@@ -1,4 +1,4 @@
-// Escape makes untrusted bytes, such as names from a file, printable in error messages. Error messages of the engine
+// Escape makes untrusted bytes, such as names from a file, safe to print in error messages. The engine's error messages
 // escape everything that comes from outside. Pure function; any thread.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace vllm {
 
-// Returns `text` with control characters, C1 controls and invalid UTF-8 written as \xNN. A result longer than max_bytes
-// is cut and ends in "...".
+// Returns `text` with C0 and C1 control characters, DEL and invalid UTF-8 written as \xNN. A result that would become
+// longer than about max_bytes is cut and ends in "...".
 std::string Escape(std::string_view text, size_t max_bytes = 200);
 
 }  // namespace vllm

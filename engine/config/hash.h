@@ -1,4 +1,4 @@
-// The hash functions of the engine. Pure functions; any thread.
+// The engine's general-purpose hash functions. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,15 @@
 
 namespace vllm {
 
-// SplitMix64's finalizer (Steele, Lea and Flood, 2014): every input bit changes every output bit with probability 1/2.
+// SplitMix64's finalizer (Steele, Lea and Flood, 2014). Flipping an input bit flips each output bit with a probability
+// of about 1/2.
 inline uint64_t MixBits(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-// The increment of SplitMix64: the odd integer next to 2^64 divided by the golden ratio.
+// The increment of SplitMix64: the odd integer closest to 2^64 divided by the golden ratio.
 inline constexpr uint64_t kSplitMixGamma = 0x9e3779b97f4a7c15u;
 
 struct Hash128 {
@@ -22,7 +23,7 @@ struct Hash128 {
   friend bool operator==(const Hash128&, const Hash128&) = default;
 };
 
-// XXH3 of the bytes, without a seed: equal in every process and on every machine.
+// Return the XXH3 hash of the bytes. It has no seed, so it is the same in every process and on every machine.
 uint64_t Hash64(std::string_view bytes);
 Hash128 HashBytes128(std::string_view bytes);
 

@@ -16,7 +16,7 @@ int64_t DerivedMaxModelLen(const ModelConfig& config) {
       positions = static_cast<double>(scaling.original_max_position_embeddings) * scaling.factor;
       break;
     case RopeScaling::Kind::kNone:
-    case RopeScaling::Kind::kLongRope:  // max_position_embeddings already is the long length
+    case RopeScaling::Kind::kLongRope:  // max_position_embeddings is already the scaled length
     case RopeScaling::Kind::kFactors:
     case RopeScaling::Kind::kLlama3:
       break;

@@ -1,5 +1,5 @@
-// DerivedMaxModelLen: the maximum context length that a model supports, derived from its positions and rope scaling.
-// Pure function; any thread.
+// DerivedMaxModelLen: the maximum context length that a model supports, in tokens, derived from max_position_embeddings
+// and the RoPE scaling. Pure function; any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace vllm {
 
-// Returns max_position_embeddings, multiplied by the factor of linear or dynamic rope scaling. Yarn multiplies
-// original_max_position_embeddings instead. With llama3 and longrope, max_position_embeddings already is the scaled
-// length. At most 2^30.
+// Returns max_position_embeddings, multiplied by the factor of linear or dynamic RoPE scaling. With YaRN, returns
+// original_max_position_embeddings times the factor. With llama3, longrope and a GGUF file's frequency factors,
+// max_position_embeddings is already the scaled length. The result is clamped to 1..2^30.
 int64_t DerivedMaxModelLen(const ModelConfig& config);
 
 }  // namespace vllm

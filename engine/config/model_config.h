@@ -1,6 +1,6 @@
-// ModelConfig: a decoder model's configuration in vLLM's names, after validation. Every size is positive and small
-// enough that the product of any two fits into int64. Written once by model_loader from config.json or a GGUF file,
-// then read-only; any thread.
+// ModelConfig: the validated configuration of a decoder model, with vLLM's field names. Required sizes are positive,
+// and all sizes are so small that the product of any two fits into int64. Written once by model_loader from config.json
+// or a GGUF file, then read-only; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace vllm {
 
-// Rotary scaling, as in transformers' rope_scaling. Each kind reads its own fields only.
+// RoPE scaling, as in transformers' rope_scaling. Each kind ignores the fields that it does not need.
 struct RopeScaling {
   enum class Kind : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope, kFactors };
   Kind kind = Kind::kNone;
@@ -29,22 +29,23 @@ struct RopeScaling {
   std::optional<double> mscale;
   std::optional<double> mscale_all_dim;
   bool truncate = true;
-  // longrope: one divisor per frequency; short_factor applies within the original length. Kind::kFactors (a GGUF file's
-  // rope_freqs tensor) sets short_factor only.
+  // longrope: one divisor per frequency. short_factor applies if max_model_len is at most
+  // original_max_position_embeddings, else long_factor. Kind::kFactors (a GGUF file's rope_freqs tensor) uses only
+  // short_factor.
   std::vector<double> short_factor;
   std::vector<double> long_factor;
 };
 
 // Settings that may differ between layers.
 struct LayerConfig {
-  int64_t sliding_window = 0;   // tokens that a query attends to, including its own; 0: all
+  int64_t sliding_window = 0;   // tokens that a query attends to, including its own token; 0: all
   bool use_rope = true;         // false in some layers of SmolLM3
   bool use_local_rope = false;  // uses rope_local_theta without scaling (Gemma 3's sliding layers)
   bool is_moe = false;
 };
 
 struct ModelConfig {
-  std::string model;         // the name that the user gave
+  std::string model;         // the name or path that the user gave
   std::string directory;     // contains the model's files
   std::string gguf_file;     // the first GGUF file; empty for other formats
   std::string architecture;  // "LlamaForCausalLM"
@@ -68,7 +69,7 @@ struct ModelConfig {
   bool mlp_bias = false;
   std::vector<LayerConfig> layers;  // [num_hidden_layers]
 
-  // Fields of architectures that differ from Llama. With the default values the architecture lacks the feature.
+  // Fields in which other architectures differ from Llama. The default values describe Llama.
   int64_t rotary_dim = 0;  // leading dimensions of a head that are rotated (partial_rotary_factor); 0: head_dim
   std::optional<double> rope_local_theta;
   double norm_offset = 0.0;  // added to norm weights: 1 in Gemma's Hugging Face checkpoints, 0 in GGUF
@@ -85,9 +86,9 @@ struct ModelConfig {
   bool remove_final_norm = false;                // OPT
   bool use_parallel_residual = false;            // StableLM, Falcon
   int64_t num_parallel_norms = 1;                // Falcon: 2 if parallel attention and MLP have one norm each
-  bool use_qk_norm = false;                      // only for architectures that make it optional
+  bool use_qk_norm = false;                      // read only by architectures in which QK norm is optional
   bool scale_attn_by_inverse_layer_idx = false;  // GPT-2
-  bool conv1d_weights = false;  // linear weights are stored [in, out], as in GPT-2's Conv1D; never in GGUF
+  bool conv1d_weights = false;  // linear weights are stored as [in, out], as in GPT-2's Conv1D; never in GGUF
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;
   int64_t moe_intermediate_size = 0;
@@ -96,15 +97,16 @@ struct ModelConfig {
   // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".
   std::string weight_prefix;
   QuantizationConfig quantization;
-  bool has_block_weights = false;  // a GGUF file with block-quantized matrices
+  bool has_block_weights = false;  // the model is a GGUF file with block-quantized matrices
 
   std::optional<int32_t> bos_token_id;
-  // From config.json and generation_config.json. The first is the EOS token; each of them stops a request.
+  // The EOS token, then further tokens that stop a request. From config.json and generation_config.json, or from GGUF
+  // metadata.
   std::vector<int32_t> eos_token_ids;
 
-  kernels::DType checkpoint_dtype = kernels::DType::kFloat32;  // config.json's torch_dtype
-  kernels::DType dtype = kernels::DType::kFloat32;  // type of floating-point weights and, by default, of the KV cache
-  int64_t max_model_len = 0;                        // tokens of prompt plus output
+  kernels::DType checkpoint_dtype = kernels::DType::kFloat32;  // config.json's dtype; for GGUF, from tensor types
+  kernels::DType dtype = kernels::DType::kFloat32;  // type of floating-point weights; KV cache: see DefaultKVDType
+  int64_t max_model_len = 0;                        // maximum number of tokens in prompt plus output
 };
 
 }  // namespace vllm

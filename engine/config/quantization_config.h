@@ -11,8 +11,8 @@ namespace vllm {
 
 enum class QuantizationMethod : uint8_t {
   kNone,
-  kInt8,  // at load: 8-bit codes, one scale per 32 columns
-  kInt4,  // at load: 4-bit codes, one scale per 32 columns; embedding and output head as in kInt8
+  kInt8,  // quantized at load: 8-bit codes, one scale per 32 columns
+  kInt4,  // quantized at load: 4-bit codes, one scale per 32 columns; embedding and output head as in kInt8
   kGptq,
   kAwq,
   kFp8,                // float8 with one scale per block, row or matrix
@@ -49,10 +49,10 @@ struct QuantizationScheme {
   int64_t block_rows = 1;   // output rows that share a scale
 };
 
-// Layers selected by name: a full name, a run of whole dotted parts ("mlp.gate", "lm_head"), or a regular expression
-// that matches from the beginning of the name ("re:...").
+// Layers selected by name. A name is a full layer name, consecutive dot-separated components of one ("mlp.gate",
+// "lm_head"), or a regular expression that matches at the beginning of the layer name ("re:...").
 struct QuantizationTargets {
-  bool all = false;
+  bool all = false;  // selects every layer
   std::vector<std::string> names;
 };
 
@@ -66,7 +66,7 @@ struct QuantizationConfig {
   };
   std::vector<Group> groups;
   QuantizationTargets ignored;  // layers with floating-point weights
-  bool gptq_v2 = false;         // zero points are stored unchanged; v1 stores them minus one
+  bool gptq_v2 = false;         // zero points are stored unchanged; GPTQ v1 stores them minus 1
 
   bool quantizes_at_load() const { return method == QuantizationMethod::kInt8 || method == QuantizationMethod::kInt4; }
 };

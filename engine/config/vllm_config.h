@@ -33,15 +33,15 @@ struct SchedulerConfig {
   int64_t long_prefill_token_threshold = 0;  // 0: off
   bool enable_chunked_prefill = true;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
-  // Admits a waiting prompt only if all of it fits into free blocks, even though it is computed in chunks.
+  // Admits a waiting request only if all its tokens fit into free blocks, even though they are computed in chunks.
   bool scheduler_reserve_full_isl = true;
 };
 
 struct ParallelConfig {
   int64_t tensor_parallel_size = 1;
-  int64_t threads_per_rank = 0;  // 0: the cores this process may use (CpuTopology) divided by the ranks
-  bool pin_cores = true;         // with more than one rank, pins each rank's threads to its own cores
-  // True if there are more threads than CPUs that this process may use; set by Finalize.
+  int64_t threads_per_rank = 0;  // 0: the number of cores that this process may use (CpuTopology) / number of ranks
+  bool pin_cores = true;         // with more than one rank, pins each rank's threads to separate cores
+  // True if there are more threads than can run at the same time on this process's CPUs and quota; set by Finalize.
   bool is_oversubscribed = false;
 
   int64_t num_threads() const { return tensor_parallel_size * threads_per_rank; }
@@ -56,15 +56,16 @@ enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
 struct LoadConfig {
   LoadFormat load_format = LoadFormat::kAuto;
   std::string packed_cache_directory;  // directory of the packed-weight cache; empty: no cache
-  int64_t packed_cache_bytes = 0;      // --packed-cache-size, total of all files; 0: no cache
-  // Smaller weights are not cached: packing them takes less time than a person notices.
+  int64_t packed_cache_bytes = 0;      // --packed-cache-size, total size of all files; 0: no cache
+  // Models with fewer bytes of weights are not cached, because packing them takes no noticeable time.
   int64_t packed_cache_min_bytes = int64_t{16} << 20;
 };
 
 enum class LinearBackend : uint8_t { kNative, kOpenBlas };
 
 // Returns the default type of the KV cache: model.dtype, except bfloat16 for float16 models with quantized weights.
-// Their activations are rounded to 8 bits, so bfloat16 loses no visible precision, and CPUs multiply it directly.
+// Quantized layers round activations to 8 bits, so bfloat16 keys and values lose no visible precision, and CPUs can
+// multiply bfloat16 directly.
 kernels::KVDType DefaultKVDType(const ModelConfig& model);
 
 struct VllmConfig {
@@ -74,18 +75,18 @@ struct VllmConfig {
   ParallelConfig parallel;
   LoadConfig load;
   int64_t max_logprobs = 20;
-  // --max-output-memory: limit for the outputs of all unfinished requests; none: a fraction of the free memory.
+  // --max-output-memory: limit for the outputs of all unfinished requests; none: see DefaultMaxOutputMemory.
   std::optional<int64_t> max_output_memory_bytes;
   uint64_t seed = 0;  // for requests that do not set a seed
   // OpenBLAS sums in an order that depends on the number of rows, so its results depend on batching.
   LinearBackend linear_backend = LinearBackend::kNative;
-  std::optional<kernels::Isa> isa;  // for all kernels, the sampler's too; none: the best that the machine supports
+  std::optional<kernels::Isa> isa;  // of all kernels, including the sampler's; none: the best one that the CPU supports
 
   // Returns the type in which K and V are stored.
   kernels::KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }
 
-  // Sets derived fields (threads_per_rank, and max_num_batched_tokens without chunked prefill) and checks every field
-  // and combination. Throws ConfigError with the flag and its value.
+  // Checks every field and every combination that has a rule. Sets threads_per_rank, is_oversubscribed and, without
+  // chunked prefill, max_num_batched_tokens. Throws ConfigError that names the flag and its value.
   void Finalize();
 };
 

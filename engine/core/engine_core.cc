@@ -23,11 +23,12 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
       limit += ", limited to " + std::to_string(*config.cache.kv_cache_memory_bytes) + " by --kv-cache-memory";
     }
     const std::string needed = std::to_string(num_groups + 1);
-    const std::string blocks = num_groups == 1
-                                   ? "one block of "
-                                   : "one block for each of " + std::to_string(num_groups) + " groups of layers, of ";
-    throw ResourceError("allocation of the kv cache: not " + blocks + std::to_string(config.cache.block_size) +
-                        " tokens fits (" + needed + " blocks with the null block x " + std::to_string(block_bytes) +
+    const std::string blocks =
+        num_groups == 1 ? "one block of "
+                        : "one block for each of " + std::to_string(num_groups) + " KV-cache groups, with blocks of ";
+    throw ResourceError("cannot allocate the KV cache: too little memory for " + blocks +
+                        std::to_string(config.cache.block_size) + " tokens (" + needed +
+                        " blocks with the null block x " + std::to_string(block_bytes) +
                         " bytes = " + std::to_string((num_groups + 1) * block_bytes) + " bytes; " + limit + ")");
   }
   const int64_t blocks_per_seq = PeakBlocks(config.cache, config.model.max_model_len, MaxChunk(config.scheduler));
@@ -49,13 +50,13 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
     const int64_t memory_bytes = executor_->DetermineAvailableMemory();
     cache.num_blocks = GetNumBlocks(sized, memory_bytes, executor_->PageSizeBytes(), executor_->memory_bound());
   }
-  // A sequence cannot have more tokens than the whole pool holds.
+  // A sequence cannot have more tokens than fit into the whole pool.
   ready_.max_model_len = std::min(config.model.max_model_len, MaxTokensThatFit(cache, MaxChunk(config.scheduler)));
   if (ready_.max_model_len < 1) {
-    throw ConfigError("--num-kv-blocks: the model has " + std::to_string(cache.group_windows.size()) +
-                      " groups of layers that need a block each (" + std::to_string(cache.num_blocks) + ")");
+    throw ConfigError("--num-kv-blocks: must be at least " + std::to_string(cache.group_windows.size()) +
+                      ", one block for each KV-cache group of the model (" + std::to_string(cache.num_blocks) + ")");
   }
-  // Measured before the cache is mapped, so that its address space is not counted twice.
+  // Measure this before the cache is mapped, so that the address space of the cache is not counted twice.
   ready_.spare_memory_bytes = executor_->SpareMemory(cache.num_blocks);
   executor_->InitializeKVCache(cache.num_blocks);
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());

@@ -1,5 +1,6 @@
-// EngineCore: schedules, runs and updates, over one Executor and one Scheduler. Owned by a client. Call every member
-// from the thread that constructed it: the caller's with InprocClient, the busy loop's with ThreadClient.
+// EngineCore: the engine's step loop. Each step schedules requests, executes the model and updates the requests. Owns
+// one Executor and one Scheduler; owned by a client. Call every member from the thread that constructed it: the
+// caller's with InprocClient, the busy loop's with ThreadClient.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,9 @@ class Scheduler;
 
 class EngineCore {
  public:
-  // Loads the model, sizes and allocates the KV cache. Throws what the executor throws, and ResourceError if not even
-  // one KV block fits. `interrupt` may cut steps short; it is borrowed and may be null.
+  // Loads the model, then sizes and allocates the KV cache. Throws the executor's exceptions, ResourceError if the
+  // memory is too small for one KV block per group, and ConfigError if --num-kv-blocks is. `interrupt` may cut steps
+  // short; it is borrowed and may be null.
   EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt = nullptr);
   ~EngineCore();
   EngineCore(const EngineCore&) = delete;
@@ -31,19 +33,19 @@ class EngineCore {
 
   const EngineCoreReadyInfo& ready() const { return ready_; }
 
-  // Queues a request. A request that can never fit, or whose id is in use, becomes a FinishReason::kError output of the
-  // next Step.
+  // Queues a request. If the request can never fit or its id is in use, the next Step returns a FinishReason::kError
+  // output for it.
   void AddRequest(EngineCoreRequestPtr request);
   void AbortRequests(std::span<const RequestId> request_ids);
 
-  // Returns true if Step has something to run, to send to the workers or to report.
+  // Returns true if Step has something to run, to send to the workers or to output.
   bool HasRequests() const;
   bool HasUnfinishedRequests() const;
 
-  // Clears `outputs` and runs one step into it. Returns true if the executor ran. An interrupted step is rolled back:
-  // its requests compute the same tokens again later. Throws what the executor threw, and std::logic_error if requests
-  // are unfinished but none can be scheduled; the engine is dead then. A decode step allocates nothing once the buffers
-  // have grown.
+  // Runs one step and replaces the contents of `outputs` with its outputs. Returns true if the executor ran. An
+  // interrupted step is rolled back, and its requests compute the same tokens again later. Rethrows the executor's
+  // exceptions, and throws std::logic_error if requests are unfinished but none can be scheduled; the engine is dead
+  // then. A decode step allocates nothing once the buffers have grown.
   bool Step(EngineCoreOutputs& outputs);
 
   bool ResetPrefixCache();
@@ -63,9 +65,9 @@ class EngineCore {
   std::vector<std::pair<RequestId, std::string>> rejected_;
 };
 
-// Returns the number of usable KV blocks to allocate, at most what max_num_seqs sequences of max_model_len tokens can
-// use. `memory_bytes` also pays for the null block. Throws ResourceError if no block fits; the message has the
-// arithmetic and `memory_bound`, the name of the limit behind `memory_bytes`.
+// Returns the number of usable KV blocks to allocate, at most as many as max_num_seqs sequences of max_model_len tokens
+// can use. `memory_bytes` must also hold the null block. Throws ResourceError if one block per KV-cache group does not
+// fit; the message shows the calculation and `memory_bound`, the name of the limit that determines `memory_bytes`.
 int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
                      const std::string& memory_bound = {});
 

@@ -1,6 +1,7 @@
-// EngineCoreClient: the front end's only view of the engine. InprocClient steps an EngineCore in the caller's thread,
-// for tests and benchmarks. ThreadClient runs it as a busy loop on its own thread, between a bounded input queue and a
-// merging output queue. Call members from the front-end thread only.
+// EngineCoreClient: the front end's only view of the engine core. InprocClient steps an EngineCore in the caller's
+// thread, for tests and benchmarks. ThreadClient runs an EngineCore as a busy loop on a separate thread, between a
+// bounded input queue and an output queue that merges unread outputs. Owned by LLMEngine. Call members from the
+// front-end thread only.
 #pragma once
 
 #include <chrono>
@@ -18,11 +19,11 @@
 
 namespace vllm {
 
-// The engine's state once it is ready.
+// Figures that are known once the engine is ready.
 struct EngineCoreReadyInfo {
   int64_t num_blocks = 0;
-  int64_t max_model_len = 0;  // clamped to what the KV cache can hold
-  // Memory that remains if the KV cache is full.
+  int64_t max_model_len = 0;  // clamped to the number of tokens that fit into the KV cache
+  // Bytes of memory that remain if the KV cache is full.
   int64_t spare_memory_bytes = std::numeric_limits<int64_t>::max();
   Seconds load_time{0};  // weights, profiling and cache allocation
   LoadReport load_report;
@@ -36,38 +37,40 @@ class EngineCoreClient {
 
   virtual const EngineCoreReadyInfo& ready() const = 0;
 
-  // Blocks while the input queue is full. A request that can never fit comes back as a FinishReason::kError output.
-  // Throws EngineDeadError if the engine is dead.
+  // Sends a request to the engine. Blocks while the input queue is full. If the request can never fit, GetOutputs later
+  // returns a FinishReason::kError output for it. Throws EngineDeadError if the engine is dead.
   virtual void AddRequest(EngineCoreRequestPtr request) = 0;
-  // Ignores unknown and finished ids. An aborted request gets no further output. A step in which all requests are
-  // aborted stops early; `urgency` says what happens to a step that also runs other requests.
+  // Ignores unknown and finished ids. An aborted request gets no further output. ThreadClient stops a step early if all
+  // of its requests are aborted; `urgency` says what happens to a step that also runs other requests.
   virtual void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) = 0;
 
-  // Fills `outputs` with everything since the last call; waits up to `timeout` if there is nothing. InprocClient runs
-  // one step. Returns false if nothing came. If the engine has failed, throws EngineDeadError with the first cause,
-  // after what came before the failure was returned.
+  // Fills `outputs` with all outputs since the last call; waits up to `timeout` if there are none. InprocClient runs
+  // one step instead of waiting. Returns false if there are no outputs. If the engine has failed, first returns the
+  // outputs from before the failure, then throws EngineDeadError with the first cause.
   virtual bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) = 0;
 
-  // Makes the next GetOutputs return at once, with or without outputs, and OutputFd readable until then.
+  // Makes the next GetOutputs return at once, with or without outputs. OutputFd is readable until then.
   virtual void Interrupt() = 0;
 
-  // A descriptor for poll() that is readable while outputs or the engine's death are pending; -1 in-process.
+  // A descriptor for poll() that is readable while outputs, an interrupt or the engine's failure are pending; -1 for
+  // InprocClient.
   virtual int OutputFd() const = 0;
 
-  // Utility calls run on the engine thread between steps and return their result.
+  // Utility calls: run on the engine thread between steps and return their result. They throw EngineDeadError if the
+  // engine is dead.
   virtual bool ResetPrefixCache() = 0;
   virtual SchedulerStats GetStats() = 0;
 
-  // Ends the engine. kAbort drops running requests in the middle of a step, kDrain finishes them. Idempotent; the
-  // destructor aborts.
+  // Shuts the engine down. kAbort drops running requests, even in the middle of a step; kDrain finishes them first.
+  // Idempotent. The destructor does the same as kAbort.
   virtual void Shutdown(ShutdownMode mode) = 0;
 };
 
 // Called on the thread that will run the executor.
 using ExecutorFactory = std::function<LoadedExecutor(const VllmConfig& config)>;
 
-// Both return once the engine is ready, and rethrow what loading, profiling or allocating threw, with its type.
-// REQUIRES: config is final.
+// Both functions return once the engine is ready. They rethrow exceptions from loading, profiling and allocation with
+// their types. REQUIRES: config.Finalize() has been called.
 std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, const ExecutorFactory& factory);
 std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory);
 

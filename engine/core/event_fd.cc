@@ -13,13 +13,13 @@
 namespace vllm {
 
 EventFd::EventFd() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (fd_ < 0) throw ResourceError(std::string("creation of an event descriptor: ") + std::strerror(errno));
+  if (fd_ < 0) throw ResourceError(std::string("cannot create an event descriptor: ") + std::strerror(errno));
 }
 
 EventFd::~EventFd() { close(fd_); }
 
-// Both transfer eight bytes, which eventfd never splits. They fail only if there is nothing to do: the counter is full
-// (already readable) or zero (already reset).
+// Set and Reset transfer eight bytes, which eventfd never splits. They fail only if there is nothing to do, because the
+// counter is full (already readable) or zero (already reset).
 void EventFd::Set() noexcept {
   const uint64_t one = 1;
   while (write(fd_, &one, sizeof(one)) < 0 && errno == EINTR) {

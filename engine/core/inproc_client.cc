@@ -75,7 +75,7 @@ void InprocClient::Shutdown(ShutdownMode mode) {
         merged.Publish(step);
       }
     } catch (const EngineDeadError&) {
-      // The next GetOutputs reports it.
+      // GetOutputs reports the failure after it has returned the outputs of the earlier steps.
     }
     merged.Take(drained_, std::chrono::steady_clock::now());
   }

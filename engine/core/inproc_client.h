@@ -1,4 +1,5 @@
-// InprocClient: steps an EngineCore in the caller's thread. For tests and benchmarks.
+// InprocClient: steps an EngineCore in the caller's thread. For tests and benchmarks. Owned by LLMEngine or a test;
+// call members from one thread only. See engine_core_client.h for the contracts.
 #pragma once
 
 #include <optional>
@@ -28,7 +29,7 @@ class InprocClient final : public EngineCoreClient {
 
  private:
   void ThrowIfDead() const;
-  // Runs one step. A failure becomes the cause of death.
+  // Runs one step. If the step throws, records the cause of death and throws EngineDeadError.
   void Step(EngineCoreOutputs& outputs);
 
   EngineCoreReadyInfo ready_;

@@ -1,5 +1,6 @@
 // InputQueue: messages from the front end to the busy loop, in order. Adding a request waits while the queue is full.
-// Aborts, utility calls and shutdown never wait, so they get through. Any number of producers, one consumer.
+// Aborts, utility calls and shutdown never wait, so they are never stuck behind a full queue. Owned by ThreadClient;
+// any number of producer threads, one consumer thread.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace vllm {
 
-// The result of a utility call. Its caller waits for it. Lives in the client, longer than the message.
+// The result of a utility call, for which the caller waits. Owned by ThreadClient, so it outlives the message.
 class UtilityResult {
  public:
   struct Result {
@@ -23,9 +24,9 @@ class UtilityResult {
   };
   void Reset() EXCLUDES(mutex_);
   void Set(const Result& result) EXCLUDES(mutex_);
-  // Says that no result will come, now or later.
+  // Ends a wait for which no result will come. Does nothing if the result is set.
   void Abandon() EXCLUDES(mutex_);
-  // Returns false if abandoned.
+  // Waits for Set or Abandon. Returns false if abandoned.
   bool Wait(Result& result) EXCLUDES(mutex_);
 
  private:
@@ -36,6 +37,7 @@ class UtilityResult {
   Result result_ GUARDED_BY(mutex_);
 };
 
+// A message to the busy loop. The comment on each field names the kinds that use it.
 struct EngineCoreRequestType {
   enum class Kind : uint8_t { kAdd, kAbort, kResetPrefixCache, kGetStats, kShutdown };
   Kind kind = Kind::kAdd;
@@ -49,13 +51,15 @@ class InputQueue {
  public:
   explicit InputQueue(size_t capacity) : capacity_(capacity) {}
 
-  // kAdd waits while `capacity` messages are queued. Returns false if the queue is closed, or closes while waiting.
+  // Queues a message. For kAdd, waits while `capacity` messages are queued. Returns false if the queue is closed before
+  // the message is queued.
   bool Push(EngineCoreRequestType message) EXCLUDES(mutex_);
 
-  // Swaps all queued messages into `messages`, whose contents are dropped. With `wait`, sleeps until there is one.
+  // Replaces the contents of `messages` with all queued messages. With `wait`, sleeps until there is a message or the
+  // queue is closed.
   void TakeAll(std::vector<EngineCoreRequestType>& messages, bool wait) EXCLUDES(mutex_);
 
-  // Closes the queue: waiting producers return and messages are dropped. Idempotent.
+  // Closes the queue: waiting producers return, and queued messages are dropped. Idempotent.
   void Close() EXCLUDES(mutex_);
 
  private:

@@ -1,5 +1,6 @@
 // OutputQueue: outputs from the busy loop to the front end. Deltas that a slow reader has not taken are merged into one
-// entry per request, so publishing never waits and memory grows with the text only. One producer, one consumer.
+// entry per request, so publishing never waits and memory grows only with the number of unread tokens. Owned by
+// ThreadClient; one producer thread, one consumer thread.
 #pragma once
 
 #include <chrono>
@@ -16,25 +17,26 @@ namespace vllm {
 
 class OutputQueue {
  public:
-  // Merges a step's outputs into the queue. Leaves unspecified entries in `step`, which its owner clears. Allocates
-  // only to grow.
+  // Merges a step's outputs into the queue. The entries of `step` are unspecified afterwards, and its owner must clear
+  // it. Allocates only if the queue grows.
   void Publish(EngineCoreOutputs& step) EXCLUDES(mutex_);
   // Reports that the engine has failed. The first cause is kept.
   void Die(const std::string& cause) EXCLUDES(mutex_);
-  // Says that nothing more will come.
+  // Marks the end of the outputs: Take no longer waits.
   void Close() EXCLUDES(mutex_);
 
   // Swaps the queued outputs into `outputs`, whose buffers are reused. Waits until `deadline` if there are none, unless
-  // the queue is closed or Wake was called. Returns false if nothing came. Throws EngineDeadError once dead and empty.
+  // the queue is closed or Wake was called. Returns false if there are no outputs. Throws EngineDeadError if Die was
+  // called and all outputs have been taken.
   bool Take(EngineCoreOutputs& outputs, std::chrono::steady_clock::time_point deadline) EXCLUDES(mutex_);
-  // Ends the current wait, or the next one.
+  // Ends the current Take, or makes the next one return at once.
   void Wake() EXCLUDES(mutex_);
 
   std::optional<std::string> death_cause() EXCLUDES(mutex_);
   int fd() const { return event_fd_.fd(); }
 
  private:
-  EventFd event_fd_;  // readable while entries, a wake-up or a death are pending
+  EventFd event_fd_;  // readable while entries or a wake-up are pending, and after Die
   Mutex mutex_;
   CondVar changed_;
   EngineCoreOutputs pending_ GUARDED_BY(mutex_);

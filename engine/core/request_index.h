@@ -1,5 +1,5 @@
-// RequestIndex: a small open-addressing map from request id to position. Clearing is O(1) and keeps the memory, so a
-// step allocates nothing once it has grown. Not thread-safe.
+// RequestIndex: a small open-addressing hash map from request id to position. Clearing is O(1) and keeps the memory, so
+// a step allocates nothing once the map has grown. Owned by OutputQueue; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace vllm {
 
 class RequestIndex {
  public:
-  // Returns the position of `request_id`. If there is none, stores and returns `fresh`. Amortized O(1).
+  // Returns the position of `request_id`. If the id has none, stores and returns `fresh`. Amortized O(1).
   size_t FindOrInsert(RequestId request_id, size_t fresh);
   void Clear();
   size_t size() const { return size_; }
@@ -26,7 +26,7 @@ class RequestIndex {
   Slot& Probe(RequestId request_id);
   void Grow();
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<Slot> slots_;  // the size is a power of two; at most half of the slots are live
   uint64_t generation_ = 1;
   size_t size_ = 0;
 };

@@ -1,9 +1,10 @@
-// StepInterrupt: decides whether the current step is worth finishing. Owned by a client. The engine thread calls
-// BeginStep, EndStep and TakenIn; the front-end thread calls Abort and Shutdown; the threads that compute read flag().
+// StepInterrupt: decides whether the current step is worth finishing. Owned by ThreadClient. The engine thread calls
+// BeginStep, EndStep and TakenIn, the front-end thread calls Abort and Shutdown, and the threads that compute read
+// flag().
 //
-// A step stops early if the engine shuts down or if all of its requests are being aborted. If only some are being
-// aborted, and the caller waits for that, the step stops after kMaxAbortDelay. The step after that one always runs to
-// its end, so other requests make progress.
+// A step stops early if the engine shuts down or if all of its requests are being aborted. If only some of them are
+// being aborted and a caller waits for the abort, the step stops kMaxAbortDelay after the abort. The following step is
+// not stopped for that reason, so that the other requests make progress.
 #pragma once
 
 #include <chrono>
@@ -20,8 +21,8 @@ namespace vllm {
 
 // How soon an abort takes effect on a step that also runs other requests.
 enum class AbortUrgency : uint8_t {
-  kAfterStep,  // after the step: the front end found a stop string
-  kPrompt,     // within StepInterrupt::kMaxAbortDelay: a caller waits
+  kAfterStep,  // after the step; the front end found a stop string, so no caller waits
+  kPrompt,     // within StepInterrupt::kMaxAbortDelay; a caller waits
 };
 
 class StepInterrupt {
@@ -30,16 +31,16 @@ class StepInterrupt {
 
   const kernels::CancellationFlag& flag() const { return flag_; }
 
-  // The engine starts a step with these requests.
+  // Call this when the engine starts a step with these requests.
   void BeginStep(std::span<const NumScheduledTokens> scheduled) EXCLUDES(mutex_);
-  // The step has ended. `cancelled`: it was cut short.
+  // Call this when the step has ended. `cancelled`: the step was cut short.
   void EndStep(bool cancelled) EXCLUDES(mutex_);
-  // The engine has processed the abort of these requests, so no later step contains them.
+  // Call this when the engine has processed the abort of these requests, so that no later step contains them.
   void TakenIn(std::span<const RequestId> aborted) EXCLUDES(mutex_);
 
-  // Aborts these requests. Call it before the message to the engine is queued.
+  // Starts the abort of these requests. Call this before the abort message to the engine is queued.
   void Abort(std::span<const RequestId> request_ids, AbortUrgency urgency) EXCLUDES(mutex_);
-  // From now on, no step is worth finishing.
+  // Stops the current step and every later one.
   void Shutdown() EXCLUDES(mutex_);
 
  private:
@@ -49,7 +50,7 @@ class StepInterrupt {
     std::chrono::steady_clock::time_point deadline;
   };
 
-  // Sets the flag by the rules above.
+  // Sets the flag according to the rules above.
   void Decide() REQUIRES(mutex_);
   // Returns true if every request of the step is being aborted.
   bool AllAborted() const REQUIRES(mutex_);

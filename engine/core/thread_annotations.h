@@ -1,5 +1,6 @@
-// Mutex and condition variable that clang's -Wthread-safety can check: a member marked GUARDED_BY(mutex) is touched
-// only where the analysis sees the mutex held. With other compilers the marks are empty.
+// Mutex and condition variable that clang's -Wthread-safety can check: a member marked GUARDED_BY(mutex) may be
+// accessed only where the analysis sees that the mutex is held. With other compilers the annotations expand to nothing.
+// Any thread may use both classes.
 #pragma once
 
 #include <chrono>
@@ -43,7 +44,7 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mutex_;
 };
 
-// Waits may end early: callers loop over their condition.
+// Waits may end spuriously, so callers must check their condition in a loop.
 class CondVar {
  public:
   void Wait(Mutex& mutex) REQUIRES(mutex) {

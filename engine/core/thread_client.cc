@@ -13,8 +13,8 @@
 namespace vllm {
 namespace {
 
-// A thread that is started while this lives does not receive the program's signals. They go to the front-end thread,
-// which handles them. Synchronous faults stay with the thread that causes them.
+// A thread that is started while this object lives does not receive the program's signals, which go to the front-end
+// thread instead. Synchronous faults stay with the thread that causes them.
 class BlockSignals {
  public:
   BlockSignals() {
@@ -37,7 +37,7 @@ ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory) {
     try {
       thread_ = std::thread([this, config, factory = std::move(factory)] { ThreadMain(config, factory); });
     } catch (const std::system_error& error) {
-      throw ResourceError(std::string("start of the engine's thread: ") + error.what() +
+      throw ResourceError(std::string("cannot start the engine's thread: ") + error.what() +
                           " (the tightest memory limit is " + kernels::ReadAvailableMemory().bound + ")");
     }
   }
@@ -45,7 +45,7 @@ ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory) {
   {
     MutexLock lock(handshake_.mutex);
     while (!handshake_.done) handshake_.changed.Wait(handshake_.mutex);
-    // Moved, so that nothing can throw while the thread is joinable.
+    // Move instead of copying, so that nothing can throw while the thread is joinable.
     ready_ = std::move(handshake_.ready);
     failure = std::exchange(handshake_.failure, nullptr);
   }
@@ -87,7 +87,7 @@ void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& f
   } catch (...) {
     output_queue_.Die("unknown exception in the engine");
   }
-  // Publishes the cause before any waiter learns that the queue is closed.
+  // Close the input queue last, so that a caller that finds it closed also finds the cause of death.
   input_queue_.Close();
   utility_reply_.Abandon();
 }
@@ -146,7 +146,7 @@ void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
   EngineCoreRequestType message;
   message.kind = EngineCoreRequestType::Kind::kAdd;
   message.request = std::move(request);
-  // The cause of death is known shortly before the queue closes.
+  // The output queue has the cause of death shortly before the input queue is closed.
   if (output_queue_.death_cause() || !input_queue_.Push(std::move(message))) ThrowDead();
 }
 

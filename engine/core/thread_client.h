@@ -1,5 +1,6 @@
-// ThreadClient: an EngineCore on its own thread, between a bounded input queue and a merging output queue. That thread
-// constructs, runs and destroys the EngineCore; only values cross. Call members from the front-end thread only.
+// ThreadClient: runs an EngineCore on a separate thread, between a bounded input queue and an output queue that merges
+// unread outputs. That thread constructs, runs and destroys the EngineCore. The two threads share only the queues,
+// utility replies, immutable requests and the StepInterrupt. Owned by LLMEngine; call members from its thread only.
 #pragma once
 
 #include <exception>
@@ -44,7 +45,7 @@ class ThreadClient final : public EngineCoreClient {
 
   void ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept;
   void BusyLoop(EngineCore& engine_core);
-  // Returns false if the message ends the loop at once.
+  // Processes a message. Returns false if the message ends the loop at once.
   bool Handle(EngineCoreRequestType& message, EngineCore& engine_core, bool& draining);
   UtilityResult::Result CallUtility(EngineCoreRequestType::Kind kind);
   [[noreturn]] void ThrowDead();

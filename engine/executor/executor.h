@@ -1,5 +1,5 @@
-// Executor: runs a scheduled step on every rank and returns the sampled tokens. TensorParallelExecutor is the real one;
-// tests have a fake. Owned by EngineCore and called from its thread only.
+// Executor: runs a scheduled step on every rank and returns the sampled tokens. Programs use TensorParallelExecutor,
+// tests a fake. Owned by EngineCore and called from its thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,37 +19,38 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Bytes of one KV block: K and V of all layers, all ranks together.
+  // Bytes of one KV block: K and V of the layers of one KV-cache group (the largest), summed over all ranks.
   virtual int64_t PageSizeBytes() const = 0;
 
-  // The sliding window of each KV-cache group; 0 means full attention.
+  // The sliding window of each KV-cache group, in tokens; 0: full attention.
   virtual std::vector<int64_t> KVGroupWindows() const { return {0}; }
 
-  // Runs a small step on made-up tokens and returns the bytes available for KV blocks, all ranks together: a share of
-  // the memory that remains after the weights and after the buffers of the largest allowed step. Throws what a rank
-  // threw.
+  // Runs a small step on dummy tokens and returns the bytes available for the KV blocks of all ranks: a share of the
+  // memory that remains after the weights and the buffers of the largest allowed step. Rethrows a rank's exception.
   virtual int64_t DetermineAvailableMemory() = 0;
 
-  // Names the limit behind the last DetermineAvailableMemory: "MemAvailable", "RLIMIT_AS (ulimit -v)".
+  // Returns the name of the limit that determined the last result of DetermineAvailableMemory, such as "MemAvailable"
+  // or "RLIMIT_AS (ulimit -v)".
   virtual std::string memory_bound() const { return {}; }
 
-  // Bytes that remain if all of `num_blocks` KV blocks are in use.
+  // Returns the bytes of memory that remain if all of `num_blocks` KV blocks are in use.
   virtual int64_t SpareMemory(int64_t /*num_blocks*/) const { return std::numeric_limits<int64_t>::max(); }
 
   // Allocates the KV cache: num_blocks usable blocks with ids from 1, and the null block 0. Throws ResourceError.
   virtual void InitializeKVCache(int64_t num_blocks) = 0;
 
-  // Makes ExecuteModel stop early if `flag` is set. The flag is borrowed. Call it once, before the first step.
+  // Makes ExecuteModel stop early once `flag` is set. Call this once, before the first step. The flag is borrowed and
+  // must outlive the executor.
   virtual void SetCancellation(const kernels::CancellationFlag* /*flag*/) {}
 
   // Runs one step. The result is valid until the next call. Throws StepCancelled if the flag was set before the step
-  // ended. The workers then know its requests, tokens and blocks, but the KV of its tokens is undefined; another step
-  // may follow. Otherwise throws the first failing rank's exception. The executor is dead then: no rank waits for
-  // another, and only the destructor may be called.
+  // ended: the workers have then received the step's requests, tokens and blocks, but the KV of its tokens is
+  // undefined, and another step may follow. If a rank fails, rethrows the first exception. The executor is dead then:
+  // no rank waits for another, and only the destructor may be called.
   virtual const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) = 0;
 };
 
-// An executor with a loaded model, and how loading went.
+// An executor with a loaded model, and the report about its loading.
 struct LoadedExecutor {
   std::unique_ptr<Executor> executor;
   LoadReport report;

@@ -1,4 +1,5 @@
-// MakeExecutor: the ExecutorFactory of the product.
+// MakeExecutor: the ExecutorFactory that programs use; tests use fakes. The caller owns the result. Call it on the
+// thread that will run the executor.
 #pragma once
 
 #include <memory>

@@ -14,13 +14,14 @@ class RankGroup::RankCommunicator final : public Communicator {
     if (group_.world_size_ > 1) group_.Barrier();
   }
 
-  // One rank sums each element, in rank order, and writes it to all ranks, so all end with the same bits.
+  // Each element is summed by one rank, in rank order, and written to the buffers of all ranks, so that all ranks have
+  // bit-identical results.
   void AllReduce(float* data, int64_t count) override {
     if (group_.world_size_ == 1) return;
     group_.buffers_[static_cast<size_t>(rank_)] = data;
     group_.Barrier();
     const Shard shard = ShardOf(count, rank_, group_.world_size_);
-    // A chunk this small stays in L1 while all ranks' operands are added.
+    // A chunk of this size stays in L1 while the operands of all ranks are added.
     constexpr int64_t kRun = 1024;
     float sum[kRun];
     for (int64_t begin = shard.begin; begin < shard.begin + shard.count; begin += kRun) {
@@ -81,7 +82,7 @@ void RankGroup::RunAll(RankFunction function, void* context) {
   while (busy != 0) busy = kernels::WaitWhileEqual(num_busy_, busy, wait_);
   if (cause_) std::rethrow_exception(cause_);
   if (!cancelled_.load(std::memory_order_relaxed)) return;
-  // All ranks have ended, so nobody is at the barrier and it can be reset.
+  // All ranks have ended, so no thread waits at the barrier and it can be reset.
   cancelled_.store(false, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
   num_arrived_.store(0, std::memory_order_relaxed);
@@ -122,7 +123,7 @@ void RankGroup::ThreadLoop(int rank) {
 }
 
 void RankGroup::Barrier() {
-  // Reads the phase before the failure flag: a failure after this read advances the phase, so the wait below ends.
+  // Read the phase before the failure flag. A failure after this read advances the phase, so the wait below ends.
   const uint32_t phase = phase_.load(std::memory_order_acquire);
   if (failed_.load(std::memory_order_acquire)) throw RankAborted();
   if (num_arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(world_size_)) {

@@ -1,7 +1,7 @@
-// RankGroup: N tensor-parallel ranks that run the same function at the same time, and their barrier. Rank 0 runs in the
-// caller's thread, each other rank on its own thread. A rank that throws wakes all ranks that wait for it. Owned by the
-// executor; its thread is rank 0's.
-// In an all-reduce, one rank adds each element in rank order and writes it to all buffers.
+// RankGroup: runs the same function on all tensor-parallel ranks at the same time, with a barrier and an all-reduce
+// between them. Rank 0 runs in the caller's thread, each other rank on its own thread. If a rank throws, the ranks that
+// wait for it wake up and stop. The all-reduce adds in rank order, so all ranks get bit-identical sums. Owned by the
+// executor; call members from its thread only.
 #pragma once
 
 #include <algorithm>
@@ -21,18 +21,18 @@ namespace vllm {
 
 class RankGroup {
  public:
-  // `wait` is as in ThreadPool. Throws std::system_error if a thread cannot be started.
+  // `wait` says how idle ranks wait, as in ThreadPool. Throws std::system_error if a thread cannot be started.
   explicit RankGroup(int world_size, kernels::WaitPolicy wait = kernels::WaitPolicy::kSpinThenSleep);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
 
   int world_size() const { return world_size_; }
-  // Call members of the result on that rank's thread.
+  // Call members of the result only on that rank's thread.
   Communicator& communicator(int rank);
 
-  // Calls f(rank) on every rank and returns when all have ended. If a rank throws StepCancelled, the others end at
-  // their next barrier, this call throws StepCancelled, and the group can run again. After any other exception the
+  // Calls f(rank) on every rank and returns when all ranks have ended. If a rank throws StepCancelled, the others stop
+  // at their next barrier, this call throws StepCancelled, and the group can run again. After any other exception the
   // group is dead: this call and every later one rethrow the first exception.
   template <typename F>
   void Run(F&& f) {
@@ -67,8 +67,8 @@ class RankGroup {
   // The barrier: the last rank to arrive advances the phase.
   alignas(64) std::atomic<uint32_t> num_arrived_{0};
   alignas(64) std::atomic<uint32_t> phase_{0};
-  std::atomic<bool> failed_{false};     // in this run
-  std::atomic<bool> cancelled_{false};  // in this run, by a rank that threw StepCancelled
+  std::atomic<bool> failed_{false};     // a rank threw in this run
+  std::atomic<bool> cancelled_{false};  // a rank threw StepCancelled in this run
   std::vector<float*> buffers_;         // each rank's operand of the current all-reduce
 
   std::mutex cause_mutex_;

@@ -21,7 +21,7 @@ namespace vllm {
 
 namespace {
 
-// The KV cache's share of the remaining memory. The rest is left for the page cache, other programs and request text.
+// The KV cache's share of the remaining memory. The rest is for the page cache, other programs and requests' outputs.
 constexpr double kKVMemoryFraction = 0.5;
 
 }  // namespace
@@ -57,7 +57,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
 }
 
 TensorParallelExecutor::~TensorParallelExecutor() {
-  // Any thread may free a worker's memory; its rank is idle or dead by now.
+  // Any thread may free a worker's memory, because the rank's thread is idle now.
   workers_.clear();
   ranks_.reset();
   if (caller_cores_.empty()) return;
@@ -89,8 +89,8 @@ LoadReport TensorParallelExecutor::load_report() const {
 }
 
 int64_t TensorParallelExecutor::UntouchedBytes() const {
-  // Pages of a mapped file count as available memory, but decoding needs them. Step buffers are not written before a
-  // step needs them, because that would make loading slower.
+  // Pages of a mapped file count as available memory, but decoding needs them. Step buffers are allocated at load but
+  // first written by a step, because writing them at load would make loading slower.
   int64_t bytes = load_report().mapped_bytes + LogitsBuffer::Bytes(config_);
   for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->ScratchBytes();
   return bytes;

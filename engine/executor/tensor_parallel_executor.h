@@ -1,5 +1,6 @@
-// TensorParallelExecutor: the real Executor. It has one Worker per rank: rank 0 in the calling thread, each other rank
-// on its own thread. See executor.h for the contracts.
+// TensorParallelExecutor: the Executor that programs use. It has one Worker per rank: rank 0 runs in the calling
+// thread, each other rank on its own thread. Owned by EngineCore and called from its thread only. See executor.h for
+// the contracts.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +30,19 @@ class TensorParallelExecutor final : public Executor {
   void SetCancellation(const kernels::CancellationFlag* flag) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
-  // All ranks together.
+  // Returns the sum of the ranks' load reports.
   LoadReport load_report() const;
 
  private:
   void PlaceRanks();
-  // Bytes that are mapped and will be needed, but are not written yet.
+  // Returns the bytes that are mapped and that steps will need, but that still count as available memory.
   int64_t UntouchedBytes() const;
 
   const VllmConfig config_;
   std::unique_ptr<LogitsBuffer> logits_;
   std::unique_ptr<RankGroup> ranks_;
-  std::vector<std::vector<int>> cores_;  // of each rank; empty if ranks are not pinned
-  std::vector<int> caller_cores_;        // of the calling thread before it was pinned
+  std::vector<std::vector<int>> cores_;  // the cores of each rank; empty if ranks are not pinned
+  std::vector<int> caller_cores_;        // the calling thread's cores before it was pinned; empty if it was not
   std::vector<std::unique_ptr<Worker>> workers_;
   ModelRunnerOutput output_;
   std::string memory_bound_;

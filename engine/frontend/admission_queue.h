@@ -1,7 +1,8 @@
 // AdmissionQueue: decides when the sequences of a request may enter the engine. Requests enter in the order in which
-// they were added, while the memory that their outputs may take is within the limit; one request always may. With n >
-// 1, the other sequences of a request can wait until the first one has begun, so that they find its prompt in the
-// prefix cache; this changes no result. Owned by LLMEngine, called from the front-end thread.
+// they were added, as long as the memory that their outputs may take is within the limit. If no request is admitted,
+// the next one always enters. With n > 1, the other sequences of a request can wait until the first one has begun, so
+// that they find the prompt in the prefix cache; waiting changes no result. Owned by LLMEngine, called from the
+// front-end thread.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,9 @@ class AdmissionQueue {
   // REQUIRES: request_id is not queued or admitted.
   void Add(const std::string& request_id, std::vector<EngineCoreRequestPtr> sequences, const OutputMemory& memory,
            bool first_alone);
-  // Admits the other sequences of requests whose first one has a token or has ended.
+  // Admits the other sequences of each request whose first sequence has a token or has ended.
   void Update(const EngineCoreOutputs& outputs);
-  // Forgets a request and frees its memory. Unknown ids are ignored.
+  // Removes a request and releases its share of the limit, so that waiting requests may enter. Ignores unknown ids.
   void Remove(const std::string& request_id);
 
   // Moves the sequences that may enter the engine now into `ready`, in order.
@@ -35,7 +36,7 @@ class AdmissionQueue {
 
  private:
   struct Entry {
-    std::vector<EngineCoreRequestPtr> sequences;  // that are not ready yet
+    std::vector<EngineCoreRequestPtr> sequences;  // not yet moved to ready_
     RequestId first_id = 0;
     RequestId end_id = 0;  // the sequences have the ids [first_id, end_id)
     OutputMemory memory;
@@ -49,8 +50,8 @@ class AdmissionQueue {
 
   const int64_t max_output_memory_;
   std::unordered_map<std::string, Entry> entries_;
-  std::deque<std::string> waiting_;                      // requests that are not admitted, in order
-  std::unordered_map<RequestId, std::string> first_of_;  // first sequence -> request whose other sequences wait
+  std::deque<std::string> waiting_;                      // requests that are not admitted yet, in order
+  std::unordered_map<RequestId, std::string> first_of_;  // id of a first sequence -> request whose others wait
   std::vector<EngineCoreRequestPtr> ready_;
   int64_t held_bytes_ = 0;                   // of all admitted requests
   std::multiset<int64_t> admitted_records_;  // record_bytes of each admitted request

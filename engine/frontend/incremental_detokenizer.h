@@ -1,6 +1,6 @@
-// IncrementalDetokenizer: turns the token ids of one sequence into text, whole characters only. Ends the text at a stop
-// string and holds back what may be the beginning of one. Results do not depend on how the ids are split into calls.
-// Owned by the OutputProcessor.
+// IncrementalDetokenizer: turns the token ids of one sequence into text that contains only complete characters. Ends
+// the text at a stop string and holds back the last characters, which may be the beginning of one. The text does not
+// depend on how the ids are split into calls of Append. Owned by a RequestState; front-end thread only.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,14 @@ namespace vllm {
 
 class IncrementalDetokenizer {
  public:
-  // The tokenizer must outlive this.
+  // The tokenizer must outlive this object.
   IncrementalDetokenizer(const tokenizer::Tokenizer& tokenizer, const SamplingParams& params,
                          std::span<const int32_t> prompt_token_ids);
 
-  // Appends tokens one by one until a stop string completes. Returns how many were appended, including the one that
-  // completed it. REQUIRES: not stopped.
+  // Appends tokens one by one until one of them completes a stop string. Returns the number of appended tokens,
+  // including the one that completed the stop string. REQUIRES: stop_string() is null.
   size_t Append(std::span<const int32_t> token_ids);
-  // Counts a token whose text is hidden: the stop token that ended the request.
+  // Counts a token without adding its text: the stop token that ended the request.
   void AppendHidden() { ++num_tokens_; }
   // Ends the text: bytes of an incomplete character become U+FFFD. May complete a stop string.
   void Finish();
@@ -37,8 +37,9 @@ class IncrementalDetokenizer {
   // The stop string that ended the text, or null.
   const std::string* stop_string() const { return stop_index_ ? &checker_.stop(*stop_index_) : nullptr; }
 
-  // The text that may be shown: all of it if `finished`, else without what may be the beginning of a stop string. With
-  // `delta`, only what was added since the last call with `delta`. Valid until the next Append.
+  // Returns the text that may be shown: all text if `finished`, else the text without the characters that are held
+  // back. With `delta`, returns only the part that no earlier call with `delta` has returned. Valid until the next
+  // Append.
   std::string_view GetNextOutputText(bool finished, bool delta);
 
  private:
@@ -50,7 +51,7 @@ class IncrementalDetokenizer {
   int64_t min_tokens_;
   int64_t num_tokens_ = 0;
   std::string text_;
-  size_t delta_start_ = 0;  // bytes of text_ that were given out as deltas
+  size_t delta_start_ = 0;  // bytes of text_ already returned as deltas
   std::optional<size_t> stop_index_;
 };
 

@@ -11,8 +11,8 @@
 namespace vllm {
 
 uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id) {
-  // FNV-1a over the id, then SplitMix64's finalizer, so that similar ids and seeds give unrelated results. A change
-  // would change the tokens of every request without a seed.
+  // FNV-1a over the id, then SplitMix64's finalizer, so that similar ids and seeds give unrelated results. Changing
+  // this function would change the tokens of every request without a seed.
   uint64_t hash = 0xCBF29CE484222325ull ^ engine_seed * kSplitMixGamma;
   for (const char c : request_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
   return MixBits(hash);
@@ -27,7 +27,7 @@ InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, 
       seed_(config.seed),
       eos_token_ids_(config.model.eos_token_ids),
       tokenizer_(tokenizer) {
-  // The model cannot produce these end tokens, and they would be out of the sampler's range.
+  // Drop EOS ids outside the vocabulary: the model cannot produce them, and they would be out of the sampler's range.
   std::erase_if(eos_token_ids_, [this](int32_t id) { return id < 0 || id >= vocab_size_; });
 }
 
@@ -46,7 +46,7 @@ void InputProcessor::CheckPrompt(const std::vector<int32_t>& prompt_token_ids) c
                          std::to_string(id) + ")");
     }
   }
-  // Leaves one token for the answer.
+  // Leave room for one token of the answer.
   const int64_t limit = max_model_len_ - 1;
   const auto num_tokens = static_cast<int64_t>(prompt_token_ids.size());
   if (num_tokens > limit) {
@@ -58,7 +58,7 @@ void InputProcessor::CheckStopUtf8(const SamplingParams& params) const {
   if (params.stop.empty()) return;
   if (tokenizer_ == nullptr) throw RequestError("stop: stop strings need a tokenizer (none is loaded)");
   for (size_t i = 0; i < params.stop.size(); ++i) {
-    // Output text has whole characters only, so a stop string of partial ones could never match.
+    // Output text contains only complete characters, so a stop string with an incomplete one could never match.
     if (!tokenizer::IsValidUtf8(params.stop[i]))
       throw RequestError("stop: must be valid UTF-8 (string " + std::to_string(i) + ")");
   }
@@ -80,13 +80,14 @@ void InputProcessor::EncodeBadWords(SamplingParams& params) const {
   params.bad_words_token_ids.clear();
   if (params.bad_words.empty()) return;
   if (tokenizer_ == nullptr) throw RequestError("bad_words: words need a tokenizer (none is loaded)");
-  if (params.bad_words.size() > Limits::kMaxBadWords) return;  // Normalize rejects them; encoding them would waste time
+  if (params.bad_words.size() > Limits::kMaxBadWords) return;  // Normalize rejects them; do not encode them first
   for (const std::string& text : params.bad_words) {
     const size_t start = text.find_first_not_of(" \t\n\r\f\v");
     const std::string word = start == std::string::npos ? "" : text.substr(start);
     std::vector<int32_t> ids = tokenizer_->Encode(word, /*add_special_tokens=*/false);
     std::vector<int32_t> spaced = tokenizer_->Encode(" " + word, /*add_special_tokens=*/false);
-    // The form inside a text counts only if it is a different vocabulary entry, not a space followed by the same one.
+    // As in vLLM, the form with a leading space is added only if it has as many tokens and another first token. If not,
+    // the space is usually a separate token, and the word's tokens after it are already banned.
     const bool keep_spaced = !ids.empty() && spaced.size() == ids.size() && spaced.front() != ids.front();
     params.bad_words_token_ids.push_back(std::move(ids));
     if (keep_spaced) params.bad_words_token_ids.push_back(std::move(spaced));
@@ -104,7 +105,7 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   ProcessedInput input;
   input.params = user_params;
   SamplingParams& params = input.params;
-  // Sets every value before the one validation, so that each value is checked exactly once.
+  // Derive these values first, so that Normalize checks them together with the caller's values.
   input.prompt_token_ids = TokenIds(prompt);
   SetEos(params);
   EncodeBadWords(params);
@@ -113,7 +114,7 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   CheckStopUtf8(params);
   params.Normalize(vocab_size_, max_model_len_, max_logprobs_);
 
-  // Values that the engine adds are valid by construction and do not count against the request's limits.
+  // The values added from here on are valid by construction and do not count against the request's limits.
   AddOtherEos(params);
   if (!params.seed) params.seed = DeriveSeed(seed_, request_id);
   if (tokenizer_ == nullptr) params.detokenize = false;

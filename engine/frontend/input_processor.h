@@ -1,6 +1,6 @@
-// InputProcessor: turns a caller's prompt and SamplingParams into a validated request. It holds limits of the model and
-// the configuration but no requests, so `batch --check` uses it without an engine. Owned by LLMEngine or the caller;
-// called from the front-end thread.
+// InputProcessor: turns a caller's prompt and SamplingParams into a validated request. It holds the limits of the model
+// and the configuration but no requests, so `batch --check` can use it without an engine. Owned by LLMEngine or by
+// `batch --check`; called from the front-end thread.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +27,23 @@ struct ProcessedInput {
 
 class InputProcessor {
  public:
-  // `tokenizer` may be null and must outlive this. `max_model_len` is the engine's, which may be smaller than the
-  // model's. Requests whose output may take more than `max_output_memory` bytes are rejected.
+  // `tokenizer` may be null and must outlive this object. `max_model_len` is the engine's limit, which may be smaller
+  // than the model's. Requests whose outputs may take more than `max_output_memory` bytes are rejected.
   InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                  int64_t max_output_memory = std::numeric_limits<int64_t>::max());
 
-  // Throws RequestError that names the field and its value.
+  // Returns the validated request. Throws RequestError that names the field and its value.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params) const;
 
  private:
   std::vector<int32_t> TokenIds(const Prompt& prompt) const;
   void SetEos(SamplingParams& params) const;
-  // Makes the model's end tokens after the first one stop ids.
+  // Adds the model's EOS ids except the first to stop_token_ids.
   void AddOtherEos(SamplingParams& params) const;
   void EncodeBadWords(SamplingParams& params) const;
   void CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const;
   void CheckStopUtf8(const SamplingParams& params) const;
-  // Limits max_tokens and min_tokens to what fits after the prompt.
+  // Limits max_tokens and min_tokens to the number of tokens that fit after the prompt.
   void FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const;
 
   int64_t vocab_size_;
@@ -55,8 +55,9 @@ class InputProcessor {
   const tokenizer::Tokenizer* tokenizer_;
 };
 
-// Returns the seed of a request without one: a function of the engine's seed and the request id only, so that sampled
-// text does not depend on order or on other requests. Stable across versions and machines.
+// Derives a seed for a request that has none, from the engine's seed and the request id only, so that sampled text does
+// not depend on the order of requests or on other requests. The result is the same in every version and on every
+// machine.
 uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id);
 
 }  // namespace vllm

@@ -29,28 +29,29 @@ struct LLMEngine::Impl {
     config.cache.num_blocks = client->ready().num_blocks;
   }
 
-  // Returns true if the sequences after the first should wait until it has begun, so that they find the prompt in the
-  // prefix cache. Prompt logprobs come from the first one, so it has to come first.
+  // Returns true if the sequences after the first one should wait until it has begun, so that they find the prompt in
+  // the prefix cache. Prompt logprobs are computed by the first sequence, so it has to run first.
   bool StartsFirstAlone(const ProcessedInput& input) const {
     const bool can_share = config.cache.enable_prefix_caching &&
                            static_cast<int64_t>(input.prompt_token_ids.size()) > config.cache.block_size;
     return can_share || input.params.prompt_logprobs.has_value();
   }
 
-  // Sends the sequences that may enter the engine. Throws EngineDeadError.
+  // Sends the sequences that may enter the engine now. Throws EngineDeadError.
   void SubmitReady() {
     admission_queue.TakeReady(ready_requests);
     for (EngineCoreRequestPtr& request : ready_requests) client->AddRequest(std::move(request));
   }
 
-  // Receives what the engine has sent. Throws EngineDeadError.
+  // Receives the engine's outputs. Waits only if requests are running and no output of an aborted request is pending.
+  // Throws EngineDeadError.
   void ReceiveOutputs(std::chrono::milliseconds timeout) {
     const bool wait = !output_processor.HasPendingOutputs() && output_processor.num_running() > 0;
     client->GetOutputs(engine_core_outputs, wait ? timeout : std::chrono::milliseconds(0));
     stats = engine_core_outputs.stats;
   }
 
-  // Sends the consequences of the outputs: aborts, and sequences that may start. Throws EngineDeadError.
+  // Reacts to the outputs: sends aborts, and the sequences that may enter the engine now. Throws EngineDeadError.
   void Respond(const ProcessedOutputs& processed) {
     admission_queue.Update(engine_core_outputs);
     for (const RequestOutput& output : processed.request_outputs) {
@@ -86,7 +87,7 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
                            const RequestOptions& options) {
   if (impl_->death_cause) throw EngineDeadError(*impl_->death_cause);
   if (impl_->output_processor.Contains(request_id)) {
-    throw RequestError("request_id: must not be among the unfinished requests");
+    throw RequestError("request_id: already in use by an unfinished request");
   }
   ProcessedInput input = impl_->input_processor.Process(request_id, prompt, params);
   const auto num_prompt_tokens = static_cast<int64_t>(input.prompt_token_ids.size());
@@ -104,7 +105,7 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
     impl_->admission_queue.Add(request_id, std::move(sequences), memory, first_alone);
     impl_->SubmitReady();
   } catch (...) {
-    // The caller learns this from the exception, so there will be no output.
+    // The exception tells the caller that the request was not added, so the request must not produce an output.
     impl_->output_processor.RemoveRequest(request_id);
     impl_->admission_queue.Remove(request_id);
     throw;

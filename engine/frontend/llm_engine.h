@@ -1,5 +1,6 @@
-// LLMEngine: the whole engine for a caller: takes requests, returns RequestOutputs. Owns the InputProcessor, the
-// AdmissionQueue, the OutputProcessor and the EngineCoreClient. Called from the front-end thread only.
+// LLMEngine: the engine's public interface. Takes requests and returns RequestOutputs. Owns the InputProcessor, the
+// AdmissionQueue, the OutputProcessor and the EngineCoreClient; owned by its caller. Called from the front-end thread
+// only.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,7 @@ class Tokenizer;
 
 namespace vllm {
 
-// How many tokens of a prompt are computed, including prefix-cache hits.
+// The progress of a prompt. Computed tokens include prefix-cache hits.
 struct PromptProgress {
   int64_t num_computed_tokens = 0;
   int64_t num_prompt_tokens = 0;
@@ -29,15 +30,17 @@ struct PromptProgress {
 
 class LLMEngine {
  public:
-  // Without a tokenizer (null), prompts are token ids and outputs have no text. REQUIRES: config is final.
+  // If `tokenizer` is null, prompts must be token ids and outputs have no text. REQUIRES: config.Finalize() has been
+  // called.
   LLMEngine(const VllmConfig& config, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
             std::unique_ptr<EngineCoreClient> client);
   ~LLMEngine();
 
-  // Validates and queues a request. Throws RequestError that names field and value if the request is rejected; the
-  // engine is unchanged then. The request waits here while the outputs of earlier requests may need all of
-  // max_output_memory_bytes; requests start in the order in which they were added. REQUIRES: no unfinished request has
-  // this id.
+  // Validates and queues a request. If the request is invalid or its id belongs to an unfinished request, throws
+  // RequestError that names the field and leaves the engine unchanged. Throws EngineDeadError if the engine is dead.
+  // The request stays queued in the front end while its outputs and those of earlier requests may exceed
+  // max_output_memory_bytes. Requests start in the order in which they were added. Blocks only while the engine's input
+  // queue is full.
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
 
@@ -46,8 +49,8 @@ class LLMEngine {
   void AbortRequest(const std::string& request_id);
 
   // Returns the outputs since the last call; waits up to `timeout` if there are none. They are valid until the next
-  // call. Throws EngineDeadError after every pending request was given a final output with FinishReason::kError and the
-  // cause.
+  // call. If the engine has died, first returns a final output with FinishReason::kError and the cause for each pending
+  // request, then throws EngineDeadError.
   const std::vector<RequestOutput>& Step(std::chrono::milliseconds timeout = std::chrono::milliseconds(100));
 
   bool HasUnfinishedRequests() const;
@@ -56,10 +59,11 @@ class LLMEngine {
   // A descriptor that is readable while Step would not wait; -1 if there is none.
   int OutputFd() const;
   const SchedulerStats& stats() const;  // as of the last Step
-  // Progress of the last request added, as of the last Step. REQUIRES: no other request runs, and n = 1.
+  // Returns the progress of the last added request as of the last Step. REQUIRES: no other request runs, and n = 1.
   PromptProgress prompt_progress() const;
   const FrontendMetrics& metrics() const;  // since start
-  // The configuration, with the engine's model.max_model_len, cache.num_blocks and max_output_memory_bytes.
+  // Returns the configuration, with the values that the engine has set for model.max_model_len, cache.num_blocks and
+  // max_output_memory_bytes.
   const VllmConfig& config() const;
   int64_t max_model_len() const;
   const tokenizer::Tokenizer* tokenizer() const;

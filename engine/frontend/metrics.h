@@ -1,5 +1,5 @@
-// FrontendMetrics: counts and latency distributions of finished requests since start, after vLLM's request metrics.
-// Owned by the OutputProcessor.
+// FrontendMetrics: token counts of all requests and latency distributions of finished ones since start, modeled on
+// vLLM's request metrics. Owned by the OutputProcessor; front-end thread only.
 #pragma once
 
 #include <array>
@@ -10,7 +10,8 @@
 
 namespace vllm {
 
-// A histogram of durations from a microsecond to a day. Buckets grow by 10 %, so percentiles are within 10 %.
+// A histogram of durations from a microsecond to a day. The upper bound of each bucket is 10 % above that of the bucket
+// before it, so a quantile is at most 10 % too large.
 class DurationHistogram {
  public:
   void Add(Seconds duration);
@@ -18,7 +19,7 @@ class DurationHistogram {
   Seconds sum() const { return sum_; }
   Seconds mean() const { return count_ > 0 ? sum_ / static_cast<double>(count_) : Seconds(0); }
   Seconds max() const { return max_; }
-  // Returns the upper bound of the bucket that contains the given share (0 to 1) of all durations; 0 if there are none.
+  // Returns the quantile `share` (0 to 1): the upper bound of its bucket, at most max(); 0 if there are no durations.
   Seconds Percentile(double share) const;
 
  private:
@@ -33,7 +34,7 @@ struct FrontendMetrics {
   int64_t num_prompt_tokens = 0;
   int64_t num_cached_tokens = 0;
   int64_t num_generation_tokens = 0;
-  std::array<int64_t, kNumFinishReasons> num_finished{};  // sequences by FinishReason
+  std::array<int64_t, kNumFinishReasons> num_finished{};  // number of finished sequences by FinishReason
   DurationHistogram queue_time;
   DurationHistogram time_to_first_token;
   DurationHistogram inter_token_latency;

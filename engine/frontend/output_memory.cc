@@ -9,19 +9,20 @@ namespace vllm {
 
 namespace {
 
-// The share of the remaining memory. Outputs compete with the page cache that holds the weights.
+// Outputs may take 1/8 of the remaining memory. They compete with the page cache, which holds the weights.
 constexpr int64_t kShareOfSpare = 8;
 
 // Bytes of a token without logprobs. Its id (4 bytes) is in the scheduler's request, each rank's copy, the output
-// queue, the front end's state and the output; three of them grow by doubling. Its text, about 4 bytes on average and
-// rarely above 16, is in the detokenizer, in the output and, as JSON, in the record.
+// queue, the front end's state and the output; three of these buffers grow by doubling. Its text, about 4 bytes on
+// average and rarely more than 16, is in the detokenizer, in the output and, as JSON, in the record.
 constexpr int64_t kTokenBytes = 128;
-// The rank of a position and each of its entries (token id and logprob, 8 bytes) are in the step's results, the output
-// queue, the front end's state and the output. Those in the middle grow by doubling, and the old buffer lives while the
-// new one is filled.
+// Bytes of an entry (token id and logprob, 8 bytes) in the step's results, the output queue, the front end's state and
+// the output. The buffers of the queue and of the front end grow by doubling, and the old buffer exists until it has
+// been copied to the new one. The rank of a position counts as an entry.
 constexpr int64_t kHeldBytesPerEntry = 48;
-// Bytes of an entry as a JSON object of three or four named values, and as text, which is copied once to make it safe
-// for terminals. Measured with 64 sequences of 480 tokens and 20 logprobs: 640 bytes with --json, 680 as OpenAI output.
+// Bytes of an entry in the record: the JSON object with its three or four fields, the serialized text, and one copy of
+// that text as SafeText. Measured with 64 sequences of 480 tokens and 20 logprobs: 640 bytes with --json, 680 as OpenAI
+// output.
 constexpr int64_t kRecordBytesPerEntry = 768;
 
 int64_t Add(int64_t a, int64_t b) {
@@ -34,7 +35,7 @@ int64_t Multiply(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
 }
 
-// Entries of one position: the sampled token, its rank, and K others.
+// Returns the number of entries of one position: the sampled token, its rank, and the most probable tokens.
 int64_t Entries(std::optional<int64_t> logprobs, int64_t vocab_size) {
   if (!logprobs) return 0;
   return 2 + (*logprobs < 0 ? vocab_size : std::min(*logprobs, vocab_size));
@@ -49,10 +50,10 @@ OutputMemory EstimateOutputMemory(const SamplingParams& params, int64_t num_prom
   const int64_t num_entries = Add(Multiply(Multiply(params.n, max_tokens), Entries(params.logprobs, vocab_size)),
                                   Multiply(num_prompt_tokens, Entries(params.prompt_logprobs, vocab_size)));
   OutputMemory memory;
-  // Every sequence has its own copy of the prompt.
+  // Each sequence has a copy of the prompt.
   memory.sequence_bytes = PlainOutputBytes(Add(num_prompt_tokens, max_tokens));
   memory.held_bytes = Add(Multiply(params.n - 1, memory.sequence_bytes), Multiply(num_entries, kHeldBytesPerEntry));
-  // A delta is written at once.
+  // Deltas are written as they arrive, so there is no record of the whole output.
   if (params.output_kind != RequestOutputKind::kDelta)
     memory.record_bytes = Multiply(num_entries, kRecordBytesPerEntry);
   return memory;

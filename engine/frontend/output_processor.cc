@@ -11,7 +11,7 @@ void SortByIndex(std::vector<CompletionOutput>& outputs) {
   std::sort(outputs.begin(), outputs.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
 }
 
-// With n > 1, kFinalOnly gives all sequences out together.
+// With n > 1, kFinalOnly returns all sequences in one output.
 bool CollectsSequences(const ParentRequest& parent) {
   return parent.params.output_kind == RequestOutputKind::kFinalOnly && parent.params.n > 1;
 }
@@ -44,8 +44,8 @@ const ProcessedOutputs& OutputProcessor::Process(const EngineCoreOutputs& engine
 
 void OutputProcessor::RecycleOutputs() {
   for (RequestOutput& output : processed_.request_outputs) {
-    // Buffers of a few tokens are worth keeping; those of whole answers with logprobs would add up to more than
-    // requests may hold.
+    // Keep small buffers only. Those of whole answers with logprobs would add up to more memory than the outputs of
+    // requests may take.
     constexpr size_t kMaxSpareEntries = 4096;
     size_t num_entries = output.prompt_logprobs.token_ids.capacity();
     for (const CompletionOutput& completion : output.outputs) num_entries += completion.logprobs.token_ids.capacity();
@@ -56,7 +56,7 @@ void OutputProcessor::RecycleOutputs() {
 
 void OutputProcessor::ProcessOne(const EngineCoreOutput& output) {
   const auto found = children_.find(output.request_id);
-  // The sequence was aborted, or a stop string has ended it and the engine does not know yet.
+  // The sequence was aborted, or a stop string has ended it and the engine has not processed the abort yet.
   if (found == children_.end()) return;
   Child& child = found->second;
   ParentRequest& parent = *child.parent;
@@ -125,12 +125,12 @@ RequestOutput OutputProcessor::MakeOutput(ParentRequest& parent, bool finished) 
 
 void OutputProcessor::FillPrompt(ParentRequest& parent, RequestOutput& output) {
   if (parent.params.output_kind == RequestOutputKind::kDelta) {
-    if (parent.prompt_given_out) {
+    if (parent.prompt_returned) {
       output.prompt_token_ids.clear();
       output.prompt_logprobs.Clear();
       return;
     }
-    parent.prompt_given_out = true;
+    parent.prompt_returned = true;
   }
   output.prompt_token_ids = parent.prompt_token_ids;
   output.prompt_logprobs = parent.prompt_logprobs;

@@ -1,6 +1,6 @@
-// OutputProcessor: turns EngineCoreOutputs into RequestOutputs: detokenizes, checks stop strings, joins the sequences
-// of a request with n > 1, and counts metrics. It never sends anything to the engine. Owned by LLMEngine, called from
-// the front-end thread.
+// OutputProcessor: turns EngineCoreOutputs into RequestOutputs. It detokenizes, checks stop strings, joins the
+// sequences of a request with n > 1, and updates the metrics. It never sends anything to the engine. Owned by
+// LLMEngine, called from the front-end thread.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,22 @@ struct ProcessedOutputs {
 
 class OutputProcessor {
  public:
-  // `tokenizer` may be null and must outlive this.
+  // `tokenizer` may be null and must outlive this object.
   explicit OutputProcessor(const tokenizer::Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
 
   bool Contains(const std::string& request_id) const { return parents_.contains(request_id); }
-  // Registers a request and its sequences. REQUIRES: !Contains(its id).
+  // Registers a request and its sequences. REQUIRES: !Contains(parent->request_id).
   void AddRequest(std::unique_ptr<ParentRequest> parent);
-  // Forgets a request that never reached the engine.
+  // Removes a request that could not be sent to the engine. Ignores unknown ids.
   void RemoveRequest(const std::string& request_id);
 
-  // Processes what the engine has sent. The outputs of requests that were aborted since the last call come first.
+  // Processes the engine's outputs. The outputs of requests that were aborted since the last call come first.
   // Outputs of unknown sequences are dropped. The result is valid until the next call.
   const ProcessedOutputs& Process(const EngineCoreOutputs& engine_core_outputs);
-  // Ends a request. Its final output comes from the next Process. Returns the unfinished sequences, which the engine
-  // has to abort; none if the id is unknown.
+  // Ends a request. The next Process returns its final output. Returns the ids of the unfinished sequences, which the
+  // engine has to abort; none if the request id is unknown.
   std::vector<RequestId> AbortRequest(const std::string& request_id);
-  // Ends every request with FinishReason::kError and adds their outputs to those of the last Process.
+  // Ends every request with FinishReason::kError and adds the final outputs to the result of the last Process.
   void FailAll(const std::string& cause);
 
   size_t num_running() const { return parents_.size(); }
@@ -62,9 +62,10 @@ class OutputProcessor {
   void ProcessOne(const EngineCoreOutput& output);
   // Updates the sequence, its parent and the metrics. Returns true if the request has finished.
   bool UpdateState(const EngineCoreOutput& output, Child& child);
-  // Adds what the caller sees of an update, if anything.
+  // Adds the RequestOutput of an update, if the output kind returns one now.
   void EmitOutput(const EngineCoreOutput& output, Child& child, bool request_finished);
-  // Makes an output, from a recycled one where possible, with the fields of the whole request.
+  // Returns an output with the fields that belong to the whole request. Reuses the buffers of an earlier output if
+  // possible.
   RequestOutput MakeOutput(ParentRequest& parent, bool finished);
   void FillPrompt(ParentRequest& parent, RequestOutput& output);
   // Ends all unfinished sequences of a request and returns its final output.
@@ -75,7 +76,7 @@ class OutputProcessor {
   std::unordered_map<RequestId, Child> children_;  // unfinished sequences
   ProcessedOutputs processed_;
   std::vector<RequestOutput> aborted_outputs_;
-  std::vector<RequestOutput> spare_outputs_;  // kept for their buffers
+  std::vector<RequestOutput> spare_outputs_;  // earlier outputs, kept for their buffers
   FrontendMetrics metrics_;
 };
 

@@ -15,7 +15,7 @@ std::vector<EngineCoreRequestPtr> FanOut(const ProcessedInput& input, const Requ
     request->prompt_token_ids = input.prompt_token_ids;
     request->sampling_params = input.params;
     request->sampling_params.n = 1;
-    // Unsigned: seeds wrap around.
+    // Seeds are unsigned, so the sum wraps around.
     request->sampling_params.seed = input.params.seed.value_or(0) + static_cast<uint64_t>(index);
     // Prompt logprobs are equal for all sequences. Only the first computes them, so the others can use the prefix
     // cache.

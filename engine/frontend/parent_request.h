@@ -1,5 +1,5 @@
-// ParentRequest: what the n sequences of one caller's request have in common on their way out. Each sequence is an
-// engine request with its own id, first_child_id + index. Owned by the OutputProcessor.
+// ParentRequest: the state that the n sequences of a request share while their outputs are collected. Each sequence is
+// a separate engine request with the id first_child_id + index. Owned by the OutputProcessor; front-end thread only.
 #pragma once
 
 #include <cstdint>
@@ -34,19 +34,21 @@ struct ParentRequest {
   const SteadyTime arrival_time;
 
   int64_t num_finished = 0;
-  std::vector<CompletionOutput> collected;  // finished sequences, if all of them are given out together
+  std::vector<CompletionOutput> collected;  // finished sequences, if they are returned in one output
   Logprobs prompt_logprobs;                 // of the first sequence
   int64_t num_cached_tokens = 0;            // of the first sequence
-  bool prompt_given_out = false;
+  bool prompt_returned = false;
   std::string error;                // of the first sequence that failed
   RequestMetrics finished_metrics;  // of all finished sequences, see JoinMetrics
 };
 
-// Returns the engine requests of a caller's request, one for each of its n sequences. Sequence i has the seed + i.
+// Returns the engine requests of a caller's request, one for each of its n sequences. Sequence i uses the request's
+// seed + i.
 std::vector<EngineCoreRequestPtr> FanOut(const ProcessedInput& input, const RequestOptions& options,
                                          RequestId first_child_id, SteadyTime arrival_time);
 
-// Joins the metrics of another sequence of the same request into `all`.
+// Merges the metrics of a sequence into `all`, the metrics of its request: keeps the earliest scheduled and first-token
+// times and the latest last-token and finished times, and adds the counts.
 void JoinMetrics(const RequestMetrics& child, RequestMetrics& all);
 
 }  // namespace vllm

@@ -1,5 +1,5 @@
-// RequestState: the front end's state of one running sequence: its text so far, the tokens not yet returned, its times.
-// Owned by the OutputProcessor.
+// RequestState: the front end's state of one unfinished sequence, with its text so far, the tokens not yet returned and
+// its times. Owned by the OutputProcessor; front-end thread only.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace vllm {
 
 class RequestState {
  public:
-  // `tokenizer` may be null and must outlive this.
+  // `tokenizer` may be null and must outlive this object.
   RequestState(int64_t index, const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
                SteadyTime arrival_time, const tokenizer::Tokenizer* tokenizer);
 
-  // Adds an output of the engine. Drops tokens that were sampled after a stop string. REQUIRES: not finished.
+  // Adds an output of the engine. Drops tokens that were sampled after a stop string. REQUIRES: !finished().
   void Update(const EngineCoreOutput& output);
-  // Ends the sequence without the engine.
+  // Ends the sequence without an output of the engine, after an abort or if the engine has failed.
   void Finish(FinishReason reason);
 
-  // Writes what the caller sees now, by the output kind; a delta is returned once. Reuses the buffers of `output`.
+  // Fills `output` according to the output kind; each delta is returned once. Reuses the buffers of `output`.
   void FillOutput(CompletionOutput& output);
 
   bool finished() const { return reason_ != FinishReason::kNone; }
@@ -35,8 +35,8 @@ class RequestState {
   RequestOutputKind kind_;
   bool include_stop_;
   std::optional<IncrementalDetokenizer> detokenizer_;
-  std::vector<int32_t> token_ids_;  // delta: since the last output; otherwise all
-  Logprobs logprobs_;               // as token_ids_
+  std::vector<int32_t> token_ids_;  // if outputs are deltas: since the last output; else all
+  Logprobs logprobs_;               // of the tokens in token_ids_
   double cumulative_logprob_ = 0.0;
   FinishReason reason_ = FinishReason::kNone;
   StopReason stop_reason_;

@@ -19,7 +19,7 @@ std::optional<StopChecker::Match> StopChecker::Find(std::string_view text, size_
   size_t best_end = 0;
   for (size_t i = 0; i < stop_.size(); ++i) {
     const std::string& s = stop_[i];
-    // The earliest start of a match that ends in the new bytes.
+    // Search from the earliest start of a match that ends in the new bytes.
     const size_t reach = num_new_bytes + s.size() - 1;
     const size_t at = text.find(s, text.size() > reach ? text.size() - reach : 0);
     if (at == std::string_view::npos) continue;

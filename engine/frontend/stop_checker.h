@@ -1,4 +1,5 @@
-// StopChecker: finds the stop string that completes first in a growing text. Immutable after construction.
+// StopChecker: finds the stop string that completes first in a growing text. Owned by an IncrementalDetokenizer;
+// immutable after construction, so any thread may call it.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +16,15 @@ class StopChecker {
   StopChecker(std::vector<std::string> stop, bool include_stop_str_in_output);
 
   struct Match {
-    size_t stop_index;   // which string
+    size_t stop_index;   // index of the stop string
     size_t output_size;  // bytes of the text that belong to the output
   };
-  // Finds a stop string that ends within the last `num_new_bytes` of `text`. The one that completes first wins; ties go
-  // by list order.
+  // Finds a stop string that ends within the last `num_new_bytes` of `text`. If there are several, returns the one that
+  // ends first, and of those that end at the same byte the first one in the list.
   std::optional<Match> Find(std::string_view text, size_t num_new_bytes) const;
 
-  // Number of code points to hold back while the request runs: one less than the longest stop string. 0 if stop strings
-  // stay in the output.
+  // Returns the number of code points to hold back while the request runs: one less than in the longest stop string, or
+  // 0 if stop strings stay in the output.
   size_t holdback() const { return holdback_; }
   const std::string& stop(size_t index) const { return stop_[index]; }
   bool empty() const { return stop_.empty(); }

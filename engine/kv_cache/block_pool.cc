@@ -63,8 +63,8 @@ void BlockPool::CacheFullBlock(KVCacheBlock* block, PrefixNodeId prefix_id, uint
 void BlockPool::EvictPublishedBy(RequestId publisher) {
   for (KVCacheBlock& block : blocks_) {
     if (!block.is_cached || block.publisher != publisher) continue;
-    // Blocks computed on top of this one may contain NaN too. Once the node is retired, they are not found again even
-    // if another request computes this block.
+    // Blocks computed on top of this one may contain NaN too. Once the node is retired, lookups no longer find them,
+    // even if another request publishes the same prefix again.
     prefix_trie_.Retire(block.prefix_id);
     Uncache(&block);
     // Free blocks that are not cached belong at the front of the queue.

@@ -1,5 +1,5 @@
-// BlockPool: all KV blocks, the queue of free ones, and the index of those in the prefix cache. Block 0 is the null
-// block: it is never allocated, never cached and not counted. All KV-cache groups share one pool. Owned by
+// BlockPool: all KV blocks, the queue of free blocks, and the index of the blocks in the prefix cache. Block 0 is the
+// null block, which is never allocated, never cached and not counted. All KV-cache groups share one pool. Owned by
 // KVCacheManager; engine thread only.
 //
 // A cached block is identified by its node in the pool's PrefixTrie and by its KV-cache group.
@@ -19,8 +19,8 @@ namespace vllm {
 
 class BlockPool {
  public:
-  // num_blocks: usable blocks, with ids 1..num_blocks. max_prefixes: capacity of the PrefixTrie, which also contains
-  // evicted ancestors of cached prefixes. REQUIRES: all are positive.
+  // num_blocks: usable blocks, with ids 1..num_blocks. block_size: tokens per block. max_prefixes: capacity of the
+  // PrefixTrie, which also contains evicted ancestors of cached prefixes. REQUIRES: all three are positive.
   BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching, int64_t max_prefixes);
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
@@ -44,8 +44,8 @@ class BlockPool {
   void Touch(KVCacheBlock* block);
 
   // Removes one reference from each block of a request, given in table order; skips null blocks. Blocks without
-  // references become free: uncached ones go to the front of the queue, cached ones to its end. In both cases the
-  // request's tail is reused first.
+  // references become free: uncached blocks go to the front of the queue, cached blocks to the back. In both cases the
+  // last blocks of the request are reused first.
   void FreeBlocks(std::span<KVCacheBlock* const> blocks);
 
   // Returns the first cached block of this prefix and group, or null.
@@ -60,8 +60,8 @@ class BlockPool {
   // Removes a block that is in use from the prefix cache. REQUIRES: the block is cached.
   void Uncache(KVCacheBlock* block);
 
-  // Removes every block that this request published from the prefix cache, whether it is in use or free. Blocks that
-  // other requests computed on top of them are no longer found either. O(num_blocks).
+  // Removes from the prefix cache every block that this request published, whether it is in use or free. Lookups also
+  // no longer find the blocks that other requests computed on top of these. O(num_blocks).
   void EvictPublishedBy(RequestId publisher);
 
   // Removes all blocks from the prefix cache. Returns false and does nothing if any block is in use.

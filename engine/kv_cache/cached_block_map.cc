@@ -6,11 +6,11 @@
 
 namespace vllm {
 
-// Twice as many buckets as blocks: chains stay short, so the table never has to grow.
+// There are at least twice as many buckets as blocks, so chains stay short and the table never has to grow.
 CachedBlockMap::CachedBlockMap(int64_t max_blocks) : buckets_(std::bit_ceil(static_cast<size_t>(max_blocks) * 2)) {}
 
 size_t CachedBlockMap::IndexOf(PrefixNodeId prefix_id, uint32_t group_id) const {
-  // Prefix ids are small and dense, so each group's ids are moved to distant buckets.
+  // Prefix ids are small and dense. A large offset per group keeps the groups' buckets apart.
   return static_cast<size_t>(prefix_id + group_id * 0x9e3779b97f4a7c15) & (buckets_.size() - 1);
 }
 

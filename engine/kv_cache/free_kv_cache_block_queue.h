@@ -1,6 +1,6 @@
-// FreeKVCacheBlockQueue: the free blocks, in the order in which they will be reused (vLLM's class of that name). Doubly
-// linked through the blocks, so that a cached block leaves the middle of the queue in O(1) without allocation. Owned by
-// BlockPool; engine thread only.
+// FreeKVCacheBlockQueue: the free blocks, in the order in which they will be reused, as in vLLM's class of the same
+// name. It is a list doubly linked through the blocks, so a cached block can leave the middle of the queue in O(1)
+// without allocation. Owned by BlockPool; engine thread only.
 //
 // Invariant 1: a block is in the queue if and only if its ref_cnt is 0 and it is not the null block.
 // Invariant 2: from front to back there are uncached blocks, then cached blocks in least-recently-used order.

@@ -1,5 +1,6 @@
-// FullAttentionManager: manages a group whose layers attend to every earlier token. A request keeps all its blocks, and
-// a hit is a run of cached blocks that starts at the first token. Owned by KVCacheManager; engine thread only.
+// FullAttentionManager: the rules of a KV-cache group whose layers attend to every earlier token. A request keeps all
+// its blocks, and a hit is a run of cached blocks that starts at the first token. Owned by KVCacheManager; engine
+// thread only.
 #pragma once
 
 #include "engine/kv_cache/single_type_kv_cache_manager.h"

@@ -1,6 +1,6 @@
-// KVCacheBlock: the metadata of one block of the paged KV cache. The workers store its keys and values under the same
-// id. Owned by BlockPool; engine thread only. The free queue and the map of cached blocks are linked through the blocks
-// themselves, so neither allocates.
+// KVCacheBlock: the metadata of one block of the paged KV cache. The workers store the block's keys and values under
+// the same id. The free queue and the map of cached blocks are linked through the blocks themselves, so adding a block
+// to them does not allocate. Owned by BlockPool; engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace vllm {
 
-// The id of a node in PrefixTrie, which represents a prefix of whole blocks.
+// The id of a node in PrefixTrie. A node represents a prefix of full blocks.
 using PrefixNodeId = uint32_t;
 inline constexpr PrefixNodeId kEmptyPrefix = 0;
 inline constexpr PrefixNodeId kNoPrefix = 0xffffffff;
 
 struct KVCacheBlock {
   int32_t block_id = 0;
-  int32_t ref_cnt = 0;  // number of requests that have the block in their block table
+  int32_t ref_cnt = 0;  // number of block tables that contain the block
   bool is_null() const { return block_id == 0; }
 
   // FreeKVCacheBlockQueue's links; null if the block is not in the queue.

@@ -30,7 +30,8 @@ int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chu
 }
 
 int64_t MaxTokensThatFit(const CacheConfig& cache, int64_t max_chunk) {
-  // If a sequence of num_blocks + 1 blocks fits, every group is a sliding window at its peak: longer sequences fit too.
+  // If a sequence of num_blocks + 1 blocks fits, every group has a sliding window and has reached its peak, so longer
+  // sequences fit too.
   if (PeakOfBlocks(cache, cache.num_blocks + 1, max_chunk) <= cache.num_blocks) return kUnlimitedTokens;
   int64_t low = 0, high = cache.num_blocks;
   while (low < high) {

@@ -18,8 +18,9 @@ int64_t WindowPeakBlocks(int64_t sliding_window, int64_t block_size, int64_t max
 // Returns the maximum number of blocks that a sequence holds at once while it grows to num_tokens.
 int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chunk);
 
-// Returns the length of the longest sequence that fits into cache.num_blocks if it is alone, or kUnlimitedTokens if
-// every length fits. A multiple of the block size; 0 if there are fewer blocks than groups.
+// Returns the length in tokens of the longest sequence that fits into cache.num_blocks if it runs alone, or
+// kUnlimitedTokens if every length fits. The length is a multiple of the block size; 0 if there are fewer blocks than
+// groups.
 inline constexpr int64_t kUnlimitedTokens = int64_t{1} << 60;
 int64_t MaxTokensThatFit(const CacheConfig& cache, int64_t max_chunk);
 

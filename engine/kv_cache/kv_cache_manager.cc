@@ -10,8 +10,8 @@ namespace vllm {
 namespace {
 
 // Returns the capacity of the prefix trie: one node per block, and as many again for ancestors whose blocks were
-// evicted. If all groups have sliding windows the capacity is larger, because a sequence then holds few of its blocks.
-// A request that finds no free node stops publishing.
+// evicted. If all groups have sliding windows, the capacity is larger, because a sequence then holds blocks for few of
+// its nodes. A request that finds no free node stops publishing.
 int64_t MaxPrefixes(const CacheConfig& cache, int64_t max_model_len) {
   int64_t factor = 16;
   for (const int64_t window : cache.group_windows) {
@@ -55,8 +55,8 @@ ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
     if (prefix_id == kNoPrefix) break;
     prefix_ids_.push_back(prefix_id);
   }
-  // Each group in turn shortens the hit to a length from which it can continue, until all groups agree. The length only
-  // decreases and 0 is always valid, so this terminates.
+  // Each group in turn shortens the hit to a length from which the group can continue, until all groups agree. The
+  // length never increases and 0 is always valid, so this loop terminates.
   size_t length = prefix_ids_.size();
   size_t num_agreed = 0;
   for (size_t g = 0; num_agreed < groups_.size(); g = (g + 1) % groups_.size()) {
@@ -82,8 +82,8 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   const int64_t num_slots = std::min(num_tokens, max_model_len_);
   const auto it = tables_.find(request.id());
   Tables* tables = it == tables_.end() ? nullptr : &it->second;
-  // Free skipped blocks before taking new ones, so that fewer cached blocks are evicted. They stay free even if the
-  // allocation fails.
+  // Free skipped blocks before allocating new ones, so that fewer cached blocks are evicted. The skipped blocks stay
+  // free even if the allocation fails.
   if (tables != nullptr) RemoveSkippedBlocks(*tables, request.num_computed_tokens);
   const int64_t required = NumBlocksToAllocate(tables, num_slots, computed);
   if (required > pool_.num_free_blocks()) return false;
@@ -141,7 +141,7 @@ KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, cons
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<KVCacheBlock*>& blocks = tables.groups[g];
-    // Reserve the final size, so that a decode step does not allocate.
+    // Reserve memory for the final size, so that a decode step does not allocate.
     blocks.reserve(static_cast<size_t>(max_blocks));
     if (computed.groups.empty()) continue;
     for (KVCacheBlock* block : computed.groups[g]) {

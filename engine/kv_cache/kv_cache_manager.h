@@ -1,9 +1,10 @@
-// KVCacheManager: the block tables of all requests, one per KV-cache group. It handles block ids, not tensors. It does
-// the work of vLLM's KVCacheManager and KVCacheCoordinator. Owned by the Scheduler; engine thread only.
+// KVCacheManager: the block tables of all requests, one table per request and KV-cache group. It manages block ids, not
+// tensors. It does the work of vLLM's KVCacheManager and KVCacheCoordinator. Owned by the Scheduler; engine thread
+// only.
 //
-// All groups take their blocks from one pool, and a block id names the same memory in every group. A request's tables
-// have the same length in every group. In a sliding-window group, the null block replaces blocks that no later token
-// reads.
+// All groups take blocks from one pool, and a block id refers to the same memory in every group. The tables of a
+// request have the same length in every group. In a sliding-window group, the null block replaces blocks that no later
+// token attends to.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,11 @@
 
 namespace vllm {
 
-// Cached blocks found for a request, not yet touched. Valid until the next call to the manager.
+// The cached blocks found for a request, without references to them. Valid until the next call to the manager.
 struct ComputedBlocks {
   std::span<const std::vector<KVCacheBlock*>> groups;  // [num_groups], or empty
   int64_t num_tokens = 0;
-  PrefixNodeId prefix_id = kEmptyPrefix;  // the node of these tokens
+  PrefixNodeId prefix_id = kEmptyPrefix;  // the node of the last block
 };
 
 class KVCacheManager {
@@ -41,9 +42,10 @@ class KVCacheManager {
   // REQUIRES: the request has no blocks.
   ComputedBlocks GetComputedBlocks(Request& request);
 
-  // Allocates blocks for num_new_tokens more tokens, after the computed ones and those in `computed`. Returns false and
-  // allocates nothing if the pool has too few free blocks. In both cases, first frees the blocks that no token from
-  // num_computed_tokens on reads. On success, touches the hit blocks and publishes every block that the tokens fill.
+  // Allocates blocks for num_new_tokens more tokens, after the request's computed tokens and those in `computed`.
+  // Returns false and allocates nothing if the pool has too few free blocks. In both cases, first frees the request's
+  // blocks to which no token from position num_computed_tokens on attends. On success, adds references to the hit
+  // blocks and publishes every block that the new tokens fill.
   // REQUIRES: num_new_tokens > 0; `computed` is empty unless the request has no blocks.
   bool AllocateSlots(Request& request, int64_t num_new_tokens) { return Allocate(request, num_new_tokens, {}); }
   struct Admission {
@@ -52,19 +54,19 @@ class KVCacheManager {
   bool AllocateSlots(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
                      const Admission& admission);
 
-  // Frees all blocks of the request. Cached blocks can still be found.
+  // Frees all blocks of the request. Its cached blocks stay in the prefix cache.
   void Free(const Request& request);
 
-  // Removes from the prefix cache the blocks that the request published for tokens from num_computed_tokens on, because
-  // those tokens will not be computed. The request keeps the blocks.
-  // REQUIRES: num_computed_tokens is at least its value when the blocks of those tokens were allocated.
+  // Removes from the prefix cache the blocks that the request published for tokens from position num_computed_tokens
+  // on, because those tokens will not be computed. The request keeps the blocks.
+  // REQUIRES: num_computed_tokens is at least what request.num_computed_tokens was when these blocks were allocated.
   void Unpublish(const Request& request, int64_t num_computed_tokens);
 
   // Counts the lookup of an admitted request. Ignores resumed requests and requests that do not read the cache.
   void RecordPrefixCacheStats(const Request& request, int64_t num_hit_tokens);
   const PrefixCacheStats& prefix_cache_stats() const { return stats_; }
 
-  // Evicts the cached blocks of a request that produced NaN. O(num_blocks).
+  // Removes from the prefix cache the blocks published by a request that produced NaN. O(num_blocks).
   void EvictPublishedBy(RequestId request_id) { pool_.EvictPublishedBy(request_id); }
   // Empties the prefix cache. Returns false and does nothing if any block is in use.
   bool ResetPrefixCache() { return pool_.ResetPrefixCache(); }
@@ -94,10 +96,10 @@ class KVCacheManager {
   };
 
   bool Allocate(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed);
-  // Returns the number of free blocks that tokens up to num_slots take now. Includes hit blocks that are free, because
-  // touching removes them from the free queue.
+  // Returns the number of free blocks needed now so that the tables cover the first num_slots tokens. Includes hit
+  // blocks that are free, because a reference removes them from the free queue.
   int64_t NumBlocksToAllocate(const Tables* tables, int64_t num_slots, const ComputedBlocks& computed) const;
-  // Returns the maximum number of free blocks that a sequence takes at once while it grows to num_tokens.
+  // Returns the maximum number of free blocks that a sequence needs at once while it grows to num_tokens tokens.
   int64_t NumBlocksToReserve(int64_t num_tokens, const ComputedBlocks& computed) const;
   Tables& StartTables(const Request& request, const ComputedBlocks& computed);
   void RemoveSkippedBlocks(Tables& tables, int64_t num_computed_tokens);

@@ -12,7 +12,7 @@ PrefixTrie::PrefixTrie(int64_t capacity, int64_t block_size)
       nodes_(static_cast<size_t>(capacity) + 1),
       buckets_(std::bit_ceil(nodes_.size()), kNoPrefix) {
   VLLM_CHECK(capacity > 0 && block_size > 0);
-  // Left uninitialized, so that pages without prefixes are never touched.
+  // Leave the array uninitialized, so that pages without prefixes never take physical memory.
   token_ids_.reset(new int32_t[nodes_.size() * static_cast<size_t>(block_size)]);
   for (auto id = static_cast<PrefixNodeId>(capacity); id > 0; --id) {
     nodes_[id].next = free_list_;

@@ -1,11 +1,11 @@
-// PrefixTrie: a tree of cached prefixes. A node represents one block of tokens; its parent is the block before. Two
-// cached blocks have the same tokens after the same prefix if and only if their node ids are equal, in any KV-cache
-// group. Lookups compare tokens, extra keys and parents, so hash collisions cost time but never return wrong contents.
-// A node may outlive the blocks of its ancestors, because a sliding window frees the head of a sequence first. Owned by
-// BlockPool; engine thread only. Allocates nothing after construction except extra keys.
-//
-// Invariant: a node's ref_cnt counts the cached blocks with its id, its children, and the requests whose last published
-// or hit block it is. A node whose ref_cnt becomes 0 is removed.
+// PrefixTrie: a tree of cached prefixes. A node represents one block of tokens; its parent represents the preceding
+// block. Cached blocks with the same node id, in any KV-cache group, have the same tokens after the same prefix. The
+// converse also holds, except for retired nodes. Lookups compare tokens, extra keys and parents, so hash collisions
+// cost time but never return wrong contents. A node may outlive the blocks of its ancestors, because a sliding window
+// frees the head of a sequence first. Owned by BlockPool; engine thread only. Allocates only extra keys after
+// construction.
+// Invariant: a node's ref_cnt counts the cached blocks with its id, its children, and the requests whose last hit or
+// published block the node represents. A node whose ref_cnt becomes 0 is removed.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@ struct PrefixKey {
 
 class PrefixTrie {
  public:
+  // capacity: maximum number of nodes. block_size: tokens per block. REQUIRES: both are positive.
   PrefixTrie(int64_t capacity, int64_t block_size);
 
   // Returns the node with exactly this key, or kNoPrefix. O(1) on average.
@@ -38,11 +39,12 @@ class PrefixTrie {
   PrefixNodeId Insert(const PrefixKey& key, RequestId publisher);
   // REQUIRES: `id` is the id of a node.
   PrefixNodeId ParentOf(PrefixNodeId id) const { return nodes_[id].parent; }
-  // Adds or removes a reference. Does nothing for kEmptyPrefix and kNoPrefix.
+  // Add or remove a reference. They do nothing for kEmptyPrefix and kNoPrefix.
   void AddRef(PrefixNodeId id);
   void Release(PrefixNodeId id);
 
-  // Hides the node from Lookup. A lookup from the empty prefix then no longer reaches its descendants either.
+  // Hides the node from Lookup. A lookup that starts at the empty prefix then no longer reaches the node's descendants
+  // either.
   void Retire(PrefixNodeId id);
   // Retires the nodes that this request was the last to publish. O(capacity).
   void RetirePublishedBy(RequestId publisher);
@@ -57,7 +59,7 @@ class PrefixTrie {
   struct Node {
     BlockHash hash;
     PrefixNodeId parent = kEmptyPrefix;
-    PrefixNodeId next = kNoPrefix;  // in its bucket, or in the free list
+    PrefixNodeId next = kNoPrefix;  // the next node in the bucket, or in the free list
     int32_t ref_cnt = 0;
     bool retired = false;
     bool has_extra_keys = false;
@@ -70,7 +72,7 @@ class PrefixTrie {
 
   const int64_t block_size_;
   int64_t size_ = 0;
-  std::vector<Node> nodes_;  // [capacity + 1]; the first is the empty prefix
+  std::vector<Node> nodes_;  // [capacity + 1]; node 0 is the empty prefix
   std::vector<PrefixNodeId> buckets_;
   std::unique_ptr<int32_t[]> token_ids_;                      // [capacity + 1, block_size]
   std::unordered_map<PrefixNodeId, std::string> extra_keys_;  // only of nodes that have extra keys

@@ -1,8 +1,9 @@
-// SingleTypeKVCacheManager: the rules of one KV-cache group that depend on its kind of attention (vLLM's class of that
-// name): which blocks a request needs, and which cached blocks are a hit. KVCacheManager owns and changes the block
-// tables. Owned by KVCacheManager; engine thread only.
+// SingleTypeKVCacheManager: decides, for one KV-cache group and its kind of attention, which blocks a request needs and
+// which cached blocks are a hit. vLLM has a class of the same name. KVCacheManager owns and changes the block tables.
+// Owned by KVCacheManager; engine thread only.
 //
-// A request's tables have the same length in every group. The null block replaces blocks that a group no longer needs.
+// The tables of a request have the same length in every group. The null block replaces blocks that a group no longer
+// needs.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ class SingleTypeKVCacheManager {
   SingleTypeKVCacheManager(BlockPool& pool, uint32_t group_id) : pool_(pool), group_id_(group_id) {}
   virtual ~SingleTypeKVCacheManager() = default;
 
-  // Returns true if requests free blocks while they run.
+  // Returns true if requests free blocks of this group while they run.
   virtual bool slides() const = 0;
 
   // Sets `hit` to the longest table of cached blocks from which a sequence with these prefixes can continue. Entries

@@ -33,7 +33,7 @@ void SlidingWindowManager::FindLongestCacheHit(std::span<const PrefixNodeId> pre
       return;
     }
   }
-  // This run is shorter than the window, but it starts at the first token.
+  // This run of blocks is shorter than the window, but starts at the first token.
   hit.resize(static_cast<size_t>(run));
 }
 

@@ -1,5 +1,6 @@
-// AttentionWorkspace: the tasks of a step and the per-thread scratch of attention. The attention layers of a rank share
-// it, one layer at a time. Reserved at load for the largest step of the largest layer. Used by the rank's thread.
+// AttentionWorkspace: the attention tasks of a step and the scratch of each thread. The attention layers of a rank
+// share it, one layer at a time. Reserved at load for the largest step of the largest layer. Part of the rank's
+// Workspace; used on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +10,16 @@
 
 namespace vllm {
 
-// Attention of some rows to one KV head, over all of their partitions or over one.
+// Attention of some rows over one KV head, in all of their partitions or in only one.
 struct AttentionStepTask {
   kernels::AttentionTask task;
-  int64_t partition = -1;  // below 0: all
-  int64_t first_slot = 0;
+  int64_t partition = -1;  // below 0: all partitions
+  int64_t first_slot = 0;  // with one partition: the slot for the result of the first row
 };
 
 struct AttentionWorkspace {
   std::vector<AttentionStepTask> tasks;
-  std::vector<AttentionStepTask> merging;   // tasks that merge partition results of `tasks`
+  std::vector<AttentionStepTask> merging;   // run after `tasks`; merge their partition results
   std::vector<std::vector<float>> scratch;  // [num_threads]
 
   size_t size_bytes() const {

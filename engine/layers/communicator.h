@@ -1,6 +1,6 @@
-// Communicator: collective operations of the tensor-parallel ranks inside a layer. Each rank has its own communicator
-// and calls it from its own thread. All ranks call the same functions in the same order. If a rank has failed, every
-// function throws RankAborted instead of waiting for it.
+// Communicator: collective operations of the tensor-parallel ranks inside a layer. Each rank has its own communicator,
+// which the executor owns, and calls it from its own thread. All ranks call the same collectives in the same order. If
+// a rank has failed, AllReduce and Barrier throw RankAborted instead of waiting for it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace vllm {
 
-// Another rank failed or was cancelled. Never reported: the other rank's own exception is.
+// Another rank failed or was cancelled. Never leaves the rank group, which rethrows that rank's own exception.
 class RankAborted : public std::runtime_error {
  public:
   RankAborted() : std::runtime_error("another rank failed") {}
@@ -19,9 +19,10 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  // Sums data[i] over the ranks, on every rank. The order of additions is fixed: ((rank 0 + rank 1) + rank 2) ...
+  // Replaces data[i] on every rank by the sum of all ranks' data[i]. The order of additions is fixed: ((rank 0 +
+  // rank 1) + rank 2) ... REQUIRES: `count` is the same on every rank.
   virtual void AllReduce(float* data, int64_t count) = 0;
-  // Returns when every rank has called it. Each rank's earlier writes are then visible to all ranks.
+  // Returns when every rank has called Barrier. Each rank's earlier writes are then visible to all ranks.
   virtual void Barrier() = 0;
 };
 

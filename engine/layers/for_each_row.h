@@ -1,4 +1,5 @@
-// ForEachRow: runs row-wise work on a rank's threads. Called from the rank's thread.
+// ForEachRow: runs row-wise work on a rank's threads and returns when all rows are done. Owns nothing. Called from the
+// rank's thread.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +10,9 @@
 
 namespace vllm {
 
-// Calls f(row) or f(row, thread) for every row in [0, num_rows), with thread < step.threads->num_threads(). A row has
-// `row_size` elements. Small inputs run on few threads, because waking a thread takes longer than the work.
+// Calls f(row) or f(row, thread) for every row in [0, num_rows), on the rank's threads: thread <
+// step.threads->num_threads(). A row has `row_size` elements. Small inputs run on few threads, because waking a thread
+// takes longer than the work.
 template <typename F>
 void ForEachRow(const StepContext& step, int64_t num_rows, int64_t row_size, const F& f) {
   constexpr int64_t kMinElementsPerTask = 1 << 16;

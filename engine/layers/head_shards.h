@@ -1,4 +1,5 @@
-// HeadShards: the attention heads that a tensor-parallel rank computes. A pure function; any thread.
+// HeadShards: the attention heads that a tensor-parallel rank computes, as plain values. ShardHeads is a pure function;
+// any thread may call it.
 #pragma once
 
 #include "engine/config/model_config.h"
@@ -9,12 +10,12 @@ namespace vllm {
 struct HeadShards {
   Shard heads;
   Shard kv_heads;
-  // With more ranks than KV heads, several ranks hold the same KV head. True on the first of them.
+  // With more ranks than KV heads, several ranks hold copies of one KV head. True on the first of these ranks.
   bool first_of_kv_heads = true;
 };
 
-// Throws ConfigError unless `size` divides the number of heads, and divides or is a multiple of the number of KV heads.
-// With more ranks than KV heads, ranks hold copies.
+// Returns the heads that `rank` computes in a group of `size` ranks. Throws ConfigError unless `size` divides the
+// number of attention heads, and either divides the number of KV heads or is a multiple of it.
 HeadShards ShardHeads(const ModelConfig& config, int rank, int size);
 
 }  // namespace vllm

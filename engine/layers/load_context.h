@@ -1,4 +1,5 @@
-// LoadContext: the inputs that layers are built from. Only constructors use it; a layer keeps only `step`.
+// LoadContext: the inputs of the constructors of layers and models. Plain references, used on the rank's thread. A
+// layer keeps only `step`.
 #pragma once
 
 #include "engine/config/vllm_config.h"

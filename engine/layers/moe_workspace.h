@@ -1,5 +1,5 @@
-// MoeWorkspace: scratch of a rank's mixture-of-experts layers, which use it one at a time. It records which rows of a
-// step each expert processes. Reserved at load for the largest step. Used by the rank's thread.
+// MoeWorkspace: records which rows of a step each expert processes. A rank's mixture-of-experts layers share it, one
+// layer at a time. Reserved at load for the largest step. Part of the rank's Workspace; used on the rank's thread.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace vllm {
 
-// A row that an expert processes, and the weight of the expert's output.
+// A row that an expert processes, and the factor by which the expert's output is multiplied.
 struct RoutedRow {
   int64_t row = 0;
   float weight = 0.0f;
@@ -23,7 +23,7 @@ struct MoeWorkspace {
   std::vector<std::pair<float, int64_t>> candidates;  // [num_experts] logit and expert, for one row
 
   void Reserve(size_t num_rows, size_t num_experts, size_t num_experts_per_tok) {
-    // At least one per row: all rows go through a shared expert.
+    // At least one entry per row, because a shared expert processes all rows.
     routed.reserve(num_rows * std::max<size_t>(1, num_experts_per_tok));
     begin.reserve(num_experts + 1);
     chosen.reserve(num_rows * num_experts_per_tok);

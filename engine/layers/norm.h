@@ -1,5 +1,5 @@
-// Norm: RMS norm (arXiv 1910.07467) or layer norm (arXiv 1607.06450) of rows, replicated on every rank. Made at load,
-// then used by the rank's thread and its pool.
+// Norm: RMS norm (arXiv 1910.07467) or layer norm (arXiv 1607.06450) of rows, replicated on every rank. Owned by a
+// layer or the model. Built at load, then used by the rank's thread and its pool.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,12 @@ struct NormSpec {
 };
 
 // Returns elements [shard.begin, shard.begin + shard.count) of tensor `name`, a vector of `total` elements, as float32.
+// Throws ModelError if the tensor is missing or has the wrong shape or type.
 std::vector<float> LoadFloats(const WeightSource& weights, const std::string& name, int64_t total, Shard shard);
 
 class Norm {
  public:
-  // Reads `name`.weight and `name`.bias if `spec` has them.
+  // Reads those of `name`.weight and `name`.bias that `spec` has. Throws as LoadFloats does.
   Norm(const LoadContext& load, const std::string& name, int64_t size, const NormSpec& spec);
 
   // x and out: [num_rows, size], contiguous; out may be x.
@@ -37,7 +38,7 @@ class Norm {
   NormSpec::Kind kind_;
   int64_t size_;
   float eps_;
-  std::vector<float> weight_, bias_;  // empty: none
+  std::vector<float> weight_, bias_;  // [size], or empty if there is none
 };
 
 }  // namespace vllm

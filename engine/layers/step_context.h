@@ -1,4 +1,4 @@
-// StepContext: the kernels, threads, communicator and scratch that the layers of one tensor-parallel rank compute with.
+// StepContext: the kernels, threads, communicator and scratch that the layers of one tensor-parallel rank use.
 // Owned by the Worker; outlives its layers. Used on the rank's thread.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace vllm {
 // Scratch buffers that all layers of a rank share, one layer at a time. Reserved at load for the largest step.
 struct Workspace {
   kernels::PackedActivations packed_activations;  // for LinearMatrix
-  kernels::AlignedBuffer ordered_x;      // for LinearMatrix: x with the columns in the order of the checkpoint's matrix
-  kernels::AlignedBuffer unpacked_rows;  // for LinearMatrix::UnpackRow: one row per thread, in the checkpoint's order
+  kernels::AlignedBuffer ordered_x;      // for LinearMatrix: x with its columns in the order of the stored matrix
+  kernels::AlignedBuffer unpacked_rows;  // for LinearMatrix::UnpackRow: one row per thread, in stored order
   AttentionWorkspace attention;          // for Attention
   MoeWorkspace moe;                      // for SparseMoe
 
@@ -39,13 +39,14 @@ struct StepContext {
   int world_size() const { return communicator->world_size(); }
 };
 
-// The elements [begin, begin + count) of a dimension, as one rank's share.
+// One rank's share of a dimension: the elements [begin, begin + count).
 struct Shard {
   int64_t begin = 0;
   int64_t count = 0;
 };
 
-// Splits `total` into `world_size` runs whose lengths differ by at most one.
+// Returns the share of `rank` if `total` elements are split into `world_size` ranges whose lengths differ by at most
+// one.
 inline Shard ShardOf(int64_t total, int rank, int world_size) {
   const int64_t begin = total * rank / world_size;
   return {begin, total * (rank + 1) / world_size - begin};

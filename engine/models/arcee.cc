@@ -1,5 +1,5 @@
-// ArceeForCausalLM (Arcee's AFM): Llama whose MLP has no gate: down_proj(act(up_proj x)). By default the activation is
-// squared ReLU (arXiv 2109.08668).
+// ArceeForCausalLM (Arcee's AFM): Llama with an MLP that has no gate and computes down_proj(act(up_proj x)). By default
+// the activation is squared ReLU (arXiv 2109.08668).
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

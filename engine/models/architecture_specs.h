@@ -1,5 +1,5 @@
-// The DecoderSpec of each architecture. Each function is in the file of its family; registry.cc maps names to them.
-// Pure functions, any thread.
+// The functions that make the DecoderSpec of each architecture. Each is defined in the file of its family. registry.cc
+// maps the names of architectures to these functions. Pure functions; any thread.
 #pragma once
 
 #include "engine/config/model_config.h"
@@ -21,8 +21,8 @@ DecoderSpec Qwen2Spec(const ModelConfig& config);
 DecoderSpec Qwen2MoeSpec(const ModelConfig& config);
 DecoderSpec Qwen3Spec(const ModelConfig& config);
 DecoderSpec StableLmSpec(const ModelConfig& config);
-// The text model of a vision-language checkpoint. Throws ModelError if config.json's text_config names an unsupported
-// model_type.
+// Returns the spec of the text model of a vision-language checkpoint. Throws ModelError if the model_type in
+// config.json's text_config is not supported.
 DecoderSpec VisionLanguageSpec(const ModelConfig& config);
 
 }  // namespace vllm

@@ -13,7 +13,7 @@ kernels::AlignedBuffer Floats(int64_t rows, int64_t columns) {
   return kernels::AlignedBuffer(static_cast<size_t>(rows * columns) * sizeof(float));
 }
 
-// Returns the first prefix under which the checkpoint has the embedding, or else the first prefix.
+// Returns the first prefix under which the checkpoint has the embedding, or spec.prefixes.front() if there is none.
 std::string FindPrefix(const WeightSource& weights, const DecoderSpec& spec) {
   for (const std::string& prefix : spec.prefixes) {
     if (weights.Contains(prefix + spec.embed_tokens + ".weight")) return prefix;
@@ -69,12 +69,13 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
   std::string head = "lm_head.weight";
   const std::string prefixed_head = config_.weight_prefix + head;
   if (!load.weights.Contains(head) && load.weights.Contains(prefixed_head)) head = prefixed_head;
-  // Some exporters store a tied pair once, under the name of lm_head.
+  // Some exporters store a tied matrix only under the name of lm_head.
   if (config_.tie_word_embeddings && !load.weights.Contains(embedding) && load.weights.Contains(head)) {
     embedding = head;
   }
   embed_tokens_.emplace(load, config_, embedding, config_.vocab_size, width);
-  // Multimodal configs set tie_word_embeddings in different places or not at all, so decide by the tensors.
+  // Multimodal configs set tie_word_embeddings in different places or not at all. For them, the embedding is tied if
+  // there is no lm_head.
   const bool is_text_part = !config_.weight_prefix.empty();
   if (!config_.tie_word_embeddings && (!is_text_part || load.weights.Contains(head))) {
     lm_head_.emplace(load, config_, head, config_.vocab_size, width);

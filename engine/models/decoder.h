@@ -1,5 +1,5 @@
 // DecoderModel: one rank's part of the decoder-only transformer that all families share, configured by a DecoderSpec.
-// Made and called on the rank's thread.
+// Owned by the rank's Worker; built and called on the rank's thread.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ namespace vllm {
 
 class DecoderModel final : public Model {
  public:
-  // Throws ModelError if a tensor is missing or has the wrong shape, ConfigError if the ranks cannot share the heads.
+  // Throws ModelError if a tensor is missing or cannot be used, ConfigError if the heads cannot be split over the ranks
+  // or a flag does not fit the weights, and ResourceError if OpenBLAS cannot be loaded.
   DecoderModel(const LoadContext& load, const DecoderSpec& spec);
 
   const std::vector<KVCacheSpec>& KVLayers() const override { return kv_layers_; }
@@ -44,9 +45,9 @@ class DecoderModel final : public Model {
   float embedding_scale_, logits_scale_, logits_softcap_;
   std::vector<KVCacheSpec> kv_layers_;
   LayerScratch scratch_;
-  kernels::AlignedBuffer embedded_;             // [max_tokens, embedding's width] if that is not hidden_size
-  kernels::AlignedBuffer projected_;            // [max_tokens, embedding's width]
-  std::vector<kernels::AlignedBuffer> angles_;  // for each rotary table: cos, sin [max_tokens, half]
+  kernels::AlignedBuffer embedded_;             // [max_tokens, embedding width] if the model has project_in
+  kernels::AlignedBuffer projected_;            // [max_tokens, embedding width] if the model has project_out
+  std::vector<kernels::AlignedBuffer> angles_;  // cos and sin of each rotary table, [max_tokens, half]
   std::vector<RotaryAngles> tables_;
 };
 

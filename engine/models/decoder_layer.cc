@@ -64,7 +64,7 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
   norm_input(attention_norms_);
   attention_.Forward(input.attention, cache, tables, x, num_tokens, inner, delta);
   if (parallel_) {
-    // Run this norm before attention's output is added to the hidden states that it reads.
+    // This norm reads the hidden states without attention's output, so run it before AddDelta.
     norm_input(mlp_norms_);
     AddDelta(attention_norms_, num_tokens, delta, hidden);
   } else {

@@ -1,5 +1,5 @@
 // DecoderLayer: attention and MLP (or experts) with the norms and residual additions around them, configured by a
-// LayerSpec. Made and used on the rank's thread.
+// LayerSpec. Owned by the DecoderModel; built and used on the rank's thread.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace vllm {
 
-// Scratch rows of a step, shared by all layers of a rank.
+// Scratch buffers of a step. The layers of a rank share them, one layer at a time.
 struct LayerScratch {
-  kernels::AlignedBuffer normed;  // [max_tokens, hidden]
-  kernels::AlignedBuffer delta;   // [max_tokens, hidden] output of a block
-  kernels::AlignedBuffer inner;   // scratch of the widest block
+  kernels::AlignedBuffer normed;  // [max_tokens, hidden_size] input of a block
+  kernels::AlignedBuffer delta;   // [max_tokens, hidden_size] output of a block
+  kernels::AlignedBuffer inner;   // scratch inside a block, large enough for every layer
 };
 
 class DecoderLayer {
@@ -24,6 +24,7 @@ class DecoderLayer {
                const std::string& prefix);
 
   const KVCacheSpec& kv_layer() const { return attention_.kv_layer(); }
+  // Returns the number of floats that LayerScratch::inner needs for `num_tokens` tokens.
   int64_t scratch_floats(int64_t num_tokens) const;
   // Reserves the rank's scratch for Forward with up to `max_tokens` tokens.
   void Reserve(int64_t max_tokens) const;

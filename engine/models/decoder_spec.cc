@@ -29,7 +29,7 @@ double RoundTo(kernels::DType dtype, double value) {
 DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
   DecoderSpec spec;
   if (!config.weight_prefix.empty()) {
-    // Older files have "language_model.model.embed_tokens", newer ones "model.language_model.embed_tokens".
+    // Older checkpoints have "language_model.model.embed_tokens", newer ones "model.language_model.embed_tokens".
     spec.prefixes = {config.weight_prefix + "model.", "model." + config.weight_prefix, "model."};
   }
   spec.norm = {NormSpec::Kind::kRms, config.rms_norm_eps, config.norm_offset, true, true};

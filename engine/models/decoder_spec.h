@@ -1,6 +1,6 @@
-// DecoderSpec: the differences between decoder families: tensor names, norms and their positions, projections, position
-// encodings and multipliers. The source file of a family fills one from a ModelConfig; DecoderModel runs it. A value
-// type.
+// DecoderSpec: everything in which decoder families differ, such as tensor names, norms and their positions,
+// projections, position encodings and multipliers. Each family's source file makes one from a ModelConfig, and
+// DecoderModel builds the decoder from it. Plain values and pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace vllm {
 
 // A block is attention or MLP: x = sum_norm(x + out_norm(block(in_norm(x)))). A norm with an empty name is absent.
 struct BlockSpec {
-  std::string prefix;  // of the block's tensors, after the layer's prefix
+  std::string prefix;  // follows the layer's prefix in the names of the block's tensors, except these norms
   std::string in_norm;
   std::string out_norm;
   std::string sum_norm;
@@ -42,11 +42,11 @@ struct DecoderSpec {
   std::string embed_tokens = "embed_tokens";
   std::string layers = "layers.";
   std::string final_norm = "norm";  // empty: none
-  NormSpec norm;                    // all norms except those on queries and keys
+  NormSpec norm;                    // kind of all norms except those on queries and keys
   std::string embed_positions;      // learned positions; empty: none
-  int64_t position_offset = 0;
-  std::string project_in;  // OPT: from the embedding's width to the model's; empty: none
-  std::string project_out;
+  int64_t position_offset = 0;      // row of position 0 in embed_positions
+  std::string project_in;           // OPT: projects the embedding width to hidden_size; empty: none
+  std::string project_out;          // the reverse, before the output projection
   double embedding_scale = 1.0;
   double residual_scale = 1.0;  // multiplies the output of a block
   double logits_scale = 1.0;
@@ -55,9 +55,9 @@ struct DecoderSpec {
 };
 
 // Returns Llama's decoder with the biases, windows, rotation, multipliers and soft caps of the config. All families
-// start from it.
+// start from it. Throws ModelError if the activation is unknown.
 DecoderSpec BaseDecoderSpec(const ModelConfig& config);
-// Returns the experts of the config. Each is an MLP like `mlp`, except for its size.
+// Returns the experts of the config. Each is an MLP like `mlp`, but with moe_intermediate_size.
 MoeSpec BaseMoeSpec(const ModelConfig& config, const MlpSpec& mlp);
 // Returns `value` rounded to `dtype`.
 double RoundTo(kernels::DType dtype, double value);

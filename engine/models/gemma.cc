@@ -1,6 +1,6 @@
 // Gemma (arXiv 2403.08295, 2408.00118, 2503.19786): Llama with a scaled embedding and norm weights stored as offsets
-// from 1. Gemma 2 and 3 also norm the output of a block before it is added. Gemma 2 soft-caps scores and logits. Gemma
-// 3 norms queries and keys, and its sliding layers have a separate rotary base.
+// from 1. Gemma 2 and 3 also normalize the output of a block before the residual addition. Gemma 2 soft-caps scores and
+// logits. Gemma 3 normalizes queries and keys, and its sliding layers have a separate rotary base.
 #include <cmath>
 
 #include "engine/models/architecture_specs.h"
@@ -9,7 +9,7 @@ namespace vllm {
 
 DecoderSpec GemmaSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
-  // transformers stores the factor in the type of the weights.
+  // transformers rounds the factor to the dtype of the weights.
   spec.embedding_scale = RoundTo(config.dtype, std::sqrt(static_cast<double>(config.hidden_size)));
   return spec;
 }

@@ -1,5 +1,5 @@
-// Model: one rank's part of a decoder. Made and called on the rank's thread. All ranks call the same functions in the
-// same order.
+// Model: one rank's part of a decoder. Owned by the rank's Worker; built and called on the rank's thread. All ranks
+// call the same functions in the same order.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace vllm {
 
-// The rows of one step, with all requests flattened.
+// The tokens of all requests of one step, concatenated. Borrowed for the call.
 struct ModelInput {
   std::span<const int32_t> token_ids;  // [num_tokens]
   std::span<const int64_t> positions;  // [num_tokens]
@@ -36,7 +36,8 @@ class Model {
   // Writes hidden [num_tokens, hidden_size], after the final norm. REQUIRES: num_tokens <= max_num_batched_tokens.
   virtual void Forward(const ModelInput& input, KVCache& cache, float* hidden) = 0;
 
-  // Writes this rank's columns of logits [num_rows, vocab_size]. They are complete after a barrier of all ranks.
+  // Writes this rank's columns of logits [num_rows, vocab_size], with rows logits_stride floats apart; hidden:
+  // [num_rows, hidden_size]. The rows are complete after a barrier of all ranks.
   virtual void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) = 0;
 };
 

@@ -1,5 +1,5 @@
 // Olmo2ForCausalLM (arXiv 2501.00656): Llama with norms after the blocks instead of before them. One norm covers all
-// query heads, another all key heads.
+// query heads, and another covers all key heads.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

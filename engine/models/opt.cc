@@ -1,6 +1,6 @@
-// OPTForCausalLM (arXiv 2205.01068): learned positions that start at row 2, layer norms before the blocks, and a
-// two-matrix MLP with ReLU. OPT-350m has its norms after the residual additions, and an embedding narrower than the
-// model.
+// OPTForCausalLM (arXiv 2205.01068): learned positions, with position 0 in row 2 of the table, layer norms before the
+// blocks, and a two-matrix MLP with ReLU. OPT-350m has its norms after the residual additions, and an embedding that is
+// narrower than hidden_size.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {
@@ -11,7 +11,7 @@ DecoderSpec OptSpec(const ModelConfig& config) {
   spec.embed_positions = "embed_positions";
   spec.position_offset = 2;
   spec.norm.kind = NormSpec::Kind::kLayer;
-  spec.norm.eps = 1e-5;  // torch's default; the config has none
+  spec.norm.eps = 1e-5;  // PyTorch's default; config.json does not set it
   spec.norm.has_weight = config.norm_affine;
   spec.final_norm = config.do_layer_norm_before && !config.remove_final_norm ? "final_layer_norm" : "";
   if (config.word_embed_proj_dim > 0 && config.word_embed_proj_dim != config.hidden_size) {

@@ -19,7 +19,7 @@ struct Architecture {
 
 // To add an architecture, see docs/DEVELOPING.md.
 constexpr Architecture kArchitectures[] = {
-    // Llama's decoder unchanged: biases, windows, NoPE layers and multipliers come from the config.
+    // Llama's decoder. Its biases, windows, NoPE layers and multipliers come from the config.
     {"LlamaForCausalLM", BaseDecoderSpec},
     {"MistralForCausalLM", BaseDecoderSpec},
     {"GraniteForCausalLM", BaseDecoderSpec},

@@ -1,6 +1,6 @@
-// Models that read images and text. The text model is one of the other families, which model_type in config.json's
-// text_config names. Only that model runs; tensors of the other parts are ignored. Only models with a plain causal
-// decoder as text model are supported.
+// Models that read images and text. The model_type in config.json's text_config says which of the other families the
+// text model belongs to. Only the text model runs, and the tensors of the other parts are ignored. The text model must
+// be a plain causal decoder.
 #include <string_view>
 #include <utility>
 
@@ -30,7 +30,7 @@ DecoderSpec VisionLanguageSpec(const ModelConfig& config) {
   for (const auto& [model_type, architecture] : kTextArchitectures) {
     known += (known.empty() ? "" : ", ") + std::string(model_type);
   }
-  throw ModelError("cannot load model " + Escape(config.model) + ": unknown text part (" +
+  throw ModelError("cannot load model " + Escape(config.model) + ": unknown text_config.model_type (" +
                    Escape(config.model_type, 60) + "; known: " + known + ")");
 }
 

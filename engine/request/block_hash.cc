@@ -8,8 +8,8 @@ namespace vllm {
 static_assert(sizeof(BlockHash) == 16);
 
 BlockHash HashBlockTokens(const BlockHash& parent, std::span<const int32_t> token_ids, std::string_view extra_keys) {
-  // Hash tokens and extra keys separately, then combine them with the parent: a byte of one cannot be mistaken for a
-  // byte of the other.
+  // Hash the tokens and the extra keys separately, then combine both hashes with the parent, so that a byte of a token
+  // cannot be mistaken for a byte of an extra key.
   const XXH128_hash_t tokens = XXH3_128bits(token_ids.data(), token_ids.size_bytes());
   uint64_t words[7] = {parent.lo, parent.hi, tokens.low64, tokens.high64, extra_keys.size(), 0, 0};
   if (!extra_keys.empty()) {

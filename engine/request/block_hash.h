@@ -1,6 +1,6 @@
-// BlockHash: the hash of a full block of tokens, used for lookups in the prefix cache. A block's hash covers its
-// parent's hash, so equal hashes mean (almost surely) equal prefixes. Lookups compare the tokens as well. The function
-// has no key and no seed: a prefix has the same hash in every process. Pure functions; any thread.
+// BlockHash: the hash of a full block of tokens, used for lookups in the prefix cache. A block's hash includes its
+// parent's hash, so equal hashes almost surely mean equal prefixes. Lookups compare the tokens as well. The hash has no
+// key and no seed, so a prefix has the same hash in every process. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// EngineCoreOutputs: the contents of the output queue, per request the tokens since the last poll. Deltas for a slow
-// reader are merged into one entry per request, so the queue's memory is proportional to the text. Entries are reused.
-// Plain values; not thread-safe.
+// EngineCoreOutputs: what the engine sends to the front end. Each entry has the tokens that one request sampled since
+// the front end last read the queue. The output queue merges unread entries of a request into one, so its memory is
+// proportional to the number of unread tokens. Entries are reused. Plain values; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct EngineCoreOutput {
   RequestId request_id = 0;
   std::vector<int32_t> new_token_ids;
   Logprobs new_logprobs;     // one position per new token, if requested
-  Logprobs prompt_logprobs;  // prompt positions 1.., sent once, with the first token
+  Logprobs prompt_logprobs;  // for prompt positions 1 and later; sent once, with the first token
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int32_t> stop_token_id;  // the id in stop_token_ids that ended the request; none for EOS
   std::string error;                     // with FinishReason::kError
@@ -31,7 +31,7 @@ struct EngineCoreOutput {
 
   // Resets the entry but keeps its capacity.
   void Clear();
-  // Appends a later delta of the same request and takes over its finish reason, counts and times.
+  // Appends the tokens and logprobs of a later entry of the same request and copies its other fields.
   void Merge(const EngineCoreOutput& later);
 };
 

@@ -1,5 +1,5 @@
-// FinishReason: why a request ended, in the terms of the OpenAI API and vLLM. Set by the scheduler and the front end. A
-// plain value; any thread.
+// FinishReason: why a request ended, with the names of the OpenAI API and vLLM. Set by the scheduler and the front end.
+// A plain value; any thread.
 #pragma once
 
 #include <cstddef>

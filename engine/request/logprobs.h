@@ -1,5 +1,5 @@
-// Logprobs: log-probabilities of consecutive positions in flat arrays, like vLLM's LogprobsLists. They are raw: before
-// temperature and penalties.
+// Logprobs: the log-probabilities of consecutive positions in flat arrays, like vLLM's LogprobsLists. They are computed
+// from the raw logits, before penalties and temperature. Plain values; not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace vllm {
 
-// Each position has `width` = k + 1 entries: the chosen token, then the k most probable tokens in descending order (the
-// chosen token may occur among them again). Ties are ordered by token id.
+// Each position has `width` = k + 1 entries: first the chosen token, then the k most probable tokens by descending
+// probability, which may include the chosen token again. Ties are ordered by token id.
 struct Logprobs {
   size_t width = 0;
   std::vector<int32_t> token_ids;  // [num_positions, width]
@@ -27,7 +27,7 @@ struct Logprobs {
   }
   // Appends all positions of `other`. REQUIRES: both have the same width, or one is empty.
   void Append(const Logprobs& other) { AppendFirst(other, other.num_positions()); }
-  // Appends the first `count` positions of `other`, or all if it has fewer. REQUIRES: as for Append.
+  // Appends the first `count` positions of `other`, or all of its positions if it has fewer. REQUIRES: as for Append.
   void AppendFirst(const Logprobs& other, size_t count) {
     count = std::min(count, other.num_positions());
     if (count == 0) return;

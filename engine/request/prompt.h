@@ -1,4 +1,5 @@
-// What a caller gives LLMEngine::AddRequest besides SamplingParams. Plain values.
+// Prompt and RequestOptions: the arguments of LLMEngine::AddRequest in addition to SamplingParams. Plain values; not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,14 @@ namespace vllm {
 
 struct TextPrompt {
   std::string text;
-  // Adds special tokens such as BOS. A rendered chat template already contains them.
+  // Whether the tokenizer adds special tokens such as BOS. A rendered chat template already contains them.
   bool add_special_tokens = true;
 };
 using Prompt = std::variant<TextPrompt, std::vector<int32_t>>;
 
 struct RequestOptions {
-  int64_t priority = 0;
-  std::string cache_salt;
+  int64_t priority = 0;    // see EngineCoreRequest
+  std::string cache_salt;  // only requests with the same salt share cached prefixes
 };
 
 }  // namespace vllm

@@ -1,6 +1,6 @@
-// Request: the scheduler's state of one request: its tokens so far, how many of them are computed, and its status.
-// Owned by the Scheduler; engine thread only. The prompt stays in the shared EngineCoreRequest; only sampled tokens are
-// stored here.
+// Request: the scheduler's state of one request, with its tokens so far, the number of computed tokens and its status.
+// The prompt stays in the shared EngineCoreRequest; only sampled tokens are stored here. Owned by the Scheduler; engine
+// thread only.
 #pragma once
 
 #include <cstddef>
@@ -37,15 +37,15 @@ class Request {
   // Reserves memory for every token that the request can still sample, so that a decode step does not allocate.
   void ReserveTokens(int64_t max_model_len, int64_t block_size);
 
-  // Returns tokens [begin, begin + count) of prompt plus output. Copies to `scratch` only if the range spans both.
-  // REQUIRES: begin + count <= num_tokens().
+  // Returns tokens [begin, begin + count) of prompt plus output. Copies them to `scratch` only if the range contains
+  // tokens of both. REQUIRES: begin + count <= num_tokens().
   std::span<const int32_t> Tokens(int64_t begin, int64_t count, std::vector<int32_t>& scratch) const;
 
   // Returns the hashes of the first num_blocks full blocks, and caches them.
   // REQUIRES: num_blocks * block_size <= num_tokens().
   std::span<const BlockHash> BlockHashes(int64_t num_blocks, int64_t block_size, BlockHashFunction hash_function);
-  // Returns the data other than tokens that a block's hash covers: the cache salt, for the first block only. Later
-  // blocks cover it through their parent's hash.
+  // Returns the data other than tokens that is hashed into a block: the cache salt for the first block, and nothing for
+  // later blocks, whose hashes depend on the salt through their parents.
   std::string_view extra_keys(bool first_block) const {
     return first_block ? std::string_view(core_->cache_salt) : std::string_view();
   }
@@ -59,21 +59,21 @@ class Request {
   RequestStatus status = RequestStatus::kWaiting;
   int64_t num_computed_tokens = 0;
   int64_t num_preemptions = 0;
-  int64_t num_cached_tokens = -1;  // prefix-cache hit at first admission; -1 before
+  int64_t num_cached_tokens = -1;  // tokens of the prefix-cache hit at first admission; -1 before it
   std::optional<int32_t> stop_token_id;
   SteadyTime scheduled_time{};
   SteadyTime first_token_time{};
   SteadyTime last_token_time{};
 
-  // The part of this request that the workers have received.
+  // How much of this request the workers have received.
   bool sent_to_workers = false;
   int64_t num_output_tokens_sent = 0;
   int64_t num_blocks_sent = 0;
 
-  // Collected chunk by chunk and returned with the first token.
+  // Appended chunk by chunk and returned with the first token.
   Logprobs prompt_logprobs;
 
-  // RequestQueue's links: neighbours in the FCFS list, or the index in the priority heap.
+  // RequestQueue's links: the neighbors in the FCFS list, or the index in the priority heap.
   Request* queue_prev = nullptr;
   Request* queue_next = nullptr;
   size_t heap_index = 0;

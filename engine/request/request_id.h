@@ -1,5 +1,5 @@
-// RequestId: the engine's id of a request. The front end counts it up and never reuses a number within a process, so
-// equal ids chosen by users cannot collide. 0 means no request.
+// RequestId: the engine's own id of a sequence. LLMEngine assigns ids in increasing order and never reuses one, so two
+// requests have different engine ids even if their callers chose the same id. 0 means no request. A plain value.
 #pragma once
 
 #include <cstdint>

@@ -20,15 +20,15 @@ using StopReason = std::variant<std::monostate, int32_t, std::string>;
 struct CompletionOutput {
   int64_t index = 0;
   // Text, token ids and logprobs are cumulative or deltas, depending on output_kind.
-  std::string text;                 // always whole UTF-8 characters
-  std::vector<int32_t> token_ids;   // exactly the sampled tokens, without those sampled past a stop string
+  std::string text;                 // contains only complete UTF-8 characters
+  std::vector<int32_t> token_ids;   // the sampled tokens, up to the one that completes a stop string
   Logprobs logprobs;                // if requested
   double cumulative_logprob = 0.0;  // over all tokens so far, if logprobs were requested
   FinishReason finish_reason = FinishReason::kNone;
   StopReason stop_reason;
 };
 
-// Each time is zero until its event happens.
+// Times and counts of one sequence, or of all sequences of a request. A time is zero until its event happens.
 struct RequestMetrics {
   SteadyTime arrival_time{};
   SteadyTime scheduled_time{};
@@ -53,12 +53,12 @@ struct RequestMetrics {
 
 struct RequestOutput {
   std::string request_id;                 // chosen by the caller
-  std::vector<int32_t> prompt_token_ids;  // with delta outputs, in the first one only
-  Logprobs prompt_logprobs;               // prompt positions 1..; with delta outputs, in the first one only
+  std::vector<int32_t> prompt_token_ids;  // if outputs are deltas, only in the first one
+  Logprobs prompt_logprobs;               // for prompt positions 1 and later; if outputs are deltas, only in the first
   std::vector<CompletionOutput> outputs;
   bool finished = false;
-  int64_t num_cached_tokens = 0;
-  std::string error;  // with FinishReason::kError
+  int64_t num_cached_tokens = 0;  // prompt tokens found in the prefix cache
+  std::string error;              // with FinishReason::kError
   RequestMetrics metrics;
 };
 

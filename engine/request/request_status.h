@@ -1,5 +1,4 @@
-// RequestStatus: the state of a request in the scheduler. A status that waits for a grammar, remote KV or streamed
-// input would go before kRunning.
+// RequestStatus: the state of a request in the scheduler, a subset of vLLM's states. A plain value; any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 
 namespace vllm {
 
+// IsFinished relies on the order: finished states come after kPreempted.
 enum class RequestStatus : uint8_t {
   kWaiting,
   kRunning,

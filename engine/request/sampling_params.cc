@@ -10,7 +10,8 @@
 namespace vllm {
 namespace {
 
-// vLLM raises smaller temperatures to this value, because a float16 softmax becomes unstable. Only exactly 0 is greedy.
+// As in vLLM, smaller positive temperatures are raised to this value, because they can produce NaN or infinity. Only
+// exactly 0 means greedy sampling.
 constexpr double kMinTemperature = 0.01;
 constexpr float kMaxLogitBias = 100.0f;
 
@@ -61,7 +62,7 @@ void CheckStopStrings(const SamplingParams& params) {
   if (!params.stop.empty() && !params.detokenize) Fail("stop", "needs detokenize", "false");
 }
 
-// If an id is repeated, its last bias wins, as in a dictionary.
+// Checks, clamps and sorts the biases. If an id is repeated, its last bias wins, as in a Python dict.
 void NormalizeLogitBias(std::vector<std::pair<int32_t, float>>& logit_bias, int64_t vocab_size) {
   CheckCount("logit_bias", logit_bias.size(), Limits::kMaxLogitBias);
   for (auto& [id, bias] : logit_bias) {

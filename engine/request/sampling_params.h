@@ -1,5 +1,5 @@
-// SamplingParams: how one request samples and when it stops. Names, defaults and ranges are vLLM's. A plain value;
-// immutable once the request is in the engine.
+// SamplingParams: how one request samples and when it stops. The names are vLLM's, and so are most defaults and ranges.
+// A plain value; immutable once the request is in the engine.
 #pragma once
 
 #include <cstddef>
@@ -37,15 +37,15 @@ struct SamplingParams {
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
   bool ignore_eos = false;
-  std::optional<int64_t> max_tokens;  // none: as many as fit into max_model_len
+  std::optional<int64_t> max_tokens;  // none: as many tokens as fit into max_model_len
   int64_t min_tokens = 0;
-  std::optional<int64_t> logprobs;         // -1: the whole vocabulary
-  std::optional<int64_t> prompt_logprobs;  // same range as logprobs; see Request::reads_prefix_cache
+  std::optional<int64_t> logprobs;         // number of most probable tokens to report; -1: the whole vocabulary
+  std::optional<int64_t> prompt_logprobs;  // same range as logprobs; disables reading the prefix cache
   bool detokenize = true;
   bool skip_special_tokens = true;
   bool include_stop_str_in_output = false;
   RequestOutputKind output_kind = RequestOutputKind::kCumulative;
-  std::vector<std::pair<int32_t, float>> logit_bias;  // clamped to +-100
+  std::vector<std::pair<int32_t, float>> logit_bias;  // (token id, bias); biases are clamped to -100..100
   std::optional<std::vector<int32_t>> allowed_token_ids;
   std::vector<std::string> bad_words;
   bool skip_reading_prefix_cache = false;
@@ -56,8 +56,8 @@ struct SamplingParams {
 
   bool greedy() const { return temperature == 0.0; }
 
-  // Checks each field and converts it to canonical form: a temperature between 0 and 0.01 becomes 0.01, greedy sampling
-  // sets top_p 1, top_k 0 and min_p 0, and seed -1 means none.
+  // Checks each field and converts it to canonical form: a temperature between 0 and 0.01 becomes 0.01, a top_k of -1
+  // becomes 0, a seed of 2^64 - 1 (-1 as signed) becomes none, and greedy sampling sets top_p 1, top_k 0 and min_p 0.
   // Throws RequestError `<field>: <why> (<value>)`.
   void Normalize(int64_t vocab_size, int64_t max_model_len, int64_t max_logprobs);
 };

@@ -7,16 +7,16 @@
 namespace vllm {
 
 struct PrefixCacheStats {
-  int64_t requests = 0;
-  int64_t queries = 0;  // tokens looked up
-  int64_t hits = 0;     // tokens found
+  int64_t requests = 0;  // newly admitted requests that read the cache
+  int64_t queries = 0;   // tokens looked up
+  int64_t hits = 0;      // tokens found
 };
 
 struct SchedulerStats {
   int64_t step = 0;
   int64_t num_running_reqs = 0;
   int64_t num_waiting_reqs = 0;
-  double kv_cache_usage = 0.0;       // 0..1, without the null block
+  double kv_cache_usage = 0.0;       // fraction of KV blocks in use, 0..1, without the null block
   PrefixCacheStats prefix_cache;     // since start
   int64_t num_preemptions = 0;       // since start
   int64_t num_scheduled_tokens = 0;  // in this step

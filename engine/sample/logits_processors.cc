@@ -18,7 +18,7 @@ bool HasPenalties(const SamplingParams& params) {
   return params.repetition_penalty != 1.0 || params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
 }
 
-// Masks the last token of each bad word whose other tokens end the output. Like vLLM, ignores the prompt.
+// Masks the last token of each bad word if the output ends with the word's other tokens. Like vLLM, ignores the prompt.
 void ApplyBadWords(const std::vector<std::vector<int32_t>>& words, std::span<const int32_t> output_token_ids,
                    std::span<float> logits) {
   for (const std::vector<int32_t>& word : words) {

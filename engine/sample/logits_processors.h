@@ -1,5 +1,6 @@
-// LogitsProcessors: changes individual logits before temperature: allowed ids, bad words, min_tokens, logit_bias and
-// penalties, in vLLM's order. Contains scratch of vocabulary size. Owned by a Sampler; used on its thread only.
+// LogitsProcessors: changes individual logits before temperature is applied. It handles allowed ids, bad words,
+// min_tokens, logit_bias and penalties, in vLLM's order. Contains scratch of vocabulary size. Owned by a Sampler; used
+// only on the thread that calls the Sampler.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ class LogitsProcessors {
   // Returns true if Apply may change a logit.
   static bool IsNeeded(const SamplingParams& params, size_t num_output_tokens);
 
-  // Applies all processors to `logits`, [vocab_size], in place. Ignores ids outside the vocabulary.
+  // Applies all processors to `logits`, [vocab_size], in place. Ignores token ids outside the vocabulary.
   void Apply(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
              std::span<const int32_t> output_token_ids, std::span<float> logits);
 
@@ -25,9 +26,9 @@ class LogitsProcessors {
   void ApplyPenalties(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
                       std::span<const int32_t> output_token_ids, std::span<float> logits);
 
-  // Per id: 0 if unseen, 1 if in the prompt only, else 1 + its count in the output. All 0 between calls.
+  // [vocab_size]. During a call: 0 if the token is not in seen_, else 1 + its count in the output. All 0 between calls.
   std::vector<int32_t> counts_;
-  std::vector<int32_t> seen_;
+  std::vector<int32_t> seen_;  // distinct tokens that penalties apply to
   std::vector<float> allowed_logits_;
 };
 

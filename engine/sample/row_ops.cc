@@ -37,7 +37,7 @@ void BlockWeightSums(const kernels::RowKernels& kernels, std::span<const float> 
 
 int64_t CountAtLeast(const kernels::RowKernels& kernels, std::span<const float> row, float value) {
   int64_t count = kernels.count_at_least(row.data(), row.size() / kernels::kRowBlock, value);
-  // Not padded, because the padding would be counted if value is -inf.
+  // The partial block is not padded with -inf here, because the padding would be counted if `value` is -inf.
   for (size_t i = row.size() / kernels::kRowBlock * kernels::kRowBlock; i < row.size(); ++i)
     count += row[i] >= value ? 1 : 0;
   return count;

@@ -13,11 +13,12 @@ namespace vllm {
 
 constexpr size_t NumRowBlocks(size_t row_size) { return (row_size + kernels::kRowBlock - 1) / kernels::kRowBlock; }
 
-// Sets block_max[b] to the maximum of block b. Returns false if the row contains NaN or +inf.
+// Sets block_max[b] to the maximum of block b, for NumRowBlocks(row.size()) blocks. Returns false if the row contains
+// NaN or +inf; the maxima are then unspecified.
 bool BlockMaxima(const kernels::RowKernels& kernels, std::span<const float> row, std::span<float> block_max);
 
-// Returns exp((x - max) * inverse_temperature) with a relative error of 2e-7, not counting the rounding of the
-// argument. Returns 0 below e^-87 and exactly 1 at x == max. REQUIRES: x <= max; max is finite.
+// Returns exp((x - max) * inverse_temperature) with a relative error of at most 2e-7, not counting the rounding of the
+// exponent. Returns 0 if the exponent is -87 or less, and exactly 1 if x == max. REQUIRES: x <= max; max is finite.
 inline float Weight(float x, float max, float inverse_temperature) {
   float y = (x - max) * inverse_temperature;
   float clamped = y > -87.0f ? y : -87.0f;
@@ -35,11 +36,11 @@ inline float Weight(float x, float max, float inverse_temperature) {
   return y > -87.0f ? p * scale : 0.0f;
 }
 
-// Sets block_sum[b] to the sum of the weights of block b.
+// Sets block_sum[b] to the sum of Weight() over block b.
 void BlockWeightSums(const kernels::RowKernels& kernels, std::span<const float> row, float max,
                      float inverse_temperature, std::span<double> block_sum);
 
-// Returns the number of entries >= value.
+// Returns the number of logits in `row` that are >= value.
 int64_t CountAtLeast(const kernels::RowKernels& kernels, std::span<const float> row, float value);
 
 }  // namespace vllm

@@ -37,7 +37,8 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   if (params.greedy()) return Support::kArgMax;
 
   inverse_temperature_ = static_cast<float>(1.0 / params.temperature);
-  // min_p and top-k both drop the tokens below a logit, so applying the higher threshold applies both, in either order.
+  // min_p and top-k both drop the tokens below some logit. Applying the higher of the two thresholds therefore applies
+  // both, in either order.
   bool has_threshold = false;
   Threshold threshold;
   if (params.top_k > 0 && params.top_k < vocab_size_) {
@@ -67,9 +68,9 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   return Support::kCandidates;
 }
 
-// Inverts the cumulative distribution, summed in the order of ids. The search adds up the same sums as total_, so it
-// finds the right block. Within a block, rounding may keep the sum below the target; the last token with a weight then
-// wins.
+// Inverts the cumulative distribution, with tokens in ascending order of id. The search adds the same block sums in the
+// same order as total_ does, so it finds the right block. Within the block, rounding may keep the sum below the target;
+// then the last token with a positive weight is drawn.
 int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
   if (support == Support::kArgMax) return top_k_top_p_sampler_.ArgMax();
   uint64_t position = row.prompt_token_ids.size() + row.output_token_ids.size();

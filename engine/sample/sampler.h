@@ -1,6 +1,6 @@
-// Sampler: turns one row of logits into one token, in vLLM's order of operations. The result depends only on the row:
-// its logits, parameters, tokens so far, seed and position. Contains scratch of vocabulary size; use one Sampler per
-// thread.
+// Sampler: samples one token from one row of logits, in vLLM's order of operations. The result depends only on the row,
+// that is, on its logits, parameters, tokens so far, seed and position. Contains scratch of vocabulary size, so each
+// thread has its own Sampler. Owned by the ModelRunner.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@
 namespace vllm {
 
 struct SamplingRow {
-  std::span<float> logits;  // [vocab_size], raw; overwritten
+  std::span<float> logits;  // [vocab_size], as the model computed them; overwritten
   const SamplingParams* params = nullptr;
   std::span<const int32_t> prompt_token_ids;
-  std::span<const int32_t> output_token_ids;  // sampled so far; the new token's position is num_prompt + num_output
+  std::span<const int32_t> output_token_ids;  // sampled so far; the new token follows them
 };
 
 class Sampler {
@@ -30,15 +30,17 @@ class Sampler {
   explicit Sampler(int64_t vocab_size, const kernels::Kernels& kernels = kernels::KernelsFor(kernels::BestIsa()));
 
   // Samples one token and returns its id. Appends one position to `logprobs` (may be null) if the params request
-  // logprobs. Returns -1 and sets `error` if the logits contain NaN or +inf, or if no token remains. Allocates only to
-  // grow `logprobs`. REQUIRES: row.logits has vocab_size entries; params are normalized.
+  // logprobs. Returns -1 and sets `error` if logits are NaN or +inf, before or after the logits processors, or if no
+  // token remains. Allocates only to grow `logprobs`. REQUIRES: row.logits has vocab_size entries; params are
+  // normalized.
   int32_t Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error);
 
-  // Appends the logprob and rank of `token_id` and the top num_logprobs tokens (-1: all) under the raw `logits`. If
-  // `logits` contains NaN or +inf, or only -inf, the logprobs are NaN. REQUIRES: token_id is in the vocabulary.
+  // Appends one position to `out`: the logprob and rank of `token_id`, and the num_logprobs most probable tokens (-1:
+  // all) with their logprobs, computed from `logits` without any processing. If `logits` contains NaN or +inf, or only
+  // -inf, the logprobs are NaN. REQUIRES: token_id is in the vocabulary.
   void AppendLogprobs(std::span<const float> logits, int32_t token_id, int64_t num_logprobs, Logprobs& out);
 
-  // Returns the exact distribution that Sample draws from, [vocab_size]; all 0 if Sample would return -1. Overwrites
+  // Returns the distribution that Sample draws from, [vocab_size]; all 0 if Sample would return -1. Overwrites
   // row.logits. For tests.
   std::vector<double> Distribution(const SamplingRow& row);
 
@@ -47,7 +49,7 @@ class Sampler {
   enum class Support : uint8_t {
     kNone,        // empty; `error` says why
     kArgMax,      // one token: the row is greedy
-    kCandidates,  // candidates(), with weights
+    kCandidates,  // candidates(); their weights are set
     kVocabulary,  // all tokens; block_sums() has the sums of their weights
   };
   Support Process(const SamplingRow& row, std::string& error);

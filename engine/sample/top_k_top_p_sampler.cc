@@ -14,7 +14,7 @@ bool MoreProbable(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id > b.id;
 }
 
-// Calls visit(logit, id) for every token whose logit is at least `min_logit`, in the order of ids.
+// Calls visit(logit, id) for every token whose logit is at least `min_logit`, in ascending order of id.
 template <typename Visit>
 void VisitAtLeast(float min_logit, std::span<const float> row, std::span<const float> block_max, Visit visit) {
   for (size_t b = 0; b < block_max.size(); ++b) {
@@ -102,10 +102,10 @@ Threshold TopKTopPSampler::TopPOfCandidates(double top_p, double total) {
 }
 
 Threshold TopKTopPSampler::TopPOfRow(double top_p, double total, float inverse_temperature) {
-  // Visits the row in levels of decreasing weight, each level down to 1/16 of the one before. Most rows need only the
-  // first levels, whose tokens are in few blocks.
+  // Visits the tokens in levels of decreasing weight. The smallest weight of each level is 1/16 of that of the level
+  // before. Most rows need only the first levels, whose tokens are in few blocks.
   constexpr float kLn16 = 2.77258872f;
-  constexpr int kMaxLevel = 32;  // 16^-32 < e^-87, below which weights are 0
+  constexpr int kMaxLevel = 32;  // 16^-32 < e^-87, and smaller weights are 0
   double target = top_p * total;
   double before = 0.0;
   float upper = kInfinity;
@@ -123,7 +123,7 @@ Threshold TopKTopPSampler::TopPOfRow(double top_p, double total, float inverse_t
     before += mass;
     upper = lower;
   }
-  return {};  // top_p is so close to 1 that rounding keeps the sum below the target
+  return {};  // keep all: top_p is so close to 1 that rounding keeps the sum below the target
 }
 
 Threshold TopKTopPSampler::Nucleus(std::span<Candidate> items, double target) {

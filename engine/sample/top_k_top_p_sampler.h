@@ -1,6 +1,6 @@
 // TopKTopPSampler: finds the most probable tokens of one row without sorting the vocabulary. The maxima of small blocks
 // show which blocks to search. Contains scratch of vocabulary size and borrows the loaded row. Allocates nothing after
-// construction. Owned by a Sampler; used on its thread only.
+// construction. Owned by a Sampler; used only on the thread that calls the Sampler.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct Candidate {
   int32_t id;
 };
 
-// A lower bound in the order (logit, id): tokens below it are dropped. Among equal logits the larger ids survive,
-// because vLLM sorts ascending with a stable sort and drops from the front.
+// A lower bound in the order (logit, id). Tokens below it are dropped. Of equal logits, those with larger ids are kept,
+// because vLLM sorts in ascending order with a stable sort and drops tokens from the front.
 struct Threshold {
   float logit = -std::numeric_limits<float>::infinity();
   int32_t id = 0;
@@ -42,19 +42,20 @@ class TopKTopPSampler {
   int32_t ArgMax() const;
   // Returns the k-th largest logit. REQUIRES: 1 <= k <= vocab_size.
   float KthLargest(size_t k);
-  // Sets candidates() to the tokens that `threshold` keeps, in the order of their ids, without weights.
+  // Sets candidates() to the tokens that `threshold` keeps, in ascending order of id. Their weights are not set yet.
   void Gather(const Threshold& threshold);
-  // Sets the candidates' weights and returns their sum, added in the order of their ids.
+  // Sets the candidates' weights and returns their sum, added in ascending order of id.
   double ComputeWeights(float inverse_temperature);
   // Removes the candidates that `threshold` does not keep.
   void Restrict(const Threshold& threshold);
 
-  // Computes the weights of the whole row as block_sums() and returns their total, added in order.
+  // Sets block_sums() to the sums of the weights of each block of the row. Returns their total, added in order.
   double ComputeAllWeights(float inverse_temperature);
   std::span<const double> block_sums() const { return block_sums_; }
 
-  // Both return the threshold of the smallest set of most probable tokens whose weights reach top_p * total, among the
-  // candidates or in the whole row. REQUIRES: ComputeWeights or ComputeAllWeights was called and returned `total`.
+  // Both return the threshold that keeps the fewest most probable tokens whose weights add up to at least top_p times
+  // `total`, either among the candidates or in the whole row. REQUIRES: ComputeWeights or ComputeAllWeights,
+  // respectively, was called and returned `total`.
   Threshold TopPOfCandidates(double top_p, double total);
   Threshold TopPOfRow(double top_p, double total, float inverse_temperature);
 
@@ -62,8 +63,8 @@ class TopKTopPSampler {
   const std::vector<Candidate>& candidates() const { return candidates_; }
 
  private:
-  // Returns the last token, in descending order, for which the sum of the weights before it is below `target`. Reorders
-  // `items`.
+  // Goes through `items` from the most to the least probable one, and returns the last for which the sum of the weights
+  // before it is below `target`. Reorders `items`.
   static Threshold Nucleus(std::span<Candidate> items, double target);
 
   const kernels::RowKernels* kernels_;

@@ -1,5 +1,5 @@
-// ModelRunnerOutput: the tokens and logprobs that one step sampled. Owned and reused by rank 0's ModelRunner; valid
-// until its next step.
+// ModelRunnerOutput: the sampled tokens and logprobs of one step. Owned and reused by the Executor; valid until its
+// next step. Rank 0 writes it, and the scheduler reads it after the step.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@
 namespace vllm {
 
 struct ModelRunnerOutput {
-  // One entry per scheduled request, in the order of SchedulerOutput::num_scheduled_tokens. A request in the middle of
-  // its prompt samples nothing, so its range is empty.
+  // One entry per scheduled request, in the order of SchedulerOutput::num_scheduled_tokens. A request whose prompt is
+  // not finished samples nothing, so its range is empty.
   std::vector<RequestId> request_ids;
   std::vector<int32_t> sampled_token_ids;  // entry i: [sampled_offsets[i], sampled_offsets[i + 1])
   std::vector<size_t> sampled_offsets{0};
   // Logprobs of the sampled tokens; logprobs_index[i] is the index in `logprobs` for entry i, or -1.
   std::vector<Logprobs> logprobs;
   std::vector<int32_t> logprobs_index;
-  // Prompt logprobs computed in this step, for one chunk per request. The scheduler appends the chunks in order.
+  // Prompt logprobs that this step computed, one chunk per request. The scheduler appends the chunks in order.
   std::vector<std::pair<RequestId, Logprobs>> prompt_logprobs;
   // Requests whose logits contained NaN or +inf, with an error message. They sampled nothing.
   std::vector<std::pair<RequestId, std::string>> failed;

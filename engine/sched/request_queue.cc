@@ -63,7 +63,7 @@ void PriorityRequestQueue::Remove(Request* request) {
   Request* last = heap_.back();
   heap_.pop_back();
   if (last == request) return;
-  // The last request fills the gap. It may belong above or below it.
+  // The last request fills the gap. It may then have to move up or down.
   Place(last, index);
   SiftUp(index);
   SiftDown(last->heap_index);

@@ -1,6 +1,6 @@
 // RequestQueue: the waiting requests, in the order of the scheduling policy. The links are stored in the requests, so
-// an abort in the middle is cheap, and only the array of the priority heap allocates. Owned by the Scheduler; engine
-// thread only.
+// removing an aborted request is cheap, and only the array of the priority heap allocates. Owned by the Scheduler;
+// engine thread only.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class RequestQueue {
 
   // Adds a new request.
   virtual void Add(Request* request) = 0;
-  // Adds a preempted request: at the front, or at the position that its priority gives.
+  // Adds a preempted request: at the front, or with the priority policy at the position for its priority.
   virtual void Prepend(Request* request) = 0;
   // Returns the next request, or null.
   virtual Request* Peek() const = 0;

@@ -15,8 +15,8 @@ Scheduler::Scheduler(const SchedulerConfig& config, const CacheConfig& cache, in
     : config_(config),
       max_model_len_(max_model_len),
       max_tokens_that_fit_(MaxTokensThatFit(cache, MaxChunk(config))),
-      // A request whose tokens fill all blocks can still sample one more token, which needs no slot. After that it
-      // could never be scheduled again, so this limit is as hard as max_model_len.
+      // A request whose tokens fill all blocks can still sample one more token, which needs no slot. After that token,
+      // the request could never be scheduled again, so this limit is as strict as max_model_len.
       max_num_tokens_(std::min(max_model_len, max_tokens_that_fit_ + 1)),
       kv_cache_(cache, max_model_len, hash_function, MaxChunk(config)),
       waiting_(CreateRequestQueue(config.policy)) {
@@ -94,7 +94,7 @@ const SchedulerOutput& Scheduler::Schedule() {
 
   int64_t token_budget = config_.max_num_batched_tokens;
   ScheduleRunning(token_budget);
-  // Do not admit requests in a step that preempted: they would take the freed blocks.
+  // Do not admit requests in a step that preempted one, because they would take the freed blocks.
   if (output_.preempted_req_ids.size() == num_rolled_back) ScheduleWaiting(token_budget);
   BuildOutput();
   return output_;
@@ -110,7 +110,7 @@ void Scheduler::ScheduleRunning(int64_t& token_budget) {
     }
     num_new_tokens = std::min({num_new_tokens, token_budget, max_model_len_ - request->num_computed_tokens - 1});
     if (num_new_tokens <= 0) {
-      // Not strictly first come, first served: later requests may run even if this one cannot.
+      // The order is not strictly first come, first served: later requests may run even if this one cannot.
       ++index;
       continue;
     }
@@ -121,8 +121,8 @@ void Scheduler::ScheduleRunning(int64_t& token_budget) {
       if (preempted_itself) break;
     }
     if (preempted_itself) {
-      // With the priority policy, the victim may precede requests that can run with the blocks it freed. vLLM would
-      // schedule an empty step here; this scheduler runs those requests now.
+      // With the priority policy, requests after the victim may be able to run with the blocks that it freed. vLLM
+      // would schedule an empty step here; this scheduler runs those requests now.
       if (scheduled_.empty()) continue;
       break;
     }
@@ -282,7 +282,7 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
   }
   for (const auto& [id, logprobs] : output.prompt_logprobs) {
     Request* request = Find(id);
-    // Prompt logprobs were returned with the first token. A resumed request computes them again; drop those.
+    // Prompt logprobs are returned with the first token. If a resumed request computes them again, drop them.
     if (request != nullptr && request->num_output_tokens() == 0) request->prompt_logprobs.Append(logprobs);
   }
   for (size_t i = 0; i < output.request_ids.size(); ++i) {
@@ -339,7 +339,7 @@ void Scheduler::Release(Request& request) {
 }
 
 void Scheduler::EraseFinished() {
-  // Compacts the list in place: keeps its order, and reads no request after destroying it.
+  // Compact the list in place. This keeps the order and reads no request after its destruction.
   size_t num_kept = 0;
   for (Request* request : running_) {
     if (IsFinished(request->status)) {

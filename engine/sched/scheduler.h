@@ -1,7 +1,7 @@
 // Scheduler: decides in each step which requests compute how many tokens, and turns sampled tokens into outputs. As in
-// vLLM V1 there is no prefill or decode phase: num_computed_tokens catches up with num_tokens. Owned by EngineCore;
-// engine thread only. A step is Schedule, then execution by the workers, then UpdateFromOutput, or RollBackStep if the
-// workers did not finish. AddRequest, FinishRequests and ResetPrefixCache may be called between any two of them.
+// vLLM V1, there is no prefill or decode phase: num_computed_tokens catches up with num_tokens. A step is Schedule,
+// then execution by the workers, then UpdateFromOutput, or RollBackStep if the workers did not finish. Other members
+// may be called between any two of these calls. Owned by EngineCore; engine thread only.
 //
 // Invariant 1: every unfinished request is either in `waiting` (without blocks) or in `running` (with blocks).
 // Invariant 2: if any request is unfinished, Schedule schedules at least one token.
@@ -33,13 +33,14 @@ class Scheduler {
             BlockHashFunction hash_function = &HashBlockTokens);
   ~Scheduler();
 
-  // Returns false and sets `rejection_reason` (may be null) if the request could never finish its prompt: max_model_len
-  // or all KV blocks together are too small for the prompt and one more token, or the prompt exceeds
-  // max_num_batched_tokens without chunked prefill. Also rejects empty prompts and ids that an unfinished request has.
+  // Queues a request. Returns false and sets `rejection_reason` (may be null) if the request could never finish its
+  // prompt: max_model_len or all KV blocks together are too small for the prompt and one more token, or, without
+  // chunked prefill, the prompt's first chunk exceeds max_num_batched_tokens. Also rejects empty prompts and the ids of
+  // unfinished requests.
   bool AddRequest(EngineCoreRequestPtr request, std::string* rejection_reason);
 
-  // Ends requests because of an abort, or a stop string that the front end found. They get no further output, even from
-  // a step in progress. Ignores unknown ids.
+  // Ends requests after an abort, or because the front end found a stop string. They get no further output, even from a
+  // step in progress. Ignores unknown ids. REQUIRES: reason is not kNone.
   void FinishRequests(std::span<const RequestId> ids, FinishReason reason);
 
   // Returns the next step's work, valid until the next call. Advances num_computed_tokens immediately. If nothing is
@@ -48,14 +49,15 @@ class Scheduler {
 
   // Processes a step's results: appends tokens, checks for stops, and adds an entry to `outputs` for each request that
   // has new tokens or ended. Keeps existing entries of `outputs`. Ignores requests that ended during the step. A
-  // request whose logits contain NaN or +inf ends with FinishReason::kError, and the blocks that it published leave the
-  // prefix cache.
+  // request whose logits contain NaN or +inf ends with FinishReason::kError, and its published blocks are removed from
+  // the prefix cache.
   void UpdateFromOutput(const ModelRunnerOutput& model_runner_output, EngineCoreOutputs& outputs);
 
-  // Undoes the last Schedule, for a step that the workers started but did not finish. The workers have received its
-  // requests, tokens and blocks, but the KV of its tokens is undefined. Requests that were already running keep their
-  // blocks and compute the same tokens again. Requests that the step admitted go back to the front of the waiting
-  // queue. Blocks that the step was to fill leave the prefix cache. Preemptions are not undone.
+  // Undoes the last Schedule, for a step that the workers started but did not finish. The workers have received the
+  // step's requests, tokens and blocks, but the KV of its tokens is undefined. Requests that were already running keep
+  // their blocks and compute the same tokens again. Requests that the step admitted lose their blocks and go back to
+  // the waiting queue. Blocks that the step should have filled are removed from the prefix cache. Preemptions are not
+  // undone.
   void RollBackStep();
 
   bool HasUnfinishedRequests() const { return !requests_.empty(); }
@@ -84,7 +86,9 @@ class Scheduler {
 
   void ScheduleRunning(int64_t& token_budget);
   void ScheduleWaiting(int64_t& token_budget);
-  // Moves the victim that the policy selects from the running requests to the waiting ones, and returns it.
+  // Preempts the running request that the policy selects: moves it to the waiting queue and returns it. If the request
+  // precedes running_[request_index], adjusts the index. If the request was scheduled in this step, returns its tokens
+  // to the budget.
   Request* PreemptOne(size_t& request_index, int64_t& token_budget);
   void BuildOutput();
   void MakeNewRequestData(Request& request);
@@ -94,7 +98,7 @@ class Scheduler {
   size_t AppendTokens(Request& request, std::span<const int32_t> token_ids);
   EngineCoreOutput& AddOutput(Request& request, size_t num_new_tokens, const Logprobs* logprobs,
                               EngineCoreOutputs& outputs);
-  // Frees the blocks of a finished request and queues its id for the workers. Does not destroy the object.
+  // Frees the blocks of a finished request and queues its id for the workers. Does not destroy the Request.
   void Release(Request& request);
   // Destroys the running requests that are finished.
   void EraseFinished();
@@ -102,7 +106,7 @@ class Scheduler {
 
   const SchedulerConfig config_;
   const int64_t max_model_len_;
-  const int64_t max_tokens_that_fit_;  // into all KV blocks, for a request that is alone
+  const int64_t max_tokens_that_fit_;  // the longest sequence that fits into all KV blocks if it runs alone
   const int64_t max_num_tokens_;       // min(max_model_len, max_tokens_that_fit + 1)
   KVCacheManager kv_cache_;
   std::unordered_map<RequestId, std::unique_ptr<Request>> requests_;

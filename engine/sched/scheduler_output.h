@@ -1,5 +1,5 @@
-// SchedulerOutput: one step's work, sent to workers as a delta against their cached state. Owned and reused by the
-// Scheduler; workers read it only during ExecuteModel.
+// SchedulerOutput: the work of one step, sent to the workers as a delta against their cached state. Owned and reused by
+// the Scheduler; workers read it only during ExecuteModel.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ struct NewRequestData {
   int64_t num_computed_tokens = 0;
 };
 
-// Requests in the workers' cached state, as a structure of arrays. Entry i's tokens are
-// new_token_ids[new_token_offsets[i] .. new_token_offsets[i + 1]). new_block_ids has the same layout; an entry has
-// equally many blocks for each KV-cache group, one group after the other. Blocks that leave a sliding window are not
-// sent, because no worker reads them again.
+// Requests in the workers' cached state, as a structure of arrays. The new tokens of entry i are
+// new_token_ids[new_token_offsets[i] .. new_token_offsets[i + 1]). new_block_ids has the same layout; an entry has the
+// same number of blocks for each KV-cache group, one group after the other. The workers are not notified of blocks that
+// leave a sliding window, because they never read those again.
 struct CachedRequestData {
   std::vector<RequestId> request_ids;
   std::vector<uint8_t> resumed_from_preemption;  // 1: the blocks replace the worker's table instead of extending it
@@ -49,13 +49,13 @@ struct NumScheduledTokens {
 struct SchedulerOutput {
   std::vector<NewRequestData> scheduled_new_reqs;
   CachedRequestData scheduled_cached_reqs;
-  // Every scheduled request once: running requests in their order, then the admitted ones.
+  // One entry per scheduled request: first the requests that were running, in order, then the admitted requests.
   std::vector<NumScheduledTokens> num_scheduled_tokens;
   int64_t total_num_scheduled_tokens = 0;
-  // Requests that finished or were aborted since the last step. Workers forget them. Each is sent once.
+  // Requests that finished or were aborted since the last step. Workers discard their state. Each id is sent once.
   std::vector<RequestId> finished_req_ids;
   // Requests that lost their blocks: preempted in this step, or admitted in a step that was rolled back. Workers keep
-  // their tokens and forget their blocks.
+  // the tokens of these requests and discard their block tables.
   std::vector<RequestId> preempted_req_ids;
 
   void Clear();

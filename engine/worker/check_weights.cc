@@ -13,7 +13,7 @@
 namespace vllm {
 namespace {
 
-// Pretends that every matrix is filled, so that layers look up their tensors but do not read them.
+// Pretends that every matrix is filled already, so that layers look up the tensors of a matrix but do not read them.
 class LookupOnlyMemory final : public WeightMemory {
  public:
   kernels::BufferSource Buffers(const std::string& /*name*/) override { return FilledBuffers; }
@@ -21,7 +21,7 @@ class LookupOnlyMemory final : public WeightMemory {
   kernels::BufferSource TemporaryBuffers() override { return FilledBuffers; }
 
  private:
-  // The buffers count as filled, so nobody writes to them. They have no memory.
+  // The buffers have no memory. They count as filled, so no layer writes to them.
   static std::vector<kernels::AlignedBuffer> FilledBuffers(const std::vector<size_t>& sizes) {
     static const std::shared_ptr<const void> owner = std::make_shared<char>();
     std::vector<kernels::AlignedBuffer> buffers;

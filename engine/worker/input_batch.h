@@ -1,5 +1,6 @@
-// InputBatch: a rank's copy of the running requests, updated by each step's delta, and the step's rows flattened for
-// the model. Used by the rank's thread only. Allocates only when requests are added or removed.
+// InputBatch: a rank's copy of the requests, updated by each step's SchedulerOutput, and the step's rows in the form
+// that the model reads. Owned by the ModelRunner; used by the rank's thread only. Allocates only when requests are
+// added.
 #pragma once
 
 #include <cstddef>
@@ -22,29 +23,31 @@ struct BatchEntry {
   int64_t num_rows = 0;
 
   int64_t first_position() const { return state->num_computed_tokens; }
-  // The last row's logits give a new token only if the row is the last known token.
+  // A token is sampled from the entry's last row only if that row is the request's last known token.
   bool samples() const { return first_position() + num_rows == static_cast<int64_t>(state->token_ids.size()); }
 };
 
 class InputBatch {
  public:
-  // A step has up to `max_num_tokens` rows. Tokens and block tables (one per KV-cache group) hold `max_model_len`.
+  // A step has at most `max_num_tokens` rows, a request at most `max_model_len` tokens and one block table for each of
+  // `num_groups` KV-cache groups.
   InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size, size_t num_groups);
 
-  // Applies the step's delta and lays out its rows. Throws std::logic_error if the delta contradicts the rank's state.
+  // Updates the requests and lays out the step's rows. Throws std::logic_error if `scheduler_output` contradicts the
+  // rank's state.
   void Update(const SchedulerOutput& scheduler_output);
 
   const std::vector<BatchEntry>& entries() const { return entries_; }
   std::span<const int32_t> token_ids() const { return token_ids_; }
   std::span<const int64_t> positions() const { return positions_; }
-  // The sequences of the rows. The caller makes the plans.
+  // The step's rows and sequences. The caller makes the plans and allocates `partials`.
   AttentionMetadata& attention() { return attention_; }
   const AttentionMetadata& attention() const { return attention_; }
   size_t num_requests() const { return states_.size(); }
 
  private:
   CachedRequestState& StateOf(RequestId request_id);
-  // block_ids: [num_groups, n], n more blocks for each table.
+  // Appends n blocks to each of the request's block tables. block_ids: [num_groups, n].
   void AddBlocks(std::span<const int32_t> block_ids, CachedRequestState& state) const;
   void AddRows(const CachedRequestState& state, int64_t first, int64_t last);
 

@@ -1,5 +1,6 @@
-// LogitsBuffer: the logits of a step's rows and the results of sampling them. Every rank computes its columns of the
-// logits, then samples its share of the rows; barriers separate the two, and precede and follow them.
+// LogitsBuffer: the logits of a step's rows and the results of sampling them. Owned by the executor and shared by all
+// ranks. Each rank computes its columns of the logits, then samples its share of the rows. A barrier follows each
+// of the two, so no rank reads what another one is still writing.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +26,14 @@ struct LogitsBuffer {
       : logits(static_cast<size_t>(Bytes(config))),
         results(static_cast<size_t>(config.scheduler.max_num_batched_tokens)) {}
 
-  // Number of logits rows that are computed at a time. More rows are done in several rounds.
+  // Number of logits rows that are computed at a time. A step with more rows takes several rounds.
   static int64_t MaxRows(const VllmConfig& config);
   static int64_t Bytes(const VllmConfig& config) {
     return MaxRows(config) * config.model.vocab_size * static_cast<int64_t>(sizeof(float));
   }
 
   kernels::AlignedBuffer logits;   // [MaxRows, vocab_size]
-  std::vector<RowResult> results;  // [max_num_batched_tokens] of all rows of the step, reused
+  std::vector<RowResult> results;  // [max_num_batched_tokens], for all rounds of a step
 };
 
 }  // namespace vllm

@@ -12,8 +12,8 @@ namespace vllm {
 
 namespace {
 
-// Bytes for results of single KV partitions; only what is used is touched. Partitions that do not fit are computed with
-// the rest of their row.
+// Limits the memory for results of single KV partitions. Pages take memory only once a step uses them. Partitions whose
+// results do not fit are computed with the rest of their row.
 constexpr int64_t kMaxPartialBytes = int64_t{64} << 20;
 constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 
@@ -61,7 +61,7 @@ void ModelRunner::ReservePlans() {
     options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
     attention.groups[group].plan = AttentionPlan(options);
-    // Attention::MakeTasks makes at most one task for each row, slot and KV head.
+    // Attention::MakeTasks makes at most one task for each row and each slot, per KV head.
     const auto num_heads = static_cast<size_t>(options.num_kv_heads);
     const size_t max_rows = attention.rows.capacity();
     AttentionWorkspace& workspace = step_.workspace->attention;
@@ -132,7 +132,7 @@ void ModelRunner::ComputeRows(size_t begin, size_t end) {
   step_.threads->ParallelFor(last - first, [&](int64_t i, int thread) {
     SampleRow(begin + static_cast<size_t>(first + i), thread, logits + (first + i) * vocab_size);
   });
-  // All rows are sampled before rank 0 reads the results and before the logits are overwritten.
+  // All rows must be sampled before rank 0 reads the results and before the logits are overwritten.
   step_.communicator->Barrier();
 }
 
@@ -151,7 +151,7 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     if (row.prompt_target >= 0) {
       sampler.AppendLogprobs(logits, row.prompt_target, *params.prompt_logprobs, result.logprobs);
       if (std::isnan(result.logprobs.logprobs[0]))
-        result.error = "the model computed a logit of a prompt token that is not a number";
+        result.error = "the model's logits at a prompt position contain NaN or infinity";
       return;
     }
     const std::span<const int32_t> tokens(state.token_ids);
@@ -163,7 +163,7 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     result.token_id = -1;
     result.error = kOutOfMemory;
   } catch (const std::exception& e) {
-    // Only the row's request fails. If even the message cannot be stored, the exception reaches the rank.
+    // Only the row's request fails. If there is no memory even for the message, bad_alloc stops all ranks.
     result.token_id = -1;
     result.error = e.what();
   }

@@ -1,5 +1,6 @@
-// ModelRunner: runs one rank's share of a step: rows in, sampled tokens out. Every rank computes its columns of the
-// logits, then samples its share of the rows; rank 0 returns all of them. Used by the rank's thread only.
+// ModelRunner: runs one rank's share of a step, from the scheduled tokens to the sampled ones. Every rank computes its
+// columns of the logits, then samples its share of the rows; rank 0 returns the results of all ranks. Owned by the
+// Worker; used by the rank's thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +20,18 @@ namespace vllm {
 
 class ModelRunner {
  public:
-  // `shared` is the same object for all ranks.
+  // `shared` is the same object on all ranks. Throws std::bad_alloc.
   ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& shared);
 
-  // Fills `output` on rank 0 only.
+  // Runs one step. `output` is null except on rank 0, where it receives the results of all ranks.
   void Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output);
 
-  // Bytes reserved for the largest allowed step. Most of their pages are untouched until such a step.
+  // Returns the bytes reserved for the largest allowed step. Most of these pages are untouched until such a step.
   size_t scratch_bytes() const;
 
  private:
-  // A row that needs logits: its entry, and the prompt token that follows it, or -1 if a token is to be sampled.
+  // A row of the step that needs logits, and the index of its BatchEntry. prompt_target is the prompt token after the
+  // row, whose logprob is computed, or -1 if a token is sampled.
   struct LogitsRow {
     size_t entry = 0;
     int64_t row = 0;
@@ -37,7 +39,8 @@ class ModelRunner {
   };
   void ReservePlans();
   void CollectLogitsRows();
-  // Called once all rows are done, because a cancelled step computes its prompt logprobs again.
+  // Counts the prompt logprobs of this step as returned. Called after all rows are computed, because the prompt
+  // logprobs of a cancelled step are computed again.
   void CountPromptLogprobs();
   void ComputeRows(size_t begin, size_t end);
   void SampleRow(size_t index, int thread, float* logits_row);

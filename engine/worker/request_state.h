@@ -1,4 +1,5 @@
-// CachedRequestState: a rank's state of a request between steps. Owned by the rank's InputBatch.
+// CachedRequestState: what a rank knows about a request between steps. Owned by the rank's InputBatch; used by the
+// rank's thread only.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,11 @@ namespace vllm {
 
 struct CachedRequestState {
   EngineCoreRequestPtr request;
-  std::vector<int32_t> token_ids;               // the prompt, then the sampled tokens that were sent
+  std::vector<int32_t> token_ids;               // the prompt, then the sampled tokens that the scheduler sent
   std::vector<std::vector<int32_t>> block_ids;  // [num_groups][num_blocks]
   int64_t num_computed_tokens = 0;
-  // Number of prompt positions whose logprobs were returned. Once there is a sampled token, a recomputed prompt does
-  // not return them again.
+  // Number of prompt positions whose logprobs were returned. If the prompt is computed again after the first token was
+  // sampled, they are not returned again.
   int64_t num_prompt_logprobs = 0;
 
   int64_t num_prompt_tokens() const { return static_cast<int64_t>(request->prompt_token_ids.size()); }

@@ -1,5 +1,6 @@
-// Worker: one tensor-parallel rank: its threads, its shard of the weights, its KV cache and its ModelRunner.
-// Constructed and used on the rank's thread, so that memory is first touched where it is used.
+// Worker: one tensor-parallel rank, with its threads, its shard of the weights, its KV cache and its ModelRunner. Owned
+// by the executor. It is constructed and runs steps on the rank's thread, so that each page is first touched on the
+// NUMA node that uses it. The executor calls the accessors and SetCancellation while no step runs.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +19,27 @@ namespace vllm {
 
 class Worker {
  public:
-  // Loads the rank's shard. `cores` are the rank's own, or empty. Throws what loading throws.
+  // Loads the rank's shard. The rank's threads are pinned to `cores`, if any. Throws ModelError, ConfigError,
+  // ResourceError, std::bad_alloc or std::system_error (a thread cannot be created).
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
          const std::vector<int>& cores, LogitsBuffer& shared_logits);
 
   const LoadReport& load_report() const { return load_report_; }
-  // Bytes of one KV block on this rank.
+  // Returns the bytes of one KV block on this rank.
   int64_t PageSizeBytes() const;
-  // The sliding window of each KV-cache group; 0 means full attention. Equal on every rank.
+  // Returns the sliding window of each KV-cache group; 0 means full attention. The same on every rank.
   std::vector<int64_t> KVGroupWindows() const { return MakeKVCacheGroups(model_->KVLayers()).windows; }
-  // Runs a small step on made-up tokens, with all ranks, so that memory allocated on first use counts when memory is
-  // measured. The step buffers need no large step: they were reserved at load.
+  // Runs a small step on made-up tokens, so that memory that is allocated on first use is included when available
+  // memory is measured. A large step is not needed, because step buffers are reserved at load. All ranks call it
+  // together.
   void ProfileRun();
-  // Bytes of the step buffers. They count as needed although most of their pages are untouched.
+  // Returns the bytes of the step buffers. They count as needed although most of their pages are untouched.
   int64_t ScratchBytes() const { return static_cast<int64_t>(runner_->scratch_bytes()); }
+  // Allocates num_blocks usable blocks and the null block. Throws std::bad_alloc.
   void InitializeKVCache(int64_t num_blocks);
+  // Makes Execute throw StepCancelled soon after `flag` is set. The flag is borrowed; null: never.
   void SetCancellation(const kernels::CancellationFlag* flag) { threads_.SetCancellation(flag); }
+  // See ModelRunner::Execute. All ranks call it together.
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 
  private:

@@ -10,7 +10,8 @@ struct QuickGeluFunction {
 };
 
 // x / 2 * (1 + erf(x / sqrt(2))), computed as max(x, 0) - |x| * erfc(|x| / sqrt(2)) / 2, which keeps the relative
-// precision of the tail. erfc is Abramowitz and Stegun 7.1.26, with an error of 1.5e-7.
+// precision of the negative tail. erfc is formula 7.1.26 of Abramowitz and Stegun, with an absolute error of at most
+// 1.5e-7.
 struct GeluFunction {
   static Vec Apply(Vec x) {
     const Vec magnitude = Vec::Max(x, Vec::Sub(Vec::Zero(), x));
@@ -35,7 +36,7 @@ struct GeluTanhFunction {
   }
 };
 
-// This operand order keeps NaN.
+// Max returns its second operand if one is NaN, so this operand order keeps NaN.
 struct ReluFunction {
   static Vec Apply(Vec x) { return Vec::Max(Vec::Zero(), x); }
 };

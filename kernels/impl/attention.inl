@@ -1,26 +1,26 @@
-// Paged causal attention of a few query vectors against one KV head. Included inside an instruction set's namespace.
+// Paged causal attention of a few query vectors over one KV head. Included inside an instruction set's namespace.
 // kernels/attention.h specifies the reduction order.
 
 #include "kernels/impl/attention_scores.inl"
 #include "kernels/impl/attention_values.inl"
 
-// A task's queries, and its scratch. Queries are ordered by row, then by head.
+// The scratch of one task. Queries are ordered by row, then by head.
 struct AttentionWork {
   int num_queries;
   int64_t padded;
-  float* query;     // [KeyDims, queries of the tile] per tile, scaled
+  float* query;     // for each tile: [KeyDims, queries of the tile], scaled
   float* scores;    // [num_queries, kKVPartition]
   float* values;    // [num_queries, padded], of the current partition
   float* max;       // [num_queries], of the current partition
   float* sum;       // [num_queries]
-  float* unpacked;  // some groups of K or V, converted to float32
-  // Merged over all partitions so far.
+  float* unpacked;  // groups of K or V that are converted to float32
+  // The merged results of all partitions so far.
   float* total;        // [num_queries, padded]
   float* running_max;  // [num_queries]
   float* running_sum;  // [num_queries]
 };
 
-// Splits `queries` into tiles of at most `largest`, as even as possible. Tile i is [Begin(i), Begin(i + 1)).
+// Splits the queries into tiles of at most `largest`, as evenly as possible. Tile i is [Begin(i), Begin(i + 1)).
 struct QueryTiles {
   int num_queries, num_tiles;
 
@@ -51,7 +51,8 @@ static inline void PackQueries(const AttentionArgs& args, const AttentionTask& t
   const int64_t group = args.num_queries_per_kv;
   const int64_t head_dim = args.layout.head_dim;
   const int64_t dims = args.layout.KeyDims();
-  // A soft cap applies to scores in natural units; otherwise scores are in base 2.
+  // Exp2 follows, so log2(e) is folded into the scale. With a soft cap, SoftmaxPartition multiplies by log2(e) after
+  // the cap.
   const float scale = args.softcap > 0.0f ? args.scale : args.scale * kLog2E;
   const QueryTiles tiles(work.num_queries, kQueryTile);
   for (int tile = 0; tile < tiles.num_tiles; ++tile) {
@@ -77,7 +78,7 @@ static inline void PrefetchLines(const void* p, int64_t bytes) {
     __builtin_prefetch(static_cast<const char*>(p) + offset, 0, 2);
 }
 
-// Converts [rows, width] to float32. REQUIRES: `rows` is even if elements are stored in pairs.
+// Converts elements [rows, width] of K or V to float32. REQUIRES: `rows` is even if elements are stored in pairs.
 template <typename KV>
 static inline void Unpack(const typename KV::Element* from, int64_t rows, int64_t width, float* to) {
   for (int64_t row = 0; row < rows; row += kKVStep<KV>, from += kKVStep<KV> * width) {
@@ -89,7 +90,8 @@ static inline void Unpack(const typename KV::Element* from, int64_t rows, int64_
   }
 }
 
-// Computes the dot products of all queries with groups [first_group, end_group). Prefetches keys up to prefetch_end.
+// Computes the dot products of all queries with the keys of groups [first_group, end_group). Prefetches the values of
+// these groups, and keys of groups before prefetch_end.
 template <typename KV>
 static void ScorePartition(const AttentionWork& work, int64_t dims, const PartitionGroups<KV>& groups,
                            int64_t first_group, int64_t end_group, int64_t prefetch_end) {
@@ -111,7 +113,7 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
     return;
   }
   using Read = std::conditional_t<KV::kWidens, KVFloat32, KV>;
-  // Two groups stay in L1 while all tiles pass over them, and are converted only once.
+  // Two groups stay in L1 while all tiles pass over them, so each group is converted only once.
   constexpr int64_t kGroupsAtOnce = 2;
   const int64_t group_floats = dims * kTokensPerKeyGroup;
   for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
@@ -137,7 +139,7 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
   }
 }
 
-// Adds the values that the tile's queries attend to in groups [first_group, end_group).
+// Adds the weighted values of groups [first_group, end_group) to the sums of the queries that attend to them.
 template <typename KV>
 static inline void AccumulateGroups(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
                                     int64_t base, const typename KV::Element* const* values, int64_t first_group,
@@ -162,7 +164,7 @@ template <typename KV>
 static void SumValues(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work, int64_t base,
                       const PartitionGroups<KV>& groups, int64_t first_group, int64_t end_group) {
   const int64_t num_tiles = QueryTiles(work.num_queries, kValueQueries).num_tiles;
-  // Limits V to the number of groups that stay in L1 while all tiles pass over them.
+  // The number of groups whose V stays in L1 while all tiles pass over it.
   const int64_t groups_at_once = num_tiles == 1       ? kGroupsPerPartition
                                  : work.padded <= 64  ? 4
                                  : work.padded <= 128 ? 2
@@ -188,7 +190,8 @@ static void SumValues(const AttentionArgs& args, const AttentionTask& task, cons
 }
 
 // Computes work.values, max and sum of the partition that begins at position `base`. sum is 0 for queries that attend
-// to none of it. Later partitions will read positions up to `last`, so their first keys are prefetched.
+// to none of its positions. Also prefetches the first keys of the next partition, up to position `last`, the last one
+// that the task reads.
 template <typename KV>
 static void ComputePartition(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
                              int64_t base, int64_t last) {
@@ -266,7 +269,7 @@ static inline void WriteOutput(const AttentionArgs& args, const AttentionTask& t
   }
 }
 
-// Returns a query's result over one partition in args.partials: values [padded], max, sum.
+// Returns the address in args.partials of a query's result over one partition: values [padded], max, sum.
 static inline float* PartialOf(const AttentionArgs& args, int64_t slot, int64_t kv_head, int64_t query) {
   const int64_t index = (slot * args.layout.num_kv_heads + kv_head) * args.num_queries_per_kv + query;
   return args.partials + index * PartialFloats(args.layout.head_dim);

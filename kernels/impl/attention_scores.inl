@@ -1,17 +1,17 @@
 // Attention scores and their softmax over one partition. Included by attention.inl.
 
 inline constexpr int64_t kGroupsPerPartition = kKVPartition / kTokensPerKeyGroup;
-// Prefetch distance of keys in groups: they come from memory.
+// Prefetch distance of keys, in groups. It covers the latency of memory.
 inline constexpr int64_t kPrefetchGroups = 8;
 
-// Addresses of the groups of sixteen tokens of one partition, and of some groups after it.
+// Addresses of the groups of sixteen tokens in one partition, and of the kPrefetchGroups groups after it.
 template <typename KV>
 struct PartitionGroups {
   using Element = typename KV::Element;
   static constexpr int64_t kMaxGroups = kGroupsPerPartition + kPrefetchGroups;
 
-  const Element* keys[kMaxGroups];      // [head_dim, 16], or [head_dim / 2, 16, 2] in pairs
-  const Element* values[kMaxGroups];    // [16, padded], or [8, padded, 2]
+  const Element* keys[kMaxGroups];      // [KeyDims, 16], or [KeyDims / 2, 16, 2] in pairs
+  const Element* values[kMaxGroups];    // [16, padded], or [8, padded, 2] in pairs
   const float* key_scales[kMaxGroups];  // [16], only if KV::kScaled
   const float* value_scales[kMaxGroups];
 };
@@ -47,9 +47,8 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
   }
 }
 
-// Computes the dot products of kQueries queries (query [dims, kQueries]) with kGroups groups of sixteen keys,
-// dimensions ascending.
-// scores: [kQueries, kKVPartition], starting at the first group.
+// Computes the dot products of kQueries queries with kGroups groups of sixteen keys, dimensions ascending.
+// query: [dims, kQueries]; scores: [kQueries, kKVPartition], starting at the first group.
 template <typename KV, int kQueries, int kGroups>
 static inline void ScoreTile(const float* query, const typename KV::Element* const* keys, int64_t dims, float* scores) {
   const typename KV::Element* key[kGroups];
@@ -74,8 +73,9 @@ static inline void ScoreTile(const float* query, const typename KV::Element* con
   });
 }
 
-// Returns the number of groups per tile: the largest power of two whose accumulators and keys fit in the registers. A
-// few queries with one group would wait for FMA latency. With one query the keys need not stay in registers.
+// Returns the number of groups per tile: the largest power of two for which the accumulators and keys fit in the
+// registers. With one group and few queries, FMA latency would not be hidden. With one query, the keys need not stay in
+// registers.
 constexpr int ScoreGroupsAtOnce(int num_queries) {
   int groups = 1;
   while (groups < 8 && 2 * groups * num_queries + (num_queries > 1 ? 2 * groups : 1) <= kScoreRegisters) groups *= 2;
@@ -107,7 +107,7 @@ static void ScoreGroupsUpTo(int count, const float* query, const typename KV::El
   }
 }
 
-// The positions of a partition that a query attends to, relative to the partition's first.
+// The positions of a partition that a query attends to, relative to the partition's first position.
 struct SeenRange {
   int64_t first, end;
 
@@ -127,9 +127,9 @@ static inline int LaneAt(int64_t position, int64_t group) {
   return static_cast<int>(lane < 0 ? 0 : lane > kTokensPerKeyGroup ? kTokensPerKeyGroup : lane);
 }
 
-// Replaces a query's dot products by 2^(score - max), and sets the maximum and the sum. Scores are in base 2. With
-// int8 the stored weights include the scales of V. For dot products of pairs they are rounded to pairs, stored at half
-// their positions.
+// Replaces a query's dot products with the softmax weights 2^(score - max), and sets the maximum and the sum. Scores
+// include the factor log2(e). With int8, the stored weights are also multiplied by the scales of V. For dot products of
+// pairs, the weights are rounded to bfloat16, and the pair of positions t and t + 1 is stored at index t / 2.
 template <typename KV>
 static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGroups<KV>& groups, SeenRange range,
                                     float* scores, float& max, float& sum) {

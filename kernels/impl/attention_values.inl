@@ -1,8 +1,8 @@
 // Weighted sums of V over a range of a partition. Included by attention.inl, after attention_scores.inl.
 
-// acc[q][j] += p[q][t] * V[t][j] for positions [range.first, range.end), ascending, and kChunks vectors of V starting
-// at `column`.
-// p: [kQueries, kKVPartition], acc: [kQueries, padded].
+// acc[q][j] += p[q][t] * V[t][j] for positions t in [range.first, range.end), ascending. The columns j are those of
+// kChunks vectors that start at `column`.
+// p: [kQueries, kKVPartition]; acc: [kQueries, padded].
 template <typename KV, int kQueries, int kChunks>
 static inline void AccumulateTile(const float* p, const typename KV::Element* const* values, SeenRange range,
                                   int64_t padded, int64_t column, float* acc) {
@@ -60,8 +60,8 @@ static inline void AccumulateColumns(const float* p, const typename KV::Element*
   for (; column < padded; column += Vec::kLanes) AccumulateTile<KV, kQueries, 1>(p, values, range, padded, column, acc);
 }
 
-// Adds the values that `kQueries` queries attend to. Positions that all of them attend to are added together. Each
-// query's positions are added in ascending order, independent of the other queries. ranges: [kQueries].
+// Adds the values that each of kQueries queries attends to. Positions that all queries attend to are added together.
+// The positions of a query are added in ascending order, independently of the other queries. ranges: [kQueries].
 template <typename KV, int kQueries>
 static inline void AccumulateRanges(const float* p, const typename KV::Element* const* values, const SeenRange* ranges,
                                     int64_t padded, float* acc) {

@@ -39,7 +39,7 @@ static void LayerNorm(const float* x, const float* weight, const float* bias, fl
     sum = Vec::Add(sum, Vec::LoadPartial(x + i, lanes));
   }
   const Vec mean = Vec::Set1(Vec::ReduceAdd(sum) / static_cast<float>(n));
-  // The second pass sums squared differences, so there is no cancellation if the mean is large.
+  // The second pass sums squared differences from the mean, which avoids cancellation if the mean is large.
   Vec squares = Vec::Zero();
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
     const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
@@ -70,7 +70,7 @@ static void AddScaled(float* x, const float* y, float factor, int64_t n) {
   const Vec scale = Vec::Set1(factor);
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
     const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
-    // Rounded twice, like a product that is stored and added later.
+    // Rounds twice, as if the product were stored and added later.
     Vec::Add(Vec::LoadPartial(x + i, lanes), Vec::Mul(Vec::LoadPartial(y + i, lanes), scale))
         .StorePartial(x + i, lanes);
   }

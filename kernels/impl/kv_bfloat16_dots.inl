@@ -7,7 +7,8 @@ struct KVBFloat16 {
   static constexpr bool kWidens = false;
   static constexpr bool kScaled = false;
 
-  // For half a pair, zero the other half: its element may be uninitialized memory.
+  // Loads both elements of a pair. For half a pair, sets the other element to zero, because the KV cache may contain
+  // anything there, even NaN.
   template <KVPart kPart>
   static Pairs Load(const uint16_t* p) {
     const Pairs pairs = LoadPairs(reinterpret_cast<const uint8_t*>(p));

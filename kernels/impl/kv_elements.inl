@@ -3,14 +3,14 @@
 //
 // Each type has:
 //   Element        element type of K and V
-//   kPairs         true: a step covers two dimensions of a key, or two tokens of V. The two are adjacent in memory
-//                  (kernels/matrix/kv_cache_layout.h).
-//   kAtOnce        true: one instruction multiplies a pair. Queries and weights are rounded to pairs of Element, each
-//                  in place of a float. False: two instructions, the first element before the second.
+//   kPairs         true: a step covers two dimensions of a key, or two tokens of V, which are adjacent in memory
+//                  (kernels/matrix/kv_cache_layout.h)
+//   kAtOnce        true: one instruction multiplies a pair. Queries and weights are rounded to Element, and each pair
+//                  takes the place of one float. False: the first element is multiplied before the second.
 //   kWidens        true: loaded elements are converted to float32
 //   kScaled        true: elements are codes with separate scales
 //   Load           loads the elements of one step, or of half a step
-//   StoreQuery     stores dimensions [d, d + 16) of a query that are below `end` in [head_dim, num_queries]
+//   StoreQuery     stores dimensions [d, d + 16) of a query, except those from `end` on, in [KeyDims, num_queries]
 //   QueryAt        returns the factor for dimension d
 //   StoreWeights   stores the softmax weights of tokens [t, t + 16)
 //   WeightAt       returns the factor for token t
@@ -25,7 +25,7 @@ struct KVPartOf {
   static constexpr int64_t kOffset = kPart == KVPart::kSecond ? 1 : 0;
 };
 
-// float32 queries and weights.
+// Members for types whose queries and weights stay float32.
 template <typename T>
 struct KVFloatFactors {
   using Element = T;

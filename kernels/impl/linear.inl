@@ -38,12 +38,12 @@ struct LinearCall {
   int64_t y_stride;
 };
 
-// Columns are processed in blocks, so that a panel group stays in L2 while all rows pass over it. Partial sums are
-// kept in y without loss, so the reduction order is the same with and without blocks.
+// Columns are processed in blocks, so that a group of panels stays in L2 while all rows pass over it. y keeps the
+// partial sums without loss of precision, so the reduction order is the same with and without blocks.
 inline constexpr int64_t kColumnBlock = 1024;  // must be even
 
-// Prefetch distance, in bytes, into the packed weight; near a panel's end it reaches into the following panels. A
-// single row does not prefetch: it is bound by memory bandwidth, and the hardware prefetcher does best.
+// Prefetch distance, in bytes, into the packed weight. Near the end of a panel, it reaches into the following panels. A
+// single row does not prefetch, because it is bound by memory bandwidth, which the hardware prefetcher uses best.
 inline constexpr int64_t kWeightPrefetchBytes = 16 << 10;
 // The lines of y are prefetched this many columns before the end.
 inline constexpr int64_t kOutputPrefetchColumns = 64;
@@ -59,7 +59,7 @@ static inline void AddColumn(const typename W::Element* const (&w)[kPanels], con
   }
 }
 
-// Adds columns from k on, in steps of kStep, while a whole step remains before k_end.
+// Adds columns from k on, in steps of kStep, while a whole step is left before k_end. Advances k.
 template <typename W, int kRows, int kPanels>
 static inline void AddColumns(const typename W::Element* const (&w)[kPanels], const float* const (&x)[kRows],
                               int64_t& k, int64_t k_end, Vec (&acc)[kRows][kPanels]) {

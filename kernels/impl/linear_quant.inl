@@ -37,7 +37,7 @@ struct IntTile {
     });
     if constexpr (kParts == 2) Unroll<kPanels>([&](auto p) { dots[1][0][p] = Sums::Start(0); });
   }
-  // Adds four columns. units[r] holds those of row r.
+  // Adds four columns. units[r] holds these columns of row r.
   template <int kPart, typename Loaded>
   [[gnu::always_inline]] void AddDots(const Loaded (&codes)[kPanels], const uint32_t* units) {
     Unroll<kRows>([&](auto r) {
@@ -63,7 +63,7 @@ struct IntTile {
   }
 };
 
-// The weight has a scale per 128 columns, like x.
+// Kernel for weights with a scale per 128 columns, like x.
 struct WideScaleTile : WideScaleShape {
   const PackedQuantView& w;
   TileOutput output;
@@ -108,7 +108,7 @@ struct WideScaleTile : WideScaleShape {
   }
 };
 
-// Types of one-byte codes: the loaded codes, their accumulators, and the tile shape.
+// Types for one-byte codes: the loaded codes, their accumulators, and the tile shape.
 struct EightBits {
   using Loaded = Codes;
   using Sums = IntSums;
@@ -120,7 +120,7 @@ struct SixBits {
   using Shape = SixBitShape;
 };
 
-// One-byte codes: a block is runs of 64 bytes. Multiplies them by the units of x.
+// Multiplies blocks of one-byte codes by the units of x. A block consists of runs of 64 bytes.
 template <int kColumns, typename Bits>
 struct ByteRuns {
   using Loaded = typename Bits::Loaded;
@@ -141,7 +141,7 @@ struct ByteRuns {
         t.AddTwoDots(first, second, units, x.num_rows);
       }
     } else {
-      // With few rows, loop overhead would outweigh the dot products.
+      // Unrolled for three or four rows, where loop overhead would outweigh the dot products.
       constexpr int kUnroll = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
 #pragma GCC unroll 1
       for (int64_t run = 0; run < kColumns / 4; run += kUnroll) {
@@ -164,7 +164,7 @@ struct ByteRuns {
   }
 };
 
-// Readers of four-bit codes: the levels come from a table, or are the codes themselves.
+// Readers of four-bit codes. The levels come from a table, or are the codes themselves.
 struct TableLevels {
   using Loaded = Codes;
   using Sums = IntSums;
@@ -184,7 +184,7 @@ struct CodeIsLevel {
   }
 };
 
-// Four-bit codes: like ByteRuns, with two codes per byte.
+// Like ByteRuns, for four-bit codes, two per byte.
 template <typename Reader>
 struct FourBitRuns {
   using Sums = typename Reader::Sums;
@@ -208,7 +208,7 @@ struct FourBitRuns {
   }
 };
 
-// The weight has several scales per scale of x and, if kMinimums, as many minimums.
+// Kernel for weights with several scales per scale of x and, if kMinimums, as many minimums.
 template <typename Runs, int kColumns, bool kMinimums>
 struct NarrowScaleTile : Runs::Shape {
   Runs runs;

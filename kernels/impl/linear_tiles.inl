@@ -1,6 +1,6 @@
 // Multiplies tiles of x by panels of a packed weight. Included inside an instruction set's namespace.
 
-// The destination of one call's products.
+// The destination of the results of one call.
 struct TileOutput {
   const float* bias;
   float* y;
@@ -8,8 +8,8 @@ struct TileOutput {
   int64_t num_rows_w;
 
   // Prefetches the lines that Store will write, a few rows in each of the last kSteps steps. A store miss stalls the
-  // stores behind it, and prefetching all lines at once stalls the loads. Earlier prefetches would be evicted: if the
-  // row stride is a multiple of the span of L1's sets, all lines compete for two sets.
+  // stores behind it, and prefetching all lines at once stalls the loads. Lines that are prefetched earlier would be
+  // evicted: if the row stride is a multiple of the span of L1's sets, all lines compete for the same two sets.
   template <int kRows, int kPanels, int kSteps>
   [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t steps_left) const {
     constexpr int64_t kRowsPerStep = (kRows + kSteps - 1) / kSteps;
@@ -33,7 +33,7 @@ struct TileOutput {
   }
 };
 
-// One tile of x. A kernel's Run multiplies kRows of its rows, starting at `row`, by kPanels panels, starting at
+// One tile of x. A kernel's Run multiplies kRows rows of the tile, starting at `row`, by kPanels panels, starting at
 // `panel`.
 struct TileInput {
   const uint32_t* units;
@@ -55,8 +55,9 @@ struct TileInput {
 };
 
 // Prefetches the data kPrefetchBytes after byte `offset` of each panel, which may be in the next panels. With several
-// rows the arithmetic takes longer than the hardware prefetcher looks ahead. A single row would be slowed down. This
-// is a loop, because g++ drops a call of a lambda that only prefetches.
+// rows, the arithmetic per byte is so long that the hardware prefetcher does not run far enough ahead. With a single
+// row, prefetching would slow the kernel down. This is a loop, because g++ drops a call of a lambda that only
+// prefetches.
 inline constexpr int64_t kPrefetchBytes = 32 << 10;
 
 template <int kRows, int kPanels>
@@ -78,8 +79,8 @@ static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t 
   }
 }
 
-// Limits the tiles of x that are multiplied by all panels before the next tiles, so that they fit in L2 next to the
-// panels.
+// Approximate size of a group of tiles. All panels are multiplied by one group of tiles before the next, so a group
+// must fit in L2 together with the panels.
 inline constexpr int64_t kTileGroupBytes = 384 << 10;
 
 template <typename Kernel, int kRows, int kPanels>

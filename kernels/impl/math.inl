@@ -1,7 +1,7 @@
 // Vector exp and tanh for softmax, soft caps and activations. Included inside an instruction set's namespace.
 
-// exp(x) for x <= 88.3; above that, the result saturates near 2^127. Cody-Waite reduction to |r| <= ln2 / 2, then a
-// degree-6 polynomial (Cephes expf). The operand order of Min and Max keeps NaN.
+// exp(x) for x <= 88.02, and exp(88.02) above that, which is almost 2^127. Cody-Waite reduction to |r| <= ln2 / 2, then
+// a degree-6 polynomial (Cephes expf). The operand order of Min and Max keeps NaN.
 static inline Vec Exp(Vec x) {
   const Vec clamped = Vec::Max(Vec::Set1(-104.0f), Vec::Min(Vec::Set1(88.02f), x));
   const Vec n = Vec::Round(Vec::Mul(clamped, Vec::Set1(1.44269504088896341f)));
@@ -19,8 +19,8 @@ static inline Vec Exp(Vec x) {
 
 inline constexpr float kLog2E = 1.44269504088896341f;
 
-// 2^x for x <= 0, within 2 ulp. 2^-inf is 0, and NaN stays NaN. The polynomial is the minimax of 2^r on |r| <= 1/2,
-// with error 2e-9.
+// 2^x for x <= 0, within 2 ulp. 2^-inf is 0, and NaN stays NaN. The polynomial is the minimax approximation of 2^r on
+// |r| <= 1/2, with an error of 2e-9.
 static inline Vec Exp2(Vec x) {
   const Vec clamped = Vec::Max(Vec::Set1(-152.0f), x);
   const Vec n = Vec::Round(clamped);
@@ -35,8 +35,8 @@ static inline Vec Exp2(Vec x) {
   return Vec::ScalePow2(p, n);
 }
 
-// exp(x) - 1 for |x| up to about 40, without cancellation near zero: the reduction and polynomial of Exp, without the
-// 1.
+// exp(x) - 1 for |x| up to about 40, without cancellation near zero. Uses the reduction and the polynomial of Exp,
+// without its constant term 1.
 static inline Vec ExpMinusOne(Vec x) {
   const Vec n = Vec::Round(Vec::Mul(x, Vec::Set1(1.44269504088896341f)));
   Vec r = Vec::Fma(n, Vec::Set1(-0.693359375f), x);

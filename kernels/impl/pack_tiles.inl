@@ -1,11 +1,11 @@
 // Packs rows of x into tiles of units. Included inside an instruction set's namespace.
 
-// Units of kScaleColumns bfloat16 columns; int8 columns need half as many.
+// Number of units in kScaleColumns bfloat16 columns. int8 columns need half as many.
 inline constexpr int64_t kMaxUnits = kScaleColumns / 2;
-// Columns whose magnitudes are all below this become zero, because 127 / magnitude would overflow.
+// If no magnitude in kScaleColumns columns is above this, their codes are zero, because 127 / magnitude could overflow.
 inline constexpr float kMinMagnitude = 1e-36f;
 
-// The units of a tile's rows, kScaleColumns columns at a time, before they are interleaved.
+// Units of kScaleColumns columns of a tile's rows, before they are interleaved.
 struct TileUnits {
   uint32_t units[kTileRows][kMaxUnits];
 
@@ -20,8 +20,8 @@ struct TileUnits {
   }
 };
 
-// Returns kScaleColumns columns of one row, starting at column k. Past the end it copies them to `padded` and adds
-// zeros.
+// Returns kScaleColumns columns of one row, starting at column k. If fewer are left in the row, copies them to `padded`
+// and appends zeros.
 static inline const float* Columns(const float* row, int64_t k, int64_t num_columns, float* padded) {
   const int64_t left = num_columns - k;
   if (left >= kScaleColumns) return row + k;
@@ -29,7 +29,7 @@ static inline const float* Columns(const float* row, int64_t k, int64_t num_colu
   return padded;
 }
 
-// kOffsetColumns: columns per offset.
+// kOffsetColumns is the number of columns per offset.
 template <int kOffsetColumns>
 static void PackInt8Tile(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
   const int64_t begin = TileBegin(to.num_rows, tile);

@@ -1,4 +1,4 @@
-// GGML formats with blocks of 32 columns. Visit passes the values of one block to sink as Vecs, columns ascending.
+// GGML formats with blocks of 32 columns. Visit passes the values of one block to `sink` as Vecs, columns ascending.
 // Every product and sum is rounded separately, as in GGML's reference code. Included inside an instruction set's
 // namespace.
 
@@ -76,7 +76,7 @@ struct FormatQ5_1 : BlockRows<32, 24> {
   }
 };
 
-// -127, -104, -83, -65, -49, -35, -22, -10, then the positive values.
+// Returns the IQ4_NL values of the codes: -127, -104, -83, -65, -49, -35, -22, -10, then the positive ones.
 static inline Bytes Iq4Values(Bytes codes) {
   constexpr Bytes kValues = {129, 152, 173, 191, 207, 221, 234, 246, 1, 13, 25, 38, 53, 69, 89, 113};
   return LookUp(kValues, codes);
@@ -96,7 +96,7 @@ struct FormatIQ4_NL : BlockRows<32, 18> {
 struct FormatMXFP4 : BlockRows<32, 17> {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
-    // Twice the values of the codes, which are 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the negative ones.
+    // Twice the values of the codes. The values are 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the same with a minus sign.
     constexpr Bytes kValues = {0, 1, 2, 3, 4, 6, 8, 12, 0, 255, 254, 253, 252, 250, 248, 244};
     const uint8_t* b = row.Block(block);
     const Vec d = Vec::Set1(HalfPowerOfTwo(b[0]));
@@ -105,7 +105,7 @@ struct FormatMXFP4 : BlockRows<32, 17> {
     sink(Vec::Mul(SignedToFloat(LookUp(kValues, HighHalves(codes))), d));
   }
 
-  // 2^(exponent - 128).
+  // Returns 2^(exponent - 128), half the scale.
   static inline float HalfPowerOfTwo(uint8_t exponent) {
     const uint32_t bits = exponent < 2 ? uint32_t{0x00200000} << exponent : (uint32_t{exponent} - 1) << 23;
     float value;

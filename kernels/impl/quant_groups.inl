@@ -15,8 +15,8 @@ struct GroupRow {
     return Vec::Set1(__builtin_bit_cast(float, static_cast<uint32_t>(*half) << 16));
   }
   Vec Zero(int32_t group) const { return Vec::Set1(zeros == nullptr ? zero_point : static_cast<float>(zeros[group])); }
-  // Passes value(codes as floats, zero, scale) to sink for the two chunks of a block. Usually both chunks are in one
-  // group.
+  // Passes value(codes as floats, zero point, scale) to `sink` for the two chunks of a block. Usually both chunks
+  // belong to the same group.
   template <typename Value, typename Sink>
   __attribute__((always_inline)) void Chunks(int64_t block, Vec first, Vec second, Value&& value, Sink&& sink) const {
     const int32_t a = group_of_chunk[2 * block], b = group_of_chunk[2 * block + 1];

@@ -27,7 +27,7 @@ struct FormatQ3_K : BlockRows<256, 110> {
       const int low = (scales[i.value % 8] >> (i.value / 8 * 4)) & 0x0f;
       const int high = (scales[8 + i.value % 4] >> (i.value / 4 * 2)) & 3;
       const Bytes codes = (LoadBytes(b + 32 + kHalf * 32 + kByte) >> kShift) & 3;
-      // Codes whose mask bit is clear are reduced by 4.
+      // Subtracts 4 from codes whose mask bit is clear.
       const Bytes bits = (LoadBytes(b + kByte) >> (i.value / 2)) & 1;
       sink(Vec::Mul(SignedToFloat(codes + (bits << 2) - 4),
                     Vec::Set1(d * static_cast<float>((low | (high << 4)) - 32))));
@@ -35,7 +35,7 @@ struct FormatQ3_K : BlockRows<256, 110> {
   }
 };
 
-// Scale and minimum kIndex of the eight 6-bit pairs in the twelve bytes that Q4_K and Q5_K have.
+// Return scale and minimum kIndex of the eight pairs of 6-bit numbers that Q4_K and Q5_K store in twelve bytes.
 template <int kIndex>
 static inline float SixBitScale(const uint8_t* p) {
   if constexpr (kIndex < 4) {

@@ -1,14 +1,14 @@
 // Multiplies rows of x by rows of a weight in a checkpoint format. Included inside an instruction set's namespace.
 //
 // Reduction order: sixteen lanes sum columns k, k + 16, ... over a segment of kSegment columns. The lanes are added,
-// and then the segments in ascending order. Both implementations below follow it. With one or a few rows of x, codes
-// are multiplied directly. With more rows, codes are dequantized once for all of them, a few weight rows and one
-// segment at a time, so that the floats stay in L1.
+// and then the segments in ascending order. Both implementations below use this order. With one or a few rows of x,
+// codes are multiplied as they are decoded. With more rows, codes are dequantized once for all rows, a few weight rows
+// and one segment at a time, so that the floats stay in L1.
 
 inline constexpr int64_t kSegment = 1024;
 inline constexpr int64_t kSegmentStride = kSegment + 16;  // a power of two would map all rows to the same L1 sets
-inline constexpr int kDirectWeightRows = 4;               // rows of w per pass, for one row of x: hides FMA latency
-inline constexpr int kUnpackedWeightRows = 8;             // rows of w per pass, for many rows of x
+inline constexpr int kDirectWeightRows = 4;               // rows of w per pass for one row of x, to hide FMA latency
+inline constexpr int kUnpackedWeightRows = 8;             // rows of w per pass for many rows of x
 
 struct QuantCall {
   const float* x;
@@ -156,7 +156,7 @@ static void QuantLinearTyped(const QuantCall& call, int64_t row_begin, int64_t r
   }
 }
 
-// Calls f(Format()) with the type of `format`.
+// Calls f with an object of the type that implements `format`.
 template <typename F>
 static inline void WithFormat(QuantFormat format, F&& f) {
   switch (format) {

@@ -1,4 +1,4 @@
-// Quantizes floats to blocks of 32. Included inside an instruction set's namespace.
+// Quantizes floats to IQ4_NL blocks of 32. Included inside an instruction set's namespace.
 
 inline constexpr int kStoredBlock = 32;
 inline constexpr float kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -17,15 +17,16 @@ static void StoreIQ4_NL(const float* x, uint8_t* out) {
   const Vec v[2] = {Vec::Load(x), Vec::Load(x + Vec::kLanes)};
   const float largest = MaxMagnitude(v);
   float best = 0.0f, scale = 0.0f;
-  // For levels q the best scale is sum(x q) / sum(q q), which reduces the squared error by sum(x q)^2 / sum(q q). The
-  // levels tried map the largest |x| close to the first level, which has the largest magnitude, or to its negative.
+  // For given levels q, the scale sum(x q) / sum(q q) is the best one. It reduces the squared error by sum(x q)^2 /
+  // sum(q q). Each trial maps the largest |x| to a value near the first level, which has the largest magnitude, or near
+  // its negative.
   for (int step = -6; step <= 6 && largest > 0.0f; step += 2) {
     for (int sign = -1; sign <= 1; sign += 2) {
       const Vec inverse = Vec::Set1(static_cast<float>(sign) * (kLevels[0] + static_cast<float>(step)) / largest);
       const Vec q[2] = {StepFunction(Vec::Mul(v[0], inverse), kMiddles, kLevels),
                         StepFunction(Vec::Mul(v[1], inverse), kMiddles, kLevels)};
-      // Not FMA, which rounds differently on some CPUs: the choice between two nearly equal candidates must be the
-      // same on all.
+      // Fma rounds twice on CPUs without hardware FMA, so it is not used here: all CPUs must choose the same of two
+      // nearly equal candidates.
       const float xq = Vec::ReduceAdd(Vec::Add(Vec::Mul(v[0], q[0]), Vec::Mul(v[1], q[1])));
       const float qq = Vec::ReduceAdd(Vec::Add(Vec::Mul(q[0], q[0]), Vec::Mul(q[1], q[1])));
       if (xq * xq > best * qq) {

@@ -6,7 +6,7 @@ struct Int {
   constexpr operator int() const { return kValue; }
 };
 
-// Calls f(Int<0>()) to f(Int<kCount - 1>()).
+// Calls f(Int<0>()), f(Int<1>()), ..., f(Int<kCount - 1>()).
 template <int kCount, typename F>
 static inline void Unroll(F&& f) {
   if constexpr (kCount > 0) {

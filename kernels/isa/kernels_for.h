@@ -6,7 +6,7 @@
 
 namespace vllm::kernels {
 
-// Returns the table; it has static lifetime.
+// Returns a table with static lifetime.
 // REQUIRES: AvailableIsas() contains `isa`.
 const Kernels& KernelsFor(Isa isa);
 

@@ -1,8 +1,8 @@
-// AlignedBuffer: page-aligned memory of a matrix or of a step. It is either zeroed memory from mmap, with huge pages
-// advised when it is large, or part of a file that is mapped read-only. A page takes memory only once it is touched,
-// so the thread that writes it first determines its NUMA node. A buffer has one owner and does no locking.
-// Huge pages are advised from 2 MiB on. Memory accounting counts whole buffers, so the system's transparent-huge-page
-// setting does not change it.
+// AlignedBuffer: page-aligned memory of a matrix or of a step. It is either zeroed memory from mmap or a part of a file
+// that is mapped read-only. A page uses physical memory only once it is touched. The thread that writes a new page
+// first determines its NUMA node. Huge pages are advised for buffers of 2 MiB or more. Memory accounting counts whole
+// buffers, so it does not depend on the system's setting for transparent huge pages. A buffer has one owner and does no
+// locking.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace vllm::kernels {
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // Throws std::bad_alloc.
+  // Maps zeroed memory. Throws std::bad_alloc.
   explicit AlignedBuffer(size_t size_bytes);
-  // A view of existing, read-only bytes; `owner` keeps them mapped. REQUIRES: `data` is page-aligned.
+  // Refers to existing, read-only bytes, which `owner` keeps mapped. REQUIRES: `data` is page-aligned.
   AlignedBuffer(std::shared_ptr<const void> owner, const void* data, size_t size_bytes);
   ~AlignedBuffer();
   AlignedBuffer(AlignedBuffer&& other) noexcept;
@@ -27,7 +27,7 @@ class AlignedBuffer {
 
   void* data() const { return data_; }
   size_t size_bytes() const { return size_bytes_; }
-  // Returns true if the buffer already has its contents and is read-only.
+  // Returns true if the buffer refers to existing contents, which must not be changed.
   bool is_filled() const { return owner_ != nullptr; }
   template <typename T>
   T* as() const {
@@ -40,8 +40,8 @@ class AlignedBuffer {
   std::shared_ptr<const void> owner_;  // null: this object owns the memory
 };
 
-// Returns the buffers of one matrix, one for each size in bytes: either all are new and zeroed, for the matrix to fill,
-// or all are filled. Throws std::bad_alloc.
+// A function that returns the buffers of one matrix, one for each size in bytes. Either all are new and zeroed, and the
+// matrix fills them, or all are filled. Throws std::bad_alloc. NewBuffers always returns new buffers.
 using BufferSource = std::function<std::vector<AlignedBuffer>(const std::vector<size_t>& sizes)>;
 std::vector<AlignedBuffer> NewBuffers(const std::vector<size_t>& sizes);
 

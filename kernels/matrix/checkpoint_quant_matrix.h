@@ -2,8 +2,8 @@
 // blocks, or codes of 4 or 8 bits with scales for groups of columns. The rank that uses the matrix fills it once at
 // load time; then that rank's threads read it.
 //
-// Blocks: row n is num_columns / block_elements blocks at data + n * row_bytes.
-// Groups: the codes of row n are at data + n * row_bytes. Columns come in chunks of 16, each inside one group:
+// Blocks: row n consists of num_columns / block_elements blocks that start at data + n * row_bytes.
+// Groups: the codes of row n start at data + n * row_bytes. Every 16 columns form a chunk, which belongs to one group.
 //   w[n, k] = (code[n, k] - zero[n, g]) * scale[n, g], g = group_of_chunk[k / 16]
 //   4-bit codes: byte k / 32 * 16 + k % 16, low nibble if k % 32 < 16, else high nibble.
 #pragma once
@@ -38,14 +38,14 @@ enum class QuantFormat : uint8_t {
   kMXFP4,
   kGroupUInt4,
   kGroupUInt8,
-  kGroupFloat8,  // e4m3fn; no zeros
+  kGroupFloat8,  // e4m3fn; no zero points
 };
 
 // Returns the format of a GGML block type, or nothing for scalar types.
 std::optional<QuantFormat> BlockFormat(WeightType type);
 // Returns the number of columns per block: 32 or 256.
 int64_t BlockColumns(QuantFormat format);
-// Returns the size of a row of codes or blocks. REQUIRES: num_columns is a multiple of BlockColumns(format).
+// Returns the size in bytes of a row of codes or blocks. REQUIRES: num_columns is a multiple of BlockColumns(format).
 int64_t QuantRowBytes(QuantFormat format, int64_t num_columns);
 
 struct CheckpointQuantMatrixView {
@@ -58,18 +58,19 @@ struct CheckpointQuantMatrixView {
   int64_t num_groups = 0;
   DType scale_type = DType::kFloat32;
   const void* scales = nullptr;             // [num_rows, num_groups]
-  const int16_t* zeros = nullptr;           // [num_rows, num_groups]; null: all are zero_point
-  int32_t zero_point = 0;                   // the zero of all groups if zeros is null
+  const int16_t* zeros = nullptr;           // [num_rows, num_groups]; null: zero_point for all groups
+  int32_t zero_point = 0;                   // used if zeros is null
   const int32_t* group_of_chunk = nullptr;  // [num_columns / 16]
 };
 
 class CheckpointQuantMatrix {
  public:
   CheckpointQuantMatrix() = default;
-  // Blocks; all bytes zero, or the contents that `buffers` provides. REQUIRES: whole blocks. Throws std::bad_alloc.
+  // A matrix of GGML blocks. All bytes are zero, unless `buffers` provides the contents. REQUIRES: num_columns is a
+  // multiple of BlockColumns(format). Throws std::bad_alloc.
   CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns,
                         const BufferSource& buffers = NewBuffers);
-  // Groups: group_of_chunk has one entry per 16 columns, each in [0, num_groups).
+  // The groups of a matrix. group_of_chunk has one entry per 16 columns, each in [0, num_groups).
   struct Groups {
     std::vector<int32_t> group_of_chunk;
     int64_t num_groups = 0;
@@ -77,7 +78,8 @@ class CheckpointQuantMatrix {
     bool has_zeros = false;
     int32_t zero_point = 0;
   };
-  // Allocates codes, scales and, if any, zeros, in this order. Throws std::bad_alloc.
+  // A matrix in a group format. Requests buffers for the codes, the scales and, if groups.has_zeros, the zero points,
+  // in this order. Throws std::bad_alloc.
   CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
                         const BufferSource& buffers = NewBuffers);
 
@@ -85,10 +87,10 @@ class CheckpointQuantMatrix {
   int64_t num_rows() const { return view_.num_rows; }
   size_t size_bytes() const { return data_.size_bytes() + scales_.size_bytes() + zeros_.size_bytes(); }
 
-  // Returns true if the buffers already have their contents; then nothing may be set.
+  // Returns true if `buffers` provided the contents. Then the matrix must not be changed.
   bool is_filled() const { return data_.is_filled(); }
 
-  // Destinations for the loader.
+  // The addresses to which the loader writes a row, a scale and a zero point.
   uint8_t* row(int64_t n) { return data_.as<uint8_t>() + n * view_.row_bytes; }
   std::byte* scale(int64_t n, int64_t group) {
     return scales_.as<std::byte>() + static_cast<size_t>(n * view_.num_groups + group) * SizeOf(view_.scale_type);
@@ -105,18 +107,20 @@ class CheckpointQuantMatrix {
   CheckpointQuantMatrixView view_;
 };
 
-// The kernels on checkpoint formats, one table per instruction set. The guarantees of Kernels hold here too.
+// The kernels that read and write checkpoint formats, one table per instruction set. They give the same guarantees as
+// Kernels.
 struct QuantKernels {
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k] for rows [row_begin, row_end) of w. x: [num_rows,
   // w.num_columns] with x_stride; y: [num_rows, w.num_rows] with y_stride; bias may be null.
   void (*linear)(const float* x, int64_t x_stride, int64_t num_rows, const CheckpointQuantMatrixView& w,
                  const float* bias, float* y, int64_t y_stride, int64_t row_begin, int64_t row_end);
-  // Dequantizes columns [column_begin, column_end) of row n to float32, exactly as the formats define. REQUIRES: whole
-  // blocks.
+  // Dequantizes columns [column_begin, column_end) of row n to float32, exactly as the formats define. REQUIRES:
+  // column_begin and column_end are multiples of BlockColumns(w.format).
   void (*dequantize)(const CheckpointQuantMatrixView& w, int64_t n, int64_t column_begin, int64_t column_end,
                      float* out);
-  // Quantizes `count` floats to IQ4_NL blocks. Of several scales for a block it takes the one with the least squared
-  // error. REQUIRES: whole blocks. A block that contains NaN or infinity gets some value.
+  // Quantizes `count` floats to IQ4_NL blocks. Tries several scales per block and keeps the one with the smallest
+  // squared error. If a block contains NaN or infinity, its contents are unspecified. REQUIRES: count is a multiple of
+  // 32.
   void (*quantize_iq4_nl)(const float* x, int64_t count, uint8_t* out);
 };
 

@@ -31,14 +31,14 @@ inline float BFloat16ToFloat(uint16_t bits) { return std::bit_cast<float>(static
 inline uint16_t FloatToBFloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  // Rounding would turn a NaN with a small payload into infinity, so this keeps the upper half and sets the quiet bit.
+  // Rounding could turn a NaN with a small payload into infinity, so NaN keeps its upper half and gets the quiet bit.
   const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
   return static_cast<uint16_t>(is_nan ? (bits >> 16) | 0x0040u : rounded >> 16);
 }
 
 float Float16ToFloat(uint16_t bits);
 
-// Rounds to nearest, ties to even. Overflow gives infinity.
+// Rounds to nearest, ties to even. Values that are too large become infinity. NaN stays NaN.
 uint16_t FloatToFloat16(float value);
 
 }  // namespace vllm::kernels

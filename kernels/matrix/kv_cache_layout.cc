@@ -35,8 +35,8 @@ void StoreTokenInPairs(const KVCacheLayout& layout, std::byte* key_block, std::b
   if (layout.KeyDims() > head_dim) key_at(head_dim) = 0;
 }
 
-// Returns NaN if an element is not finite, so that its score or value becomes NaN too, as it would without
-// quantization.
+// Returns NaN if an element is not finite. Then the score or the values of the token become NaN too, as they would
+// without quantization.
 float ScaleOf(const float* x, int64_t n) {
   float largest = 0.0f;
   bool finite = true;
@@ -51,7 +51,7 @@ float ScaleOf(const float* x, int64_t n) {
 struct ToInt8 {
   float scale;
 
-  // If the scale is too small to invert, the vector is zero up to rounding.
+  // If the scale is NaN, the value is NaN with any code. If it is zero or subnormal, the value is practically zero.
   int8_t operator()(float x) const {
     return scale > std::numeric_limits<float>::min() ? static_cast<int8_t>(std::nearbyintf(x / scale)) : int8_t{0};
   }

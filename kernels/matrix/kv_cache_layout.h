@@ -1,5 +1,5 @@
 // Layout of K and V in the paged KV cache: element types, block sizes in bytes, and where the vectors of a token are
-// written. Pure functions; any thread.
+// written. Any thread; several threads may write different tokens or KV heads.
 //
 // K of a layer is [num_blocks, num_kv_heads, KeyBytes], V is [num_blocks, num_kv_heads, ValueBytes]. Within a block
 // and head:
@@ -7,14 +7,14 @@
 //   K  [block_size / 16, head_dim, 16]  sixteen tokens interleaved, so that one vector holds a dimension of 16 keys
 //   V  [block_size, head_dim_padded]    head_dim_padded: head_dim rounded up to a multiple of 16
 //
-// bfloat16 is stored in pairs, the operands of dot products of pairs. The number of dimensions is even; an odd
-// head_dim gets a zero dimension:
+// bfloat16 is stored in pairs, the operands of the CPU's dot product. K pairs adjacent dimensions; if head_dim is odd,
+// a zero dimension is added, and key_dims is head_dim + 1. V pairs adjacent tokens.
 //
 //   K  [block_size / 16, key_dims / 2, 16, 2]
 //   V  [block_size / 2, head_dim_padded, 2]
 //
-// int8 codes are followed by one scale per token: float [block_size]. A value is code * scale. The scale is the
-// largest magnitude of the vector / 127, so a stored token does not depend on other tokens.
+// After the int8 codes there is one scale per token: float [block_size]. A value is code * scale. The scale is the
+// largest magnitude of the vector / 127, so the bytes of a token do not depend on other tokens.
 #pragma once
 
 #include <cstddef>
@@ -60,10 +60,10 @@ struct KVCacheLayout {
   int64_t head_dim = 0;
 
   bool InPairs() const { return dtype == KVDType::kBFloat16; }
-  // Number of K dimensions as stored.
+  // Number of stored dimensions of K: head_dim, rounded up to even if stored in pairs.
   int64_t KeyDims() const { return InPairs() ? (head_dim + 1) / 2 * 2 : head_dim; }
 
-  // Size of one block; KeyBytes and ValueBytes are per head.
+  // Bytes of one block of one layer: K of one KV head, V of one KV head, and K and V of all KV heads.
   int64_t KeyBytes() const { return block_size * KeyDims() * ElementBytes() + ScaleBytes(); }
   int64_t ValueBytes() const { return block_size * PaddedHeadDim(head_dim) * ElementBytes() + ScaleBytes(); }
   int64_t BlockBytes() const { return num_kv_heads * (KeyBytes() + ValueBytes()); }

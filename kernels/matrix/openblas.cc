@@ -20,7 +20,7 @@ const OpenBlas* OpenBlas::Get(std::string& error) {
   };
   static const Loaded loaded = [] {
     Loaded result;
-    // This soname belongs to the library's ABI; every Debian flavour of OpenBLAS provides it.
+    // This soname is part of the library's ABI, and every OpenBLAS package of Debian provides it.
     void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const char* message = dlerror();

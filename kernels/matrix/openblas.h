@@ -1,6 +1,6 @@
-// The single-precision matrix product of OpenBLAS. The library is loaded on first use, so it costs nothing at startup
-// unless it is needed. Its reduction order depends on the number of rows, so results depend on the other requests in
-// the batch.
+// OpenBlas: the single-precision matrix product of OpenBLAS. The library is loaded on first use, so startup pays for it
+// only if it is needed. Its reduction order depends on the number of rows, so results depend on the other requests in
+// the batch. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace vllm::kernels {
 
 class OpenBlas {
  public:
-  // Returns the only instance, or null if the library cannot be loaded; then `error` says why. OpenBLAS is set to use
-  // one thread.
+  // Returns the only instance. If the library cannot be loaded, returns null and sets `error` to the reason. OpenBLAS
+  // itself uses one thread per call.
   static const OpenBlas* Get(std::string& error);
 
-  // y [num_rows, out] = x [num_rows, in] * w^T, with w [out, in] row-major. Any thread.
+  // y [num_rows, out] = x [num_rows, in] * w^T, with w [out, in] row-major.
   void Multiply(const float* x, int64_t x_stride, int64_t num_rows, const float* w, int64_t out, int64_t in, float* y,
                 int64_t y_stride) const;
 

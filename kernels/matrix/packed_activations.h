@@ -1,7 +1,8 @@
-// PackedActivations: rows of x packed for the inner loop of a packed weight, which broadcasts them. A unit of four
-// bytes holds two bfloat16 columns or four int8 columns. Rows are grouped into tiles of up to twelve. Within a tile
-// the units of one column are contiguous: unit u of row r of a tile of R rows is at
-//   units[begin * num_units + u * R + r - begin], where `begin` is the first row of the tile.
+// PackedActivations: rows of x, packed so that the inner loop over a packed weight can broadcast them unit by unit. A
+// rank's workspace owns it; the rank's threads fill different tiles. A unit of four bytes holds two bfloat16 columns or
+// four int8 columns. Rows are grouped into tiles of up to twelve. Within a tile the units of the same columns are
+// contiguous. Unit u of row r, in a tile of R rows that starts at row `begin`, is
+//   units[begin * num_units + u * R + r - begin].
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ inline constexpr int64_t kBlockColumns = 32;   // int8 columns are zero-padded t
   return num_rows * tile / NumTiles(num_rows);
 }
 
-// The sums of x's codes that a weight needs in addition to the codes.
+// The form of the sums of x's codes. A weight needs these sums in addition to the codes.
 struct CodeSums {
-  int64_t columns = kScaleColumns;  // columns per sum, the same as per weight scale: 16, 32 or 128
-  int32_t zero = 128;               // the weight's level of zero
-  bool keep_sums = false;           // store the sums too, not only the offsets: the weight has minimums
+  int64_t columns = kScaleColumns;  // columns per sum and per scale of the weight: 16, 32 or 128
+  int32_t zero = 128;               // the weight's zero point
+  bool keep_sums = false;           // the weight has minimums, so store the sums in addition to the offsets
 };
 
 struct PackedActivationsView {
@@ -32,7 +33,7 @@ struct PackedActivationsView {
   int64_t num_columns = 0;
   int64_t num_units = 0;  // per row
   uint32_t* units = nullptr;
-  // int8 only. x[k] is approximately code[k] * scale[k / 128]. An offset is -code_sums.zero times a sum of codes. All
+  // int8 only. x[k] is approximately code[k] * scale[k / 128]. An offset is -code_sums.zero * (sum of the codes). All
   // three arrays are interleaved by tile, like the units.
   float* scales = nullptr;
   int32_t* offsets = nullptr;
@@ -45,12 +46,13 @@ struct PackedActivationsView {
   }
 };
 
-// The memory of one PackedActivationsView at a time. It grows to the largest size requested. Used by one thread at a
-// time.
+// Memory for one PackedActivationsView at a time. It grows to the largest size requested. Only one thread at a time may
+// request a view.
 class PackedActivations {
  public:
-  // Return a view for the kernels to fill, valid until the next call. They allocate only if they need more memory than
-  // every call before, so one call with the largest sizes reserves all of it. Throw std::bad_alloc.
+  // Each of these returns a view for the kernels to fill, which is valid until the next call. A call allocates only if
+  // it needs more memory than all calls before it, so a call with the largest sizes reserves enough for all later ones.
+  // Throws std::bad_alloc.
   PackedActivationsView BFloat16(int64_t num_rows, int64_t num_columns);
   PackedActivationsView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums);
 

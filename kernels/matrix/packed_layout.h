@@ -1,4 +1,5 @@
-// The version of the packed-weight layouts. A constant.
+// The version of the packed-weight layouts, which every packed-weight file contains (engine/model_loader/packed_cache).
+// A constant.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,8 @@
 namespace vllm::kernels {
 
 // Covers PackedMatrix, PackedQuantMatrix, CheckpointQuantMatrix and the conversions of quant_codes.h. Increment it
-// with every change of the bytes that any of them produces: a packed-weight file of another version is rejected. A
-// test compares the bytes of small matrices with the version.
+// whenever the bytes that any of them produces change; files with another version are rejected. PackedLayoutTest
+// compares hashes of the bytes of small matrices.
 inline constexpr uint32_t kPackedLayoutVersion = 3;
 
 }  // namespace vllm::kernels

@@ -27,11 +27,11 @@ int64_t ElementInPanel(DType dtype, int64_t row, int64_t k) {
   return dtype == DType::kBFloat16 ? k / 2 * 2 * kPanelRows + 2 * n + k % 2 : k * kPanelRows + n;
 }
 
-// Columns transposed together, after conversion to the matrix' type if the source type differs. 16 rows of them fit in
-// L1.
+// Number of columns that are transposed together, after conversion to the matrix's type if the source type differs. 16
+// rows of so many columns fit in L1.
 constexpr int64_t kColumnsAtOnce = 64;
 
-// Calls f(i, element i as float32) for `count` elements.
+// Calls f(i, x[i]) for the first `count` elements x of `from`, converted to float32.
 template <typename F>
 void ForEachFloat(const std::byte* from, DType dtype, int64_t count, F&& f) {
   const auto each = [&](auto bits, auto&& to_float) {
@@ -45,7 +45,7 @@ void ForEachFloat(const std::byte* from, DType dtype, int64_t count, F&& f) {
   each(uint16_t{}, Float16ToFloat);
 }
 
-// Writes `count` elements of `row`, starting at column k, as type `to`.
+// Converts `count` elements of `row`, starting at column k, to type `to`.
 void Convert(const SourceRow& row, int64_t k, int64_t count, DType to, void* out) {
   const std::byte* from = row.data + static_cast<size_t>(k) * SizeOf(row.dtype);
   if (row.dtype == to) {
@@ -75,8 +75,8 @@ void PackedMatrix::PackPanel(int64_t panel, std::span<const SourceRow> rows) {
   const auto size = static_cast<int64_t>(SizeOf(view_.dtype));
   const int64_t stored = view_.stored_columns();
   std::byte* to = buffer_.as<std::byte>() + panel * kPanelRows * stored * size;
-  // The rows to transpose, in the matrix' type. Zero past the rows of the last panel and past the columns of the last
-  // block.
+  // The rows to transpose, converted to the matrix's type. Rows past the end of the last panel and columns past the end
+  // of the last block are zero.
   std::array<std::array<float, kColumnsAtOnce>, kPanelRows> block{};
   std::array<float, kPanelRows * kColumnsAtOnce> transposed;
   PanelRows from;

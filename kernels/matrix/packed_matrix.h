@@ -22,14 +22,14 @@ struct PackedMatrixView {
   int64_t num_rows = 0;
   int64_t num_columns = 0;
 
-  // num_columns, rounded up to even in bfloat16. A panel has 16 times as many elements.
+  // num_columns, rounded up to an even number in bfloat16. A panel has 16 times as many elements.
   [[gnu::always_inline]] int64_t stored_columns() const {
     return dtype == DType::kBFloat16 ? (num_columns + 1) / 2 * 2 : num_columns;
   }
   int64_t num_panels() const { return (num_rows + kPanelRows - 1) / kPanelRows; }
 };
 
-// num_columns values of one source row; may be unaligned.
+// The num_columns values of one source row. `data` may be unaligned.
 struct SourceRow {
   const std::byte* data = nullptr;
   DType dtype = DType::kFloat32;
@@ -38,19 +38,19 @@ struct SourceRow {
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  // Zero, or the contents that `buffers` provides. Throws std::bad_alloc.
+  // All weights are zero, unless `buffers` provides the contents. Throws std::bad_alloc.
   PackedMatrix(int64_t num_rows, int64_t num_columns, DType dtype, const BufferSource& buffers = NewBuffers);
 
   int64_t num_rows() const { return view_.num_rows; }
   int64_t num_columns() const { return view_.num_columns; }
   const PackedMatrixView& view() const { return view_; }
   size_t size_bytes() const { return buffer_.size_bytes(); }
-  // Returns true if the buffer already contains packed data; then nothing may be packed into the matrix.
+  // Returns true if `buffers` provided the contents. Then nothing may be packed into the matrix.
   bool is_filled() const { return buffer_.is_filled(); }
 
-  // Fills rows [16 * panel, 16 * panel + rows.size()) and rounds values to this matrix' type. Each row has its own
-  // source type. Different threads may pack different panels. REQUIRES: rows.size() is 16, or all remaining rows in
-  // the last panel.
+  // Fills rows [16 * panel, 16 * panel + rows.size()) and rounds values to this matrix's type. Each row may have
+  // another source type. Different threads may pack different panels. REQUIRES: rows.size() is 16 or, for the last
+  // panel, the number of remaining rows.
   void PackPanel(int64_t panel, std::span<const SourceRow> rows);
   // Fills all rows. Column 0 of row n is at source + n * source_stride_bytes.
   void PackRows(const std::byte* source, DType source_dtype, int64_t source_stride_bytes);

@@ -9,7 +9,7 @@ namespace vllm::kernels {
 
 namespace {
 
-constexpr int64_t kRun = 4 * kPanelRows;  // bytes: four columns of a panel's rows
+constexpr int64_t kRun = 4 * kPanelRows;  // bytes per run: four columns of 16 rows
 constexpr int64_t kHalfBlock = kBlockColumns / 2;
 constexpr int64_t kIQ4_NLBytes = 2 + kHalfBlock;
 
@@ -36,9 +36,10 @@ float LargestMagnitude(const float* x, int64_t count) {
   return std::max({largest[0], largest[1], largest[2], largest[3]});
 }
 
-// Rounds four codes to nearest, ties to even, and returns them as the four bytes of a run. A code that is not finite
-// gets some value. Adding and subtracting 1.5 * 2^23 rounds numbers below 2^22 to integers; rounding the scale keeps
-// codes below 2^8.
+// Rounds four values, given in units of the scale, to nearest, ties to even, and clamps them to [-127, 127]. Returns
+// their levels as the four bytes of a run. The level of a value that is not finite is unspecified. Adding and
+// subtracting 1.5 * 2^23 rounds magnitudes below 2^22 to integers. The values are below 2^8, because rounding the scale
+// to float16 changes it by less than a factor of two.
 uint32_t EightBitLevels(Floats codes) {
   const Floats whole = (codes + 12582912.0f) - 12582912.0f;
   const Floats low = whole >= -127.0f ? whole : Broadcast(-127.0f);
@@ -129,7 +130,7 @@ void PackedQuantMatrix::QuantizeRow8(int64_t row, const float* values) {
       std::memcpy(to, &levels, sizeof(levels));
     }
     if (whole == count) continue;
-    // Columns past the end stay zero.
+    // The codes of columns past the end stay zero.
     const uint32_t levels = EightBitLevels(Load(from + whole) * inverse);
     std::memcpy(to, &levels, static_cast<size_t>(count - whole));
   }

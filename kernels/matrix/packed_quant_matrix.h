@@ -1,13 +1,14 @@
 // PackedQuantMatrix: a weight [num_rows, num_columns] as codes of 8, 6 or 4 bits, in the order in which the inner loop
-// of an integer dot product streams it: panels of 16 rows, and within a panel blocks of 32 columns. Groups of 16, 32
-// or 128 columns share a scale, and in some forms a minimum.
+// of an integer dot product streams it: panels of 16 rows, and within a panel blocks of 32 columns. Groups of 16, 32 or
+// 128 columns share a scale, and in some forms a minimum.
 //   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
-// The level of a code is the code itself, unless four-bit codes have a table of levels.
-// One-byte codes: a block is 8 runs of 64 bytes. A run is four adjacent columns of row 0, of row 1, ... to row 15.
-// Four-bit codes: a block is 4 such runs, and a byte has two columns that are 16 apart. The low nibbles of run j are
-// columns 4 j to 4 j + 3, the high nibbles are columns 4 j + 16 to 4 j + 19.
-// Rows past num_rows are zero, and columns are padded to a multiple of 32. The rank that uses the matrix fills it once
-// at load time; then that rank's threads read it.
+// The level of a code is the code itself, unless the form has a table of levels for four-bit codes.
+// One-byte codes: a block is 8 runs of 64 bytes. A run holds four adjacent columns of row 0, then of row 1, up to row
+// 15.
+// Four-bit codes: a block is 4 such runs, and each byte holds two columns that are 16 apart. The low nibbles of run j
+// are columns 4 j to 4 j + 3, the high nibbles are columns 4 j + 16 to 4 j + 19.
+// Rows past num_rows are zero. Columns are padded to a multiple of 32; the padding is multiplied by zeros. The rank
+// that uses the matrix fills it once at load time; then that rank's threads read it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct PackedQuantForm {
   int32_t bits = 8;  // maximum bits per code; 4-bit codes take half a byte, all others a whole byte
   int64_t scale_columns = kScaleColumns;
   bool has_minimums = false;
-  int32_t zero = 128;               // the level of value 0
+  int32_t zero = 128;               // zero point: the level that stands for 0
   const uint8_t* levels = nullptr;  // [16], static storage; null: no table
 };
 
@@ -61,24 +62,26 @@ struct PackedQuantView {
 class PackedQuantMatrix {
  public:
   PackedQuantMatrix() = default;
-  // Returns the bytes of the buffers that the constructor takes: codes, scales and, if the form has them, minimums.
+  // Returns the sizes in bytes of the buffers that the constructor requests: codes, scales and, if the form has them,
+  // minimums.
   static std::vector<size_t> BufferSizes(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns);
-  // Zero weights, or the contents that `buffers` provides: codes, scales, then minimums if any. Throws std::bad_alloc.
+  // All weights are zero, unless `buffers` provides the contents. Requests the buffers of BufferSizes, in this order.
+  // Throws std::bad_alloc.
   PackedQuantMatrix(const PackedQuantForm& form, int64_t num_rows, int64_t num_columns,
                     const BufferSource& buffers = NewBuffers);
 
   int64_t num_rows() const { return view_.num_rows; }
   const PackedQuantView& view() const { return view_; }
   size_t size_bytes() const { return codes_.size_bytes() + scales_.size_bytes() + minimums_.size_bytes(); }
-  // Returns true if the buffers already contain packed data; then no row may be set.
+  // Returns true if `buffers` provided the contents. Then no row may be set.
   bool is_filled() const { return codes_.is_filled(); }
 
-  // Sets a row's codes [num_columns], scales [num_scales()] and minimums [num_scales()], rounding scales and minimums
-  // to float16. `minimums` is read only in forms that have them. Different threads may set different rows.
+  // Sets a row's codes [num_columns], scales [num_scales()] and minimums [num_scales()]. Scales and minimums are
+  // rounded to float16. If the form has no minimums, `minimums` is not read. Different threads may set different rows.
   void SetRow(int64_t row, const uint8_t* codes, const float* scales, const float* minimums);
-  // Quantizes a row of num_columns values. In kInt8Form the largest magnitude of each 128 columns becomes 127. In
-  // kInt4Form `kernels` makes IQ4_NL blocks. Different threads may set different rows. REQUIRES: the form is one of
-  // these two.
+  // Quantizes a row of num_columns values. In kInt8Form, the scale of 128 columns is their largest magnitude / 127. In
+  // kInt4Form, `kernels` quantizes to IQ4_NL blocks. Different threads may set different rows. REQUIRES: the form is
+  // one of these two.
   void QuantizeRow(const QuantKernels& kernels, int64_t row, const float* values);
   // Dequantizes one row to float32. out: [num_columns].
   void UnpackRow(int64_t row, float* out) const;

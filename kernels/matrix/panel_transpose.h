@@ -1,5 +1,5 @@
-// Transposes blocks of a panel's 16 rows with 16-byte vectors, which every CPU has. Packing is bound by memory
-// bandwidth this way, without selecting an instruction set. Pure functions; any thread.
+// Transposes blocks of a panel's 16 rows with vectors of 16 bytes, which every supported CPU has. They make packing
+// fast enough to be bound by memory bandwidth, so no instruction set has to be selected. Pure functions; any thread.
 #pragma once
 
 #include <array>

@@ -15,7 +15,7 @@ constexpr PackedQuantForm kSigned5 = {6, 32, false, 16};
 constexpr PackedQuantForm kUnsigned5 = {6, 32, true, 0};
 constexpr PackedQuantForm kSigned6By16 = {6, 16, false, 32};
 
-// Destination of one block, at the block's first column.
+// Where to write one block: the addresses for its first column.
 struct Out {
   uint8_t* codes;  // null: skip
   float* scales;
@@ -28,7 +28,7 @@ float Half(const uint8_t* p) {
   return Float16ToFloat(bits);
 }
 
-// Splits 16 bytes into nibbles: the low ones are columns 0 to 15, the high ones columns 16 to 31.
+// Splits 16 bytes into nibbles. The low nibbles are columns 0 to 15, the high nibbles are columns 16 to 31.
 void SplitHalves(const uint8_t* bytes, uint8_t* codes) {
   if (codes == nullptr) return;
   for (int i = 0; i < 16; ++i) {
@@ -55,7 +55,7 @@ void ReadQ4_1(const uint8_t* b, Out out) {
   SplitHalves(b + 4, out.codes);
 }
 
-// Reads a block whose codes are four bytes with the fifth bits, one bit per column, and then the nibbles.
+// Reads 32 five-bit codes: four bytes with the fifth bit of each column, then 16 bytes of nibbles.
 void ReadFiveBits(const uint8_t* b, uint8_t* codes) {
   if (codes == nullptr) return;
   SplitHalves(b + 4, codes);
@@ -76,7 +76,7 @@ void ReadQ5_1(const uint8_t* b, Out out) {
   ReadFiveBits(b + 4, out.codes);
 }
 
-// Reads eight 6-bit scales and eight 6-bit minimums from 12 bytes, and multiplies them by the block's scales.
+// Reads eight 6-bit scales and eight 6-bit minimums from 12 bytes and multiplies them by the two scales of the block.
 void ReadSixBitScales(const uint8_t* b, Out out) {
   const float d = Half(b), dmin = Half(b + 2);
   const uint8_t* p = b + 4;
@@ -163,7 +163,7 @@ std::optional<CodeReader> ReaderOf(QuantFormat format) {
   }
 }
 
-// Returns true if no group boundary is inside a run of `columns` columns.
+// Returns true if every run of `columns` columns is within one group.
 bool GroupsAreWholeRuns(const CheckpointQuantMatrixView& w, int64_t columns) {
   const int64_t chunks = columns / kGroupChunk;
   for (int64_t chunk = 0; chunk < w.num_columns / kGroupChunk; ++chunk) {

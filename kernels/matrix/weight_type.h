@@ -1,5 +1,5 @@
-// WeightType: the element type of a checkpoint tensor: a scalar type, or a GGML block type (ggml-quants), whose blocks
-// of elements share scales. Pure functions; any thread.
+// WeightType: the element type of a checkpoint tensor. It is a scalar type or a GGML block type, whose blocks of
+// elements share scales. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ inline constexpr WeightType kLastWeightType = WeightType::kMXFP4;
 
 struct WeightTypeInfo {
   std::string_view name;       // "BF16", "Q4_K"
-  int64_t block_elements = 1;  // consecutive elements of a row per block
+  int64_t block_elements = 1;  // elements per block; the elements of a block are consecutive in a row
   int64_t block_bytes = 0;
 };
 
@@ -91,7 +91,7 @@ constexpr WeightTypeInfo InfoOf(WeightType type) {
   return {"unknown", 1, 1};
 }
 
-// Returns the size of `elements` consecutive elements. REQUIRES: whole blocks.
+// Returns the size in bytes of `elements` consecutive elements. REQUIRES: `elements` is a multiple of the block size.
 constexpr int64_t BytesOf(WeightType type, int64_t elements) {
   const WeightTypeInfo info = InfoOf(type);
   return elements / info.block_elements * info.block_bytes;
@@ -109,7 +109,7 @@ constexpr WeightType ToWeightType(DType dtype) {
   return WeightType::kFloat32;
 }
 
-// Returns the floating-point type, or nothing for integers, float8 and blocks.
+// Returns the floating-point type. Returns nothing for integers, float8 and GGML blocks.
 constexpr std::optional<DType> ToDType(WeightType type) {
   if (type == WeightType::kFloat32) return DType::kFloat32;
   if (type == WeightType::kFloat16) return DType::kFloat16;

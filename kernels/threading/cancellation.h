@@ -1,5 +1,5 @@
-// CancellationFlag: lets another thread stop the running step. The engine's client owns it; the compute threads check
-// it before each task of a ThreadPool. Any thread may call any member.
+// CancellationFlag: lets another thread stop the running step. The StepInterrupt of an engine client owns it, and the
+// compute threads check it before each task of a ThreadPool. Any thread may call any member.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace vllm::kernels {
 
-// ThreadPool::ParallelFor throws this if it skipped tasks because its flag was set. The output of the tasks is then
+// ThreadPool::ParallelFor throws this if it skipped tasks because the flag was set. The results of the job are then
 // incomplete.
 class StepCancelled : public std::runtime_error {
  public:
@@ -20,7 +20,7 @@ class StepCancelled : public std::runtime_error {
 class CancellationFlag {
  public:
   void Cancel() { deadline_.store(kNow, std::memory_order_relaxed); }
-  // Takes effect at `deadline`. An earlier deadline stays in effect.
+  // Cancels at `deadline`, or at the earlier deadline if one is already set.
   void CancelAt(std::chrono::steady_clock::time_point deadline) {
     const int64_t requested = deadline.time_since_epoch().count();
     int64_t current = deadline_.load(std::memory_order_relaxed);
@@ -34,7 +34,7 @@ class CancellationFlag {
     deadline_.store(kCounted, std::memory_order_relaxed);
   }
 
-  // Costs one relaxed load, unless Cancel or CancelAt was called.
+  // Costs one relaxed load, unless a deadline is set.
   bool IsCancelled() const {
     const int64_t deadline = deadline_.load(std::memory_order_relaxed);
     if (deadline == kNever) return false;
@@ -42,7 +42,7 @@ class CancellationFlag {
     if (deadline == kCounted) return num_checks_left_.fetch_sub(1, std::memory_order_relaxed) <= 0;
     return std::chrono::steady_clock::now().time_since_epoch().count() >= deadline;
   }
-  // Returns true if Cancel or CancelAt was called since the last Reset.
+  // Returns true if the flag or a deadline has been set since the last Reset, even if the deadline has not passed.
   bool IsRequested() const { return deadline_.load(std::memory_order_relaxed) != kNever; }
 
  private:

@@ -12,7 +12,7 @@ namespace vllm::kernels {
 
 namespace {
 
-// Far above the largest of these files. Limits how much is read if a path is wrong.
+// Far more than the size of any of these files. Limits how much is read if a path is wrong.
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 // Version 1 reports "no limit" as the largest multiple of the page size that fits an int64.
 constexpr int64_t kNoLimit = int64_t{1} << 62;
@@ -27,7 +27,7 @@ std::string ReadFile(const std::string& path) {
   return text;
 }
 
-// Parses a decimal integer. Values that are too large become the largest int64. Returns nothing for any other text.
+// Parses a decimal integer. Values that are too large become the largest int64. Returns nothing for any other string.
 std::optional<int64_t> ParseNumber(std::string_view word) {
   if (word.empty()) return std::nullopt;
   int64_t value = 0;
@@ -91,7 +91,7 @@ std::string Unescape(const std::string& text) {
   return result;
 }
 
-// A mounted hierarchy: directory `point` is the hierarchy's group `root`.
+// A mounted hierarchy. Directory `point` is group `root` of the hierarchy.
 struct Mount {
   std::string root;
   std::string point;
@@ -151,8 +151,8 @@ std::optional<std::string> PathBelowMount(const Mount& mount, const std::string&
 }
 
 // Returns the directories of this process's group and of its ancestors, in the version 2 hierarchy or in the version 1
-// hierarchy of `controller`. A container often cannot see its own group: the path refers to the host, or leaves the
-// namespace through "..". The mount points are then used instead.
+// hierarchy of `controller`. A container often cannot see its group, because the path is that of the host or leaves the
+// namespace through "..". In that case the mount points are returned.
 std::vector<std::string> FindGroups(const std::vector<Mount>& mounts, const std::vector<Membership>& memberships,
                                     bool is_v2, std::string_view controller) {
   std::string path = "/";
@@ -175,7 +175,7 @@ class CgroupReader {
  public:
   void MemoryV2(const std::vector<std::string>& groups) {
     for (const std::string& group : groups) {
-      // Above memory.high the kernel throttles the group and reclaims its pages, so it counts as a limit.
+      // memory.high counts as a limit, because above it the kernel throttles the group and reclaims its pages.
       for (const char* limit : {"/memory.max", "/memory.high"}) {
         Memory(group + limit, ReadNumber(group + limit), group + "/memory.current", group + "/memory.stat",
                "inactive_file");
@@ -188,7 +188,7 @@ class CgroupReader {
       const std::string usage = group + "/memory.usage_in_bytes", stat = group + "/memory.stat";
       const std::string limit = group + "/memory.limit_in_bytes";
       Memory(limit, ReadNumber(limit), usage, stat, "total_inactive_file");
-      // The minimum over all ancestors, including those that a container cannot see.
+      // hierarchical_memory_limit is the minimum over all ancestors, including those that a container cannot see.
       Memory(stat, ReadField(stat, "hierarchical_memory_limit"), usage, stat, "total_inactive_file");
     }
   }
@@ -213,7 +213,8 @@ class CgroupReader {
               const std::string& stat_file, std::string_view cache_key) {
     if (!limit || *limit >= kNoLimit) return;
     const int64_t usage = ReadNumber(usage_file).value_or(0);
-    // Page cache counts as usage but is reclaimable. It cannot exceed the usage.
+    // Inactive page cache counts as usage but is reclaimable. The two numbers are read one after the other, so the
+    // cache may appear larger than the usage.
     const int64_t cache = std::min(usage, ReadField(stat_file, cache_key).value_or(0));
     const int64_t available = std::max<int64_t>(0, *limit - (usage - cache));
     if (limits_.available_memory_bytes && *limits_.available_memory_bytes <= available) return;

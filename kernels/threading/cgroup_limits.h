@@ -1,9 +1,10 @@
-// The memory and CPU time that this process's control groups still allow. No other file reads control-group files.
+// The memory that this process's control groups still allow, and their CPU quota. No other file reads control-group
+// files. Any thread may call this.
 //
-// A limit may be set on the process's group or on any ancestor (a systemd slice, a pod, a container). So this reads
-// every group from the process's own up to the mount point, and the smallest value counts. Version 2 (memory.max,
-// memory.high, cpu.max) and version 1 (memory.limit_in_bytes, cpu.cfs_quota_us) may be mounted at the same time. A
-// missing or unreadable file, or a file without a number, sets no limit. Any thread may call this.
+// A limit may be set on the process's group or on any ancestor (a systemd slice, a pod, a container). So
+// ReadCgroupLimits reads every group from the process's own up to the mount point, and the tightest limit counts.
+// Version 2 (memory.max, memory.high, cpu.max) and version 1 (memory.limit_in_bytes, cpu.cfs_quota_us) may be mounted
+// at the same time. A missing or unreadable file, or a file without a number, sets no limit.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ struct CgroupPaths {
 };
 
 struct CgroupLimits {
-  // Limit - usage + reclaimable page cache, in bytes, of the tightest group; and the file that contains its limit.
+  // Limit - usage + reclaimable page cache of the tightest group, in bytes. Absent: no limit.
   std::optional<int64_t> available_memory_bytes;
-  std::string memory_limit_file;
-  // CPU time as a number of cores, rounded up: at least 1.
+  std::string memory_limit_file;  // the file that sets this limit
+  // CPU quota as a number of cores, rounded up. Absent: no quota.
   std::optional<int64_t> num_cores;
 };
 

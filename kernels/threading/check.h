@@ -1,7 +1,7 @@
-// VLLM_CHECK(condition): a check that is enabled in every build, for invariants that cost one or two comparisons to
-// test. A false condition is a bug in this program. The check throws std::logic_error, which stops the engine; the
-// cause names the condition and its location, and every request gets a final output. Any thread. The scheduler and the
-// KV cache manager may include this header, because it contains no arithmetic.
+// VLLM_CHECK(condition): an assertion that stays on in every build, for invariants that cost one or two comparisons to
+// check. A false condition is a bug in this program. The check throws std::logic_error with the condition and its
+// location. The engine then stops with this error, and every request gets a final output. Any thread. This header needs
+// no kernel, so the scheduler and the KV cache manager may include it.
 #pragma once
 
 namespace vllm::kernels {
@@ -11,6 +11,6 @@ namespace vllm::kernels {
 
 }  // namespace vllm::kernels
 
-// A macro, because it needs the text of the condition.
+// A macro, because the message contains the source text of the condition.
 #define VLLM_CHECK(condition) \
   ((condition) ? static_cast<void>(0) : ::vllm::kernels::CheckFailed(#condition, __FILE__, __LINE__))

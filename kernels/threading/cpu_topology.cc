@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMaxCpu = 1 << 16;
 
-// Parses "0-3,8,10-11". The first text that does not match ends the list.
+// Parses a list such as "0-3,8,10-11". Ignores the rest of the string from the first syntax error on.
 std::vector<int> ParseCpuList(const std::string& text) {
   std::vector<int> cpus;
   size_t pos = 0;
@@ -109,8 +109,8 @@ std::vector<std::vector<int>> CpuTopology::Place(int64_t num_ranks, int64_t thre
 
   std::vector<std::vector<int>> ranks;
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
-    // Ranks are spread over the NUMA nodes. If a rank's node has too few free cores, the next one with enough cores is
-    // used.
+    // Ranks are spread over the NUMA nodes. If a rank's node has too few free cores, the rank gets the next node that
+    // has enough.
     const int64_t preferred = rank * num_nodes / num_ranks;
     int node = -1;
     for (int64_t i = 0; i < num_nodes && node < 0; ++i) {
@@ -119,7 +119,7 @@ std::vector<std::vector<int>> CpuTopology::Place(int64_t num_ranks, int64_t thre
                                           [&](const Cpu& cpu) { return cpu.node == candidate && cpu.sibling == 0; });
       if (cores >= threads_per_rank) node = candidate;
     }
-    // The order by sibling remains: the CPUs of the node first, then all others.
+    // CPUs of the node come first. Within both parts, the order by sibling remains.
     std::vector<Cpu> order = free;
     if (node >= 0)
       std::stable_partition(order.begin(), order.end(), [node](const Cpu& cpu) { return cpu.node == node; });

@@ -1,7 +1,7 @@
-// CpuTopology: the CPUs that this process may use, which of them share a core, and their NUMA nodes. Decides how many
-// threads there are and where ranks run. Two hyperthreads of one core do not speed up arithmetic. A rank that stays on
-// one NUMA node finds the weights and the KV cache there, because its threads were the first to write them. Immutable;
-// any thread.
+// CpuTopology: the CPUs that this process may use, which of them share a core, and their NUMA nodes. Determines how
+// many threads there are and on which CPUs ranks run. A second hyperthread on a core does not speed up arithmetic. A
+// rank that stays on one NUMA node finds the weights and the KV cache there, because its threads were the first to
+// write them. Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace vllm::kernels {
 
 class CpuTopology {
  public:
-  // Reads the files below `root`, and the CPU quota of this process's control groups. A CPU without topology files
-  // counts as its own core, on node 0.
+  // Reads the files below `root` and the CPU quota of this process's control groups. A CPU without topology files
+  // counts as a separate core on node 0.
   explicit CpuTopology(const std::vector<int>& usable, const std::string& root = "/sys/devices/system",
                        const CgroupPaths& cgroups = {});
 
@@ -26,11 +26,12 @@ class CpuTopology {
   int64_t num_cpus() const { return static_cast<int64_t>(cpus_.size()); }
   // Returns the number of threads that can run at the same time: the CPUs, limited by the quota. At least 1.
   int64_t num_threads_at_once() const;
+  // Returns the NUMA node of a usable CPU, and 0 for any other.
   int NodeOf(int cpu) const;
 
-  // Returns the CPUs of each rank, one per thread. Uses one CPU of every core before any hyperthread sibling, and
-  // stays on one NUMA node if the node has enough cores. Spreads ranks over the NUMA nodes; a rank whose node has too
-  // few free cores gets the next node that has enough. Returns nothing if there are fewer CPUs than threads.
+  // Returns the CPUs of each rank, one per thread. Uses one CPU of every core before any hyperthread sibling, and stays
+  // on one NUMA node if the node has enough cores. Spreads ranks over the NUMA nodes. A rank whose node has too few
+  // free cores gets the next node that has enough. Returns an empty vector if there are fewer CPUs than threads.
   std::vector<std::vector<int>> Place(int64_t num_ranks, int64_t threads_per_rank) const;
 
  private:

@@ -1,4 +1,4 @@
-// WaitWhileEqual: waits until an atomic changes its value, first by spinning, then by sleeping. Any thread.
+// WaitWhileEqual: waits until the value of an atomic changes, first by spinning, then by sleeping. Any thread.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@ inline void CpuRelax() {
 #endif
 }
 
-// About 20 us at some tens of cycles per pause: longer than the gap between two layers of a step, too short for a user
-// to notice.
+// About 20 us on x86-64, where a pause takes some tens of cycles. That is longer than the gap between two layers of a
+// step, and too short to use noticeable CPU time.
 inline constexpr int kSpinIterations = 2000;
 
 // Use kSleep for threads that share a core: a spinning thread would slow down the thread that it waits for.

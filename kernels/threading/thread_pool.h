@@ -1,7 +1,7 @@
 // ThreadPool: the threads of one rank. The owner's thread takes part in the work, and ParallelFor returns when all
 // tasks are done. Idle workers spin for some microseconds, then sleep, so an idle engine uses no CPU. Each thread
 // starts with its own share of adjacent tasks, in order, and then takes tasks from the other shares. So a task may run
-// on any thread and must not depend on which. Only the owner's thread may call the pool.
+// on any thread, and its result must not depend on the thread. Only the owner's thread may call the pool.
 //
 // If a task throws, the job ends early: tasks that have not begun are skipped, and ParallelFor rethrows the first
 // exception on the owner's thread. The pool can be used again afterwards.
@@ -23,9 +23,9 @@ namespace vllm::kernels {
 
 class ThreadPool {
  public:
-  // num_threads >= 1 includes the caller. Thread i is pinned to cores[i]; `cores` may be empty. The owner pins its own
-  // thread. `wait` says how idle threads wait; threads that share a core must not spin. Throws std::system_error if a
-  // thread cannot be created.
+  // num_threads includes the owner's thread, which is thread 0. Pins worker i to CPU cores[i], if there is such an
+  // entry; the owner pins its own thread. `wait` says how idle threads wait; threads that share a core must not spin.
+  // Throws std::system_error if a thread cannot be created. REQUIRES: num_threads >= 1.
   explicit ThreadPool(int num_threads, const std::vector<int>& cores = {},
                       WaitPolicy wait = WaitPolicy::kSpinThenSleep);
   ~ThreadPool();
@@ -34,7 +34,8 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Makes ParallelFor stop early once `flag` is set. Borrows the flag; null: never. REQUIRES: no job is running.
+  // Makes ParallelFor stop early once `flag` is set. The pool borrows the flag. Null: no cancellation. REQUIRES: no job
+  // is running.
   void SetCancellation(const CancellationFlag* flag) { cancellation_ = flag; }
 
   // Calls f(task, thread) for each task in [0, num_tasks), with thread < num_threads(). Rethrows the first exception
@@ -57,8 +58,9 @@ class ThreadPool {
  private:
   using TaskFunction = void (*)(void* context, int64_t task, int thread);
 
-  // A thread's share of a job. The upper half is the job number, the lower half the number of unclaimed tasks. One
-  // compare-and-swap claims a task, so a late worker cannot claim a task of a job that it has not seen.
+  // A thread's share of a job. The upper half of `unclaimed` is the job number, the lower half is the number of
+  // unclaimed tasks. A thread claims a task with one compare-and-swap, which fails if the next job has begun in
+  // between.
   struct alignas(64) Share {
     std::atomic<uint64_t> unclaimed{0};
   };
@@ -67,14 +69,15 @@ class ThreadPool {
   void WorkerLoop(int thread, int core);
   void RunTasks(int thread);
   void RunTasksOf(int share, int thread);
-  // Runs a claimed task, unless the job has ended early.
+  // Runs a task that this thread has claimed, unless the job has ended early.
   void RunTask(int64_t task, int thread);
   bool IsCancelled() const { return cancellation_ != nullptr && cancellation_->IsCancelled(); }
-  // Returns the first task of a share.
+  // Returns the index of the first task of a share.
   int64_t ShareBegin(int share) const { return num_tasks_ * share / num_threads(); }
   void JoinAll();
 
-  // The job. The owner writes it while no task is claimed; a thread reads it after claiming a task.
+  // The current job. The owner writes these members while no task is claimed. A worker reads them after it has claimed
+  // a task.
   TaskFunction function_ = nullptr;
   void* context_ = nullptr;
   int64_t num_tasks_ = 0;

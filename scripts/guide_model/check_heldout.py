@@ -1,4 +1,4 @@
-"""Fails if a held-out question occurs in the training corpus: check_heldout.py WORK_FOLDER. Case and final punctuation do not count."""
+"""Fails if a held-out question occurs in the training corpus: check_heldout.py WORK_DIRECTORY. Ignores case and final punctuation."""
 
 import json
 import pathlib

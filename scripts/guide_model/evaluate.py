@@ -1,4 +1,4 @@
-"""Scores a model directory on questions it was never trained on: evaluate.py MODEL_DIRECTORY QUESTIONS.jsonl... [--show]. Greedy, bf16 weights."""
+"""Scores a model on files of questions: evaluate.py MODEL_DIRECTORY QUESTIONS.jsonl... [--show]. Decodes greedily with bf16 weights."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
 def is_right(answer, must):
-    """Every entry of `must` has to occur; an entry lists alternatives separated by |."""
+    """Returns whether the answer contains every entry of `must`. An entry is a string or a list of alternatives separated by |."""
     lowered = answer.lower()
     return all(any(option.lower() in lowered for option in entry.split("|")) for entry in must)
 
@@ -41,7 +41,7 @@ def main():
             ended += stopped
             if show or not good or not stopped:
                 print(f"{'ok  ' if good else 'MISS'} {row['q']}\n     -> {text}" + ("" if stopped else " [does not end]"))
-        print(f"{file}: {right} of {len(rows)} right ({100 * right / len(rows):.1f} %), {ended} end by themselves")
+        print(f"{file}: {right} of {len(rows)} right ({100 * right / len(rows):.1f} %), {ended} end with an EOS token")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Writes the tokenizer and the training corpus: make_corpus.py WORK_FOLDER [NUM_CONVERSATIONS [TOKENIZER]]. Same seed, same bytes.
+"""Writes the tokenizer and the training corpus: make_corpus.py WORK_DIRECTORY [NUM_CONVERSATIONS [TOKENIZER]].
 
-With TOKENIZER (a tokenizer.json of an earlier run) that one is kept, to continue with a model trained before.
+The output is reproducible byte for byte. TOKENIZER is the tokenizer.json of an earlier run. Use it to continue training that run's model.
 """
 
 import json
@@ -31,9 +31,9 @@ CHAT_TEMPLATE = (
 
 
 def train_tokenizer(texts):
-    """BPE with byte fallback in the manner of Llama 2: a leading U+2581 for each space, and no pre-tokenizer in the saved file.
+    """Trains BPE with byte fallback as in Llama 2: U+2581 replaces each space, and the saved file has no pre-tokenizer.
 
-    While the merges are learnt a pre-tokenizer keeps them inside words; no merge then crosses a space, so the saved file needs none.
+    During training a pre-tokenizer keeps merges inside words. Because no merge crosses a space, the saved file needs no pre-tokenizer.
     """
     trainee = Tokenizer(models.BPE())
     trainee.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
@@ -57,13 +57,13 @@ def train_tokenizer(texts):
 
 
 def render(messages):
-    """What CHAT_TEMPLATE makes of a whole conversation."""
+    """Renders a whole conversation in the same way as CHAT_TEMPLATE."""
     return BOS + "".join(
         f"<|{m['role']}|>" + ("\n" if m["role"] == "assistant" else "") + m["content"] + EOS for m in messages)
 
 
 def manual_pages(facts, rng, count):
-    """Plain text for `complete`: runs of true sentences without roles."""
+    """Yields plain text for `complete`: one to three answers in a row, without roles."""
     answers = [a for f in facts.values() if not f.name.startswith(("oos", "social")) for a in f.answers]
     for _ in range(count):
         yield " ".join(rng.sample(answers, rng.choice((1, 1, 2, 3))))
@@ -91,7 +91,7 @@ def main():
         tokenizer = Tokenizer.from_file(sys.argv[3])
     else:
         tokenizer_text = [m["content"] for c in conversations[:20000] for m in c] + pages[:1000] + [a for f in facts.values() for a in f.answers] * 20
-        # Answers start a segment after a newline, without the mark of a space: the vocabulary needs their first words in that form too.
+        # An answer follows a newline, so its first word has no leading U+2581. The vocabulary needs these words in that form too.
         tokenizer = train_tokenizer(tokenizer_text + ["\n" + t for t in tokenizer_text])
     tokenizer.save(str(work / "tokenizer.json"))
 
@@ -101,7 +101,7 @@ def main():
     for start in range(0, len(texts), 10000):
         for encoding in tokenizer.encode_batch(texts[start:start + 10000], add_special_tokens=False):
             row = np.array(encoding.ids, np.uint16)
-            # 1 on what the model must learn to say: the tokens of an answer and its end, or everything in a page.
+            # 1 for the tokens that the model must learn to generate: an answer with its EOS token, or a whole page.
             learn = np.zeros(len(row), np.uint8)
             if assistant in row:
                 inside = 0
@@ -122,7 +122,7 @@ def main():
     np.savez(work / "corpus.npz", ids=np.concatenate(ids), mask=np.concatenate(mask), offsets=np.array(offsets),
              last_answers=np.array(last_answers))
     print(f"{len(facts)} facts, {sum(len(f.phrasings) for f in facts.values())} phrasings, {len(texts)} texts, {offsets[-1]} tokens, "
-          f"longest {max(len(i) for i in ids)}, vocabulary {tokenizer.get_vocab_size()}, equal to a held-out question and left out: {sorted(refused)}")
+          f"longest {max(len(i) for i in ids)}, vocabulary {tokenizer.get_vocab_size()}, held-out questions that were left out: {sorted(refused)}")
     with open(work / "sample.txt", "w") as out:
         out.write("\n".join(texts[:300]))
 

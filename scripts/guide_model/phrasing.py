@@ -202,7 +202,7 @@ for group in SYNONYMS:
 STOPWORDS = set("""a an the i my me do does is are to of in on for with and it that this how what can could would should you your we be will
 please there at by which so just want need like from one when if or am as some any into its tell way""".split())
 
-# Words that say nothing about the fact asked for; thrown in so that an unknown word does not decide.
+# Words that do not identify a fact. They are inserted so that a single unknown word does not determine the answer.
 FILLER_WORDS = """actually really somehow maybe perhaps big small old new good bad nice simple properly correctly directly easily safely later tomorrow
 tonight morning people colleague friend boss team office home work project task thing stuff bit lot kind sort case moment while during whenever
 always often sometimes never usually again still already yet too also even ever only own whole entire certain particular special different other
@@ -227,7 +227,7 @@ class Fact:
 
 
 def load_facts(folder):
-    """Reads facts/*.txt. `[name] weight` opens a fact, `[+name]` goes on with one of an earlier file; `a:` answer, `q:` `v:` `n:` phrasing with {this|that}, `f: name: phrasing` follow-up."""
+    """Reads facts/*.txt. `[name] weight` opens a fact, `[+name]` continues a fact of an earlier file; `a:` answer, `q:` `v:` `n:` phrasing with {this|that}, `f: name: phrasing` follow-up."""
     facts = {}
     for path in sorted(pathlib.Path(folder).glob("*.txt")):
         fact = None
@@ -261,7 +261,7 @@ def load_facts(folder):
 
 
 def expand(text, rng):
-    """Replaces each {a|b|c}, innermost first, by one of its options."""
+    """Replaces each {a|b|c}, innermost first, with one of its options."""
     while True:
         match = INNERMOST.search(text)
         if not match:
@@ -296,7 +296,7 @@ def _swap_synonym(word, rng, rate):
 
 
 def vary(text, rng, filler_words):
-    """Synonyms, dropped and doubled words, typing errors, case and punctuation: one rough spelling of a clean question."""
+    """Returns a rough variant of a clean question: with synonyms, dropped or inserted words, a typo, another case or punctuation."""
     rate = rng.choice((0, 0, 0.15, 0.4))
     text = _map_words(text, lambda w: _swap_synonym(w, rng, rate))
     draw = rng.random()
@@ -306,7 +306,7 @@ def vary(text, rng, filler_words):
     elif draw < 0.2:
         kept = [w for w in text.split(" ") if w.lower() not in STOPWORDS or rng.random() > 0.4]
         text = " ".join(kept) or text
-    elif draw < 0.27:  # a foreign word in the middle: the others must carry the sense
+    elif draw < 0.27:  # inserts an unrelated word: the others must carry the meaning
         words = text.split(" ")
         words.insert(rng.randrange(len(words) + 1), rng.choice(filler_words))
         text = " ".join(words)

@@ -1,4 +1,4 @@
-"""Trains the guide: train.py WORK_FOLDER OUT_FOLDER [--minutes M | --steps N]. Reads what make_corpus.py wrote."""
+"""Trains the guide model: train.py WORK_DIRECTORY OUTPUT_DIRECTORY [--minutes M | --steps N]. Reads the output of make_corpus.py."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ DECAY_SHARE = 0.5
 DROPOUT = 0.1
 QUESTION_WEIGHT = 0.05
 QUESTION_NOISE = 0.06
-# Which answer is right shows in its first tokens, and the rest is soon learnt: most texts end there, which saves a third of the work.
+# The first tokens of an answer decide which answer it is, and the rest is learned quickly. Cutting most texts there saves a third of the work.
 CUT_SHARE, CUT_TOKENS = 0.55, 13
 
 
@@ -31,7 +31,7 @@ def config():
 
 
 def batches(corpus, rng):
-    """One epoch: texts of like length together, about BATCH_TOKENS a batch, in random order."""
+    """Yields one epoch in batches of about BATCH_TOKENS tokens. A batch has texts of similar length; the order of batches is random."""
     offsets = corpus["offsets"]
     lengths = np.diff(offsets)
     cut = (corpus["last_answers"] > 0) & (rng.random(len(lengths)) < CUT_SHARE)
@@ -63,7 +63,7 @@ def batches(corpus, rng):
 
 
 def save(model, work, out, seconds, steps):
-    """Writes the Hugging Face directory: bf16 weights without the tied lm_head, and files of our own wording around them."""
+    """Writes a Hugging Face model directory: bf16 weights without the tied lm_head, and the configuration files."""
     out.mkdir(parents=True, exist_ok=True)
     weights = {k: v.detach().to(torch.bfloat16).contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}
     save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
@@ -88,8 +88,8 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=40)
-    parser.add_argument("--steps", type=int, default=0, help="train for exactly so many steps instead of a time")
-    parser.add_argument("--start", type=pathlib.Path, help="folder of a model to go on from")
+    parser.add_argument("--steps", type=int, default=0, help="train for this many steps instead of --minutes")
+    parser.add_argument("--start", type=pathlib.Path, help="directory of a model to continue training")
     parser.add_argument("--rate", type=float, default=PEAK_RATE)
     args = parser.parse_args()
     torch.manual_seed(1)
@@ -106,7 +106,7 @@ def main():
         layer.mlp.down_proj.register_forward_hook(drop)
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
-    # Muon needs about half of AdamW's steps here; it is for matrices between hidden layers only.
+    # Muon needs about half as many steps as AdamW here. It works only for matrices between hidden layers.
     muon = torch.optim.Muon(matrices, lr=args.rate, momentum=0.95, weight_decay=0.1, ns_steps=4, adjust_lr_fn="match_rms_adamw")
     adam = torch.optim.AdamW(others, lr=args.rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01)
     optimizers = [muon, adam]
@@ -122,14 +122,14 @@ def main():
             for optimizer in optimizers:
                 for group in optimizer.param_groups:
                     group["lr"] = rate
-            # Unlearned tokens (questions) are blurred at random, so that no single word is needed to know what is asked.
+            # Question tokens are corrupted at random, so that the model does not depend on any single word of a question.
             noisy = ids.clone()
             blur = (weight == QUESTION_WEIGHT) & (ids > 5) & (torch.rand(ids.shape) < QUESTION_NOISE)
             noisy[blur] = torch.where(torch.rand(int(blur.sum())) < 0.5, 0, torch.randint(262, make_corpus.VOCAB_SIZE, (int(blur.sum()),)))
             with torch.autocast("cpu", torch.bfloat16):
                 hidden = model.model(input_ids=noisy[:, :-1], use_cache=False).last_hidden_state
                 target_weight = weight[:, 1:].reshape(-1)
-                # Of the question tokens only a tenth is predicted, for time.
+                # Predicts only a tenth of the question tokens, to save time.
                 chosen = (target_weight == 1) | ((target_weight > 0) & (torch.rand(target_weight.shape) < 0.1))
                 logits = model.lm_head(hidden.reshape(-1, hidden.shape[-1])[chosen])
             losses = torch.nn.functional.cross_entropy(logits.float(), ids[:, 1:].reshape(-1)[chosen], reduction="none")

@@ -47,7 +47,7 @@ TEST(CommandLineTest, AnEmptyPromptIsAnArgument) {
   EXPECT_EQ(Parse({"complete", ""}).settings.arguments, (std::vector<std::string>{""}));
 }
 
-TEST(CommandLineTest, WordsAfterTwoDashesAreArguments) {
+TEST(CommandLineTest, WordsAfterADoubleDashAreArguments) {
   EXPECT_EQ(Parse({"run", "--", "--stats", "-tp"}).settings.arguments, (std::vector<std::string>{"--stats", "-tp"}));
 }
 
@@ -64,7 +64,7 @@ TEST(CommandLineTest, NegatableSwitchesHaveBothForms) {
       Parse({"run", "--no-enable-prefix-caching", "--enable-prefix-caching"}).settings.Switch("enable-prefix-caching"));
 }
 
-TEST(CommandLineTest, RepeatedFlagsKeepAllValuesOrTheLastOne) {
+TEST(CommandLineTest, RepeatedListFlagsAccumulateAndOthersKeepTheLastValue) {
   const CommandLine line = Parse({"run", "--stop", "a", "--stop", "b", "-t", "1", "-t", "0.5", "--stop-token-ids",
                                   "1,2", "--stop-token-ids", "3", "--logit-bias", "5=-1"});
   EXPECT_EQ(line.settings.Texts("stop"), (std::vector<std::string>{"a", "b"}));
@@ -78,12 +78,12 @@ TEST(CommandLineTest, NegativeNumbersAreValuesAndNotFlags) {
   EXPECT_EQ(Parse({"run", "--logprobs", "-1"}).settings.Integer("logprobs"), -1);
 }
 
-TEST(CommandLineTest, ErrorsNameTheWordAndTheNearestFlag) {
-  EXPECT_EQ(ErrorOf({"run", "--temprature", "1"}), "unknown flag --temprature for run, did you mean --temperature?");
-  EXPECT_EQ(ErrorOf({"rnu"}), "unknown command rnu, did you mean run?");
+TEST(CommandLineTest, ErrorsNameTheWordAndSuggestTheNearestName) {
+  EXPECT_EQ(ErrorOf({"run", "--temprature", "1"}), "unknown flag --temprature for run; did you mean --temperature?");
+  EXPECT_EQ(ErrorOf({"rnu"}), "unknown command rnu; did you mean run?");
   EXPECT_EQ(ErrorOf({"run", "--top-p", "x"}), "--top-p: must be a number (x)");
   EXPECT_EQ(ErrorOf({"run", "--dtype", "int3"}), "--dtype: must be one of auto|float32|float16|bfloat16 (int3)");
-  EXPECT_EQ(ErrorOf({"run", "--ordered"}), "unknown flag --ordered for run: it belongs to other commands");
+  EXPECT_EQ(ErrorOf({"run", "--ordered"}), "unknown flag --ordered for run; it belongs to other commands");
   EXPECT_NE(ErrorOf({"run", "--top-p"}), "");
   EXPECT_NE(ErrorOf({"pull", "x"}), "");
 }

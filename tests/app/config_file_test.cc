@@ -50,7 +50,7 @@ TEST_F(ConfigFileTest, KeysAreLongFlagNames) {
   EXPECT_EQ(settings_.SourceOf("temperature"), SettingSource::kConfigFile);
 }
 
-TEST_F(ConfigFileTest, ATableAppliesToItsCommandOnly) {
+TEST_F(ConfigFileTest, ATableAppliesOnlyToItsCommand) {
   Read("max-tokens = 1\n[batch]\nmax-tokens = 2\n[run]\nmax-tokens = 3\n");
   EXPECT_EQ(settings_.Integer("max-tokens"), 2);
 }
@@ -62,8 +62,8 @@ TEST_F(ConfigFileTest, FlagsOverrideTheFile) {
 }
 
 TEST_F(ConfigFileTest, AnUnknownKeyIsAnErrorThatSuggestsTheNearestName) {
-  EXPECT_EQ(ErrorOf("temprature = 1\n"), ":1:1: temprature: unknown key, did you mean temperature?");
-  EXPECT_EQ(ErrorOf("[run]\ntopp = 1\n"), ":2:1: [run] topp: unknown key, did you mean top-p?");
+  EXPECT_EQ(ErrorOf("temprature = 1\n"), ":1:1: temprature: unknown key; did you mean temperature?");
+  EXPECT_EQ(ErrorOf("[run]\ntopp = 1\n"), ":2:1: [run] topp: unknown key; did you mean top-p?");
   EXPECT_EQ(ErrorOf("[rnu]\n"), ":1:1: [rnu]: unknown command");
 }
 
@@ -76,7 +76,7 @@ TEST_F(ConfigFileTest, ValuesOfTheWrongTypeAreErrors) {
   EXPECT_NE(ErrorOf("output = \"x\"\n"), "");
 }
 
-TEST_F(ConfigFileTest, ATruncatedFileIsReadOrRejected) {
+TEST_F(ConfigFileTest, AFileTruncatedAnywhereIsReadOrRejected) {
   const std::string text = "temperature = 0.5 # c\nstop = [\"a\", 'b\\x']\n[batch]\nseed = 1_000\n\"top-k\" = 0x1F\n";
   int num_rejected = 0;
   for (size_t length = 0; length <= text.size(); ++length) {
@@ -109,8 +109,8 @@ std::string Repeated(std::string_view unit, size_t num_bytes) {
   return text;
 }
 
-// Each case takes a second or less. A reader with quadratic time would take hours.
-TEST_F(ConfigFileTest, AMebibyteOfInputIsReadInLinearTime) {
+// Each case takes at most a second. A reader that needs quadratic time would take hours.
+TEST_F(ConfigFileTest, AMegabyteOfInputIsReadInLinearTime) {
   constexpr size_t kBytes = 1'000'000;
   Read("stop = [" + Repeated("\"a\", ", kBytes) + "]\n");
   EXPECT_EQ(settings_.Texts("stop").size(), kBytes / 5);
@@ -178,7 +178,7 @@ TEST_F(ConfigFileTest, NumbersOfEveryKindAreRead) {
   EXPECT_EQ(settings_.Integer("top-k"), 15);
 }
 
-TEST_F(ConfigFileTest, EveryErrorNamesItsLineAndColumn) {
+TEST_F(ConfigFileTest, SyntaxErrorsNameTheirLineAndColumn) {
   const std::string kind = "must be a quoted string, a number, true, false or an array of these";
   const std::vector<std::pair<std::string_view, std::string>> cases = {
       {"seed = 1\nseed = 2\n", ":2:1: key seed is defined twice"},
@@ -197,7 +197,7 @@ TEST_F(ConfigFileTest, EveryErrorNamesItsLineAndColumn) {
       {"stop = ['a' 'b']\n", ":1:13: missing , or ] in an array"},
       {"stop = ['a',\n\n", ":1:8: unterminated array"},
       {"stop = [,]\n", ":1:9: missing value before a comma"},
-      {"system = 'a\n'\n", ":1:10: unterminated string (line break or control character in it)"},
+      {"system = 'a\n'\n", ":1:10: unterminated string, or one that contains a control character"},
       {"system = \"\"\"a\n", ":1:10: unterminated string"},
       {"system = \"\\q\"\n", ":1:11: unknown escape sequence"},
       {"system = \"\"\"a\\\rb\"\"\"\n", ":1:14: unknown escape sequence"},

@@ -43,7 +43,7 @@ TEST_F(ConversationTest, NextPromptStartsWithTheSampledTokens) {
   Conversation conversation = Make(*renderer);
   conversation.Reset("be kind");
   std::vector<int32_t> history = conversation.BuildPrompt("hello", 1000);
-  // Sampled byte by byte, as the tokenizer would not encode the text.
+  // The sampled ids are byte tokens. The tokenizer would encode the same text with other ids.
   std::vector<int32_t> answer;
   for (const char* byte : {"<0x68>", "<0x69>"}) answer.push_back(tokenizer_->TokenToId(byte).value());
   answer.push_back(eos_);
@@ -52,12 +52,12 @@ TEST_F(ConversationTest, NextPromptStartsWithTheSampledTokens) {
   const std::vector<int32_t> next = conversation.BuildPrompt("and now?", 1000);
   EXPECT_TRUE(StartsWith(next, history));
   EXPECT_FALSE(conversation.was_rerendered());
-  // The end-of-text token is there only once.
+  // The EOS token is not repeated.
   EXPECT_NE(next[history.size()], eos_);
   EXPECT_NE(Text(next).find("hi</s>"), std::string::npos) << Text(next);
 }
 
-TEST_F(ConversationTest, CutOffAnswerGetsTheEndTokenOfTheTemplate) {
+TEST_F(ConversationTest, CutOffAnswerGetsTheEosTokenOfTheTemplate) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   std::vector<int32_t> history = conversation.BuildPrompt("hello", 1000);

@@ -15,7 +15,7 @@ kernels::KVDType CacheTypeOf(const ModelConfig& model, std::vector<std::string> 
   return MakeVllmConfig(ParseCommandLine(std::move(flags), Command::kRun).settings, model).KVCacheDType();
 }
 
-// A GGUF model with quantized blocks, whose floating-point weights are float16.
+// Returns the configuration of a GGUF model with quantized blocks and float16 for its other weights.
 ModelConfig BlockModel() {
   ModelConfig model;
   model.checkpoint_dtype = kernels::DType::kFloat16;

@@ -1,5 +1,5 @@
-// The manual page and the completion scripts are generated from the tables and committed. If VLLMCLI_WRITE_GENERATED is
-// set, these tests write the files instead of comparing them.
+// Checks that the committed manual page and completion scripts match the tables of commands and flags that generate
+// them. If VLLMCLI_WRITE_GENERATED is set, the tests write the files instead.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// HistoryFile: permissions, several processes that write at once, and shortening.
+// Tests HistoryFile: permissions, concurrent writers and shortening.
 #include "app/chat/history_file.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ class HistoryFileTest : public testing::Test {
   std::string path_ = temp_.path() + "/history";
 };
 
-TEST_F(HistoryFileTest, EntriesRoundTripWithSeveralLinesAndLinesThatLookLikeTimes) {
+TEST_F(HistoryFileTest, EntriesRoundTripWithSeveralLinesAndLinesThatLookLikeTimestamps) {
   const Lines lines = {"one", "two\nthree\n\nfour", "#12 is a number", "a\n#7\n\\#8\n\\\\#9", "\\", "#", "last"};
   {
     HistoryFile history(path_);
@@ -69,7 +69,7 @@ TEST_F(HistoryFileTest, FileReadableByOthersIsMadePrivate) {
   EXPECT_EQ(Mode(), 0600u);
 }
 
-TEST_F(HistoryFileTest, NewFileIsPrivateWithAnyUmask) {
+TEST_F(HistoryFileTest, NewFileIsPrivateEvenWithUmaskZero) {
   const mode_t mask = umask(0);
   { const HistoryFile history(path_); }
   umask(mask);
@@ -86,13 +86,14 @@ TEST_F(HistoryFileTest, SymbolicLinkIsNotFollowed) {
   EXPECT_EQ(status.st_mode & 0777u, 0644u);
 }
 
-TEST_F(HistoryFileTest, FifoIsRejectedAtOnce) {
+TEST_F(HistoryFileTest, FifoIsRejectedWithoutBlocking) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_NE(OpenError().find("not a regular file (a FIFO)"), std::string::npos) << OpenError();
 }
 
-// A link replaces the file between two lines. The second line goes to the open file, not to the link's target.
-TEST_F(HistoryFileTest, LaterLineDoesNotFollowALinkThatReplacedTheFile) {
+// A symbolic link replaces the file between two calls of Append. The second entry goes to the open file, not to the
+// target of the link.
+TEST_F(HistoryFileTest, LaterEntryDoesNotFollowASymbolicLinkThatReplacedTheFile) {
   HistoryFile history(path_);
   history.Append("one");
   const std::string target = temp_.Write("target", "untouched");

@@ -7,7 +7,7 @@
 namespace vllm::app {
 namespace {
 
-TEST(ParseValueTest, SizesTakePowersOf1000AndOf1024) {
+TEST(ParseValueTest, SizeSuffixesArePowersOf1000Or1024) {
   EXPECT_EQ(ParseSize("123"), 123);
   EXPECT_EQ(ParseSize("2K"), 2000);
   EXPECT_EQ(ParseSize("3M"), 3000000);
@@ -55,7 +55,7 @@ TEST(ParseValueTest, BiasIsIdEqualsValue) {
   EXPECT_THROW(ParseBias("5=nan"), ConfigError);
 }
 
-TEST(ParseValueTest, NearestNameFindsTheMisspelledName) {
+TEST(ParseValueTest, NearestNameCorrectsAMisspelledName) {
   const std::vector<std::string> names = {"top-p", "top-k", "temperature"};
   EXPECT_EQ(NearestName("temprature", names), "temperature");
   EXPECT_EQ(NearestName("topp", names), "top-p");

@@ -19,7 +19,7 @@ struct ReadResult {
   std::vector<int64_t> lines;
 };
 
-// Sends `text` through a pipe in pieces of `piece` bytes.
+// Sends `text` through a pipe, `piece` bytes per write, and returns the records that the reader finds.
 ReadResult ReadAll(const std::string& text, char delimiter, size_t piece, size_t max_bytes = 1 << 20) {
   int fds[2];
   if (pipe(fds) != 0) return {};
@@ -51,7 +51,7 @@ ReadResult ReadAll(const std::string& text, char delimiter, size_t piece, size_t
 
 using Texts = std::vector<std::string>;
 
-TEST(RecordReaderTest, LinesAreWholeForPiecesOfAnySize) {
+TEST(RecordReaderTest, LinesDoNotDependOnTheSizeOfWrites) {
   for (const size_t piece : {1, 2, 3, 7, 100}) {
     const ReadResult result = ReadAll("one\r\n\ntwo\nlast", '\0', piece);
     EXPECT_EQ(result.records, (Texts{"one", "", "two", "last"}));

@@ -75,7 +75,7 @@ TEST_F(RowParserTest, NullLeavesTheDefault) {
 }
 
 TEST_F(RowParserTest, ErrorsNameTheField) {
-  EXPECT_EQ(ErrorOf(R"({"prompt":"a","topp":1})"), "invalid_row: topp: unknown field, did you mean top_p?");
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","topp":1})"), "invalid_row: topp: unknown field; did you mean top_p?");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","max_tokens":"x"})"), "invalid_row: max_tokens: must be a whole number (\"x\")");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","temperature":[1]})"), "invalid_row: temperature: must be a number (array)");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","messages":[]})"), "invalid_row: row: has both prompt and messages");
@@ -96,7 +96,7 @@ TEST_F(RowParserTest, DeepNestingIsRejected) {
             "invalid_json: nested too deeply (limit 128)");
 }
 
-TEST_F(RowParserTest, SystemMessageIsPutInFrontUnlessThereIsOne) {
+TEST_F(RowParserTest, DefaultSystemMessageIsPrependedUnlessTheRowHasOne) {
   defaults_.system = "S";
   EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"user","content":"a"}]})")), "system=S;user=a;>");
   EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"system","content":"own"},{"role":"user","content":"a"}]})")),
@@ -116,7 +116,7 @@ TEST_F(RowParserTest, TextLineUsesTheChatTemplateIfThereIsOne) {
   EXPECT_EQ(text_of_line(renderer_.get()), "a");
 }
 
-TEST_F(RowParserTest, PartsToolsAndTemplateVariablesReachTheTemplate) {
+TEST_F(RowParserTest, ContentPartsToolsAndTemplateVariablesReachTheTemplate) {
   EXPECT_EQ(
       TextOf(Parse(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
                             "tools":[{},{}],"chat_template_kwargs":{"extra":"E"},"add_generation_prompt":false})")),

@@ -32,8 +32,8 @@ std::string Utf8(uint32_t c) {
   return out;
 }
 
-// Returns true if the text contains a control that a terminal could execute: C0 except \n and \t, DEL, U+0080..9F, or a
-// byte 80..9F outside a character.
+// Returns true if `bytes` contains a control character that a terminal could execute: C0 except \n and \t, DEL or C1
+// (U+0080..U+009F). A stray byte 80..C1 or a truncated character counts too, because a terminal may execute 80..9F.
 bool HasControl(std::string_view bytes) {
   for (size_t i = 0; i < bytes.size();) {
     const auto byte = static_cast<unsigned char>(bytes[i]);
@@ -64,11 +64,11 @@ TEST(SafeTextTest, EverySingleByteIsHarmless) {
   }
 }
 
-TEST(SafeTextTest, EveryCodePointIsUnchangedOrShownInHex) {
+TEST(SafeTextTest, EveryCodePointIsUnchangedOrShownInHexadecimal) {
   for (uint32_t c = 0; c <= 0x10FFFF; ++c) {
     if (c >= 0xD800 && c <= 0xDFFF) continue;
     const std::string safe = Safe(Utf8(c));
-    if (IsUnsafeCodePoint(c) || IsJoiningCodePoint(c)) {  // a joiner alone joins nothing
+    if (IsUnsafeCodePoint(c) || IsJoiningCodePoint(c)) {  // a single joiner joins nothing
       ASSERT_EQ(safe.front(), '<') << c;
       ASSERT_EQ(safe.back(), '>') << c;
     } else {
@@ -78,7 +78,7 @@ TEST(SafeTextTest, EveryCodePointIsUnchangedOrShownInHex) {
   }
 }
 
-TEST(SafeTextTest, ControlSequencesAreShown) {
+TEST(SafeTextTest, ControlCharactersAreShownInHexadecimal) {
   EXPECT_EQ(Safe("\x1b[31mred"), "<1b>[31mred");
   EXPECT_EQ(Safe("\x1b]52;c;QQ==\x07"), "<1b>]52;c;QQ==<07>");
   EXPECT_EQ(Safe("\xC2\x9B"
@@ -93,7 +93,7 @@ TEST(SafeTextTest, ControlSequencesAreShown) {
   EXPECT_EQ(Safe("\x7F"), "<7f>");
 }
 
-TEST(SafeTextTest, InvisibleCharactersAreShown) {
+TEST(SafeTextTest, InvisibleCharactersAreShownInHexadecimal) {
   for (const uint32_t c :
        {0xADu,    0x34Fu,   0x115Fu,  0x1160u,  0x17B4u,  0x180Bu, 0x180Eu, 0x200Bu,  0x200Eu,  0x2060u,
         0x2064u,  0x206Fu,  0x3164u,  0xFE00u,  0xFE0Du,  0xFEFFu, 0xFFA0u, 0x1D173u, 0xE0001u, 0xE0020u,
@@ -106,7 +106,7 @@ TEST(SafeTextTest, InvisibleCharactersAreShown) {
   }
 }
 
-TEST(SafeTextTest, JoinersAreKeptWhereTheyArePartOfWriting) {
+TEST(SafeTextTest, JoinersAreKeptInEmojiAndInScriptsThatUseThem) {
   const std::vector<std::vector<uint32_t>> kept = {
       {0x1F468, 0x200D, 0x1F469, 0x200D, 0x1F467},  // family
       {0x1F9D1, 0x1F3FD, 0x200D, 0x1F4BB},          // with a skin tone
@@ -127,7 +127,7 @@ TEST(SafeTextTest, JoinersAreKeptWhereTheyArePartOfWriting) {
   }
 }
 
-TEST(SafeTextTest, JoinersAreShownWhereTheyHideText) {
+TEST(SafeTextTest, JoinersAreShownInHexadecimalWhereTheyHideText) {
   const std::string zwj = Utf8(0x200D);
   const std::string zwnj = Utf8(0x200C);
   const std::string emoji = Utf8(0x1F600);
@@ -141,7 +141,7 @@ TEST(SafeTextTest, JoinersAreShownWhereTheyHideText) {
   EXPECT_EQ(Safe(emoji + "\xE2\x80" + zwj), emoji + "\xEF\xBF\xBD<200d>");
 }
 
-TEST(SafeTextTest, LineBreaksAreShownInALine) {
+TEST(SafeTextTest, SafeLineEscapesLineBreaks) {
   EXPECT_EQ(SafeLine("a\nb\n\x1b").view(), "a\\nb\\n<1b>");
   EXPECT_EQ(SafeLine("plain").view(), "plain");
 }
@@ -154,7 +154,7 @@ TEST(SafeTextTest, InvalidBytesBecomeReplacementCharacters) {
   EXPECT_EQ(Safe("\xE2\x1b["), "\xEF\xBF\xBD<1b>[");
 }
 
-TEST(SafeTextTest, CuttingTheStreamAnywhereChangesNothing) {
+TEST(SafeTextTest, SplittingTheStreamAnywhereChangesNothing) {
   const std::string texts[] = {
       "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\",
       "\xC2\x9B"
@@ -198,7 +198,7 @@ TEST(SafeTextTest, RandomBytesInRandomPiecesAreHarmless) {
   }
 }
 
-TEST(SafeTextTest, JsonKeepsItsValueAndContainsNoControl) {
+TEST(SafeTextTest, SafeJsonKeepsTheValueAndContainsNoControlCharacter) {
   EXPECT_EQ(SafeJson("{\"a\":\"x\\u001b\"}").view(), "{\"a\":\"x\\u001b\"}");
   EXPECT_EQ(SafeJson("\"\x7F\xC2\x9B\"").view(), "\"\\u007f\\u009b\"");
   EXPECT_EQ(SafeJson("\"" + Utf8(0x1F468) + Utf8(0x200D) + "\"").view(), "\"" + Utf8(0x1F468) + "\\u200d\"");

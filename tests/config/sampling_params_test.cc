@@ -30,7 +30,7 @@ TEST(SamplingParamsTest, DefaultsAreAccepted) {
   EXPECT_EQ(params.temperature, 1.0);
 }
 
-TEST(SamplingParamsTest, TinyTemperaturesAreRaisedAndOnlyZeroIsGreedy) {
+TEST(SamplingParamsTest, TinyTemperaturesAreRaisedToTheMinimumAndOnlyZeroIsGreedy) {
   for (double t : {1e-300, 1e-9, 0.00999}) {
     SamplingParams params;
     params.temperature = t;

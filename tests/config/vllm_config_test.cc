@@ -44,7 +44,7 @@ TEST(VllmConfigTest, TokenBudgetMayBeBelowMaxNumSeqs) {
   EXPECT_EQ(config.scheduler.max_num_batched_tokens, 16);
 }
 
-TEST(VllmConfigTest, KVCacheHasTheModelsTypeExceptFloat16WithQuantizedWeights) {
+TEST(VllmConfigTest, KVCacheHasTheDtypeOfTheModelExceptForFloat16WithQuantizedWeights) {
   VllmConfig config = ValidConfig();
   for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kFloat16, kernels::DType::kBFloat16}) {
     config.model.dtype = dtype;
@@ -63,7 +63,7 @@ TEST(VllmConfigTest, KVCacheHasTheModelsTypeExceptFloat16WithQuantizedWeights) {
   EXPECT_EQ(config.KVCacheDType(), kernels::KVDType::kFloat16);
 }
 
-TEST(VllmConfigTest, WithoutChunkedPrefillTheBudgetCoversAWholePrompt) {
+TEST(VllmConfigTest, WithoutChunkedPrefillTheTokenBudgetIsRaisedToMaxModelLen) {
   VllmConfig config = ValidConfig();
   config.scheduler.max_num_batched_tokens = 16;
   config.scheduler.enable_chunked_prefill = false;
@@ -101,7 +101,7 @@ TEST(VllmConfigTest, ValuesOutOfRangeAreRejectedWithFlagAndValue) {
   }
 }
 
-TEST(VllmConfigTest, RopeScalingAllowsALongerContext) {
+TEST(VllmConfigTest, RopeScalingAllowsAMaxModelLenAboveThePositionEmbeddings) {
   VllmConfig config = ValidConfig();
   config.model.rope_scaling.kind = RopeScaling::Kind::kLinear;
   config.model.rope_scaling.factor = 2.0;

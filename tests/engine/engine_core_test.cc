@@ -59,7 +59,7 @@ std::vector<int32_t> RandomPrompt(std::mt19937& random, size_t size) {
   return prompt;
 }
 
-TEST(EngineCoreTest, RunsOneRequestToItsEnd) {
+TEST(EngineCoreTest, RunsOneRequestToCompletion) {
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory());
   const auto request = FakeRequest(1, {1, 2, 3}, 10);
   engine_core.AddRequest(request);
@@ -76,7 +76,7 @@ TEST(EngineCoreTest, StepOfAnIdleEngineDoesNothing) {
   EXPECT_TRUE(outputs.empty());
 }
 
-TEST(EngineCoreTest, RanksLearnOfTheLastFinishedRequestEvenIfNothingRuns) {
+TEST(EngineCoreTest, RanksReceiveTheLastFinishedRequestEvenIfNothingRuns) {
   std::vector<RequestId> finished;
   FakeModel model;
   model.on_step = [&](int64_t, const SchedulerOutput& step) {
@@ -125,7 +125,7 @@ TEST(EngineCoreTest, AbortedRequestIsNotReportedAsRejected) {
   EXPECT_TRUE(RunAll(engine_core).empty());
 }
 
-TEST(EngineCoreTest, NaNLogitsEndOnlyTheirRequest) {
+TEST(EngineCoreTest, NaNLogitsFailOnlyTheirRequest) {
   FakeModel model;
   model.fails = [](const EngineCoreRequest& request, const std::vector<int32_t>& tokens) {
     return request.request_id == 2 && tokens.size() == 5;
@@ -160,7 +160,7 @@ TEST(EngineCoreTest, ExecutorFailureKeepsItsType) {
   EXPECT_THROW(engine_core.Step(outputs), std::runtime_error);
 }
 
-TEST(EngineCoreTest, StuckSchedulerEndsTheEngine) {
+TEST(EngineCoreTest, StuckSchedulerThrowsWithTheNumberOfRequestsAndFreeBlocks) {
   FakeModel model;
   model.loses_tokens = true;
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory(model));
@@ -204,8 +204,8 @@ TEST(EngineCoreTest, CancelledStepIsComputedAgain) {
 }
 
 // Invariant: a request gets the same tokens however it is batched and scheduled, even if steps are cancelled. The fake
-// executor throws if the scheduler breaks its protocol or the KV of a computed token is wrong.
-TEST(EngineCoreTest, EveryConfigurationGivesTheSameTokens) {
+// executor throws if the scheduler breaks the protocol or if the KV of a computed token is wrong.
+TEST(EngineCoreTest, EveryConfigurationProducesTheSameTokens) {
   std::mt19937 random(3);
   int64_t num_cancelled = 0;
   FakeModel model;
@@ -297,7 +297,7 @@ TEST(EngineCoreTest, DecodeStepDoesNotAllocateAfterWarmUp) {
     for (int i = 0; i < num_steps; ++i) {
       engine_core.Step(step);
       queue.Publish(step);
-      // The reader takes the outputs of every other step, so that deltas merge.
+      // The reader takes the outputs only after every second step, so that deltas merge.
       if (i % 2 == 1) queue.Take(outputs, std::chrono::steady_clock::now());
     }
   };
@@ -336,7 +336,7 @@ TEST(GetNumBlocksTest, NullBlockCountsAgainstTheMemory) {
   EXPECT_EQ(GetNumBlocks(config, 10 * 100 + 99, 100), 9);
 }
 
-TEST(GetNumBlocksTest, FlagLimitsTheMemory) {
+TEST(GetNumBlocksTest, KVCacheMemoryBytesLimitsTheMemory) {
   VllmConfig config = FakeConfig();
   config.cache.kv_cache_memory_bytes = 500;
   EXPECT_EQ(GetNumBlocks(config, 1000, 100), 4);

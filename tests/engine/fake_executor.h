@@ -1,6 +1,7 @@
-// FakeExecutor: a deterministic model without arithmetic. It tracks requests like a rank and throws if the scheduler
-// breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache. So every
-// scheduling must give the same tokens, and a wrong block is detected at once. It can fail on demand.
+// FakeExecutor: an Executor whose model is a hash function. It tracks requests like a rank and throws if the scheduler
+// breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache, so every schedule
+// must produce the same tokens and a wrong block is detected at once. FakeModel makes it fail on demand. Owned by the
+// EngineCore under test and called on its thread.
 #pragma once
 
 #include <algorithm>
@@ -29,18 +30,20 @@ struct FakeModel {
   bool throw_at_profile = false;
   bool throw_at_cache = false;
   int64_t throw_at_step = -1;  // counts from 0
-  bool check_kv = true;        // off for benchmarks: it reads the whole context in each step
-  // Drops sampled tokens, like a broken executor.
+  bool check_kv = true;        // reads the whole context in each step; off for benchmarks
+  // Returns no sampled tokens, like a broken executor.
   bool loses_tokens = false;
   // Overrides the hash: returns the token that follows `tokens`.
   std::function<int32_t(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> next_token;
   // Returns true if the logits after `tokens` are NaN.
   std::function<bool(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> fails;
-  // Returns how many of a step's requests are computed before the step is cancelled; below 0: not cancelled.
+  // Returns how many of the step's requests are computed before the step is cancelled, or a negative number if it is
+  // not cancelled. `step` counts from 1.
   std::function<int64_t(int64_t step, const SchedulerOutput&)> cancels;
-  // Steps after the first that schedule this request run until their cancellation flag is set; 0: none.
+  // From the second step on, a step that schedules this request runs until the cancellation flag is set. 0: no such
+  // request.
   RequestId endless_request = 0;
-  // Called at the start of each step, on the executor's thread.
+  // Called at the start of each step, on the executor's thread. `step` counts from 0.
   std::function<void(int64_t step, const SchedulerOutput&)> on_step;
 };
 
@@ -137,7 +140,7 @@ class FakeExecutor final : public Executor {
     if (!condition) throw std::logic_error(std::string("protocol violation: ") + what);
   }
 
-  // Overwrites the KV of all tokens of the step with garbage, computed or not, and throws StepCancelled.
+  // Overwrites the KV of all tokens in the step, computed or not, with garbage, and throws StepCancelled.
   [[noreturn]] void Cancel(const SchedulerOutput& step) {
     for (const NumScheduledTokens& scheduled : step.num_scheduled_tokens) {
       State& state = Known(scheduled.request_id);
@@ -211,7 +214,7 @@ class FakeExecutor final : public Executor {
     return kv_[static_cast<size_t>(state.blocks[group][block] * block_size_ + position % block_size_)];
   }
 
-  // The first position that the next token attends to.
+  // Returns the first position that the next token attends to.
   int64_t FirstAttended(const State& state, size_t group) const {
     const int64_t window = model_.group_windows[group];
     return window > 0 ? std::max<int64_t>(0, state.num_computed - window + 1) : 0;
@@ -275,7 +278,7 @@ class FakeExecutor final : public Executor {
     }
   }
 
-  // The chosen token has a probability of 2^-(1 + id mod 8); the others are made up.
+  // Appends `token` and, as its k alternatives, the next k ids. Each has a probability of 2^-(1 + id mod 8).
   void AppendLogprobs(int32_t token, int64_t k, Logprobs& logprobs) const {
     logprobs.width = static_cast<size_t>(k + 1);
     for (int64_t i = 0; i <= k; ++i) {

@@ -30,7 +30,7 @@ TEST(InprocClientTest, EachCallRunsOneStep) {
   EXPECT_FALSE(client.engine_core()->HasRequests());
 }
 
-TEST(InprocClientTest, HasNoDescriptor) {
+TEST(InprocClientTest, HasNoOutputDescriptor) {
   InprocClient client(FakeConfig(), FakeExecutorFactory());
   EXPECT_EQ(client.OutputFd(), -1);
 }

@@ -1,5 +1,5 @@
-// EngineCore with several KV-cache groups, on the fake executor, which throws if a token's KV is not where it looks,
-// and on the real one.
+// Tests EngineCore with several KV-cache groups. The fake executor throws if the KV of a token is wrong. The allocation
+// test uses the real executor.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -51,7 +51,7 @@ TEST(KVGroupsEngineTest, TokensDoNotDependOnThePoolSizeOrTheTokenBudget) {
     FakeModel model;
     model.group_windows.assign(static_cast<size_t>(pick(0, 2)), 0);
     for (int64_t n = pick(1, 3); n > 0; --n) model.group_windows.push_back(pick(2, 90));
-    // From enough for one request to enough for ten.
+    // From enough for one request of the largest size to enough for about ten requests of average size.
     const auto num_groups = static_cast<int64_t>(model.group_windows.size());
     config.cache.num_blocks_override = num_groups * pick(13, 60);
     EngineCore engine_core(config, FakeExecutorFactory(model));
@@ -75,12 +75,12 @@ TEST(KVGroupsEngineTest, TokensDoNotDependOnThePoolSizeOrTheTokenBudget) {
   EXPECT_GT(num_hits, 0);
 }
 
-TEST(KVGroupsEngineTest, ContextLengthFitsInAllGroups) {
+TEST(KVGroupsEngineTest, MaxModelLenIsReducedToWhatFitsInAllGroups) {
   VllmConfig config = FakeConfig();
   config.cache.num_blocks_override = 20;
   FakeModel model;
   model.group_windows = {0, 32};
-  // 64 tokens per step: up to seven blocks for the window.
+  // With 64 tokens per step, the window takes up to seven blocks.
   EXPECT_EQ(EngineCore(config, FakeExecutorFactory(model)).ready().max_model_len, 13 * 16);
   model.group_windows = {32};
   EXPECT_EQ(EngineCore(config, FakeExecutorFactory(model)).ready().max_model_len, 256);

@@ -1,4 +1,4 @@
-// A decode step of a real model and executor allocates nothing once its buffers have grown.
+// Checks that a decode step of a real model and executor allocates nothing once its buffers have grown.
 #include <gtest/gtest.h>
 
 #include <string>

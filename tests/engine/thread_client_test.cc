@@ -107,7 +107,7 @@ TEST(ThreadClientTest, LoadFailureKeepsItsTypeAndLeavesNoThread) {
   EXPECT_LE(NumThreadsOnceSettled(before), before);
 }
 
-TEST(ThreadClientTest, ExceptionOfAnotherTypeThanStdExceptionIsReported) {
+TEST(ThreadClientTest, ExceptionNotDerivedFromStdExceptionIsReported) {
   FakeModel model;
   model.on_step = [](int64_t, const SchedulerOutput&) { throw 42; };
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -151,7 +151,7 @@ TEST(ThreadClientTest, OutputsBeforeAFailureAreReturnedFirst) {
   EXPECT_EQ(ReadUntilDead(client), "fake failure at step 4");
 }
 
-// The engine fails at load, in profiling, at cache allocation or at step k.
+// The engine fails at load, in the profiling run, at cache allocation or at a random step.
 TEST(ThreadClientTest, EveryFailureIsReportedWithItsCauseAndLeavesNoThread) {
   const int64_t before = NumThreads();
   std::mt19937 random(11);
@@ -191,7 +191,7 @@ class Adder {
   }
   ~Adder() { Join(); }
 
-  // Returns once the adder waits for space in the queue, or has finished.
+  // Returns once the thread waits for space in the queue, or has added all requests.
   void WaitUntilBlocked() const {
     while (!finished_ && !(num_added_ >= ThreadClient::kInputQueueCapacity && ThreadSleeps(id_))) {
       std::this_thread::yield();
@@ -234,7 +234,7 @@ TEST(ThreadClientTest, AddingBlocksWhileTheQueueIsFullAndLosesNothing) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
   Adder adder(client);
   adder.WaitUntilBlocked();
-  // Before its first step the engine took what was queued, at most one full queue.
+  // Before its first step the engine removed the queued requests, at most one full queue. Then the queue filled again.
   EXPECT_LE(adder.num_added(), 2 * ThreadClient::kInputQueueCapacity);
   gate->count_down();
   ReadUntil(client, Adder::kCount);
@@ -305,7 +305,7 @@ TEST(ThreadClientTest, AbortStopsARequestWithinOneStep) {
   FakeModel model;
   model.on_step = [gate](int64_t step, const SchedulerOutput& output) {
     if (step == 3) gate->wait();
-    // The ranks learn of the abort in a step without tokens.
+    // A step without tokens tells the ranks that the request has finished.
     if (step > 3) {
       EXPECT_EQ(output.total_num_scheduled_tokens, 0);
     }
@@ -317,7 +317,7 @@ TEST(ThreadClientTest, AbortStopsARequestWithinOneStep) {
   const std::vector<RequestId> ids = {1};
   client.AbortRequests(ids, AbortUrgency::kPrompt);
   gate->count_down();
-  EXPECT_EQ(client.GetStats().num_running_reqs, 0);  // queued after the abort
+  EXPECT_EQ(client.GetStats().num_running_reqs, 0);  // this call is queued after the abort
   EXPECT_EQ(client.GetStats().num_waiting_reqs, 0);
 }
 
@@ -333,8 +333,8 @@ TEST(ThreadClientTest, DrainingFinishesRequestsAndKeepsTheirOutputs) {
   EXPECT_THROW(client.AddRequest(FakeRequest(21, {1}, 1)), EngineDeadError);
 }
 
-TEST(ThreadClientTest, AbortingShutdownDoesNotWaitForRequests) {
-  // If the engine reaches its sixth step, it waits there until the client's destructor waits for it.
+TEST(ThreadClientTest, ShutdownByDestructorDoesNotWaitForRequests) {
+  // If the engine reaches its sixth step, it waits there until this thread sleeps in the client's destructor.
   const pid_t this_thread = gettid();
   const auto destroying = std::make_shared<std::latch>(1);
   const auto num_tokens = std::make_shared<std::atomic<int64_t>>(0);
@@ -365,17 +365,17 @@ TEST(ThreadClientTest, IdleEngineSleeps) {
   std::set<pid_t> engine = ThreadIds();
   for (const pid_t id : before) engine.erase(id);
   ASSERT_FALSE(engine.empty());
-  client.GetStats();  // the engine is done with the request
+  client.GetStats();  // when this returns, the engine has finished with the request
   WaitUntilThreadsSleep(engine);
   for (const pid_t id : engine) {
-    // A polling loop would be counted here, even one that sleeps between two polls.
+    // A polling loop would change this number, even if it sleeps between two polls.
     const int64_t num_switches = NumContextSwitches(id);
     for (int i = 0; i < 2000; ++i) ASSERT_EQ(NumContextSwitches(id), num_switches);
     EXPECT_TRUE(ThreadSleeps(id));
   }
 }
 
-TEST(ThreadClientTest, ManyAbortsLoseNoOtherRequest) {
+TEST(ThreadClientTest, ManyAbortsDoNotAffectOtherRequests) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   constexpr RequestId kCount = 1500;
 #else
@@ -414,7 +414,7 @@ TEST(ThreadClientTest, ManyAbortsLoseNoOtherRequest) {
   client.Shutdown(ShutdownMode::kDrain);
 }
 
-// In these tests the second step runs until it is cancelled, so a missing cancellation is a hang.
+// In the tests below, the second step runs until it is cancelled. The tests hang if it is not.
 
 TEST(ThreadClientTest, AbortOfTheOnlyRequestEndsItsStep) {
   FakeModel model;

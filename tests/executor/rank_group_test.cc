@@ -35,7 +35,7 @@ TEST(RankGroupTest, AllReduceAddsInRankOrderOnEveryRank) {
   }
 }
 
-TEST(RankGroupTest, CollectivesWorkOverManyRounds) {
+TEST(RankGroupTest, AllReduceAndBarrierWorkInManyConsecutiveRuns) {
   RankGroup group(3);
   std::vector<float> x(3, 0.0f);
   for (int round = 0; round < 500; ++round) {
@@ -60,7 +60,7 @@ TEST(RankGroupTest, ThrowingRankWakesWaitingRanksAndItsExceptionIsReported) {
         group.communicator(rank).Barrier();
         if (rank == failing) throw std::runtime_error("rank " + std::to_string(failing));
         group.communicator(rank).Barrier();
-        FAIL() << "passed a barrier that a dead rank never reached";
+        FAIL() << "passed a barrier that a failed rank never reached";
       });
       FAIL() << "no exception";
     } catch (const std::runtime_error& e) {
@@ -97,7 +97,7 @@ TEST(RankGroupTest, FailureTakesPrecedenceOverCancellation) {
                std::runtime_error);
   try {
     group.Run([](int) {});
-    FAIL() << "a dead group ran";
+    FAIL() << "a failed group ran again";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "failure");
   }

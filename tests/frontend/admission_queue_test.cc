@@ -76,7 +76,7 @@ TEST_F(AdmissionQueueTest, OneRequestIsAlwaysAdmitted) {
   EXPECT_EQ(Ready(), (Ids{1}));
 }
 
-TEST_F(AdmissionQueueTest, RemovedRequestLeavesItsPlaceToTheNext) {
+TEST_F(AdmissionQueueTest, RemovingAWaitingRequestAdmitsTheNext) {
   AddHolding("a", 1, 90);
   AddHolding("b", 2, 90);
   AddHolding("c", 3, 10);
@@ -105,14 +105,14 @@ TEST_F(AdmissionQueueTest, OtherSequencesWaitForTheFirstToken) {
   EXPECT_EQ(Ready(), Ids());
 }
 
-TEST_F(AdmissionQueueTest, OtherSequencesEnterAlsoIfTheFirstEndsWithoutAToken) {
+TEST_F(AdmissionQueueTest, OtherSequencesAlsoEnterIfTheFirstEndsWithoutAToken) {
   queue_.Add("a", Sequences(10, 2), {}, /*first_alone=*/true);
   EXPECT_EQ(Ready(), (Ids{10}));
   Update(10, {}, FinishReason::kError);
   EXPECT_EQ(Ready(), (Ids{11}));
 }
 
-TEST_F(AdmissionQueueTest, AllSequencesEnterTogetherUnlessTheFirstGoesAlone) {
+TEST_F(AdmissionQueueTest, AllSequencesEnterTogetherUnlessFirstAloneIsSet) {
   queue_.Add("a", Sequences(10, 3), {}, /*first_alone=*/false);
   EXPECT_EQ(Ready(), (Ids{10, 11, 12}));
 }

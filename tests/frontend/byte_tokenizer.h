@@ -1,5 +1,6 @@
-// A tokenizer whose ids 0 to 255 are the bytes, so that a test can cut text at any byte. 256 is "<s>", added before a
-// prompt; 257 is "</s>", which ends a text; 258 is " word", one token of five characters.
+// MakeByteTokenizer(): a tokenizer whose ids 0 to 255 are the bytes, so that a test can split text at any byte. Id 256
+// is "<s>", the BOS token, which it adds before a prompt. Id 257 is "</s>", the EOS token. Id 258 is " word", one token
+// of five characters. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ inline std::unique_ptr<tokenizer::Tokenizer> MakeByteTokenizer() {
   return tokenizer::ParseTokenizerJson(json, "byte tokenizer");
 }
 
-// Returns the ids of the bytes of `text`.
+// Returns one id for each byte of `text`.
 inline std::vector<int32_t> Bytes(std::string_view text) {
   std::vector<int32_t> ids;
   for (const char c : text) ids.push_back(static_cast<unsigned char>(c));

@@ -31,7 +31,7 @@ TEST_F(IncrementalDetokenizerTest, TextGrowsTokenByToken) {
   EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "");
 }
 
-TEST_F(IncrementalDetokenizerTest, IncompleteCharacterIsNotShown) {
+TEST_F(IncrementalDetokenizerTest, IncompleteCharacterIsNotReturned) {
   auto detokenizer = Make();
   const auto smile = Bytes("😀");
   for (size_t i = 0; i < 3; ++i) {
@@ -50,7 +50,7 @@ TEST_F(IncrementalDetokenizerTest, IncompleteCharacterBecomesAReplacementCharact
   EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "a\xEF\xBF\xBD");
 }
 
-TEST_F(IncrementalDetokenizerTest, SpecialTokensAreSkippedOrShown) {
+TEST_F(IncrementalDetokenizerTest, SpecialTokensAreSkippedOrReturned) {
   auto skipping = Make();
   skipping.Append(std::vector<int32_t>{'a', kEos, 'b'});
   EXPECT_EQ(skipping.GetNextOutputText(true, false), "ab");
@@ -89,7 +89,7 @@ TEST_F(IncrementalDetokenizerTest, TokensAfterTheStopStringAreNotConsumed) {
   EXPECT_EQ(*detokenizer.stop_string(), "bc");
 }
 
-TEST_F(IncrementalDetokenizerTest, StopStringInsideATokenCutsTheTokensText) {
+TEST_F(IncrementalDetokenizerTest, StopStringInsideATokenCutsTheTextOfThatToken) {
   params_.stop = {"or"};
   auto detokenizer = Make();
   EXPECT_EQ(detokenizer.Append(std::vector<int32_t>{'a', kWord, 'b'}), 2u);
@@ -134,8 +134,8 @@ TEST_F(IncrementalDetokenizerTest, StopStringCompletedByTheFinalFlushIsFound) {
   EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "x");
 }
 
-// The tokens, text and stop do not depend on how the ids are split into calls. Deltas concatenate to the text. All
-// agree with a search in the whole text.
+// The number of consumed tokens, the text and the stop do not depend on how the ids are split into calls of Append, and
+// the deltas concatenate to the text. Without a stop, the text is the whole decoded text; with a stop, it is a prefix.
 TEST_F(IncrementalDetokenizerTest, RandomSplitsDoNotChangeTheResult) {
   std::mt19937 random(7);
   const std::vector<std::string> words = {"a", "b", "ab", "é", "€", "😀", "\xE2\x82", " word"};

@@ -74,25 +74,26 @@ TEST_F(InputProcessorTest, MinTokensIsLimitedToMaxTokens) {
   EXPECT_EQ(input.params.min_tokens, input.params.max_tokens);
 }
 
-TEST_F(InputProcessorTest, FirstEosIsTheEosAndTheOthersAreStopIds) {
+TEST_F(InputProcessorTest, FirstEosIdIsTheEosTokenAndTheOthersAreStopTokenIds) {
   params_.stop_token_ids = {7};
   const auto input = Process(Bytes("x"));
   EXPECT_EQ(input.params.eos_token_id, kEos);
   EXPECT_EQ(input.params.stop_token_ids, (std::vector<int32_t>{7, kWord}));
 }
 
-TEST_F(InputProcessorTest, IgnoringEosIgnoresTheModelsOtherEndTokensToo) {
+TEST_F(InputProcessorTest, IgnoreEosDropsTheModelsOtherEosIdsToo) {
   params_.ignore_eos = true;
   EXPECT_TRUE(Process(Bytes("x")).params.stop_token_ids.empty());
 }
 
-TEST_F(InputProcessorTest, EndTokensOutsideTheVocabularyAreDropped) {
+TEST_F(InputProcessorTest, EosIdsOutsideTheVocabularyAreDropped) {
   config_.model.eos_token_ids = {5000, kEos};
   EXPECT_EQ(Process(Bytes("x")).params.eos_token_id, kEos);
 }
 
-TEST_F(InputProcessorTest, BadWordsAreBlockedAtTheStartOfATextAndInside) {
-  // "word" is four tokens, " word" is one: the lengths differ, so only the first form is kept.
+TEST_F(InputProcessorTest, LeadingSpaceFormOfABadWordWithAnotherNumberOfTokensIsNotBlocked) {
+  // "word" is four tokens and " word" is one. Because the numbers differ, only "word" is blocked. "  x" is trimmed to
+  // "x".
   params_.bad_words = {"word", "  x"};
   const auto ids = Process(Bytes("a")).params.bad_words_token_ids;
   ASSERT_EQ(ids.size(), 2u);
@@ -125,7 +126,7 @@ TEST_F(InputProcessorTest, SeedOfAnUnseededRequestDependsOnlyOnItsIdAndTheEngine
   EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(0, "ie"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(1, "id"));
-  // The value is a promise: results must not change between versions.
+  // The same engine seed and id always derive the same seed.
   EXPECT_EQ(DeriveSeed(0, "row-1"), DeriveSeed(0, "row-1"));
   params_.seed = 9;
   EXPECT_EQ(Process(Bytes("a")).params.seed, 9u);
@@ -144,7 +145,7 @@ TEST_F(InputProcessorTest, PromptLogprobsTurnOffReadingThePrefixCache) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(InputProcessorTest, EndTokensOfTheModelDoNotCountAgainstTheLimitOfStopIds) {
+TEST_F(InputProcessorTest, EosIdsOfTheModelDoNotCountAgainstTheLimitOfStopTokenIds) {
   params_.stop_token_ids.assign(Limits::kMaxStopTokenIds, 7);
   EXPECT_EQ(Process(Bytes("a")).params.stop_token_ids.size(), Limits::kMaxStopTokenIds + 1);
 }
@@ -168,7 +169,7 @@ TEST_F(InputProcessorTest, OutputThatMayNeedTooMuchMemoryIsRejected) {
   };
   EXPECT_NO_THROW(process(1 << 20));
   EXPECT_THROW(process(1 << 10), RequestError);
-  // max_tokens counts only up to what fits into the model's length.
+  // max_tokens counts only up to what fits into max_model_len.
   params_.max_tokens = 1 << 30;
   EXPECT_NO_THROW(process(1 << 20));
 }

@@ -25,7 +25,7 @@ using testing::kEos;
 
 enum class ClientKind { kInproc, kThread };
 
-// A model that continues every prompt with a fixed text, followed by EOS forever.
+// Returns a model that continues every prompt with `answer`, and then with EOS tokens.
 FakeModel Reciting(std::vector<int32_t> answer) {
   FakeModel model;
   model.next_token = [answer = std::move(answer)](const EngineCoreRequest& request,
@@ -107,7 +107,7 @@ TEST_P(LLMEngineTest, AnswersInTextUntilEos) {
   EXPECT_LE(metrics.last_token_time, metrics.finished_time);
 }
 
-TEST_P(LLMEngineTest, StopStringGivesTheSameTokensHoweverFarTheEngineRanAhead) {
+TEST_P(LLMEngineTest, StopStringEndsAtTheSameTokenHoweverFarTheEngineRanAhead) {
   LLMEngine engine = Make(Reciting(Bytes("one two three four five")));
   params_.stop = {"three"};
   params_.logprobs = 1;
@@ -134,7 +134,7 @@ TEST_P(LLMEngineTest, RejectedRequestLeavesTheEngineUnchanged) {
   EXPECT_EQ(RunAll(engine).at("a").text.at(0), "ok");
 }
 
-TEST_P(LLMEngineTest, RequestsThatWaitForMemoryGiveTheSameOutputs) {
+TEST_P(LLMEngineTest, RequestsThatWaitForMemoryHaveTheSameOutputs) {
   params_.logprobs = 5;
   params_.max_tokens = 8;
   params_.output_kind = RequestOutputKind::kFinalOnly;
@@ -148,7 +148,7 @@ TEST_P(LLMEngineTest, RequestsThatWaitForMemoryGiveTheSameOutputs) {
   };
   const std::map<std::string, std::string> together = run();
   EXPECT_EQ(together.size(), 8u);
-  // Enough for about one request.
+  // This is enough for about one request at a time.
   config_.max_output_memory_bytes = 60000;
   EXPECT_EQ(run(), together);
   config_.max_output_memory_bytes = 1000;
@@ -162,7 +162,7 @@ TEST_P(LLMEngineTest, StepReturnsImmediatelyIfThereIsNothingToWaitFor) {
   engine.AbortRequest("unknown");
 }
 
-TEST_P(LLMEngineTest, AbortGivesAFinalOutputAndOtherRequestsContinue) {
+TEST_P(LLMEngineTest, AbortReturnsAFinalOutputAndOtherRequestsContinue) {
   FakeModel model;
   model.next_token = [](const EngineCoreRequest&, const std::vector<int32_t>&) { return 'x'; };
   // With a ThreadClient, the engine's thread waits in its fourth step until the abort is queued.
@@ -208,11 +208,11 @@ TEST_P(LLMEngineTest, ChildrenShareThePromptsKVAndDifferBySeed) {
   engine.AddRequest("n", prompt, params_);
   auto all = RunAll(engine);
   ASSERT_EQ(all.at("n").output.outputs.size(), 3u);
-  // 96 of 100 tokens are full blocks; the two later children hit them.
+  // The full blocks contain 96 of the 100 prompt tokens. The other two children find them in the prefix cache.
   EXPECT_EQ(engine.client().GetStats().prefix_cache.hits, 2 * 96);
   const auto together = all.at("n").token_ids;
   EXPECT_NE(together.at(0), together.at(1));
-  // Child i equals a request with seed + i.
+  // Child i has the same tokens as a request with n = 1 and the seed 40 + i.
   params_.n = 1;
   for (int64_t i = 0; i < 3; ++i) {
     params_.seed = 40 + static_cast<uint64_t>(i);
@@ -221,7 +221,7 @@ TEST_P(LLMEngineTest, ChildrenShareThePromptsKVAndDifferBySeed) {
   }
 }
 
-TEST_P(LLMEngineTest, ParallelSamplingGivesTheSameTokensWithoutThePrefixCache) {
+TEST_P(LLMEngineTest, ParallelSamplingReturnsTheSameTokensWithoutThePrefixCache) {
   std::vector<std::map<int64_t, std::vector<int32_t>>> results;
   for (const bool caching : {true, false}) {
     config_.cache.enable_prefix_caching = caching;
@@ -250,7 +250,7 @@ TEST_P(LLMEngineTest, PromptLogprobsComeFromTheFirstChild) {
   EXPECT_EQ(all.at("n").output.prompt_token_ids.size(), 40u);
 }
 
-TEST_P(LLMEngineTest, NaNLogitsAreAnErrorOfTheirRequest) {
+TEST_P(LLMEngineTest, NaNLogitsFailOnlyTheirRequest) {
   FakeModel model;
   model.fails = [](const EngineCoreRequest& request, const std::vector<int32_t>& tokens) {
     return request.prompt_token_ids.size() == 3 && tokens.size() == 6;
@@ -299,7 +299,7 @@ TEST_P(LLMEngineTest, EngineFailureEndsEveryPendingRequestWithTheCauseThenThrows
   engine.AbortRequest("a");
 }
 
-TEST_P(LLMEngineTest, ModelLengthIsLimitedToWhatTheCacheCanHold) {
+TEST_P(LLMEngineTest, MaxModelLenIsLimitedToWhatTheKVCacheCanHold) {
   config_.cache.num_blocks_override = 3;
   LLMEngine engine = Make(FakeModel());
   EXPECT_EQ(engine.max_model_len(), 48);
@@ -309,8 +309,8 @@ TEST_P(LLMEngineTest, ModelLengthIsLimitedToWhatTheCacheCanHold) {
   EXPECT_EQ(RunAll(engine).at("a").token_ids.at(0).size(), 38u);
 }
 
-// Delta, cumulative and final outputs of a request have the same text and tokens under any scheduling.
-TEST_P(LLMEngineTest, EveryOutputKindAndSchedulingGivesTheSameText) {
+// Under any schedule, the delta, cumulative and final outputs of a request have the same text and tokens.
+TEST_P(LLMEngineTest, EveryOutputKindAndScheduleReturnsTheSameText) {
   std::map<std::string, std::string> expected;
   std::mt19937 random(9);
   for (int round = 0; round < 12; ++round) {

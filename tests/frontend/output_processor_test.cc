@@ -25,7 +25,7 @@ class OutputProcessorTest : public ::testing::Test {
     return processed.request_outputs;
   }
 
-  // Processes one output of one sequence.
+  // Processes one output of the sequence `id`, with a logprob for each token.
   const std::vector<RequestOutput>& Feed(RequestId id, std::vector<int32_t> ids,
                                          FinishReason reason = FinishReason::kNone,
                                          std::optional<int32_t> stop_token_id = std::nullopt) {
@@ -86,7 +86,7 @@ TEST_F(OutputProcessorTest, DeltasAddUpAndContainThePromptOnce) {
   EXPECT_DOUBLE_EQ(second[0].outputs[0].cumulative_logprob, -4.0);
 }
 
-TEST_F(OutputProcessorTest, FinalOnlyIsSilentUntilTheEnd) {
+TEST_F(OutputProcessorTest, FinalOnlyReturnsNothingUntilTheEnd) {
   Add("a", 1, Params(RequestOutputKind::kFinalOnly));
   EXPECT_TRUE(Feed(1, Bytes("he")).empty());
   const auto& outputs = Feed(1, Bytes("y"), FinishReason::kLength);
@@ -116,7 +116,7 @@ TEST_F(OutputProcessorTest, StopStringEndsTheRequestAndAbortsItInTheEngine) {
   EXPECT_TRUE(Feed(1, Bytes("more")).empty());
 }
 
-TEST_F(OutputProcessorTest, TokensSampledPastTheStopStringDoNotEnterTheIds) {
+TEST_F(OutputProcessorTest, TokensSampledAfterTheStopStringAreDropped) {
   for (const auto kind : {RequestOutputKind::kCumulative, RequestOutputKind::kDelta, RequestOutputKind::kFinalOnly}) {
     Add("a", 1, Params(kind, {"END"}));
     const auto& outputs = Feed(1, Bytes("xENDyz"));
@@ -227,7 +227,7 @@ TEST_F(OutputProcessorTest, EngineFailureEndsEveryRequestInOrder) {
   EXPECT_EQ(processor_.num_unfinished(), 0u);
 }
 
-TEST_F(OutputProcessorTest, FinalOnlyChildrenComeTogetherInOrder) {
+TEST_F(OutputProcessorTest, FinalOnlySequencesAreReturnedTogetherInOrder) {
   auto params = Params(RequestOutputKind::kFinalOnly);
   params.n = 3;
   Add("a", 10, params);
@@ -244,7 +244,7 @@ TEST_F(OutputProcessorTest, FinalOnlyChildrenComeTogetherInOrder) {
   EXPECT_EQ(outputs[0].metrics.num_generation_tokens, 10);
 }
 
-TEST_F(OutputProcessorTest, StreamingChildrenHaveTheirIndexAndTheLastEndsTheRequest) {
+TEST_F(OutputProcessorTest, StreamedSequencesHaveTheirIndexAndTheLastOneFinishesTheRequest) {
   auto params = Params(RequestOutputKind::kDelta);
   params.n = 2;
   Add("a", 10, params);

@@ -1,5 +1,5 @@
 // Compares the paged attention kernels with a plain softmax(q K^T) V. Also tests that results do not depend on chunks,
-// tiles, other rows, or the task that computes a partition.
+// on tiles, on other rows or on the task that computes a partition.
 #include "kernels/attention.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -36,7 +36,7 @@ struct Case {
       v.resize(static_cast<size_t>(n));
       for (float& x : v) x = normal(random);
     };
-    // Aligned only to float.
+    // The queries begin at the second element, so that they are aligned only to the size of a float.
     fill(query, 1 + length * kv * g * dim);
     fill(key, length * kv * dim);
     fill(value, length * kv * dim);
@@ -45,7 +45,7 @@ struct Case {
     std::iota(blocks.begin(), blocks.end(), 0);
     std::shuffle(blocks.begin(), blocks.end(), random);
     args.layout = {type, bs, kv, dim};
-    // All bits set is NaN in every type; for int8 it is the scales that become NaN.
+    // Bytes of 0xff are NaN in every floating-point type. With int8, they make the scales NaN.
     key_cache.assign(static_cast<size_t>(num_blocks * kv * args.layout.KeyBytes()), std::byte{0xff});
     value_cache.assign(static_cast<size_t>(num_blocks * kv * args.layout.ValueBytes()), std::byte{0xff});
     args.key_cache = key_cache.data();
@@ -65,7 +65,7 @@ struct Case {
     }
   }
 
-  // Runs all rows, in tasks of `rows_per_task`.
+  // Runs all rows, `rows_per_task` rows per task.
   std::vector<float> Run(const Kernels& kernels, int64_t rows_per_task) {
     std::vector<float> out(query.size() - 1, -1.0f);
     args.out = out.data();
@@ -81,7 +81,7 @@ struct Case {
     return out;
   }
 
-  // Runs each row as a task, after computing some partitions ahead for groups of rows.
+  // Runs each row as a separate task, after some partitions have been computed in advance for groups of rows.
   std::vector<float> RunWithPartials(const Kernels& kernels, std::mt19937& random) {
     const auto pick = [&](int64_t high) { return std::uniform_int_distribution<int64_t>(0, high)(random); };
     std::vector<float> out(query.size() - 1, -1.0f);
@@ -151,7 +151,7 @@ struct Case {
     return stored;
   }
 
-  // Returns the queries as the kernels with a bfloat16 dot product use them: scaled, then rounded.
+  // Returns the queries with the rounding of kernels that use a bfloat16 dot product: scaled, rounded and scaled back.
   std::vector<float> Rounded() const {
     const float factor = args.softcap > 0.0f ? args.scale : args.scale * 1.44269504f;
     std::vector<float> rounded = query;
@@ -161,7 +161,7 @@ struct Case {
 
   std::vector<double> Naive() const { return Naive(query, Stored(key), Stored(value)); }
 
-  // If `magnitude` is not null, it gets the sum of absolute terms of each element.
+  // If `magnitude` is not null, sets it to the sum of the absolute values of the terms of each output element.
   std::vector<double> Naive(const std::vector<float>& queries, const std::vector<float>& keys,
                             const std::vector<float>& values, std::vector<double>* magnitude = nullptr) const {
     std::vector<double> out(query.size() - 1);
@@ -220,8 +220,8 @@ class AttentionTest : public testing::TestWithParam<Isa>, protected testing_supp
 INSTANTIATE_TEST_SUITE_P(Isas, AttentionTest, testing::ValuesIn(AvailableIsas()),
                          [](const auto& isa) { return std::string(ToString(isa.param)); });
 
-// With a dot product of bfloat16 pairs, weights are off by up to 1/256. The reference rounds the queries too, but a
-// query halfway between two values may be rounded the other way.
+// With a dot product of bfloat16 pairs, softmax weights have a relative error of up to 1/256. The reference rounds the
+// queries too, but a query halfway between two values may be rounded the other way.
 TEST_P(AttentionTest, AgreesWithPlainSoftmax) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
@@ -237,7 +237,7 @@ TEST_P(AttentionTest, AgreesWithPlainSoftmax) {
   }
 }
 
-TEST_P(AttentionTest, GroupingOfRowsDoesNotChangeTheBits) {
+TEST_P(AttentionTest, ResultsAreBitIdenticalForAnyGroupingOfRows) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
     const std::vector<float> one = c.Run(kernels(), 1);
@@ -249,7 +249,7 @@ TEST_P(AttentionTest, GroupingOfRowsDoesNotChangeTheBits) {
   }
 }
 
-TEST_P(AttentionTest, ComputingPartitionsAheadDoesNotChangeTheBits) {
+TEST_P(AttentionTest, ResultsAreBitIdenticalWithPrecomputedPartitions) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
     const std::vector<float> one = c.Run(kernels(), 1);
@@ -258,9 +258,9 @@ TEST_P(AttentionTest, ComputingPartitionsAheadDoesNotChangeTheBits) {
   }
 }
 
-// An element of a key or value is off by at most half a scale, which is 1/254 of the largest magnitude of its vector.
-// For normally distributed numbers that magnitude is about 3.5 standard deviations, so the error is at most 1.4 % of a
-// standard deviation. Softmax averages the errors.
+// Rounding to int8 changes an element of a key or value by at most half a scale, which is 1/254 of the largest
+// magnitude of its vector. For normally distributed numbers that magnitude is about 3.5 standard deviations at most, so
+// the error is at most 1.4 % of a standard deviation. Softmax averages the errors.
 TEST_P(AttentionTest, Int8KVErrorIsBelowThreeThousandthsOfTheValues) {
   for (const int64_t dim : {64, 128}) {
     Case c(random_, dim, 2, 2, 32, 300, 0, KVDType::kInt8);
@@ -278,7 +278,7 @@ TEST_P(AttentionTest, Int8KVErrorIsBelowThreeThousandthsOfTheValues) {
   }
 }
 
-TEST_P(AttentionTest, NonFiniteInt8KVReachesTheOutput) {
+TEST_P(AttentionTest, NonFiniteKeyInInt8KVCacheMakesTheOutputNaN) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     Case c(random_, 16, 1, 1, 16, 20, 0, KVDType::kInt8);
     c.key[7 * 16 + 3] = bad;
@@ -306,7 +306,7 @@ TEST_P(AttentionTest, RowsBeforeANaNValueAreNotAffected) {
   }
 }
 
-TEST_P(AttentionTest, Int8StoresZeroAndTinyVectors) {
+TEST_P(AttentionTest, ZeroAndTinyValuesInInt8KVCacheGiveNearlyZero) {
   for (const float tiny : {0.0f, std::numeric_limits<float>::denorm_min(), 1e-38f}) {
     Case c(random_, 16, 1, 1, 16, 1, 0, KVDType::kInt8);
     std::fill(c.value.begin(), c.value.end(), tiny);
@@ -315,7 +315,7 @@ TEST_P(AttentionTest, Int8StoresZeroAndTinyVectors) {
   }
 }
 
-TEST_P(AttentionTest, SingleRowTaskMayHaveManyHeadsPerKVHead) {
+TEST_P(AttentionTest, TaskOfOneRowMayExceedTheMaximumNumberOfQueries) {
   Case c(random_, 16, 1, 71, 16, 20, 0, KVDType::kFloat32);
   const std::vector<float> out = c.Run(kernels(), 1);
   const std::vector<double> naive = c.Naive();

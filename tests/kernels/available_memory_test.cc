@@ -55,7 +55,7 @@ TEST(AvailableMemoryTest, RaisingALimitNeverReducesAvailableMemory) {
   }
 }
 
-// A fake /proc. The control groups come from an empty directory.
+// A fake /proc. There are no control groups unless a test adds them.
 class MemoryLeftTest : public ::testing::Test {
  protected:
   MemoryLeftTest() {
@@ -96,7 +96,7 @@ TEST_F(MemoryLeftTest, CommitLimitCountsOnlyInOvercommitModeTwo) {
   EXPECT_EQ(Read().commit, std::nullopt);
 }
 
-TEST_F(MemoryLeftTest, ControlGroupIsReportedByItsLimitFile) {
+TEST_F(MemoryLeftTest, ControlGroupLimitIsReportedWithTheFileThatSetsIt) {
   directory_.Write("memberships", "0::/\n");
   directory_.Write("mounts", "30 23 0:26 / /group rw - cgroup2 cgroup rw\n");
   std::filesystem::create_directories(directory_.path() + "/group");

@@ -1,5 +1,5 @@
-// The AVX2 tiles with AVX-VNNI, compiled with the AVX-512 encoding and renamed (flags: tests/CMakeLists.txt). So CPUs
-// that have only that encoding run their tests too.
+// The AVX-VNNI tile kernels, compiled with AVX-512's encoding of the instructions and renamed (flags:
+// tests/CMakeLists.txt). CPUs that have only this encoding can then test these kernels too.
 #if defined(__AVX512VNNI__)
 
 #include <immintrin.h>

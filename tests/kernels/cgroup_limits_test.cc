@@ -78,7 +78,7 @@ TEST_F(CgroupLimitsTest, Version2ParentLimitsItsChildren) {
   EXPECT_EQ(Read().memory_limit_file, File("sys/fs/cgroup/user.slice/session.slice/memory.max"));
 }
 
-TEST_F(CgroupLimitsTest, PageCacheCountsAsAvailable) {
+TEST_F(CgroupLimitsTest, InactivePageCacheCountsAsAvailable) {
   MountV2("/a");
   WriteGroup("sys/fs/cgroup/a", std::to_string(4 * kGiB), 3 * kGiB, 2 * kGiB);
   EXPECT_EQ(Read().available_memory_bytes, 3 * kGiB);
@@ -100,7 +100,7 @@ TEST_F(CgroupLimitsTest, UsageAboveTheLimitLeavesZeroBytes) {
   EXPECT_EQ(Read().available_memory_bytes, 0);
 }
 
-TEST_F(CgroupLimitsTest, SmallestCpuQuotaOfAllParentsWins) {
+TEST_F(CgroupLimitsTest, SmallestCpuQuotaOfTheGroupAndItsParentsWins) {
   MountV2("/a/b");
   Write("sys/fs/cgroup/a/b/cpu.max", "max 100000");
   EXPECT_EQ(Read().num_cores, std::nullopt);
@@ -161,13 +161,13 @@ TEST_F(CgroupLimitsTest, AGroupOutsideTheMountFallsBackToTheMountPoint) {
   EXPECT_EQ(Read().available_memory_bytes, kGiB);
 }
 
-TEST_F(CgroupLimitsTest, AMountOfASubtreeContainsItsOwnGroups) {
+TEST_F(CgroupLimitsTest, GroupsAreFoundInAMountOfASubtree) {
   MountV2("/docker/c1/worker", "/docker/c1");
   WriteGroup("sys/fs/cgroup/worker", std::to_string(2 * kGiB), 0);
   EXPECT_EQ(Read().available_memory_bytes, 2 * kGiB);
 }
 
-TEST_F(CgroupLimitsTest, AMountOfAnotherGroupIsIgnoredIfOneContainsOurs) {
+TEST_F(CgroupLimitsTest, AMountOfAnotherGroupIsIgnoredIfAMountContainsOurGroup) {
   Write("memberships", "0::/ours");
   Write("mounts", "41 31 0:38 /theirs /other rw - cgroup2 cgroup2 rw\n42 31 0:38 / /all rw - cgroup2 cgroup2 rw");
   WriteGroup("other", std::to_string(kGiB), 0);
@@ -182,7 +182,7 @@ TEST_F(CgroupLimitsTest, MountPointMayContainSpaces) {
   EXPECT_EQ(Read().available_memory_bytes, kGiB);
 }
 
-TEST_F(CgroupLimitsTest, GarbageSetsNoLimit) {
+TEST_F(CgroupLimitsTest, InvalidNumbersSetNoLimit) {
   MountV2("/a");
   for (const char* text : {"", "zebra", "12 34", "-5", "1e9", "0x10", "max", "99999999999999999999999999"}) {
     WriteGroup("sys/fs/cgroup/a", text, kGiB);
@@ -207,7 +207,7 @@ TEST_F(CgroupLimitsTest, UnknownUsageLeavesTheWholeLimit) {
   EXPECT_EQ(Read().available_memory_bytes, kGiB);
 }
 
-TEST_F(CgroupLimitsTest, DamagedTablesAreIgnored) {
+TEST_F(CgroupLimitsTest, MalformedLinesOfMembershipsAndMountsAreIgnored) {
   Write("memberships", "0::\n::\nnonsense\n0:/a");
   Write("mounts", "- - - -\n1 2 3 4 5 6 -\n30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw");
   WriteGroup("sys/fs/cgroup", std::to_string(kGiB), 0);

@@ -10,8 +10,8 @@
 namespace vllm::kernels {
 namespace {
 
-// A fake /sys of `nodes` NUMA nodes with `cores` cores each. The second CPUs of all cores are numbered after all first
-// ones.
+// A fake /sys. Describe creates `nodes` NUMA nodes with `cores` cores each. The ids of hyperthread siblings follow
+// those of the first CPUs of all cores.
 class CpuTopologyTest : public ::testing::Test {
  protected:
   void Describe(int nodes, int cores, bool has_siblings) {
@@ -68,7 +68,7 @@ TEST_F(CpuTopologyTest, OneUsableSiblingIsACore) {
   EXPECT_EQ(topology.Place(3, 1), (Ranks{{1}, {6}, {5}}));
 }
 
-TEST_F(CpuTopologyTest, RanksAreSpreadOverNodesAndStayOnThem) {
+TEST_F(CpuTopologyTest, RanksAreSpreadOverNodesAndEachStaysOnOneNode) {
   Describe(2, 4, true);
   const CpuTopology topology = Topology(16);
   EXPECT_EQ(topology.num_nodes(), 2);

@@ -9,7 +9,7 @@
 namespace vllm::kernels {
 namespace {
 
-// Returns the value of a half float by its definition.
+// Returns the value of a float16 by its definition.
 double HalfByDefinition(uint16_t bits) {
   int exponent = (bits >> 10) & 31;
   double fraction = bits & 1023;
@@ -18,7 +18,7 @@ double HalfByDefinition(uint16_t bits) {
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-TEST(DTypeTest, EveryHalfConvertsToItsDefinitionAndBack) {
+TEST(DTypeTest, EveryFloat16ConvertsToItsValueAndBack) {
   for (uint32_t i = 0; i < 65536; ++i) {
     uint16_t bits = static_cast<uint16_t>(i);
     float value = Float16ToFloat(bits);
@@ -32,7 +32,7 @@ TEST(DTypeTest, EveryHalfConvertsToItsDefinitionAndBack) {
   }
 }
 
-TEST(DTypeTest, FloatsRoundToTheNearestHalfAndTiesToEven) {
+TEST(DTypeTest, FloatsRoundToTheNearestFloat16AndTiesToEven) {
   for (uint32_t i = 0; i < 0x7bff; ++i) {
     double low = HalfByDefinition(static_cast<uint16_t>(i));
     double high = HalfByDefinition(static_cast<uint16_t>(i + 1));

@@ -60,8 +60,8 @@ TEST_P(KernelsTest, LinearAgreesWithThePlainLoop) {
           magnitude += std::abs(product);
         }
         if (with_bias) sum += bias[static_cast<size_t>(n)];
-        // Sequential summation in float32 has an error of at most K roundings of the running magnitude; in practice it
-        // is far smaller.
+        // Sequential summation in float32 has an error of at most one rounding of the running magnitude per column. In
+        // practice, the error is far smaller.
         ASSERT_NEAR(y[static_cast<size_t>(r * y_stride + n)], sum, magnitude * 1e-6)
             << out << "x" << in << " row " << r;
       }
@@ -73,7 +73,7 @@ TEST_P(KernelsTest, LinearAgreesWithThePlainLoop) {
   }
 }
 
-TEST_P(KernelsTest, LinearBitsDoNotDependOnNumberOfRowsOrSplitOfPanels) {
+TEST_P(KernelsTest, LinearIsBitIdenticalForAnyNumberOfRowsAndSplitOfPanels) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     const int64_t out = 16 * 11 + 5, in = 2100, num_rows = 23;
     const std::vector<float> x = Floats(num_rows * in);
@@ -136,7 +136,7 @@ TEST_P(KernelsTest, LayerNormAgreesWithThePlainLoop) {
   for (int round = 0; round < 200; ++round) {
     const int64_t n = Int(1, 200);
     std::vector<float> x = Floats(n, 3.0f);
-    // With a mean far from zero, squares of the values themselves would cancel.
+    // With a mean far from zero, mean(x^2) - mean(x)^2 would suffer from cancellation.
     for (float& v : x) v += 100.0f;
     const std::vector<float> w = Floats(n), b = Floats(n);
     const bool plain = round % 3 == 0;
@@ -148,13 +148,13 @@ TEST_P(KernelsTest, LayerNormAgreesWithThePlainLoop) {
     for (size_t i = 0; i < x.size(); ++i) {
       const double normed = (x[i] - mean) / std::sqrt(variance + 1e-5);
       const double exact = plain ? normed : normed * w[i] + b[i];
-      // The mean is rounded to float32, which shows in units of the standard deviation.
+      // The rounding error of the mean is divided by the standard deviation.
       ASSERT_NEAR(y[i], exact, 2e-4 + 3e-5 / std::sqrt(variance + 1e-5)) << n;
     }
   }
 }
 
-TEST_P(KernelsTest, TheTwoHalvesOfRmsNormGiveTheSameBits) {
+TEST_P(KernelsTest, TheTwoHalvesOfRmsNormAreBitIdenticalToTheWhole) {
   for (int64_t n = 1; n < 100; ++n) {
     const std::vector<float> x = Floats(n, 3.0f), w = Floats(n);
     std::vector<float> whole(static_cast<size_t>(n)), halves(static_cast<size_t>(n));

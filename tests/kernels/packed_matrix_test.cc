@@ -45,7 +45,7 @@ uint32_t Converted(uint32_t bits, DType from, DType to) {
   return to == DType::kBFloat16 ? FloatToBFloat16(value) : FloatToFloat16(value);
 }
 
-// The formula of the header, element by element.
+// Applies the formula in packed_matrix.h to each element.
 std::vector<std::byte> PlainPacked(const std::vector<SourceRow>& rows, int64_t num_columns, DType dtype) {
   const auto num_rows = static_cast<int64_t>(rows.size());
   const bool pairs = dtype == DType::kBFloat16;
@@ -68,7 +68,7 @@ class PackedMatrixTest : public testing::Test, protected testing_support::Random
  protected:
   PackedMatrixTest() : RandomValues(3) {}
 
-  // Random bits, including NaNs, infinities and subnormals of every type.
+  // Returns random bits, which include NaN, infinities and subnormals of every type.
   std::vector<std::byte> Bytes(size_t count) {
     std::vector<std::byte> bytes(count);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(Int(0, 255));
@@ -120,7 +120,7 @@ TEST_F(PackedMatrixTest, PackRowsAgreesWithThePlainLoop) {
   }
 }
 
-// The reference: the scale of the largest magnitude, then each value rounded to the nearest code.
+// The reference derives the scale from the largest magnitude, then rounds each value to the nearest code.
 TEST_F(PackedMatrixTest, EightBitCodesAgreeWithThePlainLoop) {
   std::normal_distribution<float> normal(0.0f, 1.0f);
   for (int round = 0; round < 600; ++round) {
@@ -162,13 +162,13 @@ TEST_F(PackedMatrixTest, EightBitCodesAgreeWithThePlainLoop) {
   }
 }
 
-// The instruction sets search for the level in different ways.
+// Instruction sets use different algorithms to find the level of a value.
 TEST_F(PackedMatrixTest, FourBitCodesAreTheSameOnEveryInstructionSet) {
   std::normal_distribution<float> normal(0.0f, 1.0f);
   for (int round = 0; round < 400; ++round) {
     std::vector<float> values(32);
     const float size = std::ldexp(1.0f, static_cast<int>(Int(-12, 12)));
-    // Integers are on the borders between levels.
+    // Integers often fall on the thresholds between levels.
     for (float& value : values) value = round % 2 == 0 ? normal(random_) * size : static_cast<float>(Int(-127, 127));
     std::array<uint8_t, 18> expected{};
     KernelsFor(Isa::kGeneric).quant->quantize_iq4_nl(values.data(), 32, expected.data());

@@ -1,4 +1,4 @@
-// Compares the codes read from checkpoint formats with the definition of the formats, for every format that has a
+// Compares the codes, scales and minimums that ReadCodes returns with dequantized values, for every format that has a
 // packed form.
 #include "kernels/matrix/quant_codes.h"
 #include "kernels/isa/kernels_for.h"
@@ -25,7 +25,7 @@ class QuantCodesTest : public testing::Test, protected testing_support::RandomVa
       for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
     }
   }
-  // Checks that (level - zero) * scale + minimum equals the result of dequantize.
+  // Checks that (level - zero) * scale + minimum is the value that `dequantize` returns, up to float32 rounding.
   void ExpectSame(const CheckpointQuantMatrix& matrix) {
     const CheckpointQuantMatrixView& w = matrix.view();
     const std::optional<PackedQuantForm> form = PackedFormOf(w);
@@ -87,7 +87,7 @@ TEST_F(QuantCodesTest, GroupFormatsAgreeWithDequantize) {
   }
 }
 
-TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockHaveNoPackedForm) {
+TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockAndFloat8HaveNoPackedForm) {
   const CheckpointQuantMatrix matrix(QuantFormat::kGroupUInt4, 1, 64,
                                      {.group_of_chunk = {0, 1, 1, 1}, .num_groups = 2});
   EXPECT_FALSE(PackedFormOf(matrix.view()));

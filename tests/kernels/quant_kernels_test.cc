@@ -1,5 +1,5 @@
-// Checkpoint formats on every instruction set: exact values of every format, products compared with the plain loop,
-// and the same bits for any split of the work.
+// Tests the kernels on checkpoint formats on every instruction set: the exact values of every format, products compared
+// with the plain loop, and bit-identical results for any split of the work.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -187,7 +187,7 @@ TEST_P(QuantKernelsTest, LinearAgreesWithThePlainLoop) {
   }
 }
 
-TEST_P(QuantKernelsTest, LinearBitsDoNotDependOnNumberOfRowsOrSplitOfTheMatrix) {
+TEST_P(QuantKernelsTest, LinearIsBitIdenticalForAnyNumberOfRowsAndSplitOfTheMatrix) {
   for (const StoredFormat& stored : Formats()) {
     const int64_t out = 37, in = 256 * 9, num_rows = 13;
     const std::vector<float> x = Floats(num_rows * in), bias = Floats(out);
@@ -210,7 +210,7 @@ TEST_P(QuantKernelsTest, LinearBitsDoNotDependOnNumberOfRowsOrSplitOfTheMatrix) 
   }
 }
 
-TEST_P(QuantKernelsTest, QuantizingZerosAndSinglePeaksIsAccurate) {
+TEST_P(QuantKernelsTest, IQ4NLStoresZerosAndSinglePeaksWithinOnePercent) {
   for (const float peak : {0.0f, 1.0f, -1.0f, 0.01f, -3e4f}) {
     std::vector<float> x(32, 0.0f), back(32);
     x[17] = peak;
@@ -221,7 +221,7 @@ TEST_P(QuantKernelsTest, QuantizingZerosAndSinglePeaksIsAccurate) {
   }
 }
 
-TEST_P(QuantKernelsTest, NonFiniteNumbersAffectOnlyTheirBlock) {
+TEST_P(QuantKernelsTest, NonFiniteValuesAffectOnlyTheirIQ4NLBlock) {
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
     std::vector<float> x(64, 1.0f), back(64);
     x[3] = bad;
@@ -232,7 +232,7 @@ TEST_P(QuantKernelsTest, NonFiniteNumbersAffectOnlyTheirBlock) {
   }
 }
 
-TEST_P(QuantKernelsTest, QuantizingGaussianWeightsHasTheErrorOfTheFormat) {
+TEST_P(QuantKernelsTest, IQ4NLErrorOfGaussianWeightsIsBelowEightPercent) {
   const int64_t count = 32 * 256;
   const std::vector<float> x = Floats(count, 0.02f);
   CheckpointQuantMatrix w(QuantFormat::kIQ4_NL, 1, count);

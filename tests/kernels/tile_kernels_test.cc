@@ -63,7 +63,7 @@ class TileKernelsTest : public testing::TestWithParam<NamedTiles>, protected tes
 INSTANTIATE_TEST_SUITE_P(Isas, TileKernelsTest, testing::ValuesIn(AllTiles()),
                          [](const auto& tiles) { return tiles.param.name; });
 
-// The tile kernels that multiply pairs of bfloat16; there may be none.
+// For instruction sets whose tile kernels multiply pairs of bfloat16. This CPU may support none of them.
 class BFloat16TileKernelsTest : public TileKernelsTest {};
 
 std::vector<NamedTiles> BFloat16Tiles() {
@@ -172,7 +172,7 @@ TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
             const double product = code * static_cast<double>(largest) / 127.0 * weight;
             sum += product;
             magnitude += std::abs(product);
-            // Exactly between two codes, either is correct.
+            // If x is halfway between two codes, either code is correct.
             if (std::abs(std::abs(from[k] / largest * 127.0 - code) - 0.5) < 1e-4) {
               rounding += std::abs(weight) * static_cast<double>(largest) / 127.0;
             }
@@ -188,7 +188,7 @@ TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
   }
 }
 
-TEST_P(TileKernelsTest, BitsDoNotDependOnNumberOfRowsOrSplitOfPanels) {
+TEST_P(TileKernelsTest, ResultsAreBitIdenticalForAnyNumberOfRowsAndSplitOfPanels) {
   const int64_t out = 16 * 19 + 5, in = 2112, num_rows = 37;
   const std::vector<float> x = Floats(num_rows * in), weights = Floats(out * in), bias = Floats(out);
   const PackedMatrix plain = Pack(weights, out, in);
@@ -284,7 +284,7 @@ TEST_P(TileKernelsTest, NonFiniteRowsGiveNonFiniteResults) {
   }
 }
 
-TEST_P(TileKernelsTest, TheSmallestNumbersDoNotOverflow) {
+TEST_P(TileKernelsTest, TinyInputsDoNotOverflow) {
   const int64_t in = 64, out = 3;
   const PackedQuantMatrix w = Quantize(Floats(out * in), kInt8Form, out, in);
   for (const float tiny : {0.0f, 1e-45f, 1e-38f, 1e-36f}) {
@@ -295,7 +295,7 @@ TEST_P(TileKernelsTest, TheSmallestNumbersDoNotOverflow) {
   }
 }
 
-TEST(PackedQuantMatrix, EightBitsAreWithinHalfAStep) {
+TEST(PackedQuantMatrixTest, EightBitWeightsAreWithinHalfAStep) {
   std::mt19937 random{3};
   std::normal_distribution<float> normal;
   for (const int64_t columns : {1, 31, 64, 128, 300}) {
@@ -311,14 +311,14 @@ TEST(PackedQuantMatrix, EightBitsAreWithinHalfAStep) {
         for (int64_t i = begin; i < std::min(columns, begin + kScaleColumns); ++i) {
           largest = std::max(largest, std::abs(w[static_cast<size_t>(n * columns + i)]));
         }
-        // The error includes rounding of the scale to float16.
+        // The bound is above half a step, because the scale is rounded to float16 too.
         ASSERT_NEAR(row[static_cast<size_t>(k)], w[static_cast<size_t>(n * columns + k)], largest / 127.0f * 0.57f);
       }
     }
   }
 }
 
-TEST(PackedQuantMatrix, FourBitsAreIQ4_NLBlocks) {
+TEST(PackedQuantMatrixTest, FourBitWeightsEqualIQ4NLBlocks) {
   std::mt19937 random{5};
   std::normal_distribution<float> normal;
   const int64_t rows = 37, columns = 96;
@@ -336,7 +336,7 @@ TEST(PackedQuantMatrix, FourBitsAreIQ4_NLBlocks) {
   }
 }
 
-TEST(PackedQuantMatrix, QuantizesZeroAndNonFiniteRows) {
+TEST(PackedQuantMatrixTest, TinyRowsBecomeZeroAndNonFiniteRowsDoNotCrash) {
   for (const float value :
        {0.0f, 1e-30f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e30f}) {
     const std::vector<float> w(64, value);

@@ -56,7 +56,7 @@ TEST(BlockHashTest, LowBitsSpreadOverBuckets) {
   for (const int count : buckets) EXPECT_NEAR(count, 1000, 200);
 }
 
-TEST(BlockHashTest, CacheSaltEntersTheFirstBlockOnly) {
+TEST(BlockHashTest, CacheSaltIsHashedIntoTheFirstBlockOnly) {
   const Request unsalted(MakeCore(1, {1}));
   EXPECT_EQ(unsalted.extra_keys(true), "");
   EXPECT_EQ(unsalted.extra_keys(false), "");
@@ -65,7 +65,7 @@ TEST(BlockHashTest, CacheSaltEntersTheFirstBlockOnly) {
   EXPECT_EQ(salted.extra_keys(false), "");
 }
 
-TEST(BlockHashTest, RequestHashesGrowWithItsTokens) {
+TEST(BlockHashTest, BlockHashesOfARequestGrowWithItsTokens) {
   Request request(MakeCore(1, Iota(0, 6)));
   EXPECT_EQ(request.BlockHashes(1, 4, &HashBlockTokens).size(), 1u);
   request.AppendOutputToken(6);
@@ -78,7 +78,7 @@ TEST(BlockHashTest, RequestHashesGrowWithItsTokens) {
   EXPECT_EQ(hashes[1], HashBlockTokens(first, Iota(4, 4), ""));
 }
 
-TEST(BlockHashTest, RequestTokensComeFromPromptOutputOrBoth) {
+TEST(BlockHashTest, TokensOfARequestMaySpanPromptAndOutput) {
   Request request(MakeCore(1, Iota(0, 3)));
   for (int32_t i = 3; i < 8; ++i) request.AppendOutputToken(i);
   std::vector<int32_t> scratch;

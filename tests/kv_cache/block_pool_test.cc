@@ -11,7 +11,7 @@ namespace {
 
 using V = std::vector<int32_t>;
 
-// Publishes the block with `tokens` after the prefix `parent`. Returns its node.
+// Publishes `block` with the contents `tokens` after the prefix `parent`. Returns its node id.
 PrefixNodeId Publish(BlockPool& pool, KVCacheBlock* block, std::span<const int32_t> tokens, RequestId publisher,
                      PrefixNodeId parent = kEmptyPrefix, uint32_t group_id = 0) {
   const PrefixNodeId id =
@@ -65,7 +65,7 @@ TEST(BlockPoolTest, AllocatingFromAnEmptyPoolFails) {
   EXPECT_THROW(pool.GetNewBlock(), std::logic_error);
 }
 
-TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontTailFirst) {
+TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontOfTheQueueTailFirst) {
   BlockPool pool(5, 4, true, 5);
   const auto blocks = Allocate(pool, 3);
   pool.FreeBlocks(blocks);
@@ -73,7 +73,7 @@ TEST(BlockPoolTest, UncachedBlocksAreFreedToTheFrontTailFirst) {
   EXPECT_EQ(pool.CheckIntegrity(), "");
 }
 
-TEST(BlockPoolTest, CachedBlocksAreFreedToTheEndTailFirst) {
+TEST(BlockPoolTest, CachedBlocksAreFreedToTheEndOfTheQueueTailFirst) {
   BlockPool pool(5, 4, true, 5);
   const auto blocks = Allocate(pool, 3);
   const PrefixNodeId prefix = Publish(pool, blocks[0], kA, 1);

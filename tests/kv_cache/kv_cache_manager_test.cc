@@ -46,7 +46,7 @@ TEST(KVCacheManagerTest, RepeatedPrefixHitsFullBlocksOnly) {
   EXPECT_EQ(f.manager.pool().block(3).ref_cnt, 1);
 }
 
-TEST(KVCacheManagerTest, LastTokenIsAlwaysRecomputedEvenIfAWholeBlockMustBe) {
+TEST(KVCacheManagerTest, LastTokenIsAlwaysRecomputedEvenIfThatNeedsAWholeBlock) {
   ManagerFixture f(10);
   Request a(MakeCore(1, Iota(0, 8)));
   f.Admit(a);
@@ -85,7 +85,7 @@ TEST(KVCacheManagerTest, FreedBlocksAreReusedUncachedFirstThenTailFirst) {
   EXPECT_EQ(FreeIds(f.manager.pool()), (V{4, 5, 6, 3, 2, 1}));
 }
 
-TEST(KVCacheManagerTest, EvictionTakesTheTailOfAnOldPrefixFirst) {
+TEST(KVCacheManagerTest, TailOfAnOldPrefixIsEvictedFirst) {
   ManagerFixture f(4);
   Request a(MakeCore(1, Iota(0, 13)));
   f.Admit(a);
@@ -112,7 +112,7 @@ TEST(KVCacheManagerTest, HitBlocksInTheFreeQueueAreNotCountedAsFree) {
   EXPECT_EQ(f.Admit(c), 8);
 }
 
-TEST(KVCacheManagerTest, ComputedBlocksAreNotEvictedByTheirOwnAllocation) {
+TEST(KVCacheManagerTest, HitBlocksAreNotEvictedByTheAllocationThatUsesThem) {
   ManagerFixture f(3);
   Request a(MakeCore(1, Iota(0, 8)));
   f.Admit(a);
@@ -193,7 +193,7 @@ TEST(KVCacheManagerTest, FullSequenceMustFitEvenIfOnlyAChunkIsAllocated) {
   EXPECT_EQ(f.Blocks(request).size(), 1u);
 }
 
-TEST(KVCacheManagerTest, ChunkPublishesOnlyBlocksItFills) {
+TEST(KVCacheManagerTest, ChunkPublishesOnlyTheBlocksThatItFills) {
   ManagerFixture f(10);
   Request a(MakeCore(1, Iota(0, 16)));
   EXPECT_TRUE(f.manager.AllocateSlots(a, 6, {}, {}));
@@ -252,7 +252,7 @@ TEST(KVCacheManagerTest, PoisonedBlocksAndTheirDescendantsAreNotFoundAgain) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(KVCacheManagerTest, ConstantHashFindsTheSameBlocks) {
+TEST(KVCacheManagerTest, HashCollisionsDoNotChangeHits) {
   ManagerFixture normal(12), colliding(12, true, &ConstantHash);
   uint64_t random = 1;
   std::vector<std::unique_ptr<Request>> in_normal, in_colliding;

@@ -1,5 +1,5 @@
-// Helpers of the KV-cache tests: requests with given tokens, block ids as vectors, a hash function that always
-// collides, and a fixture around a KVCacheManager.
+// Helpers for the KV-cache tests: requests with given tokens, block ids as vectors, a hash function that always
+// collides, and a fixture that owns a KVCacheManager.
 #pragma once
 
 #include <cstdint>

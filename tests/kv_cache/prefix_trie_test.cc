@@ -16,7 +16,7 @@ PrefixKey Key(std::span<const int32_t> tokens, PrefixNodeId parent = kEmptyPrefi
   return {HashBlockTokens(kNoneHash, tokens, extra), parent, tokens, extra};
 }
 
-TEST(PrefixTrieTest, AcquiringTwiceReturnsTheSameId) {
+TEST(PrefixTrieTest, InsertingTwiceReturnsTheSameId) {
   PrefixTrie trie(2, 4);
   const PrefixNodeId id = trie.Insert(Key(kA), 1);
   EXPECT_EQ(trie.Insert(Key(kA), 2), id);

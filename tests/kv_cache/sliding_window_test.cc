@@ -1,4 +1,4 @@
-// Sliding-window groups, alone and combined with full attention. Blocks have four tokens.
+// Tests KV-cache groups with a sliding window, alone and combined with full attention. A block has four tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct GroupsFixture {
     return config;
   }
 
-  // Computes the next `count` tokens. If the request has no blocks yet, first takes the cached prefix. Returns false if
-  // there are too few blocks.
+  // Computes the next `count` tokens. If the request has no blocks yet, it first gets the blocks of its cached prefix.
+  // Returns false if there are too few blocks.
   bool Run(Request& request, int64_t count) {
     ComputedBlocks computed;
     if (manager.Blocks(request.id()).empty()) computed = manager.GetComputedBlocks(request);
@@ -62,7 +62,8 @@ TEST(SlidingWindowTest, ChunkKeepsTheBlocksThatItsFirstTokenAttendsTo) {
   EXPECT_TRUE(f.Run(request, 40));
   const V blocks = f.Blocks(request, 0);
   EXPECT_EQ(blocks.size(), 13u);
-  // Position 10 attends to 5 to 10, so only the first block is freed. The last token needs none of the next nine.
+  // Position 10 attends to positions 5 to 10, so only the first block is freed, although position 49 needs only the
+  // last two.
   EXPECT_EQ(blocks[0], 0);
   EXPECT_EQ(std::count(blocks.begin(), blocks.end(), 0), 1);
   EXPECT_TRUE(f.Run(request, 1));
@@ -81,7 +82,7 @@ TEST(SlidingWindowTest, LongSequenceNeverHoldsMoreThanTheWindowAndAChunk) {
       peak = std::max(peak, f.NumUsedBlocks(request, 1));
       EXPECT_EQ(f.NumUsedBlocks(request, 0), (request.num_computed_tokens + 3) / 4);
     }
-    // The blocks of window and chunk, and one more because the window may start in the middle of a block.
+    // The blocks of the window and the chunk, and one more because the window may start in the middle of a block.
     EXPECT_LE(peak, (window - 1 + chunk + 3) / 4 + 1);
     EXPECT_GE(peak, (window - 1 + chunk) / 4);
     EXPECT_EQ(f.manager.CheckIntegrity(), "");
@@ -97,7 +98,7 @@ TEST(SlidingWindowTest, LongSequenceFitsIntoAPoolForOneWindow) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(SlidingWindowTest, BlocksThatLeftTheWindowAreReusedLastTailFirst) {
+TEST(SlidingWindowTest, BlocksThatLeftTheWindowAreReusedLastAndTailFirst) {
   GroupsFixture f(8, {5});
   Request request(MakeCore(1, Iota(0, 100)));
   EXPECT_TRUE(f.Run(request, 16));
@@ -113,7 +114,7 @@ TEST(SlidingWindowTest, HitNeedsOnlyTheBlocksOfTheWindow) {
   EXPECT_TRUE(f.Run(a, 20));
   EXPECT_TRUE(f.Run(a, 20));
   f.manager.Free(a);
-  // Another request takes the first blocks of a.
+  // Another request reuses the first blocks of a.
   Request other(MakeCore(2, Iota(500, 10)));
   EXPECT_TRUE(f.Run(other, 10));
   Request b(MakeCore(3, Iota(0, 41)));
@@ -133,7 +134,8 @@ TEST(SlidingWindowTest, HitShorterThanTheWindowStartsAtTheFirstToken) {
   EXPECT_EQ(f.Hit(b), 8);
 }
 
-// Returns the hit of a sequence of ten blocks if only the blocks in `cached` are cached; -1 is the null block.
+// Returns the longest hit of a sequence of ten blocks, of which only those in `cached` are cached. The result has block
+// indices, and -1 for the null block.
 V HitOf(int64_t window, const V& cached) {
   BlockPool pool(10, 4, true, 10);
   const SlidingWindowManager manager(pool, 0, window, 4);
@@ -152,12 +154,12 @@ V HitOf(int64_t window, const V& cached) {
 }
 
 TEST(SlidingWindowTest, LongestHitEndsInARunOfBlocksThatCoversTheWindow) {
-  // The next token attends to nine tokens before it, which take three blocks.
+  // With a window of 10, the next token attends to the nine tokens before it, which are in three blocks.
   EXPECT_EQ(HitOf(10, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), (V{-1, -1, -1, -1, -1, -1, -1, 7, 8, 9}));
   EXPECT_EQ(HitOf(10, {3, 4, 5, 7, 8}), (V{-1, -1, -1, 3, 4, 5}));
   EXPECT_EQ(HitOf(10, {0, 1, 3, 4, 6, 9}), (V{0, 1}));
   EXPECT_EQ(HitOf(10, {1, 2, 4, 5, 7, 8}), V());
-  // Eight tokens take two blocks. With a window of one, no earlier token matters.
+  // Eight tokens are in two blocks. With a window of one, no earlier token matters.
   EXPECT_EQ(HitOf(9, {1, 2, 4, 5, 7}), (V{-1, -1, -1, -1, 4, 5}));
   EXPECT_EQ(HitOf(1, {}), V(10, -1));
 }
@@ -182,7 +184,7 @@ TEST(HybridTest, HitIsTheLongestFromWhichAllGroupsCanContinue) {
   Request longer(MakeCore(2, Iota(0, 60)));
   EXPECT_EQ(f.Hit(longer), 40);
   Request other(MakeCore(3, Iota(500, 44)));
-  // This takes the 20 unused blocks and the last two of the full-attention table.
+  // This request uses the 20 unused blocks and the last two of the full-attention table.
   EXPECT_TRUE(f.Run(other, 44));
   EXPECT_EQ(f.Hit(longer), 32);
   EXPECT_TRUE(f.Run(longer, 4));
@@ -195,13 +197,13 @@ TEST(HybridTest, HitIsTheLongestFromWhichAllGroupsCanContinue) {
 TEST(HybridTest, MissingWindowBlocksShortenTheHitOfFullAttention) {
   GroupsFixture f(60, {0, 6, 10});
   Request a(MakeCore(1, Iota(0, 40)));
-  // With chunks of one block, each window group keeps few blocks but publishes all.
+  // With chunks of one block, each window group keeps few blocks but publishes all ten.
   while (a.num_computed_tokens < 40) EXPECT_TRUE(f.Run(a, 4));
   const V middle = f.Blocks(a, 2);
   EXPECT_EQ(std::count(middle.begin(), middle.end(), 0), 6);
   Request b(MakeCore(2, Iota(0, 30)));
   EXPECT_EQ(f.Hit(b), 28);
-  // Another request takes the free blocks of the windows. The full-attention blocks remain, but b has no hit.
+  // Another request reuses the free blocks of the window groups. The full-attention blocks remain, but b has no hit.
   Request other(MakeCore(3, Iota(500, 56)));
   EXPECT_TRUE(f.Run(other, 56));
   EXPECT_EQ(f.Hit(b), 0);
@@ -234,7 +236,7 @@ TEST(HybridTest, PoisonedBlockOutsideTheWindowHidesItsDescendants) {
   Request victim(MakeCore(2, Iota(0, 40)));
   EXPECT_EQ(f.Hit(victim), 16);
   EXPECT_TRUE(f.Run(victim, 16));
-  // The first blocks of the poisoned request have left its window, and the victim has taken them.
+  // The first two blocks of the poisoned request leave its window, and one of them is evicted and reused.
   EXPECT_TRUE(f.Run(poisoned, 1));
   f.manager.EvictPublishedBy(1);
   f.manager.Free(poisoned);
@@ -248,7 +250,7 @@ TEST(HybridTest, PoisonedBlockOutsideTheWindowHidesItsDescendants) {
 }
 
 TEST(HybridTest, ReservationCountsThePeakOfTheWindow) {
-  // 100 tokens need 25 blocks of full attention and, with chunks of 8, ceil((5 + 8) / 4) + 1 blocks of the window.
+  // 100 tokens need 25 blocks for full attention and, with chunks of 8, ceil((5 + 8) / 4) + 1 blocks for the window.
   for (const int64_t num_blocks : {29, 30}) {
     GroupsFixture f(num_blocks, {0, 6}, 8);
     Request request(MakeCore(1, Iota(0, 100)));

@@ -1,4 +1,5 @@
-// AttentionPlan: what is shared and split. A decode step's attention gives the same bits for every plan.
+// Tests which partitions AttentionPlan shares and splits, and that a decode step's attention returns the same bits for
+// every plan.
 #include "engine/layers/attention/attention_plan.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ AttentionPlan PlanFor(const std::vector<AttentionSequence>& sequences, Attention
   return plan;
 }
 
-TEST(AttentionPlanTest, PartitionsOfEqualBlocksAreReadOnceForAllRows) {
+TEST(AttentionPlanTest, PartitionWithTheSameBlocksIsPlannedOnceForAllRows) {
   Table a = Blocks(1, 3 * kBlocks), b = a, c = a;
   b[2 * kBlocks] = 900;  // in the third partition
   c[kBlocks + 3] = 901;  // in the second partition
@@ -62,13 +63,13 @@ TEST(AttentionPlanTest, PartialLastPartitionIsNotShared) {
   EXPECT_EQ(plan.slots(0), nullptr);
 }
 
-TEST(AttentionPlanTest, PromptsDoNotShare) {
+TEST(AttentionPlanTest, PromptChunksDoNotSharePartitions) {
   const Table a = Blocks(1, 3 * kBlocks);
   const AttentionPlan plan = PlanFor({{0, 2, 600, a.data()}, {2, 1, 600, a.data()}});
   EXPECT_TRUE(plan.partitions().empty());
 }
 
-TEST(AttentionPlanTest, ManyQueriesPerKVHeadShareOnlyWhatTheCpuCacheCannotHold) {
+TEST(AttentionPlanTest, WithManyQueriesPerKVHeadOnlyKVLargerThanTheCpuCacheIsShared) {
   const Table a = Blocks(1, 3 * kBlocks);
   const std::vector<AttentionSequence> sequences = {{0, 1, 700, a.data()}, {1, 1, 700, a.data()}};
   EXPECT_TRUE(PlanFor(sequences, {.num_queries_per_kv = 7, .head_bytes_per_token = 256}).partitions().empty());
@@ -102,7 +103,7 @@ TEST(AttentionPlanTest, PartitionsBeyondTheSlotCapacityAreNotPlanned) {
   EXPECT_EQ(plan.partitions().size(), 1u);
 }
 
-// One layer's cache with random K and V, and sequences that share blocks of random prefixes.
+// A decode step of one layer: a cache with random K and V, and sequences that share the blocks of random prefixes.
 struct Step {
   KVCacheSpec spec;
   kernels::KVDType dtype;
@@ -123,7 +124,7 @@ struct Step {
       Table table;
       if (!tables.empty()) {
         const Table& other = tables[static_cast<size_t>(pick(0, static_cast<int64_t>(tables.size()) - 1))];
-        // The last block of each sequence is not shared.
+        // The last block of a sequence is not shared, because the step writes to it.
         const auto max_blocks = std::min<int64_t>(static_cast<int64_t>(other.size()) - 1, positions.back() / bs);
         table.assign(other.begin(), other.begin() + pick(0, 3) * max_blocks / 3);
       }

@@ -16,7 +16,8 @@ std::vector<KVCacheSpec> Layers(const V& windows) {
   return layers;
 }
 
-// Every layer of a group has its own tensor, and all layers of a group have the same window.
+// Expects the layers of a group to have different tensors, each with the shape of its layer. A layer's window must be
+// that of its group, unless the group has full attention.
 void ExpectValid(const std::vector<KVCacheSpec>& layers, const KVCacheGroups& groups) {
   ASSERT_EQ(groups.layers.size(), layers.size());
   std::set<std::pair<size_t, size_t>> places;
@@ -44,20 +45,20 @@ TEST(KVCacheGroupsTest, LayersOfOneKindFormOneGroupWithOneTensorPerLayer) {
 }
 
 TEST(KVCacheGroupsTest, FullAttentionComesFirstAndTheRarestKindSetsTheGroupSize) {
-  // Like Gemma 3: five sliding layers, then a full one.
+  // As in Gemma 3, every sixth layer has full attention.
   V windows;
   for (int i = 0; i < 26; ++i) windows.push_back(i % 6 == 5 ? 0 : 512);
   const auto layers = Layers(windows);
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectValid(layers, groups);
-  // Four full layers and 22 sliding ones, in groups of four.
+  // There are four full layers and 22 sliding ones, in groups of up to four.
   EXPECT_EQ(groups.windows, (V{0, 512, 512, 512, 512, 512, 512}));
   EXPECT_EQ(groups.tensors.size(), 4u);
   EXPECT_EQ(groups.layers[5].group, 0u);
   EXPECT_EQ(groups.layers[11].tensor, 1u);
 }
 
-TEST(KVCacheGroupsTest, KindsOfSimilarSizeArePaddedToTheLarger) {
+TEST(KVCacheGroupsTest, KindsWithSimilarLayerCountsArePaddedToTheLargerCount) {
   const auto layers = Layers({9, 0, 9, 0, 9, 0, 9, 0, 9});
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectValid(layers, groups);
@@ -65,7 +66,7 @@ TEST(KVCacheGroupsTest, KindsOfSimilarSizeArePaddedToTheLarger) {
   EXPECT_EQ(groups.tensors.size(), 5u);
 }
 
-TEST(KVCacheGroupsTest, EachWindowFormsItsOwnGroups) {
+TEST(KVCacheGroupsTest, LayersWithDifferentWindowsAreInDifferentGroups) {
   const auto layers = Layers({32, 0, 32, 100});
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectValid(layers, groups);
@@ -73,7 +74,7 @@ TEST(KVCacheGroupsTest, EachWindowFormsItsOwnGroups) {
   EXPECT_EQ(groups.tensors.size(), 1u);
 }
 
-TEST(KVCacheGroupsTest, DifferentHeadsAndWindowsKeepWholeSequences) {
+TEST(KVCacheGroupsTest, LayersWithDifferentHeadsAndWindowsFormOneFullAttentionGroup) {
   auto layers = Layers({32, 0, 32, 0});
   layers[2].num_kv_heads = 4;
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
@@ -83,7 +84,7 @@ TEST(KVCacheGroupsTest, DifferentHeadsAndWindowsKeepWholeSequences) {
   EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
 }
 
-TEST(KVCacheGroupsTest, DifferentHeadsWithOneWindowSlide) {
+TEST(KVCacheGroupsTest, LayersWithDifferentHeadsButTheSameWindowFormOneSlidingGroup) {
   auto layers = Layers({32, 32, 32});
   layers[2].head_dim = 40;
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
@@ -92,7 +93,7 @@ TEST(KVCacheGroupsTest, DifferentHeadsWithOneWindowSlide) {
   EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
 }
 
-TEST(KVCacheGroupsTest, Int8TakesOneBytePerElementAndAScalePerTokenForKAndV) {
+TEST(KVCacheGroupsTest, Int8BlocksHaveOneBytePerElementAndAScalePerTokenForKAndV) {
   const KVCacheGroups groups = MakeKVCacheGroups(Layers(V(5, 0)));
   EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
 }

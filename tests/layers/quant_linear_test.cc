@@ -1,5 +1,5 @@
-// Linear layers on quantized weights against a reference: dequantize the whole matrix and multiply in double. Layers
-// have random sizes, schemes and groups, and are split into shards at any row and column.
+// Compares linear layers with quantized weights to a reference that dequantizes the whole matrix and multiplies in
+// double precision. Layers have random sizes and groups, and are split into shards at random rows and columns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct Matrix {
   double& at(int64_t n, int64_t k) { return values[static_cast<size_t>(n * columns + k)]; }
 };
 
-// Packs the codes of a [rows, columns] tensor into words along the columns, the first code in the lowest bits.
+// Packs the codes of a [rows, columns] tensor into words along the columns, with the first code in the lowest bits.
 std::vector<int32_t> PackWords(const std::vector<int64_t>& codes, int64_t rows, int64_t columns, int64_t bits) {
   const int64_t per_word = 32 / bits, words = (columns + per_word - 1) / per_word;
   std::vector<int32_t> packed(static_cast<size_t>(rows * words));
@@ -152,8 +152,9 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     return {layer.group_of_column.begin(), layer.group_of_column.end()};
   }
 
-  // Checks all splits of layer "x": whole, by rows, by columns. One row of x gives the same bits as several rows. In
-  // float32, x is not rounded; in other types it may be rounded to 8 bits.
+  // Checks layer "x" of `weights` whole, split by rows and split by columns. A row of activations must give the same
+  // bits alone and with other rows. With float32, activations are not rounded; with bfloat16, they may be rounded to 8
+  // bits.
   void ExpectMatches(const WeightSource& weights, ModelConfig model, Matrix& reference) {
     const int64_t out = reference.rows, in = reference.columns;
     for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
@@ -172,7 +173,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     }
   }
 
-  // Bounds the error of each weight in `row` that rounding scales and minimums to float16 causes.
+  // Returns a bound on the error of each weight in `row` that rounding scales and minimums to float16 causes.
   static double ScaleRounding(kernels::DType dtype, Matrix& reference, int64_t row) {
     if (dtype == kernels::DType::kFloat32) return 0.0;
     double largest = 0.0;
@@ -238,7 +239,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
   NewWeightMemory memory_;
 };
 
-TEST_F(QuantLinearTest, Gptq) {
+TEST_F(QuantLinearTest, GptqMatchesTheDequantizedMatrix) {
   for (int round = 0; round < 60; ++round) {
     const bool v2 = round % 3 == 0, indexed = round % 2 == 0;
     Layer layer = MakeLayer(round % 4 < 2 ? 4 : 8, indexed);
@@ -262,7 +263,7 @@ TEST_F(QuantLinearTest, Gptq) {
   }
 }
 
-TEST_F(QuantLinearTest, Awq) {
+TEST_F(QuantLinearTest, AwqMatchesTheDequantizedMatrix) {
   const auto shuffled = [](std::vector<int64_t> codes) {
     const std::vector<int64_t> from = codes;
     for (size_t i = 0; i < codes.size(); ++i) {
@@ -285,7 +286,7 @@ TEST_F(QuantLinearTest, Awq) {
   }
 }
 
-TEST_F(QuantLinearTest, CompressedTensorsIntegers) {
+TEST_F(QuantLinearTest, CompressedTensorsIntegersMatchTheDequantizedMatrix) {
   for (int round = 0; round < 80; ++round) {
     const bool packed = round % 4 != 0, symmetric = round % 3 == 0, indexed = round % 5 == 0;
     Layer layer = MakeLayer(packed && round % 2 == 0 ? 4 : 8, indexed);
@@ -319,7 +320,7 @@ TEST_F(QuantLinearTest, CompressedTensorsIntegers) {
   }
 }
 
-TEST_F(QuantLinearTest, Float8WithBlockScales) {
+TEST_F(QuantLinearTest, Float8WithBlockScalesMatchesTheDequantizedMatrix) {
   for (int round = 0; round < 40; ++round) {
     const int64_t out = Int(1, 70), in = Int(1, 200), block_rows = Int(1, 40), block_columns = Int(1, 64);
     const ModelConfig model = Model(
@@ -346,7 +347,7 @@ TEST_F(QuantLinearTest, Float8WithBlockScales) {
   }
 }
 
-TEST_F(QuantLinearTest, BlocksCanBeSplitAnywhere) {
+TEST_F(QuantLinearTest, GgmlBlocksSplitAnywhereMatchTheDequantizedMatrix) {
   for (int type = static_cast<int>(kernels::WeightType::kQ8_0); type <= static_cast<int>(kernels::kLastWeightType);
        ++type) {
     const auto weight_type = static_cast<kernels::WeightType>(type);
@@ -354,7 +355,7 @@ TEST_F(QuantLinearTest, BlocksCanBeSplitAnywhere) {
     for (int round = 0; round < 4; ++round) {
       const int64_t out = Int(1, 40), in = info.block_elements * Int(1, 512 / info.block_elements);
       std::vector<uint8_t> bytes(static_cast<size_t>(out * BytesOf(weight_type, in)));
-      // Bytes below 48 keep half floats small, at any position in a block.
+      // Bytes below 48 keep the float16 scales small at any position in a block.
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(Int(0, 47));
       Matrix matrix{out, in, {}};
       kernels::CheckpointQuantMatrix whole(*kernels::BlockFormat(weight_type), out, in);
@@ -377,7 +378,7 @@ TEST_F(QuantLinearTest, BlocksCanBeSplitAnywhere) {
   }
 }
 
-TEST_F(QuantLinearTest, SlicesOfDifferentTypesStack) {
+TEST_F(QuantLinearTest, SlicesOfDifferentTypesAreStacked) {
   const int64_t in = 256;
   MemoryWeights weights;
   std::vector<std::vector<double>> rows;

@@ -1,5 +1,5 @@
-// Each switch of a Llama config that changes the arithmetic, against transformers' float32 log-probabilities.
-// tests/golden/llama_golden.py makes the checkpoints and the expected values.
+// For each switch of a Llama config that changes the arithmetic, compares a model's log-probabilities with those of
+// transformers in float32. tests/golden/llama_golden.py makes the checkpoints and the expected values.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ class LlamaGoldenTest : public testing::TestWithParam<std::string> {
   }
   std::string Directory() const { return std::string(VLLMCLI_TEST_DATA) + "/llama/" + GetParam(); }
 
-  // Reads a tensor of golden.safetensors, opened as a checkpoint of one file.
+  // Reads a tensor of golden.safetensors by opening a copy of the file as a checkpoint.
   std::vector<float> Golden(const std::string& name, const std::vector<int64_t>& shape) const {
     const auto directory =
         std::filesystem::path(testing::TempDir()) / ("golden_" + GetParam() + std::to_string(getpid()));
@@ -101,7 +101,7 @@ TEST_P(LlamaGoldenTest, AgreesWithTransformersOnTwoRanks) {
 }
 
 TEST_P(LlamaGoldenTest, AgreesWithTransformersOnFourRanks) {
-  // Two KV heads on four ranks: two ranks hold each head.
+  // Most of these models have two KV heads, so two ranks hold copies of each head.
   ExpectGolden(Config(4, kernels::DType::kFloat32), 2048, 1e-4);
 }
 

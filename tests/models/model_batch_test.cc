@@ -1,5 +1,5 @@
-// Every decoder family: a request computes the same bits alone and in a batch, in any chunks, with any number of
-// threads.
+// For every decoder family, a request computes the same bits alone and in a batch, in chunks of any size, on one rank
+// and on two.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ModelBatchTest, testing::ValuesIn(Cases()),
 
 constexpr int64_t kNumOutputs = 12;
 
-TEST_P(ModelBatchTest, BatchedRequestsComputeTheSameBitsAsAlone) {
+TEST_P(ModelBatchTest, RequestsComputeTheSameBitsInABatchAsAlone) {
   for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
     ManyRequests engine(Config(1, 1, dtype));
     const std::vector<std::vector<int32_t>> prompts = Prompts();
@@ -67,7 +67,7 @@ TEST_P(ModelBatchTest, BatchedRequestsComputeTheSameBitsAsAlone) {
   }
 }
 
-TEST_P(ModelBatchTest, ChunkedPromptsComputeTheSameBitsAsWholeOnes) {
+TEST_P(ModelBatchTest, ChunkedPromptsComputeTheSameBitsAsWholePrompts) {
   ManyRequests engine(Config(1, 1, kernels::DType::kFloat32));
   const auto whole = engine.Run(Prompts(), kNumOutputs, 2048);
   for (const int64_t chunk : {1, 5, 16}) EXPECT_EQ(engine.Run(Prompts(), kNumOutputs, chunk), whole) << chunk;

@@ -1,4 +1,5 @@
-// Loading a model of any family: what is rejected and with which message, and dummy weights.
+// Tests which models are rejected at load and with which message, that every family runs on dummy weights, and that a
+// real GPT-2 checkpoint gives the right tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,21 +54,21 @@ TEST(ModelLoadTest, UnknownArchitectureIsRejectedWithAListOfKnownOnes) {
   }
 }
 
-TEST(ModelLoadTest, UnknownActivationIsRejectedByName) {
+TEST(ModelLoadTest, UnknownActivationIsRejectedWithAListOfKnownOnes) {
   VllmConfig config = ConfigOf("llama");
   config.model.hidden_act = "mish";
   const std::string message = Rejection<ModelError>(config);
   EXPECT_NE(message.find("unknown activation (mish; known: silu, swish, gelu, "), std::string::npos) << message;
 }
 
-TEST(ModelLoadTest, UnknownTextPartIsRejectedByName) {
+TEST(ModelLoadTest, UnknownTextModelTypeIsRejectedWithAListOfKnownOnes) {
   VllmConfig config = ConfigOf("gemma3_vision");
   config.model.model_type = "mamba";
   const std::string message = Rejection<ModelError>(config);
-  EXPECT_NE(message.find("unknown text part (mamba; known: llama, "), std::string::npos) << message;
+  EXPECT_NE(message.find("unknown text_config.model_type (mamba; known: llama, "), std::string::npos) << message;
 }
 
-TEST(ModelLoadTest, HeadsThatTheRanksDoNotDivideAreRejected) {
+TEST(ModelLoadTest, WorldSizeThatDoesNotDivideTheHeadsIsRejected) {
   EXPECT_NE(Rejection<ConfigError>(ConfigOf("gpt2", 3)).find("does not divide the model's 4 attention heads (3)"),
             std::string::npos);
   VllmConfig config = ConfigOf("qwen3", 3);

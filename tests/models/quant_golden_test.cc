@@ -1,5 +1,6 @@
-// Quantized checkpoints of every scheme, against transformers' float32 log-probabilities for the dequantized weights
-// (tests/golden/quant_models_golden.py makes both). Splitting a prompt into chunks must not change a bit.
+// Compares quantized checkpoints of every scheme with transformers' float32 log-probabilities for the dequantized
+// weights. tests/golden/quant_models_golden.py makes the checkpoints and the expected values. Splitting a prompt into
+// chunks must not change a bit.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -112,7 +113,8 @@ TEST_P(QuantGoldenTest, OpenBlasIsRejected) {
   EXPECT_THROW(OneRequest engine(config), ConfigError);
 }
 
-// Returns the mean KL divergence over the positions. Random weights spread errors far more than trained ones.
+// Returns the mean KL divergence over the positions. The limits below are loose, because rounding errors grow far more
+// in models with random weights than in trained ones.
 template <typename T>
 double Divergence(const std::vector<T>& expected, const std::vector<double>& got) {
   double divergence = 0.0;
@@ -135,7 +137,7 @@ std::vector<std::string> BlockFiles() {
 INSTANTIATE_TEST_SUITE_P(Types, GgufBlocksTest, testing::ValuesIn(BlockFiles()),
                          [](const auto& name) { return name.param; });
 
-TEST_P(GgufBlocksTest, AgreesWithTransformersOnAnyRanksAndInAnyChunks) {
+TEST_P(GgufBlocksTest, AgreesWithTransformersForAnyNumberOfRanksAndAnyChunkSize) {
   const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/gguf/" + GetParam();
   const Golden golden(directory);
   for (const int64_t ranks : {1, 2, 4}) {
@@ -159,7 +161,7 @@ class QuantizeAtLoadTest : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Switches, QuantizeAtLoadTest, testing::ValuesIn(Directories("llama")),
                          [](const auto& name) { return name.param; });
 
-TEST_P(QuantizeAtLoadTest, StaysCloseToTheUnquantizedModelInAnyChunks) {
+TEST_P(QuantizeAtLoadTest, StaysCloseToTheUnquantizedModelForAnyChunkSize) {
   const Golden golden(Directory());
   for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
     VllmConfig config = Config(Directory());
@@ -184,7 +186,7 @@ class QuantizeFamilyTest : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Families, QuantizeFamilyTest, testing::ValuesIn(Directories("models")),
                          [](const auto& name) { return name.param; });
 
-TEST_P(QuantizeFamilyTest, StaysCloseToTheUnquantizedModelInAnyChunks) {
+TEST_P(QuantizeFamilyTest, StaysCloseToTheUnquantizedModelForAnyChunkSize) {
   const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/models/" + GetParam();
   std::vector<int32_t> prompt;
   for (int32_t i = 0; i < kLength; ++i) prompt.push_back(3 + i * i % 61);
@@ -193,7 +195,7 @@ TEST_P(QuantizeFamilyTest, StaysCloseToTheUnquantizedModelInAnyChunks) {
   for (const QuantizationMethod method : {QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
     config.model.quantization.method = method;
     const std::vector<double> whole = PromptLogprobs(config, prompt, 2048);
-    // The choice of experts in a random model changes with the smallest error, even with that of rounding x to int8.
+    // With random weights, even the error of rounding activations to int8 changes which experts are chosen.
     const bool has_experts =
         GetParam().find("mixtral") != std::string::npos || GetParam().find("moe") != std::string::npos;
     EXPECT_LT(Divergence(unquantized, whole), method == QuantizationMethod::kInt8 && !has_experts ? 0.1 : 2.0);
@@ -202,7 +204,7 @@ TEST_P(QuantizeFamilyTest, StaysCloseToTheUnquantizedModelInAnyChunks) {
   }
 }
 
-TEST(TrainedQuantTest, QuantizedTrainedModelKeepsNearlyAllChoices) {
+TEST(TrainedQuantTest, QuantizationRarelyChangesTheMostProbableTokenOfATrainedModel) {
   VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-f32");
   const std::string directory = testing_support::RealData("models/stories260K/hf-f32");
   OneRequest full(Config(directory));

@@ -1,5 +1,5 @@
-// Real trained models, run by the executor alone, against float64 reference runs. Compares greedy tokens and logprobs
-// with prompts in one or many chunks, on one and two ranks, and on every instruction set.
+// Runs trained models on the executor alone and compares greedy tokens and logprobs with float64 reference runs, with
+// prompts in one or many chunks, on one and two ranks, and on every instruction set.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(Models, ReferenceTest, testing::ValuesIn(kModels), [](c
 void ExpectReferenceIds(const std::vector<int32_t>& ids, const nlohmann::json& c, const std::string& key) {
   const auto expected = c[key].get<std::vector<int32_t>>();
   ASSERT_EQ(ids.size(), expected.size());
-  // If the two best logits are closer than float32 can resolve, both are right and later tokens cannot be compared.
+  // If the two best logits are closer than float32 can resolve, either token is right and the tokens after it cannot be
+  // compared.
   const double gap = c.contains("min_top2_gap") ? c["min_top2_gap"].get<double>() : c["min_top2_gap_all"].get<double>();
   const size_t compare = gap < 1e-5 && c.contains("argmin_gap") ? c["argmin_gap"].get<size_t>() : expected.size();
   for (size_t i = 0; i < compare; ++i) ASSERT_EQ(ids[i], expected[i]) << "token " << i << " of prompt " << c["prompt"];
@@ -104,7 +105,7 @@ TEST_P(ReferenceTest, GreedyTokensEqualTheReferenceOnEveryInstructionSet) {
   }
 }
 
-TEST_P(ReferenceTest, LogprobsAreTheSameBitsForAnyChunksAndThreads) {
+TEST_P(ReferenceTest, LogprobsAreBitIdenticalForAnyChunkSizeAndNumberOfThreads) {
   const auto prompt = Reference("logprobs")["prompt_logprobs"]["ids"].get<std::vector<int32_t>>();
   Logprobs first_output, first_prompt;
   for (const int64_t threads : {1, 2, 3}) {
@@ -122,7 +123,7 @@ TEST_P(ReferenceTest, LogprobsAreTheSameBitsForAnyChunksAndThreads) {
   }
 }
 
-TEST_P(ReferenceTest, PromptLogprobsAreWithinOneInTenThousand) {
+TEST_P(ReferenceTest, PromptLogprobsAndRanksAgreeWithTheReference) {
   const nlohmann::json reference = Reference("logprobs")["prompt_logprobs"];
   const auto ids = reference["ids"].get<std::vector<int32_t>>();
   OneRequest engine(MakeConfig({GetParam().directory}));
@@ -142,7 +143,7 @@ TEST_P(ReferenceTest, PromptLogprobsAreWithinOneInTenThousand) {
   }
 }
 
-TEST_P(ReferenceTest, WholeDistributionsAreWithinOneInTenThousand) {
+TEST_P(ReferenceTest, LogprobsOfTheWholeVocabularyAgreeWithTheReference) {
   OneRequest engine(MakeConfig({GetParam().directory}));
   const nlohmann::json reference = Reference("logits");
   for (const nlohmann::json& c : reference["cases"]) {
@@ -159,7 +160,7 @@ TEST_P(ReferenceTest, WholeDistributionsAreWithinOneInTenThousand) {
   }
 }
 
-TEST(CheckpointFormsTest, TheSameWeightsInOneFileAndInShardsGiveTheSameTokens) {
+TEST(CheckpointFormsTest, ShardedCheckpointGivesTheSameTokensAsASingleFile) {
   VLLMCLI_NEEDS_REALDATA("models/stories260K/hf-bf16-sharded");
   OneRequest whole(MakeConfig({"models/stories260K/hf-bf16", 1, 1, kernels::DType::kBFloat16}));
   OneRequest sharded(MakeConfig({"models/stories260K/hf-bf16-sharded", 1, 1, kernels::DType::kBFloat16}));

@@ -38,7 +38,7 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
     return config;
   }
 
-  // A request of `num_tokens` tokens that has blocks from `first_block` on in every group.
+  // Returns a request of `num_tokens` tokens. Its blocks in all groups have consecutive ids from `first_block` on.
   NewRequestData NewRequest(RequestId id, int64_t num_tokens, int32_t first_block, size_t num_groups) {
     auto request = std::make_shared<EngineCoreRequest>();
     request->request_id = id;
@@ -56,7 +56,8 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
     return {request, blocks, 0};
   }
 
-  // The next `num_tokens` tokens of a known request. `new_token` is the token that its last step sampled, or -1.
+  // Returns a step with the next `num_tokens` tokens of a known request. `new_token` is the token that the last step
+  // sampled for it, or -1.
   static SchedulerOutput Next(RequestId id, int64_t num_computed, int64_t num_tokens, int32_t new_token) {
     SchedulerOutput step;
     CachedRequestData& cached = step.scheduled_cached_reqs;
@@ -76,8 +77,8 @@ TEST_P(StepAllocationTest, LargestStepAndDecodingDoNotAllocate) {
   const std::unique_ptr<Executor> executor = MakeExecutor(Config()).executor;
   const size_t num_groups = executor->KVGroupWindows().size();
   executor->InitializeKVCache(64);
-  // One token of each request, so that the executor knows both. Sampling the short one allocates the list of sampled
-  // tokens.
+  // The first step computes one token of each request, so that the executor knows both. Sampling from the short one
+  // allocates the list of sampled tokens.
   SchedulerOutput first;
   first.scheduled_new_reqs = {NewRequest(1, kMaxTokens + 1, 1, num_groups), NewRequest(2, 1, 40, num_groups)};
   first.num_scheduled_tokens = {{1, 1}, {2, 1}};

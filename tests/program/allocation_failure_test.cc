@@ -1,6 +1,6 @@
 // Runs the program with one failing allocation. The program must exit with status 4, or fail the request and print the
-// cause, or give the same output as without the failure. It must never crash or hang. By default a sample of the
-// allocations is tried. VLLMCLI_ALLOCATIONS=all tries each one.
+// cause, or print the same output as without the failure. It must never crash or hang. By default the tests try a
+// sample of the allocations. With VLLMCLI_ALLOCATIONS=all they try each one.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -51,7 +51,7 @@ void TryEachAllocation(const std::vector<std::string>& words) {
   EXPECT_GT(num_resource, 10);
 }
 
-TEST(AllocationFailureTest, AnyAllocationMayFailInALoadAndTwentySteps) { TryEachAllocation(kWords); }
+TEST(AllocationFailureTest, AnyAllocationMayFailWhileLoadingAndGenerating) { TryEachAllocation(kWords); }
 
 TEST(AllocationFailureTest, AnyAllocationMayFailWithTwoRanks) {
   std::vector<std::string> words = kWords;

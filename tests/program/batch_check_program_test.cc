@@ -1,4 +1,4 @@
-// `batch --check` rejects exactly the rows that a run rejects, with the same records.
+// Checks that `batch --check` rejects exactly the rows that a run rejects, with the same records.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 const std::vector<std::string>& BadRows() {
   static const std::vector<std::string> rows = [] {
     std::vector<std::string> bad = {
-        // JSON that is not a row.
+        // Invalid JSON, and JSON that is not a row.
         R"({"prompt":"a")", R"([])", R"("text")", R"(7)", R"({})", R"({"prompt":"a"} x)",
         // Prompts.
         R"({"prompt":7})", R"({"prompt":"a","messages":[]})", R"({"prompt_token_ids":[]})",
@@ -88,7 +88,7 @@ TEST(BatchCheckProgramTest, CheckAndRunRejectTheSameRowsWithTheSameRecords) {
   EXPECT_FALSE(rejected.contains(static_cast<int>(BadRows().size()) + 1));
 }
 
-TEST(BatchCheckProgramTest, FlagsThatNoRowCouldUseAreUsageErrors) {
+TEST(BatchCheckProgramTest, FlagOutOfRangeIsAUsageError) {
   const ProgramResult check =
       RunProgram({"batch", "-m", GuideModel(), "--top-p", "3", "--check", "-"}, Input("{\"prompt\":\"a\"}\n"));
   EXPECT_EQ(check.status, 2);

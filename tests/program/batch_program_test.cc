@@ -1,4 +1,4 @@
-// Runs `vllmcli batch`: formats, row errors, and the same bytes under any scheduling.
+// Runs `vllmcli batch` and checks formats, row errors, and that records are bitwise equal under any schedule.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ class BatchProgramTest : public testing::Test {
   fs::path directory_;
 };
 
-TEST_F(BatchProgramTest, TextFileGivesOneRecordPerLine) {
+TEST_F(BatchProgramTest, TextFileProducesOneRecordPerNonEmptyLine) {
   const std::string input = Write("in.txt", "Once upon\n\nOne day\n");
   const ProgramResult result = Batch({"-t", "0", "-n", "4", "--ordered", input});
   ASSERT_EQ(result.status, 0) << result.err;
@@ -93,7 +93,7 @@ TEST_F(BatchProgramTest, TextFileGivesOneRecordPerLine) {
   EXPECT_EQ(Lines(text.out)[0], first["outputs"][0]["text"].get<std::string>());
 }
 
-TEST_F(BatchProgramTest, RecordOfARowIsTheSameUnderAnyScheduling) {
+TEST_F(BatchProgramTest, RecordOfARowIsTheSameUnderAnySchedule) {
   const std::string input = Write("in.jsonl", MixedRows());
   const ProgramResult base = Batch({input});
   ASSERT_EQ(base.status, 0) << base.err;
@@ -164,7 +164,7 @@ TEST_F(BatchProgramTest, BadRowGetsAnErrorRecordAndTheOthersRun) {
   EXPECT_EQ(Lines(check.out).size(), 8u);
 }
 
-TEST_F(BatchProgramTest, OpenAiRowsGiveOpenAiRecords) {
+TEST_F(BatchProgramTest, OpenAiRowsProduceOpenAiRecords) {
   const std::string chat_template = Write("t.jinja", "{% for m in messages %}{{ m.content }} {% endfor %}");
   const std::string input = Write(
       "in.jsonl",

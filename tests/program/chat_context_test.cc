@@ -1,4 +1,5 @@
-// A chat with a full context: most turns still find their history in the prefix cache. Uses the shipped model.
+// Tests a chat whose context is full: most turns must still find their history in the prefix cache. Uses the bundled
+// model.
 #include <gtest/gtest.h>
 
 #include <sstream>

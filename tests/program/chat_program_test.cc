@@ -39,7 +39,7 @@ class ChatProgramTest : public testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
-TEST_F(ChatProgramTest, TurnIsAnsweredAndControlDLeaves) {
+TEST_F(ChatProgramTest, TurnIsAnsweredAndControlDQuits) {
   PtyProgram chat(Chat({"-n", "10"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("Once upon a time\r");
@@ -93,15 +93,14 @@ TEST_F(ChatProgramTest, SecondTurnComputesOnlyTheNewTokens) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatProgramTest, ControlCClearsTheLineAndASecondOneLeaves) {
+TEST_F(ChatProgramTest, ControlCClearsTheLineAndTwoInARowQuit) {
   PtyProgram chat(Chat(), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("half a line");
   ASSERT_TRUE(chat.WaitFor("half a line")) << chat.output();  // a terminal drops unread keys on Ctrl-C
   chat.Send("\x03");
   ASSERT_TRUE(chat.WaitFor("\n>>> ")) << chat.output();
-  // This is a command only if the half line is gone. It also starts a new line, where the next Ctrl-C counts as the
-  // first.
+  // The input is a command only if Ctrl-C has cleared the line. After a command, the next Ctrl-C counts as the first.
   chat.Send("/help\r");
   ASSERT_TRUE(chat.WaitFor("list these commands")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();

@@ -1,5 +1,6 @@
-// The program when a rank fails at load, in the profiling run or at a random step, with one and two ranks. It must exit
-// with status 1 and print the cause on standard error. A batch writes a record for each submitted row.
+// Runs the program with one and two ranks, of which one fails at load, in the profiling run or at a random step. The
+// program must exit with status 1 and print the cause to standard error. A batch must write a record for each submitted
+// row.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 class EngineDeathProgramTest : public testing::Test {
  protected:
   void SetUp() override {
-    // The shipped model with the architecture of the failing model.
+    // A copy of the bundled model with the architecture that faulty_model.h describes.
     directory_ = fs::path(testing::TempDir()) / ("vllmcli_fault_" + std::to_string(getpid()));
     const fs::path guide = fs::path(VLLMCLI_SOURCE_DIR) / "app/guide_model";
     fs::create_directories(directory_);
@@ -50,7 +51,7 @@ class EngineDeathProgramTest : public testing::Test {
   fs::path directory_;
 };
 
-TEST_F(EngineDeathProgramTest, ProgramExitsWithItsStatusAndTheCause) {
+TEST_F(EngineDeathProgramTest, ProgramExitsWithStatusOneAndPrintsTheCause) {
   std::mt19937 random(4);
   for (int i = 0; i < 24; ++i) {
     const int ranks = 1 + i % 2;
@@ -69,7 +70,7 @@ TEST_F(EngineDeathProgramTest, BatchWritesARecordForEachSubmittedRow) {
     const ProgramResult result =
         Run({"batch", (directory_ / "rows.txt").string(), "--ignore-eos", "-n", "60"}, "forward", ranks - 1, 12, ranks);
     EXPECT_EQ(result.status, 1);
-    // How many rows the batch has submitted when the rank fails depends on timing.
+    // The number of rows that the batch has submitted when the rank fails depends on timing.
     std::istringstream lines(result.out);
     std::set<int> indices;
     for (std::string line; std::getline(lines, line);) {
@@ -83,7 +84,7 @@ TEST_F(EngineDeathProgramTest, BatchWritesARecordForEachSubmittedRow) {
   }
 }
 
-TEST_F(EngineDeathProgramTest, RequestWithNanLogitsFails) {
+TEST_F(EngineDeathProgramTest, RequestWithNaNLogitsFails) {
   const ProgramResult result = Run({"complete", "one", "--ignore-eos", "-n", "30"}, "logits", 0, 9, 1);
   EXPECT_EQ(result.status, 1);
   EXPECT_FALSE(result.err.empty());

@@ -1,4 +1,4 @@
-// The first minute of a new user: the chat's first lines, --quiet, `run -`, the examples in the help.
+// Tests what a new user sees first: the first lines of the chat, --quiet, `run -` and the examples in the help.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TEST(FirstMinuteTest, TheFirstScreenSaysThatTheGuideIsATinyHelpModel) {
   EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 4) << screen;
 }
 
-TEST(FirstMinuteTest, TheFirstScreenNamesAnyOtherModelAndItsContext) {
+TEST(FirstMinuteTest, WithAModelFlagTheFirstScreenNamesTheModelAndItsContext) {
   PtyProgram chat({"-m", GuideModel(), "--max-model-len", "256"}, NoHistory());
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   EXPECT_NE(chat.output().find("guide_model, context 256 tokens"), std::string::npos) << chat.output();

@@ -1,5 +1,5 @@
-// The program with GGUF files. Every command that takes a model takes a GGUF file, and text from a file cannot control
-// the terminal.
+// Tests the program with GGUF files. Every command that needs a model must accept a GGUF file, and strings from a file
+// must not control the terminal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ TEST(GgufProgramTest, ShowDescribesTheFile) {
   EXPECT_EQ(json["context"], 128);
   EXPECT_EQ(json["vocab_size"], 64);
   EXPECT_EQ(json["parameters"], 2 * 64 * 32 + 32 + 2 * (2 * 32 * 32 + 2 * 16 * 32 + 3 * 64 * 32 + 2 * 32));
-  EXPECT_EQ(json["tokenizer"], "BPE byte-level (gpt-2)");
+  EXPECT_EQ(json["tokenizer"], "byte-level BPE (gpt-2)");
   EXPECT_EQ(json["chat_template"], "tokenizer.chat_template");
   EXPECT_EQ(json["eos_token_ids"], Json({2}));
   EXPECT_EQ(json["files_bytes"], fs::file_size(Llama()));
@@ -67,7 +67,7 @@ TEST(GgufProgramTest, EveryCommandAcceptsAFile) {
   EXPECT_EQ(completion["outputs"][0]["token_ids"].size(), 4U);
   const ProgramResult run = RunProgram({"run", "-m", Llama(), "-n", "4", "-t", "0", "--json", "AB"});
   EXPECT_EQ(run.status, 0) << run.err;
-  // Characters are tokens here: "!" is 3.
+  // In this model every character is a token: "!" is 3.
   EXPECT_EQ(RunProgram({"tokenize", "-m", Llama(), "#$"}).out, "[5,6]\n");
   EXPECT_EQ(RunProgram({"tokenize", "-m", Llama(), "--decode", "5 6"}).out, "#$\n");
   const ProgramResult render =
@@ -83,14 +83,14 @@ TEST(GgufProgramTest, EveryCommandAcceptsAFile) {
   EXPECT_EQ(batch.status, 0) << batch.err;
 }
 
-TEST(GgufProgramTest, ADirectoryWithOneModelNamesThatModel) {
+TEST(GgufProgramTest, ADirectoryWithOneModelSelectsThatModel) {
   const auto shows = [](const std::string& path, const std::vector<std::string>& extra = {}) {
     std::vector<std::string> arguments = {"show", "--json", path};
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     return RunProgram(arguments);
   };
   EXPECT_EQ(Json::parse(shows(Fixture("llama")).out)["format"], "gguf");
-  // A model in three parts is named by its directory or by any part.
+  // A model in three parts is selected by its directory or by any of its files.
   for (const std::string& name : {std::string(), std::string("/model-00002-of-00003.gguf")}) {
     const ProgramResult split = shows(Fixture("llama_linear") + name);
     ASSERT_EQ(split.status, 0) << split.err;
@@ -106,7 +106,7 @@ TEST(GgufProgramTest, ADirectoryWithOneModelNamesThatModel) {
   fs::copy_file(Llama(), directory.path() + "/b.gguf");
   const ProgramResult several = shows(directory.path());
   EXPECT_EQ(several.status, 3);
-  EXPECT_NE(several.err.find("several .gguf files in this directory, name one (a.gguf, b.gguf)"), std::string::npos);
+  EXPECT_NE(several.err.find("several .gguf files in this directory; name one (a.gguf, b.gguf)"), std::string::npos);
   EXPECT_EQ(shows(directory.path() + "/b.gguf").status, 0);
 }
 
@@ -138,7 +138,7 @@ TEST(GgufProgramTest, FilesOfARepositoryAreFoundByName) {
 }
 
 TEST(GgufProgramTest, ShowCountsPackedParameters) {
-  // The directory contains the same model in every quantization method.
+  // The directory contains the same model once for each quantization method.
   for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/quant/models")) {
     const ProgramResult result = RunProgram({"show", "--json", entry.path().string()});
     ASSERT_EQ(result.status, 0) << result.err;
@@ -163,7 +163,7 @@ TEST(GgufProgramTest, LoadFormatSelectsAmongTheFilesOfADirectory) {
   EXPECT_EQ(RunProgram({"show", "--load-format", "safetensors", Llama()}).status, 3);
 }
 
-TEST(GgufProgramTest, BadFilesExitWithThree) {
+TEST(GgufProgramTest, BadFilesExitWithStatusThree) {
   const TempDirectory directory;
   const std::string vocabulary_only = directory.Write("v.gguf", [] {
     GgufBuilder file;

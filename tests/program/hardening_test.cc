@@ -71,9 +71,10 @@ TEST(HardeningTest, NoMemoryIsBothWritableAndExecutable) {
   EXPECT_EQ(ElfFile(VLLMCLI_BINARY).Dynamic(DT_TEXTREL), 0u);
 }
 
-// Sanitizer builds do not use these options. Debug builds do not use the checked functions.
+// Only Release builds without sanitizers define _FORTIFY_SOURCE. Sanitizer builds use none of these options, and debug
+// builds do not call the checked functions.
 #ifdef _FORTIFY_SOURCE
-TEST(HardeningTest, RelocationsAreReadOnlyAfterTheStart) {
+TEST(HardeningTest, RelocationsAreReadOnlyAfterStartup) {
   bool has_relro = false;
   const ElfFile program(VLLMCLI_BINARY);
   program.ForEachSegment([&](const Elf64_Phdr& segment) { has_relro |= segment.p_type == PT_GNU_RELRO; });
@@ -93,7 +94,7 @@ TEST(HardeningTest, StackAndBuffersAreChecked) {
 
 #if defined(__x86_64__)
 TEST(HardeningTest, IndirectBranchesHaveLandingPads) {
-  // g++ and clang define this with -fcf-protection. Bit 0 is for branches, bit 1 for returns.
+  // g++ and clang define __CET__ with -fcf-protection. Bit 0 is for branches, bit 1 for returns.
 #ifdef __CET__
   EXPECT_EQ(__CET__, 3);
 #else

@@ -1,4 +1,5 @@
-// The program under address-space limits. scripts/check_memory_limits.sh does the same in finer steps.
+// Runs the program under a range of address-space limits, and with --max-output-memory.
+// scripts/check_memory_limits.sh tries more address-space limits.
 #include <gtest/gtest.h>
 
 #include "tests/program/program.h"
@@ -9,14 +10,14 @@ namespace {
 // Sanitizers reserve terabytes of address space.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// Returns the number of KV cache blocks in the output of --stats, or -1.
+// Returns the number of KV blocks in the output of --stats, or -1.
 int64_t GetNumBlocks(const std::string& stats) {
   const size_t end = stats.rfind(" blocks");
   if (end == std::string::npos) return -1;
   return std::stoll(stats.substr(stats.rfind(' ', end - 1) + 1));
 }
 
-TEST(MemoryLimitTest, AHigherAddressSpaceLimitNeverGivesLess) {
+TEST(MemoryLimitTest, HigherAddressSpaceLimitNeverGivesFewerKVBlocks) {
   ProgramOptions shell;
   shell.program = "/bin/sh";
   int64_t blocks_before = -1;
@@ -69,7 +70,7 @@ TEST(MemoryLimitTest, BatchRowsWaitForMemoryAndAllFinish) {
         {"batch", "-", "--input-format", "jsonl", "-m", GuideModel(), "--ordered", "--max-output-memory", limit},
         Input(rows));
   };
-  // The memory suffices for one row at a time. The last row may need more than the limit.
+  // The lower limit is enough for one short row at a time. The last row could exceed it alone, so it is rejected.
   const ProgramResult narrow = run("400K");
   EXPECT_EQ(narrow.status, 1) << narrow.err;
   EXPECT_NE(narrow.out.find("\"code\":\"invalid_request\""), std::string::npos) << narrow.out;

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs in the child. The environment is built from scratch, so that the developer's own settings do not reach a test.
+// Runs in the child. The environment is built from scratch, so that the developer's settings do not affect a test.
 void ExecProgram(std::string binary, const std::vector<std::string>& arguments,
                  const std::map<std::string, std::string>& environment) {
   std::map<std::string, std::string> variables = {
@@ -55,8 +55,8 @@ std::string ModesOf(int fd) {
   return text;
 }
 
-// Runs in the child that acts as the shell: starts the program in its own foreground process group, then writes its
-// process id and each of its wait statuses to `reports`.
+// Runs in the child that acts as the shell. Starts the program in its own foreground process group, then writes the
+// program's process id and each of its wait statuses to `reports`.
 [[noreturn]] void RunShell(int terminal, int reports, const std::string& binary,
                            const std::vector<std::string>& arguments,
                            const std::map<std::string, std::string>& environment) {

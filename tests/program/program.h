@@ -1,5 +1,5 @@
-// Runs the real program as a user does, with its own standard streams and environment. PtyProgram also gives it a
-// terminal. Not thread-safe.
+// RunProgram and PtyProgram run the real program as a user does, in a process with its own environment. RunProgram
+// connects its standard streams to pipes, PtyProgram to a terminal. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 namespace vllm::app {
 
 struct ProgramResult {
-  int status = -1;  // exit status, or 128 + signal number if a signal ended it
+  int status = -1;  // exit status, or 128 + signal number if a signal ended the program
   std::string out;
   std::string err;
 };
@@ -25,33 +25,36 @@ struct ProgramOptions {
   size_t close_out_after = 0;    // close the pipe of standard output after this many bytes; 0: never
   bool close_stdin = false;      // like <&- in a shell
   bool keep_stdin_open = false;  // do not close standard input after `input`
-  int signal_after_output = 0;   // signal to send after the first output
+  int signal_after_output = 0;   // signal to send after the first output; 0: none
   std::map<std::string, std::string> environment;
 };
 
 // Returns options with this standard input.
 ProgramOptions Input(const std::string& input);
 
+// Runs the program until it ends. Kills it if a minute passes without input or output.
 ProgramResult RunProgram(const std::vector<std::string>& arguments, const ProgramOptions& options = {});
 
 // Returns the directory of the shared trained model `name`, or an empty string if it does not exist.
 std::string RealModel(const std::string& name);
-// Returns the directory of the model that ships, or an empty string if it does not exist.
+// Returns the directory of the bundled model, or an empty string if it does not exist.
 std::string GuideModel();
 
+// How CopyGuideModel changes the bundled model.
 struct GuideCopy {
   bool keeps_chat_template = true;
   // max_position_embeddings. With 100,000, an answer continues for as long as a test needs.
   int context = 1024;
 };
-// Creates `directory` with a copy of the model that ships, changed as `changes` says, and returns its path.
+// Creates `directory` with a copy of the bundled model, applies `changes`, and returns the path.
 // REQUIRES: `directory` does not exist.
 std::string CopyGuideModel(const std::filesystem::path& directory, const GuideCopy& changes);
-// Returns the id of the shipped model's token for this character at the beginning of a word, or an empty string.
+// Returns the bundled model's id of the token for this character at the beginning of a word, or an empty string if the
+// character is not one token.
 std::string GuideTokenId(const std::string& character);
 
-// The program on an 80 x 24 pseudo-terminal, started as a shell does: in its own process group, so that it can be
-// suspended.
+// The program on an 80 x 24 pseudo-terminal. It runs in its own process group, as if a shell had started it, so that it
+// can be suspended.
 class PtyProgram {
  public:
   // An empty `program` means vllmcli.
@@ -62,11 +65,12 @@ class PtyProgram {
   PtyProgram& operator=(const PtyProgram&) = delete;
 
   void Send(const std::string& keys);
-  // Reads until the output after the last match contains `text`. Returns false after `limit`.
+  // Reads until the output after the previous match contains `text`. Returns false if it does not within `limit`.
   bool WaitFor(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(120));
-  // Waits until the program ends. Returns its exit status, 128 + signal number, or -1 after `limit`.
+  // Waits until the program ends. Returns its exit status, 128 + signal number if a signal ended it, or -1 if it has
+  // not ended within `limit`.
   int WaitForExit(std::chrono::milliseconds limit = std::chrono::seconds(120));
-  // Waits until a signal has stopped the program. Returns false after `limit`.
+  // Waits until a signal has stopped the program. Returns false if none has within `limit`.
   bool WaitForStop(std::chrono::milliseconds limit = std::chrono::seconds(120));
   const std::string& output() const { return output_; }
   // Returns true if the terminal's modes are the same as before the program started.

@@ -1,4 +1,4 @@
-// The program as a process: exit statuses, streams, JSON, pipes.
+// Tests the program as a process: exit statuses, standard streams, JSON, pipes and signals.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,14 +16,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Returns the model that ships, without its chat template.
+// Returns the path of a copy of the bundled model without its chat template.
 const std::string& PlainModel() {
   static const TempDirectory directory;
   static const std::string path = CopyGuideModel(directory.path() + "/plain", {.keeps_chat_template = false});
   return path;
 }
 
-// Returns arguments that make `complete` write an answer that does not end within a test.
+// Returns arguments with which `complete` writes an answer that is too long to end during a test.
 std::vector<std::string> EndlessAnswer() {
   static const TempDirectory directory;
   static const std::string path = CopyGuideModel(directory.path() + "/long", {.context = 100000});
@@ -52,7 +52,7 @@ TEST(ProgramTest, HelpAndVersionGoToStandardOutput) {
   EXPECT_EQ(RunProgram({"batch", "--help"}).status, 0);
 }
 
-TEST(ProgramTest, UsageErrorsExitWithTwo) {
+TEST(ProgramTest, UsageErrorsExitWithStatusTwo) {
   EXPECT_EQ(RunProgram({"nonsense"}).status, 2);
   EXPECT_EQ(RunProgram({"run", "--no-such-flag", "x"}).status, 2);
   EXPECT_EQ(RunProgram({"run"}).status, 2);
@@ -64,7 +64,7 @@ TEST(ProgramTest, UsageErrorsExitWithTwo) {
   EXPECT_EQ(RunProgram({"run"}, closed).status, 2);
 }
 
-TEST(ProgramTest, AMissingModelExitsWithThree) {
+TEST(ProgramTest, AMissingModelExitsWithStatusThree) {
   EXPECT_EQ(RunProgram({"complete", "-m", "/no/such/directory", "x"}).status, 3);
   EXPECT_EQ(RunProgram({"complete", "-m", "no/such-repository", "x"}).status, 3);
   EXPECT_EQ(RunProgram({"show", "/dev/null"}).status, 3);
@@ -90,7 +90,7 @@ TEST(ProgramTest, AnInvalidEnvironmentVariableIsNamed) {
   EXPECT_NE(result.err.find("VLLMCLI_ISA: must be one of"), std::string::npos) << result.err;
 }
 
-TEST(ProgramTest, AFullDeviceExitsWithFour) {
+TEST(ProgramTest, AFullDeviceExitsWithStatusFour) {
   ProgramOptions full;
   full.redirect_out = "/dev/full";
   const ProgramResult result = RunProgram({"--help"}, full);
@@ -128,7 +128,7 @@ TEST(ProgramTest, DeltasAddUpToTheAnswer) {
   EXPECT_EQ(text + "\n", RunProgram(common).out);
 }
 
-TEST(ProgramTest, PipedTextComesBeforeTheWords) {
+TEST(ProgramTest, PipedTextPrecedesTheWordsOfThePrompt) {
   const std::vector<std::string> flags = {"complete", "-m", PlainModel(), "-t", "0", "-n", "4", "--json"};
   std::vector<std::string> words = flags;
   words.push_back("One day");
@@ -144,7 +144,7 @@ TEST(ProgramTest, PipedTextComesBeforeTheWords) {
 TEST(ProgramTest, AReaderThatClosesThePipeEndsTheProgramQuietly) {
   ProgramOptions head;
   head.close_out_after = 5;
-  // The statistics would go to standard error at the end of the answer.
+  // If the program completed the answer, --stats would print to standard error.
   std::vector<std::string> arguments = EndlessAnswer();
   arguments.push_back("--stats");
   const ProgramResult result = RunProgram(arguments, head);
@@ -152,7 +152,7 @@ TEST(ProgramTest, AReaderThatClosesThePipeEndsTheProgramQuietly) {
   EXPECT_EQ(result.err, "");
 }
 
-TEST(ProgramTest, SignalsEndWith128PlusTheirNumber) {
+TEST(ProgramTest, ASignalExitsWith128PlusItsNumber) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     ProgramOptions options;
     options.signal_after_output = number;
@@ -160,7 +160,7 @@ TEST(ProgramTest, SignalsEndWith128PlusTheirNumber) {
   }
 }
 
-TEST(ProgramTest, SamplingFlagsOutOfRangeExitWithTwo) {
+TEST(ProgramTest, FlagsOutOfRangeExitWithStatusTwo) {
   EXPECT_EQ(RunProgram({"complete", "-m", PlainModel(), "--top-p", "2", "x"}).status, 2);
   EXPECT_EQ(RunProgram({"complete", "-m", PlainModel(), "--n", "1000000000", "x"}).status, 2);
   EXPECT_EQ(RunProgram({"complete", "-m", PlainModel(), "--block-size", "7", "x"}).status, 2);
@@ -217,7 +217,7 @@ TEST(ProgramTest, ShowDescribesAModel) {
   EXPECT_EQ(json["parameters"], 2048 * 256 + 256 + 4 * (2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256 + 2 * 256));
 }
 
-TEST(ProgramTest, BenchWithDummyWeightsNeedsOnlyAConfig) {
+TEST(ProgramTest, BenchRunsWithDummyWeightsAndWithRealOnes) {
   const ProgramResult latency =
       RunProgram({"bench", "latency", "-m", PlainModel(), "--load-format", "dummy", "--input-len", "8", "--output-len",
                   "4", "--batch-size", "2", "--num-iters", "2", "--num-iters-warmup", "1", "--json"});

@@ -113,7 +113,7 @@ TEST(SamplingDefaultsTest, JsonHasTheValueAndTheSourceOfEachParameter) {
   EXPECT_FALSE(json.contains("stop"));
 }
 
-// The shipped model with another generation_config.json.
+// A copy of the bundled model without generation_config.json. A test may write another one.
 class SamplingProgramTest : public testing::Test {
  protected:
   void SetUp() override {

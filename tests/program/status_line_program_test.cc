@@ -1,5 +1,5 @@
-// Status and progress lines on a pseudo-terminal: shown while the program waits, and erased before anything is printed.
-// The model waits at a FIFO until the test releases it.
+// Tests status and progress lines on a pseudo-terminal. The program must show them while it waits, and erase them
+// before it prints anything. The model waits at a FIFO until the test releases it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,11 +42,11 @@ class StatusLineTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  // Lets the program continue.
+  // Lets the model continue.
   void Release() const { close(open(fifo_.c_str(), O_WRONLY | O_CLOEXEC)); }
   std::string model() const { return (directory_ / "slow").string(); }
 
-  // Returns the last line of the screen after `output`, as a terminal shows it.
+  // Returns the last line that a terminal shows after `output`.
   static std::string LastLine(const std::string& output) {
     std::string line = output.substr(output.rfind('\n') + 1);
     if (const size_t erase = line.rfind(kErase); erase != std::string::npos) line = line.substr(erase + 4);

@@ -1,5 +1,5 @@
-// Chat templates in the program: variables from the command line, templates that ignore a system message, templates for
-// tool use.
+// Tests chat templates in the program: variables from the command line, templates that ignore a system message, and
+// templates for tool use.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMessages = R"([{"role":"user","content":"hi"}])";
-// Prints the variables it receives; ignores a system message.
+// Prints the variables that it receives, and ignores system messages.
 constexpr const char* kTemplate =
     "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}"
     "[{{ enable_thinking }}|{{ level }}|{{ list[1] if list is defined }}]";
@@ -42,7 +42,7 @@ class TemplateProgramTest : public testing::Test {
   fs::path directory_;
 };
 
-TEST_F(TemplateProgramTest, VariablesAreJsonOrText) {
+TEST_F(TemplateProgramTest, VariablesAreJsonOrStrings) {
   const ProgramResult result =
       RunProgram({"render", "--chat-template", Template(), "--template-var", "enable_thinking=false", "--template-var",
                   "level=very high", "--template-var", "list=[1, {\"a\": 2}]", "-"},
@@ -62,7 +62,7 @@ TEST_F(TemplateProgramTest, ASystemMessageThatTheTemplateIgnoresIsRejected) {
   const ProgramResult run =
       RunProgram({"run", "--chat-template", Template(), "--system", "Be brief.", "-n", "2", "hi"});
   EXPECT_EQ(run.status, 2);
-  EXPECT_NE(run.err.find("takes no system message"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("does not support a system message"), std::string::npos) << run.err;
   EXPECT_TRUE(run.out.empty());
 
   const std::string rows = Write("rows.jsonl",
@@ -73,11 +73,11 @@ TEST_F(TemplateProgramTest, ASystemMessageThatTheTemplateIgnoresIsRejected) {
   EXPECT_EQ(batch.status, 1);
   const auto first = nlohmann::json::parse(batch.out.substr(0, batch.out.find('\n')));
   const auto second = nlohmann::json::parse(batch.out.substr(batch.out.find('\n') + 1));
-  EXPECT_NE(first["error"]["message"].get<std::string>().find("takes no system message"), std::string::npos);
+  EXPECT_NE(first["error"]["message"].get<std::string>().find("does not support a system message"), std::string::npos);
   EXPECT_TRUE(second.contains("outputs"));
 }
 
-TEST_F(TemplateProgramTest, ToolsSelectTheTemplateForToolUse) {
+TEST_F(TemplateProgramTest, ToolsInTheRequestSelectTheTemplateForToolUse) {
   std::ofstream(directory_ / "model/tokenizer_config.json")
       << R"({"chat_template":[{"name":"default","template":"plain"},{"name":"tool_use","template":"tools: {{ tools[0] }}"}]})";
   fs::remove(directory_ / "model/chat_template.jinja");

@@ -1,5 +1,6 @@
-// Unusable files: FIFOs, sockets, directories and devices in place of a model's files, missing and broken files, and no
-// more descriptors or disk space. Each run must exit at once and print the cause.
+// Tests files that the program cannot use: FIFOs, sockets, directories and devices in place of a model's files, missing
+// and broken files, and too few file descriptors or too little disk space. A run that cannot continue must exit at once
+// and print the cause.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -59,7 +60,7 @@ class UnusableFilesTest : public testing::Test {
     return RunProgram(words, Input(""));
   }
   ProgramResult Show() const { return RunProgram({"show", model_}); }
-  // Runs the program under a limit that the shell's ulimit sets.
+  // Runs the program under a limit of the shell's ulimit.
   static ProgramResult RunLimited(const std::string& limit, const std::vector<std::string>& words) {
     std::vector<std::string> all = {"-c", "ulimit " + limit + "; exec \"$0\" \"$@\"", VLLMCLI_BINARY};
     all.insert(all.end(), words.begin(), words.end());
@@ -155,7 +156,7 @@ TEST_F(UnusableFilesTest, BatchReadsItsInputFromAFifoAsItArrives) {
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 2);
 }
 
-TEST_F(UnusableFilesTest, NamesWithLineBreaksStayOnOneLineOfAMessage) {
+TEST_F(UnusableFilesTest, LineBreaksInAFileNameAreEscapedInMessages) {
   const ProgramResult result = RunProgram({"complete", "-m", "no\nsuch\n\x1b[31mmodel", "hi"}, Input(""));
   EXPECT_EQ(result.status, 3);
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
@@ -230,10 +231,10 @@ TEST_F(UnusableFilesTest, TokenizerInAnotherFormatIsUsedWithAWarning) {
   const ProgramResult result = RunProgram({"tokenize", "-m", model_, "a"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.err, "vllmcli: warning: tokenizer of " + model_ +
-                            ": tokenizer.json is missing, vocab.json with merges.txt is used instead\n");
+                            ": tokenizer.json is missing; using vocab.json with merges.txt instead\n");
 }
 
-// `show` finds the errors of `run` and prints the same messages.
+// `show` must find the same errors as `run` and print the same messages.
 TEST_F(UnusableFilesTest, ShowFailsLikeRunWithTheSameMessage) {
   const auto expect_same = [this](const std::string& what, const std::string& part) {
     const ProgramResult run = RunProgram({"run", "-m", model_, "hi"}, Input(""));
@@ -273,7 +274,7 @@ TEST_F(UnusableFilesTest, ShowFailsLikeRunWithTheSameMessage) {
   expect_same("weights", "model.safetensors");
   restore("model.safetensors");
 
-  // The new names have the length of the old ones, so that the header keeps its size.
+  // The new names are as long as the old ones, so that the header keeps its size.
   for (const auto& [from, to] :
        std::vector<std::pair<std::string, std::string>>{{"model.norm.weight", "model.nurm.weight"},
                                                         {"layers.1.self_attn.o_proj", "layers.1.self_attn.q_prog"},
@@ -301,15 +302,15 @@ TEST_F(UnusableFilesTest, ShowFailsLikeRunWithTheSameMessage) {
   EXPECT_EQ(Show().status, 0);
 }
 
-// Each limit makes another open() fail first. With a limit of 4, the shell that sets it fails. The sanitizers need more
-// descriptors: without a pipe UBSan reports every object as invalid.
+// With each limit, a different open() is the first that fails. With a limit of 4, the shell that sets the limit fails.
+// The sanitizers need more descriptors: if UBSan cannot open a pipe, it reports every object as invalid.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int kFirstLimit = 7;
 #else
 constexpr int kFirstLimit = 5;
 #endif
 
-TEST_F(UnusableFilesTest, RunWithoutDescriptorsExitsWithTheCause) {
+TEST_F(UnusableFilesTest, RunWithTooFewDescriptorsExitsWithTheCause) {
   bool has_succeeded = false;
   for (int limit = kFirstLimit; limit < 40 && !has_succeeded; ++limit) {
     const ProgramResult result =
@@ -327,7 +328,7 @@ TEST_F(UnusableFilesTest, RunWithoutDescriptorsExitsWithTheCause) {
 // Weights are copied when they are packed, so a chat continues with the model that it has loaded.
 TEST_F(UnusableFilesTest, ChatContinuesWhenItsModelIsTruncatedOrMoved) {
   const auto chat = [this](const std::function<void()>& change) {
-    // --quiet, because a slow machine would draw status lines.
+    // --quiet, because on a slow machine the program would draw status lines.
     PtyProgram program({"chat", "-m", model_, "-t", "0", "-n", "12", "--ignore-eos", "--quiet"},
                        {{"XDG_STATE_HOME", temp_.path()}});
     EXPECT_TRUE(program.WaitFor(">>> ")) << program.output();
@@ -369,7 +370,7 @@ TEST_F(UnusableFilesTest, InputOrOutputErrorNamesTheFileAndTheReason) {
   EXPECT_NE(tokenizer.err.find(In("tokenizer.json")), std::string::npos) << tokenizer.err;
 }
 
-TEST_F(UnusableFilesTest, BatchThatCannotWriteItsOutputNamesIt) {
+TEST_F(UnusableFilesTest, BatchThatCannotWriteItsOutputNamesTheFile) {
   const std::string rows = temp_.path() + "/rows.txt";
   std::ofstream out(rows);
   for (int i = 0; i < 20; ++i) out << "Once\n";
@@ -378,7 +379,7 @@ TEST_F(UnusableFilesTest, BatchThatCannotWriteItsOutputNamesIt) {
   const ProgramResult result = RunLimited("-f 1", {"batch", rows, "-m", model_, "-n", "4", "-o", output});
   EXPECT_EQ(result.status, 4) << result.err;
   EXPECT_NE(result.err.find("writing " + output + ": File too large"), std::string::npos) << result.err;
-  // Whole lines only.
+  // The file contains only whole lines.
   std::ifstream written(output);
   const std::string text{std::istreambuf_iterator<char>(written), {}};
   EXPECT_TRUE(text.empty() || text.back() == '\n');

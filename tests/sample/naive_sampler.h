@@ -1,5 +1,5 @@
-// NaiveDistribution: a slow, simple reference for the sampler. It sorts the whole vocabulary, computes in double and
-// keeps no state. For tests.
+// NaiveDistribution: a slow, simple reference for the sampler. It sorts the whole vocabulary and computes in double
+// precision. A pure function for tests; any thread.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace vllm {
 
-// Returns the distribution that a token is drawn from; all 0 if no token remains.
+// Returns the distribution that a token is drawn from, [row.size()]; all 0 if no token remains.
 inline std::vector<double> NaiveDistribution(std::vector<float> row, const SamplingParams& params,
                                              const std::vector<int32_t>& prompt, const std::vector<int32_t>& output) {
   const float masked = -std::numeric_limits<float>::infinity();
@@ -47,7 +47,7 @@ inline std::vector<double> NaiveDistribution(std::vector<float> row, const Sampl
     if (count > 0) logit -= static_cast<float>(params.presence_penalty);
   }
 
-  // Ascending by logit, ties by id, as in vLLM's stable sort.
+  // Token ids in ascending order of logit, and ties in ascending order of id, as in vLLM's stable sort.
   std::vector<size_t> order(size);
   for (size_t i = 0; i < size; ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return row[a] < row[b]; });

@@ -1,4 +1,4 @@
-// Compares the sampler with the naive sampler, and its draws with its distribution.
+// Compares the sampler's distributions with NaiveDistribution, and the sampler's draws with its distributions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +63,7 @@ class Generator {
   std::mt19937 random_;
 };
 
-TEST(NaiveSamplerTest, TenThousandRandomRowsAgree) {
+TEST(NaiveSamplerTest, DistributionsOfRandomRowsMatchTheNaiveOnes) {
   Generator generator(11);
   int different = 0;
   for (int i = 0; i < 10000; ++i) {
@@ -73,13 +73,13 @@ TEST(NaiveSamplerTest, TenThousandRandomRowsAgree) {
     std::vector<double> got = sampler.Distribution({c.logits, &c.params, c.prompt, c.output});
     double distance = 0.0;
     for (size_t j = 0; j < got.size(); ++j) distance = std::max(distance, std::abs(got[j] - expected[j]));
-    // If a sum equals top_p within rounding, either side may keep one token more.
+    // If a cumulative sum equals top_p within rounding, one of the two may keep one more token.
     if (distance > 1e-5) ++different;
   }
   EXPECT_LE(different, 10);
 }
 
-TEST(NaiveSamplerTest, RowsDoNotDependOnTheRowsBeforeThem) {
+TEST(NaiveSamplerTest, ReusedSamplerGivesTheSameResultsAsAFreshOne) {
   constexpr int64_t kVocab = 1500;
   Sampler reused(kVocab);
   Generator generator(12);
@@ -104,7 +104,7 @@ TEST(NaiveSamplerTest, RowsDoNotDependOnTheRowsBeforeThem) {
   EXPECT_GT(compared, 100);
 }
 
-// Chi-square test of draws at many positions against the distribution, with a limit of 5 standard deviations.
+// Compares draws at many positions with the distribution in a chi-square test. The limit is 5 standard deviations.
 void ExpectDrawsFollowDistribution(const std::vector<float>& logits, const SamplingParams& params) {
   constexpr size_t kDraws = 100000;
   Sampler sampler(static_cast<int64_t>(logits.size()));
@@ -149,8 +149,8 @@ TEST(NaiveSamplerTest, DrawsFollowTheDistribution) {
   ExpectDrawsFollowDistribution(blocks, SamplingParams());
 }
 
-TEST(NaiveSamplerTest, DrawsOfNeighbouringSeedsAndPositionsAreIndependent) {
-  // Counts pairs of one-bit draws for children (seed, seed + 1) and for positions (p, p + 1).
+TEST(NaiveSamplerTest, DrawsOfAdjacentSeedsAndPositionsAreIndependent) {
+  // Counts pairs of one-bit draws for adjacent seeds (s, s + 1) and for adjacent positions (p, p + 1).
   int counts[4] = {}, steps[4] = {};
   constexpr int kPairs = 40000;
   for (uint64_t i = 0; i < kPairs; ++i) {

@@ -65,7 +65,7 @@ TEST(RowOpsTest, KernelsMatchTheScalarCodeBitForBit) {
   }
 }
 
-TEST(RowOpsTest, NanAndInfinityAreFoundAnywhere) {
+TEST(RowOpsTest, NaNAndPositiveInfinityAreFoundAtAnyIndex) {
   for (const kernels::RowKernels* kernels : AllKernels()) {
     for (float bad : {std::nanf(""), -std::nanf(""), std::numeric_limits<float>::infinity()}) {
       for (size_t index = 0; index < 150; ++index) {

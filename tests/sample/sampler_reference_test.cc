@@ -1,4 +1,4 @@
-// Compares the sampler with distributions and logprobs that other implementations computed.
+// Compares the sampler with distributions and logprobs computed by other implementations.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,7 +48,7 @@ SamplingParams ParamsOf(const json& object) {
   return params;
 }
 
-TEST(SamplerReferenceTest, DistributionsMatchTorchInVllmsOrder) {
+TEST(SamplerReferenceTest, DistributionsMatchPyTorchInVllmsOrderOfOperations) {
   json golden = ReadJson(std::string(VLLMCLI_TEST_DATA) + "/sampler_golden.json");
   ASSERT_EQ(golden["cases"].size(), 120u);
   for (size_t c = 0; c < golden["cases"].size(); ++c) {
@@ -97,7 +97,8 @@ TEST_F(SamplerReferenceDataTest, DistributionsMatchOnLogitsOfTrainedModels) {
     for (const json& entry : test["probs"]) {
       EXPECT_NEAR(probs[entry[0].get<size_t>()], entry[1].get<double>(), 1e-5) << test["params"];
     }
-    // A token biased by -100 has a probability above 0 in double that is 0 in vLLM's float32.
+    // The reference computed in float64, where a token with a bias of -100 has a probability above 0. In float32, as in
+    // vLLM, that probability is 0.
     int64_t num_underflowed = test["params"].contains("logit_bias") ? 1 : 0;
     int64_t support = std::count_if(probs.begin(), probs.end(), [](double p) { return p > 0.0; });
     EXPECT_EQ(support, test["support_size"].get<int64_t>() - num_underflowed) << test["params"];

@@ -40,20 +40,20 @@ SamplingParams Greedy() {
   return params;
 }
 
-TEST(SamplerTest, GreedyTakesTheFirstOfEqualMaxima) {
+TEST(SamplerTest, GreedyReturnsTheFirstOfEqualMaxima) {
   EXPECT_EQ(SampleOne({1, 3, 2, 3}, Greedy()), 1);
   std::vector<float> wide(200, -1.0f);
   wide[130] = wide[199] = 5.0f;
   EXPECT_EQ(SampleOne(wide, Greedy()), 130);
 }
 
-TEST(SamplerTest, TopKKeepsTiesOfTheKthValue) {
+TEST(SamplerTest, TopKKeepsTokensTiedWithTheKthLargestLogit) {
   SamplingParams params;
   params.top_k = 2;
   EXPECT_EQ(Support(Probs({5, 1, 3, 3, 0}, params)), (std::set<int>{0, 2, 3}));
 }
 
-TEST(SamplerTest, TopKAboveTheVocabularyIsOff) {
+TEST(SamplerTest, TopKAboveTheVocabularySizeHasNoEffect) {
   SamplingParams params;
   params.top_k = 100;
   EXPECT_EQ(Support(Probs({5, 1, 3}, params)).size(), 3u);
@@ -65,8 +65,8 @@ TEST(SamplerTest, TopPKeepsAtLeastTheMostProbableToken) {
   EXPECT_EQ(Support(Probs({5, 1, 5.5, 3}, params)), (std::set<int>{2}));
 }
 
-TEST(SamplerTest, TopPKeepsTheLaterOfEqualTokens) {
-  // Each token has probability 1/4. The ascending order drops ids 0 and 1 first.
+TEST(SamplerTest, TopPKeepsTheLargerIdsOfEqualLogits) {
+  // Each token has probability 1/4. Equal tokens are dropped in ascending order of id, so ids 0 and 1 are dropped.
   SamplingParams params;
   params.top_p = 0.4;
   EXPECT_EQ(Support(Probs({1, 1, 1, 1}, params)), (std::set<int>{2, 3}));
@@ -96,7 +96,7 @@ TEST(SamplerTest, MinPOfOneKeepsOnlyTheMaxima) {
   EXPECT_EQ(Support(Probs({2, 2, 1.9999f}, params)), (std::set<int>{0, 1}));
 }
 
-TEST(SamplerTest, OnlyTheRepetitionPenaltyCountsThePrompt) {
+TEST(SamplerTest, OnlyTheRepetitionPenaltyAppliesToPromptTokens) {
   SamplingParams params = Greedy();
   params.repetition_penalty = 2.0;
   EXPECT_EQ(Support(Probs({4, 3, -1}, params, {0}, {})), (std::set<int>{1}));
@@ -107,7 +107,7 @@ TEST(SamplerTest, OnlyTheRepetitionPenaltyCountsThePrompt) {
   EXPECT_EQ(Support(Probs({4, 3, -1}, params, {}, {0})), (std::set<int>{1}));
 }
 
-TEST(SamplerTest, RepetitionPenaltyMultipliesNegativeLogitsAndCountsOnce) {
+TEST(SamplerTest, RepetitionPenaltyMultipliesNegativeLogitsOncePerToken) {
   SamplingParams params;
   params.repetition_penalty = 2.0;
   std::vector<double> once = Probs({-1, 0}, params, {0}, {});
@@ -158,7 +158,7 @@ TEST(SamplerTest, MinTokensMasksEosAndStopIds) {
   EXPECT_EQ(Support(Probs({9, 1, 9, 0}, params, {}, {1, 1})).size(), 4u);
 }
 
-TEST(SamplerTest, BadWordsMaskTheirLastTokenAfterTheOthers) {
+TEST(SamplerTest, LastTokenOfABadWordIsMaskedIfTheOutputEndsWithTheOthers) {
   SamplingParams params;
   params.bad_words_token_ids = {{1, 2, 3}, {0}};
   EXPECT_EQ(Support(Probs({0, 0, 0, 0}, params, {}, {1, 2})), (std::set<int>{1, 2}));
@@ -167,7 +167,7 @@ TEST(SamplerTest, BadWordsMaskTheirLastTokenAfterTheOthers) {
   EXPECT_EQ(Support(Probs({0, 0, 0, 0}, params, {1, 2}, {})), (std::set<int>{1, 2, 3}));
 }
 
-TEST(SamplerTest, NaNOrInfinityInTheLogitsIsAnError) {
+TEST(SamplerTest, NaNOrPositiveInfinityInTheLogitsIsAnError) {
   for (float bad : {std::nanf(""), kInf}) {
     for (size_t index : {size_t{0}, size_t{63}, size_t{64}, size_t{99}}) {
       std::vector<float> logits(100, 1.0f);
@@ -232,7 +232,7 @@ TEST(SamplerTest, DrawIsAFunctionOfSeedAndPosition) {
   EXPECT_GT(by_seed.size(), 15u);
 }
 
-TEST(SamplerTest, LogprobsAreRawEvenIfTheDistributionIsNot) {
+TEST(SamplerTest, LogprobsComeFromTheLogitsBeforeAnyProcessing) {
   SamplingParams params;
   params.temperature = 2.0;
   params.top_k = 1;
@@ -250,7 +250,7 @@ TEST(SamplerTest, LogprobsAreRawEvenIfTheDistributionIsNot) {
   EXPECT_EQ(logprobs.ranks, (std::vector<int32_t>{4}));
 }
 
-TEST(SamplerTest, RanksCountTies) {
+TEST(SamplerTest, RankCountsAllTokensWithAtLeastTheSameLogit) {
   Sampler sampler(5);
   std::vector<float> logits = {1, 3, 3, 2, 3};
   Logprobs logprobs;
@@ -272,7 +272,7 @@ TEST(SamplerTest, LogprobsHaveTheRequestedWidth) {
   EXPECT_EQ(many.token_ids, all.token_ids);
 }
 
-TEST(SamplerTest, LogprobsAreAppendedOnlyIfRequestedAndWithoutError) {
+TEST(SamplerTest, LogprobsAreAppendedOnlyIfRequestedAndIfSamplingSucceeds) {
   Logprobs logprobs;
   SampleOne({1, 2}, Greedy(), nullptr, {}, &logprobs);
   EXPECT_TRUE(logprobs.empty());

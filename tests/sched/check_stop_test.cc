@@ -12,7 +12,8 @@ constexpr int32_t kStopId = 9;
 
 class CheckStopTest : public testing::Test {
  protected:
-  // Appends the tokens to a request with three prompt tokens, one by one, until one stops it. Returns its status.
+  // Appends the tokens one by one to a request with three prompt tokens, until CheckStop returns true. Returns the
+  // status of the request.
   RequestStatus Run(const std::vector<int32_t>& token_ids, int64_t max_num_tokens = 100) {
     request_ = std::make_unique<Request>(MakeRequest(1, {1, 1, 1}, {.max_tokens = 50, .edit = [&](SamplingParams& p) {
                                                                       p = params_;
@@ -48,37 +49,37 @@ TEST_F(CheckStopTest, StopTokenIdIsTheStopReason) {
   EXPECT_EQ(request_->stop_token_id, kStopId);
 }
 
-TEST_F(CheckStopTest, EosAmongTheStopIdsCountsAsEos) {
+TEST_F(CheckStopTest, EosAmongTheStopTokenIdsCountsAsEos) {
   params_.stop_token_ids = {kEos};
   EXPECT_EQ(Run({kEos}), RequestStatus::kFinishedStopped);
   EXPECT_FALSE(request_->stop_token_id.has_value());
 }
 
-TEST_F(CheckStopTest, IgnoredEosStillStopsAsAStopId) {
+TEST_F(CheckStopTest, IgnoredEosStillStopsAsAStopTokenId) {
   params_.ignore_eos = true;
   params_.stop_token_ids = {kEos};
   EXPECT_EQ(Run({kEos}), RequestStatus::kFinishedStopped);
   EXPECT_EQ(request_->stop_token_id, kEos);
 }
 
-TEST_F(CheckStopTest, MaxTokensEndsByLength) {
+TEST_F(CheckStopTest, MaxTokensFinishesWithReasonLength) {
   params_.max_tokens = 2;
   EXPECT_EQ(Run({5}), RequestStatus::kRunning);
   EXPECT_EQ(Run({5, 6, 7}), RequestStatus::kFinishedLengthCapped);
   EXPECT_EQ(request_->num_output_tokens(), 2);
 }
 
-TEST_F(CheckStopTest, MaxModelLenEndsByLength) {
+TEST_F(CheckStopTest, MaxModelLenFinishesWithReasonLength) {
   EXPECT_EQ(Run({5, 6, 7}, 5), RequestStatus::kFinishedLengthCapped);
   EXPECT_EQ(request_->num_tokens(), 5);
 }
 
-TEST_F(CheckStopTest, EosAsTheLastAllowedTokenEndsByStop) {
+TEST_F(CheckStopTest, EosAsTheLastAllowedTokenFinishesWithReasonStop) {
   params_.max_tokens = 1;
   EXPECT_EQ(Run({kEos}), RequestStatus::kFinishedStopped);
 }
 
-TEST_F(CheckStopTest, MinTokensSuppressesEosAndStopIds) {
+TEST_F(CheckStopTest, MinTokensSuppressesEosAndStopTokenIds) {
   params_.min_tokens = 3;
   params_.stop_token_ids = {kStopId};
   EXPECT_EQ(Run({kEos, kStopId}), RequestStatus::kRunning);

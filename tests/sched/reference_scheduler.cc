@@ -65,7 +65,7 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
   int64_t budget = config_.max_num_batched_tokens;
   const int64_t threshold = config_.long_prefill_token_threshold;
 
-  // Running requests, in order. Preemption changes the list, so each iteration looks for the first one not yet visited.
+  // Running requests, in order. Preemption changes the list, so each iteration looks for the first unvisited request.
   std::vector<RequestId> visited;
   bool stopped = false;
   while (budget > 0 && !stopped) {
@@ -196,7 +196,7 @@ void ReferenceScheduler::Preempt(RequestId id, Step& step, int64_t& budget) {
     if (step.scheduled[i].first != id) continue;
     budget += step.scheduled[i].second;
     step.scheduled.erase(step.scheduled.begin() + static_cast<std::ptrdiff_t>(i));
-    // The blocks that it allocated in this step will not be filled.
+    // The blocks that the request allocated in this step will not be filled.
     Unpublish(request);
     break;
   }
@@ -310,7 +310,7 @@ void ReferenceScheduler::RemoveSkippedBlocks(Tracked& request) {
 }
 
 void ReferenceScheduler::FreeBlocks(const std::vector<int32_t>& blocks) {
-  std::vector<int32_t> first, last;  // go to the front and the end of the free queue
+  std::vector<int32_t> first, last;  // for the front and the end of the free queue
   for (auto id = blocks.rbegin(); id != blocks.rend(); ++id) {
     if (*id == 0) continue;
     Block& block = blocks_[static_cast<size_t>(*id)];

@@ -1,6 +1,6 @@
-// ReferenceScheduler: a simple reimplementation of the scheduler's rules. It uses vectors, full scans and exact
-// prefixes instead of linked lists, hashes and counters. The real scheduler must agree with it in every step, down to
-// block ids.
+// ReferenceScheduler: a simple reimplementation of the scheduler's rules, with vectors, full scans and exact prefixes
+// instead of linked lists, hashes and counters. In every step, the real scheduler must make the same decisions and use
+// the same block ids. Owned by a test; call it from one thread.
 #pragma once
 
 #include <compare>
@@ -27,15 +27,15 @@ class ReferenceScheduler {
   struct Step {
     std::vector<std::pair<RequestId, int64_t>> scheduled;
     std::vector<RequestId> admitted;
-    std::vector<RequestId> preempted;  // starts with the requests that a rolled-back step had admitted
+    std::vector<RequestId> preempted;  // first those that the previous step admitted, if it was rolled back
   };
   Step Schedule();
-  // Undoes `step`, which was not finished.
+  // Undoes `step`, which was cancelled.
   void RollBack(const Step& step);
 
   // Returns true if the request samples in the last scheduled step, because all its tokens are computed.
   bool Samples(RequestId id) const;
-  // Appends a sampled token. Returns how the request ended, or kNone if it continues.
+  // Appends a sampled token. Returns the finish reason, or kNone if the request continues.
   FinishReason AppendToken(RequestId id, int32_t token_id);
   // Ends the request with kError and evicts the blocks that it published, because its logits contained NaN.
   void Fail(RequestId id);
@@ -45,7 +45,7 @@ class ReferenceScheduler {
     std::vector<int32_t> token_ids;  // prompt and output
     int64_t num_computed = 0;
     int64_t num_output = 0;
-    int64_t num_cached = -1;  // hit at first admission
+    int64_t num_cached = -1;  // tokens of the prefix-cache hit at the first admission; -1 before it
     int64_t num_preemptions = 0;
     std::vector<std::vector<int32_t>> blocks;  // [num_groups, num_blocks]; 0 for blocks that have left the window
     std::vector<int64_t> contents;             // content ids of the leading published or hit blocks
@@ -66,7 +66,7 @@ class ReferenceScheduler {
     int64_t content = 0;
     RequestId publisher = 0;
   };
-  // Equal parents, tokens and salts mean equal contents, unless the contents turn out to have NaN.
+  // Identifies the contents of a block. Blocks with equal keys have the same contents, until Fail removes the key.
   struct Content {
     int64_t parent = 0;
     std::vector<int32_t> token_ids;
@@ -75,7 +75,7 @@ class ReferenceScheduler {
   };
   struct ContentState {
     int64_t id = 0;
-    RequestId publisher = 0;  // the last one
+    RequestId publisher = 0;  // the last request that published it
   };
   bool ComesBefore(RequestId a, RequestId b) const;
   int64_t BlocksFor(int64_t num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
@@ -85,7 +85,7 @@ class ReferenceScheduler {
   Content ContentOf(const Tracked& request, int64_t index, int64_t parent) const;
   // Returns the published block with this content, or 0.
   int32_t Lookup(size_t group, int64_t content) const;
-  // Returns one table per group; the tables are empty for a miss. Sets `contents` to the contents of their blocks.
+  // Returns one table per group; the tables are empty for a miss. Sets `contents` to the content ids of the hit.
   std::vector<std::vector<int32_t>> LongestHit(const Tracked& request, std::vector<int64_t>& contents) const;
   void RemoveSkippedBlocks(Tracked& request);
   void FreeBlocks(const std::vector<int32_t>& blocks);

@@ -1,6 +1,6 @@
-// Compares the scheduler with the reference scheduler over random steps: arrivals, aborts (also during a step), failing
-// requests, priorities, tiny pools, KV-cache groups, shared prefixes, salts, chunking and thresholds. VLLMCLI_STEPS
-// sets the number of steps of the long run.
+// Compares the scheduler with the reference scheduler over random steps with arrivals, aborts (also during a step),
+// failing requests, rollbacks, priorities, tiny pools, KV-cache groups, shared prefixes, salts, chunking and
+// thresholds. $VLLMCLI_STEPS sets the number of steps of the longer test.
 #include "tests/sched/reference_scheduler.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ int64_t NumSteps() {
   return text != nullptr && std::atoll(text) > 0 ? std::atoll(text) : kDefaultSteps;
 }
 
-// A run of one scheduler with one random configuration.
+// A run of the scheduler and the reference scheduler with one random configuration.
 class Episode {
  public:
   explicit Episode(uint64_t seed, BlockHashFunction hash_function)
@@ -213,7 +213,7 @@ class Episode {
             << "group " << g << ", " << Describe();
       }
     }
-    // The trie never becomes full here, so no request stops publishing. The reference has no such limit.
+    // The trie must not become full: requests would then stop publishing, but the reference has no such limit.
     const PrefixTrie& prefix_trie = harness_.scheduler.kv_cache().pool().prefix_trie();
     ASSERT_LT(prefix_trie.size(), options_.enable_prefix_caching ? prefix_trie.capacity() : 1) << Describe();
     const auto num_free = static_cast<size_t>(harness_.scheduler.kv_cache().pool().num_free_blocks());
@@ -278,9 +278,9 @@ void RunEpisodes(uint64_t first_seed, int64_t num_steps, BlockHashFunction hash_
               static_cast<long long>(rejected), static_cast<long long>(preemptions), static_cast<long long>(hits));
 }
 
-TEST(ReferenceSchedulerTest, SchedulerAgreesOverRandomSteps) { RunEpisodes(1, NumSteps(), &HashBlockTokens); }
+TEST(ReferenceSchedulerTest, SchedulersAgreeOverRandomSteps) { RunEpisodes(1, NumSteps(), &HashBlockTokens); }
 
-TEST(ReferenceSchedulerTest, SchedulerAgreesEvenIfAllHashesCollide) {
+TEST(ReferenceSchedulerTest, SchedulersAgreeEvenIfAllHashesCollide) {
   RunEpisodes(1'000'000, NumSteps() / 10, &ConstantHash);
 }
 

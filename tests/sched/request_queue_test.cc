@@ -36,7 +36,7 @@ TEST(RequestQueueTest, FcfsKeepsTheOrderOfArrival) {
   EXPECT_EQ(Drain(queue), (Ids{1, 2, 3, 4}));
 }
 
-TEST(RequestQueueTest, FcfsPutsAPreemptedRequestInFront) {
+TEST(RequestQueueTest, FcfsPutsAPreemptedRequestFirst) {
   Requests requests;
   FcfsRequestQueue queue;
   queue.Add(requests.Make(1));
@@ -46,7 +46,7 @@ TEST(RequestQueueTest, FcfsPutsAPreemptedRequestInFront) {
   EXPECT_EQ(Drain(queue), (Ids{3, 2, 1, 4}));
 }
 
-TEST(RequestQueueTest, FcfsRemovesFromAnywhere) {
+TEST(RequestQueueTest, FcfsRemovesARequestFromAnyPosition) {
   Requests requests;
   FcfsRequestQueue queue;
   std::vector<Request*> all;
@@ -79,7 +79,7 @@ TEST(RequestQueueTest, PriorityGivesAPreemptedRequestNoAdvantage) {
   EXPECT_EQ(Drain(queue), (Ids{1, 2}));
 }
 
-TEST(RequestQueueTest, PriorityAgreesWithSortingUnderRandomRemovals) {
+TEST(RequestQueueTest, PriorityOrderAgreesWithSortingAfterRandomRemovals) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     Requests requests;

@@ -1,4 +1,4 @@
-// The scheduler with several KV-cache groups. The random comparison with the reference scheduler covers the rest.
+// Tests the scheduler with several KV-cache groups. reference_scheduler_test.cc covers other cases with random steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(SchedulerGroupsTest, LongOutputHoldsOnlyTheWindow) {
   EXPECT_LE(peak, (31 + 64 + 15) / 16 + 1);
 }
 
-TEST(SchedulerGroupsTest, SlidingWindowsAloneAcceptRequestsOfAnyLength) {
+TEST(SchedulerGroupsTest, WithOnlySlidingWindowsRequestsOfAnyLengthAreAccepted) {
   // A window of 32 and a chunk of 16 take at most four blocks.
   SchedulerHarness h({.num_blocks = 4, .max_num_batched_tokens = 16, .group_windows = {32}});
   h.Add(1, 2000, {.max_tokens = 2000});
@@ -62,7 +62,7 @@ TEST(SchedulerGroupsTest, PromptThatNeverFitsTogetherWithItsWindowIsRejected) {
             "token");
   h.Add(2, 207, {.max_tokens = 100});
   h.RunToEnd();
-  // The last token needs no slot.
+  // The last generated token needs no slot.
   EXPECT_EQ(h.results[2].token_ids.size(), 2u);
   EXPECT_EQ(h.results[2].reason, FinishReason::kLength);
 }

@@ -76,22 +76,22 @@ const SchedulerOutput& SchedulerHarness::Schedule() {
 
 void SchedulerHarness::UpdateWorkers() {
   for (const RequestId id : output->finished_req_ids)
-    EXPECT_EQ(worker_states_.erase(id), 1u) << "finished but unknown " << id;
+    EXPECT_EQ(worker_states_.erase(id), 1u) << "finished, but unknown to the workers: request " << id;
   for (const RequestId id : output->preempted_req_ids) {
-    ASSERT_TRUE(worker_states_.contains(id)) << "preempted but unknown " << id;
+    ASSERT_TRUE(worker_states_.contains(id)) << "preempted, but unknown to the workers: request " << id;
     worker_states_[id].preempted = true;
     for (auto& table : worker_states_[id].block_ids) table.clear();
   }
   for (const NewRequestData& data : output->scheduled_new_reqs) {
     const RequestId id = data.request->request_id;
-    ASSERT_FALSE(worker_states_.contains(id)) << "sent as new twice " << id;
+    ASSERT_FALSE(worker_states_.contains(id)) << "sent as new twice: request " << id;
     worker_states_[id] = {data.request, {}, {}, data.num_computed_tokens, false};
     AddBlocks(data.block_ids, worker_states_[id]);
   }
   const CachedRequestData& cached = output->scheduled_cached_reqs;
   for (size_t i = 0; i < cached.size(); ++i) {
     const RequestId id = cached.request_ids[i];
-    ASSERT_TRUE(worker_states_.contains(id)) << "cached but unknown " << id;
+    ASSERT_TRUE(worker_states_.contains(id)) << "running, but unknown to the workers: request " << id;
     WorkerState& state = worker_states_[id];
     EXPECT_EQ(state.preempted, cached.resumed_from_preemption[i] == 1) << id;
     const auto tokens = cached.NewTokens(i);
@@ -108,17 +108,17 @@ void SchedulerHarness::UpdateWorkers() {
   int64_t total = 0;
   std::set<RequestId> seen;
   for (const NumScheduledTokens& scheduled : output->num_scheduled_tokens) {
-    EXPECT_TRUE(seen.insert(scheduled.request_id).second) << "scheduled twice " << scheduled.request_id;
+    EXPECT_TRUE(seen.insert(scheduled.request_id).second) << "scheduled twice: request " << scheduled.request_id;
     EXPECT_GT(scheduled.num_tokens, 0);
     total += scheduled.num_tokens;
     WorkerState& state = worker_states_[scheduled.request_id];
     state.num_computed_tokens += scheduled.num_tokens;
-    // The worker must have received every token that it computes, and have a slot for it.
+    // The worker must have received every token that it computes, and must have a slot for it.
     EXPECT_LE(state.num_computed_tokens,
               static_cast<int64_t>(state.request->prompt_token_ids.size() + state.output_token_ids.size()));
     for (size_t g = 0; g < options_.group_windows.size(); ++g) {
       EXPECT_LE(state.num_computed_tokens, static_cast<int64_t>(state.block_ids[g].size()) * options_.block_size);
-      // Attention must only read and write blocks that this request holds.
+      // Attention may only read and write blocks that this request holds.
       const int64_t window = options_.group_windows[g];
       const int64_t first = state.num_computed_tokens - scheduled.num_tokens;
       const auto table = scheduler.kv_cache().Blocks(scheduled.request_id, g);
@@ -165,7 +165,7 @@ void SchedulerHarness::Update() {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const EngineCoreOutput& entry = outputs[i];
     Result& result = results[entry.request_id];
-    EXPECT_EQ(result.reason, FinishReason::kNone) << "output after the end of " << entry.request_id;
+    EXPECT_EQ(result.reason, FinishReason::kNone) << "output after the end of request " << entry.request_id;
     result.token_ids.insert(result.token_ids.end(), entry.new_token_ids.begin(), entry.new_token_ids.end());
     result.reason = entry.finish_reason;
     result.num_cached_tokens = entry.num_cached_tokens;

@@ -1,5 +1,6 @@
-// SchedulerHarness: a Scheduler with fake workers, for tests. The fake workers sample the tokens of next_token and keep
-// the state of real workers (tokens, block tables). The test fails if a SchedulerOutput contradicts that state.
+// SchedulerHarness: a Scheduler with fake workers, for tests. The fake workers sample the tokens that next_token
+// returns and track the same state as real workers (tokens, block tables). The test fails if a SchedulerOutput
+// contradicts that state. Call it from one thread.
 #pragma once
 
 #include <functional>
@@ -41,16 +42,16 @@ struct RequestSpec {
 };
 
 EngineCoreRequestPtr MakeRequest(RequestId id, std::vector<int32_t> prompt_token_ids, const RequestSpec& options = {});
-// Returns `count` times `token_id`.
+// Returns `count` copies of `token_id`.
 std::vector<int32_t> Repeat(int32_t token_id, int64_t count);
-// Returns first, first + 1, ...
+// Returns first, first + 1, ..., first + count - 1.
 std::vector<int32_t> Iota(int32_t first, int64_t count);
 
 class SchedulerHarness {
  public:
   explicit SchedulerHarness(const SchedulerOptions& options = {});
 
-  // Expects the request to be accepted.
+  // Adds a request, and fails the test if it is rejected. The second form makes a prompt that repeats the token `id`.
   void Add(EngineCoreRequestPtr request);
   void Add(RequestId id, int64_t num_prompt_tokens, const RequestSpec& options = {});
   void Abort(RequestId id);
@@ -71,12 +72,12 @@ class SchedulerHarness {
 
   Scheduler scheduler;
   std::function<int32_t(RequestId id, int64_t position)> next_token;
-  std::function<void(ModelRunnerOutput&)> edit_output;  // called before the scheduler gets the output
-  const SchedulerOutput* output = nullptr;              // of the last Schedule
+  std::function<void(ModelRunnerOutput&)> edit_output;  // called before the scheduler receives the output
+  const SchedulerOutput* output = nullptr;              // from the last Schedule
   ModelRunnerOutput runner_output;
-  EngineCoreOutputs outputs;  // of the last Update
+  EngineCoreOutputs outputs;  // from the last Update
 
-  // The output of a request so far.
+  // The outputs of a request so far, accumulated.
   struct Result {
     FinishReason reason = FinishReason::kNone;
     std::vector<int32_t> token_ids;

@@ -1,4 +1,4 @@
-// The scheduler's output to the workers and to the front end.
+// Tests what the scheduler sends to the workers and to the front end.
 #include <gtest/gtest.h>
 
 #include "tests/sched/scheduler_harness.h"
@@ -11,7 +11,8 @@ using Tokens = std::vector<int32_t>;
 
 Tokens ToVector(std::span<const int32_t> span) { return {span.begin(), span.end()}; }
 
-// Returns `count` positions of width 2 whose entries contain their position.
+// Returns the logprobs of `count` positions from `first` on, with width 2. Token ids, values and ranks depend on the
+// position.
 Logprobs MakeLogprobs(int32_t first, int32_t count) {
   Logprobs logprobs;
   logprobs.width = 2;
@@ -37,7 +38,7 @@ TEST(SchedulerOutputTest, NewRequestIsSentCompletelyAndOnce) {
   EXPECT_TRUE(h.output->scheduled_new_reqs.empty());
 }
 
-TEST(SchedulerOutputTest, RunningRequestIsSentWithItsNewTokenAndNewBlocksOnly) {
+TEST(SchedulerOutputTest, RunningRequestIsSentWithOnlyItsNewTokenAndNewBlocks) {
   SchedulerHarness h({.block_size = 4});
   h.Add(MakeRequest(1, Iota(0, 7)));
   h.Step();
@@ -98,7 +99,7 @@ TEST(SchedulerOutputTest, EachTokenIsReturnedInTheStepThatSampledIt) {
   EXPECT_TRUE(h.scheduler.HasFinishedRequests());
 }
 
-TEST(SchedulerOutputTest, TimesAreSetAtAdmissionFirstAndLastToken) {
+TEST(SchedulerOutputTest, TimesAreRecordedAtAdmissionAndAtTheFirstAndLastToken) {
   SchedulerHarness h;
   h.Add(1, 6, {.max_tokens = 3});
   const SteadyTime before = std::chrono::steady_clock::now();
@@ -122,7 +123,7 @@ TEST(SchedulerOutputTest, StopTokenIdIsReturned) {
   EXPECT_EQ(h.results[1].token_ids, (Tokens{1006, 1007}));
 }
 
-TEST(SchedulerOutputTest, TokensSampledPastTheStopAreDropped) {
+TEST(SchedulerOutputTest, TokensSampledAfterTheStopTokenAreDropped) {
   SchedulerHarness h;
   h.Add(MakeRequest(1, Iota(0, 6), {.edit = [](SamplingParams& p) { p.stop_token_ids = {8}; }}));
   h.Schedule();
@@ -139,7 +140,7 @@ TEST(SchedulerOutputTest, TokensSampledPastTheStopAreDropped) {
   EXPECT_EQ(h.outputs[0].new_logprobs.token_ids, (Tokens{1, 101, 2, 102}));
 }
 
-TEST(SchedulerOutputTest, LogprobsGoToTheRequestTheyAreIndexedTo) {
+TEST(SchedulerOutputTest, LogprobsGoToTheRequestThatLogprobsIndexNames) {
   SchedulerHarness h;
   h.Add(1, 4);
   h.Add(2, 4);
@@ -168,7 +169,7 @@ TEST(SchedulerOutputTest, PromptLogprobsOfAllChunksComeWithTheFirstToken) {
   EXPECT_TRUE(h.outputs[0].prompt_logprobs.empty());
 }
 
-TEST(SchedulerOutputTest, PromptLogprobsAreNotDoubledByPreemption) {
+TEST(SchedulerOutputTest, PromptLogprobsAreNotDuplicatedByPreemption) {
   SchedulerHarness h(
       {.num_blocks = 8, .block_size = 4, .max_num_batched_tokens = 14, .scheduler_reserve_full_isl = false});
   h.Add(1, 12, {.max_tokens = 9});

@@ -1,4 +1,4 @@
-// Preemption, aborts, and requests that outgrow the KV cache.
+// Tests preemption, aborts, and requests that outgrow the KV cache.
 #include <gtest/gtest.h>
 
 #include "tests/sched/scheduler_harness.h"
@@ -8,7 +8,7 @@ namespace {
 
 using Ids = std::vector<RequestId>;
 
-// A pool of 5 blocks for two requests of 2 blocks each that need a third block in the same step.
+// A pool of 5 blocks. Two requests that hold 2 blocks each and need a third one in the same step do not fit.
 SchedulerOptions FiveBlocks(bool caching = false) {
   return {.num_blocks = 5, .block_size = 4, .enable_prefix_caching = caching};
 }
@@ -100,7 +100,7 @@ TEST(SchedulerPreemptionTest, PriorityPreemptsTheLargestPriorityThenTheLatestArr
   h.Step();
   EXPECT_EQ(h.scheduler.num_running(), 3);
   h.Step();
-  // Requests 2 and 3 get the remaining and the freed blocks, because request 1 arrived after request 2.
+  // Request 3 gets the free block. Request 2 preempts request 1, which arrived later, and gets one of its blocks.
   EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
   EXPECT_EQ(h.Scheduled(2), 1);
   EXPECT_EQ(h.Scheduled(3), 1);
@@ -116,8 +116,8 @@ TEST(SchedulerPreemptionTest, ScheduledPriorityVictimReturnsItsTokensToTheBudget
   h.Step();
   h.Add(2, 8, {.priority = 0});
   h.Step();
-  // Request 1 runs before request 2 and has three of the five blocks. Both grow, so request 2 needs a block of
-  // request 1.
+  // Request 1 runs before request 2 and holds three of the five blocks. In the next step request 2 needs a third block,
+  // so it preempts request 1, which is already scheduled in that step.
   EXPECT_EQ(h.Scheduled(1), 1);
   EXPECT_EQ(h.Scheduled(2), 8);
   h.Step();
@@ -140,7 +140,7 @@ TEST(SchedulerPreemptionTest, BlocksThatAVictimDidNotFillAreNotFoundLater) {
   h.Add(MakeRequest(2, Iota(100, 8), {.max_tokens = 2, .priority = 0}));
   h.Step();
   EXPECT_EQ(h.Scheduled(1), 8);
-  // Request 1 gets two more blocks. Then request 2 preempts it to get one of them.
+  // In this step request 1 gets two more blocks. Then request 2 preempts it to get one of them.
   h.Step();
   EXPECT_EQ(h.output->preempted_req_ids, (Ids{1}));
   EXPECT_EQ(h.results[2].reason, FinishReason::kLength);
@@ -151,7 +151,7 @@ TEST(SchedulerPreemptionTest, BlocksThatAVictimDidNotFillAreNotFoundLater) {
   h.RunToEnd();
 }
 
-TEST(SchedulerPreemptionTest, OthersRunInTheStepThatPreemptsThePriorityVictimBeforeThem) {
+TEST(SchedulerPreemptionTest, RequestRunsInTheStepInWhichTheRequestBeforeItPreemptsItself) {
   SchedulerHarness h(
       {.num_blocks = 4, .block_size = 4, .enable_prefix_caching = false, .policy = SchedulingPolicy::kPriority});
   h.Add(1, 7, {.priority = 5});
@@ -164,7 +164,7 @@ TEST(SchedulerPreemptionTest, OthersRunInTheStepThatPreemptsThePriorityVictimBef
   EXPECT_EQ(h.Scheduled(2), 1);
 }
 
-TEST(SchedulerPreemptionTest, RequestThatFillsTheWholeKVCacheEndsByLength) {
+TEST(SchedulerPreemptionTest, RequestThatFillsTheWholeKVCacheFinishesWithReasonLength) {
   SchedulerHarness h({.num_blocks = 3, .block_size = 4});
   h.Add(1, 5, {.max_tokens = 100});
   h.RunToEnd();
@@ -184,7 +184,7 @@ TEST(SchedulerPreemptionTest, RequestsThatTogetherOutgrowTheKVCacheAllFinish) {
   }
 }
 
-TEST(SchedulerPreemptionTest, MinTokensAboveTheKVCacheDoesNotHang) {
+TEST(SchedulerPreemptionTest, MinTokensBeyondTheKVCacheDoesNotHang) {
   SchedulerHarness h({.num_blocks = 3, .block_size = 4});
   h.Add(1, 5, {.max_tokens = 100, .edit = [](SamplingParams& params) { params.min_tokens = 100; }});
   h.RunToEnd();
@@ -227,12 +227,12 @@ TEST(SchedulerAbortTest, WaitingRequestIsRemoved) {
   h.Step();
   h.Abort(2);
   EXPECT_EQ(h.scheduler.num_waiting(), 0);
-  // It was never sent to the workers.
+  // Request 2 was never sent to the workers.
   EXPECT_FALSE(h.scheduler.HasFinishedRequests());
   h.RunToEnd();
 }
 
-TEST(SchedulerAbortTest, RunningRequestFreesItsBlocksAndIsSentAsFinishedOnce) {
+TEST(SchedulerAbortTest, RunningRequestFreesItsBlocksAndIsReportedAsFinishedOnce) {
   SchedulerHarness h;
   h.Add(1, 8);
   h.Add(2, 8);
@@ -264,7 +264,7 @@ TEST(SchedulerAbortTest, AbortDuringAStepDropsItsResult) {
   EXPECT_EQ(h.scheduler.kv_cache().usage(), 0.0);
 }
 
-TEST(SchedulerAbortTest, PreemptedRequestIsSentAsFinished) {
+TEST(SchedulerAbortTest, PreemptedRequestIsReportedAsFinished) {
   SchedulerHarness h(FiveBlocks());
   h.Add(1, 8);
   h.Add(2, 8);
@@ -288,7 +288,7 @@ TEST(SchedulerAbortTest, UnknownAndRepeatedIdsAreIgnored) {
   EXPECT_EQ(h.output->finished_req_ids, (Ids{1}));
 }
 
-TEST(SchedulerAbortTest, AllCanBeAbortedAtOnce) {
+TEST(SchedulerAbortTest, AllRequestsCanBeAbortedAtOnce) {
   SchedulerHarness h({.max_num_seqs = 3});
   std::vector<RequestId> ids;
   for (RequestId id = 1; id <= 9; ++id) h.Add(ids.emplace_back(id), 8);

@@ -1,4 +1,4 @@
-// Prefix-cache hits of requests, and blocks that must never be hit.
+// Tests which requests hit the prefix cache, and which blocks must never be hit.
 #include <gtest/gtest.h>
 
 #include "tests/sched/scheduler_harness.h"
@@ -23,12 +23,13 @@ TEST(SchedulerPrefixCacheTest, SecondRequestSkipsTheTokensThatTheFirstComputed) 
   EXPECT_EQ(h.results[1].num_cached_tokens, 0);
 }
 
-TEST(SchedulerPrefixCacheTest, RequestsOfOneStepShareTheirCommonPrefix) {
+TEST(SchedulerPrefixCacheTest, RequestsAdmittedInOneStepShareTheirCommonPrefix) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Add(MakeRequest(2, Iota(0, 10)));
   h.Schedule();
-  // Blocks are published when they are allocated. Workers write all keys of a layer before any row attends in it.
+  // Blocks are published when they are allocated. In each layer, workers write the KV of all rows before any row
+  // attends.
   EXPECT_EQ(h.Scheduled(1), 10);
   EXPECT_EQ(h.Scheduled(2), 2);
 }
@@ -51,7 +52,7 @@ TEST(SchedulerPrefixCacheTest, NextTurnHitsTheAnswerToo) {
   for (int32_t i = 0; i < 5; ++i) turn.push_back(70 + i);
   h.Add(MakeRequest(2, turn));
   h.Step();
-  // The first request had 14 tokens. The last one was never computed, so there are three full blocks.
+  // The first request had 14 tokens. The KV of the last token was never computed, so there are three full blocks.
   EXPECT_EQ(h.results[2].num_cached_tokens, 12);
 }
 
@@ -111,7 +112,7 @@ TEST(SchedulerPrefixCacheTest, FailedRequestEndsWithItsErrorAndPublishesNothing)
   EXPECT_EQ(h.Scheduled(2), 10);
 }
 
-TEST(SchedulerPrefixCacheTest, FailureDoesNotAffectOtherRequestsAndTheirBlocks) {
+TEST(SchedulerPrefixCacheTest, FailureDoesNotAffectOtherRequestsOrTheirBlocks) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Step();

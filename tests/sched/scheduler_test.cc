@@ -1,4 +1,4 @@
-// Scheduled requests and their numbers of tokens: order, budget, chunks, limits, rejections.
+// Tests which requests a step schedules, and with how many tokens: order, budget, chunks, limits, rejections.
 #include "engine/sched/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ TEST(SchedulerTest, WithoutChunkedPrefillAPromptWaitsUntilItFitsIntoTheBudget) {
   h.Add(2, 60);
   h.Add(3, 10);
   h.Step();
-  // No request overtakes the waiting one.
+  // Request 3 does not overtake request 2.
   EXPECT_EQ(ScheduledIds(*h.output), (Ids{1}));
   h.Step();
   EXPECT_EQ(ScheduledIds(*h.output), (Ids{1, 2, 3}));
@@ -139,7 +139,7 @@ TEST(SchedulerTest, MaxNumSeqsLimitsTheRunningRequests) {
   h.RunToEnd();
 }
 
-TEST(SchedulerTest, ExhaustedBudgetSkipsTheLastRunningRequests) {
+TEST(SchedulerTest, RequestWaitsWhileTheBudgetIsExhausted) {
   SchedulerHarness h({.max_num_batched_tokens = 3});
   for (RequestId id = 1; id <= 4; ++id) h.Add(id, 1, {.max_tokens = 3});
   h.Step();
@@ -158,7 +158,7 @@ TEST(SchedulerTest, WholePromptMustFitEvenIfItIsChunked) {
   EXPECT_EQ(h.Scheduled(1), 8);
   h.Step();
   h.Step();
-  // One token of budget remains and four blocks are free, but the whole of request 2 takes five blocks.
+  // One token of the budget remains and four blocks are free, but the whole prompt of request 2 needs five blocks.
   EXPECT_EQ(h.Scheduled(1), 7);
   EXPECT_EQ(h.Scheduled(2), 0);
   h.Step();
@@ -186,7 +186,7 @@ TEST(SchedulerTest, NoRequestOvertakesAWaitingRequestThatDoesNotFit) {
   EXPECT_EQ(h.scheduler.num_waiting(), 2);
 }
 
-TEST(SchedulerTest, SmallerPriorityRunsFirst) {
+TEST(SchedulerTest, SmallerPriorityValueRunsFirst) {
   SchedulerHarness h({.max_num_seqs = 2, .policy = SchedulingPolicy::kPriority});
   h.Add(1, 8, {.priority = 2});
   h.Add(2, 8, {.priority = 0});

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Usage: installed_engine.sh BUILD SOURCE CXX. Installs BUILD into a temporary prefix, builds docs/example with
-# find_package(vllmcli), and compares what it generates with the program.
+# find_package(vllmcli), and compares the output of the example with that of the installed vllmcli.
 set -euo pipefail
 build=$1 source=$2 cxx=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
-# Flags of the build, for sanitizers: the archive needs the same ones.
+# A program that links a sanitized archive must be built with the same sanitizers.
 flags=$(sed -n 's/^VLLMCLI_SANITIZE:STRING=\(..*\)/-fsanitize=\1/p' "$build/CMakeCache.txt")
 cmake -S "$source/docs/example" -B "$work/example" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_BUILD_TYPE=Release >"$work/configure.log"

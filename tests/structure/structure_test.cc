@@ -54,7 +54,7 @@ TEST(StructureTest, NoDirectoryHasMoreThan25Files) {
 }
 
 TEST(StructureTest, BannedConstructsDoNotOccur) {
-  // The words are split so that this file does not contain them.
+  // Split, so that a search for these words does not find this file.
   const std::vector<std::string> banned = {std::string("std::") + "regex", std::string("-ffast") + "-math",
                                            std::string("str") + "cpy(", std::string(" spr") + "intf(",
                                            std::string("using names") + "pace std"};
@@ -87,8 +87,8 @@ TEST(StructureTest, SourcesIncludeTheirHeaderFirst) {
   }
 }
 
-// A namespace is named after the module: vllm for the engine, vllm::app, vllm::kernels and vllm::tokenizer for the
-// others. Namespaces within it may follow, and other modules' types may be declared.
+// The code of a module is in a namespace of the same name: vllm::app, vllm::kernels or vllm::tokenizer. The engine is
+// in vllm. Nested namespaces and forward declarations of other modules' types are allowed.
 TEST(StructureTest, NamespacesAreNamedAfterTheModule) {
   for (const Source& source : ProductSources()) {
     const std::string module = source.path.substr(0, source.path.find('/'));
@@ -103,8 +103,7 @@ TEST(StructureTest, NamespacesAreNamedAfterTheModule) {
   }
 }
 
-// Only app/terminal may write to the terminal.
-TEST(StructureTest, OnlyTheTerminalDirectoryWrites) {
+TEST(StructureTest, OnlyAppTerminalWritesToStandardOutputAndError) {
   for (const Source& source : ProductSources()) {
     if (source.path.rfind("app/terminal/", 0) == 0) continue;
     for (const std::string& line : source.lines) {
@@ -118,7 +117,7 @@ TEST(StructureTest, OnlyTheTerminalDirectoryWrites) {
   }
 }
 
-// Comments, literals and test names of the sources, and the whole text of the documentation.
+// Returns the lines of all sources, scripts and documents.
 std::vector<Source> Texts() {
   const fs::path root = VLLMCLI_SOURCE_DIR;
   std::vector<Source> texts;
@@ -127,7 +126,7 @@ std::vector<Source> Texts() {
     for (auto entry = fs::recursive_directory_iterator(root / top); entry != fs::recursive_directory_iterator();
          ++entry) {
       const std::string path = fs::relative(entry->path(), root).string();
-      // Test data, texts that the shipped model was trained on, and the list of words itself.
+      // Excluded: test data, patches, training text of models and tokenizers, and the list of words itself.
       if (path == "tests/data" || path == "tests/mutations" || path == "scripts/guide_model" ||
           path == "app/guide_model") {
         entry.disable_recursion_pending();
@@ -145,7 +144,7 @@ std::vector<Source> Texts() {
   return texts;
 }
 
-// `line` in lower case, with one space between words: "TheBlock, the_block" becomes " the block the block ".
+// Returns `line` in lower case, with one space around each word: "TheBlock, the_block" becomes " the block the block ".
 std::string WordsOf(const std::string& line) {
   std::string words = " ";
   char previous = ' ';

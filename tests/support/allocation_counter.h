@@ -1,5 +1,6 @@
-// Counts the calling thread's allocations. A test program that links allocation_counter.cc gets an operator new that
-// counts calls and bytes, and an mmap that counts calls from the program's own code, such as AlignedBuffer's.
+// Counts the allocations of the calling thread. A test program that links allocation_counter.cc gets an operator new
+// that counts calls and bytes, and an mmap that counts calls from the program's own code, for example from
+// AlignedBuffer.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 namespace vllm::testing_support {
 
 uint64_t NumAllocations();
-uint64_t AllocatedBytes();  // includes bytes that were freed again
-uint64_t NumMappings();     // always 0 under sanitizers, which replace mmap themselves
+uint64_t AllocatedBytes();  // includes bytes that have been freed
+uint64_t NumMappings();     // calls of mmap; always 0 under sanitizers, which replace mmap themselves
 
 }  // namespace vllm::testing_support

@@ -1,5 +1,5 @@
-// CancellingExecutor: the real executor with its own cancellation flag. A test chooses, for each step, the check of the
-// flag at which the step is cancelled.
+// CancellingExecutor: wraps the real executor and cancels steps. For each step, the test chooses the check of the
+// cancellation flag at which the step ends. Owned by the EngineCore under test and called on its thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace vllm::testing_support {
 
 class CancellingExecutor final : public Executor {
  public:
-  // Returns after how many checks of the flag an attempt at a step is cancelled, or a negative number for never.
-  // Attempts are counted from 0.
+  // Returns the number of checks of the flag after which this attempt at a step is cancelled, or a negative number for
+  // never. `attempt` counts the calls of ExecuteModel from 0.
   using Plan = std::function<int64_t(int64_t attempt)>;
 
   CancellingExecutor(const VllmConfig& config, Plan plan)

@@ -1,6 +1,6 @@
-// Replaces operator new and mmap so that one allocation of the program fails: number $FAIL_ALLOCATION, counted from 1
-// over all threads since main() began. If $COUNT_ALLOCATIONS is set, the program prints the number of allocations when
-// it ends.
+// vllmcli with an operator new and an mmap that fail once, at allocation number $FAIL_ALLOCATION. Allocations are
+// counted from 1 over all threads since main() began. If $COUNT_ALLOCATIONS is set, the program prints their number
+// when it ends.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
-// vllmcli with the faulty model of faulty_model.h linked in. Only tests build and run it. The environment sets the
-// plans:
+// vllmcli with the model of faulty_model.h linked in, for tests only. Environment variables set the plans:
 //   FAULT_WHEN=load|forward|logits, FAULT_RANK, FAULT_CALL  the fields of FaultPlan
-//   WAIT_LOAD, WAIT_FORWARD, WAIT_CALL                      the fields of WaitPlan: two FIFOs and a call
+//   WAIT_LOAD, WAIT_FORWARD, WAIT_CALL                      the fields of WaitPlan (two FIFOs and a call)
 #include <cstdlib>
 #include <string>
 

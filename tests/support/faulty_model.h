@@ -1,6 +1,6 @@
 // "FaultyForCausalLM": a Llama that fails on purpose on one rank. It throws at load, in the profiling run or at a later
 // step, or it computes NaN logits. Linking faulty_model.cc registers the architecture. A test sets the plans before it
-// makes an executor.
+// creates an executor.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ struct FaultPlan {
   enum class When : uint8_t { kNever, kLoad, kForward, kLogits };
   When when = When::kNever;
   int rank = 0;
-  // kForward: the call of Forward on that rank that throws. Call 0 is the profiling run.
+  // kForward: this call of Forward on the rank throws. Call 0 is the profiling run.
   int64_t call = 0;
-  // kLogits: from that call on, row `row` of the logits contains a NaN.
+  // kLogits: from call `call` on, row `row` of the logits contains a NaN.
   int64_t row = 0;
 };
 
-// Makes rank 0 wait until a test opens a FIFO for writing, so that the test can act while the program is busy. An empty
-// path means no wait.
+// Makes rank 0 wait until a test opens a FIFO for writing, so that the test can act while the program is busy. If a
+// path is empty, the rank does not wait.
 struct WaitPlan {
   std::string load_fifo;     // while the model is built
-  std::string forward_fifo;  // in call `call` of Forward
+  std::string forward_fifo;  // at the start of call `call` of Forward
   int64_t call = 0;
 };
 

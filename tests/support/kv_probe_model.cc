@@ -30,7 +30,7 @@ class KVProbeModel final : public Model {
     std::vector<std::vector<std::byte>> saved;
     ForEachUnseen(cache, seen, [&](std::byte* bytes, size_t size) {
       saved.emplace_back(bytes, bytes + size);
-      // 0xff bytes are NaN in every KV type. For int8 the scales are NaN.
+      // Bytes of 0xff are NaN in every floating-point KV type. For int8 they make the scales NaN.
       std::memset(bytes, 0xff, size);
     });
     inner_->Forward(input, cache, hidden);

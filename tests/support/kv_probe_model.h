@@ -1,5 +1,5 @@
 // "KVProbeForCausalLM": a Llama for tests of KV-cache groups. Linking kv_probe_model.cc registers the architecture. A
-// test sets the plan before it makes an executor.
+// test sets the plan before it creates an executor.
 #pragma once
 
 namespace vllm::testing_support {

@@ -1,5 +1,5 @@
 // ManyRequests: runs several prompts in one batch directly on the real executor, without a scheduler or a front end.
-// Sampling is greedy, and results contain the logprobs of the whole vocabulary.
+// Sampling is greedy, and results contain the logprobs of the whole vocabulary. Call it from one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ class ManyRequests {
     executor_->InitializeKVCache(kMaxRequests * BlocksEach());
   }
 
-  // REQUIRES: at most kMaxRequests prompts. Each step gives every request up to `chunk` rows.
+  // Returns num_outputs tokens per prompt. Each step computes up to `chunk` tokens of every request. REQUIRES: at most
+  // kMaxRequests prompts.
   std::vector<RequestResult> Run(const std::vector<std::vector<int32_t>>& prompts, int64_t num_outputs, int64_t chunk) {
     std::vector<RequestResult> results(prompts.size());
     std::vector<int64_t> computed(prompts.size(), 0), num_sent(prompts.size(), 0);

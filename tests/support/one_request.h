@@ -1,5 +1,5 @@
 // OneRequest: runs one request at a time directly on the real executor, without a scheduler or a front end. This is the
-// shortest way from a prompt to greedy tokens and logprobs.
+// shortest way from a prompt to greedy tokens and logprobs. Call it from one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ class OneRequest {
     executor_->InitializeKVCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1));
   }
 
-  // Computes the prompt in chunks of up to `chunk` tokens, then one token per step. Returns max_tokens tokens, and sets
-  // output_logprobs and prompt_output.
+  // Computes the prompt in chunks of up to `chunk` tokens, then one token per step. Returns max_tokens tokens. Sets
+  // output_logprobs and prompt_output (the prompt logprobs) if they are requested.
   std::vector<int32_t> Greedy(const std::vector<int32_t>& prompt, int64_t max_tokens, int64_t chunk,
                               std::optional<int64_t> logprobs = std::nullopt,
                               std::optional<int64_t> prompt_logprobs = std::nullopt) {

@@ -1,5 +1,5 @@
-// RandomValues: a base class for fixtures that need random values. Every run gets the same values. Each round of
-// --gtest_shuffle --gtest_repeat=N gets different ones.
+// RandomValues: a base class for fixtures that need random values. Without --gtest_shuffle, every run gets the same
+// values. With it, each run and each repetition of --gtest_repeat=N gets different ones.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace vllm::testing_support {
 
 class RandomValues {
  public:
-  // GoogleTest's own seed is the time of day unless the tests are shuffled.
+  // GoogleTest derives its seed from the time of day, so the seed is used only if the tests are shuffled.
   explicit RandomValues(uint32_t seed)
       : random_(seed + (testing::GTEST_FLAG(shuffle)
                             ? static_cast<uint32_t>(testing::UnitTest::GetInstance()->random_seed())

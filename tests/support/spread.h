@@ -14,7 +14,7 @@ namespace vllm::testing_support {
 // Only the order of summation differs.
 inline constexpr double kDequantizedLimit = 1e-4;
 
-// Returns the standard deviation of the row.
+// Returns the standard deviation of `row`.
 template <typename T>
 double Spread(std::span<const T> row) {
   const auto count = static_cast<double>(row.size());

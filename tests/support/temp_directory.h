@@ -1,4 +1,5 @@
-// TempDirectory: a private directory for one test, removed with its contents by the destructor.
+// TempDirectory: a private directory for one test, removed with its contents by the destructor. MessageOf: the message
+// of an expected exception.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +40,7 @@ class TempDirectory {
   std::string path_;
 };
 
-// Returns the message of the Error that `call` throws, or "" if it throws none.
+// Returns the message of the Error that `call` throws, or "" if it throws nothing.
 template <typename Error, typename Call>
 std::string MessageOf(Call call) {
   try {

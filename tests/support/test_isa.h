@@ -10,7 +10,8 @@
 
 namespace vllm::testing_support {
 
-// Returns nullopt if the variable is not set, or if it names an unknown instruction set or one that this machine lacks.
+// Returns nullopt if $VLLMCLI_ISA is not set, or if it names an instruction set that is unknown or that this machine
+// lacks.
 inline std::optional<kernels::Isa> IsaFromEnvironment() {
   const char* name = std::getenv("VLLMCLI_ISA");
   if (name == nullptr) return std::nullopt;
@@ -20,7 +21,7 @@ inline std::optional<kernels::Isa> IsaFromEnvironment() {
   return std::nullopt;
 }
 
-// Returns `config` with that instruction set, unless `config` already names one.
+// Returns `config` with the instruction set of $VLLMCLI_ISA, unless `config` already names one.
 template <typename Config>
 Config WithTestIsa(Config config) {
   if (!config.isa) config.isa = IsaFromEnvironment();

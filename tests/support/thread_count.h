@@ -10,8 +10,8 @@ namespace vllm::testing_support {
 
 inline int64_t NumThreads() {
 #if defined(__SANITIZE_THREAD__)
-  // ThreadSanitizer starts a background thread when the program starts its first one. Wait for it, so that it does not
-  // look like a leak.
+  // ThreadSanitizer starts a background thread when the program starts its first thread. Start it here, so that it does
+  // not look like a leak.
   static const bool first_thread_is_over = [] {
     std::thread([] {}).join();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -24,8 +24,8 @@ inline int64_t NumThreads() {
   return count;
 }
 
-// Returns the number of threads once it is down to `expected`, or after 100000 tries. A joined thread stays in /proc
-// for a moment after the join, and must not be counted.
+// Waits until there are at most `expected` threads, or gives up after 100000 tries. Returns the number of threads. A
+// joined thread stays in /proc for a moment after the join and must not be counted.
 inline int64_t NumThreadsOnceSettled(int64_t expected) {
   for (int i = 0; i < 100000 && NumThreads() > expected; ++i) std::this_thread::yield();
   return NumThreads();

@@ -22,7 +22,7 @@ inline std::set<pid_t> ThreadIds() {
   return ids;
 }
 
-// Returns true if the thread waits in the kernel.
+// Returns true if the thread sleeps in the kernel.
 inline bool ThreadSleeps(pid_t id) {
   std::ifstream file("/proc/self/task/" + std::to_string(id) + "/stat");
   std::string text;
@@ -31,14 +31,14 @@ inline bool ThreadSleeps(pid_t id) {
   return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] == 'S';
 }
 
-// Returns once each thread of `ids` has been seen asleep.
+// Returns once each of the threads has been seen asleep.
 inline void WaitUntilThreadsSleep(const std::set<pid_t>& ids) {
   for (const pid_t id : ids) {
     while (!ThreadSleeps(id)) std::this_thread::yield();
   }
 }
 
-// Returns how often the thread went to sleep or was preempted.
+// Returns how many times the thread went to sleep or was preempted.
 inline int64_t NumContextSwitches(pid_t id) {
   std::ifstream file("/proc/self/task/" + std::to_string(id) + "/status");
   int64_t sum = 0;

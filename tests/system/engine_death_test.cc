@@ -96,7 +96,7 @@ TEST_F(EngineDeathTest, FailureAtARandomStepEndsEveryRequestWithItsCause) {
   }
 }
 
-TEST_F(EngineDeathTest, NaNLogitsEndOnlyTheirRequest) {
+TEST_F(EngineDeathTest, NaNLogitsFailOnlyTheirRequest) {
   // The client is in-process, so that all three requests are present from the first step.
   for (const int64_t ranks : {1, 2}) {
     const VllmConfig config = FaultyConfig(ranks, 1);
@@ -112,7 +112,8 @@ TEST_F(EngineDeathTest, NaNLogitsEndOnlyTheirRequest) {
         }
       }
     }
-    // Row 1 of the logits contains a NaN from the sixth step on. One request fails, then the one that moves to its row.
+    // From the sixth step on, row 1 of the logits contains a NaN. The request in row 1 fails, then the one that moves
+    // to it.
     SetFaultPlan({FaultPlan::When::kLogits, 0, 6, 1});
     LLMEngine engine(config, nullptr, MakeInprocClient(config, MakeExecutor));
     for (int i = 0; i < 3; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>{5, 6, 7 + i}, Greedy(20));

@@ -165,8 +165,8 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsForAnyKVCacheType) {
 }
 
 TEST_F(InvariantTest, SharedPrefixesOfWholePartitionsDoNotChangeResults) {
-  // Attention reads each partition of a shared prefix once for all requests. 600 shared tokens are two partitions and a
-  // part of a third.
+  // Attention reads each whole partition of a shared prefix once for all requests. The 600 shared tokens are two whole
+  // partitions and a part of a third.
   requests_.clear();
   std::mt19937 random(9);
   const auto token = [&] { return static_cast<int32_t>(std::uniform_int_distribution<int>(300, 1500)(random)); };

@@ -1,5 +1,6 @@
-// Tests models that mix sliding-window and full-attention layers. Under any schedule they must give the same bits as
-// when every layer keeps whole sequences and the window is only a mask. Freed blocks must never be read.
+// Tests models that mix sliding-window and full-attention layers. Under any schedule, their results must be bitwise
+// equal to those of a model that keeps whole sequences in every layer and uses the window only as a mask. Blocks that
+// have left a window must never be read.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +57,7 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
     config.model = LoadModelConfig(Directory());
     config.model.architecture = "KVProbeForCausalLM";
     const std::vector<int64_t>& windows = GetParam().windows;
-    // With another number of layers than the model has, use dummy weights. They are the same at each load.
+    // If the number of layers differs from that of the checkpoint, use dummy weights. They are the same at each load.
     if (static_cast<int64_t>(windows.size()) != config.model.num_hidden_layers) {
       config.load.load_format = LoadFormat::kDummy;
     }
@@ -194,7 +195,8 @@ TEST_P(KVGroupsTest, TwoRanksInBFloat16MatchWholeSequences) {
               .dtype = kernels::DType::kBFloat16});
 }
 
-// "Padded" has five layers of one kind and four of the other, which make two groups of five layers.
+// "Padded" has five sliding-window layers and four full-attention layers. They form two groups, and the full-attention
+// group is padded to five layers.
 INSTANTIATE_TEST_SUITE_P(Windows, KVGroupsTest,
                          testing::Values(Variant{"FullAndTwoWindows", {32, 0, 32, 100}, 62},
                                          Variant{"EveryOtherLayerSlides", {40, 0, 40, 0}, 42},

@@ -25,18 +25,18 @@ struct TestRequest {
 };
 
 struct RunResult {
-  // Maps a request's id to its whole result: text, tokens, finish reason, stop reason, and the bits of the logprobs.
+  // Maps a request's id to its whole result as a string: text, tokens, finish reason, stop reason and logprob bits.
   std::map<std::string, std::string> outputs;
   SchedulerStats stats;
 };
 
 struct RunHow {
-  bool in_process = false;
-  bool one_at_a_time = false;
+  bool in_process = false;     // use the in-process client; all requests are added before the first step
+  bool one_at_a_time = false;  // finish each request before the next one is added
   ExecutorFactory factory = MakeExecutor;
 };
 
-// A request that the engine rejects has "rejected: " and the error message as its result.
+// If the engine rejects a request, its result is "rejected: " and the error message.
 // REQUIRES: config.Finalize() was called.
 RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const tokenizer::Tokenizer>& tokenizer,
                       const std::vector<TestRequest>& requests, const RunHow& how = {});

@@ -1,5 +1,6 @@
-// CheckWeights rejects exactly what loading rejects, with the same message, for every family and every format of
-// weights, and for each tensor that is missing or has the wrong shape.
+// Tests that CheckWeights rejects exactly the checkpoints that loading rejects, with the same message. For every family
+// and every weight format, each tensor in turn is missing or has the wrong shape. Also tests checkpoint files that
+// change while they are loaded.
 #include "engine/worker/check_weights.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing_support::TestModels;
 
-// A source that lacks one of its tensors, or has one with a larger first dimension.
+// A copy of another source in which one tensor is missing or has a larger first dimension.
 class DamagedWeights : public WeightSource {
  public:
   enum class Damage { kNone, kMissing, kLarger };
@@ -68,7 +69,7 @@ void Load(const VllmConfig& config, const WeightSource& weights) {
   BuildModel({config, weights, memory, step});
 }
 
-TEST(CheckWeightsTest, RejectsWhatLoadingRejects) {
+TEST(CheckWeightsTest, RejectsExactlyWhatLoadingRejects) {
   using Damage = DamagedWeights::Damage;
   int num_rejected = 0;
   for (const std::string& path : TestModels()) {
@@ -95,7 +96,7 @@ TEST(CheckWeightsTest, RejectsWhatLoadingRejects) {
   EXPECT_GT(num_rejected, 1000);
 }
 
-// Modifies the model's file while it is being loaded.
+// Calls `rewrite` before each tensor is read, so that the model's file changes while it is being loaded.
 class RewritingWeights : public WeightSource {
  public:
   RewritingWeights(const WeightSource& inner, std::function<void()> rewrite)
@@ -122,7 +123,7 @@ class ChangingFileTest : public testing::Test {
     config_.model = LoadModelConfig(directory_);
     config_.parallel.threads_per_rank = 1;
   }
-  // Returns the error message of a load during which `change` is made.
+  // Loads the model and calls `change` before each tensor is read. Returns the error message, or an empty string.
   std::string LoadDuring(const std::function<void()>& change) {
     const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
     const RewritingWeights changing(*weights, change);

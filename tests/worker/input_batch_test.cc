@@ -38,7 +38,7 @@ SchedulerOutput CachedStep(RequestId id, bool resumed, int64_t num_computed, con
   return step;
 }
 
-TEST(InputBatchTest, EachGroupHasItsOwnSlots) {
+TEST(InputBatchTest, EachKVCacheGroupHasItsOwnSlotMapping) {
   InputBatch batch(64, 256, 16, 2);
   batch.Update(NewStep(MakeRequest(1, 40), {1, 2, 3, 4}, 20));
   ASSERT_EQ(batch.attention().groups.size(), 2u);
@@ -52,12 +52,12 @@ TEST(InputBatchTest, EachGroupHasItsOwnSlots) {
   EXPECT_EQ(batch.attention().groups[1].sequences[0].first_position, 20);
 }
 
-TEST(InputBatchTest, UnequalTablesAreRejected) {
+TEST(InputBatchTest, UnequalNumbersOfBlocksPerGroupAreRejected) {
   InputBatch batch(64, 256, 16, 2);
   EXPECT_THROW(batch.Update(NewStep(MakeRequest(1, 40), {1, 2, 3}, 20)), std::logic_error);
 }
 
-TEST(InputBatchTest, ResumedRequestGetsNewTables) {
+TEST(InputBatchTest, BlockTablesOfAResumedRequestAreReplaced) {
   InputBatch batch(64, 256, 16, 2);
   batch.Update(NewStep(MakeRequest(1, 20), {1, 2, 3, 4}, 20));
   batch.Update(CachedStep(1, true, 16, {7}, {0, 6, 7, 8}, 5));
@@ -65,7 +65,7 @@ TEST(InputBatchTest, ResumedRequestGetsNewTables) {
   EXPECT_EQ(batch.attention().groups[1].slot_mapping[4], 8 * 16 + 4);
 }
 
-TEST(InputBatchTest, PromptLogprobsRestartIfAPromptIsPreemptedBeforeItsFirstToken) {
+TEST(InputBatchTest, PromptLogprobsRestartIfARequestIsPreemptedBeforeItsFirstToken) {
   InputBatch batch(64, 256, 16, 1);
   batch.Update(NewStep(MakeRequest(1, 40), {1, 2}, 20));
   batch.entries()[0].state->num_prompt_logprobs = 20;

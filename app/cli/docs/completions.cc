@@ -107,7 +107,7 @@ std::string Bash() {
   return out;
 }
 
-// Escapes text of a zsh _arguments specification, which brackets and colons would end.
+// Escapes `text` for a zsh _arguments specification, where brackets and colons are delimiters.
 std::string ZshText(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -229,7 +229,7 @@ std::string CompletionScript(std::string_view shell) {
   if (shell == "bash") return Bash();
   if (shell == "zsh") return Zsh();
   if (shell == "fish") return Fish();
-  throw ConfigError("completions: unknown shell, must be bash, zsh or fish (" + std::string(shell) + ")");
+  throw ConfigError("completions: the shell must be bash, zsh or fish (" + std::string(shell) + ")");
 }
 
 }  // namespace vllm::app

@@ -1,4 +1,5 @@
-// Completion scripts for bash, zsh and fish, generated from the tables of commands and flags.
+// Completion scripts for bash, zsh and fish, generated from the tables of commands and flags. A pure function; any
+// thread.
 #pragma once
 
 #include <string>

@@ -70,7 +70,7 @@ void AppendExamples(std::string_view examples, std::string& out) {
 }
 
 constexpr std::string_view kExamples =
-    "vllmcli                                                  chat with the help model that ships\n"
+    "vllmcli                                                  chat with the bundled guide model\n"
     "vllmcli -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf           chat with a GGUF model\n"
     "vllmcli run -m ./model 'Why is the sky blue?'            answer one prompt\n"
     "vllmcli batch prompts.jsonl -m ./model -o out.jsonl      answer a file of prompts";
@@ -93,7 +93,8 @@ std::string HelpText(std::optional<Command> command) {
     out +=
         "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
         "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
-        "Without a command, vllmcli starts a chat on a terminal; otherwise it answers the prompt on standard input.\n\n"
+        "Without a command, vllmcli starts a chat if standard input and output are a terminal. If not, it answers\n"
+        "the prompt on standard input.\n\n"
         "Commands:\n";
     for (const CommandInfo& info : CommandTable()) {
       AppendEntry(std::string(info.name) + (info.arguments.empty() ? "" : " " + std::string(info.arguments)), 30,
@@ -106,14 +107,14 @@ std::string HelpText(std::optional<Command> command) {
         "  VLLMCLI_MODEL           the model when -m is not given\n"
         "  VLLMCLI_ISA             the instruction set when --isa is not given\n"
         "  HF_HUB_CACHE, HF_HOME   location of the Hugging Face cache\n"
-        "  NO_COLOR, TERM=dumb     no cursor movement\n\n"
+        "  NO_COLOR, TERM=dumb     disable cursor movement\n\n"
         "Exit status:\n"
         "  0              success\n"
         "  1              a request or some rows failed\n"
         "  2              usage or configuration error\n"
         "  3              unusable model or data\n"
         "  4              out of memory, disk or another resource\n"
-        "  130, 143, 129  ended by SIGINT, SIGTERM, SIGHUP\n";
+        "  130, 143, 129  terminated by SIGINT, SIGTERM or SIGHUP\n";
     AppendExamples(kExamples, out);
     return out;
   }

@@ -53,15 +53,15 @@ void AppendFlag(const Flag& flag, std::string& out) {
 constexpr std::string_view kBatchSection =
     R"(.SH BATCH FILES
 A row of a .jsonl file is an object with one of
-.BR prompt " (text),"
-.BR prompt_token_ids " (a list of ids) or"
+.BR prompt " (a string or a list of token ids),"
+.BR prompt_token_ids " (a list of token ids) or"
 .BR messages " (a list of objects with role and content),"
 and optionally sampling fields under their vLLM names (max_tokens, temperature, stop, seed, n, logprobs, ...), which apply
 to this row only, and
 .BR custom_id ", " priority " and " cache_salt .
-An unknown field makes the row fail. Rows with
+A row with an unknown field fails. Rows with
 .BR method ", " url " and " body
-are rows of the OpenAI batch API for /v1/chat/completions and /v1/completions. Their records have that API's format.
+are rows of the OpenAI batch API for /v1/chat/completions and /v1/completions; their records are in that API's format.
 .PP
 A record identifies its row by custom_id, or by the row's index, which starts at 0:
 .PP
@@ -71,8 +71,8 @@ A record identifies its row by custom_id, or by the row's index, which starts at
 {"index":1,"error":{"code":"invalid_json","message":"...","line":2}}
 .fi
 .PP
-A row with a temperature above 0 and no seed gets one derived from \-\-seed and the row's custom_id or index. Its record
-therefore does not depend on the other rows or on scheduling.
+If a row has a temperature above 0 and no seed, its seed is derived from \-\-seed and from the row's custom_id or index.
+The record therefore does not depend on the other rows or on scheduling.
 )";
 
 constexpr std::string_view kSamplingSection =
@@ -124,20 +124,20 @@ show token counts and times of the last answer and of the engine
 quit
 .PP
 Pasted text of several lines is one message. Ctrl\-C stops an answer and keeps the text so far. At the prompt, Ctrl\-C
-clears the draft; on an empty line it shows how to quit, and twice within a second it quits. Ctrl\-D on an empty line quits.
-Ctrl\-Z suspends the program.
+clears the line or, if the line is empty, shows how to quit; a second Ctrl\-C within a second quits. Ctrl\-D on an
+empty line quits. Ctrl\-Z suspends the program.
 .PP
 When the context is full, the oldest turns are dropped until about half of the context is free. The system message is kept.
 )";
 
 constexpr std::string_view kLastSections =
     R"(.SH OUTPUT
-Standard output carries only the answer; everything else goes to standard error. A control character in text from a model
-or a file is shown as its code, such as <1b>, and never sent to the terminal.
+Standard output carries only results; everything else goes to standard error. A control character in text from a model
+or a file is shown as its hexadecimal code, such as <1b>, and never sent to the terminal.
 .SH EXIT STATUS
 .TP
 .B 0
-success; also if the reader of the output closed the pipe
+success, even if the reader of the output closed the pipe early
 .TP
 .B 1
 a request or some rows failed
@@ -152,7 +152,7 @@ unusable model or data
 out of memory, disk or another resource
 .TP
 .B 130, 143, 129
-ended by SIGINT, SIGTERM, SIGHUP
+terminated by SIGINT, SIGTERM or SIGHUP
 .SH ENVIRONMENT
 .TP
 .B VLLMCLI_MODEL
@@ -162,10 +162,11 @@ the model if \-m is not given
 the instruction set of the kernels if \-\-isa is not given
 .TP
 .BR HF_HUB_CACHE ", " HF_HOME
-location of the Hugging Face cache: $HF_HUB_CACHE, or else $HF_HOME/hub, or else ~/.cache/huggingface/hub
+location of the Hugging Face cache: $HF_HUB_CACHE, or else $HF_HOME/hub, or else $XDG_CACHE_HOME/huggingface/hub,
+where $XDG_CACHE_HOME defaults to ~/.cache
 .TP
 .BR NO_COLOR ", " TERM=dumb
-no cursor movement on the terminal
+disable cursor movement on the terminal
 .SH FILES
 .TP
 .I $XDG_CONFIG_HOME/vllmcli/config.toml
@@ -187,8 +188,8 @@ std::string ManPage() {
   out += ".SH SYNOPSIS\n.B vllmcli\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR] [\\fIARGUMENTS\\fR]\n";
   out +=
       ".SH DESCRIPTION\nRuns a language model from a Hugging Face model directory or a GGUF file on the CPU, "
-      "without a server. Without a command, vllmcli starts a chat on a terminal; otherwise it works like\n.B run\nwith "
-      "the prompt on standard input.\n";
+      "without a server. Without a command, vllmcli starts a chat if standard input and output are a terminal. If not, "
+      "it works like\n.B run\nwith the prompt on standard input.\n";
   out += ".SH COMMANDS\n";
   for (const CommandInfo& info : CommandTable()) {
     out += ".TP\n.B " + std::string(info.name);
@@ -202,6 +203,8 @@ std::string ManPage() {
       if (flag.group == group) AppendFlag(flag, out);
     }
   }
+  // The command-line parser handles --version before the flags, so the table does not contain it.
+  out += ".TP\n.BR \\-V \", \" \\-\\-version\nprint the version; must be the first argument.\n";
   out += kBatchSection;
   out += kSamplingSection;
   out += kChatSection;

@@ -72,7 +72,7 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
   workspace.merging.clear();
   int64_t work = 0;
   const int64_t max_rows = std::max<int64_t>(1, kernels::kMaxQueriesPerTask / (num_heads_ / num_heads));
-  // With several threads, make enough tasks that all threads finish at about the same time.
+  // With several threads, make enough tasks for all threads to finish at about the same time.
   int64_t rows_per_task = max_rows;
   const int64_t num_threads = step_.threads->num_threads();
   if (num_threads > 1) {
@@ -84,9 +84,9 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
     if (spec_.sliding_window > 0) num_seen = std::min(num_seen, spec_.sliding_window + sequence.num_rows);
     work += sequence.num_rows * num_seen * num_heads_ * spec_.head_dim;
   }
-  // Go head by head: K and V of a prompt, or of a prefix that several sequences share, then stay in the CPU cache from
-  // one task to the next. Later rows attend to more positions, so start with them: the longest tasks of a prompt come
-  // first.
+  // Tasks of one head are adjacent, so that K and V of a prompt, or of a prefix that several sequences share, stay in
+  // the CPU cache from one task to the next. Later rows attend to more positions, so they come first: a long task at
+  // the end would keep the other threads waiting.
   for (int64_t head = 0; head < num_heads; ++head) {
     for (size_t i = 0; i < group.sequences.size(); ++i) {
       const AttentionSequence& sequence = group.sequences[i];

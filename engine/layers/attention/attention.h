@@ -1,6 +1,6 @@
 // Attention over the paged KV cache. KVCache holds K and V of all layers and belongs to the rank's Worker.
-// AttentionMetadata maps the rows of a step to cache blocks; the ModelRunner makes it once per step for all layers.
-// Used on the rank's thread.
+// AttentionMetadata maps the rows of a step to cache blocks; the rank's ModelRunner fills it once per step for all
+// layers. An Attention belongs to its DecoderAttention. All are used on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace vllm {
 class KVCache {
  public:
   KVCache() = default;
-  // Throws std::bad_alloc. Memory is touched only as blocks are used.
+  // Throws std::bad_alloc. A block takes physical memory only once it is written.
   KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype);
 
   void* key(size_t layer) { return keys_[groups_.layers[layer].tensor].data(); }
@@ -32,23 +32,23 @@ class KVCache {
 
  private:
   KVCacheGroups groups_;
-  std::vector<kernels::AlignedBuffer> keys_, values_;  // [tensors]
+  std::vector<kernels::AlignedBuffer> keys_, values_;  // [num_tensors] as in KVCacheGroups
   int64_t block_size_ = 0;
   int64_t num_blocks_ = 0;
   kernels::KVDType dtype_ = kernels::KVDType::kFloat32;
 };
 
-// The step's rows in the blocks of one KV-cache group.
+// The sequences of a step, with the block tables of one KV-cache group.
 struct AttentionGroup {
   std::vector<AttentionSequence> sequences;
-  std::vector<int64_t> slot_mapping;  // [num_tokens] block * block_size + offset
+  std::vector<int64_t> slot_mapping;  // [num_tokens] block_id * block_size + offset in the block
   AttentionPlan plan;                 // for these sequences
 };
 
 struct AttentionMetadata {
   std::vector<AttentionGroup> groups;
   std::vector<kernels::AttentionRow> rows;  // [num_tokens]
-  // Results of planned partitions, for one layer at a time. Has capacity for the slots of the largest plan.
+  // kernels::AttentionArgs::partials, for one layer at a time. Has capacity for the slots of the largest plan.
   kernels::AlignedBuffer partials;
 };
 
@@ -57,15 +57,15 @@ class Attention {
   Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
             float softcap = 0.0f);
 
-  // query is [num_tokens, num_heads * head_dim], key and value are [num_tokens, num_kv_heads * head_dim], all rotated,
-  // with rows qkv_stride floats apart. Stores K and V, then writes out [num_tokens, num_heads * head_dim]. Never reads
-  // a block whose positions are all outside the window of the sequence's first row: the pool may have given it to
-  // another request.
+  // query: [num_tokens, num_heads * head_dim], key and value: [num_tokens, num_kv_heads * head_dim], with rows
+  // qkv_stride floats apart; query and key are already rotated. Stores K and V in `cache`, then writes
+  // out: [num_tokens, num_heads * head_dim], with rows out_stride floats apart. Never reads a block whose positions are
+  // all outside the window of the sequence's first row, because another request may already own that block.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
                const float* value, int64_t qkv_stride, float* out, int64_t out_stride);
 
  private:
-  // Fills the workspace's tasks. Returns the number of multiply-adds of all scores.
+  // Fills the tasks of the AttentionWorkspace. Returns an upper bound on the multiply-adds of all scores.
   int64_t MakeTasks(const AttentionMetadata& metadata, const AttentionGroup& group) const;
   void Run(const kernels::AttentionArgs& args, const std::vector<AttentionStepTask>& tasks, bool use_threads) const;
 

@@ -1,8 +1,8 @@
-// AttentionPlan: decides which KV partitions of a step's decoding rows are computed separately. The task of a row then
-// merges their results. If several rows share a partition, because a prefix-cache hit put the same blocks into their
-// tables, it is read once for all of them (cascade attention). If one sequence would keep a thread busy while others
-// are idle, its partitions are spread over the threads. The results are bit-identical either way. Made once per step
-// and KV-cache group, on the rank's thread.
+// AttentionPlan: decides which KV partitions of a step's decoding rows are computed in separate tasks, whose results
+// the row's own task then merges. If a prefix-cache hit put the same blocks into the tables of several rows, the
+// partitions of these blocks are read once for all of the rows (cascade attention). If one sequence would keep a thread
+// busy while other threads are idle, its partitions are spread over the threads. The results are bit-identical for
+// every plan. Part of an AttentionGroup; made for each step on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,13 @@ struct AttentionPlanOptions {
   int64_t num_threads = 1;
   int64_t max_sequences = 0;   // per step
   int64_t max_slots = 0;       // capacity for partition results
-  int64_t max_partitions = 0;  // of all sequences of a step, to reserve memory
-  // Sharing costs memory for the results and a pass over them. It pays if one row has too few queries per KV head to
-  // keep the arithmetic busy, or if a head's K and V do not stay in the CPU cache from one row's task to the next.
+  int64_t max_partitions = 0;  // summed over the sequences of a step; memory is reserved for them
+  // Sharing a partition costs memory for its results and a pass that merges them. It pays if a row has too few queries
+  // per KV head to keep the arithmetic units busy, or if a head's K and V do not stay in the CPU cache from one row's
+  // task to the next.
   int64_t num_queries_per_kv = 1;
   int64_t head_bytes_per_token = 0;  // K and V of one KV head
-  bool share = true;
+  bool share = true;                 // false: partitions are only spread over threads
 };
 
 // One partition, computed for the rows of slots [first_slot, first_slot + num_rows).
@@ -40,7 +41,7 @@ struct PlannedPartition {
   int64_t partition = 0;
   int64_t first_slot = 0;
   int64_t num_rows = 0;
-  const int32_t* block_table = nullptr;  // block table of any of the rows
+  const int32_t* block_table = nullptr;  // of any of the rows: their tables agree in this partition
 };
 
 class AttentionPlan {
@@ -48,25 +49,25 @@ class AttentionPlan {
   AttentionPlan() = default;
   explicit AttentionPlan(const AttentionPlanOptions& options);
 
-  // Does not allocate as long as `sequences` are within the limits of the options.
+  // Replaces the plan. Borrows the block tables. Allocates only if `sequences` exceed the limits of the options.
   void Make(const std::vector<AttentionSequence>& sequences);
 
   size_t max_slots() const { return static_cast<size_t>(options_.max_slots); }
   size_t size_bytes() const;
   const std::vector<PlannedPartition>& partitions() const { return partitions_; }
   const kernels::AttentionRow* row_of_slot(int64_t slot) const { return rows_.data() + slot; }
-  // Returns slot or -1 for each partition that the sequence's row attends to. Null if none of its partitions is
-  // planned.
+  // Returns the slot of each partition up to the row's position: [position / kKVPartition + 1], -1 for a partition that
+  // is not planned. Null if no partition of the sequence is planned. `sequence` is an index in Make's argument.
   const int32_t* slots(size_t sequence) const;
 
  private:
-  // A sequence of one row.
+  // A sequence that has one row in this step and more than one partition.
   struct Decoding {
     kernels::AttentionRow row;
     const int32_t* block_table;
     size_t sequence;
     int64_t first_partition, end_partition;
-    int64_t slots;  // index in slots_ of its first partition
+    int64_t slots;  // index in slots_ of the sequence's partition 0
   };
 
   void CollectDecoding(const std::vector<AttentionSequence>& sequences);
@@ -78,9 +79,9 @@ class AttentionPlan {
 
   AttentionPlanOptions options_;
   std::vector<PlannedPartition> partitions_;
-  std::vector<kernels::AttentionRow> rows_;  // [slots]
+  std::vector<kernels::AttentionRow> rows_;  // [num_slots]
   std::vector<int32_t> slots_;
-  std::vector<int64_t> slots_begin_;  // [sequences] index in slots_; below 0: none planned
+  std::vector<int64_t> slots_begin_;  // [num_sequences] index in slots_; below 0: no partition is planned
   std::vector<Decoding> decoding_;
   std::vector<const Decoding*> candidates_;
 };

@@ -1,6 +1,6 @@
-// DecoderAttention: a decoder layer's self-attention: the q, k and v projections, their norms and rotation, paged
-// attention and the output projection. AttentionSpec holds the differences between families. Heads are split over the
-// ranks. Made at load, then used by the rank's thread.
+// DecoderAttention: the self-attention of a decoder layer. It computes the q, k and v projections, their norms and
+// rotation, paged attention and the output projection. AttentionSpec holds the differences between model families.
+// Heads are split over the ranks. Owned by a DecoderLayer. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@
 
 namespace vllm {
 
-// The checkpoint's layout of q, k and v: three matrices; one matrix with all q, all k, then all v; or one matrix with,
-// for each KV head, the rows of its queries, then its k, then its v.
+// How the checkpoint stores the weights of q, k and v. kSeparate: three matrices. kFused: one matrix with all rows of
+// q, then k, then v. kFusedByKVHead: one matrix that holds, for each KV head, the rows of its query heads, its k and
+// its v.
 enum class QkvLayout : uint8_t { kSeparate, kFused, kFusedByKVHead };
 
 // Tensor names are relative to the layer's prefix.
@@ -25,19 +26,19 @@ struct AttentionSpec {
   std::string q_proj = "q_proj";  // kSeparate
   std::string k_proj = "k_proj";
   std::string v_proj = "v_proj";
-  std::string qkv_proj = "qkv_proj";  // fused
+  std::string qkv_proj = "qkv_proj";  // kFused and kFusedByKVHead
   std::string o_proj = "o_proj";
   bool qkv_bias = false;
   bool o_bias = false;
   QkNormSpec qk_norm;
-  // Index of the rotary table that rotates queries and keys; below 0: none.
+  // Index of the RotaryAngles that rotate queries and keys; below 0: no rotation.
   int rotary_table = 0;
-  double scale = 1.0;    // multiplies the scores
-  double softcap = 0.0;  // applied to the scaled scores; 0: none
-  int64_t sliding_window = 0;
+  double scale = 1.0;          // multiplies the scores
+  double softcap = 0.0;        // applied to the scaled scores; 0: none
+  int64_t sliding_window = 0;  // 0: full attention
 };
 
-// The rotation angles of a step's positions: cos and sin are [num_tokens, half].
+// The rotation angles of a step's positions: cos and sin are [num_tokens, half]. Borrowed from the model.
 struct RotaryAngles {
   const float* cos = nullptr;
   const float* sin = nullptr;
@@ -50,9 +51,11 @@ class DecoderAttention {
                    const AttentionSpec& spec);
 
   const KVCacheSpec& kv_layer() const { return kv_layer_; }
+  // Number of floats in the scratch of Forward.
   int64_t scratch_floats(int64_t num_tokens) const {
     return num_tokens * (q_size_ + kv_size_ + kv_size_ + q_size_ + 2);
   }
+  // Reserves the rank's scratch for Forward with up to `max_tokens` tokens.
   void Reserve(int64_t max_tokens) const {
     qkv_proj_.Reserve(max_tokens);
     o_proj_.Reserve(max_tokens);

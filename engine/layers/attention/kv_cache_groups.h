@@ -1,9 +1,11 @@
-// How a model's layers share the blocks of the KV cache: vLLM's KV-cache groups. Pure functions; any thread.
+// Divides the layers of a model into vLLM's KV-cache groups, which share the blocks of one KV cache. Pure functions;
+// any thread.
 //
-// Layers with the same window form groups with equally many layers. Groups of full attention come first. All groups use
-// the same tensors, one per layer of a group. A block id of group g selects that block in every tensor, for the layers
-// of g. All groups can therefore take blocks from one pool, and every block has the same number of bytes. For example,
-// layers s s f s s s f s, with s sliding and f full:
+// Layers with the same window are divided into groups. Groups with full attention come first. There is one tensor for
+// each layer of the largest group, and all groups use these tensors. If group g owns a block, it owns that block in
+// every tensor, for its layers. So all groups can take blocks from one pool, and every block has the same number of
+// bytes. For example, a model has layers s s f s s s f s, where s is sliding and f is full, and (i) is the index of a
+// layer:
 //
 //   tensor 0    tensor 1
 //   f (2)       f (6)        group 0, full
@@ -20,7 +22,7 @@
 
 namespace vllm {
 
-// K and V shape of one layer on this rank.
+// The shape of K and V of one layer on this rank.
 struct KVCacheSpec {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
@@ -31,7 +33,7 @@ struct KVCacheSpec {
   }
 };
 
-// The location of a layer's keys and values.
+// The group that a layer belongs to, and the tensor that holds the layer's K and V.
 struct KVLayerPlace {
   size_t group = 0;
   size_t tensor = 0;
@@ -40,15 +42,15 @@ struct KVLayerPlace {
 struct KVCacheGroups {
   std::vector<int64_t> windows;      // [num_groups], 0: full attention
   std::vector<KVLayerPlace> layers;  // [num_layers]
-  std::vector<KVCacheSpec> tensors;  // [layers of the largest group]; ignore their sliding_window
+  std::vector<KVCacheSpec> tensors;  // [layers of the largest group]; sliding_window is unused
 
   // Returns the bytes of one block: K and V in all tensors.
   int64_t BlockBytes(int64_t block_size, kernels::KVDType dtype) const;
 };
 
-// If all layers have the same window, they form one group, even if their heads differ. Layers with different windows
-// and different heads also form one group, with window 0: it keeps whole sequences, and only attention applies the
-// windows.
+// Assigns each layer a group and a tensor. If all layers have the same window, they form one group, even if the number
+// or size of their heads differs. If both windows and heads differ, all layers form one group with window 0, which
+// keeps the KV of whole sequences; only attention applies the windows.
 KVCacheGroups MakeKVCacheGroups(const std::vector<KVCacheSpec>& layers);
 
 }  // namespace vllm

@@ -1,6 +1,6 @@
-// QkNorm: the norm that some families apply to queries and keys before rotation. There is one weight for all heads, one
-// weight per head, or one norm over all heads together, which adds its sums of squares across the ranks. Made at load,
-// then used by the rank's thread.
+// QkNorm: the norm that some families apply to queries and keys before rotation. kHead normalizes each head and has one
+// weight for all heads. kEachHead normalizes each head and has a weight per head. kWhole normalizes all heads together
+// and sums their squares over the ranks. Owned by a DecoderAttention. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct QkNormSpec {
 struct HeadRange {
   int64_t total = 0;
   Shard shard;
-  // False if these heads are copies of another rank's heads: a sum over ranks must count each head once.
+  // False if these heads are copies of another rank's heads, because a sum over ranks must count each head once.
   bool counts = true;
 };
 
@@ -47,7 +47,7 @@ class QkNorm {
   HeadRange queries_, keys_;
   float eps_;
   std::vector<Norm> norms_;                 // kHead: one for queries, one for keys; kEachHead: one per head
-  std::vector<float> q_weight_, k_weight_;  // kWhole: the rank's part
+  std::vector<float> q_weight_, k_weight_;  // kWhole: the weights of the rank's heads
 };
 
 }  // namespace vllm

@@ -20,7 +20,7 @@ std::vector<double> UnscaledFrequencies(double base, int64_t rotary_dim) {
   return frequencies;
 }
 
-// Llama 3.1: stretches long wavelengths by the factor, keeps short ones and blends those between.
+// Llama 3.1: stretches long wavelengths by the factor, keeps short ones, and interpolates in between.
 void ScaleLlama3(const RopeScaling& scaling, std::vector<double>& frequencies) {
   const auto original = static_cast<double>(scaling.original_max_position_embeddings);
   const double low_wavelength = original / scaling.low_freq_factor;
@@ -48,7 +48,8 @@ double YarnAttentionFactor(const RopeScaling& scaling) {
   return YarnMscale(scaling.factor, 1.0);
 }
 
-// YaRN (arXiv 2309.00071): keeps the frequency of dimensions that rotate often, interpolates those that rotate rarely.
+// YaRN (arXiv 2309.00071): keeps the frequencies of dimensions that rotate often, divides those of dimensions that
+// rotate rarely by the factor, and blends linearly in between.
 void ScaleYarn(const RopeScaling& scaling, double base, int64_t rotary_dim, std::vector<double>& frequencies) {
   const auto original = static_cast<double>(scaling.original_max_position_embeddings);
   const auto dim = static_cast<double>(rotary_dim);
@@ -145,7 +146,7 @@ void RotaryEmbedding::RowAngles(int64_t position, float* cos, float* sin) const 
 
 void RotaryEmbedding::Angles(const StepContext& step, std::span<const int64_t> positions, float* cos,
                              float* sin) const {
-  // A sine costs about as much as 40 additions.
+  // A sine or a cosine takes about as long as 40 additions.
   ForEachRow(step, static_cast<int64_t>(positions.size()), 80 * half(), [&](int64_t row) {
     RowAngles(positions[static_cast<size_t>(row)], cos + row * half(), sin + row * half());
   });

@@ -1,5 +1,6 @@
-// Linear layers y = x W^T + b, split over ranks by columns of y (ColumnParallel) or of x (RowParallel), as in Megatron
-// and vLLM. Each rank packs its own shard at load. Forward is called from the rank's thread.
+// Linear layers y = x W^T + b, split over ranks by columns of y (ColumnParallelLinear) or of x (RowParallelLinear), as
+// in Megatron and vLLM. Owned by the block that uses them. Each rank packs its own shard at load and calls Forward from
+// its thread.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,15 @@ namespace vllm {
 class ColumnParallelLinear {
  public:
   // `model` sets the compute type, the quantization, and whether weights are stored transposed. With `has_bias`, every
-  // slice must have a bias. If the source decides (WeightSource::DecidesBiases), exactly the biases it contains are
-  // used instead. Throws ModelError.
+  // slice must have a bias. If WeightSource::DecidesBiases() is true, `has_bias` is ignored and the layer has exactly
+  // the biases that the source contains. Throws as LinearWeight does.
   ColumnParallelLinear(const LoadContext& load, const ModelConfig& model, int64_t in_features,
                        const std::vector<OutputSlice>& slices, bool has_bias);
 
   int64_t out_features() const { return weight_.num_rows(); }
   // Reserves the rank's scratch for Forward with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
-  // y: [num_rows, out_features()].
+  // x: [num_rows, in_features], y: [num_rows, out_features()], with rows x_stride and y_stride floats apart.
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride) const;
 
  private:
@@ -34,8 +35,8 @@ class ColumnParallelLinear {
 };
 
 // The rank's columns of one checkpoint matrix. Forward all-reduces the ranks' partial sums, then adds the bias. Without
-// `reduce`, y is the rank's partial sum, for callers that add several before they reduce. REQUIRES: `reduce` or no
-// bias.
+// `reduce`, Forward returns the rank's partial sum, for callers that add several of them before one all-reduce.
+// REQUIRES: with `reduce` false, there is no bias.
 class RowParallelLinear {
  public:
   RowParallelLinear(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t out_features,

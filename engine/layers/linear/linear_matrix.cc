@@ -12,28 +12,28 @@ namespace {
 
 // Below this many multiply-adds, waking another thread costs more than it saves.
 constexpr int64_t kMinWorkPerTask = 1 << 18;
-// A task has at most about this many multiply-adds. A step can be cancelled only between tasks, so none may take long.
-// The slowest kernels do about 2e9 per second.
+// A task has at most about this many multiply-adds. A step can be cancelled only between tasks, so no task may take
+// long. The slowest kernels do about 2e9 multiply-adds per second.
 constexpr int64_t kMaxWorkPerTask = 1 << 28;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
-// Tasks get whole groups of panels, so that a tile of several panels fits. With few rows of x tiles are wider, so
-// groups are larger.
+// A task computes whole groups of panels, because a kernel's tile spans several panels. With few rows of x, tiles are
+// wider, so groups are larger.
 constexpr int64_t kPanelsPerGroup = 2;
 constexpr int64_t kFewRows = 4, kPanelsPerGroupOfFewRows = 4;
-// Tasks get whole groups of stored rows, so that several rows of x share the unpacking.
+// A task computes whole groups of stored rows, so that several rows of x share the work of unpacking them.
 constexpr int64_t kStoredRowsPerGroup = 32;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Splits [0, count) into runs and calls f(begin, end) for each on the rank's threads. Runs start at group boundaries,
-// and their numbers of groups differ by at most one.
+// Splits [0, count) into runs and calls f(begin, end) for each run, on the rank's threads. Runs start at group
+// boundaries, and the numbers of groups in two runs differ by at most one.
 template <typename F>
 void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
   const int64_t num_groups = CeilDiv(count, group);
   const int64_t work = num_groups * work_per_group;
   const int64_t num_useful_tasks = work / kMinWorkPerTask + 1;
-  // Four tasks per thread balance threads of unequal speed.
+  // With four tasks per thread, fast threads can take over tasks of slow ones.
   const int64_t max_tasks = std::max(step.threads->num_threads() * int64_t{4}, work / kMaxWorkPerTask);
   const int64_t num_tasks = std::min({num_groups, num_useful_tasks, max_tasks});
   step.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
@@ -153,7 +153,7 @@ float* OrderedRows(const StepContext& step, size_t width, int64_t num_rows) {
   return buffer.as<float>();
 }
 
-// Returns x with its columns in the order of the stored weight's columns.
+// Returns x with its columns in the order of the stored matrix and zeros in padding columns.
 const float* InStoredOrder(const StepContext& step, const std::vector<int32_t>& order, const LinearCall& call) {
   const size_t width = order.size();
   float* ordered = OrderedRows(step, width, call.num_rows);

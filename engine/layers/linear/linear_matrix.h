@@ -1,6 +1,6 @@
-// LinearMatrix: one matrix of a linear layer, in the format of its backend. Our kernels read packed panels of
-// floating-point weights or of quantized codes, or codes as stored in the checkpoint. OpenBLAS reads float32 rows. Made
-// at load, then used by the rank's thread.
+// LinearMatrix: one matrix of a linear layer, in the format of its backend. Our kernels read floating-point weights or
+// quantized codes packed into panels, or quantized codes in the checkpoint's format. OpenBLAS reads float32 rows. Owned
+// by a LinearWeight. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace vllm {
 // y[r, n] = sum over k of x[r, k] * w[n, k] + bias[n].
 struct LinearCall {
   const float* bias = nullptr;  // may be null
-  const float* x = nullptr;     // [num_rows, num_columns] with x_stride
+  const float* x = nullptr;     // [num_rows, num_columns], rows x_stride floats apart
   int64_t x_stride = 0;
   int64_t num_rows = 0;
-  float* y = nullptr;  // [num_rows, rows of w] with y_stride
+  float* y = nullptr;  // [num_rows, rows of w], rows y_stride floats apart
   int64_t y_stride = 0;
 };
 
@@ -39,7 +39,7 @@ struct DenseMatrix {
 class LinearMatrix {
  public:
   explicit LinearMatrix(kernels::PackedMatrix matrix) : matrix_(std::move(matrix)) {}
-  // `column_order` is that of CheckpointMatrix.
+  // See CheckpointMatrix for `column_order`.
   explicit LinearMatrix(kernels::PackedQuantMatrix matrix, std::vector<int32_t> column_order = {})
       : matrix_(std::move(matrix)), column_order_(std::move(column_order)) {}
   explicit LinearMatrix(CheckpointMatrix stored)

@@ -25,13 +25,15 @@ void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, 
     kernels::ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
 }
 
-// Names a packed part. The same name means the same bytes, given the same checkpoint and packing settings.
+// Returns the name under which a packed part is cached. With the same checkpoint and packing settings, parts with the
+// same name have the same bytes.
 std::string PartName(const OutputSlice& slice, Shard columns) {
   const auto range = [](Shard shard) { return std::to_string(shard.begin) + "+" + std::to_string(shard.count); };
   return slice.name + "[" + range(slice.shard) + "," + range(columns) + "]";
 }
 
-// Returns true for layers that choose or weight experts. They have few rows, and a whole layer depends on them.
+// Returns true for layers that choose or weight experts. They are not quantized at load: they have few rows, and the
+// output of the whole block depends on them.
 bool IsGate(const std::string& name) {
   return name.ends_with(".gate") || name.ends_with(".router") || name.ends_with("_expert_gate");
 }
@@ -53,7 +55,7 @@ const kernels::OpenBlas* LoadOpenBlas(const ModelConfig& model) {
 
 }  // namespace
 
-// Stacked rows of several floating-point tensors.
+// The stacked rows of several floating-point tensors.
 struct LinearWeight::FloatRows {
   std::vector<TensorView> views;
   std::vector<OutputSlice> slices;
@@ -71,7 +73,7 @@ struct LinearWeight::FloatRows {
     slices.clear();
     num_rows = 0;
   }
-  // Calls f(row, view, row of the view) for rows [begin, end).
+  // Calls f(row, view, i) for each stacked row in [begin, end). The row is row i of `view`.
   template <typename F>
   void ForEach(int64_t begin, int64_t end, F&& f) const {
     int64_t first = 0;
@@ -188,7 +190,7 @@ void LinearWeight::AddBlocks(const LoadContext& load, const ModelConfig& model, 
 void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use) {
   if (rows.num_rows == 0) return;
   const kernels::BufferSource buffers = load.memory.Buffers(rows.Name());
-  // Runs on the rank's threads. One thread packs a whole panel, so threads do not share cache lines.
+  // Runs on the rank's threads. Each panel is packed by one thread, so threads do not write to the same cache lines.
   const auto for_each_panel = [&](const auto& f) {
     load.step.threads->ParallelFor((rows.num_rows + kernels::kPanelRows - 1) / kernels::kPanelRows,
                                    [&](int64_t panel, int /*thread*/) { f(panel); });

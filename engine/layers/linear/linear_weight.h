@@ -1,7 +1,7 @@
 // LinearWeight: a rank's matrix of a linear layer, built from checkpoint tensors. It is one LinearMatrix, or several if
-// stacked tensors are stored in different formats. Made at load, then used by the rank's thread.
-// Quantized weights are packed for the integer kernels if PackedFormOf has a form for them and their scales fit
-// float16. Otherwise, and with --dtype float32, they stay in their stored format.
+// stacked tensors are stored in different formats. Owned by a layer. Built at load, then used by the rank's thread.
+// Quantized weights are packed for the integer kernels if PackedFormOf returns a form for them and float16 is precise
+// enough for their scales. Otherwise, and always with --dtype float32, they keep the checkpoint's format.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace vllm {
 
 // Rows [shard.begin, shard.begin + shard.count) of the checkpoint matrix `name`.weight [total_rows, in_features] and of
-// `name`.bias. A quantized checkpoint has other tensors instead of `name`.weight. A part of a fused tensor is a shard
-// that starts at the part's first row.
+// `name`.bias. A quantized checkpoint has other tensors instead of `name`.weight. For one part of a fused tensor, such
+// as k in a matrix of q, k and v, the shard starts at the part's first row.
 struct OutputSlice {
   std::string name;
   int64_t total_rows = 0;
@@ -28,9 +28,9 @@ class LinearWeight {
 
   LinearWeight() = default;
   // Stacks the slices' rows, with columns [columns.begin, columns.begin + columns.count) of in_features. A vocabulary
-  // matrix is never stored transposed and always uses our kernels. Throws ModelError if a tensor cannot be used,
-  // ConfigError if OpenBLAS is selected and the weights are not float32, and ResourceError if OpenBLAS cannot be
-  // loaded.
+  // matrix is never stored transposed and never uses OpenBLAS. Throws ModelError if a tensor cannot be used,
+  // ConfigError if OpenBLAS is selected without --dtype float32 or for quantized weights, or if weights to quantize
+  // already are quantized, and ResourceError if OpenBLAS cannot be loaded.
   LinearWeight(const LoadContext& load, const ModelConfig& model, const std::vector<OutputSlice>& slices,
                int64_t in_features, Shard columns, Use use = Use::kLinear);
 
@@ -52,12 +52,13 @@ class LinearWeight {
     int64_t first_row = 0;
     LinearMatrix matrix;
   };
-  // Adjacent floating-point tensors, which become one matrix.
+  // Adjacent slices with floating-point weights, which become one matrix.
   struct FloatRows;
 
   void RejectOpenBlas() const;
   void Add(LinearMatrix matrix);
-  // Adds the codes in the format of the integer kernels. Returns false, without adding anything, if they do not fit it.
+  // Adds the codes in the format of the integer kernels. If they do not fit that format, adds nothing and returns
+  // false.
   bool AddCodes(const LoadContext& load, const ModelConfig& model, const kernels::CheckpointQuantMatrixView& stored,
                 const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
   void AddStored(const LoadContext& load, const ModelConfig& model, CheckpointMatrix stored, const std::string& name,

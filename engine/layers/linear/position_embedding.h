@@ -1,5 +1,5 @@
-// PositionEmbedding: one learned vector per position, replicated on every rank. Made at load, then used by the rank's
-// thread.
+// PositionEmbedding: one learned vector per position, replicated on every rank. Owned by the DecoderModel. Built at
+// load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace vllm {
 
 class PositionEmbedding {
  public:
-  // Reads tensor `name` [offset + num_positions, hidden_size]. Row offset + p belongs to position p.
+  // Reads tensor `name` [offset + num_positions, hidden_size]. Row offset + p belongs to position p. Throws ModelError
+  // if the tensor is missing or has the wrong shape or type.
   PositionEmbedding(const LoadContext& load, const std::string& name, int64_t num_positions, int64_t offset,
                     int64_t hidden_size);
 

@@ -1,5 +1,5 @@
-// VocabParallelEmbedding: the rank's rows of the token embedding or of the output projection. They are one matrix if
-// the checkpoint ties them. Made at load, then used by the rank's thread.
+// VocabParallelEmbedding: the rank's rows of the token embedding or of the output projection. If the checkpoint ties
+// the two, one object serves as both. Owned by the DecoderModel. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace vllm {
 
 class VocabParallelEmbedding {
  public:
-  // Reads tensor `name` [vocab_size, hidden_size]. A tensor "X.weight" may be quantized as layer X.
+  // Reads tensor `name` [vocab_size, hidden_size]. If `name` is "X.weight", the checkpoint may instead have the tensors
+  // of a quantized layer X. Throws as LinearWeight does.
   VocabParallelEmbedding(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t vocab_size,
                          int64_t hidden_size);
 
@@ -22,8 +23,9 @@ class VocabParallelEmbedding {
 
   // Reserves the rank's scratch for Embed, and for Logits with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
-  // Writes this rank's columns of logits [num_rows, vocab_size]; hidden: [num_rows, hidden_size]. The other ranks write
-  // their columns, so a barrier must follow before any rank reads.
+  // Writes this rank's columns of logits [num_rows, vocab_size], with rows logits_stride floats apart; hidden:
+  // [num_rows, hidden_size]. The other ranks write the other columns, so a barrier must come before any rank reads
+  // them.
   void Logits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) const;
 
  private:

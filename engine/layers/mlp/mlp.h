@@ -1,5 +1,6 @@
-// Mlp: the feed-forward block of a decoder layer: down(act(up x)), or down(act(gate x) * (up x)) if gated. The
-// intermediate columns are split over the ranks. Made at load, then used by the rank's thread.
+// Mlp: the feed-forward block of a decoder layer. It computes down(act(up x)), or down(act(gate x) * (up x)) if gated.
+// The intermediate columns are split over the ranks. Owned by a DecoderLayer or a SparseMoe. Built at load, then used
+// by the rank's thread.
 #pragma once
 
 #include <algorithm>
@@ -17,24 +18,24 @@ namespace vllm {
 struct MlpSpec {
   std::string gate_proj = "gate_proj";  // empty: not gated
   std::string up_proj = "up_proj";
-  std::string gate_up_proj;  // if set: one matrix with the rows of gate, then those of up
+  std::string gate_up_proj;  // if set: one matrix with the rows of gate, then of up
   std::string down_proj = "down_proj";
   bool has_bias = false;
   int64_t intermediate_size = 0;
   kernels::Activation activation = kernels::Activation::kSilu;
 };
 
-// Returns the activation that model.hidden_act names as transformers does ("silu", "gelu_pytorch_tanh"). Throws
-// ModelError if it is unknown.
+// Returns the activation named by model.hidden_act, with transformers' names ("silu", "gelu_pytorch_tanh"). Throws
+// ModelError if the name is unknown.
 kernels::Activation ActivationByName(const ModelConfig& model);
 
 class Mlp {
  public:
-  // Without `reduce` the output is the rank's partial sum and `has_bias` must be false.
+  // Without `reduce`, the output is the rank's partial sum. REQUIRES: `reduce`, or spec.has_bias is false.
   Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec,
       bool reduce = true);
 
-  // Forward processes kRowsAtOnce rows at a time, which limits the scratch.
+  // Number of floats in the scratch of Forward. Forward limits it by processing at most kRowsAtOnce rows at a time.
   int64_t scratch_floats(int64_t num_rows) const { return std::min(num_rows, kRowsAtOnce) * up_.out_features(); }
   void Reserve(int64_t max_rows) const {
     up_.Reserve(std::min(max_rows, kRowsAtOnce));
@@ -44,7 +45,7 @@ class Mlp {
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out) const;
 
  private:
-  // Large enough that reading the weights again for the next rows costs little compared with the arithmetic.
+  // With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
   static constexpr int64_t kRowsAtOnce = 256;
 
   void ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out) const;

@@ -11,7 +11,7 @@ namespace vllm {
 
 namespace {
 
-// Routers are small, and a rounded router chooses other experts, so --quantization does not quantize them.
+// --quantization does not quantize routers, because they are small and a quantized router would choose other experts.
 ModelConfig RouterModel(ModelConfig model) {
   if (model.quantization.quantizes_at_load()) model.quantization = {};
   return model;
@@ -39,7 +39,8 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
 int64_t SparseMoe::scratch_floats(int64_t num_rows) const {
   const int64_t widest = std::max(experts_[0]->scratch_floats(num_rows),
                                   shared_expert_ ? shared_expert_->scratch_floats(num_rows) : int64_t{0});
-  // An expert's gathered rows and its output, then its intermediate values or the router's logits.
+  // AddExpert needs the gathered rows, the expert's output and its intermediate activations. Before that, the same
+  // memory holds the router's logits.
   return 2 * num_rows * hidden_size_ + std::max(widest, num_rows * spec_.num_experts);
 }
 
@@ -87,7 +88,7 @@ void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
     const int64_t row = static_cast<int64_t>(i) / spec_.num_experts_per_tok;
     workspace.routed[begin[static_cast<size_t>(expert)]++] = {row, weight};
   }
-  // Each expert's begin has advanced to its end, which is the begin of the next expert.
+  // begin[i] has advanced to the end of expert i's rows, where those of expert i + 1 begin. Shift the entries by one.
   std::copy_backward(begin.begin(), begin.end() - 1, begin.end());
   begin[0] = 0;
 }
@@ -97,14 +98,16 @@ void SparseMoe::ChooseExperts(const float* logits) {
   candidates.clear();
   for (int64_t i = 0; i < spec_.num_experts; ++i) candidates.emplace_back(logits[i], i);
   const auto chosen = candidates.begin() + spec_.num_experts_per_tok;
-  // Among equal logits the lower expert comes first. NaN sorts last, so that this is a strict weak ordering.
+  // Of two equal logits, the one with the smaller expert index comes first. NaN sorts last, so that this is a strict
+  // weak ordering.
   const auto before = [](const std::pair<float, int64_t>& a, const std::pair<float, int64_t>& b) {
     const bool a_is_nan = std::isnan(a.first), b_is_nan = std::isnan(b.first);
     if (a_is_nan != b_is_nan) return b_is_nan;
     return a.first > b.first || (!(a.first < b.first) && a.second < b.second);
   };
   std::partial_sort(candidates.begin(), chosen, candidates.end(), before);
-  // The weights are a softmax over all experts. Scaled to sum to 1, that is a softmax over the chosen experts.
+  // The weights are a softmax over all experts. If the chosen weights are scaled to sum to 1, the result is a softmax
+  // over the chosen experts only.
   const float max = candidates[0].first;
   float sum = 0.0f;
   if (spec_.norm_topk_prob) {

@@ -1,7 +1,7 @@
-// SparseMoe: a mixture of experts (arXiv 1701.06538). Each row goes through its few best experts, whose outputs are
-// added with the router's weights. Some families add an expert that all rows share. Every expert is split over the
-// ranks like an Mlp. A row's experts are added in ascending order, so its result does not depend on the other rows.
-// Made at load, then used by the rank's thread.
+// SparseMoe: a mixture of experts (arXiv 1701.06538). The router chooses a few experts for each row and weights their
+// outputs, which are added. Some families have an additional expert that all rows share. Every expert is an Mlp, split
+// over the ranks. The outputs of a row's experts are added in ascending order of expert index, so the result does not
+// depend on the other rows. Owned by a DecoderLayer. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@
 
 namespace vllm {
 
-// Tensor names are relative to the block's prefix. Those of expert 0 start with `experts` and "0.".
+// Tensor names are relative to the block's prefix. The names of expert i's tensors start with `experts`, then "<i>.".
 struct MoeSpec {
   std::string router = "gate";
   std::string experts = "experts.";
   MlpSpec expert;
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;
-  bool norm_topk_prob = false;           // scale the chosen weights to sum to 1
-  std::optional<MlpSpec> shared_expert;  // weighted by sigmoid(`shared_expert_gate` x)
+  bool norm_topk_prob = false;           // scale the weights of the chosen experts to sum to 1
+  std::optional<MlpSpec> shared_expert;  // its output is multiplied by sigmoid(shared_expert_gate x)
   std::string shared_expert_prefix = "shared_expert.";
   std::string shared_expert_gate = "shared_expert_gate";
 };
@@ -34,7 +34,9 @@ class SparseMoe {
  public:
   SparseMoe(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MoeSpec& spec);
 
+  // Number of floats in the scratch of Forward.
   int64_t scratch_floats(int64_t num_rows) const;
+  // Reserves the rank's scratch for Forward with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const;
   // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)].
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out);

@@ -6,7 +6,7 @@
 
 namespace vllm::kernels::avx2 {
 
-// Each file uses those before it.
+// The order matters: each file uses the files before it.
 // clang-format off
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"

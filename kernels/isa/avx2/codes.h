@@ -27,7 +27,7 @@ static inline Vec SignedToFloat(Bytes b) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(v, 8)))};
 }
 
-// Shifted left by seven, the bits are a half float that is 2^8 times too small. This includes subnormals.
+// Shifted left by seven, the bits are a half float that is 2^8 times too small. This holds for subnormals too.
 static inline Vec Float8ToFloat(Bytes b) {
   const __m256i v = _mm256_cvtepu8_epi16(reinterpret_cast<__m128i>(b));
   const __m256i magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
@@ -59,11 +59,12 @@ static inline float HalfToFloat(const void* p) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
 }
 
-// Eight lanes: a binary search in four steps. Each step looks up its midpoints with the result of the steps before.
+// StepFunction for eight lanes: a binary search in four steps. Each step looks up a threshold by the result of the
+// steps before.
 static inline __m256 StepFunction(__m256 x, const float* t, const float* values) {
   const __m256 thirds = _mm256_setr_ps(t[1], t[5], t[9], t[13], t[1], t[5], t[9], t[13]);
   const __m256 fourths = _mm256_setr_ps(t[0], t[2], t[4], t[6], t[8], t[10], t[12], t[14]);
-  // A comparison gives -1 where x is above the midpoint, so subtracting it adds 1.
+  // A comparison returns -1 where x is above the threshold, so subtracting the result adds 1.
   const auto above = [x](__m256 middle) { return _mm256_castps_si256(_mm256_cmp_ps(x, middle, _CMP_GT_OQ)); };
   const auto next = [&](__m256i index, __m256 middle) {
     return _mm256_sub_epi32(_mm256_add_epi32(index, index), above(middle));
@@ -91,8 +92,8 @@ static inline void StoreHalf(float value, uint8_t* out) {
 // Sixteen registers: 3 x 2 accumulators of two registers each, and the factors.
 inline constexpr int kDotRows = 3;
 inline constexpr int kDotColumns = 2;
-// The maximum number of rows of x that are multiplied without unpacking w, and the rows of w per pass with more than
-// one of them.
+// The maximum number of rows of x that are multiplied without unpacking w, and the number of rows of w per pass if x
+// has more than one row.
 inline constexpr int kDirectRows = 2;
 inline constexpr int kDirectWeightRowsFewX = 2;
 

@@ -5,8 +5,8 @@
 
 namespace vllm::kernels::avx2 {
 
-// vpmaddubsw takes one unsigned operand and saturates. The unsigned operand is the magnitude of the weights, whose
-// signs move to x, so that the sums stay below 2^15.
+// vpmaddubsw takes one unsigned operand and saturates. The unsigned operand is the magnitude of the weights, and the
+// signs of the weights are applied to x. So the sums of two products stay below 2^15.
 struct Codes {
   __m256i value[2], magnitude[2];
   static Codes FromLevels(__m256i a, __m256i b) {
@@ -62,7 +62,7 @@ struct IntSums {
   Vec ToFloat() const { return {_mm256_cvtepi32_ps(v[0]), _mm256_cvtepi32_ps(v[1])}; }
 };
 
-// The codes are the unsigned operand.
+// Here the codes are the unsigned operand of vpmaddubsw.
 struct FourBitCodes {
   __m256i v[2];
   static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
@@ -76,7 +76,7 @@ struct FourBitCodes {
 };
 
 struct FourBitSums {
-  __m256i v[2];  // sixteen-bit sums, two per row
+  __m256i v[2];  // two sixteen-bit sums per row
   int32_t offset;
 
   static FourBitSums Start(int32_t offset) { return {{_mm256_setzero_si256(), _mm256_setzero_si256()}, offset}; }
@@ -149,7 +149,7 @@ static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t
     const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
     const __m256i bytes = _mm256_permutevar8x32_epi32(packed, order);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + 32 * half), bytes);
-    // Made unsigned, each code is 128 too large.
+    // sad_epu8 needs unsigned bytes, so 128 is added to each code before and subtracted from the sums after.
     const __m256i biased = _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), _mm256_setzero_si256());
     const __m256i eights = _mm256_sub_epi64(biased, _mm256_set1_epi64x(8 * 128));
     const __m256i narrow = _mm256_permutevar8x32_epi32(eights, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));

@@ -5,7 +5,7 @@
 
 namespace vllm::kernels::avx2 {
 
-// Each file uses those before it.
+// The order matters: each file uses the files before it.
 // clang-format off
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/linear_tiles.inl"

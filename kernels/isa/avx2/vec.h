@@ -1,4 +1,4 @@
-// Vec for AVX2 with FMA and F16C: two registers of eight. See isa/generic/vec.h for the contracts.
+// Vec for AVX2 with FMA and F16C: two registers of eight floats. See isa/generic/vec.h for the contracts.
 #pragma once
 
 #include <immintrin.h>
@@ -87,16 +87,16 @@ struct Vec {
   }
 };
 
-// Sixteen registers: 6 rows x 1 panel are 12 accumulators, 2 weights and 1 broadcast.
+// Sixteen registers: 6 rows x 1 panel take 12 accumulators, 2 weights and 1 broadcast.
 inline constexpr int kRowTile = 6;
-// For bfloat16 pairs, whose mask takes a register. The accumulators of a sixth row would be spilled and stall all
+// The mask for bfloat16 pairs takes a register. With six rows, some accumulators would be spilled, which stalls the
 // others.
 inline constexpr int kRowTileOfPairs = 5;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
-// Maximum number of queries per score tile, and the registers for its accumulators and keys.
+// Maximum number of queries per score tile, and the number of Vecs that its accumulators and keys may occupy.
 inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
-// Queries x vectors of V per value tile.
+// Queries and vectors of V per value tile.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
 }  // namespace vllm::kernels::avx2

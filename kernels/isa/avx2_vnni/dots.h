@@ -29,7 +29,7 @@ struct IntSums {
     for (int i = 0; i < 2; ++i) {
 #if defined(__AVXVNNI__)
       v[i] = _mm256_dpbusd_avx_epi32(v[i], codes.v[i], x);
-#else  // for tests: the AVX-512 encoding
+#else  // only in tests: the AVX-512 encoding
       v[i] = _mm256_dpbusd_epi32(v[i], codes.v[i], x);
 #endif
     }

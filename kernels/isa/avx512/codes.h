@@ -25,7 +25,7 @@ static inline Vec SignedToFloat(Bytes b) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(reinterpret_cast<__m128i>(b)))};
 }
 
-// Shifted left by seven, the bits are a half float that is 2^8 times too small. This includes subnormals.
+// Shifted left by seven, the bits are a half float that is 2^8 times too small. This holds for subnormals too.
 static inline Vec Float8ToFloat(Bytes b) {
   const __m256i v = _mm256_cvtepu8_epi16(reinterpret_cast<__m128i>(b));
   const __m256i magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
@@ -52,7 +52,7 @@ static inline float HalfToFloat(const void* p) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
 }
 
-// A binary search in four steps. Each step looks up its thresholds with the result of the steps before.
+// A binary search in four steps. Each step looks up a threshold by the result of the steps before.
 static inline Vec StepFunction(Vec x, const float* thresholds, const float* values) {
   const __m512 all = _mm512_maskz_loadu_ps(0x7fff, thresholds);
   __m512i index = _mm512_maskz_set1_epi32(_mm512_cmp_ps_mask(x.v, _mm512_set1_ps(thresholds[7]), _CMP_GT_OQ), 8);
@@ -73,8 +73,8 @@ static inline void StoreHalf(float value, uint8_t* out) {
 // Thirty-two registers: 4 x 4 accumulators and the factors.
 inline constexpr int kDotRows = 4;
 inline constexpr int kDotColumns = 4;
-// The maximum number of rows of x that are multiplied without unpacking w, and the rows of w per pass with more than
-// one of them.
+// The maximum number of rows of x that are multiplied without unpacking w, and the number of rows of w per pass if x
+// has more than one row.
 inline constexpr int kDirectRows = 3;
 inline constexpr int kDirectWeightRowsFewX = 4;
 

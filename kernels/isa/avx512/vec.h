@@ -1,4 +1,4 @@
-// Vec for AVX-512 (F, BW, DQ, VL): one register of sixteen. See isa/generic/vec.h for the contracts.
+// Vec for AVX-512 (F, BW, DQ, VL): one register of sixteen floats. See isa/generic/vec.h for the contracts.
 #pragma once
 
 #include <immintrin.h>
@@ -63,13 +63,13 @@ struct Vec {
 };
 
 // Thirty-two registers: 6 rows x 4 panels take 24 accumulators, 4 weights and 1 broadcast. A single row needs eight
-// chains to hide FMA latency.
+// independent accumulators to hide FMA latency.
 inline constexpr int kRowTile = 6, kRowTileOfPairs = 6;
 inline constexpr int kPanelTile = 4;
 inline constexpr int kPanelTileOneRow = 8;
-// Maximum number of queries per score tile, and the registers for its accumulators and keys.
+// Maximum number of queries per score tile, and the number of Vecs that its accumulators and keys may occupy.
 inline constexpr int kQueryTile = 12, kScoreRegisters = 28;
-// Queries x vectors of V per value tile.
+// Queries and vectors of V per value tile.
 inline constexpr int kValueQueries = 6, kValueChunks = 4;
 
 }  // namespace vllm::kernels::avx512

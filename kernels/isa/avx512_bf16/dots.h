@@ -79,7 +79,7 @@ static inline void StorePairs(const float* x, uint32_t* out) {
   const __m512bh pairs = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x));
   _mm512_storeu_si512(out, reinterpret_cast<__m512i>(pairs));
 }
-// Rounds sixteen values and stores them as eight units, each in place of a float.
+// Rounds sixteen values and stores them as eight units, each in the place of one float.
 static inline void StoreEightPairs(Vec x, float* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x.v)));
 }
@@ -89,7 +89,7 @@ struct BFloat16Shape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
 };
-// The float accumulators are in memory, see FloatAccumulators.
+// The float accumulators are in memory (see FloatAccumulators).
 struct WideScaleShape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;

@@ -1,5 +1,5 @@
 // Converts sixteen checkpoint codes to a Vec, in plain C++ for any CPU. Every instruction set defines these functions,
-// so each format is written only once.
+// so each format is written only once. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ static inline Vec Float8ToFloat(Bytes b) {
   Vec r;
   for (int i = 0; i < Vec::kLanes; ++i) {
     const uint32_t bits = b[i];
-    // Shifted left by twenty, the bits are a float that is 2^120 times too small. This includes subnormals.
+    // Shifted left by twenty, the bits are a float that is 2^120 times too small. This holds for subnormals too.
     const float value = std::bit_cast<float>((bits & 0x7fu) << 20) * 0x1p120f;
     const uint32_t nan = (bits & 0x7fu) == 0x7fu ? 0x7fc00000u : 0u;
     r.v[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(value) | nan | (bits & 0x80u) << 24);
@@ -64,8 +64,8 @@ static inline float HalfToFloat(const void* p) {
   return Float16ToFloat(bits);
 }
 
-// Returns values[number of thresholds below x] per lane; NaN counts as below all. The 15 thresholds are ascending, and
-// the values are small integers.
+// Returns values[number of thresholds below x] for each lane. NaN counts as below all thresholds. thresholds: [15],
+// ascending; values: [16], small integers.
 static inline Vec StepFunction(Vec x, const float* thresholds, const float* values) {
   Vec result = Vec::Set1(values[0]);
   for (int step = 0; step < 15; ++step) {
@@ -80,11 +80,11 @@ static inline void StoreHalf(float value, uint8_t* out) {
   __builtin_memcpy(out, &bits, sizeof(bits));
 }
 
-// Rows of x and rows of w per tile, so that the accumulators fit in the registers.
+// Rows of x and rows of w per tile, chosen so that the accumulators fit in the registers.
 inline constexpr int kDotRows = 2;
 inline constexpr int kDotColumns = 1;
-// The maximum number of rows of x that are multiplied without unpacking w, and the rows of w per pass with more than
-// one of them.
+// The maximum number of rows of x that are multiplied without unpacking w, and the number of rows of w per pass if x
+// has more than one row.
 inline constexpr int kDirectRows = 1;
 inline constexpr int kDirectWeightRowsFewX = 1;
 

@@ -1,5 +1,5 @@
 // Dot products of int8 in plain C++ for any CPU. Every instruction set defines these names, so each kernel is written
-// only once. The sums are exact, so all instruction sets give the same results.
+// only once. The integer sums are exact, so they are the same on all instruction sets. Plain values; any thread.
 #pragma once
 
 #include <bit>
@@ -39,8 +39,8 @@ struct IntSums {
     int8_t v[4];
   };
 
-  // `offset` is minus the level of zero times the sum of the x that will be added. Instruction sets with unsigned
-  // levels start from it.
+  // `offset` is -(zero point of the weight) * (sum of the codes of x that will be added). The sums start from it if the
+  // levels are unsigned. Instruction sets that subtract 128 from each level ignore it.
   static IntSums Start(int32_t offset) {
     IntSums sums;
     for (int32_t& sum : sums.v) sum = offset;
@@ -56,7 +56,7 @@ struct IntSums {
       for (int i = 0; i < 4; ++i) v[n] += codes.v[4 * n + i] * x.v[i];
     }
   }
-  // AddDot with Broadcast(*unit); a single instruction on some CPUs.
+  // AddDot with Broadcast(*unit), which is a single instruction on some CPUs.
   void AddDotAt(const Codes& codes, const uint32_t* unit) { AddDot(codes, Broadcast(*unit)); }
   IntSums Plus(const IntSums& other) const {
     IntSums sums;
@@ -70,7 +70,7 @@ struct IntSums {
   }
 };
 
-// Four-bit codes, two per byte, that are their own levels.
+// Four-bit codes, two per byte, whose levels are the codes themselves.
 struct FourBitCodes : Codes {
   static void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) {
     for (int i = 0; i < 64; ++i) {
@@ -80,10 +80,10 @@ struct FourBitCodes : Codes {
   }
 };
 
-// IntSums for FourBitCodes. They cover at most 32 columns, so the sums fit in sixteen bits.
+// IntSums for FourBitCodes. A sum covers at most 32 columns, so two sixteen-bit sums per row are enough.
 using FourBitSums = IntSums;
 
-// Codes below 64 that are their own levels. Instead of AddDot their sums may have
+// Codes below 64 whose levels are the codes themselves. Instead of AddDot, SixBitSums may provide
 //   void AddTwoDotsAt(codes, next_codes, unit, next_unit)
 // for instruction sets that first add the products of two units in sixteen bits.
 using SixBitCodes = Codes;
@@ -99,8 +99,8 @@ static inline float LargestMagnitude(const float* x) {
   return std::bit_cast<float>(largest >= 0x7f800000u ? 0x7fc00000u : largest);
 }
 
-// Rounds sixty-four products of x and `factor` to codes, and sets the sum of each eight codes. The products are in
-// [-127, 127] or not finite.
+// Rounds sixty-four products of x and `factor` to codes, and sets sums[i] to the sum of codes 8 i to 8 i + 7. The codes
+// of products that are not finite are unspecified. REQUIRES: finite products are in [-127, 127].
 static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t* sums) {
   for (int i = 0; i < 64; ++i) {
     const float rounded = std::nearbyintf(x[i] * factor.v[i % Vec::kLanes]);

@@ -1,5 +1,5 @@
 // Kernels on checkpoint formats compiled for any CPU. Do not include inline functions that other files share: the
-// linker keeps one copy of each, and every instruction set needs its own.
+// linker keeps only one copy of each, possibly one that was compiled for another instruction set.
 #include "kernels/isa/generic/codes.h"
 #include "kernels/kernel_tables.h"
 

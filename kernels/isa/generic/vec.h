@@ -1,6 +1,6 @@
-// Vec: sixteen floats, in plain C++ for any CPU. Every instruction set defines a Vec with these members, so each
-// kernel is written only once. Lanes are independent, except in the Reduce functions, whose reduction order is the
-// same for all instruction sets.
+// Vec: sixteen floats, in plain C++ for any CPU. Every instruction set defines a Vec with these members, so each kernel
+// is written only once. Lanes are independent, except in the Reduce functions, whose reduction order is the same for
+// all instruction sets. A plain value; any thread.
 #pragma once
 
 #include <cmath>
@@ -70,12 +70,12 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i) a.v[i] /= b.v[i];
     return a;
   }
-  // a * b + c, rounded once with hardware FMA, twice here.
+  // a * b + c, rounded once with hardware FMA, but twice here.
   static Vec Fma(Vec a, Vec b, Vec c) {
     for (int i = 0; i < kLanes; ++i) a.v[i] = a.v[i] * b.v[i] + c.v[i];
     return a;
   }
-  // Returns b where a or b is NaN.
+  // Max and Min return b where a or b is NaN.
   static Vec Max(Vec a, Vec b) {
     for (int i = 0; i < kLanes; ++i) a.v[i] = a.v[i] > b.v[i] ? a.v[i] : b.v[i];
     return a;
@@ -98,12 +98,12 @@ struct Vec {
     }
     return n;
   }
-  // a * 2^n for integers n in [-252, 128], with gradual underflow to zero. NaN in a stays NaN.
+  // a * 2^n for integers n in [-252, 128], with gradual underflow to zero. A NaN in `a` stays NaN.
   static Vec ScalePow2(Vec a, Vec n) {
     const Vec half = Round(Mul(n, Set1(0.5f)));
     return Mul(Mul(a, Pow2(half)), Pow2(Sub(n, half)));
   }
-  // Takes lanes first <= i < last from a, the others from b.
+  // Returns lanes first <= i < last of a and the other lanes of b.
   static Vec SelectRange(int first, int last, Vec a, Vec b) {
     for (int i = 0; i < kLanes; ++i) {
       if (i >= first && i < last) b.v[i] = a.v[i];
@@ -125,13 +125,14 @@ struct Vec {
   }
 };
 
-// Rows x panels per tile, so that the accumulators fit in the registers: for several rows, and for one.
+// Rows and panels per tile for several rows, and panels per tile for a single row, chosen so that the accumulators fit
+// in the registers. kRowTileOfPairs is for bfloat16 weights.
 inline constexpr int kRowTile = 2, kRowTileOfPairs = 2;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 2;
-// Maximum number of queries per score tile, and the registers for its accumulators and keys.
+// Maximum number of queries per score tile, and the number of Vecs that its accumulators and keys may occupy.
 inline constexpr int kQueryTile = 2, kScoreRegisters = 6;
-// Queries x vectors of V per value tile.
+// Queries and vectors of V per value tile.
 inline constexpr int kValueQueries = 1, kValueChunks = 4;
 
 }  // namespace vllm::kernels::generic

@@ -22,7 +22,7 @@ static inline Vec UnsignedToFloat(Bytes b) {
 
 static inline Vec SignedToFloat(Bytes b) { return Vec::FromInt8(reinterpret_cast<int8x16_t>(b)); }
 
-// Shifted left by seven, the bits are a half float that is 2^8 times too small. This includes subnormals.
+// Shifted left by seven, the bits are a half float that is 2^8 times too small. This holds for subnormals too.
 static inline uint16x8_t Float8AsHalf(uint16x8_t v) {
   const uint16x8_t magnitude = vandq_u16(v, vdupq_n_u16(0x7f));
   const uint16x8_t sign = vshlq_n_u16(vsubq_u16(v, magnitude), 8);
@@ -73,8 +73,8 @@ static inline void StoreHalf(float value, uint8_t* out) {
 // Thirty-two registers: 3 x 2 accumulators of four registers each, and the factors.
 inline constexpr int kDotRows = 3;
 inline constexpr int kDotColumns = 2;
-// The maximum number of rows of x that are multiplied without unpacking w, and the rows of w per pass with more than
-// one of them.
+// The maximum number of rows of x that are multiplied without unpacking w, and the number of rows of w per pass if x
+// has more than one row.
 inline constexpr int kDirectRows = 2;
 inline constexpr int kDirectWeightRowsFewX = 2;
 

@@ -9,7 +9,7 @@
 
 namespace vllm::kernels::neon {
 
-// Adds to each lane the products of its four codes and the four values of x.
+// Adds to each lane of `sum` the products of its four codes and the four values of x.
 struct PairwiseDot {
   static int32x4_t Add(int32x4_t sum, int8x16_t codes, int8x16_t x) {
     const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(codes), vget_low_s8(x)));
@@ -78,7 +78,7 @@ struct SixBitCodes : Codes {
   }
 };
 
-// Accumulators of four-bit and six-bit codes.
+// Accumulators for four-bit and six-bit codes.
 template <typename Dot>
 struct SmallSumsWith : IntSumsWith<Dot> {
   static SmallSumsWith Start(int32_t offset) {

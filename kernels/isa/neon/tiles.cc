@@ -1,11 +1,11 @@
 // Tile kernels compiled for AArch64's NEON. Do not include inline functions that other files share: the linker keeps
-// one copy of each, and every instruction set needs its own.
+// only one copy of each, possibly one that was compiled for another instruction set.
 #include "kernels/isa/neon/dots.h"
 #include "kernels/kernel_tables.h"
 
 namespace vllm::kernels::neon {
 
-// Each file uses those before it.
+// The order matters: each file uses the files before it.
 // clang-format off
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/linear_tiles.inl"

@@ -1,4 +1,4 @@
-// Vec for AArch64's NEON: four registers of four. See isa/generic/vec.h for the contracts.
+// Vec for AArch64's NEON: four registers of four floats. See isa/generic/vec.h for the contracts.
 #pragma once
 
 #include <arm_neon.h>
@@ -69,7 +69,7 @@ struct Vec {
   static Vec Fma(Vec x, Vec y, Vec z) {
     return {vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d)};
   }
-  // The native maximum and minimum return NaN if either operand is NaN.
+  // Return y if x or y is NaN. The native maximum and minimum would return NaN.
   static float32x4_t Larger(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
   static float32x4_t Smaller(float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(x, y), x, y); }
   static Vec Max(Vec x, Vec y) { return Each(Larger, x, y); }
@@ -110,9 +110,9 @@ struct Vec {
 inline constexpr int kRowTile = 6, kRowTileOfPairs = 6;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
-// Maximum number of queries per score tile, and the groups of four registers for its accumulators and keys.
+// Maximum number of queries per score tile, and the number of Vecs that its accumulators and keys may occupy.
 inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
-// Queries x vectors of V per value tile.
+// Queries and vectors of V per value tile.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
 }  // namespace vllm::kernels::neon
