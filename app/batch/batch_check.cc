@@ -18,7 +18,7 @@ namespace vllm::app {
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
                RecordReader& reader) {
   const ModelLocation location = LocateModel(settings);
-  VllmConfig config = MakeVllmConfig(settings, LoadModelConfig(location));
+  VllmConfig config = MakeVllmConfig(settings, ReadModelConfig(location));
   config.Finalize();
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   if (tokenizer_required || ModelHasTokenizer(location)) tokenizer = LoadModelTokenizer(location);
@@ -26,7 +26,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
   // Assumes that the KV cache holds max_model_len tokens. In a run, a smaller cache lowers the engine's max_model_len.
   const InputProcessor processor(config, config.model.max_model_len, tokenizer.get());
-  defaults.params = MakeSamplingDefaults(settings, LoadGenerationConfig(location)).params;
+  defaults.params = MakeSamplingDefaults(settings, ReadGenerationConfig(location)).params;
   CheckSamplingDefaults(defaults.params, config);
   RowParser parser(format, std::move(defaults), renderer.get());
   RowSource source(reader, parser, settings.Text("template"));

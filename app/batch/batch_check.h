@@ -2,8 +2,8 @@
 // Called by the batch command; main thread.
 #pragma once
 
-#include "app/batch/record_reader.h"
-#include "app/batch/row_parser.h"
+#include "app/batch/input/record_reader.h"
+#include "app/batch/input/row_parser.h"
 #include "app/cli/settings.h"
 
 namespace vllm::app {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/batch/batch_row.h"
+#include "app/batch/input/batch_row.h"
 #include "engine/request/request_output.h"
 #include "tokenizer/tokenizer.h"
 

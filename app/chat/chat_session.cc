@@ -66,7 +66,7 @@ void ChatSession::Set(const std::string& name, const std::string& value) {
   }
   Settings changed = settings_;
   changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
-  SamplingDefaults sampling = MakeSamplingDefaults(changed, LoadGenerationConfig(model_.location));
+  SamplingDefaults sampling = MakeSamplingDefaults(changed, ReadGenerationConfig(model_.location));
   SamplingParams checked = sampling.params;
   const VllmConfig& config = model_.engine->config();
   try {

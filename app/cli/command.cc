@@ -48,8 +48,7 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "messages) and prints the exact prompt text. FILE.json may be - for standard input.",
      "echo '[{\"role\":\"user\",\"content\":\"hi\"}]' | vllmcli render -m ./model -"},
     {Command::kModels, "models", "", "", false, "list installed models",
-     "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the bundled model.",
-     ""},
+     "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the bundled model.", ""},
     {Command::kShow, "show", "[MODEL]", "", true, "describe a model without loading it",
      "Prints a model's architecture, parameter count, tensor types, sizes, files and sampling defaults. Reads only the "
      "headers of the weight files.",
@@ -74,7 +73,7 @@ std::optional<Command> FindCommand(std::string_view name) {
   return std::nullopt;
 }
 
-const CommandInfo& InfoOf(Command command) {
+const CommandInfo& CommandInfoOf(Command command) {
   for (const CommandInfo& info : kCommands) {
     if (info.command == command) return info;
   }

@@ -36,6 +36,6 @@ struct CommandInfo {
 
 std::span<const CommandInfo> CommandTable();
 std::optional<Command> FindCommand(std::string_view name);
-const CommandInfo& InfoOf(Command command);
+const CommandInfo& CommandInfoOf(Command command);
 
 }  // namespace vllm::app

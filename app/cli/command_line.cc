@@ -28,7 +28,7 @@ std::string Unguard(std::string value) {
   }
   std::string bare = word.substr(0, word.find('='));
   const Flag* elsewhere = bare.size() > 2 ? FindFlag(bare.substr(2)) : nullptr;
-  std::string message = "unknown flag " + bare + " for " + std::string(InfoOf(command).name);
+  std::string message = "unknown flag " + bare + " for " + std::string(CommandInfoOf(command).name);
   if (const std::string near = NearestName(bare, names); !near.empty()) {
     message += "; did you mean " + near + "?";
   } else if (elsewhere != nullptr) {
@@ -110,7 +110,7 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
     for (const std::string& word : parser.remaining()) {
       if (word.size() > 1 && word.front() == '-') UnknownFlag(word, command);
     }
-    throw ConfigError("unexpected argument for " + std::string(InfoOf(command).name));
+    throw ConfigError("unexpected argument for " + std::string(CommandInfoOf(command).name));
   } catch (const CLI::ParseError& error) {
     throw ConfigError(error.what());
   }

@@ -68,7 +68,7 @@ void ReadConfigFile(const std::string& given_path, Settings& settings) {
   }
   // The command's own table overrides the top-level keys. The other tables are checked too, so that a mistake is
   // reported now and not when that command first runs.
-  const std::string_view own_table = InfoOf(settings.command).name;
+  const std::string_view own_table = CommandInfoOf(settings.command).name;
   for (const bool is_top : {true, false}) {
     for (const TomlEntry& entry : document.entries) {
       if (entry.table.empty() != is_top) continue;

@@ -43,7 +43,7 @@ void Check(const Flag& flag, const std::string& value) {
 
 }  // namespace
 
-std::string_view ToString(SettingSource source) {
+std::string_view SettingSourceName(SettingSource source) {
   switch (source) {
     case SettingSource::kDefault:
       return "default";

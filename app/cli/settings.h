@@ -17,7 +17,7 @@ namespace vllm::app {
 enum class SettingSource : uint8_t { kDefault, kConfigFile, kEnvironment, kCommandLine, kChat };
 
 // Returns "default", "configuration file", "environment", "command line" or "/set".
-std::string_view ToString(SettingSource source);
+std::string_view SettingSourceName(SettingSource source);
 
 class Settings {
  public:

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "app/batch/record_reader.h"
+#include "app/batch/input/record_reader.h"
 #include "app/chat/chat_session.h"
 #include "app/chat/line_editor.h"
 #include "app/chat/slash_commands.h"

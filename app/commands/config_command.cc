@@ -31,7 +31,7 @@ int ConfigCommand(const Settings& settings) {
     if (!flag.in_config) continue;
     const std::vector<std::string>* values = settings.Values(flag.name);
     const std::string value = values != nullptr ? Joined(*values) : std::string(flag.default_value);
-    const std::string_view source = ToString(settings.SourceOf(flag.name));
+    const std::string_view source = SettingSourceName(settings.SourceOf(flag.name));
     if (as_json) {
       nlohmann::ordered_json entry;
       entry["value"] = values == nullptr && value.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(value);

@@ -144,7 +144,8 @@ int GenerateCommand(const Settings& settings) {
   params.output_kind = streams ? RequestOutputKind::kDelta : RequestOutputKind::kFinalOnly;
 
   LLMEngine& engine = *model.engine;
-  engine.AddRequest(std::string(InfoOf(settings.command).name) + "-0", MakePrompt(settings, model, text), params);
+  engine.AddRequest(std::string(CommandInfoOf(settings.command).name) + "-0", MakePrompt(settings, model, text),
+                    params);
   AnswerWriter writer(model, params, form);
   PromptStatus status(engine);
   RunCallbacks callbacks;

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/batch/record_reader.h"
+#include "app/batch/input/record_reader.h"
 #include "app/commands/commands.h"
 #include "app/model/model_files.h"
 #include "app/output/json_text.h"

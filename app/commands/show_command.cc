@@ -31,7 +31,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::vector<SamplingValue> SamplingOf(const Settings& settings, const ModelLocation& location) {
-  return MakeSamplingDefaults(settings, LoadGenerationConfig(location)).values;
+  return MakeSamplingDefaults(settings, ReadGenerationConfig(location)).values;
 }
 
 // The messages of all errors for which `run` would reject the model. Only the first is printed.
@@ -64,7 +64,7 @@ std::string TypesText(const Json& types) {
 }
 
 Json Describe(const Settings& settings, const ModelLocation& location, Failures& failures) {
-  const ModelConfig model = LoadModelConfig(location);
+  const ModelConfig model = ReadModelConfig(location);
   Json json;
   json["name"] = location.name;
   json["directory"] = location.directory;

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/batch/record_reader.h"
+#include "app/batch/input/record_reader.h"
 #include "app/cli/parse_value.h"
 #include "app/commands/commands.h"
 #include "app/commands/prompt_input.h"

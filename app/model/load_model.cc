@@ -29,10 +29,10 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   const auto start = std::chrono::steady_clock::now();
   LoadedModel loaded;
   loaded.location = LocateModel(settings);
-  ModelConfig model = LoadModelConfig(loaded.location);
+  ModelConfig model = ReadModelConfig(loaded.location);
   model.model = loaded.location.name;
   VllmConfig config = MakeVllmConfig(settings, model);
-  SamplingDefaults sampling = MakeSamplingDefaults(settings, LoadGenerationConfig(loaded.location));
+  SamplingDefaults sampling = MakeSamplingDefaults(settings, ReadGenerationConfig(loaded.location));
   loaded.sampling_params = std::move(sampling.params);
   loaded.sampling_values = std::move(sampling.values);
   config.Finalize();

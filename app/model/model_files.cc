@@ -29,14 +29,13 @@ ModelLocation LocateModel(const Settings& settings) {
   return FindModel(settings.Text("model").value_or(""), settings.Text("load-format").value_or("auto"));
 }
 
-ModelConfig LoadModelConfig(const ModelLocation& location) {
+ModelConfig ReadModelConfig(const ModelLocation& location) {
   return location.is_gguf() ? LoadGgufConfig(location.gguf_file)
-                            : vllm::LoadModelConfig(location.directory, CheckArchitecture);
+                            : LoadModelConfig(location.directory, CheckArchitecture);
 }
 
-GenerationConfig LoadGenerationConfig(const ModelLocation& location) {
-  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file)
-                            : vllm::LoadGenerationConfig(location.directory);
+GenerationConfig ReadGenerationConfig(const ModelLocation& location) {
+  return location.is_gguf() ? LoadGgufGenerationConfig(location.gguf_file) : LoadGenerationConfig(location.directory);
 }
 
 bool ModelHasTokenizer(const ModelLocation& location) {

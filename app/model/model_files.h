@@ -19,8 +19,8 @@ namespace vllm::app {
 ModelLocation LocateModel(const Settings& settings);
 
 // Read config.json and generation_config.json, or the metadata of the GGUF file instead. Throw ModelError.
-ModelConfig LoadModelConfig(const ModelLocation& location);
-GenerationConfig LoadGenerationConfig(const ModelLocation& location);
+ModelConfig ReadModelConfig(const ModelLocation& location);
+GenerationConfig ReadGenerationConfig(const ModelLocation& location);
 
 // Loads the tokenizer from the GGUF file or the directory. Throws ModelError or TokenizerError.
 std::shared_ptr<const tokenizer::Tokenizer> LoadModelTokenizer(const ModelLocation& location);

@@ -88,7 +88,7 @@ class SamplingResolver {
     values_.push_back({std::string(name), DumpJson(Json(value)), std::string(source)});
     return value;
   }
-  std::string_view FlagSource(std::string_view name) const { return ToString(settings_.SourceOf(name)); }
+  std::string_view FlagSource(std::string_view name) const { return SettingSourceName(settings_.SourceOf(name)); }
   bool UsesFallback() const { return !ignores_model_ && !names_any_; }
   std::string_view FallbackSource() const {
     if (ignores_model_) return "--generation-config vllm";

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "engine/config/errors.h"
-#include "engine/executor/make_executor.h"
 #include "engine/layers/head_shards.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/models/registry.h"
@@ -128,12 +127,6 @@ const ModelRunnerOutput& TensorParallelExecutor::ExecuteModel(const SchedulerOut
     workers_[static_cast<size_t>(rank)]->Execute(scheduler_output, rank == 0 ? &output_ : nullptr);
   });
   return output_;
-}
-
-LoadedExecutor MakeExecutor(const VllmConfig& config) {
-  auto executor = std::make_unique<TensorParallelExecutor>(config);
-  const LoadReport report = executor->load_report();
-  return {std::move(executor), report};
 }
 
 }  // namespace vllm

@@ -1,4 +1,4 @@
-#include "app/batch/record_reader.h"
+#include "app/batch/input/record_reader.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "app/batch/csv.h"
-#include "app/batch/row_template.h"
+#include "app/batch/input/csv.h"
+#include "app/batch/input/row_template.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {

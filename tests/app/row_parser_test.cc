@@ -1,4 +1,4 @@
-#include "app/batch/row_parser.h"
+#include "app/batch/input/row_parser.h"
 
 #include <gtest/gtest.h>
 

@@ -118,7 +118,7 @@ std::string HelpText(std::optional<Command> command) {
     AppendExamples(kExamples, out);
     return out;
   }
-  const CommandInfo& info = InfoOf(*command);
+  const CommandInfo& info = CommandInfoOf(*command);
   out += "Usage: vllmcli " + std::string(info.name) + " [FLAGS]";
   if (!info.arguments.empty()) out += " " + std::string(info.arguments);
   out += "\n\n";

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/batch/csv.h"
+#include "app/batch/input/csv.h"
 
 namespace vllm::app {
 

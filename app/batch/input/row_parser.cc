@@ -1,4 +1,4 @@
-#include "app/batch/row_parser.h"
+#include "app/batch/input/row_parser.h"
 
 #include <limits>
 #include <utility>
@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/batch/chat_prompt.h"
-#include "app/batch/csv.h"
-#include "app/batch/openai_body.h"
-#include "app/batch/sampling_fields.h"
+#include "app/batch/input/chat_prompt.h"
+#include "app/batch/input/csv.h"
+#include "app/batch/input/openai_body.h"
+#include "app/batch/input/sampling_fields.h"
 #include "app/cli/parse_value.h"
 #include "app/output/json_text.h"
 #include "engine/config/errors.h"

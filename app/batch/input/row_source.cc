@@ -1,8 +1,7 @@
+#include "app/batch/input/row_source.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "app/batch/batch_runner.h"
-#include "engine/config/hash.h"
 
 namespace vllm::app {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "app/batch/batch_row.h"
+#include "app/batch/input/batch_row.h"
 
 namespace vllm::app {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "app/batch/batch_row.h"
-#include "app/batch/row_template.h"
+#include "app/batch/input/batch_row.h"
+#include "app/batch/input/row_template.h"
 #include "app/model/prompt_renderer.h"
 
 namespace vllm::app {

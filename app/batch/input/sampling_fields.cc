@@ -1,4 +1,4 @@
-#include "app/batch/sampling_fields.h"
+#include "app/batch/input/sampling_fields.h"
 
 #include <charconv>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/batch/batch_row.h"
+#include "app/batch/input/batch_row.h"
 
 namespace vllm::app {
 namespace {

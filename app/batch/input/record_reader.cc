@@ -1,4 +1,4 @@
-#include "app/batch/record_reader.h"
+#include "app/batch/input/record_reader.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "app/batch/openai_body.h"
+#include "app/batch/input/openai_body.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/batch/sampling_fields.h"
+#include "app/batch/input/sampling_fields.h"
 
 namespace vllm::app {
 namespace {

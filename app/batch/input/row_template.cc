@@ -1,4 +1,4 @@
-#include "app/batch/row_template.h"
+#include "app/batch/input/row_template.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "app/batch/csv.h"
+#include "app/batch/input/csv.h"
 
 #include "engine/config/errors.h"
 

@@ -1,11 +1,11 @@
-#include "app/batch/chat_prompt.h"
+#include "app/batch/input/chat_prompt.h"
 
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "app/batch/batch_row.h"
-#include "app/batch/sampling_fields.h"
+#include "app/batch/input/batch_row.h"
+#include "app/batch/input/sampling_fields.h"
 #include "app/output/json_text.h"
 
 namespace vllm::app {
