@@ -75,8 +75,8 @@ void EngineCore::AddRequest(EngineCoreRequestPtr request) {
 
 void EngineCore::AbortRequests(std::span<const RequestId> request_ids) {
   scheduler_->FinishRequests(request_ids, FinishReason::kAbort);
-  std::erase_if(rejected_, [&](const auto& refused) {
-    return std::find(request_ids.begin(), request_ids.end(), refused.first) != request_ids.end();
+  std::erase_if(rejected_, [&](const auto& rejected) {
+    return std::find(request_ids.begin(), request_ids.end(), rejected.first) != request_ids.end();
   });
 }
 

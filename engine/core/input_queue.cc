@@ -30,9 +30,9 @@ bool UtilityResult::Wait(Result& result) {
   return true;
 }
 
-bool InputQueue::Push(EngineCoreRequestType message) {
+bool InputQueue::Push(EngineCoreMessage message) {
   MutexLock lock(mutex_);
-  if (message.kind == EngineCoreRequestType::Kind::kAdd) {
+  if (message.type == EngineCoreRequestType::kAdd) {
     while (!closed_ && messages_.size() >= capacity_) not_full_.Wait(mutex_);
   }
   if (closed_) return false;
@@ -41,7 +41,7 @@ bool InputQueue::Push(EngineCoreRequestType message) {
   return true;
 }
 
-void InputQueue::TakeAll(std::vector<EngineCoreRequestType>& messages, bool wait) {
+void InputQueue::TakeAll(std::vector<EngineCoreMessage>& messages, bool wait) {
   messages.clear();
   MutexLock lock(mutex_);
   while (wait && !closed_ && messages_.empty()) not_empty_.Wait(mutex_);
@@ -51,7 +51,7 @@ void InputQueue::TakeAll(std::vector<EngineCoreRequestType>& messages, bool wait
 }
 
 void InputQueue::Close() {
-  std::vector<EngineCoreRequestType> dropped;
+  std::vector<EngineCoreMessage> dropped;
   MutexLock lock(mutex_);
   closed_ = true;
   dropped.swap(messages_);

@@ -37,13 +37,14 @@ class UtilityResult {
   Result result_ GUARDED_BY(mutex_);
 };
 
-// A message to the busy loop. The comment on each field names the kinds that use it.
-struct EngineCoreRequestType {
-  enum class Kind : uint8_t { kAdd, kAbort, kResetPrefixCache, kGetStats, kShutdown };
-  Kind kind = Kind::kAdd;
+enum class EngineCoreRequestType : uint8_t { kAdd, kAbort, kResetPrefixCache, kGetStats, kShutdown };
+
+// A message to the busy loop. The comment on each field names the types that use it.
+struct EngineCoreMessage {
+  EngineCoreRequestType type = EngineCoreRequestType::kAdd;
   EngineCoreRequestPtr request;                       // kAdd
   std::vector<RequestId> ids;                         // kAbort
-  UtilityResult* reply = nullptr;                     // kResetPrefixCache, kGetStats
+  UtilityResult* result = nullptr;                    // kResetPrefixCache, kGetStats
   ShutdownMode shutdown_mode = ShutdownMode::kAbort;  // kShutdown
 };
 
@@ -53,11 +54,11 @@ class InputQueue {
 
   // Queues a message. For kAdd, waits while `capacity` messages are queued. Returns false if the queue is closed before
   // the message is queued.
-  bool Push(EngineCoreRequestType message) EXCLUDES(mutex_);
+  bool Push(EngineCoreMessage message) EXCLUDES(mutex_);
 
   // Replaces the contents of `messages` with all queued messages. With `wait`, sleeps until there is a message or the
   // queue is closed.
-  void TakeAll(std::vector<EngineCoreRequestType>& messages, bool wait) EXCLUDES(mutex_);
+  void TakeAll(std::vector<EngineCoreMessage>& messages, bool wait) EXCLUDES(mutex_);
 
   // Closes the queue: waiting producers return, and queued messages are dropped. Idempotent.
   void Close() EXCLUDES(mutex_);
@@ -68,7 +69,7 @@ class InputQueue {
   CondVar not_empty_;
   CondVar not_full_;
   bool closed_ GUARDED_BY(mutex_) = false;
-  std::vector<EngineCoreRequestType> messages_ GUARDED_BY(mutex_);
+  std::vector<EngineCoreMessage> messages_ GUARDED_BY(mutex_);
 };
 
 }  // namespace vllm

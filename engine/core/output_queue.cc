@@ -37,7 +37,7 @@ void OutputQueue::Close() {
   changed_.NotifyAll();
 }
 
-void OutputQueue::Wake() {
+void OutputQueue::Interrupt() {
   MutexLock lock(mutex_);
   interrupted_ = true;
   event_fd_.Set();

@@ -26,11 +26,11 @@ class OutputQueue {
   void Close() EXCLUDES(mutex_);
 
   // Swaps the queued outputs into `outputs`, whose buffers are reused. Waits until `deadline` if there are none, unless
-  // the queue is closed or Wake was called. Returns false if there are no outputs. Throws EngineDeadError if Die was
-  // called and all outputs have been taken.
+  // the queue is closed or Interrupt was called. Returns false if there are no outputs. Throws EngineDeadError if Die
+  // was called and all outputs have been taken.
   bool Take(EngineCoreOutputs& outputs, std::chrono::steady_clock::time_point deadline) EXCLUDES(mutex_);
   // Ends the current Take, or makes the next one return at once.
-  void Wake() EXCLUDES(mutex_);
+  void Interrupt() EXCLUDES(mutex_);
 
   std::optional<std::string> death_cause() EXCLUDES(mutex_);
   int fd() const { return event_fd_.fd(); }

@@ -89,18 +89,18 @@ void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& f
   }
   // Close the input queue last, so that a caller that finds it closed also finds the cause of death.
   input_queue_.Close();
-  utility_reply_.Abandon();
+  utility_result_.Abandon();
 }
 
 void ThreadClient::BusyLoop(EngineCore& engine_core) {
-  std::vector<EngineCoreRequestType> messages;
+  std::vector<EngineCoreMessage> messages;
   EngineCoreOutputs outputs;
   bool draining = false;
   while (true) {
     const bool idle = !engine_core.HasRequests();
     if (idle && draining) return;
     input_queue_.TakeAll(messages, /*wait=*/idle);
-    for (EngineCoreRequestType& message : messages) {
+    for (EngineCoreMessage& message : messages) {
       if (!Handle(message, engine_core, draining)) return;
     }
     if (!engine_core.HasRequests()) continue;
@@ -109,29 +109,29 @@ void ThreadClient::BusyLoop(EngineCore& engine_core) {
   }
 }
 
-bool ThreadClient::Handle(EngineCoreRequestType& message, EngineCore& engine_core, bool& draining) {
-  switch (message.kind) {
-    case EngineCoreRequestType::Kind::kAdd:
+bool ThreadClient::Handle(EngineCoreMessage& message, EngineCore& engine_core, bool& draining) {
+  switch (message.type) {
+    case EngineCoreRequestType::kAdd:
       engine_core.AddRequest(std::move(message.request));
       return true;
-    case EngineCoreRequestType::Kind::kAbort:
+    case EngineCoreRequestType::kAbort:
       engine_core.AbortRequests(message.ids);
       step_interrupt_.TakenIn(message.ids);
       return true;
-    case EngineCoreRequestType::Kind::kResetPrefixCache: {
+    case EngineCoreRequestType::kResetPrefixCache: {
       UtilityResult::Result result;
       result.ok = engine_core.ResetPrefixCache();
-      message.reply->Set(result);
+      message.result->Set(result);
       return true;
     }
-    case EngineCoreRequestType::Kind::kGetStats: {
+    case EngineCoreRequestType::kGetStats: {
       UtilityResult::Result result;
       result.ok = true;
       result.stats = engine_core.GetStats();
-      message.reply->Set(result);
+      message.result->Set(result);
       return true;
     }
-    case EngineCoreRequestType::Kind::kShutdown:
+    case EngineCoreRequestType::kShutdown:
       draining = message.shutdown_mode == ShutdownMode::kDrain;
       return draining;
   }
@@ -143,8 +143,8 @@ void ThreadClient::ThrowDead() {
 }
 
 void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
-  EngineCoreRequestType message;
-  message.kind = EngineCoreRequestType::Kind::kAdd;
+  EngineCoreMessage message;
+  message.type = EngineCoreRequestType::kAdd;
   message.request = std::move(request);
   // The output queue has the cause of death shortly before the input queue is closed.
   if (output_queue_.death_cause() || !input_queue_.Push(std::move(message))) ThrowDead();
@@ -152,8 +152,8 @@ void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
 
 void ThreadClient::AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) {
   step_interrupt_.Abort(request_ids, urgency);
-  EngineCoreRequestType message;
-  message.kind = EngineCoreRequestType::Kind::kAbort;
+  EngineCoreMessage message;
+  message.type = EngineCoreRequestType::kAbort;
   message.ids.assign(request_ids.begin(), request_ids.end());
   input_queue_.Push(std::move(message));
 }
@@ -162,24 +162,24 @@ bool ThreadClient::GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseco
   return output_queue_.Take(outputs, std::chrono::steady_clock::now() + timeout);
 }
 
-UtilityResult::Result ThreadClient::CallUtility(EngineCoreRequestType::Kind kind) {
-  utility_reply_.Reset();
-  EngineCoreRequestType message;
-  message.kind = kind;
-  message.reply = &utility_reply_;
+UtilityResult::Result ThreadClient::CallUtility(EngineCoreRequestType type) {
+  utility_result_.Reset();
+  EngineCoreMessage message;
+  message.type = type;
+  message.result = &utility_result_;
   UtilityResult::Result result;
-  if (!input_queue_.Push(std::move(message)) || !utility_reply_.Wait(result)) ThrowDead();
+  if (!input_queue_.Push(std::move(message)) || !utility_result_.Wait(result)) ThrowDead();
   return result;
 }
 
-bool ThreadClient::ResetPrefixCache() { return CallUtility(EngineCoreRequestType::Kind::kResetPrefixCache).ok; }
+bool ThreadClient::ResetPrefixCache() { return CallUtility(EngineCoreRequestType::kResetPrefixCache).ok; }
 
-SchedulerStats ThreadClient::GetStats() { return CallUtility(EngineCoreRequestType::Kind::kGetStats).stats; }
+SchedulerStats ThreadClient::GetStats() { return CallUtility(EngineCoreRequestType::kGetStats).stats; }
 
 void ThreadClient::Shutdown(ShutdownMode mode) {
   if (!thread_.joinable()) return;
-  EngineCoreRequestType message;
-  message.kind = EngineCoreRequestType::Kind::kShutdown;
+  EngineCoreMessage message;
+  message.type = EngineCoreRequestType::kShutdown;
   message.shutdown_mode = mode;
   if (mode == ShutdownMode::kAbort) step_interrupt_.Shutdown();
   input_queue_.Push(std::move(message));

@@ -27,7 +27,7 @@ class ThreadClient final : public EngineCoreClient {
   void AddRequest(EngineCoreRequestPtr request) override;
   void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) override;
   bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) override;
-  void Interrupt() override { output_queue_.Wake(); }
+  void Interrupt() override { output_queue_.Interrupt(); }
   int OutputFd() const override { return output_queue_.fd(); }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
@@ -46,8 +46,8 @@ class ThreadClient final : public EngineCoreClient {
   void ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept;
   void BusyLoop(EngineCore& engine_core);
   // Processes a message. Returns false if the message ends the loop at once.
-  bool Handle(EngineCoreRequestType& message, EngineCore& engine_core, bool& draining);
-  UtilityResult::Result CallUtility(EngineCoreRequestType::Kind kind);
+  bool Handle(EngineCoreMessage& message, EngineCore& engine_core, bool& draining);
+  UtilityResult::Result CallUtility(EngineCoreRequestType type);
   [[noreturn]] void ThrowDead();
 
   EngineCoreReadyInfo ready_;
@@ -55,7 +55,7 @@ class ThreadClient final : public EngineCoreClient {
   InputQueue input_queue_{kInputQueueCapacity};
   OutputQueue output_queue_;
   StepInterrupt step_interrupt_;
-  UtilityResult utility_reply_;
+  UtilityResult utility_result_;
   std::thread thread_;
 };
 

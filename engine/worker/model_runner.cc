@@ -19,11 +19,11 @@ constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 
 }  // namespace
 
-ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& shared)
+ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& logits_buffer)
     : config_(config),
       step_(step),
       model_(model),
-      shared_(shared),
+      logits_buffer_(logits_buffer),
       batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
              MakeKVCacheGroups(model.KVLayers()).windows.size()) {
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
@@ -124,7 +124,7 @@ void ModelRunner::ComputeRows(size_t begin, size_t end) {
   }
   const int64_t vocab_size = config_.model.vocab_size;
   const auto num_rows = static_cast<int64_t>(end - begin);
-  auto* logits = shared_.logits.as<float>();
+  auto* logits = logits_buffer_.logits.as<float>();
   model_.ComputeLogits(gathered, num_rows, logits, vocab_size);
   step_.communicator->Barrier();
   const int64_t first = num_rows * step_.rank() / step_.world_size();
@@ -140,7 +140,7 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
   const LogitsRow& row = logits_rows_[index];
   const CachedRequestState& state = *batch_.entries()[row.entry].state;
   const SamplingParams& params = state.request->sampling_params;
-  LogitsBuffer::RowResult& result = shared_.results[index];
+  LogitsBuffer::RowResult& result = logits_buffer_.results[index];
   result.token_id = -1;
   result.has_logprobs = false;
   result.logprobs.Clear();
@@ -179,7 +179,7 @@ void ModelRunner::FillOutput(ModelRunnerOutput& output) {
     const std::string* error = nullptr;
     Logprobs* prompt = nullptr;
     for (; next < logits_rows_.size() && logits_rows_[next].entry == i; ++next) {
-      LogitsBuffer::RowResult& result = shared_.results[next];
+      LogitsBuffer::RowResult& result = logits_buffer_.results[next];
       if (!result.error.empty()) {
         if (error == nullptr) error = &result.error;
         continue;

@@ -20,8 +20,8 @@ namespace vllm {
 
 class ModelRunner {
  public:
-  // `shared` is the same object on all ranks. Throws std::bad_alloc.
-  ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& shared);
+  // `logits_buffer` is the same object on all ranks. Throws std::bad_alloc.
+  ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& logits_buffer);
 
   // Runs one step. `output` is null except on rank 0, where it receives the results of all ranks.
   void Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output);
@@ -49,7 +49,7 @@ class ModelRunner {
   const VllmConfig& config_;
   const StepContext& step_;
   Model& model_;
-  LogitsBuffer& shared_;
+  LogitsBuffer& logits_buffer_;
   InputBatch batch_;
   kernels::AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
   kernels::AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]

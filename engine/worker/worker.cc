@@ -12,7 +12,7 @@
 namespace vllm {
 
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-               const std::vector<int>& cores, LogitsBuffer& shared_logits)
+               const std::vector<int>& cores, LogitsBuffer& logits_buffer)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
   const kernels::Isa isa = config.isa.value_or(kernels::BestIsa());
   step_.kernels = &kernels::KernelsFor(isa);
@@ -26,7 +26,7 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
   model_ = BuildModel({config_, weights, store, step_});
   for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
   load_report_ = store.Finish();
-  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, shared_logits);
+  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer);
 }
 
 int64_t Worker::PageSizeBytes() const {

@@ -22,7 +22,7 @@ class Worker {
   // Loads the rank's shard. The rank's threads are pinned to `cores`, if any. Throws ModelError, ConfigError,
   // ResourceError, std::bad_alloc or std::system_error (a thread cannot be created).
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-         const std::vector<int>& cores, LogitsBuffer& shared_logits);
+         const std::vector<int>& cores, LogitsBuffer& logits_buffer);
 
   const LoadReport& load_report() const { return load_report_; }
   // Returns the bytes of one KV block on this rank.

@@ -26,7 +26,7 @@ struct WeightFloat16 {
   }
 };
 
-struct LinearCall {
+struct LinearArgs {
   const float* x;
   int64_t x_stride;
   const void* weight;
@@ -75,7 +75,7 @@ static inline void AddColumns(const typename W::Element* const (&w)[kPanels], co
 }
 
 template <typename W, int kRows, int kPanels>
-static inline void LinearTile(const LinearCall& call, int64_t row, int64_t panel, int64_t k_begin, int64_t k_end) {
+static inline void LinearTile(const LinearArgs& call, int64_t row, int64_t panel, int64_t k_begin, int64_t k_end) {
   const auto* base = static_cast<const typename W::Element*>(call.weight);
   const typename W::Element* w[kPanels];
   for (int p = 0; p < kPanels; ++p) w[p] = base + (panel + p) * call.stored_columns * kPanelRows;
@@ -122,7 +122,7 @@ static inline void LinearTile(const LinearCall& call, int64_t row, int64_t panel
 }
 
 template <typename W, int kRows, int kPanels>
-static inline void LinearRows(const LinearCall& call, int64_t rows_left, int64_t row, int64_t panel, int64_t k_begin,
+static inline void LinearRows(const LinearArgs& call, int64_t rows_left, int64_t row, int64_t panel, int64_t k_begin,
                               int64_t k_end) {
   if constexpr (kRows > 0) {
     if (rows_left >= kRows) {
@@ -134,7 +134,7 @@ static inline void LinearRows(const LinearCall& call, int64_t rows_left, int64_t
 }
 
 template <typename W, int kPanels>
-static void LinearPanels(const LinearCall& call, int64_t num_rows, int64_t panel, int64_t k_begin, int64_t k_end) {
+static void LinearPanels(const LinearArgs& call, int64_t num_rows, int64_t panel, int64_t k_begin, int64_t k_end) {
   constexpr int kRows = W::kStep == 2 ? kRowTileOfPairs : kRowTile;
   for (int64_t row = 0; row < num_rows; row += kRows) {
     LinearRows<W, kRows, kPanels>(call, num_rows - row, row, panel, k_begin, k_end);
@@ -142,7 +142,7 @@ static void LinearPanels(const LinearCall& call, int64_t num_rows, int64_t panel
 }
 
 template <typename W>
-static void LinearTyped(const LinearCall& call, int64_t num_rows, int64_t panel_begin, int64_t panel_end) {
+static void LinearTyped(const LinearArgs& call, int64_t num_rows, int64_t panel_begin, int64_t panel_end) {
   if (num_rows == 1) {
     int64_t panel = panel_begin;
     for (; panel + kPanelTileOneRow <= panel_end; panel += kPanelTileOneRow) {
@@ -166,7 +166,7 @@ static void LinearTyped(const LinearCall& call, int64_t num_rows, int64_t panel_
 
 static void Linear(const float* x, int64_t x_stride, int64_t num_rows, const PackedMatrixView& w, const float* bias,
                    float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
-  const LinearCall call{x, x_stride, w.data, w.num_rows, w.num_columns, w.stored_columns(), bias, y, y_stride};
+  const LinearArgs call{x, x_stride, w.data, w.num_rows, w.num_columns, w.stored_columns(), bias, y, y_stride};
   switch (w.dtype) {
     case DType::kFloat32:
       return LinearTyped<WeightFloat32>(call, num_rows, panel_begin, panel_end);

@@ -136,7 +136,7 @@ TEST(BlockPoolTest, LeastRecentlyFreedCachedBlockIsEvictedFirst) {
   EXPECT_EQ(Lookup(pool, kA), blocks[0]);
 }
 
-TEST(BlockPoolTest, DuplicatesShareAPrefixIdAndTheFirstIsFound) {
+TEST(BlockPoolTest, DuplicatesShareAPrefixNodeIdAndTheFirstIsFound) {
   BlockPool pool(3, 4, true, 3);
   const auto blocks = Allocate(pool, 2);
   const PrefixNodeId first = Publish(pool, blocks[0], kA, 1);

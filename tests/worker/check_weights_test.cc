@@ -128,8 +128,8 @@ class ChangingFileTest : public testing::Test {
     const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
     const RewritingWeights changing(*weights, change);
     SingleRankCommunicator communicator;
-    LogitsBuffer shared_logits(config_);
-    return MessageOf<ModelError>([&] { Worker worker(config_, changing, communicator, {}, shared_logits); });
+    LogitsBuffer logits_buffer(config_);
+    return MessageOf<ModelError>([&] { Worker worker(config_, changing, communicator, {}, logits_buffer); });
   }
   std::string File() const { return directory_ + "/model.safetensors"; }
 

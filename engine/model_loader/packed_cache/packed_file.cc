@@ -97,7 +97,7 @@ uint64_t PieceHash(std::span<const std::byte> file, uint64_t data_offset, uint64
 
 // Calls f(file offset, bytes) for the entries and for the zeros between them, in order.
 template <typename F>
-void ForEachRun(uint64_t data_offset, std::span<const PackedEntry> entries, F&& f) {
+void ForEachSpan(uint64_t data_offset, std::span<const PackedEntry> entries, F&& f) {
   static constexpr std::array<std::byte, kPageBytes> kZeros{};
   uint64_t offset = data_offset;
   for (const PackedEntry& entry : entries) {
@@ -203,7 +203,7 @@ void WritePackedFile(int fd, const std::string& path, std::string_view descripti
     std::vector<iovec> parts;
     XXH3_state_t state;
     XXH3_64bits_reset(&state);
-    ForEachRun(layout.data_offset, entries, [&](uint64_t offset, std::span<const std::byte> run) {
+    ForEachSpan(layout.data_offset, entries, [&](uint64_t offset, std::span<const std::byte> run) {
       const uint64_t from = std::max(begin, offset);
       const uint64_t to = std::min(end, offset + run.size());
       if (from >= to) return;

@@ -103,7 +103,7 @@ Value Evaluator::CallBuiltin(const FunctionObject& function, const Args& args) {
 Value Evaluator::CallMacro(const MacroObject& macro, Args& args) {
   if (call_depth_ >= kMaxCallDepth) throw EvalError("calls are nested too deeply (limit 128)");
   const Stmt& stmt = *macro.stmt;
-  const Switch frame(*this, std::make_shared<Activation>(budget_, stmt.function.num_slots, macro.closure));
+  const Switch frame(*this, std::make_shared<CallFrame>(budget_, stmt.function.num_slots, macro.closure));
   EnterScope(stmt.scope);
   BindParameters(stmt, args, *frame_);
   Capture capture(*this);
@@ -111,7 +111,7 @@ Value Evaluator::CallMacro(const MacroObject& macro, Args& args) {
   return MakeString(&budget_, capture.Take());
 }
 
-void Evaluator::BindParameters(const Stmt& stmt, Args& args, Activation& frame) {
+void Evaluator::BindParameters(const Stmt& stmt, Args& args, CallFrame& frame) {
   const size_t num_params = stmt.params.size();
   const size_t num_positional = std::min(args.positional.size(), num_params);
   const auto take = [&](const std::string& name) {

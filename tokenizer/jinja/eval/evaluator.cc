@@ -28,7 +28,7 @@ class LoopCloser {
 
 }  // namespace
 
-Evaluator::Switch::Switch(Evaluator& evaluator, ActivationPtr frame)
+Evaluator::Switch::Switch(Evaluator& evaluator, CallFramePtr frame)
     : evaluator_(evaluator), outer_(std::move(evaluator.frame_)) {
   ++evaluator_.call_depth_;
   evaluator_.frame_ = std::move(frame);
@@ -42,7 +42,7 @@ Evaluator::~Evaluator() {
 }
 
 std::string Evaluator::Run() {
-  frame_ = std::make_shared<Activation>(budget_, template_.function.num_slots, nullptr);
+  frame_ = std::make_shared<CallFrame>(budget_, template_.function.num_slots, nullptr);
   EnterScope(template_.scope);
   if (template_.self_slot) frame_->slots[*template_.self_slot] = Blocks();
   Exec(template_.body);
@@ -214,9 +214,9 @@ Evaluator::Flow Evaluator::ExecCaptured(const Stmt& stmt) {
   return flow;
 }
 
-void Evaluator::ExecSeparate(const Stmt& stmt, ActivationPtr parent) {
+void Evaluator::ExecSeparate(const Stmt& stmt, CallFramePtr parent) {
   if (call_depth_ >= kMaxCallDepth) throw EvalError("calls are nested too deeply (limit 128)");
-  const Switch frame(*this, std::make_shared<Activation>(budget_, stmt.function.num_slots, std::move(parent)));
+  const Switch frame(*this, std::make_shared<CallFrame>(budget_, stmt.function.num_slots, std::move(parent)));
   EnterScope(stmt.scope);
   if (stmt.self_slot) frame_->slots[*stmt.self_slot] = Blocks();
   Exec(stmt.bodies[0]);
@@ -244,15 +244,15 @@ Evaluator::Flow Evaluator::ExecFor(const Stmt& stmt) {
 }
 
 std::string Evaluator::RunRecursiveLoop(const Stmt& stmt, const Value& iterable, int depth,
-                                        const ActivationPtr& closure) {
+                                        const CallFramePtr& closure) {
   if (call_depth_ >= kMaxCallDepth) throw EvalError("calls are nested too deeply (limit 128)");
-  const Switch frame(*this, std::make_shared<Activation>(budget_, stmt.function.num_slots, closure));
+  const Switch frame(*this, std::make_shared<CallFrame>(budget_, stmt.function.num_slots, closure));
   Capture capture(*this);
   RunLoop(stmt, iterable, depth, closure);
   return capture.Take();
 }
 
-Evaluator::Flow Evaluator::RunLoop(const Stmt& stmt, const Value& iterable, int depth, const ActivationPtr& closure) {
+Evaluator::Flow Evaluator::RunLoop(const Stmt& stmt, const Value& iterable, int depth, const CallFramePtr& closure) {
   const auto loop = std::make_shared<LoopObject>();
   loop->Charge(&budget_, sizeof(LoopObject));
   const LoopCloser closer(*loop);
@@ -265,9 +265,9 @@ Evaluator::Flow Evaluator::RunLoop(const Stmt& stmt, const Value& iterable, int 
   if (stmt.test) {
     EnterScope(stmt.test_scope);
     // A macro can trigger the filter through loop.last or loop.length, so the filter switches back to this frame.
-    loop->filter = [this, &stmt, frame = frame_.get(), shared = std::weak_ptr<Activation>(frame_)](const Value& item) {
+    loop->filter = [this, &stmt, frame = frame_.get(), shared = std::weak_ptr<CallFrame>(frame_)](const Value& item) {
       const DepthGuard guard(*this);
-      const ActivationPtr owner = shared.lock();
+      const CallFramePtr owner = shared.lock();
       if (!owner) return false;
       const Switch current(*this, owner);
       Assign(*stmt.test_target, item, false);

@@ -21,23 +21,23 @@ inline constexpr int kMaxEvalDepth = 1200;
 inline constexpr int kMaxCallDepth = 128;
 
 // The variables of one call of a function of the template (see FunctionLayout).
-struct Activation {
-  Activation(Budget& heap, size_t num_slots, std::shared_ptr<Activation> outer)
+struct CallFrame {
+  CallFrame(Budget& heap, size_t num_slots, std::shared_ptr<CallFrame> outer)
       : slots(num_slots), parent(std::move(outer)), budget(heap) {
     budget.Reserve(num_slots * sizeof(Value));
   }
-  ~Activation() { budget.Release(slots.size() * sizeof(Value)); }
-  Activation(const Activation&) = delete;
-  Activation& operator=(const Activation&) = delete;
+  ~CallFrame() { budget.Release(slots.size() * sizeof(Value)); }
+  CallFrame(const CallFrame&) = delete;
+  CallFrame& operator=(const CallFrame&) = delete;
 
   std::vector<Value> slots;
-  std::shared_ptr<Activation> parent;
+  std::shared_ptr<CallFrame> parent;
   Budget& budget;
 };
 
 struct MacroObject : Object {
   const Stmt* stmt = nullptr;
-  std::shared_ptr<Activation> closure;
+  std::shared_ptr<CallFrame> closure;
 };
 
 class Evaluator {
@@ -54,11 +54,11 @@ class Evaluator {
 
  private:
   enum class Flow { kNormal, kBreak, kContinue };
-  using ActivationPtr = std::shared_ptr<Activation>;
+  using CallFramePtr = std::shared_ptr<CallFrame>;
 
   // Redirects the output to its own string during its lifetime.
   class Capture;
-  // Makes another activation current and counts one call during its lifetime.
+  // Makes another frame current and counts one call during its lifetime.
   class Switch;
   // Counts one level of evaluation during its lifetime. Throws EvalError at kMaxEvalDepth.
   class DepthGuard;
@@ -71,11 +71,11 @@ class Evaluator {
   Flow ExecFor(const Stmt& stmt);
   Flow ExecWith(const Stmt& stmt);
   Flow ExecCaptured(const Stmt& stmt);
-  void ExecSeparate(const Stmt& stmt, ActivationPtr parent);
+  void ExecSeparate(const Stmt& stmt, CallFramePtr parent);
   Value Blocks();
   Value CallBlock(const std::string& name, const Args& args);
-  Flow RunLoop(const Stmt& stmt, const Value& iterable, int depth, const ActivationPtr& closure);
-  std::string RunRecursiveLoop(const Stmt& stmt, const Value& iterable, int depth, const ActivationPtr& closure);
+  Flow RunLoop(const Stmt& stmt, const Value& iterable, int depth, const CallFramePtr& closure);
+  std::string RunRecursiveLoop(const Stmt& stmt, const Value& iterable, int depth, const CallFramePtr& closure);
   void EnterScope(const ScopeLayout& scope);
   void LeaveScope(const ScopeLayout& scope);
   Value ResolveGlobal(const std::string& name);
@@ -106,13 +106,13 @@ class Evaluator {
   Value Call(const Value& callee, Args& args);
   Value CallMacro(const MacroObject& macro, Args& args);
   Value CallBuiltin(const FunctionObject& function, const Args& args);
-  void BindParameters(const Stmt& stmt, Args& args, Activation& frame);
+  void BindParameters(const Stmt& stmt, Args& args, CallFrame& frame);
 
   const Template& template_;
   Runtime& runtime_;
   Budget& budget_;
   Value context_;
-  std::shared_ptr<Activation> frame_;
+  std::shared_ptr<CallFrame> frame_;
   std::string output_;
   std::string* out_ = &output_;
   size_t captured_bytes_ = 0;  // bytes in the outer output buffers, without *out_
@@ -146,7 +146,7 @@ class Evaluator::Capture {
 
 class Evaluator::Switch {
  public:
-  Switch(Evaluator& evaluator, ActivationPtr frame);
+  Switch(Evaluator& evaluator, CallFramePtr frame);
   ~Switch() {
     evaluator_.frame_ = std::move(outer_);
     --evaluator_.call_depth_;
@@ -156,7 +156,7 @@ class Evaluator::Switch {
 
  private:
   Evaluator& evaluator_;
-  ActivationPtr outer_;
+  CallFramePtr outer_;
 };
 
 class Evaluator::DepthGuard {

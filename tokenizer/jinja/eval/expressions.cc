@@ -15,7 +15,7 @@ constexpr size_t kExpressionFuel = 3;
 }  // namespace
 
 Value& Evaluator::Slot(VarRef ref) {
-  Activation* frame = frame_.get();
+  CallFrame* frame = frame_.get();
   for (int hops = ref.hops; hops > 0; --hops) frame = frame->parent.get();
   return frame->slots[ref.slot];
 }

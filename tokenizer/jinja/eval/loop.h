@@ -15,7 +15,7 @@
 
 namespace vllm::tokenizer::jinja {
 
-struct Activation;
+struct CallFrame;
 
 struct LoopObject : Object {
   // Returns true if an item passes the `if` of the loop. Null if the loop has no `if`.
@@ -31,7 +31,7 @@ struct LoopObject : Object {
 
   // The statement and closure that loop(...) runs. Null unless the loop is recursive.
   const Stmt* stmt = nullptr;
-  std::shared_ptr<Activation> closure;
+  std::shared_ptr<CallFrame> closure;
 
   // Moves to the next item. Returns false at the end.
   bool Advance(Value& item);

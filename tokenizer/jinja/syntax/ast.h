@@ -47,7 +47,7 @@ enum class ExprKind : uint8_t {
   kConditional,  // test, then, else (may be null)
 };
 
-// A variable: slot number `slot` of the activation that is `hops` parents above the current one.
+// A variable: slot number `slot` of the call frame that is `hops` parents above the current one.
 struct VarRef {
   uint16_t hops = 0;
   uint16_t slot = 0;
