@@ -46,10 +46,13 @@ Grid GetGrid(const WeightSource& weights, const std::string& name, const Quantiz
   return grid;
 }
 
+// Returns the size of a stored code. Codes that are not packed take a byte each, whatever their range.
+int64_t CodeBits(const QuantizationScheme& scheme) { return scheme.packed ? scheme.bits : 8; }
+
 void SetZeros(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
               const MatrixPart& part, GroupSource& source) {
   const std::string tensor = name + ".weight_zero_point";
-  const int32_t offset = 1 << (scheme.bits - 1);
+  const int32_t offset = 1 << (CodeBits(scheme) - 1);
   source.zero_point = offset;
   if (scheme.symmetric || scheme.is_float) return;
   const int64_t num_groups = NumGroups(part.in_features, scheme.group_size);
@@ -111,9 +114,9 @@ void SetCodes(const WeightSource& weights, const QuantizationScheme& scheme, con
 GroupSource OpenRows(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
                      const MatrixPart& part) {
   GroupSource source;
-  source.format = scheme.is_float    ? kernels::QuantFormat::kGroupFloat8
-                  : scheme.bits == 4 ? kernels::QuantFormat::kGroupUInt4
-                                     : kernels::QuantFormat::kGroupUInt8;
+  source.format = scheme.is_float         ? kernels::QuantFormat::kGroupFloat8
+                  : CodeBits(scheme) == 4 ? kernels::QuantFormat::kGroupUInt4
+                                          : kernels::QuantFormat::kGroupUInt8;
   const std::string inverse = name + ".weight_scale_inv";
   const std::string scale_name = weights.ShapeOf(inverse) ? inverse : name + ".weight_scale";
   const Grid scales = GetGrid(weights, scale_name, scheme, part);
