@@ -1,9 +1,11 @@
 // Counts the threads of this process, for tests that check that no thread is left running.
 #pragma once
 
-#include <chrono>
+#include <unistd.h>
+
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 namespace vllm::testing_support {
@@ -11,10 +13,11 @@ namespace vllm::testing_support {
 inline int64_t NumThreads() {
 #if defined(__SANITIZE_THREAD__)
   // ThreadSanitizer starts a background thread when the program starts its first thread. Start it here, so that it does
-  // not look like a leak.
+  // not look like a leak. The first thread itself stays in /proc for a moment after the join.
   static const bool first_thread_is_over = [] {
-    std::thread([] {}).join();
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    pid_t id = 0;
+    std::thread([&id] { id = gettid(); }).join();
+    while (std::filesystem::exists("/proc/self/task/" + std::to_string(id))) std::this_thread::yield();
     return true;
   }();
   (void)first_thread_is_over;
