@@ -204,10 +204,10 @@ bool StopPrograms(const Options& options, const std::string& directory) {
       if (options.shape == "7b") tally.limit = 300.0;
       for (int round = 0; round < options.rounds; ++round) {
         const int64_t low = loading ? 20'000 : 4'000'000;
-        const int64_t span = loading ? 2'000'000 : 2'000'000;
+        constexpr int64_t kSpan = 2'000'000;
         tally.Add(StopProgram({options.program, "complete", "-m", directory, "--load-format", "dummy", "-tp", ranks,
                                "--packed-cache-size", "0", "--prompt-ids", ids, "--json"},
-                              std::chrono::microseconds(low + static_cast<int64_t>(random() % span))));
+                              std::chrono::microseconds(low + static_cast<int64_t>(random() % kSpan))));
       }
       good = tally.Print(std::string(loading ? "SIGTERM at start" : "SIGTERM in prefill") + ", -tp " + ranks) && good;
     }
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
   vllm::Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
-    if (name == "--rounds") options.rounds = std::atoi(argv[i + 1]);
+    if (name == "--rounds") options.rounds = std::max(1, std::atoi(argv[i + 1]));
     if (name == "--shape") options.shape = argv[i + 1];
     if (name == "--program") options.program = argv[i + 1];
     if (name == "--seed") options.seed = static_cast<unsigned>(std::atoi(argv[i + 1]));

@@ -81,7 +81,9 @@ void Run(const tokenizer::Tokenizer& tokenizer, const std::vector<size_t>& megab
       num_ids = tokenizer.Encode(text, false).size();
       std::printf(" %8.2f", Seconds() - start);
       std::fflush(stdout);
-      bytes_per_byte = static_cast<double>(StatusBytes("VmHWM:") - before) / static_cast<double>(text.size());
+      // The peak may not have been reset.
+      const size_t peak = std::max(StatusBytes("VmHWM:"), before);
+      bytes_per_byte = static_cast<double>(peak - before) / static_cast<double>(text.size());
     }
     std::printf(" %6.1f B/B %11zu ids\n", bytes_per_byte, num_ids);
   }

@@ -11,7 +11,7 @@ complete -c vllmcli -n __fish_use_subcommand -a models -d 'list installed models
 complete -c vllmcli -n __fish_use_subcommand -a show -d 'describe a model without loading it'
 complete -c vllmcli -n __fish_use_subcommand -a config -d 'show the settings in effect and their sources'
 complete -c vllmcli -n __fish_use_subcommand -a completions -d 'print a shell completion script'
-complete -c vllmcli -n __fish_use_subcommand -l version -d 'print the version'
+complete -c vllmcli -n __fish_use_subcommand -s V -l version -d 'print the version'
 complete -c vllmcli -n '__fish_seen_subcommand_from chat' -s m -l model -r -F -d 'Hugging Face model directory, .gguf file, or name of an installed model (see vllmcli models); default: $VLLMCLI_MODEL, then the configuration file, then the bundled model'
 complete -c vllmcli -n '__fish_seen_subcommand_from chat' -l load-format -x -a 'auto safetensors gguf dummy' -d 'weight format; gguf: the directory\'s .gguf file, even if there is a config.json; dummy: random weights with the shapes in config.json'
 complete -c vllmcli -n '__fish_seen_subcommand_from chat' -l dtype -x -a 'auto float32 float16 bfloat16' -d 'type of the weights, and of the KV cache unless --kv-cache-dtype is given; auto: the checkpoint\'s type; float32 also disables rounding activations to 8 bits in layers that the checkpoint stores quantized'

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/config/errors.h"
+#include "engine/config/escape.h"
 #include "engine/model_loader/gguf/config.h"
 #include "engine/model_loader/hf/safetensors_header.h"
 #include "engine/model_loader/json_file.h"
@@ -28,9 +29,10 @@ std::vector<std::string> SafetensorsFiles(const std::string& directory) {
   if (fs::exists(single, error)) return {single};
   const std::string index = single + ".index.json";
   if (!fs::exists(index, error)) {
-    throw ModelError("weights of " + directory + ": neither model.safetensors nor model.safetensors.index.json exists");
+    throw ModelError("weights of " + Escape(directory) +
+                     ": neither model.safetensors nor model.safetensors.index.json exists");
   }
-  const std::string what = "tensor index " + index;
+  const std::string what = "tensor index " + Escape(index);
   const nlohmann::json json = ParseJson(ReadTextFile(index, kMaxIndexBytes, what), what);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     throw ModelError(what + ": weight_map: missing");

@@ -19,10 +19,11 @@ size_t PrintableLength(std::string_view text) {
 
 std::string Escape(std::string_view text, size_t max_bytes) {
   static constexpr char kHex[] = "0123456789abcdef";
+  static constexpr size_t kEscapeBytes = 4;  // \xhh
   std::string out;
   while (!text.empty()) {
     size_t length = PrintableLength(text);
-    if (out.size() + length > max_bytes) return out + "...";
+    if (out.size() + (length == 0 ? kEscapeBytes : length) > max_bytes) return out + "...";
     if (length == 0) {
       uint8_t byte = static_cast<uint8_t>(text[0]);
       out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};

@@ -8,8 +8,8 @@
 
 namespace vllm {
 
-// Returns `text` with C0 and C1 control characters, DEL and invalid UTF-8 written as \xNN. A result that would become
-// longer than about max_bytes is cut and ends in "...".
+// Returns `text` with C0 and C1 control characters, DEL and invalid UTF-8 written as \xNN. A result that would be
+// longer than max_bytes is cut before the first character that does not fit, and ends in "...".
 std::string Escape(std::string_view text, size_t max_bytes = 200);
 
 }  // namespace vllm

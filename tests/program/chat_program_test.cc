@@ -128,7 +128,7 @@ TEST_F(ChatProgramTest, PastedTextOfSeveralLinesIsOneMessage) {
   chat.Send("\x1b[200~one\ntwo\nthree\x1b[201~\r");
   ASSERT_TRUE(chat.WaitFor("[cut off after 3 tokens]")) << chat.output();
   chat.Send("/show\r");
-  ASSERT_TRUE(chat.WaitFor("1 turns")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("1 turn\r\n")) << chat.output();
   chat.Send("\x04");
   EXPECT_EQ(chat.WaitForExit(), 0);
 }

@@ -52,7 +52,7 @@ SentencePieceBpe::SentencePieceBpe(SentencePieceBpeConfig config, Vocabulary voc
   const auto num_ids = static_cast<size_t>(vocabulary_.IdLimit());
   if (!(config_.unk_id >= -1 && config_.unk_id < vocabulary_.IdLimit())) {
     throw TokenizerError("reading the model: unk_id " + std::to_string(config_.unk_id) +
-                         " is not in the vocabulary (limit " + std::to_string(num_ids) + ")");
+                         " is not in the vocabulary (limit " + std::to_string(vocabulary_.IdLimit() - 1) + ")");
   }
   scores.resize(num_ids, 0);
   types_.resize(num_ids, PieceType::kNormal);

@@ -83,7 +83,7 @@ std::string Bash() {
       "    return\n"
       "  fi\n"
       "  if [[ -z $command ]]; then\n"
-      "    COMPREPLY=($(compgen -W '--help --version " +
+      "    COMPREPLY=($(compgen -W '--version -V " +
       FlagNames(Command::kChat) +
       "' -- \"$current\"))\n"
       "    return\n"
@@ -142,6 +142,9 @@ std::string Zsh() {
       "    _describe command commands\n"
       "    return\n"
       "  fi\n"
+      "  if (( CURRENT == 2 )); then\n"
+      "    compadd -- --version -V\n"
+      "  fi\n"
       "  local command=$words[2]\n"
       "  if [[ $command == -* ]]; then\n"
       "    command=chat\n"
@@ -196,7 +199,7 @@ std::string Fish() {
     out += "complete -c vllmcli -n __fish_use_subcommand -a " + std::string(info.name) + " -d " +
            FishQuoted(info.summary) + "\n";
   }
-  out += "complete -c vllmcli -n __fish_use_subcommand -l version -d 'print the version'\n";
+  out += "complete -c vllmcli -n __fish_use_subcommand -s V -l version -d 'print the version'\n";
   for (const CommandInfo& info : CommandTable()) {
     const std::string head = "complete -c vllmcli -n '__fish_seen_subcommand_from " + std::string(info.name) + "'";
     if (!info.choices.empty()) out += head + " -a '" + Spaced(info.choices) + "'\n";
