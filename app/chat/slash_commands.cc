@@ -56,7 +56,8 @@ void PrintSettings(const ChatSession& session, const std::string& name) {
 void PrintModel(const ChatSession& session) {
   const VllmConfig& config = session.model().engine->config();
   const auto num_turns = session.conversation().num_turns();
-  PrintNote("  model    " + session.model().location.name + " (" + session.model().location.path() + ")");
+  const ModelLocation& location = session.model().location;
+  PrintNote("  model    " + location.name + (location.name == location.path() ? "" : " (" + location.path() + ")"));
   PrintNote("  kind     " + config.model.architecture + ", " + std::string(ToString(config.model.dtype)));
   PrintNote("  context  " + std::to_string(session.model().engine->max_model_len()) + " tokens, " +
             std::to_string(session.conversation().num_tokens()) + " in use, " + std::to_string(num_turns) +
