@@ -20,7 +20,9 @@ struct ParentRequest {
         params(std::move(input.params)),
         prompt_token_ids(std::move(input.prompt_token_ids)),
         first_child_id(first_child),
-        arrival_time(arrival) {}
+        arrival_time(arrival) {
+    finished_metrics.arrival_time = arrival;
+  }
 
   RequestId child_id(int64_t index) const { return first_child_id + static_cast<RequestId>(index); }
   int64_t child_index(RequestId child_id) const { return static_cast<int64_t>(child_id - first_child_id); }

@@ -287,6 +287,23 @@ TEST_F(OutputProcessorTest, PromptLogprobsComeWithTheFirstDeltaOrWithEveryCumula
   }
 }
 
+TEST_F(OutputProcessorTest, MetricsOfCollectedAndAbortedRequestsBeginAtTheirArrival) {
+  const SteadyTime before = std::chrono::steady_clock::now();
+  SamplingParams params = Params(RequestOutputKind::kFinalOnly);
+  params.n = 2;
+  Add("a", 1, params);
+  Feed(1, Bytes("x"), FinishReason::kLength);
+  const auto& collected = Feed(2, Bytes("y"), FinishReason::kLength);
+  ASSERT_EQ(collected.size(), 1u);
+  EXPECT_GE(collected[0].metrics.arrival_time, before);
+  Add("b", 3, Params(RequestOutputKind::kDelta));
+  Feed(3, Bytes("x"));
+  processor_.AbortRequest("b");
+  const auto& aborted = Process(EngineCoreOutputs());
+  ASSERT_EQ(aborted.size(), 1u);
+  EXPECT_GE(aborted[0].metrics.arrival_time, before);
+}
+
 TEST_F(OutputProcessorTest, MetricsCountFinishedRequests) {
   Add("a", 1, Params(RequestOutputKind::kFinalOnly));
   Feed(1, Bytes("abc"), FinishReason::kLength);
