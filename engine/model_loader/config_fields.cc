@@ -171,7 +171,8 @@ void ConfigFields::Fail(const char* name, const std::string& why) const {
 }
 
 void ConfigFields::Reject(const char* name, const std::string& why) const {
-  Fail(name, why + " (" + ValueText(At(name)) + ")");
+  const auto it = object_.find(name);
+  Fail(name, why + (it == object_.end() ? " (missing)" : " (" + ValueText(*it) + ")"));
 }
 
 }  // namespace vllm

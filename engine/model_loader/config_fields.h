@@ -35,7 +35,7 @@ class ConfigFields {
   const nlohmann::json& At(const char* name) const;  // REQUIRES: Has(name)
   ConfigFields Child(const char* name) const;        // REQUIRES: Has(name); the value must be an object
 
-  // Both throw ModelError. Reject appends the field's value to the message. REQUIRES for Reject: Has(name).
+  // Both throw ModelError. Reject appends the field's value, or "missing", to the message.
   [[noreturn]] void Fail(const char* name, const std::string& why) const;
   [[noreturn]] void Reject(const char* name, const std::string& why) const;
 

@@ -79,6 +79,8 @@ TEST(QuantizationConfigTest, CompressedTensorsGroupsMayHaveTheirOwnFormat) {
   json config = Compressed();
   config["format"] = "mixed-precision";
   EXPECT_NE(ErrorOf(config).find("format: not supported (\"mixed-precision\")"), std::string::npos);
+  config.erase("format");
+  EXPECT_NE(ErrorOf(config).find("format: not supported (missing)"), std::string::npos) << ErrorOf(config);
   config["config_groups"]["group_0"]["format"] = "pack-quantized";
   EXPECT_TRUE(Read(config).groups.at(0).scheme.packed);
 }

@@ -116,8 +116,9 @@ void ReadParameters(const ConfigFields& part, const ConfigFields& outer, bool is
 
 void ReadLocalParameters(const ConfigFields& part, ModelConfig& config) {
   config.rope_local_theta = part.PositiveDouble("rope_theta", kMaxTheta).value_or(*config.rope_local_theta);
-  const std::string kind = part.String(part.Has("rope_type") ? "rope_type" : "type").value_or("default");
-  if (kind != "default") part.Reject("rope_type", "scaling is not supported for sliding_attention layers");
+  const char* const name = part.Has("rope_type") ? "rope_type" : "type";
+  const std::string kind = part.String(name).value_or("default");
+  if (kind != "default") part.Reject(name, "scaling is not supported for sliding_attention layers");
 }
 
 }  // namespace
