@@ -33,7 +33,11 @@ std::string SampleDigest(std::span<const std::byte> bytes) {
   const size_t beginning = std::min(bytes.size(), kBeginningBytes);
   XXH3_128bits_update(&state, bytes.data(), beginning);
   const size_t rest = bytes.size() - beginning;
-  for (size_t i = 0; i < kNumSamples && rest > kSampleBytes; ++i) {
+  if (rest <= kSampleBytes) {
+    XXH3_128bits_update(&state, bytes.data() + beginning, rest);
+    return Hex(XXH3_128bits_digest(&state));
+  }
+  for (size_t i = 0; i < kNumSamples; ++i) {
     // The last sample ends at the end of the file.
     const size_t offset =
         beginning + (rest - kSampleBytes) / (kNumSamples - 1) * i + (rest - kSampleBytes) % (kNumSamples - 1);
