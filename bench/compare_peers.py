@@ -4,8 +4,8 @@
     bench/compare_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 8,16,32] [--prefill 512]
                            [--peer NAME=DIRECTORY[,OPTION...]]... [--option=OPTION]...
 
-The programs take turns, and machine_probe runs before each measurement. DIRECTORY contains a peer's programs, and its
-OPTIONs are passed to them, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'. Without --peer, llama-bench and
+The programs take turns, and machine_probe runs before each measurement. DIRECTORY contains a peer's programs, and the
+peer's OPTIONs are passed to them, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'. Without --peer, llama-bench and
 llama-batched-bench are looked up on PATH, and skipped if they are missing.
 Prints medians in tokens/s, the ratio to the best peer, and vllmcli's share of the machine's limit. For prefill and
 for several streams, the limit is two operations per weight and token, at the peak rate of vdpbf16ps (files with more
@@ -123,8 +123,8 @@ def main():
     shown = json.loads(run([os.path.join(BUILD, "vllmcli"), "show", "-m", args.model, "--json"]))
     weights = shown["parameters"]
     table = shown["vocab_size"] * shown["hidden_size"]
-    # No token is multiplied by the embedding matrix. Of the prompt tokens, only the last one is multiplied by the LM
-    # head, and every generated token is.
+    # No token is multiplied by the embedding matrix. The LM head multiplies every generated token, but only the last
+    # token of a prompt.
     in_layers = weights - (table if shown["tie_word_embeddings"] else 2 * table)
     instruction = "bfloat16" if size / weights > 1.5 else "int8"
 

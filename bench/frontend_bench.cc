@@ -69,7 +69,7 @@ void BM_AddAndAbort(benchmark::State& state) {
 }
 BENCHMARK(BM_AddAndAbort);
 
-// One request for one token: through the input queue, a step and the output queue.
+// A request for one token passes through the input queue, a step and the output queue.
 void BM_RoundTrip(benchmark::State& state) {
   ThreadClient client(WideConfig(), FakeExecutorFactory(FastModel()));
   EngineCoreOutputs outputs;

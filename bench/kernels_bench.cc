@@ -45,7 +45,7 @@ void Report(benchmark::State& state, const Shape& shape, double weight_bytes, co
   state.counters["Gop/s"] = Counter(1e-9 * operations * runs, Counter::kIsRate);
   state.counters["GB/s"] = Counter(1e-9 * weight_bytes * runs, Counter::kIsRate);
   state.counters["read"] = limits.bandwidth * 1e-9;
-  if (limits.peak == 0.0) return;  // the instruction set has no such instruction
+  if (limits.peak == 0.0) return;  // PeakRate cannot measure this instruction here
   const double seconds = std::max(operations / limits.peak, weight_bytes / limits.bandwidth);
   state.counters["roofline"] = Counter(seconds * runs, Counter::kIsRate);
   state.counters["peak"] = limits.peak * 1e-9;

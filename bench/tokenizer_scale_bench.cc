@@ -81,7 +81,7 @@ void Run(const tokenizer::Tokenizer& tokenizer, const std::vector<size_t>& megab
       num_ids = tokenizer.Encode(text, false).size();
       std::printf(" %8.2f", Seconds() - start);
       std::fflush(stdout);
-      // The peak may not have been reset.
+      // The maximum keeps the difference from being negative if VmHWM is missing or lags behind VmRSS.
       const size_t peak = std::max(StatusBytes("VmHWM:"), before);
       bytes_per_byte = static_cast<double>(peak - before) / static_cast<double>(text.size());
     }

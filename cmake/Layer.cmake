@@ -3,7 +3,7 @@
 # FILES lists every header and source of the directory. LINK lists the libraries whose headers these files may
 # include: directories ("tokenizer/unicode") and imported targets. A directory must be added before another one links it,
 # so there are no cycles. A library's include path contains its own headers and, through LINK, those of the libraries below
-# it. An #include of any other header does not compile (tests/structure checks a few).
+# it. An #include of any other project header does not compile (tests/structure tries a few).
 function(add_layer directory)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "FILES;LINK")
   set(source_dir ${CMAKE_SOURCE_DIR}/${directory})

@@ -1,11 +1,11 @@
 // Attention kernels: arguments and function table of paged causal attention. Any thread may call a kernel; calls that
 // run at the same time need separate scratch. kernels/matrix/kv_cache_layout.h specifies the layout of K and V.
 //
-// The softmax of a query is computed over partitions of kKVPartition positions, counted from position 0. Each partition
+// The softmax of a query is computed over partitions of kKVPartition positions, starting at position 0. Each partition
 // has its own maximum, and partitions are merged in ascending order. So the result depends only on the query, its
 // position and the KV in its window. Products are accumulated in float32. If K and V are bfloat16 and the CPU has a dot
-// product of bfloat16 pairs, the scaled query and the softmax weights are rounded to bfloat16, and positions are added
-// two at a time.
+// product of bfloat16 pairs, the scaled query and the softmax weights are rounded to bfloat16, and products are added
+// in pairs: two dimensions of a score, or two positions of an output.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace vllm::kernels {
 
 inline constexpr int64_t kKVPartition = 256;
-// Maximum number of query vectors per task: rows x query heads per KV head.
+// Maximum number of query vectors (rows x query heads per KV head) of a task with more than one row.
 inline constexpr int64_t kMaxQueriesPerTask = 64;
 
 struct AttentionArgs {
@@ -47,7 +47,8 @@ struct AttentionRow {
 struct AttentionTask {
   const AttentionRow* rows = nullptr;
   int64_t num_rows = 0;
-  // The rows' block table. For forward_partial, that of any row: the rows' tables agree in that partition.
+  // The block table of the rows. forward_partial reads only the entries of its partition, which must be the same for
+  // all rows.
   const int32_t* block_table = nullptr;
   int64_t kv_head = 0;
   // For each partition from position 0 on, the slot of `partials` that holds its result. A negative entry means that

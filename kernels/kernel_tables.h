@@ -1,5 +1,5 @@
-// The kernel tables of all instruction sets: constants that the directories of kernels/isa and kernels/row_kernels.cc
-// define. Only these files and kernels_for.cc include this header; other code calls KernelsFor.
+// The kernel tables of all instruction sets. They are constants, defined in kernels/row_kernels.cc and in the
+// directories of kernels/isa. Only code in kernels includes this header. Other code calls KernelsFor, on any thread.
 #pragma once
 
 #include "kernels/kernels.h"

@@ -1,7 +1,7 @@
 // Kernels: a table of functions. There is one constant table per instruction set, selected at run time. A kernel
 // allocates no memory, starts no work on other threads, and may run on any thread. The reduction order of an output
-// element does not depend on how many rows or elements the call covers. So on one instruction set, any split of the
-// work gives the same bits.
+// element does not depend on how many rows of x or of the weight the call covers. So on one instruction set, results
+// are bit-identical for any split of these rows into calls.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ struct Kernels {
   // cos, sin: [half].
   void (*rotary)(float* head, const float* cos, const float* sin, int64_t half);
 
-  // out[i] = exp(x[i]), within 2 ulp for x in [-87, 88]. exp(-inf) is 0, NaN stays NaN, and x above 88 gives
-  // about 2^127. Only tests call this; the other kernels inline Exp of impl/math.inl.
+  // out[i] = exp(x[i]), with a relative error of at most 3e-7 for x in [-87, 88]. exp(-inf) is 0, NaN stays NaN, and
+  // x above 88 gives about 2^127. Only tests call this; the other kernels inline Exp of impl/math.inl.
   void (*exp)(const float* x, int64_t n, float* out);
 
   // See attention.h.

@@ -1,4 +1,4 @@
-// RowKernels: passes over the whole blocks of one row of logits. Part of the Kernels table. Results do not depend on
+// RowKernels: passes over the complete blocks of one row of logits. Part of the Kernels table. Results do not depend on
 // the instruction set, because every version executes the same IEEE operations in the same order. Pure functions; any
 // thread.
 #pragma once
@@ -11,7 +11,7 @@ namespace vllm::kernels {
 inline constexpr size_t kRowBlock = 64;
 
 struct RowKernels {
-  // block_max[b] = maximum of block b. Returns false if the row contains NaN or +inf.
+  // block_max[b] = maximum of block b. Returns false if the row contains NaN or +inf; the maxima are then unspecified.
   // row: [num_blocks, kRowBlock], block_max: [num_blocks].
   bool (*block_maxima)(const float* row, size_t num_blocks, float* block_max);
   // block_sum[b] = sum of Weight() (engine/sample/row_ops.h) over block b, accumulated in eight lanes. block_sum:

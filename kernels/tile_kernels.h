@@ -24,7 +24,8 @@ struct TileKernels {
                           int64_t y_stride, int64_t panel_begin, int64_t panel_end);
 
   // Like pack_bfloat16, but rounds to int8 with one scale per 128 columns, so that the largest magnitude becomes 127.
-  // If a row of x contains NaN or infinity, linear_quant returns NaN for that row.
+  // Columns whose magnitudes are all at most 1e-36 become zero. If a row of x contains NaN or infinity, linear_quant
+  // returns NaN for that row.
   void (*pack_int8)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // Like linear_bfloat16. Products of codes are summed exactly over the columns that share a weight scale (16, 32 or
   // 128), then scaled and added in float32.

@@ -3,7 +3,8 @@
 #   AREA...: DESCRIPTION
 # where each AREA is a test program. At least one of them must find the bug. For each patch this script patches a copy of
 # the tree (never the tree itself), builds these test programs, and runs them until a test fails or hangs. It prints one
-# line per bug. It fails if more than two bugs are missed, or if a patch no longer applies or compiles.
+# line per bug, and also the description of a bug that was not caught. It fails if more than two bugs are missed, or if a
+# patch no longer applies or compiles.
 #
 # Usage: scripts/check_mutations.sh [--no-baseline | --apply-only] [NAME...]
 #   NAME           runs only these patches; the default is all

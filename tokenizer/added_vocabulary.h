@@ -14,7 +14,7 @@ namespace vllm::tokenizer {
 
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // matches only between characters that are not word characters
+  bool single_word = false;  // does not match next to a word character
   bool lstrip = false;       // the match includes the whitespace before it
   bool rstrip = false;       // the match includes the whitespace after it
   bool normalized = true;

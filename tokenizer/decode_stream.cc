@@ -8,7 +8,7 @@ DecodeStream::DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens)
     : tokenizer_(tokenizer), skip_special_tokens_(skip_special_tokens), run_(tokenizer.decoder()) {}
 
 void DecodeStream::Prime(std::span<const int32_t> prompt_ids) {
-  // A second run that ends with the prompt shows the text that run_ withholds after the prompt.
+  // prompt_run decodes only the prompt. Its Finish appends the prompt text that run_ still withholds.
   DecoderRun prompt_run(tokenizer_.decoder());
   std::string discarded;
   for (const int32_t id : prompt_ids) {
@@ -27,7 +27,7 @@ void DecodeStream::DropPromptTail(size_t begin, std::string& out) {
   while (length < prompt_tail_.size() && begin + length < out.size()) {
     const size_t step = CodePointAt(prompt_tail_, length).length;
     if (out.compare(begin + length, step, prompt_tail_, length, step) != 0) {
-      prompt_tail_.clear();  // a later token changed the tail: an incomplete character is now complete
+      prompt_tail_.clear();  // a later token changed the tail, for example by completing a character
       break;
     }
     length += step;

@@ -3,8 +3,8 @@
 // Invariant 1: Feed and Flush append only valid UTF-8.
 // Invariant 2: after Prime(p), Feed for every id of g and then Flush append Decode(p + g) without its common prefix
 // with Decode(p). So no text of the prompt, such as its last line break, is repeated.
-// Text is withheld only while a later token could change it: bytes of an incomplete character, a run of byte tokens
-// ("<0xE2>"), or the last token if the decoder treats the last token differently.
+// Text is withheld only while a later token could change it. Examples are the bytes of an incomplete character, a run
+// of byte tokens ("<0xE2>"), and the last token if the decoder treats the last token differently.
 #pragma once
 
 #include <cstdint>

@@ -48,8 +48,8 @@ class Encoding {
   }
 
   // Runs the pre-tokenizers on a word, starting with number `step`, and encodes the resulting words. Finishes each
-  // batch before it splits the next one, so the words of a long text are never all in memory. The number of steps
-  // limits the recursion.
+  // batch before it splits the next one, so most pre-tokenizers never hold all words of a long text in memory. The
+  // number of steps limits the recursion.
   void Split(size_t step, const Word& word) {
     if (step == lists_.size()) {
       EncodeWord(word.text);
@@ -63,7 +63,7 @@ class Encoding {
     }
   }
 
-  // Splits words that are too long for the models, which count bytes in 31 bits.
+  // Splits words that are too long for the models, which store lengths in 31 bits.
   void EncodeWord(std::string_view word) {
     constexpr size_t kLongestWord = size_t{1} << 30;
     while (word.size() > kLongestWord) {

@@ -3,7 +3,7 @@
 // the const methods.
 //
 // tokenizer.json has these members; all others are ignored, including "truncation" and "padding", as in vLLM:
-//   {"added_tokens": [{"content", "single_word", "lstrip", "rstrip", "normalized", "special"}...],
+//   {"added_tokens": [{"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}...],
 //    "normalizer": N, "pre_tokenizer": P, "post_processor": Q, "decoder": D,
 //    "model": M}
 // M is described in model_json.h. N, P, Q and D are null or objects with a "type"; see normalizer.h, pre_tokenizer.h,
@@ -45,7 +45,8 @@ class Tokenizer {
   // Returns 1 + the largest id.
   int32_t VocabSize() const;
   std::optional<int32_t> TokenToId(std::string_view token) const;
-  // Returns the token as the file writes it ("Ġhello", "▁the", "<0x0A>"). The view is valid as long as the tokenizer.
+  // Returns the token as tokenizer.json would write it ("Ġhello", "▁the", "<0x0A>"). The view is valid as long
+  // as the tokenizer.
   std::optional<std::string_view> IdToToken(int32_t id) const;
   // Returns true if `id` is an added token that is marked as special.
   bool IsSpecial(int32_t id) const;

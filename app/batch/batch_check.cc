@@ -24,7 +24,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   if (tokenizer_required || ModelHasTokenizer(location)) tokenizer = LoadModelTokenizer(location);
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
-  // Assumes that the KV cache holds max_model_len tokens. In a run, a smaller cache lowers the engine's max_model_len.
+  // The check assumes that the KV cache holds max_model_len tokens. In a run, a smaller cache lowers that limit.
   const InputProcessor processor(config, config.model.max_model_len, tokenizer.get());
   defaults.params = MakeSamplingDefaults(settings, ReadGenerationConfig(location)).params;
   CheckSamplingDefaults(defaults.params, config);

@@ -1,5 +1,6 @@
 // Implements `vllmcli batch --check`: reads, tokenizes and validates every row as a run would, but generates nothing.
-// Called by the batch command; main thread.
+// Does not check the limits that the size of the KV cache and --max-output-memory set. Called by the batch command;
+// main thread.
 #pragma once
 
 #include "app/batch/input/record_reader.h"

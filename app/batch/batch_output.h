@@ -1,6 +1,6 @@
 // BatchOutput: writes the records of a batch to a file or to standard output. The file is locked and is never the input
-// file. Each record is one write() of a whole line. If the disk fills up, the partial line is removed. Owned by the
-// batch command; main thread.
+// file. A record and its line break are passed to write() together. If writing to the file fails, the partial line is
+// removed. Owned by the batch command; main thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace vllm::app {
 class BatchOutput {
  public:
   // An empty `path` means standard output. If `ordered`, records are written in the order of their row indices. Throws
-  // ConfigError if the file is the input file (also through links), is locked by another process, or exists and
-  // `overwrite` is false. Throws ResourceError if it cannot be opened.
+  // ConfigError if the file is the input file (also through links) or a directory, is locked by another process, or
+  // exists and `overwrite` is false. Throws ResourceError if it cannot be opened.
   BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered);
   ~BatchOutput();
   BatchOutput(const BatchOutput&) = delete;
@@ -25,7 +25,7 @@ class BatchOutput {
   // Writes the record of the row with this index. If ordered, holds it until the records of all earlier rows are
   // written. Throws OutputClosed, ResourceError.
   void Put(int64_t row_index, const SafeText& record);
-  // Number and total size of the records that wait for an earlier row.
+  // Number and total bytes of the records that wait for the record of an earlier row.
   int64_t num_held() const { return static_cast<int64_t>(held_.size()); }
   int64_t held_bytes() const { return held_bytes_; }
   bool is_stdout() const { return file_ == nullptr; }

@@ -1,5 +1,5 @@
-// The output records of a batch. They contain nothing that depends on timing, batching or the prefix cache, so the same
-// row always gives the same bytes. Pure functions; any thread.
+// The output records of a batch. They contain nothing that depends on timing, batching or the prefix cache, so equal
+// results of a row have equal records, byte for byte. Pure functions; any thread.
 #pragma once
 
 #include <string>

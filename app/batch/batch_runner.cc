@@ -29,7 +29,7 @@ BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& outp
       text_format_(text_format),
       total_bytes_(total_bytes),
       total_rows_(total_rows),
-      // Twice the largest batch, so that a row is always waiting in the scheduler.
+      // Twice the largest batch, so that the scheduler has waiting rows when others finish.
       window_(2 * engine.config().scheduler.max_num_seqs),
       input_is_file_(IsRegularFile(source.reader().fd())),
       start_(std::chrono::steady_clock::now()) {}

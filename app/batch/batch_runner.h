@@ -32,8 +32,8 @@ class BatchRunner {
   BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format, int64_t total_bytes,
               std::optional<int64_t> total_rows);
 
-  // Runs all rows. Throws Interrupted if a signal arrives. If the engine dies, writes an error record for each
-  // unfinished row and throws EngineDeadError. Throws OutputClosed, ResourceError.
+  // Runs all rows. Throws Interrupted if a signal arrives. If the engine dies, writes an error record for each row that
+  // was submitted and has not finished, and throws EngineDeadError. Throws OutputClosed, ResourceError.
   BatchCounts Run();
 
  private:
@@ -41,8 +41,8 @@ class BatchRunner {
   void SubmitRows();
   // Writes the records of the rows that have finished.
   void WriteFinished(const std::vector<RequestOutput>& outputs);
-  // Called after the engine has died. Processes the remaining outputs and writes an error record for each unfinished
-  // row.
+  // Called after the engine has died. Processes the remaining outputs and writes an error record for each row that was
+  // submitted and has not finished.
   void FinishDead(const EngineDeadError& death);
   // Writes a record. Erases the progress line first if both are on the terminal.
   void Put(int64_t row_index, const SafeText& record);

@@ -9,7 +9,8 @@ namespace vllm::app {
 Conversation::Conversation(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer,
                            std::vector<int32_t> stop_ids)
     : renderer_(renderer), tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)) {
-  // Random, so that no message or template contains it. Letters only, so that template filters do not change it.
+  // Random, so that no message or template contains it. Letters only, so that filters such as trim and escape do not
+  // change it.
   std::random_device device;
   nonce_ = "answer";
   for (int i = 0; i < 24; ++i) nonce_.push_back(static_cast<char>('a' + device() % 26));
@@ -96,7 +97,8 @@ std::vector<int32_t> Conversation::BuildPrompt(const std::string& message, int64
     if (exact_ && rendered.compare(0, known.size(), known) == 0) {
       std::vector<int32_t> tail = EncodeTail(std::string_view(rendered).substr(known.size()));
       ids = ids_;
-      // The template writes a stop token after every answer. If the sampled answer ends with one, too, drop one.
+      // The template normally writes a stop token after every answer. If the sampled answer ends with a stop token,
+      // drop that one or, if both are the same token, the one of the template.
       if (!ids.empty() && std::find(stop_ids_.begin(), stop_ids_.end(), ids.back()) != stop_ids_.end()) {
         if (!tail.empty() && tail.front() == ids.back()) {
           tail.erase(tail.begin());

@@ -1,5 +1,5 @@
 // Conversation: the turns of a chat as the exact token ids that the model read and sampled. A new turn appends only the
-// ids of its new text, so the engine finds all earlier turns in its prefix cache, and sampled ids are not tokenized
+// ids of its new text, so that the engine can find the earlier turns in its prefix cache. Sampled ids are not tokenized
 // again. Owned by ChatSession; main thread.
 //
 // The template is rendered with a placeholder for each answer. Normally the rendered text starts with the text of the
@@ -19,8 +19,8 @@ namespace vllm::app {
 
 class Conversation {
  public:
-  // Borrows `renderer` and `tokenizer`. `stop_ids` are the tokens that end an answer. The template normally
-  // writes one of them after each answer.
+  // Borrows `renderer` and `tokenizer`. `stop_ids` are the tokens that end an answer. The template normally writes one
+  // of them after each answer.
   Conversation(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer, std::vector<int32_t> stop_ids);
 
   // Restarts the conversation. `system` may be empty.
@@ -28,9 +28,9 @@ class Conversation {
   const std::string& system() const { return system_; }
 
   // Returns the prompt for the next answer, at most `max_tokens` ids. If the conversation is longer, drops the oldest
-  // turns until the rest fills about half of the space, and sets num_dropped_turns. The system message is always kept.
-  // If the message alone is too long, returns an empty vector and changes nothing. Throws ChatTemplateError,
-  // EncodingStopped.
+  // turns so that the others fill at most half of the space that the system message and `message` leave, and sets
+  // num_dropped_turns. The system message is always kept. If `message` does not fit even without earlier turns, returns
+  // an empty vector and keeps all turns. Throws ChatTemplateError, EncodingStopped.
   std::vector<int32_t> BuildPrompt(const std::string& message, int64_t max_tokens);
   // Adds the answer to the last prompt. The answer may be cut off. `token_ids` are the ids as sampled, and `text` is
   // their text.

@@ -1,6 +1,7 @@
 // HistoryFile: the lines typed in earlier chats. The file is opened without following a symbolic link, and its mode is
-// set to 0600. Several processes may use the file at once. Each entry is appended with one write, and a process that
-// shortens the file tries not to lose entries that another process appends meanwhile. Owned by LineEditor; main thread.
+// set to 0600. Several processes may use the file at once. Each entry is appended with one write(), and a process that
+// shortens the file tries not to lose entries that another process appends at that time. Owned by LineEditor; main
+// thread.
 //
 //   file  := entry*
 //   entry := "#" seconds "\n" text "\n"       seconds since 1970 in decimal; `text` may have several lines
@@ -21,7 +22,7 @@ namespace vllm::app {
 class HistoryFile {
  public:
   static constexpr size_t kMaxEntries = 2000;
-  // Of a longer file, only the last kMaxBytes bytes are read.
+  // Only the last kMaxBytes bytes of a longer file are read.
   static constexpr size_t kMaxBytes = size_t{16} << 20;
 
   // Opens or creates the file. If it has more than twice `max_entries` entries, keeps only the newest `max_entries`.

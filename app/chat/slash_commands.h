@@ -11,8 +11,7 @@ namespace vllm::app {
 // Returns the names of all commands, with the slash, for completion.
 std::vector<std::string> SlashCommandNames();
 
-// Runs a line that begins with a slash. Returns false if the chat must end. Prints an error if the
-// line is invalid.
+// Runs a line that begins with a slash. Returns false if the chat must end. Prints an error if the line is invalid.
 bool RunSlashCommand(const std::string& line, ChatSession& session);
 
 }  // namespace vllm::app

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::array<CommandInfo, 11> kCommands = {{
     {Command::kChat, "chat", "", "", false, "chat with a model",
-     "Chats with a model. The chat keeps the exact tokens of all turns, so each turn computes only its new tokens. "
+     "Chats with a model. The chat keeps the exact tokens of earlier turns, so that their KV cache can be reused. "
      "/help lists the chat commands. Ctrl-C stops an answer and keeps the text so far; Ctrl-D on an empty line "
      "quits.",
      "vllmcli chat\n"
@@ -21,8 +21,8 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "vllmcli run -m ./model -t 0 --json - <prompt.txt"},
     {Command::kComplete, "complete", "[PROMPT...]", "", false, "continue text without a chat template",
      "Continues PROMPT as plain text, with the tokenizer's special tokens (such as BOS) added. Otherwise works like "
-     "run. Unless --max-tokens or the model's max_new_tokens sets a limit, generation continues until the model ends "
-     "the text or the context is full.",
+     "run. Unless --max-tokens or the model's max_new_tokens sets a limit, generation continues until the model or "
+     "--stop ends the text or the context is full.",
      "vllmcli complete -m ./model -n 50 'Once upon a time'\n"
      "vllmcli complete -m ./model -t 0 -n 20 --json --logprobs 3 'The capital of France is'"},
     {Command::kBatch, "batch", "INPUT", "", true, "answer every prompt in a file",
@@ -35,8 +35,8 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "vllmcli batch words.csv -m ./model --template 'Translate to French: {word}' --ordered --format text\n"
      "vllmcli batch prompts.jsonl --check"},
     {Command::kBench, "bench", "latency|throughput", "latency|throughput", false, "benchmark the engine",
-     "bench latency measures repeated runs of one batch of random prompts. bench throughput measures many requests "
-     "submitted at once. --load-format dummy needs only a directory with config.json.",
+     "bench latency runs batches of random prompts one after another and measures each. bench throughput measures many "
+     "requests submitted at once. --load-format dummy needs only a directory with config.json.",
      "vllmcli bench latency -m ./model --input-len 128 --output-len 64 --batch-size 1\n"
      "vllmcli bench throughput -m ./model --num-prompts 200 --json"},
     {Command::kTokenize, "tokenize", "[TEXT]", "", false, "convert text to token ids, or back",
@@ -50,12 +50,13 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
     {Command::kModels, "models", "", "", false, "list installed models",
      "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the bundled model.", ""},
     {Command::kShow, "show", "[MODEL]", "", true, "describe a model without loading it",
-     "Prints a model's architecture, parameter count, tensor types, sizes, files and sampling defaults. Reads only the "
-     "headers of the weight files.",
+     "Prints a model's architecture, parameter count, tensor types, sizes, tokenizer, chat template and sampling "
+     "defaults. Reads only the headers of the weight files.",
      "vllmcli show ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf\n"
      "vllmcli show --json ./model"},
     {Command::kConfig, "config", "", "", false, "show the settings in effect and their sources",
-     "Prints every setting with its value and its source: default, configuration file, environment or command line.",
+     "Prints each setting that the configuration file can contain, with its value and its source: default, "
+     "configuration file, environment or command line.",
      ""},
     {Command::kCompletions, "completions", "bash|zsh|fish", "bash|zsh|fish", false, "print a shell completion script",
      "Prints a script that lets bash, zsh or fish complete vllmcli's commands and flags.",

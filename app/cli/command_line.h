@@ -18,7 +18,8 @@ struct CommandLine {
 };
 
 // Parses `words`, the arguments without the program's name. `default_command` applies if the first word is a flag or
-// there are no words. Throws ConfigError. For an unknown command or flag, the message suggests a similar known name.
+// there are no words. Throws ConfigError. For an unknown command or flag, the message suggests a similar known name if
+// there is one.
 CommandLine ParseCommandLine(std::vector<std::string> words, Command default_command);
 
 }  // namespace vllm::app

@@ -28,7 +28,7 @@ constexpr Flag kFlags[] = {
      "weight format; gguf: the directory's .gguf file, even if there is a config.json; dummy: random weights with the "
      "shapes in config.json"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
-     "type of the weights, and of the KV cache unless --kv-cache-dtype is given; auto: the checkpoint's type; "
+     "type of floating-point weights; also of the KV cache, see --kv-cache-dtype; auto: the checkpoint's type; "
      "float32 also disables rounding activations to 8 bits in layers that the checkpoint stores quantized"},
     {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
      "quantize floating-point weights to 8 or 4 bits at load time"},
@@ -61,13 +61,15 @@ constexpr Flag kFlags[] = {
      "source of sampling defaults; auto: the model's generation_config.json or general.sampling keys, or llama.cpp's "
      "defaults if the model sets none; vllm: vLLM's neutral values (temperature 1, no top-k, top-p or min-p), ignoring "
      "the model's files"},
-    {"temperature", 't', kNumber, "T", "", "the model's, else 0.8", kSampling, kGenerate, false, true,
-     "randomness, 0 to 2; 0: always pick the most likely token"},
-    {"top-p", 0, kNumber, "P", "", "the model's, else 0.95", kSampling, kGenerate, false, true,
+    {"temperature", 't', kNumber, "T", "", "the model's; 0.8 if the model sets no sampling parameter, else 1",
+     kSampling, kGenerate, false, true, "randomness, 0 to 2; 0: always pick the most likely token"},
+    {"top-p", 0, kNumber, "P", "", "the model's; 0.95 if the model sets no sampling parameter, else 1", kSampling,
+     kGenerate, false, true,
      "sample from the fewest most likely tokens whose probabilities add up to at least P; 1: all tokens"},
-    {"top-k", 0, kInteger, "K", "", "the model's, else 40", kSampling, kGenerate, false, true,
-     "sample from the K most likely tokens; 0: all tokens"},
-    {"min-p", 0, kNumber, "P", "", "the model's, else 0.05", kSampling, kGenerate, false, true,
+    {"top-k", 0, kInteger, "K", "", "the model's; 40 if the model sets no sampling parameter, else 0", kSampling,
+     kGenerate, false, true, "sample from the K most likely tokens; 0: all tokens"},
+    {"min-p", 0, kNumber, "P", "", "the model's; 0.05 if the model sets no sampling parameter, else 0", kSampling,
+     kGenerate, false, true,
      "drop tokens whose probability is below P times that of the most likely token; 0: drop none"},
     {"presence-penalty", 0, kNumber, "V", "", "0", kSampling, kGenerate, false, true,
      "penalize tokens that occur in the output, -2 to 2"},
@@ -103,7 +105,7 @@ constexpr Flag kFlags[] = {
      "omit special tokens from the text; tokenize --decode omits them only if this flag is given"},
 
     // Output.
-    {"json", 0, kSwitch, "", "", "", kOutput, kJson, false, false, "print one JSON object or array"},
+    {"json", 0, kSwitch, "", "", "", kOutput, kJson, false, false, "print the result as one line of JSON"},
     {"stream-json", 0, kSwitch, "", "", "", kOutput, kOnce, false, false,
      "print each piece of the answer as a JSON object as soon as it is generated"},
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
@@ -162,8 +164,8 @@ constexpr Flag kFlags[] = {
      "tokens per KV cache block, a multiple of 16"},
     {"kv-cache-dtype", 0, kChoice, "TYPE", "auto|float32|bfloat16|float16|int8", "auto", kEngine,
      kEngines | Bits(kShow), false, true,
-     "type of the KV cache; auto: the type of the weights, but bfloat16 instead of float16 if they are quantized; "
-     "int8: one scale per token and head"},
+     "type of the KV cache; auto: the type that --dtype sets, else the checkpoint's type, but bfloat16 instead of "
+     "float16 if the weights are quantized and --dtype is auto; int8: one scale per token and head"},
     {"kv-cache-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
      "memory for the KV cache, such as 512M or 4Gi; default: based on free memory"},
     {"num-kv-blocks", 0, kInteger, "N", "", "", kEngine, kEngines, false, true,
@@ -178,9 +180,11 @@ constexpr Flag kFlags[] = {
      "largest K for --logprobs and --prompt-logprobs; -1: no limit"},
     {"max-output-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
      "memory for the tokens and logprobs of unfinished requests; requests wait until they fit; a request that could "
-     "exceed the limit on its own is rejected; default: an eighth of the memory left after the KV cache"},
+     "exceed the limit on its own is rejected; default: an eighth of the memory left after the KV cache, but enough "
+     "for one full-length answer"},
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
-     "matrix multiplication library; with openblas, results may depend on the other requests in the batch"},
+     "matrix multiplication library; openblas: requires --dtype float32 and unquantized weights, and its results may "
+     "depend on the other requests in the batch"},
     {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine,
      kEngines, false, true,
      "instruction set of the kernels; auto: $VLLMCLI_ISA, else the best that this machine supports"},

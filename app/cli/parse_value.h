@@ -1,5 +1,5 @@
-// Parses numbers, sizes and lists from the command line or a file. Each function consumes the whole string or throws
-// ConfigError `<why> (<text>)`. NaN and infinity are rejected. Pure functions; any thread.
+// Parses numbers, sizes and lists from the command line or a file. Each Parse function consumes the whole string or
+// throws ConfigError `<why> (<text>)`. NaN and infinity are rejected. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

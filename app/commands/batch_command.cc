@@ -53,7 +53,7 @@ class InputFile {
       fd_ = STDIN_FILENO;
       return;
     }
-    // O_NONBLOCK: open() of a FIFO must not block, so that a signal can end the wait for its writer.
+    // O_NONBLOCK: open() must not wait for the writer of a FIFO. AwaitWriter waits for it and polls for signals.
     owned_ = tokenizer::UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     fd_ = owned_.get();
     struct stat status {};

@@ -8,10 +8,10 @@
 
 namespace vllm::app {
 
-// Returns the text of standard input, a line break, and the arguments joined with spaces. Standard input is read if it
-// is not a terminal or if "-" is among the arguments; one line break at its end is dropped. Returns nullopt if standard
-// input is empty and there is no argument other than "-". Throws ConfigError if standard input cannot be read or is too
-// long. Throws Interrupted.
+// Returns the text of standard input and the arguments joined with spaces. If there are both, a line break separates
+// them. Standard input is read if it is not a terminal or if "-" is among the arguments; one line break at its end is
+// dropped. Returns nullopt if standard input is empty and there is no argument other than "-". Throws ConfigError if
+// standard input cannot be read or is too long. Throws Interrupted.
 std::optional<std::string> ReadPrompt(const Settings& settings);
 
 }  // namespace vllm::app

@@ -45,10 +45,10 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
   Json result;
   try {
     if (!line.is_object() || !line.contains("context")) {
-      throw ModelError("a line must be an object with chat_template and context");
+      throw ModelError("the line must be an object with context and chat_template");
     }
     if (!line.contains("chat_template")) {
-      if (fallback == nullptr) throw ModelError("chat_template is missing");
+      if (fallback == nullptr) throw ModelError("chat_template is missing; add it, or pass -m or --chat-template");
       result["text"] = RenderOne(*fallback, line["context"]);
       return result;
     }
@@ -68,7 +68,7 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
 }
 
 int RenderLines(const Settings& settings, const std::string& path) {
-  // The template for lines that do not have their own. Without --model and --chat-template there is none.
+  // The template for lines without a chat_template field. Null if neither a model nor --chat-template is set.
   std::unique_ptr<PromptRenderer> fallback;
   if (settings.Has("model") || settings.Has("chat-template")) {
     fallback = LoadPromptRenderer(settings, LocateModel(settings));

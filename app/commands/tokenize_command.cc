@@ -23,11 +23,11 @@ using Json = nlohmann::ordered_json;
 
 std::vector<int32_t> IdsOf(const Json& json) {
   std::vector<int32_t> ids;
-  if (!json.is_array()) throw ModelError("tokenize: token ids must be a JSON array of whole numbers");
+  if (!json.is_array()) throw ModelError("must be a JSON array of token ids");
   for (const Json& element : json) {
     if (!element.is_number_integer() ||
         !(element.get<int64_t>() >= 0 && element.get<int64_t>() <= std::numeric_limits<int32_t>::max())) {
-      throw ModelError("tokenize: token ids must be a JSON array of whole numbers");
+      throw ModelError("must be a JSON array of token ids");
     }
     ids.push_back(element.get<int32_t>());
   }

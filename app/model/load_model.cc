@@ -67,7 +67,7 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
   const int64_t requested = config.model.max_model_len;
   if (loaded.engine->max_model_len() < requested) {
-    PrintWarning("the KV cache holds " + std::to_string(loaded.engine->max_model_len()) + " of the model's " +
+    PrintWarning("the KV cache holds only " + std::to_string(loaded.engine->max_model_len()) + " of " +
                  std::to_string(requested) + " tokens of context; --kv-cache-memory sets its size");
   }
   loaded.load_time = std::chrono::steady_clock::now() - start;

@@ -29,7 +29,8 @@ struct LoadedModel {
 // ResourceError, TokenizerError, ChatTemplateError.
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
 
-// Throws ConfigError if the engine would reject a request with these defaults. The sampling flags are wrong then.
+// Throws ConfigError if the engine would reject a request with these defaults. The sampling flags, the configuration
+// file or the model's own defaults are then invalid.
 void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config);
 
 }  // namespace vllm::app

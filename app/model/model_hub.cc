@@ -41,7 +41,7 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// Returns true if the hub allows `name` as one part of a repository's name. Such a name cannot lead out of the cache.
+// Returns true if `name` may be one part of a repository's name. Such a name cannot lead out of the cache.
 bool IsPlainName(std::string_view name) {
   if (name.empty() || name.size() > 96 || name.front() == '.' || name.front() == '-') return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
@@ -236,8 +236,8 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
                      tokenizer::FileTypeName(status.st_mode) + ")");
   }
   if (!IsRepositoryName(name)) throw ModelError("model " + name + ": no such file or directory");
-  throw ModelError("model " + name + ": neither a directory nor in the Hugging Face cache (" + HubCache().string() +
-                   ")");
+  throw ModelError("model " + name + ": neither a directory nor installed; see vllmcli models (Hugging Face cache " +
+                   HubCache().string() + ")");
 }
 
 std::vector<ModelLocation> ListModels() {

@@ -22,17 +22,17 @@ struct ModelLocation {
 };
 
 // Finds a model. `name` is one of: a directory, a .gguf file, a repository in the Hugging Face cache or in
-// $XDG_DATA_HOME/vllmcli/models, or a .gguf file in one of these ("OWNER/NAME/FILE.gguf"). An empty name, or
-// "guide", is the bundled model. A directory must contain exactly one GGUF model if load_format is "gguf", or if the
-// directory has neither config.json nor a tokenizer. `load_format` is the value of --load-format. Throws ModelError
-// `model <name>: <why>`.
+// $XDG_DATA_HOME/vllmcli/models, or a .gguf file in one of these ("OWNER/NAME/FILE.gguf"). An empty name is the bundled
+// model, and so is "guide" unless a directory has this name. A directory must contain exactly one GGUF model if
+// load_format is "gguf", or if the directory has neither config.json nor a tokenizer. `load_format` is the value of
+// --load-format. Throws ModelError `model <name>: <why>`.
 ModelLocation FindModel(const std::string& name, const std::string& load_format = "auto");
 
 // Returns all models that FindModel finds by name, sorted by name, with the bundled model last.
 std::vector<ModelLocation> ListModels();
 
-// Returns the total size of the model's files, in bytes: the parts of its GGUF file, or all files in its directory
-// except subdirectories. Follows links.
+// Returns the total size of the model's files, in bytes: the parts of its GGUF file, or all files in its directory,
+// without those in subdirectories. Follows links.
 int64_t ModelBytes(const ModelLocation& location);
 
 }  // namespace vllm::app

@@ -2,8 +2,8 @@
 //
 // Each parameter is taken from the first source that sets it: flags and configuration, then the model's own file
 // (generation_config.json, or the general.sampling.* keys of a GGUF file), then a fallback. If the model sets no
-// parameter at all, the fallback is llama.cpp's (temperature 0.8, top-k 40, top-p 0.95, min-p 0.05). If the model sets
-// some, the others are neutral, as in transformers and vLLM, because the authors of the model chose them as a set. The
+// sampling parameter, the fallback is llama.cpp's (temperature 0.8, top-k 40, top-p 0.95, min-p 0.05). If it sets some,
+// the others are neutral, as in transformers and vLLM, because the model's authors chose its values as a set. The
 // fields of a batch row override the result one by one. Pure functions; any thread.
 #pragma once
 
@@ -27,8 +27,8 @@ struct SamplingValue {
 
 struct SamplingDefaults {
   SamplingParams params;
-  // One entry per sampling flag of the command, in the order of the flag table. With temperature 0, top-k, top-p and
-  // min-p are shown as the neutral values that the engine then uses.
+  // One entry per sampling flag of the command (for show: of any command), in the order of the flag table. With
+  // temperature 0, top-k, top-p and min-p are shown as the neutral values that the engine then uses.
   std::vector<SamplingValue> values;
 };
 

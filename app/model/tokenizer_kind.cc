@@ -18,8 +18,8 @@ struct ModelMember {
   bool byte_fallback = false;
 };
 
-// Reads the scalars of the "model" object. Files that Hugging Face tokenizers wrote have them before the vocabulary, so
-// the vocabulary is not read. Other files are read to the end.
+// Reads the type and byte_fallback of the "model" object. Files that Hugging Face tokenizers wrote have them before the
+// vocabulary, so reading stops there. If no type comes before the vocabulary, the whole object is read.
 ModelMember ReadModel(tokenizer::JsonScanner& scanner) {
   ModelMember model;
   std::string key;
@@ -60,7 +60,8 @@ std::string KindOfTokenizerJson(const std::string& path) {
       scanner.SkipValue();
     }
   }
-  // Old files have no type, and members may come in any order. Load the whole tokenizer then.
+  // The type is missing, as in old files, or unknown, or "model" comes before "pre_tokenizer". Load the whole
+  // tokenizer.
   return std::string(tokenizer::LoadTokenizerJson(path)->Kind());
 }
 

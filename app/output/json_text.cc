@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 128;  // real prompts are far less deep
+constexpr int kMaxDepth = 128;  // real prompts have far fewer levels
 
 }  // namespace
 

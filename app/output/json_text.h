@@ -1,4 +1,4 @@
-// JSON text of records and files: bounded parsing, and writing on one line. Pure functions; any thread.
+// Parses untrusted JSON with a limit on nesting, and writes JSON on one line. Pure functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,7 +7,7 @@
 
 namespace vllm::app {
 
-// Parses JSON from outside into `json`. Returns an empty string, or why the text is invalid: a syntax error with line
+// Parses `text` into `json`. Returns an empty string, or why the text is invalid: a syntax error with line
 // and column, or more than 128 levels of nesting. The error does not quote the text.
 std::string ParseJsonText(std::string_view text, nlohmann::ordered_json& json);
 

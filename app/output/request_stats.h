@@ -23,7 +23,7 @@ struct RequestStats {
   RequestMetrics metrics;
   Seconds load_time{0};
 
-  // The rate of the prompt tokens that were not cached, and of the output tokens after the first.
+  // Count prompt tokens that were not cached, and output tokens after the first. Return 0 if the time is 0.
   double prefill_tokens_per_second() const;
   double decode_tokens_per_second() const;
 };
@@ -35,11 +35,12 @@ std::string RequestStatsText(const RequestStats& stats);
 nlohmann::ordered_json TimingsJson(const RequestStats& stats);
 // Returns one line about the source of the packed weights.
 std::string WeightStatsText(const LoadReport& report);
-// Returns one line about the ranks: their number of threads and, if they are pinned to cores, their NUMA nodes.
+// Returns one line about the ranks: their number of threads and, if several ranks are pinned to cores, their NUMA
+// nodes.
 std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopology& cpus);
 // Returns one line about the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks);
-// Returns the lines about weights, ranks and engine for a running engine on this machine.
+// Returns the three lines above for a running engine on this machine.
 std::array<std::string, 3> StatsLines(LLMEngine& engine);
 
 }  // namespace vllm::app

@@ -16,7 +16,7 @@ struct RunCallbacks {
   std::function<void()> on_signal;
 
   // For callers that add requests while others run. Called before each wait. Returns true if more requests may come;
-  // the loop then continues although no request is unfinished.
+  // the loop then continues even if no request is unfinished.
   std::function<bool()> add_requests;
   // Returns the descriptor to poll for input, or -1 while no input is wanted.
   std::function<int()> input_fd;

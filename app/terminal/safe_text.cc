@@ -95,7 +95,8 @@ bool IsJoiningCodePoint(uint32_t c) {
 void SafeTextFilter::Put(uint32_t code_point, std::string& out) {
   const bool is_joiner = IsJoiningCodePoint(code_point);
   const bool is_shown = is_joiner ? !MayFollow(previous_, code_point) : IsUnsafeCodePoint(code_point);
-  // Two joiners in a row are never part of a spelling. Show the second, so that a run of joiners cannot hide text.
+  // The second of two joiners in a row is shown, so that a run of joiners cannot hide text. Only ZWJ after VS16, as in
+  // some emoji, is kept.
   previous_ = is_shown || (is_joiner && code_point != kEmojiSelector) ? 0 : code_point;
   if (is_shown) {
     std::array<char, 16> shown{};

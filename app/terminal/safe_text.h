@@ -33,7 +33,7 @@ class SafeText {
 // Returns true if a code point is always shown as <hex>.
 bool IsUnsafeCodePoint(uint32_t code_point);
 // Returns true for ZWNJ, ZWJ and variation selectors 15 and 16. They are written only after a character that they can
-// join, and are otherwise shown as <hex>.
+// join or modify, and are otherwise shown as <hex>.
 bool IsJoiningCodePoint(uint32_t code_point);
 
 // Filters text that arrives in pieces. A piece may end anywhere, even inside a character or a control sequence.
@@ -55,7 +55,7 @@ class SafeTextFilter {
 SafeText SafeLine(std::string_view untrusted);
 
 // Returns `json` with \uXXXX in place of each unsafe or joining code point inside strings.
-// REQUIRES: `json` is valid JSON in UTF-8 without raw control characters, as a serializer writes it.
+// REQUIRES: `json` is valid UTF-8 and valid JSON without raw C0 control characters, as DumpJson writes it.
 SafeText SafeJson(std::string_view json);
 
 }  // namespace vllm::app

@@ -46,7 +46,7 @@ void Install(int signal_number) {
   struct sigaction action {};
   action.sa_handler = OnSignal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = 0;  // no SA_RESTART: a blocked write or read must return to see the signal
+  action.sa_flags = 0;  // no SA_RESTART: a signal must interrupt a blocked read or write
   sigaction(signal_number, &action, nullptr);
 }
 

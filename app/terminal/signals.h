@@ -42,7 +42,7 @@ void ThrowIfInterrupted();
 
 // From now on SIGTSTP is recorded like the other signals, instead of stopping the process at once. For the chat.
 void CatchSuspend();
-// Stops the process as SIGTSTP does by default. Returns when it is continued.
+// Stops the whole process group, as Ctrl-Z does by default. Returns when the process is continued.
 void SuspendProcess();
 
 // Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, so that no file opened later gets its number.

@@ -32,7 +32,8 @@ class RequestError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The engine core has failed and every request in it is lost (exit status 1). what() is the first cause.
+// The engine core has failed, and every request in it is lost, or it was shut down (exit status 1). what() is the first
+// cause.
 class EngineDeadError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,4 +1,5 @@
-// The engine's general-purpose hash functions. Pure functions; any thread.
+// The engine's general-purpose hash functions: SplitMix64's finalizer for integers and XXH3 for bytes. Pure functions;
+// any thread.
 #pragma once
 
 #include <cstdint>

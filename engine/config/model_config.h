@@ -1,6 +1,6 @@
 // ModelConfig: the validated configuration of a decoder model, with vLLM's field names. Required sizes are positive,
-// and all sizes are so small that the product of any two fits into int64. Written once by model_loader from config.json
-// or a GGUF file, then read-only; any thread.
+// and all sizes are so small that the product of any two fits into int64. model_loader reads it from config.json or a
+// GGUF file, and flags override a few fields. After that it is read-only; any thread.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct RopeScaling {
 
 // Settings that may differ between layers.
 struct LayerConfig {
-  int64_t sliding_window = 0;   // tokens that a query attends to, including its own token; 0: all
+  int64_t sliding_window = 0;   // tokens that a query attends to, including its own token; 0: no window
   bool use_rope = true;         // false in some layers of SmolLM3
   bool use_local_rope = false;  // uses rope_local_theta without scaling (Gemma 3's sliding layers)
   bool is_moe = false;

@@ -1,5 +1,5 @@
-// QuantizationConfig: how a checkpoint's linear weights are quantized, or how to quantize them at load. Written once
-// when the model's config is read, then read-only; any thread.
+// QuantizationConfig: how a checkpoint's linear weights are quantized, or how to quantize them at load. Written when
+// the model's config and --quantization are read, then read-only; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace vllm {
 
 enum class QuantizationMethod : uint8_t {
   kNone,
-  kInt8,  // quantized at load: 8-bit codes, one scale per 32 columns
+  kInt8,  // quantized at load: 8-bit codes, one scale per 128 columns
   kInt4,  // quantized at load: 4-bit codes, one scale per 32 columns; embedding and output head as in kInt8
   kGptq,
   kAwq,

@@ -1,5 +1,5 @@
 // VllmConfig: the engine's whole configuration. Built once from flags and files, validated once by Finalize, then
-// read-only; any thread. Names and defaults are vLLM's.
+// read-only; any thread. Fields that vLLM also has keep its names and defaults.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ struct SchedulerConfig {
   int64_t long_prefill_token_threshold = 0;  // 0: off
   bool enable_chunked_prefill = true;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
-  // Admits a waiting request only if all its tokens fit into free blocks, even though they are computed in chunks.
+  // Admits a waiting request only if there are enough free blocks for all its tokens, not only for its first chunk.
   bool scheduler_reserve_full_isl = true;
 };
 
 struct ParallelConfig {
   int64_t tensor_parallel_size = 1;
-  int64_t threads_per_rank = 0;  // 0: the number of cores that this process may use (CpuTopology) / number of ranks
+  int64_t threads_per_rank = 0;  // 0: the cores that this process may use (CpuTopology), divided among the ranks
   bool pin_cores = true;         // with more than one rank, pins each rank's threads to separate cores
   // True if there are more threads than can run at the same time on this process's CPUs and quota; set by Finalize.
   bool is_oversubscribed = false;
@@ -64,7 +64,7 @@ struct LoadConfig {
 enum class LinearBackend : uint8_t { kNative, kOpenBlas };
 
 // Returns the default type of the KV cache: model.dtype, except bfloat16 for float16 models with quantized weights.
-// Quantized layers round activations to 8 bits, so bfloat16 keys and values lose no visible precision, and CPUs can
+// Quantized layers round activations to 8 bits, so bfloat16 keys and values lose no visible precision, and some CPUs
 // multiply bfloat16 directly.
 kernels::KVDType DefaultKVDType(const ModelConfig& model);
 
@@ -85,8 +85,9 @@ struct VllmConfig {
   // Returns the type in which K and V are stored.
   kernels::KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }
 
-  // Checks every field and every combination that has a rule. Sets threads_per_rank, is_oversubscribed and, without
-  // chunked prefill, max_num_batched_tokens. Throws ConfigError that names the flag and its value.
+  // Checks the numeric flags, alone and against each other. Sets threads_per_rank if it is 0, is_oversubscribed, and,
+  // without chunked prefill, raises max_num_batched_tokens to max_model_len. Throws ConfigError that names the flag and
+  // its value.
   void Finalize();
 };
 

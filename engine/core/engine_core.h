@@ -24,8 +24,8 @@ class Scheduler;
 class EngineCore {
  public:
   // Loads the model, then sizes and allocates the KV cache. Throws the executor's exceptions, ResourceError if the
-  // memory is too small for one KV block per group, and ConfigError if --num-kv-blocks is. `interrupt` may cut steps
-  // short; it is borrowed and may be null.
+  // memory is too small for one KV block per group, and ConfigError if --num-kv-blocks is smaller than the number of
+  // groups. `interrupt` may cut steps short; it is borrowed and may be null.
   EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt = nullptr);
   ~EngineCore();
   EngineCore(const EngineCore&) = delete;
@@ -42,10 +42,10 @@ class EngineCore {
   bool HasRequests() const;
   bool HasUnfinishedRequests() const;
 
-  // Runs one step and replaces the contents of `outputs` with its outputs. Returns true if the executor ran. An
-  // interrupted step is rolled back, and its requests compute the same tokens again later. Rethrows the executor's
-  // exceptions, and throws std::logic_error if requests are unfinished but none can be scheduled; the engine is dead
-  // then. A decode step allocates nothing once the buffers have grown.
+  // Runs one step and replaces the contents of `outputs` with the step's outputs. Returns true if the executor ran. If
+  // the step is interrupted, rolls it back; its requests, unless aborted, compute the same tokens again later. Rethrows
+  // the executor's exceptions, and throws std::logic_error if requests are unfinished but none can be scheduled; the
+  // engine is dead then. A decode step allocates nothing once the buffers have grown.
   bool Step(EngineCoreOutputs& outputs);
 
   bool ResetPrefixCache();
@@ -65,9 +65,10 @@ class EngineCore {
   std::vector<std::pair<RequestId, std::string>> rejected_;
 };
 
-// Returns the number of usable KV blocks to allocate, at most as many as max_num_seqs sequences of max_model_len tokens
-// can use. `memory_bytes` must also hold the null block. Throws ResourceError if one block per KV-cache group does not
-// fit; the message shows the calculation and `memory_bound`, the name of the limit that determines `memory_bytes`.
+// Returns the number of usable KV blocks that fit, with the null block, into `memory_bytes` and --kv-cache-memory, but
+// at most as many as max_num_seqs sequences of max_model_len tokens can use. Throws ResourceError if one block per
+// KV-cache group does not fit. The message shows the calculation and `memory_bound`, the name of the limit that
+// determines `memory_bytes`.
 int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
                      const std::string& memory_bound = {});
 

@@ -40,8 +40,9 @@ class EngineCoreClient {
   // Sends a request to the engine. Blocks while the input queue is full. If the request can never fit, GetOutputs later
   // returns a FinishReason::kError output for it. Throws EngineDeadError if the engine is dead.
   virtual void AddRequest(EngineCoreRequestPtr request) = 0;
-  // Ignores unknown and finished ids. An aborted request gets no further output. ThreadClient stops a step early if all
-  // of its requests are aborted; `urgency` says what happens to a step that also runs other requests.
+  // Ignores unknown ids and ids of finished requests. Once the engine has processed the abort, the request produces no
+  // further output, but GetOutputs may still return its earlier outputs. ThreadClient stops a step early if all of its
+  // requests are aborted; `urgency` says what happens to a step that also runs other requests.
   virtual void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) = 0;
 
   // Fills `outputs` with all outputs since the last call; waits up to `timeout` if there are none. InprocClient runs
@@ -49,7 +50,8 @@ class EngineCoreClient {
   // outputs from before the failure, then throws EngineDeadError with the first cause.
   virtual bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) = 0;
 
-  // Makes the next GetOutputs return at once, with or without outputs. OutputFd is readable until then.
+  // Makes the next GetOutputs return at once, with or without outputs. OutputFd is readable until then. Does nothing in
+  // InprocClient, whose GetOutputs never waits.
   virtual void Interrupt() = 0;
 
   // A descriptor for poll() that is readable while outputs, an interrupt or the engine's failure are pending; -1 for

@@ -24,7 +24,7 @@ class UtilityResult {
   };
   void Reset() EXCLUDES(mutex_);
   void Set(const Result& result) EXCLUDES(mutex_);
-  // Ends a wait for which no result will come. Does nothing if the result is set.
+  // Makes Wait return false, because no result will come. Does nothing if the result is set.
   void Abandon() EXCLUDES(mutex_);
   // Waits for Set or Abandon. Returns false if abandoned.
   bool Wait(Result& result) EXCLUDES(mutex_);
@@ -52,8 +52,8 @@ class InputQueue {
  public:
   explicit InputQueue(size_t capacity) : capacity_(capacity) {}
 
-  // Queues a message. For kAdd, waits while `capacity` messages are queued. Returns false if the queue is closed before
-  // the message is queued.
+  // Queues a message. For kAdd, waits while at least `capacity` messages are queued. Returns false if the queue is
+  // closed before the message is queued.
   bool Push(EngineCoreMessage message) EXCLUDES(mutex_);
 
   // Replaces the contents of `messages` with all queued messages. With `wait`, sleeps until there is a message or the

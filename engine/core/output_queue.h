@@ -1,6 +1,6 @@
 // OutputQueue: outputs from the busy loop to the front end. Deltas that a slow reader has not taken are merged into one
-// entry per request, so publishing never waits and memory grows only with the number of unread tokens. Owned by
-// ThreadClient; one producer thread, one consumer thread.
+// entry per request, so publishing never waits for the reader, and memory grows only with the number of unread tokens.
+// Owned by ThreadClient, or by InprocClient::Shutdown while it drains; one producer thread, one consumer thread.
 #pragma once
 
 #include <chrono>
@@ -36,7 +36,7 @@ class OutputQueue {
   int fd() const { return event_fd_.fd(); }
 
  private:
-  EventFd event_fd_;  // readable while entries or a wake-up are pending, and after Die
+  EventFd event_fd_;  // readable while entries or an interrupt are pending, and after Die
   Mutex mutex_;
   CondVar changed_;
   EngineCoreOutputs pending_ GUARDED_BY(mutex_);

@@ -87,7 +87,7 @@ void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& f
   } catch (...) {
     output_queue_.Die("unknown exception in the engine");
   }
-  // Close the input queue last, so that a caller that finds it closed also finds the cause of death.
+  // Close the input queue after Die, so that a caller that finds it closed also finds the cause of death.
   input_queue_.Close();
   utility_result_.Abandon();
 }

@@ -1,6 +1,7 @@
 // ThreadClient: runs an EngineCore on a separate thread, between a bounded input queue and an output queue that merges
-// unread outputs. That thread constructs, runs and destroys the EngineCore. The two threads share only the queues,
-// utility replies, immutable requests and the StepInterrupt. Owned by LLMEngine; call members from its thread only.
+// unread outputs. That thread constructs, runs and destroys the EngineCore. It shares only the handshake, the queues,
+// the utility result, immutable requests and the StepInterrupt with the front-end thread. Owned by LLMEngine; call
+// members from the front-end thread only.
 #pragma once
 
 #include <exception>

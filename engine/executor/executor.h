@@ -1,5 +1,5 @@
-// Executor: runs a scheduled step on every rank and returns the sampled tokens. Programs use TensorParallelExecutor,
-// tests a fake. Owned by EngineCore and called from its thread only.
+// Executor: runs a scheduled step on every rank and returns the sampled tokens. Programs use TensorParallelExecutor;
+// many tests use a fake. Owned by EngineCore and called from its thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Bytes of one KV block: K and V of the layers of one KV-cache group (the largest), summed over all ranks.
+  // Returns the bytes of one KV block: K and V of all layers of the largest KV-cache group, summed over all ranks.
   virtual int64_t PageSizeBytes() const = 0;
 
-  // The sliding window of each KV-cache group, in tokens; 0: full attention.
+  // Returns the sliding window of each KV-cache group, in tokens; 0: full attention.
   virtual std::vector<int64_t> KVGroupWindows() const { return {0}; }
 
   // Runs a small step on dummy tokens and returns the bytes available for the KV blocks of all ranks: a share of the
@@ -43,14 +43,14 @@ class Executor {
   // must outlive the executor.
   virtual void SetCancellation(const kernels::CancellationFlag* /*flag*/) {}
 
-  // Runs one step. The result is valid until the next call. Throws StepCancelled if the flag was set before the step
-  // ended: the workers have then received the step's requests, tokens and blocks, but the KV of its tokens is
-  // undefined, and another step may follow. If a rank fails, rethrows the first exception. The executor is dead then:
-  // no rank waits for another, and only the destructor may be called.
+  // Runs one step. The result is valid until the next call. Throws StepCancelled if the flag cut the step short. The
+  // workers have then received the step's requests, tokens and blocks, but the KV of its tokens is undefined, and
+  // another step may follow. If a rank fails, rethrows the first exception. The executor is dead then: no rank waits
+  // for another, and only the destructor may be called.
   virtual const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) = 0;
 };
 
-// An executor with a loaded model, and the report about its loading.
+// An executor with a loaded model, and the report on how the model was loaded.
 struct LoadedExecutor {
   std::unique_ptr<Executor> executor;
   LoadReport report;

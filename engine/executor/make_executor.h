@@ -1,5 +1,5 @@
-// MakeExecutor: the ExecutorFactory that programs use; tests use fakes. The caller owns the result. Call it on the
-// thread that will run the executor.
+// MakeExecutor: the ExecutorFactory of programs, and of tests that need a real model. The caller owns the result. Call
+// it on the thread that will run the executor.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
 // AdmissionQueue: decides when the sequences of a request may enter the engine. Requests enter in the order in which
 // they were added, as long as the memory that their outputs may take is within the limit. If no request is admitted,
-// the next one always enters. With n > 1, the other sequences of a request can wait until the first one has begun, so
-// that they find the prompt in the prefix cache; waiting changes no result. Owned by LLMEngine, called from the
-// front-end thread.
+// the next one always enters. With n > 1, the other sequences of a request can wait for the first token of the first
+// sequence, so that they find the prompt in the prefix cache; waiting changes no result. Owned by LLMEngine, called
+// from the front-end thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class AdmissionQueue {
  public:
   explicit AdmissionQueue(int64_t max_output_memory) : max_output_memory_(max_output_memory) {}
 
-  // Queues the sequences of a request. With `first_alone`, the others wait until Update has seen the first one begin.
+  // Queues the sequences of a request. With `first_alone`, only the first one enters until Update admits the others.
   // REQUIRES: request_id is not queued or admitted.
   void Add(const std::string& request_id, std::vector<EngineCoreRequestPtr> sequences, const OutputMemory& memory,
            bool first_alone);
@@ -51,7 +51,7 @@ class AdmissionQueue {
   const int64_t max_output_memory_;
   std::unordered_map<std::string, Entry> entries_;
   std::deque<std::string> waiting_;                      // requests that are not admitted yet, in order
-  std::unordered_map<RequestId, std::string> first_of_;  // id of a first sequence -> request whose others wait
+  std::unordered_map<RequestId, std::string> first_of_;  // id of a first sequence that the others wait for -> request
   std::vector<EngineCoreRequestPtr> ready_;
   int64_t held_bytes_ = 0;                   // of all admitted requests
   std::multiset<int64_t> admitted_records_;  // record_bytes of each admitted request

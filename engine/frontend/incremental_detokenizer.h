@@ -1,6 +1,7 @@
 // IncrementalDetokenizer: turns the token ids of one sequence into text that contains only complete characters. Ends
-// the text at a stop string and holds back the last characters, which may be the beginning of one. The text does not
-// depend on how the ids are split into calls of Append. Owned by a RequestState; front-end thread only.
+// the text at a stop string. Until then, holds back the last characters, which may be the beginning of a stop string.
+// The text does not depend on how the ids are split into calls of Append. Owned by a RequestState; front-end thread
+// only.
 #pragma once
 
 #include <cstddef>
@@ -39,11 +40,11 @@ class IncrementalDetokenizer {
 
   // Returns the text that may be shown: all text if `finished`, else the text without the characters that are held
   // back. With `delta`, returns only the part that no earlier call with `delta` has returned. Valid until the next
-  // Append.
+  // Append or Finish.
   std::string_view GetNextOutputText(bool finished, bool delta);
 
  private:
-  // Searches for stop strings that end after the first `checked_size` bytes.
+  // Ends the text at a stop string if one ends after the first `checked_size` bytes.
   void ApplyStopStrings(size_t checked_size);
 
   tokenizer::DecodeStream stream_;

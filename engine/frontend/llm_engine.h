@@ -44,19 +44,20 @@ class LLMEngine {
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
 
-  // Aborts a request. Its final RequestOutput (FinishReason::kAbort, with all tokens so far) comes from the next Step.
-  // Ignores unknown and finished ids.
+  // Aborts a request. The next Step returns its final RequestOutput with FinishReason::kAbort and the tokens so far (if
+  // outputs are deltas: the tokens not yet returned). Ignores unknown ids and ids of finished requests.
   void AbortRequest(const std::string& request_id);
 
-  // Returns the outputs since the last call; waits up to `timeout` if there are none. They are valid until the next
-  // call. If the engine has died, first returns a final output with FinishReason::kError and the cause for each pending
-  // request, then throws EngineDeadError.
+  // Returns the outputs since the last call, valid until the next call. If there are none but requests are running,
+  // waits up to `timeout`. If the engine has died, first returns a final output with FinishReason::kError and the cause
+  // for each pending request, then throws EngineDeadError.
   const std::vector<RequestOutput>& Step(std::chrono::milliseconds timeout = std::chrono::milliseconds(100));
 
   bool HasUnfinishedRequests() const;
   int64_t NumUnfinishedRequests() const;
 
-  // A descriptor that is readable while Step would not wait; -1 if there is none.
+  // Returns a descriptor for poll() that is readable while outputs, an abort or the engine's failure are pending for
+  // Step; -1 with InprocClient.
   int OutputFd() const;
   const SchedulerStats& stats() const;  // as of the last Step
   // Returns the progress of the last added request as of the last Step. REQUIRES: no other request runs, and n = 1.

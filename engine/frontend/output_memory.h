@@ -1,5 +1,5 @@
-// Upper bounds of the memory that the output of a request may take, estimated before the request runs. Pure functions;
-// any thread.
+// Estimates, before a request runs, the most memory that its output may take. AdmissionQueue and the check of new
+// requests use the estimate. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

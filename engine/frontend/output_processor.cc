@@ -44,8 +44,8 @@ const ProcessedOutputs& OutputProcessor::Process(const EngineCoreOutputs& engine
 
 void OutputProcessor::RecycleOutputs() {
   for (RequestOutput& output : processed_.request_outputs) {
-    // Keep small buffers only. Those of whole answers with logprobs would add up to more memory than the outputs of
-    // requests may take.
+    // Keep only small buffers. The buffers of long answers with logprobs could add up to more memory than the outputs
+    // of requests may take.
     constexpr size_t kMaxSpareEntries = 4096;
     size_t num_entries = output.prompt_logprobs.token_ids.capacity();
     for (const CompletionOutput& completion : output.outputs) num_entries += completion.logprobs.token_ids.capacity();

@@ -62,7 +62,7 @@ class OutputProcessor {
   void ProcessOne(const EngineCoreOutput& output);
   // Updates the sequence, its parent and the metrics. Returns true if the request has finished.
   bool UpdateState(const EngineCoreOutput& output, Child& child);
-  // Adds the RequestOutput of an update, if the output kind returns one now.
+  // Adds a RequestOutput for this engine output, if the request's output kind requires one now.
   void EmitOutput(const EngineCoreOutput& output, Child& child, bool request_finished);
   // Returns an output with the fields that belong to the whole request. Reuses the buffers of an earlier output if
   // possible.

@@ -36,7 +36,7 @@ struct ParentRequest {
   const SteadyTime arrival_time;
 
   int64_t num_finished = 0;
-  std::vector<CompletionOutput> collected;  // finished sequences, if they are returned in one output
+  std::vector<CompletionOutput> collected;  // finished sequences, if one output returns all sequences
   Logprobs prompt_logprobs;                 // of the first sequence
   int64_t num_cached_tokens = 0;            // of the first sequence
   bool prompt_returned = false;

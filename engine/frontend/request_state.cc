@@ -30,7 +30,7 @@ void RequestState::Update(const EngineCoreOutput& output) {
   size_t num_taken = new_ids.size();
   FinishReason reason = output.finish_reason;
   if (detokenizer_) {
-    // The token that stopped the request is part of the output's token ids, but not of its text.
+    // The token that stopped the request is part of the output's token ids. By default, it is not part of the text.
     const bool hide_last = reason == FinishReason::kStop && !include_stop_ && !new_ids.empty();
     const size_t num_appended = detokenizer_->Append(new_ids.first(new_ids.size() - (hide_last ? 1 : 0)));
     if (detokenizer_->stop_string() != nullptr) {

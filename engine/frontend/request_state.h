@@ -1,5 +1,5 @@
-// RequestState: the front end's state of one unfinished sequence, with its text so far, the tokens not yet returned and
-// its times. Owned by the OutputProcessor; front-end thread only.
+// RequestState: the front end's state of one unfinished sequence, with the text so far, all tokens (if outputs are
+// deltas, the tokens not yet returned) and the times. Owned by the OutputProcessor; front-end thread only.
 #pragma once
 
 #include <cstdint>

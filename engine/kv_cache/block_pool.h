@@ -20,7 +20,7 @@ namespace vllm {
 class BlockPool {
  public:
   // num_blocks: usable blocks, with ids 1..num_blocks. block_size: tokens per block. max_prefixes: capacity of the
-  // PrefixTrie, which also contains evicted ancestors of cached prefixes. REQUIRES: all three are positive.
+  // PrefixTrie, which also contains ancestors of cached prefixes after eviction. REQUIRES: all three are positive.
   BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching, int64_t max_prefixes);
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
@@ -61,7 +61,7 @@ class BlockPool {
   void Uncache(KVCacheBlock* block);
 
   // Removes from the prefix cache every block that this request published, whether it is in use or free. Lookups also
-  // no longer find the blocks that other requests computed on top of these. O(num_blocks).
+  // no longer find the blocks that other requests computed on top of these. O(num_blocks + max_prefixes).
   void EvictPublishedBy(RequestId publisher);
 
   // Removes all blocks from the prefix cache. Returns false and does nothing if any block is in use.

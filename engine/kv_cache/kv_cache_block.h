@@ -17,7 +17,7 @@ inline constexpr PrefixNodeId kNoPrefix = 0xffffffff;
 
 struct KVCacheBlock {
   int32_t block_id = 0;
-  int32_t ref_cnt = 0;  // number of block tables that contain the block
+  int32_t ref_cnt = 0;  // number of block tables that contain the block; always 1 for the null block
   bool is_null() const { return block_id == 0; }
 
   // FreeKVCacheBlockQueue's links; null if the block is not in the queue.

@@ -93,7 +93,7 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   for (std::vector<KVCacheBlock*>& blocks : tables->groups) {
     while (blocks.size() < num_blocks) blocks.push_back(pool_.GetNewBlock());
   }
-  // Draft tokens come after num_tokens(). They may be rejected, so their blocks are not published.
+  // A caller may allocate slots beyond num_tokens(). Those tokens are not known yet, so their blocks are not published.
   if (pool_.enable_caching()) CacheBlocks(request, *tables, std::min(num_tokens, request.num_tokens()));
   return true;
 }

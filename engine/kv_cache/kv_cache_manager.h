@@ -22,7 +22,7 @@
 
 namespace vllm {
 
-// The cached blocks found for a request, without references to them. Valid until the next call to the manager.
+// The cached blocks found for a request. Holds no references to the blocks. Valid until the next call to the manager.
 struct ComputedBlocks {
   std::span<const std::vector<KVCacheBlock*>> groups;  // [num_groups], or empty
   int64_t num_tokens = 0;
@@ -46,7 +46,7 @@ class KVCacheManager {
   // Returns false and allocates nothing if the pool has too few free blocks. In both cases, first frees the request's
   // blocks to which no token from position num_computed_tokens on attends. On success, adds references to the hit
   // blocks and publishes every block that the new tokens fill.
-  // REQUIRES: num_new_tokens > 0; `computed` is empty unless the request has no blocks.
+  // REQUIRES: num_new_tokens > 0; `computed` is empty if the request already has blocks.
   bool AllocateSlots(Request& request, int64_t num_new_tokens) { return Allocate(request, num_new_tokens, {}); }
   struct Admission {
     bool full_sequence_must_fit = true;  // the whole request, not only num_new_tokens, must fit into free blocks
@@ -66,7 +66,7 @@ class KVCacheManager {
   void RecordPrefixCacheStats(const Request& request, int64_t num_hit_tokens);
   const PrefixCacheStats& prefix_cache_stats() const { return stats_; }
 
-  // Removes from the prefix cache the blocks published by a request that produced NaN. O(num_blocks).
+  // Removes from the prefix cache the blocks published by a request that produced NaN; see BlockPool.
   void EvictPublishedBy(RequestId request_id) { pool_.EvictPublishedBy(request_id); }
   // Empties the prefix cache. Returns false and does nothing if any block is in use.
   bool ResetPrefixCache() { return pool_.ResetPrefixCache(); }

@@ -10,7 +10,7 @@
 
 namespace vllm {
 
-// Attention of some rows over one KV head, in all of their partitions or in only one.
+// Attention of some rows over one KV head, in all partitions of the rows or in only one.
 struct AttentionStepTask {
   kernels::AttentionTask task;
   int64_t partition = -1;  // below 0: all partitions
@@ -19,7 +19,7 @@ struct AttentionStepTask {
 
 struct AttentionWorkspace {
   std::vector<AttentionStepTask> tasks;
-  std::vector<AttentionStepTask> merging;   // run after `tasks`; merge their partition results
+  std::vector<AttentionStepTask> merging;   // run after `tasks`, whose partition results they merge
   std::vector<std::vector<float>> scratch;  // [num_threads]
 
   size_t size_bytes() const {

@@ -11,8 +11,8 @@
 namespace vllm {
 
 // Calls f(row) or f(row, thread) for every row in [0, num_rows), on the rank's threads: thread <
-// step.threads->num_threads(). A row has `row_size` elements. Small inputs run on few threads, because waking a thread
-// takes longer than the work.
+// step.threads->num_threads(). `row_size` is the cost of one row, as a number of elements. Small inputs run on few
+// threads, because waking a thread takes longer than the work.
 template <typename F>
 void ForEachRow(const StepContext& step, int64_t num_rows, int64_t row_size, const F& f) {
   constexpr int64_t kMinElementsPerTask = 1 << 16;

@@ -10,7 +10,8 @@ namespace vllm {
 struct HeadShards {
   Shard heads;
   Shard kv_heads;
-  // With more ranks than KV heads, several ranks hold copies of one KV head. True on the first of these ranks.
+  // With more ranks than KV heads, several ranks hold copies of one KV head. False on all of these ranks except the
+  // first.
   bool first_of_kv_heads = true;
 };
 

@@ -1,5 +1,5 @@
 // LoadContext: the inputs of the constructors of layers and models. Plain references, used on the rank's thread. A
-// layer keeps only `step`.
+// layer keeps only the reference to `step`; a DecoderModel also keeps one to config.model.
 #pragma once
 
 #include "engine/config/vllm_config.h"

@@ -1,5 +1,5 @@
 // Norm: RMS norm (arXiv 1910.07467) or layer norm (arXiv 1607.06450) of rows, replicated on every rank. Owned by a
-// layer or the model. Built at load, then used by the rank's thread and its pool.
+// layer or the model. Built at load, then used by the threads of the rank's pool.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ std::vector<float> LoadFloats(const WeightSource& weights, const std::string& na
 
 class Norm {
  public:
-  // Reads those of `name`.weight and `name`.bias that `spec` has. Throws as LoadFloats does.
+  // Reads `name`.weight and `name`.bias, unless `spec` says that the norm has none. Throws as LoadFloats does.
   Norm(const LoadContext& load, const std::string& name, int64_t size, const NormSpec& spec);
 
   // x and out: [num_rows, size], contiguous; out may be x.

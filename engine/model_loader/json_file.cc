@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// Placeholders for NaN and Infinity in the text passed to the parser: spellings of numbers that nobody writes. If the
-// text contains kReserved, nothing is replaced, and NaN and Infinity are syntax errors.
+// Numbers that replace NaN and Infinity in the text passed to the parser. Real files do not spell numbers like this. If
+// the text contains kReserved, nothing is replaced, and NaN and Infinity are syntax errors.
 constexpr const char* kNan = "1.5e-000000000000301";
 constexpr const char* kInfinity = "1.5e-000000000000302";
 constexpr const char* kReserved = "e-0000000000003";

@@ -1,5 +1,5 @@
-// Reads the small JSON files of a model directory. Syntax errors name the last key that was read. Pure functions; any
-// thread.
+// Reads the JSON files of a model directory, such as config.json. Syntax errors name the last key that was read. Pure
+// functions of the files; any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // LoadReport: how the weights were loaded, for statistics and warnings. A plain value: each rank makes one on its own
-// thread, and the executor's factory returns their sum.
+// thread, and the executor's factory returns the combined report.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct LoadReport {
   int64_t mapped_bytes = 0;   // total size of the packed-weight cache files that weights were mapped from
   int64_t written_bytes = 0;  // total size of the cache files written for the next start
   std::string rejection;      // why a cache file was not used, or used only in part; empty: no file was rejected
-  std::string failure;        // why the cache cannot be trusted or could not be written; empty: no failure
+  std::string failure;        // why the cache is not trusted or could not be opened or written; empty: no failure
 
   // Adds the report of another rank. The first rejection and the first failure are kept.
   void Add(const LoadReport& other) {

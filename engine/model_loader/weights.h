@@ -1,6 +1,5 @@
-// WeightSource: the named tensors of a checkpoint, mapped and not copied. Owned by the code that opened it. Immutable
-// after opening; any thread may read.
-// Weights are read while the model loads and not afterwards.
+// WeightSource: the named tensors of a checkpoint, as views of its mapped files or of memory that the source owns. Used
+// only while the model loads. Owned by the code that opened it. Immutable after opening; any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +33,9 @@ struct TensorView {
   int64_t RowBytes() const { return BytesOf(type, shape.back()); }
   // Views the tensor as [num_elements / last dimension, last dimension] and returns row i in the model's order.
   const std::byte* Row(int64_t i) const;
-  // Returns the floating-point type of the elements. Throws ModelError naming the tensor if they have any other type.
+  // Returns the type of the elements. Throws ModelError naming the tensor if it is not float32, float16 or bfloat16.
   kernels::DType dtype() const;
-  // Throws as dtype() does. For callers that need only the check.
+  // Throws like dtype(). For callers that need only the check.
   void CheckFloatingPoint() const { static_cast<void>(dtype()); }
 };
 
@@ -56,7 +55,7 @@ class WeightSource {
   virtual std::vector<std::string> Names() const = 0;
   // Returns the files that the tensors are read from; empty if there are none (dummy weights).
   virtual std::vector<const MappedFile*> Files() const { return {}; }
-  // Returns the size of all tensors in bytes.
+  // Returns the total size of the tensors in the files, in bytes; 0 for dummy weights.
   virtual int64_t TotalBytes() const = 0;
 };
 

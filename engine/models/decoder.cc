@@ -74,8 +74,8 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
     embedding = head;
   }
   embed_tokens_.emplace(load, config_, embedding, config_.vocab_size, width);
-  // Multimodal configs set tie_word_embeddings in different places or not at all. For them, the embedding is tied if
-  // there is no lm_head.
+  // Multimodal configs set tie_word_embeddings in different places or not at all. In a multimodal checkpoint, the
+  // embedding is therefore also tied if there is no lm_head.
   const bool is_text_part = !config_.weight_prefix.empty();
   if (!config_.tie_word_embeddings && (!is_text_part || load.weights.Contains(head))) {
     lm_head_.emplace(load, config_, head, config_.vocab_size, width);

@@ -16,7 +16,8 @@
 
 namespace vllm {
 
-// A block is attention or MLP: x = sum_norm(x + out_norm(block(in_norm(x)))). A norm with an empty name is absent.
+// A block is attention or MLP: x = sum_norm(x + residual_scale * out_norm(block(in_norm(x)))). A norm with an empty
+// name is absent.
 struct BlockSpec {
   std::string prefix;  // follows the layer's prefix in the names of the block's tensors, except these norms
   std::string in_norm;
@@ -57,7 +58,7 @@ struct DecoderSpec {
 // Returns Llama's decoder with the biases, windows, rotation, multipliers and soft caps of the config. All families
 // start from it. Throws ModelError if the activation is unknown.
 DecoderSpec BaseDecoderSpec(const ModelConfig& config);
-// Returns the experts of the config. Each is an MLP like `mlp`, but with moe_intermediate_size.
+// Returns the spec of the config's experts. Each expert is an MLP like `mlp`, but with moe_intermediate_size.
 MoeSpec BaseMoeSpec(const ModelConfig& config, const MlpSpec& mlp);
 // Returns `value` rounded to `dtype`.
 double RoundTo(kernels::DType dtype, double value);

@@ -1,4 +1,4 @@
-// OPTForCausalLM (arXiv 2205.01068): learned positions, with position 0 in row 2 of the table, layer norms before the
+// OPTForCausalLM (arXiv 2205.01068): learned positions (position 0 is row 2 of the table), layer norms before the
 // blocks, and a two-matrix MLP with ReLU. OPT-350m has its norms after the residual additions, and an embedding that is
 // narrower than hidden_size.
 #include "engine/models/architecture_specs.h"

@@ -1,5 +1,5 @@
 // Phi3ForCausalLM (arXiv 2404.14219; Phi-3, Phi-3.5, Phi-4, Phi-4-mini): Llama with q, k and v in one matrix, gate and
-// up in another, and LongRoPE.
+// up in another. Long-context checkpoints use LongRoPE.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

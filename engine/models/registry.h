@@ -1,5 +1,5 @@
-// The registry of architectures: maps the name in config.json to the model that runs it. Read-only once main has
-// started, so any thread may read it.
+// The registry of architectures: maps an architecture's name in config.json to the code that builds its model.
+// Read-only once main has started, so any thread may read it.
 #pragma once
 
 #include <memory>

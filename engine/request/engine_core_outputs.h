@@ -1,6 +1,7 @@
-// EngineCoreOutputs: what the engine sends to the front end. Each entry has the tokens that one request sampled since
-// the front end last read the queue. The output queue merges unread entries of a request into one, so its memory is
-// proportional to the number of unread tokens. Entries are reused. Plain values; not thread-safe.
+// EngineCoreOutputs: the engine's outputs for the front end. Each entry has the tokens that one request sampled in a
+// step or, in the output queue, since the front end last read the queue. The queue merges unread entries of a request
+// into one, so its memory is proportional to the number of unread tokens. Entries are reused. Plain values; not
+// thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // EngineCoreRequest: a validated request for one sequence (n = 1), as sent through the input queue. Immutable. The
-// front end, the scheduler and the workers share it through shared_ptr<const>, so that a prompt is stored once.
+// front end, the scheduler and the workers share it through shared_ptr<const>; any thread.
 #pragma once
 
 #include <chrono>

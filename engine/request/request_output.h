@@ -57,7 +57,7 @@ struct RequestOutput {
   Logprobs prompt_logprobs;               // for prompt positions 1 and later; if outputs are deltas, only in the first
   std::vector<CompletionOutput> outputs;
   bool finished = false;
-  int64_t num_cached_tokens = 0;  // prompt tokens found in the prefix cache
+  int64_t num_cached_tokens = 0;  // prompt tokens that the first sequence found in the prefix cache
   std::string error;              // with FinishReason::kError
   RequestMetrics metrics;
 };

@@ -1,4 +1,5 @@
-// RequestStatus: the state of a request in the scheduler, a subset of vLLM's states. A plain value; any thread.
+// RequestStatus: the state of a request in the scheduler, a subset of vLLM's states, and its conversion from and to
+// FinishReason. A plain value; any thread.
 #pragma once
 
 #include <cstdint>

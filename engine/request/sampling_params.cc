@@ -112,7 +112,9 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
   if (max_tokens) CheckAtLeast("max_tokens", *max_tokens, 1);
   CheckAtLeast("min_tokens", min_tokens, 0);
   int64_t limit = max_tokens.value_or(max_model_len);
-  if (min_tokens > limit) Fail("min_tokens", "above max_tokens " + std::to_string(limit), min_tokens);
+  if (min_tokens > limit) {
+    Fail("min_tokens", (max_tokens ? "above max_tokens " : "above max_model_len ") + std::to_string(limit), min_tokens);
+  }
   CheckLogprobs("logprobs", logprobs, max_logprobs);
   CheckLogprobs("prompt_logprobs", prompt_logprobs, max_logprobs);
 

@@ -37,8 +37,8 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   if (params.greedy()) return Support::kArgMax;
 
   inverse_temperature_ = static_cast<float>(1.0 / params.temperature);
-  // min_p and top-k both drop the tokens below some logit. Applying the higher of the two thresholds therefore applies
-  // both, in either order.
+  // min_p and top-k each drop the tokens below some logit, so their order does not matter. Applying the higher of the
+  // two thresholds applies both.
   bool has_threshold = false;
   Threshold threshold;
   if (params.top_k > 0 && params.top_k < vocab_size_) {
@@ -69,8 +69,8 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
 }
 
 // Inverts the cumulative distribution, with tokens in ascending order of id. The search adds the same block sums in the
-// same order as total_ does, so it finds the right block. Within the block, rounding may keep the sum below the target;
-// then the last token with a positive weight is drawn.
+// same order as ComputeAllWeights, so it finds the right block. Within the block, rounding may keep the sum below the
+// target. The block's last token with a positive weight is drawn in that case.
 int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
   if (support == Support::kArgMax) return top_k_top_p_sampler_.ArgMax();
   uint64_t position = row.prompt_token_ids.size() + row.output_token_ids.size();

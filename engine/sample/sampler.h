@@ -31,8 +31,8 @@ class Sampler {
 
   // Samples one token and returns its id. Appends one position to `logprobs` (may be null) if the params request
   // logprobs. Returns -1 and sets `error` if logits are NaN or +inf, before or after the logits processors, or if no
-  // token remains. Allocates only to grow `logprobs`. REQUIRES: row.logits has vocab_size entries; params are
-  // normalized.
+  // token remains. Allocates only to grow `logprobs` and to set `error`. REQUIRES: row.logits has vocab_size
+  // entries; params are normalized.
   int32_t Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error);
 
   // Appends one position to `out`: the logprob and rank of `token_id`, and the num_logprobs most probable tokens (-1:

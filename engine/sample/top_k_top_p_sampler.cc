@@ -102,10 +102,10 @@ Threshold TopKTopPSampler::TopPOfCandidates(double top_p, double total) {
 }
 
 Threshold TopKTopPSampler::TopPOfRow(double top_p, double total, float inverse_temperature) {
-  // Visits the tokens in levels of decreasing weight. The smallest weight of each level is 1/16 of that of the level
-  // before. Most rows need only the first levels, whose tokens are in few blocks.
+  // Visits the tokens in levels of decreasing weight. The lower bound of each level's weights is 1/16 of the bound of
+  // the level before. Most rows need only the first levels, whose tokens are in few blocks.
   constexpr float kLn16 = 2.77258872f;
-  constexpr int kMaxLevel = 32;  // 16^-32 < e^-87, and smaller weights are 0
+  constexpr int kMaxLevel = 32;  // 16^-32 < e^-87, and Weight returns 0 below e^-87
   double target = top_p * total;
   double before = 0.0;
   float upper = kInfinity;

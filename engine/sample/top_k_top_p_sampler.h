@@ -19,8 +19,8 @@ struct Candidate {
   int32_t id;
 };
 
-// A lower bound in the order (logit, id). Tokens below it are dropped. Of equal logits, those with larger ids are kept,
-// because vLLM sorts in ascending order with a stable sort and drops tokens from the front.
+// A lower bound in the order (logit, id). Tokens below it are dropped. If logits are equal, the tokens with larger ids
+// are kept, because vLLM sorts in ascending order with a stable sort and drops tokens from the front.
 struct Threshold {
   float logit = -std::numeric_limits<float>::infinity();
   int32_t id = 0;
@@ -63,8 +63,8 @@ class TopKTopPSampler {
   const std::vector<Candidate>& candidates() const { return candidates_; }
 
  private:
-  // Goes through `items` from the most to the least probable one, and returns the last for which the sum of the weights
-  // before it is below `target`. Reorders `items`.
+  // Goes through `items` from the most to the least probable one, and returns the last item for which the sum of the
+  // weights before it is below `target`. Reorders `items`.
   static Threshold Nucleus(std::span<Candidate> items, double target);
 
   const kernels::RowKernels* kernels_;

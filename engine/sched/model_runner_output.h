@@ -14,8 +14,8 @@
 namespace vllm {
 
 struct ModelRunnerOutput {
-  // One entry per scheduled request, in the order of SchedulerOutput::num_scheduled_tokens. A request whose prompt is
-  // not finished samples nothing, so its range is empty.
+  // One entry per scheduled request, in the order of SchedulerOutput::num_scheduled_tokens. A request that still has
+  // tokens to compute after this step samples nothing, so its range is empty.
   std::vector<RequestId> request_ids;
   std::vector<int32_t> sampled_token_ids;  // entry i: [sampled_offsets[i], sampled_offsets[i + 1])
   std::vector<size_t> sampled_offsets{0};

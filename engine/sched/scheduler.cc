@@ -16,7 +16,8 @@ Scheduler::Scheduler(const SchedulerConfig& config, const CacheConfig& cache, in
       max_model_len_(max_model_len),
       max_tokens_that_fit_(MaxTokensThatFit(cache, MaxChunk(config))),
       // A request whose tokens fill all blocks can still sample one more token, which needs no slot. After that token,
-      // the request could never be scheduled again, so this limit is as strict as max_model_len.
+      // the request could never be scheduled again, so this limit, like max_model_len, ends a request even before
+      // min_tokens.
       max_num_tokens_(std::min(max_model_len, max_tokens_that_fit_ + 1)),
       kv_cache_(cache, max_model_len, hash_function, MaxChunk(config)),
       waiting_(CreateRequestQueue(config.policy)) {

@@ -74,7 +74,7 @@ class Scheduler {
   const KVCacheManager& kv_cache() const { return kv_cache_; }
   std::span<Request* const> running() const { return running_; }
   const Request* FindRequest(RequestId id) const;
-  // Returns the first broken invariant, or an empty string. O(num_requests + num_blocks).
+  // Returns the first broken invariant, or an empty string. Scans all requests, blocks and prefixes.
   std::string CheckIntegrity() const;
 
  private:

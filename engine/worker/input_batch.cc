@@ -53,8 +53,8 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     const std::span<const int32_t> tokens = cached.NewTokens(i);
     state.token_ids.insert(state.token_ids.end(), tokens.begin(), tokens.end());
     state.num_computed_tokens = cached.num_computed_tokens[i];
-    // If a request is preempted before its first token, the scheduler discards the prompt logprobs that it has so far.
-    // They are computed again from the first position.
+    // If a request is preempted before its first token, the scheduler discards its prompt logprobs. They are computed
+    // again from the first position.
     const bool in_prompt = static_cast<int64_t>(state.token_ids.size()) == state.num_prompt_tokens();
     if (cached.resumed_from_preemption[i] != 0 && in_prompt) state.num_prompt_logprobs = 0;
   }

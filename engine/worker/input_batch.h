@@ -29,8 +29,8 @@ struct BatchEntry {
 
 class InputBatch {
  public:
-  // A step has at most `max_num_tokens` rows, a request at most `max_model_len` tokens and one block table for each of
-  // `num_groups` KV-cache groups.
+  // A step has at most `max_num_tokens` rows. A request has at most `max_model_len` tokens, and one block table for
+  // each of the `num_groups` KV-cache groups.
   InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size, size_t num_groups);
 
   // Updates the requests and lays out the step's rows. Throws std::logic_error if `scheduler_output` contradicts the

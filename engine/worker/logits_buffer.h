@@ -1,6 +1,6 @@
 // LogitsBuffer: the logits of a step's rows and the results of sampling them. Owned by the executor and shared by all
 // ranks. Each rank computes its columns of the logits, then samples its share of the rows. A barrier follows each
-// of the two, so no rank reads what another one is still writing.
+// of these two phases, so no rank reads what another rank is still writing.
 #pragma once
 
 #include <cstdint>

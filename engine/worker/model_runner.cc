@@ -12,8 +12,8 @@ namespace vllm {
 
 namespace {
 
-// Limits the memory for results of single KV partitions. Pages take memory only once a step uses them. Partitions whose
-// results do not fit are computed with the rest of their row.
+// Limits the memory for the results of planned KV partitions. Pages take physical memory only once a step uses them.
+// Partitions whose results do not fit are not planned, so each row's own task computes them.
 constexpr int64_t kMaxPartialBytes = int64_t{64} << 20;
 constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 

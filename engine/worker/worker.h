@@ -33,7 +33,8 @@ class Worker {
   // memory is measured. A large step is not needed, because step buffers are reserved at load. All ranks call it
   // together.
   void ProfileRun();
-  // Returns the bytes of the step buffers. They count as needed although most of their pages are untouched.
+  // Returns the bytes of the step buffers. Most of their pages are untouched, so the operating system still counts them
+  // as available memory.
   int64_t ScratchBytes() const { return static_cast<int64_t>(runner_->scratch_bytes()); }
   // Allocates num_blocks usable blocks and the null block. Throws std::bad_alloc.
   void InitializeKVCache(int64_t num_blocks);

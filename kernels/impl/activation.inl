@@ -9,8 +9,8 @@ struct QuickGeluFunction {
   static Vec Apply(Vec x) { return Vec::Div(x, Vec::Add(Vec::Set1(1.0f), Exp(Vec::Mul(Vec::Set1(-1.702f), x)))); }
 };
 
-// x / 2 * (1 + erf(x / sqrt(2))), computed as max(x, 0) - |x| * erfc(|x| / sqrt(2)) / 2, which keeps the relative
-// precision of the negative tail. erfc is formula 7.1.26 of Abramowitz and Stegun, with an absolute error of at most
+// x / 2 * (1 + erf(x / sqrt(2))), computed as max(x, 0) - |x| * erfc(|x| / sqrt(2)) / 2, which avoids cancellation in
+// the negative tail. erfc is 1 - erf by formula 7.1.26 of Abramowitz and Stegun, with an absolute error of at most
 // 1.5e-7.
 struct GeluFunction {
   static Vec Apply(Vec x) {

@@ -91,7 +91,8 @@ static inline void Unpack(const typename KV::Element* from, int64_t rows, int64_
 }
 
 // Computes the dot products of all queries with the keys of groups [first_group, end_group). Prefetches the values of
-// these groups, and keys of groups before prefetch_end.
+// these groups and the keys that follow. With a single tile of queries, also prefetches keys of the next partition, up
+// to group prefetch_end.
 template <typename KV>
 static void ScorePartition(const AttentionWork& work, int64_t dims, const PartitionGroups<KV>& groups,
                            int64_t first_group, int64_t end_group, int64_t prefetch_end) {
@@ -113,7 +114,8 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
     return;
   }
   using Read = std::conditional_t<KV::kWidens, KVFloat32, KV>;
-  // Two groups stay in L1 while all tiles pass over them, so each group is converted only once.
+  // Two groups stay in L1 while all tiles pass over them. If elements have to be converted, each group is converted
+  // once.
   constexpr int64_t kGroupsAtOnce = 2;
   const int64_t group_floats = dims * kTokensPerKeyGroup;
   for (int64_t g = first_group; g < end_group; g += kGroupsAtOnce) {
@@ -190,7 +192,7 @@ static void SumValues(const AttentionArgs& args, const AttentionTask& task, cons
 }
 
 // Computes work.values, max and sum of the partition that begins at position `base`. sum is 0 for queries that attend
-// to none of its positions. Also prefetches the first keys of the next partition, up to position `last`, the last one
+// to none of its positions. May also prefetch the first keys of the next partition, up to `last`, the last position
 // that the task reads.
 template <typename KV>
 static void ComputePartition(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,

@@ -73,9 +73,9 @@ static inline void ScoreTile(const float* query, const typename KV::Element* con
   });
 }
 
-// Returns the number of groups per tile: the largest power of two for which the accumulators and keys fit in the
-// registers. With one group and few queries, FMA latency would not be hidden. With one query, the keys need not stay in
-// registers.
+// Returns the number of groups per tile: the largest power of two, at most 8, for which the accumulators and keys fit
+// in kScoreRegisters. With one group and few queries, FMA latency would not be hidden. With one query, the keys need
+// not stay in registers.
 constexpr int ScoreGroupsAtOnce(int num_queries) {
   int groups = 1;
   while (groups < 8 && 2 * groups * num_queries + (num_queries > 1 ? 2 * groups : 1) <= kScoreRegisters) groups *= 2;

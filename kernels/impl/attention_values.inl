@@ -60,8 +60,9 @@ static inline void AccumulateColumns(const float* p, const typename KV::Element*
   for (; column < padded; column += Vec::kLanes) AccumulateTile<KV, kQueries, 1>(p, values, range, padded, column, acc);
 }
 
-// Adds the values that each of kQueries queries attends to. Positions that all queries attend to are added together.
-// The positions of a query are added in ascending order, independently of the other queries. ranges: [kQueries].
+// Adds, for each of kQueries queries, the weighted values of the positions that it attends to. Positions that all
+// queries attend to are processed for all of them at once. The values of a query are added in ascending order of their
+// positions, so the sums do not depend on the other queries. ranges: [kQueries].
 template <typename KV, int kQueries>
 static inline void AccumulateRanges(const float* p, const typename KV::Element* const* values, const SeenRange* ranges,
                                     int64_t padded, float* acc) {
@@ -76,7 +77,7 @@ static inline void AccumulateRanges(const float* p, const typename KV::Element* 
     if (!common.empty()) AccumulateColumns<KV, kQueries>(p, values, common, padded, acc);
     return;
   }
-  // If not all queries attend to both positions of a pair, each query adds that pair separately.
+  // A pair is added for all queries at once only if they all attend to both of its positions.
   common.first = (common.first + kKVStep<KV> - 1) / kKVStep<KV> * kKVStep<KV>;
   common.end = common.end / kKVStep<KV> * kKVStep<KV>;
   for (int q = 0; q < kQueries; ++q) {

@@ -38,8 +38,8 @@ struct LinearArgs {
   int64_t y_stride;
 };
 
-// Columns are processed in blocks, so that a group of panels stays in L2 while all rows pass over it. y keeps the
-// partial sums without loss of precision, so the reduction order is the same with and without blocks.
+// Columns are processed in blocks, so that a group of panels stays in L2 while all rows pass over it. y holds the
+// partial sums in float32, like the accumulators, so results are the same with and without blocks.
 inline constexpr int64_t kColumnBlock = 1024;  // must be even
 
 // Prefetch distance, in bytes, into the packed weight. Near the end of a panel, it reaches into the following panels. A

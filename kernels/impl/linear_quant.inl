@@ -1,6 +1,6 @@
 // Multiplies int8 tiles by panels of 8-bit, 6-bit or 4-bit codes. Included inside an instruction set's namespace.
 
-// Float accumulators. They stay in L1, because the integer accumulators need the registers.
+// Float accumulators. Those of large tiles stay in L1, because the integer accumulators need the registers.
 template <int kRows, int kPanels>
 class FloatAccumulators {
  public:
@@ -26,7 +26,8 @@ class FloatAccumulators {
 // The integer accumulators of a tile's rows and kPanels panels.
 template <typename Sums, int kRows, int kPanels>
 struct IntTile {
-  // A single row has two accumulators per panel, so that half of the dot products need not wait for the other half.
+  // A single row has two accumulators per panel. With four-bit codes, one is for the low nibbles and one for the high
+  // nibbles, so that their dot products need not wait for each other.
   static constexpr int kParts = kRows == 1 ? 2 : 1;
   Sums dots[kParts][kRows][kPanels];
 

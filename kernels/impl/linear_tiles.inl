@@ -9,7 +9,7 @@ struct TileOutput {
 
   // Prefetches the lines that Store will write, a few rows in each of the last kSteps steps. A store miss stalls the
   // stores behind it, and prefetching all lines at once stalls the loads. Lines that are prefetched earlier would be
-  // evicted: if the row stride is a multiple of the span of L1's sets, all lines compete for the same two sets.
+  // evicted: if the row stride is a multiple of the span of L1's sets, all rows compete for the same few sets.
   template <int kRows, int kPanels, int kSteps>
   [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t steps_left) const {
     constexpr int64_t kRowsPerStep = (kRows + kSteps - 1) / kSteps;
@@ -80,7 +80,7 @@ static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t 
 }
 
 // Approximate size of a group of tiles. All panels are multiplied by one group of tiles before the next, so a group
-// must fit in L2 together with the panels.
+// must fit in L2 together with the panels in use.
 inline constexpr int64_t kTileGroupBytes = 384 << 10;
 
 template <typename Kernel, int kRows, int kPanels>

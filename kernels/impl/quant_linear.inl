@@ -3,7 +3,7 @@
 // Reduction order: sixteen lanes sum columns k, k + 16, ... over a segment of kSegment columns. The lanes are added,
 // and then the segments in ascending order. Both implementations below use this order. With one or a few rows of x,
 // codes are multiplied as they are decoded. With more rows, codes are dequantized once for all rows, a few weight rows
-// and one segment at a time, so that the floats stay in L1.
+// and one segment at a time, so that the floats (32 KiB) stay in L1 or L2.
 
 inline constexpr int64_t kSegment = 1024;
 inline constexpr int64_t kSegmentStride = kSegment + 16;  // a power of two would map all rows to the same L1 sets

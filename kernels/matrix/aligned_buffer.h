@@ -1,8 +1,8 @@
 // AlignedBuffer: page-aligned memory of a matrix or of a step. It is either zeroed memory from mmap or a part of a file
 // that is mapped read-only. A page uses physical memory only once it is touched. The thread that writes a new page
-// first determines its NUMA node. Huge pages are advised for buffers of 2 MiB or more. Memory accounting counts whole
-// buffers, so it does not depend on the system's setting for transparent huge pages. A buffer has one owner and does no
-// locking.
+// first determines its NUMA node. Huge pages are advised for zeroed buffers of 2 MiB or more. Memory accounting counts
+// whole buffers, so it does not depend on the system's setting for transparent huge pages. A buffer has one owner and
+// does no locking.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,9 @@ class AlignedBuffer {
   std::shared_ptr<const void> owner_;  // null: this object owns the memory
 };
 
-// A function that returns the buffers of one matrix, one for each size in bytes. Either all are new and zeroed, and the
-// matrix fills them, or all are filled. Throws std::bad_alloc. NewBuffers always returns new buffers.
+// A function that returns the buffers of one matrix, one for each size in bytes. Either all buffers are new and
+// zeroed, or all of them already contain the matrix (is_filled()). Throws std::bad_alloc. NewBuffers always returns new
+// buffers.
 using BufferSource = std::function<std::vector<AlignedBuffer>(const std::vector<size_t>& sizes)>;
 std::vector<AlignedBuffer> NewBuffers(const std::vector<size_t>& sizes);
 

@@ -1,6 +1,6 @@
-// CheckpointQuantMatrix: a weight [num_rows, num_columns] in the quantized format of the checkpoint: unchanged GGML
-// blocks, or codes of 4 or 8 bits with scales for groups of columns. The rank that uses the matrix fills it once at
-// load time; then that rank's threads read it.
+// CheckpointQuantMatrix: a weight [num_rows, num_columns] in the checkpoint's quantized format, which is either
+// unchanged GGML blocks, or codes of 4 or 8 bits with scales for groups of columns. The rank that uses the matrix fills
+// it once at load time; then that rank's threads read it.
 //
 // Blocks: row n consists of num_columns / block_elements blocks that start at data + n * row_bytes.
 // Groups: the codes of row n start at data + n * row_bytes. Every 16 columns form a chunk, which belongs to one group.

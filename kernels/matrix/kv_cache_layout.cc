@@ -35,8 +35,8 @@ void StoreTokenInPairs(const KVCacheLayout& layout, std::byte* key_block, std::b
   if (layout.KeyDims() > head_dim) key_at(head_dim) = 0;
 }
 
-// Returns NaN if an element is not finite. Then the score or the values of the token become NaN too, as they would
-// without quantization.
+// Returns NaN if an element is not finite. Then the token's score (for K) or all of its values (for V) become NaN, so
+// that quantization does not hide the error.
 float ScaleOf(const float* x, int64_t n) {
   float largest = 0.0f;
   bool finite = true;

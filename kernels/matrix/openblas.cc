@@ -20,7 +20,7 @@ const OpenBlas* OpenBlas::Get(std::string& error) {
   };
   static const Loaded loaded = [] {
     Loaded result;
-    // This soname is part of the library's ABI, and every OpenBLAS package of Debian provides it.
+    // This soname is part of the library's ABI. Debian's libopenblas0 variants (pthread, openmp, serial) have it.
     void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const char* message = dlerror();

@@ -10,8 +10,8 @@ namespace vllm::kernels {
 
 class OpenBlas {
  public:
-  // Returns the only instance. If the library cannot be loaded, returns null and sets `error` to the reason. OpenBLAS
-  // itself uses one thread per call.
+  // Returns the only instance. If the library cannot be loaded or has no cblas_sgemm, returns null and sets `error` to
+  // the reason. OpenBLAS itself uses one thread per call.
   static const OpenBlas* Get(std::string& error);
 
   // y [num_rows, out] = x [num_rows, in] * w^T, with w [out, in] row-major.

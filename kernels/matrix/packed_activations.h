@@ -21,7 +21,7 @@ inline constexpr int64_t kBlockColumns = 32;   // int8 columns are zero-padded t
   return num_rows * tile / NumTiles(num_rows);
 }
 
-// The form of the sums of x's codes. A weight needs these sums in addition to the codes.
+// Describes the sums of x's codes that the zero points and minimums of a weight require.
 struct CodeSums {
   int64_t columns = kScaleColumns;  // columns per sum and per scale of the weight: 16, 32 or 128
   int32_t zero = 128;               // the weight's zero point
@@ -33,8 +33,9 @@ struct PackedActivationsView {
   int64_t num_columns = 0;
   int64_t num_units = 0;  // per row
   uint32_t* units = nullptr;
-  // int8 only. x[k] is approximately code[k] * scale[k / 128]. An offset is -code_sums.zero * (sum of the codes). All
-  // three arrays are interleaved by tile, like the units.
+  // int8 only. x[k] is approximately code[k] * scale[k / 128]. An entry of `sums` is the sum of code_sums.columns
+  // codes, and the offset of these columns is -code_sums.zero times their sum. All three arrays are interleaved by
+  // tile, like the units.
   float* scales = nullptr;
   int32_t* offsets = nullptr;
   float* sums = nullptr;  // null unless code_sums.keep_sums
@@ -51,8 +52,8 @@ struct PackedActivationsView {
 class PackedActivations {
  public:
   // Each of these returns a view for the kernels to fill, which is valid until the next call. A call allocates only if
-  // it needs more memory than all calls before it, so a call with the largest sizes reserves enough for all later ones.
-  // Throws std::bad_alloc.
+  // an array has to be larger than in every earlier call, so a call with the largest sizes reserves enough memory for
+  // all later calls. Throws std::bad_alloc.
   PackedActivationsView BFloat16(int64_t num_rows, int64_t num_columns);
   PackedActivationsView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums);
 

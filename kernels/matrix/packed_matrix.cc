@@ -27,8 +27,8 @@ int64_t ElementInPanel(DType dtype, int64_t row, int64_t k) {
   return dtype == DType::kBFloat16 ? k / 2 * 2 * kPanelRows + 2 * n + k % 2 : k * kPanelRows + n;
 }
 
-// Number of columns that are transposed together, after conversion to the matrix's type if the source type differs. 16
-// rows of so many columns fit in L1.
+// Number of columns that are transposed together, after conversion to the matrix's type if the source type differs. In
+// float32, 64 columns of 16 rows take 4 KiB, which fits in L1.
 constexpr int64_t kColumnsAtOnce = 64;
 
 // Calls f(i, x[i]) for the first `count` elements x of `from`, converted to float32.
@@ -75,8 +75,8 @@ void PackedMatrix::PackPanel(int64_t panel, std::span<const SourceRow> rows) {
   const auto size = static_cast<int64_t>(SizeOf(view_.dtype));
   const int64_t stored = view_.stored_columns();
   std::byte* to = buffer_.as<std::byte>() + panel * kPanelRows * stored * size;
-  // The rows to transpose, converted to the matrix's type. Rows past the end of the last panel and columns past the end
-  // of the last block are zero.
+  // The rows to transpose, converted to the matrix's type. Rows past the matrix's last row and columns past its last
+  // column are zero.
   std::array<std::array<float, kColumnsAtOnce>, kPanelRows> block{};
   std::array<float, kPanelRows * kColumnsAtOnce> transposed;
   PanelRows from;

@@ -1,5 +1,6 @@
-// PackedMatrix: a weight [num_rows, num_columns] in the order in which the inner loop streams it: panels of 16 rows. A
-// panel is stored column by column, and in bfloat16 by pairs of columns. Element (n, k) of a panel is at
+// PackedMatrix: a weight [num_rows, num_columns], stored as panels of 16 rows in the order in which the inner loop
+// streams them. A panel is stored column by column, and in bfloat16 by pairs of columns. In its panel, element
+// (n, k) has the index
 //   k * 16 + n % 16, or in bfloat16 k / 2 * 32 + n % 16 * 2 + k % 2.
 // Rows past num_rows and columns past num_columns are zero. The rank that uses the matrix packs it once at load time;
 // then that rank's threads read it.
@@ -48,8 +49,8 @@ class PackedMatrix {
   // Returns true if `buffers` provided the contents. Then nothing may be packed into the matrix.
   bool is_filled() const { return buffer_.is_filled(); }
 
-  // Fills rows [16 * panel, 16 * panel + rows.size()) and rounds values to this matrix's type. Each row may have
-  // another source type. Different threads may pack different panels. REQUIRES: rows.size() is 16 or, for the last
+  // Fills rows [16 * panel, 16 * panel + rows.size()) and rounds values to this matrix's type. Rows may have
+  // different source types. Different threads may pack different panels. REQUIRES: rows.size() is 16 or, for the last
   // panel, the number of remaining rows.
   void PackPanel(int64_t panel, std::span<const SourceRow> rows);
   // Fills all rows. Column 0 of row n is at source + n * source_stride_bytes.

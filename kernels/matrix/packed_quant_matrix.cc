@@ -37,9 +37,9 @@ float LargestMagnitude(const float* x, int64_t count) {
 }
 
 // Rounds four values, given in units of the scale, to nearest, ties to even, and clamps them to [-127, 127]. Returns
-// their levels as the four bytes of a run. The level of a value that is not finite is unspecified. Adding and
-// subtracting 1.5 * 2^23 rounds magnitudes below 2^22 to integers. The values are below 2^8, because rounding the scale
-// to float16 changes it by less than a factor of two.
+// their levels as four adjacent bytes of a run. The level of a value that is not finite is unspecified. Adding and
+// subtracting 1.5 * 2^23 rounds magnitudes below 2^22 to integers. The magnitudes are below 2^8, because rounding the
+// scale to float16 changes it by less than a factor of two.
 uint32_t EightBitLevels(Floats codes) {
   const Floats whole = (codes + 12582912.0f) - 12582912.0f;
   const Floats low = whole >= -127.0f ? whole : Broadcast(-127.0f);

@@ -1,14 +1,14 @@
-// PackedQuantMatrix: a weight [num_rows, num_columns] as codes of 8, 6 or 4 bits, in the order in which the inner loop
-// of an integer dot product streams it: panels of 16 rows, and within a panel blocks of 32 columns. Groups of 16, 32 or
-// 128 columns share a scale, and in some forms a minimum.
+// PackedQuantMatrix: a weight [num_rows, num_columns] as codes of 8, 6 or 4 bits. It is stored as panels of 16 rows,
+// and each panel as blocks of 32 columns, in the order in which the inner loop of an integer dot product streams them.
+// Groups of 16, 32 or 128 columns share a scale, and in some forms a minimum.
 //   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
 // The level of a code is the code itself, unless the form has a table of levels for four-bit codes.
 // One-byte codes: a block is 8 runs of 64 bytes. A run holds four adjacent columns of row 0, then of row 1, up to row
 // 15.
 // Four-bit codes: a block is 4 such runs, and each byte holds two columns that are 16 apart. The low nibbles of run j
 // are columns 4 j to 4 j + 3, the high nibbles are columns 4 j + 16 to 4 j + 19.
-// Rows past num_rows are zero. Columns are padded to a multiple of 32; the padding is multiplied by zeros. The rank
-// that uses the matrix fills it once at load time; then that rank's threads read it.
+// Rows past num_rows are zero. Columns are padded to a multiple of 32; the padding is multiplied by zero codes of x.
+// The rank that uses the matrix fills it once at load time; then that rank's threads read it.
 #pragma once
 
 #include <cstdint>

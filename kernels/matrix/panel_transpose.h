@@ -51,7 +51,8 @@ inline void TransposeWords(const PanelRows& rows, int64_t num_words, uint32_t* o
   }
 }
 
-// TransposeWords for 16-bit elements, k < num_halves. REQUIRES: num_halves is a multiple of 8.
+// Like TransposeWords, for 16-bit elements: out[k * 16 + n] = half k of row n, for k < num_halves.
+// REQUIRES: num_halves is a multiple of 8.
 inline void TransposeHalves(const PanelRows& rows, int64_t num_halves, uint16_t* out) {
   using panel_transpose::Halves;
   for (int64_t k = 0; k < num_halves; k += 8) {

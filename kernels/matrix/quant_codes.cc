@@ -76,7 +76,7 @@ void ReadQ5_1(const uint8_t* b, Out out) {
   ReadFiveBits(b + 4, out.codes);
 }
 
-// Reads eight 6-bit scales and eight 6-bit minimums from 12 bytes and multiplies them by the two scales of the block.
+// Reads eight 6-bit scales and eight 6-bit minimums from 12 bytes. Multiplies scales by d and minimums by -dmin.
 void ReadSixBitScales(const uint8_t* b, Out out) {
   const float d = Half(b), dmin = Half(b + 2);
   const uint8_t* p = b + 4;
@@ -163,7 +163,7 @@ std::optional<CodeReader> ReaderOf(QuantFormat format) {
   }
 }
 
-// Returns true if every run of `columns` columns is within one group.
+// Returns true if every aligned run of `columns` columns is within one group.
 bool GroupsAreWholeRuns(const CheckpointQuantMatrixView& w, int64_t columns) {
   const int64_t chunks = columns / kGroupChunk;
   for (int64_t chunk = 0; chunk < w.num_columns / kGroupChunk; ++chunk) {

@@ -1,5 +1,5 @@
-// WeightType: the element type of a checkpoint tensor. It is a scalar type or a GGML block type, whose blocks of
-// elements share scales. Pure functions; any thread.
+// WeightType: the element type of a checkpoint tensor. It is a scalar type or a GGML block type, in which the
+// elements of a block share scales. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ enum class WeightType : uint8_t {
   kQ6_K,
   kIQ4_NL,
   kIQ4_XS,
-  kMXFP4,  // OCP e2m1 codes with one e8m0 scale per 32
+  kMXFP4,  // OCP e2m1 codes with one e8m0 scale per 32 elements
 };
 
 inline constexpr WeightType kLastWeightType = WeightType::kMXFP4;

@@ -13,7 +13,7 @@ namespace vllm::kernels {
 
 struct AvailableMemory {
   int64_t bytes = std::numeric_limits<int64_t>::max();
-  // The name of the tightest limit, for messages: "MemAvailable", "RLIMIT_AS (ulimit -v)" or the path of a cgroup file.
+  // The name of the tightest limit, for messages, such as "RLIMIT_AS (ulimit -v)" or the path of a cgroup file.
   std::string bound = "no known limit";
 };
 

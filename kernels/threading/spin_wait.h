@@ -1,4 +1,5 @@
-// WaitWhileEqual: waits until the value of an atomic changes, first by spinning, then by sleeping. Any thread.
+// WaitWhileEqual: waits until the value of an atomic changes, first by spinning, then by sleeping. Any thread. The
+// caller owns the atomic. A sleeping thread sees a change only after notify_one or notify_all.
 #pragma once
 
 #include <atomic>

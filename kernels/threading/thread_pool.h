@@ -39,7 +39,8 @@ class ThreadPool {
   void SetCancellation(const CancellationFlag* flag) { cancellation_ = flag; }
 
   // Calls f(task, thread) for each task in [0, num_tasks), with thread < num_threads(). Rethrows the first exception
-  // of a task. Throws StepCancelled if tasks were skipped because the cancellation flag was set.
+  // of a task. Throws StepCancelled if tasks were skipped because the cancellation flag was set. REQUIRES: num_tasks is
+  // below 2^32.
   template <typename F>
   void ParallelFor(int64_t num_tasks, F&& f) {
     if (workers_.empty() || num_tasks <= 1) {
@@ -59,8 +60,8 @@ class ThreadPool {
   using TaskFunction = void (*)(void* context, int64_t task, int thread);
 
   // A thread's share of a job. The upper half of `unclaimed` is the job number, the lower half is the number of
-  // unclaimed tasks. A thread claims a task with one compare-and-swap, which fails if the next job has begun in
-  // between.
+  // unclaimed tasks. A thread claims a task with one compare-and-swap. It fails if another thread has claimed a task in
+  // between or, thanks to the job number, if the next job has begun.
   struct alignas(64) Share {
     std::atomic<uint64_t> unclaimed{0};
   };

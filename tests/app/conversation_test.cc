@@ -69,7 +69,7 @@ TEST_F(ConversationTest, CutOffAnswerGetsTheEosTokenOfTheTemplate) {
   EXPECT_EQ(next[history.size()], eos_);
 }
 
-TEST_F(ConversationTest, TemplateThatRewritesHistoryIsRenderedAgain) {
+TEST_F(ConversationTest, WholeConversationIsEncodedAgainIfTheTemplateRewritesHistory) {
   const auto renderer = Renderer(
       "{% for m in messages %}{% if loop.last %}{{ m.content }}{% else %}[{{ m.role }}] {{ m.content }}{% endif %}"
       "</s>{% endfor %}");

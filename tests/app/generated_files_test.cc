@@ -1,5 +1,5 @@
-// Checks that the committed manual page and completion scripts match the tables of commands and flags that generate
-// them. If VLLMCLI_WRITE_GENERATED is set, the tests write the files instead.
+// Checks that the committed manual page and completion scripts are what the program generates from its tables of
+// commands and flags. If VLLMCLI_WRITE_GENERATED is set, the tests write the files instead.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -45,7 +45,7 @@ class HistoryFileTest : public testing::Test {
   std::string path_ = temp_.path() + "/history";
 };
 
-TEST_F(HistoryFileTest, EntriesRoundTripWithSeveralLinesAndLinesThatLookLikeTimestamps) {
+TEST_F(HistoryFileTest, EntriesWithSeveralLinesOrLinesThatLookLikeTimestampsRoundTrip) {
   const Lines lines = {"one", "two\nthree\n\nfour", "#12 is a number", "a\n#7\n\\#8\n\\\\#9", "\\", "#", "last"};
   {
     HistoryFile history(path_);

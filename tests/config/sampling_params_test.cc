@@ -116,7 +116,7 @@ TEST(SamplingParamsTest, OtherRejectionsNameTheFieldAndTheValue) {
          p.max_tokens = 4;
          p.min_tokens = 5;
        }},
-      {"min_tokens: above max_tokens 512 (513)", [](SamplingParams& p) { p.min_tokens = 513; }},
+      {"min_tokens: above max_model_len 512 (513)", [](SamplingParams& p) { p.min_tokens = 513; }},
       {"logprobs: above 20 (21)", [](SamplingParams& p) { p.logprobs = 21; }},
       {"logprobs: below -1 (-2)", [](SamplingParams& p) { p.logprobs = -2; }},
       {"prompt_logprobs: above 20 (21)", [](SamplingParams& p) { p.prompt_logprobs = 21; }},

@@ -101,7 +101,7 @@ TEST(VllmConfigTest, ValuesOutOfRangeAreRejectedWithFlagAndValue) {
   }
 }
 
-TEST(VllmConfigTest, RopeScalingAllowsAMaxModelLenAboveThePositionEmbeddings) {
+TEST(VllmConfigTest, RopeScalingAllowsAMaxModelLenAboveMaxPositionEmbeddings) {
   VllmConfig config = ValidConfig();
   config.model.rope_scaling.kind = RopeScaling::Kind::kLinear;
   config.model.rope_scaling.factor = 2.0;

@@ -1,7 +1,7 @@
 // FakeExecutor: an Executor whose model is a hash function. It tracks requests like a rank and throws if the scheduler
 // breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache, so every schedule
-// must produce the same tokens and a wrong block is detected at once. FakeModel makes it fail on demand. Owned by the
-// EngineCore under test and called on its thread.
+// must produce the same tokens. With FakeModel::check_kv, a wrong block is detected in the same step. FakeModel also
+// makes the executor fail on demand. Owned by the EngineCore under test; called on the engine thread.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ struct FakeModel {
   bool throw_at_profile = false;
   bool throw_at_cache = false;
   int64_t throw_at_step = -1;  // counts from 0
-  bool check_kv = true;        // reads the whole context in each step; off for benchmarks
-  // Returns no sampled tokens, like a broken executor.
+  bool check_kv = true;        // checks the KV of the whole context in each step; off for benchmarks
+  // If true, the executor returns no sampled tokens, as if it were broken.
   bool loses_tokens = false;
   // Overrides the hash: returns the token that follows `tokens`.
   std::function<int32_t(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> next_token;
@@ -43,7 +43,7 @@ struct FakeModel {
   // From the second step on, a step that schedules this request runs until the cancellation flag is set. 0: no such
   // request.
   RequestId endless_request = 0;
-  // Called at the start of each step, on the executor's thread. `step` counts from 0.
+  // Called at the start of each step, on the engine thread. `step` counts from 0.
   std::function<void(int64_t step, const SchedulerOutput&)> on_step;
 };
 

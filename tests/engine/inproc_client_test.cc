@@ -35,7 +35,7 @@ TEST(InprocClientTest, HasNoOutputDescriptor) {
   EXPECT_EQ(client.OutputFd(), -1);
 }
 
-TEST(InprocClientTest, FailedStepKillsTheEngineWithItsCause) {
+TEST(InprocClientTest, FailedStepKillsTheEngineAndItsCauseIsReported) {
   FakeModel model;
   model.throw_at_step = 0;
   InprocClient client(FakeConfig(), FakeExecutorFactory(model));

@@ -34,7 +34,7 @@ TEST(RealModelAllocationTest, DecodeStepDoesNotAllocate) {
   EngineCoreOutputs outputs;
   for (int step = 0; step < 60; ++step) core.Step(outputs);
   const uint64_t before = testing_support::NumAllocations();
-  // Long enough for every request to get new blocks several times.
+  // In 200 steps, every request gets new blocks several times.
   for (int step = 0; step < 200; ++step) core.Step(outputs);
   EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
   EXPECT_TRUE(core.HasUnfinishedRequests());

@@ -115,7 +115,7 @@ TEST(ThreadClientTest, ExceptionNotDerivedFromStdExceptionIsReported) {
   EXPECT_EQ(ReadUntilDead(client), "unknown exception in the engine");
 }
 
-TEST(ThreadClientTest, EveryCallToADeadEngineReportsTheFirstCause) {
+TEST(ThreadClientTest, DeadEngineKeepsReportingTheFirstCause) {
   FakeModel model;
   model.throw_at_step = 3;
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
@@ -151,7 +151,7 @@ TEST(ThreadClientTest, OutputsBeforeAFailureAreReturnedFirst) {
   EXPECT_EQ(ReadUntilDead(client), "fake failure at step 4");
 }
 
-// The engine fails at load, in the profiling run, at cache allocation or at a random step.
+// The engine fails at load, in the profiling run, at cache allocation or at one of the first 20 steps.
 TEST(ThreadClientTest, EveryFailureIsReportedWithItsCauseAndLeavesNoThread) {
   const int64_t before = NumThreads();
   std::mt19937 random(11);
@@ -414,7 +414,7 @@ TEST(ThreadClientTest, ManyAbortsDoNotAffectOtherRequests) {
   client.Shutdown(ShutdownMode::kDrain);
 }
 
-// In the tests below, the second step runs until it is cancelled. The tests hang if it is not.
+// In the tests below, the second step runs until it is cancelled. If it is not cancelled, the test hangs.
 
 TEST(ThreadClientTest, AbortOfTheOnlyRequestEndsItsStep) {
   FakeModel model;

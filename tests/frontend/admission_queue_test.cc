@@ -112,7 +112,7 @@ TEST_F(AdmissionQueueTest, OtherSequencesAlsoEnterIfTheFirstEndsWithoutAToken) {
   EXPECT_EQ(Ready(), (Ids{11}));
 }
 
-TEST_F(AdmissionQueueTest, AllSequencesEnterTogetherUnlessFirstAloneIsSet) {
+TEST_F(AdmissionQueueTest, WithoutFirstAloneAllSequencesEnterTogether) {
   queue_.Add("a", Sequences(10, 3), {}, /*first_alone=*/false);
   EXPECT_EQ(Ready(), (Ids{10, 11, 12}));
 }

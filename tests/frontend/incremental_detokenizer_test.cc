@@ -60,7 +60,7 @@ TEST_F(IncrementalDetokenizerTest, SpecialTokensAreSkippedOrReturned) {
   EXPECT_EQ(showing.GetNextOutputText(true, false), "a</s>b");
 }
 
-TEST_F(IncrementalDetokenizerTest, TextThatCouldStartAStopStringIsHeldBack) {
+TEST_F(IncrementalDetokenizerTest, OneCharacterLessThanTheStopStringIsHeldBack) {
   params_.stop = {"STOP"};
   auto detokenizer = Make();
   detokenizer.Append(Bytes("abcST"));
@@ -134,8 +134,9 @@ TEST_F(IncrementalDetokenizerTest, StopStringCompletedByTheFinalFlushIsFound) {
   EXPECT_EQ(detokenizer.GetNextOutputText(true, false), "x");
 }
 
-// The number of consumed tokens, the text and the stop do not depend on how the ids are split into calls of Append, and
-// the deltas concatenate to the text. Without a stop, the text is the whole decoded text; with a stop, it is a prefix.
+// The number of consumed tokens, the text, and whether a stop string ended the text do not depend on how the ids are
+// split into calls of Append, and the deltas concatenate to the text. If a stop string ended the text, the text is a
+// prefix of the decoded ids, else it is the whole decoded text.
 TEST_F(IncrementalDetokenizerTest, RandomSplitsDoNotChangeTheResult) {
   std::mt19937 random(7);
   const std::vector<std::string> words = {"a", "b", "ab", "é", "€", "😀", "\xE2\x82", " word"};

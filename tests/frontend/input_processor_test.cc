@@ -91,8 +91,8 @@ TEST_F(InputProcessorTest, EosIdsOutsideTheVocabularyAreDropped) {
   EXPECT_EQ(Process(Bytes("x")).params.eos_token_id, kEos);
 }
 
-TEST_F(InputProcessorTest, LeadingSpaceFormOfABadWordWithAnotherNumberOfTokensIsNotBlocked) {
-  // "word" is four tokens and " word" is one. Because the numbers differ, only "word" is blocked. "  x" is trimmed to
+TEST_F(InputProcessorTest, LeadingSpaceFormOfABadWordIsDroppedIfItsTokenCountDiffers) {
+  // "word" is four tokens and " word" is one. Because the counts differ, only "word" is banned. "  x" is trimmed to
   // "x".
   params_.bad_words = {"word", "  x"};
   const auto ids = Process(Bytes("a")).params.bad_words_token_ids;
@@ -122,7 +122,7 @@ TEST_F(InputProcessorTest, StopStringOfInvalidUtf8IsRejected) {
   EXPECT_NE(Rejection(Bytes("a")), "accepted");
 }
 
-TEST_F(InputProcessorTest, SeedOfAnUnseededRequestDependsOnlyOnItsIdAndTheEnginesSeed) {
+TEST_F(InputProcessorTest, MissingSeedIsDerivedFromTheRequestIdAndTheEnginesSeed) {
   EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(0, "ie"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(1, "id"));

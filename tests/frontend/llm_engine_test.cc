@@ -107,7 +107,7 @@ TEST_P(LLMEngineTest, AnswersInTextUntilEos) {
   EXPECT_LE(metrics.last_token_time, metrics.finished_time);
 }
 
-TEST_P(LLMEngineTest, StopStringEndsAtTheSameTokenHoweverFarTheEngineRanAhead) {
+TEST_P(LLMEngineTest, StopStringEndsTheRequestAtTheSameTokenHoweverFarTheEngineRanAhead) {
   LLMEngine engine = Make(Reciting(Bytes("one two three four five")));
   params_.stop = {"three"};
   params_.logprobs = 1;
@@ -148,7 +148,7 @@ TEST_P(LLMEngineTest, RequestsThatWaitForMemoryHaveTheSameOutputs) {
   };
   const std::map<std::string, std::string> together = run();
   EXPECT_EQ(together.size(), 8u);
-  // This is enough for about one request at a time.
+  // The limit is too small for all eight requests at the same time.
   config_.max_output_memory_bytes = 60000;
   EXPECT_EQ(run(), together);
   config_.max_output_memory_bytes = 1000;
@@ -237,7 +237,7 @@ TEST_P(LLMEngineTest, ParallelSamplingReturnsTheSameTokensWithoutThePrefixCache)
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST_P(LLMEngineTest, PromptLogprobsComeFromTheFirstChild) {
+TEST_P(LLMEngineTest, PromptLogprobsAreReturnedWithParallelSampling) {
   LLMEngine engine = Make(FakeModel());
   params_ = {};
   params_.n = 2;

@@ -324,7 +324,7 @@ TEST(DurationHistogramTest, PercentilesAreWithinTenPercent) {
   EXPECT_NEAR(histogram.mean().count(), 0.5005, 1e-9);
 }
 
-TEST(DurationHistogramTest, InvalidAndExtremeDurationsAreHarmless) {
+TEST(DurationHistogramTest, InvalidDurationsAreIgnoredAndExtremeDurationsAreCounted) {
   DurationHistogram histogram;
   histogram.Add(Seconds(-1.0));
   histogram.Add(Seconds(std::numeric_limits<double>::quiet_NaN()));

@@ -1,5 +1,5 @@
-// Fuzzes the GGUF reader. The tensors of an accepted file must be inside the file and must not overlap. Its config,
-// vocabulary and chat template must load or fail with ModelError or TokenizerError.
+// Fuzzes the GGUF reader. The tensors of an accepted file must be inside the file and together have at most as
+// many bytes as the file. Its config, vocabulary and chat template must load or fail with ModelError or TokenizerError.
 #include <span>
 
 #include "engine/config/errors.h"
@@ -32,7 +32,7 @@ void FuzzOne(std::string_view bytes) {
               "a tensor is inside the file");
       total += tensor->data.size();
     }
-    Require(total <= bytes.size(), "tensors do not overlap");
+    Require(total <= bytes.size(), "tensors have at most as many bytes as the file");
     Try([&] {
       const ModelConfig config = ReadGgufConfig(file);
       Require(config.vocab_size > 0 && config.hidden_size > 0 && config.head_dim > 0, "sizes are positive");

@@ -1,6 +1,6 @@
 # Packages: gguf, numpy, safetensors, torch, transformers (requirements.txt).
-"""Makes tests/data/gguf: a tiny random model for each GGUF architecture that vllmcli reads, in the layout of
-llama.cpp's converter, and the float32 log-probabilities that Hugging Face transformers computes for it.
+"""Makes tests/data/gguf: tiny random models of each GGUF architecture that vllmcli reads, in the layout of llama.cpp's
+converter, and the float32 log-probabilities that Hugging Face transformers computes for them.
 
     python tests/golden/gguf_golden.py [--output DIRECTORY] [CASE...]
 
@@ -105,7 +105,8 @@ CASES = {
                           {"no_bias": ("attn_k", "1.attn_output")}),
 }
 
-# Every supported type, in the two families whose layers differ most. A block of 256 columns needs rows of at least 256.
+# Every supported type except F32, in the two families whose layers differ most. Blocks of 256 columns need rows of at
+# least 256.
 BLOCK_TYPES = (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q2_K, Type.Q3_K, Type.Q4_K,
                Type.Q5_K, Type.Q6_K, Type.IQ4_NL, Type.IQ4_XS, Type.MXFP4)
 for kind in BLOCK_TYPES:

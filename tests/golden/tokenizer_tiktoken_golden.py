@@ -1,5 +1,6 @@
 # Packages: sentencepiece, tiktoken, tokenizers (requirements.txt).
-"""Makes tests/data/tokenizer/tiktoken: a small file of token ranks, and tiktoken's ids of texts for several patterns.
+"""Makes tests/data/tokenizer/tiktoken: a small file of token ranks, and the ids to which tiktoken encodes texts with several
+patterns.
 
 small.tiktoken  token ranks, trained here
 PATTERN.jsonl   {text, ids}, one object per line

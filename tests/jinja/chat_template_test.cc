@@ -53,7 +53,7 @@ TEST(ChatTemplateTest, TheContextOverridesTheOptions) {
             "<s>False{\"b\": 1, \"a\": [2.0, \"é\"]}");
 }
 
-TEST(ChatTemplateTest, ErrorsOfMethodsAndFiltersNameThem) {
+TEST(ChatTemplateTest, MissingArgumentErrorsNameTheMethodOrFilter) {
   for (const std::string method : {"center", "ljust", "rjust", "startswith", "endswith", "removeprefix", "removesuffix",
                                    "find", "rfind", "index", "rindex", "partition", "rpartition"}) {
     const std::string error = ErrorOf("{{ 'a'." + method + "() }}");
@@ -65,11 +65,12 @@ TEST(ChatTemplateTest, ErrorsOfMethodsAndFiltersNameThem) {
   }
 }
 
-TEST(ChatTemplateTest, UnclosedLoopNamesItsEnd) {
+TEST(ChatTemplateTest, ErrorOfAnUnclosedLoopNamesEndfor) {
   EXPECT_NE(ErrorOf("{% for x in [1] %}a").find("expected 'endfor'"), std::string::npos);
 }
 
-// Too many digits for a double: only the value decides between zero and infinity, not the sign of the exponent.
+// These numbers are out of range for a double. The size of the number decides between zero and infinity, not the sign
+// of its exponent.
 TEST(ChatTemplateTest, FloatsOutOfRangeBecomeZeroOrInfinity) {
   const std::string zeros(400, '0');
   const std::string source =

@@ -36,8 +36,8 @@ TEST_P(EveryHostileTemplateTest, IsRejectedWithAnError) {
 }
 
 // Loops of 10^10 iterations. The parameter is the template text before the loop, a bar, and the body of the loop. The
-// limit on operations must stop every loop, not the limit on memory. The cost of an operation grows with the number of
-// bytes that it touches, so the body does not matter.
+// limit on operations must stop every loop before any other limit does. The cost of an operation grows with the number
+// of bytes that it touches, so an expensive body only makes the loop stop after fewer iterations.
 class EveryBombTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryBombTest, IsStoppedByTheOperationBudget) {
@@ -198,7 +198,7 @@ TEST(HostileTemplateTest, AContextThatIsNotAValidJsonObjectIsRejected) {
   EXPECT_TRUE(IsError(Outcome("x", "{\"a\": " + Repeated("[", 100000) + Repeated("]", 100000) + "}")));
 }
 
-TEST(HostileTemplateTest, EveryPrefixOfEveryTemplateRendersOrIsRejected) {
+TEST(HostileTemplateTest, PrefixesOfTemplatesRenderOrAreRejected) {
   std::vector<std::string> sources = {
       "{%- for m in messages -%}{# c #}{{ '<|' ~ m.role ~ '|>' + m['content'] | trim }}{% raw %}{{}}{% endraw %}"
       "{%- endfor %}{% macro f(a, b=1.5) %}{{ [a, {'k': b}][0:1] is not none }}{% endmacro %}{{ f(*[1], **{}) }}"};
@@ -209,10 +209,10 @@ TEST(HostileTemplateTest, EveryPrefixOfEveryTemplateRendersOrIsRejected) {
       last = rendering.template_name;
     }
   }
-  // Only the first must render: real templates may reject a context without their special tokens.
+  // Only the first template must render. Real templates may reject a context without their special tokens.
   EXPECT_FALSE(IsError(Outcome(sources.front())));
   for (const std::string& source : sources) {
-    // Thousands of prefixes parse, so render only those whose size is a multiple of 7.
+    // Parse every prefix. Thousands are valid, so render only those whose size is a multiple of 7.
     for (size_t size = 0; size <= source.size(); ++size) {
       try {
         const auto chat_template = ChatTemplate::Parse(source.substr(0, size));

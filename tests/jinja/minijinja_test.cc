@@ -44,7 +44,7 @@ TEST_P(SameOutputTest, RendersAsMiniJinjaDoes) {
             vector_.expected);
 }
 
-// ChatTemplate sets trim_blocks and so removes newlines that MiniJinja keeps by default.
+// Removes spaces and newlines, because trim_blocks removes newlines that MiniJinja keeps by default.
 std::string WithoutSpaces(std::string text) {
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
   return text;
@@ -61,7 +61,7 @@ TEST_P(BothRejectTest, IsRejectedAsByMiniJinja) {
   EXPECT_THROW(ChatTemplate::Parse(vector_.source)->RenderJson(vector_.context, {}), ChatTemplateError);
 }
 
-// The test vectors on which MiniJinja and Jinja2 with trim_blocks agree.
+// Test vectors on which MiniJinja and Jinja2 with trim_blocks agree. In SameExceptSpacesTest, the whitespace differs.
 INSTANTIATE_TEST_SUITE_P(Vectors, SameOutputTest,
                          testing::Values("adding.txt", "block.txt", "escape.txt", "filter_block.txt", "getattr.txt",
                                          "getitem.txt", "ifexpr.txt", "indexing.txt", "inexpr.txt", "kwarg_ifexpr.txt",

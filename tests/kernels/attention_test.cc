@@ -259,9 +259,9 @@ TEST_P(AttentionTest, ResultsAreBitIdenticalWithPrecomputedPartitions) {
 }
 
 // Rounding to int8 changes an element of a key or value by at most half a scale, which is 1/254 of the largest
-// magnitude of its vector. For normally distributed numbers that magnitude is about 3.5 standard deviations at most, so
-// the error is at most 1.4 % of a standard deviation. Softmax averages the errors.
-TEST_P(AttentionTest, Int8KVErrorIsBelowThreeThousandthsOfTheValues) {
+// magnitude of its vector. For normally distributed numbers that magnitude is usually below 3.5 standard deviations, so
+// the error is usually below 1.4 % of a standard deviation. Softmax averages the errors.
+TEST_P(AttentionTest, Int8KVRmsErrorIsBelowThreeThousandthsOfTheStandardDeviation) {
   for (const int64_t dim : {64, 128}) {
     Case c(random_, dim, 2, 2, 32, 300, 0, KVDType::kInt8);
     const std::vector<float> out = c.Run(kernels(), 3);
@@ -278,7 +278,7 @@ TEST_P(AttentionTest, Int8KVErrorIsBelowThreeThousandthsOfTheValues) {
   }
 }
 
-TEST_P(AttentionTest, NonFiniteKeyInInt8KVCacheMakesTheOutputNaN) {
+TEST_P(AttentionTest, NonFiniteKeyInInt8KVCacheMakesItsRowAndLaterRowsNaN) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     Case c(random_, 16, 1, 1, 16, 20, 0, KVDType::kInt8);
     c.key[7 * 16 + 3] = bad;

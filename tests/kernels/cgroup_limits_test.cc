@@ -167,7 +167,7 @@ TEST_F(CgroupLimitsTest, GroupsAreFoundInAMountOfASubtree) {
   EXPECT_EQ(Read().available_memory_bytes, 2 * kGiB);
 }
 
-TEST_F(CgroupLimitsTest, AMountOfAnotherGroupIsIgnoredIfAMountContainsOurGroup) {
+TEST_F(CgroupLimitsTest, MountOfAnotherGroupIsIgnoredIfOurGroupIsMounted) {
   Write("memberships", "0::/ours");
   Write("mounts", "41 31 0:38 /theirs /other rw - cgroup2 cgroup2 rw\n42 31 0:38 / /all rw - cgroup2 cgroup2 rw");
   WriteGroup("other", std::to_string(kGiB), 0);

@@ -60,7 +60,7 @@ TEST_F(CpuTopologyTest, HyperthreadsDoNotCountAsCores) {
   EXPECT_EQ(topology.num_nodes(), 1);
 }
 
-TEST_F(CpuTopologyTest, OneUsableSiblingIsACore) {
+TEST_F(CpuTopologyTest, CoreWithOneUsableHyperthreadCountsAsACore) {
   Describe(1, 4, true);
   const CpuTopology topology({1, 5, 6}, directory_.path(), Cgroups());
   EXPECT_EQ(topology.num_cores(), 2);
@@ -79,7 +79,7 @@ TEST_F(CpuTopologyTest, RanksAreSpreadOverNodesAndEachStaysOnOneNode) {
   EXPECT_EQ(topology.Place(4, 2), (Ranks{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
 }
 
-TEST_F(CpuTopologyTest, ARankThatFitsOnNoNodeUsesAnyCpus) {
+TEST_F(CpuTopologyTest, RankThatFitsOnNoNodeUsesCpusOfSeveralNodes) {
   Describe(2, 4, false);
   const CpuTopology topology = Topology(8);
   EXPECT_EQ(topology.Place(1, 6), (Ranks{{0, 1, 2, 3, 4, 5}}));

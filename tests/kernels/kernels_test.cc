@@ -66,7 +66,7 @@ TEST_P(KernelsTest, LinearAgreesWithThePlainLoop) {
             << out << "x" << in << " row " << r;
       }
     }
-    // Nothing outside the result was written.
+    // The padding at the end of each row of y was not written.
     for (int64_t r = 0; r < num_rows; ++r) {
       for (int64_t n = out; n < y_stride; ++n) ASSERT_EQ(y[static_cast<size_t>(r * y_stride + n)], -77.0f);
     }
@@ -96,7 +96,7 @@ TEST_P(KernelsTest, LinearIsBitIdenticalForAnyNumberOfRowsAndSplitOfPanels) {
   }
 }
 
-TEST_P(KernelsTest, ExpIsWithinTwoUnitsInTheLastPlace) {
+TEST_P(KernelsTest, RelativeErrorOfExpIsAtMostThreeTenMillionths) {
   std::vector<float> x;
   for (float v = -87.0f; v < 88.0f; v += 0.0137f) x.push_back(v);
   std::vector<float> y(x.size());

@@ -68,7 +68,7 @@ class PackedMatrixTest : public testing::Test, protected testing_support::Random
  protected:
   PackedMatrixTest() : RandomValues(3) {}
 
-  // Returns random bits, which include NaN, infinities and subnormals of every type.
+  // Returns random bytes, so the elements may also be NaN, infinite or subnormal.
   std::vector<std::byte> Bytes(size_t count) {
     std::vector<std::byte> bytes(count);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(Int(0, 255));

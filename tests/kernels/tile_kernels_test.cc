@@ -227,7 +227,7 @@ TEST_P(TileKernelsTest, ResultsAreBitIdenticalForAnyNumberOfRowsAndSplitOfPanels
 }
 
 // Some kernels keep partial sums in sixteen bits.
-TEST_P(TileKernelsTest, TheLargestCodesDoNotOverflow) {
+TEST_P(TileKernelsTest, SmallestAndLargestCodesDoNotOverflow) {
   const int64_t in = 256, out = 16;
   for (const PackedQuantForm& form : kForms) {
     for (const int code : {0, (1 << form.bits) - 1}) {
@@ -295,7 +295,7 @@ TEST_P(TileKernelsTest, TinyInputsDoNotOverflow) {
   }
 }
 
-TEST(PackedQuantMatrixTest, EightBitWeightsAreWithinHalfAStep) {
+TEST(PackedQuantMatrixTest, EightBitWeightsAreWithinAboutHalfAStep) {
   std::mt19937 random{3};
   std::normal_distribution<float> normal;
   for (const int64_t columns : {1, 31, 64, 128, 300}) {

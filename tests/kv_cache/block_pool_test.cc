@@ -11,7 +11,7 @@ namespace {
 
 using V = std::vector<int32_t>;
 
-// Publishes `block` with the contents `tokens` after the prefix `parent`. Returns its node id.
+// Publishes `block` with the contents `tokens` after the prefix `parent`. Returns the node id of the new prefix.
 PrefixNodeId Publish(BlockPool& pool, KVCacheBlock* block, std::span<const int32_t> tokens, RequestId publisher,
                      PrefixNodeId parent = kEmptyPrefix, uint32_t group_id = 0) {
   const PrefixNodeId id =

@@ -24,8 +24,8 @@ TEST(KVCacheDemandTest, FullAttentionKeepsTheWholeSequence) {
 }
 
 TEST(KVCacheDemandTest, SlidingWindowKeepsTheWindowAChunkAndOneMoreBlock) {
-  // The 31 tokens before the chunk and its 64 tokens fill six blocks. The window may start in the middle of a block,
-  // which adds one.
+  // The 31 tokens before the chunk and the 64 tokens of the chunk need six blocks. The window may start in the middle
+  // of a block, which adds one.
   EXPECT_EQ(PeakBlocks(Cache(10, {32}), 1000, 64), 7);
   EXPECT_EQ(PeakBlocks(Cache(10, {32}), 100, 64), 7);
   EXPECT_EQ(PeakBlocks(Cache(10, {32}), 90, 64), 6);

@@ -163,7 +163,7 @@ TEST(KVCacheManagerTest, PromptLogprobsDisableCacheReadsButNotWrites) {
   EXPECT_EQ(f.Admit(c), 0);
 }
 
-TEST(KVCacheManagerTest, SkipReadingPrefixCacheIsHonoured) {
+TEST(KVCacheManagerTest, SkipReadingPrefixCacheDisablesCacheReads) {
   ManagerFixture f(20);
   Request a(MakeCore(1, Iota(0, 9)));
   f.Admit(a);
@@ -246,7 +246,7 @@ TEST(KVCacheManagerTest, PoisonedBlocksAndTheirDescendantsAreNotFoundAgain) {
   f.manager.Free(poisoned);
   Request clean(MakeCore(3, Iota(0, 9)));
   EXPECT_EQ(f.Admit(clean), 0);
-  // The prefix is published again, but the block computed on top of the poisoned one is not found after it.
+  // `clean` publishes the prefix again, but the blocks that `victim` computed after the poisoned prefix stay hidden.
   Request longer(MakeCore(4, Iota(0, 17)));
   EXPECT_EQ(f.Admit(longer), 8);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");

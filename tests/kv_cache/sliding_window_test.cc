@@ -71,7 +71,7 @@ TEST(SlidingWindowTest, ChunkKeepsTheBlocksThatItsFirstTokenAttendsTo) {
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
-TEST(SlidingWindowTest, LongSequenceNeverHoldsMoreThanTheWindowAndAChunk) {
+TEST(SlidingWindowTest, LongSequenceHoldsAtMostTheWindowAChunkAndOneMoreBlock) {
   const int64_t window = 32;
   for (const int64_t chunk : {1, 5, 16, 64}) {
     GroupsFixture f(400, {0, window}, chunk);
@@ -82,7 +82,7 @@ TEST(SlidingWindowTest, LongSequenceNeverHoldsMoreThanTheWindowAndAChunk) {
       peak = std::max(peak, f.NumUsedBlocks(request, 1));
       EXPECT_EQ(f.NumUsedBlocks(request, 0), (request.num_computed_tokens + 3) / 4);
     }
-    // The blocks of the window and the chunk, and one more because the window may start in the middle of a block.
+    // The limit is the blocks of the window and the chunk, and one more because the window may start inside a block.
     EXPECT_LE(peak, (window - 1 + chunk + 3) / 4 + 1);
     EXPECT_GE(peak, (window - 1 + chunk) / 4);
     EXPECT_EQ(f.manager.CheckIntegrity(), "");
@@ -114,7 +114,7 @@ TEST(SlidingWindowTest, HitNeedsOnlyTheBlocksOfTheWindow) {
   EXPECT_TRUE(f.Run(a, 20));
   EXPECT_TRUE(f.Run(a, 20));
   f.manager.Free(a);
-  // Another request reuses the first blocks of a.
+  // Another request reuses two of a's first three blocks, which left the window.
   Request other(MakeCore(2, Iota(500, 10)));
   EXPECT_TRUE(f.Run(other, 10));
   Request b(MakeCore(3, Iota(0, 41)));
@@ -159,7 +159,7 @@ TEST(SlidingWindowTest, LongestHitEndsInARunOfBlocksThatCoversTheWindow) {
   EXPECT_EQ(HitOf(10, {3, 4, 5, 7, 8}), (V{-1, -1, -1, 3, 4, 5}));
   EXPECT_EQ(HitOf(10, {0, 1, 3, 4, 6, 9}), (V{0, 1}));
   EXPECT_EQ(HitOf(10, {1, 2, 4, 5, 7, 8}), V());
-  // Eight tokens are in two blocks. With a window of one, no earlier token matters.
+  // With a window of 9, the eight earlier tokens are in two blocks. With a window of 1, no earlier token matters.
   EXPECT_EQ(HitOf(9, {1, 2, 4, 5, 7}), (V{-1, -1, -1, -1, 4, 5}));
   EXPECT_EQ(HitOf(1, {}), V(10, -1));
 }
@@ -180,11 +180,11 @@ TEST(HybridTest, HitIsTheLongestFromWhichAllGroupsCanContinue) {
   Request a(MakeCore(1, Iota(0, 40)));
   EXPECT_TRUE(f.Run(a, 40));
   f.manager.Free(a);
-  // The free queue contains unused blocks, then a's full-attention table tail first, then its window table tail first.
+  // The free queue contains the unused blocks, then a's full-attention blocks, then a's window blocks, both tail first.
   Request longer(MakeCore(2, Iota(0, 60)));
   EXPECT_EQ(f.Hit(longer), 40);
   Request other(MakeCore(3, Iota(500, 44)));
-  // This request uses the 20 unused blocks and the last two of the full-attention table.
+  // This request takes the 20 unused blocks and a's last two full-attention blocks.
   EXPECT_TRUE(f.Run(other, 44));
   EXPECT_EQ(f.Hit(longer), 32);
   EXPECT_TRUE(f.Run(longer, 4));

@@ -1,5 +1,5 @@
-// Tests which partitions AttentionPlan shares and splits, and that a decode step's attention returns the same bits for
-// every plan.
+// Tests which partitions AttentionPlan computes in separate tasks, and that a decode step's attention returns the same
+// bits for every plan.
 #include "engine/layers/attention/attention_plan.h"
 
 #include <gtest/gtest.h>

@@ -93,7 +93,7 @@ TEST(KVCacheGroupsTest, LayersWithDifferentHeadsButTheSameWindowFormOneSlidingGr
   EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kFloat32), (2 * 128 + 40 + 48) * 2 * 16 * 4);
 }
 
-TEST(KVCacheGroupsTest, Int8BlocksHaveOneBytePerElementAndAScalePerTokenForKAndV) {
+TEST(KVCacheGroupsTest, Int8BlocksHaveOneBytePerElementAndTwoScalesPerTokenAndHead) {
   const KVCacheGroups groups = MakeKVCacheGroups(Layers(V(5, 0)));
   EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kInt8), 5 * 2 * 16 * (64 + 64 + 2 * 4));
 }

@@ -193,7 +193,7 @@ TEST(ArchitectureConfigTest, TheArchitectureIsCheckedBeforeOtherFields) {
   EXPECT_EQ(MessageOf<ModelError>([&] { LoadModelConfig(directory.path(), check); }), "not MambaForCausalLM");
 }
 
-TEST(ArchitectureConfigTest, ConfigsWithFlippedBytesLoadOrAreRejected) {
+TEST(ArchitectureConfigTest, ConfigsWithChangedBytesLoadOrAreRejected) {
   uint32_t random = 5;
   const auto next = [&random] {
     random = random * 1664525u + 1013904223u;

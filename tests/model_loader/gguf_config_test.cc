@@ -86,7 +86,7 @@ TEST_F(GgufConfigTest, SizesAreRead) {
   EXPECT_EQ(config.layers.size(), 2U);
 }
 
-TEST_F(GgufConfigTest, InvalidSizesAreRejectedByKey) {
+TEST_F(GgufConfigTest, InvalidSizesAreRejected) {
   for (const Key& key : kSizes) {
     const std::string name = "llama." + key.name;
     const auto expect_rejected = [&](Type type, const std::string& value) {
@@ -189,7 +189,7 @@ TEST_F(GgufConfigTest, VocabSizeComesFromTheEmbedding) {
   file.Tensor("token_embd.weight", {32, 12}, 1, std::string(768, 'x'));
   EXPECT_EQ(Load(file).vocab_size, 12);
   file.Strings("tokenizer.ggml.tokens", {"a", "b"});
-  EXPECT_NE(ErrorOf(file).find("tokenizer.ggml.tokens: must have one entry per embedding row, 12 (2)"),
+  EXPECT_NE(ErrorOf(file).find("tokenizer.ggml.tokens: must have 12 entries, one per embedding row (2)"),
             std::string::npos);
   GgufBuilder other = Sizes();
   other.Tensor("token_embd.weight", {16, 12}, 1, std::string(384, 'x'));
@@ -240,7 +240,7 @@ TEST(GgufTokenizerTest, ArraysOfWrongLengthOrTypeAreRejected) {
     return MessageOf<ModelError>([&] { ReadGgufVocabulary(header.metadata); });
   };
   EXPECT_NE(error(Vocabulary().Array<float>("tokenizer.ggml.scores", Type::kFloat32, {1.0F}))
-                .find("scores: must have one entry per token"),
+                .find("scores: must have 5 entries, one per token (1)"),
             std::string::npos);
   EXPECT_NE(error(Vocabulary().Array<float>("tokenizer.ggml.precompiled_charsmap", Type::kFloat32, {1.0F})), "");
   EXPECT_NE(error(Vocabulary().Int("tokenizer.ggml.add_eos_token", 1)), "");

@@ -179,7 +179,7 @@ TEST_P(GgufMalformedFileTest, IsRejectedWithoutLargeAllocations) {
   EXPECT_LT(allocated, 16384 + 8 * file.size());
 }
 
-TEST(GgufHeaderTest, AFileWithoutKeysAndTensorsIsValid) {
+TEST(GgufHeaderTest, AFileWithoutKeysOrTensorsIsValid) {
   const GgufHeader header = Parse(Header(2, 0, 0));
   EXPECT_EQ(header.version, 2U);
   EXPECT_EQ(header.alignment, 32U);

@@ -1,5 +1,5 @@
-// Tests trained models in GGUF: they generate the reference tokens, and every log-probability is bit-identical to that
-// of the same weights in safetensors.
+// Tests a trained model in GGUF: it generates the reference tokens, and its log-probabilities are bit-identical to
+// those of the same weights in safetensors.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -45,7 +45,7 @@ json Without(const char* name) {
   return config;
 }
 
-TEST(HfConfigTest, EveryFieldIsRead) {
+TEST(HfConfigTest, FieldsAreRead) {
   ModelConfig config = Load(Base().dump());
   EXPECT_EQ(config.architecture, "LlamaForCausalLM");
   EXPECT_EQ(config.model_type, "llama");
@@ -94,7 +94,7 @@ TEST(HfConfigTest, MissingRequiredFieldsAreNamed) {
   }
 }
 
-TEST(HfConfigTest, InvalidValuesAreRejectedWithFieldAndValue) {
+TEST(HfConfigTest, InvalidValuesAreRejectedWithTheirField) {
   const char* sizes[] = {"vocab_size",          "hidden_size",         "intermediate_size", "num_hidden_layers",
                          "num_attention_heads", "num_key_value_heads", "head_dim",          "max_position_embeddings",
                          "sliding_window"};
@@ -150,8 +150,8 @@ TEST(HfConfigTest, InvalidJsonNumbersAreReportedWithTheirField) {
   }
 }
 
-// Python's json module writes NaN and infinity this way.
-TEST(HfConfigTest, NaNAndInfinityFailTheRangeCheckOfTheirField) {
+// Python's json module writes NaN and infinity as NaN, Infinity and -Infinity.
+TEST(HfConfigTest, NaNAndInfinityAreRejectedWithTheirField) {
   const std::pair<const char*, const char*> values[] = {{"NaN", "nan"}, {"Infinity", "inf"}, {"-Infinity", "-inf"}};
   for (const auto& [text, shown] : values) {
     for (const char* name : {"rope_theta", "rms_norm_eps", "head_dim"}) {
@@ -241,7 +241,7 @@ TEST(HfConfigTest, RopeParametersOfTransformers5AreRead) {
   EXPECT_NE(ErrorOf(config.dump()).find("rope_parameters.full_attention: "), std::string::npos);
 }
 
-TEST(HfConfigTest, InvalidRopeScalingIsRejectedWithFieldAndValue) {
+TEST(HfConfigTest, InvalidRopeScalingIsRejectedWithTheReason) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"type":"longrope","factor":2})", "rope_scaling.short_factor: missing"},
       {R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1]})",
@@ -326,7 +326,7 @@ TEST(HfConfigTest, FilesTruncatedAtAnyByteAreRejected) {
   }
 }
 
-TEST(HfConfigTest, FilesWithFlippedBytesLoadOrAreRejected) {
+TEST(HfConfigTest, FilesWithChangedBytesLoadOrAreRejected) {
   std::string original = With("rope_scaling", json::parse(R"({"type":"yarn","factor":4.0})")).dump();
   std::mt19937 random(3);
   TempDirectory directory;

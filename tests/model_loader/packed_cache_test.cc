@@ -48,7 +48,7 @@ class PackedCacheTest : public testing::Test {
 
 using NameSet = std::set<std::string>;
 
-TEST_F(PackedCacheTest, DirectoryIsAccessibleToItsOwnerOnly) {
+TEST_F(PackedCacheTest, DirectoryAndFilesAreAccessibleToTheirOwnerOnly) {
   Put(PackedCache(directory_, 1000), "a", 10);
   struct stat status;
   ASSERT_EQ(stat(directory_.c_str(), &status), 0);
@@ -166,7 +166,7 @@ TEST_F(PackedCacheTest, DirectoryWritableByOthersIsNeitherReadNorWritten) {
   EXPECT_EQ(Names(), (NameSet{"a.packed"}));
 }
 
-TEST_F(PackedCacheTest, DirectoryOfAnotherUserIsRejected) {
+TEST_F(PackedCacheTest, DirectoryOrFileOfAnotherUserIsRejected) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root: only root can give a directory away";
   const PackedCache cache(directory_, 1000);
   Put(cache, "a", 10);

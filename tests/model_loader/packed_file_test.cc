@@ -60,7 +60,7 @@ class PackedFileTest : public testing::Test {
     directory_.Write("x.packed", contents);
     return Rejection();
   }
-  // Recomputes header_hash, so that a file with changed numbers does not fail the checksum.
+  // Recomputes header_hash, so that a file with changed numbers passes the header checksum.
   static std::string WithNewHash(std::string contents, size_t header_bytes) {
     std::memset(contents.data() + 32, 0, 8);
     const uint64_t hash = XXH3_64bits(contents.data(), header_bytes);
@@ -153,13 +153,13 @@ TEST_F(PackedFileTest, ImpossibleNumbersAreRejectedEvenWithAValidHash) {
   }
 }
 
-TEST_F(PackedFileTest, MissingFileOrDirectoryIsRejected) {
+TEST_F(PackedFileTest, DirectoryOrMissingFileIsRejected) {
   EXPECT_NE(Rejection(), "");
   std::filesystem::create_directory(path_);
   EXPECT_NE(Rejection().find("not a regular file"), std::string::npos);
 }
 
-TEST_F(PackedFileTest, FullDiskIsAnError) {
+TEST_F(PackedFileTest, UnwritableFileIsAnError) {
   const int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
   ASSERT_GE(fd, 0);
   const std::vector<std::byte> bytes(100);

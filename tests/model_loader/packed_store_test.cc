@@ -1,5 +1,5 @@
-// Tests that loading from the packed-weight cache gives the same results as packing, bit for bit, for every model, and
-// that damaged, untrusted or unwritable cache files do not change the results.
+// Tests that loading from the packed-weight cache gives the same results as packing, bit for bit, for every test
+// model, and that damaged, untrusted or unwritable cache files do not change the results.
 #include "engine/model_loader/packed_cache/packed_store.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ class PackedStoreTest : public testing::Test {
   TempDirectory temp_;
 };
 
-TEST_F(PackedStoreTest, CacheHitsAndMissesGiveBitIdenticalLogprobsForEveryModel) {
+TEST_F(PackedStoreTest, CacheHitsAndMissesGiveBitIdenticalLogprobsForEveryTestModel) {
   const std::vector<std::string> models = TestModels();
   EXPECT_GT(models.size(), 100u);
   for (const std::string& path : models) {
@@ -93,7 +93,7 @@ TEST_F(PackedStoreTest, CacheHitsAndMissesGiveBitIdenticalLogprobsForEveryModel)
   }
 }
 
-TEST_F(PackedStoreTest, EachQuantizationTypeRankAndInstructionSetHasItsOwnFile) {
+TEST_F(PackedStoreTest, EachQuantizationDTypeRankAndInstructionSetHasItsOwnFile) {
   size_t num_files = 0;
   for (const QuantizationMethod method :
        {QuantizationMethod::kNone, QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
@@ -187,7 +187,7 @@ TEST_F(PackedStoreTest, OnlyWeightsMissingFromAFileArePackedAndAddedToIt) {
   EXPECT_EQ(after, first);
 }
 
-TEST_F(PackedStoreTest, UnwritableDirectoryIsReportedAndDoesNotPreventLoading) {
+TEST_F(PackedStoreTest, DirectoryThatCannotBeCreatedIsReportedAndDoesNotPreventLoading) {
   VllmConfig config = Llama();
   temp_.Write("file", "");
   config.load.packed_cache_directory = temp_.path() + "/file/packed";
@@ -253,7 +253,7 @@ TEST_F(PackedStoreTest, FileThatAnotherUserCouldHaveWrittenIsReplacedAndNotUsed)
   }
 }
 
-TEST_F(PackedStoreTest, FullDiskIsReportedAndDoesNotPreventLoading) {
+TEST_F(PackedStoreTest, FileThatCannotBeWrittenIsReportedAndDoesNotPreventLoading) {
   const Result expected = Run(Llama());
   fs::remove_all(Directory());
   rlimit saved{};

@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         InvalidHeader{Tensor(R"("F32")", "1", "[0,4]"), "a number in the wrong place"},
         InvalidHeader{Tensor(R"("F32")", "null", "[0,4]"), "null in the wrong place"},
         InvalidHeader{Tensor(R"("F32")", "[-1]", "[0,4]"), "a negative number in the wrong place"},
-        InvalidHeader{Tensor(R"("F32")", "[1.0]", "[0,4]"), "a fraction in the wrong place"},
+        InvalidHeader{Tensor(R"("F32")", "[1.0]", "[0,4]"), "a number that is not a uint64 in the wrong place"},
         InvalidHeader{Tensor(R"("F32")", "[NaN]", "[0,4]"), "not valid JSON"},
         InvalidHeader{Tensor(R"("F32")", "[[1]]", "[0,4]"), "an array in the wrong place"},
         InvalidHeader{Tensor(R"("F32")", "[1]", "[0]"), "data_offsets needs 2 numbers (1)"},
@@ -126,7 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
         InvalidHeader{Tensor(R"("F4")", "[3]", "[0,4]"), "size is not a whole number of bytes (12 bits)"},
         InvalidHeader{Tensor(R"("F32")", "[4294967296,4294967296]", "[0,4]"), "shape is too large"},
         InvalidHeader{Tensor(R"("U8")", "[18446744073709551615]", "[0,18446744073709551615]"), "shape is too large"},
-        InvalidHeader{Tensor(R"("U8")", "[18446744073709551616]", "[0,4]"), "a fraction in the wrong place"},
+        InvalidHeader{Tensor(R"("U8")", "[18446744073709551616]", "[0,4]"),
+                      "a number that is not a uint64 in the wrong place"},
         InvalidHeader{R"({"a":)" + kOne + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})", "gap or overlap"},
         InvalidHeader{R"({"a":{"x":)" + std::string(200, '[') + std::string(200, ']') + "}}", "nested too deeply"}));
 
@@ -135,7 +136,7 @@ TEST(SafetensorsTest, HeaderLengthIsCheckedFirst) {
   EXPECT_NE(ErrorOf(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8)).find("header is too large (100000001 bytes"),
             std::string::npos);
   EXPECT_NE(ErrorOf(std::string(8, '\xff')).find("header is too large (18446744073709551615"), std::string::npos);
-  EXPECT_NE(ErrorOf(std::string("\x03\0\0\0\0\0\0\0{}", 10)).find("past the end of the file (3 bytes of 2)"),
+  EXPECT_NE(ErrorOf(std::string("\x03\0\0\0\0\0\0\0{}", 10)).find("past the end of the file (3 bytes, 2 remain)"),
             std::string::npos);
 }
 
@@ -149,7 +150,7 @@ TEST(SafetensorsTest, AFileTruncatedAtAnyByteIsRejected) {
   EXPECT_THROW(Parse(original + "x"), ModelError);
 }
 
-TEST(SafetensorsTest, FilesWithFlippedBytesLoadOrAreRejected) {
+TEST(SafetensorsTest, FilesWithChangedBytesLoadOrAreRejected) {
   std::string original = File(kGood, kGoodData);
   std::mt19937 random(5);
   for (int i = 0; i < 20000; ++i) {

@@ -70,7 +70,7 @@ TEST(WeightsTest, ShardsAreReadThroughTheIndex) {
   EXPECT_EQ(source->TotalBytes(), 16);
 }
 
-TEST(WeightsTest, InvalidIndexesAreRejectedByName) {
+TEST(WeightsTest, InvalidIndexesAreRejectedWithTheReason) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({})", "weight_map: missing"},
       {R"([])", "weight_map: missing"},

@@ -1,5 +1,6 @@
-// For each switch of a Llama config that changes the arithmetic, compares a model's log-probabilities with those of
-// transformers in float32. tests/golden/llama_golden.py makes the checkpoints and the expected values.
+// For each switch of a Llama config that changes the arithmetic, compares a model's float32 log-probabilities and
+// bfloat16 error with those of transformers. tests/golden/llama_golden.py makes the checkpoints and the expected
+// values.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

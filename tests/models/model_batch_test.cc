@@ -1,5 +1,5 @@
-// For every decoder family, a request computes the same bits alone and in a batch, in chunks of any size, on one rank
-// and on two.
+// Tests that a request of every decoder family computes the same bits alone and in a batch, with its prompt whole or in
+// chunks. Runs on two ranks are compared only with other runs on two ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ TEST_P(ModelBatchTest, ChunkedPromptsComputeTheSameBitsAsWholePrompts) {
   for (const int64_t chunk : {1, 5, 16}) EXPECT_EQ(engine.Run(Prompts(), kNumOutputs, chunk), whole) << chunk;
 }
 
-TEST_P(ModelBatchTest, TwoRanksComputeTheSameBitsInAnyBatch) {
+TEST_P(ModelBatchTest, TwoRanksComputeTheSameBitsInAChunkedBatchAsAlone) {
   ManyRequests engine(Config(2, 2, kernels::DType::kFloat32));
   const std::vector<std::vector<int32_t>> prompts = Prompts();
   const auto together = engine.Run(prompts, kNumOutputs, 7);

@@ -1,6 +1,6 @@
 // For every decoder family and each of its config switches that changes the arithmetic, compares a model's float32
-// logits, greedy tokens and bfloat16 errors with those of transformers. tests/golden/models_golden.py makes the
-// checkpoints and the expected values.
+// log-probabilities, greedy tokens and bfloat16 errors with those of transformers. tests/golden/models_golden.py makes
+// the checkpoints and the expected values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,7 +111,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     }
     return sum.Result();
   }
-  // Returns the smallest standard deviation of a golden row's logits.
+  // Returns the smallest standard deviation within a golden row.
   double Spread() const {
     double smallest = 1e30;
     for (const std::vector<double>& row : GoldenRows()) {
@@ -132,19 +132,19 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Families, ModelGoldenTest, testing::ValuesIn(Cases()),
                          [](const auto& case_name) { return case_name.param; });
 
-TEST_P(ModelGoldenTest, LogitsAgreeWithTransformers) {
+TEST_P(ModelGoldenTest, LogprobsAgreeWithTransformers) {
   OneRequest engine(Config(1, kernels::DType::kFloat32));
   const double worst = DifferenceOf(engine, 2048).worst;
   EXPECT_LE(worst, 1e-4 * Spread());
   RecordProperty("worst", std::to_string(worst / Spread()));
 }
 
-TEST_P(ModelGoldenTest, LogitsAgreeWithTransformersInChunks) {
+TEST_P(ModelGoldenTest, LogprobsAgreeWithTransformersInChunks) {
   OneRequest engine(Config(1, kernels::DType::kFloat32));
   EXPECT_LE(DifferenceOf(engine, 7).worst, 1e-4 * Spread());
 }
 
-TEST_P(ModelGoldenTest, GreedyTokensEqualTransformers) {
+TEST_P(ModelGoldenTest, GreedyTokensEqualThoseOfTransformers) {
   OneRequest engine(Config(1, kernels::DType::kFloat32));
   ExpectGreedy(engine, 2048);
 }

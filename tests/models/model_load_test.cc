@@ -1,5 +1,5 @@
-// Tests which models are rejected at load and with which message, that every family runs on dummy weights, and that a
-// real GPT-2 checkpoint gives the right tokens.
+// Tests which models are rejected at load and with which message, that every family runs on dummy weights, and that
+// tiny-random-gpt2 gives the reference tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,7 +94,7 @@ TEST(ModelLoadTest, EveryFamilyRunsOnDummyWeights) {
   }
 }
 
-TEST(ModelLoadTest, RealGpt2CheckpointGivesTheReferenceTokens) {
+TEST(ModelLoadTest, TinyRandomGpt2GivesTheReferenceTokens) {
   VLLMCLI_NEEDS_REALDATA("references/tiny-random-gpt2.greedy_logits.json");
   VllmConfig config;
   config.model = LoadModelConfig(RealData("models/tiny-random-gpt2/hf-f32"));

@@ -1,4 +1,5 @@
-// A step's buffers are reserved when the model is loaded: the first step of the largest size allocates nothing.
+// Tests that a step's buffers are reserved at load, so that neither the first step of the largest size nor a decode
+// step allocates memory.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,5 +1,5 @@
-// Tests a chat whose context is full: most turns must still find their history in the prefix cache. Uses the bundled
-// model.
+// Tests a chat whose context is full: most turns must still find more than half of their prompt in the prefix cache.
+// Uses the bundled model.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -10,7 +10,7 @@
 namespace vllm::app {
 namespace {
 
-TEST(ChatContextTest, MostTurnsOfAFullContextFindTheirHistoryInThePrefixCache) {
+TEST(ChatContextTest, MostTurnsOfAFullContextFindHalfOfTheirPromptInThePrefixCache) {
   constexpr int kTurns = 30;
   std::string input;
   for (int i = 0; i < kTurns; ++i) input += "Tell me about flag number " + std::to_string(i) + ", please.\n";

@@ -51,7 +51,7 @@ TEST_F(ChatProgramTest, TurnIsAnsweredAndControlDQuits) {
 }
 
 TEST_F(ChatProgramTest, ControlCStopsTheAnswerAndTheNextTurnWorks) {
-  // The answer repeats " x" until the context is full. Then the chat would print "[cut off".
+  // Without Ctrl-C, the answer would repeat " x" until the context is full, and the chat would print "[cut off".
   const std::string x = GuideTokenId("x");
   ASSERT_NE(x, "");
   model_ = CopyGuideModel(directory_ / "long", {.context = 100000});
@@ -74,7 +74,7 @@ TEST_F(ChatProgramTest, ControlCStopsTheAnswerAndTheNextTurnWorks) {
   EXPECT_TRUE(chat.TerminalIsRestored());
 }
 
-TEST_F(ChatProgramTest, SecondTurnComputesOnlyTheNewTokens) {
+TEST_F(ChatProgramTest, SecondTurnFindsTheFirstInThePrefixCache) {
   PtyProgram chat(Chat({"-n", "40"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("Once upon a time there was a cat and a dog\r");
@@ -191,7 +191,7 @@ TEST_F(ChatProgramTest, SuspendAndContinueKeepTheLine) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatProgramTest, FullContextIsReported) {
+TEST_F(ChatProgramTest, DroppedTurnsAreReported) {
   PtyProgram chat(Chat({"-n", "20", "--max-model-len", "64"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   for (int i = 0; i < 3; ++i) {

@@ -1,5 +1,5 @@
-// Tests the program with GGUF files. Every command that needs a model must accept a GGUF file, and strings from a file
-// must not control the terminal.
+// Tests the program with GGUF files. Commands that need a model must accept a GGUF file, and strings from a file must
+// not control the terminal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TEST(GgufProgramTest, ShowReportsExpertsAndSlidingWindows) {
   EXPECT_EQ(Json::parse(RunProgram({"show", "--json", Fixture("gemma3")}).out)["sliding_window"], 9);
 }
 
-TEST(GgufProgramTest, EveryCommandAcceptsAFile) {
+TEST(GgufProgramTest, NonInteractiveCommandsAcceptAFile) {
   const Json completion =
       Json::parse(RunProgram({"complete", "-m", Llama(), "-n", "4", "-t", "0", "--ignore-eos", "--json", "AB"}).out);
   EXPECT_EQ(completion["outputs"][0]["token_ids"].size(), 4U);
@@ -138,7 +138,7 @@ TEST(GgufProgramTest, FilesOfARepositoryAreFoundByName) {
 }
 
 TEST(GgufProgramTest, ShowCountsPackedParameters) {
-  // The directory contains the same model once for each quantization method.
+  // The directory contains the same model in 21 quantization formats.
   for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/quant/models")) {
     const ProgramResult result = RunProgram({"show", "--json", entry.path().string()});
     ASSERT_EQ(result.status, 0) << result.err;

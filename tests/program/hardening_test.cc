@@ -60,7 +60,7 @@ TEST(HardeningTest, TheProgramIsPositionIndependent) {
   EXPECT_NE(program.Dynamic(DT_FLAGS_1) & DF_1_PIE, 0u);
 }
 
-TEST(HardeningTest, NoMemoryIsBothWritableAndExecutable) {
+TEST(HardeningTest, NoSegmentIsBothWritableAndExecutable) {
   bool has_stack_flags = false;
   ElfFile(VLLMCLI_BINARY).ForEachSegment([&](const Elf64_Phdr& segment) {
     if (segment.p_type == PT_GNU_STACK) has_stack_flags = true;
@@ -82,7 +82,7 @@ TEST(HardeningTest, RelocationsAreReadOnlyAfterStartup) {
   EXPECT_NE(program.Dynamic(DT_FLAGS_1) & DF_1_NOW, 0u);
 }
 
-TEST(HardeningTest, StackAndBuffersAreChecked) {
+TEST(HardeningTest, StackProtectorAndFortifiedFunctionsAreUsed) {
   const ElfFile program(VLLMCLI_BINARY);
   EXPECT_TRUE(program.HasString("__stack_chk_fail"));
   EXPECT_TRUE(program.HasString("__memcpy_chk") || program.HasString("__snprintf_chk") ||
@@ -94,7 +94,8 @@ TEST(HardeningTest, StackAndBuffersAreChecked) {
 
 #if defined(__x86_64__)
 TEST(HardeningTest, IndirectBranchesHaveLandingPads) {
-  // g++ and clang define __CET__ with -fcf-protection. Bit 0 is for branches, bit 1 for returns.
+  // g++ and clang define __CET__ with -fcf-protection; tests are compiled with the flags of the program. Bit 0 is for
+  // branches, bit 1 for returns.
 #ifdef __CET__
   EXPECT_EQ(__CET__, 3);
 #else

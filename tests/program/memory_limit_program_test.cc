@@ -60,7 +60,7 @@ TEST(MemoryLimitTest, ARequestWhoseOutputExceedsTheLimitIsRejectedWithTheNumbers
 
 #endif
 
-TEST(MemoryLimitTest, BatchRowsWaitForMemoryAndAllFinish) {
+TEST(MemoryLimitTest, BatchRowsWaitForMemoryAndARowThatCanNeverFitIsRejected) {
   std::string rows;
   for (int i = 0; i < 12; ++i)
     rows += "{\"prompt\": \"hello\", \"max_tokens\": 20, \"logprobs\": 20, \"temperature\": 0}\n";
@@ -70,7 +70,8 @@ TEST(MemoryLimitTest, BatchRowsWaitForMemoryAndAllFinish) {
         {"batch", "-", "--input-format", "jsonl", "-m", GuideModel(), "--ordered", "--max-output-memory", limit},
         Input(rows));
   };
-  // The lower limit is enough for one short row at a time. The last row could exceed it alone, so it is rejected.
+  // The lower limit is enough for one short row at a time. The last row alone could exceed it and is therefore
+  // rejected.
   const ProgramResult narrow = run("400K");
   EXPECT_EQ(narrow.status, 1) << narrow.err;
   EXPECT_NE(narrow.out.find("\"code\":\"invalid_request\""), std::string::npos) << narrow.out;

@@ -23,7 +23,7 @@ const std::string& PlainModel() {
   return path;
 }
 
-// Returns arguments with which `complete` writes an answer that is too long to end during a test.
+// Returns arguments for `complete` whose answer is too long to end during a test.
 std::vector<std::string> EndlessAnswer() {
   static const TempDirectory directory;
   static const std::string path = CopyGuideModel(directory.path() + "/long", {.context = 100000});
@@ -98,7 +98,7 @@ TEST(ProgramTest, AFullDeviceExitsWithStatusFour) {
   EXPECT_NE(result.err.find("standard output"), std::string::npos);
 }
 
-TEST(ProgramTest, CompletePrintsOnlyTheText) {
+TEST(ProgramTest, CompletePrintsOnlyTheTextOrOneJsonObject) {
   const ProgramResult text =
       RunProgram({"complete", "-m", PlainModel(), "--ignore-eos", "-t", "0", "-n", "12", "Once upon a time"});
   EXPECT_EQ(text.status, 0) << text.err;
@@ -152,7 +152,7 @@ TEST(ProgramTest, AReaderThatClosesThePipeEndsTheProgramQuietly) {
   EXPECT_EQ(result.err, "");
 }
 
-TEST(ProgramTest, ASignalExitsWith128PlusItsNumber) {
+TEST(ProgramTest, ASignalEndsTheProgramWithStatus128PlusItsNumber) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     ProgramOptions options;
     options.signal_after_output = number;

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMessages = R"([{"role":"user","content":"hi"}])";
-// Prints the variables that it receives, and ignores system messages.
+// A template that prints the variables that it receives, and ignores system messages.
 constexpr const char* kTemplate =
     "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}"
     "[{{ enable_thinking }}|{{ level }}|{{ list[1] if list is defined }}]";
@@ -89,7 +89,7 @@ TEST_F(TemplateProgramTest, ToolsInTheRequestSelectTheTemplateForToolUse) {
   EXPECT_EQ(render(R"({"messages":[],"tools":null})"), "plain");
 }
 
-TEST_F(TemplateProgramTest, TheTemplateFileOfAProcessorIsRead) {
+TEST_F(TemplateProgramTest, ChatTemplateJsonOfAProcessorIsRead) {
   std::ofstream(directory_ / "model/tokenizer_config.json") << "{}";
   fs::remove(directory_ / "model/chat_template.jinja");
   std::ofstream(directory_ / "model/chat_template.json") << R"({"chat_template":"from the processor"})";

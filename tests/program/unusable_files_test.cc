@@ -73,7 +73,7 @@ class UnusableFilesTest : public testing::Test {
   std::string model_ = temp_.path() + "/model";
 };
 
-TEST_F(UnusableFilesTest, FifoInPlaceOfAnyModelFileIsRejectedByName) {
+TEST_F(UnusableFilesTest, FifoInPlaceOfAModelFileIsRejectedByName) {
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
                            "chat_template.jinja", "model.safetensors"}) {
     const std::string saved = temp_.path() + "/saved";
@@ -139,7 +139,7 @@ TEST_F(UnusableFilesTest, FifosOnTheCommandLineAreRejected) {
   EXPECT_NE(model.err.find(gguf + ": not a regular file or a directory (a FIFO)"), std::string::npos) << model.err;
 }
 
-TEST_F(UnusableFilesTest, BatchReadsItsInputFromAFifoAsItArrives) {
+TEST_F(UnusableFilesTest, BatchReadsItsInputFromAFifo) {
   const std::string fifo = temp_.path() + "/rows.jsonl";
   MakeFifo(fifo);
   std::thread writer([&fifo] {
@@ -302,7 +302,7 @@ TEST_F(UnusableFilesTest, ShowFailsLikeRunWithTheSameMessage) {
   EXPECT_EQ(Show().status, 0);
 }
 
-// With each limit, a different open() is the first that fails. With a limit of 4, the shell that sets the limit fails.
+// Each limit makes a later open() the first to fail. With a limit of 4, the shell that sets the limit fails.
 // The sanitizers need more descriptors: if UBSan cannot open a pipe, it reports every object as invalid.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int kFirstLimit = 8;
@@ -325,7 +325,7 @@ TEST_F(UnusableFilesTest, RunWithTooFewDescriptorsExitsWithTheCause) {
   EXPECT_TRUE(has_succeeded);
 }
 
-// Weights are copied when they are packed, so a chat continues with the model that it has loaded.
+// Packing copies the weights, so a chat no longer needs the file after the model is loaded.
 TEST_F(UnusableFilesTest, ChatContinuesWhenItsModelIsTruncatedOrMoved) {
   const auto chat = [this](const std::function<void()>& change) {
     // --quiet, because on a slow machine the program would draw status lines.

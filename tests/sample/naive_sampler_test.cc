@@ -104,7 +104,8 @@ TEST(NaiveSamplerTest, ReusedSamplerGivesTheSameResultsAsAFreshOne) {
   EXPECT_GT(compared, 100);
 }
 
-// Compares draws at many positions with the distribution in a chi-square test. The limit is 5 standard deviations.
+// Compares draws at many positions with the distribution in a chi-square test. The limit is a little more than 5
+// standard deviations above the mean.
 void ExpectDrawsFollowDistribution(const std::vector<float>& logits, const SamplingParams& params) {
   constexpr size_t kDraws = 100000;
   Sampler sampler(static_cast<int64_t>(logits.size()));
@@ -149,7 +150,7 @@ TEST(NaiveSamplerTest, DrawsFollowTheDistribution) {
   ExpectDrawsFollowDistribution(blocks, SamplingParams());
 }
 
-TEST(NaiveSamplerTest, DrawsOfAdjacentSeedsAndPositionsAreIndependent) {
+TEST(NaiveSamplerTest, DrawsOfAdjacentSeedsAndPositionsAreUncorrelated) {
   // Counts pairs of one-bit draws for adjacent seeds (s, s + 1) and for adjacent positions (p, p + 1).
   int counts[4] = {}, steps[4] = {};
   constexpr int kPairs = 40000;

@@ -16,7 +16,7 @@
 namespace vllm {
 namespace {
 
-TEST(RowOpsTest, WeightIsExpWithinTwoUlp) {
+TEST(RowOpsTest, WeightHasASmallRelativeErrorAndIsZeroFarBelowTheMaximum) {
   EXPECT_EQ(Weight(3.5f, 3.5f, 0.7f), 1.0f);
   EXPECT_EQ(Weight(-std::numeric_limits<float>::infinity(), 0.0f, 1.0f), 0.0f);
   EXPECT_EQ(Weight(-88.0f, 0.0f, 1.0f), 0.0f);

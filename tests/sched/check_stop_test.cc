@@ -69,7 +69,7 @@ TEST_F(CheckStopTest, MaxTokensFinishesWithReasonLength) {
   EXPECT_EQ(request_->num_output_tokens(), 2);
 }
 
-TEST_F(CheckStopTest, MaxModelLenFinishesWithReasonLength) {
+TEST_F(CheckStopTest, MaxNumTokensFinishesWithReasonLength) {
   EXPECT_EQ(Run({5, 6, 7}, 5), RequestStatus::kFinishedLengthCapped);
   EXPECT_EQ(request_->num_tokens(), 5);
 }

@@ -83,7 +83,7 @@ class ReferenceScheduler {
   int64_t Peak(size_t group, int64_t num_blocks) const;
   int64_t PeakOfAll(int64_t num_tokens) const;
   Content ContentOf(const Tracked& request, int64_t index, int64_t parent) const;
-  // Returns the published block with this content, or 0.
+  // Returns the block that was first published with this content, or 0.
   int32_t Lookup(size_t group, int64_t content) const;
   // Returns one table per group; the tables are empty for a miss. Sets `contents` to the content ids of the hit.
   std::vector<std::vector<int32_t>> LongestHit(const Tracked& request, std::vector<int64_t>& contents) const;

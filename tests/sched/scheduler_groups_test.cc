@@ -26,7 +26,7 @@ TEST(SchedulerGroupsTest, WorkersReceiveOneTablePerGroup) {
   EXPECT_EQ(std::vector<int32_t>(blocks.begin(), blocks.end()), (std::vector<int32_t>{5, 6}));
 }
 
-TEST(SchedulerGroupsTest, LongOutputHoldsOnlyTheWindow) {
+TEST(SchedulerGroupsTest, LongOutputHoldsOnlyTheBlocksOfItsWindow) {
   SchedulerHarness h({.num_blocks = 120, .max_num_batched_tokens = 64, .group_windows = {0, 32}});
   h.Add(1, 200, {.max_tokens = 1000});
   int64_t peak = 0;
@@ -52,7 +52,7 @@ TEST(SchedulerGroupsTest, WithOnlySlidingWindowsRequestsOfAnyLengthAreAccepted) 
   EXPECT_EQ(h.results[2].token_ids.size(), 10u);
 }
 
-TEST(SchedulerGroupsTest, PromptThatNeverFitsTogetherWithItsWindowIsRejected) {
+TEST(SchedulerGroupsTest, PromptForWhichAllGroupsTogetherNeedTooManyBlocksIsRejected) {
   // With chunks of 64, the window takes at most 7 of the 20 blocks, so full attention gets 13.
   SchedulerHarness h({.num_blocks = 20, .max_num_batched_tokens = 64, .group_windows = {0, 32}});
   std::string rejection_reason;

@@ -174,7 +174,7 @@ TEST(SchedulerOutputTest, PromptLogprobsAreNotDuplicatedByPreemption) {
       {.num_blocks = 8, .block_size = 4, .max_num_batched_tokens = 14, .scheduler_reserve_full_isl = false});
   h.Add(1, 12, {.max_tokens = 9});
   h.Add(MakeRequest(2, Iota(50, 26), {.max_tokens = 2, .edit = [](SamplingParams& p) { p.prompt_logprobs = 1; }}));
-  // Imitates workers that compute the logprobs of every scheduled prompt position except the first.
+  // Imitates workers that compute the logprobs of every scheduled prompt position except position 0.
   h.edit_output = [&](ModelRunnerOutput& o) {
     const auto* request = h.scheduler.FindRequest(2);
     const auto end = static_cast<int32_t>(std::min(request->num_computed_tokens, request->num_prompt_tokens()));

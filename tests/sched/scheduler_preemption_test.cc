@@ -106,7 +106,7 @@ TEST(SchedulerPreemptionTest, PriorityPreemptsTheLargestPriorityThenTheLatestArr
   EXPECT_EQ(h.Scheduled(3), 1);
 }
 
-TEST(SchedulerPreemptionTest, ScheduledPriorityVictimReturnsItsTokensToTheBudget) {
+TEST(SchedulerPreemptionTest, VictimThatIsAlreadyScheduledIsRemovedFromTheStep) {
   SchedulerHarness h({.num_blocks = 5,
                       .block_size = 4,
                       .enable_prefix_caching = false,
@@ -184,7 +184,7 @@ TEST(SchedulerPreemptionTest, RequestsThatTogetherOutgrowTheKVCacheAllFinish) {
   }
 }
 
-TEST(SchedulerPreemptionTest, MinTokensBeyondTheKVCacheDoesNotHang) {
+TEST(SchedulerPreemptionTest, MinTokensBeyondTheKVCacheFinishesWithReasonLength) {
   SchedulerHarness h({.num_blocks = 3, .block_size = 4});
   h.Add(1, 5, {.max_tokens = 100, .edit = [](SamplingParams& params) { params.min_tokens = 100; }});
   h.RunToEnd();

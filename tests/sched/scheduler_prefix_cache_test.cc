@@ -9,7 +9,7 @@ namespace {
 using Ids = std::vector<RequestId>;
 const SchedulerOptions kSmall{.num_blocks = 100, .block_size = 4};
 
-TEST(SchedulerPrefixCacheTest, SecondRequestSkipsTheTokensThatTheFirstComputed) {
+TEST(SchedulerPrefixCacheTest, SecondRequestSkipsTheFullBlocksThatTheFirstComputed) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Step();
@@ -52,7 +52,7 @@ TEST(SchedulerPrefixCacheTest, NextTurnHitsTheAnswerToo) {
   for (int32_t i = 0; i < 5; ++i) turn.push_back(70 + i);
   h.Add(MakeRequest(2, turn));
   h.Step();
-  // The first request had 14 tokens. The KV of the last token was never computed, so there are three full blocks.
+  // The first request had 14 tokens. The KV of the first 13 was computed, which fills three blocks of four tokens.
   EXPECT_EQ(h.results[2].num_cached_tokens, 12);
 }
 
@@ -90,7 +90,7 @@ TEST(SchedulerPrefixCacheTest, WithoutCachingEverythingIsComputed) {
   EXPECT_EQ(h.Scheduled(2), 10);
 }
 
-TEST(SchedulerPrefixCacheTest, FailedRequestEndsWithItsErrorAndPublishesNothing) {
+TEST(SchedulerPrefixCacheTest, FailedRequestEndsWithItsErrorAndLeavesNoBlocksInTheCache) {
   SchedulerHarness h(kSmall);
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Schedule();

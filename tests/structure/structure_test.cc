@@ -1,5 +1,5 @@
-// Checks rules of docs/ARCHITECTURE.md that a compiler cannot check: limits on file and directory sizes, and constructs
-// that the product must not contain.
+// Checks rules of docs/ARCHITECTURE.md and docs/DEVELOPING.md that a compiler cannot check: limits on file and
+// directory sizes, opening comments, namespaces, and words and constructs to avoid.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -117,7 +117,7 @@ TEST(StructureTest, OnlyAppTerminalWritesToStandardOutputAndError) {
   }
 }
 
-// Returns the lines of all sources, scripts and documents.
+// Returns the lines of the sources, scripts and documents that must avoid the words of words.txt.
 std::vector<Source> Texts() {
   const fs::path root = VLLMCLI_SOURCE_DIR;
   std::vector<Source> texts;

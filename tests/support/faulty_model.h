@@ -1,6 +1,6 @@
 // "FaultyForCausalLM": a Llama that fails on purpose on one rank. It throws at load, in the profiling run or at a later
-// step, or it computes NaN logits. Linking faulty_model.cc registers the architecture. A test sets the plans before it
-// creates an executor.
+// step, or it computes NaN logits. Linking faulty_model.cc registers the architecture. The plans are global. A test
+// sets them from its own thread before it creates an executor.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// TempDirectory: a private directory for one test, removed with its contents by the destructor. MessageOf: the message
-// of an expected exception.
+// TempDirectory: a private directory for one test, removed with its contents by the destructor. Owned by the test and
+// used on its thread. MessageOf: the message of an expected exception.
 #pragma once
 
 #include <gtest/gtest.h>

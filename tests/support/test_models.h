@@ -1,5 +1,6 @@
-// TestModels() lists every model in tests/data that can be loaded: checkpoint directories of every family and every
-// quantization scheme, and GGUF files of every block type. The paths are sorted.
+// TestModels() lists the models of tests/data/models (every family), tests/data/quant/models (every quantization
+// scheme) and tests/data/gguf (every block type). Split GGUF models are left out. The paths are sorted.
+// Any thread.
 #pragma once
 
 #include <algorithm>

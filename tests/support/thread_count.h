@@ -1,4 +1,5 @@
-// Counts the threads of this process, for tests that check that no thread is left running.
+// Counts the threads of this process, for tests that check that no thread is left running. Functions without state,
+// except under ThreadSanitizer; any thread.
 #pragma once
 
 #include <unistd.h>

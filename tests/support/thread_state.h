@@ -1,5 +1,5 @@
 // Reads the state of this process's threads from /proc, so that a test can wait until a thread sleeps instead of
-// guessing how long that takes.
+// guessing how long that takes. Functions without state; any thread.
 #pragma once
 
 #include <sys/types.h>

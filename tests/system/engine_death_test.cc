@@ -1,5 +1,6 @@
 // Tests a rank that throws at load, in the profiling run or at a random step. Every request must end with the cause,
-// the engine must shut down, and no thread may be left.
+// the engine must shut down, and no thread may be left. Also tests a model whose logits contain NaN, which must fail
+// only the requests in these rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,7 +97,7 @@ TEST_F(EngineDeathTest, FailureAtARandomStepEndsEveryRequestWithItsCause) {
   }
 }
 
-TEST_F(EngineDeathTest, NaNLogitsFailOnlyTheirRequest) {
+TEST_F(EngineDeathTest, NaNLogitsFailOnlyTheRequestsInTheirRow) {
   // The client is in-process, so that all three requests are present from the first step.
   for (const int64_t ranks : {1, 2}) {
     const VllmConfig config = FaultyConfig(ranks, 1);
@@ -112,8 +113,8 @@ TEST_F(EngineDeathTest, NaNLogitsFailOnlyTheirRequest) {
         }
       }
     }
-    // From the sixth step on, row 1 of the logits contains a NaN. The request in row 1 fails, then the one that moves
-    // to it.
+    // From the sixth step on, row 1 of the logits contains a NaN. The request in row 1 fails, then the request that
+    // moves into row 1.
     SetFaultPlan({FaultPlan::When::kLogits, 0, 6, 1});
     LLMEngine engine(config, nullptr, MakeInprocClient(config, MakeExecutor));
     for (int i = 0; i < 3; ++i) engine.AddRequest(std::to_string(i), std::vector<int32_t>{5, 6, 7 + i}, Greedy(20));

@@ -69,7 +69,7 @@ TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {
   for (const int64_t batched_tokens : {9, 64}) {
     for (const bool caching : {false, true}) {
       VllmConfig config = Config(16, batched_tokens, caching);
-      // A little more than the longest request needs in up to three KV-cache groups.
+      // 24 blocks are a little more than the longest request needs in up to three KV-cache groups.
       config.cache.num_blocks_override = 24;
       config.Finalize();
       const auto outputs = RunRequests(config, tokenizer, requests).outputs;

@@ -152,7 +152,7 @@ TEST_F(InvariantTest, PreemptionDoesNotChangeResults) {
   }
 }
 
-TEST_F(InvariantTest, SchedulesDoNotChangeResultsForAnyKVCacheType) {
+TEST_F(InvariantTest, SchedulesDoNotChangeResultsWithAnInt8OrFloat16KVCache) {
   for (const kernels::KVDType dtype : {kernels::KVDType::kInt8, kernels::KVDType::kFloat16}) {
     base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .cache_dtype = dtype}), tokenizer_, requests_,
                         {.one_at_a_time = true})
@@ -219,8 +219,8 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsOfTwoRanks) {
 }
 
 TEST_F(InvariantTest, CancelledStepsDoNotChangeResults) {
-  // Every third attempt at a step is cancelled, each time after a different number of checks. Over a run, prefills and
-  // decodes are interrupted in every layer.
+  // Every third attempt at a step is cancelled. The number of checks before that varies, so that prefills and decodes
+  // are interrupted in different layers.
   for (const int64_t threads : {1, 2}) {
     int64_t num_cancelled = 0;
     const auto plan = [&num_cancelled](int64_t attempt) { return attempt % 3 == 2 ? num_cancelled++ * 7 % 120 : -1; };

@@ -57,7 +57,7 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
     config.model = LoadModelConfig(Directory());
     config.model.architecture = "KVProbeForCausalLM";
     const std::vector<int64_t>& windows = GetParam().windows;
-    // If the number of layers differs from that of the checkpoint, use dummy weights. They are the same at each load.
+    // If the number of layers differs from that of the checkpoint, use dummy weights, which are the same at each load.
     if (static_cast<int64_t>(windows.size()) != config.model.num_hidden_layers) {
       config.load.load_format = LoadFormat::kDummy;
     }

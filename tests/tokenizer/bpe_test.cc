@@ -130,8 +130,8 @@ TEST(BpeTest, MatchesTheNaiveReferenceOnRandomModels) {
   }
 }
 
-// Training would not produce most of these random models: merges use the results of merges of higher rank, and several
-// merges produce the same token.
+// Training would not produce most of these random models: several merges produce the same token, and a merge may use a
+// token that a merge of higher rank also produces.
 TEST(BpeTest, LongWordsMatchThePriorityQueueReferenceOnRandomModels) {
   std::mt19937 random(11);
   for (int round = 0; round < 300; ++round) {
@@ -167,7 +167,7 @@ TEST(BpeTest, LongWordsMatchThePriorityQueueReferenceOnRandomModels) {
   }
 }
 
-// A token of 131072 letters is longer than the usual window, and its merges cross the borders of windows.
+// A token of 131072 letters does not fit into the usual window, so the model must use a larger one.
 TEST(BpeTest, ATokenLongerThanTheUsualWindowIsFound) {
   constexpr int kDoublings = 17;
   Vocabulary vocabulary;
@@ -314,7 +314,7 @@ TEST(BpeTest, TwoMegabyteWordsMatchThePriorityQueueReferenceWithGpt2Merges) {
   }
 }
 
-TEST(BpeTest, AWordOfOneMegabyteTakesAboutLinearTime) {
+TEST(BpeTest, AWordOfOneMegabyteDoesNotTakeQuadraticTime) {
   std::mt19937 random(5);
   const RandomModel model = MakeRandomModel(random, 50, false);
   for (const char* unit : {"a", "ab", "\xC3\xA9", "\xE2\x96\x81", "a\xE2\x96\x81"}) {

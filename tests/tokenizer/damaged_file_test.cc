@@ -83,7 +83,7 @@ TEST(DamagedFileTest, AMemberOfTheWrongTypeIsRejectedOrIgnored) {
       nullptr, true, -1, 1.5, 1e300, "x", nlohmann::json::array(), nlohmann::json::object()};
   for (const char* name : kFiles) {
     const nlohmann::json file = nlohmann::json::parse(ReadTestFile(DataPath(name)));
-    // Visits the tree without recursion and skips long lists.
+    // Visits the tree without recursion. Does not descend into long lists and objects.
     std::vector<nlohmann::json::json_pointer> pending{nlohmann::json::json_pointer()};
     while (!pending.empty()) {
       const auto pointer = pending.back();

@@ -40,7 +40,7 @@ TEST(DecodeStreamTest, StreamingRandomIdsGivesTheSameTextAsDecode) {
   }
 }
 
-TEST(DecodeStreamTest, StreamingThroughEveryDecoderGivesTheSameTextAsDecode) {
+TEST(DecodeStreamTest, StreamingThroughDecoderComponentsGivesTheSameTextAsDecode) {
   std::mt19937 random(12);
   for (const std::string& line : ReadLines(DataPath("components.jsonl"))) {
     const nlohmann::json component = nlohmann::json::parse(line);

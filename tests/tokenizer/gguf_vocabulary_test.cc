@@ -127,7 +127,7 @@ TEST(GgufVocabularyTest, AWordPieceVocabularyMatchesItsTokenizerJson) {
   EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("the keeper", false), true), "the keeper");
 }
 
-TEST(GgufVocabularyTest, EveryKnownPreTokenizerCompiles) {
+TEST(GgufVocabularyTest, EveryRegularExpressionOfThePreTokenizersCompiles) {
   for (const char* name : {"",
                            "default",
                            "llama-bpe",
@@ -180,7 +180,7 @@ std::string ErrorOf(const GgufVocabulary& vocabulary) {
   return "";
 }
 
-TEST(GgufVocabularyTest, UnknownNamesAreReported) {
+TEST(GgufVocabularyTest, UnknownModelsAndPreTokenizersAreReported) {
   EXPECT_EQ(ErrorOf(SmallVocabulary()), "");
   GgufVocabulary vocabulary = SmallVocabulary();
   vocabulary.pre = "klingon";

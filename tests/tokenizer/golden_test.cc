@@ -1,5 +1,5 @@
-// Compares ids and decoded text with the committed vectors, which tests/golden/tokenizer_golden.py made with Hugging
-// Face `tokenizers`.
+// Compares ids and decoded text with the committed vectors, which tokenizer_golden.py and tokenizer_models_golden.py in
+// tests/golden made with Hugging Face `tokenizers`.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/tokenizer_test_util.h"

@@ -29,7 +29,7 @@ TEST(TokenizerTest, ReportsItsVocabulary) {
   EXPECT_EQ(LoadTokenizerJson(DataPath("byte_fallback.json"))->Kind(), "BPE with byte fallback");
 }
 
-TEST(TokenizerTest, AByteLevelVocabularyRoundTripsEveryText) {
+TEST(TokenizerTest, AByteLevelVocabularyRoundTripsRandomTexts) {
   const auto tokenizer = LoadTokenizerJson(DataPath("byte_level.json"));
   std::mt19937 random(23);
   for (int round = 0; round < 3000; ++round) {
@@ -59,7 +59,7 @@ TEST(TokenizerTest, EncodingStopsIfTheStopFlagIsSet) {
 }
 
 // Long words are encoded in windows. Each window checks the flag.
-TEST(TokenizerTest, EncodingALongWordStopsInTheMiddle) {
+TEST(TokenizerTest, EncodingALongWordStopsIfAnotherThreadSetsTheStopFlag) {
   const auto tokenizer = LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::string word(size_t{64} << 20, 'a');
   std::atomic<bool> stop{false};
@@ -84,7 +84,7 @@ TEST(TokenizerTest, AVocabularyWithoutMergesEncodesSingleCharacters) {
   EXPECT_EQ(tokenizer->Kind(), "BPE");
 }
 
-TEST(TokenizerTest, AHugeRepetitiveTextIsEncodedInAboutLinearTime) {
+TEST(TokenizerTest, AHugeRepetitiveTextDoesNotTakeQuadraticTime) {
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
     const auto tokenizer = LoadTokenizerJson(DataPath(name));
     for (const char* unit : {"a", "e ", " ", "\n", "7", "<|end|>", "[LS]", " [LS]", "\xCC\x81", "<", "\xE2\x96\x81"}) {
@@ -97,7 +97,7 @@ TEST(TokenizerTest, AHugeRepetitiveTextIsEncodedInAboutLinearTime) {
   }
 }
 
-TEST(TokenizerTest, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
+TEST(TokenizerTest, NormalizingHostileRunsOfMarksDoesNotTakeQuadraticTime) {
   std::string text = "a";
   // Marks of two combining classes in the wrong order. A bubble sort would take quadratic time.
   while (text.size() < (1 << 20)) text += "\xCC\x81\xCC\xA3";
@@ -110,7 +110,7 @@ TEST(TokenizerTest, HostileRunsOfMarksAreNormalizedInAboutLinearTime) {
   }
 }
 
-TEST(TokenizerTest, AddedWhitespaceTokensWithLstripAndRstripTakeAboutLinearTime) {
+TEST(TokenizerTest, AddedWhitespaceTokensWithLstripAndRstripDoNotTakeQuadraticTime) {
   const auto tokenizer = ParseTokenizerJson(
       R"({"added_tokens": [{"id": 1, "content": " ", "rstrip": true, "lstrip": true, "normalized": false}],
           "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})",
@@ -147,7 +147,7 @@ TEST(TokenizerTest, ByteLevelWordsWithAnEndOfWordSuffixAreSupported) {
   EXPECT_EQ(tokenizer->Encode("ab a abb", false), (std::vector<int32_t>{4, 5, 2, 5, 0, 1, 3}));
 }
 
-TEST(UnicodeTest, ClassesFollowTheStandard) {
+TEST(UnicodeTest, CharactersHaveTheExpectedClasses) {
   const UnicodeTable& table = UnicodeTable::Get();
   EXPECT_TRUE(table.Is('a', kLetter));
   EXPECT_TRUE(table.Is(0x4E2D, kLetter));

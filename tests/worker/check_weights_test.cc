@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing_support::TestModels;
 
-// A copy of another source in which one tensor is missing or has a larger first dimension.
+// Wraps another source, in which one tensor seems to be missing or to have a larger first dimension.
 class DamagedWeights : public WeightSource {
  public:
   enum class Damage { kNone, kMissing, kLarger };
@@ -146,7 +146,7 @@ TEST_F(ChangingFileTest, FileModifiedWhileItIsReadIsRejected) {
             "tensor file " + File() + ": was changed while it was being read");
 }
 
-TEST_F(ChangingFileTest, FileReplacedOrRemovedWhileItIsReadKeepsItsContents) {
+TEST_F(ChangingFileTest, FileReplacedOrRemovedWhileItIsReadIsNotAnError) {
   fs::copy_file(File(), directory_ + "/other");
   EXPECT_EQ(LoadDuring([this] {
               if (fs::exists(directory_ + "/other")) fs::rename(directory_ + "/other", File());

@@ -163,7 +163,7 @@ class StripStage : public Stage {
       ++tail;
     }
     if (body > 0 || tail == step_.stop) {
-      // Releases withheld characters, which are not stripped if another character or `stop` more copies follow them.
+      // Release withheld copies of `content`. A copy is not stripped if other text or `stop` more copies follow it.
       const size_t release = body > 0 ? withheld_ : std::min(withheld_, withheld_ + tail - step_.stop);
       Repeat(release);
       withheld_ -= release;

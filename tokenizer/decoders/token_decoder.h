@@ -1,7 +1,7 @@
 // Turns tokens back into text ("decoder" in tokenizer.json). The same code decodes whole texts and streams.
 // TokenDecoder describes the steps and is read-only; any thread may use it. DecoderRun receives the tokens of one text
-// one by one and writes the text that no later token can change. Each decoding owns a DecoderRun and uses it in one
-// thread.
+// one by one and writes the text that no later token can change. Each call of Tokenizer::Decode and each
+// DecodeStream owns a DecoderRun and uses it in one thread.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct DecoderStep {
     kSentencePiece,  // replaces U+2581 with a space and the unknown piece `text` with `content`. `start`: removes
                      // U+2581 at the start of the text; `stop`: also at the start of later tokens while the text is
                      // empty; `flag`: decodes byte tokens
-    kJoin,           // joins tokens with spaces, if the file has no decoder
+    kJoin,           // joins tokens with spaces; used if the file has no decoder
   };
   Kind kind;
   std::string text;
@@ -59,6 +59,7 @@ class TokenDecoder {
 };
 
 // Receives a sequence of tokens: for each token, any number of Chunk calls with valid UTF-8, then EndToken.
+// Finish follows the last token.
 class TokenSink {
  public:
   virtual ~TokenSink() = default;

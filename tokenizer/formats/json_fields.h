@@ -52,7 +52,8 @@ inline const nlohmann::json& ArrayField(const nlohmann::json& object, const char
   return value;
 }
 
-// Returns the token object[key], which is stored as "<s>" or as {"content": "<s>", ...}, or nullopt if it is neither.
+// Returns the token object[key], which is stored as "<s>" or as {"content": "<s>", ...}, or nullopt if it is absent
+// or has another form.
 inline std::optional<std::string> TokenField(const nlohmann::json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end()) return std::nullopt;

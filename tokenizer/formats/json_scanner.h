@@ -1,6 +1,7 @@
 // Reads JSON text front to back without building a tree. Trees would be slow for the two large members of
-// tokenizer.json: a vocabulary of 150,000 entries and as many merges. The small members are returned as raw text.
-// One thread. The text is borrowed and must be valid UTF-8. Every error is a TokenizerError with the byte offset.
+// tokenizer.json, for example a vocabulary of 150,000 entries and as many merges. The small members are returned as raw
+// text. One thread. The text is borrowed and must be valid UTF-8. Every error is a TokenizerError, which contains the
+// byte offset if a JsonScanner throws it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ class JsonScanner {
  public:
   JsonScanner(std::string_view text, std::string_view name_for_errors) : text_(text), name_(name_for_errors) {}
 
-  // Consume the opening bracket. Then call NextMember or NextElement until it returns false.
+  // Consume the opening bracket. The caller then calls NextMember or NextElement until the result is false.
   void BeginObject() { Expect('{'); }
   void BeginArray() { Expect('['); }
   // Reads the key of the next member and stops before its value. Consumes the closing brace and returns false if there
@@ -25,12 +26,13 @@ class JsonScanner {
   // Stops before the next element. Consumes the closing bracket and returns false if there is none left.
   bool NextElement();
 
-  // The view is valid until the next ReadString. It points into the JSON text unless the string has escapes.
+  // The view is valid until the next ReadString or NextMember. It points into the JSON text unless the string has
+  // escapes.
   std::string_view ReadString();
   int64_t ReadInteger();
   double ReadNumber();
-  // Skips one value of any type, nested at most kMaxDepth levels deep, and returns its JSON. Checks only brackets and
-  // strings; the code that parses the value must check the rest.
+  // Skips one value of any type, nested at most kMaxDepth levels deep, and returns its JSON. Checks only that
+  // brackets match and strings end; the code that parses the value must check the rest.
   std::string_view SkipValue();
   // Skips whitespace and returns the first character of the next value.
   char Peek();
@@ -70,7 +72,7 @@ struct NestedMembers {
 };
 NestedMembers ReadNestedMembers(std::string_view json, std::string_view key, const std::string& name);
 
-// Parses a small member. Returns null if it is absent. Throws TokenizerError.
+// Parses a small member. Returns JSON null if the member is absent. Throws TokenizerError.
 nlohmann::json ParseMember(const RawMembers& members, std::string_view key, const std::string& name);
 // Return "" or false if the member is absent or null. Throw TokenizerError if it has another type.
 std::string OptionalString(const RawMembers& members, std::string_view key, const std::string& name);

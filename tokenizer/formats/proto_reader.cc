@@ -26,7 +26,7 @@ bool ProtoReader::Next() {
   const uint64_t key = ReadVarint();
   number_ = key >> 3;
   wire_type_ = static_cast<unsigned>(key & 7);
-  if (number_ == 0) Fail("field number 0");
+  if (number_ == 0) Fail("invalid field number 0");
   uint64_t length = 0;
   switch (wire_type_) {
     case 0:

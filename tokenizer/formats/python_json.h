@@ -11,8 +11,8 @@ namespace vllm::tokenizer {
 // Strings are not changed. Invalid JSON stays invalid.
 std::string ReplacePythonNumbers(std::string_view json, std::string_view nan, std::string_view infinity);
 
-// For parsers that read doubles: replaces NaN with the lowest double, which every range check rejects, and Infinity
-// with the largest double.
+// For parsers that read doubles: replaces NaN with the lowest double, so that range checks reject the value, and
+// Infinity with the largest double.
 std::string ReplacePythonNumbers(std::string_view json);
 
 }  // namespace vllm::tokenizer

@@ -51,8 +51,8 @@ RegularFile OpenRegularFileAt(int directory_fd, const std::string& name);
 // Reads a whole file of at most `max_bytes` into `text`. On failure the result contains the error, and `text` is empty.
 RegularFile ReadRegularFile(const std::string& path, size_t max_bytes, std::string& text);
 
-// Returns the sorted names in a directory without "." and "..", or an empty list if it cannot be read. Throws
-// std::bad_alloc if memory runs out, where the directory iterators of libstdc++ would terminate the program, because
+// Returns the sorted names in a directory without "." and "..", or an empty list if it cannot be opened. Throws
+// std::bad_alloc if memory runs out. The directory iterators of libstdc++ would terminate the program instead, because
 // they advance in a noexcept function.
 std::vector<std::string> NamesInDirectory(const std::string& path);
 

@@ -32,7 +32,7 @@ std::tm Now(const RenderOptions& options) {
   if (options.now) {
     if (!jinja::ParseDate(*options.now, result)) {
       throw ChatTemplateError("chat template: invalid date \"" + jinja::EscapeForError(*options.now) +
-                              "\" (use 2024-07-26 or 2024-07-26T15:04:05)");
+                              "\" (expected a date like 2024-07-26 or 2024-07-26T15:04:05)");
     }
     return result;
   }

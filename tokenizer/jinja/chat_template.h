@@ -27,7 +27,7 @@ struct ChatMessage {
 
 struct RenderOptions {
   bool add_generation_prompt = true;
-  // An empty token is undefined in the template.
+  // If a token is empty, the template's variable is undefined.
   std::string bos_token, eos_token;
   // The time for strftime_now: "2024-07-26" or "2024-07-26T15:04:05". The current local time if absent.
   std::optional<std::string> now;
@@ -43,19 +43,20 @@ class ChatTemplate {
   ChatTemplate(const ChatTemplate&) = delete;
   ChatTemplate& operator=(const ChatTemplate&) = delete;
 
-  // Returns the prompt. The template's variables are messages, tools and documents (both none), add_generation_prompt,
-  // bos_token, eos_token, and the variables of extra_json, which override the others. Throws ChatTemplateError, also if
-  // the template itself rejects the messages (raise_exception).
+  // Returns the prompt. The template's variables are messages, add_generation_prompt, bos_token, eos_token,
+  // tools (None), documents (None), and the variables of extra_json, which override the others. Throws
+  // ChatTemplateError, also if the template itself rejects the messages (raise_exception).
   std::string Render(std::span<const ChatMessage> messages, const RenderOptions& options) const;
 
-  // Like Render, but takes the variables, including messages, from the JSON object `context_json`. Dicts keep the order
-  // of its keys. `defaults` sets the variables that `context_json` does not have.
+  // Like Render, but takes the variables, including messages, from the JSON object `context_json`. Dicts keep the key
+  // order of the JSON text. `defaults` sets the variables that are missing in `context_json`.
   std::string RenderJson(std::string_view context_json, const RenderOptions& defaults) const;
 
   // Returns true if the template renders system messages. Renders a probe message and searches the prompt for it.
   // Returns false if the template rejects the probe.
   bool KeepsSystemMessage(const RenderOptions& options) const;
   // Returns true if the template reads the variable ("tools", "enable_thinking", ...) without assigning it first.
+  // Ignores {% block %} statements.
   bool UsesVariable(std::string_view name) const;
 
   const std::string& source() const { return source_; }
@@ -78,7 +79,7 @@ struct ChatTemplateSource {
 // additional_chat_templates/tool_use.jinja), then "chat_template" in chat_template.json, then in tokenizer_config.json.
 // The value of "chat_template" is a string, or a list of {name, template} in which "default" and "tool_use" are used.
 // bos_token and eos_token are from tokenizer_config.json, or else from special_tokens_map.json. Returns nullopt if the
-// directory has no template. Throws ChatTemplateError if a file is damaged or cannot be read.
+// directory has no default template. Throws ChatTemplateError if a file is damaged or cannot be read.
 std::optional<ChatTemplateSource> FindChatTemplate(const std::string& model_directory);
 
 }  // namespace vllm::tokenizer

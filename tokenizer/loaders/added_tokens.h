@@ -8,8 +8,8 @@
 namespace vllm::tokenizer {
 
 // Adds `tokens` to `parts`. A token without an id gets the id that Hugging Face `tokenizers` would give it: the
-// existing id of its content, or else the next free id. Throws TokenizerError. Must be called once.
-// REQUIRES: parts.model and parts.normalizer are set.
+// existing id of its content, or else the next id after the vocabulary. Throws TokenizerError. Must be called once.
+// REQUIRES: parts.model is set, and so is parts.normalizer if the tokenizer has one.
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts);
 
 }  // namespace vllm::tokenizer

@@ -81,7 +81,7 @@ class GgufLoader {
 
   float ScoreOf(size_t id) const { return source_.scores.empty() ? 0.0F : source_.scores[id]; }
 
-  // Returns the id that the file sets, else `fallback` if the vocabulary has it, else -1.
+  // Returns the id that the file sets (-1 for UINT32_MAX), else `fallback` if the vocabulary has it, else -1.
   int32_t IdOf(const std::optional<int64_t>& given, const std::optional<int32_t>& fallback, const char* what) const {
     const auto count = static_cast<int64_t>(source_.tokens.size());
     if (!given || *given == int64_t{UINT32_MAX}) {
@@ -208,7 +208,7 @@ class GgufLoader {
       const bool in_text = type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
       if (type == PieceType::kNormal) min_score = std::min(min_score, ScoreOf(id));
       if (type == PieceType::kUserDefined) user_defined.push_back({source_.tokens[id], static_cast<int32_t>(id)});
-      // User-defined tokens win: all other scores are below 0.
+      // The score 0 makes user-defined tokens win, because the other scores are log probabilities below 0.
       scores.push_back(!in_text ? Unigram::kNotUsed : type == PieceType::kUserDefined ? 0.0 : double{ScoreOf(id)});
     }
     parts_->normalizer =

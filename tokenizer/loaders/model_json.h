@@ -5,7 +5,7 @@
 //   {"type": "WordPiece", "vocab": {token: id...}, "unk_token", "continuing_subword_prefix",
 //   "max_input_chars_per_word"}
 //   {"type": "WordLevel", "vocab": {token: id...}, "unk_token"}
-// Older files have no "type"; then the other members determine the type.
+// If "type" is missing, as in older files, the other members determine the type.
 #pragma once
 
 #include <memory>

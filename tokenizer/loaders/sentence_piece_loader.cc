@@ -15,8 +15,8 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Returns true if pieces of this type are matched in text. If a control, unknown or byte piece has the same string as
-// such a piece, Find must return the latter.
+// Returns true if pieces of this type are matched in text. If a piece of another type (control, unknown or byte) has
+// the same string, Find must return the piece that is matched in text.
 bool IsInText(PieceType type) {
   return type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
 }

@@ -10,8 +10,8 @@
 
 namespace vllm::tokenizer {
 
-// The tokenizer encodes and decodes like the SentencePiece library, except that it also recognizes control pieces in
-// text. Throws TokenizerError.
+// The tokenizer encodes and decodes like the SentencePiece library, except that it also recognizes control pieces and
+// the added tokens of `settings` in text, and adds BOS and EOS tokens. Throws TokenizerError.
 std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, const std::string& name_for_errors,
                                                        const TokenizerConfig& settings);
 

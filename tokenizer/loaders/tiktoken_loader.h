@@ -19,9 +19,9 @@ namespace vllm::tokenizer {
 struct TiktokenEncoding {
   std::string_view name;
   size_t num_ranks;
-  std::string_view regex;                  // one of the regexes in word_scanner.h
+  std::string_view regex;                  // one that FindWordScanner knows
   std::vector<AddedToken> special_tokens;  // with their ids
-  int32_t bos_id = -1;                     // added in front of every text; -1: none
+  int32_t bos_id = -1;                     // goes before the text unless add_bos_token is false; -1: none
 };
 
 // Knows "gpt2", "p50k_base", "cl100k_base", "o200k_base", "llama3" and "qwen". Returns null for other names.

@@ -1,4 +1,4 @@
-// LoadTokenizerJson and ParseTokenizerJson. They validate the whole file before they return a Tokenizer.
+// LoadTokenizerJson and ParseTokenizerJson. They validate every member that they use before they return.
 #include "tokenizer/formats/json_fields.h"
 #include "tokenizer/formats/json_scanner.h"
 #include "tokenizer/loaders/added_tokens.h"

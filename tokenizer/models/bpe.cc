@@ -20,8 +20,8 @@ constexpr size_t kShortWord = 40;
 // a heap.
 constexpr size_t kMediumWord = 4096;
 constexpr size_t kBlock = 8;
-// Words of more than kLongWord bytes are merged in windows of kWindow symbols, or of kWindowTokens times the longest
-// token if that is more.
+// Words of more than kLongWord bytes are merged in windows of kWindow symbols, or of kWindowTokens symbols per byte of
+// the longest token if that is more.
 constexpr size_t kWindow = 512;
 constexpr size_t kWindowTokens = 3;
 constexpr size_t kLongWord = 1024;
@@ -183,7 +183,7 @@ void Bpe::EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch
 
 void Bpe::EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const {
   const size_t first = out.size();
-  // Two windows without a common token are known only with vocabularies crafted for that. Larger windows may have one.
+  // Windows that share no token are known only from vocabularies crafted for that. Larger windows may share a token.
   constexpr size_t kGrowth = 16;
   size_t window_size = std::max(kWindow, vocabulary_.MaxTokenBytes() * kWindowTokens);
   for (; window_size < chunk.size(); window_size *= kGrowth) {
@@ -348,8 +348,8 @@ void Bpe::MergeMedium(ModelScratch& scratch) const {
   }
 }
 
-// The heap contains (rank, position) of every mergeable pair, including pairs that have changed since. An entry is
-// valid only while its rank equals the rank of the pair that now starts at its position.
+// The heap contains (rank, position) of every mergeable pair, including outdated entries of pairs that have changed. An
+// entry is valid only while its rank equals the rank of the pair that now starts at its position.
 void Bpe::MergeLong(ModelScratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids;
   std::vector<uint32_t>& previous = scratch.previous;

@@ -19,7 +19,7 @@
 namespace vllm::tokenizer {
 
 struct BpeConfig {
-  std::string unk_token;  // empty: characters outside the vocabulary are dropped
+  std::string unk_token;  // empty: drops characters that have no token
   std::string continuing_subword_prefix;
   std::string end_of_word_suffix;
   bool fuse_unk = false;
@@ -28,16 +28,17 @@ struct BpeConfig {
   // Words are raw bytes, and the vocabulary is written in the byte-level alphabet.
   bool byte_level = false;
 
-  // Returns true if the model can encode raw bytes. Prefix, suffix and byte_fallback refer to characters of the
-  // vocabulary, so with any of them, words must be in the vocabulary's alphabet.
+  // Returns true if the model can encode raw bytes. A prefix, a suffix and byte_fallback refer to characters of
+  // the vocabulary, so a model with one of these settings needs words in the byte-level alphabet.
   bool CanTakeBytes() const {
     return continuing_subword_prefix.empty() && end_of_word_suffix.empty() && !byte_fallback;
   }
 };
 
 // Finds positions in a word that no token of a byte-level vocabulary crosses. No merge crosses such a position, so the
-// parts between them can be merged separately, which is faster because merging a short part is superlinear. Checks only
-// positions between two non-ASCII characters, because vocabularies contain few of the character pairs that occur there.
+// parts between them can be merged separately. This saves time, because the time to merge a short part grows faster
+// than its length. Checks only positions between two non-ASCII characters, because vocabularies contain few of the
+// character pairs that occur there.
 // Read-only after construction, any thread.
 class TokenBorders {
  public:
@@ -59,7 +60,8 @@ class TokenBorders {
     return static_cast<size_t>(static_cast<unsigned char>(last)) << 8 | static_cast<unsigned char>(lead);
   }
 
-  // Bit set indexed by the hash of two characters. A bit is set if the two are adjacent in some token.
+  // Bit set indexed by the hash of two characters. A bit is set if two characters with this hash are adjacent in some
+  // token.
   std::vector<uint64_t> pairs_;
   // Bit set indexed by the two bytes at a border. A bit is set if some token contains only a part of a character there.
   std::array<uint64_t, 1024> partial_;
@@ -75,7 +77,7 @@ class Bpe : public TokenModel {
   const BpeConfig& config() const { return config_; }
 
  private:
-  // The result of encoding the text of a token: not known yet, exactly that token, or several tokens.
+  // The result of encoding the text of a token: not known yet, exactly that token, or other tokens.
   enum Memo : uint8_t { kUnknown, kWhole, kSplit };
 
   struct Reader {
@@ -89,7 +91,8 @@ class Bpe : public TokenModel {
   }
   // Returns the id of the token whose text is `word`, or -1.
   int32_t FindWord(std::string_view word, ModelScratch& scratch) const;
-  // Appends the tokens of `part`. `whole` is the token whose text is `part`, or -1. Merging does not always produce it.
+  // Appends the tokens of `part`. `whole` is the token whose text is `part`, or -1. Merging `part` may
+  // produce other tokens.
   void EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;

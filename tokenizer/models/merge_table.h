@@ -27,7 +27,7 @@ class MergeTable {
   // REQUIRES: left, right, result >= 0.
   void Add(int32_t left, int32_t right, uint32_t rank, int32_t result);
 
-  // Prefetches the slot that Add and Find of this pair read first.
+  // Prefetches the first slot that Add and Find read for this pair.
   void Prefetch(int32_t left, int32_t right) const { __builtin_prefetch(&slots_[SlotOf(Key(left, right))]); }
 
   // The result has rank == kNoRank if the pair does not merge.
@@ -79,8 +79,8 @@ struct RankedToken {
   uint32_t rank;
 };
 
-// Returns the merges that `tokens` imply. Throws TokenizerError if a token is repeated or too long. O(total bytes of
-// the tokens * length of the longest token).
+// Returns the merges that `tokens` imply. Throws TokenizerError if a token is repeated or the tokens are too long.
+// O(total bytes of the tokens * length of the longest token).
 MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::string& name_for_errors);
 
 }  // namespace vllm::tokenizer

@@ -57,7 +57,7 @@ SentencePieceBpe::SentencePieceBpe(SentencePieceBpeConfig config, Vocabulary voc
   scores.resize(num_ids, 0);
   types_.resize(num_ids, PieceType::kNormal);
   for (const float score : scores) {
-    if (!(score >= -3e38F && score <= 3e38F)) throw TokenizerError("reading the model: a score is NaN or infinite");
+    if (!(score >= -3e38F && score <= 3e38F)) throw TokenizerError("reading the model: a score is not in -3e38..3e38");
   }
   ranks_ = RanksOf(scores);
   has_unused_ =
@@ -150,7 +150,8 @@ bool SentencePieceBpe::EncodeInWindows(std::string_view chunk, size_t window_siz
 }
 
 // A symbol is identified by the byte where it starts. The heap contains (rank, start) of mergeable pairs, including
-// pairs that have changed since. An entry is valid only while its rank is that of the pair that now starts there.
+// outdated entries of pairs that have changed. An entry is valid only while its rank is that of the pair that now
+// starts there.
 size_t SentencePieceBpe::Merge(std::string_view text, size_t limit, ModelScratch& scratch, Splits* splits) const {
   std::vector<uint32_t>& previous = scratch.previous;
   std::vector<uint32_t>& next = scratch.next;

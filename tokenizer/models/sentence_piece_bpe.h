@@ -17,7 +17,7 @@
 namespace vllm::tokenizer {
 
 struct SentencePieceBpeConfig {
-  int32_t unk_id = -1;  // -1: characters outside the vocabulary are dropped
+  int32_t unk_id = -1;  // -1: drops characters that have no token
   bool byte_fallback = false;
   // As in llama.cpp: control, unknown and byte pieces merge like others, and user-defined pieces are not special.
   bool all_pieces_merge = false;
@@ -25,14 +25,15 @@ struct SentencePieceBpeConfig {
 
 class SentencePieceBpe : public TokenModel {
  public:
-  // `scores` and `types` are indexed by id. Throws TokenizerError if unk_id is out of range or a score is not finite.
+  // `scores` and `types` are indexed by id. Throws TokenizerError if unk_id is out of range or a score is not in
+  // -3e38..3e38.
   SentencePieceBpe(SentencePieceBpeConfig config, Vocabulary vocabulary, std::vector<float> scores,
                    std::vector<PieceType> types);
 
   void Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const override;
 
  private:
-  // The result of encoding the text of a piece: not known yet, exactly that piece, or several pieces.
+  // The result of encoding the text of a piece: not known yet, exactly that piece, or other pieces.
   enum Memo : uint8_t { kUnknown, kWhole, kSplit };
   struct Splits;
 

@@ -22,7 +22,8 @@ Piece ReadPiece(std::string_view bytes, const std::string& name) {
         break;
       case 3:
         if (!(reader.Varint() >= 1 && reader.Varint() <= 6)) {
-          throw TokenizerError("reading " + name + ": piece type " + std::to_string(reader.Varint()) + " (limit 6)");
+          throw TokenizerError("reading " + name + ": unknown piece type " + std::to_string(reader.Varint()) +
+                               " (must be 1 to 6)");
         }
         piece.type = static_cast<PieceType>(reader.Varint());
         break;

@@ -1,6 +1,6 @@
-// A prefix tree over the bytes of tokens. It finds all tokens that start at a position of a text.
-// Read-only after construction, any thread. The children of a node are adjacent and sorted by byte. Construction sorts
-// the tokens and is then linear in their bytes. Memory: about 9 bytes per distinct prefix.
+// A prefix tree over the bytes of tokens. It finds all tokens that start at a position of a text. Owned by a model or a
+// normalizer. Read-only after construction, any thread. The children of a node are adjacent and sorted by byte.
+// Construction sorts the tokens and is then linear in their bytes. Memory: about 9 bytes per distinct prefix.
 #pragma once
 
 #include <cstddef>

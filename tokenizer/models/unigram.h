@@ -1,7 +1,7 @@
 // Unigram language model (Kudo 2018): splits a word into the tokens whose scores have the largest sum.
 // Owned by the Tokenizer. Read-only after construction, any thread. O(n * longest token).
 // SentencePiece, Hugging Face `tokenizers` and llama.cpp differ in details, some of which decide ties. UnigramConfig
-// selects among them.
+// selects whose behavior the model follows.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace vllm::tokenizer {
 
 struct UnigramConfig {
-  int32_t unk_id = -1;  // -1: characters outside the vocabulary are dropped
+  int32_t unk_id = -1;  // -1: drops characters that have no token
   double unk_score = 0;
   bool byte_fallback = false;  // writes unknown characters as "<0x41>" tokens if the vocabulary has them
   // Rounds sums of scores to float, as SentencePiece does. Otherwise the sums are doubles.
@@ -38,7 +38,7 @@ class Unigram : public TokenModel {
   const UnigramConfig& config() const { return config_; }
 
  private:
-  using Paths = std::vector<ModelScratch::BestPath>;  // one per byte of the word from some `base` on
+  using Paths = std::vector<ModelScratch::BestPath>;  // one per byte position of the word, from byte `base` on
 
   // Extends the best path to byte `start` with every token that starts there. Returns the start of the next character.
   template <typename Sum>

@@ -61,7 +61,7 @@ void Vocabulary::Grow(size_t num_slots) {
 size_t Vocabulary::SlotFor(std::string_view token, int64_t id) {
   if (!(id >= 0 && id <= kMaxId)) {
     throw TokenizerError("reading the vocabulary: token " + QuoteForError(token) + " has id " + std::to_string(id) +
-                         " (limit " + std::to_string(kMaxId) + ")");
+                         " (must be 0 to " + std::to_string(kMaxId) + ")");
   }
   if ((entries_.size() + 1) * 3 > slots_.size() * 2) Grow(slots_.size() * 2);
   const uint64_t hash = HashOf(token);

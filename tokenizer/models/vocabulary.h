@@ -1,4 +1,4 @@
-// A model's vocabulary: token text <-> id, with the tokens exactly as the file writes them. Owned by the model.
+// A model's vocabulary: token string <-> id. Tokens are stored as tokenizer.json would write them. Owned by the model.
 // A loader fills it. Afterwards it is read-only, and any thread may use it.
 // Invariant: Find returns one id per token, and TokenOf returns at most one token per id: the last one in the file.
 // Add rejects a token that would be more than kMaxProbes slots after the slot that its hash selects, so that a file

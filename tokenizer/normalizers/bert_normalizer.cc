@@ -10,7 +10,7 @@
 namespace vllm::tokenizer {
 namespace {
 
-// The accents and control characters as Hugging Face `tokenizers` defines them, by the tables of Unicode 8.
+// The accents and control characters as Hugging Face `tokenizers` defines them with the tables of Unicode 8.
 class BertTable {
  public:
   static const BertTable& Get() {

@@ -1,5 +1,6 @@
 // The normalizer of BERT: removes control characters, turns whitespace into spaces, puts spaces around Chinese
-// characters, removes accents and lowercases. Read-only after construction, any thread.
+// characters, removes accents and lowercases. Each step is optional. Owned by the Tokenizer. Read-only after
+// construction, any thread.
 #pragma once
 
 #include <string>

@@ -1,10 +1,10 @@
-// SentencePiece's precompiled character map ("nmt_nfkc" and others): rules that replace sequences of bytes.
-// Read-only after construction, any thread. A search never reads outside the map, even if the file is damaged.
+// SentencePiece's precompiled character map ("nmt_nfkc" and others): rules that replace sequences of bytes. Owned by a
+// normalizer. Read-only after construction, any thread. A search never reads outside the map, even in a damaged file.
 //
 //   map         := trie_bytes:u32le  unit:u32le{trie_bytes / 4}  (text 00)*
-//   unit        a node of a double-array trie. Bits 0-7 and 31 are its byte ("label"). Bit 8 is set if a rule ends
-//               here. Bits 10-30 are the offset to its children, shifted left by 8 if bit 9 is set. The unit of a rule
-//               has bit 31 set; its other bits are the position of the replacement in the bytes after the trie.
+//   unit        a node of a double-array trie. Bits 0-7 are its byte ("label"); bit 31 is 0. Bit 8 is set if a rule
+//               ends here. Bits 10-30 are the offset to its children, shifted left by 8 if bit 9 is set. The unit of a
+//               rule has bit 31 set; its other bits are the position of the replacement in the bytes after the trie.
 // For node n with unit u: the child for byte b is at n ^ offset(u) ^ b if the label there is b. The rule that ends at n
 // is at n ^ offset(u).
 #pragma once
@@ -23,7 +23,7 @@ class Charsmap {
     std::string_view replacement;
   };
 
-  // Empty `bytes` make a map without rules. Throws TokenizerError if the map is damaged. `where` names the source in
+  // If `bytes` is empty, the map has no rules. Throws TokenizerError if the map is damaged. `where` names the source in
   // error messages.
   Charsmap(std::string_view bytes, const std::string& where);
 

@@ -112,8 +112,9 @@ class NmtNormalizer : public Normalizer {
   }
 };
 
-// Like Hugging Face `tokenizers`, looks up a short grapheme as a whole, and if it has no rule, each of its characters.
-// A lookup applies the rule for the shortest prefix.
+// Like Hugging Face `tokenizers`, looks up a grapheme of at most kLongestGrapheme bytes as a whole. If the grapheme is
+// longer or has no rule, looks up each of its characters. A lookup finds the rule for the shortest prefix and
+// replaces the whole grapheme or character.
 class PrecompiledNormalizer : public Normalizer {
  public:
   explicit PrecompiledNormalizer(Charsmap charsmap) : charsmap_(std::move(charsmap)) {}

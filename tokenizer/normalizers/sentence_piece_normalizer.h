@@ -1,6 +1,6 @@
-// The normalizer of SentencePiece: applies the character map, collapses runs of spaces, adds a space in front of the
-// text and writes spaces as U+2581. Does not apply the map to user-defined pieces. Read-only after construction, any
-// thread.
+// The normalizer of SentencePiece. As the model file requires, it applies the character map, collapses runs of spaces,
+// adds a space before or after the text and writes spaces as U+2581. It does not apply the map to user-defined pieces.
+// Owned by the Tokenizer. Read-only after construction, any thread.
 #pragma once
 
 #include <string>

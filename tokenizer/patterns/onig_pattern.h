@@ -1,5 +1,5 @@
 // A regular expression executed by Oniguruma, with the syntax and the search loop of Hugging Face `tokenizers`.
-// Read-only after construction, any thread.
+// Owned by the step of the tokenizer that searches for it. Read-only after construction, any thread.
 // Every search has limits on backtracking and on its stack. If a search exceeds a limit, FindMatches reports no match
 // up to the next whitespace character and continues after it. The pieces become longer, but nothing hangs or fails.
 #pragma once
@@ -16,7 +16,7 @@ namespace vllm::tokenizer {
 
 class OnigPattern : public TextPattern {
  public:
-  // Throws TokenizerError if `regex` does not compile.
+  // Throws TokenizerError if `regex` does not compile or is longer than 64 KiB.
   explicit OnigPattern(const std::string& regex);
   ~OnigPattern() override;
   OnigPattern(const OnigPattern&) = delete;

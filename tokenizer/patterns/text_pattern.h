@@ -1,6 +1,6 @@
 // Patterns that pre-tokenizers and Replace find in a text: a literal string, a class of characters, a well-known
 // regular expression (word_scanner.h) or an arbitrary one (onig_pattern.h).
-// Read-only after construction, any thread.
+// Owned by the step of the tokenizer that searches for it. Read-only after construction, any thread.
 #pragma once
 
 #include <cstddef>
@@ -82,9 +82,9 @@ class FixedLengthPattern : public TextPattern {
   size_t length_;
 };
 
-// An empty literal matches between any two characters.
+// An empty literal matches before every character and at the end of the text.
 std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal);
-// Returns the fastest pattern equivalent to `regex`. Throws TokenizerError if `regex` does not compile.
+// Returns the fastest pattern equivalent to `regex`. Throws TokenizerError like OnigPattern.
 std::unique_ptr<TextPattern> MakeRegexPattern(const std::string& regex);
 
 }  // namespace vllm::tokenizer

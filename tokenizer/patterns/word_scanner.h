@@ -1,5 +1,5 @@
 // Hand-written equivalents of the regular expressions with which nearly all byte-level tokenizers split text. They run
-// in linear time, do not backtrack and use no stack. tests/tokenizer compares their matches with those of Oniguruma.
+// in linear time without recursion. tests/tokenizer compares their matches with those of Oniguruma.
 // Pure functions, any thread.
 #pragma once
 

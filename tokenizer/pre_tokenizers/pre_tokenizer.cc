@@ -157,7 +157,7 @@ class ByteLevelStep : public RewriteStep {
   }
 };
 
-// Writes `replacement`, normally U+2581, instead of spaces and in front of the word.
+// Writes `replacement`, normally U+2581, instead of spaces and, depending on `prepend`, in front of the word.
 class MetaspaceStep : public RewriteStep {
  public:
   enum class Prepend { kAlways, kFirst, kNever };

@@ -1,6 +1,5 @@
 // Splits a text into words, which the model encodes separately ("pre_tokenizer" in tokenizer.json). Owned by the
-// Tokenizer.
-// Read-only after construction, any thread.
+// Tokenizer. Read-only after construction, any thread.
 #pragma once
 
 #include <memory>

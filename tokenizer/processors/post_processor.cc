@@ -34,7 +34,7 @@ void PostProcessor::AddProcessor(const nlohmann::json& json, int32_t id_limit) {
     for (const nlohmann::json& piece : ArrayField(json, "single", where)) {
       if (piece.is_object() && piece.contains("Sequence")) {
         if (StringField(piece["Sequence"], "id", where) != "A") {
-          throw TokenizerError("reading " + where + ": the template of a single text uses sequence B");
+          throw TokenizerError("reading " + where + ": the template of a single text uses a sequence other than A");
         }
         outer.push_back(kText);
         continue;

@@ -1,4 +1,4 @@
-// Adds special tokens around the ids of one text ("post_processor" in tokenizer.json).
+// Adds special tokens around the ids of one text ("post_processor" in tokenizer.json). Owned by the Tokenizer.
 // Read-only after construction, any thread.
 #pragma once
 
@@ -20,7 +20,7 @@ class PostProcessor {
     template_.push_back(kText);
     template_.insert(template_.end(), suffix.begin(), suffix.end());
   }
-  // Throws TokenizerError if `json` has an unsupported type or an id that is not below id_limit.
+  // Throws TokenizerError if `json` is malformed, has an unsupported type or has an id that is not below id_limit.
   PostProcessor(const nlohmann::json& json, int32_t id_limit);
 
   void Apply(std::vector<int32_t>& ids) const;

@@ -12,7 +12,7 @@ void InitializeOniguruma() {
     OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
     return onig_initialize(encodings, 1);
   }();
-  if (status != ONIG_NORMAL) throw std::runtime_error("initializing oniguruma: code " + std::to_string(status));
+  if (status != ONIG_NORMAL) throw std::runtime_error("initializing oniguruma: error code " + std::to_string(status));
 }
 
 }  // namespace vllm::tokenizer

@@ -1,7 +1,7 @@
-// Unicode properties of code points. They come from Oniguruma's own tables, so that the hand-written word scanners
-// agree with the regular expressions they replace. "The reference" is Hugging Face `tokenizers`. Letters and numbers
-// are those of Unicode 16, as in the reference, even if the installed Oniguruma is older. Any thread; the tables are
-// built on first use.
+// Unicode properties of code points. Most come from Oniguruma's own tables, so that the hand-written word scanners
+// agree with the regular expressions that they replace. kNfcUnstable comes from utf8proc. "The reference" is Hugging
+// Face `tokenizers`. Letters and numbers are those of Unicode 16, as in the reference, even if the installed Oniguruma
+// is older. Any thread; the tables are built on first use.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace vllm::tokenizer {
 
-// Calls range(first, last) for each range of code points that have an Oniguruma property ("L", "Han", "Age=8.0").
+// Calls range(first, last) for each range of code points with an Oniguruma property ("L", "Han", "Age=8.0").
 // Throws std::runtime_error if Oniguruma has no such property.
 void ForEachRangeOf(const char* property, const std::function<void(char32_t, char32_t)>& range);
 
@@ -28,9 +28,9 @@ enum CharClass : uint16_t {
   kMark = 16,          // \p{M}
   kWord = 32,          // \w with Join_Control, as in Rust's regex crate
   kNewline = 64,       // \r or \n
-  kNfcUnstable = 128,  // NFC may change it or combine it with the character before it
-  // These follow Unicode 16, like the reference's regular expressions. kMark and kPunctuation follow the older tables
-  // of its other components.
+  kNfcUnstable = 128,  // NFC may change the character or combine it with the previous character
+  // kRegexMark to kLowerCase follow Unicode 16, like the reference's regular expressions. kMark and kPunctuation follow
+  // the older tables of the reference's other components.
   kRegexMark = 256,         // \p{M}
   kRegexPunctuation = 512,  // \p{P}
   kRegexSymbol = 1024,      // \p{S}

@@ -13,7 +13,8 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 // Returns true for the second and later bytes of a sequence.
 inline bool IsUtf8Continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Returns the length of the sequence that starts with `lead`. REQUIRES: lead starts a sequence of valid text.
+// Returns the length of the sequence that starts with `lead`, 1 to 4. The result has no meaning if no valid sequence
+// starts with `lead`.
 inline size_t Utf8SequenceLength(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;

@@ -31,8 +31,8 @@ struct BatchRow {
   std::string model;  // the name in an OpenAI row; empty: the name of the loaded model
 };
 
-// The reason why a row cannot run, with the code for its error record: invalid_json, invalid_row, invalid_request,
-// line_too_long, duplicate_custom_id, engine_error.
+// The reason why a row cannot run, with the code for its error record: invalid_json, invalid_row, invalid_request or
+// duplicate_custom_id. RowSource also reports line_too_long, and BatchRunner engine_error.
 class RowError : public std::runtime_error {
  public:
   RowError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}

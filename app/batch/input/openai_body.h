@@ -1,4 +1,4 @@
-// Reads the fields of OpenAI batch rows that vllmcli's plain rows do not have. Pure functions; any thread.
+// Reads the fields of OpenAI batch rows that plain rows do not have or that differ there. Pure functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,9 +7,9 @@
 
 namespace vllm::app {
 
-// Applies the field called `name` of `body` to `row`. Returns false if it is not an OpenAI field. Ignores fields that
-// do not affect the text. Throws RowError for values that are not supported (stream, echo, response_format, ...).
-// REQUIRES: row.kind is set.
+// Applies the field called `name` of `body` to `row`. Returns false if the field means the same as in a plain row or is
+// unknown. Ignores fields that do not affect the text. Throws RowError for values that are not supported (stream, echo,
+// response_format, ...). REQUIRES: row.kind is set.
 bool SetOpenAiField(const std::string& name, const nlohmann::ordered_json& value, const nlohmann::ordered_json& body,
                     BatchRow& row);
 

@@ -21,8 +21,8 @@ enum class InputFormat : uint8_t { kText, kJsonLines, kCsv, kTsv };
 struct RowDefaults {
   SamplingParams params;
   std::string system;  // empty: none
-  // If true, each prompt string is the user message of a chat. If unset, this applies to text lines and table rows if
-  // the model has a chat template, and not to {"prompt"} rows.
+  // If true, each prompt string, except in an OpenAI row, is the user message of a chat. If unset, text lines and table
+  // rows are chats if the model has a chat template; {"prompt"} rows are not.
   std::optional<bool> prompts_are_chats;
 };
 
@@ -31,8 +31,9 @@ class RowParser {
   // Borrows `renderer`. If it is null, rows that need a chat template are errors.
   RowParser(InputFormat format, RowDefaults defaults, const PromptRenderer* renderer);
 
-  // Sets the column names of a CSV or TSV input from its first record. Throws ConfigError if the record is invalid, or
-  // if it does not fit `row_template`.
+  // Sets the column names of a CSV or TSV input from its first record. Throws ConfigError if the record is invalid,
+  // or if `row_template` is invalid or names another column. Without a template, there must be only one column, or one
+  // called "prompt".
   void SetColumns(std::string_view record, const std::optional<std::string>& row_template);
   bool needs_columns() const { return (format_ == InputFormat::kCsv || format_ == InputFormat::kTsv) && !template_; }
 

@@ -10,10 +10,10 @@
 namespace vllm::app {
 
 // Sets the parameter called `name`. Returns false if there is no such parameter. null keeps the default. Throws
-// RowError `<field>: <why> (<value>)` if the value has the wrong type.
+// RowError `<field>: <why> (<value>)` if the value has the wrong type or its type cannot represent it.
 bool SetSamplingField(const std::string& name, const nlohmann::ordered_json& value, SamplingParams& params);
 
-// Convert a JSON value to the return type. Throw the same RowError if the value has another type.
+// Convert a JSON value to the return type. Throw the same RowError if that is not possible without loss.
 int64_t IntegerField(const std::string& name, const nlohmann::ordered_json& value);
 double NumberField(const std::string& name, const nlohmann::ordered_json& value);
 bool SwitchField(const std::string& name, const nlohmann::ordered_json& value);

@@ -14,7 +14,7 @@ std::string Spaced(std::string_view choices) {
   return out;
 }
 
-// Returns `text` in single quotes for bash or zsh. Help texts contain apostrophes.
+// Returns `text` in single quotes for zsh. Apostrophes, which help texts contain, are written outside the quotes.
 std::string Quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {

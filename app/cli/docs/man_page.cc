@@ -115,7 +115,7 @@ change a sampling setting, such as /set temperature 0.7; without VALUE, show it;
 and their sources
 .TP
 .B /show
-describe the model and the settings
+describe the model, its context and its chat template
 .TP
 .B /stats
 show token counts and times of the last answer and of the engine
@@ -127,13 +127,15 @@ Pasted text of several lines is one message. Ctrl\-C stops an answer and keeps t
 clears the line or, if the line is empty, shows how to quit; a second Ctrl\-C within a second quits. Ctrl\-D on an
 empty line quits. Ctrl\-Z suspends the program.
 .PP
-When the context is full, the oldest turns are dropped until about half of the context is free. The system message is kept.
+When the context is full, the oldest turns are dropped so that the other turns fill at most half of the space that the
+system message and the new message leave. The system message is kept.
 )";
 
 constexpr std::string_view kLastSections =
     R"(.SH OUTPUT
 Standard output carries only results; everything else goes to standard error. A control character in text from a model
-or a file is shown as its hexadecimal code, such as <1b>, and never sent to the terminal.
+or a file, except a tab or a line break, is shown as its hexadecimal code, such as <1b> (in JSON as \eu001b), and never
+sent to the terminal.
 .SH EXIT STATUS
 .TP
 .B 0

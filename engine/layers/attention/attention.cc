@@ -85,8 +85,8 @@ int64_t Attention::MakeTasks(const AttentionMetadata& metadata, const AttentionG
     work += sequence.num_rows * num_seen * num_heads_ * spec_.head_dim;
   }
   // Tasks of one head are adjacent, so that K and V of a prompt, or of a prefix that several sequences share, stay in
-  // the CPU cache from one task to the next. Later rows attend to more positions, so they come first: a long task at
-  // the end would keep the other threads waiting.
+  // the CPU cache from one task to the next. The last rows of a sequence attend to the most positions, so their tasks
+  // come first. A long task at the end would keep the other threads waiting.
   for (int64_t head = 0; head < num_heads; ++head) {
     for (size_t i = 0; i < group.sequences.size(); ++i) {
       const AttentionSequence& sequence = group.sequences[i];

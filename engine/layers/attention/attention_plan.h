@@ -1,8 +1,8 @@
-// AttentionPlan: decides which KV partitions of a step's decoding rows are computed in separate tasks, whose results
-// the row's own task then merges. If a prefix-cache hit put the same blocks into the tables of several rows, the
+// AttentionPlan: decides which KV partitions of a step's decoding rows are computed in separate tasks. Each row's own
+// task then merges their results. If a prefix-cache hit put the same blocks into the tables of several rows, the
 // partitions of these blocks are read once for all of the rows (cascade attention). If one sequence would keep a thread
-// busy while other threads are idle, its partitions are spread over the threads. The results are bit-identical for
-// every plan. Part of an AttentionGroup; made for each step on the rank's thread.
+// busy while other threads are idle, its partitions are spread over the threads. The output of attention has the same
+// bits for every plan. Part of an AttentionGroup; made for each step on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct AttentionSequence {
 
 struct AttentionPlanOptions {
   int64_t block_size = 16;
-  int64_t sliding_window = 0;  // window of every layer in the group; 0: some layer uses full attention
+  int64_t sliding_window = 0;  // window of the KV-cache group; 0: full attention
   int64_t num_kv_heads = 1;
   int64_t num_threads = 1;
   int64_t max_sequences = 0;   // per step
-  int64_t max_slots = 0;       // capacity for partition results
+  int64_t max_slots = 0;       // capacity for partition results, per step
   int64_t max_partitions = 0;  // summed over the sequences of a step; memory is reserved for them
   // Sharing a partition costs memory for its results and a pass that merges them. It pays if a row has too few queries
   // per KV head to keep the arithmetic units busy, or if a head's K and V do not stay in the CPU cache from one row's
@@ -36,12 +36,12 @@ struct AttentionPlanOptions {
   bool share = true;                 // false: partitions are only spread over threads
 };
 
-// One partition, computed for the rows of slots [first_slot, first_slot + num_rows).
+// One partition of num_rows rows. The result of row i goes to slot first_slot + i.
 struct PlannedPartition {
   int64_t partition = 0;
   int64_t first_slot = 0;
   int64_t num_rows = 0;
-  const int32_t* block_table = nullptr;  // of any of the rows: their tables agree in this partition
+  const int32_t* block_table = nullptr;  // of one of the rows; all their tables agree in this partition
 };
 
 class AttentionPlan {
@@ -56,8 +56,9 @@ class AttentionPlan {
   size_t size_bytes() const;
   const std::vector<PlannedPartition>& partitions() const { return partitions_; }
   const kernels::AttentionRow* row_of_slot(int64_t slot) const { return rows_.data() + slot; }
-  // Returns the slot of each partition up to the row's position: [position / kKVPartition + 1], -1 for a partition that
-  // is not planned. Null if no partition of the sequence is planned. `sequence` is an index in Make's argument.
+  // Returns the slot of each partition up to the row's position, [position / kKVPartition + 1], with -1 for a partition
+  // that is not planned. Returns null if no partition of the sequence is planned. `sequence` is an index in Make's
+  // argument.
   const int32_t* slots(size_t sequence) const;
 
  private:

@@ -1,6 +1,6 @@
-// DecoderAttention: the self-attention of a decoder layer. It computes the q, k and v projections, their norms and
-// rotation, paged attention and the output projection. AttentionSpec holds the differences between model families.
-// Heads are split over the ranks. Owned by a DecoderLayer. Built at load, then used by the rank's thread.
+// DecoderAttention: the self-attention of a decoder layer. It computes the q, k and v projections, the norms and
+// rotation of q and k, paged attention and the output projection. AttentionSpec holds the differences between model
+// families. Heads are split over the ranks. Owned by a DecoderLayer. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,9 @@ KVCacheGroups OneGroup(const std::vector<KVCacheSpec>& layers, int64_t window) {
   return groups;
 }
 
-// Follows vLLM's rule. A group normally has as many layers as the rarest kind, which then needs no padding. If the most
-// common kind has fewer than 1.5 times as many layers, a group has as many as that kind, because padding then costs
-// less than more groups.
+// Follows vLLM's rule. Layers with the same window are one kind. A group normally has as many layers as the rarest
+// kind, which then needs no padding. If the most common kind has fewer than 1.5 times as many layers as the rarest one,
+// a group has as many layers as the most common kind, because padding then costs less than more groups.
 size_t LayersPerGroup(const std::map<int64_t, std::vector<size_t>>& kinds) {
   size_t min_layers = SIZE_MAX, max_layers = 0;
   for (const auto& [window, members] : kinds) {

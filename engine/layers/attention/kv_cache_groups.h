@@ -42,7 +42,7 @@ struct KVLayerPlace {
 struct KVCacheGroups {
   std::vector<int64_t> windows;      // [num_groups], 0: full attention
   std::vector<KVLayerPlace> layers;  // [num_layers]
-  std::vector<KVCacheSpec> tensors;  // [layers of the largest group]; sliding_window is unused
+  std::vector<KVCacheSpec> tensors;  // [number of layers in the largest group]; sliding_window is unused
 
   // Returns the bytes of one block: K and V in all tensors.
   int64_t BlockBytes(int64_t block_size, kernels::KVDType dtype) const;

@@ -1,6 +1,7 @@
-// QkNorm: the norm that some families apply to queries and keys before rotation. kHead normalizes each head and has one
-// weight for all heads. kEachHead normalizes each head and has a weight per head. kWhole normalizes all heads together
-// and sums their squares over the ranks. Owned by a DecoderAttention. Built at load, then used by the rank's thread.
+// QkNorm: the norm that some families apply to queries and keys before rotation. kHead normalizes each head, with one
+// weight vector for all query heads and one for all key heads. kEachHead normalizes each head with a weight vector for
+// that head. kWhole normalizes all query heads together and all key heads together, including those of other ranks.
+// Owned by a DecoderAttention. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>

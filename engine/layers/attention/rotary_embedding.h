@@ -16,7 +16,8 @@ class RotaryEmbedding {
  public:
   // Uses rope_theta and rope_scaling. LongRoPE has factors for short and for long contexts. If max_model_len exceeds
   // original_max_position_embeddings, all positions use the long factors (vLLM's rule). transformers chooses by the
-  // current length of the sequence instead, so that cached keys would be wrong once it exceeds the original length.
+  // current length of the sequence instead. Keys that are already cached would then be wrong once a sequence exceeds
+  // the original length.
   explicit RotaryEmbedding(const ModelConfig& config);
   // Uses rope_local_theta, without scaling. REQUIRES: the config has rope_local_theta.
   static RotaryEmbedding Local(const ModelConfig& config);
@@ -27,7 +28,7 @@ class RotaryEmbedding {
   // Fills cos and sin, [positions.size(), half()], both multiplied by attention_factor().
   void Angles(const StepContext& step, std::span<const int64_t> positions, float* cos, float* sin) const;
 
-  // Returns the inverse frequencies at `position`, [half()]. They depend on it only with dynamic NTK scaling.
+  // Returns the inverse frequencies at `position`, [half()]. They depend on `position` only with dynamic NTK scaling.
   std::vector<double> InverseFrequenciesAt(int64_t position) const;
   double attention_factor() const { return attention_factor_; }
 
@@ -38,8 +39,8 @@ class RotaryEmbedding {
 
   std::vector<double> inverse_frequencies_;  // [half]
   double attention_factor_ = 1.0;
-  // Dynamic NTK: from this position on, the base grows with the token's own position. It does not depend on the other
-  // sequences of the batch.
+  // Dynamic NTK: from this position on, the base grows with the token's own position. The base does not depend on the
+  // other sequences of the batch.
   int64_t dynamic_from_ = 0;  // 0: not dynamic
   double base_ = 10000.0;
   double factor_ = 1.0;

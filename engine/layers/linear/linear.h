@@ -1,5 +1,5 @@
 // Linear layers y = x W^T + b, split over ranks by columns of y (ColumnParallelLinear) or of x (RowParallelLinear), as
-// in Megatron and vLLM. Owned by the block that uses them. Each rank packs its own shard at load and calls Forward from
+// in Megatron and vLLM. Owned by the block or model that uses them. Each rank loads its own shard and calls Forward on
 // its thread.
 #pragma once
 
@@ -35,7 +35,7 @@ class ColumnParallelLinear {
 };
 
 // The rank's columns of one checkpoint matrix. Forward all-reduces the ranks' partial sums, then adds the bias. Without
-// `reduce`, Forward returns the rank's partial sum, for callers that add several of them before one all-reduce.
+// `reduce`, Forward writes the rank's partial sum, for callers that add several partial sums before one all-reduce.
 // REQUIRES: with `reduce` false, there is no bias.
 class RowParallelLinear {
  public:

@@ -17,11 +17,11 @@ constexpr int64_t kMinWorkPerTask = 1 << 18;
 constexpr int64_t kMaxWorkPerTask = 1 << 28;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
-// A task computes whole groups of panels, because a kernel's tile spans several panels. With few rows of x, tiles are
-// wider, so groups are larger.
+// A task computes whole groups of panels, because a kernel's tile can span several panels. With few rows of x, a tile
+// spans more panels, so groups are larger.
 constexpr int64_t kPanelsPerGroup = 2;
 constexpr int64_t kFewRows = 4, kPanelsPerGroupOfFewRows = 4;
-// A task computes whole groups of stored rows, so that several rows of x share the work of unpacking them.
+// A task computes whole groups of stored rows, because the kernels process several stored rows per pass.
 constexpr int64_t kStoredRowsPerGroup = 32;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }

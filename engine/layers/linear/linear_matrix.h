@@ -53,8 +53,8 @@ class LinearMatrix {
   void Reserve(const StepContext& step, int64_t max_rows) const;
   // Computes `call` on the rank's threads.
   void Multiply(const StepContext& step, const LinearCall& call) const;
-  // Writes one row as float32 to out, [num_columns]. Calls on several threads at once need different values of
-  // `thread`, less than the rank's number of threads. REQUIRES: Reserve was called.
+  // Writes one row as float32 to out, [num_columns]. Concurrent calls need different values of `thread`, all below
+  // the rank's number of threads. REQUIRES: Reserve was called.
   void UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const;
 
  private:

@@ -38,8 +38,8 @@ bool IsGate(const std::string& name) {
   return name.ends_with(".gate") || name.ends_with(".router") || name.ends_with("_expert_gate");
 }
 
-// Returns true if quantized codes are multiplied by activations rounded to 8 bits. With --dtype float32, activations
-// are not rounded.
+// Returns true if codes of a quantized checkpoint may be packed for the integer kernels, which round activations to 8
+// bits. With --dtype float32, these codes keep the checkpoint's format, and activations are not rounded.
 bool RoundsActivations(const ModelConfig& model) { return model.dtype != kernels::DType::kFloat32; }
 
 const kernels::OpenBlas* LoadOpenBlas(const ModelConfig& model) {
@@ -159,7 +159,7 @@ bool LinearWeight::AddCodes(const LoadContext& load, const ModelConfig& model,
   const std::optional<kernels::PackedQuantForm> form = kernels::PackedFormOf(stored);
   const std::string packed_name = name + "#codes";
   if (!form) return false;
-  // Checking all scales takes time. Cached codes were checked before they were packed.
+  // Checking all scales takes time, so skip it for cached codes, which were checked before they were packed.
   const std::vector<size_t> sizes = kernels::PackedQuantMatrix::BufferSizes(*form, stored.num_rows, stored.num_columns);
   if (!load.memory.Contains(packed_name, sizes) && !ScalesFit(stored, *form, for_each)) return false;
   kernels::PackedQuantMatrix packed(*form, stored.num_rows, stored.num_columns, load.memory.Buffers(packed_name));
@@ -190,7 +190,7 @@ void LinearWeight::AddBlocks(const LoadContext& load, const ModelConfig& model, 
 void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use) {
   if (rows.num_rows == 0) return;
   const kernels::BufferSource buffers = load.memory.Buffers(rows.Name());
-  // Runs on the rank's threads. Each panel is packed by one thread, so threads do not write to the same cache lines.
+  // Runs on the rank's threads. Each panel is packed by one thread, so threads seldom write to the same cache line.
   const auto for_each_panel = [&](const auto& f) {
     load.step.threads->ParallelFor((rows.num_rows + kernels::kPanelRows - 1) / kernels::kPanelRows,
                                    [&](int64_t panel, int /*thread*/) { f(panel); });

@@ -1,7 +1,8 @@
 // LinearWeight: a rank's matrix of a linear layer, built from checkpoint tensors. It is one LinearMatrix, or several if
 // stacked tensors are stored in different formats. Owned by a layer. Built at load, then used by the rank's thread.
-// Quantized weights are packed for the integer kernels if PackedFormOf returns a form for them and float16 is precise
-// enough for their scales. Otherwise, and always with --dtype float32, they keep the checkpoint's format.
+// Weights that are quantized in the checkpoint are packed for the integer kernels if PackedFormOf returns a form for
+// them and float16 is precise enough for their scales. Otherwise, and always with --dtype float32, they keep the
+// checkpoint's format.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 namespace vllm {
 
 // Rows [shard.begin, shard.begin + shard.count) of the checkpoint matrix `name`.weight [total_rows, in_features] and of
-// `name`.bias. A quantized checkpoint has other tensors instead of `name`.weight. For one part of a fused tensor, such
-// as k in a matrix of q, k and v, the shard starts at the part's first row.
+// `name`.bias. A quantized checkpoint may have other tensors instead of `name`.weight or in addition to it. The rows of
+// a fused tensor, such as a matrix of q, k and v, are counted from the first row of the whole tensor.
 struct OutputSlice {
   std::string name;
   int64_t total_rows = 0;
@@ -29,8 +30,8 @@ class LinearWeight {
   LinearWeight() = default;
   // Stacks the slices' rows, with columns [columns.begin, columns.begin + columns.count) of in_features. A vocabulary
   // matrix is never stored transposed and never uses OpenBLAS. Throws ModelError if a tensor cannot be used,
-  // ConfigError if OpenBLAS is selected without --dtype float32 or for quantized weights, or if weights to quantize
-  // already are quantized, and ResourceError if OpenBLAS cannot be loaded.
+  // ConfigError if OpenBLAS is selected without --dtype float32 or for quantized weights, or if --quantization is set
+  // and the weights are already quantized, and ResourceError if OpenBLAS cannot be loaded.
   LinearWeight(const LoadContext& load, const ModelConfig& model, const std::vector<OutputSlice>& slices,
                int64_t in_features, Shard columns, Use use = Use::kLinear);
 
@@ -57,8 +58,8 @@ class LinearWeight {
 
   void RejectOpenBlas() const;
   void Add(LinearMatrix matrix);
-  // Adds the codes in the format of the integer kernels. If they do not fit that format, adds nothing and returns
-  // false.
+  // Adds the codes in the format of the integer kernels. With --dtype float32, or if the codes do not fit that format,
+  // adds nothing and returns false.
   bool AddCodes(const LoadContext& load, const ModelConfig& model, const kernels::CheckpointQuantMatrixView& stored,
                 const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
   void AddStored(const LoadContext& load, const ModelConfig& model, CheckpointMatrix stored, const std::string& name,

@@ -25,7 +25,7 @@ class VocabParallelEmbedding {
   void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
   // Writes this rank's columns of logits [num_rows, vocab_size], with rows logits_stride floats apart; hidden:
   // [num_rows, hidden_size]. The other ranks write the other columns, so a barrier must come before any rank reads
-  // them.
+  // the rows.
   void Logits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) const;
 
  private:

@@ -11,7 +11,7 @@ namespace vllm {
 
 namespace {
 
-// --quantization does not quantize routers, because they are small and a quantized router would choose other experts.
+// --quantization does not quantize routers, because they are small and a quantized router could choose other experts.
 ModelConfig RouterModel(ModelConfig model) {
   if (model.quantization.quantizes_at_load()) model.quantization = {};
   return model;
@@ -88,7 +88,8 @@ void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
     const int64_t row = static_cast<int64_t>(i) / spec_.num_experts_per_tok;
     workspace.routed[begin[static_cast<size_t>(expert)]++] = {row, weight};
   }
-  // begin[i] has advanced to the end of expert i's rows, where those of expert i + 1 begin. Shift the entries by one.
+  // begin[i] has advanced to the end of expert i's rows, where the rows of expert i + 1 begin. Shift the entries by
+  // one.
   std::copy_backward(begin.begin(), begin.end() - 1, begin.end());
   begin[0] = 0;
 }
@@ -98,8 +99,8 @@ void SparseMoe::ChooseExperts(const float* logits) {
   candidates.clear();
   for (int64_t i = 0; i < spec_.num_experts; ++i) candidates.emplace_back(logits[i], i);
   const auto chosen = candidates.begin() + spec_.num_experts_per_tok;
-  // Of two equal logits, the one with the smaller expert index comes first. NaN sorts last, so that this is a strict
-  // weak ordering.
+  // If two logits are equal, the smaller expert index comes first. NaN sorts last, so that this is a strict weak
+  // ordering.
   const auto before = [](const std::pair<float, int64_t>& a, const std::pair<float, int64_t>& b) {
     const bool a_is_nan = std::isnan(a.first), b_is_nan = std::isnan(b.first);
     if (a_is_nan != b_is_nan) return b_is_nan;

@@ -1,6 +1,6 @@
 // DummyWeights: a weight source for benchmarks that has every tensor in every shape. Values depend only on the tensor's
 // name and type: small and random, or 1 if the name contains "norm". All tensors are windows into two buffers that are
-// mapped repeatedly, so memory does not grow with the model. Any thread may read.
+// mapped repeatedly, so memory does not grow with the model. Owned by the code that opened it. Any thread may read.
 #pragma once
 
 #include <cstddef>

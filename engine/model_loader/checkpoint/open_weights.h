@@ -1,5 +1,5 @@
-// Opens a checkpoint in any supported format: safetensors, GGUF or dummy weights. The caller owns the result. Pure
-// functions of the files; any thread.
+// Opens the weights of a model: safetensors files, GGUF files or dummy weights. The caller owns the result. A pure
+// function of the files; any thread.
 #pragma once
 
 #include <memory>

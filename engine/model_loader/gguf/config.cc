@@ -51,7 +51,7 @@ class ConfigReader {
  private:
   std::string Key(std::string_view name) const { return std::string(architecture_.name) + "." + std::string(name); }
 
-  // Reads a number, or an array with one number per layer, which must all be equal.
+  // Reads a number, or an array with one number per layer. All numbers of the array must be equal.
   std::optional<int64_t> UniformInt(std::string_view name, int64_t low, int64_t high) const {
     const std::string key = Key(name);
     if (!keys_.IsArray(key)) return keys_.Int(key, low, high);
@@ -148,9 +148,8 @@ class ConfigReader {
                                                  std::to_string(config_.hidden_size));
     }
     if (num_tokens > 0 && num_tokens != embedding->shape[0]) {
-      keys_.Fail("tokenizer.ggml.tokens", "must have one entry per embedding row, " +
-                                              std::to_string(embedding->shape[0]) + " (" + std::to_string(num_tokens) +
-                                              ")");
+      keys_.Fail("tokenizer.ggml.tokens", "must have " + std::to_string(embedding->shape[0]) +
+                                              " entries, one per embedding row (" + std::to_string(num_tokens) + ")");
     }
     return embedding->shape[0];
   }
@@ -233,8 +232,8 @@ class ConfigReader {
       if (tensor->shape.size() > 1 && dtype) bytes[static_cast<size_t>(*dtype)] += tensor->data.size();
     }
     const auto dominant = static_cast<kernels::DType>(std::max_element(bytes, bytes + 3) - bytes);
-    // In a quantized file, only small or sensitive tensors, such as routers, are float32. They say nothing about the
-    // model's dtype.
+    // In a quantized file, only small or sensitive tensors, such as routers, are float32. Such tensors say nothing
+    // about the model's dtype.
     if (config_.has_block_weights) return dominant == kernels::DType::kBFloat16 ? dominant : kernels::DType::kFloat16;
     return bytes[static_cast<size_t>(dominant)] == 0 ? kernels::DType::kFloat32 : dominant;
   }
@@ -267,7 +266,7 @@ GenerationConfig LoadGgufGenerationConfig(const std::string& path) {
   const GgufMetadata& keys = file.metadata();
   GenerationConfig config;
   config.origin = "GGUF metadata";
-  // Same ranges as for generation_config.json.
+  // The ranges are those of LoadGenerationConfig.
   config.temperature = keys.Double("general.sampling.temp", 0.0, 2.0);
   config.top_k = keys.Int("general.sampling.top_k", -1, std::numeric_limits<int32_t>::max());
   config.top_p = keys.PositiveDouble("general.sampling.top_p", 1.0);

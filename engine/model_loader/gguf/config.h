@@ -10,9 +10,10 @@
 
 namespace vllm {
 
-// Throws ModelError `gguf file <path>: <key>: <why> (<value>)`. The limits are those of LoadModelConfig. The error for
-// an unknown architecture lists the known ones. dtype is the floating-point type with the most bytes in matrices. If
-// some matrices are quantized, dtype is bfloat16 if that type has the most bytes, otherwise float16.
+// Throws ModelError `gguf file <path>: <key>: <why> (<value>)`. The limits of the sizes are those of LoadModelConfig,
+// except the limit of the sliding window. The error for an unknown architecture lists the known ones. dtype is the type
+// with the most bytes in matrices among float32, float16 and bfloat16, but float16 instead of float32 if some tensors
+// are quantized.
 ModelConfig ReadGgufConfig(const GgufFile& file);
 ModelConfig LoadGgufConfig(const std::string& path);
 

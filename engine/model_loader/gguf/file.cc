@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kExtension = ".gguf";
 constexpr size_t kDigits = 5;
-// All parts are mapped at once. The largest published models have about a hundred.
+// All parts are mapped at once. The largest published models have about a hundred parts.
 constexpr int64_t kMaxParts = 4096;
 
 std::string FiveDigits(int64_t number) {

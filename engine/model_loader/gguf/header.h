@@ -14,7 +14,7 @@
 // clang-format on
 //
 // A tensor's offset must be the end of the padding after the previous tensor. The last tensor needs no padding.
-// Example: `GGUF` 03 00 00 00 and 16 zero bytes, 24 bytes in total, are a file without keys and tensors.
+// Example: `GGUF` 03 00 00 00 and 16 zero bytes, 24 bytes in total, are a file without keys or tensors.
 #pragma once
 
 #include <cstddef>

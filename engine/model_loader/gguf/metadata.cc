@@ -32,7 +32,8 @@ std::string TypeText(const GgufValue& value) {
   return "array of " + std::string(NameOf(value.element_type));
 }
 
-// Recovers the double that the model's config contained before it was rounded to float: 1e-05, not 9.99999974738e-06.
+// Returns the double with the shortest decimal form that rounds to `value`. This is usually the number in the model's
+// config, which the converter rounded to float: 1e-05, not 9.99999974738e-06.
 double Shortest(float value) {
   if (!std::isfinite(value)) return value;
   std::array<char, 32> text{};

@@ -37,7 +37,7 @@ std::optional<int32_t> IdWithin(const GgufMetadata& metadata, std::string_view k
 void CheckCount(const GgufMetadata& metadata, std::string_view key, size_t count, size_t num_tokens) {
   if (count == 0 || count == num_tokens) return;
   metadata.Fail(key,
-                "must have one entry per token, " + std::to_string(num_tokens) + " (" + std::to_string(count) + ")");
+                "must have " + std::to_string(num_tokens) + " entries, one per token (" + std::to_string(count) + ")");
 }
 
 std::string TokenText(const GgufMetadata& metadata, std::string_view key, const std::vector<std::string_view>& tokens) {

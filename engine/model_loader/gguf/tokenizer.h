@@ -14,7 +14,8 @@
 
 namespace vllm {
 
-// Throws ModelError if a required key is missing, a value has the wrong type, or the per-token arrays differ in length.
+// Throws ModelError if a required key is missing, a value has the wrong type, or an array does not have one entry per
+// token.
 tokenizer::GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata);
 bool HasGgufTokenizer(const GgufMetadata& metadata);
 // Returns the kind of tokenizer without loading it: "SentencePiece BPE", "byte-level BPE (qwen2)", ...
@@ -23,8 +24,8 @@ std::string GgufTokenizerKind(const GgufMetadata& metadata);
 std::unique_ptr<tokenizer::Tokenizer> LoadGgufTokenizer(const GgufFile& file);
 
 // Returns tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id if they are set, then the control and
-// user-defined tokens that llama.cpp treats as end-of-generation tokens because of their names. The EOS token is first.
-// Throws ModelError if an id is outside the vocabulary.
+// user-defined tokens that llama.cpp treats as end-of-generation tokens because of their names. The EOS
+// token is first if it is set. Throws ModelError if an id is outside the vocabulary.
 std::vector<int32_t> GgufStopIds(const GgufMetadata& metadata, int64_t vocab_size);
 std::optional<int32_t> GgufBosId(const GgufMetadata& metadata, int64_t vocab_size);
 

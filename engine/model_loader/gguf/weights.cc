@@ -167,8 +167,8 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
 void GgufWeights::AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern,
                            std::string_view suffix, int64_t count, int64_t first_row, int64_t num_rows) {
   if (tensor.shape.size() < 2 || tensor.shape.size() > 3 || tensor.shape[0] != count) {
-    Fail(tensor.name,
-         "must have 2 or 3 dimensions, the first one " + std::to_string(count) + " (" + ShapeText(tensor.shape) + ")");
+    Fail(tensor.name, "must have 2 or 3 dimensions, the first of size " + std::to_string(count) + " (" +
+                          ShapeText(tensor.shape) + ")");
   }
   const size_t placeholder = pattern.find("{}");
   for (int64_t i = 0; i < count; ++i) {
@@ -185,8 +185,9 @@ void GgufWeights::Add(std::string name, Entry entry) {
   const GgufTensor& tensor = *entry.tensor;
   const bool is_vector = entry.shape.size() == 1;
   if (is_vector && (entry.interleaved_head_dim > 0 || entry.first_row > 0)) {
-    // TensorView::Row treats a vector as one row, so its elements are reordered here.
-    if (tensor.type->block_elements != 1) Fail(tensor.name, "a bias must not be quantized");
+    // TensorView::Row treats a vector as one row and cannot reorder the elements, so they are copied in the model's
+    // order.
+    if (tensor.type->block_elements != 1) Fail(tensor.name, "a bias or norm must not be quantized");
     const size_t size = tensor.type->block_bytes;
     const TensorView elements{.name = {},
                               .type = kernels::WeightType::kUInt8,
@@ -194,7 +195,7 @@ void GgufWeights::Add(std::string name, Entry entry) {
                               .data = tensor.data.subspan(static_cast<size_t>(entry.first_row) * size),
                               .interleaved_head_dim = entry.interleaved_head_dim};
     if (entry.interleaved_head_dim > 0 && entry.shape[0] % entry.interleaved_head_dim != 0) {
-      Fail(tensor.name, "rows are not a multiple of head_dim (" + ShapeText(tensor.shape) + ")");
+      Fail(tensor.name, "number of rows is not a multiple of head_dim (" + ShapeText(tensor.shape) + ")");
     }
     entry.owned.resize(static_cast<size_t>(entry.shape[0]) * size);
     for (int64_t i = 0; i < entry.shape[0]; ++i) {
@@ -203,7 +204,7 @@ void GgufWeights::Add(std::string name, Entry entry) {
     entry.interleaved_head_dim = 0;
   }
   if (entry.interleaved_head_dim > 0 && entry.shape[0] % entry.interleaved_head_dim != 0) {
-    Fail(tensor.name, "rows are not a multiple of head_dim (" + ShapeText(tensor.shape) + ")");
+    Fail(tensor.name, "number of rows is not a multiple of head_dim (" + ShapeText(tensor.shape) + ")");
   }
   const auto [it, is_new] = tensors_.emplace(std::move(name), std::move(entry));
   if (!is_new) Fail(tensor.name, "another tensor already provides this weight (" + it->first + ")");

@@ -1,6 +1,6 @@
 // GgufWeights: the tensors of a GGUF model, with the names and the row order of its Hugging Face checkpoint. Tensors
-// are mapped and not copied, except for biases that llama.cpp's converter fuses or reorders. Immutable after opening;
-// any thread may read.
+// are mapped and not copied, except for some vectors: biases that llama.cpp's converter fuses or reorders, and norms
+// that it stacks. Owned by the code that opened it. Immutable after opening; any thread may read.
 #pragma once
 
 #include <cstddef>

@@ -87,7 +87,7 @@ void ReadExperts(const ConfigFields& fields, const char* count, ModelConfig& con
   config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(false);
 }
 
-// Returns true if the layer uses the sliding window by the architecture's default rule, without a layer_types list.
+// Returns true if the layer uses the sliding window by the architecture's rule, which applies if layer_types is absent.
 bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_type, int64_t layer,
                         const LayerConfig& config) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();

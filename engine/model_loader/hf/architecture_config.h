@@ -11,8 +11,8 @@ namespace vllm {
 // `config` are set. Throws ModelError naming the field.
 void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config);
 
-// Sets config.layers and config.sliding_window. REQUIRES: ReadArchitectureConfig has run. Throws ModelError naming the
-// field.
+// Sets config.layers and config.sliding_window. REQUIRES: ReadRopeConfig and ReadArchitectureConfig have run. Throws
+// ModelError naming the field.
 void ReadLayerConfigs(const ConfigFields& fields, ModelConfig& config);
 
 }  // namespace vllm

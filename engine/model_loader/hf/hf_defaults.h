@@ -1,5 +1,5 @@
-// The defaults that transformers' config classes use for fields missing from config.json, by model_type. Pure
-// functions; any thread.
+// Adds fields that are missing from config.json, with the defaults of transformers' config class for the model_type.
+// Pure functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,8 +7,8 @@
 
 namespace vllm {
 
-// Adds the missing fields of `model_type` that affect the computation to `config`, a JSON object. Keeps a field that is
-// present, even if it is null.
+// Adds fields that are missing from `config`, a JSON object, with their defaults for `model_type`. Keeps a field that
+// is present, even if it is null.
 void AddModelTypeDefaults(const std::string& model_type, nlohmann::json& config);
 
 // Does the same for the model's sizes, which only the text_config of a multimodal config may omit.

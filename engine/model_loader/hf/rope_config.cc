@@ -109,7 +109,7 @@ void SetRotaryDim(const ConfigFields& fields, ModelConfig& config) {
 void ReadParameters(const ConfigFields& part, const ConfigFields& outer, bool is_type_required, ModelConfig& config) {
   config.rope_theta = part.PositiveDouble("rope_theta", kMaxTheta).value_or(config.rope_theta);
   if (part.Has("partial_rotary_factor")) SetRotaryDim(part, config);
-  // transformers 5 always writes rope_parameters. Without scaling it contains only rope_theta.
+  // transformers 5 always writes rope_parameters. Without scaling, the object may contain only rope_theta.
   if (is_type_required || part.Has("rope_type") || part.Has("type"))
     ReadScaling(part, outer, config, config.rope_scaling);
 }

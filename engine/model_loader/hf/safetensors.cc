@@ -68,8 +68,8 @@ TensorView SafetensorsFile::Get(std::string_view name, std::span<const int64_t> 
 std::optional<std::vector<int64_t>> SafetensorsFile::ShapeOf(std::string_view name) const {
   const SafetensorsEntry* entry = Find(name);
   if (entry == nullptr) return std::nullopt;
-  // Only an empty tensor can have a dimension this large. No model needs such a tensor, so the result is -1, which
-  // matches no shape.
+  // Only an empty tensor can have a dimension above 2^62. No model needs such a tensor, so the dimension becomes -1,
+  // which matches no shape.
   std::vector<int64_t> shape;
   for (const uint64_t size : entry->shape)
     shape.push_back(size > (uint64_t{1} << 62) ? -1 : static_cast<int64_t>(size));

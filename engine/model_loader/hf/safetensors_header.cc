@@ -46,7 +46,7 @@ class HeaderReader {
   bool null() { return (state_ == State::kRoot && in_metadata_value_) || Scalar("null"); }
   bool boolean(bool) { return Scalar("a boolean"); }
   bool number_integer(json::number_integer_t) { return Scalar("a negative number"); }
-  bool number_float(json::number_float_t, const std::string&) { return Scalar("a fraction"); }
+  bool number_float(json::number_float_t, const std::string&) { return Scalar("a number that is not a uint64"); }
   bool binary(json::binary_t&) { return false; }
 
   bool number_unsigned(json::number_unsigned_t value) {
@@ -211,8 +211,8 @@ std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, 
          std::to_string(kMaxSafetensorsHeaderBytes) + ")");
   }
   if (length > file.size() - 8) {
-    fail("header extends past the end of the file (" + std::to_string(length) + " bytes of " +
-         std::to_string(file.size() - 8) + ")");
+    fail("header extends past the end of the file (" + std::to_string(length) + " bytes, " +
+         std::to_string(file.size() - 8) + " remain)");
   }
   std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, static_cast<size_t>(length));
   std::span<const std::byte> data = file.subspan(8 + static_cast<size_t>(length));

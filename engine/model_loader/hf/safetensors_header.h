@@ -10,9 +10,9 @@
 // clang-format on
 //
 // Sorted by data_offsets, the tensors cover data from 0 to its end without gaps or overlap. E - B is the product of the
-// shape and the size of the dtype. This parser is stricter than the reference reader: it rejects repeated keys,
-// whitespace before '{', and tensors or dtypes in serde's alternative forms (["F32",[1],[0,4]], {"F32":null}). Each of
-// these is either meaningless or a known way to make two readers see different tensors.
+// shape and the size of the dtype. This parser is stricter than the reference reader: it rejects repeated keys (except
+// in unknown fields), whitespace before '{', and tensors or dtypes in serde's alternative forms (["F32",[1],[0,4]],
+// {"F32":null}). Each of these is either meaningless or a known way to make two readers see different tensors.
 //
 // Example, 8 + 56 + 4 bytes: 38 00 00 00 00 00 00 00 {"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}} 00 00 80 3f
 // (with two spaces after the last brace) contains the tensor a = [1.0].
@@ -32,12 +32,12 @@ inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 struct SafetensorsEntry {
   std::string name;
   std::string_view dtype;       // "F32"; has static storage duration
-  std::vector<uint64_t> shape;  // as in the file; its size in bytes has been checked
+  std::vector<uint64_t> shape;  // as in the file; matches the size of data
   std::span<const std::byte> data;
 };
 
 // Returns the tensors of a complete file, sorted by name. Their data borrows `file`. Throws ModelError
-// `tensor file <path>: ...`.
+// `tensor file <path>: <why>`.
 std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, const std::string& path);
 
 }  // namespace vllm

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".packed";
-// Marks a file that is being written. Its writer holds a lock on it, so an unlocked file was left by a killed writer.
+// Marks a file that is being written. The writer locks the file, so an unlocked one was left by a killed writer.
 constexpr std::string_view kUnfinished = ".unfinished-";
 
 struct CachedFile {

@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'V', 'L', 'L', 'M', 'P', 'A', 'C', 'K'};
 constexpr uint64_t kPageBytes = 4096;
-// The unit of hashing and writing. Each piece is aligned in the file, and its size is a multiple of the huge-page size,
-// so a system that caches files in huge pages can also map them with huge pages.
+// The unit of hashing and writing. Each piece begins at a multiple of this size, which is a multiple of the huge-page
+// size. So a system that caches files in huge pages can also map files with huge pages.
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxEntries = uint64_t{1} << 24;
 
@@ -61,8 +61,8 @@ struct PackedFileLayout {
   uint64_t data_offset;
 };
 
-// The size of the header depends on the number of pieces, which depends on the size of the header. Iterates until the
-// two are consistent.
+// Returns the header of a file with these entries. The header's size depends on the number of pieces, which depends on
+// the file's size and so on the header's size. Iterates until the sizes are consistent.
 FixedHeader MakeHeader(std::string_view description, std::span<const PackedEntry> entries) {
   FixedHeader header;
   header.description_bytes = static_cast<uint32_t>(description.size());

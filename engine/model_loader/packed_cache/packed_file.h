@@ -1,6 +1,6 @@
-// PackedFile: a file with the packed weights of one rank. Mapping the file saves packing the weights again and lets
-// processes share the pages. All bytes are verified before use. Opened on the rank's thread during load, then owned by
-// the buffers that point into it. Immutable; any thread may read.
+// PackedFile: a file with the packed weights of one rank. Mapping the file avoids packing the weights again and lets
+// processes share the pages. The header and the data are verified before use. Opened on the rank's thread during load,
+// then owned by the buffers that point into it. Immutable; any thread may read.
 //
 //   file    := header zeros data                   numbers are little-endian
 //   header  := "VLLMPACK" layout:u32 description_bytes:u32 num_entries:u64 file_bytes:u64 header_hash:u64
@@ -53,7 +53,7 @@ class PackedFile {
 // Returns the size of the file that WritePackedFile writes.
 int64_t PackedFileBytes(std::string_view description, std::span<const PackedEntry> entries);
 // Writes a complete file to `fd`, an empty file opened for writing; error messages show `path`. Throws ResourceError if
-// the disk is full or fails.
+// the file cannot be written, for example because the disk is full.
 void WritePackedFile(int fd, const std::string& path, std::string_view description,
                      std::span<const PackedEntry> entries, const ForEach& for_each);
 

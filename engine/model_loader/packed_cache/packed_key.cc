@@ -14,8 +14,9 @@
 namespace vllm {
 namespace {
 
-// The header of a tensor file is in its first megabytes. Samples of the rest detect a file that was changed in place
-// and whose modification time was reset. Changes between the samples are detected only by size, time and inode.
+// The header of a tensor file is usually in its first megabytes, which are hashed completely. Samples of the rest can
+// detect a file that was changed in place and whose modification time was reset. Changes between the samples are
+// detected only by size, time and inode.
 constexpr size_t kBeginningBytes = size_t{4} << 20;
 constexpr size_t kSampleBytes = 4096;
 constexpr size_t kNumSamples = 64;

@@ -1,5 +1,5 @@
 // Describes the checkpoint and the settings that packed weights depend on. A packed-weight file contains this
-// description and is named after its hash. Pure functions of the files; any thread.
+// description and is named after the description's hash. Pure functions of the files; any thread.
 #pragma once
 
 #include <string>
@@ -12,8 +12,9 @@ namespace vllm {
 
 // Returns a string with one line for each input that packing depends on: the architecture; the digests of config.json
 // and of the tensor index; each file that `weights` were read from; the settings, the instruction set and the rank. The
-// line of a tensor file contains its name, size, modification time, inode, and a digest of its beginning and of
-// samples, because hashing gigabytes takes too long. Returns an empty string if the weights were not read from files.
+// line of a tensor file contains its name, size, modification time, inode, and a digest of its beginning and of samples
+// of the rest, because hashing gigabytes takes too long. Returns an empty string if the weights were not read from
+// files.
 std::string DescribeWeights(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank);
 
 // Returns the XXH3-128 hash of `text` as 32 hexadecimal digits.

@@ -1,8 +1,8 @@
 // PackedStore: the WeightMemory of a rank that uses the packed-weight cache. Matrices in the rank's cache file are
 // mapped from it. Other matrices get new memory, are packed, and are then saved in the file for the next start. Owned
 // by the worker's constructor; used on the rank's thread.
-// Memory that a rank packs is on its NUMA node. Pages mapped from the cache file are on the node of the thread that
-// wrote or first read them. Norms and biases are always read from the checkpoint.
+// Weights that a rank packs are on the rank's NUMA node. Pages mapped from the cache file are on the node of the thread
+// that wrote or first read them. Norms and biases are always read from the checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ namespace vllm {
 
 class PackedStore final : public WeightMemory {
  public:
-  // Looks for the rank's file and verifies it on the rank's threads. The cache is not used if config.load sets no
-  // directory or a size of 0, if the weights are smaller than packed_cache_min_bytes, or if they were not read from
-  // files.
+  // Looks for the rank's file and verifies it on the rank's threads. The cache is not used if config.load sets
+  // no cache directory or a cache size of 0, if the weights are smaller than packed_cache_min_bytes, or if they were
+  // not read from files.
   PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank, ForEach for_each);
 
   kernels::BufferSource Buffers(const std::string& name) override;

@@ -30,7 +30,7 @@ struct MatrixPart {
   int64_t num_columns = 0;
 };
 
-// Calls the given function for each i in [0, count), on several threads. Returns when all calls have returned.
+// Calls the given function for each i in [0, count), possibly on several threads. Returns when all calls have returned.
 using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
 
 // Copies a part of a tensor of GGML blocks. If the part begins or ends inside a block, the result contains the whole

@@ -21,9 +21,8 @@ struct Grid {
   }
 };
 
-// Returns the grid `name`. Accepts the scheme's shape [blocks, groups]; if there is one group, also [out] and [out, 1]
-// with one value per row; and any shape with a single value, which applies to the whole matrix, regardless of the
-// scheme.
+// Returns the grid `name`. Accepts the scheme's shape [blocks, groups] and, if there is one group, [out] or [out, 1]
+// with one value per row. A single value in any shape applies to the whole matrix, regardless of the scheme.
 Grid GetGrid(const WeightSource& weights, const std::string& name, const QuantizationScheme& scheme,
              const MatrixPart& part) {
   const std::optional<std::vector<int64_t>> shape = weights.ShapeOf(name);
@@ -46,7 +45,7 @@ Grid GetGrid(const WeightSource& weights, const std::string& name, const Quantiz
   return grid;
 }
 
-// Returns the size of a stored code. Codes that are not packed take a byte each, whatever their range.
+// Returns the size of a stored code in bits. A code that is not packed takes a byte, even if its values fit in 4 bits.
 int64_t CodeBits(const QuantizationScheme& scheme) { return scheme.packed ? scheme.bits : 8; }
 
 void SetZeros(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,

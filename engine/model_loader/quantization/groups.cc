@@ -7,12 +7,12 @@
 namespace vllm {
 namespace {
 
-// Rows whose codes are read together. In GPTQ and AWQ layouts, adjacent rows share a cache line.
+// Number of rows whose codes are read together. In GPTQ and AWQ layouts, adjacent rows share a cache line.
 constexpr int64_t kRowsPerCall = 32;
 
 struct GroupLayout {
   std::vector<int32_t> groups;          // groups that contain columns of the part, ascending
-  std::vector<int32_t> group_of_chunk;  // [num_columns / 16], index into groups
+  std::vector<int32_t> group_of_chunk;  // [column_order.size() / 16], index into groups
   std::vector<int32_t> column_order;    // stored column -> column of the part; -1: padding
 };
 

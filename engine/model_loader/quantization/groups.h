@@ -24,8 +24,8 @@ struct GroupSource {
   int32_t zero_point = 0;
 };
 
-// Copies a part of the matrix. If a group is not a run of columns whose length is a multiple of 16, sorts the columns
-// by group and pads each group to a multiple of 16 columns. Throws std::bad_alloc.
+// Copies a part of the matrix. Sorts the columns by group, and pads each group to a multiple of 16 columns and the
+// matrix to a multiple of kQuantColumns. Throws std::bad_alloc.
 CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const kernels::BufferSource& buffers,
                              const ForEach& for_each);
 

@@ -10,8 +10,8 @@
 namespace vllm {
 namespace {
 
-// Checkpoints store some layers in floating point without listing them as ignored (expert gates, output heads). So a
-// layer counts as quantized only if its codes exist.
+// Checkpoints store some layers, such as expert gates and output heads, in floating point without listing them as
+// ignored. So a layer counts as quantized only if its codes exist.
 bool HasCodes(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
               const MatrixPart& part) {
   if (scheme.packed) return weights.ShapeOf(name + ".weight_packed").has_value();

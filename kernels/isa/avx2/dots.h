@@ -149,7 +149,7 @@ static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t
     const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
     const __m256i bytes = _mm256_permutevar8x32_epi32(packed, order);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + 32 * half), bytes);
-    // sad_epu8 needs unsigned bytes, so 128 is added to each code before and subtracted from the sums after.
+    // sad_epu8 needs unsigned bytes, so 128 is added to each code, and 8 * 128 is subtracted from each sum.
     const __m256i biased = _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), _mm256_setzero_si256());
     const __m256i eights = _mm256_sub_epi64(biased, _mm256_set1_epi64x(8 * 128));
     const __m256i narrow = _mm256_permutevar8x32_epi32(eights, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));

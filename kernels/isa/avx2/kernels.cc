@@ -1,6 +1,6 @@
-// Elementwise and float kernels compiled for AVX2 with FMA and F16C (flags: kernels/CMakeLists.txt). Do not include
-// inline functions that other files share: the linker may keep this file's copy, and then it runs on CPUs without
-// these instructions.
+// Elementwise and float kernels compiled for AVX2 with FMA and F16C (flags: kernels/CMakeLists.txt). Do not call inline
+// functions that other files also call, unless they are always_inline: the linker keeps one copy of each, and this
+// file's copy would not run on every CPU.
 #include "kernels/isa/avx2/vec.h"
 #include "kernels/kernel_tables.h"
 

@@ -1,6 +1,6 @@
-// Kernels on checkpoint formats compiled for AVX2 with FMA and F16C (flags: kernels/CMakeLists.txt). Do not include
-// inline functions that other files share: the linker may keep this file's copy, and then it runs on CPUs without
-// these instructions.
+// Kernels on checkpoint formats compiled for AVX2 with FMA and F16C (flags: kernels/CMakeLists.txt). Do not call inline
+// functions that other files also call, unless they are always_inline: the linker keeps one copy of each, and this
+// file's copy would not run on every CPU.
 #include "kernels/isa/avx2/codes.h"
 #include "kernels/kernel_tables.h"
 

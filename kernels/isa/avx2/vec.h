@@ -96,7 +96,7 @@ inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
 // Maximum number of queries per score tile, and the number of Vecs that its accumulators and keys may occupy.
 inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
-// Queries and vectors of V per value tile.
+// Maximum number of queries per value tile, and the number of Vecs of V; a single query uses up to twice as many Vecs.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
 }  // namespace vllm::kernels::avx2

@@ -111,7 +111,7 @@ static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t
   const __m512i packed = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
   const __m512i bytes = _mm512_permutexvar_epi32(order, packed);
   _mm512_storeu_si512(codes, bytes);
-  // sad_epu8 needs unsigned bytes, so 128 is added to each code before and subtracted from the sums after.
+  // sad_epu8 needs unsigned bytes, so 128 is added to each code, and 8 * 128 is subtracted from each sum.
   const __m512i biased = _mm512_sad_epu8(_mm512_xor_si512(bytes, _mm512_set1_epi8(-128)), _mm512_setzero_si512());
   const __m512i eights = _mm512_sub_epi64(biased, _mm512_set1_epi64(8 * 128));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), _mm512_cvtepi64_epi32(eights));

@@ -1,6 +1,6 @@
-// Attention kernels compiled for AVX-512 with VNNI and BF16 (flags: kernels/CMakeLists.txt). Do not include inline
-// functions that other files share: the linker may keep this file's copy, and then it runs on CPUs without these
-// instructions.
+// Attention kernels compiled for AVX-512 with VNNI and BF16 (flags: kernels/CMakeLists.txt). Do not call inline
+// functions that other files also call, unless they are always_inline: the linker keeps one copy of each, and this
+// file's copy would not run on every CPU.
 #include "kernels/isa/avx512_bf16/dots.h"
 #include "kernels/kernel_tables.h"
 

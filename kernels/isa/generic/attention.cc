@@ -1,5 +1,5 @@
-// Attention kernels compiled for any CPU. Do not include inline functions that other files share: the linker keeps only
-// one copy of each, possibly one that was compiled for another instruction set.
+// Attention kernels compiled for any CPU. Do not call inline functions that other files also call, unless they are
+// always_inline: the linker keeps one copy of each, possibly one that was compiled for another instruction set.
 #include "kernels/isa/generic/vec.h"
 #include "kernels/kernel_tables.h"
 

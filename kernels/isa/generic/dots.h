@@ -39,8 +39,8 @@ struct IntSums {
     int8_t v[4];
   };
 
-  // `offset` is -(zero point of the weight) * (sum of the codes of x that will be added). The sums start from it if the
-  // levels are unsigned. Instruction sets that subtract 128 from each level ignore it.
+  // `offset` is -(zero point of the weight) * (sum of the codes of x that will be added). The sums start at `offset` if
+  // the levels are unsigned. Instruction sets that subtract 128 from each level ignore `offset`.
   static IntSums Start(int32_t offset) {
     IntSums sums;
     for (int32_t& sum : sums.v) sum = offset;
@@ -80,7 +80,8 @@ struct FourBitCodes : Codes {
   }
 };
 
-// IntSums for FourBitCodes. A sum covers at most 32 columns, so two sixteen-bit sums per row are enough.
+// IntSums for FourBitCodes. A sum covers at most 32 columns, so an instruction set may keep two sixteen-bit sums
+// per row instead.
 using FourBitSums = IntSums;
 
 // Codes below 64 whose levels are the codes themselves. Instead of AddDot, SixBitSums may provide

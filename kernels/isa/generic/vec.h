@@ -132,7 +132,7 @@ inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 2;
 // Maximum number of queries per score tile, and the number of Vecs that its accumulators and keys may occupy.
 inline constexpr int kQueryTile = 2, kScoreRegisters = 6;
-// Queries and vectors of V per value tile.
+// Maximum number of queries per value tile, and the number of Vecs of V; a single query uses up to twice as many Vecs.
 inline constexpr int kValueQueries = 1, kValueChunks = 4;
 
 }  // namespace vllm::kernels::generic

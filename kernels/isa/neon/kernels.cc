@@ -1,5 +1,6 @@
-// Elementwise and float kernels compiled for AArch64's NEON. Do not include inline functions that other files share:
-// the linker keeps only one copy of each, possibly one that was compiled for another instruction set.
+// Elementwise and float kernels compiled for AArch64's NEON. Do not call inline functions that other files also call,
+// unless they are always_inline: the linker keeps one copy of each, possibly one that was compiled for another
+// instruction set.
 #include "kernels/isa/neon/vec.h"
 #include "kernels/kernel_tables.h"
 

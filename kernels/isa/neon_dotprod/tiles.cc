@@ -1,5 +1,6 @@
-// Tile kernels compiled for AArch64's NEON with sdot (flags: kernels/CMakeLists.txt). Do not include inline functions
-// that other files share: the linker may keep this file's copy, and then it runs on CPUs without these instructions.
+// Tile kernels compiled for AArch64's NEON with sdot (flags: kernels/CMakeLists.txt). Do not call inline functions that
+// other files also call, unless they are always_inline: the linker keeps one copy of each, and this file's copy would
+// not run on every CPU.
 #include "kernels/isa/neon_dotprod/dots.h"
 #include "kernels/kernel_tables.h"
 

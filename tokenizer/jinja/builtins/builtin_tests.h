@@ -1,4 +1,5 @@
-// Jinja2's tests, `value is name(args)`. Pure functions; only one thread may use a runtime.
+// Jinja2's tests, `value is name(args)`. Pure functions, except that the test `in` consumes iterators; only one thread
+// may use a runtime.
 #pragma once
 
 #include <string_view>

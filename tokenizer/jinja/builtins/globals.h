@@ -14,8 +14,8 @@ bool IsGlobalFunction(std::string_view name);
 // Throws EvalError, also if there is no such function.
 Value CallGlobalFunction(Runtime& runtime, std::string_view name, const Args& args);
 
-// Makes text from a template or a message safe for an error message: escapes unprintable characters and truncates it to
-// about 300 bytes. Any thread.
+// Makes outside text (from a template, a message or a path) safe for an error message: escapes unprintable characters
+// and truncates the result to about 300 bytes. Any thread.
 std::string EscapeForError(std::string_view text);
 
 }  // namespace vllm::tokenizer::jinja

@@ -223,7 +223,7 @@ std::string UnescapeHtml(std::string_view text) {
   return out;
 }
 
-// Removes <...> and <!--...-->. Tags and comments that are not closed stay.
+// Removes <...> and <!--...-->, up to the first tag or comment that is not closed.
 std::string WithoutTags(std::string_view text) {
   std::string out;
   size_t position = 0;

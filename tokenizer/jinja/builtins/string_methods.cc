@@ -138,7 +138,8 @@ Value HasAffix(Runtime& runtime, const Value& self, const Args& args) {
   const BoundArgs bound(kEnd ? "endswith" : "startswith", args, {kEnd ? "suffix" : "prefix", "start", "end"}, 1);
   const Window window = WindowOf(runtime, self, bound);
   const auto matches = [&](const Value& affix) {
-    if (!affix.is_string()) throw EvalError(std::string("startswith needs a string, not ") + TypeName(affix.kind()));
+    if (!affix.is_string())
+      throw EvalError(std::string("startswith and endswith need strings, not ") + TypeName(affix.kind()));
     runtime.budget.Spend(1);
     return window.valid && (kEnd ? window.text.ends_with(affix.text()) : window.text.starts_with(affix.text()));
   };

@@ -75,7 +75,8 @@ Value ItemAt(Runtime& runtime, const Value& object, int64_t index) {
 
 Value GetAttribute(Runtime& runtime, const Value& object, const std::string& name, const Value& key) {
   const bool is_private = name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__";
-  // In Python even an undefined value has these three attributes. Reading any other attribute of it is an error.
+  // In Python, even an undefined value has these three attributes. Reading any other attribute of an undefined value
+  // is an error.
   if (is_private && (!object.is_undefined() || name == "__class__" || name == "__init__" || name == "__doc__")) {
     return Value::Undefined(&name, true);
   }
@@ -144,7 +145,8 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
   if (object.is(Kind::kRange)) {
     const RangeObject& range = object.range();
     int64_t range_step = 0;
-    if (__builtin_mul_overflow(range.step, stride, &range_step)) throw EvalError("slice step is out of range");
+    if (__builtin_mul_overflow(range.step, stride, &range_step))
+      throw EvalError("slice step is out of range (64 bits)");
     return MakeRange(&runtime.budget, range.at(first), range.at(last), range_step);
   }
   if (object.is_sequence()) {

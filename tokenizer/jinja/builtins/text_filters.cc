@@ -144,7 +144,8 @@ Value Truncate(Runtime& runtime, const Value& input, const Args& args) {
   const auto end_length = static_cast<int64_t>(NumCodePoints(end));
   const int64_t length = bound.Int(0, 255);
   const int64_t leeway = bound.NotNone(3) == nullptr ? 5 : bound.Int(3, 5);
-  if (length < end_length || leeway < 0) throw EvalError("truncate: length is less than that of end, or leeway < 0");
+  if (length < end_length || leeway < 0)
+    throw EvalError("truncate: length is less than the length of end, or leeway is negative");
   if (*Length(input) <= length || *Length(input) - length <= leeway) return input;
   if (!input.is_string()) throw EvalError(std::string("truncate needs a string, not ") + TypeName(input.kind()));
   runtime.budget.SpendBytes(input.text().size() * 16);
@@ -190,7 +191,8 @@ Value PPrint(Runtime& runtime, const Value& input, const Args& args) {
   return MakeString(&runtime.budget, PrettyPrint(runtime.budget, input));
 }
 
-// The options of textwrap.wrap that templates can set with the filter wordwrap. Tabs and other whitespace are kept.
+// The options of textwrap.wrap that templates can set with the filter wordwrap. Tabs are not expanded, and no
+// whitespace is replaced by spaces. Whitespace is dropped at line breaks and at the end of the paragraph.
 struct WrapStyle {
   int64_t width = 79;  // in code points
   bool break_long_words = true;

@@ -20,7 +20,7 @@ namespace vllm::tokenizer::jinja {
 inline constexpr int kMaxEvalDepth = 1200;
 inline constexpr int kMaxCallDepth = 128;
 
-// The variables of one call of a function of the template (see FunctionLayout).
+// The variables of one call (see FunctionLayout).
 struct CallFrame {
   CallFrame(Budget& heap, size_t num_slots, std::shared_ptr<CallFrame> outer)
       : slots(num_slots), parent(std::move(outer)), budget(heap) {

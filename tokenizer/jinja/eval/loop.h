@@ -29,7 +29,7 @@ struct LoopObject : Object {
   std::optional<Value> last_changed;
   std::optional<int64_t> known_length;
 
-  // The statement and closure that loop(...) runs. Null unless the loop is recursive.
+  // For loop(...): the statement to run and its closure. Null unless the loop is recursive.
   const Stmt* stmt = nullptr;
   std::shared_ptr<CallFrame> closure;
 

@@ -17,7 +17,7 @@
 
 namespace vllm::tokenizer::jinja {
 
-inline constexpr int kMaxNesting = 128;  // nesting of tags and of brackets
+inline constexpr int kMaxNesting = 128;  // nesting of tags, brackets and prefix operators
 inline constexpr int kMaxHeight = 400;   // height of an expression; also limits chains such as a + b + c and a.b.c
 inline constexpr size_t kMaxNodes = 100'000;
 
@@ -95,7 +95,7 @@ enum class StmtKind : uint8_t {
 };
 
 // How to initialize one variable when a scope is entered: kMissing clears it, kAlias copies the outer variable `alias`,
-// and kResolve looks up `name` in the context and the global functions.
+// and kResolve looks up `name` in the exported top-level variables, the context and the global functions.
 struct SlotLoad {
   enum class Source : uint8_t { kMissing, kAlias, kResolve };
   uint16_t slot = 0;

@@ -231,7 +231,7 @@ class Lexer {
   }
 
   void Tag(bool is_variable) {
-    std::string open;  // the expected closing brackets; unless it is empty, "}}" is two braces
+    std::string open;  // the closing brackets still expected; if there are any, "}}" is two braces
     for (;;) {
       Advance(NumSpaces(position_));
       if (position_ >= text_.size()) throw SyntaxError(line_, "template ends inside a tag");

@@ -34,7 +34,7 @@ enum class TokenKind : uint8_t {
 struct Token {
   TokenKind kind;
   int line;
-  std::string text;  // of a string, without quotes and escapes; of a number, without underscores
+  std::string text;  // strings are unquoted and unescaped; underscores are removed from numbers
 };
 
 inline constexpr size_t kMaxSourceBytes = size_t{1} << 20;

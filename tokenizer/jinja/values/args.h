@@ -19,7 +19,7 @@ struct Args {
   const Value* Keyword(std::string_view name) const;
 };
 
-// The arguments of a call by the index of the parameter.
+// The arguments of a call, indexed by parameter.
 class BoundArgs {
  public:
   // Borrows `args`. The first `num_required` names must have an argument. Throws EvalError for a missing, unknown,

@@ -1,6 +1,7 @@
 // The operations and memory that one rendering may use. Owned by one call of ChatTemplate::Render and used only by its
-// thread. Templates are untrusted, so every loop spends fuel and every allocation is counted here. One unit of fuel
-// pays for 10 to 15 ns of work of any kind on one core of a 2023 server, so the fuel of a rendering lasts about 50 ms.
+// thread. Templates are untrusted, so evaluation spends fuel, and values, call frames and the output are charged to a
+// memory limit. One unit of fuel pays for about 10 to 15 ns of work on one core of a 2023 server, so the fuel of a
+// rendering lasts about 50 ms.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ class EvalError : public std::runtime_error {
 class Budget {
  public:
   static constexpr int64_t kFuel = 4'000'000;
-  static constexpr size_t kLiveBytes = size_t{32} << 20;     // values and the output
+  static constexpr size_t kLiveBytes = size_t{32} << 20;     // values, call frames and the output
   static constexpr size_t kMaxTextBytes = size_t{16} << 20;  // one string, or the output
   static constexpr int kMaxValueDepth = 128;                 // nesting of containers
 

@@ -99,7 +99,7 @@ class Writer {
       case Kind::kFloat:
         return Text(Real(key.real()));
       default:
-        throw EvalError(std::string("JSON keys must be simple values, not ") + TypeName(key.kind()));
+        throw EvalError(std::string("JSON keys must be str, int, float, bool or None, not ") + TypeName(key.kind()));
     }
   }
 
@@ -176,11 +176,12 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return Add(Value::Bool(value)); }
   bool number_integer(number_integer_t value) override { return Add(Value::Int(value)); }
   bool number_unsigned(number_unsigned_t value) override {
-    if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return Fail("integer is out of range");
+    if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      return Fail("integer is out of range (64 bits)");
     return Add(Value::Int(static_cast<int64_t>(value)));
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    if (text.find_first_of(".eE") == text.npos) return Fail("integer is out of range");
+    if (text.find_first_of(".eE") == text.npos) return Fail("integer is out of range (64 bits)");
     return Add(Value::Float(value));
   }
   bool string(string_t& text) override { return Add(MakeString(&budget_, std::move(text))); }

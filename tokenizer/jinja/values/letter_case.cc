@@ -44,8 +44,8 @@ std::u32string Fold(char32_t c) {
   return std::u32string(folded.begin(), folded.begin() + size);
 }
 
-// utf8proc maps a code point to only one code point. If the upper case of a lower-case letter is longer ("ß" -> "SS"),
-// then its case folding has the same length ("ss"), and the upper case of the folding is the result.
+// utf8proc converts a code point to exactly one upper-case code point. If Python's upper case of a letter is longer
+// ("ß" -> "SS"), it is the upper case of the letter's case folding ("ss").
 void AppendUpper(char32_t c, std::string& out) {
   if (c < 0x80 || CategoryOf(c) == UTF8PROC_CATEGORY_LU) return AppendCodePoint(SimpleUpper(c), out);
   const std::u32string folding = Fold(c);

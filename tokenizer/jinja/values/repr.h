@@ -13,7 +13,7 @@ namespace vllm::tokenizer::jinja {
 std::string FloatRepr(double value);
 std::string Repr(Budget& budget, const Value& value);
 std::string Str(Budget& budget, const Value& value);
-// Appends str(value) to `out`, without a temporary copy if `value` is a string.
+// Appends str(value) to `out` without a temporary copy.
 void AppendStr(Budget& budget, const Value& value, std::string& out);
 
 }  // namespace vllm::tokenizer::jinja

@@ -48,7 +48,8 @@ std::vector<std::string_view> SplitAtSpaces(Budget& budget, std::string_view tex
   return words;
 }
 
-// Copies digits without the single underscores that Python allows between digits. Returns false for other underscores.
+// Appends `text` to `out` without single underscores between letters or digits. Returns false if `text` has any other
+// underscore.
 bool DropUnderscores(std::string_view text, std::string& out) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {

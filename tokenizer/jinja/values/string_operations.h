@@ -24,8 +24,8 @@ std::string PadText(std::string_view text, int64_t width, std::string_view fill,
 void AppendEscape(char32_t code_point, std::string& text);
 // str.isupper or str.islower.
 bool HasOnlyCase(std::string_view text, bool upper);
-// float(text) and int(text, base). They return false where Python raises ValueError. ParseInteger throws EvalError if
-// the integer does not fit in 64 bits.
+// float(text) and int(text, base), for ASCII digits only. They return false if `text` is not a number or `base` is
+// invalid. ParseInteger throws EvalError if the integer does not fit in 64 bits.
 bool ParseFloat(std::string_view text, double& value);
 bool ParseInteger(std::string_view text, int64_t base, int64_t& value);
 

@@ -21,7 +21,7 @@ size_t CodePointOffset(std::string_view text, size_t index);
 bool IsSpace(char32_t code_point);
 // ASCII digits only.
 bool IsDigit(char32_t code_point);
-// Returns false for characters that Python's repr() escapes.
+// Approximates Python's str.isprintable: unassigned code points and rare format characters count as printable.
 bool IsPrintable(char32_t code_point);
 
 std::string_view StripLeft(std::string_view text);
@@ -33,9 +33,9 @@ std::string_view StripRight(std::string_view text, std::string_view chars);
 // Python's str.splitlines().
 std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends = false);
 
-// Linear-time searches that return npos if the needle is absent. SearchCost returns the cost of a search, for
-// Budget::SpendBytes. Needles of more than 64 bytes cost 8 times as much per byte, because they may almost match
-// everywhere.
+// Linear-time searches that return npos if the needle is absent. SearchCost returns the number of bytes to pass to
+// Budget::SpendBytes for one search. With a needle of more than 64 bytes, a search costs 8 times as much per byte,
+// because the needle may almost match at many positions.
 size_t SearchCost(std::string_view text, std::string_view needle);
 size_t FindText(std::string_view text, std::string_view needle, size_t from = 0);
 size_t FindTextLast(std::string_view text, std::string_view needle);

@@ -52,8 +52,8 @@ struct Object {
   Object& operator=(const Object&) = delete;
   virtual ~Object();
 
-  // Charges `bytes` to `heap` until this object is destroyed. `heap` is null for constants of the template. Throws
-  // EvalError if the memory limit is exceeded.
+  // Charges `bytes` to `heap` until this object is destroyed. Does nothing if `heap` is null, as for constants of the
+  // template. Throws EvalError if the memory limit is exceeded.
   void Charge(Budget* heap, size_t bytes);
 
   Budget* budget = nullptr;
@@ -110,7 +110,7 @@ class Value {
   double real() const { return kind_ == Kind::kFloat ? float_ : static_cast<double>(int_); }
   const std::string& text() const;  // string or bytes
   bool is_ascii() const;
-  bool is_markup() const;
+  bool is_markup() const;                   // any kind
   const std::vector<Value>& items() const;  // list, tuple, dict view or iterator
   const DictObject& dict() const;
   const RangeObject& range() const;
@@ -210,7 +210,8 @@ Value MakeDict(Budget* heap, std::shared_ptr<DictObject> dict);
 Value MakeRange(Budget* heap, int64_t start, int64_t stop, int64_t step);
 Value MakeFunction(Budget* heap, std::string name, Value self = Value());
 
-// Returns a string that is the same for keys that are equal in Python. Throws EvalError if the value is unhashable.
+// Returns a string that is the same for keys that are equal in Python, except that a float beyond +-9e18 differs from
+// the equal integer. Throws EvalError if the value is unhashable.
 std::string HashKey(const Value& key);
 
 }  // namespace vllm::tokenizer::jinja
