@@ -39,7 +39,7 @@ TEST(ThreadPoolTest, RunsManyShortJobsInARow) {
 }
 
 TEST(ThreadPoolTest, SleepingWorkersWakeForTheNextJob) {
-  // ThreadSanitizer starts a thread of its own together with the first thread of the program.
+  // ThreadSanitizer starts its background thread together with the first thread of the program.
   std::thread([] {}).join();
   const std::set<pid_t> before = testing_support::ThreadIds();
   ThreadPool pool(2);
