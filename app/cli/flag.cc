@@ -192,7 +192,7 @@ constexpr Flag kFlags[] = {
     // All commands.
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,
      "read FILE instead of $XDG_CONFIG_HOME/vllmcli/config.toml"},
-    {"help", 'h', kSwitch, "", "", "", kGeneral, kEvery, false, false, "print the help of the command"},
+    {"help", 'h', kSwitch, "", "", "", kGeneral, kEvery, false, false, "print help for the command"},
 };
 
 }  // namespace

@@ -149,7 +149,7 @@ std::vector<double> ConfigFields::PositiveDoubles(const char* name, double high)
   for (const json& value : List(name)) {
     const double number = value.is_number() ? value.get<double>() : -1.0;
     if (!(number > 0.0 && number <= high)) {
-      Fail(name, "not a number above 0, up to " + Number(high) + " (" + ValueText(value) + ")");
+      Fail(name, "not a number above 0 and at most " + Number(high) + " (" + ValueText(value) + ")");
     }
     values.push_back(number);
   }

@@ -9,7 +9,7 @@ struct TileOutput {
 
   // Prefetches the lines that Store will write, a few rows in each of the last kSteps steps. A store miss stalls the
   // stores behind it, and prefetching all lines at once stalls the loads. Lines that are prefetched earlier would be
-  // evicted: if the row stride is a multiple of the span of L1's sets, all rows compete for the same few sets.
+  // evicted: if the row stride is a multiple of the size of an L1 way, all rows compete for the same few sets.
   template <int kRows, int kPanels, int kSteps>
   [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t steps_left) const {
     constexpr int64_t kRowsPerStep = (kRows + kSteps - 1) / kSteps;

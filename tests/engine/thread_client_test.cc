@@ -227,7 +227,7 @@ class Adder {
   std::thread thread_;
 };
 
-TEST(ThreadClientTest, AddingBlocksWhileTheQueueIsFullAndLosesNothing) {
+TEST(ThreadClientTest, AddRequestWaitsWhileTheQueueIsFullAndNoRequestIsLost) {
   const auto gate = std::make_shared<std::latch>(1);
   FakeModel model;
   model.on_step = [gate](int64_t, const SchedulerOutput&) { gate->wait(); };

@@ -246,7 +246,7 @@ TEST(HfConfigTest, InvalidRopeScalingIsRejectedWithTheReason) {
       {R"({"type":"longrope","factor":2})", "rope_scaling.short_factor: missing"},
       {R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1]})",
        "must have 4 values, one per rotary pair"},
-      {R"({"type":"longrope","short_factor":[1,1,0,1]})", "not a number above 0, up to 1e+06 (0)"},
+      {R"({"type":"longrope","short_factor":[1,1,0,1]})", "not a number above 0 and at most 1e+06 (0)"},
       {R"({"type":"longrope","short_factor":7})", "rope_scaling.short_factor: not a list (7)"},
       {R"({"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1,1],"original_max_position_embeddings":1})",
        "rope_scaling.original_max_position_embeddings: not above 1"},

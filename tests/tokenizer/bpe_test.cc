@@ -255,7 +255,7 @@ TEST(BpeTest, ByteLevelWordsOfManyScriptsMatchThePriorityQueueReference) {
   }
 }
 
-TEST(BpeTest, TwoMegabyteWordsMatchThePriorityQueueReferenceWithGpt2Merges) {
+TEST(BpeTest, WordsOfTwoMegabytesMatchThePriorityQueueReferenceWithGpt2Merges) {
   const std::string directory = RealPath("tokenizers/gpt2/");
   if (!std::filesystem::exists(directory + "merges.txt"))
     GTEST_SKIP() << "reference data not found: " << directory << "merges.txt";

@@ -200,7 +200,7 @@ std::string_view GgufMetadata::Bytes(std::string_view key) const {
   if (value == nullptr) return {};
   if (value->type != GgufValueType::kArray ||
       (value->element_type != GgufValueType::kUint8 && value->element_type != GgufValueType::kInt8)) {
-    Fail(key, "must be an array of uint8 (" + TypeText(*value) + ")");
+    Fail(key, "must be an array of uint8 or int8 (" + TypeText(*value) + ")");
   }
   return {reinterpret_cast<const char*>(value->bytes.data()), value->bytes.size()};
 }
