@@ -107,7 +107,7 @@ constexpr Flag kFlags[] = {
     // Output.
     {"json", 0, kSwitch, "", "", "", kOutput, kJson, false, false, "print the result as one line of JSON"},
     {"stream-json", 0, kSwitch, "", "", "", kOutput, kOnce, false, false,
-     "print each piece of the answer as a JSON object as soon as it is generated"},
+     "stream the answer as JSON, one object per delta"},
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
      "print time to first token, tokens/s and token counts to standard error"},
     {"quiet", 0, kSwitch, "", "", "", kOutput, kEngines, false, true,

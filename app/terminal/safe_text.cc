@@ -95,8 +95,8 @@ bool IsJoiningCodePoint(uint32_t c) {
 void SafeTextFilter::Put(uint32_t code_point, std::string& out) {
   const bool is_joiner = IsJoiningCodePoint(code_point);
   const bool is_shown = is_joiner ? !MayFollow(previous_, code_point) : IsUnsafeCodePoint(code_point);
-  // The second of two joiners in a row is shown, so that a run of joiners cannot hide text. Only ZWJ after VS16, as in
-  // some emoji, is kept.
+  // Shows the second of two consecutive joiners, because a sequence of joiners could hide text. The exception is ZWJ
+  // after VS16, which occurs in emoji.
   previous_ = is_shown || (is_joiner && code_point != kEmojiSelector) ? 0 : code_point;
   if (is_shown) {
     std::array<char, 16> shown{};

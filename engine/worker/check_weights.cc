@@ -25,6 +25,7 @@ class LookupOnlyMemory final : public WeightMemory {
   static std::vector<kernels::AlignedBuffer> FilledBuffers(const std::vector<size_t>& sizes) {
     static const std::shared_ptr<const void> owner = std::make_shared<char>();
     std::vector<kernels::AlignedBuffer> buffers;
+    buffers.reserve(sizes.size());
     for (const size_t size : sizes) buffers.emplace_back(owner, nullptr, size);
     return buffers;
   }

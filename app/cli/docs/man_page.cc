@@ -71,7 +71,7 @@ A record identifies its row by custom_id, or by the row's index, which starts at
 {"index":1,"error":{"code":"invalid_json","message":"...","line":2}}
 .fi
 .PP
-If a row has a temperature above 0 and no seed, its seed is derived from \-\-seed and from the row's custom_id or index.
+Rows without a seed whose temperature is above 0 get one that depends only on \-\-seed and their custom_id or index.
 The record therefore does not depend on the other rows or on scheduling.
 )";
 
