@@ -44,10 +44,14 @@ BatchOutput::BatchOutput(const std::string& path, bool overwrite, int input_fd, 
     // Truncate only after locking, because another process may be writing to the file.
     const bool is_locked = flock(fd_, LOCK_EX | LOCK_NB) == 0;
     const bool is_full = status.st_size > 0 && !overwrite;
-    if (!is_locked || is_full || ftruncate(fd_, 0) != 0) {
+    if (!is_locked || is_full) {
       close(fd_);
-      fd_ = -1;
       throw ConfigError("batch output " + path + (is_locked ? ": exists" : ": another process is writing to it"));
+    }
+    if (ftruncate(fd_, 0) != 0) {
+      const int error = errno;
+      close(fd_);
+      throw ResourceError("batch output " + path + ": " + std::strerror(error));
     }
   }
   file_ = std::make_unique<OutputStream>(fd_, path);

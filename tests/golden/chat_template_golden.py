@@ -194,6 +194,7 @@ b" }}
 {{ "%" % 1 }}
 {{ "{} {}".format(1, "a") }} {{ "{1} {0}".format(1, 2) }} {{ "{a} {b!r}".format(a=1, b="x") }} {{ "{{}} {:>5}|{:<5}|{:^5}|{:*^7}|".format("a", "b", "c", "d") }} {{ "{:05d} {:,} {:.2f} {:x} {:#x} {:b} {:e} {:%} {:+d} {:g}".format(42, 1234567, 3.14159, 255, 255, 5, 12345.6789, 0.25, 7, 1e10) }}
 {{ "{0[0]} {0[1]}".format(list) }} {{ "{m[b]}".format(m=map) }} {{ "{:{}}|".format("a", 5) }} {{ "{!s:>6}|".format(none) }} {{ "{:6.2f}|{:<8.3e}|{:^9}|".format(2.5, 2.5, 2.5) }} {{ "{:_}".format(1234567) }} {{ "{:>+6d}|{:=+6d}|{:06.1f}".format(5, 5, -2.5) }}
+{{ "{:08,}|{:08,}|{:012,.2f}|{:>12,}|{:0=12,}".format(1234, 1234.5, 1234.5, 12345, -1234567) }} {{ "{:_x}|{:#012_x}|{:_b}|{:010_}".format(1048575, 1048575, 255, 123456) }} {{ "{:,x}".format(255) }}
 {{ "{}".format() }}
 {{ "{0.__class__}".format(1) }}
 {{ "{:d}".format("x") }}
@@ -245,7 +246,8 @@ b" }}
 {{ "x" | default("d") }} {{ undefinedthing | default("d") }} {{ undefinedthing | default }}| {{ "" | default("d") }}| {{ "" | default("d", true) }} {{ none | default("d") }} {{ none | d("d", boolean=true) }} {{ map.zz | default("q") }}
 {{ undefinedthing.x | default("d") }}
 {{ "42" | int }} {{ "4x" | int }} {{ "4x" | int(7) }} {{ "3.9" | int }} {{ 3.9 | int }} {{ -3.9 | int }} {{ "ff" | int(base=16) }} {{ "0x1f" | int(0, 16) }} {{ none | int }} {{ true | int }} {{ " 5 " | int }} {{ "1_000" | int }} {{ "" | int(default=-1) }} {{ "1e3" | int }} {{ [] | int }}
-{{ "1.5" | float }} {{ "x" | float }} {{ "x" | float(2.5) }} {{ 3 | float }} {{ "1e3" | float }} {{ "inf" | float }} {{ "nan" | float }} {{ " 1.5 " | float }} {{ "1_0.5" | float }} {{ ".5" | float }} {{ "5." | float }} {{ none | float }}
+{{ "1.5" | float }} {{ "x" | float }} {{ "x" | float(2.5) }} {{ 3 | float }} {{ "1e3" | float }} {{ "inf" | float }} {{ "nan" | float }} {{ " 1.5 " | float }} {{ "1_0.5" | float }} {{ "1_e5" | float }} {{ "1e_5" | float }} {{ "1e1_0" | float }} {{ ".5" | float }} {{ "5." | float }} {{ none | float }}
+{{ {9.1e18: "a"}[9100000000000000000] }} {{ {9007199254740993: "a"}[9007199254740992.0] is defined }}
 {{ 1e400 | int }}
 {{ -5 | abs }} {{ (-5) | abs }} {{ -2.5 | abs }} {{ true | abs }}
 {{ 42.55 | round }} {{ 42.55 | round(1) }} {{ 42.45 | round(1, "floor") }} {{ 42.41 | round(1, "ceil") }} {{ 42 | round }} {{ 2.5 | round }} {{ 3.5 | round }} {{ -2.5 | round }} {{ 1234.5 | round(-2) }} {{ 1250 | round(-2) }} {{ 2.675 | round(2) }} {{ 42 | round(method="ceil") }} {{ 1e300 | round(2) }} {{ 5 | round(2) }} {{ 1.005 | round(2) }}

@@ -181,13 +181,16 @@ TEST(HfConfigTest, NaNAndInfinityInUnusedFieldsAndStringsAreAccepted) {
   EXPECT_NE(message.find("hidden_act: not a string (a list of length 2)"), std::string::npos) << message;
 }
 
-TEST(HfConfigTest, IndivisibleHeadCountsAreRejected) {
+TEST(HfConfigTest, IndivisibleHeadCountsAndLargeHeadsAreRejected) {
   EXPECT_NE(ErrorOf(With("num_key_value_heads", 3).dump()).find("num_key_value_heads: does not divide"),
             std::string::npos);
   json config = Without("head_dim");
   config["hidden_size"] = 66;
   EXPECT_NE(ErrorOf(config.dump()).find("num_attention_heads: does not divide hidden_size 66 (8)"), std::string::npos);
   EXPECT_NE(ErrorOf(With("head_dim", 7).dump()).find("head_dim: not even (7)"), std::string::npos);
+  config["hidden_size"] = 1 << 20;
+  EXPECT_NE(ErrorOf(config.dump()).find("hidden_size: divided by num_attention_heads must be at most 65536 (1048576)"),
+            std::string::npos);
 }
 
 TEST(HfConfigTest, DtypeIsReadInBothSpellings) {

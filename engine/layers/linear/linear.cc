@@ -47,9 +47,11 @@ RowParallelLinear::RowParallelLinear(const LoadContext& load, const ModelConfig&
 
 void RowParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const {
   const int64_t out_features = weight_.num_rows();
-  const bool alone = step_.world_size() == 1 || !reduce_;
-  weight_.Multiply(step_, alone && !bias_.empty() ? bias_.data() : nullptr, x, x_stride, num_rows, y, out_features);
-  if (alone) return;
+  const bool is_reduced_here = step_.world_size() > 1 && reduce_;
+  // If the caller adds the ranks' results, only rank 0 adds the bias.
+  const bool adds_bias = !bias_.empty() && !is_reduced_here && step_.rank() == 0;
+  weight_.Multiply(step_, adds_bias ? bias_.data() : nullptr, x, x_stride, num_rows, y, out_features);
+  if (!is_reduced_here) return;
   step_.communicator->AllReduce(y, num_rows * out_features);
   if (bias_.empty()) return;
   for (int64_t row = 0; row < num_rows; ++row) step_.kernels->add(y + row * out_features, bias_.data(), out_features);

@@ -76,7 +76,8 @@ int64_t ReadKVHeads(const ConfigFields& fields, const ModelConfig& config) {
 
 void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
   config.vocab_size = fields.RequiredInt("vocab_size", 1, kMaxSize);
-  config.hidden_size = fields.RequiredInt(NameOf(fields, {"hidden_size", "n_embd"}), 1, kMaxSize);
+  const char* hidden = NameOf(fields, {"hidden_size", "n_embd"});
+  config.hidden_size = fields.RequiredInt(hidden, 1, kMaxSize);
   config.intermediate_size = ReadIntermediateSize(fields, config);
   config.num_hidden_layers = fields.RequiredInt(NameOf(fields, {"num_hidden_layers", "n_layer"}), 1, kMaxLayers);
   const char* heads = NameOf(fields, {"num_attention_heads", "n_head"});
@@ -89,6 +90,9 @@ void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
       fields.Reject(heads, "does not divide hidden_size " + std::to_string(config.hidden_size));
     }
     config.head_dim = config.hidden_size / config.num_attention_heads;
+    if (config.head_dim > kMaxHeadDim) {
+      fields.Reject(hidden, "divided by " + std::string(heads) + " must be at most " + std::to_string(kMaxHeadDim));
+    }
   }
   config.max_position_embeddings =
       fields.RequiredInt(NameOf(fields, {"max_position_embeddings", "n_positions"}), 1, kMaxSize);

@@ -100,6 +100,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
     if (std::string_view("dxXob").find(spec.type) == std::string_view::npos || spec.precision >= 0) {
       throw EvalError("unknown format code for int");
     }
+    if (spec.grouping == ',' && spec.type != 'd') throw EvalError("cannot group the digits of this format code by ','");
     return PadNumber(FormatInteger(value.integer(), spec), spec);
   }
   if (!value.is_string() && !value.is(Kind::kBool)) throw EvalError("unsupported format string");

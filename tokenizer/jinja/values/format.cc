@@ -12,6 +12,35 @@
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm::tokenizer::jinja {
+namespace {
+
+// Inserts separators into the integer part of `digits`, which begins at `begin`. If the number is to be padded with
+// zeros, adds them first, because they get separators too: '{:08,}'.format(1234) is 0,001,234.
+void GroupDigits(const FormatSpec& spec, size_t begin, std::string& digits) {
+  const bool is_hex = spec.type == 'x' || spec.type == 'X';
+  const size_t group = is_hex || spec.type == 'o' || spec.type == 'b' ? 4 : 3;
+  size_t end = begin;
+  const auto is_digit = [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return is_hex ? std::isxdigit(byte) != 0 : IsDigit(byte);
+  };
+  while (end < digits.size() && is_digit(digits[end])) ++end;
+  if (end == begin) return;
+  if (spec.fill == "0" && spec.align == '=') {
+    const auto width = static_cast<size_t>(std::max<int64_t>(spec.width, 0));
+    const auto grouped_size = [&](size_t zeros) { return digits.size() + zeros + (end - begin + zeros - 1) / group; };
+    size_t zeros = 0;
+    while (grouped_size(zeros) < width) ++zeros;
+    digits.insert(begin, zeros, '0');
+    end += zeros;
+  }
+  for (size_t position = end; position > begin + group;) {
+    position -= group;
+    digits.insert(position, 1, spec.grouping);
+  }
+}
+
+}  // namespace
 
 std::string FormatReal(double value, const FormatSpec& spec) {
   const char type = spec.type == '%' ? 'f' : spec.type == 'F' ? 'f' : spec.type;
@@ -55,24 +84,17 @@ std::string FormatInteger(int64_t value, const FormatSpec& spec) {
 
 std::string PadNumber(std::string digits, const FormatSpec& spec) {
   const size_t sign = !digits.empty() && (digits[0] == '-' || digits[0] == '+' || digits[0] == ' ') ? 1 : 0;
-  if (spec.grouping != '\0') {
-    size_t end = sign;
-    while (end < digits.size() && IsDigit(static_cast<unsigned char>(digits[end]))) ++end;
-    for (size_t position = end; position > sign + 3;) {
-      position -= 3;
-      digits.insert(position, 1, spec.grouping);
-    }
-  }
+  const size_t prefix = spec.alternate && digits.size() > sign + 1 && digits[sign] == '0' &&
+                                std::isalpha(static_cast<unsigned char>(digits[sign + 1])) != 0
+                            ? sign + 2
+                            : sign;
+  if (spec.grouping != '\0') GroupDigits(spec, prefix, digits);
   if (spec.align == '^') {  // unlike str.center, always puts the odd space on the right
     const auto length = static_cast<int64_t>(NumCodePoints(digits));
     const int64_t left = std::max<int64_t>(spec.width - length, 0) / 2;
     return PadText(PadText(digits, length + left, spec.fill, 1), spec.width, spec.fill, -1);
   }
   if (spec.align != '=') return PadText(digits, spec.width, spec.fill, spec.align == '<' ? -1 : 1);
-  const size_t prefix = spec.alternate && digits.size() > sign + 1 && digits[sign] == '0' &&
-                                std::isalpha(static_cast<unsigned char>(digits[sign + 1])) != 0
-                            ? sign + 2
-                            : sign;
   return digits.substr(0, prefix) +
          PadText(digits.substr(prefix), spec.width - static_cast<int64_t>(prefix), spec.fill, 1);
 }

@@ -50,14 +50,16 @@ std::vector<std::string_view> SplitAtSpaces(Budget& budget, std::string_view tex
 
 // Appends `text` to `out` without single underscores between letters or digits. Returns false if `text` has any other
 // underscore.
-bool DropUnderscores(std::string_view text, std::string& out) {
+// Python allows an underscore between two digits. `is_digit` takes an unsigned char.
+template <typename Predicate>
+bool DropUnderscores(std::string_view text, const Predicate& is_digit, std::string& out) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
       out += text[i];
       continue;
     }
-    const bool between = i > 0 && i + 1 < text.size() && std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0 &&
-                         std::isalnum(static_cast<unsigned char>(text[i + 1])) != 0;
+    const bool between = i > 0 && i + 1 < text.size() && is_digit(static_cast<unsigned char>(text[i - 1])) &&
+                         is_digit(static_cast<unsigned char>(text[i + 1]));
     if (!between) return false;
   }
   return true;
@@ -174,7 +176,7 @@ bool HasOnlyCase(std::string_view text, bool upper) {
 
 bool ParseFloat(std::string_view text, double& value) {
   std::string digits;
-  if (!DropUnderscores(StripLeft(StripRight(text)), digits) || digits.empty()) return false;
+  if (!DropUnderscores(StripLeft(StripRight(text)), IsDigit, digits) || digits.empty()) return false;
   std::string_view rest = digits;
   const bool negative = rest[0] == '-';
   if (rest[0] == '-' || rest[0] == '+') rest.remove_prefix(1);
@@ -209,7 +211,8 @@ bool ParseInteger(std::string_view text, int64_t base, int64_t& value) {
     }
   }
   std::string digits;
-  if (!DropUnderscores(rest, digits) || digits.empty()) return false;
+  const auto is_alphanumeric = [](unsigned char c) { return std::isalnum(c) != 0; };
+  if (!DropUnderscores(rest, is_alphanumeric, digits) || digits.empty()) return false;
   if (base == 0 && digits[0] == '0' && digits.find_first_not_of('0') != digits.npos) return false;
   if (digits[0] == '-' || digits[0] == '+') return false;
   if (negative) digits.insert(digits.begin(), '-');

@@ -105,7 +105,7 @@ std::string HashKey(const Value& key) {
       return std::string("i").append(std::to_string(key.integer()));
     case Kind::kFloat: {
       const double value = key.real();
-      if (value >= -9e18 && value <= 9e18 && value == std::floor(value)) {
+      if (value >= -0x1p63 && value < 0x1p63 && value == std::floor(value)) {
         return std::string("i").append(std::to_string(static_cast<int64_t>(value)));
       }
       std::string bytes(sizeof(double), '\0');
