@@ -13,7 +13,9 @@
 #   goldens    the scripts in tests/golden reproduce the golden files (scripts/check_goldens.sh)
 #   limits     the program respects address-space limits (scripts/check_memory_limits.sh)
 #   allocations  the program survives the failure of any one allocation
+#   aarch64    the NEON kernels pass their tests in qemu
 #   asan, tsan sanitizers, all tests
+# Needs these packages too: clang clang-19 clang-tidy clang-format g++-aarch64-linux-gnu qemu-user googletest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install_packages.sh
@@ -39,10 +41,11 @@ check_goldens() { scripts/check_goldens.sh; }
 check_limits() { scripts/check_memory_limits.sh; }
 # Not run by ctest, which limits the time of each test.
 check_allocations() { (cd build/release/tests && VLLMCLI_ALLOCATIONS=all ./program_test --gtest_filter='*AllocationFailure*'); }
+check_aarch64() { cmake --preset aarch64 && cmake --build --preset aarch64 && ctest --preset aarch64; }
 check_asan() { scripts/test.sh asan; }
 check_tsan() { scripts/test.sh tsan; }
 
-all=(format release odr mutations clang newer debug tidy goldens limits allocations asan tsan)
+all=(format release odr mutations clang newer debug tidy goldens limits allocations aarch64 asan tsan)
 failed=()
 for check in "${@:-${all[@]}}"; do
   begin=$SECONDS

@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace vllm {
+namespace {
+
+template <typename T>
+size_t CapacityBytes(const std::vector<T>& vector) {
+  return vector.capacity() * sizeof(T);
+}
+
+}  // namespace
 
 AttentionPlan::AttentionPlan(const AttentionPlanOptions& options) : options_(options) {
   partitions_.reserve(static_cast<size_t>(options.max_slots));
@@ -14,9 +22,8 @@ AttentionPlan::AttentionPlan(const AttentionPlanOptions& options) : options_(opt
 }
 
 size_t AttentionPlan::size_bytes() const {
-  const auto bytes = []<typename T>(const std::vector<T>& vector) { return vector.capacity() * sizeof(T); };
-  return bytes(partitions_) + bytes(rows_) + bytes(slots_) + bytes(slots_begin_) + bytes(decoding_) +
-         bytes(candidates_);
+  return CapacityBytes(partitions_) + CapacityBytes(rows_) + CapacityBytes(slots_) + CapacityBytes(slots_begin_) +
+         CapacityBytes(decoding_) + CapacityBytes(candidates_);
 }
 
 void AttentionPlan::Make(const std::vector<AttentionSequence>& sequences) {
