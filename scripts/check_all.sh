@@ -27,8 +27,11 @@ check_release() { scripts/test.sh release; }
 check_odr() { cmake --preset odr && cmake --build --preset odr; }
 check_mutations() { scripts/check_mutations.sh; }
 check_clang() { scripts/test.sh clang; }
+# Newer versions of clang report std::stable_sort of libstdc++ 12, because it uses std::get_temporary_buffer, which C++17
+# deprecates.
 check_newer() {
-  cmake --preset release -B build/newer -DVLLMCLI_WERROR=ON -DCMAKE_CXX_COMPILER="${NEWER_CXX:-clang++-19}" &&
+  cmake --preset release -B build/newer -DVLLMCLI_WERROR=ON -DCMAKE_CXX_COMPILER="${NEWER_CXX:-clang++-19}" \
+    -DCMAKE_CXX_FLAGS=-Wno-deprecated-declarations &&
     cmake --build build/newer
 }
 check_debug() { scripts/test.sh debug; }

@@ -108,7 +108,8 @@ void ChatSession::SendUserMessage(const std::string& message) {
   if (conversation_.was_rerendered() && !warned_about_rewriting_) {
     warned_about_rewriting_ = true;
     PrintStatus(
-        "[this chat template rewrites earlier turns, so the whole conversation is processed again for each message]");
+        "[this chat template rewrites earlier turns, so each message recomputes the conversation from the first "
+        "change]");
   }
   const std::string request_id = "chat-" + std::to_string(num_requests_++);
   last_stats_ = RequestStats();

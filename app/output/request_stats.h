@@ -40,7 +40,7 @@ std::string WeightStatsText(const LoadReport& report);
 std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopology& cpus);
 // Returns one line about the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks);
-// Returns the three lines above for a running engine on this machine.
+// Returns WeightStatsText, RankStatsText and EngineStatsText of a running engine on this machine.
 std::array<std::string, 3> StatsLines(LLMEngine& engine);
 
 }  // namespace vllm::app

@@ -19,7 +19,7 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
   if (affordable < num_groups) {
     std::string limit = std::to_string(memory_bytes) + " bytes available";
     if (!memory_bound.empty()) limit += " under " + memory_bound;
-    if (config.cache.kv_cache_memory_bytes) {
+    if (usable_bytes < memory_bytes) {
       limit += ", limited to " + std::to_string(*config.cache.kv_cache_memory_bytes) + " by --kv-cache-memory";
     }
     const std::string needed = std::to_string(num_groups + 1);

@@ -60,7 +60,7 @@ void InputProcessor::CheckStopUtf8(const SamplingParams& params) const {
   for (size_t i = 0; i < params.stop.size(); ++i) {
     // Output text contains only complete characters, so a stop string with an incomplete one could never match.
     if (!tokenizer::IsValidUtf8(params.stop[i]))
-      throw RequestError("stop: must be valid UTF-8 (number " + std::to_string(i + 1) + ")");
+      throw RequestError("stop: string " + std::to_string(i + 1) + " is not valid UTF-8");
   }
 }
 

@@ -20,7 +20,7 @@ namespace vllm {
 class BlockPool {
  public:
   // num_blocks: usable blocks, with ids 1..num_blocks. block_size: tokens per block. max_prefixes: capacity of the
-  // PrefixTrie, which also contains ancestors of cached prefixes after eviction. REQUIRES: all three are positive.
+  // PrefixTrie, which also keeps ancestors whose blocks have been evicted. REQUIRES: all three are positive.
   BlockPool(int64_t num_blocks, int64_t block_size, bool enable_caching, int64_t max_prefixes);
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;

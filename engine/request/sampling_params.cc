@@ -54,7 +54,7 @@ void CheckLogprobs(const char* field, std::optional<int64_t> value, int64_t max_
 void CheckStopStrings(const SamplingParams& params) {
   CheckCount("stop", params.stop.size(), Limits::kMaxStopStrings);
   for (size_t i = 0; i < params.stop.size(); ++i) {
-    if (params.stop[i].empty()) Fail("stop", "contains an empty string", "number " + std::to_string(i + 1));
+    if (params.stop[i].empty()) throw RequestError("stop: string " + std::to_string(i + 1) + " is empty");
     if (params.stop[i].size() > Limits::kMaxStopBytes) {
       Fail("stop", "longer than " + std::to_string(Limits::kMaxStopBytes) + " bytes", params.stop[i].size());
     }
@@ -80,7 +80,7 @@ void NormalizeLogitBias(std::vector<std::pair<int32_t, float>>& logit_bias, int6
 void CheckBadWords(const SamplingParams& params, int64_t vocab_size) {
   CheckCount("bad_words", params.bad_words.size(), Limits::kMaxBadWords);
   for (size_t i = 0; i < params.bad_words.size(); ++i) {
-    if (params.bad_words[i].empty()) Fail("bad_words", "contains an empty string", "number " + std::to_string(i + 1));
+    if (params.bad_words[i].empty()) throw RequestError("bad_words: string " + std::to_string(i + 1) + " is empty");
     if (params.bad_words[i].size() > Limits::kMaxBadWordBytes) {
       Fail("bad_words", "longer than " + std::to_string(Limits::kMaxBadWordBytes) + " bytes",
            params.bad_words[i].size());

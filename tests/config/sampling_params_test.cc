@@ -120,7 +120,7 @@ TEST(SamplingParamsTest, OtherRejectionsNameTheFieldAndTheValue) {
       {"logprobs: above 20 (21)", [](SamplingParams& p) { p.logprobs = 21; }},
       {"logprobs: below -1 (-2)", [](SamplingParams& p) { p.logprobs = -2; }},
       {"prompt_logprobs: above 20 (21)", [](SamplingParams& p) { p.prompt_logprobs = 21; }},
-      {"stop: contains an empty string (number 2)",
+      {"stop: string 2 is empty",
        [](SamplingParams& p) {
          p.stop = {"a", ""};
        }},
@@ -143,7 +143,7 @@ TEST(SamplingParamsTest, OtherRejectionsNameTheFieldAndTheValue) {
       {"allowed_token_ids: empty (0)", [](SamplingParams& p) { p.allowed_token_ids.emplace(); }},
       {"allowed_token_ids: too many, limit 100 (101)", [](SamplingParams& p) { p.allowed_token_ids.emplace(101, 1); }},
       {"bad_words: longer than 256 bytes (257)", [](SamplingParams& p) { p.bad_words = {std::string(257, 'x')}; }},
-      {"bad_words: contains an empty string (number 1)", [](SamplingParams& p) { p.bad_words = {""}; }},
+      {"bad_words: string 1 is empty", [](SamplingParams& p) { p.bad_words = {""}; }},
       {"bad_words: too many, limit 1024 (1025)", [](SamplingParams& p) { p.bad_words.assign(1025, "x"); }},
   };
   for (const auto& [message, change] : cases) EXPECT_EQ(RejectionMessage(change), message);

@@ -39,7 +39,8 @@ TEST(ThreadPoolTest, RunsManyShortJobsInARow) {
 }
 
 TEST(ThreadPoolTest, SleepingWorkersWakeForTheNextJob) {
-  // ThreadSanitizer starts its background thread together with the first thread of the program.
+  // ThreadSanitizer starts a background thread when the program creates its first thread. Create one now, so that the
+  // background thread is not counted as a worker.
   std::thread([] {}).join();
   const std::set<pid_t> before = testing_support::ThreadIds();
   ThreadPool pool(2);

@@ -146,20 +146,20 @@ std::vector<MalformedFile> MalformedFiles() {
       {"TypeNegative", Tensor({4}, static_cast<uint32_t>(-1)), "tensor t: unknown type"},
       {"RowIsNotAWholeBlock", Tensor({33}, 8), "row is not a whole number of Q8_0 blocks (33 elements, 32 per block)"},
       {"RowIsNotAWholeSuperBlock", Tensor({128, 2}, 12), "row is not a whole number of Q4_K blocks"},
-      {"OffsetUnaligned", Tensor({4}, 0, 4), "data does not directly follow the previous tensor (offset 4, must be 0)"},
-      {"OffsetBeyond", Tensor({4}, 0, 1 << 20), "data does not directly follow"},
-      {"OffsetMax", Tensor({4}, 0, kHuge), "data does not directly follow"},
+      {"OffsetUnaligned", Tensor({4}, 0, 4), "data is not at the next aligned offset (4, must be 0)"},
+      {"OffsetBeyond", Tensor({4}, 0, 1 << 20), "data is not at the next aligned offset"},
+      {"OffsetMax", Tensor({4}, 0, kHuge), "data is not at the next aligned offset"},
       {"Overlap", GgufBuilder().Tensor("a", {8}, 0, std::string(32, 'x')).RawTensor("b", {8}, 0, 0, "").Build(),
-       "tensor b: data does not directly follow the previous tensor (offset 0, must be 32)"},
+       "tensor b: data is not at the next aligned offset (0, must be 32)"},
       {"Gap", GgufBuilder().Tensor("a", {4}, 0, four_floats).RawTensor("b", {4}, 0, 64, four_floats).Build(),
-       "tensor b: data does not directly follow"},
+       "tensor b: data is not at the next aligned offset"},
       {"InconsistentAlignment",
        GgufBuilder()
            .Int("general.alignment", 64)
            .Tensor("a", {4}, 0, four_floats)
            .Tensor("b", {4}, 0, four_floats)
            .Build(),
-       "tensor b: data does not directly follow"},
+       "tensor b: data is not at the next aligned offset"},
       {"NoData", Tensor({4}, 0, 0, ""), "data extends past the end"},
   };
 }

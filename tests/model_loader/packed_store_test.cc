@@ -136,7 +136,7 @@ TEST_F(PackedStoreTest, DamagedFileIsRejectedAndReplaced) {
   EXPECT_EQ(third, first);
 }
 
-// Weights are looked up by name, so the order of the entries in a file does not matter.
+// Weights are looked up by name, so the order of the matrices in a file does not matter.
 TEST_F(PackedStoreTest, OnlyWeightsMissingFromAFileArePackedAndAddedToIt) {
   const VllmConfig config = Llama();
   const Result first = Run(config);

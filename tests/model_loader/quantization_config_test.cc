@@ -124,7 +124,7 @@ TEST(QuantizationConfigTest, InvalidFieldValuesAreRejected) {
       {Float8(), "/weight_block_size", {128, {128}, {0, 128}, {128, -1}, {1.5, 2}, {huge, 1}, {1, 2, 3}}},
       {Float8(), "/ignored_layers", {"x", {nullptr}}},
       {Compressed(), "/format", {"nvfp4-pack-quantized", "dense", 1}},
-      {Compressed(), "/ignore", {"lm_head", {json::array()}, {"re:[a"}}},
+      {Compressed(), "/ignore", {"lm_head", json::array({json::array()}), {"re:[a"}}},
       {Compressed(), "/sparsity_config", {{{"format", "sparse-24-bitmask"}}}},
       {Compressed(), "/config_groups", {json(), json::array(), 1, {{"group_0", 1}}}},
       {Compressed(), "/config_groups/group_0/targets", {"Linear", {1}}},

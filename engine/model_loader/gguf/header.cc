@@ -228,8 +228,8 @@ GgufHeader ParseGguf(std::span<const std::byte> file, const std::string& path) {
   for (TensorInfo& info : infos) {
     const std::string object = "tensor " + std::string(info.tensor.name);
     if (info.offset != expected) {
-      cursor.Fail(object, "data does not directly follow the previous tensor (offset " + std::to_string(info.offset) +
-                              ", must be " + std::to_string(expected) + ")");
+      cursor.Fail(object, "data is not at the next aligned offset (" + std::to_string(info.offset) + ", must be " +
+                              std::to_string(expected) + ")");
     }
     uint64_t end = 0;
     if (data_begin > file.size() || __builtin_add_overflow(info.offset, info.bytes, &end) ||

@@ -52,7 +52,7 @@ void ReadScaling(const GgufMetadata& keys, const std::string& prefix, ModelConfi
     scaling.beta_slow = keys.PositiveDouble(prefix + "scaling.yarn_beta_slow", kMaxFactor).value_or(scaling.beta_slow);
     scaling.attention_factor = keys.PositiveDouble(prefix + "scaling.yarn_attn_factor", kMaxFactor);
   } else if (type != "none" && type != "longrope") {
-    keys.Fail(type_key, "unknown scaling type; known: none, linear, yarn, longrope (" + Escape(type, 40) + ")");
+    keys.Fail(type_key, "unknown scaling type (" + Escape(type, 40) + "; known: none, linear, yarn, longrope)");
   }
 }
 

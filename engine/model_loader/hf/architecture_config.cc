@@ -56,7 +56,7 @@ void ReadGpt2(const ConfigFields& fields, ModelConfig& config) {
   if (!fields.Bool("scale_attn_weights").value_or(true)) config.attention_multiplier = 1.0;
   config.scale_attn_by_inverse_layer_idx = fields.Bool("scale_attn_by_inverse_layer_idx").value_or(false);
   if (fields.Bool("add_cross_attention").value_or(false)) {
-    fields.Reject("add_cross_attention", "only decoders are supported");
+    fields.Reject("add_cross_attention", "cross-attention is not supported");
   }
 }
 
@@ -149,7 +149,7 @@ void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
       is_sliding = true;
     } else if (types[i] != "full_attention") {
       fields.Fail("layer_types",
-                  "unknown layer type; known: full_attention, sliding_attention (" + Escape(types[i], 60) + ")");
+                  "unknown layer type (" + Escape(types[i], 60) + "; known: full_attention, sliding_attention)");
     }
     if (is_sliding) config.layers[i].sliding_window = config.sliding_window.value_or(0);
     config.layers[i].use_local_rope = is_sliding && config.rope_local_theta.has_value();

@@ -21,7 +21,8 @@ RopeScaling::Kind KindByName(const ConfigFields& fields, const char* key, const 
   if (name == "dynamic") return RopeScaling::Kind::kDynamic;
   if (name == "llama3") return RopeScaling::Kind::kLlama3;
   if (name == "yarn") return RopeScaling::Kind::kYarn;
-  fields.Reject(key, "unknown scaling type; known: default, linear, dynamic, llama3, yarn, longrope");
+  fields.Fail(
+      key, "unknown scaling type (" + Escape(name, 40) + "; known: default, linear, dynamic, llama3, yarn, longrope)");
 }
 
 // Some files have original_max_position_embeddings in the outer config, not in rope_scaling.

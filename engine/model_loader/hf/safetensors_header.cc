@@ -45,8 +45,8 @@ class HeaderReader {
   // "__metadata__": null means no metadata.
   bool null() { return (state_ == State::kRoot && in_metadata_value_) || Scalar("null"); }
   bool boolean(bool) { return Scalar("a boolean"); }
-  bool number_integer(json::number_integer_t) { return Scalar("a negative number"); }
-  bool number_float(json::number_float_t, const std::string&) { return Scalar("a number that is not a uint64"); }
+  bool number_integer(json::number_integer_t) { return OtherNumber(); }
+  bool number_float(json::number_float_t, const std::string&) { return OtherNumber(); }
   bool binary(json::binary_t&) { return false; }
 
   bool number_unsigned(json::number_unsigned_t value) {
@@ -157,6 +157,10 @@ class HeaderReader {
   bool Unexpected(const char* value) { Fail(std::string("header has ") + value + " in the wrong place"); }
   bool InField() const { return state_ == State::kSkipped || (state_ == State::kTensor && field_ == Field::kOther); }
   bool Scalar(const char* value) { return InField() || Unexpected(value); }
+  bool OtherNumber() {
+    if (state_ == State::kList) Fail("shape and data_offsets must contain integers from 0 to 2^64 - 1");
+    return Scalar("a number");
+  }
   bool BeginSkipped() {
     if (skipped_.size() + 3 > kMaxDepth) Fail("header is nested too deeply (limit " + std::to_string(kMaxDepth) + ")");
     skipped_.push_back(state_);
