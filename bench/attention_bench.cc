@@ -26,7 +26,7 @@ struct Heads {
   int64_t queries, kv;
 };
 
-// Several layers of attention. The decode benchmarks rotate through them, so that a step reads K and V from memory, as
+// One or more attention layers. The decode benchmarks rotate through them, so that a step reads K and V from memory, as
 // in a model.
 struct Layers {
   SingleRankCommunicator communicator;
@@ -88,7 +88,7 @@ struct Layers {
                                 .max_sequences = num_sequences,
                                 .max_slots = partitions,
                                 .max_partitions = partitions,
-                                .share = cascade});  // with the default of one query per KV head, sharing always pays
+                                .share = cascade});  // num_queries_per_kv stays 1, so the plan shares whenever it can
     const auto floats = static_cast<size_t>(num_sequences * num_rows * Stride());
     rows.resize(floats);
     out.resize(floats);

@@ -1,6 +1,6 @@
-// Measures how long a running engine takes to stop. Cancels work at random moments, prints the latencies, and checks
-// that the engine still generates the same tokens afterwards. Uses random weights in the shape of Qwen2.5-0.5B or, with
-// --shape 7b, of a 7B model.
+// Measures how long the engine or the program takes to stop. Cancels work at random moments, prints the latencies, and
+// checks that a live engine still generates the same tokens afterwards. Uses random weights in the shape of
+// Qwen2.5-0.5B or, with --shape 7b, of a 7B model.
 //
 //   bench/cancellation [--rounds N] [--shape 0.5b|7b] [--seed N]        cancels requests in a live engine
 //   bench/cancellation --program PATH [--rounds N] [--shape ...]        sends SIGTERM to the program while it loads,

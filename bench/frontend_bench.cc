@@ -55,7 +55,7 @@ void BM_DetokenizeToken(benchmark::State& state) {
 }
 BENCHMARK(BM_DetokenizeToken)->Arg(0)->Arg(1)->Arg(4);
 
-// Cost to the front end of adding and aborting a request while the engine thread runs.
+// Measures what adding and aborting a request costs the front end while the engine thread runs.
 void BM_AddAndAbort(benchmark::State& state) {
   ThreadClient client(WideConfig(), FakeExecutorFactory(FastModel()));
   RequestId id = 0;

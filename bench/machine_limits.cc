@@ -18,7 +18,7 @@ namespace {
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Calls `run` five times. Returns the highest rate, in units of `work` per second.
+// Calls `run` five times. Each call does `work` operations. Returns the highest rate, in operations per second.
 template <typename F>
 double Best(double work, F&& run) {
   double best = 0.0;

@@ -18,7 +18,7 @@ enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 // for the dot products unless `isa` is kAvx512Bf16, and 0 for instruction sets other than AVX2 and AVX-512.
 double PeakRate(kernels::Isa isa, Instruction instruction);
 
-// Reads `count` words and discards them.
+// Reads `count` words, rounded down to a multiple of 32, and discards them.
 void ReadWords(const uint64_t* words, int64_t count);
 
 // Returns the read bandwidth in bytes per second for a buffer larger than the caches. Measures for at least

@@ -3,7 +3,8 @@
 // After each pass, the same threads only read the same bytes, so that on a shared machine both are timed under the same
 // load. For each weight format and number of rows, prints medians: the milliseconds of a pass and of a read, and the
 // read and the roofline as shares of the pass. If the read's share is 100 %, the pass is bound by memory bandwidth. The
-// roofline is the longer of the read and the arithmetic at the instruction's peak rate.
+// roofline is the longer of the read and the arithmetic at the instruction's peak rate. Formats whose instruction
+// PeakRate cannot measure are omitted.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -26,7 +26,7 @@ void OnAllRanks(benchmark::State& state, F&& f) {
 }
 
 void BM_AllReduce(benchmark::State& state) {
-  const int64_t count = state.range(0) * 896;  // argument: rows of a 0.5B model
+  const int64_t count = state.range(0) * 896;  // argument: number of rows; 896 is the hidden size of a 0.5B model
   std::vector<std::vector<float>> data(kRanks, std::vector<float>(static_cast<size_t>(count)));
   OnAllRanks(state, [&](int rank, Communicator& communicator) {
     communicator.AllReduce(data[static_cast<size_t>(rank)].data(), count);

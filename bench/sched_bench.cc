@@ -44,7 +44,7 @@ void BM_ScheduleDecode(benchmark::State& state) {
     }
     outputs.Clear();
     scheduler.UpdateFromOutput(runner, outputs);
-    if (++num_steps % 8192 == 0) state.SkipWithError("out of blocks");
+    if (++num_steps % 8192 == 0) state.SkipWithError("too many steps (limit 8191)");
     state.ResumeTiming();
   }
 }
@@ -72,7 +72,7 @@ BENCHMARK(BM_DecodeStep)->Arg(1)->Arg(32)->Arg(256)->Iterations(4000)->Unit(benc
 
 void BM_AddAndAbort(benchmark::State& state) {
   Scheduler scheduler = MakeScheduler(8);
-  // 1,000 other requests wait in the queue before the request.
+  // 1,000 other requests wait in the queue ahead of the measured one.
   for (RequestId id = 1; id <= 1000; ++id) scheduler.AddRequest(MakeRequest(id, 100, 100), nullptr);
   const RequestId id = 1'000'000;
   const EngineCoreRequestPtr request = MakeRequest(id, state.range(0), 1000);

@@ -1,4 +1,4 @@
-// Encodes strings that are a single word: a long run of one class of characters.
+// Encodes long runs of one class of characters, which many tokenizers treat as a single word.
 //   tokenizer_scale_bench TOKENIZER MEGABYTES...
 // TOKENIZER is a directory or a tokenizer.json. For every class, prints the CPU time in seconds for each size. For the
 // last size, also prints the number of ids and the increase of the process's peak memory, including the returned ids,
@@ -48,7 +48,7 @@ const std::vector<TextClass>& Classes() {
 
 double Seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Returns a field of /proc/self/status, in bytes.
+// Returns a field of /proc/self/status in bytes, or 0 if it is missing.
 size_t StatusBytes(std::string_view name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -30,7 +30,7 @@ struct AttentionArgs {
   int64_t num_queries_per_kv = 1;
   float scale = 1.0f;
   float softcap = 0.0f;        // if positive, a scaled score becomes softcap * tanh(score / softcap)
-  int64_t sliding_window = 0;  // number of positions a query attends to, including its own; 0: all
+  int64_t sliding_window = 0;  // a query attends to at most this many positions, including its own; 0: no limit
   // Results of precomputed partitions (AttentionTask::partial_slots): [num_slots, num_kv_heads, num_queries_per_kv,
   // PartialFloats(head_dim)].
   float* partials = nullptr;

@@ -1,5 +1,5 @@
-// Isa: an instruction set that kernels are compiled for. Also reports which ones this CPU supports. Pure functions; any
-// thread.
+// Isa: an instruction set that kernels are compiled for. AvailableIsas and BestIsa report which ones this CPU supports.
+// Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// TileKernels: linear layers whose inner loop multiplies several columns at once with the CPU's dot-product
-// instructions. x is packed once for all threads that multiply by it. Any thread may call a kernel. An element of y
-// depends only on its row of x and its row of w, not on other rows, on the tiles or on the split into panels.
+// TileKernels: linear layers whose inner loop multiplies several columns at once, with the CPU's dot-product
+// instructions if it has any. x is packed once for all threads that multiply by it. Any thread may call a kernel. An
+// element of y depends only on its row of x and its row of w, not on other rows, on the tiles or on the split into
+// panels.
 // If the CPU has a dot product of bfloat16, x is rounded to bfloat16 for bfloat16 weights, as in PyTorch. If not,
 // Kernels::linear multiplies these weights by float32 inputs.
 #pragma once
@@ -23,9 +24,9 @@ struct TileKernels {
   void (*linear_bfloat16)(const PackedActivationsView& x, const PackedMatrixView& w, const float* bias, float* y,
                           int64_t y_stride, int64_t panel_begin, int64_t panel_end);
 
-  // Like pack_bfloat16, but rounds to int8 with one scale per 128 columns, so that the largest magnitude becomes 127.
-  // Columns whose magnitudes are all at most 1e-36 become zero. If a row of x contains NaN or infinity, linear_quant
-  // returns NaN for that row.
+  // Like pack_bfloat16, but rounds to int8 with one scale per 128 columns, so that their largest magnitude becomes 127.
+  // If no magnitude in the 128 columns exceeds 1e-36, their codes are zero. If a row of x contains NaN or infinity,
+  // linear_quant writes NaN to that row of y.
   void (*pack_int8)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // Like linear_bfloat16. Products of codes are summed exactly over the columns that share a weight scale (16, 32 or
   // 128), then scaled and added in float32.

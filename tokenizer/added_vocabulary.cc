@@ -9,7 +9,8 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Return true if the character before or at `position` exists and has one of `classes`.
+// ClassBefore returns true if there is a character before `position` and it has one of `classes`. ClassAt does the same
+// for the character at `position`.
 bool ClassBefore(std::string_view text, size_t position, uint16_t classes) {
   if (position == 0) return false;
   return UnicodeTable::Get().Is(CodePointAt(text, PreviousCodePoint(text, position)).value, classes);

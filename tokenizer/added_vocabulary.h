@@ -15,12 +15,13 @@ namespace vllm::tokenizer {
 struct AddedToken {
   std::string content;
   bool single_word = false;  // does not match next to a word character
-  bool lstrip = false;       // the match includes the whitespace before it
-  bool rstrip = false;       // the match includes the whitespace after it
+  bool lstrip = false;       // the match includes the whitespace before the token
+  bool rstrip = false;       // the match includes the whitespace after the token
   bool normalized = true;
   bool special = false;
   int32_t id = -1;
-  // `content` after normalization: the string to find in normalized text, and the input of the decoder.
+  // `content` after normalization. If `normalized` is set, this is the string to find in the normalized text and the
+  // input of the decoder.
   std::string normalized_content;
 };
 
@@ -44,12 +45,13 @@ class AddedVocabulary {
   bool empty() const { return tokens_.empty(); }
   const AddedToken* FindId(int32_t id) const;
   const AddedToken* FindContent(std::string_view content) const;
-  // Returns true if the token with this text is special.
+  // Returns true if there is a token with this content and it is special.
   bool IsSpecialText(std::string_view text) const;
   const std::vector<AddedToken>& tokens() const { return tokens_; }
 
-  // Splits text into segments that cover it. Matches only tokens whose `normalized` flag equals the argument, and
-  // special ones only if `special` is true.
+  // Splits text into segments that cover it. Matches only tokens whose `normalized` flag equals the argument
+  // `normalized`, and special tokens only if `special` is true. Segments overlap if a token occurs in the whitespace
+  // that `rstrip` adds to the match before it.
   void Split(std::string_view text, bool normalized, bool special, std::vector<Segment>& segments) const;
 
  private:

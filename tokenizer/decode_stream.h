@@ -20,7 +20,7 @@ class DecodeStream {
  public:
   DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens);
 
-  // Sets the prompt as context. Optional; must be called before the first Feed.
+  // Sets the prompt as context. Optional; must be called at most once, before the first Feed.
   void Prime(std::span<const int32_t> prompt_ids);
   // Feeds a token and appends the text that later tokens cannot change. Skips an id without a token.
   void Feed(int32_t id, std::string& out);
@@ -28,7 +28,7 @@ class DecodeStream {
   void Flush(std::string& out);
 
  private:
-  // Removes the part of prompt_tail_ that out[begin..] starts with.
+  // Removes the common prefix of prompt_tail_ and out[begin..] from both. Clears prompt_tail_ if the rest differs.
   void DropPromptTail(size_t begin, std::string& out);
 
   const Tokenizer& tokenizer_;

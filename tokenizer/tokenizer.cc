@@ -47,9 +47,9 @@ class Encoding {
     }
   }
 
-  // Runs the pre-tokenizers on a word, starting with number `step`, and encodes the resulting words. Finishes each
-  // batch before it splits the next one, so most pre-tokenizers never hold all words of a long text in memory. The
-  // number of steps limits the recursion.
+  // Runs pre-tokenizer number `step` and those after it on a word, and encodes the resulting words. Finishes each batch
+  // before it splits the next one, so most pre-tokenizers never hold all words of a long text in memory. The number of
+  // pre-tokenizers limits the recursion.
   void Split(size_t step, const Word& word) {
     if (step == lists_.size()) {
       EncodeWord(word.text);

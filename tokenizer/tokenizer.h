@@ -1,6 +1,6 @@
 // Converts text to token ids and back, as the library that defines the file format does: Hugging Face `tokenizers`,
-// SentencePiece, tiktoken or llama.cpp. Does not depend on the engine. Immutable after loading, so any thread may call
-// the const methods.
+// SentencePiece, tiktoken or llama.cpp. Does not depend on the engine. Only SetStop changes a loaded tokenizer, so any
+// thread may call the const methods.
 //
 // tokenizer.json has these members; all others are ignored, including "truncation" and "padding", as in vLLM:
 //   {"added_tokens": [{"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}...],
@@ -36,8 +36,8 @@ class Tokenizer {
   void SetStop(const std::atomic<bool>* stop) { stop_ = stop; }
 
   // Accepts untrusted text: replaces ill-formed UTF-8 with U+FFFD first. Special tokens in the text ("<|im_start|>")
-  // are recognized if parse_special is true and are ordinary text otherwise. Throws EncodingStopped if the flag of
-  // SetStop is true, and std::bad_alloc.
+  // are recognized if parse_special is true and are ordinary text otherwise. Throws EncodingStopped (see SetStop) and
+  // std::bad_alloc.
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens, bool parse_special = true) const;
   // Skips ids that have no token. The result is always valid UTF-8.
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
@@ -45,8 +45,8 @@ class Tokenizer {
   // Returns 1 + the largest id.
   int32_t VocabSize() const;
   std::optional<int32_t> TokenToId(std::string_view token) const;
-  // Returns the token as tokenizer.json would write it ("Ġhello", "▁the", "<0x0A>"). The view is valid as long
-  // as the tokenizer.
+  // Returns the token as tokenizer.json would write it ("Ġhello", "▁the", "<0x0A>"). The view is valid as long as
+  // the tokenizer exists.
   std::optional<std::string_view> IdToToken(int32_t id) const;
   // Returns true if `id` is an added token that is marked as special.
   bool IsSpecial(int32_t id) const;

@@ -1,6 +1,6 @@
-// BatchOutput: writes the records of a batch to a file or to standard output. The file is locked and is never the input
-// file. A record and its line break are passed to write() together. If writing to the file fails, the partial line is
-// removed. Owned by the batch command; main thread.
+// BatchOutput: writes the records of a batch to a file or to standard output. A regular file is locked and is never the
+// input file. A record and its line break are passed to write() together. If a write to a regular file fails, the
+// partial line is removed. Owned by the batch command; main thread.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace vllm::app {
 class BatchOutput {
  public:
   // An empty `path` means standard output. If `ordered`, records are written in the order of their row indices. Throws
-  // ConfigError if the file is the input file (also through links) or a directory, is locked by another process, or
-  // exists and `overwrite` is false. Throws ResourceError if it cannot be opened.
+  // ConfigError if the file is the input file (also through links) or a directory, is locked by another process, or is
+  // an existing regular file and `overwrite` is false. Throws ResourceError if it cannot be opened or truncated.
   BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered);
   ~BatchOutput();
   BatchOutput(const BatchOutput&) = delete;
   BatchOutput& operator=(const BatchOutput&) = delete;
 
   // Writes the record of the row with this index. If ordered, holds it until the records of all earlier rows are
-  // written. Throws OutputClosed, ResourceError.
+  // written. Throws OutputClosed, ResourceError, Interrupted.
   void Put(int64_t row_index, const SafeText& record);
   // Number and total bytes of the records that wait for the record of an earlier row.
   int64_t num_held() const { return static_cast<int64_t>(held_.size()); }
@@ -41,8 +41,8 @@ class BatchOutput {
   int64_t held_bytes_ = 0;
 };
 
-// Throws ConfigError if `path` is the input file or a directory, or if it exists and `overwrite` is false. The command
-// calls this before it loads the model.
+// Throws ConfigError if `path` is the input file or a directory, or if it is an existing regular file and `overwrite`
+// is false. The command calls this before it loads the model.
 void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd);
 
 }  // namespace vllm::app

@@ -20,8 +20,8 @@ struct RecordHead {
   bool with_prompt_logprobs = false;
 };
 
-// Returns {"index" | "custom_id","prompt_tokens","outputs":[...]} or an OpenAI batch response, as one line of JSON.
-// REQUIRES: output is finished.
+// Returns {"index" | "custom_id","prompt_tokens","outputs":[...]}, with "prompt_logprobs" if requested, or an OpenAI
+// batch response, as one line of JSON. REQUIRES: output is finished.
 std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const tokenizer::Tokenizer* tokenizer);
 
 // Returns {"index" | "custom_id","error":{"code","message","line"}} or an OpenAI batch response with this error, as

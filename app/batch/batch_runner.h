@@ -1,6 +1,6 @@
 // BatchRunner: sends rows to the engine and writes their records. It keeps a bounded window of rows in the engine. It
-// polls the input, the engine and signals together, so that waiting for one does not delay the others. Owned by the
-// batch command; main thread.
+// polls the engine, signals and (unless it is a regular file) the input together, so that waiting for one does not
+// delay the others. Owned by the batch command; main thread.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,8 @@ class BatchRunner {
               std::optional<int64_t> total_rows);
 
   // Runs all rows. Throws Interrupted if a signal arrives. If the engine dies, writes an error record for each row that
-  // was submitted and has not finished, and throws EngineDeadError. Throws OutputClosed, ResourceError.
+  // was submitted and has not finished, and throws EngineDeadError. Throws ConfigError if the header row is invalid.
+  // Throws OutputClosed, ResourceError.
   BatchCounts Run();
 
  private:
@@ -49,8 +50,8 @@ class BatchRunner {
   void Fail(const RowId& id, std::string_view code, std::string_view message);
   void Finish(const RequestOutput& output);
   void ShowProgress();
-  // Returns the number of rows of the whole input, or an estimate from the bytes read so far. Returns nullopt if the
-  // size of the input is unknown or nothing has been read.
+  // Returns the number of rows of the whole input. If it is unknown, estimates it from the bytes read so far. Returns
+  // nullopt if that is impossible, because the size of the input is unknown too or nothing has been read.
   std::optional<double> TotalRows() const;
 
   LLMEngine& engine_;

@@ -63,7 +63,7 @@ class Workload {
                                ? max_length
                                : prefix_len_ + input_len_ + *params_.max_tokens;
     if (length > engine.max_model_len()) {
-      throw ConfigError("bench: --prefix-len, --input-len and --output-len do not fit into the context (" +
+      throw ConfigError("bench: --prefix-len, --input-len and --output-len together exceed the context (" +
                         std::to_string(length) + ", limit " + std::to_string(engine.max_model_len()) + ")");
     }
     prefix_ = RandomTokens(prefix_len_);
@@ -92,7 +92,7 @@ class Workload {
     return totals;
   }
 
-  // Returns the parameters of the workload. They are part of the results.
+  // Returns the lengths of the workload's prompts and answers, which are part of the results.
   Json Describe() const {
     Json json;
     json["input_len"] = input_len_;

@@ -11,8 +11,9 @@ namespace vllm::app {
 // contains something else.
 nlohmann::ordered_json ReadBenchResults(const std::string& path);
 
-// Returns {"avg_latency": {"now": 1.2, "before": 1.5, "ratio": 0.8}, ...} with one member for each number that both
-// results have. The member of a percentile is called "percentiles.50".
+// Returns {"avg_latency": {"now": 1.2, "before": 1.5, "ratio": 0.8}, ...} with one member for each number, outside of
+// lists, that both results have. The member of a percentile is called "percentiles.50". There is no ratio if "before"
+// is 0.
 nlohmann::ordered_json CompareBenchResults(const nlohmann::ordered_json& now, const nlohmann::ordered_json& before);
 
 // Describes the result of CompareBenchResults in a heading and one line per number. `path` is the file with the earlier

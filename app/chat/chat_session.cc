@@ -95,7 +95,8 @@ void ChatSession::SendUserMessage(const std::string& message) {
     return;
   }
   if (ids.empty()) {
-    PrintError("the message is too long for the context of " + std::to_string(max_model_len) + " tokens");
+    PrintError("the message does not fit in the context of " + std::to_string(max_model_len) +
+               " tokens, which also holds the system message and the answer");
     return;
   }
   if (conversation_.num_dropped_turns() > 0) {

@@ -20,12 +20,12 @@ std::string UnknownSettingText(const std::string& name);
 
 class ChatSession {
  public:
-  // REQUIRES: model has a renderer.
+  // REQUIRES: `model` has a renderer and a tokenizer.
   ChatSession(LoadedModel model, Settings settings);
 
   // Sends the message and streams the answer to standard output. Ctrl-C ends the answer and keeps the part that was
-  // generated. Prints an error if the message is invalid or the request fails. Throws Interrupted on SIGTERM and
-  // SIGHUP, OutputClosed, EngineDeadError.
+  // generated; while the message is tokenized, it discards the message. Prints an error if the message is invalid or
+  // the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, ResourceError, EngineDeadError.
   void SendUserMessage(const std::string& message);
 
   // Restarts the conversation and keeps the system message.

@@ -66,8 +66,9 @@ std::vector<int32_t> Conversation::DropOldTurns(const std::string& message, int6
     turns_ = all;
     return {};
   }
-  // Keep as many turns as fit in half of the space that the message leaves. After a cut the prefix cache matches only
-  // the system message, because the start of the prompt has changed. A smaller cut would soon have to be repeated.
+  // Keep as many turns as fit in half of the space that the system message and `message` leave. After a cut the prefix
+  // cache matches only the system message, because the turn after it has changed. A smaller cut would soon have to be
+  // repeated.
   const int64_t target = base + (max_tokens - base) / 2;
   // Binary search for the longest history within the target, because each trial renders and tokenizes the whole chat.
   size_t low = all.empty() ? 0 : 1;
@@ -97,8 +98,8 @@ std::vector<int32_t> Conversation::BuildPrompt(const std::string& message, int64
     if (exact_ && rendered.compare(0, known.size(), known) == 0) {
       std::vector<int32_t> tail = EncodeTail(std::string_view(rendered).substr(known.size()));
       ids = ids_;
-      // The template normally writes a stop token after every answer. If the sampled answer ends with a stop token,
-      // drop that one or, if both are the same token, the one of the template.
+      // The template normally writes a stop token after every answer. If the sampled answer ends with one too, keep
+      // only one of them: the sampled one if they are the same token, else the template's.
       if (!ids.empty() && std::find(stop_ids_.begin(), stop_ids_.end(), ids.back()) != stop_ids_.end()) {
         if (!tail.empty() && tail.front() == ids.back()) {
           tail.erase(tail.begin());

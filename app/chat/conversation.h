@@ -1,10 +1,10 @@
 // Conversation: the turns of a chat as the exact token ids that the model read and sampled. A new turn appends only the
-// ids of its new text, so that the engine can find the earlier turns in its prefix cache. Sampled ids are not tokenized
-// again. Owned by ChatSession; main thread.
+// ids of its new text, so that the engine can find the earlier turns in its prefix cache. Owned by ChatSession; main
+// thread.
 //
 // The template is rendered with a placeholder for each answer. Normally the rendered text starts with the text of the
-// previous prompt and the placeholder of its answer, and the rest is the new turn. If a template rewrites earlier
-// turns, the whole conversation is rendered and tokenized again.
+// previous prompt and the placeholder of its answer, and the rest is the new turn. If the template rewrites earlier
+// turns, or if turns are dropped, the whole conversation is rendered and tokenized again, including the answers.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ class Conversation {
   std::vector<int32_t> EncodeTail(std::string_view tail) const;
   // Renders and encodes the whole conversation with `message` as the newest message.
   std::vector<int32_t> EncodeAll(const std::string& message) const;
-  // Drops the oldest turns so that `message` fits, and returns the new prompt. If the message alone is longer than
-  // `max_tokens`, keeps all turns and returns an empty vector.
+  // Drops the oldest turns so that `message` fits, and returns the new prompt. If `message` does not fit even without
+  // earlier turns, keeps all turns and returns an empty vector.
   std::vector<int32_t> DropOldTurns(const std::string& message, int64_t max_tokens);
 
   const PromptRenderer& renderer_;

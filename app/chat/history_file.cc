@@ -123,8 +123,8 @@ void HistoryFile::Open() {
 
 void HistoryFile::Append(std::string_view text) {
   // The lock keeps another process from replacing the file between the check and the write. Shorten holds the lock for
-  // a few milliseconds. If its owner is suspended, this writes without the lock after a second, and the entry may be
-  // lost.
+  // a few milliseconds. If the process that holds it is suspended, this writes without the lock after a second, and
+  // the entry may be lost.
   constexpr int kMaxTries = 100;
   constexpr int kPauseMs = 10;
   for (int i = 0; i < kMaxTries; ++i) {

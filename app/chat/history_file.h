@@ -5,9 +5,9 @@
 //
 //   file  := entry*
 //   entry := "#" seconds "\n" text "\n"       seconds since 1970 in decimal; `text` may have several lines
-// A line of `text` is ambiguous if it looks like the first line of an entry: any number of backslashes, "#", a digit.
-// One more backslash is written in front of it. Example: the message "a\n#1 b", typed at second 7, is stored as
-// "#7\na\n\\#1 b\n".
+// A line of `text` that begins with any number of backslashes (or none), "#" and a digit could be taken for the first
+// line of an entry. One more backslash is written in front of it. Example: the message "a\n#1 b", typed at second 7, is
+// stored as "#7\na\n\\#1 b\n".
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ constexpr std::array<SlashCommand, 9> kSlashCommands = {{
     {"/system", "[TEXT]", "set the system message and start over; without TEXT, show it"},
     {"/set", "[NAME [VALUE]]", "change a sampling setting; without VALUE, show one or all settings with their sources"},
     {"/show", "", "describe the model and its context"},
-    {"/stats", "", "show token counts and times of the last answer and of the engine"},
+    {"/stats", "", "show statistics of the last answer and of the engine"},
     {"/exit", "", "quit"},
     {"/quit", "", "quit"},
     {"/bye", "", "quit"},

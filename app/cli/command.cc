@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::array<CommandInfo, 11> kCommands = {{
     {Command::kChat, "chat", "", "", false, "chat with a model",
-     "Chats with a model. The chat keeps the exact tokens of earlier turns, so that their KV cache can be reused. "
-     "/help lists the chat commands. Ctrl-C stops an answer and keeps the text so far; Ctrl-D on an empty line "
-     "quits.",
+     "Chats with a model. Unless the chat template rewrites earlier turns, their exact tokens are kept, so that their "
+     "KV cache can be reused. /help lists the chat commands. Ctrl-C stops an answer and keeps the text so far; Ctrl-D "
+     "on an empty line quits.",
      "vllmcli chat\n"
      "vllmcli chat -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf --system 'Answer in one sentence.'"},
     {Command::kRun, "run", "[PROMPT...]", "", false, "answer one prompt using the model's chat template",
@@ -21,16 +21,16 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "vllmcli run -m ./model -t 0 --json - <prompt.txt"},
     {Command::kComplete, "complete", "[PROMPT...]", "", false, "continue text without a chat template",
      "Continues PROMPT as plain text, with the tokenizer's special tokens (such as BOS) added. Otherwise works like "
-     "run. Unless --max-tokens or the model's max_new_tokens sets a limit, generation continues until the model or "
-     "--stop ends the text or the context is full.",
+     "run. Unless --max-tokens or the model's max_new_tokens sets a limit, generation continues until the model ends "
+     "the text, a stop string or stop token occurs, or the context is full.",
      "vllmcli complete -m ./model -n 50 'Once upon a time'\n"
      "vllmcli complete -m ./model -t 0 -n 20 --json --logprobs 3 'The capital of France is'"},
     {Command::kBatch, "batch", "INPUT", "", true, "answer every prompt in a file",
      "Answers every row of INPUT with continuous batching and writes one JSON line per row as it completes. INPUT is a "
-     ".txt, .jsonl, .csv or .tsv file, or - for standard input. Lines of .txt, .csv and .tsv files go through the "
-     "model's chat template if it has one; a \"prompt\" of a .jsonl file is continued as plain text. --chat and "
-     "--no-chat override both. \"messages\" always go through the template. A bad row becomes an error record and does "
-     "not stop the job.",
+     ".txt, .jsonl, .csv or .tsv file, or - for standard input. Rows of .txt, .csv and .tsv files go through the "
+     "model's chat template if it has one; a \"prompt\" in a .jsonl file is continued as plain text. --chat and "
+     "--no-chat override both, except in rows of the OpenAI batch API. \"messages\" always go through the template. A "
+     "bad row becomes an error record and does not stop the job.",
      "vllmcli batch prompts.jsonl -m ./model -o answers.jsonl -n 200\n"
      "vllmcli batch words.csv -m ./model --template 'Translate to French: {word}' --ordered --format text\n"
      "vllmcli batch prompts.jsonl --check"},
@@ -50,8 +50,8 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
     {Command::kModels, "models", "", "", false, "list installed models",
      "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the bundled model.", ""},
     {Command::kShow, "show", "[MODEL]", "", true, "describe a model without loading it",
-     "Prints a model's architecture, parameter count, tensor types, sizes, tokenizer, chat template and sampling "
-     "defaults. Reads only the headers of the weight files.",
+     "Prints a model's architecture, parameter count, tensor types, sizes, kind of tokenizer, source of the chat "
+     "template, and sampling defaults. Reads only the headers of the weight files.",
      "vllmcli show ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf\n"
      "vllmcli show --json ./model"},
     {Command::kConfig, "config", "", "", false, "show the settings in effect and their sources",

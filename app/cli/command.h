@@ -27,7 +27,7 @@ struct CommandInfo {
   Command command;
   std::string_view name;
   std::string_view arguments;  // as shown in the usage line
-  std::string_view choices;    // allowed arguments, separated by '|'; empty: any text or a file
+  std::string_view choices;    // allowed arguments, separated by '|'; empty: no fixed list
   bool takes_file;             // true: the completions offer file names as arguments
   std::string_view summary;
   std::string_view description;

@@ -13,13 +13,13 @@ enum class CommandLineAction : uint8_t { kCommand, kHelp, kVersion };
 
 struct CommandLine {
   CommandLineAction action = CommandLineAction::kCommand;
-  bool has_command = false;  // true: a command was named, or kHelp is about settings.command
+  bool has_command = false;  // true: a command was named, or kHelp asks for the help of settings.command
   Settings settings;
 };
 
-// Parses `words`, the arguments without the program's name. `default_command` applies if the first word is a flag or
-// there are no words. Throws ConfigError. For an unknown command or flag, the message suggests a similar known name if
-// there is one.
+// Parses `words`, the arguments without the program's name. `default_command` applies if the first word is empty or
+// begins with a dash, or if there are no words. Throws ConfigError. For an unknown command or flag, the message
+// suggests a similar known name if there is one.
 CommandLine ParseCommandLine(std::vector<std::string> words, Command default_command);
 
 }  // namespace vllm::app

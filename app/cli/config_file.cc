@@ -66,8 +66,8 @@ void ReadConfigFile(const std::string& given_path, Settings& settings) {
     throw ConfigError(Escape(path) + ":" + table.position.Text() + ": [" + Escape(table.name, kMaxShownBytes) +
                       "]: unknown command");
   }
-  // The command's own table overrides the top-level keys. The other tables are checked too, so that a mistake is
-  // reported now and not when that command first runs.
+  // The command's own table overrides the top-level keys. The tables of other commands are checked too, so that a
+  // mistake is reported now and not when one of those commands first runs.
   const std::string_view own_table = CommandInfoOf(settings.command).name;
   for (const bool is_top : {true, false}) {
     for (const TomlEntry& entry : document.entries) {

@@ -1,6 +1,6 @@
-// Reads the configuration file, which is TOML. Keys are long flag names. A key at the top applies to every command that
-// has the flag. A key in a table named after a command applies to that command only and overrides the key at the top.
-// Unknown keys are errors. Main thread. Example:
+// Reads the configuration file, which is TOML. Keys are the long names of flags with in_config. A key at the top
+// applies to every command that has the flag. A key in a table named after a command applies to that command only and
+// overrides the key at the top. Unknown keys are errors. Main thread. Example:
 //     model = "/models/llama"
 //     temperature = 0.7
 //     stop = ["###"]
@@ -15,8 +15,9 @@
 namespace vllm::app {
 
 // Adds the file's values for settings.command. An empty `path` means the default location, where a missing file is not
-// an error. Throws ConfigError `<file>:<line>:<column>: <key>: <why> (<value>)`, or `configuration file <file>: <why>`
-// if the file cannot be read. Throws ResourceError if memory or file descriptors run out.
+// an error. Throws ConfigError: `<file>:<line>:<column>: <key>: <why> (<value>)` for an unusable key or value, the
+// error of ReadToml for invalid TOML, or `configuration file <file>: <why>` if the file cannot be read. Throws
+// ResourceError if memory or file descriptors run out.
 void ReadConfigFile(const std::string& path, Settings& settings);
 
 }  // namespace vllm::app

@@ -31,8 +31,8 @@ kernels::DType ParseDType(const std::string& name, kernels::DType default_dtype)
 void SetQuantization(const std::string& name, QuantizationConfig& quantization) {
   if (name == "none") return;
   if (quantization.method != QuantizationMethod::kNone) {
-    throw ConfigError("--quantization: the checkpoint is already quantized with " +
-                      std::string(ToString(quantization.method)) + " (" + name + ")");
+    throw ConfigError("--quantization: cannot quantize a checkpoint that is already quantized with " +
+                      std::string(ToString(quantization.method)) + " (requested: " + name + ")");
   }
   quantization.method = name == "int8" ? QuantizationMethod::kInt8 : QuantizationMethod::kInt4;
 }

@@ -1,4 +1,5 @@
-// Converts Settings to a VllmConfig. The functions keep no state and open no files; any thread.
+// Converts Settings to a VllmConfig. The functions keep no state. They read the environment; any thread may call them
+// as long as no thread changes it.
 #pragma once
 
 #include <cstdint>

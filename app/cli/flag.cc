@@ -25,8 +25,8 @@ constexpr Flag kFlags[] = {
      "Hugging Face model directory, .gguf file, or name of an installed model (see vllmcli models); default: "
      "$VLLMCLI_MODEL, then the configuration file, then the bundled model"},
     {"load-format", 0, kChoice, "FORMAT", "auto|safetensors|gguf|dummy", "auto", kModel, kWithModel, false, true,
-     "weight format; gguf: the directory's .gguf file, even if there is a config.json; dummy: random weights with the "
-     "shapes in config.json"},
+     "weight format; gguf: the directory's .gguf file, even if there is a config.json; dummy: random weights in the "
+     "shapes that config.json or the GGUF header gives"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
      "type of floating-point weights; also of the KV cache, see --kv-cache-dtype; auto: the checkpoint's type; "
      "float32 also disables rounding activations to 8 bits in layers that the checkpoint stores quantized"},
@@ -58,24 +58,24 @@ constexpr Flag kFlags[] = {
     {"max-tokens", 'n', kInteger, "N", "", "", kSampling, kGenerate, false, true,
      "maximum number of tokens to generate; default: the model's max_new_tokens, else as many as fit in the context"},
     {"generation-config", 0, kChoice, "SOURCE", "auto|vllm", "auto", kSampling, kGenerate | Bits(kShow), false, true,
-     "source of sampling defaults; auto: the model's generation_config.json or general.sampling keys, or llama.cpp's "
-     "defaults if the model sets none; vllm: vLLM's neutral values (temperature 1, no top-k, top-p or min-p), ignoring "
-     "the model's files"},
-    {"temperature", 't', kNumber, "T", "", "the model's value, else 1, or 0.8 if the model sets no sampling parameter",
+     "source of sampling defaults; auto: the model's generation_config.json or GGUF general.sampling keys, or "
+     "llama.cpp's defaults if the model sets no sampling parameter; vllm: vLLM's neutral values (temperature 1, no "
+     "top-k, top-p or min-p), ignoring the model's files"},
+    {"temperature", 't', kNumber, "T", "", "the model's value, else 1 if it sets another sampling parameter, else 0.8",
      kSampling, kGenerate, false, true, "randomness, 0 to 2; 0: always pick the most likely token"},
-    {"top-p", 0, kNumber, "P", "", "the model's value, else 1, or 0.95 if the model sets no sampling parameter",
+    {"top-p", 0, kNumber, "P", "", "the model's value, else 1 if it sets another sampling parameter, else 0.95",
      kSampling, kGenerate, false, true,
      "sample from the fewest most likely tokens whose probabilities add up to at least P; 1: all tokens"},
-    {"top-k", 0, kInteger, "K", "", "the model's value, else 0, or 40 if the model sets no sampling parameter",
+    {"top-k", 0, kInteger, "K", "", "the model's value, else 0 if it sets another sampling parameter, else 40",
      kSampling, kGenerate, false, true, "sample from the K most likely tokens; 0: all tokens"},
-    {"min-p", 0, kNumber, "P", "", "the model's value, else 0, or 0.05 if the model sets no sampling parameter",
+    {"min-p", 0, kNumber, "P", "", "the model's value, else 0 if it sets another sampling parameter, else 0.05",
      kSampling, kGenerate, false, true,
      "drop tokens whose probability is below P times that of the most likely token; 0: drop none"},
     {"presence-penalty", 0, kNumber, "V", "", "0", kSampling, kGenerate, false, true,
      "penalize tokens that occur in the output, -2 to 2"},
     {"frequency-penalty", 0, kNumber, "V", "", "0", kSampling, kGenerate, false, true,
      "penalize tokens by how often they occur in the output, -2 to 2"},
-    {"repetition-penalty", 0, kNumber, "V", "", "the model's, else 1", kSampling, kGenerate, false, true,
+    {"repetition-penalty", 0, kNumber, "V", "", "the model's value, else 1", kSampling, kGenerate, false, true,
      "penalize tokens that occur in the prompt or the output; above 1: less repetition"},
     {"stop", 0, kText, "TEXT", "", "", kSampling, kGenerate, true, true,
      "end the output before this stop string; up to 16 strings of up to 256 bytes each"},
@@ -83,7 +83,7 @@ constexpr Flag kFlags[] = {
     {"ignore-eos", 0, kSwitch, "", "", "", kSampling, kGenerate, false, true,
      "continue past the end-of-sequence (EOS) token"},
     {"min-tokens", 0, kInteger, "N", "", "0", kSampling, kGenerate, false, true,
-     "ignore EOS tokens, stop tokens and stop strings until N tokens are generated"},
+     "suppress EOS and stop tokens, and ignore stop strings, until N tokens are generated"},
     {"n", 0, kInteger, "N", "", "1", kSampling, kEngines & ~Bits(kChat), false, true,
      "number of answers per prompt, 1 to 128"},
     {"logprobs", 0, kInteger, "K", "", "", kSampling, kGenerate & ~Bits(kChat), false, true,
@@ -138,7 +138,8 @@ constexpr Flag kFlags[] = {
      "length of each prompt in tokens, without the shared prefix"},
     {"prefix-len", 0, kInteger, "N", "", "0", kBenchRun, Bits(kBench), false, false,
      "length of the prefix that all prompts share, in tokens"},
-    {"output-len", 0, kInteger, "N", "", "128", kBenchRun, Bits(kBench), false, false, "tokens to generate per prompt"},
+    {"output-len", 0, kInteger, "N", "", "128", kBenchRun, Bits(kBench), false, false,
+     "length of each answer in tokens"},
     {"batch-size", 0, kInteger, "N", "", "8", kBenchRun, Bits(kBench), false, false,
      "prompts per batch (latency only)"},
     {"num-iters-warmup", 0, kInteger, "N", "", "3", kBenchRun, Bits(kBench), false, false,
@@ -164,8 +165,8 @@ constexpr Flag kFlags[] = {
      "tokens per KV cache block, a multiple of 16"},
     {"kv-cache-dtype", 0, kChoice, "TYPE", "auto|float32|bfloat16|float16|int8", "auto", kEngine,
      kEngines | Bits(kShow), false, true,
-     "type of the KV cache; auto: the type that --dtype sets, else the checkpoint's type, but bfloat16 instead of "
-     "float16 if the weights are quantized and --dtype is auto; int8: one scale per token and head"},
+     "type of the KV cache; auto: the type that --dtype names or, if --dtype is auto, the checkpoint's type, with "
+     "bfloat16 instead of float16 if the weights are quantized; int8: one scale per token and head"},
     {"kv-cache-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
      "memory for the KV cache, such as 512M or 4Gi; default: based on free memory"},
     {"num-kv-blocks", 0, kInteger, "N", "", "", kEngine, kEngines, false, true,
@@ -187,7 +188,7 @@ constexpr Flag kFlags[] = {
      "depend on the other requests in the batch"},
     {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine,
      kEngines, false, true,
-     "instruction set of the kernels; auto: $VLLMCLI_ISA, else the best that this machine supports"},
+     "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA replaces the default"},
 
     // All commands.
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,

@@ -35,7 +35,7 @@ struct Flag {
   std::string_view default_value;  // shown in --help; empty: none; "true": the switch is on by default
   FlagGroup group;
   uint32_t commands;  // the commands that have this flag: Command values combined with |
-  bool repeats;       // may be given more than once; all values are kept
+  bool repeats;       // true: all values are kept if the flag is given more than once; false: the last one wins
   bool in_config;     // allowed in the configuration file
   std::string_view help;
 

@@ -26,8 +26,8 @@ bool ParseSwitch(std::string_view text);
 std::string ParseChoice(std::string_view text, std::string_view choices);
 
 // Returns the candidate nearest to `name`, for "did you mean", or an empty string if none is close. A candidate is
-// close if it is at most one edit away, or two if `name` has six or more letters. One-letter names have no close
-// candidates. Leading dashes and slashes are ignored.
+// close if it is at most one edit away, or two if `name` has six or more characters. Names of fewer than 2 or more than
+// 64 characters have no close candidates. Leading dashes and slashes are ignored.
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace vllm::app

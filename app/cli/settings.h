@@ -21,9 +21,9 @@ std::string_view SettingSourceName(SettingSource source);
 
 class Settings {
  public:
-  // Sets a flag, unless a source of higher precedence (later in SettingSource) has set it. `where` names the setting in
-  // messages: "--top-p", "config.toml:1:1: top-p". Throws ConfigError `<where>: <why> (<value>)` if a value does not
-  // fit the flag's kind.
+  // Sets a flag, unless `values` is empty or a source of higher precedence (later in SettingSource) has set it. `where`
+  // names the setting in messages: "--top-p", "config.toml:1:1: top-p". Throws ConfigError `<where>: <why> (<value>)`
+  // if a value does not fit the flag's kind.
   void Set(const Flag& flag, std::vector<std::string> values, SettingSource source, const std::string& where);
 
   // The getters below return nullopt or an empty list if the flag is not set. REQUIRES: `name` is the long name of a
@@ -43,7 +43,7 @@ class Settings {
   const std::vector<std::string>* Values(std::string_view name) const;  // null if not set
 
   Command command = Command::kChat;
-  std::vector<std::string> arguments;  // words that are not flags
+  std::vector<std::string> arguments;  // positional arguments
   std::string config_path;             // the file that was read; empty: none
 
  private:

@@ -96,7 +96,7 @@ class TomlTextReader {
     SkipSpaces();
     std::string part;
     if (Peek() == '"' || Peek() == '\'') {
-      if (StartsWith("\"\"\"") || StartsWith("'''")) Fail("a key cannot span several lines");
+      if (StartsWith("\"\"\"") || StartsWith("'''")) Fail("a key cannot be in triple quotes");
       part = ReadString();
     } else {
       const size_t begin = pos_;

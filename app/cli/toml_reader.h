@@ -44,7 +44,7 @@ struct TomlDocument {
   std::vector<TomlTable> tables;   // without duplicates
 };
 
-// Throws ConfigError `<name>:<line>:<column>: <why>`.
+// Throws ConfigError: `<name>: not valid UTF-8` or `<name>:<line>:<column>: <why>`.
 TomlDocument ReadToml(std::string_view text, const std::string& name);
 
 }  // namespace vllm::app

@@ -1,5 +1,6 @@
 // The program's commands. Each runs to completion on the main thread and returns the exit status. A command throws on
-// failures that the outside world causes; Main turns the exception into a line on standard error and an exit status.
+// failures that prevent it from completing; Main turns the exception into an exit status and, unless a signal or a
+// closed pipe ended the command, a line on standard error.
 #pragma once
 
 #include <string>

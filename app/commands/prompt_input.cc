@@ -19,7 +19,7 @@ constexpr size_t kMaxPromptBytes = 64 << 20;
 bool StdinIsPiped() {
   struct stat status {};
   if (fstat(STDIN_FILENO, &status) != 0) return false;
-  if ((fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY) return false;  // standard input was closed and replaced
+  if ((fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY) return false;  // closed: see ReserveStandardDescriptors
   return isatty(STDIN_FILENO) == 0 && !S_ISDIR(status.st_mode);
 }
 

@@ -8,10 +8,11 @@
 
 namespace vllm::app {
 
-// Returns the text of standard input and the arguments joined with spaces. If there are both, a line break separates
-// them. Standard input is read if it is not a terminal or if "-" is among the arguments; one line break at its end is
-// dropped. Returns nullopt if standard input is empty and there is no argument other than "-". Throws ConfigError if
-// standard input cannot be read or is too long. Throws Interrupted.
+// Returns the text of standard input, followed by the arguments except "-", joined with spaces. If there are both, a
+// line break separates them. Standard input is read if "-" is among the arguments, or if it is open and neither a
+// terminal nor a directory. One line break at its end is dropped. Returns nullopt if standard input is empty or not
+// read and there is no argument other than "-". Throws ConfigError if standard input cannot be read or is too long.
+// Throws Interrupted.
 std::optional<std::string> ReadPrompt(const Settings& settings);
 
 }  // namespace vllm::app

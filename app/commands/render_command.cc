@@ -45,10 +45,11 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
   Json result;
   try {
     if (!line.is_object() || !line.contains("context")) {
-      throw ModelError("the line must be an object with context and chat_template");
+      throw ModelError("the line must be an object with a context field");
     }
     if (!line.contains("chat_template")) {
-      if (fallback == nullptr) throw ModelError("chat_template is missing; add it, or pass -m or --chat-template");
+      if (fallback == nullptr)
+        throw ModelError("chat_template is missing; add it, or pass --chat-template or a model with a chat template");
       result["text"] = RenderOne(*fallback, line["context"]);
       return result;
     }
@@ -68,7 +69,8 @@ Json RenderLine(const Json& line, const PromptRenderer* fallback, const Settings
 }
 
 int RenderLines(const Settings& settings, const std::string& path) {
-  // The template for lines without a chat_template field. Null if neither a model nor --chat-template is set.
+  // The template for lines without a chat_template field. Null if neither --chat-template nor a model with a template
+  // is set.
   std::unique_ptr<PromptRenderer> fallback;
   if (settings.Has("model") || settings.Has("chat-template")) {
     fallback = LoadPromptRenderer(settings, LocateModel(settings));
@@ -105,7 +107,7 @@ int RenderLines(const Settings& settings, const std::string& path) {
 }  // namespace
 
 int RenderCommand(const Settings& settings) {
-  if (settings.arguments.size() > 1) throw ConfigError("render: expects one FILE.json (- for standard input)");
+  if (settings.arguments.size() > 1) throw ConfigError("render: expects at most one FILE.json (- for standard input)");
   const std::string path = settings.arguments.empty() ? "-" : settings.arguments[0];
   if (settings.Switch("jsonl")) return RenderLines(settings, path);
   const ModelLocation location = LocateModel(settings);

@@ -43,8 +43,8 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   }
   CheckSamplingDefaults(loaded.sampling_params, config);
   // Load the tokenizer while the weights load, or after them if no thread can be started. If the address space is
-  // limited, load the tokenizer first, because loading both at once may exceed the limit. The KV cache gets the memory
-  // that is left.
+  // limited, load the tokenizer first: loading both at once may exceed the limit, and the KV cache is sized by the
+  // memory that the tokenizer and the weights leave.
   std::string tokenizer_warning;
   const auto load = [&, tokenizer_required]() -> std::shared_ptr<const tokenizer::Tokenizer> {
     const bool is_needed = tokenizer_required || ModelHasTokenizer(loaded.location);

@@ -29,8 +29,8 @@ struct LoadedModel {
 // ResourceError, TokenizerError, ChatTemplateError.
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
 
-// Throws ConfigError if the engine would reject a request with these defaults. The sampling flags, the configuration
-// file or the model's own defaults are then invalid.
+// Throws ConfigError if a default is invalid for this model and configuration. It then comes from a sampling flag, the
+// configuration file or the model's own defaults.
 void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config);
 
 }  // namespace vllm::app

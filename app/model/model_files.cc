@@ -75,7 +75,7 @@ std::string TemplateVariables(const Settings& settings) {
     if (equals == std::string::npos || equals == 0)
       throw ConfigError("--template-var: must be NAME=VALUE (" + text + ")");
     const std::string value = text.substr(equals + 1);
-    // Limits the nesting. Values typed on a command line have few levels.
+    // Drops values below 32 levels of nesting. Values typed on a command line have few levels.
     const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::ordered_json&) { return depth <= 32; };
     const auto json = nlohmann::ordered_json::parse(value, shallow, false);
     variables[text.substr(0, equals)] = json.is_discarded() ? nlohmann::ordered_json(value) : json;
@@ -99,8 +99,8 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
   // A batch reports this error per row.
   const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
   if (is_conversation && !settings.Text("system").value_or("").empty() && !renderer->takes_system_message()) {
-    throw ConfigError("--system: the chat template does not support a system message (" + renderer->source().origin +
-                      ")");
+    throw ConfigError("--system: the chat template (" + renderer->source().origin +
+                      ") does not support a system message");
   }
   return renderer;
 }

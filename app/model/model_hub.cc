@@ -35,7 +35,8 @@ bool IsFile(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// Returns true if a file of any type exists. If it is not a regular file, reading it fails later and names the file.
+// Returns true if a file of any type exists. If it is not a regular file, reading it later fails with an error that
+// names it.
 bool Exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
@@ -203,7 +204,7 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
   if (name.empty() || (name == kShippedName && !IsDirectory(name))) {
     const std::optional<fs::path> shipped = FindShipped();
     if (!shipped) {
-      throw ModelError("model: none given, and the bundled model is not installed; set one with -m or $VLLMCLI_MODEL");
+      throw ModelError("model: the bundled model is not installed; set another with -m or $VLLMCLI_MODEL");
     }
     return {std::string(kShippedName), shipped->string(), "shipped"};
   }
@@ -236,8 +237,8 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
                      tokenizer::FileTypeName(status.st_mode) + ")");
   }
   if (!IsRepositoryName(name)) throw ModelError("model " + name + ": no such file or directory");
-  throw ModelError("model " + name + ": neither a directory nor installed; see vllmcli models (Hugging Face cache " +
-                   HubCache().string() + ")");
+  throw ModelError("model " + name + ": neither an existing path nor an installed model (Hugging Face cache: " +
+                   HubCache().string() + "); see vllmcli models");
 }
 
 std::vector<ModelLocation> ListModels() {

@@ -10,10 +10,10 @@
 namespace vllm::app {
 
 struct ModelLocation {
-  std::string name;            // as the user gives it
+  std::string name;            // as the user gives it; "guide": the bundled model
   std::string directory;       // contains config.json or the GGUF file
   std::string origin;          // "directory", "file", "Hugging Face cache", "own directory" or "shipped"
-  std::string gguf_file = {};  // the model, or its first part; empty: a Hugging Face model
+  std::string gguf_file = {};  // the model, or one of its parts; empty: a Hugging Face model
 
   // Returns the last part of a path, or the repository's name, for display.
   std::string short_name() const;

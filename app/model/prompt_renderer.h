@@ -37,7 +37,7 @@ class PromptRenderer {
   std::optional<std::string> now_;
   std::string variables_json_;
   std::unique_ptr<tokenizer::ChatTemplate> chat_template_;
-  std::unique_ptr<tokenizer::ChatTemplate> tool_use_template_;  // null: chat_template_
+  std::unique_ptr<tokenizer::ChatTemplate> tool_use_template_;  // null: use chat_template_
   bool takes_system_message_;
 };
 

@@ -54,7 +54,7 @@ class SamplingResolver {
     return std::nullopt;
   }
 
-  // Records and returns the value of a parameter that only flags and the configuration file can set.
+  // Records and returns the value of a parameter that the model's files cannot set.
   template <typename T>
   T FromFlag(std::string_view name, T value) {
     Note(name, value, settings_.Has(name) ? FlagSource(name) : kDefaultSource);

@@ -3,8 +3,9 @@
 // Each parameter is taken from the first source that sets it: flags and configuration, then the model's own file
 // (generation_config.json, or the general.sampling.* keys of a GGUF file), then a fallback. If the model sets no
 // sampling parameter, the fallback is llama.cpp's (temperature 0.8, top-k 40, top-p 0.95, min-p 0.05). If it sets some,
-// the others are neutral, as in transformers and vLLM, because the model's authors chose its values as a set. The
-// fields of a batch row override the result one by one. Pure functions; any thread.
+// the others are neutral, as in transformers and vLLM, because the model's authors chose its values as a set. With
+// --generation-config vllm, the model's file is ignored and the fallback is neutral. The fields of a batch row override
+// the result one by one. Pure functions; any thread.
 #pragma once
 
 #include <string>

@@ -18,8 +18,8 @@ struct ModelMember {
   bool byte_fallback = false;
 };
 
-// Reads the type and byte_fallback of the "model" object. Files that Hugging Face tokenizers wrote have them before the
-// vocabulary, so reading stops there. If no type comes before the vocabulary, the whole object is read.
+// Reads the type and byte_fallback of the "model" object. In files written by Hugging Face tokenizers, both come before
+// the vocabulary, so reading stops there. If no type comes before the vocabulary, the whole object is read.
 ModelMember ReadModel(tokenizer::JsonScanner& scanner) {
   ModelMember model;
   std::string key;

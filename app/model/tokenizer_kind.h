@@ -8,8 +8,8 @@
 
 namespace vllm::app {
 
-// Returns the same string as Tokenizer::Kind. For GGUF, the name of the pre-tokenizer follows, as in "byte-level BPE
-// (qwen2)". Throws ModelError or TokenizerError. REQUIRES: the model has a tokenizer.
+// Returns the same string as Tokenizer::Kind. For byte-level BPE in a GGUF file, the name of the pre-tokenizer follows,
+// as in "byte-level BPE (qwen2)". Throws ModelError or TokenizerError. REQUIRES: the model has a tokenizer.
 std::string TokenizerKind(const ModelLocation& location);
 
 }  // namespace vllm::app

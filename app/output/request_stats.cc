@@ -31,8 +31,8 @@ double RequestStats::decode_tokens_per_second() const {
 std::string RequestStatsText(const RequestStats& stats) {
   std::array<char, 256> text{};
   std::snprintf(text.data(), text.size(),
-                "prompt %lld tokens (%lld cached) %.1f tokens/s, answer %lld tokens %.1f tokens/s, first token after "
-                "%.0f ms, total %.0f ms, load %.2f s",
+                "prompt %lld tokens (%lld cached) at %.1f tokens/s, answer %lld tokens at %.1f tokens/s, "
+                "first token after %.0f ms, total %.0f ms, load %.2f s",
                 static_cast<long long>(stats.num_prompt_tokens), static_cast<long long>(stats.num_cached_tokens),
                 stats.prefill_tokens_per_second(), static_cast<long long>(stats.metrics.num_generation_tokens),
                 stats.decode_tokens_per_second(), Milliseconds(stats.metrics.time_to_first_token()),

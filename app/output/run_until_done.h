@@ -10,13 +10,13 @@
 namespace vllm::app {
 
 struct RunCallbacks {
-  // Called after each step of the engine with the outputs of that step. There may be none.
+  // Called after each call of LLMEngine::Step with its outputs, of which there may be none.
   std::function<void(const std::vector<RequestOutput>& outputs)> on_outputs;
   // Called when a signal has arrived; TakeSignal returns it. The default throws Interrupted.
   std::function<void()> on_signal;
 
-  // For callers that add requests while others run. Called before each wait. Returns true if more requests may come;
-  // the loop then continues even if no request is unfinished.
+  // Called before each wait, so that the caller can add requests while others run. Returns true if more requests may
+  // come; the loop then continues even if no request is unfinished.
   std::function<bool()> add_requests;
   // Returns the descriptor to poll for input, or -1 while no input is wanted.
   std::function<int()> input_fd;

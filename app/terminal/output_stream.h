@@ -43,7 +43,7 @@ OutputStream& StandardOutput();
 // may be untrusted; line breaks in it, for example in a file name, are shown as \n.
 void PrintError(std::string_view text);
 void PrintWarning(std::string_view text);
-// Prints a line without "vllmcli: ". For output that the user has requested: statistics, replies to chat commands.
+// Prints a line without "vllmcli: ". Used for output that the user has requested: statistics, replies to chat commands.
 void PrintNote(std::string_view text);
 // Prints `text`, which may have several lines, on standard error.
 void PrintNoteLines(std::string_view text);

@@ -68,8 +68,8 @@ bool ProgressLine::IsDue() {
 
 void ProgressLine::Show(std::string_view text) {
   if (!enabled_) return;
-  // Counts one column per byte, so a model name that is not ASCII is cut too early. The last column stays free,
-  // because filling it would wrap the line.
+  // Counts one column per byte, so a line with a model name that is not ASCII may be cut too early. The last column
+  // stays free, because filling it would wrap the line.
   const size_t width = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
   std::string line = "\r";
   line += SafeText(text.substr(0, width > 1 ? width - 1 : 0)).view();

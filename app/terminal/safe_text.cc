@@ -29,9 +29,9 @@ bool Contains(const std::array<CodePointRange, kSize>& ranges, uint32_t c) {
 }
 
 // Blocks of the scripts in which ZWJ and ZWNJ are part of the spelling: scripts with joining letters and scripts that
-// stack consonants (Unicode 15, chapters 9 to 17; Core Specification 23.2).
+// stack consonants (Unicode 15 Core Specification, chapters 9 to 17 and section 23.2).
 constexpr std::array<CodePointRange, 14> kJoiningScripts = {{
-    {0x0600, 0x08FF},    // Arabic, Syriac, Thaana, N'Ko, Mandaic and their extensions
+    {0x0600, 0x08FF},    // Arabic to Arabic Extended-A
     {0x0900, 0x0DFF},    // Devanagari to Sinhala
     {0x0F00, 0x109F},    // Tibetan, Myanmar
     {0x1700, 0x177F},    // scripts of the Philippines
@@ -42,7 +42,7 @@ constexpr std::array<CodePointRange, 14> kJoiningScripts = {{
     {0xA980, 0xAADF},    // Javanese to Tai Viet
     {0xFB50, 0xFDFF},    // Arabic Presentation Forms-A
     {0xFE70, 0xFEFC},    // Arabic Presentation Forms-B
-    {0x10AC0, 0x10FFF},  // Manichaean to Chorasmian
+    {0x10AC0, 0x10FFF},  // Manichaean to Elymaic
     {0x11000, 0x11FFF},  // Brahmi to Tamil Supplement
     {0x1E900, 0x1E95F},  // Adlam
 }};

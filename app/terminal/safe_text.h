@@ -47,7 +47,7 @@ class SafeTextFilter {
  private:
   void Put(uint32_t code_point, std::string& out);
 
-  uint32_t previous_ = 0;   // the last code point, if a joiner may follow it; else 0
+  uint32_t previous_ = 0;   // the last code point; 0 if it was shown as <hex> or is a joiner except VS16
   std::string incomplete_;  // the bytes of an incomplete character, at most 3
 };
 

@@ -80,7 +80,7 @@ void InstallSignals() {
   // Ignored so that a write beyond the file size limit fails with EFBIG.
   signal(SIGXFSZ, SIG_IGN);
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
-    // Signals that nohup or the shell of a background job ignores stay ignored.
+    // A signal that is already ignored stays ignored, for example SIGHUP under nohup.
     struct sigaction current {};
     sigaction(signal_number, nullptr, &current);
     if (current.sa_handler != SIG_IGN) Install(signal_number);

@@ -34,13 +34,14 @@ int SignalFd();
 // Takes one pending signal and returns its number: SIGTERM before SIGHUP, SIGINT and SIGTSTP. Returns 0 if none is
 // pending.
 int TakeSignal();
-// Returns a flag that is true while SIGINT, SIGTERM or SIGHUP is pending. For work that cannot poll, such as
-// tokenizing; any thread.
+// Returns a flag that is true while SIGINT, SIGTERM or SIGHUP is pending. Work that cannot poll, such as tokenizing,
+// reads it on any thread.
 const std::atomic<bool>& InterruptWaits();
 // Throws Interrupted if SIGINT, SIGTERM or SIGHUP is pending.
 void ThrowIfInterrupted();
 
-// From now on SIGTSTP is recorded like the other signals, instead of stopping the process at once. For the chat.
+// From now on SIGTSTP is recorded like the other signals, instead of stopping the process at once. The chat calls this,
+// so that it can restore the terminal before it stops.
 void CatchSuspend();
 // Stops the whole process group, as Ctrl-Z does by default. Returns when the process is continued.
 void SuspendProcess();

@@ -14,7 +14,7 @@ void RestoreTerminal();
 void NoteBracketedPaste(bool on);
 
 // Turns off the terminal's line editing until RestoreTerminal. Keys then reach the program at once, even those typed
-// while it is busy. With line editing a Ctrl-D that is typed ahead would be lost. For the chat.
+// while it is busy. The chat calls this, because with line editing a Ctrl-D that is typed ahead would be lost.
 void EnterChatModes();
 
 // While alive, typed keys are not echoed into a streaming answer. The next prompt reads them.

@@ -1,6 +1,6 @@
 // The exceptions for errors that the outside world can cause, each with the program's exit status. Except for
-// EngineDeadError, the engine throws them only while it loads a model or validates a request. A request that fails
-// later ends with FinishReason::kError instead. Plain values; any thread.
+// EngineDeadError, the engine throws them only while it checks its configuration, loads a model or validates a request.
+// A request that fails later ends with FinishReason::kError instead. Plain values; any thread.
 #pragma once
 
 #include <stdexcept>
@@ -8,13 +8,13 @@
 
 namespace vllm {
 
-// An invalid flag or configuration value (exit status 2).
+// An invalid flag, argument or configuration value (exit status 2).
 class ConfigError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A model directory, tensor file or tokenizer that cannot be used (exit status 3).
+// A model, tokenizer or input file that cannot be used (exit status 3).
 class ModelError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -26,7 +26,8 @@ class ResourceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A request rejected before it enters the engine: `<field>: <why> (<value>)` (exit status 1, or a row's error record).
+// A request rejected before it enters the engine (exit status 1, or a row's error record). Most messages have the form
+// `<field>: <why> (<value>)`.
 class RequestError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -22,7 +22,7 @@ struct RopeScaling {
   // llama3
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
-  // yarn
+  // yarn; attention_factor also applies to longrope
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   std::optional<double> attention_factor;
@@ -77,7 +77,7 @@ struct ModelConfig {
   std::optional<double> query_pre_attn_scalar;
   std::optional<double> attn_logit_softcapping;
   std::optional<double> final_logit_softcapping;
-  double embedding_multiplier = 1.0;  // Granite
+  double embedding_multiplier = 1.0;  // Granite, like the next three fields; GPT-2 also uses attention_multiplier
   double residual_multiplier = 1.0;
   std::optional<double> attention_multiplier;
   double logits_scaling = 1.0;

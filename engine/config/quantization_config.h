@@ -16,7 +16,7 @@ enum class QuantizationMethod : uint8_t {
   kGptq,
   kAwq,
   kFp8,                // float8 with one scale per block, row or matrix
-  kCompressedTensors,  // pack-quantized, int-quantized or float-quantized, per layer
+  kCompressedTensors,  // pack-, int-, float- or naive-quantized; the format may differ between layers
 };
 
 constexpr std::string_view ToString(QuantizationMethod method) {
@@ -58,8 +58,8 @@ struct QuantizationTargets {
 
 struct QuantizationConfig {
   QuantizationMethod method = QuantizationMethod::kNone;
-  // Schemes in the order of the config. The first one whose targets include a layer applies to it. Only
-  // compressed-tensors has more than one.
+  // A layer uses the first group whose targets include it. Only compressed-tensors can have more than one group; they
+  // are in the alphabetical order of their names in the config.
   struct Group {
     QuantizationTargets targets;
     QuantizationScheme scheme;

@@ -23,7 +23,7 @@ constexpr int64_t kMaxThreads = 1024;
 }
 
 void CheckRange(const char* flag, int64_t value, int64_t low, int64_t high) {
-  if (value < low || value > high) Fail(flag, "not in " + std::to_string(low) + " to " + std::to_string(high), value);
+  if (value < low || value > high) Fail(flag, "outside " + std::to_string(low) + " to " + std::to_string(high), value);
 }
 
 void CheckHeads(const ModelConfig& model, int64_t ranks) {

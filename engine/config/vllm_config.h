@@ -1,5 +1,6 @@
-// VllmConfig: the engine's whole configuration. Built once from flags and files, validated once by Finalize, then
-// read-only; any thread. Fields that vLLM also has keep its names and defaults.
+// VllmConfig: the engine's whole configuration. Built from flags and files, then validated by Finalize. After that,
+// only the values that the engine determines at start-up change. Plain values; any thread may read its copy. Fields
+// that vLLM also has keep its names and defaults.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +34,16 @@ struct SchedulerConfig {
   int64_t long_prefill_token_threshold = 0;  // 0: off
   bool enable_chunked_prefill = true;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
-  // Admits a waiting request only if there are enough free blocks for all its tokens, not only for its first chunk.
+  // Admits a waiting request only if there are enough free blocks for its prompt and its output so far, not just for
+  // its first chunk.
   bool scheduler_reserve_full_isl = true;
 };
 
 struct ParallelConfig {
   int64_t tensor_parallel_size = 1;
   int64_t threads_per_rank = 0;  // 0: the cores that this process may use (CpuTopology), divided among the ranks
-  bool pin_cores = true;         // with more than one rank, pins each rank's threads to separate cores
-  // True if there are more threads than can run at the same time on this process's CPUs and quota; set by Finalize.
+  bool pin_cores = true;         // with more than one rank, pins every thread to its own CPU if there are enough
+  // True if there are more threads than this process's CPUs and CPU quota can run at the same time; set by Finalize.
   bool is_oversubscribed = false;
 
   int64_t num_threads() const { return tensor_parallel_size * threads_per_rank; }
@@ -80,14 +82,15 @@ struct VllmConfig {
   uint64_t seed = 0;  // for requests that do not set a seed
   // OpenBLAS sums in an order that depends on the number of rows, so its results depend on batching.
   LinearBackend linear_backend = LinearBackend::kNative;
-  std::optional<kernels::Isa> isa;  // of all kernels, including the sampler's; none: the best one that the CPU supports
+  // The instruction set of all kernels, including the sampler's; none: the best one that the CPU supports.
+  std::optional<kernels::Isa> isa;
 
   // Returns the type in which K and V are stored.
   kernels::KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }
 
-  // Checks the numeric flags, alone and against each other. Sets threads_per_rank if it is 0, is_oversubscribed, and,
-  // without chunked prefill, raises max_num_batched_tokens to max_model_len. Throws ConfigError that names the flag and
-  // its value.
+  // Checks the numeric flags against their ranges, each other and the model. Sets is_oversubscribed and, if it is 0,
+  // threads_per_rank. Without chunked prefill, raises max_num_batched_tokens to at least max_model_len. Throws a
+  // ConfigError that names the flag and its value.
   void Finalize();
 };
 

@@ -27,8 +27,8 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
         num_groups == 1 ? "one block of "
                         : "one block for each of " + std::to_string(num_groups) + " KV-cache groups, with blocks of ";
     throw ResourceError("cannot allocate the KV cache: too little memory for " + blocks +
-                        std::to_string(config.cache.block_size) + " tokens (" + needed +
-                        " blocks with the null block x " + std::to_string(block_bytes) +
+                        std::to_string(config.cache.block_size) + " tokens (with the null block, " + needed +
+                        " blocks x " + std::to_string(block_bytes) +
                         " bytes = " + std::to_string((num_groups + 1) * block_bytes) + " bytes; " + limit + ")");
   }
   const int64_t blocks_per_seq = PeakBlocks(config.cache, config.model.max_model_len, MaxChunk(config.scheduler));
@@ -53,8 +53,9 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   // A sequence cannot have more tokens than fit into the whole pool.
   ready_.max_model_len = std::min(config.model.max_model_len, MaxTokensThatFit(cache, MaxChunk(config.scheduler)));
   if (ready_.max_model_len < 1) {
-    throw ConfigError("--num-kv-blocks: must be at least " + std::to_string(cache.group_windows.size()) +
-                      ", one block for each KV-cache group of the model (" + std::to_string(cache.num_blocks) + ")");
+    throw ConfigError("--num-kv-blocks: the model's KV-cache groups need at least " +
+                      std::to_string(cache.group_windows.size()) + " blocks (" + std::to_string(cache.num_blocks) +
+                      ")");
   }
   // Measure this before the cache is mapped, so that the address space of the cache is not counted twice.
   ready_.spare_memory_bytes = executor_->SpareMemory(cache.num_blocks);

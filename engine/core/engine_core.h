@@ -33,8 +33,8 @@ class EngineCore {
 
   const EngineCoreReadyInfo& ready() const { return ready_; }
 
-  // Queues a request. If the request can never fit or its id is in use, the next Step returns a FinishReason::kError
-  // output for it.
+  // Queues a request. If the scheduler rejects the request (see Scheduler::AddRequest), the next Step returns a
+  // FinishReason::kError output for it.
   void AddRequest(EngineCoreRequestPtr request);
   void AbortRequests(std::span<const RequestId> request_ids);
 
@@ -65,10 +65,10 @@ class EngineCore {
   std::vector<std::pair<RequestId, std::string>> rejected_;
 };
 
-// Returns the number of usable KV blocks that fit, with the null block, into `memory_bytes` and --kv-cache-memory, but
-// at most as many as max_num_seqs sequences of max_model_len tokens can use. Throws ResourceError if one block per
-// KV-cache group does not fit. The message shows the calculation and `memory_bound`, the name of the limit that
-// determines `memory_bytes`.
+// Returns the number of usable KV blocks that fit, with the null block, into the smaller of `memory_bytes` and
+// --kv-cache-memory, but at most as many as max_num_seqs sequences of max_model_len tokens can use. Throws
+// ResourceError if one block per KV-cache group does not fit. The message shows the calculation and `memory_bound`, the
+// name of the limit that determines `memory_bytes`.
 int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
                      const std::string& memory_bound = {});
 

@@ -25,7 +25,7 @@ struct EngineCoreReadyInfo {
   int64_t max_model_len = 0;  // clamped to the number of tokens that fit into the KV cache
   // Bytes of memory that remain if the KV cache is full.
   int64_t spare_memory_bytes = std::numeric_limits<int64_t>::max();
-  Seconds load_time{0};  // weights, profiling and cache allocation
+  Seconds load_time{0};  // for loading the weights, profiling and allocating the KV cache
   LoadReport load_report;
 };
 
@@ -37,12 +37,12 @@ class EngineCoreClient {
 
   virtual const EngineCoreReadyInfo& ready() const = 0;
 
-  // Sends a request to the engine. Blocks while the input queue is full. If the request can never fit, GetOutputs later
-  // returns a FinishReason::kError output for it. Throws EngineDeadError if the engine is dead.
+  // Sends a request to the engine. Blocks while the input queue is full. If the scheduler rejects the request,
+  // GetOutputs later returns a FinishReason::kError output for it. Throws EngineDeadError if the engine is dead.
   virtual void AddRequest(EngineCoreRequestPtr request) = 0;
   // Ignores unknown ids and ids of finished requests. Once the engine has processed the abort, the request produces no
-  // further output, but GetOutputs may still return its earlier outputs. ThreadClient stops a step early if all of its
-  // requests are aborted; `urgency` says what happens to a step that also runs other requests.
+  // further output, but GetOutputs may still return its earlier outputs. ThreadClient stops a step early if every
+  // request of the step is aborted; `urgency` says what happens to a step that also runs other requests.
   virtual void AbortRequests(std::span<const RequestId> request_ids, AbortUrgency urgency) = 0;
 
   // Fills `outputs` with all outputs since the last call; waits up to `timeout` if there are none. InprocClient runs
@@ -63,8 +63,8 @@ class EngineCoreClient {
   virtual bool ResetPrefixCache() = 0;
   virtual SchedulerStats GetStats() = 0;
 
-  // Shuts the engine down. kAbort drops running requests, even in the middle of a step; kDrain finishes them first.
-  // Idempotent. The destructor does the same as kAbort.
+  // Shuts the engine down. kAbort drops all unfinished requests, even in the middle of a step; kDrain finishes them
+  // first. Idempotent. The destructor does the same as kAbort.
   virtual void Shutdown(ShutdownMode mode) = 0;
 };
 

@@ -1,6 +1,6 @@
 // InputQueue: messages from the front end to the busy loop, in order. Adding a request waits while the queue is full.
-// Aborts, utility calls and shutdown never wait, so they are never stuck behind a full queue. Owned by ThreadClient;
-// any number of producer threads, one consumer thread.
+// Aborts, utility calls and shutdown are queued even if it is full. Owned by ThreadClient; any number of producer
+// threads, one consumer thread.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class UtilityResult {
 
 enum class EngineCoreRequestType : uint8_t { kAdd, kAbort, kResetPrefixCache, kGetStats, kShutdown };
 
-// A message to the busy loop. The comment on each field names the types that use it.
+// A message to the busy loop. The comments name the message types that use a field.
 struct EngineCoreMessage {
   EngineCoreRequestType type = EngineCoreRequestType::kAdd;
   EngineCoreRequestPtr request;                       // kAdd

@@ -25,8 +25,8 @@ class OutputQueue {
   // Marks the end of the outputs: Take no longer waits.
   void Close() EXCLUDES(mutex_);
 
-  // Swaps the queued outputs into `outputs`, whose buffers are reused. Waits until `deadline` if there are none, unless
-  // the queue is closed or Interrupt was called. Returns false if there are no outputs. Throws EngineDeadError if Die
+  // Swaps the queued outputs into `outputs`, whose buffers are reused. If there are none, waits until `deadline` at the
+  // latest, but not after Die, Close or Interrupt. Returns false if there are no outputs. Throws EngineDeadError if Die
   // was called and all outputs have been taken.
   bool Take(EngineCoreOutputs& outputs, std::chrono::steady_clock::time_point deadline) EXCLUDES(mutex_);
   // Ends the current Take, or makes the next one return at once.

@@ -4,7 +4,8 @@ namespace vllm {
 
 RequestIndex::Slot& RequestIndex::Probe(RequestId request_id) {
   const size_t mask = slots_.size() - 1;
-  // Ids are consecutive numbers. The multiplication also spreads ids that are a constant stride apart.
+  // Ids are assigned consecutively. The multiplication spreads the ids of a step well, even with a constant stride
+  // between them.
   size_t i = static_cast<size_t>(request_id * 0x9E3779B97F4A7C15ull >> 32) & mask;
   while (slots_[i].generation == generation_ && slots_[i].request_id != request_id) i = (i + 1) & mask;
   return slots_[i];

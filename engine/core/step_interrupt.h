@@ -22,7 +22,7 @@ namespace vllm {
 // How soon an abort takes effect on a step that also runs other requests.
 enum class AbortUrgency : uint8_t {
   kAfterStep,  // after the step; the front end found a stop string, so no caller waits
-  kPrompt,     // a caller waits, so the step stops after kMaxAbortDelay, with the exception described above
+  kPrompt,     // a caller waits, so the step stops after kMaxAbortDelay, unless the step before it was stopped this way
 };
 
 class StepInterrupt {

@@ -1,6 +1,6 @@
-// Mutex and condition variable that clang's -Wthread-safety can check: a member marked GUARDED_BY(mutex) may be
-// accessed only where the analysis sees that the mutex is held. With other compilers the annotations expand to nothing.
-// Any thread may use both classes.
+// A mutex, its lock and a condition variable that clang's -Wthread-safety can check: a member marked GUARDED_BY(mutex)
+// may be accessed only where the analysis sees that the mutex is held. With other compilers the annotations expand to
+// nothing. Any thread may use these classes.
 #pragma once
 
 #include <chrono>

@@ -146,7 +146,7 @@ void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
   EngineCoreMessage message;
   message.type = EngineCoreRequestType::kAdd;
   message.request = std::move(request);
-  // The output queue has the cause of death shortly before the input queue is closed.
+  // Check for a cause of death as well: the output queue has it shortly before the input queue is closed.
   if (output_queue_.death_cause() || !input_queue_.Push(std::move(message))) ThrowDead();
 }
 

@@ -1,7 +1,7 @@
 // AdmissionQueue: decides when the sequences of a request may enter the engine. Requests enter in the order in which
 // they were added, as long as the memory that their outputs may take is within the limit. If no request is admitted,
 // the next one always enters. With n > 1, the other sequences of a request can wait for the first token of the first
-// sequence, so that they find the prompt in the prefix cache; waiting changes no result. Owned by LLMEngine, called
+// sequence, for example to find the prompt in the prefix cache. Waiting changes no result. Owned by LLMEngine, called
 // from the front-end thread.
 #pragma once
 
@@ -31,7 +31,7 @@ class AdmissionQueue {
   // Removes a request and releases its share of the limit, so that waiting requests may enter. Ignores unknown ids.
   void Remove(const std::string& request_id);
 
-  // Moves the sequences that may enter the engine now into `ready`, in order.
+  // Replaces the contents of `ready` with the sequences that may enter the engine now, in order.
   void TakeReady(std::vector<EngineCoreRequestPtr>& ready);
 
  private:

@@ -11,7 +11,7 @@ IncrementalDetokenizer::IncrementalDetokenizer(const tokenizer::Tokenizer& token
     : stream_(tokenizer, params.skip_special_tokens),
       checker_(params.stop, params.include_stop_str_in_output),
       min_tokens_(params.min_tokens) {
-  // Most answers fit into this capacity, so a decode step does not allocate. The buffer of a longer answer grows by
+  // Most answers fit into this capacity, so their decode steps do not allocate. The buffer of a longer answer grows by
   // doubling.
   text_.reserve(static_cast<size_t>(std::clamp<int64_t>(params.max_tokens.value_or(0), 0, 1024)) * 4);
   stream_.Prime(prompt_token_ids);

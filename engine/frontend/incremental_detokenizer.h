@@ -1,7 +1,7 @@
 // IncrementalDetokenizer: turns the token ids of one sequence into text that contains only complete characters. Ends
-// the text at a stop string. Until then, holds back the last characters, which may be the beginning of a stop string.
-// The text does not depend on how the ids are split into calls of Append. Owned by a RequestState; front-end thread
-// only.
+// the text at a stop string. Until then, holds back as many characters as could be the beginning of a stop string (see
+// StopChecker::holdback). The text does not depend on how the ids are split into calls to Append. Owned by a
+// RequestState; front-end thread only.
 #pragma once
 
 #include <cstddef>

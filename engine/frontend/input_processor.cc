@@ -42,8 +42,8 @@ void InputProcessor::CheckPrompt(const std::vector<int32_t>& prompt_token_ids) c
   if (prompt_token_ids.empty()) throw RequestError("prompt: must have at least one token (0)");
   for (const int32_t id : prompt_token_ids) {
     if (id < 0 || id >= vocab_size_) {
-      throw RequestError("prompt_token_ids: must be within the vocabulary of " + std::to_string(vocab_size_) + " (" +
-                         std::to_string(id) + ")");
+      throw RequestError("prompt_token_ids: token id outside the vocabulary of " + std::to_string(vocab_size_) +
+                         " tokens (" + std::to_string(id) + ")");
     }
   }
   // Leave room for one token of the answer.

@@ -38,7 +38,7 @@ class InputProcessor {
  private:
   std::vector<int32_t> TokenIds(const Prompt& prompt) const;
   void SetEos(SamplingParams& params) const;
-  // Adds the model's EOS ids except the first to stop_token_ids.
+  // Adds the model's EOS ids except the first to stop_token_ids, unless ignore_eos is set.
   void AddOtherEos(SamplingParams& params) const;
   void EncodeBadWords(SamplingParams& params) const;
   void CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const;

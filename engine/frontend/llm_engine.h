@@ -38,19 +38,20 @@ class LLMEngine {
 
   // Validates and queues a request. If the request is invalid or its id belongs to an unfinished request, throws
   // RequestError that names the field and leaves the engine unchanged. Throws EngineDeadError if the engine is dead.
-  // The request stays queued in the front end while its outputs and those of earlier requests may exceed
-  // max_output_memory_bytes. Requests start in the order in which they were added. Blocks only while the engine's input
-  // queue is full.
+  // The request stays queued in the front end while its outputs together with those of earlier requests may exceed
+  // max_output_memory_bytes. Requests enter the engine in the order in which they were added. Blocks only while the
+  // engine's input queue is full.
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
 
-  // Aborts a request. The next Step returns its final RequestOutput with FinishReason::kAbort and the tokens so far (if
-  // outputs are deltas: the tokens not yet returned). Ignores unknown ids and ids of finished requests.
+  // Aborts a request. The next Step returns its final RequestOutput, in which each unfinished sequence has
+  // FinishReason::kAbort and its tokens so far (if outputs are deltas: the tokens not yet returned). Ignores unknown
+  // ids and ids of finished requests.
   void AbortRequest(const std::string& request_id);
 
   // Returns the outputs since the last call, valid until the next call. If there are none but requests are running,
   // waits up to `timeout`. If the engine has died, first returns a final output with FinishReason::kError and the cause
-  // for each pending request, then throws EngineDeadError.
+  // for each unfinished request, then throws EngineDeadError.
   const std::vector<RequestOutput>& Step(std::chrono::milliseconds timeout = std::chrono::milliseconds(100));
 
   bool HasUnfinishedRequests() const;

@@ -1,5 +1,5 @@
-// FrontendMetrics: token counts of all requests and latency distributions of finished ones since start, modeled on
-// vLLM's request metrics. Owned by the OutputProcessor; front-end thread only.
+// FrontendMetrics: token counts of all requests and latency distributions of the finished sequences since start,
+// modeled on vLLM's request metrics. Owned by the OutputProcessor; front-end thread only.
 #pragma once
 
 #include <array>

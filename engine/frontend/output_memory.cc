@@ -80,7 +80,7 @@ void CheckOutputMemory(const SamplingParams& params, int64_t num_prompt_tokens, 
   }
   throw RequestError("max_tokens: the output may take up to " + std::to_string(bytes) + " bytes (" + what +
                      "), limit " + std::to_string(limit_bytes) +
-                     "; lower n, max_tokens or logprobs, or raise --max-output-memory");
+                     "; lower n, max_tokens, logprobs or prompt_logprobs, or raise --max-output-memory");
 }
 
 }  // namespace vllm

@@ -1,5 +1,5 @@
-// Estimates, before a request runs, the most memory that its output may take. AdmissionQueue and the check of new
-// requests use the estimate. Pure functions; any thread.
+// OutputMemory: an estimate, made before a request runs, of the most memory that its output may take. AdmissionQueue
+// and the check of new requests use it. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// StopChecker: finds the stop string that completes first in a growing text. Owned by an IncrementalDetokenizer;
+// StopChecker: finds the stop string that ends first in a growing text. Owned by an IncrementalDetokenizer;
 // immutable after construction, so any thread may call it.
 #pragma once
 

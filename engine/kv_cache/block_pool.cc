@@ -97,7 +97,7 @@ std::string BlockPool::CheckIntegrity() const {
     const std::string name = "block " + std::to_string(block.block_id) + ": ";
     const bool linked = block.prev_free_block != nullptr;
     if (block.ref_cnt < 0) return name + "negative reference count";
-    if (linked != (block.ref_cnt == 0)) return name + "membership of the free queue contradicts its reference count";
+    if (linked != (block.ref_cnt == 0)) return name + "membership in the free queue contradicts the reference count";
     if (linked &&
         (block.prev_free_block->next_free_block != &block || block.next_free_block->prev_free_block != &block)) {
       return name + "free queue links broken";

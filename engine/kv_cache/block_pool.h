@@ -57,7 +57,7 @@ class BlockPool {
   // remains a separate block. REQUIRES: enable_caching(); the block is in use and not cached.
   void CacheFullBlock(KVCacheBlock* block, PrefixNodeId prefix_id, uint32_t group_id, RequestId publisher);
 
-  // Removes a block that is in use from the prefix cache. REQUIRES: the block is cached.
+  // Removes a block from the prefix cache. Does not move a free block within the queue. REQUIRES: the block is cached.
   void Uncache(KVCacheBlock* block);
 
   // Removes from the prefix cache every block that this request published, whether it is in use or free. Lookups also

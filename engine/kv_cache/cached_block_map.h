@@ -1,7 +1,7 @@
 // CachedBlockMap: maps a prefix and a KV-cache group to the cached blocks with that key. It is a hash table of fixed
-// size, chained through the blocks, so publishing a block does not allocate. Blocks with equal keys are duplicates (two
-// requests computed the same prefix at the same time) and are kept in insertion order. Owned by BlockPool; engine
-// thread only.
+// size, chained through the blocks, so publishing a block does not allocate. Blocks with equal keys are duplicates (for
+// example, two requests computed the same prefix at the same time) and are kept in insertion order. Owned by BlockPool;
+// engine thread only.
 #pragma once
 
 #include <cstddef>

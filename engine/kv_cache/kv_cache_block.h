@@ -24,9 +24,9 @@ struct KVCacheBlock {
   KVCacheBlock* prev_free_block = nullptr;
   KVCacheBlock* next_free_block = nullptr;
 
-  // State in the prefix cache. The other fields are meaningful only if is_cached.
+  // State in the prefix cache. group_id, prefix_id and publisher are meaningful only if is_cached.
   bool is_cached = false;
-  uint32_t group_id = 0;  // KV-cache group; part of the key
+  uint32_t group_id = 0;  // KV-cache group; with prefix_id, the key in CachedBlockMap
   PrefixNodeId prefix_id = kEmptyPrefix;
   RequestId publisher = 0;  // the request that published the block
 

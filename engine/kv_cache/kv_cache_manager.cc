@@ -9,9 +9,9 @@ namespace vllm {
 
 namespace {
 
-// Returns the capacity of the prefix trie: one node per block, and as many again for ancestors whose blocks were
-// evicted. If all groups have sliding windows, the capacity is larger, because a sequence then holds blocks for few of
-// its nodes. A request that finds no free node stops publishing.
+// Returns the capacity of the prefix trie: one node per block, as many again for ancestors whose blocks were evicted,
+// and the nodes of one more sequence. If all groups have sliding windows, there are up to 16 nodes per block, because a
+// sequence then holds blocks for few of its nodes. A request that finds no free node stops publishing.
 int64_t MaxPrefixes(const CacheConfig& cache, int64_t max_model_len) {
   int64_t factor = 16;
   for (const int64_t window : cache.group_windows) {

@@ -38,14 +38,14 @@ class KVCacheManager {
   ~KVCacheManager();
 
   // Returns the longest cached prefix of the request from which every group can continue. It consists of full blocks
-  // and has at most num_tokens - 1 tokens, because the last token must be computed to get logits.
-  // REQUIRES: the request has no blocks.
+  // and has at most num_tokens - 1 tokens, because the last token must be computed to get logits. Returns an empty
+  // prefix without prefix caching, or if the request does not read the cache. REQUIRES: the request has no blocks.
   ComputedBlocks GetComputedBlocks(Request& request);
 
   // Allocates blocks for num_new_tokens more tokens, after the request's computed tokens and those in `computed`.
   // Returns false and allocates nothing if the pool has too few free blocks. In both cases, first frees the request's
-  // blocks to which no token from position num_computed_tokens on attends. On success, adds references to the hit
-  // blocks and publishes every block that the new tokens fill.
+  // blocks that no token from position num_computed_tokens on attends to. On success, adds references to the hit blocks
+  // and, with prefix caching, publishes the blocks that the new tokens fill.
   // REQUIRES: num_new_tokens > 0; `computed` is empty if the request already has blocks.
   bool AllocateSlots(Request& request, int64_t num_new_tokens) { return Allocate(request, num_new_tokens, {}); }
   struct Admission {
@@ -66,7 +66,7 @@ class KVCacheManager {
   void RecordPrefixCacheStats(const Request& request, int64_t num_hit_tokens);
   const PrefixCacheStats& prefix_cache_stats() const { return stats_; }
 
-  // Removes from the prefix cache the blocks published by a request that produced NaN; see BlockPool.
+  // Removes from the prefix cache the blocks published by a request that failed while it ran; see BlockPool.
   void EvictPublishedBy(RequestId request_id) { pool_.EvictPublishedBy(request_id); }
   // Empties the prefix cache. Returns false and does nothing if any block is in use.
   bool ResetPrefixCache() { return pool_.ResetPrefixCache(); }

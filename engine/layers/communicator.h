@@ -19,7 +19,7 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  // Replaces data[i] on every rank by the sum of all ranks' data[i]. The order of additions is fixed: ((rank 0 +
+  // Replaces data[i] on every rank with the sum of all ranks' data[i]. The order of additions is fixed: ((rank 0 +
   // rank 1) + rank 2) ... REQUIRES: `count` is the same on every rank.
   virtual void AllReduce(float* data, int64_t count) = 0;
   // Returns when every rank has called Barrier. Each rank's earlier writes are then visible to all ranks.

@@ -15,7 +15,7 @@ HeadShards ShardHeads(const ModelConfig& config, int rank, int size) {
   }
   if (kv_heads % size != 0 && size % kv_heads != 0) {
     throw ConfigError("--tensor-parallel-size: neither divides nor is a multiple of the model's " +
-                      std::to_string(kv_heads) + " key-value heads (" + std::to_string(size) + ")");
+                      std::to_string(kv_heads) + " KV heads (" + std::to_string(size) + ")");
   }
   HeadShards shards;
   shards.heads = {heads / size * rank, heads / size};

@@ -1,4 +1,4 @@
-// HeadShards: the attention heads that a tensor-parallel rank computes, as plain values. ShardHeads is a pure function;
+// HeadShards: the attention heads that a tensor-parallel rank computes. A plain value. ShardHeads is a pure function;
 // any thread may call it.
 #pragma once
 

@@ -37,7 +37,7 @@ int64_t CheckedInt(const ConfigFields& fields, const char* name, const json& val
       value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   int64_t number = huge ? 0 : value.get<int64_t>();
   if (huge || number < low || number > high) {
-    fields.Reject(name, "not in " + std::to_string(low) + " to " + std::to_string(high));
+    fields.Reject(name, "outside " + std::to_string(low) + " to " + std::to_string(high));
   }
   return number;
 }
@@ -70,7 +70,7 @@ std::optional<double> ConfigFields::Double(const char* name, double low, double 
   const json& value = At(name);
   if (!value.is_number()) Reject(name, "not a number");
   double number = value.get<double>();
-  if (!(number >= low && number <= high)) Reject(name, "not in " + Number(low) + " to " + Number(high));
+  if (!(number >= low && number <= high)) Reject(name, "outside " + Number(low) + " to " + Number(high));
   return number;
 }
 
@@ -112,7 +112,7 @@ std::vector<int32_t> ConfigFields::TokenIds(const char* name, int64_t high) cons
     for (const json& id : value) {
       if (!id.is_number_integer()) Fail(name, "not a whole number (" + ValueText(id) + ")");
       bool bad = id.is_number_unsigned() ? id.get<uint64_t>() > static_cast<uint64_t>(high) : true;
-      if (bad) Fail(name, "not in 0 to " + std::to_string(high) + " (" + ValueText(id) + ")");
+      if (bad) Fail(name, "outside 0 to " + std::to_string(high) + " (" + ValueText(id) + ")");
       ids.push_back(id.get<int32_t>());
     }
   } else {
@@ -135,7 +135,7 @@ std::vector<int64_t> ConfigFields::Ints(const char* name, int64_t low, int64_t h
   for (const json& value : List(name)) {
     const bool whole = value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() < 1ull << 62);
     if (!whole || value.get<int64_t>() < low || value.get<int64_t>() > high) {
-      Fail(name, "not a whole number in " + std::to_string(low) + " to " + std::to_string(high) + " (" +
+      Fail(name, "not a whole number from " + std::to_string(low) + " to " + std::to_string(high) + " (" +
                      ValueText(value) + ")");
     }
     values.push_back(value.get<int64_t>());

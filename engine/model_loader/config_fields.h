@@ -1,4 +1,4 @@
-// ConfigFields: typed, range-checked access to the fields of a JSON object. Every error names the field and shows an
+// ConfigFields: typed, range-checked access to the fields of a JSON object. Error messages name the field and show an
 // invalid value. Created while one config file is read; borrows the object. Immutable; any thread may read.
 #pragma once
 
@@ -17,7 +17,7 @@ class ConfigFields {
   ConfigFields(const nlohmann::json& object, std::string what, std::string prefix = "");
 
   // All getters treat null as absent. They throw ModelError if the value has the wrong type or is outside [low, high],
-  // (0, high] for positive doubles. RequiredInt and RequiredPositiveDouble also throw if the field is absent.
+  // or (0, high] for positive doubles. RequiredInt and RequiredPositiveDouble also throw if the field is absent.
   bool Has(const char* name) const;
   std::optional<int64_t> Int(const char* name, int64_t low, int64_t high) const;
   std::optional<double> Double(const char* name, double low, double high) const;

@@ -1,5 +1,5 @@
-// Reads the JSON files of a model directory, such as config.json. Syntax errors name the last key that was read. Pure
-// functions of the files; any thread.
+// Reads the JSON files of a model directory, such as config.json. Most syntax errors name the last key that was read.
+// Pure functions of the files; any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace vllm {
 inline constexpr int kMaxJsonDepth = 64;
 
 // Returns the contents of the file. `what` starts every error message: "config.json /models/x". Throws ModelError if
-// the file is missing, is not a regular file or is larger than max_bytes. Throws ResourceError if the system runs out
-// of a resource, such as file descriptors.
+// the file cannot be read, is not a regular file or is larger than max_bytes. Throws ResourceError if the system runs
+// out of a resource, such as file descriptors.
 std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what);
 
 // Parses one JSON value. Throws ModelError if `text` is anything else, is nested deeper than kMaxJsonDepth, or contains

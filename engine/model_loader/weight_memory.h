@@ -16,7 +16,7 @@ class WeightMemory {
   // Returns the source of memory for matrix `name`. Several matrices may have the same name, because each load requests
   // them in the same order. REQUIRES: the matrices live until the model is built.
   virtual kernels::BufferSource Buffers(const std::string& name) = 0;
-  // Returns true if calling the source from Buffers(name) next, with these sizes in bytes, would return filled buffers.
+  // Returns true if the source from Buffers(name), called next with these sizes in bytes, would return filled buffers.
   virtual bool Contains(const std::string& name, const std::vector<size_t>& sizes) const = 0;
   // Returns the source of memory for a matrix that is immediately packed into another one and then freed.
   virtual kernels::BufferSource TemporaryBuffers() { return kernels::NewBuffers; }

@@ -35,7 +35,7 @@ struct TensorView {
   const std::byte* Row(int64_t i) const;
   // Returns the type of the elements. Throws ModelError naming the tensor if it is not float32, float16 or bfloat16.
   kernels::DType dtype() const;
-  // Throws like dtype(). For callers that need only the check.
+  // Throws like dtype(), for callers that need only the check.
   void CheckFloatingPoint() const { static_cast<void>(dtype()); }
 };
 

@@ -1,5 +1,6 @@
-// The functions that make the DecoderSpec of each architecture. Each is defined in the file of its family. registry.cc
-// maps the names of architectures to these functions. Pure functions; any thread.
+// The functions that make the DecoderSpec of each architecture for which BaseDecoderSpec is not enough. Each is defined
+// in the file of its family. registry.cc maps the names of architectures to these functions. Pure functions; any
+// thread.
 #pragma once
 
 #include "engine/config/model_config.h"

@@ -20,7 +20,7 @@ namespace vllm {
 class DecoderModel final : public Model {
  public:
   // Throws ModelError if a tensor is missing or cannot be used, ConfigError if the heads cannot be split over the ranks
-  // or a flag does not fit the weights, and ResourceError if OpenBLAS cannot be loaded.
+  // or a flag conflicts with the model's weights or dtype, and ResourceError if OpenBLAS cannot be loaded.
   DecoderModel(const LoadContext& load, const DecoderSpec& spec);
 
   const std::vector<KVCacheSpec>& KVLayers() const override { return kv_layers_; }

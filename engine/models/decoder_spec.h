@@ -19,7 +19,7 @@ namespace vllm {
 // A block is attention or MLP: x = sum_norm(x + residual_scale * out_norm(block(in_norm(x)))). A norm with an empty
 // name is absent.
 struct BlockSpec {
-  std::string prefix;  // follows the layer's prefix in the names of the block's tensors, except these norms
+  std::string prefix;  // follows the layer's prefix in the names of the block's tensors, but not of these norms
   std::string in_norm;
   std::string out_norm;
   std::string sum_norm;

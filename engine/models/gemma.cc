@@ -1,6 +1,6 @@
 // Gemma (arXiv 2403.08295, 2408.00118, 2503.19786): Llama with a scaled embedding and norm weights stored as offsets
 // from 1. Gemma 2 and 3 also normalize each block's output before the residual addition. Gemma 2 soft-caps scores and
-// logits. Gemma 3 normalizes queries and keys, and its sliding layers have a separate rotary base.
+// logits. Gemma 3 normalizes queries and keys, and its sliding-window layers have a separate rotary base.
 #include <cmath>
 
 #include "engine/models/architecture_specs.h"

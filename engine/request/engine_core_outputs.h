@@ -22,11 +22,11 @@ struct EngineCoreOutput {
   Logprobs new_logprobs;     // one position per new token, if requested
   Logprobs prompt_logprobs;  // for prompt positions 1 and later; sent once, with the first token
   FinishReason finish_reason = FinishReason::kNone;
-  std::optional<int32_t> stop_token_id;  // the id in stop_token_ids that ended the request; none for EOS
+  std::optional<int32_t> stop_token_id;  // the id in stop_token_ids that ended the request; none for eos_token_id
   std::string error;                     // with FinishReason::kError
-  int64_t num_cached_tokens = 0;         // prompt tokens served by the prefix cache at first admission
+  int64_t num_cached_tokens = 0;         // prompt tokens found in the prefix cache before any preemption
   int64_t num_preemptions = 0;
-  SteadyTime scheduled_time{};    // first admission
+  SteadyTime scheduled_time{};    // of the first admission
   SteadyTime first_token_time{};  // measured in the engine
   SteadyTime last_token_time{};
 

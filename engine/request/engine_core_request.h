@@ -21,8 +21,8 @@ struct EngineCoreRequest {
   std::vector<int32_t> prompt_token_ids;  // at least one, all in the vocabulary
   SamplingParams sampling_params;         // normalized; max_tokens set; seed set
   SteadyTime arrival_time;
-  int64_t priority = 0;    // requests with smaller values run first
-  std::string cache_salt;  // hashed into the first block
+  int64_t priority = 0;    // with SchedulingPolicy::kPriority, requests with smaller values run first
+  std::string cache_salt;  // part of the hash of the first block
 };
 
 using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;

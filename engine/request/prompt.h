@@ -1,5 +1,5 @@
-// Prompt and RequestOptions: the arguments of LLMEngine::AddRequest in addition to SamplingParams. Plain values; not
-// thread-safe.
+// Prompt and RequestOptions: the arguments of LLMEngine::AddRequest other than the request id and the
+// SamplingParams. Plain values; not thread-safe.
 #pragma once
 
 #include <cstdint>

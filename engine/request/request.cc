@@ -11,7 +11,7 @@ Request::Request(EngineCoreRequestPtr core)
     : core_(std::move(core)), num_prompt_tokens_(static_cast<int64_t>(core_->prompt_token_ids.size())) {}
 
 void Request::ReserveTokens(int64_t max_model_len, int64_t block_size) {
-  // One token more than max_model_len: a token sampled at the limit is appended before the limit is checked.
+  // CheckStop ends the request at max_model_len tokens at the latest. The additional token is a margin.
   const int64_t remaining = std::max<int64_t>(0, max_model_len - num_prompt_tokens()) + 1;
   const int64_t num_output = std::min(remaining, std::max<int64_t>(1, params().max_tokens.value_or(remaining)));
   output_token_ids_.reserve(static_cast<size_t>(num_output));

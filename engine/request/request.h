@@ -59,7 +59,7 @@ class Request {
   RequestStatus status = RequestStatus::kWaiting;
   int64_t num_computed_tokens = 0;
   int64_t num_preemptions = 0;
-  int64_t num_cached_tokens = -1;  // tokens of the prefix-cache hit at first admission; -1 before it
+  int64_t num_cached_tokens = -1;  // prefix-cache hit of the last admission before any preemption; -1: not admitted yet
   std::optional<int32_t> stop_token_id;
   SteadyTime scheduled_time{};
   SteadyTime first_token_time{};

@@ -25,7 +25,7 @@ template <typename T>
 void CheckRange(const char* field, double value, double low, double high) {
   if (value >= low && value <= high) return;
   std::ostringstream why;
-  why << "not in " << low << " to " << high;
+  why << "outside " << low << " to " << high;
   Fail(field, why.str(), value);
 }
 
@@ -38,7 +38,7 @@ void CheckCount(const char* field, size_t count, size_t limit) {
 }
 
 void CheckId(const char* field, int64_t id, int64_t vocab_size) {
-  if (id < 0 || id >= vocab_size) Fail(field, "token id not in 0 to " + std::to_string(vocab_size - 1), id);
+  if (id < 0 || id >= vocab_size) Fail(field, "token id outside 0 to " + std::to_string(vocab_size - 1), id);
 }
 
 void CheckIds(const char* field, const std::vector<int32_t>& ids, int64_t vocab_size) {
@@ -104,7 +104,7 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
   }
   CheckRange("temperature", temperature, 0.0, 2.0);
   if (temperature > 0.0 && temperature < kMinTemperature) temperature = kMinTemperature;
-  if (!(top_p > 0.0 && top_p <= 1.0)) Fail("top_p", "not in (0, 1]", top_p);
+  if (!(top_p > 0.0 && top_p <= 1.0)) Fail("top_p", "outside (0, 1]", top_p);
   CheckAtLeast("top_k", top_k, -1);
   if (top_k == -1) top_k = 0;
   CheckRange("min_p", min_p, 0.0, 1.0);
@@ -132,7 +132,7 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
 
   if (seed == std::numeric_limits<uint64_t>::max()) seed.reset();
   if (greedy()) {
-    if (n > 1) Fail("n", "must be 1 with temperature 0", n);
+    if (n > 1) Fail("n", "with temperature 0, must be 1", n);
     temperature = 0.0;
     top_p = 1.0;
     top_k = 0;

@@ -19,7 +19,7 @@ struct SchedulerStats {
   double kv_cache_usage = 0.0;       // fraction of KV blocks in use, 0..1, without the null block
   PrefixCacheStats prefix_cache;     // since start
   int64_t num_preemptions = 0;       // since start
-  int64_t num_scheduled_tokens = 0;  // in this step
+  int64_t num_scheduled_tokens = 0;  // in the last step
   int64_t num_computed_tokens = 0;   // prompt and output tokens of all completed steps
 };
 

@@ -1,5 +1,5 @@
-// Random numbers that depend only on (seed, position). A token therefore does not depend on how many numbers were drawn
-// before it, on the step, or on the other rows of the batch. Pure functions; any thread.
+// Random numbers that depend only on (seed, position). A sampled token therefore does not depend on how many numbers
+// were drawn before it, on the step, or on the other rows of the batch. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

@@ -30,9 +30,9 @@ class Sampler {
   explicit Sampler(int64_t vocab_size, const kernels::Kernels& kernels = kernels::KernelsFor(kernels::BestIsa()));
 
   // Samples one token and returns its id. Appends one position to `logprobs` (may be null) if the params request
-  // logprobs. Returns -1 and sets `error` if logits are NaN or +inf, before or after the logits processors, or if no
-  // token remains. Allocates only to grow `logprobs` and to set `error`. REQUIRES: row.logits has vocab_size
-  // entries; params are normalized.
+  // logprobs. Returns -1, sets `error` and appends nothing if logits are NaN or +inf, before or after the logits
+  // processors, or if no token remains. Allocates only to grow `logprobs` and to set `error`. REQUIRES: row.logits has
+  // vocab_size entries; params are normalized.
   int32_t Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error);
 
   // Appends one position to `out`: the logprob and rank of `token_id`, and the num_logprobs most probable tokens (-1:
@@ -60,7 +60,7 @@ class Sampler {
   const kernels::RowKernels* row_kernels_;
   LogitsProcessors processors_;
   TopKTopPSampler top_k_top_p_sampler_;
-  std::vector<float> raw_logits_;  // the row before processing, if its logprobs are requested
+  std::vector<float> raw_logits_;  // the row before the logits processors, if they run and logprobs are requested
   double total_ = 0.0;             // sum of the weights of the support
   float inverse_temperature_ = 1.0f;
 };

@@ -49,13 +49,13 @@ class TopKTopPSampler {
   // Removes the candidates that `threshold` does not keep.
   void Restrict(const Threshold& threshold);
 
-  // Sets block_sums() to the sums of the weights of each block of the row. Returns their total, added in order.
+  // Sets block_sums() to the sum of the weights in each block of the row. Returns their total, added in order.
   double ComputeAllWeights(float inverse_temperature);
   std::span<const double> block_sums() const { return block_sums_; }
 
-  // Both return the threshold that keeps the fewest most probable tokens whose weights add up to at least top_p times
-  // `total`, either among the candidates or in the whole row. REQUIRES: ComputeWeights or ComputeAllWeights,
-  // respectively, was called and returned `total`.
+  // Both return the threshold that keeps the smallest set of most probable tokens whose weights add up to at least
+  // top_p times `total`, either among the candidates or in the whole row. REQUIRES: ComputeWeights or
+  // ComputeAllWeights, respectively, was called and returned `total`.
   Threshold TopPOfCandidates(double top_p, double total);
   Threshold TopPOfRow(double top_p, double total, float inverse_temperature);
 

@@ -1,4 +1,4 @@
-// ModelRunnerOutput: the sampled tokens and logprobs of one step. Owned and reused by the Executor; valid until its
+// ModelRunnerOutput: the sampled tokens and logprobs of one step. Owned and reused by the Executor; valid until the
 // next step. Rank 0 writes it, and the scheduler reads it after the step.
 #pragma once
 
@@ -24,7 +24,8 @@ struct ModelRunnerOutput {
   std::vector<int32_t> logprobs_index;
   // Prompt logprobs that this step computed, one chunk per request. The scheduler appends the chunks in order.
   std::vector<std::pair<RequestId, Logprobs>> prompt_logprobs;
-  // Requests whose logits contained NaN or +inf, with an error message. They sampled nothing.
+  // Requests whose sampling failed, for example because their logits contain NaN or +inf, with an error message. They
+  // sampled nothing.
   std::vector<std::pair<RequestId, std::string>> failed;
 
   void Clear();

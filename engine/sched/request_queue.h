@@ -18,7 +18,7 @@ class RequestQueue {
 
   // Adds a new request.
   virtual void Add(Request* request) = 0;
-  // Adds a preempted request: at the front, or with the priority policy at the position for its priority.
+  // Adds a request that lost its blocks: at the front, or with the priority policy at the position for its priority.
   virtual void Prepend(Request* request) = 0;
   // Returns the next request, or null.
   virtual Request* Peek() const = 0;
@@ -46,7 +46,7 @@ class FcfsRequestQueue final : public RequestQueue {
   size_t size_ = 0;
 };
 
-// Ordered by (priority, arrival time, request id), smallest first. Operations are O(log size).
+// Ordered by (priority, arrival time, request id), smallest first. Add, Prepend, Pop and Remove are O(log size).
 class PriorityRequestQueue final : public RequestQueue {
  public:
   void Add(Request* request) override;

@@ -283,7 +283,8 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
   }
   for (const auto& [id, logprobs] : output.prompt_logprobs) {
     Request* request = Find(id);
-    // Prompt logprobs are returned with the first token. If a resumed request computes them again, drop them.
+    // Prompt logprobs are returned with the first token. Drop any that a resumed request computes again after that
+    // token.
     if (request != nullptr && request->num_output_tokens() == 0) request->prompt_logprobs.Append(logprobs);
   }
   for (size_t i = 0; i < output.request_ids.size(); ++i) {

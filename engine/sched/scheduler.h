@@ -3,7 +3,7 @@
 // then execution by the workers, then UpdateFromOutput, or RollBackStep if the workers did not finish. Other members
 // may be called between any two of these calls. Owned by EngineCore; engine thread only.
 //
-// Invariant 1: every unfinished request is either in `waiting` (without blocks) or in `running` (with blocks).
+// Invariant 1: every unfinished request is either in waiting_ (without blocks) or in running_ (with blocks).
 // Invariant 2: if any request is unfinished, Schedule schedules at least one token.
 // Invariant 3: a decode step does not allocate once the vectors have grown.
 #pragma once
@@ -49,8 +49,8 @@ class Scheduler {
 
   // Processes a step's results: appends tokens, checks for stops, and adds an entry to `outputs` for each request that
   // has new tokens or ended. Keeps existing entries of `outputs`. Ignores requests that ended during the step. A
-  // request whose logits contain NaN or +inf ends with FinishReason::kError, and its published blocks are removed from
-  // the prefix cache.
+  // request in model_runner_output.failed ends with FinishReason::kError, and the blocks that it published are removed
+  // from the prefix cache.
   void UpdateFromOutput(const ModelRunnerOutput& model_runner_output, EngineCoreOutputs& outputs);
 
   // Undoes the last Schedule, for a step that the workers started but did not finish. The workers have received the

@@ -30,8 +30,8 @@ class ModelRunner {
   size_t scratch_bytes() const;
 
  private:
-  // A row of the step that needs logits, and the index of its BatchEntry. prompt_target is the prompt token after the
-  // row, whose logprob is computed, or -1 if a token is sampled.
+  // A row of the step that needs logits, and the index of its BatchEntry. prompt_target is the prompt token that
+  // follows the row and whose logprob is computed, or -1 if a token is sampled.
   struct LogitsRow {
     size_t entry = 0;
     int64_t row = 0;

@@ -38,7 +38,8 @@ class Worker {
   int64_t ScratchBytes() const { return static_cast<int64_t>(runner_->scratch_bytes()); }
   // Allocates num_blocks usable blocks and the null block. Throws std::bad_alloc.
   void InitializeKVCache(int64_t num_blocks);
-  // Makes Execute throw StepCancelled soon after `flag` is set. The flag is borrowed; null: never.
+  // Makes Execute throw StepCancelled soon after `flag` is set. The flag is borrowed. If it is null, Execute is never
+  // cancelled.
   void SetCancellation(const kernels::CancellationFlag* flag) { threads_.SetCancellation(flag); }
   // See ModelRunner::Execute. All ranks call it together.
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);

@@ -10,8 +10,8 @@ struct QuickGeluFunction {
 };
 
 // x / 2 * (1 + erf(x / sqrt(2))), computed as max(x, 0) - |x| * erfc(|x| / sqrt(2)) / 2, which avoids cancellation in
-// the negative tail. erfc is 1 - erf by formula 7.1.26 of Abramowitz and Stegun, with an absolute error of at most
-// 1.5e-7.
+// the negative tail. erfc(x) = 1 - erf(x) comes from formula 7.1.26 of Abramowitz and Stegun, whose absolute error is
+// at most 1.5e-7.
 struct GeluFunction {
   static Vec Apply(Vec x) {
     const Vec magnitude = Vec::Max(x, Vec::Sub(Vec::Zero(), x));
@@ -36,7 +36,7 @@ struct GeluTanhFunction {
   }
 };
 
-// Max returns its second operand if one is NaN, so this operand order keeps NaN.
+// Max returns its second operand if either operand is NaN, so this order keeps NaN.
 struct ReluFunction {
   static Vec Apply(Vec x) { return Vec::Max(Vec::Zero(), x); }
 };

@@ -13,7 +13,7 @@ struct AttentionWork {
   float* values;    // [num_queries, padded], of the current partition
   float* max;       // [num_queries], of the current partition
   float* sum;       // [num_queries]
-  float* unpacked;  // groups of K or V that are converted to float32
+  float* unpacked;  // groups of K or V after conversion to float32
   // The merged results of all partitions so far.
   float* total;        // [num_queries, padded]
   float* running_max;  // [num_queries]
@@ -51,8 +51,8 @@ static inline void PackQueries(const AttentionArgs& args, const AttentionTask& t
   const int64_t group = args.num_queries_per_kv;
   const int64_t head_dim = args.layout.head_dim;
   const int64_t dims = args.layout.KeyDims();
-  // Exp2 follows, so log2(e) is folded into the scale. With a soft cap, SoftmaxPartition multiplies by log2(e) after
-  // the cap.
+  // The softmax uses Exp2, so log2(e) is folded into the scale. With a soft cap, SoftmaxPartition multiplies by log2(e)
+  // after the cap instead.
   const float scale = args.softcap > 0.0f ? args.scale : args.scale * kLog2E;
   const QueryTiles tiles(work.num_queries, kQueryTile);
   for (int tile = 0; tile < tiles.num_tiles; ++tile) {
@@ -166,7 +166,7 @@ template <typename KV>
 static void SumValues(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work, int64_t base,
                       const PartitionGroups<KV>& groups, int64_t first_group, int64_t end_group) {
   const int64_t num_tiles = QueryTiles(work.num_queries, kValueQueries).num_tiles;
-  // The number of groups whose V stays in L1 while all tiles pass over it.
+  // With several tiles, V of this many groups stays in L1 while all tiles pass over it.
   const int64_t groups_at_once = num_tiles == 1       ? kGroupsPerPartition
                                  : work.padded <= 64  ? 4
                                  : work.padded <= 128 ? 2

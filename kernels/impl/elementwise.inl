@@ -1,4 +1,5 @@
-// Norms, sums, scaling and rotary embedding, one row per call. Included inside an instruction set's namespace.
+// Norms, sums, scaling, soft cap, exp and rotary embedding, one row or head per call. Included inside an instruction
+// set's namespace.
 
 static float SumOfSquares(const float* x, int64_t n) {
   Vec sum = Vec::Zero();

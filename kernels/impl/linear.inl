@@ -38,14 +38,15 @@ struct LinearArgs {
   int64_t y_stride;
 };
 
-// Columns are processed in blocks, so that a group of panels stays in L2 while all rows pass over it. y holds the
-// partial sums in float32, like the accumulators, so results are the same with and without blocks.
-inline constexpr int64_t kColumnBlock = 1024;  // must be even
+// With more than kRowTile rows, columns are processed in blocks, so that a group of panels stays in L2 while all rows
+// pass over it. y holds the partial sums in float32, like the accumulators, so results are the same with and without
+// blocks.
+inline constexpr int64_t kColumnBlock = 1024;  // must be even, because bfloat16 columns are stored in pairs
 
 // Prefetch distance, in bytes, into the packed weight. Near the end of a panel, it reaches into the following panels. A
 // single row does not prefetch, because it is bound by memory bandwidth, which the hardware prefetcher uses best.
 inline constexpr int64_t kWeightPrefetchBytes = 16 << 10;
-// The lines of y are prefetched this many columns before the end.
+// The lines of y are prefetched this many columns before the end of a column block.
 inline constexpr int64_t kOutputPrefetchColumns = 64;
 
 template <typename W, int kOffset, int kRows, int kPanels>

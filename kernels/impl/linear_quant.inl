@@ -27,7 +27,7 @@ class FloatAccumulators {
 template <typename Sums, int kRows, int kPanels>
 struct IntTile {
   // A single row has two accumulators per panel. With four-bit codes, one is for the low nibbles and one for the high
-  // nibbles, so that their dot products need not wait for each other.
+  // nibbles, so that their dot products need not wait for each other. One-byte codes use only the first.
   static constexpr int kParts = kRows == 1 ? 2 : 1;
   Sums dots[kParts][kRows][kPanels];
 

@@ -8,7 +8,7 @@ struct TileOutput {
   int64_t num_rows_w;
 
   // Prefetches the lines that Store will write, a few rows in each of the last kSteps steps. A store miss stalls the
-  // stores behind it, and prefetching all lines at once stalls the loads. Lines that are prefetched earlier would be
+  // stores behind it, and prefetching all lines at once stalls the loads. Lines that are prefetched earlier could be
   // evicted: if the row stride is a multiple of the size of an L1 way, all rows compete for the same few sets.
   template <int kRows, int kPanels, int kSteps>
   [[gnu::always_inline]] void Prefetch(int64_t row, int64_t panel, int64_t steps_left) const {
@@ -54,10 +54,10 @@ struct TileInput {
   }
 };
 
-// Prefetches the data kPrefetchBytes after byte `offset` of each panel, which may be in the next panels. With several
-// rows, the arithmetic per byte is so long that the hardware prefetcher does not run far enough ahead. With a single
-// row, prefetching would slow the kernel down. This is a loop, because g++ drops a call of a lambda that only
-// prefetches.
+// Prefetches the line kPrefetchBytes after byte `offset` of each panel. Near the end of a panel, the line belongs to a
+// later panel, usually the one kPanels further on. With several rows, the arithmetic per byte takes so long that the
+// hardware prefetcher does not run far enough ahead. With a single row, prefetching would slow the kernel down. The
+// function uses a loop instead of Unroll, because g++ drops a call of a lambda that only prefetches.
 inline constexpr int64_t kPrefetchBytes = 32 << 10;
 
 template <int kRows, int kPanels>

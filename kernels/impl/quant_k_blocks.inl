@@ -35,7 +35,8 @@ struct FormatQ3_K : BlockRows<256, 110> {
   }
 };
 
-// Return scale and minimum kIndex of the eight pairs of 6-bit numbers that Q4_K and Q5_K store in twelve bytes.
+// Q4_K and Q5_K store eight scales and eight minimums of six bits each in twelve bytes. SixBitScale returns scale
+// kIndex, SixBitMinimum returns minimum kIndex.
 template <int kIndex>
 static inline float SixBitScale(const uint8_t* p) {
   if constexpr (kIndex < 4) {

@@ -1,14 +1,14 @@
 // Multiplies rows of x by rows of a weight in a checkpoint format. Included inside an instruction set's namespace.
 //
-// Reduction order: sixteen lanes sum columns k, k + 16, ... over a segment of kSegment columns. The lanes are added,
+// Reduction order: lane i of sixteen sums columns i, i + 16, ... of a segment of kSegment columns. The lanes are added,
 // and then the segments in ascending order. Both implementations below use this order. With one or a few rows of x,
 // codes are multiplied as they are decoded. With more rows, codes are dequantized once for all rows, a few weight rows
-// and one segment at a time, so that the floats (32 KiB) stay in L1 or L2.
+// and one segment at a time, so that the floats (about 32 KiB) stay in L1 or L2.
 
 inline constexpr int64_t kSegment = 1024;
 inline constexpr int64_t kSegmentStride = kSegment + 16;  // a power of two would map all rows to the same L1 sets
 inline constexpr int kDirectWeightRows = 4;               // rows of w per pass for one row of x, to hide FMA latency
-inline constexpr int kUnpackedWeightRows = 8;             // rows of w per pass for many rows of x
+inline constexpr int kUnpackedWeightRows = 8;             // rows of w per pass for more rows of x
 
 struct QuantCall {
   const float* x;
@@ -19,7 +19,8 @@ struct QuantCall {
   float* y;
   int64_t y_stride;
 
-  // Adds the sum of the segment [k_begin, k_end) to y[r, n].
+  // Adds the sum of the segment [k_begin, k_end) to y[r, n]. The first segment overwrites y[r, n] instead, and the last
+  // one also adds the bias.
   void Store(int64_t r, int64_t n, int64_t k_begin, int64_t k_end, Vec sum) const {
     float* to = y + r * y_stride + n;
     float value = Vec::ReduceAdd(sum);
@@ -59,7 +60,7 @@ static inline void Direct(const QuantCall& call, int64_t n) {
               x += Vec::kLanes;
             });
       };
-      // Unrolling keeps the accumulators in registers. Blocks of 256 columns have too much code for that.
+      // Unrolling keeps the accumulators in registers. The code for a block of 256 columns is too large to unroll.
       if constexpr (Format::kColumns == kQuantColumns) {
         Unroll<kRows>(row);
       } else {

@@ -17,9 +17,9 @@ static void StoreIQ4_NL(const float* x, uint8_t* out) {
   const Vec v[2] = {Vec::Load(x), Vec::Load(x + Vec::kLanes)};
   const float largest = MaxMagnitude(v);
   float best = 0.0f, scale = 0.0f;
-  // For given levels q, the scale sum(x q) / sum(q q) is the best one. It reduces the squared error by sum(x q)^2 /
-  // sum(q q). Each trial maps the largest |x| to a value near the first level, which has the largest magnitude, or near
-  // its negative.
+  // For given levels q, the scale sum(x q) / sum(q q) is the best one. It reduces the squared error from sum(x x) by
+  // sum(x q)^2 / sum(q q). Each trial maps the largest |x| to a value near the first level, which has the largest
+  // magnitude, or near its negative.
   for (int step = -6; step <= 6 && largest > 0.0f; step += 2) {
     for (int sign = -1; sign <= 1; sign += 2) {
       const Vec inverse = Vec::Set1(static_cast<float>(sign) * (kLevels[0] + static_cast<float>(step)) / largest);

@@ -1,5 +1,5 @@
-// Element types of weights, activations and the KV cache, and scalar conversions to and from float32. Pure functions;
-// any thread.
+// DType: the floating-point types of weights and their scales, and scalar conversions to and from float32. Pure
+// functions; any thread.
 #pragma once
 
 #include <bit>

@@ -51,7 +51,8 @@ float ScaleOf(const float* x, int64_t n) {
 struct ToInt8 {
   float scale;
 
-  // If the scale is NaN, the value is NaN with any code. If it is zero or subnormal, the value is practically zero.
+  // If the scale is NaN, the value is NaN with any code. If the scale is at most the smallest normal float, the value
+  // is practically zero.
   int8_t operator()(float x) const {
     return scale > std::numeric_limits<float>::min() ? static_cast<int8_t>(std::nearbyintf(x / scale)) : int8_t{0};
   }

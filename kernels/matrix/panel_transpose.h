@@ -1,5 +1,5 @@
-// Transposes blocks of a panel's 16 rows with vectors of 16 bytes, which every supported CPU has. They make packing
-// fast enough to be bound by memory bandwidth, so no instruction set has to be selected. Pure functions; any thread.
+// Transposes blocks of a panel's 16 rows with vectors of 16 bytes, which every supported CPU has. Packing is then bound
+// by memory bandwidth, so it does not need a version per instruction set. Pure functions; any thread.
 #pragma once
 
 #include <array>

@@ -15,9 +15,9 @@ constexpr PackedQuantForm kSigned5 = {6, 32, false, 16};
 constexpr PackedQuantForm kUnsigned5 = {6, 32, true, 0};
 constexpr PackedQuantForm kSigned6By16 = {6, 16, false, 32};
 
-// Where to write one block: the addresses for its first column.
+// Where to write a block or a row: the addresses for its first column.
 struct Out {
-  uint8_t* codes;  // null: skip
+  uint8_t* codes;  // null: the codes are not read
   float* scales;
   float* minimums;
 };

@@ -109,7 +109,7 @@ constexpr WeightType ToWeightType(DType dtype) {
   return WeightType::kFloat32;
 }
 
-// Returns the floating-point type. Returns nothing for integers, float8 and GGML blocks.
+// Returns the DType of F32, F16 and BF16, and nothing for integers, float8 and GGML blocks.
 constexpr std::optional<DType> ToDType(WeightType type) {
   if (type == WeightType::kFloat32) return DType::kFloat32;
   if (type == WeightType::kFloat16) return DType::kFloat16;

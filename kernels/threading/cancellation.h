@@ -20,7 +20,7 @@ class StepCancelled : public std::runtime_error {
 class CancellationFlag {
  public:
   void Cancel() { deadline_.store(kNow, std::memory_order_relaxed); }
-  // Cancels at `deadline`, or at the earlier deadline if one is already set.
+  // Cancels at `deadline`, unless an earlier deadline is already set.
   void CancelAt(std::chrono::steady_clock::time_point deadline) {
     const int64_t requested = deadline.time_since_epoch().count();
     int64_t current = deadline_.load(std::memory_order_relaxed);
@@ -50,7 +50,7 @@ class CancellationFlag {
   static constexpr int64_t kNow = std::numeric_limits<int64_t>::min();
   static constexpr int64_t kCounted = kNow + 1;
 
-  std::atomic<int64_t> deadline_{kNever};  // ticks of the steady clock
+  std::atomic<int64_t> deadline_{kNever};  // ticks of the steady clock, or kNever, kNow or kCounted
   mutable std::atomic<int64_t> num_checks_left_{0};
 };
 

@@ -14,8 +14,8 @@ namespace vllm::kernels {
 
 class CpuTopology {
  public:
-  // Reads the files below `root` and the CPU quota of this process's control groups. A CPU without topology files
-  // counts as a separate core on node 0.
+  // Reads the files below `root` and the CPU quota of this process's control groups. A CPU without a list of siblings
+  // counts as a separate core, and a CPU in no node's list counts as one on node 0.
   explicit CpuTopology(const std::vector<int>& usable, const std::string& root = "/sys/devices/system",
                        const CgroupPaths& cgroups = {});
 

@@ -13,8 +13,8 @@ inline void CpuRelax() {
 #endif
 }
 
-// About 20 us on x86-64, where a pause takes some tens of cycles. That is longer than the gap between two layers of a
-// step, and too short to use noticeable CPU time.
+// About 20 us on an x86-64 CPU whose pause takes a few tens of cycles. That is longer than the gap between two layers
+// of a step, and too short to use noticeable CPU time.
 inline constexpr int kSpinIterations = 2000;
 
 // Use kSleep for threads that share a core: a spinning thread would slow down the thread that it waits for.

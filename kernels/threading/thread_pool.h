@@ -1,7 +1,7 @@
 // ThreadPool: the threads of one rank. The owner's thread takes part in the work, and ParallelFor returns when all
-// tasks are done. Idle workers spin for some microseconds, then sleep, so an idle engine uses no CPU. Each thread
-// starts with its own share of adjacent tasks, in order, and then takes tasks from the other shares. So a task may run
-// on any thread, and its result must not depend on the thread. Only the owner's thread may call the pool.
+// tasks are done. Idle workers spin briefly (unless `wait` is kSleep), then sleep, so an idle engine uses no CPU. Each
+// thread starts with its own share of adjacent tasks, in order, and then takes tasks from the other shares. So a task
+// may run on any thread, and its result must not depend on the thread. Only the owner's thread may call the pool.
 //
 // If a task throws, the job ends early: tasks that have not begun are skipped, and ParallelFor rethrows the first
 // exception on the owner's thread. The pool can be used again afterwards.
@@ -60,8 +60,8 @@ class ThreadPool {
   using TaskFunction = void (*)(void* context, int64_t task, int thread);
 
   // A thread's share of a job. The upper half of `unclaimed` is the job number, the lower half is the number of
-  // unclaimed tasks. A thread claims a task with one compare-and-swap. It fails if another thread has claimed a task in
-  // between or, thanks to the job number, if the next job has begun.
+  // unclaimed tasks. A thread claims a task with one compare-and-swap, which fails if another thread has claimed a task
+  // in between or, thanks to the job number, if the next job has begun.
   struct alignas(64) Share {
     std::atomic<uint64_t> unclaimed{0};
   };

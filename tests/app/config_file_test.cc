@@ -67,7 +67,7 @@ TEST_F(ConfigFileTest, AnUnknownKeyIsAnErrorThatSuggestsTheNearestName) {
   EXPECT_EQ(ErrorOf("[rnu]\n"), ":1:1: [rnu]: unknown command");
 }
 
-TEST_F(ConfigFileTest, ValuesOfTheWrongTypeAreErrors) {
+TEST_F(ConfigFileTest, InvalidSettingsAreErrors) {
   EXPECT_EQ(ErrorOf("max-tokens = \"x\"\n"), ":1:1: max-tokens: must be a whole number (x)");
   EXPECT_EQ(ErrorOf("temperature = nan\n"), ":1:1: temperature: must be a finite number (nan)");
   EXPECT_EQ(ErrorOf("temperature = [1]\n"), ":1:1: temperature: must be a single value, not an array");
@@ -109,9 +109,9 @@ std::string Repeated(std::string_view unit, size_t num_bytes) {
   return text;
 }
 
-// No time is measured. Each case takes at most a second, but a reader that needs quadratic time would run into the
-// time limit that CTest sets for a test.
-TEST_F(ConfigFileTest, AMegabyteOfInputIsReadWithinTheTimeLimitOfATest) {
+// The test measures no time. Each case takes at most a second, but a reader that needs quadratic time would exceed the
+// CTest timeout.
+TEST_F(ConfigFileTest, AMegabyteOfInputDoesNotTakeQuadraticTime) {
 #if defined(__SANITIZE_THREAD__)
   constexpr size_t kBytes = 100'000;  // ThreadSanitizer makes this about 20 times slower
 #else

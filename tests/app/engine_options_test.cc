@@ -15,7 +15,7 @@ kernels::KVDType CacheTypeOf(const ModelConfig& model, std::vector<std::string> 
   return MakeVllmConfig(ParseCommandLine(std::move(flags), Command::kRun).settings, model).KVCacheDType();
 }
 
-// Returns the configuration of a GGUF model with quantized blocks and float16 for its other weights.
+// Returns the configuration of a GGUF model with block-quantized weights, whose other weights are float16.
 ModelConfig BlockModel() {
   ModelConfig model;
   model.checkpoint_dtype = kernels::DType::kFloat16;
@@ -30,7 +30,7 @@ TEST(EngineOptionsTest, TheKVCacheHasTheRequestedType) {
   EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "float16", "--kv-cache-dtype", "int8"}), kernels::KVDType::kInt8);
 }
 
-TEST(EngineOptionsTest, TheKVCacheOfQuantizedWeightsDefaultsToBFloat16) {
+TEST(EngineOptionsTest, WithQuantizedWeightsTheKVCacheDefaultsToBFloat16) {
   EXPECT_EQ(CacheTypeOf(BlockModel(), {}), kernels::KVDType::kBFloat16);
   EXPECT_EQ(CacheTypeOf(BlockModel(), {"--dtype", "auto", "--kv-cache-dtype", "auto"}), kernels::KVDType::kBFloat16);
   ModelConfig unquantized = BlockModel();

@@ -1,4 +1,4 @@
-// Tests HistoryFile: permissions, concurrent writers and shortening.
+// Tests HistoryFile: its format, permissions, symbolic links, concurrent writers and shortening.
 #include "app/chat/history_file.h"
 
 #include <fcntl.h>

@@ -23,7 +23,7 @@ TEST(ParseValueTest, InvalidSizesAreRejected) {
   }
 }
 
-TEST(ParseValueTest, NumbersMustBeFinite) {
+TEST(ParseValueTest, NumbersMustBeWellFormedAndFinite) {
   for (const char* text : {"nan", "NaN", "inf", "-inf", "infinity", "1e999", "", "1x", " 1"}) {
     EXPECT_THROW(ParseNumber(text), ConfigError) << text;
   }
@@ -32,7 +32,7 @@ TEST(ParseValueTest, NumbersMustBeFinite) {
   EXPECT_EQ(ParseNumber("+1"), 1.0);
 }
 
-TEST(ParseValueTest, IntegersMustFitTheirType) {
+TEST(ParseValueTest, IntegersMustBeWholeAndFitTheirType) {
   EXPECT_EQ(ParseInteger("-9223372036854775808"), INT64_MIN);
   EXPECT_THROW(ParseInteger("9223372036854775808"), ConfigError);
   EXPECT_THROW(ParseInteger("1.0"), ConfigError);
@@ -49,7 +49,7 @@ TEST(ParseValueTest, IdsAreSeparatedByCommas) {
   EXPECT_THROW(ParseIds("2147483648", ids), ConfigError);
 }
 
-TEST(ParseValueTest, BiasIsIdEqualsValue) {
+TEST(ParseValueTest, BiasHasTheFormIdEqualsValue) {
   EXPECT_EQ(ParseBias("5=-1.5"), (std::pair<int32_t, float>{5, -1.5F}));
   EXPECT_THROW(ParseBias("5"), ConfigError);
   EXPECT_THROW(ParseBias("5=nan"), ConfigError);

@@ -109,7 +109,7 @@ TEST(SafeTextTest, InvisibleCharactersAreShownInHexadecimal) {
 TEST(SafeTextTest, JoinersAreKeptInEmojiAndInScriptsThatUseThem) {
   const std::vector<std::vector<uint32_t>> kept = {
       {0x1F468, 0x200D, 0x1F469, 0x200D, 0x1F467},  // family
-      {0x1F9D1, 0x1F3FD, 0x200D, 0x1F4BB},          // with a skin tone
+      {0x1F9D1, 0x1F3FD, 0x200D, 0x1F4BB},          // technologist with a skin tone
       {0x2764, 0xFE0F, 0x200D, 0x1F525},            // heart on fire
       {0x1F3F3, 0xFE0F, 0x200D, 0x1F308},           // rainbow flag
       {'1', 0xFE0F, 0x20E3},                        // keycap

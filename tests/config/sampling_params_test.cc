@@ -72,8 +72,8 @@ TEST(SamplingParamsTest, FloatFieldsOutOfRangeAreRejected) {
       EXPECT_EQ(RejectionMessage([&](SamplingParams& p) { p.*field.member = good; }), "") << field.name << good;
     }
   }
-  EXPECT_EQ(RejectionMessage([](SamplingParams& p) { p.temperature = kNan; }), "temperature: not in 0 to 2 (nan)");
-  EXPECT_EQ(RejectionMessage([](SamplingParams& p) { p.top_p = 0.0; }), "top_p: not in (0, 1] (0)");
+  EXPECT_EQ(RejectionMessage([](SamplingParams& p) { p.temperature = kNan; }), "temperature: outside 0 to 2 (nan)");
+  EXPECT_EQ(RejectionMessage([](SamplingParams& p) { p.top_p = 0.0; }), "top_p: outside (0, 1] (0)");
   EXPECT_EQ(RejectionMessage([](SamplingParams& p) { p.top_p = std::numeric_limits<double>::denorm_min(); }), "");
 }
 
@@ -82,7 +82,7 @@ TEST(SamplingParamsTest, IdsOutsideTheVocabularyAreRejectedInEveryField) {
     std::string value = std::string("(").append(std::to_string(id)).append(")");
     auto check = [&](const char* field, const std::function<void(SamplingParams&)>& change) {
       std::string message = RejectionMessage(change);
-      EXPECT_TRUE(message.starts_with(std::string(field) + ": token id not in 0 to 99 ")) << message;
+      EXPECT_TRUE(message.starts_with(std::string(field) + ": token id outside 0 to 99 ")) << message;
       EXPECT_TRUE(message.ends_with(value)) << message;
     };
     check("logit_bias", [&](SamplingParams& p) { p.logit_bias = {{id, 1.0f}}; });
@@ -103,7 +103,7 @@ TEST(SamplingParamsTest, OtherRejectionsNameTheFieldAndTheValue) {
   const std::pair<const char*, std::function<void(SamplingParams&)>> cases[] = {
       {"n: below 1 (0)", [](SamplingParams& p) { p.n = 0; }},
       {"n: above 128 (129)", [](SamplingParams& p) { p.n = 129; }},
-      {"n: must be 1 with temperature 0 (2)",
+      {"n: with temperature 0, must be 1 (2)",
        [](SamplingParams& p) {
          p.n = 2;
          p.temperature = 0.0;

@@ -88,7 +88,7 @@ TEST(EngineCoreTest, RanksReceiveTheLastFinishedRequestEvenIfNothingRuns) {
   EXPECT_EQ(finished, std::vector<RequestId>{1});
 }
 
-TEST(EngineCoreTest, RequestThatCanNeverFitIsRejectedImmediately) {
+TEST(EngineCoreTest, RequestThatCanNeverFitIsRejectedAndOthersRun) {
   VllmConfig config = FakeConfig();
   config.cache.num_blocks_override = 2;
   EngineCore engine_core(config, FakeExecutorFactory());
@@ -266,7 +266,7 @@ TEST(EngineCoreTest, RandomConfigurationsProduceTheSameTokens) {
   EXPECT_GT(num_cancelled, 100);
 }
 
-TEST(EngineCoreTest, PrefixCacheHitsAndCanBeReset) {
+TEST(EngineCoreTest, RepeatedPromptHitsThePrefixCacheUntilAReset) {
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory());
   engine_core.AddRequest(FakeRequest(1, std::vector<int32_t>(40, 1), 2));
   RunAll(engine_core);
@@ -343,7 +343,7 @@ TEST(GetNumBlocksTest, KVCacheMemoryBytesLimitsTheMemory) {
   EXPECT_EQ(GetNumBlocks(config, 300, 100), 2);
 }
 
-TEST(GetNumBlocksTest, LimitedToWhatTheSequencesCanUse) {
+TEST(GetNumBlocksTest, BlocksAreLimitedToWhatTheSequencesCanUse) {
   VllmConfig config = FakeConfig();
   config.model.max_model_len = 33;
   config.scheduler.max_num_seqs = 4;

@@ -1,7 +1,8 @@
 // FakeExecutor: an Executor whose model is a hash function. It tracks requests like a rank and throws if the scheduler
-// breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache, so every schedule
-// must produce the same tokens. With FakeModel::check_kv, a wrong block is detected in the same step. FakeModel also
-// makes the executor fail on demand. Owned by the EngineCore under test; called on the engine thread.
+// breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache, and of the seed
+// unless sampling is greedy, so every schedule must produce the same tokens. With FakeModel::check_kv, a wrong block is
+// detected in the same step. FakeModel also makes the executor fail on demand. Owned by the EngineCore under test;
+// called on the engine thread.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +31,7 @@ struct FakeModel {
   bool throw_at_profile = false;
   bool throw_at_cache = false;
   int64_t throw_at_step = -1;  // counts from 0
-  bool check_kv = true;        // checks the KV of the whole context in each step; off for benchmarks
+  bool check_kv = true;        // checks the KV of the whole context each step; off in benchmarks and allocation tests
   // If true, the executor returns no sampled tokens, as if it were broken.
   bool loses_tokens = false;
   // Overrides the hash: returns the token that follows `tokens`.

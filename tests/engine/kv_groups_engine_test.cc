@@ -51,7 +51,8 @@ TEST(KVGroupsEngineTest, TokensDoNotDependOnThePoolSizeOrTheTokenBudget) {
     FakeModel model;
     model.group_windows.assign(static_cast<size_t>(pick(0, 2)), 0);
     for (int64_t n = pick(1, 3); n > 0; --n) model.group_windows.push_back(pick(2, 90));
-    // The smallest pool holds one request of the largest size, and the largest holds about ten of average size.
+    // The smallest pool holds one request of the largest size. The largest pool holds about ten requests of average
+    // size.
     const auto num_groups = static_cast<int64_t>(model.group_windows.size());
     config.cache.num_blocks_override = num_groups * pick(13, 60);
     EngineCore engine_core(config, FakeExecutorFactory(model));

@@ -1,4 +1,4 @@
-// Checks that a decode step of a real model and executor allocates nothing once its buffers have grown.
+// Checks that a decode step of a real model and executor allocates no heap memory once all buffers have grown.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -45,7 +45,7 @@ TEST(StepInterruptTest, StopStringOfOneRequestLetsTheOthersFinishTheStep) {
   EXPECT_FALSE(interrupt.flag().IsRequested());
 }
 
-TEST(StepInterruptTest, PromptAbortOfOneRequestCancelsTheStepLater) {
+TEST(StepInterruptTest, UrgentAbortOfOneRequestSchedulesTheCancellationOfTheStep) {
   StepInterrupt interrupt;
   interrupt.BeginStep(kStepOfOneAndTwo);
   interrupt.Abort(kOne, AbortUrgency::kPrompt);

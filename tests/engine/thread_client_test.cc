@@ -56,7 +56,7 @@ Answers ReadUntil(EngineCoreClient& client, size_t num_finished) {
   return answers;
 }
 
-// Reads outputs until the engine is dead and returns the cause.
+// Reads outputs until the engine is dead, then returns the cause.
 std::string ReadUntilDead(EngineCoreClient& client) {
   EngineCoreOutputs outputs;
   try {
@@ -234,7 +234,7 @@ TEST(ThreadClientTest, AddRequestWaitsWhileTheQueueIsFullAndNoRequestIsLost) {
   ThreadClient client(FakeConfig(), FakeExecutorFactory(model));
   Adder adder(client);
   adder.WaitUntilBlocked();
-  // Before its first step the engine removed the queued requests, at most one full queue. Then the queue filled again.
+  // Before its first step, the engine took at most one full queue of requests. Then the queue filled again.
   EXPECT_LE(adder.num_added(), 2 * ThreadClient::kInputQueueCapacity);
   gate->count_down();
   ReadUntil(client, Adder::kCount);
@@ -414,7 +414,8 @@ TEST(ThreadClientTest, ManyAbortsDoNotAffectOtherRequests) {
   client.Shutdown(ShutdownMode::kDrain);
 }
 
-// In the tests below, the second step runs until it is cancelled. If it is not cancelled, the test hangs.
+// In the tests below, each step that schedules the endless request, except the engine's first step, runs until it is
+// cancelled. If nothing cancels it, the test hangs.
 
 TEST(ThreadClientTest, AbortOfTheOnlyRequestEndsItsStep) {
   FakeModel model;

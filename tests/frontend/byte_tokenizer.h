@@ -1,6 +1,6 @@
 // MakeByteTokenizer(): a tokenizer whose ids 0 to 255 are the bytes, so that a test can split text at any byte. Id 256
-// is "<s>", the BOS token, which it adds before a prompt. Id 257 is "</s>", the EOS token. Id 258 is " word", one token
-// of five characters. Pure functions.
+// is "<s>", the BOS token, which the tokenizer adds before a prompt. Id 257 is "</s>", the EOS token. Id 258 is
+// " word", one token of five characters. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -135,7 +135,7 @@ TEST_F(IncrementalDetokenizerTest, StopStringCompletedByTheFinalFlushIsFound) {
 }
 
 // The number of consumed tokens, the text, and whether a stop string ended the text do not depend on how the ids are
-// split into calls of Append, and the deltas concatenate to the text. If a stop string ended the text, the text is a
+// split into calls to Append, and the deltas concatenate to the text. If a stop string ended the text, the text is a
 // prefix of the decoded ids, else it is the whole decoded text.
 TEST_F(IncrementalDetokenizerTest, RandomSplitsDoNotChangeTheResult) {
   std::mt19937 random(7);

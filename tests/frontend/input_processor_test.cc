@@ -51,8 +51,10 @@ TEST_F(InputProcessorTest, EmptyTextIsAcceptedIfSpecialTokensAreAdded) {
 }
 
 TEST_F(InputProcessorTest, IdsMustBeInTheVocabulary) {
-  EXPECT_EQ(Rejection(std::vector<int32_t>{1, 259}), "prompt_token_ids: must be within the vocabulary of 259 (259)");
-  EXPECT_EQ(Rejection(std::vector<int32_t>{-1}), "prompt_token_ids: must be within the vocabulary of 259 (-1)");
+  EXPECT_EQ(Rejection(std::vector<int32_t>{1, 259}),
+            "prompt_token_ids: token id outside the vocabulary of 259 tokens (259)");
+  EXPECT_EQ(Rejection(std::vector<int32_t>{-1}),
+            "prompt_token_ids: token id outside the vocabulary of 259 tokens (-1)");
 }
 
 TEST_F(InputProcessorTest, PromptMustLeaveSpaceForOneToken) {
@@ -126,7 +128,7 @@ TEST_F(InputProcessorTest, MissingSeedIsDerivedFromTheRequestIdAndTheEnginesSeed
   EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(0, "ie"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(1, "id"));
-  // Computed in Python. Another value would change the tokens of every request without a seed.
+  // The expected value was computed in Python. Another hash would change the tokens of every request without a seed.
   EXPECT_EQ(DeriveSeed(0, "row-1"), 120240866209981125uLL);
   params_.seed = 9;
   EXPECT_EQ(Process(Bytes("a")).params.seed, 9u);

@@ -269,7 +269,7 @@ TEST_P(LLMEngineTest, NaNLogitsFailOnlyTheirRequest) {
 
 TEST_P(LLMEngineTest, EngineFailureEndsEveryPendingRequestWithTheCauseThenThrows) {
   FakeModel model;
-  // Fails only after all requests are added.
+  // The model fails only after all requests have been added.
   const auto armed = std::make_shared<std::atomic<bool>>(false);
   model.on_step = [armed](int64_t step, const SchedulerOutput&) {
     if (step < 5) return;

@@ -81,7 +81,7 @@ TEST(OutputMemoryTest, RejectionHasTheNumbersAndARemedy) {
   EXPECT_EQ(rejection,
             "max_tokens: the output may take up to " + std::to_string(Total(params, 50)) +
                 " bytes (n 128 x max_tokens 100000 x 21 logprobs, prompt of 50 tokens x 4 prompt_logprobs), limit "
-                "4294967296; lower n, max_tokens or logprobs, or raise --max-output-memory");
+                "4294967296; lower n, max_tokens, logprobs or prompt_logprobs, or raise --max-output-memory");
   EXPECT_NO_THROW(CheckOutputMemory(params, 50, kVocabSize, Total(params, 50)));
 }
 

@@ -55,7 +55,7 @@ class OutputProcessorTest : public ::testing::Test {
 
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_ = testing::MakeByteTokenizer();
   OutputProcessor processor_{tokenizer_.get()};
-  std::vector<RequestId> reqs_to_abort_;  // from the last Process
+  std::vector<RequestId> reqs_to_abort_;  // from the last call to Process
 };
 
 TEST_F(OutputProcessorTest, CumulativeOutputsContainEverythingSoFar) {

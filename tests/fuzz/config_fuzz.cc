@@ -1,5 +1,5 @@
 // Fuzzes LoadModelConfig. The bytes before the first NUL become config.json, and the bytes after it become
-// generation_config.json.
+// generation_config.json. Without a NUL, config.json gets all bytes and generation_config.json is {}.
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace vllm {
 namespace {
 
-// Returns this process's own directory, which is in memory if /dev/shm is writable.
+// Returns a directory for this process only, which is in memory if /dev/shm is writable.
 const std::string& Directory() {
   static const std::string directory = [] {
     const std::string root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";

@@ -27,7 +27,7 @@ std::unique_ptr<tokenizer::Tokenizer> FromModelFile(const std::string& path) {
   return tokenizer;
 }
 
-// Returns the tokenizer that `choice` selects. The tokenizers cover all kinds of models.
+// Returns the tokenizer that `choice` selects. They cover the model types of tokenizer.json and SentencePiece.
 const tokenizer::Tokenizer& TokenizerOf(unsigned char choice) {
   static const std::vector<std::unique_ptr<tokenizer::Tokenizer>> tokenizers = [] {
     const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";
@@ -56,7 +56,7 @@ void FuzzOne(std::string_view bytes) {
   std::string pieces;
   for (const int32_t id : ids) {
     stream.Feed(id, pieces);
-    Require(tokenizer::IsValidUtf8(pieces), "streamed text ends with a complete character");
+    Require(tokenizer::IsValidUtf8(pieces), "streamed text is UTF-8");
   }
   stream.Flush(pieces);
   Require(pieces == whole, "streaming gives the same text as Decode");

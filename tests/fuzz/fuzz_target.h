@@ -8,7 +8,7 @@
 
 namespace vllm {
 
-// Returns if the tested code correctly accepts or rejects `bytes`. Aborts if a Require fails.
+// Runs the tested code on `bytes`. Aborts if a Require fails. Does not catch unexpected exceptions.
 void FuzzOne(std::string_view bytes);
 
 inline void Require(bool holds, const char* what) {

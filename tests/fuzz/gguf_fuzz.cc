@@ -29,7 +29,7 @@ void FuzzOne(std::string_view bytes) {
     for (const GgufTensor* tensor : file.tensors()) {
       Require(tensor->data.data() >= data.data() && tensor->data.size() <= data.size() &&
                   tensor->data.data() + tensor->data.size() <= data.data() + data.size(),
-              "a tensor is inside the file");
+              "tensors are inside the file");
       total += tensor->data.size();
     }
     Require(total <= bytes.size(), "tensors have at most as many bytes as the file");
@@ -39,7 +39,7 @@ void FuzzOne(std::string_view bytes) {
       Require(config.num_attention_heads % config.num_key_value_heads == 0,
               "the number of KV heads divides the number of attention heads");
       Require(config.layers.size() == static_cast<size_t>(config.num_hidden_layers), "every layer has a config");
-      for (const int32_t id : config.eos_token_ids) Require(id >= 0 && id < config.vocab_size, "EOS ids are tokens");
+      for (const int32_t id : config.eos_token_ids) Require(id >= 0 && id < config.vocab_size, "EOS ids are valid");
     });
     Try([&] { GgufChatTemplate(file.metadata()); });
     Try([&] { LoadGgufTokenizer(file); });

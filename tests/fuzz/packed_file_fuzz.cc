@@ -49,7 +49,7 @@ void FuzzOne(std::string_view input) {
   if (bytes.size() >= kFixedBytes) FixSizeAndHash(bytes);
   const int fd = memfd_create("packed", MFD_CLOEXEC);
   Require(fd >= 0 && write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
-          "memfd_create and write");
+          "memfd_create and write succeed");
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   try {
     const PackedFile file(path, "fuzz", [](int64_t count, const std::function<void(int64_t i)>& f) {
@@ -57,7 +57,7 @@ void FuzzOne(std::string_view input) {
     });
     const std::byte* end = nullptr;
     for (const PackedEntry& entry : file.entries()) {
-      Require(end == nullptr || entry.data.data() >= end, "entries are in order");
+      Require(end == nullptr || entry.data.data() >= end, "entries are in order and do not overlap");
       end = entry.data.data() + entry.data.size();
     }
   } catch (const ModelError&) {

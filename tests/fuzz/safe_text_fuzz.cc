@@ -1,5 +1,6 @@
-// Fuzzes the filter for text that goes to a terminal. The result must contain no control bytes except newline and tab,
-// and must not depend on how the input is split into pieces.
+// Fuzzes the filter for text that goes to a terminal. The result must be valid UTF-8, must contain no unsafe code
+// points and no control bytes except newline and tab, and must be the same if the input arrives in pieces of three
+// bytes.
 #include <string>
 
 #include "app/terminal/safe_text.h"

@@ -15,7 +15,7 @@ void FuzzOne(std::string_view bytes) {
     for (const SafetensorsEntry& entry : ParseSafetensors(file, "fuzz")) {
       Require(entry.data.empty() || (entry.data.data() >= file.data() &&
                                      entry.data.data() + entry.data.size() <= file.data() + file.size()),
-              "a tensor is inside the file");
+              "tensors are inside the file");
       total += entry.data.size();
     }
     Require(total <= file.size(), "tensors have at most as many bytes as the file");

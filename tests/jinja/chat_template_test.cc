@@ -69,8 +69,8 @@ TEST(ChatTemplateTest, ErrorOfAnUnclosedLoopNamesEndfor) {
   EXPECT_NE(ErrorOf("{% for x in [1] %}a").find("expected 'endfor'"), std::string::npos);
 }
 
-// These numbers are out of range for a double. The size of the number decides between zero and infinity, not the sign
-// of its exponent.
+// These numbers are outside the range of a double. The magnitude of a number decides whether it becomes zero or
+// infinity, not the sign of the exponent in its text.
 TEST(ChatTemplateTest, FloatsOutOfRangeBecomeZeroOrInfinity) {
   const std::string zeros(400, '0');
   const std::string source =

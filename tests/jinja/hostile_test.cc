@@ -35,9 +35,10 @@ TEST_P(EveryHostileTemplateTest, IsRejectedWithAnError) {
   EXPECT_TRUE(IsError(Outcome(GetParam()))) << GetParam().substr(0, 200);
 }
 
-// Loops of 10^10 iterations. The parameter is the template text before the loop, a bar, and the body of the loop. The
-// limit on operations must stop every loop before any other limit does. The cost of an operation grows with the number
-// of bytes that it touches, so an expensive body only makes the loop stop after fewer iterations.
+// Two nested loops with about 10^10 iterations in total. The parameter is the template text before the loops, a bar,
+// and the body of the inner loop. The limit on operations must stop the loops before any other limit does. The cost of
+// an operation grows with the number of bytes that it touches, so an expensive body only makes the loops stop after
+// fewer iterations.
 class EveryBombTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryBombTest, IsStoppedByTheOperationBudget) {
@@ -165,12 +166,14 @@ std::vector<std::string> HostileTemplates() {
 
 INSTANTIATE_TEST_SUITE_P(Each, EveryHostileTemplateTest, testing::ValuesIn(HostileTemplates()));
 
+// Recursive destructors would overflow the stack.
 TEST(HostileTemplateTest, ALongChainOfNamespacesIsDestroyedWithoutRecursion) {
   EXPECT_EQ(Outcome("{% set ns = namespace(x=none) %}{% for a in range(50000) %}{% set ns.x = namespace(n=ns.x) %}"
                     "{% endfor %}ok"),
             "ok");
 }
 
+// LeakSanitizer reports a cycle that is not freed.
 TEST(HostileTemplateTest, ACycleOfNamespacesAndMacrosIsFreed) {
   EXPECT_EQ(Outcome("{% set ns = namespace() %}{% set ns.me = ns %}{% macro m() %}{{ ns }}{% endmacro %}"
                     "{% set ns.m = m %}{% for a in range(1000) %}{% macro k() %}{{ a }}{% endmacro %}{% set ns.k = k %}"
@@ -178,6 +181,7 @@ TEST(HostileTemplateTest, ACycleOfNamespacesAndMacrosIsFreed) {
             "ok");
 }
 
+// Destroying a chain of so many loops would overflow the stack.
 TEST(HostileTemplateTest, LoopsInANamespaceDoNotFormAChain) {
   EXPECT_EQ(Outcome("{% set ns = namespace(l=none) %}{% for a in range(50000) %}{% for b in [ns.l] %}"
                     "{% if loop.changed(ns.l) %}{% endif %}{% set ns.l = loop %}{% endfor %}{% endfor %}ok"),
@@ -190,7 +194,7 @@ TEST(HostileTemplateTest, MessageOfRaiseExceptionIsEscapedAndTruncated) {
   EXPECT_LT(outcome.size(), 400u);
 }
 
-TEST(HostileTemplateTest, AContextThatIsNotAValidJsonObjectIsRejected) {
+TEST(HostileTemplateTest, AContextThatCannotBeReadAsAnObjectIsRejected) {
   for (const char* context :
        {"", "[]", "1", "{", "{\"a\": 1e}", "{\"a\": 99999999999999999999}", "{\"a\": \"\xff\"}"}) {
     EXPECT_TRUE(IsError(Outcome("x", context))) << context;

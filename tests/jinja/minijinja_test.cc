@@ -44,7 +44,7 @@ TEST_P(SameOutputTest, RendersAsMiniJinjaDoes) {
             vector_.expected);
 }
 
-// Removes spaces and newlines, because trim_blocks removes newlines that MiniJinja keeps by default.
+// Removes spaces and newlines, because trim_blocks and lstrip_blocks remove some that MiniJinja keeps by default.
 std::string WithoutSpaces(std::string text) {
   std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
   return text;
@@ -61,7 +61,8 @@ TEST_P(BothRejectTest, IsRejectedAsByMiniJinja) {
   EXPECT_THROW(ChatTemplate::Parse(vector_.source)->RenderJson(vector_.context, {}), ChatTemplateError);
 }
 
-// Test vectors on which MiniJinja and Jinja2 with trim_blocks agree. In SameExceptSpacesTest, the whitespace differs.
+// Test vectors on which MiniJinja and Jinja2 with trim_blocks and lstrip_blocks agree. In SameExceptSpacesTest, they
+// agree except for whitespace.
 INSTANTIATE_TEST_SUITE_P(Vectors, SameOutputTest,
                          testing::Values("adding.txt", "block.txt", "escape.txt", "filter_block.txt", "getattr.txt",
                                          "getitem.txt", "ifexpr.txt", "indexing.txt", "inexpr.txt", "kwarg_ifexpr.txt",

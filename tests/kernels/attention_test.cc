@@ -1,5 +1,5 @@
-// Compares the paged attention kernels with a plain softmax(q K^T) V. Also tests that results do not depend on chunks,
-// on tiles, on other rows or on the task that computes a partition.
+// Compares the paged attention kernels with a plain softmax(q K^T) V. Also tests that the result of a row does not
+// depend on the other rows of its task, or on the task that computes a partition.
 #include "kernels/attention.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -24,7 +24,7 @@ namespace {
 struct Case {
   int64_t head_dim, kv_heads, group, block_size, length, window;
   KVDType dtype;
-  std::vector<float> query, key, value;  // [length, heads * head_dim]
+  std::vector<float> query, key, value;  // [length, heads * head_dim]; query begins with an extra element
   std::vector<int32_t> blocks;
   std::vector<std::byte> key_cache, value_cache;
   AttentionArgs args;
@@ -81,7 +81,7 @@ struct Case {
     return out;
   }
 
-  // Runs each row as a separate task, after some partitions have been computed in advance for groups of rows.
+  // First computes random partitions for random groups of rows. Then runs each row as a separate task.
   std::vector<float> RunWithPartials(const Kernels& kernels, std::mt19937& random) {
     const auto pick = [&](int64_t high) { return std::uniform_int_distribution<int64_t>(0, high)(random); };
     std::vector<float> out(query.size() - 1, -1.0f);
@@ -136,7 +136,7 @@ struct Case {
     return rows;
   }
 
-  // Returns the values of K or V after a round trip through the cache.
+  // Returns the values of K or V, rounded as the cache stores them.
   std::vector<float> Stored(const std::vector<float>& from) const {
     std::vector<float> stored = from;
     for (size_t i = 0; i < stored.size(); i += static_cast<size_t>(head_dim)) {
@@ -151,7 +151,7 @@ struct Case {
     return stored;
   }
 
-  // Returns the queries with the rounding of kernels that use a bfloat16 dot product: scaled, rounded and scaled back.
+  // Returns the queries as kernels with a bfloat16 dot product use them: scaled, rounded and scaled back.
   std::vector<float> Rounded() const {
     const float factor = args.softcap > 0.0f ? args.scale : args.scale * 1.44269504f;
     std::vector<float> rounded = query;
@@ -161,7 +161,7 @@ struct Case {
 
   std::vector<double> Naive() const { return Naive(query, Stored(key), Stored(value)); }
 
-  // If `magnitude` is not null, sets it to the sum of the absolute values of the terms of each output element.
+  // If `magnitude` is not null, fills it with the sum of the absolute values of each output element's terms.
   std::vector<double> Naive(const std::vector<float>& queries, const std::vector<float>& keys,
                             const std::vector<float>& values, std::vector<double>* magnitude = nullptr) const {
     std::vector<double> out(query.size() - 1);

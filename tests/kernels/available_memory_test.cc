@@ -30,7 +30,7 @@ TEST(AvailableMemoryTest, TheTightestLimitIsReportedByName) {
   EXPECT_EQ(LeastOf(left, 0).bound, "CommitLimit (vm.overcommit_memory 2)");
 }
 
-TEST(AvailableMemoryTest, UntouchedBytesReduceMemoryButNotAddressSpace) {
+TEST(AvailableMemoryTest, UntouchedBytesReducePhysicalMemoryButNotAddressSpace) {
   MemoryLeft left;
   left.machine = 900 * kMiB;
   left.address_space = 850 * kMiB;

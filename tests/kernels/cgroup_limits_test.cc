@@ -151,7 +151,7 @@ TEST_F(CgroupLimitsTest, BothVersionsCountIfBothAreMounted) {
   EXPECT_EQ(Read().available_memory_bytes, kGiB);
 }
 
-TEST_F(CgroupLimitsTest, AGroupOutsideTheMountFallsBackToTheMountPoint) {
+TEST_F(CgroupLimitsTest, TheMountPointIsUsedIfTheGroupIsNotVisible) {
   WriteGroup("sys/fs/cgroup", std::to_string(2 * kGiB), kGiB);
   for (const char* membership : {"/../../host.slice", "/system.slice/docker-1.scope", "/docker/c10", "/"}) {
     MountV2(membership, "/docker/c1");

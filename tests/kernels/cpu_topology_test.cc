@@ -10,8 +10,8 @@
 namespace vllm::kernels {
 namespace {
 
-// A fake /sys. Describe creates `nodes` NUMA nodes with `cores` cores each. The ids of hyperthread siblings follow
-// those of the first CPUs of all cores.
+// A fake /sys/devices/system. Describe creates `nodes` NUMA nodes with `cores` cores each. With `has_siblings`, each
+// core has a second CPU. The ids of the second CPUs follow those of the first CPUs of all cores.
 class CpuTopologyTest : public ::testing::Test {
  protected:
   void Describe(int nodes, int cores, bool has_siblings) {
@@ -40,7 +40,7 @@ class CpuTopologyTest : public ::testing::Test {
     std::iota(cpus.begin(), cpus.end(), 0);
     return CpuTopology(cpus, directory_.path(), Cgroups());
   }
-  // A version 2 group whose files are in "group".
+  // Returns the paths of a version 2 group whose files are in the directory "group".
   CgroupPaths Cgroups() {
     directory_.Write("memberships", "0::/\n");
     directory_.Write("mounts", "30 23 0:26 / /group rw - cgroup2 cgroup rw\n");

@@ -9,7 +9,7 @@
 namespace vllm::kernels {
 namespace {
 
-// Returns the value of a float16 by its definition.
+// Computes the value of a float16 from its definition.
 double HalfByDefinition(uint16_t bits) {
   int exponent = (bits >> 10) & 31;
   double fraction = bits & 1023;
@@ -48,7 +48,7 @@ TEST(DTypeTest, FloatsRoundToTheNearestFloat16AndTiesToEven) {
   EXPECT_EQ(FloatToFloat16(1e-30f), 0);
 }
 
-TEST(DTypeTest, EveryBFloat16ConvertsBack) {
+TEST(DTypeTest, EveryBFloat16ConvertsToFloatAndBack) {
   for (uint32_t i = 0; i < 65536; ++i) {
     uint16_t bits = static_cast<uint16_t>(i);
     float value = BFloat16ToFloat(bits);
@@ -65,7 +65,7 @@ TEST(DTypeTest, FloatsRoundToTheNearestBFloat16AndTiesToEven) {
   for (int i = 0; i < 100000; ++i) {
     uint32_t bits = static_cast<uint32_t>(random());
     float value = std::bit_cast<float>(bits);
-    if (!(std::abs(value) < 3e38f)) continue;  // close to the limit the result may be infinity
+    if (!(std::abs(value) < 3e38f)) continue;  // NaN, infinite, or may round to infinity
     double down = static_cast<double>(BFloat16ToFloat(static_cast<uint16_t>(bits >> 16)));
     double got = static_cast<double>(BFloat16ToFloat(FloatToBFloat16(value)));
     double up = static_cast<double>(std::bit_cast<float>((bits & 0xffff0000u) + 0x10000u));

@@ -25,7 +25,8 @@ class QuantCodesTest : public testing::Test, protected testing_support::RandomVa
       for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
     }
   }
-  // Checks that (level - zero) * scale + minimum is the value that `dequantize` returns, up to float32 rounding.
+  // Checks that (level - zero) * scale + minimum, if finite, is the value that `dequantize` returns, up to float32
+  // rounding.
   void ExpectSame(const CheckpointQuantMatrix& matrix) {
     const CheckpointQuantMatrixView& w = matrix.view();
     const std::optional<PackedQuantForm> form = PackedFormOf(w);

@@ -1,5 +1,5 @@
-// Tests the kernels on checkpoint formats on every instruction set: the exact values of every format, products compared
-// with the plain loop, and bit-identical results for any split of the work.
+// Tests the kernels for checkpoint formats on every available instruction set: the exact values of every format,
+// products compared with a plain loop, bit-identical results for any split of the work, and the error of IQ4_NL.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 struct StoredFormat {
   QuantFormat format;
   std::string name;
-  std::vector<int> halves;    // byte offsets of the half floats of a block
+  std::vector<int> halves;    // byte offsets of the float16 values in a block
   bool has_exponent = false;  // a block begins with the exponent of its scale
   bool IsBlocks() const { return has_exponent || !halves.empty(); }
 };
@@ -111,7 +111,7 @@ TEST_P(QuantKernelsTest, BlocksDequantizeExactlyLikeTheGgufPackage) {
   }
 }
 
-TEST_P(QuantKernelsTest, GroupsDequantizeToTheirDefinition) {
+TEST_P(QuantKernelsTest, GroupsDequantizeAsDefined) {
   for (const QuantFormat format : {QuantFormat::kGroupUInt4, QuantFormat::kGroupUInt8}) {
     CheckpointQuantMatrix w(format, 1, 32, {{1, 0}, 2, DType::kFloat32, true, 0});
     std::vector<uint8_t> codes(32);
@@ -131,7 +131,7 @@ TEST_P(QuantKernelsTest, GroupsDequantizeToTheirDefinition) {
   }
 }
 
-TEST_P(QuantKernelsTest, Float8DequantizesToItsDefinition) {
+TEST_P(QuantKernelsTest, Float8DequantizesAsDefined) {
   CheckpointQuantMatrix w(QuantFormat::kGroupFloat8, 1, 256,
                           {std::vector<int32_t>(16, 0), 1, DType::kFloat32, false, 0});
   std::vector<uint8_t> codes(256);
@@ -232,7 +232,7 @@ TEST_P(QuantKernelsTest, NonFiniteValuesAffectOnlyTheirIQ4NLBlock) {
   }
 }
 
-TEST_P(QuantKernelsTest, IQ4NLErrorOfGaussianWeightsIsBelowEightPercent) {
+TEST_P(QuantKernelsTest, IQ4NLRmsErrorOfGaussianWeightsIsBelowEightPercent) {
   const int64_t count = 32 * 256;
   const std::vector<float> x = Floats(count, 0.02f);
   CheckpointQuantMatrix w(QuantFormat::kIQ4_NL, 1, count);

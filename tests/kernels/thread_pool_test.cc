@@ -38,7 +38,7 @@ TEST(ThreadPoolTest, RunsManyShortJobsInARow) {
   EXPECT_EQ(sum.load(), 5000 * 6);
 }
 
-TEST(ThreadPoolTest, SleepingWorkersWakeForTheNextJob) {
+TEST(ThreadPoolTest, AJobThatBeginsWhileWorkersSleepRunsAllTasks) {
   // ThreadSanitizer starts a background thread when the program creates its first thread. Create one now, so that the
   // background thread is not counted as a worker.
   std::thread([] {}).join();
@@ -55,7 +55,7 @@ TEST(ThreadPoolTest, SleepingWorkersWakeForTheNextJob) {
   EXPECT_EQ(runs.load(), 6);
 }
 
-TEST(ThreadPoolTest, AnExceptionOfATaskReachesTheCaller) {
+TEST(ThreadPoolTest, AnExceptionThrownByATaskReachesTheCaller) {
   for (int threads = 1; threads <= 4; ++threads) {
     ThreadPool pool(threads);
     for (int64_t guilty = 0; guilty < 20; ++guilty) {
@@ -113,7 +113,7 @@ TEST(ThreadPoolTest, CancellationAfterTheLastTaskHasNoEffect) {
   EXPECT_EQ(runs.load(), 20);
 }
 
-TEST(ThreadPoolTest, SleepingThreadsRunEveryTaskOnce) {
+TEST(ThreadPoolTest, ThreadsThatSleepInsteadOfSpinningRunEveryTask) {
   ThreadPool pool(8, {}, WaitPolicy::kSleep);
   std::atomic<int64_t> sum{0};
   for (int job = 0; job < 500; ++job) {

@@ -1,5 +1,5 @@
-// Compares the tile kernels of every instruction set with plain loops, over random shapes and tails. Also tests that a
-// result does not depend on how the work is split.
+// Compares the tile kernels of every available instruction set with plain loops, over random shapes and strides. Also
+// tests that a result does not depend on how the work is split.
 #include "kernels/tile_kernels.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -31,7 +31,8 @@ struct NamedTiles {
 };
 void PrintTo(const NamedTiles& tiles, std::ostream* out) { *out << tiles.name; }
 
-// Returns the kernels of every instruction set that this CPU supports, including AVX-VNNI in the AVX-512 encoding.
+// Returns the kernels of every instruction set that this CPU supports. With avx512_bf16, these include the AVX-VNNI
+// kernels in the AVX-512 encoding.
 std::vector<NamedTiles> AllTiles() {
   std::vector<NamedTiles> all;
   for (const Isa isa : AvailableIsas()) all.push_back({std::string(ToString(isa)), KernelsFor(isa).tiles});
@@ -95,7 +96,7 @@ constexpr PackedQuantForm kForms[] = {
     {6, 16, false, 32}, kInt4Form, {4, 32, false, 8}, {4, 32, true, 8},   {4, 32, true, 0}};
 constexpr int kNumForms = static_cast<int>(std::size(kForms));
 
-// Random codes, scales and minimums.
+// Returns a matrix with random codes, scales and minimums.
 PackedQuantMatrix RandomCodes(std::mt19937& random, const PackedQuantForm& form, int64_t rows, int64_t columns) {
   PackedQuantMatrix packed(form, rows, columns);
   std::uniform_int_distribution<int> code(0, (1 << form.bits) - 1);

@@ -164,7 +164,7 @@ TEST(SlidingWindowTest, LongestHitEndsInARunOfBlocksThatCoversTheWindow) {
   EXPECT_EQ(HitOf(1, {}), V(10, -1));
 }
 
-TEST(SlidingWindowTest, EqualWindowAfterAnotherPrefixIsNoHit) {
+TEST(SlidingWindowTest, EqualWindowAfterADifferentPrefixIsNotAHit) {
   GroupsFixture f(40, {6});
   Request a(MakeCore(1, Iota(0, 40)));
   EXPECT_TRUE(f.Run(a, 40));
@@ -175,7 +175,7 @@ TEST(SlidingWindowTest, EqualWindowAfterAnotherPrefixIsNoHit) {
   EXPECT_EQ(f.Hit(b), 0);
 }
 
-TEST(HybridTest, HitIsTheLongestFromWhichAllGroupsCanContinue) {
+TEST(HybridTest, HitIsTheLongestPrefixFromWhichAllGroupsCanContinue) {
   GroupsFixture f(40, {0, 6});
   Request a(MakeCore(1, Iota(0, 40)));
   EXPECT_TRUE(f.Run(a, 40));
@@ -258,7 +258,7 @@ TEST(HybridTest, ReservationCountsThePeakOfTheWindow) {
   }
 }
 
-TEST(HybridTest, RequestsContinueUnpublishedWhenTheTrieIsFull) {
+TEST(HybridTest, RequestsContinueButStopPublishingWhenTheTrieIsFull) {
   GroupsFixture f(8, {2}, 4);
   Request a(MakeCore(1, Iota(0, 3900))), b(MakeCore(2, Iota(10000, 3900)));
   for (int i = 0; i < 975; ++i) {

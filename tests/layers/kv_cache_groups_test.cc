@@ -51,7 +51,7 @@ TEST(KVCacheGroupsTest, FullAttentionComesFirstAndTheRarestKindSetsTheGroupSize)
   const auto layers = Layers(windows);
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
   ExpectValid(layers, groups);
-  // There are four full layers and 22 sliding ones, in groups of up to four.
+  // There are four full-attention layers and 22 sliding-window layers, in groups of up to four.
   EXPECT_EQ(groups.windows, (V{0, 512, 512, 512, 512, 512, 512}));
   EXPECT_EQ(groups.tensors.size(), 4u);
   EXPECT_EQ(groups.layers[5].group, 0u);

@@ -65,7 +65,7 @@ struct Matrix {
   double& at(int64_t n, int64_t k) { return values[static_cast<size_t>(n * columns + k)]; }
 };
 
-// Packs the codes of a [rows, columns] tensor into words along the columns, with the first code in the lowest bits.
+// Packs the codes of each row of a [rows, columns] tensor into 32-bit words, with the first code in the lowest bits.
 std::vector<int32_t> PackWords(const std::vector<int64_t>& codes, int64_t rows, int64_t columns, int64_t bits) {
   const int64_t per_word = 32 / bits, words = (columns + per_word - 1) / per_word;
   std::vector<int32_t> packed(static_cast<size_t>(rows * words));
@@ -173,7 +173,7 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     }
   }
 
-  // Returns a bound on the error of each weight in `row` that rounding scales and minimums to float16 causes.
+  // Returns a bound on the error that rounding scales and minimums to float16 causes in each weight of `row`.
   static double ScaleRounding(kernels::DType dtype, Matrix& reference, int64_t row) {
     if (dtype == kernels::DType::kFloat32) return 0.0;
     double largest = 0.0;

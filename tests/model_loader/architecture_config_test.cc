@@ -98,7 +98,7 @@ TEST(ArchitectureConfigTest, LayersWithoutRopeComeFromTheListOrTheInterval) {
   EXPECT_EQ(with_rope(Load(Config("smollm3"))), "111011");
   EXPECT_EQ(with_rope(Load(Config("smollm3", {{"no_rope_layer_interval", 2}}))), "101010");
   EXPECT_EQ(with_rope(Load(Config("smollm3", {{"no_rope_layers", {0, 1, 1, 0, 0, 1}}}))), "011001");
-  EXPECT_NE(ErrorOf(Config("smollm3", {{"no_rope_layers", {0, 2}}})).find("no_rope_layers: not a whole number in 0"),
+  EXPECT_NE(ErrorOf(Config("smollm3", {{"no_rope_layers", {0, 2}}})).find("no_rope_layers: not a whole number from 0"),
             std::string::npos);
 }
 
@@ -113,9 +113,9 @@ TEST(ArchitectureConfigTest, ExpertFieldsAreReadAndRangeChecked) {
   for (const LayerConfig& layer : config.layers) sparse += layer.is_moe ? '1' : '0';
   EXPECT_EQ(sparse, "010001");
   EXPECT_NE(ErrorOf(Config("mixtral", {{"num_local_experts", 4}, {"num_experts_per_tok", 5}}))
-                .find("num_experts_per_tok: not in 1 to 4 (5)"),
+                .find("num_experts_per_tok: outside 1 to 4 (5)"),
             std::string::npos);
-  EXPECT_NE(ErrorOf(Config("qwen3_moe", {{"num_experts", 1 << 30}})).find("num_experts: not in 1 to 4096"),
+  EXPECT_NE(ErrorOf(Config("qwen3_moe", {{"num_experts", 1 << 30}})).find("num_experts: outside 1 to 4096"),
             std::string::npos);
 }
 

@@ -113,14 +113,13 @@ TEST_F(GgufConfigTest, InvalidSizesAreRejected) {
   }
 }
 
-TEST_F(GgufConfigTest, InvalidFloatsAreRejectedByKey) {
+TEST_F(GgufConfigTest, InvalidFloatsAreRejectedWithTheirKey) {
   const std::string key = "attention.layer_norm_rms_epsilon";
   EXPECT_NE(ErrorOf(Sizes(key)).find("llama." + key + ": missing"), std::string::npos);
   for (const float value : {0.0F, -1.0F, 2.0F, std::numeric_limits<float>::quiet_NaN(),
                             std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
-    EXPECT_NE(ErrorOf(Sizes(key, Type::kFloat32, Raw(value))).find("llama." + key + ": not"), std::string::npos)
-        << value;
-    EXPECT_NE(ErrorOf(Sizes().Float("llama.rope.freq_base", value == 2.0F ? -2.0F : value)).find("rope.freq_base: not"),
+    EXPECT_NE(ErrorOf(Sizes(key, Type::kFloat32, Raw(value))).find("llama." + key + ": "), std::string::npos) << value;
+    EXPECT_NE(ErrorOf(Sizes().Float("llama.rope.freq_base", value == 2.0F ? -2.0F : value)).find("rope.freq_base: "),
               std::string::npos)
         << value;
   }
@@ -131,11 +130,11 @@ TEST_F(GgufConfigTest, InconsistentSizesAreRejected) {
   const auto four = Raw<uint32_t>(4);
   EXPECT_NE(ErrorOf(Sizes("attention.head_count_kv", Type::kUint32, Raw<uint32_t>(3))).find("does not divide"),
             std::string::npos);
-  EXPECT_NE(ErrorOf(Sizes("attention.key_length", Type::kUint32, Raw<uint32_t>(7))).find("not even"),
+  EXPECT_NE(ErrorOf(Sizes("attention.key_length", Type::kUint32, Raw<uint32_t>(7))).find("head dimension is not even"),
             std::string::npos);
-  EXPECT_NE(ErrorOf(Sizes("rope.dimension_count", Type::kUint32, Raw<uint32_t>(10))).find("not in 2 to 8"),
+  EXPECT_NE(ErrorOf(Sizes("rope.dimension_count", Type::kUint32, Raw<uint32_t>(10))).find("outside 2 to 8"),
             std::string::npos);
-  EXPECT_NE(ErrorOf(Sizes().Int("llama.attention.value_length", 4)).find("must equal the head dimension of the keys"),
+  EXPECT_NE(ErrorOf(Sizes().Int("llama.attention.value_length", 4)).find("is 4 but must equal the head dimension"),
             std::string::npos);
   EXPECT_EQ(Load(Sizes("rope.dimension_count", Type::kUint32, four)).rotary_dim, 4);
 }
@@ -172,7 +171,7 @@ TEST_F(GgufConfigTest, SlidingWindowsFollowTheArchitecturesPattern) {
   EXPECT_EQ(config.query_pre_attn_scalar, 8.0);
 }
 
-TEST_F(GgufConfigTest, DTypeIsTheFloatingPointTypeWithTheMostBytesInMatrices) {
+TEST_F(GgufConfigTest, DTypeIsTheDominantMatrixTypeButBlockWeightsReplaceFloat32WithFloat16) {
   EXPECT_EQ(Load(TinyGguf()).checkpoint_dtype, kernels::DType::kFloat32);
   GgufBuilder half = Sizes();
   half.Tensor("token_embd.weight", {32, 10}, 1, std::string(640, 'x'));
@@ -233,7 +232,7 @@ TEST(GgufTokenizerTest, KnownEndOfTurnTokensAreStopIdsToo) {
   EXPECT_NE(MessageOf<ModelError>([&] { GgufStopIds(header.metadata, 3); }), "");
 }
 
-TEST(GgufTokenizerTest, ArraysOfWrongLengthOrTypeAreRejected) {
+TEST(GgufTokenizerTest, ValuesOfWrongLengthOrTypeAreRejected) {
   const auto error = [](const GgufBuilder& file) {
     const std::string bytes = file.Build();
     const GgufHeader header = Parse(bytes);

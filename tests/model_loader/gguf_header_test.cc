@@ -58,7 +58,7 @@ void PrintTo(const MalformedFile& file, std::ostream* out) { *out << file.name; 
 std::vector<MalformedFile> MalformedFiles() {
   const std::string four_floats(16, 'x');
   return {
-      // The header.
+      // Malformed headers.
       {"Empty", "", "magic: extends past the end"},
       {"MagicOnly", "GGUF", "version: extends past the end"},
       {"BadMagic", "GGML" + std::string(20, '\0'), "magic: not a GGUF file"},
@@ -78,7 +78,7 @@ std::vector<MalformedFile> MalformedFiles() {
       {"PairCountOneTooLarge", GgufBuilder().Int("a", 1).Int("longer", 2).Build(0, 3), "key: extends past the end"},
       {"TensorCountOneTooLarge", GgufBuilder().Tensor("t", {4}, 0, four_floats).Build(2, 0),
        "tensor name: extends past the end"},
-      // Keys and values.
+      // Malformed keys and values.
       {"KeySizeMax", Header(3, 0, 1) + Raw(kHuge) + "k" + std::string(20, '\0'), "key: extends past the end"},
       {"KeySizeHalf", Header(3, 0, 1) + Raw(kHalf) + "k" + std::string(20, '\0'), "key: extends past the end"},
       {"KeyEmpty", GgufBuilder().Int("", 1).Build(), "key must have 1 to 65535 bytes (0)"},
@@ -107,7 +107,7 @@ std::vector<MalformedFile> MalformedFiles() {
        "array extends past the end"},
       {"ArraysTooDeep", Pair(Type::kArray, Nested(5)), "arrays are nested too deeply (limit 4)"},
       {"ArraysVeryDeep", Pair(Type::kArray, Nested(100000)), "arrays are nested too deeply (limit 4)"},
-      {"Alignment0", GgufBuilder().Int("general.alignment", 0).Build(), "general.alignment: not in 1 to"},
+      {"Alignment0", GgufBuilder().Int("general.alignment", 0).Build(), "general.alignment: outside 1 to"},
       {"Alignment3", GgufBuilder().Int("general.alignment", 3).Build(), "general.alignment: not a power of two (3)"},
       {"Alignment48", GgufBuilder().Int("general.alignment", 48).Build(), "general.alignment: not a power of two (48)"},
       {"AlignmentString", GgufBuilder().String("general.alignment", "32").Build(), "must be a whole number (string)"},
@@ -115,24 +115,24 @@ std::vector<MalformedFile> MalformedFiles() {
       {"AlignmentArray", GgufBuilder().Array<uint32_t>("general.alignment", Type::kUint32, {32}).Build(),
        "must be a whole number (array of uint32)"},
       {"AlignmentNegative", GgufBuilder().Pair("general.alignment", Type::kInt32, Raw<int32_t>(-32)).Build(),
-       "general.alignment: not in 1 to"},
+       "general.alignment: outside 1 to"},
       {"AlignmentBeyondFile",
        GgufBuilder().Int("general.alignment", 1U << 31).RawTensor("t", {4}, 0, 0, four_floats).Build(),
        "data extends past the end"},
-      {"AlignmentMax", GgufBuilder().Pair("general.alignment", Type::kUint64, Raw(kHuge)).Build(), "not in 1 to"},
-      // Tensors.
+      {"AlignmentMax", GgufBuilder().Pair("general.alignment", Type::kUint64, Raw(kHuge)).Build(), "outside 1 to"},
+      // Malformed tensors.
       {"NameEmpty", GgufBuilder().Tensor("", {4}, 0, four_floats).Build(), "name must have 1 to 64 bytes (0)"},
       {"NameTooLong", GgufBuilder().Tensor(std::string(65, 'n'), {4}, 0, four_floats).Build(), "64 bytes (65)"},
       {"NameSizeMax", Header(3, 1, 0) + Raw(kHuge) + std::string(40, 'n'), "tensor name: extends past the end"},
       {"NameTwice", GgufBuilder().Tensor("t", {4}, 0, four_floats).Tensor("t", {4}, 0, four_floats).Build(),
        "tensor t: occurs twice"},
-      {"Dimensions0", Tensor({}, 0), "number of dimensions is not in 1 to 4 (0)"},
-      {"Dimensions5", Tensor({1, 1, 1, 1, 1}, 0), "number of dimensions is not in 1 to 4 (5)"},
+      {"Dimensions0", Tensor({}, 0), "number of dimensions is outside 1 to 4 (0)"},
+      {"Dimensions5", Tensor({1, 1, 1, 1, 1}, 0), "number of dimensions is outside 1 to 4 (5)"},
       {"DimensionsMax", Header(3, 1, 0) + RawString("t") + Raw<uint32_t>(0xFFFFFFFF) + std::string(64, '\1'),
-       "number of dimensions is not in"},
-      {"DimensionZero", Tensor({0}, 0), "dimension is not in 1 to 2^63 - 1 (0)"},
-      {"DimensionZeroInside", Tensor({4, 0, 2}, 0), "dimension is not in 1 to 2^63 - 1 (0)"},
-      {"DimensionNegative", Tensor({static_cast<uint64_t>(-1)}, 0), "dimension is not in 1 to 2^63 - 1"},
+       "number of dimensions is outside"},
+      {"DimensionZero", Tensor({0}, 0), "dimension is outside 1 to 2^63 - 1 (0)"},
+      {"DimensionZeroInside", Tensor({4, 0, 2}, 0), "dimension is outside 1 to 2^63 - 1 (0)"},
+      {"DimensionNegative", Tensor({static_cast<uint64_t>(-1)}, 0), "dimension is outside 1 to 2^63 - 1"},
       {"ProductWrapsToZero", Tensor({(uint64_t{1} << 42), (uint64_t{1} << 42)}, 0), "shape is too large"},
       {"ProductWrapsToSmall", Tensor({(uint64_t{1} << 42) + 1, (uint64_t{1} << 42) + 1, 4}, 0), "shape is too large"},
       {"ProductIsNegative", Tensor({uint64_t{1} << 62, 2}, 0), "shape is too large"},
@@ -223,7 +223,7 @@ TEST(GgufHeaderTest, EveryValueTypeIsRead) {
   EXPECT_EQ(keys.Int("none", 0, 1), std::nullopt);
 }
 
-TEST(GgufHeaderTest, GettersRejectWrongTypesAndRanges) {
+TEST(GgufHeaderTest, GettersRejectWrongTypesAndValuesOutOfRange) {
   GgufBuilder file;
   file.Int("int", 5).Float("float", 1.0F).String("text", "x").Bool("flag", true).Strings("list", {"a"});
   file.Float("nan", std::numeric_limits<float>::quiet_NaN()).Pair("odd", Type::kBool, Raw<uint8_t>(2));
@@ -291,7 +291,7 @@ TEST(GgufHeaderTest, AFileTruncatedAtAnyByteIsRejected) {
   }
 }
 
-TEST(GgufHeaderTest, AQuantizedModelTruncatedAtAnyByteIsRejected) {
+TEST(GgufHeaderTest, AQuantizedModelTruncatedBeforeTheEndOfItsDataIsRejected) {
   std::ifstream stream(std::string(VLLMCLI_TEST_DATA) + "/gguf/llama_q4_0/model.gguf", std::ios::binary);
   const std::string file{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   const GgufHeader header = Parse(file);

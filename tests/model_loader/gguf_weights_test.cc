@@ -66,7 +66,7 @@ TEST_F(GgufWeightsTest, TensorsHaveHuggingFaceNames) {
 
 TEST_F(GgufWeightsTest, QueryAndKeyRowsAreInModelOrder) {
   const auto weights = Open(TinyGguf());
-  // There are two heads of four rows. The converter stores the rows of a head in the order 0 2 1 3.
+  // The query has two heads of four rows, the key one. The converter stores the rows of a head in the order 0 2 1 3.
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.self_attn.q_proj.weight", std::array<int64_t, 2>{8, 8})),
             (std::vector<float>{0, 16, 8, 24, 32, 48, 40, 56}));
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.self_attn.k_proj.weight", std::array<int64_t, 2>{4, 8})),
@@ -220,7 +220,7 @@ TEST_F(SplitGgufTest, PartsThatDoNotBelongTogetherAreRejected) {
   WriteParts(11, 2);
   EXPECT_NE(ErrorOf(1), "");
   WriteParts(11, 65535);
-  EXPECT_NE(ErrorOf(1).find("split.count: not in"), std::string::npos);
+  EXPECT_NE(ErrorOf(1).find("split.count: outside"), std::string::npos);
 }
 
 TEST_F(SplitGgufTest, ARenamedPartIsRejected) {

@@ -167,7 +167,7 @@ TEST_F(PackedCacheTest, DirectoryWritableByOthersIsNeitherReadNorWritten) {
 }
 
 TEST_F(PackedCacheTest, DirectoryOrFileOfAnotherUserIsRejected) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root: only root can give a directory away";
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: only root can change the owner of a directory";
   const PackedCache cache(directory_, 1000);
   Put(cache, "a", 10);
   ASSERT_EQ(chown(directory_.c_str(), 12345, static_cast<gid_t>(-1)), 0);

@@ -37,7 +37,7 @@ std::vector<std::byte> Bytes(size_t count, unsigned seed) {
 
 class PackedFileTest : public testing::Test {
  protected:
-  // Writes entries of these sizes.
+  // Writes a file that has entries of these sizes with random contents.
   void Write(const std::vector<size_t>& sizes) {
     data_.clear();
     std::vector<PackedEntry> entries;
@@ -112,7 +112,7 @@ TEST_F(PackedFileTest, FileTruncatedAtAnyByteOfItsHeaderIsRejected) {
   EXPECT_NE(RejectionOf(whole + "x").find("rejected: "), std::string::npos);
 }
 
-TEST_F(PackedFileTest, FlippedBitIsRejected) {
+TEST_F(PackedFileTest, FlippedBitInTheHeaderOrTheDataIsRejected) {
   Write({4096, 100, (size_t{5} << 20) + 3});
   std::string contents = Contents();
   std::vector<size_t> offsets;

@@ -219,7 +219,7 @@ TEST_F(PackedStoreTest, SymbolicLinkToTheDirectoryIsNotFollowed) {
   EXPECT_EQ(second, first);
 }
 
-// The store replaces each of these files with its own, so that the next start is fast again.
+// The store replaces such a file with its own, so that the next start is fast again.
 TEST_F(PackedStoreTest, FileThatAnotherUserCouldHaveWrittenIsReplacedAndNotUsed) {
   const VllmConfig config = Llama();
   const Result first = Run(config);

@@ -117,7 +117,7 @@ TEST(WeightsTest, ADirectoryNamedLikeTheWeightFileIsRejected) {
   EXPECT_NE(ErrorOf(directory.path()).find("not a regular file"), std::string::npos);
 }
 
-// Returns the resident bytes of mapped files in this process.
+// Returns the resident bytes of file mappings and shared memory in this process.
 int64_t ResidentFileBytes() {
   std::ifstream statm("/proc/self/statm");
   int64_t total = 0, resident = 0, shared = 0;
@@ -125,7 +125,7 @@ int64_t ResidentFileBytes() {
   return shared * sysconf(_SC_PAGESIZE);
 }
 
-// Reads a tensor whose bytes are all 7, before and after its pages are dropped.
+// Checks that DropPages frees the memory of a tensor whose bytes are all 7, and that the tensor can be read again.
 void ExpectPagesAreDropped(const WeightSource& source, const char* name, std::span<const int64_t> shape) {
   const int64_t before = ResidentFileBytes();
   const TensorView view = source.Get(name, shape);
@@ -170,7 +170,7 @@ TEST(WeightsTest, DummyValuesDependOnlyOnTheName) {
   auto one = Open("", LoadFormat::kDummy);
   auto two = Open("", LoadFormat::kDummy);
   std::vector<int64_t> small = {8, 8}, large = {3000, 4000};
-  two->Get("other", large);  // so that the order of requests and the mapping differ
+  two->Get("other", large);  // changes the order of requests and the mapping
   TensorView a = one->Get("model.layers.0.mlp.up_proj.weight", small);
   TensorView b = two->Get("model.layers.0.mlp.up_proj.weight", small);
   TensorView c = one->Get("model.layers.1.mlp.up_proj.weight", small);

@@ -70,7 +70,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     return config;
   }
 
-  // Returns transformers' float32 log-probabilities for the first 72 tokens of the last prompt followed by its output.
+  // Returns transformers' float32 log-probabilities at the first 72 positions of the last Sequence().
   std::vector<std::vector<double>> GoldenRows() const {
     const SafetensorsFile file(Directory() + "/golden.safetensors");
     std::vector<std::vector<double>> rows;
@@ -111,7 +111,7 @@ class ModelGoldenTest : public testing::TestWithParam<std::string> {
     }
     return sum.Result();
   }
-  // Returns the smallest standard deviation within a golden row.
+  // Returns the smallest of the golden rows' standard deviations.
   double Spread() const {
     double smallest = 1e30;
     for (const std::vector<double>& row : GoldenRows()) {

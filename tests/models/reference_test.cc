@@ -1,5 +1,5 @@
 // Runs trained models on the executor alone and compares greedy tokens and logprobs with float64 reference runs, with
-// prompts in one or many chunks, on one and two ranks, and on every instruction set.
+// prompts in one or many chunks, on one and two ranks, and on every available instruction set.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -123,7 +123,7 @@ TEST_P(ReferenceTest, ChunksAndThreadsDoNotChangeABitOfTheLogprobs) {
   }
 }
 
-TEST_P(ReferenceTest, PromptLogprobsAndRanksAgreeWithTheReference) {
+TEST_P(ReferenceTest, PromptLogprobsAndTokenRanksAgreeWithTheReference) {
   const nlohmann::json reference = Reference("logprobs")["prompt_logprobs"];
   const auto ids = reference["ids"].get<std::vector<int32_t>>();
   OneRequest engine(MakeConfig({GetParam().directory}));

@@ -58,7 +58,7 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
   }
 
   // Returns a step with the next `num_tokens` tokens of a known request. `new_token` is the token that the last step
-  // sampled for it, or -1.
+  // sampled for this request, or -1 if there is none.
   static SchedulerOutput Next(RequestId id, int64_t num_computed, int64_t num_tokens, int32_t new_token) {
     SchedulerOutput step;
     CachedRequestData& cached = step.scheduled_cached_reqs;

@@ -1,5 +1,5 @@
 // Runs the program with one failing allocation. The program must either print the same output as without the failure,
-// or print the cause and exit with status 4, or 1 if the request failed. It must never crash or hang. By default the
+// or print the cause and exit with status 4 (1 if the request failed). It must never crash or hang. By default the
 // tests try a sample of the allocations. With VLLMCLI_ALLOCATIONS=all they try each one.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Runs the program with one and two ranks, of which one fails at load, in the profiling run or at a random step. The
-// program must exit with status 1 and print the cause to standard error. A batch must write a record for each submitted
-// row.
+// Runs the program with one or two ranks. One rank fails at load, in the profiling run or at a later step. The program
+// must exit with status 1 and print the cause to standard error. A batch must write a record for each submitted row.
+// Also tests a request whose logits contain NaN.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 class EngineDeathProgramTest : public testing::Test {
  protected:
   void SetUp() override {
-    // A copy of the bundled model with the architecture that faulty_model.h describes.
+    // Copies the bundled model and sets the architecture that faulty_model.h describes.
     directory_ = fs::path(testing::TempDir()) / ("vllmcli_fault_" + std::to_string(getpid()));
     const fs::path guide = fs::path(VLLMCLI_SOURCE_DIR) / "app/guide_model";
     fs::create_directories(directory_);
@@ -56,7 +56,7 @@ TEST_F(EngineDeathProgramTest, ProgramExitsWithStatusOneAndPrintsTheCause) {
   for (int i = 0; i < 24; ++i) {
     const int ranks = 1 + i % 2;
     const int rank = static_cast<int>(random() % static_cast<unsigned>(ranks));
-    // Call 0 is the profiling run. The others are steps of the answer.
+    // Call 0 is the profiling run. Later calls are steps of the answer.
     const int call = i % 4 == 0 ? 0 : 1 + static_cast<int>(random() % 20);
     const std::string when = i % 6 == 5 ? "load" : "forward";
     const ProgramResult result = Run({"complete", "one two", "--ignore-eos", "-n", "60"}, when, rank, call, ranks);

@@ -1,4 +1,4 @@
-// Tests what a new user sees first: the first lines of the chat, --quiet, `run -` and the examples in the help.
+// Tests what a new user sees first: the first lines of the chat, --quiet, /set, `run -` and the examples in the help.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -67,7 +67,7 @@ TEST(GgufProgramTest, NonInteractiveCommandsAcceptAFile) {
   EXPECT_EQ(completion["outputs"][0]["token_ids"].size(), 4U);
   const ProgramResult run = RunProgram({"run", "-m", Llama(), "-n", "4", "-t", "0", "--json", "AB"});
   EXPECT_EQ(run.status, 0) << run.err;
-  // In this model every character is a token: "!" is 3.
+  // In this model every character is one token. "!" has id 3, so "#" has id 5.
   EXPECT_EQ(RunProgram({"tokenize", "-m", Llama(), "#$"}).out, "[5,6]\n");
   EXPECT_EQ(RunProgram({"tokenize", "-m", Llama(), "--decode", "5 6"}).out, "#$\n");
   const ProgramResult render =
@@ -202,7 +202,7 @@ TEST(GgufProgramTest, StringsOfAFileCannotControlTheTerminal) {
       EXPECT_TRUE(HasNoControlCharacters(result.err)) << command;
     }
   }
-  // Error messages that quote the file: its architecture, a key, a tensor's name and type.
+  // These files are invalid, and the messages may quote an architecture, a key, a tensor's name or a scaling type.
   for (const GgufBuilder& bad :
        {GgufBuilder().String("general.architecture", hostile), TinyGguf().Int(hostile, 1).Int(hostile, 2),
         TinyGguf().Floats(hostile.substr(0, 60), {1}, {1.0F}),

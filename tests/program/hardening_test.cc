@@ -25,7 +25,7 @@ class ElfFile {
   void ForEachSegment(F f) const {
     for (size_t i = 0; i < header_.e_phnum; ++i) f(At<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr)));
   }
-  // Returns the value of a dynamic entry, or 0.
+  // Returns the value of the dynamic entry `tag`, or 0 if there is none.
   uint64_t Dynamic(int64_t tag) const {
     uint64_t found = 0;
     ForEachSegment([&](const Elf64_Phdr& segment) {
@@ -71,8 +71,8 @@ TEST(HardeningTest, NoSegmentIsBothWritableAndExecutable) {
   EXPECT_EQ(ElfFile(VLLMCLI_BINARY).Dynamic(DT_TEXTREL), 0u);
 }
 
-// Only Release builds without sanitizers define _FORTIFY_SOURCE. Sanitizer builds use none of these options, and debug
-// builds do not call the checked functions.
+// The tests below need a Release build without sanitizers, because only such builds define _FORTIFY_SOURCE. Sanitizer
+// builds use none of the options below, and debug builds do not call the fortified functions.
 #ifdef _FORTIFY_SOURCE
 TEST(HardeningTest, RelocationsAreReadOnlyAfterStartup) {
   bool has_relro = false;

@@ -7,10 +7,10 @@
 namespace vllm::app {
 namespace {
 
-// Sanitizers reserve terabytes of address space.
+// These sanitizers reserve terabytes of address space, so the program cannot run under the limits below.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// Returns the number of KV blocks in the output of --stats, or -1.
+// Returns the number of KV blocks in the output of --stats, or -1 if it is missing.
 int64_t GetNumBlocks(const std::string& stats) {
   const size_t end = stats.rfind(" blocks");
   if (end == std::string::npos) return -1;
@@ -70,7 +70,7 @@ TEST(MemoryLimitTest, BatchRowsWaitForMemoryAndARowThatCanNeverFitIsRejected) {
         {"batch", "-", "--input-format", "jsonl", "-m", GuideModel(), "--ordered", "--max-output-memory", limit},
         Input(rows));
   };
-  // The lower limit is enough for one short row at a time. The last row alone could exceed it and is therefore
+  // The lower limit is enough for two short rows at a time. The last row alone could exceed it and is therefore
   // rejected.
   const ProgramResult narrow = run("400K");
   EXPECT_EQ(narrow.status, 1) << narrow.err;

@@ -20,7 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs in the child. The environment is built from scratch, so that the developer's settings do not affect a test.
+// Runs in the child. The environment is built from scratch, so that the developer's settings do not affect a test. Only
+// the sanitizers' options are inherited.
 void ExecProgram(std::string binary, const std::vector<std::string>& arguments,
                  const std::map<std::string, std::string>& environment) {
   std::map<std::string, std::string> variables = {

@@ -1,5 +1,5 @@
 // RunProgram and PtyProgram run the real program as a user does, in a process with its own environment. RunProgram
-// connects its standard streams to pipes, PtyProgram to a terminal. Not thread-safe.
+// connects the program's standard streams to pipes, PtyProgram to a terminal. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -22,10 +22,10 @@ struct ProgramOptions {
   std::string program;           // run this program instead of vllmcli
   std::string input;             // sent to standard input, which is then closed
   std::string redirect_out;      // file to open as standard output instead of a pipe
-  size_t close_out_after = 0;    // close the pipe of standard output after this many bytes; 0: never
-  bool close_stdin = false;      // like <&- in a shell
+  size_t close_out_after = 0;    // close the pipe of standard output after at least this many bytes; 0: never
+  bool close_stdin = false;      // start the program without standard input, like <&- in a shell
   bool keep_stdin_open = false;  // do not close standard input after `input`
-  int signal_after_output = 0;   // signal to send after the first output; 0: none
+  int signal_after_output = 0;   // signal to send after the first standard output; 0: none
   std::map<std::string, std::string> environment;
 };
 
@@ -43,13 +43,14 @@ std::string GuideModel();
 // How CopyGuideModel changes the bundled model.
 struct GuideCopy {
   bool keeps_chat_template = true;
-  // max_position_embeddings. With 100,000, an answer continues for as long as a test needs.
+  // max_position_embeddings and the tokenizer's model_max_length. With 100,000, an answer continues for as long as a
+  // test needs.
   int context = 1024;
 };
 // Creates `directory` with a copy of the bundled model, applies `changes`, and returns the path.
 // REQUIRES: `directory` does not exist.
 std::string CopyGuideModel(const std::filesystem::path& directory, const GuideCopy& changes);
-// Returns the bundled model's id of the token for this character at the beginning of a word, or an empty string if the
+// Returns the bundled model's token id for this character at the beginning of a word, or an empty string if the
 // character is not one token.
 std::string GuideTokenId(const std::string& character);
 

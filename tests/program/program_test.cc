@@ -23,7 +23,7 @@ const std::string& PlainModel() {
   return path;
 }
 
-// Returns arguments for `complete` whose answer is too long to end during a test.
+// Returns arguments that make `complete` generate an answer too long to end during a test.
 std::vector<std::string> EndlessAnswer() {
   static const TempDirectory directory;
   static const std::string path = CopyGuideModel(directory.path() + "/long", {.context = 100000});

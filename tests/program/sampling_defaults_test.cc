@@ -113,7 +113,7 @@ TEST(SamplingDefaultsTest, JsonHasTheValueAndTheSourceOfEachParameter) {
   EXPECT_FALSE(json.contains("stop"));
 }
 
-// A copy of the bundled model without generation_config.json. A test may write another one.
+// Makes a copy of the bundled model without generation_config.json. A test may add its own generation_config.json.
 class SamplingProgramTest : public testing::Test {
  protected:
   void SetUp() override {

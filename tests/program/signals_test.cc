@@ -14,7 +14,7 @@ namespace vllm::app {
 namespace {
 
 // Runs in a child process, with standard error redirected to `error_fd`. This is not a GoogleTest death test, because
-// those call regcomp, and Oniguruma defines another function with this name.
+// death tests call regcomp, and Oniguruma defines another function with that name.
 [[noreturn]] void ReadAfterTruncate(const std::string& path, int error_fd) {
   dup2(error_fd, STDERR_FILENO);
   InstallSignals();

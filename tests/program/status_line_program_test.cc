@@ -1,5 +1,5 @@
 // Tests status and progress lines on a pseudo-terminal. The program must show them while it waits, and erase them
-// before it prints anything. The model waits at a FIFO until the test releases it.
+// before it prints anything else. The model waits at a FIFO until the test releases it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -139,7 +139,7 @@ TEST_F(StatusLineTest, BatchProgressHasATotalAndIsErasedBeforeEachRecord) {
   Release();
   ASSERT_TRUE(batch.WaitFor("24 rows, 0 failed, ")) << batch.output();
   EXPECT_EQ(batch.WaitForExit(), 0);
-  // Each record is on a separate line.
+  // The line on the terminal must be empty where a record starts.
   size_t num_records = 0;
   for (size_t pos = batch.output().find(",\"prompt_tokens\""); pos != std::string::npos;
        pos = batch.output().find(",\"prompt_tokens\"", pos + 1)) {

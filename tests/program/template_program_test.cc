@@ -1,5 +1,5 @@
-// Tests chat templates in the program: variables from the command line, templates that ignore a system message, and
-// templates for tool use.
+// Tests chat templates in the program: variables from the command line, templates that ignore a system message,
+// templates for tool use, and chat_template.json.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-// Tests files that the program cannot use: FIFOs, sockets, directories and devices in place of a model's files, missing
-// and broken files, and too few file descriptors or too little disk space. A run that cannot continue must exit at once
-// and print the cause.
+// Tests files that the program cannot use (FIFOs, sockets, directories and devices in place of a model's files, missing
+// and broken files), and limits on file descriptors and on the size of the output file. A run that cannot continue must
+// exit at once and print the cause.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -60,7 +60,7 @@ class UnusableFilesTest : public testing::Test {
     return RunProgram(words, Input(""));
   }
   ProgramResult Show() const { return RunProgram({"show", model_}); }
-  // Runs the program under a limit of the shell's ulimit.
+  // Runs the program under a limit that the shell sets with ulimit.
   static ProgramResult RunLimited(const std::string& limit, const std::vector<std::string>& words) {
     std::vector<std::string> all = {"-c", "ulimit " + limit + "; exec \"$0\" \"$@\"", VLLMCLI_BINARY};
     all.insert(all.end(), words.begin(), words.end());
@@ -104,7 +104,7 @@ TEST_F(UnusableFilesTest, DirectoriesSocketsAndDevicesAreRejectedWithTheirType) 
   EXPECT_NE(Complete().err.find("model.safetensors: not a regular file (a socket)"), std::string::npos);
 }
 
-TEST_F(UnusableFilesTest, ShardThatIsAFifoIsRejected) {
+TEST_F(UnusableFilesTest, ShardOrIndexThatIsAFifoIsRejected) {
   fs::remove(In("model.safetensors"));
   std::ofstream(In("model.safetensors.index.json")) << R"({"weight_map": {"lm_head.weight": "shard.safetensors"}})";
   MakeFifo(In("shard.safetensors"));
@@ -302,7 +302,7 @@ TEST_F(UnusableFilesTest, ShowFailsLikeRunWithTheSameMessage) {
   EXPECT_EQ(Show().status, 0);
 }
 
-// Each limit makes a later open() the first to fail. With a limit of 4, the shell that sets the limit fails.
+// The higher the limit, the later the first open() that fails. With a limit of 4, the shell that sets the limit fails.
 // The sanitizers need more descriptors: if UBSan cannot open a pipe, it reports every object as invalid.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int kFirstLimit = 8;
@@ -328,7 +328,7 @@ TEST_F(UnusableFilesTest, RunWithTooFewDescriptorsExitsWithTheCause) {
 // Packing copies the weights, so a chat no longer needs the file after the model is loaded.
 TEST_F(UnusableFilesTest, ChatContinuesWhenItsModelIsTruncatedOrMoved) {
   const auto chat = [this](const std::function<void()>& change) {
-    // --quiet, because on a slow machine the program would draw status lines.
+    // Without --quiet, the program would draw status lines on a slow machine.
     PtyProgram program({"chat", "-m", model_, "-t", "0", "-n", "12", "--ignore-eos", "--quiet"},
                        {{"XDG_STATE_HOME", temp_.path()}});
     EXPECT_TRUE(program.WaitFor(">>> ")) << program.output();
@@ -351,7 +351,7 @@ TEST_F(UnusableFilesTest, ChatContinuesWhenItsModelIsTruncatedOrMoved) {
 }
 
 // /proc/self/mem is a regular file whose first bytes cannot be read.
-TEST_F(UnusableFilesTest, InputOrOutputErrorNamesTheFileAndTheReason) {
+TEST_F(UnusableFilesTest, ReadErrorNamesTheFileAndTheReason) {
   const std::string broken = "/proc/self/mem";
   const auto expect_error = [&](const std::vector<std::string>& words, int status) {
     const ProgramResult result = RunProgram(words, Input(""));

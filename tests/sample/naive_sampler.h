@@ -1,5 +1,5 @@
-// NaiveDistribution: a slow, simple reference for the sampler. It sorts the whole vocabulary and computes in double
-// precision. A pure function for tests; any thread.
+// NaiveDistribution: a slow, simple reference for the sampler. It sorts the whole vocabulary and computes probabilities
+// in double precision. A pure function for tests; any thread.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace vllm {
 
-// Returns the distribution that a token is drawn from, [row.size()]; all 0 if no token remains.
+// Returns the distribution that a token is drawn from, [row.size()]; all 0 if the largest logit is not finite, as when
+// no token remains.
 inline std::vector<double> NaiveDistribution(std::vector<float> row, const SamplingParams& params,
                                              const std::vector<int32_t>& prompt, const std::vector<int32_t>& output) {
   const float masked = -std::numeric_limits<float>::infinity();

@@ -73,7 +73,7 @@ TEST(NaiveSamplerTest, DistributionsOfRandomRowsMatchTheNaiveOnes) {
     std::vector<double> got = sampler.Distribution({c.logits, &c.params, c.prompt, c.output});
     double distance = 0.0;
     for (size_t j = 0; j < got.size(); ++j) distance = std::max(distance, std::abs(got[j] - expected[j]));
-    // If a cumulative sum equals top_p within rounding, one of the two may keep one more token.
+    // If a cumulative probability equals the limit of top_p within rounding, the two samplers may differ by one token.
     if (distance > 1e-5) ++different;
   }
   EXPECT_LE(different, 10);

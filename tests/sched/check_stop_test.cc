@@ -30,7 +30,7 @@ class CheckStopTest : public testing::Test {
   std::unique_ptr<Request> request_;
 };
 
-TEST_F(CheckStopTest, OrdinaryTokenContinues) { EXPECT_EQ(Run({5, 6, 7}), RequestStatus::kRunning); }
+TEST_F(CheckStopTest, OrdinaryTokenDoesNotStop) { EXPECT_EQ(Run({5, 6, 7}), RequestStatus::kRunning); }
 
 TEST_F(CheckStopTest, EosStopsWithoutAStopReason) {
   EXPECT_EQ(Run({5, kEos, 7}), RequestStatus::kFinishedStopped);
@@ -38,7 +38,7 @@ TEST_F(CheckStopTest, EosStopsWithoutAStopReason) {
   EXPECT_FALSE(request_->stop_token_id.has_value());
 }
 
-TEST_F(CheckStopTest, IgnoreEosContinues) {
+TEST_F(CheckStopTest, IgnoredEosDoesNotStop) {
   params_.ignore_eos = true;
   EXPECT_EQ(Run({5, kEos, 7}), RequestStatus::kRunning);
 }

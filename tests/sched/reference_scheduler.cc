@@ -65,7 +65,8 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
   int64_t budget = config_.max_num_batched_tokens;
   const int64_t threshold = config_.long_prefill_token_threshold;
 
-  // Running requests, in order. Preemption changes the list, so each iteration looks for the first unvisited request.
+  // Schedule the running requests in order. Preemption changes the list, so each iteration looks for the first
+  // unvisited request.
   std::vector<RequestId> visited;
   bool stopped = false;
   while (budget > 0 && !stopped) {
@@ -109,7 +110,7 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
     budget -= num_new;
   }
 
-  // Waiting requests, unless a request was preempted.
+  // Admit waiting requests, unless this step has preempted a request.
   while (step.preempted.size() == num_rolled_back && !waiting_.empty() && budget > 0 &&
          static_cast<int64_t>(running_.size()) < config_.max_num_seqs) {
     const RequestId id = waiting_.front();
@@ -310,7 +311,7 @@ void ReferenceScheduler::RemoveSkippedBlocks(Tracked& request) {
 }
 
 void ReferenceScheduler::FreeBlocks(const std::vector<int32_t>& blocks) {
-  std::vector<int32_t> first, last;  // for the front and the end of the free queue
+  std::vector<int32_t> first, last;  // blocks for the front and for the end of the free queue
   for (auto id = blocks.rbegin(); id != blocks.rend(); ++id) {
     if (*id == 0) continue;
     Block& block = blocks_[static_cast<size_t>(*id)];

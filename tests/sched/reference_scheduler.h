@@ -27,17 +27,17 @@ class ReferenceScheduler {
   struct Step {
     std::vector<std::pair<RequestId, int64_t>> scheduled;
     std::vector<RequestId> admitted;
-    std::vector<RequestId> preempted;  // first those that the previous step admitted, if it was rolled back
+    std::vector<RequestId> preempted;  // if the previous step was rolled back, first those that it had admitted
   };
   Step Schedule();
   // Undoes `step`, which was cancelled.
   void RollBack(const Step& step);
 
-  // Returns true if the request samples in the last scheduled step, because all its tokens are computed.
+  // Returns true if the last scheduled step computes the request's last token, so that the request samples.
   bool Samples(RequestId id) const;
   // Appends a sampled token. Returns the finish reason, or kNone if the request continues.
   FinishReason AppendToken(RequestId id, int32_t token_id);
-  // Ends the request with kError and evicts the blocks that it published, because its logits contained NaN.
+  // Ends a request whose logits contained NaN, and evicts the blocks that it published.
   void Fail(RequestId id);
 
   struct Tracked {
@@ -83,7 +83,7 @@ class ReferenceScheduler {
   int64_t Peak(size_t group, int64_t num_blocks) const;
   int64_t PeakOfAll(int64_t num_tokens) const;
   Content ContentOf(const Tracked& request, int64_t index, int64_t parent) const;
-  // Returns the block that was first published with this content, or 0.
+  // Returns the cached block with this content that was published first, or 0.
   int32_t Lookup(size_t group, int64_t content) const;
   // Returns one table per group; the tables are empty for a miss. Sets `contents` to the content ids of the hit.
   std::vector<std::vector<int32_t>> LongestHit(const Tracked& request, std::vector<int64_t>& contents) const;

@@ -1,7 +1,7 @@
 // Compares the scheduler with the reference scheduler over random steps with arrivals, aborts (also during a step),
 // failing requests, rollbacks, priorities, tiny pools, KV-cache groups, shared prefixes, salts, chunking and
 // thresholds. $VLLMCLI_STEPS sets the minimum number of steps of SchedulersAgreeOverRandomSteps; the test with hash
-// collisions runs a tenth of them.
+// collisions runs at least a tenth of that number.
 #include "tests/sched/reference_scheduler.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Checks that decode steps do not allocate.
+// Checks that the scheduler allocates no heap memory in decode steps.
 #include <gtest/gtest.h>
 
 #include "tests/sched/scheduler_harness.h"
@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-TEST(SchedulerAllocationTest, DecodeStepsAllocateNothing) {
+TEST(SchedulerAllocationTest, DecodeStepsAllocateNoHeapMemory) {
   const SchedulerOptions options{.num_blocks = 5000, .max_num_seqs = 256};
   Scheduler scheduler(options.Config(), options.Cache(), options.max_model_len);
   ModelRunnerOutput runner;
@@ -28,10 +28,10 @@ TEST(SchedulerAllocationTest, DecodeStepsAllocateNothing) {
     ASSERT_TRUE(scheduler.AddRequest(MakeRequest(id, Repeat(static_cast<int32_t>(id), 20), {.max_tokens = 500}),
                                      &rejection_reason));
   }
-  // The first steps admit all requests. After one block of tokens, every per-step vector has reached its largest size.
+  // The first step admits all requests. After one block of tokens, every per-step vector has reached its largest size.
   for (int i = 0; i < 20; ++i) step();
   const uint64_t before = testing_support::NumAllocations();
-  // Enough steps for every request to allocate and publish many blocks.
+  // In 400 steps, every request allocates and publishes many KV blocks.
   for (int i = 0; i < 400; ++i) step();
   EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
   EXPECT_EQ(scheduler.num_running(), 64);

@@ -82,7 +82,7 @@ TEST(SchedulerGroupsTest, PreemptedRequestResumesAndFinishes) {
   EXPECT_EQ(h.results[2].token_ids.size(), 150u);
 }
 
-TEST(SchedulerGroupsTest, DecodeStepsAllocateNothing) {
+TEST(SchedulerGroupsTest, DecodeStepsAllocateNoHeapMemory) {
   const SchedulerOptions options{.num_blocks = 12000, .max_num_seqs = 256, .group_windows = {0, 40, 40, 100}};
   Scheduler scheduler(options.Config(), options.Cache(), options.max_model_len);
   ModelRunnerOutput runner;

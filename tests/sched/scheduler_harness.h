@@ -58,7 +58,7 @@ class SchedulerHarness {
 
   // Schedules a step and checks the output against the workers' state.
   const SchedulerOutput& Schedule();
-  // Samples for all requests of the last Schedule and updates the scheduler.
+  // Samples for each scheduled request whose tokens are all computed, and updates the scheduler.
   void Update();
   // Rolls back the step of the last Schedule.
   void RollBack();
@@ -72,7 +72,7 @@ class SchedulerHarness {
 
   Scheduler scheduler;
   std::function<int32_t(RequestId id, int64_t position)> next_token;
-  std::function<void(ModelRunnerOutput&)> edit_output;  // called before the scheduler receives the output
+  std::function<void(ModelRunnerOutput&)> edit_output;  // called before the scheduler receives the workers' output
   const SchedulerOutput* output = nullptr;              // from the last Schedule
   ModelRunnerOutput runner_output;
   EngineCoreOutputs outputs;  // from the last Update

@@ -8,7 +8,8 @@ namespace {
 
 using Ids = std::vector<RequestId>;
 
-// A pool of 5 blocks. Two requests that hold 2 blocks each and need a third one in the same step do not fit.
+// Returns the options of a pool of 5 blocks, which is too small for two requests that hold 2 blocks each and then both
+// need a third.
 SchedulerOptions FiveBlocks(bool caching = false) {
   return {.num_blocks = 5, .block_size = 4, .enable_prefix_caching = caching};
 }
@@ -44,7 +45,7 @@ TEST(SchedulerPreemptionTest, PreemptedRequestGoesToTheFrontOfWaiting) {
   h.RunToEnd();
 }
 
-TEST(SchedulerPreemptionTest, NoRequestIsAdmittedInAStepThatPreempted) {
+TEST(SchedulerPreemptionTest, NoRequestIsAdmittedInAStepWithAPreemption) {
   SchedulerHarness h(FiveBlocks());
   h.Add(1, 8);
   h.Add(2, 8);
@@ -69,7 +70,7 @@ TEST(SchedulerPreemptionTest, ResumedRequestComputesPromptAndOutputAgain) {
   EXPECT_EQ(cached.resumed_from_preemption[0], 1);
   EXPECT_EQ(cached.num_computed_tokens[0], 0);
   EXPECT_EQ(cached.NewBlocks(0).size(), 3u);
-  // The token that was sampled in the first step has not been sent to the workers yet.
+  // The token that was sampled in the first step had not been sent to the workers before.
   EXPECT_EQ(cached.NewTokens(0).size(), 1u);
   EXPECT_EQ(h.output->finished_req_ids, (Ids{1}));
   h.RunToEnd();
@@ -184,7 +185,7 @@ TEST(SchedulerPreemptionTest, RequestsThatTogetherOutgrowTheKVCacheAllFinish) {
   }
 }
 
-TEST(SchedulerPreemptionTest, MinTokensBeyondTheKVCacheFinishesWithReasonLength) {
+TEST(SchedulerPreemptionTest, RequestWithMinTokensBeyondTheKVCacheFinishesWithReasonLength) {
   SchedulerHarness h({.num_blocks = 3, .block_size = 4});
   h.Add(1, 5, {.max_tokens = 100, .edit = [](SamplingParams& params) { params.min_tokens = 100; }});
   h.RunToEnd();
@@ -247,7 +248,7 @@ TEST(SchedulerAbortTest, RunningRequestFreesItsBlocksAndIsReportedAsFinishedOnce
   EXPECT_TRUE(h.output->finished_req_ids.empty());
 }
 
-TEST(SchedulerAbortTest, AbortDuringAStepDropsItsResult) {
+TEST(SchedulerAbortTest, AbortDuringAStepDropsTheResultOfTheRequest) {
   SchedulerHarness h;
   h.Add(1, 8);
   h.Add(2, 8);

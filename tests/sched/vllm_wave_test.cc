@@ -1,4 +1,4 @@
-// Replays a run recorded from vLLM's own scheduler, step by step. tests/data/sched/vllm_wave.txt describes the run.
+// Replays two runs recorded from vLLM's own scheduler, step by step. tests/data/sched/vllm_wave.txt describes them.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -48,9 +48,9 @@ void RunWave(int64_t num_requests) {
   EXPECT_EQ(num_steps, 14);
 }
 
-TEST(VllmWaveTest, EightRequestsAreScheduledAsInVllm) { RunWave(8); }
+TEST(VllmWaveTest, EightRequestsAndTwoLongPromptsAreScheduledAsInVllm) { RunWave(8); }
 
-TEST(VllmWaveTest, ThirtyTwoRequestsAreScheduledAsInVllm) { RunWave(32); }
+TEST(VllmWaveTest, ThirtyTwoRequestsAndTwoLongPromptsAreScheduledAsInVllm) { RunWave(32); }
 
 }  // namespace
 }  // namespace vllm

@@ -1,5 +1,5 @@
 // Checks rules of docs/ARCHITECTURE.md and docs/DEVELOPING.md that a compiler cannot check: limits on file and
-// directory sizes, opening comments, namespaces, and words and constructs to avoid.
+// directory sizes, opening comments, first includes, namespaces, output functions, and words and constructs to avoid.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,11 +38,11 @@ std::vector<Source> ProductSources() {
   return sources;
 }
 
-TEST(StructureTest, NoFileHasMoreThan600Lines) {
+TEST(StructureTest, NoProductSourceHasMoreThan600Lines) {
   for (const Source& source : ProductSources()) EXPECT_LE(source.lines.size(), 600u) << source.path;
 }
 
-TEST(StructureTest, NoDirectoryHasMoreThan25Files) {
+TEST(StructureTest, NoProductDirectoryHasMoreThan25Files) {
   const fs::path root = VLLMCLI_SOURCE_DIR;
   for (const std::string& module : kModules) {
     std::map<std::string, int> num_files;
@@ -54,7 +54,7 @@ TEST(StructureTest, NoDirectoryHasMoreThan25Files) {
 }
 
 TEST(StructureTest, BannedConstructsDoNotOccur) {
-  // Split, so that a search for these words does not find this file.
+  // The words are split, so that a search for them does not find this file.
   const std::vector<std::string> banned = {std::string("std::") + "regex", std::string("-ffast") + "-math",
                                            std::string("str") + "cpy(", std::string(" spr") + "intf(",
                                            std::string("using names") + "pace std"};

@@ -9,6 +9,6 @@ namespace vllm::testing_support {
 
 uint64_t NumAllocations();
 uint64_t AllocatedBytes();  // includes bytes that have been freed
-uint64_t NumMappings();     // calls of mmap; always 0 under sanitizers, which replace mmap themselves
+uint64_t NumMappings();     // calls of mmap; always 0 under ASan and TSan, which replace mmap themselves
 
 }  // namespace vllm::testing_support

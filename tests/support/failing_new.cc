@@ -1,6 +1,6 @@
-// vllmcli with an operator new and an mmap that fail once, at allocation number $FAIL_ALLOCATION. Allocations are
-// counted from 1 over all threads since main() began. If $COUNT_ALLOCATIONS is set, the program prints their number
-// when it ends.
+// vllmcli in which allocation number $FAIL_ALLOCATION fails. Allocations are calls of operator new and mmap, counted
+// from 1 over all threads since main() began. If $COUNT_ALLOCATIONS is set, the program prints their number when it
+// ends.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   return status;
 }
 
-// The sanitizers replace mmap themselves.
+// AddressSanitizer and ThreadSanitizer replace mmap themselves.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t offset) noexcept {
   if (!MayAllocate()) {

@@ -1,5 +1,5 @@
 // vllmcli with the model of faulty_model.h linked in, for tests only. Environment variables set the plans:
-//   FAULT_WHEN=load|forward|logits, FAULT_RANK, FAULT_CALL  the fields of FaultPlan
+//   FAULT_WHEN=load|forward|logits, FAULT_RANK, FAULT_CALL  the fields of FaultPlan, except row, which is 0
 //   WAIT_LOAD, WAIT_FORWARD, WAIT_CALL                      the fields of WaitPlan (two FIFOs and a call)
 #include <cstdlib>
 #include <string>

@@ -62,7 +62,7 @@ class KVProbeModel final : public Model {
   static void ForEachUnseen(KVCache& cache, const std::vector<uint8_t>& seen, Visit visit) {
     for (size_t layer = 0; layer < cache.groups().layers.size(); ++layer) {
       const KVLayerPlace place = cache.groups().layers[layer];
-      // Layers of the other groups share this memory.
+      // Visit only group 0, because the layers of the other groups share its memory.
       if (place.group != 0) continue;
       const kernels::KVCacheLayout layout = cache.Layout(layer);
       const auto key_bytes = static_cast<size_t>(layout.num_kv_heads * layout.KeyBytes());

@@ -1,6 +1,5 @@
-// TestModels() lists the models of tests/data/models (every family), tests/data/quant/models (every quantization
-// scheme) and tests/data/gguf (every block type). Split GGUF models are left out. The paths are sorted.
-// Any thread.
+// TestModels() returns the sorted paths of the models in tests/data/models (every family), tests/data/quant/models
+// (every quantization scheme) and tests/data/gguf (every block type), except split GGUF models. Any thread.
 #pragma once
 
 #include <algorithm>

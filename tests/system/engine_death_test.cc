@@ -1,6 +1,6 @@
 // Tests a rank that throws at load, in the profiling run or at a random step. Every request must end with the cause,
 // the engine must shut down, and no thread may be left. Also tests a model whose logits contain NaN, which must fail
-// only the requests in these rows.
+// only the requests in the affected rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>

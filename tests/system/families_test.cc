@@ -1,5 +1,5 @@
-// Runs families whose layers differ from Llama's through the whole engine. Prefix caching, preemption, chunked prefill
-// and other requests in the batch must not change a bit of a result.
+// Runs model families whose layers differ from Llama's through the whole engine. Prefix caching, preemption, chunked
+// prefill and other requests in the batch must not change a bit of a result.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -69,7 +69,7 @@ TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {
   for (const int64_t batched_tokens : {9, 64}) {
     for (const bool caching : {false, true}) {
       VllmConfig config = Config(16, batched_tokens, caching);
-      // 24 blocks are a little more than the longest request needs in up to three KV-cache groups.
+      // The longest request needs at most 18 of the 24 blocks: 6 in each of up to three KV-cache groups.
       config.cache.num_blocks_override = 24;
       config.Finalize();
       const auto outputs = RunRequests(config, tokenizer, requests).outputs;

@@ -166,7 +166,7 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsWithAnInt8OrFloat16KVCache) {
 
 TEST_F(InvariantTest, SharedPrefixesOfWholePartitionsDoNotChangeResults) {
   // Attention reads each whole partition of a shared prefix once for all requests. The 600 shared tokens are two whole
-  // partitions and a part of a third.
+  // partitions and part of a third.
   requests_.clear();
   std::mt19937 random(9);
   const auto token = [&] { return static_cast<int32_t>(std::uniform_int_distribution<int>(300, 1500)(random)); };
@@ -219,8 +219,8 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsOfTwoRanks) {
 }
 
 TEST_F(InvariantTest, CancelledStepsDoNotChangeResults) {
-  // Every third attempt at a step is cancelled. The number of checks before that varies, so that prefills and decodes
-  // are interrupted in different layers.
+  // Every third attempt at a step is cancelled after a varying number of checks of the flag, if it makes that many
+  // checks. So prefills and decodes are interrupted in different layers.
   for (const int64_t threads : {1, 2}) {
     int64_t num_cancelled = 0;
     const auto plan = [&num_cancelled](int64_t attempt) { return attempt % 3 == 2 ? num_cancelled++ * 7 % 120 : -1; };

@@ -1,6 +1,6 @@
-// Tests models that mix sliding-window and full-attention layers. Under any schedule, their results must be bitwise
-// equal to those of a model that keeps whole sequences in every layer and uses the window only as a mask. Blocks that
-// have left a window must never be read.
+// Tests models with sliding-window layers, full-attention layers or both. Under any schedule, their results must be
+// bitwise equal to those of a model that keeps whole sequences in every layer and uses the window only as a mask.
+// Blocks that have left a window must never be read.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using testing_support::TestRequest;
 struct Variant {
   const char* name;
   std::vector<int64_t> windows;  // per layer; 0 means full attention
-  // A few blocks more than the longest request needs alone with chunks of up to 64 tokens.
+  // A number of blocks: a few more than the longest request needs alone with chunks of up to 64 tokens.
   int64_t tiny_pool;
 };
 

@@ -25,13 +25,13 @@ struct TestRequest {
 };
 
 struct RunResult {
-  // Maps a request's id to its whole result as a string: text, tokens, finish reason, stop reason and logprob bits.
+  // Maps a request's id to its whole result as a string: text, tokens, finish and stop reason, logprob bits and error.
   std::map<std::string, std::string> outputs;
   SchedulerStats stats;
 };
 
 struct RunHow {
-  bool in_process = false;     // use the in-process client; all requests are added before the first step
+  bool in_process = false;     // use the in-process client, which runs no step on its own
   bool one_at_a_time = false;  // finish each request before the next one is added
   ExecutorFactory factory = MakeExecutor;
 };

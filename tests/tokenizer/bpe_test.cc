@@ -73,7 +73,7 @@ std::vector<int32_t> NaiveBpe(const RandomModel& model, std::vector<int32_t> ids
 }
 
 // The reference for long words: one priority queue of (rank, position) over the whole word. find(left, right) returns
-// {rank, id}, or {-1, -1}.
+// {rank, id}, or {-1, -1} if there is no such merge.
 template <typename Find>
 std::vector<int32_t> QueueBpe(std::vector<int32_t> ids, Find find) {
   using Entry = std::pair<int64_t, size_t>;
@@ -122,7 +122,7 @@ TEST(BpeTest, MatchesTheNaiveReferenceOnRandomModels) {
       std::vector<int32_t> ids;
       model.bpe->Encode(word, scratch, ids);
       ASSERT_EQ(ids, NaiveBpe(model, symbols)) << word;
-      // The second call may use the memo of the whole word.
+      // If the word is a token, the second call may take it from the memo instead of merging.
       ids.clear();
       model.bpe->Encode(word, scratch, ids);
       ASSERT_EQ(ids, NaiveBpe(model, symbols)) << word;
@@ -142,7 +142,8 @@ TEST(BpeTest, LongWordsMatchThePriorityQueueReferenceOnRandomModels) {
       if (merge == model.merges.end()) return std::pair<int64_t, int32_t>(-1, -1);
       return std::pair(static_cast<int64_t>(merge->second.first), merge->second.second);
     };
-    // Kinds of words: one repeated letter, a periodic word, two random letters, three random letters.
+    // Words of kind 0 repeat one letter, and words of kind 1 repeat `period`. Words of kinds 2 and 3 are random
+    // sequences of two and three letters.
     std::vector<int32_t> period;
     for (size_t length = 1 + random() % 40; length > 0; --length) {
       period.push_back(static_cast<int32_t>(random() % (num_letters - 1)));
@@ -167,7 +168,7 @@ TEST(BpeTest, LongWordsMatchThePriorityQueueReferenceOnRandomModels) {
   }
 }
 
-// A token of 131072 letters does not fit into the usual window, so the model must use a larger one.
+// A token of 131072 letters does not fit into a window of the usual size, so the model must merge more symbols at once.
 TEST(BpeTest, ATokenLongerThanTheUsualWindowIsFound) {
   constexpr int kDoublings = 17;
   Vocabulary vocabulary;

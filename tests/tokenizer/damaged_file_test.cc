@@ -1,4 +1,4 @@
-// Tokenizer files are untrusted input. Whether or not a file is damaged, loading must return a tokenizer or throw a
+// Tokenizer files are untrusted input. For any contents of a file, loading must return a tokenizer or throw a
 // TokenizerError.
 #include <nlohmann/json.hpp>
 
@@ -165,7 +165,7 @@ TEST(DamagedFileTest, AnExplodingRegularExpressionIsRejectedOrCompiled) {
   }
 }
 
-TEST(DamagedFileTest, UnsupportedModelsAreRejectedByName) {
+TEST(DamagedFileTest, ErrorOfAnUnsupportedModelNamesTheModel) {
   nlohmann::json file = SmallFile();
   file["model"]["type"] = "Markov";
   EXPECT_NE(ErrorOf(file).find("\"Markov\" is not supported"), std::string::npos) << ErrorOf(file);

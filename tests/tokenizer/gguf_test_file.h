@@ -1,5 +1,5 @@
 // Fills a GgufVocabulary from the key-value pairs of a GGUF file. Owned by one test; one thread.
-//   file := "GGUF" version:u32 num_tensors:u64 num_kv:u64 kv*     kv := key:string type:u32 value
+//   file := "GGUF" version:u32 num_tensors:u64 num_kv:u64 kv* ...     kv := key:string type:u32 value
 #pragma once
 
 #include <cstring>

@@ -9,7 +9,7 @@ namespace {
 
 std::string Replaced(const std::string& text) { return ReplacePythonNumbers(text, "<n>", "<i>"); }
 
-TEST(PythonJsonTest, ValuesAreReplaced) {
+TEST(PythonJsonTest, NaNAndInfinityAreReplaced) {
   EXPECT_EQ(Replaced(R"({"a": NaN, "b":Infinity,"c" : -Infinity})"), R"({"a": <n>, "b":<i>,"c" : -<i>})");
   EXPECT_EQ(Replaced("[NaN,Infinity\n,-Infinity]"), "[<n>,<i>\n,-<i>]");
   EXPECT_EQ(Replaced("NaN"), "<n>");

@@ -1,5 +1,5 @@
-// For tokenizers of many kinds: streaming gives the same text as Decode, and lossless tokenizers decode to the original
-// text.
+// Checks tokenizers of many kinds: lossless tokenizers decode to the original text, streaming gives the same text as
+// Decode, a second Encode gives the same ids, and repetitive text does not take quadratic time.
 #include <functional>
 
 #include "tests/tokenizer/gguf_test_file.h"

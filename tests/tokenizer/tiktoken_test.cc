@@ -67,7 +67,7 @@ void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   int num_texts = 0;
   for (const std::string& line : ReadLines(vectors)) {
     const std::string text = nlohmann::json::parse(line)["text"].get<std::string>();
-    // A rank file has no normalizer, so skip texts that the normalizer changes.
+    // A rank file has no normalizer, so skip texts that the normalizer of tokenizer.json changes.
     if (expected->Decode(expected->Encode(text, false, false), false) != text) continue;
     ++num_texts;
     EXPECT_EQ(tokenizer->Encode(text, true), expected->Encode(text, true)) << text;
@@ -86,7 +86,7 @@ TEST(TiktokenTest, DamagedFilesAreRejected) {
   }
 }
 
-TEST(TiktokenTest, AnUnknownNumberOfRanksIsReported) {
+TEST(TiktokenTest, ANumberOfRanksThatNoEncodingHasIsReported) {
   try {
     MakeTiktokenParts("IQ== 0\n", "a test", {});
     FAIL();

@@ -1,4 +1,4 @@
-// Files and random texts for the tokenizer tests. Pure functions, any thread.
+// Files and random texts for the tokenizer tests. Functions without state, any thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ inline std::vector<std::string> ReadLines(const std::string& path) {
   return lines;
 }
 
-// Returns the CPU time of this process. Unlike wall time, it can be bounded on a busy machine.
+// Returns the CPU time of this process. Unlike wall time, it does not grow while other processes use the CPU, so tests
+// can put a limit on it.
 inline double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 inline std::string DataPath(const std::string& name) { return std::string(VLLMCLI_TEST_DATA) + "/tokenizer/" + name; }
@@ -50,8 +51,8 @@ inline std::unique_ptr<Tokenizer> LoadRealTokenizer(const std::string& name) {
   return nullptr;
 }
 
-// Returns a random text of characters that tokenizers treat specially, such as whitespace, apostrophes, digits, marks
-// and uppercase letters.
+// Returns a random text, mostly of characters that tokenizers treat specially, such as whitespace, apostrophes, digits,
+// marks and uppercase letters.
 inline std::string RandomText(std::mt19937& random, size_t num_characters) {
   static const char32_t kInteresting[] = {
       ' ',    ' ',      ' ',    '\n',   '\r',   '\t',   '\'',   '\'',   's',     'S',     'T',    'r',    'e',
@@ -64,7 +65,8 @@ inline std::string RandomText(std::mt19937& random, size_t num_characters) {
   std::string text;
   for (size_t i = 0; i < num_characters; ++i) {
     char32_t c = kInteresting[pick(random)];
-    // Use only blocks without recent additions, because older releases of Oniguruma do not know new characters.
+    // The other characters are from blocks without recent additions, because older releases of Oniguruma do not know
+    // new characters.
     if (random() % 8 == 0) c = any(random) % 0x530;
     if (random() % 16 == 0) c = 0x4E00 + any(random) % 0x5000;
     AppendCodePoint(c, text);

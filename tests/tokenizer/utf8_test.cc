@@ -22,7 +22,7 @@ TEST(Utf8Test, EveryScalarValueSurvivesEncodingAndDecoding) {
   }
 }
 
-TEST(Utf8Test, IllFormedBytesAreReplacedByMaximalSubparts) {
+TEST(Utf8Test, EachMaximalSubpartOfIllFormedBytesIsReplaced) {
   // The examples in the Unicode Standard, tables 3-8 to 3-11.
   const std::string r(kReplacementCharacter);
   EXPECT_EQ(ReplaceInvalidUtf8("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"), r + r + r + r + r + r + r + r + "A");

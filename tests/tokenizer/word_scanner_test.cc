@@ -1,4 +1,4 @@
-// Checks that the hand-written scanners and Oniguruma find the same matches.
+// Checks that the hand-written scanners and Oniguruma find the same matches, and tests the limits of Oniguruma.
 #include "tokenizer/patterns/word_scanner.h"
 
 #include "tests/tokenizer/tokenizer_test_util.h"

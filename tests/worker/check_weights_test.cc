@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing_support::TestModels;
 
-// Wraps another source, in which one tensor seems to be missing or to have a larger first dimension.
+// Wraps another source, but reports that one tensor is missing or has a larger first dimension.
 class DamagedWeights : public WeightSource {
  public:
   enum class Damage { kNone, kMissing, kLarger };
@@ -80,7 +80,7 @@ TEST(CheckWeightsTest, RejectsExactlyWhatLoadingRejects) {
     for (const kernels::DType dtype : {config.model.checkpoint_dtype, kernels::DType::kFloat32}) {
       config.model.dtype = dtype;
       std::vector<std::string> names = weights->Names();
-      names.emplace_back("");  // nothing is damaged
+      names.emplace_back("");  // stands for an undamaged checkpoint
       for (const std::string& name : names) {
         for (const Damage damage : {Damage::kMissing, Damage::kLarger}) {
           const DamagedWeights damaged(*weights, name, name.empty() ? Damage::kNone : damage);

@@ -520,7 +520,7 @@ void TokenDecoder::AddSteps(const nlohmann::json& json) {
   constexpr size_t kMaxSteps = 64;
   constexpr double kMaxGrowth = 256;
   if (steps_.size() > kMaxSteps || !(growth_ <= kMaxGrowth)) {
-    throw TokenizerError("reading " + where + ": too many steps, or texts grow too much (limit 64 steps, 256-fold)");
+    throw TokenizerError("reading " + where + ": too many steps (limit 64), or texts grow too much (limit 256-fold)");
   }
 }
 

@@ -19,7 +19,7 @@ struct DecoderStep {
     kByteLevel,      // maps the byte-level alphabet to bytes and fuses all tokens
     kByteFallback,   // turns runs of byte tokens ("<0x0A>") into text
     kFuse,           // fuses all tokens into one
-    kStrip,          // removes `text` up to `start` times from the start and `stop` times from the end of each token
+    kStrip,          // removes up to `start` copies of `text` from the start of a token and up to `stop` from its end
     kReplace,        // replaces matches of `pattern` with `content`
     kMetaspace,      // replaces `text` with a space; with `flag`, removes it in the first token
     kWordPiece,      // removes the continuation prefix `text` and puts spaces between words; `flag`: cleans up spaces
@@ -41,7 +41,8 @@ struct DecoderStep {
 
 class TokenDecoder {
  public:
-  // If `json` is null, tokens are joined with spaces. Throws a TokenizerError that names an unsupported type.
+  // If `json` is null, tokens are joined with spaces. Throws TokenizerError if `json` is malformed, has an unsupported
+  // type or exceeds the limits on steps and growth.
   explicit TokenDecoder(const nlohmann::json& json);
   // Makes a decoder with only the byte-level step.
   static TokenDecoder ByteLevel();

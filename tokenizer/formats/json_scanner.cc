@@ -140,13 +140,13 @@ int64_t JsonScanner::ReadInteger() {
   const size_t start = position_;
   int64_t value = 0;
   while (position_ < text_.size() && text_[position_] >= '0' && text_[position_] <= '9') {
-    if (position_ - start == 18) Fail("number too large");
+    if (position_ - start == 18) Fail("integer too large (limit 18 digits)");
     value = value * 10 + (text_[position_++] - '0');
   }
   if (position_ == start) Fail("expected an integer");
   if (text_[start] == '0' && position_ - start > 1) Fail("number with a leading zero");
   if (position_ < text_.size() && (text_[position_] == '.' || (text_[position_] | 0x20) == 'e')) {
-    Fail("expected an integer, found a fraction");
+    Fail("expected an integer, found a fraction or an exponent");
   }
   return negative ? -value : value;
 }

@@ -45,7 +45,8 @@ bool ProtoReader::Next() {
       Fail("wire type " + std::to_string(wire_type_) + " is not supported");
   }
   if (length > bytes_.size() - position_) {
-    Fail("field of " + std::to_string(length) + " bytes (limit " + std::to_string(bytes_.size() - position_) + ")");
+    Fail("field of " + std::to_string(length) + " bytes, but only " + std::to_string(bytes_.size() - position_) +
+         " remain");
   }
   value_ = bytes_.substr(position_, length);
   position_ += length;

@@ -1,7 +1,7 @@
 // The chat template of a model: Jinja2 source that renders messages to the prompt text. It renders like Hugging Face
 // transformers (trim_blocks, lstrip_blocks, break/continue, {% generation %}, strftime_now, raise_exception, and a
 // tojson that escapes neither HTML nor non-ASCII characters). Owned by the caller of Parse. A ChatTemplate is
-// immutable, and any number of threads may call Render at once. Templates are untrusted: they can do no I/O, and their
+// immutable, and any number of threads may use it at once. Templates are untrusted: they can do no I/O, and their
 // operations, memory, nesting and output are limited (jinja::Budget, jinja::Evaluator).
 #pragma once
 
@@ -27,7 +27,7 @@ struct ChatMessage {
 
 struct RenderOptions {
   bool add_generation_prompt = true;
-  // If a token is empty, the template's variable is undefined.
+  // If a token is empty, the template variable of the same name is undefined.
   std::string bos_token, eos_token;
   // The time for strftime_now: "2024-07-26" or "2024-07-26T15:04:05". The current local time if absent.
   std::optional<std::string> now;

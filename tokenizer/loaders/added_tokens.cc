@@ -7,7 +7,7 @@
 namespace vllm::tokenizer {
 
 void AddTokens(std::vector<AddedToken> tokens, TokenizerParts& parts) {
-  UnicodeTable::Get();  // build it now, so that the first Encode is fast and cannot fail
+  UnicodeTable::Get();  // build it now, so that the first Encode neither waits for it nor fails because of it
   const Vocabulary& vocabulary = parts.model->vocabulary();
   auto next_id = static_cast<int64_t>(vocabulary.size());
   int32_t vocab_size = vocabulary.IdLimit();

@@ -131,11 +131,11 @@ class GgufLoader {
     std::vector<int32_t> before;
     std::vector<int32_t> after;
     if (source_.add_bos.value_or(defaults.add_bos)) {
-      if (bos < 0) Fail("add_bos_token is true, but there is no bos_token_id");
+      if (bos < 0) Fail("add_bos_token is true or unset, but there is no bos_token_id or cls_token_id");
       before.push_back(bos);
     }
     if (source_.add_eos.value_or(defaults.add_eos)) {
-      if (eos < 0) Fail("add_eos_token is true, but there is no eos_token_id");
+      if (eos < 0) Fail("add_eos_token is true or unset, but there is no eos_token_id");
       after.push_back(eos);
     }
     if (source_.model == "bert" && source_.add_sep.value_or(true) && sep >= 0) after.push_back(sep);

@@ -54,7 +54,8 @@ std::unique_ptr<TokenizerParts> MakeVocabAndMergesParts(const std::string& vocab
   const std::string vocab = ReadTokenizerFile(vocab_path);
   const std::string merges = ReadTokenizerFile(merges_path);
   const std::string name = QuoteForError(vocab_path);
-  if (!IsValidUtf8(vocab) || !IsValidUtf8(merges)) throw TokenizerError("reading " + name + ": not valid UTF-8");
+  if (!IsValidUtf8(vocab) || !IsValidUtf8(merges))
+    throw TokenizerError("reading " + name + ": the vocabulary or its merges are not valid UTF-8");
   BpeConfig config;
   config.byte_level = true;
   Vocabulary vocabulary = ReadVocabulary(vocab, name);

@@ -21,7 +21,7 @@ class MergeReader {
   }
 
   // Adds the merge of the next rank. Its tokens are looked up kDistance merges later. Throws TokenizerError if a token
-  // of an earlier merge is not in the vocabulary.
+  // or the result of an earlier merge is not in the vocabulary, or if its right token is shorter than the prefix.
   void Add(std::string_view left, std::string_view right);
   // Adds a merge written as "left right", as in merges.txt. Throws TokenizerError like Add, and if the line is not two
   // tokens.

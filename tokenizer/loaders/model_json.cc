@@ -16,7 +16,7 @@ namespace {
 
 MergeTable ReadMerges(std::string_view json, const Vocabulary& vocabulary, const std::string& prefix,
                       const std::string& name) {
-  // Reserves memory for one merge per 16 bytes of the file.
+  // Reserves memory for one merge per 16 bytes of JSON.
   MergeReader reader(vocabulary, prefix, json.size() / 16, name);
   JsonScanner scanner(json, name);
   scanner.BeginArray();
@@ -52,7 +52,7 @@ std::string TypeOf(const RawMembers& members, const std::string& name) {
 }  // namespace
 
 Vocabulary ReadVocabulary(std::string_view json, const std::string& name) {
-  // Reserves memory for one token per 18 bytes of the file. If the estimate is too low, the table grows.
+  // Reserves memory for one token per 18 bytes of JSON. If the estimate is too low, the table grows.
   Vocabulary vocabulary(json.size() / 18, json.size() / 2);
   JsonScanner scanner(json, name);
   scanner.BeginObject();

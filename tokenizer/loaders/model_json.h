@@ -20,7 +20,8 @@ namespace vllm::tokenizer {
 
 class ModelJson {
  public:
-  // Reads the small members. Borrows the JSON of all members. Throws a TokenizerError that names an unknown type.
+  // Reads the small members. Borrows the JSON of all members. Throws TokenizerError if the type is unknown, or if a
+  // small member is malformed or has an unsupported value.
   ModelJson(RawMembers members, std::string name_for_errors);
 
   // Returns true if the model can encode raw bytes instead of the byte-level alphabet.
@@ -28,7 +29,7 @@ class ModelJson {
   // Reads the vocabulary and the merges, and builds the model. With `take_bytes`, the model encodes raw bytes. Throws
   // TokenizerError. REQUIRES: !take_bytes || CanTakeBytes().
   std::unique_ptr<TokenModel> Make(bool take_bytes);
-  // Returns the result for Tokenizer::Kind.
+  // Returns the description of the model that Tokenizer::Kind returns.
   std::string Kind(bool byte_level) const;
 
  private:

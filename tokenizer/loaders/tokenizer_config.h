@@ -35,7 +35,7 @@ struct TokenizerConfig {
 // Reads {"content", "single_word", "lstrip", "rstrip", "normalized", "special"}. Throws TokenizerError.
 AddedToken ReadAddedToken(const nlohmann::json& json);
 
-// Either path may be empty or name a missing file. Throws TokenizerError if a file is damaged.
+// Either path may be empty or name a missing file. Throws TokenizerError if a file cannot be read or is damaged.
 TokenizerConfig ReadTokenizerConfig(const std::string& tokenizer_config_path, const std::string& added_tokens_path);
 
 // Reads a whole file. Throws a TokenizerError that names the file if it cannot be read or is larger than

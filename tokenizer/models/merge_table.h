@@ -36,7 +36,7 @@ class MergeTable {
     // Most pairs do not merge, and the filter is small enough to stay in cache.
     const uint64_t hash = key * kMultiplier;
     if ((filter_[FilterWord(hash)] >> FilterBit(hash) & 1) == 0) return {};
-    // Pairs of neighbouring slots may form a run of any length, but no pair is more than kMaxProbes slots away.
+    // Used slots may form a run of any length, but no pair is more than kMaxProbes slots after the slot of its hash.
     size_t slot = SlotOf(key);
     for (size_t probes = 0; probes <= kMaxProbes; ++probes) {
       if (slots_[slot].key == key) return slots_[slot].merge;

@@ -15,7 +15,7 @@ namespace vllm::tokenizer {
 namespace {
 
 constexpr size_t kLongestMemoWord = 64;
-// Words that do not fit into one window are merged in windows of kWindow bytes, or of kWindowPieces times the longest
+// Words that do not fit in one window are merged in windows of kWindow bytes, or of kWindowPieces times the longest
 // piece if that is more.
 constexpr size_t kWindow = 4096;
 constexpr size_t kWindowPieces = 8;
@@ -57,7 +57,8 @@ SentencePieceBpe::SentencePieceBpe(SentencePieceBpeConfig config, Vocabulary voc
   scores.resize(num_ids, 0);
   types_.resize(num_ids, PieceType::kNormal);
   for (const float score : scores) {
-    if (!(score >= -3e38F && score <= 3e38F)) throw TokenizerError("reading the model: a score is not in -3e38..3e38");
+    if (!(score >= -3e38F && score <= 3e38F))
+      throw TokenizerError("reading the model: a score is NaN or outside -3e38..3e38");
   }
   ranks_ = RanksOf(scores);
   has_unused_ =

@@ -25,8 +25,8 @@ struct SentencePieceBpeConfig {
 
 class SentencePieceBpe : public TokenModel {
  public:
-  // `scores` and `types` are indexed by id. Throws TokenizerError if unk_id is out of range or a score is not in
-  // -3e38..3e38.
+  // `scores` and `types` are indexed by id. Throws TokenizerError if unk_id is out of range or a score is NaN or
+  // outside -3e38..3e38.
   SentencePieceBpe(SentencePieceBpeConfig config, Vocabulary vocabulary, std::vector<float> scores,
                    std::vector<PieceType> types);
 

@@ -50,7 +50,7 @@ void ReadTrainerSpec(std::string_view bytes, const std::string& name, SentencePi
       case 3:
         if (reader.Varint() != 1 && reader.Varint() != 2) {
           throw TokenizerError("reading " + name + ": model type " + std::to_string(reader.Varint()) +
-                               " is not supported (only unigram, 1, and bpe, 2)");
+                               " is not supported (supported: 1, unigram, and 2, BPE)");
         }
         model.type = static_cast<SentencePieceModel::Type>(reader.Varint());
         break;
@@ -122,7 +122,8 @@ SentencePieceModel ReadSentencePieceModel(std::string_view bytes, const std::str
     }
   }
   if (num_unknown != 1) {
-    throw TokenizerError("reading " + name + ": " + std::to_string(num_unknown) + " unknown pieces (must be 1)");
+    throw TokenizerError("reading " + name + ": " + std::to_string(num_unknown) +
+                         " pieces of type unknown (must be 1)");
   }
   if (has_bytes && !model.byte_fallback) {
     throw TokenizerError("reading " + name + ": byte pieces without byte_fallback");

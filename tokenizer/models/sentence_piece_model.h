@@ -45,8 +45,8 @@ struct SentencePieceModel {
   SentencePieceNormalization normalization;
 };
 
-// The result borrows `bytes`. Throws TokenizerError if the file is damaged, its pieces are inconsistent, or its type is
-// not supported.
+// The result borrows `bytes`. Throws TokenizerError if the file is damaged, its pieces are inconsistent, or it needs an
+// unsupported feature.
 SentencePieceModel ReadSentencePieceModel(std::string_view bytes, const std::string& name_for_errors);
 
 }  // namespace vllm::tokenizer

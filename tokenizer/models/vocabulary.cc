@@ -127,7 +127,7 @@ void Vocabulary::PrefetchEntry(uint64_t hash) const {
 int32_t Vocabulary::Find(std::string_view token, uint64_t hash) const {
   if (token.size() > max_token_bytes_) return -1;
   const auto tag = static_cast<uint32_t>(hash >> 32);
-  // Tokens of neighbouring slots may form a run of any length, but no token is more than kMaxProbes slots away.
+  // Used slots may form a run of any length, but no token is more than kMaxProbes slots after the slot of its hash.
   size_t slot = hash & (slots_.size() - 1);
   for (size_t probes = 0; probes <= kMaxProbes && slots_[slot].entry != 0; ++probes) {
     if (slots_[slot].tag == tag) {

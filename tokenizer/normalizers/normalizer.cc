@@ -167,7 +167,7 @@ struct OutputBudget {
   void Spend(double factor, const std::string& where) {
     growth /= std::max(factor, 1.0);
     if (--num_steps < 0 || !(growth >= 1)) {
-      throw TokenizerError("reading " + where + ": too many steps, or texts grow too much (limit 64 steps, 256-fold)");
+      throw TokenizerError("reading " + where + ": too many steps (limit 64), or texts grow too much (limit 256-fold)");
     }
   }
 };

@@ -15,7 +15,8 @@ class Normalizer {
   virtual void Apply(std::string& text) const = 0;
 };
 
-// Returns null if `json` is null. Throws a TokenizerError that names an unsupported type.
+// Returns null if `json` is null. Throws TokenizerError if `json` is malformed, has an unsupported type or exceeds the
+// limits on steps and growth.
 std::unique_ptr<Normalizer> MakeNormalizer(const nlohmann::json& json);
 
 }  // namespace vllm::tokenizer

@@ -1,6 +1,6 @@
 // Patterns that pre-tokenizers and Replace find in a text: a literal string, a class of characters, a well-known
 // regular expression (word_scanner.h) or an arbitrary one (onig_pattern.h).
-// Owned by the step of the tokenizer that searches for it. Read-only after construction, any thread.
+// A pattern is owned by the step of the tokenizer that searches for it. Read-only after construction, any thread.
 #pragma once
 
 #include <cstddef>

@@ -48,7 +48,7 @@ size_t RunEndWithout(std::string_view text, size_t position, uint16_t classes) {
   return position;
 }
 
-// \p{N}{1,max_digits}, or `position` if no number starts there.
+// Returns the end of the match of \p{N}{1,max_digits}, or `position` if no number starts there.
 size_t NumberEnd(std::string_view text, size_t position, int max_digits) {
   for (int digits = 0; digits < max_digits; ++digits) {
     const ScannedChar c = CharAt(text, position);

@@ -224,7 +224,7 @@ void AddMetaspace(Steps& steps, const nlohmann::json& json, const std::string& w
   }
   if (!BoolField(json, "add_prefix_space", where, true)) {
     if (has_scheme && prepend != Prepend::kNever) {
-      throw TokenizerError("reading " + where + ": add_prefix_space does not match prepend_scheme " +
+      throw TokenizerError("reading " + where + ": add_prefix_space is false, but prepend_scheme is " +
                            QuoteForError(scheme));
     }
     prepend = Prepend::kNever;
@@ -267,7 +267,7 @@ void AddSteps(Steps& steps, const nlohmann::json& json) {
     AddSplit(steps, MakeLiteralPattern(delimiter), SplitBehavior::kRemoved);
   } else if (type == "FixedLength") {
     const int64_t length = json.contains("length") ? IntegerField(json, "length", where, int64_t{1} << 40) : 5;
-    if (length == 0) throw TokenizerError("reading " + where + ": field length is 0 (limit 1)");
+    if (length == 0) throw TokenizerError("reading " + where + ": field length is 0 (must be at least 1)");
     AddSplit(steps, std::make_unique<FixedLengthPattern>(static_cast<size_t>(length)), SplitBehavior::kIsolated);
   } else if (type == "UnicodeScripts") {
     AddSplit(steps, std::make_unique<ScriptPattern>(), SplitBehavior::kRemoved, true);
@@ -282,7 +282,7 @@ void AddSteps(Steps& steps, const nlohmann::json& json) {
   double growth = 1;
   for (const auto& step : steps) growth *= step->Growth();
   if (steps.size() > kMaxSteps || !(growth <= kMaxGrowth)) {
-    throw TokenizerError("reading " + where + ": too many steps, or words grow too much (limit 16 steps, 256-fold)");
+    throw TokenizerError("reading " + where + ": too many steps (limit 16), or words grow too much (limit 256-fold)");
   }
 }
 

@@ -44,14 +44,16 @@ struct PreTokenizers {
 };
 
 // Returns no steps if `json` is null. With `leave_bytes`, omits a last step that writes the byte-level alphabet, for
-// models that encode raw bytes. Throws a TokenizerError that names an unsupported type.
+// models that encode raw bytes. Throws TokenizerError if `json` is malformed, has an unsupported type or exceeds the
+// limits on steps and growth.
 PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes);
 // Splits by each regular expression in turn. The model gets the words as raw bytes. Throws TokenizerError if a regular
 // expression does not compile.
 PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes);
 // Splits like BERT and puts U+2581 in front of each word.
 PreTokenizers MarkedBertPreTokenizers();
-// Splits by GPT-2's regular expression. The model gets the words as raw bytes.
+// Splits by GPT-2's regular expression. With `add_prefix_space`, first puts a space before a text that does not start
+// with one. The model gets the words as raw bytes.
 PreTokenizers Gpt2PreTokenizers(bool add_prefix_space);
 
 }  // namespace vllm::tokenizer

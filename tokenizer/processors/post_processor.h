@@ -20,7 +20,8 @@ class PostProcessor {
     template_.push_back(kText);
     template_.insert(template_.end(), suffix.begin(), suffix.end());
   }
-  // Throws TokenizerError if `json` is malformed, has an unsupported type or has an id that is not below id_limit.
+  // Throws TokenizerError if `json` is malformed, has an unsupported type or an id that is not below id_limit, or if
+  // the template is too long.
   PostProcessor(const nlohmann::json& json, int32_t id_limit);
 
   void Apply(std::vector<int32_t>& ids) const;

@@ -3,8 +3,8 @@
 
 namespace vllm::tokenizer {
 
-// Must be called before any other use of Oniguruma. Later calls do nothing. Throws std::runtime_error if the
-// initialization fails.
+// Must be called before any other use of Oniguruma. Only the first call initializes the library. Every call throws
+// std::runtime_error if that failed.
 void InitializeOniguruma();
 
 }  // namespace vllm::tokenizer

@@ -20,7 +20,7 @@ Json ContentText(const Json& content) {
   std::string text;
   for (const Json& part : content) {
     if (!part.is_object() || part.value("type", Json()) != "text" || !part.value("text", Json()).is_string()) {
-      throw RowError("invalid_row", "messages: only parts of type text are supported");
+      throw RowError("invalid_row", "messages: each content part must be {\"type\":\"text\",\"text\":STRING}");
     }
     if (&part != &content.front()) text += '\n';
     text += part["text"].get<std::string>();
@@ -36,7 +36,7 @@ bool IsChatField(const std::string& name) {
 
 std::string ChatPrompt(const Json& body, const std::string& system, const PromptRenderer* renderer) {
   if (renderer == nullptr) {
-    throw RowError("invalid_request", "messages: the model has no chat template; set one with --chat-template");
+    throw RowError("invalid_request", "chat template: the model has none; set one with --chat-template");
   }
   const auto given = body.find("messages");
   if (given == body.end() || !given->is_array() || given->empty()) {
@@ -45,7 +45,7 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
   Json messages = Json::array();
   for (const Json& message : *given) {
     if (!message.is_object() || !message.value("role", Json()).is_string()) {
-      throw RowError("invalid_row", "messages: each message must be an object with a role and a content");
+      throw RowError("invalid_row", "messages: each message must be an object whose role is a string");
     }
     Json copy = message;
     copy["content"] = ContentText(message.value("content", Json()));
@@ -55,7 +55,7 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
     messages.insert(messages.begin(), Json({{"role", "system"}, {"content", system}}));
   }
   if (messages.front()["role"] == "system" && !renderer->takes_system_message()) {
-    throw RowError("invalid_request", "messages: the model's chat template does not support a system message");
+    throw RowError("invalid_request", "chat template: does not support a system message");
   }
   Json context;
   context["messages"] = std::move(messages);

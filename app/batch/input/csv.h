@@ -35,8 +35,8 @@ class CsvScanner {
   State state_ = State::kFieldStart;
 };
 
-// Returns the unquoted fields of one record. Throws RequestError if a quote is not closed or text follows a closing
-// quote.
+// Returns the fields of one record, with their quoting removed. Throws RequestError if a quote is not closed or text
+// follows a closing quote.
 std::vector<std::string> SplitCsvRecord(std::string_view record, char delimiter);
 
 }  // namespace vllm::app

@@ -85,7 +85,8 @@ RowKind OpenAiKind(const Json& row) {
   const std::string url = TextField("url", row.value("url", Json()));
   if (url == "/v1/chat/completions") return RowKind::kOpenAiChat;
   if (url == "/v1/completions") return RowKind::kOpenAiCompletion;
-  throw RowError("invalid_row", "url: must be /v1/chat/completions or /v1/completions (" + url.substr(0, 64) + ")");
+  throw RowError("invalid_row",
+                 "url: unsupported (" + url.substr(0, 64) + "); use /v1/chat/completions or /v1/completions");
 }
 
 }  // namespace vllm::app

@@ -1,4 +1,4 @@
-// Reads the fields of OpenAI batch rows that plain rows do not have or that differ there. Pure functions; any thread.
+// Reads the fields of OpenAI batch rows that plain rows lack or define differently. Pure functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,8 @@
 namespace vllm::app {
 
 // Applies the field called `name` of `body` to `row`. Returns false if the field means the same as in a plain row or is
-// unknown. Ignores fields that do not affect the text. Throws RowError for values that are not supported (stream, echo,
-// response_format, ...). REQUIRES: row.kind is set.
+// unknown. Some fields, such as user and metadata, are accepted and ignored. Throws RowError if the value has the wrong
+// type or is not supported, such as true for stream or echo. REQUIRES: row.kind is set.
 bool SetOpenAiField(const std::string& name, const nlohmann::ordered_json& value, const nlohmann::ordered_json& body,
                     BatchRow& row);
 

@@ -74,7 +74,7 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
                  name.substr(0, 64) + ": unknown field" + (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
-// Sets a request field that is neither a prompt nor a sampling parameter. Returns false if `name` is no such field.
+// Sets the member of RequestOptions called `name`. Returns false if there is none.
 bool SetOption(const std::string& name, const Json& value, BatchRow& row) {
   if (name == "priority") {
     if (!value.is_null()) row.options.priority = IntegerField(name, value);

@@ -32,8 +32,8 @@ class RowParser {
   RowParser(InputFormat format, RowDefaults defaults, const PromptRenderer* renderer);
 
   // Sets the column names of a CSV or TSV input from its first record. Throws ConfigError if the record is invalid,
-  // or if `row_template` is invalid or names another column. Without a template, there must be only one column, or one
-  // called "prompt".
+  // or if `row_template` is invalid or names a column that does not exist. Without a template, there must be only one
+  // column, or one called "prompt".
   void SetColumns(std::string_view record, const std::optional<std::string>& row_template);
   bool needs_columns() const { return (format_ == InputFormat::kCsv || format_ == InputFormat::kTsv) && !template_; }
 

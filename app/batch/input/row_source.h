@@ -1,5 +1,5 @@
 // RowSource: reads the rows of an input one by one. Skips blank lines, reads the header row of a table, and rejects a
-// custom_id that an earlier row has used. Owned by the batch command; main thread only.
+// custom_id that an earlier valid row has used. Owned by the batch command; main thread only.
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,7 @@ std::vector<int32_t> IdsField(const std::string& name, const Json& value) {
   ids.reserve(value.size());
   for (const Json& element : value) {
     const int64_t id = IntegerField(name, element);
-    if (!(id >= 0 && id <= std::numeric_limits<int32_t>::max())) Fail(name, "must be a token id", element);
+    if (!(id >= 0 && id <= std::numeric_limits<int32_t>::max())) Fail(name, "not a token id", element);
     ids.push_back(static_cast<int32_t>(id));
   }
   return ids;

@@ -10,7 +10,7 @@
 namespace vllm::app {
 
 // Sets the parameter called `name`. Returns false if there is no such parameter. null keeps the default. Throws
-// RowError `<field>: <why> (<value>)` if the value has the wrong type or its type cannot represent it.
+// RowError `<field>: <why> (<value>)` if the value has the wrong type or does not fit in the parameter's type.
 bool SetSamplingField(const std::string& name, const nlohmann::ordered_json& value, SamplingParams& params);
 
 // Convert a JSON value to the return type. Throw the same RowError if that is not possible without loss.

@@ -7,8 +7,8 @@ namespace {
 
 constexpr size_t kWidth = 100;
 
-// Appends `text`, wrapped at spaces to lines of at most kWidth columns. The text starts at `column`; further lines are
-// indented by `indent` spaces.
+// Appends `text`, wrapped at spaces to lines of at most kWidth columns. A word is never broken, so a long one may
+// exceed the width. The text starts at `column`; further lines are indented by `indent` spaces.
 void AppendWrapped(std::string_view text, size_t indent, size_t column, std::string& out) {
   size_t pos = 0;
   bool first = true;
@@ -93,7 +93,7 @@ std::string HelpText(std::optional<Command> command) {
     out +=
         "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
         "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
-        "Without a command, vllmcli starts a chat if standard input and output are a terminal. If not, it answers\n"
+        "Without a command, vllmcli starts a chat if standard input and output are terminals. If not, it answers\n"
         "the prompt on standard input.\n\n"
         "Commands:\n";
     for (const CommandInfo& info : CommandTable()) {
@@ -101,8 +101,8 @@ std::string HelpText(std::optional<Command> command) {
                   info.summary, out);
     }
     out +=
-        "\nvllmcli COMMAND --help shows the flags of a command; vllmcli --version or -V prints the version. Flags\n"
-        "can also be set in $XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows the settings in effect.\n\n"
+        "\nvllmcli COMMAND --help shows the flags of a command; vllmcli --version or -V prints the version. Most\n"
+        "flags can also be set in $XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows all settings.\n\n"
         "Environment:\n"
         "  VLLMCLI_MODEL           the model when -m is not given\n"
         "  VLLMCLI_ISA             the instruction set when --isa is not given\n"

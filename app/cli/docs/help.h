@@ -1,4 +1,4 @@
-// The output of --help and --version, generated from the tables of commands and flags. Pure functions; any thread.
+// The output of --help, generated from the tables of commands and flags, and of --version. Pure functions; any thread.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@ namespace vllm::app {
 std::string VersionText();
 // Returns the help of `command`. Without a command, returns the help of the program, which lists the commands.
 std::string HelpText(std::optional<Command> command);
-// Returns "-n, --max-tokens N", or "    --[no-]enable-prefix-caching" for a flag without a short name.
+// Returns the flag as --help shows it: "-n, --max-tokens N" or, without a short name,
+// "    --[no-]enable-prefix-caching".
 std::string FlagUsage(const Flag& flag);
 
 }  // namespace vllm::app

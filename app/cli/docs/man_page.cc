@@ -58,7 +58,8 @@ A row of a .jsonl file is an object with one of
 .BR messages " (a list of objects with role and content),"
 and optionally sampling fields under their vLLM names (max_tokens, temperature, stop, seed, n, logprobs, ...), which apply
 to this row only, and
-.BR custom_id ", " priority " and " cache_salt .
+.BR custom_id ", " priority ", " cache_salt ", " add_special_tokens ", " tools ", " add_generation_prompt " and"
+.BR chat_template_kwargs .
 A row with an unknown field fails. Rows with
 .BR method ", " url " and " body
 are rows of the OpenAI batch API for /v1/chat/completions and /v1/completions; their records are in that API's format.
@@ -71,8 +72,8 @@ A record identifies its row by custom_id, or by the row's index, which starts at
 {"index":1,"error":{"code":"invalid_json","message":"...","line":2}}
 .fi
 .PP
-Rows without a seed whose temperature is above 0 get one that depends only on \-\-seed and their custom_id or index.
-The record therefore does not depend on the other rows or on scheduling.
+A row with a temperature above 0 and no seed gets a seed that depends only on \-\-seed and the row's custom_id or index.
+Its record therefore does not depend on the other rows or on scheduling.
 )";
 
 constexpr std::string_view kSamplingSection =
@@ -118,13 +119,13 @@ and their sources
 describe the model, its context and its chat template
 .TP
 .B /stats
-show token counts and times of the last answer and of the engine
+show statistics of the last answer and of the engine
 .TP
 .BR /exit ", " /quit ", " /bye
 quit
 .PP
 Pasted text of several lines is one message. Ctrl\-C stops an answer and keeps the text so far. At the prompt, Ctrl\-C
-clears the line or, if the line is empty, shows how to quit; a second Ctrl\-C within a second quits. Ctrl\-D on an
+clears the line or, if the line is empty, shows how to quit; Ctrl\-C again within a second quits. Ctrl\-D on an
 empty line quits. Ctrl\-Z suspends the program.
 .PP
 When the context is full, the oldest turns are dropped so that the other turns fill at most half of the space that the
@@ -190,7 +191,7 @@ std::string ManPage() {
   out += ".SH SYNOPSIS\n.B vllmcli\n[\\fICOMMAND\\fR] [\\fIFLAGS\\fR] [\\fIARGUMENTS\\fR]\n";
   out +=
       ".SH DESCRIPTION\nRuns a language model from a Hugging Face model directory or a GGUF file on the CPU, "
-      "without a server. Without a command, vllmcli starts a chat if standard input and output are a terminal. If not, "
+      "without a server. Without a command, vllmcli starts a chat if standard input and output are terminals. If not, "
       "it works like\n.B run\nwith the prompt on standard input.\n";
   out += ".SH COMMANDS\n";
   for (const CommandInfo& info : CommandTable()) {

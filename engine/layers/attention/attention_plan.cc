@@ -64,8 +64,9 @@ void AttentionPlan::CollectDecoding(const std::vector<AttentionSequence>& sequen
 }
 
 bool AttentionPlan::IsSharingWorthwhile(int64_t num_partitions) const {
-  // With more than two queries per KV head, share only if K and V come from memory instead of the CPU cache. From the
-  // CPU cache, sharing was measured with four or more queries and did not reliably pay (docs/BENCHMARKS.md).
+  // With more than two queries per KV head, share only if K and V come from memory instead of the CPU cache. When they
+  // came from the CPU cache, sharing did not reliably pay in a measurement with four or more queries per
+  // KV head (docs/BENCHMARKS.md).
   constexpr int64_t kFewQueries = 2;
   constexpr int64_t kCacheBytes = int64_t{8} << 20;
   return options_.num_queries_per_kv <= kFewQueries ||

@@ -1,8 +1,8 @@
 // AttentionPlan: decides which KV partitions of a step's decoding rows are computed in separate tasks. Each row's own
 // task then merges their results. If a prefix-cache hit put the same blocks into the tables of several rows, the
-// partitions of these blocks are read once for all of the rows (cascade attention). If one sequence would keep a thread
-// busy while other threads are idle, its partitions are spread over the threads. The output of attention has the same
-// bits for every plan. Part of an AttentionGroup; made for each step on the rank's thread.
+// partitions of these blocks can be read once for all of the rows (cascade attention). If one sequence would keep a
+// thread busy while other threads are idle, its partitions are spread over the threads. The output of attention has the
+// same bits for every plan. Part of an AttentionGroup; made for each step on the rank's thread.
 #pragma once
 
 #include <cstdint>

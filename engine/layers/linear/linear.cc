@@ -48,7 +48,7 @@ RowParallelLinear::RowParallelLinear(const LoadContext& load, const ModelConfig&
 void RowParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const {
   const int64_t out_features = weight_.num_rows();
   const bool is_reduced_here = step_.world_size() > 1 && reduce_;
-  // If the caller adds the ranks' results, only rank 0 adds the bias.
+  // Without an all-reduce here (one rank, or the caller reduces), only rank 0 adds the bias.
   const bool adds_bias = !bias_.empty() && !is_reduced_here && step_.rank() == 0;
   weight_.Multiply(step_, adds_bias ? bias_.data() : nullptr, x, x_stride, num_rows, y, out_features);
   if (!is_reduced_here) return;

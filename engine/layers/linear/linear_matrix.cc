@@ -18,7 +18,7 @@ constexpr int64_t kMaxWorkPerTask = 1 << 28;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
 // A task computes whole groups of panels, because a kernel's tile can span several panels. With few rows of x, a tile
-// spans more panels, so groups are larger.
+// can span more panels, so groups are larger.
 constexpr int64_t kPanelsPerGroup = 2;
 constexpr int64_t kFewRows = 4, kPanelsPerGroupOfFewRows = 4;
 // A task computes whole groups of stored rows, because the kernels process several stored rows per pass.
@@ -27,7 +27,7 @@ constexpr int64_t kStoredRowsPerGroup = 32;
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Splits [0, count) into runs and calls f(begin, end) for each run, on the rank's threads. Runs start at group
-// boundaries, and the numbers of groups in two runs differ by at most one.
+// boundaries, and the numbers of groups in any two runs differ by at most one.
 template <typename F>
 void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
   const int64_t num_groups = CeilDiv(count, group);

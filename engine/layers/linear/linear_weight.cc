@@ -89,7 +89,7 @@ struct LinearWeight::FloatRows {
     for (const OutputSlice& slice : slices) name += PartName(slice, columns);
     return name;
   }
-  // Reads row i of `view` as float32.
+  // Reads row i of `view`, restricted to `columns`, as float32.
   void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, columns, out); }
 };
 

@@ -13,7 +13,8 @@
 namespace vllm {
 namespace {
 
-// The number of pages is prime, so that rows whose size is a power of two repeat only after 4093 rows or more.
+// The number of pages is prime, so that a matrix whose row size is a power of two repeats only after at least 4093
+// rows.
 constexpr size_t kPatternBytes = size_t{4096} * 4093;
 constexpr float kBound = 0.02f;
 
@@ -43,7 +44,7 @@ int MakePattern(kernels::DType dtype, bool ones) {
   if (memory == MAP_FAILED) {
     int error = errno;
     if (fd >= 0) close(fd);
-    throw ResourceError(std::string("dummy weights: cannot allocate memory: ") + std::strerror(error));
+    throw ResourceError(std::string("dummy weights: cannot create a memory file: ") + std::strerror(error));
   }
   switch (dtype) {
     case kernels::DType::kFloat32:
@@ -95,7 +96,8 @@ TensorView DummyWeights::Get(std::string_view name, std::span<const int64_t> sha
   size_t bytes = SizeOf(dtype_);
   for (int64_t dim : shape) {
     if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes) || bytes > (size_t{1} << 46)) {
-      throw ModelError("tensor " + Escape(name) + " of dummy weights: shape is too large (limit 2^46 bytes)");
+      throw ModelError("tensor " + Escape(name) +
+                       " of dummy weights: shape is negative or too large (limit 2^46 bytes)");
     }
   }
   bool ones = name.find("norm") != std::string_view::npos;

@@ -1,6 +1,7 @@
-// DummyWeights: a weight source for benchmarks that has every tensor in every shape. Values depend only on the tensor's
-// name and type: small and random, or 1 if the name contains "norm". All tensors are windows into two buffers that are
-// mapped repeatedly, so memory does not grow with the model. Owned by the code that opened it. Any thread may read.
+// DummyWeights: a weight source for benchmarks that provides any tensor in any shape. Values depend only on the
+// tensor's name and type: small and random, or 1 if the name contains "norm". All tensors are windows into two buffers
+// that are mapped repeatedly, so memory does not grow with the model. Owned by the code that opened it. Any thread may
+// read.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ class DummyWeights : public WeightSource {
 
   // Returns true, except for the output head if the model ties it to the embedding.
   bool Contains(std::string_view name) const override;
-  // Throws ModelError if the shape is too large, ResourceError if the process runs out of memory or address space.
+  // Throws ModelError if the shape is negative or too large, ResourceError if the process runs out of memory or address
+  // space.
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
   std::vector<std::string> Names() const override { return {}; }
   int64_t TotalBytes() const override { return 0; }

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-// Returns the name of a weight file in a pickle format, or an empty string.
+// Returns the name of a file with the extension of a pickle format, or an empty string.
 std::string FindPickle(const std::string& directory) {
   for (const std::string& name : tokenizer::NamesInDirectory(directory)) {
     for (const char* extension : {".bin", ".pt", ".pth", ".ckpt"}) {

@@ -61,7 +61,7 @@ class ConfigReader {
       if (value != values[0]) keys_.Fail(key, "values that differ between layers are not supported");
     }
     if (!(values[0] >= low && values[0] <= high)) {
-      keys_.Fail(key, "not in " + std::to_string(low) + " to " + std::to_string(high) + " (" +
+      keys_.Fail(key, "outside " + std::to_string(low) + " to " + std::to_string(high) + " (" +
                           std::to_string(values[0]) + ")");
     }
     return values[0];
@@ -121,11 +121,12 @@ class ConfigReader {
       }
       config_.head_dim = config_.hidden_size / config_.num_attention_heads;
     }
-    if (config_.head_dim % 2 != 0) keys_.Fail(key, "not even (" + std::to_string(config_.head_dim) + ")");
+    if (config_.head_dim % 2 != 0)
+      keys_.Fail(key, "head dimension is not even (" + std::to_string(config_.head_dim) + ")");
     const std::string value_key = Key("attention.value_length");
     const int64_t value_length = keys_.Int(value_key, 1, kMaxHeadDim).value_or(config_.head_dim);
     if (value_length != config_.head_dim) {
-      keys_.Fail(value_key, "must equal the head dimension of the keys (" + std::to_string(value_length) + ")");
+      keys_.Fail(value_key, "is " + std::to_string(value_length) + " but must equal the head dimension of the keys");
     }
   }
 
@@ -138,14 +139,15 @@ class ConfigReader {
     if (file_.tensors().empty()) {
       const int64_t size = declared.value_or(num_tokens);
       if (!(size >= 1 && size <= kMaxSize))
-        keys_.Fail(Key("vocab_size"), "missing, and tokenizer.ggml.tokens is missing too");
+        keys_.Fail(Key("vocab_size"), "missing, and tokenizer.ggml.tokens is missing, empty or too long");
       return size;
     }
     const GgufTensor* embedding = file_.Find("token_embd.weight");
     if (embedding == nullptr) keys_.Fail("tensor token_embd.weight", "missing");
     if (embedding->shape.size() != 2 || embedding->shape[1] != config_.hidden_size || embedding->shape[0] > kMaxSize) {
-      keys_.Fail("tensor token_embd.weight", "must be two-dimensional with inner dimension embedding_length " +
-                                                 std::to_string(config_.hidden_size));
+      keys_.Fail("tensor token_embd.weight",
+                 "must be a matrix of at most 2^24 rows with inner dimension embedding_length " +
+                     std::to_string(config_.hidden_size));
     }
     if (num_tokens > 0 && num_tokens != embedding->shape[0]) {
       keys_.Fail("tokenizer.ggml.tokens", "must have " + std::to_string(embedding->shape[0]) +
@@ -168,8 +170,8 @@ class ConfigReader {
     if (config_.intermediate_size == 0) config_.intermediate_size = config_.moe_intermediate_size;
     config_.shared_expert_intermediate_size =
         keys_.Int(Key("expert_shared_feed_forward_length"), 0, kMaxSize).value_or(0);
-    // GGUF files do not contain this setting. Mixtral and Qwen3-MoE always normalize the routing weights; Qwen2-MoE
-    // does not.
+    // GGUF files of these architectures do not contain this setting. As in llama.cpp, Mixtral and Qwen3-MoE normalize
+    // the routing weights, and Qwen2-MoE does not.
     config_.norm_topk_prob = architecture_.name != "qwen2moe";
     for (LayerConfig& layer : config_.layers) layer.is_moe = true;
   }
@@ -179,12 +181,13 @@ class ConfigReader {
     const int64_t window =
         keys_.Int(key, 0, std::numeric_limits<uint32_t>::max()).value_or(architecture_.default_sliding_window);
     if (window == 0) return;
-    if (architecture_.name == "olmo2") keys_.Fail(key, "OLMo 3 is not supported (" + std::to_string(window) + ")");
+    if (architecture_.name == "olmo2")
+      keys_.Fail(key, "sliding windows, as in OLMo 3, are not supported (" + std::to_string(window) + ")");
     config_.sliding_window = window;
     const std::string pattern_key = Key("attention.sliding_window_pattern");
     if (keys_.IsArray(pattern_key)) {
       const std::vector<bool> is_sliding = keys_.Bools(pattern_key);
-      if (is_sliding.size() < config_.layers.size()) keys_.Fail(pattern_key, "shorter than block_count");
+      if (is_sliding.size() < config_.layers.size()) keys_.Fail(pattern_key, "fewer entries than block_count");
       for (size_t i = 0; i < config_.layers.size(); ++i) config_.layers[i].sliding_window = is_sliding[i] ? window : 0;
     } else {
       const int64_t pattern = keys_.Int(pattern_key, 0, kMaxLayers).value_or(architecture_.sliding_window_pattern);

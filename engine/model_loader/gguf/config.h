@@ -10,14 +10,15 @@
 
 namespace vllm {
 
-// Throws ModelError `gguf file <path>: <key>: <why> (<value>)`. The limits of the sizes are those of LoadModelConfig,
-// except the limit of the sliding window. The error for an unknown architecture lists the known ones. dtype is the type
-// with the most bytes in matrices among float32, float16 and bfloat16, but float16 instead of float32 if some tensors
-// are quantized.
+// Throws ModelError `gguf file <path>: <key>: <why> (<value>)`. LoadGgufConfig and LoadGgufGenerationConfig also throw
+// what GgufFile throws. The limits of the sizes are those of LoadModelConfig, except the limit of the sliding window.
+// The error for an unknown architecture lists the known ones. dtype is whichever of float32, float16 and bfloat16 has
+// the most bytes in matrices (float32 if none of them occurs), but float16 instead of float32 if some tensors are
+// quantized.
 ModelConfig ReadGgufConfig(const GgufFile& file);
 ModelConfig LoadGgufConfig(const std::string& path);
 
-// Returns the model's default sampling parameters, from general.sampling.*. Throws ModelError.
+// Returns the model's default sampling parameters, from general.sampling.*. Throws like LoadGgufConfig.
 GenerationConfig LoadGgufGenerationConfig(const std::string& path);
 
 // Returns the file's quantization, for display: llama.cpp's name of the mixture ("Q4_K_M"), or else the block type with

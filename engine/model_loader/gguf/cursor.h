@@ -1,5 +1,5 @@
-// GgufCursor: reads the little-endian numbers and strings of a GGUF header from front to back. It never reads or
-// allocates more than the remaining bytes. Used by one thread for one parse.
+// GgufCursor: reads the little-endian numbers and strings of a GGUF header from front to back. It never reads past the
+// end, and it returns strings as views instead of copies. Used by one thread for one parse.
 #pragma once
 
 #include <bit>

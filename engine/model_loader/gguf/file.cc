@@ -108,8 +108,8 @@ void GgufFile::OpenParts(const std::string& path, Part named, int64_t count) {
   const int64_t number = named.header.metadata.RequiredInt("split.no", 0, count - 1) + 1;
   if (name.number != number || name.count != count) {
     named.header.metadata.Fail("split.no", "this part must be named NAME-" + FiveDigits(number) + "-of-" +
-                                               FiveDigits(count) + ".gguf, like the other parts (" +
-                                               std::to_string(number - 1) + ")");
+                                               FiveDigits(count) + ".gguf because its split.no is " +
+                                               std::to_string(number - 1) + " (file names count from 1)");
   }
   for (int64_t i = 1; i <= count; ++i) {
     Part part = i == number ? std::move(named) : Open(PartPath(name, i));

@@ -22,7 +22,8 @@ constexpr uint64_t kMaxKeyBytes = 65535;  // the format's own limit
 constexpr uint64_t kMaxNameBytes = 64;    // the format's own limit
 constexpr uint32_t kMaxDimensions = 4;
 constexpr size_t kMaxArrayDepth = 4;
-// Smallest encodings. Pair: key length, type, one value byte. Tensor: name length, number of dimensions, type, offset.
+// Lower bounds of the encoded size of a pair (key length, type, one value byte) and of a tensor (name length, number of
+// dimensions, type, offset).
 constexpr uint64_t kMinPairBytes = 8 + 4 + 1;
 constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 
@@ -100,8 +101,8 @@ uint64_t ReadCount(GgufCursor& cursor, std::string_view object, uint64_t min_byt
   if (count > limit)
     cursor.Fail(object, "too many (" + std::to_string(count) + ", limit " + std::to_string(limit) + ")");
   if (count > cursor.remaining() / min_bytes) {
-    cursor.Fail(object, "more than the file can contain (" + std::to_string(count) + ", " +
-                            std::to_string(cursor.remaining()) + " bytes remain)");
+    cursor.Fail(object, "more than the file can contain (" + std::to_string(count) + " in " +
+                            std::to_string(cursor.remaining()) + " remaining bytes)");
   }
   return count;
 }
@@ -124,7 +125,7 @@ TensorInfo ReadTensor(GgufCursor& cursor) {
   info.tensor.name = name;
   const auto num_dimensions = cursor.Read<uint32_t>(object);
   if (num_dimensions < 1 || num_dimensions > kMaxDimensions) {
-    cursor.Fail(object, "number of dimensions is not in 1 to " + std::to_string(kMaxDimensions) + " (" +
+    cursor.Fail(object, "number of dimensions is outside 1 to " + std::to_string(kMaxDimensions) + " (" +
                             std::to_string(num_dimensions) + ")");
   }
   uint64_t elements = 1;
@@ -132,7 +133,7 @@ TensorInfo ReadTensor(GgufCursor& cursor) {
     const auto dimension = cursor.Read<uint64_t>(object);
     constexpr auto kLimit = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     if (dimension < 1 || dimension > kLimit) {
-      cursor.Fail(object, "dimension is not in 1 to 2^63 - 1 (" + std::to_string(dimension) + ")");
+      cursor.Fail(object, "dimension is outside 1 to 2^63 - 1 (" + std::to_string(dimension) + ")");
     }
     if (__builtin_mul_overflow(elements, dimension, &elements) || elements > kLimit) {
       cursor.Fail(object, "shape is too large (limit 2^63 - 1 elements)");

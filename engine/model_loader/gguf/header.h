@@ -1,5 +1,5 @@
-// ParseGguf: parses the header of a GGUF file (llama.cpp's format). Every count, size, type and offset is checked
-// against the bytes of the file before anything is returned. A pure function; any thread.
+// ParseGguf: parses the header of a GGUF file (llama.cpp's format). It checks every count, size, type and offset before
+// it returns anything. A pure function; any thread.
 //
 // clang-format off
 //   file    = "GGUF" version:u32 num_tensors:u64 num_pairs:u64 pair* tensor* padding data      all little-endian
@@ -13,7 +13,8 @@
 //   data    = the bytes of each tensor in order, each followed by padding
 // clang-format on
 //
-// A tensor's offset must be the end of the padding after the previous tensor. The last tensor needs no padding.
+// The first tensor's offset must be 0, and the offset of every other tensor must be the end of the padding after the
+// previous one. A file may end without padding.
 // Example: `GGUF` 03 00 00 00 and 16 zero bytes, 24 bytes in total, are a file without keys or tensors.
 #pragma once
 

@@ -100,7 +100,7 @@ std::optional<int64_t> GgufMetadata::Int(std::string_view key, int64_t low, int6
   const std::optional<int64_t> number = WholeNumber(value->type, value->bytes.data());
   if (!number) Fail(key, "must be a whole number (" + TypeText(*value) + ")");
   if (!(*number >= low && *number <= high)) {
-    Fail(key, "not in " + std::to_string(low) + " to " + std::to_string(high) + " (" + std::to_string(*number) + ")");
+    Fail(key, "outside " + std::to_string(low) + " to " + std::to_string(high) + " (" + std::to_string(*number) + ")");
   }
   return number;
 }
@@ -117,7 +117,7 @@ std::optional<double> GgufMetadata::Double(std::string_view key, double low, dou
     Fail(key, "must be a float (" + TypeText(*value) + ")");
   }
   if (!(number >= low && number <= high)) {
-    Fail(key, "not in " + NumberText(low) + " to " + NumberText(high) + " (" + NumberText(number) + ")");
+    Fail(key, "outside " + NumberText(low) + " to " + NumberText(high) + " (" + NumberText(number) + ")");
   }
   return number;
 }
@@ -180,7 +180,7 @@ std::vector<int32_t> GgufMetadata::Ints(std::string_view key) const {
   if (value == nullptr) return ints;
   const bool is_array = value->type == GgufValueType::kArray;
   const bool is_int32 = value->element_type == GgufValueType::kInt32 || value->element_type == GgufValueType::kUint32;
-  if (!is_array || !is_int32) Fail(key, "must be an array of int32 (" + TypeText(*value) + ")");
+  if (!is_array || !is_int32) Fail(key, "must be an array of int32 or uint32 (" + TypeText(*value) + ")");
   if (value->count == 0) return ints;
   ints.resize(value->count);
   std::memcpy(ints.data(), value->bytes.data(), value->bytes.size());

@@ -1,5 +1,5 @@
-// GgufMetadata: the key-value pairs of a GGUF file, as views of its bytes, with typed and range-checked getters. Every
-// error names the key and shows the invalid value or type. Owned by GgufHeader. Immutable after Sort; any thread may
+// GgufMetadata: the key-value pairs of a GGUF file, as views of its bytes, with typed and range-checked getters. Error
+// messages name the key and show an invalid value or type. Owned by GgufHeader. Immutable after Sort; any thread may
 // read.
 #pragma once
 
@@ -19,7 +19,7 @@ struct GgufValue {
   GgufValueType type = GgufValueType::kUint8;
   GgufValueType element_type = GgufValueType::kUint8;  // arrays only
   uint64_t count = 1;                                  // elements of an array, not counting nested ones
-  std::span<const std::byte> bytes;                    // payload only: no string length, array type or array count
+  std::span<const std::byte> bytes;                    // the payload, without the value's own length, type or count
 };
 
 class GgufMetadata {
@@ -48,7 +48,7 @@ class GgufMetadata {
   // Memory use is proportional to the array's size in the file.
   std::vector<std::string_view> Strings(std::string_view key) const;
   std::vector<float> Floats(std::string_view key) const;
-  std::vector<int32_t> Ints(std::string_view key) const;
+  std::vector<int32_t> Ints(std::string_view key) const;  // an array of int32 or uint32
   std::vector<bool> Bools(std::string_view key) const;
   std::string_view Bytes(std::string_view key) const;  // an array of uint8 or int8
   bool IsArray(std::string_view key) const;            // false if the key is missing

@@ -18,7 +18,7 @@ std::vector<double> Factors(const GgufFile& file, std::string_view name, int64_t
   if (tensor == nullptr) return {};
   const std::string object = "tensor " + std::string(name);
   if (tensor->type->weight_type != kernels::WeightType::kFloat32 || tensor->shape != std::vector<int64_t>{count}) {
-    file.metadata().Fail(object, "must be " + std::to_string(count) + " float32 values");
+    file.metadata().Fail(object, "must have " + std::to_string(count) + " float32 values");
   }
   std::vector<double> factors;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {

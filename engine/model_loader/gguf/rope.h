@@ -8,7 +8,7 @@
 namespace vllm {
 
 // Sets rope_theta, rotary_dim and rope_scaling, and for Gemma 3 also rope_local_theta and each layer's use_local_rope.
-// REQUIRES: the sizes and the layers' sliding windows are set. Throws ModelError.
+// REQUIRES: model_type, the sizes and the layers' sliding windows are set. Throws ModelError.
 void ReadGgufRope(const GgufFile& file, ModelConfig& config);
 
 }  // namespace vllm

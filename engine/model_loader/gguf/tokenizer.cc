@@ -29,7 +29,7 @@ std::optional<int64_t> Id(const GgufMetadata& metadata, std::string_view key) {
 std::optional<int32_t> IdWithin(const GgufMetadata& metadata, std::string_view key, int64_t vocab_size) {
   const std::optional<int64_t> id = Id(metadata, key);
   if (id && *id >= vocab_size) {
-    metadata.Fail(key, "not in 0 to " + std::to_string(vocab_size - 1) + " (" + std::to_string(*id) + ")");
+    metadata.Fail(key, "outside 0 to " + std::to_string(vocab_size - 1) + " (" + std::to_string(*id) + ")");
   }
   return id ? std::optional<int32_t>(static_cast<int32_t>(*id)) : std::nullopt;
 }

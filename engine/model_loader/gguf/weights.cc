@@ -74,7 +74,7 @@ bool IsRotaryTable(std::string_view name) {
 
 GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
   if (file_.tensors().empty()) {
-    throw ModelError("weights of " + Escape(file_.path()) + ": the file contains only a vocabulary and no tensors");
+    throw ModelError("weights of " + Escape(file_.path()) + ": the file contains metadata but no tensors");
   }
   const std::string_view architecture_name = file_.metadata().String("general.architecture").value_or("");
   architecture_ = FindGgufArchitecture(architecture_name, config.num_experts > 0);
@@ -122,7 +122,7 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
     const int64_t kv = config.num_key_value_heads * config.head_dim;
     const size_t row_dimension = suffix == ".bias" ? tensor.shape.size() - 1 : 0;
     if (tensor.shape.size() > 2 || tensor.shape[row_dimension] != q + 2 * kv) {
-      Fail(tensor.name, "must have " + std::to_string(q + 2 * kv) + " rows");
+      Fail(tensor.name, "must have 1 or 2 dimensions and " + std::to_string(q + 2 * kv) + " rows");
     }
     const std::array<std::pair<const char*, int64_t>, 3> parts = {{{"attn_q", q}, {"attn_k", kv}, {"attn_v", kv}}};
     int64_t row = 0;
@@ -153,7 +153,7 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
       const char* end = stem.data() + stem.size();
       const auto [parsed_end, error] = std::from_chars(stem.data() + dot + 1, end, expert);
       if (error != std::errc() || parsed_end != end || expert < 0 || expert >= config.num_experts) {
-        Fail(tensor.name, "expert index is not below expert_count " + std::to_string(config.num_experts));
+        Fail(tensor.name, "expert index is not a number below expert_count " + std::to_string(config.num_experts));
       }
       Add(prefix + std::string(hf.substr(0, placeholder)) + std::to_string(expert) +
               std::string(hf.substr(placeholder + 2)) + std::string(suffix),

@@ -75,7 +75,7 @@ void ReadFalcon(const ConfigFields& fields, ModelConfig& config) {
   if (is_new && !config.use_parallel_residual) {
     fields.Reject("parallel_attn", "must be true with new_decoder_architecture");
   }
-  // Without new_decoder_architecture there is one norm, regardless of num_ln_in_parallel_attn.
+  // Without new_decoder_architecture, parallel attention and MLP share one norm, regardless of num_ln_in_parallel_attn.
   if (is_new) config.num_parallel_norms = fields.Int("num_ln_in_parallel_attn", 1, 2).value_or(2);
 }
 
@@ -87,7 +87,8 @@ void ReadExperts(const ConfigFields& fields, const char* count, ModelConfig& con
   config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(false);
 }
 
-// Returns true if the layer uses the sliding window by the architecture's rule, which applies if layer_types is absent.
+// Returns true if the layer uses the sliding window by the architecture's rule, which applies unless layer_types
+// overrides it.
 bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_type, int64_t layer,
                         const LayerConfig& config) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
@@ -133,7 +134,7 @@ bool HasLayerTypes(const std::string& model_type) {
 }
 
 void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
-  // Qwen2-MoE files write 0 for no window.
+  // The config.json of Qwen2-MoE models has 0 for no window.
   std::optional<int64_t> window = fields.Int("sliding_window", config.model_type == "qwen2_moe" ? 0 : 1, kMaxSize);
   if (window == 0) window.reset();
   if (fields.Bool("use_sliding_window").value_or(true)) config.sliding_window = window;

@@ -7,8 +7,8 @@
 
 namespace vllm {
 
-// Sets the fields of `config` that only some architectures have, according to config.model_type. REQUIRES: the sizes in
-// `config` are set. Throws ModelError naming the field.
+// Sets the fields of `config` that only some architectures have, according to config.model_type. REQUIRES: hidden_act
+// and the sizes in `config` are set. Throws ModelError naming the field.
 void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config);
 
 // Sets config.layers and config.sliding_window. REQUIRES: ReadRopeConfig and ReadArchitectureConfig have run. Throws

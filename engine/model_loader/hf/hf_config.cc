@@ -40,7 +40,8 @@ std::string ReadArchitecture(const ConfigFields& fields) {
   const char* name = "architectures";
   if (!fields.Has(name)) fields.Fail(name, "missing");
   const nlohmann::json& list = fields.At(name);
-  if (!list.is_array() || list.empty() || !list[0].is_string()) fields.Reject(name, "not a list of names");
+  if (!list.is_array() || list.empty() || !list[0].is_string())
+    fields.Reject(name, "not a list that begins with a name");
   return list[0].get<std::string>();
 }
 
@@ -104,8 +105,8 @@ void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {
   }
 }
 
-// Returns the text_config of a multimodal config with the shared fields added from the outer config. `architectures`
-// always comes from the outer config.
+// Returns the text_config of a multimodal config with the shared fields added from the outer config. `architectures` is
+// taken from the outer config even if text_config has it.
 nlohmann::json TextConfig(const nlohmann::json& outer) {
   nlohmann::json text = outer["text_config"];
   for (const char* name : {"architectures", "dtype", "torch_dtype", "tie_word_embeddings", "bos_token_id",
@@ -163,7 +164,7 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   AppendUnique(LoadGenerationConfig(directory).eos_token_ids, config.eos_token_ids);
   for (int32_t id : config.eos_token_ids) {
     if (id >= config.vocab_size) {
-      throw ModelError("generation_config.json " + Escape(directory) + ": eos_token_id: not in 0 to " +
+      throw ModelError("generation_config.json " + Escape(directory) + ": eos_token_id: outside 0 to " +
                        std::to_string(config.vocab_size - 1) + " (" + std::to_string(id) + ")");
     }
   }
@@ -179,8 +180,8 @@ GenerationConfig LoadGenerationConfig(const std::string& directory) {
   nlohmann::json object = ParseJson(ReadTextFile(path, kMaxConfigBytes, what), what);
   ConfigFields fields(object, what);
   config.do_sample = fields.Bool("do_sample");
-  // The ranges are those of SamplingParams, so that an error about a bad default names this file and not the request. A
-  // temperature of 0 is allowed and has the same effect as do_sample false.
+  // No range is wider than that of SamplingParams, so that an error about a bad default names this file and not the
+  // request. A temperature of 0 is allowed and has the same effect as do_sample false.
   config.temperature = fields.Double("temperature", 0.0, 2.0);
   config.top_p = fields.PositiveDouble("top_p", 1.0);
   config.top_k = fields.Int("top_k", -1, std::numeric_limits<int32_t>::max());

@@ -13,9 +13,10 @@
 namespace vllm {
 
 // Reads config.json, and the EOS token ids of generation_config.json. Throws ModelError
-// `config.json <directory>: <field>: <why> (<value>)`, or the same with generation_config.json. Checks that every size
-// in config.json is within its limit (layers 1024, heads 1024, head_dim 2^16, experts 4096, others 2^24) and that the
-// number of KV heads divides the number of heads. Sets dtype and max_model_len to the checkpoint's own values.
+// `config.json <directory>: <field>: <why> (<value>)`, or the same with generation_config.json, and ResourceError like
+// ReadTextFile. Checks that every size in config.json is within its limit (layers 1024, heads 1024, head_dim 2^16,
+// experts 4096, others 2^24) and that the number of KV heads divides the number of heads. Sets dtype and max_model_len
+// to the checkpoint's own values.
 //
 // Calls `check_architecture` early, with a config in which only model, directory and architecture are set, so that an
 // unknown architecture is reported as unknown and not as one that lacks a field.
@@ -35,7 +36,7 @@ struct GenerationConfig {
   std::vector<int32_t> eos_token_ids;
 };
 // Returns a config without values if generation_config.json is missing. Throws ModelError if the file is malformed or a
-// value has the wrong type or is out of range.
+// value has the wrong type or is out of range, and ResourceError like ReadTextFile.
 GenerationConfig LoadGenerationConfig(const std::string& directory);
 
 }  // namespace vllm

@@ -145,7 +145,7 @@ void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
   }
   for (const auto& [name, value] : fields.At(key).items()) {
     if (value.is_object()) {
-      part.Fail(Escape(name, 60).c_str(), "rotary parameters per layer type are not supported");
+      part.Fail(Escape(name, 60).c_str(), "must not be an object: rotary parameters per layer type are not supported");
     }
   }
   ReadParameters(part, fields, !is_new, config);

@@ -17,8 +17,7 @@ namespace vllm {
 
 class SafetensorsFile : public WeightSource {
  public:
-  // Throws ModelError if the file cannot be opened or violates the format in safetensors_header.h, ResourceError if it
-  // cannot be mapped.
+  // Throws like MappedFile, and ModelError if the file violates the format in safetensors_header.h.
   explicit SafetensorsFile(const std::string& path);
 
   bool Contains(std::string_view name) const override { return Find(name) != nullptr; }
@@ -42,7 +41,7 @@ class SafetensorsFile : public WeightSource {
 class ShardedSafetensors : public WeightSource {
  public:
   // Throws ModelError if the index or a shard is malformed, or a listed tensor is missing from its shard. Throws
-  // ResourceError if a shard cannot be mapped.
+  // ResourceError if a shard cannot be mapped or the system runs out of a resource, such as file descriptors.
   ShardedSafetensors(const std::string& directory, const std::string& index_name);
 
   bool Contains(std::string_view name) const override { return shard_of_.contains(name); }

@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".packed";
-// Marks a file that is being written. The writer locks the file, so an unlocked one was left by a killed writer.
+// Marks a file that is being written. The writer keeps the file locked, so an unlocked file was usually left by a
+// killed writer.
 constexpr std::string_view kUnfinished = ".unfinished-";
 
 struct CachedFile {
@@ -33,7 +34,7 @@ struct CachedFile {
   timespec used{};
 };
 
-// Deletes an unfinished file if no process is writing it. Returns true if it was deleted.
+// Deletes an unfinished file if no process is writing it. Returns false if one is, or if the file cannot be opened.
 bool DeleteAbandoned(int directory_fd, const std::string& name) {
   const tokenizer::UniqueFd fd(openat(directory_fd, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;

@@ -1,5 +1,5 @@
 // PackedCache: a directory of packed-weight files, one for each combination of checkpoint, settings and rank. It uses
-// only a directory and files that the effective user owns and nobody else can write. Several processes may use it at
+// only a directory and files that the effective user owns and nobody else can write to. Several processes may use it at
 // once: a file appears complete or not at all, and a deleted file stays readable while it is mapped. A value type; any
 // thread. The files are named KEY.packed. The program's directory is $XDG_CACHE_HOME/vllmcli/packed, by default
 // ~/.cache/vllmcli/packed.
@@ -27,9 +27,9 @@ class PackedCache {
   // opened.
   std::optional<tokenizer::RegularFile> OpenFile(const std::string& key) const;
   // Evicts files until `bytes` fit, calls `write` to fill an empty temporary file, and renames it to the key's file.
-  // Throws ResourceError if the file cannot be created or renamed, ModelError if the directory must not be trusted or
-  // cannot be opened, and any exception of `write`. On an error, the key's old file stays, but other files may have
-  // been evicted. REQUIRES: bytes <= max_bytes().
+  // Throws ResourceError if the directory or the file cannot be created or the file cannot be renamed, ModelError if
+  // the directory must not be trusted or cannot be opened, and any exception of `write`. On an error, the key's old
+  // file stays, but other files may have been evicted. REQUIRES: bytes <= max_bytes().
   void Put(const std::string& key, int64_t bytes,
            const std::function<void(int fd, const std::string& path)>& write) const;
 

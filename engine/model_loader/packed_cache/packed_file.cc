@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'V', 'L', 'L', 'M', 'P', 'A', 'C', 'K'};
 constexpr uint64_t kPageBytes = 4096;
-// The unit of hashing and writing. Each piece begins at a multiple of this size, which is a multiple of the huge-page
-// size. So a system that caches files in huge pages can also map files with huge pages.
+// The unit of hashing and writing. Each piece begins at a multiple of this size, which is a multiple of the usual
+// huge-page size, so that a system that caches files in huge pages can also map them with huge pages.
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxEntries = uint64_t{1} << 24;
 
@@ -62,7 +62,7 @@ struct PackedFileLayout {
 };
 
 // Returns the header of a file with these entries. The header's size depends on the number of pieces, which depends on
-// the file's size and so on the header's size. Iterates until the sizes are consistent.
+// the file's size and therefore on the header's size. Iterates until the sizes are consistent.
 FixedHeader MakeHeader(std::string_view description, std::span<const PackedEntry> entries) {
   FixedHeader header;
   header.description_bytes = static_cast<uint32_t>(description.size());
@@ -165,7 +165,7 @@ PackedFile::PackedFile(tokenizer::RegularFile opened, const std::string& path, s
     StoredEntry entry;
     std::memcpy(&entry, file.data() + layout.entries_offset + i * sizeof(entry), sizeof(entry));
     offset = RoundUp(offset, kPageBytes);
-    if (offset > file.size() || entry.bytes > file.size() - offset) reject("an entry is outside the file");
+    if (offset > file.size() || entry.bytes > file.size() - offset) reject("an entry extends past the end of the file");
     entries_.push_back({entry.name_hash, file.subspan(offset, entry.bytes)});
     offset += entry.bytes;
   }

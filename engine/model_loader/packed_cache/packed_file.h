@@ -35,8 +35,8 @@ struct PackedEntry {
 
 class PackedFile {
  public:
-  // Throws ModelError if the file cannot be opened, is damaged or has another description, and ResourceError if it
-  // cannot be mapped. `for_each` runs on the rank's threads.
+  // Throws ModelError if the file cannot be opened, is damaged, or has another layout version or description, and
+  // ResourceError if it cannot be mapped. `for_each` runs on the rank's threads.
   PackedFile(const std::string& path, std::string_view description, const ForEach& for_each);
   // Does the same with a file that is already open. Error messages show `path`.
   PackedFile(tokenizer::RegularFile file, const std::string& path, std::string_view description,

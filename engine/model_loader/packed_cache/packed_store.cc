@@ -23,8 +23,8 @@ PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, 
   try {
     file = cache_->OpenFile(key_);
   } catch (const ModelError& error) {
-    // The user must see this, because somebody else may be able to write the directory or the file. A damaged file, in
-    // contrast, is only reported in the statistics, because it is replaced without the user's help.
+    // The user must see this, because somebody else may be able to write to the directory or the file. A damaged file,
+    // in contrast, is only reported in the statistics, because it is replaced without the user's help.
     report_.failure = error.what();
   }
   if (!file) return;

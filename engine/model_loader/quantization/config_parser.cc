@@ -20,7 +20,7 @@ constexpr size_t kMaxGroups = 256;
 void ReadNames(const ConfigFields& fields, const char* name, std::vector<std::string>& names) {
   if (!fields.Has(name)) return;
   const json& list = fields.At(name);
-  if (!list.is_array() || list.size() > kMaxNames) fields.Reject(name, "not a list of names");
+  if (!list.is_array() || list.size() > kMaxNames) fields.Reject(name, "not a list of at most 65536 names");
   for (const json& item : list) {
     if (!item.is_string()) fields.Reject(name, "not a list of names");
     names.push_back(item.get<std::string>());
@@ -73,7 +73,7 @@ void ReadBlock(const ConfigFields& fields, const char* name, QuantizationScheme&
   const json& list = fields.At(name);
   const auto size = [](const json& x) { return x.is_number_integer() && x >= 1 && x <= kMaxGroupSize; };
   if (!list.is_array() || list.size() != 2 || !size(list[0]) || !size(list[1])) {
-    fields.Reject(name, "not a list of two sizes, 1 to " + std::to_string(kMaxGroupSize));
+    fields.Reject(name, "not a list of two sizes from 1 to " + std::to_string(kMaxGroupSize));
   }
   scheme.block_rows = list[0].get<int64_t>();
   scheme.group_size = list[1].get<int64_t>();
@@ -133,9 +133,9 @@ void ReadCompressedTensors(const ConfigFields& fields, QuantizationConfig& confi
   ReadNames(fields, "ignore", config.ignored.names);
   if (!fields.Has("config_groups")) fields.Fail("config_groups", "missing");
   const ConfigFields groups = fields.Child("config_groups");
-  if (fields.At("config_groups").size() > kMaxGroups) fields.Reject("config_groups", "too many groups");
+  if (fields.At("config_groups").size() > kMaxGroups) fields.Reject("config_groups", "must have at most 256 groups");
   for (const auto& [name, value] : fields.At("config_groups").items()) {
-    if (!value.is_object()) fields.Reject("config_groups", "not an object of objects");
+    if (!value.is_object()) fields.Reject("config_groups", "must contain only objects");
     const ConfigFields group = groups.Child(name.c_str());
     if (!group.Has("weights")) continue;
     QuantizationConfig::Group result;

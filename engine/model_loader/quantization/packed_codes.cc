@@ -12,7 +12,7 @@ namespace vllm {
 namespace {
 
 constexpr float kLargestFloat16 = 65504.0f;
-// With this minimum, the rounding error of float16 subnormals (2^-25) is at most 2^-13 of the largest value.
+// If the largest value is at least this, the rounding error of float16 subnormals (2^-25) is at most 2^-13 of it.
 constexpr float kMinLargest = 0x1p-12f;
 
 // Scratch memory for the codes, scales and minimums of one row.

@@ -44,8 +44,8 @@ std::vector<int32_t> ReadGroupIndex(const WeightSource& weights, const std::stri
   std::memcpy(groups.data(), view.data.data(), view.data.size());
   for (const int32_t group : groups) {
     if (group < 0 || group >= num_groups) {
-      RejectTensor(name,
-                   "group index is not in 0 to " + std::to_string(num_groups - 1) + " (" + std::to_string(group) + ")");
+      RejectTensor(
+          name, "group index is outside 0 to " + std::to_string(num_groups - 1) + " (" + std::to_string(group) + ")");
     }
   }
   return groups;

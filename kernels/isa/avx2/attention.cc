@@ -6,7 +6,7 @@
 
 namespace vllm::kernels::avx2 {
 
-// The order matters: each file uses the files before it.
+// The order matters: later files use earlier ones.
 // clang-format off
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"

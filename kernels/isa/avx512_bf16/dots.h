@@ -29,8 +29,8 @@ struct IntSums {
 
   static IntSums Start(int32_t offset) { return {_mm512_set1_epi32(offset)}; }
   static __m512i Broadcast(uint32_t unit) { return _mm512_set1_epi32(static_cast<int>(unit)); }
-  // Inline assembly, because g++ 12 copies the accumulator before and after its intrinsic (the types differ) and runs
-  // out of registers.
+  // Inline assembly: with the intrinsic, g++ 12 copies the accumulator before and after each instruction and runs out
+  // of registers.
   void AddDot(const Codes& codes, __m512i x) {
     __m512i sum = v;
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes.v), "v"(x));
@@ -74,12 +74,12 @@ static inline Pairs KeepBits(Pairs pairs, uint32_t mask) {
 static inline Vec AddPairs(Vec sum, Pairs w, Pairs x) {
   return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(w.v), reinterpret_cast<__m512bh>(x.v))};
 }
-// Rounds thirty-two values to nearest, ties to even, and stores them as sixteen units.
+// Rounds thirty-two values to bfloat16, ties to even, and stores them as sixteen units.
 static inline void StorePairs(const float* x, uint32_t* out) {
   const __m512bh pairs = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x));
   _mm512_storeu_si512(out, reinterpret_cast<__m512i>(pairs));
 }
-// Rounds sixteen values and stores them as eight units, each in the place of one float.
+// Rounds sixteen values to bfloat16 and stores them as eight units, each in the place of one float.
 static inline void StoreEightPairs(Vec x, float* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x.v)));
 }

@@ -86,7 +86,7 @@ using FourBitSums = IntSums;
 
 // Codes below 64 whose levels are the codes themselves. Instead of AddDot, SixBitSums may provide
 //   void AddTwoDotsAt(codes, next_codes, unit, next_unit)
-// for instruction sets that first add the products of two units in sixteen bits.
+// so that an instruction set can first add the products of two units in sixteen bits.
 using SixBitCodes = Codes;
 using SixBitSums = IntSums;
 

@@ -8,7 +8,7 @@ namespace vllm::kernels::neon {
 
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
-// clang-format off: the rest uses math.inl and unroll.inl
+// clang-format off: the rest uses math.inl
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"

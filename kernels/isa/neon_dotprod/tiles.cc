@@ -6,7 +6,7 @@
 
 namespace vllm::kernels::neon_dotprod {
 
-// The order matters: each file uses the files before it.
+// The order matters: later files use earlier ones.
 // clang-format off
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/linear_tiles.inl"

@@ -85,7 +85,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
       spec.type = 'g';
       digits = FormatReal(value.real(), spec);
     } else {
-      throw EvalError("unknown format code for float");
+      throw EvalError("unknown or unsupported format code for float");
     }
     return PadNumber(std::move(digits), spec);
   }
@@ -93,19 +93,19 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
     if (spec.type == '\0' || spec.type == 'n') spec.type = 'd';
     if (spec.type == 'c') {
       std::string result;
-      if (!(value.integer() >= 0 && value.integer() <= 0x10ffff)) throw EvalError("character is out of range");
+      if (!(value.integer() >= 0 && value.integer() <= 0x10ffff)) throw EvalError("code point is out of range");
       AppendCodePoint(static_cast<char32_t>(value.integer()), result);
       return PadNumber(std::move(result), spec);
     }
     if (std::string_view("dxXob").find(spec.type) == std::string_view::npos || spec.precision >= 0) {
-      throw EvalError("unknown format code for int");
+      throw EvalError("format specifier is not valid for int");
     }
-    if (spec.grouping == ',' && spec.type != 'd') throw EvalError("cannot group the digits of this format code by ','");
+    if (spec.grouping == ',' && spec.type != 'd') throw EvalError("cannot specify ',' with this format code");
     return PadNumber(FormatInteger(value.integer(), spec), spec);
   }
   if (!value.is_string() && !value.is(Kind::kBool)) throw EvalError("unsupported format string");
   if ((spec.type != '\0' && spec.type != 's') || spec.align == '=' || spec.sign != '-') {
-    throw EvalError("unknown format code for str");
+    throw EvalError("format specifier is not valid for str");
   }
   std::string result = Str(budget, value);
   if (spec.precision >= 0) result.resize(CodePointOffset(result, static_cast<size_t>(spec.precision)));
@@ -165,8 +165,9 @@ class BraceFormatter {
     Value value = Lookup(field.substr(0, name_end));
     std::string_view rest = field.substr(name_end);
     if (!rest.empty() && rest[0] == '!') {
-      if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':')) throw EvalError("invalid conversion in format");
-      if (rest[1] != 's' && rest[1] != 'r') throw EvalError("unknown conversion in format");
+      if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':'))
+        throw EvalError("invalid conversion in format string");
+      if (rest[1] != 's' && rest[1] != 'r') throw EvalError("unknown conversion in format string (known: !s, !r)");
       value = MakeString(&runtime_.budget, rest[1] == 's' ? Str(runtime_.budget, value) : Repr(runtime_.budget, value));
       rest = rest.substr(2);
     }

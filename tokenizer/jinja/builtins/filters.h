@@ -21,8 +21,8 @@ bool IsFilter(std::string_view name);
 // Returns the filtered value. Throws EvalError, also if there is no such filter.
 Value CallFilter(Runtime& runtime, std::string_view name, const Value& input, const Args& args);
 
-// Each function returns a filter of text_filters.cc, markup_filters.cc, sequence_filters.cc or number_filters.cc, or
-// null if the file has no such filter.
+// Each function searches one file: text_filters.cc, markup_filters.cc, sequence_filters.cc or number_filters.cc. It
+// returns null if the file has no such filter.
 Filter FindTextFilter(std::string_view name);
 Filter FindMarkupFilter(std::string_view name);
 Filter FindSequenceFilter(std::string_view name);

@@ -15,7 +15,7 @@ bool IsGlobalFunction(std::string_view name);
 Value CallGlobalFunction(Runtime& runtime, std::string_view name, const Args& args);
 
 // Makes outside text (from a template, a message or a path) safe for an error message: escapes unprintable characters
-// and truncates the result to about 300 bytes. Any thread.
+// and invalid UTF-8, and truncates the result to about 300 bytes. Any thread.
 std::string EscapeForError(std::string_view text);
 
 }  // namespace vllm::tokenizer::jinja

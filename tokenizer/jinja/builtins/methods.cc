@@ -52,14 +52,14 @@ Value SequenceMethod(Runtime& runtime, const Value& self, std::string_view name,
   for (int64_t i = clamp(bound.Int(1, 0)); i < stop; ++i) {
     if (Equals(runtime.budget, items[static_cast<size_t>(i)], *bound[0])) return Value::Int(i);
   }
-  throw EvalError("value is not in the list");
+  throw EvalError("value is not in the list or tuple");
 }
 
 Value RangeMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args) {
   const BoundArgs bound(name == "count" ? "count" : "index", args, {"value"}, 1);
   const bool has = Contains(runtime.budget, *bound[0], self);
   if (name == "count") return Value::Int(has ? 1 : 0);
-  if (!has) throw EvalError("value is not in range");
+  if (!has) throw EvalError("value is not in the range");
   return Value::Int((static_cast<int64_t>(bound[0]->real()) - self.range().start) / self.range().step);
 }
 

@@ -18,7 +18,7 @@ MethodAccess FindMethod(const Value& object, std::string_view name);
 // Throws EvalError. REQUIRES: FindMethod(self, name) is kSafe, and `self` is not a loop.
 Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);
 
-// The methods of str, and bytes.decode and bytes.hex, are in string_methods.cc.
+// string_methods.cc implements these functions for the methods of str and for bytes.decode and bytes.hex.
 using StringMethod = Value (*)(Runtime& runtime, const Value& self, const Args& args);
 // Returns null if str has no such method.
 StringMethod FindStringMethod(std::string_view name);

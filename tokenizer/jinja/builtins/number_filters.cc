@@ -116,7 +116,8 @@ Value FileSizeFormat(Runtime& runtime, const Value& input, const Args& args) {
   }
   static constexpr const char* kBinary[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
   static constexpr const char* kDecimal[] = {"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"};
-  // A long double has a 64-bit mantissa, so 1000^9 is exact until it is converted to double. Python uses integers here.
+  // On Linux, x86-64 and AArch64 have a long double with a mantissa of at least 64 bits, so 1000^9 is exact until it is
+  // converted to double. Python uses integers here.
   long double power = static_cast<long double>(base) * base;
   size_t index = 0;
   for (; index < 7 && !(bytes < static_cast<double>(power)); ++index) power *= base;

@@ -17,8 +17,8 @@ Value ListOf(Runtime& runtime, std::vector<Value> items) {
 Value IteratorOf(Runtime& runtime, std::vector<Value> items) {
   return MakeSequence(&runtime.budget, Kind::kIterator, std::move(items));
 }
-// Returns an iterator that behaves like a Python generator. A generator runs while it is iterated, so an error in
-// `produce` is thrown after the items that were produced before the error.
+// Calls `produce` and returns an iterator over the items that it appends. A Python generator runs while it is iterated,
+// so an error in `produce` is thrown only after the items that were produced before the error.
 template <typename Produce>
 Value GeneratorOf(Runtime& runtime, Produce produce) {
   std::vector<Value> items;

@@ -284,7 +284,8 @@ Value FormatMap(Runtime& runtime, const Value& self, const Args& args) {
   return Text(runtime, self, BraceFormat(runtime, self.text(), named));
 }
 
-// Returns the largest code point of the encoding. Encodings other than UTF-8 use one byte per character.
+// Returns the largest code point that the encoding can represent. Of the supported encodings, only UTF-8 uses more than
+// one byte per character.
 char32_t LargestCodePoint(const BoundArgs& bound) {
   if (bound[0] == nullptr) return 0x10FFFF;
   // Python ignores case and treats - and _ alike.
@@ -319,7 +320,8 @@ Value DecodeBytes(Runtime& runtime, const Value& self, const Args& args) {
     if (step.kind == Utf8Step::Kind::kValid && step.code_point <= largest) {
       AppendCodePoint(step.code_point, text);
     } else if (errors == "strict") {
-      throw EvalError("cannot decode the bytes: position " + std::to_string(start) + " is not valid in the encoding");
+      throw EvalError("cannot decode the bytes: the byte at offset " + std::to_string(start) +
+                      " is not valid in the encoding");
     } else if (errors == "replace") {
       AppendCodePoint(0xFFFD, text);
     }

@@ -11,7 +11,8 @@
 namespace vllm::tokenizer::jinja {
 namespace {
 
-// Returns the attribute, or a kMissing value. Sets `unsafe` if the sandbox forbids the attribute.
+// Returns the attribute, or a kMissing value if there is none or the sandbox forbids it. Sets `unsafe` if it is
+// forbidden.
 Value OwnAttribute(Runtime& runtime, const Value& object, const std::string& name, bool& unsafe) {
   switch (FindMethod(object, name)) {
     case MethodAccess::kSafe:
@@ -75,8 +76,8 @@ Value ItemAt(Runtime& runtime, const Value& object, int64_t index) {
 
 Value GetAttribute(Runtime& runtime, const Value& object, const std::string& name, const Value& key) {
   const bool is_private = name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__";
-  // In Python, even an undefined value has these three attributes. Reading any other attribute of an undefined value
-  // is an error.
+  // In Python, even an undefined value has these three attributes. Reading another attribute of an undefined value is
+  // an error here, although Python defines a few more.
   if (is_private && (!object.is_undefined() || name == "__class__" || name == "__init__" || name == "__doc__")) {
     return Value::Undefined(&name, true);
   }
@@ -124,7 +125,7 @@ Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const 
   const int64_t length = *Length(object);
   const int64_t stride = step.is(Kind::kNone) ? 1 : step.integer();
   if (stride == 0) throw EvalError("slice step cannot be zero");
-  // These are the steps of CPython's PySlice_AdjustIndices.
+  // Follows CPython's PySlice_AdjustIndices.
   const auto clamp = [&](const Value& part, int64_t fallback) {
     if (part.is(Kind::kNone)) return fallback;
     int64_t index = part.integer();

@@ -12,7 +12,7 @@ namespace vllm::tokenizer::jinja {
 // Returns object.name, or an undefined value. `key` is `name` as a value, and `name` must outlive the result. The
 // evaluator handles the attributes of loops and macros. Throws EvalError.
 Value GetAttribute(Runtime& runtime, const Value& object, const std::string& name, const Value& key);
-// Returns object[index], or an undefined value. Throws EvalError if `object` is undefined.
+// Returns object[index], or an undefined value. Throws EvalError, for example if `object` is undefined.
 Value GetItem(Runtime& runtime, const Value& object, const Value& index);
 // `start`, `stop` and `step` may be None. Throws EvalError.
 Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step);

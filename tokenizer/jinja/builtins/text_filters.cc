@@ -29,7 +29,7 @@ Value Converted(Runtime& runtime, const Value& input, const Args& args) {
   return MakeString(&runtime.budget, Convert(text.text()), text.is_markup());
 }
 
-// The filter title. Unlike in str.title, words start only after whitespace, hyphens and opening brackets.
+// The filter title. Unlike in str.title, only whitespace, hyphens and opening brackets separate words.
 std::string TitleWords(std::string_view text) {
   std::string result;
   bool separator = true;
@@ -268,14 +268,14 @@ std::optional<Text> TakeFromLongWord(std::deque<Text>& pieces, size_t remaining,
   size_t end = remaining;
   if (style.break_on_hyphens && word.size() > remaining) {
     const size_t hyphen = word.substr(0, remaining).rfind('-');
-    // Break after the last hyphen, unless only hyphens precede it.
+    // Break after the last hyphen that fits, unless only hyphens precede it.
     if (hyphen != Text::npos && hyphen > 0 && word.find_first_not_of(U'-') < hyphen) end = hyphen + 1;
   }
   pieces.front() = word.substr(end);
   return word.substr(0, end);
 }
 
-// textwrap.wrap: returns the lines of one paragraph. Throws EvalError if the width is not positive.
+// textwrap.wrap: returns the lines of one paragraph. Throws EvalError, also if the width is not positive.
 std::vector<std::string> WrapText(Budget& budget, std::string_view paragraph, const WrapStyle& style) {
   if (style.width <= 0) throw EvalError("wordwrap: invalid width " + std::to_string(style.width) + " (must be > 0)");
   const auto width = static_cast<size_t>(style.width);

@@ -1,6 +1,7 @@
-// Renders a parsed template with a context. Owned by one call of ChatTemplate::Render and used only by its thread. An
-// evaluator renders once, and it only reads the template.
-// Invariant: for any template, evaluation nests at most kMaxEvalDepth levels and calls at most kMaxCallDepth levels.
+// Renders a parsed template with a context. Owned by one call of ChatTemplate::Render or RenderJson and used only by
+// its thread. An evaluator renders once, and it only reads the template.
+// Invariant: for any template, evaluation nests at most kMaxEvalDepth levels, and calls nest at most kMaxCallDepth
+// levels.
 #pragma once
 
 #include <memory>
@@ -120,7 +121,7 @@ class Evaluator {
   int depth_ = 0;
   int call_depth_ = 0;
   int line_ = 1;
-  std::vector<std::shared_ptr<MacroObject>> macros_;  // all macros; ~Evaluator breaks reference cycles with closures
+  std::vector<std::shared_ptr<MacroObject>> macros_;  // all macros; ~Evaluator clears their closures to break cycles
   std::unordered_map<std::string, Value> exports_;    // top-level variables, which blocks can read
 };
 

@@ -18,7 +18,7 @@ namespace vllm::tokenizer::jinja {
 struct CallFrame;
 
 struct LoopObject : Object {
-  // Returns true if an item passes the `if` of the loop. Null if the loop has no `if`.
+  // Returns true if an item passes the `if` of the loop. Null if the loop has no `if` or Length has filtered all items.
   std::function<bool(const Value& item)> filter;
   Value source;  // a list of the items
   size_t next = 0;

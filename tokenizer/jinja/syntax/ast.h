@@ -17,11 +17,11 @@
 
 namespace vllm::tokenizer::jinja {
 
-inline constexpr int kMaxNesting = 128;  // nesting of tags, brackets and prefix operators
+inline constexpr int kMaxNesting = 128;  // nesting of tags, brackets, prefix operators and conditional expressions
 inline constexpr int kMaxHeight = 400;   // height of an expression; also limits chains such as a + b + c and a.b.c
 inline constexpr size_t kMaxNodes = 100'000;
 
-// The lists in the comments are the elements of Expr::args.
+// Lists of operands in the comments are the elements of Expr::args. A name after a semicolon is another field of Expr.
 enum class ExprKind : uint8_t {
   kConst,
   kName,
@@ -32,7 +32,7 @@ enum class ExprKind : uint8_t {
   kDict,  // key, value, key, value, ...
   kGetAttr,
   kGetItem,  // object, index
-  kSlice,    // start, stop, step; each may be null
+  kSlice,    // start, stop, step (each may be null)
   kCall,     // callee, positional arguments
   kFilter,   // input, positional arguments
   kTest,
@@ -140,7 +140,7 @@ struct Stmt {
   std::vector<uint16_t> param_slots;
   bool takes_caller = false, takes_kwargs = false, takes_varargs = false;
   uint16_t caller_slot = 0, kwargs_slot = 0, varargs_slot = 0;
-  bool toplevel = false;              // set and macro: blocks can read the variable
+  bool toplevel = false;              // set and macro: true if blocks can read the variable
   std::optional<uint16_t> self_slot;  // block: the slot of `self`, if the block reads it
 };
 

@@ -433,7 +433,7 @@ void ExpressionParser::ParseCallArguments(Expr& call) {
   ExpectOp("(");
   auto extra = std::make_unique<CallExtra>();
   const auto ensure = [&](bool valid) {
-    if (!valid) Fail("invalid order of call arguments");
+    if (!valid) Fail("call arguments are in the wrong order, or * or ** is repeated");
   };
   const auto measure = [&](const Expr& arg) {
     call.height = std::max(call.height, arg.height + 1);

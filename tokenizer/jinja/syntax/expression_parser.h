@@ -44,7 +44,7 @@ class ExpressionParser {
 
   // How to parse a tuple. A tuple ends before ")", "}}", "%}" or the name `end_name`.
   struct TupleRules {
-    bool simplified = false;  // names and literals only
+    bool simplified = false;  // names, literals and expressions in brackets only
     bool with_conditional = true;
     bool explicit_parentheses = false;
     bool with_namespace = false;

@@ -29,7 +29,7 @@ std::string NormalizeNewlines(std::string_view text) {
 bool IsNameByte(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0; }
 bool IsDigitByte(char c) { return c >= '0' && c <= '9'; }
 
-// Decodes the escapes of a Python string literal like decode("unicode-escape").
+// Decodes the escapes of a Python string literal as decode("unicode-escape") does.
 class Unescaper {
  public:
   Unescaper(std::string_view text, int line) : text_(text), line_(line) {}
@@ -68,7 +68,7 @@ class Unescaper {
     } else if (c == 'x' || c == 'u' || c == 'U') {
       Hex(c == 'x' ? 2 : c == 'u' ? 4 : 8);
     } else if (c == 'N') {
-      throw SyntaxError(line_, "character names in strings are not supported");
+      throw SyntaxError(line_, "\\N escapes in strings are not supported");
     } else {
       result_ += '\\';
       result_ += c;

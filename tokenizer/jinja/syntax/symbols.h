@@ -29,11 +29,11 @@ class Symbols {
   // A scope inside `parent` whose variables get slots of `function`. If `parent` is null, no outer names are visible.
   Symbols(const Symbols* parent, FunctionBuilder* function);
 
-  // Returns a scope for one branch of an if in `scope`, which must outlive the branch. It starts with the names of
-  // `scope`.
+  // Returns a scope for one branch of an {% if %} statement in `scope`. The branch starts with the names of `scope`,
+  // which must outlive it.
   static Symbols BranchOf(const Symbols& scope);
-  // Adds the names of the three branches of an if. A variable that only some branches assign starts with the value that
-  // the name has outside this scope.
+  // Adds the names of the three branches of an {% if %} statement. A variable that only some branches assign starts
+  // with the value that the name has outside this scope.
   void MergeBranches(const Symbols& body, const Symbols& elifs, const Symbols& otherwise);
 
   // Record that the scope reads `name` or assigns it. Throw SyntaxError if the function has no slot left.

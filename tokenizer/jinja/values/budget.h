@@ -1,7 +1,7 @@
-// The operations and memory that one rendering may use. Owned by one call of ChatTemplate::Render and used only by its
-// thread. Templates are untrusted, so evaluation spends fuel, and values, call frames and the output are charged to a
-// memory limit. One unit of fuel pays for about 10 to 15 ns of work on one core of a 2023 server, so the fuel of a
-// rendering lasts about 50 ms.
+// The operations and memory that one rendering may use. Owned by one call of ChatTemplate::Render or RenderJson and
+// used only by its thread. Templates are untrusted, so evaluation spends fuel, and values, call frames and the output
+// are charged to a memory limit. One unit of fuel pays for about 10 to 15 ns of work on one core of a 2023 server, so
+// the fuel of a rendering lasts about 50 ms.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace vllm::tokenizer::jinja {
 
-// Thrown to stop an evaluation. The message has no line number; the caller adds it.
+// Thrown to stop an evaluation. The message has no line number (see Evaluator::line).
 class EvalError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -221,7 +221,7 @@ class PercentFormatter {
         } else if (value.is_integer() && value.integer() >= 0 && value.integer() <= 0x10ffff) {
           AppendCodePoint(static_cast<char32_t>(value.integer()), text);
         } else {
-          throw EvalError("%c needs an integer or a character");
+          throw EvalError("%c needs a character or an integer from 0 to 0x10ffff");
         }
         return PadText(text, spec.width, " ", spec.align == '<' ? -1 : 1);
       }
@@ -257,7 +257,7 @@ class PercentFormatter {
 
   [[noreturn]] static void FailNumber(const Value& value) {
     if (value.is_undefined()) throw EvalError(value.UndefinedMessage());
-    throw EvalError(std::string("format needs a number, not ") + TypeName(value.kind()));
+    throw EvalError(std::string("format character does not take a value of type ") + TypeName(value.kind()));
   }
 
   Budget& budget_;

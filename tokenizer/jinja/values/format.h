@@ -12,7 +12,7 @@ namespace vllm::tokenizer::jinja {
 // Returns `format` % `values`, where `values` is a tuple, a dict for %(name)s, or a single value. Throws EvalError.
 std::string PercentFormat(Budget& budget, std::string_view format, const Value& values);
 
-// A format specification: [[fill]align][sign][#][0][width][, or _][.precision][type].
+// A format specification: [[fill]align][sign][#][0][width][grouping][.precision][type].
 struct FormatSpec {
   std::string fill = " ";
   char align = '\0';  // one of < > ^ =, or '\0' for the default of the type

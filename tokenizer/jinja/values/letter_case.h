@@ -1,5 +1,5 @@
 // Python's letters and letter case: str.isalpha, upper, lower, casefold, title, capitalize, swapcase.
-// Pure functions, any thread. A byte that is not UTF-8 becomes U+FFFD in converted text.
+// Pure functions, any thread. A byte that is not part of valid UTF-8 becomes U+FFFD in converted text.
 #pragma once
 
 #include <string>

@@ -129,7 +129,7 @@ Value Reals(Op op, double a, double b) {
   }
   if (b == 0) throw EvalError("division by zero");
   if (op == Op::kDiv) return Value::Float(a / b);
-  // These are the steps of CPython's float_divmod.
+  // Follows CPython's float_divmod.
   double mod = std::fmod(a, b);
   double quotient = (a - mod) / b;
   if (mod != 0) {

@@ -1,7 +1,7 @@
 // Python's operators and protocols on values: truth, equality, order, containment, length, iteration, arithmetic.
-// Functions with a budget spend fuel for the elements that they read. All functions throw EvalError where Python raises
-// an exception, and for integers that do not fit in 64 bits. Pure functions, except that iterating consumes iterators;
-// only one thread may use a budget.
+// Functions with a budget spend fuel for the elements that they read. Where Python raises an exception, all functions
+// except Length throw EvalError. They also throw it for integers that do not fit in 64 bits. Pure functions, except
+// that iterating consumes iterators; only one thread may use a budget.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ std::optional<int64_t> Length(const Value& value);
 bool IsIterable(const Value& value);
 // Call this after the last item of an iterator. If an error ended the iterator early, the first call throws that error.
 void EndIterator(SequenceObject& iterator);
-// Returns the items of any iterable. Consumes an iterator.
+// Returns the items of an iterable. Consumes an iterator. Throws EvalError if the value is not iterable or is a loop.
 std::vector<Value> ToVector(Budget& budget, const Value& value);
 
 // Returns the result of `a op b`. REQUIRES: `op` is kAdd to kPow. If `a` is a string, kMod is Python's % formatting.

@@ -82,7 +82,7 @@ class Printer {
     Write(std::string(static_cast<size_t>(indent), ' '));
   }
 
-  // Returns the repr() of a value, in which the keys of all dicts are sorted.
+  // Returns the repr() of a value with the keys of all dicts sorted.
   std::string Sorted(const Value& value) {
     std::string out;
     AppendSorted(value, out);

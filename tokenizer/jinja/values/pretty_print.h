@@ -9,7 +9,7 @@
 
 namespace vllm::tokenizer::jinja {
 
-// Throws EvalError if a limit of the budget is exceeded.
+// Throws EvalError under the same conditions as Repr.
 std::string PrettyPrint(Budget& budget, const Value& value);
 
 }  // namespace vllm::tokenizer::jinja

@@ -1,5 +1,5 @@
-// Python's str() and repr() of values. Functions with a budget throw EvalError if one of its limits is exceeded.
-// Pure functions; only one thread may use a budget.
+// Python's str() and repr() of values. Functions with a budget throw EvalError if one of its limits is exceeded or
+// namespaces are nested too deeply. Pure functions; only one thread may use a budget.
 #pragma once
 
 #include <string>

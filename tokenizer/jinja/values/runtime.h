@@ -1,5 +1,5 @@
-// The state that the builtins of one rendering share. Owned by one call of ChatTemplate::Render and used only by its
-// thread.
+// The state that the builtins of one rendering share. Owned by one call of ChatTemplate::Render or RenderJson and used
+// only by its thread.
 #pragma once
 
 #include <ctime>

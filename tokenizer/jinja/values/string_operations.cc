@@ -48,9 +48,8 @@ std::vector<std::string_view> SplitAtSpaces(Budget& budget, std::string_view tex
   return words;
 }
 
-// Appends `text` to `out` without single underscores between letters or digits. Returns false if `text` has any other
-// underscore.
-// Python allows an underscore between two digits. `is_digit` takes an unsigned char.
+// Appends `text` to `out` without single underscores between two digits, which Python allows. Returns false if `text`
+// has any other underscore. `is_digit` takes an unsigned char; for int(text, base), letters are digits too.
 template <typename Predicate>
 bool DropUnderscores(std::string_view text, const Predicate& is_digit, std::string& out) {
   for (size_t i = 0; i < text.size(); ++i) {

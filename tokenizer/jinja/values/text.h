@@ -19,9 +19,10 @@ size_t NumCodePoints(std::string_view text);
 size_t CodePointOffset(std::string_view text, size_t index);
 
 bool IsSpace(char32_t code_point);
-// ASCII digits only.
+// Returns true for ASCII digits only.
 bool IsDigit(char32_t code_point);
-// Approximates Python's str.isprintable: unassigned code points and rare format characters count as printable.
+// Approximates Python's str.isprintable: most unassigned code points and rare format characters below U+E0000 count as
+// printable, and no code point from U+E0000 on does.
 bool IsPrintable(char32_t code_point);
 
 std::string_view StripLeft(std::string_view text);

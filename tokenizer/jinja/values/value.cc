@@ -239,7 +239,7 @@ Value MakeSequence(Budget* heap, Kind kind, std::vector<Value> items, const char
 }
 
 Value MakeDict(Budget* heap, std::shared_ptr<DictObject> dict) {
-  // Counts each item twice, because the index has a copy of each key.
+  // Counts each item twice, because the index of a larger dict has a copy of each key.
   const size_t bytes = sizeof(DictObject) + dict->items.size() * 2 * sizeof(std::pair<Value, Value>);
   if (heap != nullptr) {
     heap->Spend(1 + dict->items.size());

@@ -43,7 +43,7 @@ enum class Kind : uint8_t {
   kBlocks,  // the variable `self`
 };
 
-// Returns Python's name of the type, for error messages.
+// Returns the name of the type for error messages, mostly as in Python or Jinja2.
 const char* TypeName(Kind kind);
 
 struct Object {
@@ -87,8 +87,7 @@ class Value {
     result.float_ = value;
     return result;
   }
-  // `name` is null, or a name in the template that outlives the value. `unsafe` means that the sandbox forbids access
-  // to the attribute `name`.
+  // `name` is null or outlives the value. `unsafe` means that the sandbox forbids access to the attribute `name`.
   static Value Undefined(const std::string* name = nullptr, bool unsafe = false) {
     Value result(Kind::kUndefined);
     result.name_ = name;
@@ -210,8 +209,8 @@ Value MakeDict(Budget* heap, std::shared_ptr<DictObject> dict);
 Value MakeRange(Budget* heap, int64_t start, int64_t stop, int64_t step);
 Value MakeFunction(Budget* heap, std::string name, Value self = Value());
 
-// Returns a string that is the same for keys that are equal in Python, except that a float beyond +-9e18 differs from
-// the equal integer. Throws EvalError if the value is unhashable.
+// Returns a string that is the same for keys that are equal in Python, except that it differs for two equal ranges and
+// for two equal bound methods. Throws EvalError if the value is unhashable.
 std::string HashKey(const Value& key);
 
 }  // namespace vllm::tokenizer::jinja
