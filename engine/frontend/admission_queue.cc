@@ -31,10 +31,13 @@ void AdmissionQueue::AdmitWaiting() {
   while (!waiting_.empty()) {
     Entry& entry = entries_.at(waiting_.front());
     if (!Fits(entry.memory)) return;
+    // Allocate first: if memory runs out, the request is still waiting, and Remove can remove it.
+    const size_t num_ready = ready_.size() + entry.sequences.size();
+    if (ready_.capacity() < num_ready) ready_.reserve(2 * num_ready);
+    admitted_records_.insert(entry.memory.record_bytes);
     waiting_.pop_front();
     entry.admitted = true;
     held_bytes_ += entry.memory.held_bytes;
-    admitted_records_.insert(entry.memory.record_bytes);
     Admit(entry);
   }
 }
