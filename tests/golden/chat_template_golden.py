@@ -195,6 +195,7 @@ b" }}
 {{ "{} {}".format(1, "a") }} {{ "{1} {0}".format(1, 2) }} {{ "{a} {b!r}".format(a=1, b="x") }} {{ "{{}} {:>5}|{:<5}|{:^5}|{:*^7}|".format("a", "b", "c", "d") }} {{ "{:05d} {:,} {:.2f} {:x} {:#x} {:b} {:e} {:%} {:+d} {:g}".format(42, 1234567, 3.14159, 255, 255, 5, 12345.6789, 0.25, 7, 1e10) }}
 {{ "{0[0]} {0[1]}".format(list) }} {{ "{m[b]}".format(m=map) }} {{ "{:{}}|".format("a", 5) }} {{ "{!s:>6}|".format(none) }} {{ "{:6.2f}|{:<8.3e}|{:^9}|".format(2.5, 2.5, 2.5) }} {{ "{:_}".format(1234567) }} {{ "{:>+6d}|{:=+6d}|{:06.1f}".format(5, 5, -2.5) }}
 {{ "{:08,}|{:08,}|{:012,.2f}|{:>12,}|{:0=12,}".format(1234, 1234.5, 1234.5, 12345, -1234567) }} {{ "{:_x}|{:#012_x}|{:_b}|{:010_}".format(1048575, 1048575, 255, 123456) }} {{ "{:,x}".format(255) }}
+{{ "{:5}|{:<5}|{:d}|{:05}".format(true, true, true, false) }} {{ "{:n}|{:.3n}".format(1.5, 1234.5) }} {{ "{:s}".format(true) }}
 {{ "{}".format() }}
 {{ "{0.__class__}".format(1) }}
 {{ "{:d}".format("x") }}
@@ -312,6 +313,7 @@ b" }}
 {% for x in list %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.depth }}{{ loop.depth0 }}{{ loop.previtem }}{{ loop.nextitem }};{% endfor %}
 {% for x in list %}{{ loop.cycle("a", "b") }}{{ loop.changed(x > 1) }}{% endfor %}{% for x in list %}{{ loop["index"] }}{{ loop.zz }}{{ loop.zz is defined }}{% endfor %}
 {% for x in list if x > 1 %}{{ x }}{{ loop.index }}/{{ loop.length }}{{ loop.last }} {% endfor %}{% for x in list if x > 5 %}{{ x }}{% else %}none{% endfor %}
+{% set ns = namespace() %}{% for x in [1, 5, 7, 2] if x > 4 %}{% set ns.l = loop %}{% endfor %}{{ ns.l.length }}
 {% for x in list | map("string") %}{{ x }}{{ loop.last }}{{ loop.length }}{% endfor %}{% for k in map %}{{ k }}{% endfor %}{% for k, v in map.items() %}{{ k }}{{ v }}{% endfor %}{% for c in kana %}{{ c }}.{% endfor %}{% for a, b in [(1, 2), [3, 4], "xy"] %}{{ a }}{{ b }}{% endfor %}
 {% for a, b in [1] %}{% endfor %}
 {% for a, b in [(1, 2, 3)] %}{% endfor %}

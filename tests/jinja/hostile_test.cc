@@ -93,6 +93,8 @@ std::vector<std::string> HostileTemplates() {
       "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}",
       "{% macro m() %}{% call m() %}{% endcall %}{% endmacro %}{{ m() }}",
       "{% for x in [[1]] recursive %}{{ loop([x]) }}{% endfor %}",
+      "{% set ns = namespace() %}{% set y = 1 %}{% for x in [1] recursive %}{{ y }}{% set ns.l = loop %}{% endfor %}"
+      "{{ ns.l([2]) }}",
       "{{ 'x' * 10 ** 9 }}",
       "{{ ('x' * 10 ** 7) * 2 }}",
       "{{ [0] * 10 ** 9 }}",

@@ -81,7 +81,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
     } else if (spec.type == '\0' && spec.precision < 0) {
       digits = FloatRepr(value.real());
       if (digits[0] != '-' && spec.sign != '-') digits = std::string(1, spec.sign).append(digits);
-    } else if (spec.type == '\0') {
+    } else if (spec.type == '\0' || spec.type == 'n') {
       spec.type = 'g';
       digits = FormatReal(value.real(), spec);
     } else {
@@ -89,7 +89,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
     }
     return PadNumber(std::move(digits), spec);
   }
-  if (value.is(Kind::kInt) || (value.is(Kind::kBool) && spec.type != '\0')) {
+  if (value.is_integer()) {
     if (spec.type == '\0' || spec.type == 'n') spec.type = 'd';
     if (spec.type == 'c') {
       std::string result;
@@ -103,7 +103,7 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
     if (spec.grouping == ',' && spec.type != 'd') throw EvalError("cannot specify ',' with this format code");
     return PadNumber(FormatInteger(value.integer(), spec), spec);
   }
-  if (!value.is_string() && !value.is(Kind::kBool)) throw EvalError("unsupported format string");
+  if (!value.is_string()) throw EvalError("unsupported format string");
   if ((spec.type != '\0' && spec.type != 's') || spec.align == '=' || spec.sign != '-') {
     throw EvalError("format specifier is not valid for str");
   }

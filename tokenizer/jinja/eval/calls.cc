@@ -76,6 +76,7 @@ Value Evaluator::Call(const Value& callee, Args& args) {
     case Kind::kLoop: {
       const auto& loop = callee.as<LoopObject>();
       if (loop.stmt == nullptr) throw EvalError("the loop must have the 'recursive' marker to be called recursively");
+      if (loop.closure == nullptr) throw EvalError("a loop cannot be called after it has ended");
       const BoundArgs bound("loop", args, {"iterable"}, 1);
       const auto closure = loop.closure;
       return MakeString(&budget_, RunRecursiveLoop(*loop.stmt, *bound[0], loop.depth0 + 1, closure));

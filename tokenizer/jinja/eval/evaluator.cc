@@ -15,10 +15,7 @@ constexpr size_t kStatementFuel = 4;
 class LoopCloser {
  public:
   explicit LoopCloser(LoopObject& loop) : loop_(loop) {}
-  ~LoopCloser() {
-    loop_.filter = nullptr;  // keeps Close() from evaluating template code
-    loop_.Close();
-  }
+  ~LoopCloser() { loop_.Close(); }
   LoopCloser(const LoopCloser&) = delete;
   LoopCloser& operator=(const LoopCloser&) = delete;
 

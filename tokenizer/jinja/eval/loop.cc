@@ -70,8 +70,10 @@ Value LoopObject::CallMethod(Budget& heap, std::string_view name, const Args& ar
 }
 
 void LoopObject::Close() {
-  Length();
+  // After a {% break %}, the remaining items are not filtered, because that would evaluate template code.
+  if (filter && !known_length) known_length = index0 + 1 + (after ? 1 : 0);
   filter = nullptr;
+  Length();
   source = before = current = Value();
   after.reset();
   last_changed.reset();
