@@ -43,12 +43,13 @@ BatchOutput::BatchOutput(const std::string& path, bool overwrite, int input_fd, 
   if (fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
     // Truncate only after locking, because another process may be writing to the file.
     const bool is_locked = flock(fd_, LOCK_EX | LOCK_NB) == 0;
+    const bool is_used = !is_locked && errno == EWOULDBLOCK;
     const bool is_full = status.st_size > 0 && !overwrite;
-    if (!is_locked || is_full) {
+    if (is_used || (is_locked && is_full)) {
       close(fd_);
-      throw ConfigError("batch output " + path + (is_locked ? ": exists" : ": another process is writing to it"));
+      throw ConfigError("batch output " + path + (is_used ? ": another process is writing to it" : ": exists"));
     }
-    if (ftruncate(fd_, 0) != 0) {
+    if (!is_locked || ftruncate(fd_, 0) != 0) {
       const int error = errno;
       close(fd_);
       throw ResourceError("batch output " + path + ": " + std::strerror(error));

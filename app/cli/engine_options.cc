@@ -86,7 +86,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.isa = kernels::ParseIsa(settings.Text("isa").value_or("auto"));
   const std::vector<kernels::Isa> isas = kernels::AvailableIsas();
   if (config.isa && std::find(isas.begin(), isas.end(), *config.isa) == isas.end()) {
-    throw ConfigError("--isa: not supported by this machine (" + std::string(ToString(*config.isa)) + ")");
+    throw ConfigError("isa: not supported by this machine (" + std::string(ToString(*config.isa)) + ")");
   }
   config.seed = ChooseSeed(settings);
   return config;

@@ -27,7 +27,11 @@ bool MakePrivateDirectory(const std::string& path) {
   for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     if (mkdir(path.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) return false;
   }
-  return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
+  if (mkdir(path.c_str(), 0700) == 0) return true;
+  struct stat status {};
+  if (errno != EEXIST || stat(path.c_str(), &status) != 0) return false;
+  if (!S_ISDIR(status.st_mode)) errno = ENOTDIR;
+  return S_ISDIR(status.st_mode);
 }
 
 }  // namespace vllm::app

@@ -13,8 +13,8 @@ std::string StateHome();   // $XDG_STATE_HOME/vllmcli or ~/.local/state/vllmcli
 std::string CacheHome();   // $XDG_CACHE_HOME/vllmcli or ~/.cache/vllmcli
 std::string DataHome();    // $XDG_DATA_HOME/vllmcli or ~/.local/share/vllmcli
 
-// Creates `path` and its missing parents with mode 0700. Returns false if one of them cannot be created. Does not check
-// whether an existing `path` is a directory.
+// Creates `path` and its missing parents with mode 0700. Returns false and sets errno if one of them cannot be
+// created or `path` is not a directory.
 bool MakePrivateDirectory(const std::string& path);
 
 }  // namespace vllm::app

@@ -79,6 +79,7 @@ class AnswerWriter {
       Json json;
       json["id"] = output.request_id;
       json.update(CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get()));
+      if (&completion == &output.outputs.front() && !output.prompt_logprobs.empty()) AddLogprobs(output, json);
       if (output.finished && &completion == &output.outputs.back()) {
         json["prompt_tokens"] = stats_.num_prompt_tokens;
         json["cached_tokens"] = stats_.num_cached_tokens;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <new>
 #include <set>
 #include <stdexcept>
@@ -38,7 +39,7 @@ TEST(ThreadPoolTest, RunsManyShortJobsInARow) {
   EXPECT_EQ(sum.load(), 5000 * 6);
 }
 
-TEST(ThreadPoolTest, AJobThatBeginsWhileWorkersSleepRunsAllTasks) {
+TEST(ThreadPoolTest, SleepingWorkersWakeForTheNextJob) {
   // ThreadSanitizer starts a background thread when the program creates its first thread. Create one now, so that the
   // background thread is not counted as a worker.
   std::thread([] {}).join();
@@ -50,7 +51,12 @@ TEST(ThreadPoolTest, AJobThatBeginsWhileWorkersSleepRunsAllTasks) {
   std::atomic<int> runs{0};
   for (int i = 0; i < 3; ++i) {
     testing_support::WaitUntilThreadsSleep(workers);
-    pool.ParallelFor(2, [&](int64_t, int) { runs.fetch_add(1); });
+    // Each task waits for the other one, so one thread cannot run both.
+    std::latch both_run(2);
+    pool.ParallelFor(2, [&](int64_t, int) {
+      runs.fetch_add(1);
+      both_run.arrive_and_wait();
+    });
   }
   EXPECT_EQ(runs.load(), 6);
 }

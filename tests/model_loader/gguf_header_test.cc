@@ -81,8 +81,9 @@ std::vector<MalformedFile> MalformedFiles() {
       // Malformed keys and values.
       {"KeySizeMax", Header(3, 0, 1) + Raw(kHuge) + "k" + std::string(20, '\0'), "key: extends past the end"},
       {"KeySizeHalf", Header(3, 0, 1) + Raw(kHalf) + "k" + std::string(20, '\0'), "key: extends past the end"},
-      {"KeyEmpty", GgufBuilder().Int("", 1).Build(), "key must have 1 to 65535 bytes (0)"},
-      {"KeyTooLong", GgufBuilder().Int(std::string(65536, 'k'), 1).Build(), "key must have 1 to 65535 bytes (65536)"},
+      {"KeyEmpty", GgufBuilder().Int("", 1).Build(), "key number 1: must have 1 to 65535 bytes (0)"},
+      {"KeyTooLong", GgufBuilder().Int(std::string(65536, 'k'), 1).Build(),
+       "key number 1: must have 1 to 65535 bytes (65536)"},
       {"KeyTwice", GgufBuilder().Int("a", 1).Int("b", 2).Int("a", 1).Build(), "a: duplicate key"},
       {"TypeMax", Header(3, 0, 1) + RawString("k") + Raw<uint32_t>(0xFFFFFFFF) + "12345678", "k: unknown type"},
       {"Type13", Header(3, 0, 1) + RawString("k") + Raw<uint32_t>(13) + "12345678", "k: unknown type (13)"},

@@ -212,8 +212,8 @@ GgufHeader ParseGguf(std::span<const std::byte> file, const std::string& path) {
   for (uint64_t i = 0; i < num_pairs; ++i) {
     const std::string_view key = cursor.ReadString("key");
     if (key.empty() || key.size() > kMaxKeyBytes) {
-      cursor.Fail(key.substr(0, 80),
-                  "key must have 1 to " + std::to_string(kMaxKeyBytes) + " bytes (" + std::to_string(key.size()) + ")");
+      cursor.Fail("key number " + std::to_string(i + 1),
+                  "must have 1 to " + std::to_string(kMaxKeyBytes) + " bytes (" + std::to_string(key.size()) + ")");
     }
     header.metadata.Add(key, ReadValue(cursor, file, key));
   }
