@@ -1,13 +1,14 @@
 #include "engine/layers/attention/attention_plan.h"
 
 #include <algorithm>
+#include <span>
 
 namespace vllm {
 namespace {
 
 template <typename T>
 size_t CapacityBytes(const std::vector<T>& vector) {
-  return vector.capacity() * sizeof(T);
+  return std::span(vector.data(), vector.capacity()).size_bytes();
 }
 
 }  // namespace

@@ -112,6 +112,7 @@ void GgufFile::OpenParts(const std::string& path, Part named, int64_t count) {
                                                std::to_string(number - 1) + " (file names count from 1)");
   }
   for (int64_t i = 1; i <= count; ++i) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): only one i is the number of the named part
     Part part = i == number ? std::move(named) : Open(PartPath(name, i));
     const GgufMetadata& metadata = part.header.metadata;
     if (metadata.RequiredInt("split.no", 0, kMaxParts) != i - 1)

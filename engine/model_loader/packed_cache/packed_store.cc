@@ -63,6 +63,7 @@ std::vector<kernels::AlignedBuffer> PackedStore::TakeMapped(uint64_t name_hash, 
   if (found == entries_by_name_.end() || !Matches(found->second, sizes)) return {};
   NamedEntries& named = found->second;
   std::vector<kernels::AlignedBuffer> buffers;
+  buffers.reserve(sizes.size());
   for (const size_t size : sizes) {
     buffers.emplace_back(file_, file_->entries()[named.indexes[named.num_used++]].data.data(), size);
   }
