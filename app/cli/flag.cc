@@ -65,7 +65,7 @@ constexpr Flag kFlags[] = {
      kSampling, kGenerate, false, true, "randomness, 0 to 2; 0: always pick the most likely token"},
     {"top-p", 0, kNumber, "P", "", "the model's value, else 1 if it sets another sampling parameter, else 0.95",
      kSampling, kGenerate, false, true,
-     "sample from the fewest most likely tokens whose probabilities add up to at least P; 1: all tokens"},
+     "sample from the smallest set of most likely tokens whose probabilities add up to at least P; 1: all tokens"},
     {"top-k", 0, kInteger, "K", "", "the model's value, else 0 if it sets another sampling parameter, else 40",
      kSampling, kGenerate, false, true, "sample from the K most likely tokens; 0: all tokens"},
     {"min-p", 0, kNumber, "P", "", "the model's value, else 0 if it sets another sampling parameter, else 0.05",

@@ -38,7 +38,7 @@ class AdmissionQueue {
   struct Entry {
     std::vector<EngineCoreRequestPtr> sequences;  // not yet moved to ready_
     RequestId first_id = 0;
-    RequestId end_id = 0;  // the sequences have the ids [first_id, end_id)
+    RequestId end_id = 0;  // all sequences of the request, moved or not, have ids in [first_id, end_id)
     OutputMemory memory;
     bool first_alone = false;
     bool admitted = false;

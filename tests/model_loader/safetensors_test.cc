@@ -123,14 +123,15 @@ INSTANTIATE_TEST_SUITE_P(
         InvalidHeader{Tensor(R"("F32")", "[2]", "[0,8]"), "past the end of the file (8 of 4 data bytes)"},
         InvalidHeader{Tensor(R"("F32")", "[0]", "[0,0]"),
                       "tensors do not reach the end of the file (0 of 4 data bytes)"},
-        InvalidHeader{Tensor(R"("F32")", "[1]", "[4,8]"), "gap or overlap (4 to 8 after 0)"},
-        InvalidHeader{Tensor(R"("F32")", "[1]", "[4,0]"), "gap or overlap"},
+        InvalidHeader{Tensor(R"("F32")", "[1]", "[4,8]"), "(4 to 8, but the previous tensor ends at 0)"},
+        InvalidHeader{Tensor(R"("F32")", "[1]", "[4,0]"), "data_offsets leave a gap"},
         InvalidHeader{Tensor(R"("F4")", "[3]", "[0,4]"), "size is not a whole number of bytes (12 bits)"},
         InvalidHeader{Tensor(R"("F32")", "[4294967296,4294967296]", "[0,4]"), "shape is too large"},
         InvalidHeader{Tensor(R"("U8")", "[18446744073709551615]", "[0,18446744073709551615]"), "shape is too large"},
         InvalidHeader{Tensor(R"("U8")", "[18446744073709551616]", "[0,4]"),
                       "shape and data_offsets must contain integers from 0 to 2^64 - 1"},
-        InvalidHeader{R"({"a":)" + kOne + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})", "gap or overlap"},
+        InvalidHeader{R"({"a":)" + kOne + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
+                      "data_offsets leave a gap"},
         InvalidHeader{R"({"a":{"x":)" + std::string(200, '[') + std::string(200, ']') + "}}", "nested too deeply"}));
 
 TEST(SafetensorsTest, HeaderLengthIsCheckedFirst) {

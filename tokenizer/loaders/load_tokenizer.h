@@ -15,8 +15,8 @@ namespace vllm::tokenizer {
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& directory);
 // Returns true if LoadTokenizer would find a file to read.
 bool HasTokenizer(const std::string& directory);
-// Returns the name of the file that LoadTokenizer reads because tokenizer.json is missing. Returns "" if the directory
-// has tokenizer.json or no tokenizer at all.
+// Returns the file that LoadTokenizer reads because tokenizer.json is missing, as text for a message: a file name, or
+// "vocab.json with merges.txt". Returns "" if the directory has tokenizer.json or no tokenizer at all.
 std::string FallbackTokenizerFile(const std::string& directory);
 
 // Both throw TokenizerError if the file cannot be read, is damaged or needs an unsupported feature.

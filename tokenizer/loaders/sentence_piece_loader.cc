@@ -15,8 +15,8 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Returns true if pieces of this type are matched in text. If a piece of another type (control, unknown or byte) has
-// the same string, Find must return the piece that is matched in text.
+// Returns true if pieces of this type can match text. If such a piece has the same string as a control, unknown or byte
+// piece, Find must return the one that can match.
 bool IsInText(PieceType type) {
   return type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
 }

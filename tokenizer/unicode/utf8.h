@@ -23,7 +23,7 @@ inline size_t Utf8SequenceLength(char lead) {
 struct Utf8Step {
   enum class Kind {
     kValid,       // `code_point` is decoded from `length` bytes
-    kInvalid,     // `length` bytes form one maximal subpart, which one U+FFFD replaces
+    kInvalid,     // `length` bytes form a maximal subpart; replace them with one U+FFFD
     kIncomplete,  // the text ends inside a sequence whose first `length` bytes are well formed
   };
   Kind kind;

@@ -25,8 +25,8 @@ void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, 
     kernels::ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
 }
 
-// Returns the name under which a packed part is cached. With the same checkpoint and packing settings, parts with the
-// same name have the same bytes.
+// Returns the name of a slice, from which the names of its cache entries are built. With the same checkpoint and
+// packing settings, entries with the same name have the same bytes.
 std::string PartName(const OutputSlice& slice, Shard columns) {
   const auto range = [](Shard shard) { return std::to_string(shard.begin) + "+" + std::to_string(shard.count); };
   return slice.name + "[" + range(slice.shard) + "," + range(columns) + "]";

@@ -236,8 +236,9 @@ std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, 
     std::string tensor = "tensor " + Escape(entry.name) + ": ";
     uint64_t begin = entry.offsets[0];
     if (begin != end || entry.offsets[1] < begin) {
-      fail(tensor + "data_offsets leave a gap or overlap (" + std::to_string(begin) + " to " +
-           std::to_string(entry.offsets[1]) + " after " + std::to_string(end) + ")");
+      fail(tensor + "data_offsets leave a gap after the previous tensor or overlap it (" + std::to_string(begin) +
+           " to " + std::to_string(entry.offsets[1]) + ", but the previous tensor ends at " + std::to_string(end) +
+           ")");
     }
     end = entry.offsets[1];
     uint64_t bytes = CheckedBytes(entry, what);
