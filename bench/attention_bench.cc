@@ -1,6 +1,6 @@
 // Benchmarks the attention of one layer on one thread, with the heads of a 0.5B model (14 query heads, 2 KV heads), an
 // 8B model (32 and 8) and a model without grouped-query attention (16 and 16). head_dim is 64. Measures the prefill of
-// a whole prompt, and a decode step of sequences whose blocks are either private or shared.
+// a whole prompt, and a decode step of sequences that share no blocks or share those of a prefix.
 //
 // Counters: `fraction of peak` is the rate of multiplies and adds for scores and values, divided by the CPU's peak FMA
 // rate. `GB/s` counts K and V once per sequence. `read` is the read bandwidth of memory. The two limits are measured

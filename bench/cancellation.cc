@@ -165,7 +165,8 @@ bool CancelInLiveEngine(const Options& options, const std::string& directory, in
   return good;
 }
 
-// Starts the program, sends it SIGTERM after `wait`, and returns the time from the signal to its exit.
+// Starts the program and sends it SIGTERM after `wait`. Returns the milliseconds from the signal to the exit, or 1e9 if
+// the program does not exit with status 143.
 double StopProgram(const std::vector<std::string>& words, std::chrono::microseconds wait) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));

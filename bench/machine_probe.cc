@@ -1,7 +1,7 @@
 // Measures the machine's current limits and prints them as one line of JSON.
 //   machine_probe [THREADS]
 // THREADS threads (default 2) measure at the same time, and each figure is the sum over the threads. `read` is in bytes
-// per second. The others are in multiplies and adds per second, each counted as one operation.
+// per second. The other rates are in multiplies and adds per second, each counted as one operation.
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>

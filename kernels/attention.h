@@ -3,9 +3,9 @@
 //
 // The softmax of a query is computed over partitions of kKVPartition positions, starting at position 0. Each partition
 // has its own maximum, and partitions are merged in ascending order. So the result depends only on the query, its
-// position and the KV in its window. Products are accumulated in float32. If K and V are bfloat16 and the CPU has a dot
-// product of bfloat16 pairs, the scaled query and the softmax weights are rounded to bfloat16, and products are added
-// in pairs: two dimensions of a score, or two positions of an output.
+// position and the KV in its window. Products are accumulated in float32. If K and V are bfloat16 and the instruction
+// set has a dot product of bfloat16 pairs, the scaled query and the softmax weights are rounded to bfloat16, and
+// products are added in pairs: two dimensions of a score, or two positions of an output.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ struct AttentionTask {
   const int32_t* block_table = nullptr;
   int64_t kv_head = 0;
   // For each partition from position 0 on, the slot of `partials` that holds its result. A negative entry means that
-  // the partition has to be computed. Null: compute all partitions.
+  // the partition has to be computed. Null: no partition has a slot.
   // REQUIRES: null, or num_rows is 1.
   const int32_t* partial_slots = nullptr;
 };
@@ -66,7 +66,7 @@ struct AttentionKernels {
                           float* scratch);
 };
 
-// Returns the scratch size of a task, in floats.
+// Returns the scratch size that suffices for any task, in floats.
 int64_t AttentionScratchFloats(const AttentionArgs& args);
 
 // Returns the size in floats of the result of one query over one partition.

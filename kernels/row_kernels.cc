@@ -14,7 +14,7 @@ namespace vllm::kernels {
 namespace {
 
 // Each pass has one always-inline body, and the function of each instruction set compiles a separate copy of it. Inner
-// loops run over independent lanes, which the compiler vectorizes.
+// loops run over independent lanes or add integers, so the compiler can vectorize them.
 #define VLLM_INLINE inline __attribute__((always_inline))
 constexpr size_t kLanes = 16;
 

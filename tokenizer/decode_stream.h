@@ -1,8 +1,8 @@
 // Incremental decoding: turns tokens into text while they are generated. Owned by one request and used by one thread.
 // The Tokenizer must outlive it.
 // Invariant 1: Feed and Flush append only valid UTF-8.
-// Invariant 2: after Prime(p), Feed for every id of g and then Flush append Decode(p + g) without its common prefix
-// with Decode(p). So no text of the prompt, such as its last line break, is repeated.
+// Invariant 2: after Prime(p), one Feed per id of g and a final Flush together append Decode(p + g) without its common
+// prefix with Decode(p). So no text of the prompt, such as its last line break, is repeated.
 // Text is withheld only while a later token could change it. Examples are the bytes of an incomplete character, a run
 // of byte tokens ("<0xE2>"), and the last token if the decoder treats the last token differently.
 #pragma once
@@ -22,7 +22,7 @@ class DecodeStream {
 
   // Sets the prompt as context. Optional; must be called at most once, before the first Feed.
   void Prime(std::span<const int32_t> prompt_ids);
-  // Feeds a token and appends the text that later tokens cannot change. Skips an id without a token.
+  // Feeds a token and appends the text that later tokens cannot change. Skips the same ids as Decode.
   void Feed(int32_t id, std::string& out);
   // Appends the withheld text. Bytes of an incomplete character become U+FFFD. Must be the last call.
   void Flush(std::string& out);

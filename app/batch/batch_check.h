@@ -11,7 +11,7 @@ namespace vllm::app {
 
 // Prints the error record of each invalid row and a summary. Returns the exit status: 1 if any row is invalid, else 0.
 // If the model has no tokenizer and `tokenizer_required` is false, rows that need a tokenizer are invalid. Throws
-// ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError, OutputClosed.
+// ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError, OutputClosed, Interrupted.
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
                RecordReader& reader);
 

@@ -1,6 +1,6 @@
-// BatchOutput: writes the records of a batch to a file or to standard output. A regular file is locked and is never the
-// input file. A record and its line break are passed to write() together. If a write to a regular file fails, the
-// partial line is removed. Owned by the batch command; main thread.
+// BatchOutput: writes the records of a batch to a file or to standard output. A regular file that it opens is locked
+// and is never the input file, and if a write to this file fails, the partial line is removed. A record and its line
+// break are passed to write() together. Owned by the batch command; main thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace vllm::app {
 class BatchOutput {
  public:
   // An empty `path` means standard output. If `ordered`, records are written in the order of their row indices. Throws
-  // ConfigError if the file is the input file (also through links) or a directory, is locked by another process, or is
-  // an existing regular file and `overwrite` is false. Throws ResourceError if it cannot be opened or truncated.
+  // ConfigError if the file is the input file (also through links) or a directory, cannot be locked, or is an existing
+  // regular file and `overwrite` is false. Throws ResourceError if it cannot be opened or truncated.
   BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered);
   ~BatchOutput();
   BatchOutput(const BatchOutput&) = delete;

@@ -1,6 +1,6 @@
 // BatchRunner: sends rows to the engine and writes their records. It keeps a bounded window of rows in the engine. It
-// polls the engine, signals and (unless it is a regular file) the input together, so that waiting for one does not
-// delay the others. Owned by the batch command; main thread.
+// polls the engine, signals and the input (unless the input is a regular file) together, so that waiting for one does
+// not delay the others. Owned by the batch command; main thread.
 #pragma once
 
 #include <chrono>

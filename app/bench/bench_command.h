@@ -5,7 +5,8 @@
 
 namespace vllm::app {
 
-// Returns the exit status. Throws ConfigError if a flag is invalid, and RequestError if a request fails.
+// Returns the exit status. Throws ConfigError if the argument or a flag is invalid, RequestError if a request fails,
+// ResourceError if the results cannot be written to --output-json, and the errors of LoadModel.
 int BenchCommand(const Settings& settings);
 
 }  // namespace vllm::app

@@ -24,8 +24,9 @@ class ChatSession {
   ChatSession(LoadedModel model, Settings settings);
 
   // Sends the message and streams the answer to standard output. Ctrl-C ends the answer and keeps the part that was
-  // generated; while the message is tokenized, it discards the message. Prints an error if the message is invalid or
-  // the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, ResourceError, EngineDeadError.
+  // generated; while the message is tokenized, Ctrl-C discards the message. Prints an error if the message is invalid
+  // or does not fit in the context, or if the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed,
+  // ResourceError, EngineDeadError.
   void SendUserMessage(const std::string& message);
 
   // Restarts the conversation and keeps the system message.

@@ -54,7 +54,7 @@ class Conversation {
   };
 
   std::vector<tokenizer::ChatMessage> Messages(const std::string& message, bool with_placeholders) const;
-  // Encodes `tail`, the end of a prompt, as it would be encoded after a stop token.
+  // Encodes `tail`, the end of a prompt, as after the first stop id if that is a special token, and else on its own.
   std::vector<int32_t> EncodeTail(std::string_view tail) const;
   // Renders and encodes the whole conversation with `message` as the newest message.
   std::vector<int32_t> EncodeAll(const std::string& message) const;

@@ -65,7 +65,7 @@ std::vector<std::string> ParseEntries(std::string_view text) {
   return entries;
 }
 
-// Returns 0 or an errno.
+// Returns 0 or an errno value.
 int WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
@@ -123,7 +123,7 @@ void HistoryFile::Open() {
 
 void HistoryFile::Append(std::string_view text) {
   // The lock keeps another process from replacing the file between the check and the write. Shorten holds the lock for
-  // a few milliseconds. If the process that holds it is suspended, this writes without the lock after a second, and
+  // a few milliseconds. If the process that holds it is suspended, Append writes without the lock after a second, and
   // the entry may be lost.
   constexpr int kMaxTries = 100;
   constexpr int kPauseMs = 10;

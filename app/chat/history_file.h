@@ -25,8 +25,8 @@ class HistoryFile {
   // Only the last kMaxBytes bytes of a longer file are read.
   static constexpr size_t kMaxBytes = size_t{16} << 20;
 
-  // Opens or creates the file. If it has more than twice `max_entries` entries, keeps only the newest `max_entries`.
-  // Throws ResourceError `history <path>: <why>`.
+  // Opens or creates the file. If it has more than twice `max_entries` entries, tries to shorten it to the newest
+  // `max_entries`. Throws ResourceError `history <path>: <why>`.
   explicit HistoryFile(std::string path, size_t max_entries = kMaxEntries);
 
   // Returns the entries that were in the file when it was opened, oldest first, after shortening.

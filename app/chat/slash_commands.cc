@@ -39,7 +39,7 @@ void PrintHelp() {
 
 // Prints the value and the source of the setting called `name`, or of all settings if `name` is empty.
 void PrintSettings(const ChatSession& session, const std::string& name) {
-  const Flag* flag = FindFlag(name);  // also finds top_p for top-p
+  const Flag* flag = FindFlag(name);  // accepts top_p for top-p
   bool found = false;
   for (const SamplingValue& value : session.model().sampling_values) {
     if (!name.empty() && (flag == nullptr || value.name != flag->name)) continue;

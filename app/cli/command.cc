@@ -30,7 +30,7 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      ".txt, .jsonl, .csv or .tsv file, or - for standard input. Rows of .txt, .csv and .tsv files go through the "
      "model's chat template if it has one; a \"prompt\" in a .jsonl file is continued as plain text. --chat and "
      "--no-chat override both, except in rows of the OpenAI batch API. \"messages\" always go through the template. A "
-     "bad row becomes an error record and does not stop the job.",
+     "bad row becomes an error record (with --format text, an empty line) and does not stop the job.",
      "vllmcli batch prompts.jsonl -m ./model -o answers.jsonl -n 200\n"
      "vllmcli batch words.csv -m ./model --template 'Translate to French: {word}' --ordered --format text\n"
      "vllmcli batch prompts.jsonl --check"},
@@ -51,7 +51,7 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the bundled model.", ""},
     {Command::kShow, "show", "[MODEL]", "", true, "describe a model without loading it",
      "Prints a model's architecture, parameter count, tensor types, sizes, kind of tokenizer, source of the chat "
-     "template, and sampling defaults. Reads only the headers of the weight files.",
+     "template, and sampling defaults. Does not read the matrices in the weight files.",
      "vllmcli show ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf\n"
      "vllmcli show --json ./model"},
     {Command::kConfig, "config", "", "", false, "show the settings in effect and their sources",

@@ -90,26 +90,26 @@ constexpr Flag kFlags[] = {
      "add to JSON output the log probabilities of each output token and of the K most likely tokens at its position; "
      "-1: the whole vocabulary"},
     {"prompt-logprobs", 0, kInteger, "K", "", "", kSampling, kGenerate & ~Bits(kChat), false, true,
-     "add to JSON output the log probabilities of each prompt token and of the K most likely tokens at its position; "
-     "-1: the whole vocabulary"},
+     "add to JSON output, except with --stream-json, the log probabilities of each prompt token after the first and of "
+     "the K most likely tokens at its position; -1: the whole vocabulary"},
     {"logit-bias", 0, kBias, "ID=V", "", "", kSampling, kGenerate, true, true,
      "add V, from -100 to 100, to the logit of token ID; up to 1024 tokens"},
     {"allowed-token-ids", 0, kIds, "IDS", "", "", kSampling, kGenerate, true, true, "generate only these token ids"},
     {"bad-words", 0, kText, "TEXT", "", "", kSampling, kGenerate, true, true,
-     "never generate this string; up to 1024 strings of up to 256 bytes each"},
+     "never generate the token sequence of this string; up to 1024 strings of up to 256 bytes each"},
     {"seed", 0, kUnsigned, "N", "", "", kSampling, kEngines, false, true,
      "random seed; default: a new one per run for chat, run and complete, 0 for batch and bench"},
     {"include-stop-str-in-output", 0, kSwitch, "", "", "", kSampling, kGenerate, false, true,
      "include the stop string in the output"},
     {"skip-special-tokens", 0, kNegatable, "", "", "true", kSampling, kGenerate | Bits(kTokenize), false, true,
-     "omit special tokens from the text; tokenize --decode omits them only if this flag is given"},
+     "omit special tokens from the text; tokenize --decode omits them only if this is set explicitly"},
 
     // Output.
     {"json", 0, kSwitch, "", "", "", kOutput, kJson, false, false, "print the result as one line of JSON"},
     {"stream-json", 0, kSwitch, "", "", "", kOutput, kOnce, false, false,
      "stream the answer as JSON, one object per delta"},
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
-     "print time to first token, tokens/s and token counts to standard error"},
+     "print token counts, tokens/s and the time to first token (for batch: rows/s) to standard error"},
     {"quiet", 0, kSwitch, "", "", "", kOutput, kEngines, false, true,
      "suppress status lines, progress and summaries; errors, warnings and --stats output remain"},
     {"decode", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize), false, false, "convert token ids to text"},
@@ -184,7 +184,7 @@ constexpr Flag kFlags[] = {
      "exceed the limit on its own is rejected; default: an eighth of the memory left after the KV cache, but enough "
      "for one full-length answer"},
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
-     "matrix multiplication library; openblas: requires --dtype float32 and unquantized weights, and its results may "
+     "matrix multiplication library; openblas: requires dtype float32 and unquantized weights, and its results may "
      "depend on the other requests in the batch"},
     {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine,
      kEngines, false, true,

@@ -27,7 +27,7 @@ enum class ValueKind : uint8_t {
 enum class FlagGroup : uint8_t { kModel, kSampling, kPrompt, kOutput, kBatchRun, kBenchRun, kEngine, kGeneral };
 
 struct Flag {
-  std::string_view name;  // without the dashes; also the configuration key
+  std::string_view name;  // without the leading dashes; also the configuration key
   char short_name;        // 0: none
   ValueKind kind;
   std::string_view value_name;

@@ -33,7 +33,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// Removes the dashes of a flag or the slash of a chat command.
+// Removes the leading dashes of a flag or the slash of a chat command.
 std::string_view WithoutPrefix(std::string_view name) {
   const size_t first = name.find_first_not_of("-/");
   return first == std::string_view::npos ? std::string_view() : name.substr(first);

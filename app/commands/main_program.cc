@@ -82,8 +82,8 @@ int Run(std::vector<std::string> words) {
   return Dispatch(settings);
 }
 
-// The terminate handler. It also runs if an allocation fails in a destructor: those of JSON values and directory
-// iterators allocate memory.
+// The terminate handler. It also runs if an allocation fails in a destructor: the destructors of JSON values and of
+// directory iterators allocate memory.
 [[noreturn]] void OnTerminate() {
   RestoreTerminal();
   try {

@@ -11,8 +11,8 @@ namespace vllm::app {
 // Returns the text of standard input, followed by the arguments except "-", joined with spaces. If there are both, a
 // line break separates them. Standard input is read if "-" is among the arguments, or if it is open and neither a
 // terminal nor a directory. One line break at its end is dropped. Returns nullopt if standard input is empty or not
-// read and there is no argument other than "-". Throws ConfigError if standard input cannot be read or is too long.
-// Throws Interrupted.
+// read and there is no argument other than "-". Replaces invalid UTF-8 by U+FFFD, with a warning. Throws ConfigError if
+// standard input cannot be read or is too long. Throws Interrupted.
 std::optional<std::string> ReadPrompt(const Settings& settings);
 
 }  // namespace vllm::app

@@ -34,7 +34,8 @@ std::vector<SamplingValue> SamplingOf(const Settings& settings, const ModelLocat
   return MakeSamplingDefaults(settings, ReadGenerationConfig(location)).values;
 }
 
-// The messages of all errors for which `run` would reject the model. Only the first is printed to standard error.
+// The messages of the errors for which `run` would reject the model, at most one each for the weights, the tokenizer
+// and the chat template. Only the first is printed to standard error.
 using Failures = std::vector<std::string>;
 
 void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& json, Failures& failures) {

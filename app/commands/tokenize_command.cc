@@ -102,7 +102,7 @@ int TokenizeCommand(const Settings& settings) {
 
   std::string text;
   for (const std::string& argument : settings.arguments) text += (text.empty() ? "" : " ") + argument;
-  // Standard input is encoded byte for byte, including a line break at its end.
+  // Standard input is encoded unchanged, including a line break at its end.
   if (settings.arguments.empty()) text = ReadFileOrStdin("-", 256 << 20);
   if (!converter.decodes()) {
     StandardOutput().WriteLine(SafeJson(DumpJson(converter.Encode(text))));

@@ -24,13 +24,13 @@ struct LoadedModel {
   Seconds load_time{0};
 };
 
-// Loads the model and starts the engine's threads. Afterwards signals no longer end the process, so the caller must
-// poll for them. Under RLIMIT_AS the tokenizer is loaded before the weights. Throws ConfigError, ModelError,
-// ResourceError, TokenizerError, ChatTemplateError.
+// Loads the model and starts the engine's threads. Afterwards SIGINT, SIGTERM and SIGHUP no longer end the process, so
+// the caller must poll for them. Under RLIMIT_AS the tokenizer is loaded before the weights. Throws ConfigError,
+// ModelError, ResourceError, TokenizerError, ChatTemplateError.
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
 
-// Throws ConfigError if a default is invalid for this model and configuration. It then comes from a sampling flag, the
-// configuration file or the model's own defaults.
+// Throws ConfigError if one of the defaults in `params` is invalid for this model and configuration. The message names
+// no flag, because the value may come from a flag, the configuration file or the model's own files.
 void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config);
 
 }  // namespace vllm::app

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kDelay{300};
 }  // namespace
 
 LoadingStatus::LoadingStatus(std::string name) : name_(std::move(name)) {
-  // The new thread inherits the mask, so that only the main thread handles signals.
+  // The new thread inherits this mask, so it does not handle signals.
   sigset_t all;
   sigset_t saved;
   sigfillset(&all);

@@ -75,7 +75,7 @@ std::string TemplateVariables(const Settings& settings) {
     if (equals == std::string::npos || equals == 0)
       throw ConfigError("--template-var: must be NAME=VALUE (" + text + ")");
     const std::string value = text.substr(equals + 1);
-    // Drops values below 32 levels of nesting. Values typed on a command line have few levels.
+    // Drops values nested more than 32 levels deep. Values typed on a command line have few levels.
     const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::ordered_json&) { return depth <= 32; };
     const auto json = nlohmann::ordered_json::parse(value, shallow, false);
     variables[text.substr(0, equals)] = json.is_discarded() ? nlohmann::ordered_json(value) : json;

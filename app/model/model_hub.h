@@ -1,4 +1,4 @@
-// Finds models: maps the name that the user gives to a Hugging Face model directory or a GGUF file, and lists the
+// Finds models: resolves the user's name for a model to a Hugging Face model directory or a GGUF file, and lists the
 // installed models. Reads directories but no model files, and downloads nothing. Pure functions of the file system and
 // the environment; any thread.
 #pragma once
@@ -22,13 +22,14 @@ struct ModelLocation {
 };
 
 // Finds a model. `name` is one of: a directory, a .gguf file, a repository in the Hugging Face cache or in
-// $XDG_DATA_HOME/vllmcli/models, or a .gguf file in one of these ("OWNER/NAME/FILE.gguf"). An empty name is the bundled
-// model, and so is "guide" unless a directory has this name. A directory must contain exactly one GGUF model if
-// load_format is "gguf", or if the directory has neither config.json nor a tokenizer. `load_format` is the value of
-// --load-format. Throws ModelError `model <name>: <why>`.
+// $XDG_DATA_HOME/vllmcli/models, a .gguf file in such a repository ("OWNER/NAME/FILE.gguf"), or a .gguf file directly
+// in the latter directory ("FILE.gguf"). An empty name is the bundled model, and so is "guide" unless a directory has
+// this name. A directory must contain exactly one GGUF model if load_format is "gguf", or if the directory has neither
+// config.json nor a tokenizer. `load_format` is the value of --load-format. Throws ModelError `model <name>: <why>`.
 ModelLocation FindModel(const std::string& name, const std::string& load_format = "auto");
 
-// Returns all models that FindModel finds by name, sorted by name, with the bundled model last.
+// Returns the installed models, with names by which FindModel finds them. The list is sorted by name, except that the
+// bundled model is last.
 std::vector<ModelLocation> ListModels();
 
 // Returns the total size of the model's files, in bytes: the parts of its GGUF file, or all files in its directory,

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kDefaultSource = "default";
 constexpr std::string_view kNeutralSource = "neutral";
 
-// The parameters that shape the distribution. SamplingText reports these, SamplingJson also max-tokens.
+// The numeric parameters that shape the distribution. SamplingText reports only these, SamplingJson also max-tokens.
 constexpr std::array<std::string_view, 7> kShaping = {
     "temperature", "top-k", "top-p", "min-p", "presence-penalty", "frequency-penalty", "repetition-penalty"};
 
@@ -161,7 +161,8 @@ std::string SamplingText(const std::vector<SamplingValue>& values) {
   for (const std::string_view name : kShaping) {
     const auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.name == name; });
     if (it == values.end()) continue;
-    // Leave out penalties that neither the user nor the model has set.
+    // Leave out penalties that neither the user nor the model has set. --generation-config vllm sets the repetition
+    // penalty.
     const bool is_penalty = name.ends_with("-penalty");
     if (is_penalty && (it->source == kDefaultSource || it->source == kNeutralSource)) continue;
     shown.push_back(&*it);

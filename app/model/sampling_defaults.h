@@ -36,8 +36,8 @@ struct SamplingDefaults {
 // Returns the defaults for the requests of the command in `settings`.
 SamplingDefaults MakeSamplingDefaults(const Settings& settings, const GenerationConfig& generation);
 
-// Returns {"temperature": {"value": 0.8, "source": "default"}, ...} for max_tokens and the parameters that shape the
-// distribution.
+// Returns {"temperature": {"value": 0.8, "source": "default"}, ...} for max_tokens, temperature, top_k, top_p, min_p
+// and the three penalties.
 nlohmann::ordered_json SamplingJson(const std::vector<SamplingValue>& values);
 // Returns a line such as "temperature 0.2, top-p 0.9 (generation_config.json); top-k 40 (command line)".
 std::string SamplingText(const std::vector<SamplingValue>& values);

@@ -60,7 +60,7 @@ std::string KindOfTokenizerJson(const std::string& path) {
       scanner.SkipValue();
     }
   }
-  // The type is missing, as in old files, or unknown, or "model" comes before "pre_tokenizer". Load the whole
+  // The type is missing, as in old files, or unknown, or no "pre_tokenizer" comes before "model". Load the whole
   // tokenizer.
   return std::string(tokenizer::LoadTokenizerJson(path)->Kind());
 }

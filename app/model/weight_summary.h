@@ -16,7 +16,7 @@ struct WeightSummary {
   int64_t bytes = 0;
   int64_t num_tensors = 0;
   std::string quantization;                        // "none", "gptq 4 bit", "Q4_K_M"
-  std::map<std::string, int64_t> tensors_of_type;  // by the file format's name of the type
+  std::map<std::string, int64_t> tensors_of_type;  // by the type's name in the file format
 };
 
 // Returns the totals of all weight files. Throws ModelError if a header is invalid or a file is missing.

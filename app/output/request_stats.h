@@ -1,5 +1,5 @@
-// The lines that --stats and /stats print, and the "timings" of JSON results. Pure functions; any thread. StatsLines
-// reads the engine and belongs to the main thread.
+// The lines that --stats and /stats print, and the "timings" of JSON results. Pure functions; any thread, except
+// StatsLines, which reads the engine: main thread only.
 #pragma once
 
 #include <array>

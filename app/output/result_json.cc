@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON has no infinity. Like vLLM, report -9999 as the logprob of a masked token.
+// JSON has no infinity or NaN. Like vLLM, report -9999 as the logprob of a masked token.
 double Finite(double logprob) { return std::isfinite(logprob) ? logprob : -9999.0; }
 
 Json StopReasonJson(const StopReason& reason) {

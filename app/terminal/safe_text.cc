@@ -28,8 +28,9 @@ bool Contains(const std::array<CodePointRange, kSize>& ranges, uint32_t c) {
   return range != ranges.end() && range->first <= c;
 }
 
-// Blocks of the scripts in which ZWJ and ZWNJ are part of the spelling: scripts with joining letters and scripts that
-// stack consonants (Unicode 15 Core Specification, chapters 9 to 17 and section 23.2).
+// Ranges that contain the scripts in which ZWJ and ZWNJ are part of the spelling: scripts with joining letters and
+// scripts that stack consonants (Unicode 15 Core Specification, chapters 9 to 17 and 19, and section 23.2). A few other
+// scripts between them are included.
 constexpr std::array<CodePointRange, 14> kJoiningScripts = {{
     {0x0600, 0x08FF},    // Arabic to Arabic Extended-A
     {0x0900, 0x0DFF},    // Devanagari to Sinhala
@@ -48,7 +49,7 @@ constexpr std::array<CodePointRange, 14> kJoiningScripts = {{
 }};
 
 // Characters that may precede ZWJ or a variation selector in an emoji: pictographs, skin tone modifiers, and characters
-// that VS16 turns into emoji. Slightly wider than Extended_Pictographic.
+// that VS16 turns into emoji. Contains all assigned Extended_Pictographic characters and some others.
 constexpr std::array<CodePointRange, 19> kEmoji = {{
     {'#', '#'},       {'*', '*'},       {'0', '9'},         {0x00A9, 0x00A9},   {0x00AE, 0x00AE},
     {0x203C, 0x203C}, {0x2049, 0x2049}, {0x2122, 0x2122},   {0x2139, 0x2139},   {0x2194, 0x21AA},
@@ -71,9 +72,9 @@ bool MayFollow(uint32_t previous, uint32_t c) {
 bool IsUnsafeCodePoint(uint32_t c) {
   if (c < 0x20) return c != '\n' && c != '\t';
   if (c >= 0x7F && c <= 0x9F) return true;
-  if (c == 0x061C || c == 0x200E || c == 0x200F) return true;  // marks
-  if (c >= 0x2028 && c <= 0x202E) return true;                 // separators, embeddings, overrides
-  if (c >= 0x2066 && c <= 0x2069) return true;                 // isolates
+  if (c == 0x061C || c == 0x200E || c == 0x200F) return true;  // directional marks
+  if (c >= 0x2028 && c <= 0x202E) return true;                 // line and paragraph separators, bidi controls
+  if (c >= 0x2066 && c <= 0x2069) return true;                 // bidi isolates
   if (c >= 0xFFF9 && c <= 0xFFFB) return true;                 // interlinear annotation
   // Invisible characters, in which text can be hidden.
   if (c == 0x00AD || c == 0x034F) return true;                                // soft hyphen, combining grapheme joiner
@@ -95,8 +96,8 @@ bool IsJoiningCodePoint(uint32_t c) {
 void SafeTextFilter::Put(uint32_t code_point, std::string& out) {
   const bool is_joiner = IsJoiningCodePoint(code_point);
   const bool is_shown = is_joiner ? !MayFollow(previous_, code_point) : IsUnsafeCodePoint(code_point);
-  // Shows the second of two consecutive joiners, because a sequence of joiners could hide text. The exception is ZWJ
-  // after VS16, which occurs in emoji.
+  // Shows the second of two consecutive joiners as <hex>, because a sequence of joiners could hide text. The exception
+  // is ZWJ after VS16, which occurs in emoji.
   previous_ = is_shown || (is_joiner && code_point != kEmojiSelector) ? 0 : code_point;
   if (is_shown) {
     std::array<char, 16> shown{};

@@ -2,8 +2,8 @@
 // it from untrusted text and shows some characters in hex, such as <1b>, <9b>, <202e> and <200b>: C0 except \n and \t,
 // DEL, C1, bidirectional controls, line and paragraph separators, and invisible characters, such as tags, zero-width
 // spaces, joiners and variation selectors. Bytes that are not UTF-8, such as raw C1, become U+FFFD. Joiners are kept
-// where they are part of writing: ZWJ and ZWNJ in scripts that join or stack letters (Arabic, Devanagari), ZWJ and
-// variation selectors 15 and 16 after an emoji.
+// where they are part of writing: ZWJ and ZWNJ in scripts that join or stack letters, such as Arabic and Devanagari,
+// and ZWJ and variation selectors 15 and 16 after an emoji.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +47,14 @@ class SafeTextFilter {
  private:
   void Put(uint32_t code_point, std::string& out);
 
-  uint32_t previous_ = 0;   // the last code point; 0 if it was shown as <hex> or is a joiner except VS16
+  uint32_t previous_ = 0;   // the last code point; 0 if it was shown as <hex> or is a joiner other than VS16
   std::string incomplete_;  // the bytes of an incomplete character, at most 3
 };
 
 // Returns `untrusted` as one line, with line breaks shown as \n.
 SafeText SafeLine(std::string_view untrusted);
 
-// Returns `json` with \uXXXX in place of each unsafe or joining code point inside strings.
+// Returns `json` with \uXXXX escapes in place of the unsafe and joining code points inside strings.
 // REQUIRES: `json` is valid UTF-8 and valid JSON without raw C0 control characters, as DumpJson writes it.
 SafeText SafeJson(std::string_view json);
 

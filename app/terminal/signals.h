@@ -31,7 +31,7 @@ void EnterMainLoop();
 
 // Returns a descriptor that is readable while a signal is pending.
 int SignalFd();
-// Takes one pending signal and returns its number: SIGTERM before SIGHUP, SIGINT and SIGTSTP. Returns 0 if none is
+// Takes one pending signal, in the order SIGTERM, SIGHUP, SIGINT, SIGTSTP, and returns its number. Returns 0 if none is
 // pending.
 int TakeSignal();
 // Returns a flag that is true while SIGINT, SIGTERM or SIGHUP is pending. Work that cannot poll, such as tokenizing,

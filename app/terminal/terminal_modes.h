@@ -1,5 +1,5 @@
-// Saves the terminal's modes when the program starts, and restores them however it ends: by return, signal or crash.
-// Signal handlers use only async-signal-safe calls. The state is global; main thread.
+// Saves the terminal's modes when the program starts, and restores them when it ends: by return, by a signal that it
+// handles, or by a crash. Signal handlers use only async-signal-safe calls. The state is global; main thread.
 #pragma once
 
 namespace vllm::app {

@@ -33,8 +33,7 @@ class RequestError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The engine core has failed, and every request in it is lost, or it was shut down (exit status 1). what() is the first
-// cause.
+// The engine core has failed and lost all its requests, or it was shut down (exit status 1). what() is the first cause.
 class EngineDeadError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -104,7 +104,7 @@ struct ModelConfig {
   // metadata.
   std::vector<int32_t> eos_token_ids;
 
-  kernels::DType checkpoint_dtype = kernels::DType::kFloat32;  // config.json's dtype; for GGUF, from tensor types
+  kernels::DType checkpoint_dtype = kernels::DType::kFloat32;  // config.json's, else float32; GGUF: from tensor types
   kernels::DType dtype = kernels::DType::kFloat32;  // type of floating-point weights; KV cache: see DefaultKVDType
   int64_t max_model_len = 0;                        // maximum number of tokens in prompt plus output
 };

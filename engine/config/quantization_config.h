@@ -58,8 +58,8 @@ struct QuantizationTargets {
 
 struct QuantizationConfig {
   QuantizationMethod method = QuantizationMethod::kNone;
-  // A layer uses the first group whose targets include it. Only compressed-tensors can have more than one group; they
-  // are in the alphabetical order of their names in the config.
+  // A layer uses the first group whose targets include it. Only compressed-tensors can have more than one group. Its
+  // groups are in the alphabetical order of their names in the config.
   struct Group {
     QuantizationTargets targets;
     QuantizationScheme scheme;

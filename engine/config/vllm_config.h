@@ -66,8 +66,8 @@ struct LoadConfig {
 enum class LinearBackend : uint8_t { kNative, kOpenBlas };
 
 // Returns the default type of the KV cache: model.dtype, except bfloat16 for float16 models with quantized weights.
-// Quantized layers round activations to 8 bits, so bfloat16 keys and values lose no visible precision, and some CPUs
-// multiply bfloat16 directly.
+// Most quantized layers round activations to 8 bits, so bfloat16 keys and values lose no visible precision, and some
+// CPUs multiply bfloat16 directly.
 kernels::KVDType DefaultKVDType(const ModelConfig& model);
 
 struct VllmConfig {
@@ -88,9 +88,9 @@ struct VllmConfig {
   // Returns the type in which K and V are stored.
   kernels::KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }
 
-  // Checks the numeric flags against their ranges, each other and the model. Sets is_oversubscribed and, if it is 0,
-  // threads_per_rank. Without chunked prefill, raises max_num_batched_tokens to at least max_model_len. Throws a
-  // ConfigError that names the flag and its value.
+  // Checks the numeric flags against their ranges, each other and the model. Replaces a threads_per_rank of 0, and sets
+  // is_oversubscribed. Without chunked prefill, raises max_num_batched_tokens to at least max_model_len. Throws a
+  // ConfigError that names the flag and the rejected value.
   void Finalize();
 };
 

@@ -39,7 +39,7 @@ class UtilityResult {
 
 enum class EngineCoreRequestType : uint8_t { kAdd, kAbort, kResetPrefixCache, kGetStats, kShutdown };
 
-// A message to the busy loop. The comments name the message types that use a field.
+// A message to the busy loop. The comment on a field names the message types that use it.
 struct EngineCoreMessage {
   EngineCoreRequestType type = EngineCoreRequestType::kAdd;
   EngineCoreRequestPtr request;                       // kAdd
@@ -60,7 +60,7 @@ class InputQueue {
   // queue is closed.
   void TakeAll(std::vector<EngineCoreMessage>& messages, bool wait) EXCLUDES(mutex_);
 
-  // Closes the queue: waiting producers return, and queued messages are dropped. Idempotent.
+  // Closes the queue: waiting threads return, and queued messages are dropped. Idempotent.
   void Close() EXCLUDES(mutex_);
 
  private:

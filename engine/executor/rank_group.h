@@ -57,7 +57,7 @@ class RankGroup {
   const kernels::WaitPolicy wait_;
   std::vector<std::unique_ptr<RankCommunicator>> communicators_;
 
-  // The job. The caller writes it before it advances epoch_.
+  // The job, which the caller writes before advancing epoch_.
   RankFunction function_ = nullptr;
   void* context_ = nullptr;
   alignas(64) std::atomic<uint32_t> epoch_{0};

@@ -30,7 +30,7 @@ class TensorParallelExecutor final : public Executor {
   void SetCancellation(const kernels::CancellationFlag* flag) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
-  // Returns the sum of the ranks' load reports.
+  // Returns the combined load report of all ranks.
   LoadReport load_report() const;
 
  private:

@@ -1,7 +1,7 @@
 // AdmissionQueue: decides when the sequences of a request may enter the engine. Requests enter in the order in which
 // they were added, as long as the memory that their outputs may take is within the limit. If no request is admitted,
-// the next one always enters. With n > 1, the other sequences of a request can wait for the first token of the first
-// sequence, for example to find the prompt in the prefix cache. Waiting changes no result. Owned by LLMEngine, called
+// the next one always enters. With n > 1, the second and later sequences of a request can wait until the first has
+// a token, for example to find the prompt in the prefix cache. Waiting changes no result. Owned by LLMEngine, called
 // from the front-end thread.
 #pragma once
 

@@ -30,7 +30,7 @@ class IncrementalDetokenizer {
   // Appends tokens one by one until one of them completes a stop string. Returns the number of appended tokens,
   // including the one that completed the stop string. REQUIRES: stop_string() is null.
   size_t Append(std::span<const int32_t> token_ids);
-  // Counts a token without adding its text: the stop token that ended the request.
+  // Counts a token without adding its text: the stop token that ended the sequence.
   void AppendHidden() { ++num_tokens_; }
   // Ends the text: bytes of an incomplete character become U+FFFD. May complete a stop string.
   void Finish();

@@ -12,7 +12,7 @@ namespace vllm {
 
 uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id) {
   // FNV-1a over the id, then SplitMix64's finalizer, so that similar ids and seeds give unrelated results. Changing
-  // this function would change the tokens of every request without a seed.
+  // this function would change the sampled tokens of requests without a seed.
   uint64_t hash = 0xCBF29CE484222325ull ^ engine_seed * kSplitMixGamma;
   for (const char c : request_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
   return MixBits(hash);
@@ -39,11 +39,11 @@ std::vector<int32_t> InputProcessor::TokenIds(const Prompt& prompt) const {
 }
 
 void InputProcessor::CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const {
-  if (prompt_token_ids.empty()) throw RequestError("prompt: must have at least one token (0)");
+  if (prompt_token_ids.empty()) throw RequestError("prompt: must have at least one token");
   for (const int32_t id : prompt_token_ids) {
     if (id < 0 || id >= vocab_size_) {
-      throw RequestError("prompt_token_ids: token id outside the vocabulary of " + std::to_string(vocab_size_) +
-                         " tokens (" + std::to_string(id) + ")");
+      throw RequestError("prompt_token_ids: token id outside the vocabulary (" + std::to_string(vocab_size_) +
+                         " tokens; id " + std::to_string(id) + ")");
     }
   }
   // Leave room for one token of the answer.
@@ -58,7 +58,7 @@ void InputProcessor::CheckStopUtf8(const SamplingParams& params) const {
   if (params.stop.empty()) return;
   if (tokenizer_ == nullptr) throw RequestError("stop: stop strings need a tokenizer (none is loaded)");
   for (size_t i = 0; i < params.stop.size(); ++i) {
-    // Output text contains only complete characters, so a stop string with an incomplete one could never match.
+    // Output text is always valid UTF-8, so a stop string that is not could never match.
     if (!tokenizer::IsValidUtf8(params.stop[i]))
       throw RequestError("stop: string " + std::to_string(i + 1) + " is not valid UTF-8");
   }
@@ -86,8 +86,9 @@ void InputProcessor::EncodeBadWords(SamplingParams& params) const {
     const std::string word = start == std::string::npos ? "" : text.substr(start);
     std::vector<int32_t> ids = tokenizer_->Encode(word, /*add_special_tokens=*/false);
     std::vector<int32_t> spaced = tokenizer_->Encode(" " + word, /*add_special_tokens=*/false);
-    // As in vLLM, the form with a leading space is added only if it has as many tokens and another first token. If not,
-    // the space is usually a separate token, and the word's tokens after it are already banned.
+    // As in vLLM, the form with a leading space is added only if it has as many tokens as the form without and a
+    // different first token. If not, the space is usually a separate token, and the word's tokens after it are already
+    // banned.
     const bool keep_spaced = !ids.empty() && spaced.size() == ids.size() && spaced.front() != ids.front();
     params.bad_words_token_ids.push_back(std::move(ids));
     if (keep_spaced) params.bad_words_token_ids.push_back(std::move(spaced));
@@ -105,7 +106,7 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   ProcessedInput input;
   input.params = user_params;
   SamplingParams& params = input.params;
-  // Derive these values first, so that Normalize checks them together with the caller's values.
+  // Derive these values first, so that they are checked together with the caller's values.
   input.prompt_token_ids = TokenIds(prompt);
   SetEos(params);
   EncodeBadWords(params);

@@ -32,18 +32,19 @@ class InputProcessor {
   InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                  int64_t max_output_memory = std::numeric_limits<int64_t>::max());
 
-  // Returns the validated request. Throws RequestError that names the field and its value.
+  // Returns the validated request. Throws a RequestError that names the field.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params) const;
 
  private:
   std::vector<int32_t> TokenIds(const Prompt& prompt) const;
   void SetEos(SamplingParams& params) const;
-  // Adds the model's EOS ids except the first to stop_token_ids, unless ignore_eos is set.
+  // Unless ignore_eos is set, adds the model's second and later EOS ids to stop_token_ids.
   void AddOtherEos(SamplingParams& params) const;
   void EncodeBadWords(SamplingParams& params) const;
   void CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const;
   void CheckStopUtf8(const SamplingParams& params) const;
-  // Limits max_tokens and min_tokens to the number of tokens that fit after the prompt.
+  // Limits max_tokens to the number of tokens that fit after the prompt, which is also the default, and min_tokens to
+  // max_tokens.
   void FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const;
 
   int64_t vocab_size_;

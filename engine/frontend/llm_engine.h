@@ -36,11 +36,11 @@ class LLMEngine {
             std::unique_ptr<EngineCoreClient> client);
   ~LLMEngine();
 
-  // Validates and queues a request. If the request is invalid or its id belongs to an unfinished request, throws
-  // RequestError that names the field and leaves the engine unchanged. Throws EngineDeadError if the engine is dead.
-  // The request stays queued in the front end while its outputs together with those of earlier requests may exceed
-  // max_output_memory_bytes. Requests enter the engine in the order in which they were added. Blocks only while the
-  // engine's input queue is full.
+  // Validates and queues a request. If the request is invalid or its id belongs to an unfinished request, leaves the
+  // engine unchanged and throws a RequestError that names the field. Throws EngineDeadError if the engine is dead. The
+  // request stays queued in the front end while its outputs, together with those of earlier unfinished requests, could
+  // exceed max_output_memory_bytes. Requests enter the engine in the order in which they were added. Blocks only while
+  // the engine's input queue is full.
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
 
@@ -50,8 +50,8 @@ class LLMEngine {
   void AbortRequest(const std::string& request_id);
 
   // Returns the outputs since the last call, valid until the next call. If there are none but requests are running,
-  // waits up to `timeout`. If the engine has died, first returns a final output with FinishReason::kError and the cause
-  // for each unfinished request, then throws EngineDeadError.
+  // waits up to `timeout`. Once the engine has died, the next call returns a final output with FinishReason::kError and
+  // the cause for each unfinished request. A call throws EngineDeadError if there is no output left to return.
   const std::vector<RequestOutput>& Step(std::chrono::milliseconds timeout = std::chrono::milliseconds(100));
 
   bool HasUnfinishedRequests() const;

@@ -9,7 +9,7 @@ namespace vllm {
 
 namespace {
 
-// Outputs may take 1/8 of the remaining memory. They compete with the page cache, which holds the weights.
+// Outputs may take 1/8 of the remaining memory. They compete with the page cache, which holds the mapped weights.
 constexpr int64_t kShareOfSpare = 8;
 
 // Bytes of a token without logprobs. Its id (4 bytes) is in the scheduler's request, each rank's copy, the output
@@ -18,7 +18,7 @@ constexpr int64_t kShareOfSpare = 8;
 constexpr int64_t kTokenBytes = 128;
 // Bytes of an entry (token id and logprob, 8 bytes) in the step's results, the output queue, the front end's state and
 // the output. The buffers of the queue and of the front end grow by doubling, and the old buffer exists until it has
-// been copied to the new one. The rank of a position counts as an entry.
+// been copied to the new one. The vocabulary rank of a position's token counts as an entry.
 constexpr int64_t kHeldBytesPerEntry = 48;
 // Bytes of an entry in the record: the JSON object with its three or four fields, the serialized text, and one copy of
 // that text as SafeText. Measured with 64 sequences of 480 tokens and 20 logprobs: 640 bytes with --json, 680 as OpenAI
@@ -35,7 +35,8 @@ int64_t Multiply(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
 }
 
-// Returns the number of entries of one position: the sampled token, its rank, and the most probable tokens.
+// Returns the number of entries of one position: the prompt or sampled token, its vocabulary rank, and the most
+// probable tokens. 0 without logprobs.
 int64_t Entries(std::optional<int64_t> logprobs, int64_t vocab_size) {
   if (!logprobs) return 0;
   return 2 + (*logprobs < 0 ? vocab_size : std::min(*logprobs, vocab_size));

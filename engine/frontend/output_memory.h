@@ -12,11 +12,11 @@ namespace vllm {
 // Bytes in the worst case: every sequence reaches max_tokens, and the reader takes no output until the end.
 struct OutputMemory {
   // The tokens of one sequence, prompt and answer. The KV cache bounds how many such sequences run at the same time,
-  // and needs far more memory per token, so AdmissionQueue does not count them.
+  // and needs far more memory per token, so AdmissionQueue does not count these bytes.
   int64_t sequence_bytes = 0;
   // Everything else that the scheduler, the ranks, the output queue and the front end hold until the output has been
-  // taken: logprobs, and the sequences after the first, which stay in memory after they finish. Summed over admitted
-  // requests.
+  // taken: logprobs, and the sequences after the first, which stay in memory after they finish. AdmissionQueue counts
+  // these bytes for every admitted request.
   int64_t held_bytes = 0;
   // Needed while the finished output is written as JSON. Only one request at a time needs this memory.
   int64_t record_bytes = 0;
@@ -31,11 +31,11 @@ OutputMemory EstimateOutputMemory(const SamplingParams& params, int64_t num_prom
 int64_t PlainOutputBytes(int64_t num_tokens);
 
 // Returns the default limit in bytes: a share of `spare_bytes`, the memory that remains if the KV cache is full, but at
-// least enough for one sequence of max_model_len tokens.
+// least enough for one sequence of max_model_len tokens without logprobs.
 int64_t DefaultMaxOutputMemory(int64_t spare_bytes, int64_t max_model_len);
 
-// Throws RequestError if the request may take more than `limit_bytes`. The message shows the calculation and the
-// parameters to change.
+// Throws RequestError if the request may take more than `limit_bytes`. The message shows the factors of the estimate
+// and the parameters to change.
 void CheckOutputMemory(const SamplingParams& params, int64_t num_prompt_tokens, int64_t vocab_size,
                        int64_t limit_bytes);
 

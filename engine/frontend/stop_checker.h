@@ -23,8 +23,8 @@ class StopChecker {
   // ends first, and of those that end at the same byte the first one in the list.
   std::optional<Match> Find(std::string_view text, size_t num_new_bytes) const;
 
-  // Returns the number of code points to hold back while the request runs: one less than in the longest stop string, or
-  // 0 if stop strings stay in the output.
+  // Returns the number of code points to hold back while the sequence runs: one less than in the longest stop string,
+  // or 0 if there are no stop strings or they stay in the output.
   size_t holdback() const { return holdback_; }
   const std::string& stop(size_t index) const { return stop_[index]; }
   bool empty() const { return stop_.empty(); }

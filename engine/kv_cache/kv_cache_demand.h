@@ -11,16 +11,16 @@ namespace vllm {
 // Returns the maximum number of tokens that one step computes for one request.
 int64_t MaxChunk(const SchedulerConfig& scheduler);
 
-// Returns the maximum number of blocks that a sequence of any length holds at once in a sliding-window group: the
+// Returns an upper bound on the blocks that a sequence of any length holds at once in a sliding-window group: the
 // window before a chunk, the chunk itself, and one more block because the window may start in the middle of a block.
 int64_t WindowPeakBlocks(int64_t sliding_window, int64_t block_size, int64_t max_chunk);
 
-// Returns the maximum number of blocks that a sequence holds at once while it grows to num_tokens.
+// Returns an upper bound on the blocks that a sequence holds at once while it grows to num_tokens tokens.
 int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chunk);
 
-// Returns the length in tokens of the longest sequence that fits into cache.num_blocks if it runs alone, or
-// kUnlimitedTokens if every length fits. The length is a multiple of the block size; 0 if there are fewer blocks than
-// groups.
+// Returns the largest number of tokens for which PeakBlocks is at most cache.num_blocks, or kUnlimitedTokens if every
+// length fits. A sequence of up to this length fits if it runs alone. The result is a multiple of the block size; 0 if
+// there are fewer blocks than groups.
 inline constexpr int64_t kUnlimitedTokens = int64_t{1} << 60;
 int64_t MaxTokensThatFit(const CacheConfig& cache, int64_t max_chunk);
 

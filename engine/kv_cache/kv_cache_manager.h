@@ -42,10 +42,10 @@ class KVCacheManager {
   // prefix without prefix caching, or if the request does not read the cache. REQUIRES: the request has no blocks.
   ComputedBlocks GetComputedBlocks(Request& request);
 
-  // Allocates blocks for num_new_tokens more tokens, after the request's computed tokens and those in `computed`.
-  // Returns false and allocates nothing if the pool has too few free blocks. In both cases, first frees the request's
-  // blocks that no token from position num_computed_tokens on attends to. On success, adds references to the hit blocks
-  // and, with prefix caching, publishes the blocks that the new tokens fill.
+  // Allocates blocks for num_new_tokens more tokens, after the request's computed tokens and those in `computed`. First
+  // frees the request's blocks that no token from position num_computed_tokens on attends to. If the pool then has too
+  // few free blocks, returns false and allocates nothing. On success, adds references to the hit blocks and, with
+  // prefix caching, publishes the blocks that the new tokens fill.
   // REQUIRES: num_new_tokens > 0; `computed` is empty if the request already has blocks.
   bool AllocateSlots(Request& request, int64_t num_new_tokens) { return Allocate(request, num_new_tokens, {}); }
   struct Admission {
@@ -99,7 +99,7 @@ class KVCacheManager {
   // Returns the number of free blocks needed now so that the tables cover the first num_slots tokens. Includes hit
   // blocks that are free, because a reference removes them from the free queue.
   int64_t NumBlocksToAllocate(const Tables* tables, int64_t num_slots, const ComputedBlocks& computed) const;
-  // Returns the maximum number of free blocks that a sequence needs at once while it grows to num_tokens tokens.
+  // Returns an upper bound on the free blocks that a sequence needs at once while it grows to num_tokens tokens.
   int64_t NumBlocksToReserve(int64_t num_tokens, const ComputedBlocks& computed) const;
   Tables& StartTables(const Request& request, const ComputedBlocks& computed);
   void RemoveSkippedBlocks(Tables& tables, int64_t num_computed_tokens);

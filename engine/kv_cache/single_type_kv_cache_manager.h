@@ -30,7 +30,7 @@ class SingleTypeKVCacheManager {
   // Returns the number of leading blocks that no token from position num_computed_tokens on attends to.
   virtual int64_t NumSkippedBlocks(int64_t num_computed_tokens) const = 0;
 
-  // Returns the maximum number of blocks that a sequence holds at once while it grows to num_blocks blocks. num_blocks
+  // Returns an upper bound on the blocks that a sequence holds at once while it grows to num_blocks blocks. num_blocks
   // does not include the null blocks of a hit.
   virtual int64_t PeakBlocks(int64_t num_blocks) const = 0;
 

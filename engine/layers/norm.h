@@ -25,7 +25,7 @@ std::vector<float> LoadFloats(const WeightSource& weights, const std::string& na
 
 class Norm {
  public:
-  // Reads `name`.weight and `name`.bias, unless `spec` says that the norm has none. Throws as LoadFloats does.
+  // Reads `name`.weight and `name`.bias, each only if the norm has it according to `spec`. Throws as LoadFloats does.
   Norm(const LoadContext& load, const std::string& name, int64_t size, const NormSpec& spec);
 
   // x and out: [num_rows, size], contiguous; out may be x.

@@ -33,7 +33,7 @@ class ConfigFields {
   std::vector<double> PositiveDoubles(const char* name, double high) const;
   std::vector<std::string> Strings(const char* name) const;
   const nlohmann::json& At(const char* name) const;  // REQUIRES: Has(name)
-  ConfigFields Child(const char* name) const;        // REQUIRES: Has(name); the value must be an object
+  ConfigFields Child(const char* name) const;        // REQUIRES: Has(name). Throws if it is not an object.
 
   // Both throw ModelError. Reject appends the field's value, or "missing", to the message.
   [[noreturn]] void Fail(const char* name, const std::string& why) const;

@@ -1,5 +1,5 @@
-// MappedFile: a regular file mapped read-only, with the size that fstat reported at open. Owned by the weight source or
-// packed file that reads it. Immutable; any thread may read.
+// MappedFile: a regular file mapped read-only, with the size that fstat reported at open. Owned by its reader, such as
+// a weight source or a packed file. Immutable; any thread may read.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// DecoderSpec: everything in which decoder families differ, such as tensor names, norms and their positions,
-// projections, position encodings and multipliers. Each family's source file makes one from a ModelConfig, and
-// DecoderModel builds the decoder from it. Plain values and pure functions; any thread.
+// DecoderSpec: the properties in which decoder families differ: tensor names, norms and their positions, projections,
+// position encodings and multipliers. Each family's source file makes one from a ModelConfig, and DecoderModel builds
+// the decoder from it. Plain values and pure functions; any thread.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const Lo
 // Returns the spec of an architecture. REQUIRES: the architecture is in the table of registry.cc.
 DecoderSpec MakeDecoderSpec(std::string_view architecture, const ModelConfig& config);
 
-// Adds an architecture that is not in the table of registry.cc. Returns false if the name is already registered. For
+// Adds an architecture that is not in the table of registry.cc. Returns false if the name is already known. For
 // tests, which call it during static initialization.
 using ModelFactory = std::unique_ptr<Model> (*)(const LoadContext&);
 bool RegisterModel(std::string_view architecture, ModelFactory factory);

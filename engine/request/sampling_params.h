@@ -58,8 +58,8 @@ struct SamplingParams {
 
   // Checks the fields and converts them to canonical form: a temperature between 0 and 0.01 becomes 0.01, a top_k of -1
   // becomes 0, a seed of 2^64 - 1 (-1 as signed) becomes none, logit_bias is clamped, sorted by token id and
-  // deduplicated, and greedy sampling sets top_p 1, top_k 0 and min_p 0. Throws RequestError
-  // `<field>: <why> (<value>)`.
+  // deduplicated, and greedy sampling sets top_p 1, top_k 0 and min_p 0. Throws RequestError `<field>: <why>`, in most
+  // cases with ` (<value>)` at the end.
   void Normalize(int64_t vocab_size, int64_t max_model_len, int64_t max_logprobs);
 };
 

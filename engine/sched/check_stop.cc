@@ -11,7 +11,7 @@ bool CheckStop(Request& request, int64_t max_num_tokens) {
     return true;
   };
   if (request.num_output_tokens() < params.min_tokens) {
-    // Without a slot for the next token, the request would wait forever.
+    // A request of max_num_tokens tokens could never be scheduled again.
     return request.num_tokens() >= max_num_tokens && finish(RequestStatus::kFinishedLengthCapped);
   }
   const int32_t token_id = request.output_token_ids().back();

@@ -98,7 +98,8 @@ class Scheduler {
   size_t AppendTokens(Request& request, std::span<const int32_t> token_ids);
   EngineCoreOutput& AddOutput(Request& request, size_t num_new_tokens, const Logprobs* logprobs,
                               EngineCoreOutputs& outputs);
-  // Frees the blocks of a finished request and queues its id for the workers. Does not destroy the Request.
+  // Frees the blocks of a finished request and, if the request was sent to the workers, queues its id for them. Does
+  // not destroy the Request.
   void Release(Request& request);
   // Destroys the running requests that are finished.
   void EraseFinished();

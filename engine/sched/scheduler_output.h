@@ -55,7 +55,7 @@ struct SchedulerOutput {
   // Requests that finished or were aborted since the last step. Workers discard their state. Each id is sent once.
   std::vector<RequestId> finished_req_ids;
   // Requests that lost their blocks: preempted in this step, or admitted in a step that was rolled back. Workers keep
-  // the tokens of these requests and replace their block tables when they are resumed.
+  // the tokens of these requests and replace their block tables when the requests are resumed.
   std::vector<RequestId> preempted_req_ids;
 
   void Clear();

@@ -74,7 +74,7 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     if (last > static_cast<int64_t>(state.token_ids.size()) ||
         last > static_cast<int64_t>(state.block_ids[0].size()) * block_size_) {
       throw std::logic_error("input batch: request " + std::to_string(scheduled.request_id) +
-                             " is scheduled past its tokens or blocks (" + std::to_string(last) + ")");
+                             " is scheduled past its tokens or blocks (up to token " + std::to_string(last) + ")");
     }
     const auto row = static_cast<int64_t>(token_ids_.size());
     entries_.push_back({&state, row, scheduled.num_tokens});

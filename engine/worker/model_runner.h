@@ -26,7 +26,7 @@ class ModelRunner {
   // Runs one step. `output` is null except on rank 0, where it receives the results of all ranks.
   void Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output);
 
-  // Returns the bytes reserved for the largest allowed step. Most of these pages are untouched until such a step.
+  // Returns the bytes reserved for the largest allowed step. Most of their pages are untouched until such a step.
   size_t scratch_bytes() const;
 
  private:

@@ -1,6 +1,6 @@
 // Worker: one tensor-parallel rank, with its threads, its shard of the weights, its KV cache and its ModelRunner. Owned
-// by the executor. It is constructed and runs steps on the rank's thread, so that each page is first touched on the
-// NUMA node that uses it. The executor calls the accessors and SetCancellation while no step runs.
+// by the executor. It is constructed and runs steps on the rank's thread, so that each page that it allocates is first
+// touched on the NUMA node that uses it. The executor calls the accessors and SetCancellation while no step runs.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ struct AttentionWork {
   float* scores;    // [num_queries, kKVPartition]
   float* values;    // [num_queries, padded], of the current partition
   float* max;       // [num_queries], of the current partition
-  float* sum;       // [num_queries]
+  float* sum;       // [num_queries], of the current partition
   float* unpacked;  // groups of K or V after conversion to float32
   // The merged results of all partitions so far.
   float* total;        // [num_queries, padded]
@@ -97,7 +97,7 @@ template <typename KV>
 static void ScorePartition(const AttentionWork& work, int64_t dims, const PartitionGroups<KV>& groups,
                            int64_t first_group, int64_t end_group, int64_t prefetch_end) {
   const QueryTiles tiles(work.num_queries, kQueryTile);
-  // V comes from memory or from another core's cache, so prefetch it while K is processed.
+  // V usually comes from memory or from another core's cache, so prefetch it while K is processed.
   const int64_t value_bytes = kTokensPerKeyGroup * work.padded * static_cast<int64_t>(sizeof(typename KV::Element));
   const int64_t key_bytes = dims * kTokensPerKeyGroup * static_cast<int64_t>(sizeof(typename KV::Element));
   if (tiles.num_tiles == 1) {

@@ -1,7 +1,7 @@
 // Attention scores and their softmax over one partition. Included by attention.inl.
 
 inline constexpr int64_t kGroupsPerPartition = kKVPartition / kTokensPerKeyGroup;
-// Prefetch distance of keys, in groups. It covers the latency of memory.
+// Prefetch distance of keys, in groups, if all queries are one tile. It covers the latency of memory.
 inline constexpr int64_t kPrefetchGroups = 8;
 
 // Addresses of the groups of sixteen tokens in one partition, and of the kPrefetchGroups groups after it.

@@ -142,7 +142,7 @@ struct ByteRuns {
         t.AddTwoDots(first, second, units, x.num_rows);
       }
     } else {
-      // Unrolled for three or four rows, where loop overhead would outweigh the dot products.
+      // Unrolled for three or four rows and one panel, where loop overhead would outweigh the dot products.
       constexpr int kUnroll = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
 #pragma GCC unroll 1
       for (int64_t run = 0; run < kColumns / 4; run += kUnroll) {

@@ -1,8 +1,8 @@
 // AlignedBuffer: page-aligned memory for weights, the KV cache or a workspace. It is either zeroed memory from mmap or
-// a part of a file that is mapped read-only. A page uses physical memory only once it is touched. The thread that
-// writes a new page first determines its NUMA node. Huge pages are advised for zeroed buffers of 2 MiB or more. Memory
-// accounting counts whole buffers, so it does not depend on the system's setting for transparent huge pages. A buffer
-// has one owner and does no locking.
+// a part of a file that is mapped read-only. A page uses physical memory only once it is touched. The first thread to
+// write a zeroed page determines the page's NUMA node. Huge pages are advised for zeroed buffers of 2 MiB or more.
+// Memory accounting counts whole buffers, so it does not depend on the system's setting for transparent huge pages. A
+// buffer has one owner and does no locking.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ struct AvailableMemory {
 
 // The bytes that each limit still leaves. Absent: the limit is unknown or not set.
 struct MemoryLeft {
-  // Physical memory. A page counts once it is written or read.
+  // Physical memory. A page counts once it is first written.
   std::optional<int64_t> machine;  // MemAvailable
   std::optional<int64_t> cgroup;
   std::string cgroup_file;  // the file that sets the limit

@@ -27,7 +27,8 @@ std::string ReadFile(const std::string& path) {
   return text;
 }
 
-// Parses a decimal integer. Values that are too large become the largest int64. Returns nothing for any other string.
+// Parses a string of decimal digits. A value that is too large becomes the largest int64. Returns nothing for any other
+// string.
 std::optional<int64_t> ParseNumber(std::string_view word) {
   if (word.empty()) return std::nullopt;
   int64_t value = 0;
@@ -188,7 +189,8 @@ class CgroupReader {
       const std::string usage = group + "/memory.usage_in_bytes", stat = group + "/memory.stat";
       const std::string limit = group + "/memory.limit_in_bytes";
       Memory(limit, ReadNumber(limit), usage, stat, "total_inactive_file");
-      // hierarchical_memory_limit is the minimum over all ancestors, including those that a container cannot see.
+      // hierarchical_memory_limit is the minimum over the group and all its ancestors, including those that a container
+      // cannot see.
       Memory(stat, ReadField(stat, "hierarchical_memory_limit"), usage, stat, "total_inactive_file");
     }
   }

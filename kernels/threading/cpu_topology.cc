@@ -119,7 +119,7 @@ std::vector<std::vector<int>> CpuTopology::Place(int64_t num_ranks, int64_t thre
                                           [&](const Cpu& cpu) { return cpu.node == candidate && cpu.sibling == 0; });
       if (cores >= threads_per_rank) node = candidate;
     }
-    // CPUs of the node come first. Within both parts, the order by sibling remains.
+    // The node's CPUs come first. Among them, and among the other CPUs, the order by sibling remains.
     std::vector<Cpu> order = free;
     if (node >= 0)
       std::stable_partition(order.begin(), order.end(), [node](const Cpu& cpu) { return cpu.node == node; });

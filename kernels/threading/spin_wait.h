@@ -1,5 +1,6 @@
-// WaitWhileEqual: waits until the value of an atomic changes, first by spinning, then by sleeping. Any thread. The
-// caller owns the atomic. A sleeping thread sees a change only after notify_one or notify_all.
+// WaitWhileEqual: waits until the value of an atomic changes, first by spinning (unless the policy is kSleep), then by
+// sleeping. Any thread. The caller owns the atomic. A sleeping thread sees a change only after notify_one or
+// notify_all.
 #pragma once
 
 #include <atomic>

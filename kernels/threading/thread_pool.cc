@@ -79,7 +79,7 @@ void ThreadPool::RunTasksOf(int share, int thread) {
   while ((seen & kCount) != 0) {
     if (!unclaimed.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire))
       continue;
-    // The next job cannot begin before this task is counted as done.
+    // Read num_tasks_ now: as soon as this task is counted as done, the next job may begin and change it.
     const int64_t num_tasks = num_tasks_;
     RunTask(ShareBegin(share + 1) - static_cast<int64_t>(seen & kCount), thread);
     if (num_done_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(num_tasks))

@@ -98,7 +98,7 @@ TEST(CommandLineTest, HelpAndVersionAreActions) {
   EXPECT_EQ(line.settings.command, Command::kBatch);
 }
 
-TEST(FlagTableTest, NamesAreUniqueInEachCommand) {
+TEST(FlagTableTest, NamesAreUniqueInEachCommandAndHelpIsNotEmpty) {
   for (const CommandInfo& info : CommandTable()) {
     std::string shorts;
     for (const Flag& flag : FlagTable()) {

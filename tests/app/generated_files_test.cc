@@ -1,5 +1,6 @@
 // Checks that the committed manual page and completion scripts are what the program generates from its tables of
-// commands and flags. If VLLMCLI_WRITE_GENERATED is set, the tests write the files instead.
+// commands and flags, and that they and the help contain every flag. If VLLMCLI_WRITE_GENERATED is set, writes the
+// files instead of comparing them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

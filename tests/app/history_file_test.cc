@@ -118,7 +118,7 @@ TEST_F(HistoryFileTest, LongFileIsShortenedToItsNewestEntriesWhenOpened) {
   EXPECT_EQ(Names(), (Lines{"history"}));
 }
 
-TEST_F(HistoryFileTest, EntryOfAnotherProcessSurvivesShortening) {
+TEST_F(HistoryFileTest, EntryAppendedAfterAnotherProcessShortenedTheFileIsKept) {
   HistoryFile first(path_, 2);
   for (int i = 0; i < 5; ++i) first.Append(std::to_string(i));
   HistoryFile second(path_, 2);

@@ -73,7 +73,7 @@ TEST(RecordReaderTest, TooLongLineIsSkippedAndLaterLinesAreRead) {
   }
 }
 
-TEST(RecordReaderTest, QuotedFieldsSpanLines) {
+TEST(RecordReaderTest, QuotedFieldsMaySpanLines) {
   for (const size_t piece : {1, 3, 100}) {
     const ReadResult result = ReadAll("a,\"x\ny\"\"\n\",c\nit\"s,plain\n\"q\"\n", ',', piece);
     EXPECT_EQ(result.records, (Texts{"a,\"x\ny\"\"\n\",c", "it\"s,plain", "\"q\""}));

@@ -105,7 +105,7 @@ TEST_F(RowParserTest, DefaultSystemMessageIsPrependedUnlessTheRowHasOne) {
   EXPECT_EQ(TextOf(Parse(R"({"prompt":"a"})")), "system=S;user=a;>");
 }
 
-TEST_F(RowParserTest, TextLineUsesTheChatTemplateIfThereIsOne) {
+TEST_F(RowParserTest, TextLineUsesTheChatTemplateUnlessThereIsNoneOrItIsTurnedOff) {
   RowId id;
   const auto text_of_line = [&](const PromptRenderer* renderer) {
     return TextOf(RowParser(InputFormat::kText, defaults_, renderer).Parse("a", id));

@@ -99,7 +99,7 @@ TEST(SamplingParamsTest, IdsOutsideTheVocabularyAreRejectedInEveryField) {
             "");
 }
 
-TEST(SamplingParamsTest, OtherRejectionsNameTheFieldAndTheValue) {
+TEST(SamplingParamsTest, OtherRejectionsNameTheFieldAndTheReason) {
   const std::pair<const char*, std::function<void(SamplingParams&)>> cases[] = {
       {"n: below 1 (0)", [](SamplingParams& p) { p.n = 0; }},
       {"n: above 128 (129)", [](SamplingParams& p) { p.n = 129; }},

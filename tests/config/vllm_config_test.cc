@@ -71,7 +71,7 @@ TEST(VllmConfigTest, WithoutChunkedPrefillTheTokenBudgetIsRaisedToMaxModelLen) {
   EXPECT_EQ(config.scheduler.max_num_batched_tokens, 512);
 }
 
-TEST(VllmConfigTest, ValuesOutOfRangeAreRejectedWithFlagAndValue) {
+TEST(VllmConfigTest, RejectionsNameTheFlag) {
   const std::pair<const char*, std::function<void(VllmConfig&)>> cases[] = {
       {"--block-size: outside 16 to 1024 (0)", [](VllmConfig& c) { c.cache.block_size = 0; }},
       {"--block-size: not a multiple of 16 (24)", [](VllmConfig& c) { c.cache.block_size = 24; }},

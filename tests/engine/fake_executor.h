@@ -1,8 +1,8 @@
 // FakeExecutor: an Executor whose model is a hash function. It tracks requests like a rank and throws if the scheduler
-// breaks the protocol. The next token is a hash of all tokens so far, read from an emulated KV cache, and of the seed
-// unless sampling is greedy, so every schedule must produce the same tokens. With FakeModel::check_kv, a wrong block is
-// detected in the same step. FakeModel also makes the executor fail on demand. Owned by the EngineCore under test;
-// called on the engine thread.
+// breaks the protocol. An emulated KV cache holds, for each position, a hash of the tokens up to it. The next token is
+// computed from the last hash and, unless sampling is greedy, from the seed, so every schedule must produce the same
+// tokens. With FakeModel::check_kv, a wrong block is detected in the same step. FakeModel also makes the executor fail
+// on demand. Owned by the EngineCore under test; called on the engine thread.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct FakeModel {
   bool throw_at_profile = false;
   bool throw_at_cache = false;
   int64_t throw_at_step = -1;  // counts from 0
-  bool check_kv = true;        // checks the KV of the whole context each step; off in benchmarks and allocation tests
+  bool check_kv = true;        // checks all KV that each step attends to; off in benchmarks and allocation tests
   // If true, the executor returns no sampled tokens, as if it were broken.
   bool loses_tokens = false;
   // Overrides the hash: returns the token that follows `tokens`.
@@ -170,7 +170,7 @@ class FakeExecutor final : public Executor {
     for (const NewRequestData& data : step.scheduled_new_reqs) {
       Require(data.request != nullptr, "a new request has no data");
       const auto [it, inserted] = states_.try_emplace(data.request->request_id);
-      Require(inserted, "a new request is listed twice");
+      Require(inserted, "a new request is already known");
       State& state = it->second;
       state.request = data.request;
       state.tokens.reserve(data.request->prompt_token_ids.size() +
@@ -247,7 +247,7 @@ class FakeExecutor final : public Executor {
     Require(state.listed_in_step == step_ && state.ran_in_step != step_, "scheduled twice, or not listed in this step");
     state.ran_in_step = step_;
     const auto known = static_cast<int64_t>(state.tokens.size());
-    Require(num_tokens > 0 && state.num_computed + num_tokens <= known, "more tokens scheduled than known");
+    Require(num_tokens > 0 && state.num_computed + num_tokens <= known, "no tokens scheduled, or more than are known");
     if (model_.check_kv) {
       CheckBlocks(state);
       CheckKV(state);

@@ -135,8 +135,8 @@ TEST_F(IncrementalDetokenizerTest, StopStringCompletedByTheFinalFlushIsFound) {
 }
 
 // The number of consumed tokens, the text, and whether a stop string ended the text do not depend on how the ids are
-// split into calls to Append, and the deltas concatenate to the text. If a stop string ended the text, the text is a
-// prefix of the decoded ids, else it is the whole decoded text.
+// split into calls to Append, and the deltas concatenate to the text. Decoding all ids at once gives the same text or,
+// if a stop string ended the text, a string that begins with it.
 TEST_F(IncrementalDetokenizerTest, RandomSplitsDoNotChangeTheResult) {
   std::mt19937 random(7);
   const std::vector<std::string> words = {"a", "b", "ab", "é", "€", "😀", "\xE2\x82", " word"};

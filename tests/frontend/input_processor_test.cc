@@ -46,15 +46,15 @@ TEST_F(InputProcessorTest, TextIsTokenizedWithOrWithoutSpecialTokens) {
 
 TEST_F(InputProcessorTest, EmptyTextIsAcceptedIfSpecialTokensAreAdded) {
   EXPECT_EQ(Process(TextPrompt{"", true}).prompt_token_ids, std::vector<int32_t>{kBos});
-  EXPECT_EQ(Rejection(TextPrompt{"", false}), "prompt: must have at least one token (0)");
-  EXPECT_EQ(Rejection(std::vector<int32_t>{}), "prompt: must have at least one token (0)");
+  EXPECT_EQ(Rejection(TextPrompt{"", false}), "prompt: must have at least one token");
+  EXPECT_EQ(Rejection(std::vector<int32_t>{}), "prompt: must have at least one token");
 }
 
 TEST_F(InputProcessorTest, IdsMustBeInTheVocabulary) {
   EXPECT_EQ(Rejection(std::vector<int32_t>{1, 259}),
-            "prompt_token_ids: token id outside the vocabulary of 259 tokens (259)");
+            "prompt_token_ids: token id outside the vocabulary (259 tokens; id 259)");
   EXPECT_EQ(Rejection(std::vector<int32_t>{-1}),
-            "prompt_token_ids: token id outside the vocabulary of 259 tokens (-1)");
+            "prompt_token_ids: token id outside the vocabulary (259 tokens; id -1)");
 }
 
 TEST_F(InputProcessorTest, PromptMustLeaveSpaceForOneToken) {
@@ -105,7 +105,7 @@ TEST_F(InputProcessorTest, LeadingSpaceFormOfABadWordIsDroppedIfItsTokenCountDif
 
 TEST_F(InputProcessorTest, BlankBadWordIsRejected) {
   params_.bad_words = {" "};
-  EXPECT_EQ(Rejection(Bytes("a")), "bad_words: a word has no tokens (0)");
+  EXPECT_EQ(Rejection(Bytes("a")), "bad_words: each word must have at least one token (0)");
 }
 
 TEST_F(InputProcessorTest, WithoutATokenizerOnlyTokenIdsAreAccepted) {
@@ -128,7 +128,7 @@ TEST_F(InputProcessorTest, MissingSeedIsDerivedFromTheRequestIdAndTheEnginesSeed
   EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(0, "ie"));
   EXPECT_NE(DeriveSeed(0, "id"), DeriveSeed(1, "id"));
-  // The expected value was computed in Python. Another hash would change the tokens of every request without a seed.
+  // The expected value was computed in Python. Another hash would change the sampled tokens of requests without a seed.
   EXPECT_EQ(DeriveSeed(0, "row-1"), 120240866209981125uLL);
   params_.seed = 9;
   EXPECT_EQ(Process(Bytes("a")).params.seed, 9u);

@@ -116,7 +116,7 @@ TEST_P(LLMEngineTest, StopStringEndsTheRequestAtTheSameTokenHoweverFarTheEngineR
   EXPECT_EQ(all.at("a").text.at(0), "one two ");
   EXPECT_EQ(all.at("a").token_ids.at(0), Bytes("one two three"));
   EXPECT_EQ(std::get<std::string>(all.at("a").last.at(0).stop_reason), "three");
-  // The abort is queued before this call, so the engine has already dropped the request.
+  // The abort was queued before GetStats is called, so the engine drops the request before it replies.
   EXPECT_EQ(engine.client().GetStats().num_running_reqs, 0);
 }
 
@@ -208,7 +208,8 @@ TEST_P(LLMEngineTest, ChildrenShareThePromptsKVAndDifferBySeed) {
   engine.AddRequest("n", prompt, params_);
   auto all = RunAll(engine);
   ASSERT_EQ(all.at("n").output.outputs.size(), 3u);
-  // The full blocks contain 96 of the 100 prompt tokens. The other two children find them in the prefix cache.
+  // The full blocks contain 96 of the 100 prompt tokens. The second and third child find them in the
+  // prefix cache.
   EXPECT_EQ(engine.client().GetStats().prefix_cache.hits, 2 * 96);
   const auto together = all.at("n").token_ids;
   EXPECT_NE(together.at(0), together.at(1));

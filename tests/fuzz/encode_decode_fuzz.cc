@@ -27,7 +27,8 @@ std::unique_ptr<tokenizer::Tokenizer> FromModelFile(const std::string& path) {
   return tokenizer;
 }
 
-// Returns the tokenizer that `choice` selects. They cover the model types of tokenizer.json and SentencePiece.
+// Returns the tokenizer that `choice` selects. The tokenizers cover the model types of tokenizer.json and of
+// SentencePiece files.
 const tokenizer::Tokenizer& TokenizerOf(unsigned char choice) {
   static const std::vector<std::unique_ptr<tokenizer::Tokenizer>> tokenizers = [] {
     const std::string directory = std::string(VLLMCLI_TEST_DATA) + "/tokenizer/";

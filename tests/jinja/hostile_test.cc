@@ -76,7 +76,7 @@ TEST(HostileTemplateTest, TheSumOfOutputAndValuesIsLimited) {
   const std::string outcome = Outcome(
       "{% set z = ('z' * 1000) * 1000 %}{% set x = z * 12 %}{% set y = z * 12 %}"
       "{% for a in range(12) %}{{ z }}{% endfor %}");
-  EXPECT_NE(outcome.find("values and output need too much memory (limit 33554432 bytes)"), std::string::npos)
+  EXPECT_NE(outcome.find("rendering needs too much memory (limit 33554432 bytes)"), std::string::npos)
       << outcome.substr(0, 200);
 }
 

@@ -20,7 +20,7 @@
 namespace vllm::kernels {
 namespace {
 
-// One request's K, V and Q with a shuffled block table, in a cache whose unused slots hold NaN.
+// The Q, K and V of one request, with a shuffled block table and a cache whose unused slots hold NaN.
 struct Case {
   int64_t head_dim, kv_heads, group, block_size, length, window;
   KVDType dtype;
@@ -81,7 +81,8 @@ struct Case {
     return out;
   }
 
-  // First computes random partitions for random groups of rows. Then runs each row as a separate task.
+  // First computes random partitions for random groups of rows. Then runs each row as a separate task, which uses these
+  // partitions and computes the others.
   std::vector<float> RunWithPartials(const Kernels& kernels, std::mt19937& random) {
     const auto pick = [&](int64_t high) { return std::uniform_int_distribution<int64_t>(0, high)(random); };
     std::vector<float> out(query.size() - 1, -1.0f);
@@ -151,7 +152,8 @@ struct Case {
     return stored;
   }
 
-  // Returns the queries as kernels with a bfloat16 dot product use them: scaled, rounded and scaled back.
+  // Returns the queries with the rounding error of kernels that use a bfloat16 dot product. Like those kernels, scales
+  // each query before it rounds it to bfloat16, and then undoes the scaling.
   std::vector<float> Rounded() const {
     const float factor = args.softcap > 0.0f ? args.scale : args.scale * 1.44269504f;
     std::vector<float> rounded = query;
@@ -161,7 +163,7 @@ struct Case {
 
   std::vector<double> Naive() const { return Naive(query, Stored(key), Stored(value)); }
 
-  // If `magnitude` is not null, fills it with the sum of the absolute values of each output element's terms.
+  // If `magnitude` is not null, stores in it the sum of the absolute values of the terms of each output element.
   std::vector<double> Naive(const std::vector<float>& queries, const std::vector<float>& keys,
                             const std::vector<float>& values, std::vector<double>* magnitude = nullptr) const {
     std::vector<double> out(query.size() - 1);
@@ -221,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, AttentionTest, testing::ValuesIn(AvailableIsas())
                          [](const auto& isa) { return std::string(ToString(isa.param)); });
 
 // With a dot product of bfloat16 pairs, softmax weights have a relative error of up to 1/256. The reference rounds the
-// queries too, but a query halfway between two values may be rounded the other way.
+// queries too, but an element halfway between two values may be rounded the other way.
 TEST_P(AttentionTest, AgreesWithPlainSoftmax) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);

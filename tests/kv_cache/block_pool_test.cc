@@ -11,7 +11,8 @@ namespace {
 
 using V = std::vector<int32_t>;
 
-// Publishes `block` with the contents `tokens` after the prefix `parent`. Returns the node id of the new prefix.
+// Publishes `block` with the contents `tokens` after the prefix `parent`. Returns the node id of the prefix that ends
+// with this block.
 PrefixNodeId Publish(BlockPool& pool, KVCacheBlock* block, std::span<const int32_t> tokens, RequestId publisher,
                      PrefixNodeId parent = kEmptyPrefix, uint32_t group_id = 0) {
   const PrefixNodeId id =

@@ -171,7 +171,7 @@ TEST(SlidingWindowTest, EqualWindowAfterADifferentPrefixIsNotAHit) {
   auto tokens = Iota(0, 41);
   tokens[1] = 77;
   Request b(MakeCore(2, tokens));
-  // The window has the same tokens as in a, but they follow a different prefix.
+  // The window has the same tokens as the window of `a`, but they follow a different prefix.
   EXPECT_EQ(f.Hit(b), 0);
 }
 
@@ -203,7 +203,8 @@ TEST(HybridTest, MissingWindowBlocksShortenTheHitOfFullAttention) {
   EXPECT_EQ(std::count(middle.begin(), middle.end(), 0), 6);
   Request b(MakeCore(2, Iota(0, 30)));
   EXPECT_EQ(f.Hit(b), 28);
-  // Another request reuses the free blocks of the window groups. The full-attention blocks remain, but b has no hit.
+  // Another request reuses 12 of the 13 free blocks of the window groups. The full-attention blocks remain, but b has
+  // no hit.
   Request other(MakeCore(3, Iota(500, 56)));
   EXPECT_TRUE(f.Run(other, 56));
   EXPECT_EQ(f.Hit(b), 0);

@@ -1,4 +1,5 @@
-// Tests the architecture-specific fields of config.json and their defaults in transformers' config classes.
+// Tests the architecture-specific fields of config.json and their defaults, which are those of transformers' config
+// classes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

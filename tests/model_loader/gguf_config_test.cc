@@ -126,7 +126,7 @@ TEST_F(GgufConfigTest, InvalidFloatsAreRejectedWithTheirKey) {
   EXPECT_NE(ErrorOf(Sizes(key, Type::kUint32, Raw<uint32_t>(1))).find("must be a float"), std::string::npos);
 }
 
-TEST_F(GgufConfigTest, InconsistentSizesAreRejected) {
+TEST_F(GgufConfigTest, InconsistentSizesAndOddHeadDimensionsAreRejected) {
   const auto four = Raw<uint32_t>(4);
   EXPECT_NE(ErrorOf(Sizes("attention.head_count_kv", Type::kUint32, Raw<uint32_t>(3))).find("does not divide"),
             std::string::npos);
@@ -226,7 +226,7 @@ TEST(GgufTokenizerTest, TheVocabularyIsRead) {
 TEST(GgufTokenizerTest, KnownEndOfTurnTokensAreStopIdsToo) {
   const std::string bytes = Vocabulary().Build();
   const GgufHeader header = Parse(bytes);
-  // In this vocabulary "<|eot_id|>" is a normal token.
+  // In this vocabulary "<|eot_id|>" is a normal token, so it is not a stop id.
   EXPECT_EQ(GgufStopIds(header.metadata, 5), (std::vector<int32_t>{3, 2}));
   EXPECT_EQ(GgufBosId(header.metadata, 5), 0);
   EXPECT_NE(MessageOf<ModelError>([&] { GgufStopIds(header.metadata, 3); }), "");

@@ -1,6 +1,6 @@
-// Compares every GGUF architecture and tensor type with transformers, on tiny random models. The expected values are
-// the float32 log-probabilities of the model with the dequantized weights. tests/golden/gguf_golden.py writes the
-// models and the expected values.
+// Compares every supported GGUF architecture and tensor type with transformers, on tiny random models. The expected
+// values are the float32 log-probabilities of the model with the dequantized weights. tests/golden/gguf_golden.py
+// writes the models and the expected values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -123,7 +123,7 @@ TEST_P(GgufGoldenTest, AgreesWithTransformersOnTwoRanks) {
   EXPECT_LE(DifferenceOf(Config(GetParam(), 2, kernels::DType::kFloat32), 16).worst, kDequantizedLimit);
 }
 
-TEST_P(GgufGoldenTest, TheCheckpointDTypeAddsOnlyItsRoundingError) {
+TEST_P(GgufGoldenTest, TheCheckpointDTypeAddsOnlyRoundingErrors) {
   const ModelConfig model = LoadGgufConfig(ModelFile(GetParam()));
   const kernels::KVDType kv_dtype = DefaultKVDType(model);
   const double limit = model.dtype == kernels::DType::kFloat32  ? kDequantizedLimit

@@ -66,7 +66,8 @@ TEST_F(GgufWeightsTest, TensorsHaveHuggingFaceNames) {
 
 TEST_F(GgufWeightsTest, QueryAndKeyRowsAreInModelOrder) {
   const auto weights = Open(TinyGguf());
-  // The query has two heads of four rows, the key one. The converter stores the rows of a head in the order 0 2 1 3.
+  // The query has two heads of four rows each, and the key has one such head. The converter stores the rows of a head
+  // in the order 0 2 1 3.
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.self_attn.q_proj.weight", std::array<int64_t, 2>{8, 8})),
             (std::vector<float>{0, 16, 8, 24, 32, 48, 40, 56}));
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.self_attn.k_proj.weight", std::array<int64_t, 2>{4, 8})),
@@ -216,7 +217,7 @@ TEST_F(SplitGgufTest, PartsThatDoNotBelongTogetherAreRejected) {
   std::filesystem::copy_file(Path(3), Path(2), std::filesystem::copy_options::overwrite_existing);
   EXPECT_NE(ErrorOf(1).find("split.no: does not match the file name"), std::string::npos);
   WriteParts(12, 3);
-  EXPECT_NE(ErrorOf(1).find("split.tensors.count: the parts have 11 tensors in total (12)"), std::string::npos);
+  EXPECT_NE(ErrorOf(1).find("split.tensors.count: does not match the 11 tensors of the parts (12)"), std::string::npos);
   WriteParts(11, 2);
   EXPECT_NE(ErrorOf(1), "");
   WriteParts(11, 65535);

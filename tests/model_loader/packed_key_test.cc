@@ -91,8 +91,8 @@ TEST_F(PackedKeyTest, ChangedFileOfTheSameNameChangesTheDescription) {
   const std::string path = directory_.path() + "/model.safetensors";
   const std::string before = Text();
   const auto time = fs::last_write_time(path);
-  // Change one byte in place and reset the modification time. The first offset is in the beginning, which is hashed
-  // completely. The second is the last byte of the file.
+  // Change one byte in place and reset the modification time. The first offset is in the first 4 MiB, which are hashed
+  // completely. The second is the last byte of the file, which belongs to a sample.
   for (const std::streamoff offset : {std::streamoff{3} << 20, (std::streamoff{6} << 20) - 1}) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(offset);

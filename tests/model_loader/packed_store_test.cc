@@ -219,7 +219,7 @@ TEST_F(PackedStoreTest, SymbolicLinkToTheDirectoryIsNotFollowed) {
   EXPECT_EQ(second, first);
 }
 
-// The store replaces such a file with its own, so that the next start is fast again.
+// The store replaces a file that it does not trust, so that the next start is fast again.
 TEST_F(PackedStoreTest, FileThatAnotherUserCouldHaveWrittenIsReplacedAndNotUsed) {
   const VllmConfig config = Llama();
   const Result first = Run(config);

@@ -108,7 +108,7 @@ TEST(WeightsTest, PickleOnlyDirectoriesAreRejectedWithTheReason) {
   EXPECT_NE(ErrorOf(directory.path()).find("neither model.safetensors nor"), std::string::npos);
   directory.Write("pytorch_model.bin", "PK");
   EXPECT_NE(ErrorOf(directory.path()).find("can run code when they are opened"), std::string::npos);
-  EXPECT_NE(ErrorOf(directory.path()).find("(pytorch_model.bin)"), std::string::npos);
+  EXPECT_NE(ErrorOf(directory.path()).find("(found pytorch_model.bin)"), std::string::npos);
 }
 
 TEST(WeightsTest, ADirectoryNamedLikeTheWeightFileIsRejected) {

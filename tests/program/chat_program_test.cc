@@ -100,7 +100,7 @@ TEST_F(ChatProgramTest, ControlCClearsTheLineAndTwoInARowQuit) {
   ASSERT_TRUE(chat.WaitFor("half a line")) << chat.output();  // a terminal drops unread keys on Ctrl-C
   chat.Send("\x03");
   ASSERT_TRUE(chat.WaitFor("\n>>> ")) << chat.output();
-  // The input is a command only if Ctrl-C has cleared the line. After a command, the next Ctrl-C counts as the first.
+  // "/help" is a command only if Ctrl-C has cleared the line. After a command, the next Ctrl-C is the first of two.
   chat.Send("/help\r");
   ASSERT_TRUE(chat.WaitFor("list these commands")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();

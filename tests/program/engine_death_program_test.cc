@@ -1,6 +1,6 @@
 // Runs the program with one or two ranks. One rank fails at load, in the profiling run or at a later step. The program
-// must exit with status 1 and print the cause to standard error. A batch must write a record for each submitted row.
-// Also tests a request whose logits contain NaN.
+// must exit with status 1 and print the cause to standard error. A batch must write an error record for each submitted
+// row. Also tests a request whose logits contain NaN.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -67,7 +67,7 @@ TEST(GgufProgramTest, NonInteractiveCommandsAcceptAFile) {
   EXPECT_EQ(completion["outputs"][0]["token_ids"].size(), 4U);
   const ProgramResult run = RunProgram({"run", "-m", Llama(), "-n", "4", "-t", "0", "--json", "AB"});
   EXPECT_EQ(run.status, 0) << run.err;
-  // The vocabulary contains the characters from "!" (id 3) on in ASCII order, so "#" has id 5.
+  // Ids 3 and up are the printable ASCII characters in order, beginning with "!", so "#" has id 5.
   EXPECT_EQ(RunProgram({"tokenize", "-m", Llama(), "#$"}).out, "[5,6]\n");
   EXPECT_EQ(RunProgram({"tokenize", "-m", Llama(), "--decode", "5 6"}).out, "#$\n");
   const ProgramResult render =

@@ -37,7 +37,7 @@ class ElfFile {
     });
     return found;
   }
-  // Returns true if the file contains this string with NUL on both sides, such as the name of a symbol.
+  // Returns true if the file contains `text` between two NUL bytes, as a string table stores the name of a symbol.
   bool HasString(const std::string& text) const {
     return bytes_.find(std::string(1, '\0') + text + std::string(1, '\0')) != std::string::npos;
   }

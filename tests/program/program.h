@@ -20,12 +20,12 @@ struct ProgramResult {
 
 struct ProgramOptions {
   std::string program;           // run this program instead of vllmcli
-  std::string input;             // sent to standard input, which is then closed
+  std::string input;             // sent to standard input, which is then closed unless keep_stdin_open is set
   std::string redirect_out;      // file to open as standard output instead of a pipe
   size_t close_out_after = 0;    // close the pipe of standard output after at least this many bytes; 0: never
   bool close_stdin = false;      // start the program without standard input, like <&- in a shell
   bool keep_stdin_open = false;  // do not close standard input after `input`
-  int signal_after_output = 0;   // signal to send after the first standard output; 0: none
+  int signal_after_output = 0;   // signal to send once the program has written to standard output; 0: none
   std::map<std::string, std::string> environment;
 };
 
@@ -71,7 +71,7 @@ class PtyProgram {
   // Waits until the program ends. Returns its exit status, 128 + signal number if a signal ended it, or -1 if it has
   // not ended within `limit`.
   int WaitForExit(std::chrono::milliseconds limit = std::chrono::seconds(120));
-  // Waits until a signal has stopped the program. Returns false if none has within `limit`.
+  // Waits until a signal has stopped the program. Returns false if the program ends first or `limit` expires.
   bool WaitForStop(std::chrono::milliseconds limit = std::chrono::seconds(120));
   const std::string& output() const { return output_; }
   // Returns true if the terminal's modes are the same as before the program started.

@@ -116,7 +116,7 @@ TEST_F(UnusableFilesTest, ShardOrIndexThatIsAFifoIsRejected) {
   EXPECT_NE(Complete().err.find("index.json: not a regular file (a FIFO)"), std::string::npos);
 }
 
-TEST_F(UnusableFilesTest, FifosOnTheCommandLineAreRejected) {
+TEST_F(UnusableFilesTest, FifosAsTemplateConfigurationRenderInputOrModelAreRejected) {
   const std::string fifo = temp_.path() + "/fifo";
   MakeFifo(fifo);
   const std::string why = fifo + ": not a regular file (a FIFO)";
@@ -325,10 +325,10 @@ TEST_F(UnusableFilesTest, RunWithTooFewDescriptorsExitsWithTheCause) {
   EXPECT_TRUE(has_succeeded);
 }
 
-// Packing copies the weights, so a chat no longer needs the file after the model is loaded.
+// Packing copies the weights, so a chat no longer needs the weight file after the model is loaded.
 TEST_F(UnusableFilesTest, ChatContinuesWhenItsModelIsTruncatedOrMoved) {
   const auto chat = [this](const std::function<void()>& change) {
-    // Without --quiet, the program would draw status lines on a slow machine.
+    // Without --quiet, status lines would make the output depend on the speed of the machine.
     PtyProgram program({"chat", "-m", model_, "-t", "0", "-n", "12", "--ignore-eos", "--quiet"},
                        {{"XDG_STATE_HOME", temp_.path()}});
     EXPECT_TRUE(program.WaitFor(">>> ")) << program.output();
@@ -379,7 +379,7 @@ TEST_F(UnusableFilesTest, BatchThatCannotWriteItsOutputNamesTheFile) {
   const ProgramResult result = RunLimited("-f 1", {"batch", rows, "-m", model_, "-n", "4", "-o", output});
   EXPECT_EQ(result.status, 4) << result.err;
   EXPECT_NE(result.err.find("writing " + output + ": File too large"), std::string::npos) << result.err;
-  // The file contains only whole lines.
+  // The file must contain only whole lines.
   std::ifstream written(output);
   const std::string text{std::istreambuf_iterator<char>(written), {}};
   EXPECT_TRUE(text.empty() || text.back() == '\n');

@@ -27,10 +27,10 @@ class ReferenceScheduler {
   struct Step {
     std::vector<std::pair<RequestId, int64_t>> scheduled;
     std::vector<RequestId> admitted;
-    std::vector<RequestId> preempted;  // if the previous step was rolled back, first those that it had admitted
+    std::vector<RequestId> preempted;  // first the unfinished requests whose admission was rolled back
   };
   Step Schedule();
-  // Undoes `step`, which was cancelled.
+  // Undoes `step`, which was cancelled, except for its preemptions.
   void RollBack(const Step& step);
 
   // Returns true if the last scheduled step computes the request's last token, so that the request samples.
@@ -47,7 +47,7 @@ class ReferenceScheduler {
     int64_t num_output = 0;
     int64_t num_cached = -1;  // tokens of the prefix-cache hit at the first admission; -1 before it
     int64_t num_preemptions = 0;
-    std::vector<std::vector<int32_t>> blocks;  // [num_groups, num_blocks]; 0 for blocks that have left the window
+    std::vector<std::vector<int32_t>> blocks;  // [num_groups, num_blocks]; 0: outside the window
     std::vector<int64_t> contents;             // content ids of the leading published or hit blocks
   };
   const Tracked* Find(RequestId id) const;
@@ -66,7 +66,7 @@ class ReferenceScheduler {
     int64_t content = 0;
     RequestId publisher = 0;
   };
-  // Identifies the contents of a block. Blocks with equal keys have the same contents, until Fail removes the key.
+  // The key of a block's contents. Blocks with equal keys get the same content id, until Fail removes the key.
   struct Content {
     int64_t parent = 0;
     std::vector<int32_t> token_ids;

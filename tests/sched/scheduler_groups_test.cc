@@ -1,4 +1,5 @@
-// Tests the scheduler with several KV-cache groups. reference_scheduler_test.cc covers other cases with random steps.
+// Tests the scheduler with several KV-cache groups, and with a single sliding window. reference_scheduler_test.cc
+// covers other cases with random steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ TEST(SchedulerGroupsTest, LongOutputHoldsOnlyTheBlocksOfItsWindow) {
   EXPECT_LE(peak, (31 + 64 + 15) / 16 + 1);
 }
 
-TEST(SchedulerGroupsTest, WithOnlySlidingWindowsRequestsOfAnyLengthAreAccepted) {
+TEST(SchedulerGroupsTest, WithOnlySlidingWindowsRequestsCanBeLongerThanTheKVCache) {
   // A window of 32 and a chunk of 16 take at most four blocks.
   SchedulerHarness h({.num_blocks = 4, .max_num_batched_tokens = 16, .group_windows = {32}});
   h.Add(1, 2000, {.max_tokens = 2000});
@@ -105,7 +106,7 @@ TEST(SchedulerGroupsTest, DecodeStepsAllocateNoHeapMemory) {
   }
   for (int i = 0; i < 20; ++i) step();
   const uint64_t before = testing_support::NumAllocations();
-  // Windows fill and slide, and blocks are freed and reused.
+  // Windows fill and slide, and blocks that leave them are freed.
   for (int i = 0; i < 400; ++i) step();
   EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
   EXPECT_EQ(scheduler.num_running(), 64);

@@ -11,8 +11,8 @@ using Tokens = std::vector<int32_t>;
 
 Tokens ToVector(std::span<const int32_t> span) { return {span.begin(), span.end()}; }
 
-// Returns the logprobs of `count` positions from `first` on, with width 2. Token ids, values and ranks depend on the
-// position.
+// Returns the logprobs of `count` positions from `first` on, with width 2. The token ids, the rank and the first
+// logprob of a position depend on the position.
 Logprobs MakeLogprobs(int32_t first, int32_t count) {
   Logprobs logprobs;
   logprobs.width = 2;
@@ -64,7 +64,7 @@ TEST(SchedulerOutputTest, ChunkAddsBlocksButNoTokens) {
   EXPECT_EQ(ToVector(h.output->scheduled_cached_reqs.NewBlocks(0)), (Tokens{3}));
 }
 
-TEST(SchedulerOutputTest, ClearEmptiesEverything) {
+TEST(SchedulerOutputTest, ClearEmptiesSchedulerOutputAndModelRunnerOutput) {
   SchedulerHarness h;
   h.Add(1, 8);
   h.Add(2, 8, {.max_tokens = 2});

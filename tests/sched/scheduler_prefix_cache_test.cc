@@ -28,8 +28,8 @@ TEST(SchedulerPrefixCacheTest, RequestsAdmittedInOneStepShareTheirCommonPrefix) 
   h.Add(MakeRequest(1, Iota(0, 10)));
   h.Add(MakeRequest(2, Iota(0, 10)));
   h.Schedule();
-  // Blocks are published when they are allocated. In each layer, workers write the KV of all rows before any row
-  // attends.
+  // A block is published when the step that fills it is scheduled, so request 2 hits the blocks of request 1. In each
+  // layer, workers write the KV of all rows before any row attends.
   EXPECT_EQ(h.Scheduled(1), 10);
   EXPECT_EQ(h.Scheduled(2), 2);
 }

@@ -1,4 +1,5 @@
-// Tests which requests a step schedules, and with how many tokens: order, budget, chunks, limits, rejections.
+// Tests which requests a step schedules, and with how many tokens: order, budget, chunks, limits, rejections and
+// rollbacks. Also tests the statistics.
 #include "engine/sched/scheduler.h"
 
 #include <gtest/gtest.h>

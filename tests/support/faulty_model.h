@@ -14,14 +14,14 @@ struct FaultPlan {
   int rank = 0;
   // kForward: this call of Forward on the rank throws. Call 0 is the profiling run.
   int64_t call = 0;
-  // kLogits: from call `call` on, row `row` of the logits contains a NaN.
+  // kLogits: from call `call` of Forward on, row `row` of the logits contains a NaN if there is such a row.
   int64_t row = 0;
 };
 
 // Makes rank 0 wait until a test opens a FIFO for writing, so that the test can act while the program is busy. If a
 // path is empty, the rank does not wait.
 struct WaitPlan {
-  std::string load_fifo;     // while the model is built
+  std::string load_fifo;     // before the model is built
   std::string forward_fifo;  // at the start of call `call` of Forward
   int64_t call = 0;
 };

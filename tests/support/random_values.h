@@ -1,5 +1,6 @@
 // RandomValues: a base class for fixtures that need random values. Without --gtest_shuffle, every run gets the same
-// values. With it, each run and each repetition of --gtest_repeat=N gets different ones.
+// values. With it, the values depend on GoogleTest's seed, which changes with each repetition of --gtest_repeat=N and,
+// unless --gtest_random_seed sets it, with each run.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ namespace vllm::testing_support {
 
 class RandomValues {
  public:
-  // GoogleTest derives its seed from the time of day, so the seed is used only if the tests are shuffled.
+  // Uses GoogleTest's seed only if the tests are shuffled, because GoogleTest derives it from the time of day.
   explicit RandomValues(uint32_t seed)
       : random_(seed + (testing::GTEST_FLAG(shuffle)
                             ? static_cast<uint32_t>(testing::UnitTest::GetInstance()->random_seed())

@@ -1,5 +1,6 @@
-// Finds the reference data that is too large for tests/data: trained models and reference outputs in VLLMCLI_REALDATA.
-// A test that needs a file from there skips itself with VLLMCLI_NEEDS_REALDATA if the file is missing.
+// Finds the reference data that is too large for tests/data: trained models and reference outputs in the directory
+// VLLMCLI_REALDATA. A test that needs a file from there skips itself with VLLMCLI_NEEDS_REALDATA if the file is
+// missing.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Measures how far a model's results are from the expected ones: the largest difference and the root mean square.
-// DifferenceInSpreads measures in units of the spread (standard deviation) of each position's logits. Pure functions
-// and plain values; any thread.
+// Measures how far a model's results are from the expected ones: the largest of the differences and their root mean
+// square. DifferenceInSpreads measures in units of the spread (standard deviation) of each position's logits. Pure
+// functions and plain values; any thread.
 #pragma once
 
 #include <algorithm>

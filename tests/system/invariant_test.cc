@@ -144,7 +144,7 @@ TEST_F(InvariantTest, PrefixCachingDoesNotChangeResults) {
 }
 
 TEST_F(InvariantTest, PreemptionDoesNotChangeResults) {
-  // 24 blocks are a little more than the longest request needs alone.
+  // The longest sequence needs at most 19 of the 24 blocks.
   for (const bool caching : {true, false}) {
     ExpectBase({.max_num_seqs = 64, .max_num_batched_tokens = 100, .prefix_caching = caching, .num_blocks = 24},
                {.in_process = true});  // all requests arrive before the first step
@@ -165,8 +165,8 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsWithAnInt8OrFloat16KVCache) {
 }
 
 TEST_F(InvariantTest, SharedPrefixesOfWholePartitionsDoNotChangeResults) {
-  // Attention reads each whole partition of a shared prefix once for all requests. The 600 shared tokens are two whole
-  // partitions and part of a third.
+  // Attention reads each whole partition of a shared prefix once for all requests that share it. The 600 shared tokens
+  // are two whole partitions and part of a third.
   requests_.clear();
   std::mt19937 random(9);
   const auto token = [&] { return static_cast<int32_t>(std::uniform_int_distribution<int>(300, 1500)(random)); };

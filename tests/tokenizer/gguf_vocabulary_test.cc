@@ -12,7 +12,8 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Compares with llama.cpp's vectors, which are texts separated by marker lines, and one line of ids per text.
+// Compares `tokenizer` with llama.cpp's vectors: texts separated by marker lines in one file, and a line of ids for
+// each text in another.
 void ExpectLlamaCppVectors(const Tokenizer& tokenizer, const std::string& name) {
   const std::string base = RealPath("tokenizer-vectors/llama.cpp/ggml-vocab-" + name + ".gguf");
   const std::string input = ReadTestFile(base + ".inp");
@@ -81,7 +82,7 @@ TEST(GgufVocabularyTest, AUnigramVocabularyMatchesItsSentencePieceModel) {
   for (const char* name : {"unigram", "unigram_unused"}) {
     const std::string bytes = ReadTestFile(DataPath(std::string("sentencepiece/") + name + ".model"));
     SentencePieceModel model = ReadSentencePieceModel(bytes, "a test");
-    // MakeGgufTokenizer treats unused tokens like normal tokens, so hide them as control tokens.
+    // MakeGgufTokenizer treats unused tokens like normal tokens, so turn them into control tokens.
     if (std::string_view(name) == "unigram_unused") {
       for (Piece& piece : model.pieces) {
         if (piece.type == PieceType::kUnused) piece.type = PieceType::kControl;

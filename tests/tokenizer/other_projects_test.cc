@@ -43,7 +43,7 @@ TEST(OtherProjectsTest, SwiftTransformersAgreesOnGpt2) {
   const auto rows = RealJson("swift-transformers/distilgpt2.json");
   const auto article = RealJson("swift-transformers/gpt2_encoded_tokens.json");
   const auto tokenizer = LoadRealTokenizer("gpt2");
-  if (!rows || !article || !tokenizer) GTEST_SKIP() << "reference data not found: swift-transformers";
+  if (!rows || !article || !tokenizer) GTEST_SKIP() << "reference data not found: swift-transformers or gpt2";
   ExpectSwiftVectors(*tokenizer, *rows, true);
   const auto ids = (*article)["token_ids"].get<std::vector<int32_t>>();
   EXPECT_EQ(tokenizer->Encode((*article)["text"].get<std::string>(), true), ids);
@@ -56,7 +56,7 @@ TEST(OtherProjectsTest, SwiftTransformersAgreesOnGpt2) {
 TEST(OtherProjectsTest, SwiftTransformersAgreesOnLlama3) {
   const auto rows = RealJson("swift-transformers/pcuenq__Llama-3.2-1B-Instruct-tokenizer.json");
   const auto tokenizer = LoadRealTokenizer("llama3.2");
-  if (!rows || !tokenizer) GTEST_SKIP() << "reference data not found: swift-transformers";
+  if (!rows || !tokenizer) GTEST_SKIP() << "reference data not found: swift-transformers or llama3.2";
   ExpectSwiftVectors(*tokenizer, *rows, true);
 }
 
@@ -65,7 +65,7 @@ TEST(OtherProjectsTest, SwiftTransformersAgreesOnLlama2AsGguf) {
   const auto article = RealJson("swift-transformers/llama_encoded.json");
   const std::string path = RealPath("tokenizers/gguf-vocab/ggml-vocab-llama-spm.gguf");
   if (!rows || !article || !std::filesystem::exists(path))
-    GTEST_SKIP() << "reference data not found: swift-transformers";
+    GTEST_SKIP() << "reference data not found: swift-transformers or ggml-vocab-llama-spm.gguf";
   const GgufTestFile file(path);
   const auto tokenizer = MakeGgufTokenizer(file.vocabulary, "llama-spm");
   ExpectSwiftVectors(*tokenizer, *rows, false);
@@ -77,7 +77,7 @@ TEST(OtherProjectsTest, SwiftTransformersAgreesOnLlama2AsGguf) {
 TEST(OtherProjectsTest, VllmCppAgreesOnMistral) {
   const auto vectors = RealJson("vllm.cpp/mistral_encodings.json");
   const auto tokenizer = LoadRealTokenizer("mistral-7b-v0.3");
-  if (!vectors || !tokenizer) GTEST_SKIP() << "reference data not found: vllm.cpp";
+  if (!vectors || !tokenizer) GTEST_SKIP() << "reference data not found: vllm.cpp or mistral-7b-v0.3";
   for (const nlohmann::json& row : (*vectors)["entries"]) {
     const auto text = row["text"].get<std::string>();
     const auto ids = row["ids"].get<std::vector<int32_t>>();

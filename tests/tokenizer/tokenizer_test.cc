@@ -58,7 +58,7 @@ TEST(TokenizerTest, EncodingStopsIfTheStopFlagIsSet) {
   EXPECT_EQ(tokenizer->Encode(text, false), ids);
 }
 
-// Long words are encoded in windows. Each window checks the flag.
+// Long words are encoded in windows, and the flag is checked in each of them.
 TEST(TokenizerTest, EncodingALongWordStopsIfAnotherThreadSetsTheStopFlag) {
   const auto tokenizer = LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
   const std::string word(size_t{64} << 20, 'a');

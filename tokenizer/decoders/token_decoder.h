@@ -23,7 +23,7 @@ struct DecoderStep {
     kReplace,        // replaces matches of `pattern` with `content`
     kMetaspace,      // replaces `text` with a space; with `flag`, removes it in the first token
     kWordPiece,      // removes the continuation prefix `text` and puts spaces between words; `flag`: cleans up spaces
-    kBpe,            // replaces `text`, the end of a word, with a space; removes it in the last token
+    kBpe,            // replaces the end-of-word suffix `text` with a space; in the last token, removes it
     kCtc,            // removes repeated tokens and `text`; `flag`: cleans up spaces and replaces `content` with a space
     kSentencePiece,  // replaces U+2581 with a space and the unknown piece `text` with `content`. `start`: removes
                      // U+2581 at the start of the text; `stop`: also at the start of later tokens while the text is

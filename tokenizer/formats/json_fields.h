@@ -1,5 +1,6 @@
-// Typed access to the fields of the small JSON objects in tokenizer.json. Errors are TokenizerErrors that name the
-// object and the field. Include this from .cc files only: it includes the JSON library. Pure functions, any thread.
+// Typed access to the fields of the small JSON objects in tokenizer.json, tokenizer_config.json and added_tokens.json.
+// Errors are TokenizerErrors that name the object and the field. Include this from .cc files only: it includes the JSON
+// library. Pure functions, any thread.
 #pragma once
 
 #include <nlohmann/json.hpp>

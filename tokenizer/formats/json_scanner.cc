@@ -86,7 +86,7 @@ std::string_view JsonScanner::ReadString() {
 }
 
 uint32_t JsonScanner::ReadHex4() {
-  if (text_.size() - position_ < 4) Fail("the JSON text ends inside a string");
+  if (text_.size() - position_ < 4) Fail("\\u needs four hexadecimal digits");
   uint32_t value = 0;
   for (int i = 0; i < 4; ++i) {
     const char c = text_[position_++];

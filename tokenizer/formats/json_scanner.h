@@ -23,7 +23,7 @@ class JsonScanner {
   // Reads the key of the next member and stops before its value. Consumes the closing brace and returns false if there
   // is no member left.
   bool NextMember(std::string& key);
-  // Stops before the next element. Consumes the closing bracket and returns false if there is none left.
+  // Stops before the next element. Consumes the closing bracket and returns false if there is no element left.
   bool NextElement();
 
   // The view is valid until the next ReadString or NextMember. It points into the JSON text unless the string has

@@ -18,7 +18,7 @@ uint64_t ProtoReader::ReadVarint() {
     value |= static_cast<uint64_t>(byte & 0x7F) << shift;
     if (byte < 0x80) return value;
   }
-  Fail("varint of more than 10 bytes");
+  Fail("varint is longer than 10 bytes");
 }
 
 bool ProtoReader::Next() {

@@ -99,7 +99,7 @@ class GgufLoader {
     Vocabulary vocabulary(source_.tokens.size(), num_bytes);
     for (size_t id = 0; id < source_.tokens.size(); ++id) {
       const std::string_view token = source_.tokens[id];
-      // Some files fill gaps with empty tokens.
+      // Some files fill gaps with empty tokens. llama.cpp gives them these names.
       const std::string placeholder = token.empty() ? "[EMPTY_" + std::to_string(id) + "]" : "";
       vocabulary.AddListed(token.empty() ? placeholder : token, static_cast<int64_t>(id), /*replace=*/false);
     }
@@ -107,7 +107,8 @@ class GgufLoader {
     return vocabulary;
   }
 
-  // Control, unknown and user-defined tokens are cut out of the text before the model encodes the rest.
+  // Adds control, unknown and user-defined tokens as added tokens. Encode cuts user-defined tokens out of the text
+  // before the model encodes the rest, and the others too if parse_special is true.
   void AddSpecialTokens() {
     std::vector<AddedToken> tokens;
     for (size_t id = 0; id < source_.tokens.size(); ++id) {

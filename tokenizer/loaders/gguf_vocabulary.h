@@ -49,8 +49,8 @@ struct GgufVocabulary {
   std::vector<int32_t> token_types;
   std::vector<std::string_view> merges;
 
-  // The values in the file. UINT32_MAX means that there is no such token. MakeGgufTokenizer rejects other out-of-range
-  // values of the ids that it uses: bos, eos, unk, sep and cls, depending on the model.
+  // Token ids. UINT32_MAX means that there is no such token. MakeGgufTokenizer rejects other out-of-range values of the
+  // ids that it uses: bos, eos, unk, sep and cls, depending on the model.
   std::optional<int64_t> bos_id;
   std::optional<int64_t> eos_id;
   std::optional<int64_t> eot_id;

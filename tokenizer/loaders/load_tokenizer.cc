@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct DirectoryFiles {
   std::string tokenizer_json;
-  std::string tokenizer_model;  // SentencePiece or tiktoken ranks
+  std::string tokenizer_model;  // a SentencePiece model or tiktoken ranks
   std::string vocab_json;
   std::string merges_txt;
 };

@@ -19,12 +19,13 @@ bool HasTokenizer(const std::string& directory);
 // "vocab.json with merges.txt". Returns "" if the directory has tokenizer.json or no tokenizer at all.
 std::string FallbackTokenizerFile(const std::string& directory);
 
-// Both throw TokenizerError if the file cannot be read, is damaged or needs an unsupported feature.
+// Both throw TokenizerError if the JSON is damaged or needs an unsupported feature. LoadTokenizerJson also throws it if
+// the file cannot be read.
 std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path);
 std::unique_ptr<Tokenizer> ParseTokenizerJson(std::string_view json, const std::string& name_for_errors);
 
 // Loads a byte-level BPE tokenizer in the format of GPT-2 and OPT. tokenizer_config.json, whose path may be empty,
-// provides add_bos_token, add_prefix_space and the special tokens. Throws TokenizerError.
+// provides add_bos_token, add_prefix_space and the special and added tokens. Throws TokenizerError.
 std::unique_ptr<Tokenizer> LoadVocabAndMerges(const std::string& vocab_path, const std::string& merges_path,
                                               const std::string& tokenizer_config_path);
 

@@ -17,7 +17,7 @@ void MergeReader::Add(std::string_view left, std::string_view right) {
   vocabulary_.PrefetchSlot(pending.left_hash);
   vocabulary_.PrefetchSlot(pending.right_hash);
   ++num_added_;
-  // The slots of the merge halfway through the ring have arrived by now.
+  // The slots of the merge halfway through the ring should be in the cache by now.
   const Pending& halfway = pending_[(num_added_ + kDistance / 2) % kDistance];
   vocabulary_.PrefetchEntry(halfway.left_hash);
   vocabulary_.PrefetchEntry(halfway.right_hash);

@@ -14,20 +14,21 @@ namespace vllm::tokenizer {
 class MergeReader {
  public:
   // `prefix` is the continuing_subword_prefix. `name` names the source of the merges in error messages. Reserves
-  // memory for `num_merges` merges. REQUIRES: all arguments outlive this.
+  // memory for `num_merges` merges. REQUIRES: `vocabulary`, `prefix` and `name` outlive this.
   MergeReader(const Vocabulary& vocabulary, const std::string& prefix, size_t num_merges, const std::string& name)
       : vocabulary_(vocabulary), prefix_(prefix), name_(name) {
     merges_.reserve(num_merges);
   }
 
-  // Adds the merge of the next rank. Its tokens are looked up kDistance merges later. Throws TokenizerError if a token
-  // or the result of an earlier merge is not in the vocabulary, or if its right token is shorter than the prefix.
+  // Adds the merge of the next rank. Its tokens are looked up kDistance merges later, or in Take. Throws TokenizerError
+  // if a token or the result of an earlier merge is not in the vocabulary, or if the right token of an earlier merge is
+  // shorter than the prefix.
   void Add(std::string_view left, std::string_view right);
   // Adds a merge written as "left right", as in merges.txt. Throws TokenizerError like Add, and if the line is not two
   // tokens.
   void AddLine(std::string_view line);
 
-  // Returns all merges. Throws TokenizerError like Add. Must be the last call.
+  // Looks up the remaining merges and returns all of them. Throws TokenizerError like Add. Must be the last call.
   MergeTable Take();
 
  private:

@@ -120,7 +120,7 @@ std::unique_ptr<TokenModel> ModelJson::MakeUnigram() {
     token.assign(scanner.ReadString());
     if (!scanner.NextElement()) scanner.Fail("a vocabulary entry without a score");
     const double score = scanner.ReadNumber();
-    if (scanner.NextElement()) scanner.Fail("a vocabulary entry of more than a token and a score");
+    if (scanner.NextElement()) scanner.Fail("a vocabulary entry with more than a token and a score");
     vocabulary.AddListed(token, static_cast<int64_t>(scores.size()), /*replace=*/true);
     min_score = scores.empty() ? score : std::min(min_score, score);
     scores.push_back(score);

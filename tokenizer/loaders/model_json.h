@@ -20,16 +20,16 @@ namespace vllm::tokenizer {
 
 class ModelJson {
  public:
-  // Reads the small members. Borrows the JSON of all members. Throws TokenizerError if the type is unknown, or if a
-  // small member is malformed or has an unsupported value.
+  // Reads the type and, for BPE, the small members. Borrows the JSON of all members. Throws TokenizerError if the type
+  // is unknown, or if a member that is read here is malformed or has an unsupported value.
   ModelJson(RawMembers members, std::string name_for_errors);
 
   // Returns true if the model can encode raw bytes instead of the byte-level alphabet.
   bool CanTakeBytes() const { return type_ == "BPE" && bpe_.CanTakeBytes(); }
-  // Reads the vocabulary and the merges, and builds the model. With `take_bytes`, the model encodes raw bytes. Throws
+  // Reads the other members and builds the model. With `take_bytes`, the model encodes raw bytes. Throws
   // TokenizerError. REQUIRES: !take_bytes || CanTakeBytes().
   std::unique_ptr<TokenModel> Make(bool take_bytes);
-  // Returns the description of the model that Tokenizer::Kind returns.
+  // Returns the value for Tokenizer::Kind: "byte-level BPE", "Unigram", ...
   std::string Kind(bool byte_level) const;
 
  private:

@@ -27,7 +27,7 @@ struct TiktokenEncoding {
 // Knows "gpt2", "p50k_base", "cl100k_base", "o200k_base", "llama3" and "qwen". Returns null for other names.
 std::unique_ptr<TiktokenEncoding> FindTiktokenEncoding(std::string_view name);
 
-// Returns true if the first line is a base64 token and its rank.
+// Returns true if the first line looks like a base64 token and its rank.
 bool LooksLikeTiktoken(std::string_view bytes);
 
 // If `encoding` is null, identifies the encoding by the number of ranks. Throws TokenizerError if the file is damaged

@@ -1,6 +1,7 @@
 // Byte-pair encoding of one word (pre-token). Owned by the Tokenizer. Read-only after construction, any thread.
-// As in Hugging Face `tokenizers` (models/bpe), it starts from single characters and repeatedly merges the pair of
-// lowest rank, leftmost first. O(n) in the length of the word, or O(n log n) with a vocabulary crafted to be slow.
+// As in Hugging Face `tokenizers` (models/bpe), it starts from single characters, or from bytes if words are raw bytes,
+// and repeatedly merges the pair of lowest rank, leftmost first. O(n) in the length of the word, or O(n log n) with a
+// vocabulary crafted to be slow.
 #pragma once
 
 #include <array>
@@ -91,8 +92,8 @@ class Bpe : public TokenModel {
   }
   // Returns the id of the token whose text is `word`, or -1.
   int32_t FindWord(std::string_view word, ModelScratch& scratch) const;
-  // Appends the tokens of `part`. `whole` is the token whose text is `part`, or -1. Merging `part` may
-  // produce other tokens.
+  // Appends the tokens of `part`. `whole` is the token whose text is `part`, or -1 if there is none or it was not
+  // looked up. Merging `part` may produce other tokens.
   void EncodePart(std::string_view part, int32_t whole, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeChunk(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;
   void EncodeLong(std::string_view chunk, ModelScratch& scratch, std::vector<int32_t>& out) const;

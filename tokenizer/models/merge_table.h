@@ -79,8 +79,8 @@ struct RankedToken {
   uint32_t rank;
 };
 
-// Returns the merges that `tokens` imply. Throws TokenizerError if a token is repeated or the tokens are too long.
-// O(total bytes of the tokens * length of the longest token).
+// Returns the merges that `tokens` imply. Throws TokenizerError if a token is repeated or the tokens are too long, and
+// like Vocabulary::Add and MergeTable::Add. O(total bytes of the tokens * length of the longest token).
 MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::string& name_for_errors);
 
 }  // namespace vllm::tokenizer

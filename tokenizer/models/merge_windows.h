@@ -1,5 +1,5 @@
-// Merges a long word window by window, in time linear in its length and with scratch memory for one window.
-// Pure functions, any thread.
+// Merges a long word window by window. The scratch memory is proportional to the window and not to the word.
+// A pure function, any thread.
 #pragma once
 
 #include <algorithm>

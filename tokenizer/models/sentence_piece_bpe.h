@@ -19,7 +19,7 @@ namespace vllm::tokenizer {
 struct SentencePieceBpeConfig {
   int32_t unk_id = -1;  // -1: drops characters that have no token
   bool byte_fallback = false;
-  // As in llama.cpp: control, unknown and byte pieces merge like others, and user-defined pieces are not special.
+  // As in llama.cpp: pieces of every type are treated like normal pieces.
   bool all_pieces_merge = false;
 };
 

@@ -50,7 +50,7 @@ void ReadTrainerSpec(std::string_view bytes, const std::string& name, SentencePi
       case 3:
         if (reader.Varint() != 1 && reader.Varint() != 2) {
           throw TokenizerError("reading " + name + ": model type " + std::to_string(reader.Varint()) +
-                               " is not supported (supported: 1, unigram, and 2, BPE)");
+                               " is not supported (supported: 1 = unigram, 2 = BPE)");
         }
         model.type = static_cast<SentencePieceModel::Type>(reader.Varint());
         break;

@@ -20,7 +20,7 @@ struct ModelScratch {
   struct BestPath {
     double score;
     int32_t id;
-    uint32_t length;  // bytes of the last token of the path; 0 if there is no path
+    uint32_t length;  // bytes of the path's last token; 0 if there is none
   };
   std::vector<int32_t> ids;
   std::vector<uint32_t> previous;
@@ -34,7 +34,7 @@ struct ModelScratch {
   std::string text;
   const std::atomic<bool>* stop = nullptr;  // may be null
 
-  // Called between batches of words and between the windows of a long word. Throws EncodingStopped if `stop` is set.
+  // Called between batches of words and between the windows of a long word. Throws EncodingStopped if *stop is true.
   void ThrowIfStopped() const {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw EncodingStopped();
   }

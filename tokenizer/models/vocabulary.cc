@@ -111,7 +111,7 @@ void Vocabulary::Finish() {
   const size_t limit = entries_.size() * 4 + (1 << 20);
   if (static_cast<size_t>(id_limit_) > limit) {
     throw TokenizerError("reading the vocabulary: id " + std::to_string(id_limit_ - 1) + " is too large for " +
-                         std::to_string(entries_.size()) + " tokens (limit " + std::to_string(limit) + ")");
+                         std::to_string(entries_.size()) + " tokens (must be below " + std::to_string(limit) + ")");
   }
   by_id_.assign(static_cast<size_t>(id_limit_), 0);
   for (size_t i = 0; i < entries_.size(); ++i) {

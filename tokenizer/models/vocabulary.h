@@ -26,8 +26,8 @@ class Vocabulary {
   // For vocabularies that are lists. Like Add, but TokenOf returns a repeated token for each of its ids. Find returns
   // its later id only if `replace` is set.
   void AddListed(std::string_view token, int64_t id, bool replace);
-  // Builds the table from ids to tokens. Throws TokenizerError if the largest id is too large for the number of tokens.
-  // Must be called once, after the last Add.
+  // Prepares TokenOf and IdLimit: builds the table from ids to tokens. Call it once, after the last Add. Throws
+  // TokenizerError if the largest id is too large for the number of tokens.
   void Finish();
 
   // Returns the id of `token`, or -1.

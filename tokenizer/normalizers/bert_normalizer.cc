@@ -39,7 +39,7 @@ class BertTable {
     for (uint8_t& flags : flags_) {
       if ((flags & kKnown) == 0) flags = 0;
     }
-    // Accents added in Unicode 9.
+    // The tables of Unicode 8 lack the accents that Unicode 9 added.
     constexpr char32_t kNewer[][2] = {{0x8D4, 0x8E2},     {0x1885, 0x1886},   {0x1DFB, 0x1DFB},   {0xA8C5, 0xA8C5},
                                       {0xA9BD, 0xA9BD},   {0x111C9, 0x111C9}, {0x1123E, 0x1123E}, {0x11438, 0x11446},
                                       {0x11C30, 0x11C3F}, {0x11C92, 0x11CB6}, {0x1E000, 0x1E02A}, {0x1E944, 0x1E94A}};

@@ -23,8 +23,8 @@ class Charsmap {
     std::string_view replacement;
   };
 
-  // If `bytes` is empty, the map has no rules. Throws TokenizerError if the map is damaged. `where` names the source in
-  // error messages.
+  // If `bytes` is empty, the map has no rules. Throws TokenizerError if the size of the map or the trie is invalid or
+  // the replacements are not valid UTF-8. `where` names the source in error messages.
   Charsmap(std::string_view bytes, const std::string& where);
 
   // Return the rule for the longest or shortest prefix of `text` that has one. REQUIRES: text is valid UTF-8.

@@ -15,8 +15,8 @@ namespace vllm::tokenizer {
 
 class SentencePieceNormalizer : public Normalizer {
  public:
-  // Copies the character map of `config`. Throws TokenizerError if the map is damaged. `where` names the file in
-  // error messages.
+  // Copies the character map of `config`. Throws TokenizerError like Charsmap. `where` names the file in error
+  // messages.
   SentencePieceNormalizer(const SentencePieceNormalization& config, TokenTrie user_defined, const std::string& where);
 
   void Apply(std::string& text) const override;

@@ -14,8 +14,8 @@ namespace vllm::tokenizer {
 // Throws TokenizerError if the field is malformed. `where` names the object in error messages.
 std::unique_ptr<TextPattern> MakePattern(const nlohmann::json& json, const std::string& where);
 
-// Returns the largest factor by which Replace can lengthen a text, or a value below 1 if Replace can only shorten
-// texts. A pattern that matches the empty string may also add `content` once at the end of the text.
+// Returns an upper bound on the factor by which Replace lengthens a text. A value below 1 means that every replacement
+// shortens it. A pattern that matches the empty string may also add `content` once at the end of the text.
 double ReplaceGrowth(const nlohmann::json& pattern, std::string_view content);
 
 // Returns `text` with every match replaced by `content`.

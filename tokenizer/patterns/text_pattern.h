@@ -84,7 +84,8 @@ class FixedLengthPattern : public TextPattern {
 
 // An empty literal matches before every character and at the end of the text.
 std::unique_ptr<TextPattern> MakeLiteralPattern(const std::string& literal);
-// Returns the fastest pattern equivalent to `regex`. Throws TokenizerError like OnigPattern.
+// Returns the WordScanner for `regex` as a pattern, or an OnigPattern if there is none. Throws TokenizerError like
+// OnigPattern.
 std::unique_ptr<TextPattern> MakeRegexPattern(const std::string& regex);
 
 }  // namespace vllm::tokenizer

@@ -58,7 +58,7 @@ size_t NumberEnd(std::string_view text, size_t position, int max_digits) {
   return position;
 }
 
-// \s+(?!\S)|\s+ : a run of whitespace without its last character, which belongs to the next word. A run of one
+// \s+(?!\S)|\s+ : a run of whitespace without its last character, which is left for the next match. A run of one
 // character or a run at the end of the text is matched whole.
 size_t SpaceEnd(std::string_view text, size_t position) {
   const size_t end = RunEnd(text, position, kSpace);

@@ -157,7 +157,8 @@ class ByteLevelStep : public RewriteStep {
   }
 };
 
-// Writes `replacement`, normally U+2581, instead of spaces and, depending on `prepend`, in front of the word.
+// Replaces each space with `replacement`, normally U+2581. Depending on `prepend`, also puts it in front of a word that
+// starts with neither a space nor `replacement`.
 class MetaspaceStep : public RewriteStep {
  public:
   enum class Prepend { kAlways, kFirst, kNever };

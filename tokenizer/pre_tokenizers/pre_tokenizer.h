@@ -38,8 +38,8 @@ class PreTokenizer {
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
-  // True if the last step writes the byte-level alphabet, even if `leave_bytes` omitted that step and the model gets
-  // raw bytes.
+  // True if the last step writes the byte-level alphabet, or would if it were not omitted because the model gets raw
+  // bytes.
   bool byte_level = false;
 };
 

@@ -20,15 +20,15 @@ class PostProcessor {
     template_.push_back(kText);
     template_.insert(template_.end(), suffix.begin(), suffix.end());
   }
-  // Throws TokenizerError if `json` is malformed, has an unsupported type or an id that is not below id_limit, or if
-  // the template is too long.
+  // Throws TokenizerError if `json` is malformed, has an unsupported type or an id outside [0, id_limit), or if the
+  // template is too long.
   PostProcessor(const nlohmann::json& json, int32_t id_limit);
 
   void Apply(std::vector<int32_t>& ids) const;
 
  private:
   static constexpr int32_t kText = -1;
-  // Limits a chain of processors, each of which may double the text.
+  // Limits a chain of processors, each of which may repeat the text.
   static constexpr size_t kMaxItems = 4096;
 
   void AddProcessor(const nlohmann::json& json, int32_t id_limit);

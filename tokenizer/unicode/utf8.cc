@@ -28,7 +28,7 @@ Utf8Step DecodeUtf8(std::string_view bytes, size_t position) {
   if (lead < 0x80) return {Kind::kValid, lead, 1};
   if (lead < 0xC2 || lead > 0xF4) return {Kind::kInvalid, 0, 1};
   const size_t length = Utf8SequenceLength(bytes[position]);
-  // Table 3-7 of the Unicode standard: only the second byte has a restricted range.
+  // Table 3-7 of the Unicode Standard: some lead bytes restrict the range of the second byte, but of no other byte.
   unsigned char low = 0x80;
   unsigned char high = 0xBF;
   if (lead == 0xE0) low = 0xA0;

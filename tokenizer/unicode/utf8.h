@@ -60,7 +60,7 @@ inline size_t PreviousCodePoint(std::string_view text, size_t position) {
 bool IsValidUtf8(std::string_view bytes);
 bool IsAscii(std::string_view bytes);
 
-// Appends `bytes` to `out` with each maximal ill-formed subpart replaced by U+FFFD.
+// Appends `bytes` to `out`. Replaces each maximal subpart of an ill-formed sequence with one U+FFFD.
 void AppendValidUtf8(std::string_view bytes, std::string& out);
 std::string ReplaceInvalidUtf8(std::string_view bytes);
 

@@ -1,5 +1,5 @@
-// Builds the prompt of a "messages" row by rendering its messages, tools and template variables with the chat template.
-// Pure functions; any thread.
+// Builds the prompt of a chat row by rendering its messages, tools and template variables with the chat template. The
+// functions keep no state; any thread.
 #pragma once
 
 #include <string>

@@ -13,7 +13,8 @@ namespace vllm::app {
 // RowError `<field>: <why> (<value>)` if the value has the wrong type or does not fit in the parameter's type.
 bool SetSamplingField(const std::string& name, const nlohmann::ordered_json& value, SamplingParams& params);
 
-// Convert a JSON value to the return type. Throw the same RowError if that is not possible without loss.
+// Convert a JSON value to the return type. Throw the same RowError if its type does not match. IntegerField also
+// accepts floats without a fraction, such as 2.0.
 int64_t IntegerField(const std::string& name, const nlohmann::ordered_json& value);
 double NumberField(const std::string& name, const nlohmann::ordered_json& value);
 bool SwitchField(const std::string& name, const nlohmann::ordered_json& value);

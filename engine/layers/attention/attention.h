@@ -58,9 +58,9 @@ class Attention {
             float softcap = 0.0f);
 
   // query: [num_tokens, num_heads * head_dim], key and value: [num_tokens, num_kv_heads * head_dim], with rows
-  // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, then writes
-  // out: [num_tokens, num_heads * head_dim], with rows out_stride floats apart. Never reads a block whose positions are
-  // all outside the window of the sequence's first row, because another request may already own that block.
+  // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, then fills `out`,
+  // [num_tokens, num_heads * head_dim], with rows out_stride floats apart. Never reads a block whose positions are all
+  // outside the window of the sequence's first row, because another request may already own that block.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
                const float* value, int64_t qkv_stride, float* out, int64_t out_stride);
 

@@ -35,8 +35,8 @@ class ColumnParallelLinear {
 };
 
 // The rank's columns of one checkpoint matrix. Forward all-reduces the ranks' partial sums, then adds the bias. Without
-// `reduce`, Forward writes the rank's partial sum, for callers that add several partial sums before one all-reduce.
-// REQUIRES: with `reduce` false, there is no bias.
+// `reduce`, Forward writes the rank's partial sum, for callers that add several partial sums before one all-reduce. In
+// that case only rank 0 adds the bias.
 class RowParallelLinear {
  public:
   RowParallelLinear(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t out_features,

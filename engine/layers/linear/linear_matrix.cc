@@ -12,8 +12,8 @@ namespace {
 
 // Below this many multiply-adds, waking another thread costs more than it saves.
 constexpr int64_t kMinWorkPerTask = 1 << 18;
-// A task has at most about this many multiply-adds. A step can be cancelled only between tasks, so no task may take
-// long. The slowest kernels do about 2e9 multiply-adds per second.
+// A task has at most about this many multiply-adds, unless a single group has more. A step can be cancelled only
+// between tasks, so tasks must be short. The slowest kernels do about 2e9 multiply-adds per second.
 constexpr int64_t kMaxWorkPerTask = 1 << 28;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;

@@ -1,8 +1,8 @@
-// LinearWeight: a rank's matrix of a linear layer, built from checkpoint tensors. It is one LinearMatrix, or several if
-// stacked tensors are stored in different formats. Owned by a layer. Built at load, then used by the rank's thread.
-// Weights that are quantized in the checkpoint are packed for the integer kernels if PackedFormOf returns a form for
-// them and float16 is precise enough for their scales. Otherwise, and always with --dtype float32, they keep the
-// checkpoint's format.
+// LinearWeight: a rank's matrix of a linear layer, built from checkpoint tensors. It has one LinearMatrix for each
+// tensor that is quantized in the checkpoint and one for each run of adjacent floating-point tensors. Owned by a layer.
+// Built at load, then used by the rank's thread. Weights that are quantized in the checkpoint are packed for the
+// integer kernels if PackedFormOf returns a form for them and float16 is precise enough for their scales. Otherwise,
+// and always with --dtype float32, they keep the checkpoint's format.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ class LinearWeight {
 
   void RejectOpenBlas() const;
   void Add(LinearMatrix matrix);
-  // Adds the codes in the format of the integer kernels. With --dtype float32, or if the codes do not fit that format,
-  // adds nothing and returns false.
+  // Adds the codes in the format of the integer kernels. With --dtype float32, or if the codes or their scales do not
+  // fit that format, adds nothing and returns false.
   bool AddCodes(const LoadContext& load, const ModelConfig& model, const kernels::CheckpointQuantMatrixView& stored,
                 const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
   void AddStored(const LoadContext& load, const ModelConfig& model, CheckpointMatrix stored, const std::string& name,

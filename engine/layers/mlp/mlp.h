@@ -16,17 +16,17 @@ namespace vllm {
 
 // Tensor names are relative to the block's prefix.
 struct MlpSpec {
-  std::string gate_proj = "gate_proj";  // empty: not gated
+  std::string gate_proj = "gate_proj";  // empty: not gated, unless gate_up_proj is set
   std::string up_proj = "up_proj";
-  std::string gate_up_proj;  // if set: one matrix with the rows of gate, then of up
+  std::string gate_up_proj;  // if set, used instead: one matrix with the rows of gate, then those of up
   std::string down_proj = "down_proj";
   bool has_bias = false;
   int64_t intermediate_size = 0;
   kernels::Activation activation = kernels::Activation::kSilu;
 };
 
-// Returns the activation named by model.hidden_act, with transformers' names ("silu", "gelu_pytorch_tanh"). Throws
-// ModelError if the name is unknown.
+// Returns the activation that model.hidden_act names. The names are those of transformers, such as "silu" and
+// "gelu_pytorch_tanh". Throws ModelError if the name is unknown.
 kernels::Activation ActivationByName(const ModelConfig& model);
 
 class Mlp {

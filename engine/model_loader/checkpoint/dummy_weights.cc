@@ -97,7 +97,7 @@ TensorView DummyWeights::Get(std::string_view name, std::span<const int64_t> sha
   for (int64_t dim : shape) {
     if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes) || bytes > (size_t{1} << 46)) {
       throw ModelError("tensor " + Escape(name) +
-                       " of dummy weights: shape is negative or too large (limit 2^46 bytes)");
+                       " of dummy weights: a dimension is negative or the shape is too large (limit 2^46 bytes)");
     }
   }
   bool ones = name.find("norm") != std::string_view::npos;

@@ -23,8 +23,8 @@ class DummyWeights : public WeightSource {
 
   // Returns true, except for the output head if the model ties it to the embedding.
   bool Contains(std::string_view name) const override;
-  // Throws ModelError if the shape is negative or too large, ResourceError if the process runs out of memory or address
-  // space.
+  // Throws ModelError if a dimension is negative or the shape is too large, ResourceError if the process runs out of
+  // memory, address space or file descriptors.
   TensorView Get(std::string_view name, std::span<const int64_t> shape) const override;
   std::vector<std::string> Names() const override { return {}; }
   int64_t TotalBytes() const override { return 0; }

@@ -45,7 +45,8 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
   if (present(kIndexFile)) return std::make_unique<ShardedSafetensors>(directory, kIndexFile);
   if (std::string pickle = FindPickle(directory); !pickle.empty()) {
     throw ModelError(what +
-                     "found only pickle files, which can run code when they are opened; convert them to safetensors (" +
+                     "there are only pickle files, which can run code when they are opened; convert them to "
+                     "safetensors (found " +
                      Escape(pickle) + ")");
   }
   throw ModelError(what + "neither " + kSingleFile + " nor " + kIndexFile + " exists");

@@ -9,7 +9,7 @@
 
 namespace vllm {
 
-// Returns dummy weights with LoadFormat::kDummy. Otherwise opens config.model.gguf_file or, if that is empty,
+// With LoadFormat::kDummy, returns dummy weights. Otherwise opens config.model.gguf_file or, if that is empty,
 // model.safetensors or the shards of model.safetensors.index.json in config.model.directory. Throws ModelError, or
 // ResourceError if a file cannot be mapped.
 std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config);

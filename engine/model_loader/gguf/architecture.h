@@ -1,5 +1,5 @@
-// GgufArchitecture: maps a GGUF architecture to Hugging Face's model class and tensor names, and adds the few settings
-// that GGUF files do not contain. Constants and pure functions; any thread.
+// GgufArchitecture: maps a GGUF architecture to Hugging Face's model class and tensor names, and adds some settings
+// that GGUF files may lack. Constants and pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct GgufArchitecture {
   std::string_view hidden_act;
   bool layer_norm = false;             // LayerNorm and its epsilon key instead of RMSNorm
   bool interleaved_rope = false;       // q and k rows are interleaved; see TensorView::interleaved_head_dim
-  int64_t sliding_window_pattern = 0;  // if there is a window: every n-th layer has full attention; 0: no layer has
+  int64_t sliding_window_pattern = 0;  // default if there is a window: every n-th layer has full attention; 0: none
   int64_t default_sliding_window = 0;
   std::string_view layer_prefix;          // "model.layers."
   std::span<const GgufTensorName> outer;  // tensors outside the layers; full names without ".weight"
-  // In `hf`, "{}" stands for an index into a stacked tensor: the expert index or, for norms, the head index.
+  // In `hf`, "{}" stands for the expert index or, for norms, the head index.
   std::span<const GgufTensorName> layer;
   std::span<const GgufTensorName> experts;
 };

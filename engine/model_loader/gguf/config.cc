@@ -130,8 +130,9 @@ class ConfigReader {
     }
   }
 
-  // Returns the number of rows of the embedding. Converters truncate or pad vocabularies, so the key vocab_size may
-  // have another value and is used only if the file has no tensors.
+  // Returns the number of rows of the embedding. If the file has no tensors, returns the value of the key vocab_size
+  // or, if that is missing, the number of tokens. Converters truncate or pad vocabularies, so vocab_size may differ
+  // from the number of rows.
   int64_t ReadVocabSize() const {
     const std::optional<int64_t> declared = keys_.Int(Key("vocab_size"), 1, kMaxSize);
     const auto num_tokens =

@@ -79,7 +79,7 @@ GgufFile::GgufFile(const std::string& path) {
   constexpr std::string_view kTotal = "split.tensors.count";
   const std::optional<int64_t> total = metadata().Int(kTotal, 0, std::numeric_limits<int32_t>::max());
   if (count > 1 && total && static_cast<uint64_t>(*total) != tensors_.size()) {
-    metadata().Fail(kTotal, "the parts have " + std::to_string(tensors_.size()) + " tensors in total (" +
+    metadata().Fail(kTotal, "does not match the " + std::to_string(tensors_.size()) + " tensors of the parts (" +
                                 std::to_string(*total) + ")");
   }
 }
@@ -108,8 +108,9 @@ void GgufFile::OpenParts(const std::string& path, Part named, int64_t count) {
   const int64_t number = named.header.metadata.RequiredInt("split.no", 0, count - 1) + 1;
   if (name.number != number || name.count != count) {
     named.header.metadata.Fail("split.no", "this part must be named NAME-" + FiveDigits(number) + "-of-" +
-                                               FiveDigits(count) + ".gguf because its split.no is " +
-                                               std::to_string(number - 1) + " (file names count from 1)");
+                                               FiveDigits(count) +
+                                               ".gguf because of its split.no and split.count (split.no is " +
+                                               std::to_string(number - 1) + "; file names count from 1)");
   }
   for (int64_t i = 1; i <= count; ++i) {
     // NOLINTNEXTLINE(bugprone-use-after-move): only one i is the number of the named part

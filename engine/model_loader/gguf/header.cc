@@ -236,8 +236,8 @@ GgufHeader ParseGguf(std::span<const std::byte> file, const std::string& path) {
     if (data_begin > file.size() || __builtin_add_overflow(info.offset, info.bytes, &end) ||
         end > file.size() - data_begin) {
       cursor.Fail(object, "data extends past the end of the file (" + std::to_string(info.bytes) + " bytes at offset " +
-                              std::to_string(info.offset) + " of " +
-                              std::to_string(file.size() - std::min<uint64_t>(data_begin, file.size())) + ")");
+                              std::to_string(info.offset) + " of a data section of " +
+                              std::to_string(file.size() - std::min<uint64_t>(data_begin, file.size())) + " bytes)");
     }
     info.tensor.data = file.subspan(data_begin + info.offset, info.bytes);
     expected = end;

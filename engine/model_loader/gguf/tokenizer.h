@@ -14,8 +14,8 @@
 
 namespace vllm {
 
-// Throws ModelError if a required key is missing, a value has the wrong type, or the scores or token types are present
-// but are not one per token.
+// Throws ModelError if a required key is missing, a value has the wrong type or is out of range, or there are scores or
+// token types but not one per token.
 tokenizer::GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata);
 bool HasGgufTokenizer(const GgufMetadata& metadata);
 // Returns the kind of tokenizer without loading it: "SentencePiece BPE", "byte-level BPE (qwen2)", ...

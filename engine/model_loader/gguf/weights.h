@@ -18,9 +18,9 @@ namespace vllm {
 
 class GgufWeights : public WeightSource {
  public:
-  // Opens config.gguf_file. Throws ModelError if the file is malformed, or has a tensor that the architecture does not
-  // use, because ignoring it would silently change the model's results. Throws ResourceError if a file cannot be
-  // mapped.
+  // Opens config.gguf_file. Throws ModelError if the file is malformed, has no tensors, or has a tensor that the
+  // architecture does not use, because ignoring such a tensor would silently change the model's results. Throws
+  // ResourceError if a file cannot be mapped.
   explicit GgufWeights(const ModelConfig& config);
 
   bool Contains(std::string_view name) const override { return tensors_.contains(name); }

@@ -40,8 +40,9 @@ class SafetensorsFile : public WeightSource {
 // the same directory as the index.
 class ShardedSafetensors : public WeightSource {
  public:
-  // Throws ModelError if the index or a shard is malformed, or a listed tensor is missing from its shard. Throws
-  // ResourceError if a shard cannot be mapped or the system runs out of a resource, such as file descriptors.
+  // Throws ModelError if the index or a shard cannot be opened or is malformed, or a listed tensor is missing from its
+  // shard. Throws ResourceError if a shard cannot be mapped or the system runs out of a resource, such as file
+  // descriptors.
   ShardedSafetensors(const std::string& directory, const std::string& index_name);
 
   bool Contains(std::string_view name) const override { return shard_of_.contains(name); }

@@ -236,9 +236,8 @@ std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, 
     std::string tensor = "tensor " + Escape(entry.name) + ": ";
     uint64_t begin = entry.offsets[0];
     if (begin != end || entry.offsets[1] < begin) {
-      fail(tensor + "data_offsets leave a gap after the previous tensor or overlap it (" + std::to_string(begin) +
-           " to " + std::to_string(entry.offsets[1]) + ", but the previous tensor ends at " + std::to_string(end) +
-           ")");
+      fail(tensor + "data_offsets leave a gap, overlap the previous tensor or decrease (" + std::to_string(begin) +
+           " to " + std::to_string(entry.offsets[1]) + ", must begin at " + std::to_string(end) + ")");
     }
     end = entry.offsets[1];
     uint64_t bytes = CheckedBytes(entry, what);
@@ -247,8 +246,8 @@ std::vector<SafetensorsEntry> ParseSafetensors(std::span<const std::byte> file, 
            std::to_string(bytes) + ")");
     }
     if (end > data.size()) {
-      fail(tensor + "extends past the end of the file (" + std::to_string(end) + " of " + std::to_string(data.size()) +
-           " data bytes)");
+      fail(tensor + "extends past the end of the file (ends at " + std::to_string(end) + ", but there are " +
+           std::to_string(data.size()) + " data bytes)");
     }
     entries.push_back({.name = std::move(entry.name),
                        .dtype = entry.dtype->name,

@@ -11,8 +11,9 @@
 //
 // Sorted by data_offsets, the tensors cover data from 0 to its end without gaps or overlap. E - B is the product of the
 // shape and the size of the dtype. This parser is stricter than the reference reader: it rejects repeated keys (except
-// in unknown fields), whitespace before '{', and tensors or dtypes in serde's alternative forms (["F32",[1],[0,4]],
-// {"F32":null}). Each of these is either meaningless or a known way to make two readers see different tensors.
+// unknown fields and keys inside them), whitespace before '{', and tensors or dtypes in serde's alternative forms
+// (["F32",[1],[0,4]], {"F32":null}). Each of these is either meaningless or a known way to make two readers see
+// different tensors.
 //
 // Example, 8 + 56 + 4 bytes: 38 00 00 00 00 00 00 00 {"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}} 00 00 80 3f
 // (with two spaces after the last brace) contains the tensor a = [1.0].

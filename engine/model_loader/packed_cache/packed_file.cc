@@ -46,8 +46,8 @@ struct StoredEntry {
 uint64_t RoundUp(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 uint64_t NumPieces(uint64_t file_bytes) { return (file_bytes + kPieceBytes - 1) / kPieceBytes; }
 
-// The offsets of all parts of the file, computed from the fixed header. REQUIRES: the numbers in the header are within
-// the limits that the reader checks.
+// The offsets of the header's parts and of the data, computed from the fixed header. REQUIRES: the numbers in the fixed
+// header are within the limits that the reader checks.
 struct PackedFileLayout {
   explicit PackedFileLayout(const FixedHeader& header)
       : entries_offset(sizeof(FixedHeader) + header.description_bytes),

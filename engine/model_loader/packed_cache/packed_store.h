@@ -58,7 +58,7 @@ class PackedStore final : public WeightMemory {
   ForEach for_each_;
   std::shared_ptr<const PackedFile> file_;  // null: all matrices are packed
   std::unordered_map<uint64_t, NamedEntries> entries_by_name_;
-  std::vector<PackedEntry> entries_;  // all buffers handed out so far; Finish writes them to a new file
+  std::vector<PackedEntry> entries_;  // with a cache: all buffers handed out so far, for a new file
   int64_t num_mapped_ = 0;            // how many of entries_ are mapped
   LoadReport report_;
 };

@@ -1,5 +1,6 @@
 // CheckpointMatrix: a part of a checkpoint's quantized matrix, in the layout that the quantized kernels read. Built on
-// the rank's threads during load, then owned by the layer. Immutable after that; any thread may read.
+// the rank's threads during load. The layer keeps it, or packs it for the integer kernels and drops it. Immutable after
+// construction; any thread may read.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace vllm {
 
 struct CheckpointMatrix {
   kernels::CheckpointQuantMatrix matrix;
-  // Maps a stored column to a column of the part. -1 marks a padding column, whose codes are multiplied by zeros. An
-  // empty vector means the identity.
+  // Maps a stored column to a column of the part. -1 marks a column that does not belong to the part. Its codes are
+  // multiplied by zeros. An empty vector means the identity.
   std::vector<int32_t> column_order;
 };
 

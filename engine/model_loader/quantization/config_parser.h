@@ -7,7 +7,7 @@
 namespace vllm {
 
 // Returns a config with method kNone if both are absent. Throws ModelError naming the field and its value if the method
-// is missing or unknown, or a setting is not supported.
+// is missing or unknown, or a setting is invalid or not supported.
 QuantizationConfig ReadQuantization(const ConfigFields& config);
 
 }  // namespace vllm

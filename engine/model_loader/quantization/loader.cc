@@ -10,7 +10,7 @@
 namespace vllm {
 namespace {
 
-// Checkpoints store some layers, such as expert gates and output heads, in floating point without listing them as
+// Some checkpoints store layers such as expert gates and output heads in floating point without listing them as
 // ignored. So a layer counts as quantized only if its codes exist.
 bool HasCodes(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
               const MatrixPart& part) {

@@ -27,7 +27,7 @@ static inline Vec SignedToFloat(Bytes b) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(v, 8)))};
 }
 
-// Shifted left by seven, the bits are a half float that is 2^8 times too small. This holds for subnormals too.
+// Shifted left by seven, the magnitude is a half float that is 2^8 times too small. This holds for subnormals too.
 static inline Vec Float8ToFloat(Bytes b) {
   const __m256i v = _mm256_cvtepu8_epi16(reinterpret_cast<__m128i>(b));
   const __m256i magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
@@ -89,7 +89,7 @@ static inline void StoreHalf(float value, uint8_t* out) {
   __builtin_memcpy(out, &bits, sizeof(bits));
 }
 
-// Sixteen registers: 3 x 2 accumulators of two registers each, and the factors.
+// There are sixteen registers. 3 x 2 accumulators take two each, and the factors need the others.
 inline constexpr int kDotRows = 3;
 inline constexpr int kDotColumns = 2;
 // The maximum number of rows of x for which the codes of w are multiplied as they are decoded, and the number of rows

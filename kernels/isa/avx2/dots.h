@@ -157,7 +157,7 @@ static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t
   }
 }
 
-// Sixteen registers; an accumulator takes two.
+// There are sixteen registers, and an accumulator takes two.
 struct WideScaleShape {
   static constexpr int kRows = 4, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;

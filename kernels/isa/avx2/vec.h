@@ -87,7 +87,7 @@ struct Vec {
   }
 };
 
-// Sixteen registers: 6 rows x 1 panel take 12 accumulators, 2 weights and 1 broadcast.
+// There are sixteen registers. 6 rows x 1 panel take 12 for accumulators, 2 for weights and 1 for a broadcast.
 inline constexpr int kRowTile = 6;
 // The mask for bfloat16 pairs takes a register. With six rows, some accumulators would be spilled, which stalls the
 // others.

@@ -55,8 +55,8 @@ using FourBitSums = IntSums;
 using SixBitCodes = Codes;
 using SixBitSums = IntSums;
 
-// Sixteen registers; an accumulator takes two. 6 rows take 12 registers for sums, 2 for codes and 1 for a broadcast. 3
-// rows with narrow scales take 6 for integer sums and 6 for float sums.
+// There are sixteen registers, and an accumulator takes two. 6 rows take 12 registers for sums, 2 for codes and 1 for a
+// broadcast. 3 rows with narrow scales take 6 for integer sums and 6 for float sums.
 struct WideScaleShape {
   static constexpr int kRows = 6, kPanels = 1;
   static constexpr int kFewRows = kRows, kPanelsFewRows = kPanels;

@@ -25,7 +25,7 @@ static inline Vec SignedToFloat(Bytes b) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(reinterpret_cast<__m128i>(b)))};
 }
 
-// Shifted left by seven, the bits are a half float that is 2^8 times too small. This holds for subnormals too.
+// Shifted left by seven, the magnitude is a half float that is 2^8 times too small. This holds for subnormals too.
 static inline Vec Float8ToFloat(Bytes b) {
   const __m256i v = _mm256_cvtepu8_epi16(reinterpret_cast<__m128i>(b));
   const __m256i magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
@@ -52,7 +52,7 @@ static inline float HalfToFloat(const void* p) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
 }
 
-// A binary search in four steps. Each step looks up a threshold by the result of the steps before.
+// A binary search in four steps. Each step compares x with the threshold that the earlier steps have selected.
 static inline Vec StepFunction(Vec x, const float* thresholds, const float* values) {
   const __m512 all = _mm512_maskz_loadu_ps(0x7fff, thresholds);
   __m512i index = _mm512_maskz_set1_epi32(_mm512_cmp_ps_mask(x.v, _mm512_set1_ps(thresholds[7]), _CMP_GT_OQ), 8);

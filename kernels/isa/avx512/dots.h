@@ -106,7 +106,7 @@ static inline float LargestMagnitude(const float* x) {
 static inline void StoreCodes(const float* x, Vec factor, int8_t* codes, int32_t* sums) {
   __m512i v[4];
   for (int i = 0; i < 4; ++i) v[i] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + 16 * i), factor.v));
-  // The pack instructions work within 128-bit quarters, so the dwords are permuted at the end.
+  // The pack instructions work within 128-bit lanes, so the dwords are permuted at the end.
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i packed = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
   const __m512i bytes = _mm512_permutexvar_epi32(order, packed);

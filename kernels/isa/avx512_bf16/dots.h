@@ -1,4 +1,5 @@
-// Dot products of int8 and bfloat16 for AVX-512 with VNNI and BF16. See isa/generic/dots.h for the contracts.
+// Dot products of int8 and bfloat16 for AVX-512 with VNNI and BF16. See isa/generic/dots.h for the contracts of
+// the int8 types.
 #pragma once
 
 #include "kernels/isa/avx512/dots.h"

@@ -1,5 +1,5 @@
 // Converts sixteen checkpoint codes to a Vec, in plain C++ for any CPU. isa/avx2, isa/avx512 and isa/neon define the
-// same functions, so each format is written only once. Pure functions; any thread.
+// same functions, so the kernel of each format is written only once. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

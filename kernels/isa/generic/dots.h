@@ -10,7 +10,8 @@
 
 namespace vllm::kernels::generic {
 
-// Sixty-four levels: four adjacent columns of each of sixteen rows. A level represents the value level - 128.
+// Sixty-four levels: four adjacent columns of each of sixteen rows. A level represents the value level - zero, where
+// zero is PackedQuantForm::zero.
 struct Codes {
   uint8_t v[64];
   static Codes Load(const uint8_t* p) {

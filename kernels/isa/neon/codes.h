@@ -22,7 +22,7 @@ static inline Vec UnsignedToFloat(Bytes b) {
 
 static inline Vec SignedToFloat(Bytes b) { return Vec::FromInt8(reinterpret_cast<int8x16_t>(b)); }
 
-// Shifted left by seven, the bits are a half float that is 2^8 times too small. This holds for subnormals too.
+// Shifted left by seven, the magnitude is a half float that is 2^8 times too small. This holds for subnormals too.
 static inline uint16x8_t Float8AsHalf(uint16x8_t v) {
   const uint16x8_t magnitude = vandq_u16(v, vdupq_n_u16(0x7f));
   const uint16x8_t sign = vshlq_n_u16(vsubq_u16(v, magnitude), 8);

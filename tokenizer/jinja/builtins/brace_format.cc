@@ -103,14 +103,14 @@ std::string FormatValue(Budget& budget, const Value& value, std::string_view tex
     if (spec.grouping == ',' && spec.type != 'd') throw EvalError("cannot specify ',' with this format code");
     return PadNumber(FormatInteger(value.integer(), spec), spec);
   }
-  if (!value.is_string()) throw EvalError("unsupported format string");
+  if (!value.is_string()) throw EvalError("format specifier is not valid for this type");
   if ((spec.type != '\0' && spec.type != 's') || spec.align == '=' || spec.sign != '-') {
     throw EvalError("format specifier is not valid for str");
   }
   std::string result = Str(budget, value);
   if (spec.precision >= 0) result.resize(CodePointOffset(result, static_cast<size_t>(spec.precision)));
   const int64_t length = static_cast<int64_t>(NumCodePoints(result));
-  if (spec.align == '^') {  // unlike str.center, always puts the odd space on the right
+  if (spec.align == '^') {  // unlike str.center, always puts an odd fill character on the right
     const int64_t pad = std::max<int64_t>(spec.width - length, 0);
     return PadText(PadText(result, length + pad / 2, spec.fill, 1), spec.width, spec.fill, -1);
   }

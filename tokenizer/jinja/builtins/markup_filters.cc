@@ -184,7 +184,7 @@ Reference ReadNumber(std::string_view text) {
   return result;
 }
 
-// Reads &name; or the longest name whose semicolon is optional. REQUIRES: text starts with "&".
+// Reads &name; or else the longest prefix that is a name whose semicolon is optional. REQUIRES: text starts with "&".
 Reference ReadName(std::string_view text) {
   constexpr size_t kLongestName = 32;
   const size_t end = std::min(text.find_first_of("\t\n\f <&#;", 1), text.size());

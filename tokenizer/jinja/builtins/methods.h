@@ -20,7 +20,7 @@ Value CallMethod(Runtime& runtime, const Value& self, std::string_view name, con
 
 // string_methods.cc implements these functions for the methods of str and for bytes.decode and bytes.hex.
 using StringMethod = Value (*)(Runtime& runtime, const Value& self, const Args& args);
-// Returns null if str has no such method.
+// Returns null if there is no such method. Python's str has a few more.
 StringMethod FindStringMethod(std::string_view name);
 bool IsBytesMethod(std::string_view name);
 Value CallBytesMethod(Runtime& runtime, const Value& self, std::string_view name, const Args& args);

@@ -10,7 +10,7 @@ namespace vllm::tokenizer::jinja {
 namespace {
 
 // Returns the directive that `text` starts with: "%", flags, width, modifier and conversion. Returns only "%" if the
-// text ends before the conversion. REQUIRES: text starts with "%".
+// conversion is missing or NUL. REQUIRES: text starts with "%".
 std::string_view DirectiveAt(std::string_view text) {
   size_t end = std::min(text.find_first_not_of("_-0^#+", 1), text.size());
   end = std::min(text.find_first_not_of("0123456789", end), text.size());

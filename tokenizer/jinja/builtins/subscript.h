@@ -14,7 +14,7 @@ namespace vllm::tokenizer::jinja {
 Value GetAttribute(Runtime& runtime, const Value& object, const std::string& name, const Value& key);
 // Returns object[index], or an undefined value. Throws EvalError, for example if `object` is undefined.
 Value GetItem(Runtime& runtime, const Value& object, const Value& index);
-// `start`, `stop` and `step` may be None. Throws EvalError.
+// Returns object[start:stop:step]. Each of `start`, `stop` and `step` may be None. Throws EvalError.
 Value GetSlice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step);
 
 // Follows the `attribute` argument of a filter, such as "a.b.0": calls GetItem for each part, with an integer if the

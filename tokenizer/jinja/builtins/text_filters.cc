@@ -255,8 +255,9 @@ std::deque<Text> Pieces(Text text, bool break_on_hyphens) {
 bool IsAllSpace(Text text) { return std::all_of(text.begin(), text.end(), IsSpace); }
 
 // Handles a first piece that is longer than a line. If long words may be broken, removes and returns as much of the
-// piece as fits into the `remaining` code points of the line, possibly nothing. If not, removes and returns the whole
-// piece if the line is empty, and returns nullopt otherwise.
+// piece as fits into the `remaining` code points of the line, possibly nothing. With break_on_hyphens, this part ends
+// after a hyphen if possible. If long words may not be broken, removes and returns the whole piece if the line is
+// empty, and returns nullopt otherwise.
 std::optional<Text> TakeFromLongWord(std::deque<Text>& pieces, size_t remaining, bool line_is_empty,
                                      const WrapStyle& style) {
   const Text word = pieces.front();

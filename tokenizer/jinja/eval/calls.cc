@@ -144,8 +144,8 @@ void Evaluator::BindParameters(const Stmt& stmt, Args& args, CallFrame& frame) {
                             args.positional.end());
     frame.slots[stmt.varargs_slot] = MakeSequence(&budget_, Kind::kTuple, std::move(rest));
   } else if (args.positional.size() > num_params) {
-    throw EvalError("macro '" + stmt.name.substr(0, 40) + "' takes at most " + std::to_string(num_params) +
-                    " arguments");
+    throw EvalError("macro '" + stmt.name.substr(0, 40) + "' got too many arguments (limit " +
+                    std::to_string(num_params) + ")");
   }
   const size_t first_default = num_params - stmt.defaults.size();
   for (size_t i = 0; i < num_params; ++i) {

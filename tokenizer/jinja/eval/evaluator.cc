@@ -280,7 +280,7 @@ Evaluator::Flow Evaluator::RunLoop(const Stmt& stmt, const Value& iterable, int 
     if (stmt.uses_loop) frame_->slots[stmt.loop_slot] = Value(Kind::kLoop, loop);
     const Flow flow = Exec(stmt.bodies[0]);
     if (flow == Flow::kBreak) break;
-    // As in code compiled by Jinja2, only an iteration that reaches the end of the body skips the else branch.
+    // As in code compiled by Jinja2, the else branch runs unless some iteration reached the end of the body.
     if (flow == Flow::kNormal) run_else = false;
   }
   LeaveScope(stmt.scope);
@@ -311,7 +311,7 @@ void Evaluator::Assign(const Expr& target, const Value& value, bool toplevel) {
   }
   const std::vector<Value> items = ToVector(budget_, value);
   if (items.size() != target.args.size()) {
-    throw EvalError("cannot unpack " + std::to_string(items.size()) + " values into " +
+    throw EvalError("wrong number of values to unpack: " + std::to_string(items.size()) + ", expected " +
                     std::to_string(target.args.size()));
   }
   for (size_t i = 0; i < items.size(); ++i) Assign(*target.args[i], items[i], toplevel);

@@ -18,9 +18,10 @@ namespace vllm::tokenizer::jinja {
 struct CallFrame;
 
 struct LoopObject : Object {
-  // Returns true if an item passes the `if` of the loop. Null if the loop has no `if` or Length has filtered all items.
+  // Returns true if an item passes the `if` of the loop. Null if the loop has no `if`, after Length has filtered all
+  // items, and after Close.
   std::function<bool(const Value& item)> filter;
-  Value source;  // a list of the items
+  Value source;  // a list until Close; the items from `next` on are still to be read
   size_t next = 0;
   int64_t index0 = -1;
   int depth0 = 0;

@@ -152,7 +152,8 @@ struct Template {
   std::map<std::string, const Stmt*> blocks;  // all blocks by name, at any depth
 };
 
-// Returns true if an expression in `body` reads `name` before the body assigns it. Ignores {% block %} statements.
+// Returns true if an expression in `body` reads `name` and no assignment to it comes earlier in the order of Jinja2's
+// node fields, in which the target of {% set %} comes before its value. Ignores {% block %} statements.
 bool ReadsName(const Body& body, const std::string& name);
 
 // Calls visit(const Expr&) for each direct child that is not null.

@@ -42,7 +42,7 @@ class ExpressionParser {
   [[noreturn]] void Fail(const std::string& why) const;
   [[noreturn]] void FailUnexpected() const;
 
-  // How to parse a tuple. A tuple ends before ")", "}}", "%}" or the name `end_name`.
+  // How to parse a tuple. A comma may follow its last element if ")", "}}", "%}" or the name `end_name` comes next.
   struct TupleRules {
     bool simplified = false;  // names, literals and expressions in brackets only
     bool with_conditional = true;

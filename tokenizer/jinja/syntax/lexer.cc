@@ -162,8 +162,8 @@ class Lexer {
     Advance(tag - position_);
   }
 
-  // Returns the length of the tag `word` ("raw" or "endraw") at `offset`, including the whitespace after the tag that
-  // the tag removes. Returns 0 if there is no such tag.
+  // Returns the length of the tag `word` ("raw" or "endraw") at `offset`, including the whitespace that it strips from
+  // the text after it. Returns 0 if there is no such tag.
   size_t RawTag(size_t offset, std::string_view word) const {
     if (text_.substr(offset, 2) != "{%") return 0;
     size_t end = offset + 2;

@@ -64,7 +64,7 @@ class Symbols {
   const Symbols* parent_;
   const Symbols* base_ = nullptr;  // the scope that contains this branch; null if this is not a branch
   FunctionBuilder* function_;
-  std::shared_ptr<std::map<std::string, uint16_t>> slots_;  // shared by the branches of a scope
+  std::shared_ptr<std::map<std::string, uint16_t>> slots_;  // shared by a scope and its branches
   std::map<std::string, Ident> refs_;
   std::map<std::string, SlotSource> loads_;
   std::set<std::string> stores_;

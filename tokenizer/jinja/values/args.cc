@@ -15,7 +15,7 @@ BoundArgs::BoundArgs(const char* function, const Args& args, std::initializer_li
                      size_t num_required)
     : function_(function), values_(names.size(), nullptr) {
   if (args.positional.size() > names.size()) {
-    throw EvalError(std::string(function) + " takes at most " + std::to_string(names.size()) + " arguments");
+    throw EvalError(std::string(function) + " got too many arguments (limit " + std::to_string(names.size()) + ")");
   }
   for (size_t i = 0; i < args.positional.size(); ++i) values_[i] = &args.positional[i];
   for (const auto& [key, value] : args.keywords) {

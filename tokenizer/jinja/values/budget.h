@@ -1,6 +1,6 @@
 // The operations and memory that one rendering may use. Owned by one call of ChatTemplate::Render or RenderJson and
 // used only by its thread. Templates are untrusted, so evaluation spends fuel, and values, call frames and the output
-// are charged to a memory limit. One unit of fuel pays for about 10 to 15 ns of work on one core of a 2023 server, so
+// count against a memory limit. One unit of fuel pays for about 10 to 15 ns of work on one core of a 2023 server, so
 // the fuel of a rendering lasts about 50 ms.
 #pragma once
 
@@ -39,7 +39,7 @@ class Budget {
   void CheckMemory(size_t bytes) const {
     const size_t used = live_ + output_bytes_;
     if (used > kLiveBytes || bytes > kLiveBytes - used) {
-      throw EvalError("values and output need too much memory (limit " + std::to_string(kLiveBytes) + " bytes)");
+      throw EvalError("rendering needs too much memory (limit " + std::to_string(kLiveBytes) + " bytes)");
     }
   }
   void Reserve(size_t bytes) {

@@ -50,7 +50,8 @@ std::string FormatReal(double value, const FormatSpec& spec) {
     digits = std::isnan(value) ? "nan" : "inf";
     if (std::isupper(static_cast<unsigned char>(spec.type)) != 0) digits = ToUpper(digits);
   } else {
-    // A double has at most 309 digits before the decimal point, and at most kMaxPrecision digits after it are printed.
+    // A double has at most 309 digits before the decimal point, and at most kMaxPrecision + 3 digits are printed after
+    // it ("%#.400g" of 0.0001).
     char buffer[800];
     const char format[] = {'%', '#', '.', '*', type, '\0'};
     const char plain[] = {'%', '.', '*', type, '\0'};
@@ -89,7 +90,7 @@ std::string PadNumber(std::string digits, const FormatSpec& spec) {
                             ? sign + 2
                             : sign;
   if (spec.grouping != '\0') GroupDigits(spec, prefix, digits);
-  if (spec.align == '^') {  // unlike str.center, always puts the odd space on the right
+  if (spec.align == '^') {  // unlike str.center, always puts an odd fill character on the right
     const auto length = static_cast<int64_t>(NumCodePoints(digits));
     const int64_t left = std::max<int64_t>(spec.width - length, 0) / 2;
     return PadText(PadText(digits, length + left, spec.fill, 1), spec.width, spec.fill, -1);
@@ -246,7 +247,7 @@ class PercentFormatter {
       case 'g':
       case 'G':
         if (!value.is_number()) FailNumber(value);
-        // printf computes the digits one at a time, so the precision sets the cost.
+        // printf computes the digits one at a time, so the cost grows with the precision.
         budget_.Spend(32 + static_cast<size_t>(std::clamp<int64_t>(spec.precision, 0, kMaxPrecision)));
         if (spec.precision > kMaxPrecision) throw EvalError("precision is too large (limit 400)");
         return PadNumber(FormatReal(value.real(), spec), spec);

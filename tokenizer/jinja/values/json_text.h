@@ -19,7 +19,8 @@ struct JsonStyle {
   std::string key_separator = ": ";
 };
 
-// Throws EvalError for values that JSON cannot represent (undefined values, functions, ...).
+// Throws EvalError for values that json.dumps rejects (undefined values, functions, ...) and if a limit of the budget
+// is exceeded. Like json.dumps, writes NaN and Infinity, which are not valid JSON.
 std::string ToJson(Budget& budget, const Value& value, const JsonStyle& style);
 
 // Dicts keep the order of the keys. A repeated key keeps its first position and its last value. Integers must fit in 64

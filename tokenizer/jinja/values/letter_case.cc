@@ -20,7 +20,8 @@ char32_t SimpleTitle(char32_t c) { return static_cast<char32_t>(utf8proc_totitle
 
 bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c) || CategoryOf(c) == UTF8PROC_CATEGORY_LT; }
 
-// Returns true if `c` has the property Case_Ignorable: marks, modifiers, and punctuation that occurs inside words.
+// Returns true if `c` has the property Case_Ignorable: nonspacing and enclosing marks, modifiers, format characters,
+// and punctuation that occurs inside words.
 bool IsCaseIgnorable(char32_t c) {
   switch (CategoryOf(c)) {
     case UTF8PROC_CATEGORY_MN:

@@ -11,7 +11,7 @@ bool IsAlpha(char32_t code_point);
 bool IsUpper(char32_t code_point);
 bool IsLower(char32_t code_point);
 
-// One code point may become up to three: ToUpper("ß") is "SS".
+// One code point may become two or three: ToUpper("ß") is "SS".
 std::string ToUpper(std::string_view text);
 std::string ToLower(std::string_view text);
 std::string CaseFold(std::string_view text);

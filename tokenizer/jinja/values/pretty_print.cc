@@ -35,7 +35,7 @@ Items SortedItems(Budget& budget, const DictObject& dict) {
 // Returns false for groupby's named tuples, because pprint writes instances of a tuple subclass on one line.
 bool IsPlainSequence(const Value& value) { return value.is_sequence() && value.as<SequenceObject>().label[0] == '\0'; }
 
-// Splits a line into words, each with the whitespace after it, like re.findall(r"\S*\s*", line).
+// Splits a line into words, each with the whitespace after it, like re.findall(r"\S+\s*|\s+", line).
 std::vector<std::string_view> Words(std::string_view line) {
   std::vector<std::string_view> words;
   size_t start = 0;
@@ -82,7 +82,7 @@ class Printer {
     Write(std::string(static_cast<size_t>(indent), ' '));
   }
 
-  // Returns the repr() of a value with the keys of all dicts sorted.
+  // Returns the repr() of a value with the keys of its dicts sorted, except inside views, named tuples and namespaces.
   std::string Sorted(const Value& value) {
     std::string out;
     AppendSorted(value, out);

@@ -22,7 +22,7 @@ std::string ReplaceText(Budget& budget, std::string_view text, std::string_view 
 std::string PadText(std::string_view text, int64_t width, std::string_view fill, int side);
 // Appends \xhh, \uhhhh or \Uhhhhhhhh, as Python's repr writes a character that is not printable.
 void AppendEscape(char32_t code_point, std::string& text);
-// str.isupper or str.islower.
+// str.isupper if `upper` is true, otherwise str.islower.
 bool HasOnlyCase(std::string_view text, bool upper);
 // float(text) and int(text, base), for ASCII digits only. They return false if `text` is not a number or `base` is
 // invalid. ParseInteger throws EvalError if the integer does not fit in 64 bits.

@@ -140,7 +140,7 @@ class Value {
 struct StringObject : Object {
   std::string text;
   bool ascii = true;
-  bool markup = false;  // markupsafe.Markup: `+` escapes the other operand
+  bool markup = false;  // markupsafe.Markup: `+` escapes an operand that is not Markup
 };
 
 struct SequenceObject : Object {
@@ -150,7 +150,7 @@ struct SequenceObject : Object {
   std::string failure;     // iterators: the error to throw after the last item
 };
 
-// Keeps insertion order. Keys compare as in Python (1 == 1.0 == True).
+// Keeps insertion order. Keys are equal if their HashKey is equal, so 1, 1.0 and True are the same key.
 struct DictObject : Object {
   std::vector<std::pair<Value, Value>> items;
 
