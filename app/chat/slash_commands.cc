@@ -79,6 +79,7 @@ bool RunSlashCommand(const std::string& line, ChatSession& session) {
   const std::string name = line.substr(0, space);
   std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
   rest.erase(0, rest.find_first_not_of(" \t"));
+  rest.erase(rest.find_last_not_of(" \t\n") + 1);
   if (name == "/exit" || name == "/quit" || name == "/bye") return false;
   if (name == "/help") {
     PrintHelp();
