@@ -165,8 +165,8 @@ constexpr Flag kFlags[] = {
      "tokens per KV cache block, a multiple of 16"},
     {"kv-cache-dtype", 0, kChoice, "TYPE", "auto|float32|bfloat16|float16|int8", "auto", kEngine,
      kEngines | Bits(kShow), false, true,
-     "type of the KV cache; auto: the type that --dtype names or, if --dtype is auto, the checkpoint's type, with "
-     "bfloat16 instead of float16 if the weights are quantized; int8: one scale per token and head"},
+     "type of the KV cache; auto: the type that --dtype names; if --dtype is auto, the checkpoint's type, but bfloat16 "
+     "if that is float16 and the weights are quantized; int8: one scale per token and head"},
     {"kv-cache-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
      "memory for the KV cache, such as 512M or 4Gi; default: based on free memory"},
     {"num-kv-blocks", 0, kInteger, "N", "", "", kEngine, kEngines, false, true,
@@ -181,8 +181,8 @@ constexpr Flag kFlags[] = {
      "largest K for --logprobs and --prompt-logprobs; -1: no limit"},
     {"max-output-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
      "memory for the tokens and logprobs of unfinished requests; requests wait until they fit; a request that could "
-     "exceed the limit on its own is rejected; default: an eighth of the memory left after the KV cache, but enough "
-     "for one full-length answer"},
+     "exceed the limit on its own is rejected; default: an eighth of the memory left after the KV cache, but at "
+     "least enough for one full-length answer"},
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
      "matrix multiplication library; openblas: requires dtype float32 and unquantized weights, and its results may "
      "depend on the other requests in the batch"},

@@ -73,7 +73,7 @@ class UnusableFilesTest : public testing::Test {
   std::string model_ = temp_.path() + "/model";
 };
 
-TEST_F(UnusableFilesTest, FifoInPlaceOfAModelFileIsRejectedByName) {
+TEST_F(UnusableFilesTest, FifoInPlaceOfAModelFileIsAnErrorThatNamesTheFile) {
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
                            "chat_template.jinja", "model.safetensors"}) {
     const std::string saved = temp_.path() + "/saved";

@@ -1,4 +1,5 @@
-// Adds the tokens of a tokenizer's configuration to its vocabulary. For the loaders; one thread.
+// AddTokens: fills a tokenizer's AddedVocabulary and assigns ids to tokens that have none. Called by the loaders; one
+// thread.
 #pragma once
 
 #include <vector>

@@ -92,9 +92,9 @@ static inline void StoreHalf(float value, uint8_t* out) {
 // There are sixteen registers. 3 x 2 accumulators take two each, and the factors need the others.
 inline constexpr int kDotRows = 3;
 inline constexpr int kDotColumns = 2;
-// The maximum number of rows of x for which the codes of w are multiplied as they are decoded, and the number of rows
-// of w per pass in that case if x has more than one row.
+// With at most this many rows of x, the codes of w are multiplied as they are decoded instead of being unpacked first.
 inline constexpr int kDirectRows = 2;
+// Rows of w per pass in that case if x has two or three rows.
 inline constexpr int kDirectWeightRowsFewX = 2;
 
 }  // namespace vllm::kernels::avx2

@@ -83,9 +83,9 @@ static inline void StoreHalf(float value, uint8_t* out) {
 // Rows of x and rows of w per tile, chosen so that the accumulators fit in the registers.
 inline constexpr int kDotRows = 2;
 inline constexpr int kDotColumns = 1;
-// The maximum number of rows of x for which the codes of w are multiplied as they are decoded, and the number of rows
-// of w per pass in that case if x has more than one row.
+// With at most this many rows of x, the codes of w are multiplied as they are decoded instead of being unpacked first.
 inline constexpr int kDirectRows = 1;
+// Rows of w per pass in that case if x has two or three rows.
 inline constexpr int kDirectWeightRowsFewX = 1;
 
 }  // namespace vllm::kernels::generic
