@@ -88,7 +88,7 @@ struct Layers {
                                 .max_sequences = num_sequences,
                                 .max_slots = partitions,
                                 .max_partitions = partitions,
-                                .share = cascade});  // num_queries_per_kv stays 1, so the plan shares whenever it can
+                                .share = cascade});  // num_queries_per_kv is 1, so cascade shares whenever it can
     const auto floats = static_cast<size_t>(num_sequences * num_rows * Stride());
     rows.resize(floats);
     out.resize(floats);

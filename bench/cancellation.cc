@@ -150,7 +150,7 @@ bool CancelInLiveEngine(const Options& options, const std::string& directory, in
       std::this_thread::sleep_for(std::chrono::microseconds(random() % (decodes ? 200'000 : 1'000'000)));
       const auto start = Clock::now();
       for (const std::string& id : ids) engine.AbortRequest(id);
-      // The engine answers a utility call only between steps.
+      // The engine answers a utility call only between steps, so GetStats returns after the current step.
       engine.client().GetStats();
       tally.Add(Milliseconds(Clock::now() - start).count());
       while (engine.HasUnfinishedRequests()) engine.Step();

@@ -34,7 +34,7 @@ double Best(double work, F&& run) {
 constexpr int kChains = 8;  // hides a latency of 8 cycles at one instruction per cycle, or of 4 cycles at two
 constexpr int64_t kRepeats = 4'000'000;
 
-// The accumulators have names, because the compiler would keep an array in memory.
+// The accumulators are separate variables, because the compiler would keep an array in memory.
 #define VLLM_REPEAT(type, zero, name)                                                                     \
   type a = zero, b = a, c = a, d = a, e = a, f = a, g = a, h = a;                                         \
   const type one = zero;                                                                                  \

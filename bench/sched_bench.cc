@@ -1,4 +1,5 @@
-// Benchmarks the scheduler: a step of decoding requests, and a request that is added and aborted.
+// Benchmarks the scheduler: a step of decoding requests, and a request that is added and aborted, with or without being
+// scheduled in between.
 #include <benchmark/benchmark.h>
 
 #include <memory>

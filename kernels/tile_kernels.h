@@ -1,7 +1,7 @@
 // TileKernels: linear layers whose inner loop multiplies several columns at once, with dot-product instructions if the
 // instruction set has any. x is packed once for all threads that multiply by it. Any thread may call a kernel. An
-// element of y depends only on its row of x and its row of w, not on other rows, on the tiles or on the split into
-// panels.
+// element of y depends only on its row of x, its row of w and its bias, not on other rows, on the tiles or on the split
+// into panels.
 // If the instruction set has a dot product of bfloat16, x is rounded to bfloat16 for bfloat16 weights, as in PyTorch.
 // If not, Kernels::linear multiplies these weights by float32 inputs.
 #pragma once

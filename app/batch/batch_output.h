@@ -15,8 +15,9 @@ namespace vllm::app {
 class BatchOutput {
  public:
   // An empty `path` means standard output. If `ordered`, records are written in the order of their row indices. Throws
-  // ConfigError if the file is the input file (also through links) or a directory, cannot be locked, or is an existing
-  // regular file and `overwrite` is false. Throws ResourceError if it cannot be opened or truncated.
+  // ConfigError if the file is the input file (also through links) or a directory, is locked by another process, or is
+  // an existing regular file and `overwrite` is false. Throws ResourceError if the file cannot be opened, locked or
+  // truncated.
   BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered);
   ~BatchOutput();
   BatchOutput(const BatchOutput&) = delete;

@@ -33,8 +33,8 @@ class BatchRunner {
               std::optional<int64_t> total_rows);
 
   // Runs all rows. Throws Interrupted if a signal arrives. If the engine dies, writes an error record for each row that
-  // was submitted and has not finished, and throws EngineDeadError. Throws ConfigError if the header row is invalid.
-  // Throws OutputClosed, ResourceError.
+  // was submitted and has not finished, and throws EngineDeadError. Throws ConfigError if the header row or the row
+  // template is invalid. Throws OutputClosed, ResourceError.
   BatchCounts Run();
 
  private:

@@ -6,7 +6,7 @@
 namespace vllm::app {
 
 // Returns the exit status. Throws ConfigError if the argument or a flag is invalid, RequestError if a request fails,
-// ResourceError if the results cannot be written to --output-json, and the errors of LoadModel.
+// ResourceError if the results cannot be written to --output-json, and the errors of ReadBenchResults and LoadModel.
 int BenchCommand(const Settings& settings);
 
 }  // namespace vllm::app

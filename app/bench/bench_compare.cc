@@ -27,7 +27,7 @@ void AddFigure(Json& comparison, const std::string& name, const Json& now, const
 
 Json ReadBenchResults(const std::string& path) {
   const std::string text = ReadFileOrStdin(path, kMaxFileBytes);
-  // Results have two levels of values. Drop values deeper than the third level while parsing.
+  // Results have only two levels of values, so drop everything below the third while parsing.
   const auto shallow = [](int depth, Json::parse_event_t /*event*/, const Json& /*parsed*/) { return depth < 4; };
   Json results = Json::parse(text, shallow, false);
   if (!results.is_object() || (!results.contains("avg_latency") && !results.contains("tokens_per_second"))) {

@@ -8,7 +8,7 @@
 namespace vllm::app {
 
 // Reads the results that an earlier run wrote with --output-json. Throws ConfigError if `path` cannot be read or
-// contains something else.
+// contains something else, and ResourceError if the process is out of resources.
 nlohmann::ordered_json ReadBenchResults(const std::string& path);
 
 // Returns {"avg_latency": {"now": 1.2, "before": 1.5, "ratio": 0.8}, ...} with one member for each number, outside of

@@ -13,7 +13,7 @@
 
 namespace vllm::app {
 
-// Returns the names that /set accepts.
+// Returns the names of the settings that /set can change.
 std::vector<std::string> SettableNames();
 // Returns the error message for a name that /set does not accept.
 std::string UnknownSettingText(const std::string& name);

@@ -98,8 +98,8 @@ std::vector<int32_t> Conversation::BuildPrompt(const std::string& message, int64
     if (exact_ && rendered.compare(0, known.size(), known) == 0) {
       std::vector<int32_t> tail = EncodeTail(std::string_view(rendered).substr(known.size()));
       ids = ids_;
-      // The template normally writes a stop token after every answer. If the sampled answer ends with one too, keep
-      // only one of them: the sampled one if they are the same token, else the template's.
+      // The template normally writes a stop token after every answer. If the sampled answer ends with one too, remove
+      // one of them: the template's if they are the same token, else the sampled one.
       if (!ids.empty() && std::find(stop_ids_.begin(), stop_ids_.end(), ids.back()) != stop_ids_.end()) {
         if (!tail.empty() && tail.front() == ids.back()) {
           tail.erase(tail.begin());

@@ -54,7 +54,8 @@ class Conversation {
   };
 
   std::vector<tokenizer::ChatMessage> Messages(const std::string& message, bool with_placeholders) const;
-  // Encodes `tail`, the end of a prompt, as after the first stop id if that is a special token, and else on its own.
+  // Encodes `tail`, the end of a prompt. If the first stop id is a special token, returns the ids that `tail` has after
+  // that token, else the ids that it has on its own.
   std::vector<int32_t> EncodeTail(std::string_view tail) const;
   // Renders and encodes the whole conversation with `message` as the newest message.
   std::vector<int32_t> EncodeAll(const std::string& message) const;

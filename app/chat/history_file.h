@@ -1,13 +1,13 @@
-// HistoryFile: the lines typed in earlier chats. The file is opened without following a symbolic link, and its mode is
-// set to 0600. Several processes may use the file at once. Each entry is appended with one write(), and a process that
+// HistoryFile: the file with the input history of chats. It is opened without following a symbolic link, and its mode
+// is set to 0600. Several processes may use it at once. Each entry is appended with one write(), and a process that
 // shortens the file tries not to lose entries that another process appends at that time. Owned by LineEditor; main
 // thread.
 //
 //   file  := entry*
 //   entry := "#" seconds "\n" text "\n"       seconds since 1970 in decimal; `text` may have several lines
-// A line of `text` that begins with any number of backslashes (or none), "#" and a digit could be taken for the first
-// line of an entry. One more backslash is written in front of it. Example: the message "a\n#1 b", typed at second 7, is
-// stored as "#7\na\n\\#1 b\n".
+// A line of `text` that begins with zero or more backslashes, "#" and a digit is stored with one more backslash in
+// front, which the reader removes. So no line of `text` is taken for the first line of an entry. Example: the message
+// "a\n#1 b", typed at second 7, is stored as "#7\na\n\\#1 b\n".
 #pragma once
 
 #include <cstddef>

@@ -71,7 +71,7 @@ LineEditor::LineEditor(std::string history_path, std::vector<std::string> comple
                        std::vector<std::string> arguments) {
   g_editor.completions = std::move(completions);
   g_editor.arguments = std::move(arguments);
-  // Readline counts columns by LC_CTYPE. Numbers keep the format of the C locale.
+  // Readline uses LC_CTYPE to count columns. Other categories are not set, so numbers keep the C locale's format.
   const char* locale = std::setlocale(LC_CTYPE, "");
   if (locale == nullptr || std::strcmp(locale, "C") == 0 || std::strcmp(locale, "POSIX") == 0) {
     std::setlocale(LC_CTYPE, "C.UTF-8");

@@ -21,8 +21,8 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Waits for a line. Returns nullopt at the end of input (Ctrl-D on an empty line). Ctrl-C clears the draft, and
-  // prints how to quit if the line is empty. A second Ctrl-C within a second throws Interrupted, as do SIGTERM and
+  // Waits for a line. Returns nullopt at the end of input (Ctrl-D on an empty line). Ctrl-C clears the line, and
+  // prints how to quit if the line was empty. A second Ctrl-C within a second throws Interrupted, as do SIGTERM and
   // SIGHUP. Restores the terminal's previous modes before it returns.
   std::optional<std::string> ReadLine(const std::string& prompt);
 

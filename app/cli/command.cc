@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::array<CommandInfo, 11> kCommands = {{
     {Command::kChat, "chat", "", "", false, "chat with a model",
-     "Chats with a model. Unless the chat template rewrites earlier turns, their exact tokens are kept, so that their "
-     "KV cache can be reused. /help lists the chat commands. Ctrl-C stops an answer and keeps the text so far; Ctrl-D "
-     "on an empty line quits.",
+     "Chats with a model. The exact tokens of earlier turns are kept so that their KV cache can be reused, unless the "
+     "chat template rewrites these turns or the context is full. /help lists the chat commands. Ctrl-C stops an answer "
+     "and keeps the text so far; Ctrl-D on an empty line quits.",
      "vllmcli chat\n"
      "vllmcli chat -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf --system 'Answer in one sentence.'"},
     {Command::kRun, "run", "[PROMPT...]", "", false, "answer one prompt using the model's chat template",
@@ -35,8 +35,9 @@ constexpr std::array<CommandInfo, 11> kCommands = {{
      "vllmcli batch words.csv -m ./model --template 'Translate to French: {word}' --ordered --format text\n"
      "vllmcli batch prompts.jsonl --check"},
     {Command::kBench, "bench", "latency|throughput", "latency|throughput", false, "benchmark the engine",
-     "bench latency runs batches of random prompts one after another and measures each. bench throughput measures many "
-     "requests submitted at once. --load-format dummy needs only a directory with config.json.",
+     "After a warm-up, bench latency runs batches of random prompts one after another and measures each. "
+     "bench throughput measures many requests submitted at once. --load-format dummy needs only a directory with "
+     "config.json.",
      "vllmcli bench latency -m ./model --input-len 128 --output-len 64 --batch-size 1\n"
      "vllmcli bench throughput -m ./model --num-prompts 200 --json"},
     {Command::kTokenize, "tokenize", "[TEXT]", "", false, "convert text to token ids, or back",

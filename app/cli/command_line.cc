@@ -32,7 +32,7 @@ std::string Unguard(std::string value) {
   if (const std::string near = NearestName(bare, names); !near.empty()) {
     message += "; did you mean " + near + "?";
   } else if (elsewhere != nullptr) {
-    message += "; it belongs to other commands";
+    message += "; it is a flag of another command";
   }
   throw ConfigError(message);
 }

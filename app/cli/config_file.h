@@ -15,8 +15,8 @@
 namespace vllm::app {
 
 // Adds the file's values for settings.command. An empty `path` means the default location, where a missing file is not
-// an error. Throws ConfigError: `<file>:<line>:<column>: <key>: <why> (<value>)` for an unusable key or value, the
-// error of ReadToml for invalid TOML, or `configuration file <file>: <why>` if the file cannot be read. Throws
+// an error. Throws ConfigError: `<file>:<line>:<column>: <table or key>: <why>` for an unusable table, key or value,
+// the error of ReadToml for invalid TOML, or `configuration file <file>: <why>` if the file cannot be read. Throws
 // ResourceError if memory or file descriptors run out.
 void ReadConfigFile(const std::string& path, Settings& settings);
 

@@ -28,8 +28,9 @@ constexpr Flag kFlags[] = {
      "weight format; gguf: the directory's .gguf file, even if there is a config.json; dummy: random weights in the "
      "shapes that config.json or the GGUF header gives"},
     {"dtype", 0, kChoice, "TYPE", "auto|float32|float16|bfloat16", "auto", kModel, kEngines, false, true,
-     "type of floating-point weights; also of the KV cache, see --kv-cache-dtype; auto: the checkpoint's type; "
-     "float32 also disables rounding activations to 8 bits in layers that the checkpoint stores quantized"},
+     "type of floating-point weights, and of the KV cache unless --kv-cache-dtype says otherwise; auto: the "
+     "checkpoint's type; float32 also disables rounding activations to 8 bits in layers that the checkpoint stores "
+     "quantized"},
     {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
      "quantize floating-point weights to 8 or 4 bits at load time"},
     {"packed-cache-size", 0, kSize, "SIZE", "", "16Gi", kModel, kEngines, false, true,
@@ -90,8 +91,8 @@ constexpr Flag kFlags[] = {
      "add to JSON output the log probabilities of each output token and of the K most likely tokens at its position; "
      "-1: the whole vocabulary"},
     {"prompt-logprobs", 0, kInteger, "K", "", "", kSampling, kGenerate & ~Bits(kChat), false, true,
-     "add to JSON output, except with --stream-json, the log probabilities of each prompt token after the first and of "
-     "the K most likely tokens at its position; -1: the whole vocabulary"},
+     "add to JSON output the log probabilities of each prompt token after the first and of the K most likely tokens at "
+     "its position; -1: the whole vocabulary"},
     {"logit-bias", 0, kBias, "ID=V", "", "", kSampling, kGenerate, true, true,
      "add V, from -100 to 100, to the logit of token ID; up to 1024 tokens"},
     {"allowed-token-ids", 0, kIds, "IDS", "", "", kSampling, kGenerate, true, true, "generate only these token ids"},
@@ -109,7 +110,8 @@ constexpr Flag kFlags[] = {
     {"stream-json", 0, kSwitch, "", "", "", kOutput, kOnce, false, false,
      "stream the answer as JSON, one object per delta"},
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
-     "print token counts, tokens/s and the time to first token (for batch: rows/s) to standard error"},
+     "print token counts, tokens/s and the time to first token to standard error; for batch, rows/s and prompt "
+     "tokens/s"},
     {"quiet", 0, kSwitch, "", "", "", kOutput, kEngines, false, true,
      "suppress status lines, progress and summaries; errors, warnings and --stats output remain"},
     {"decode", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize), false, false, "convert token ids to text"},
@@ -188,7 +190,8 @@ constexpr Flag kFlags[] = {
      "depend on the other requests in the batch"},
     {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine,
      kEngines, false, true,
-     "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA replaces the default"},
+     "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA overrides the default "
+     "and the configuration file"},
 
     // All commands.
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,

@@ -39,8 +39,9 @@ std::string_view WithoutPrefix(std::string_view name) {
   return first == std::string_view::npos ? std::string_view() : name.substr(first);
 }
 
-// Returns the optimal string alignment distance (a Damerau-Levenshtein distance): the smallest number of insertions,
-// deletions, substitutions and swaps of adjacent characters that turns `a` into `b`.
+// Returns the optimal string alignment distance (the restricted Damerau-Levenshtein distance): the smallest number of
+// insertions, deletions, substitutions and swaps of adjacent characters that turns `a` into `b` if no substring is
+// edited twice.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1);
   std::vector<size_t> last(b.size() + 1);

@@ -26,8 +26,8 @@ class Settings {
   // if a value does not fit the flag's kind.
   void Set(const Flag& flag, std::vector<std::string> values, SettingSource source, const std::string& where);
 
-  // The getters below return nullopt or an empty list if the flag is not set. REQUIRES: `name` is the long name of a
-  // flag whose kind matches the getter.
+  // Unless their comments say otherwise, the getters below return nullopt or an empty list if the flag is not set.
+  // REQUIRES: `name` is the long name of a flag whose kind matches the getter.
   bool Has(std::string_view name) const;
   bool Switch(std::string_view name) const;  // if not set: the default in the flag table
   std::optional<int64_t> Integer(std::string_view name) const;

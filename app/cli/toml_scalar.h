@@ -9,7 +9,7 @@ namespace vllm::app {
 
 struct TomlScalar {
   std::string text;   // contents of a string; numbers in decimal, booleans as true and false
-  std::string error;  // one line that says why `raw` is not a valid scalar; empty on success
+  std::string error;  // one line that says why `raw` is rejected; empty on success
 };
 
 // Parses `raw`, a scalar as written in the file. REQUIRES: `raw` is valid UTF-8 without unquoted brackets, braces and

@@ -37,7 +37,7 @@ InputFormat FormatOf(const Settings& settings, const std::string& path) {
   if (name == "jsonl") return InputFormat::kJsonLines;
   if (name == "csv") return InputFormat::kCsv;
   if (name == "tsv") return InputFormat::kTsv;
-  throw ConfigError("batch input " + path + ": unknown file extension; use --input-format txt, jsonl, csv or tsv");
+  throw ConfigError("batch input " + path + ": no known file extension; use --input-format txt, jsonl, csv or tsv");
 }
 
 char DelimiterOf(InputFormat format) {

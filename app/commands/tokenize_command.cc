@@ -52,7 +52,8 @@ class Converter {
   }
   std::string Decode(const std::vector<int32_t>& ids) const { return tokenizer_.Decode(ids, skip_special_tokens_); }
 
-  // Parses `line` as JSON and encodes the string in it or, with --decode, decodes the token ids. Throws ModelError.
+  // Parses `line` as JSON and encodes the string in it or, with --decode, decodes the token ids. With --count, returns
+  // only the number of tokens. Throws ModelError.
   Json Convert(std::string_view line) const {
     const Json json = Json::parse(line.begin(), line.end(), nullptr, false);
     if (json.is_discarded()) throw ModelError("not valid JSON");

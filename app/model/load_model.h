@@ -17,9 +17,9 @@ namespace vllm::app {
 struct LoadedModel {
   ModelLocation location;
   SamplingParams sampling_params;                         // the defaults of a request, see sampling_defaults.h
-  std::vector<SamplingValue> sampling_values;             // the values in sampling_params, with their sources
+  std::vector<SamplingValue> sampling_values;             // the effective sampling values, with their sources
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // may be null only if it was not required
-  std::unique_ptr<PromptRenderer> renderer;               // null: the model has no chat template
+  std::unique_ptr<PromptRenderer> renderer;               // null: there is no chat template
   std::unique_ptr<LLMEngine> engine;
   Seconds load_time{0};
 };

@@ -32,9 +32,9 @@ std::string TokenizerWarning(const ModelLocation& location);
 // Returns the values of --template-var as a JSON object, or "" if there are none. Throws ConfigError.
 std::string TemplateVariables(const Settings& settings);
 
-// Loads the file of --chat-template, or else the model's chat template. Returns null if there is none. Throws
-// ConfigError, also if run or chat has a --system message that the template does not support. Throws ChatTemplateError,
-// ModelError, ResourceError.
+// Loads the file of --chat-template, or else the model's chat template. Returns null if there is none or it is empty.
+// Throws ConfigError if the file cannot be read, if a --template-var is invalid, or if run or chat has a --system
+// message that the template does not support. Throws ChatTemplateError, ModelError, ResourceError.
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location);
 
 // Reads a text file named on the command line; "-" is standard input. Throws ConfigError if it cannot be read, is not a

@@ -177,7 +177,7 @@ std::optional<fs::path> FindShipped() {
     const fs::path directory = self.parent_path();
     const fs::path installed = directory / VLLMCLI_DATADIR_FROM_BINDIR / "vllmcli" / "guide_model";
     if (IsFile(installed / "config.json")) return installed.lexically_normal();
-    // In a build tree the program is build/<preset>/vllmcli or build/<preset>/tests/app_test.
+    // In a build tree, the program is build/<preset>/vllmcli or build/<preset>/tests/app_test.
     for (const char* up : {"", ".."}) {
       const fs::path build = (directory / up).lexically_normal();
       if (!IsFile(build / "CMakeCache.txt")) continue;

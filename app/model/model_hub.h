@@ -23,9 +23,10 @@ struct ModelLocation {
 
 // Finds a model. `name` is one of: a directory, a .gguf file, a repository in the Hugging Face cache or in
 // $XDG_DATA_HOME/vllmcli/models, a .gguf file in such a repository ("OWNER/NAME/FILE.gguf"), or a .gguf file directly
-// in the latter directory ("FILE.gguf"). An empty name is the bundled model, and so is "guide" unless a directory has
-// this name. A directory must contain exactly one GGUF model if load_format is "gguf", or if the directory has neither
-// config.json nor a tokenizer. `load_format` is the value of --load-format. Throws ModelError `model <name>: <why>`.
+// in $XDG_DATA_HOME/vllmcli/models ("FILE.gguf"). An empty name is the bundled model, and so is "guide" unless a
+// directory has this name. A directory must contain exactly one GGUF model if load_format is "gguf", or if the
+// directory has neither config.json nor a tokenizer. `load_format` is the value of --load-format. Throws ModelError
+// `model <name>: <why>`.
 ModelLocation FindModel(const std::string& name, const std::string& load_format = "auto");
 
 // Returns the installed models, with names by which FindModel finds them. The list is sorted by name, except that the

@@ -8,8 +8,9 @@
 
 namespace vllm::app {
 
-// Returns the same string as Tokenizer::Kind. For byte-level BPE in a GGUF file, the name of the pre-tokenizer follows,
-// as in "byte-level BPE (qwen2)". Throws ModelError or TokenizerError. REQUIRES: the model has a tokenizer.
+// Returns the string that Tokenizer::Kind would return. For byte-level BPE in a GGUF file, appends the name of the
+// pre-tokenizer, as in "byte-level BPE (qwen2)". Throws ModelError or TokenizerError. REQUIRES: the model has a
+// tokenizer.
 std::string TokenizerKind(const ModelLocation& location);
 
 }  // namespace vllm::app

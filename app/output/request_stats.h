@@ -23,8 +23,9 @@ struct RequestStats {
   RequestMetrics metrics;
   Seconds load_time{0};
 
-  // Count prompt tokens that were not cached, and output tokens after the first. Return 0 if the time is 0.
+  // Counts the prompt tokens that were not cached. Returns 0 if the prefill time is 0.
   double prefill_tokens_per_second() const;
+  // Counts the output tokens after the first. Returns 0 if the decode time is 0.
   double decode_tokens_per_second() const;
 };
 

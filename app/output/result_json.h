@@ -18,7 +18,8 @@ namespace vllm::app {
 nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_logprobs,
                                       const tokenizer::Tokenizer* tokenizer);
 
-// Returns a list with one object per prompt token. The first token has no logprob, so its entry is null.
+// Returns a list with one entry per prompt token: null for the first token, which has no logprob, and an object for
+// each other token.
 nlohmann::ordered_json PromptLogprobsJson(const RequestOutput& output, const tokenizer::Tokenizer* tokenizer);
 
 // Returns the object of one position of `logprobs`, in the form above.

@@ -12,7 +12,7 @@
 
 namespace vllm::app {
 
-// The reader of an output has closed it (EPIPE).
+// The reader of an output has closed it (EPIPE, or POLLERR from poll).
 class OutputClosed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -43,7 +43,8 @@ OutputStream& StandardOutput();
 // may be untrusted; line breaks in it, for example in a file name, are shown as \n.
 void PrintError(std::string_view text);
 void PrintWarning(std::string_view text);
-// Prints a line without "vllmcli: ". Used for output that the user has requested: statistics, replies to chat commands.
+// Prints a line without "vllmcli: ", even with --quiet. Used for statistics that the user has requested, and in a chat
+// for replies to commands and keys.
 void PrintNote(std::string_view text);
 // Prints `text`, which may have several lines, on standard error.
 void PrintNoteLines(std::string_view text);

@@ -1,7 +1,7 @@
-// Signals: turns SIGINT, SIGTERM, SIGHUP (and SIGTSTP in a chat) into events that the main loop polls. The handlers
-// only count signals and make a descriptor readable. Before the main loop, they restore the terminal and end the
-// process. SIGPIPE is ignored, so that OutputStream gets EPIPE. The state is global; main thread, except
-// InterruptWaits.
+// Signals: turns SIGINT, SIGTERM, SIGHUP (and SIGTSTP in a chat) into events that the main loop polls. In the main
+// loop, the handler of these signals only counts them and makes a descriptor readable. Before the main loop, it
+// restores the terminal and ends the process. SIGPIPE is ignored, so that OutputStream gets EPIPE. The state is global;
+// main thread, except InterruptWaits.
 #pragma once
 
 #include <atomic>

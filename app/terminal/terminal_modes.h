@@ -17,7 +17,7 @@ void NoteBracketedPaste(bool on);
 // while it is busy. The chat calls this, because with line editing a Ctrl-D that is typed ahead would be lost.
 void EnterChatModes();
 
-// While alive, typed keys are not echoed into a streaming answer. The next prompt reads them.
+// During its lifetime, typed keys are not echoed into a streaming answer. The next prompt reads the keys.
 class EchoOff {
  public:
   EchoOff();

@@ -45,7 +45,7 @@ struct LayerConfig {
 };
 
 struct ModelConfig {
-  std::string model;         // the name or path that the user gave
+  std::string model;         // the name or path that the user gave; the path of the files until the application sets it
   std::string directory;     // contains the model's files
   std::string gguf_file;     // the first GGUF file; empty for other formats
   std::string architecture;  // "LlamaForCausalLM"

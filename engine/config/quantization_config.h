@@ -49,8 +49,8 @@ struct QuantizationScheme {
   int64_t block_rows = 1;   // output rows that share a scale
 };
 
-// Layers selected by name. A name is a full layer name, consecutive dot-separated components of one ("mlp.gate",
-// "lm_head"), or a regular expression that matches at the beginning of the layer name ("re:...").
+// Layers selected by name. Each of `names` is a full layer name, consecutive dot-separated components of a layer name
+// ("mlp.gate", "lm_head"), or a regular expression that matches at the beginning of the layer name ("re:...").
 struct QuantizationTargets {
   bool all = false;  // selects every layer
   std::vector<std::string> names;

@@ -50,12 +50,12 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
     const int64_t memory_bytes = executor_->DetermineAvailableMemory();
     cache.num_blocks = GetNumBlocks(sized, memory_bytes, executor_->PageSizeBytes(), executor_->memory_bound());
   }
-  // A sequence cannot have more tokens than fit into the whole pool.
+  // Limit sequences to the length that fits into the whole pool if a sequence runs alone.
   ready_.max_model_len = std::min(config.model.max_model_len, MaxTokensThatFit(cache, MaxChunk(config.scheduler)));
   if (ready_.max_model_len < 1) {
     throw ConfigError("--num-kv-blocks: the model's KV-cache groups need at least " +
-                      std::to_string(cache.group_windows.size()) + " blocks (" + std::to_string(cache.num_blocks) +
-                      ")");
+                      std::to_string(cache.group_windows.size()) + " blocks (the flag sets " +
+                      std::to_string(cache.num_blocks) + ")");
   }
   // Measure this before the cache is mapped, so that the address space of the cache is not counted twice.
   ready_.spare_memory_bytes = executor_->SpareMemory(cache.num_blocks);

@@ -52,7 +52,7 @@ bool OutputQueue::Take(EngineCoreOutputs& outputs, std::chrono::steady_clock::ti
     changed_.WaitUntil(mutex_, deadline);
   }
   interrupted_ = false;
-  // After Die the descriptor stays readable, because every further Take has an error to report.
+  // After Die the descriptor stays readable, because every further Take has outputs or an error to return.
   if (!death_cause_) event_fd_.Reset();
   outputs.stats = pending_.stats;
   if (pending_.empty()) {

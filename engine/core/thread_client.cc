@@ -38,7 +38,7 @@ ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory) {
       thread_ = std::thread([this, config, factory = std::move(factory)] { ThreadMain(config, factory); });
     } catch (const std::system_error& error) {
       throw ResourceError(std::string("cannot start the engine's thread: ") + error.what() +
-                          " (the tightest memory limit is " + kernels::ReadAvailableMemory().bound + ")");
+                          " (tightest memory limit: " + kernels::ReadAvailableMemory().bound + ")");
     }
   }
   std::exception_ptr failure;

@@ -93,7 +93,7 @@ void RankGroup::RunRank(int rank) {
   try {
     function_(context_, rank);
   } catch (const RankAborted&) {
-    // The rank that ended the run has recorded the cause.
+    // The rank that ended the run has recorded why.
   } catch (const kernels::StepCancelled&) {
     cancelled_.store(true, std::memory_order_relaxed);
     AbortBarriers();

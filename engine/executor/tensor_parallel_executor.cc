@@ -51,7 +51,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
                         std::to_string(available.bytes) + " bytes left by " + available.bound + ")");
   } catch (const std::system_error& e) {
     throw ResourceError("cannot start the engine's threads: " + std::string(e.what()) + " (" + num_threads +
-                        " requested; the tightest memory limit is " + available.bound + ")");
+                        " requested; tightest memory limit: " + available.bound + ")");
   }
 }
 

@@ -1,8 +1,8 @@
 // AdmissionQueue: decides when the sequences of a request may enter the engine. Requests enter in the order in which
-// they were added, as long as the memory that their outputs may take is within the limit. If no request is admitted,
-// the next one always enters. With n > 1, the second and later sequences of a request can wait until the first has
-// a token, for example to find the prompt in the prefix cache. Waiting changes no result. Owned by LLMEngine, called
-// from the front-end thread.
+// they were added, each as soon as the memory that its outputs and those of all admitted requests may take is within
+// the limit. A request always enters if no other request is admitted. With n > 1, the second and later sequences of a
+// request can wait until the first has a token, for example to find the prompt in the prefix cache. Waiting changes no
+// result. Owned by LLMEngine, called from the front-end thread.
 #pragma once
 
 #include <cstdint>

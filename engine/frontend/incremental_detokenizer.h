@@ -1,6 +1,6 @@
 // IncrementalDetokenizer: turns the token ids of one sequence into text that contains only complete characters. Ends
-// the text at a stop string. Until then, holds back as many characters as could be the beginning of a stop string (see
-// StopChecker::holdback). The text does not depend on how the ids are split into calls to Append. Owned by a
+// the text at a stop string. While the sequence runs, holds back the last StopChecker::holdback() characters, because a
+// stop string could begin there. The text does not depend on how the ids are split into calls to Append. Owned by a
 // RequestState; front-end thread only.
 #pragma once
 
@@ -44,7 +44,8 @@ class IncrementalDetokenizer {
   std::string_view GetNextOutputText(bool finished, bool delta);
 
  private:
-  // Ends the text at a stop string if one ends after the first `checked_size` bytes.
+  // Ends the text at a stop string if one ends after the first `checked_size` bytes. Does nothing during the first
+  // min_tokens tokens.
   void ApplyStopStrings(size_t checked_size);
 
   tokenizer::DecodeStream stream_;

@@ -32,7 +32,7 @@ class InputProcessor {
   InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                  int64_t max_output_memory = std::numeric_limits<int64_t>::max());
 
-  // Returns the validated request. Throws a RequestError that names the field.
+  // Returns the validated request. Throws a RequestError that names the field, or EncodingStopped from the tokenizer.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params) const;
 
  private:

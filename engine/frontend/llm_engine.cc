@@ -29,9 +29,9 @@ struct LLMEngine::Impl {
     config.cache.num_blocks = client->ready().num_blocks;
   }
 
-  // Returns true if the other sequences should wait for the first token of the first sequence: either to find the
-  // prompt in the prefix cache, or because only the first sequence computes the prompt logprobs, which the request's
-  // first output must contain.
+  // Returns true if the other sequences should wait for the first token of the first sequence: either so that they find
+  // the prompt in the prefix cache, or because only the first sequence computes the prompt logprobs, which the
+  // request's first output must contain.
   bool StartsFirstAlone(const ProcessedInput& input) const {
     const bool can_share = config.cache.enable_prefix_caching &&
                            static_cast<int64_t>(input.prompt_token_ids.size()) > config.cache.block_size;

@@ -34,8 +34,8 @@ int64_t PlainOutputBytes(int64_t num_tokens);
 // least enough for one sequence of max_model_len tokens without logprobs.
 int64_t DefaultMaxOutputMemory(int64_t spare_bytes, int64_t max_model_len);
 
-// Throws RequestError if the request may take more than `limit_bytes`. The message shows the factors of the estimate
-// and the parameters to change.
+// Throws RequestError if the request may take more than `limit_bytes`. The message shows the sizes that determine the
+// estimate, and the parameters to change.
 void CheckOutputMemory(const SamplingParams& params, int64_t num_prompt_tokens, int64_t vocab_size,
                        int64_t limit_bytes);
 

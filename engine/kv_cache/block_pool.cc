@@ -38,7 +38,7 @@ void BlockPool::Touch(KVCacheBlock* block) {
 }
 
 void BlockPool::FreeBlocks(std::span<KVCacheBlock* const> blocks) {
-  // Each block is pushed in front of the one before it, so the request's tail ends up at the front of the queue.
+  // Each uncached block is pushed in front of the one before it, so the last one ends up at the front of the queue.
   for (KVCacheBlock* block : blocks) {
     if (block->is_null()) continue;
     VLLM_CHECK(block->ref_cnt > 0);

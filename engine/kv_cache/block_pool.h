@@ -43,9 +43,9 @@ class BlockPool {
   // Adds a reference to a cached block. Removes the block from the free queue if it was free.
   void Touch(KVCacheBlock* block);
 
-  // Removes one reference from each block of a request, given in table order; skips null blocks. Blocks without
-  // references become free: uncached blocks go to the front of the queue, cached blocks to the back. In both cases the
-  // last blocks of the request are reused first.
+  // Removes one reference from each of `blocks`, which are blocks of one request in table order. Skips null blocks.
+  // Blocks without references become free: uncached blocks go to the front of the queue, cached blocks to the back. In
+  // both cases the last of these blocks is reused first.
   void FreeBlocks(std::span<KVCacheBlock* const> blocks);
 
   // Returns the first cached block of this prefix and group, or null.

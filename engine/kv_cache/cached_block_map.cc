@@ -10,7 +10,7 @@ namespace vllm {
 CachedBlockMap::CachedBlockMap(int64_t max_blocks) : buckets_(std::bit_ceil(static_cast<size_t>(max_blocks) * 2)) {}
 
 size_t CachedBlockMap::IndexOf(PrefixNodeId prefix_id, uint32_t group_id) const {
-  // Prefix ids are small and dense. A large offset per group keeps the groups' buckets apart.
+  // Prefix ids are small and dense. Without an offset per group, all groups' blocks of a prefix would share a bucket.
   return static_cast<size_t>(prefix_id + group_id * 0x9e3779b97f4a7c15) & (buckets_.size() - 1);
 }
 

@@ -10,7 +10,7 @@
 
 namespace vllm {
 
-// The id of a node in PrefixTrie. A node represents a prefix of full blocks.
+// The id of a node in PrefixTrie. A node represents a full block and the prefix before it.
 using PrefixNodeId = uint32_t;
 inline constexpr PrefixNodeId kEmptyPrefix = 0;
 inline constexpr PrefixNodeId kNoPrefix = 0xffffffff;

@@ -18,9 +18,9 @@ int64_t WindowPeakBlocks(int64_t sliding_window, int64_t block_size, int64_t max
 // Returns an upper bound on the blocks that a sequence holds at once while it grows to num_tokens tokens.
 int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chunk);
 
-// Returns the largest number of tokens for which PeakBlocks is at most cache.num_blocks, or kUnlimitedTokens if every
-// length fits. A sequence of up to this length fits if it runs alone. The result is a multiple of the block size; 0 if
-// there are fewer blocks than groups.
+// Returns the largest number of tokens for which PeakBlocks is at most cache.num_blocks. This is a multiple of the
+// block size, and 0 if there are fewer blocks than groups. Returns kUnlimitedTokens if every length fits. A sequence of
+// up to the returned length fits if it runs alone.
 inline constexpr int64_t kUnlimitedTokens = int64_t{1} << 60;
 int64_t MaxTokensThatFit(const CacheConfig& cache, int64_t max_chunk);
 

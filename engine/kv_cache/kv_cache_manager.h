@@ -45,7 +45,7 @@ class KVCacheManager {
   // Allocates blocks for num_new_tokens more tokens, after the request's computed tokens and those in `computed`. First
   // frees the request's blocks that no token from position num_computed_tokens on attends to. If the pool then has too
   // few free blocks, returns false and allocates nothing. On success, adds references to the hit blocks and, with
-  // prefix caching, publishes the blocks that the new tokens fill.
+  // prefix caching, publishes the blocks that known new tokens fill, unless the prefix trie is full.
   // REQUIRES: num_new_tokens > 0; `computed` is empty if the request already has blocks.
   bool AllocateSlots(Request& request, int64_t num_new_tokens) { return Allocate(request, num_new_tokens, {}); }
   struct Admission {
@@ -112,7 +112,7 @@ class KVCacheManager {
   std::vector<std::unique_ptr<SingleTypeKVCacheManager>> groups_;
   std::unordered_map<RequestId, Tables> tables_;
   PrefixCacheStats stats_;
-  // Results of the last lookup.
+  // prefix_ids_ and hits_ are results of the last lookup.
   std::vector<PrefixNodeId> prefix_ids_;
   std::vector<std::vector<KVCacheBlock*>> hits_;  // [num_groups]
   std::vector<int32_t> scratch_;

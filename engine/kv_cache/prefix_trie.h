@@ -2,8 +2,8 @@
 // block. Cached blocks with the same node id, in any KV-cache group, have the same tokens after the same prefix. The
 // converse also holds, except for retired nodes. Lookups compare tokens, extra keys and parents, so hash collisions
 // cost time but never return wrong contents. A node may outlive the blocks of its ancestors, because a sliding window
-// frees the head of a sequence first. Owned by BlockPool; engine thread only. After construction, allocates memory only
-// for extra keys.
+// frees the head of a sequence first. Owned by BlockPool; engine thread only. After construction, only extra keys and
+// CheckIntegrity allocate memory.
 // Invariant: a node's ref_cnt counts the cached blocks with its id, its children, and the requests whose last hit or
 // published block the node represents. A node whose ref_cnt becomes 0 is removed.
 #pragma once

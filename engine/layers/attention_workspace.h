@@ -10,7 +10,7 @@
 
 namespace vllm {
 
-// Attention of some rows over one KV head, in all partitions of the rows or in only one.
+// Attention of some rows over one KV head, in all partitions of their KV or in only one (see kernels/attention.h).
 struct AttentionStepTask {
   kernels::AttentionTask task;
   int64_t partition = -1;  // below 0: all partitions

@@ -12,8 +12,8 @@ namespace vllm {
 
 class ConfigFields {
  public:
-  // `what` starts every error message: "config.json /models/x". `prefix` is prepended to field names: "rope_scaling.".
-  // Throws ModelError if `object` is not a JSON object.
+  // `what`, such as "config.json /models/x", starts every error message. `prefix`, such as "rope_scaling.", is put in
+  // front of field names. Throws ModelError if `object` is not a JSON object.
   ConfigFields(const nlohmann::json& object, std::string what, std::string prefix = "");
 
   // All getters treat null as absent. They throw ModelError if the value has the wrong type or is outside [low, high],

@@ -11,9 +11,9 @@ namespace vllm {
 
 inline constexpr int kMaxJsonDepth = 64;
 
-// Returns the contents of the file. `what` starts every error message: "config.json /models/x". Throws ModelError if
-// the file cannot be read, is not a regular file or is larger than max_bytes. Throws ResourceError if the system runs
-// out of a resource, such as file descriptors.
+// Returns the contents of the file. `what`, such as "config.json /models/x", starts every error message. Throws
+// ModelError if the file cannot be read, is not a regular file or is larger than max_bytes. Throws ResourceError if the
+// system runs out of a resource, such as file descriptors.
 std::string ReadTextFile(const std::string& path, size_t max_bytes, const std::string& what);
 
 // Parses one JSON value. Throws ModelError if `text` is anything else, is nested deeper than kMaxJsonDepth, or contains

@@ -19,7 +19,7 @@ namespace vllm {
 
 // A row-major tensor. `data` is borrowed from the source and may be unaligned for its type.
 struct TensorView {
-  std::string name;  // for messages
+  std::string name;  // for error messages
   kernels::WeightType type = kernels::WeightType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;

@@ -1,6 +1,5 @@
-// FalconForCausalLM (arXiv 2311.16867): layer norms, a two-matrix MLP with GELU, q, k and v in one matrix grouped by KV
-// head, and in most configs attention and MLP in parallel. Loading rejects configs with ALiBi instead of rotary
-// positions.
+// FalconForCausalLM (arXiv 2311.16867): layer norms, a two-matrix MLP with GELU, a fused QKV matrix grouped by KV head,
+// and in most configs attention and MLP in parallel. Loading rejects configs with ALiBi instead of rotary positions.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

@@ -1,4 +1,4 @@
-// GPT2LMHeadModel (OpenAI's GPT-2): learned positions, layer norms before the blocks, q, k and v in one matrix, and a
+// GPT2LMHeadModel (OpenAI's GPT-2): learned positions, layer norms before the blocks, a fused QKV matrix, and a
 // two-matrix MLP. Its checkpoints store matrices as [in, out] (ModelConfig::conv1d_weights).
 #include "engine/models/architecture_specs.h"
 

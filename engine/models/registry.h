@@ -17,7 +17,8 @@ bool IsKnownArchitecture(std::string_view architecture);
 // Throws ModelError listing the known architectures if config.architecture is unknown.
 void CheckArchitecture(const ModelConfig& config);
 
-// Builds the model of load.config.model.architecture. Throws as CheckArchitecture and DecoderModel do.
+// Builds the model of load.config.model.architecture. Throws as CheckArchitecture, the architecture's spec function and
+// DecoderModel do.
 std::unique_ptr<Model> BuildModel(const LoadContext& load);
 // Like BuildModel, but for `architecture` instead of the config's. REQUIRES: IsKnownArchitecture(architecture).
 std::unique_ptr<Model> BuildArchitecture(std::string_view architecture, const LoadContext& load);

@@ -87,7 +87,7 @@ void CheckBadWords(const SamplingParams& params, int64_t vocab_size) {
     }
   }
   for (const std::vector<int32_t>& ids : params.bad_words_token_ids) {
-    if (ids.empty()) Fail("bad_words", "each word must have at least one token", 0);
+    if (ids.empty()) Fail("bad_words", "a word has too few tokens", 0);
     CheckIds("bad_words", ids, vocab_size);
   }
 }

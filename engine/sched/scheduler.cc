@@ -58,7 +58,7 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* rejection_
   const int64_t threshold = config_.long_prefill_token_threshold;
   const int64_t first_chunk = threshold > 0 ? std::min(threshold, num_tokens) : num_tokens;
   if (!config_.enable_chunked_prefill && first_chunk > config_.max_num_batched_tokens) {
-    return reject(config_.max_num_batched_tokens, "max_num_batched_tokens limits prompts without chunked prefill");
+    return reject(config_.max_num_batched_tokens, "without chunked prefill, max_num_batched_tokens limits the prompt");
   }
   auto owned = std::make_unique<Request>(std::move(request));
   Request* added = owned.get();

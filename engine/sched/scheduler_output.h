@@ -52,7 +52,8 @@ struct SchedulerOutput {
   // One entry per scheduled request: first the requests that were running, in order, then the admitted requests.
   std::vector<NumScheduledTokens> num_scheduled_tokens;
   int64_t total_num_scheduled_tokens = 0;
-  // Requests that finished or were aborted since the last step. Workers discard their state. Each id is sent once.
+  // Requests in the workers' cached state that finished or were aborted since the last step. Workers discard the state
+  // of these requests. Each id is sent once.
   std::vector<RequestId> finished_req_ids;
   // Requests that lost their blocks: preempted in this step, or admitted in a step that was rolled back. Workers keep
   // the tokens of these requests and replace their block tables when the requests are resumed.

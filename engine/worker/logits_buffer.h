@@ -26,7 +26,7 @@ struct LogitsBuffer {
       : logits(static_cast<size_t>(Bytes(config))),
         results(static_cast<size_t>(config.scheduler.max_num_batched_tokens)) {}
 
-  // Number of logits rows that are computed at a time. A step with more rows takes several rounds.
+  // Returns the maximum number of logits rows computed at a time. A step with more rows takes several rounds.
   static int64_t MaxRows(const VllmConfig& config);
   static int64_t Bytes(const VllmConfig& config) {
     return MaxRows(config) * config.model.vocab_size * static_cast<int64_t>(sizeof(float));

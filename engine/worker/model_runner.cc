@@ -15,6 +15,7 @@ namespace {
 // Limits the memory for the results of planned KV partitions. Pages take physical memory only once a step uses them.
 // Partitions whose results do not fit are not planned, so each row's own task computes them.
 constexpr int64_t kMaxPartialBytes = int64_t{64} << 20;
+// Limits the number of partitions for which a plan reserves memory. A plan for more partitions allocates.
 constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 
 }  // namespace

@@ -173,7 +173,7 @@ static void SumValues(const AttentionArgs& args, const AttentionTask& task, cons
                                                       : 1;
   for (int64_t g = first_group; g < end_group; g += groups_at_once) {
     const int64_t end = g + groups_at_once < end_group ? g + groups_at_once : end_group;
-    // For up to two tiles, converting twice in registers is cheaper than converting once through memory.
+    // For up to two tiles, converting in registers for each tile is cheaper than converting once through memory.
     if (!KV::kWidens || num_tiles <= 2) {
       AccumulateGroups<KV>(args, task, work, base, groups.values, g, end);
       continue;

@@ -44,8 +44,8 @@ struct LinearArgs {
 inline constexpr int64_t kColumnBlock = 1024;  // must be even, because bfloat16 columns are stored in pairs
 
 // Prefetch distance, in bytes, into the packed weight. Near the end of a panel, it reaches into the following panels.
-// With a single row, nothing is prefetched: the kernel is then bound by memory bandwidth, which the hardware prefetcher
-// uses best.
+// For a single row, the weight is not prefetched: the kernel is then bound by memory bandwidth, which the hardware
+// prefetcher uses best.
 inline constexpr int64_t kWeightPrefetchBytes = 16 << 10;
 // The lines of y are prefetched this many columns before the end of a column block.
 inline constexpr int64_t kOutputPrefetchColumns = 64;

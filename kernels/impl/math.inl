@@ -1,7 +1,7 @@
 // Vector exp and tanh for softmax, soft caps and activations. Included inside an instruction set's namespace.
 
-// exp(x) for x <= 88.02, and exp(88.02) above that, which is almost 2^127. Cody-Waite reduction to |r| <= ln2 / 2, then
-// a degree-7 polynomial (Cephes expf). The operand order of Min and Max keeps NaN.
+// exp(min(x, 88.02)), which is below 2^127. Cody-Waite reduction to |r| <= ln2 / 2, then a degree-7 polynomial (Cephes
+// expf). The operand order of Min and Max keeps NaN.
 static inline Vec Exp(Vec x) {
   const Vec clamped = Vec::Max(Vec::Set1(-104.0f), Vec::Min(Vec::Set1(88.02f), x));
   const Vec n = Vec::Round(Vec::Mul(clamped, Vec::Set1(1.44269504088896341f)));
@@ -19,8 +19,8 @@ static inline Vec Exp(Vec x) {
 
 inline constexpr float kLog2E = 1.44269504088896341f;
 
-// 2^x for x <= 0, within 2 ulp. 2^-inf is 0, and NaN stays NaN. The polynomial approximates 2^r on |r| <= 1/2. With
-// its coefficients rounded to float32, it has a relative error of 2e-8.
+// 2^x for x <= 0, within 2 ulp. 2^-inf is 0, and NaN stays NaN. The polynomial approximates 2^r on |r| <= 1/2 with
+// a relative error below 2e-8, which includes the rounding of its coefficients to float32.
 static inline Vec Exp2(Vec x) {
   const Vec clamped = Vec::Max(Vec::Set1(-152.0f), x);
   const Vec n = Vec::Round(clamped);

@@ -8,7 +8,7 @@
 inline constexpr int64_t kSegment = 1024;
 inline constexpr int64_t kSegmentStride = kSegment + 16;  // a power of two would map all rows to the same L1 sets
 inline constexpr int kDirectWeightRows = 4;               // rows of w per pass for one row of x, to hide FMA latency
-inline constexpr int kUnpackedWeightRows = 8;             // rows of w per pass for more rows of x
+inline constexpr int kUnpackedWeightRows = 8;             // rows of w that are dequantized at a time
 
 struct QuantCall {
   const float* x;

@@ -2,7 +2,7 @@
 // unchanged GGML blocks, or codes of 4 or 8 bits with scales for groups of columns. The rank that uses the matrix fills
 // it once at load time; then that rank's threads read it.
 //
-// Blocks: row n consists of num_columns / block_elements blocks that start at data + n * row_bytes.
+// Blocks: row n consists of num_columns / BlockColumns(format) blocks that start at data + n * row_bytes.
 // Groups: the codes of row n start at data + n * row_bytes. Every 16 columns form a chunk, which belongs to one group.
 //   w[n, k] = (code[n, k] - zero[n, g]) * scale[n, g], g = group_of_chunk[k / 16]
 //   4-bit codes: byte k / 32 * 16 + k % 16, low nibble if k % 32 < 16, else high nibble.

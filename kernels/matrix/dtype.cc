@@ -21,7 +21,8 @@ uint16_t FloatToFloat16(float value) {
   // 65520 is halfway between the largest finite value, 65504, and the next power of two, so it rounds to infinity.
   if (bits >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
   if (bits < 0x38800000u) {
-    // The result is subnormal. The last place of the sum with 0.5 is 2^-24, so the addition rounds correctly.
+    // The value is below the smallest normal float16. The last place of the sum with 0.5 is 2^-24, the spacing of the
+    // subnormals, so the addition rounds correctly.
     float sum = std::bit_cast<float>(bits) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3f000000u));
   }

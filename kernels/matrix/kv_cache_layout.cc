@@ -35,8 +35,8 @@ void StoreTokenInPairs(const KVCacheLayout& layout, std::byte* key_block, std::b
   if (layout.KeyDims() > head_dim) key_at(head_dim) = 0;
 }
 
-// Returns NaN if an element is not finite. Then the token's score (for K) or all of its values (for V) become NaN, so
-// that quantization does not hide the error.
+// Returns the scale for int8, or NaN if an element is not finite. A NaN scale makes the token's score (for K) or all of
+// its values (for V) NaN, so that quantization does not hide the error.
 float ScaleOf(const float* x, int64_t n) {
   float largest = 0.0f;
   bool finite = true;

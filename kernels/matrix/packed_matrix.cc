@@ -75,8 +75,8 @@ void PackedMatrix::PackPanel(int64_t panel, std::span<const SourceRow> rows) {
   const auto size = static_cast<int64_t>(SizeOf(view_.dtype));
   const int64_t stored = view_.stored_columns();
   std::byte* to = buffer_.as<std::byte>() + panel * kPanelRows * stored * size;
-  // The rows to transpose, converted to the matrix's type. Rows past the matrix's last row and columns past its last
-  // column are zero.
+  // The rows that cannot be transposed directly from the source, converted to the matrix's type. Rows past the matrix's
+  // last row and columns past its last column are zero.
   std::array<std::array<float, kColumnsAtOnce>, kPanelRows> block{};
   std::array<float, kPanelRows * kColumnsAtOnce> transposed;
   PanelRows from;

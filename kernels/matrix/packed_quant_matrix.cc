@@ -9,7 +9,7 @@ namespace vllm::kernels {
 
 namespace {
 
-constexpr int64_t kRun = 4 * kPanelRows;  // bytes per run: four columns of 16 rows
+constexpr int64_t kRun = 4 * kPanelRows;  // bytes per run: four for each of 16 rows
 constexpr int64_t kHalfBlock = kBlockColumns / 2;
 constexpr int64_t kIQ4_NLBytes = 2 + kHalfBlock;
 

@@ -29,7 +29,7 @@ struct PackedQuantForm {
   int32_t bits = 8;  // maximum bits per code; 4-bit codes take half a byte, all others a whole byte
   int64_t scale_columns = kScaleColumns;
   bool has_minimums = false;
-  int32_t zero = 128;               // zero point: the level that stands for 0
+  int32_t zero = 128;               // zero point, subtracted from each level
   const uint8_t* levels = nullptr;  // [16], static storage; null: no table
 };
 

@@ -12,7 +12,7 @@ namespace vllm::kernels {
 
 namespace {
 
-// Far more than the size of any of these files. Limits how much is read if a path is wrong.
+// Far more than the usual size of these files. Limits how much is read if a path is wrong.
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 // Version 1 reports "no limit" as the largest multiple of the page size that fits in an int64, which is above this.
 constexpr int64_t kNoLimit = int64_t{1} << 62;

@@ -1,7 +1,7 @@
 // VLLM_CHECK(condition): an assertion that stays on in every build, for invariants that cost one or two comparisons to
 // check. A false condition is a bug in this program. The check throws std::logic_error with the condition and its
-// location. The engine then stops with this error, and every request gets a final output. Any thread. This header needs
-// no kernel, so the scheduler and the KV cache manager may include it.
+// location. The engine then stops with this error, and each unfinished request gets a final output. Any thread. This
+// header needs no kernel, so the scheduler and the KV cache manager may include it.
 #pragma once
 
 namespace vllm::kernels {

@@ -37,7 +37,7 @@ TEST(CommandLineTest, APromptMayContainCommandNames) {
             (std::vector<std::string>{"chat", "batch", "run"}));
 }
 
-TEST(CommandLineTest, ArgumentsInBracketsAreNotSplit) {
+TEST(CommandLineTest, WordsInBracketsAreNotSplit) {
   EXPECT_EQ(Parse({"run", "[a,b]"}).settings.arguments, (std::vector<std::string>{"[a,b]"}));
   EXPECT_EQ(Parse({"run", "--stop", "[x,y]", "p"}).settings.Texts("stop"), (std::vector<std::string>{"[x,y]"}));
   EXPECT_EQ(Parse({"run", "{}", "[]"}).settings.arguments, (std::vector<std::string>{"{}", "[]"}));
@@ -83,7 +83,7 @@ TEST(CommandLineTest, ErrorsNameTheWordAndSuggestTheNearestName) {
   EXPECT_EQ(ErrorOf({"rnu"}), "unknown command rnu; did you mean run?");
   EXPECT_EQ(ErrorOf({"run", "--top-p", "x"}), "--top-p: must be a number (x)");
   EXPECT_EQ(ErrorOf({"run", "--dtype", "int3"}), "--dtype: must be one of auto|float32|float16|bfloat16 (int3)");
-  EXPECT_EQ(ErrorOf({"run", "--ordered"}), "unknown flag --ordered for run; it belongs to other commands");
+  EXPECT_EQ(ErrorOf({"run", "--ordered"}), "unknown flag --ordered for run; it is a flag of another command");
   EXPECT_NE(ErrorOf({"run", "--top-p"}), "");
   EXPECT_NE(ErrorOf({"pull", "x"}), "");
 }

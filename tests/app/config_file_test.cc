@@ -211,7 +211,7 @@ TEST_F(ConfigFileTest, SyntaxErrorsNameTheirLineAndColumn) {
       {"# \x01\n", ":1:3: control character in a comment"},
       {"\"a\\nb\" = 1\n", ":1:1: a\\x0ab: unknown key"},
       {"[run\n", ":1:5: missing ] after the table name"},
-      {"seed = \xFF\n", ": not valid UTF-8"},  // checked for the whole text, before it is parsed
+      {"seed = \xFF\n", ": not valid UTF-8"},  // no position: the whole text is checked before it is parsed
   };
   for (const auto& [text, error] : cases) EXPECT_EQ(ErrorOf(text), error) << text;
 }

@@ -38,7 +38,7 @@ class ConversationTest : public testing::Test {
   int32_t eos_ = 0;
 };
 
-TEST_F(ConversationTest, NextPromptStartsWithTheSampledTokens) {
+TEST_F(ConversationTest, NextPromptKeepsTheSampledTokens) {
   const auto renderer = Renderer(kPlainTemplate);
   Conversation conversation = Make(*renderer);
   conversation.Reset("be kind");

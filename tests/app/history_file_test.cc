@@ -123,9 +123,9 @@ TEST_F(HistoryFileTest, EntryAppendedAfterAnotherProcessShortenedTheFileIsKept) 
   for (int i = 0; i < 5; ++i) first.Append(std::to_string(i));
   HistoryFile second(path_, 2);
   EXPECT_EQ(second.entries(), (Lines{"3", "4"}));
-  first.Append("of the first");
-  second.Append("of the second");
-  EXPECT_EQ(HistoryFile(path_).entries(), (Lines{"3", "4", "of the first", "of the second"}));
+  first.Append("by first");
+  second.Append("by second");
+  EXPECT_EQ(HistoryFile(path_).entries(), (Lines{"3", "4", "by first", "by second"}));
 }
 
 TEST_F(HistoryFileTest, EntryAppendedWhileAnotherProcessReplacesTheFileIsKept) {

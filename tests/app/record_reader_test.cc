@@ -19,7 +19,8 @@ struct ReadResult {
   std::vector<int64_t> lines;
 };
 
-// Sends `text` through a pipe, `piece` bytes per write, and returns the records that the reader finds.
+// Sends `text` through a pipe, `piece` bytes per write. Returns the records that the reader finds and their line
+// numbers. A record that is too long is returned as "TOO LONG".
 ReadResult ReadAll(const std::string& text, char delimiter, size_t piece, size_t max_bytes = 1 << 20) {
   int fds[2];
   if (pipe(fds) != 0) return {};

@@ -150,7 +150,7 @@ TEST(EngineCoreTest, PromptLogprobsCoverAChunkedPrompt) {
   EXPECT_EQ(RunAll(engine_core).at(1).num_prompt_logprobs, 49u);
 }
 
-TEST(EngineCoreTest, ExecutorFailureKeepsItsType) {
+TEST(EngineCoreTest, StepThrowsIfTheExecutorThrows) {
   FakeModel model;
   model.throw_at_step = 1;
   EngineCore engine_core(FakeConfig(), FakeExecutorFactory(model));

@@ -191,7 +191,7 @@ class Adder {
   }
   ~Adder() { Join(); }
 
-  // Returns once the thread waits for space in the queue, or has added all requests.
+  // Returns once the thread waits for space in the queue, has added all requests, or has found the engine dead.
   void WaitUntilBlocked() const {
     while (!finished_ && !(num_added_ >= ThreadClient::kInputQueueCapacity && ThreadSleeps(id_))) {
       std::this_thread::yield();

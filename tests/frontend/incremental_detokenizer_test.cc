@@ -21,7 +21,7 @@ class IncrementalDetokenizerTest : public ::testing::Test {
   SamplingParams params_;
 };
 
-TEST_F(IncrementalDetokenizerTest, TextGrowsTokenByToken) {
+TEST_F(IncrementalDetokenizerTest, TextGrowsAsTokensAreAppended) {
   auto detokenizer = Make();
   EXPECT_EQ(detokenizer.Append(Bytes("he")), 2u);
   EXPECT_EQ(detokenizer.GetNextOutputText(false, true), "he");

@@ -105,7 +105,7 @@ TEST_F(InputProcessorTest, LeadingSpaceFormOfABadWordIsDroppedIfItsTokenCountDif
 
 TEST_F(InputProcessorTest, BlankBadWordIsRejected) {
   params_.bad_words = {" "};
-  EXPECT_EQ(Rejection(Bytes("a")), "bad_words: each word must have at least one token (0)");
+  EXPECT_EQ(Rejection(Bytes("a")), "bad_words: a word has too few tokens (0)");
 }
 
 TEST_F(InputProcessorTest, WithoutATokenizerOnlyTokenIdsAreAccepted) {
@@ -152,7 +152,7 @@ TEST_F(InputProcessorTest, EosIdsOfTheModelDoNotCountAgainstTheLimitOfStopTokenI
   EXPECT_EQ(Process(Bytes("a")).params.stop_token_ids.size(), Limits::kMaxStopTokenIds + 1);
 }
 
-TEST_F(InputProcessorTest, SeedOfMinusOneIsDerived) {
+TEST_F(InputProcessorTest, SeedOfMinusOneIsReplacedByADerivedSeed) {
   params_.seed = std::numeric_limits<uint64_t>::max();
   EXPECT_EQ(Process(Bytes("a")).params.seed, DeriveSeed(0, "id"));
 }

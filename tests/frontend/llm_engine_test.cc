@@ -107,7 +107,7 @@ TEST_P(LLMEngineTest, AnswersInTextUntilEos) {
   EXPECT_LE(metrics.last_token_time, metrics.finished_time);
 }
 
-TEST_P(LLMEngineTest, StopStringEndsTheRequestAtTheSameTokenHoweverFarTheEngineRanAhead) {
+TEST_P(LLMEngineTest, StopStringEndsTheRequestAtItsLastTokenEvenIfTheEngineRanAhead) {
   LLMEngine engine = Make(Reciting(Bytes("one two three four five")));
   params_.stop = {"three"};
   params_.logprobs = 1;

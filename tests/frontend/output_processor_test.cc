@@ -287,7 +287,7 @@ TEST_F(OutputProcessorTest, PromptLogprobsComeWithTheFirstDeltaOrWithEveryCumula
   }
 }
 
-TEST_F(OutputProcessorTest, OutputsOfCollectedAndAbortedRequestsHaveTheirArrivalTime) {
+TEST_F(OutputProcessorTest, OutputsOfFinalOnlyAndAbortedRequestsHaveTheirArrivalTime) {
   const SteadyTime before = std::chrono::steady_clock::now();
   SamplingParams params = Params(RequestOutputKind::kFinalOnly);
   params.n = 2;

@@ -94,7 +94,7 @@ TEST(ChatTemplateTest, ErrorsHaveALineNumber) {
   EXPECT_EQ(ErrorOf("{{ 'x' | nosuch }}"), "chat template line 1: no filter named 'nosuch'");
 }
 
-TEST(ChatTemplateTest, StrftimeNowUsesTheGivenDate) {
+TEST(ChatTemplateTest, StrftimeNowUsesTheGivenDateAndInvalidDatesAreRejected) {
   RenderOptions options;
   options.now = "2024-02-29";
   EXPECT_EQ(ChatTemplate::Parse("{{ strftime_now('%d %b %Y %H:%M %A %j') }}")->Render({}, options),

@@ -262,8 +262,8 @@ TEST_P(AttentionTest, ResultsAreBitIdenticalWithPrecomputedPartitions) {
 
 // Rounding to int8 changes an element of a key or value by at most half a scale, which is 1/254 of the largest
 // magnitude of its vector. For normally distributed numbers that magnitude is usually below 3.5 standard deviations, so
-// the error is usually below 1.4 % of a standard deviation. The dot product averages the errors of the
-// key over the dimensions, and the weighted sum averages those of the values over the positions.
+// the error is usually below 1.4 % of a standard deviation. Such errors partly cancel out: those of a key in the dot
+// product over the dimensions, and those of the values in the weighted sum over the positions.
 TEST_P(AttentionTest, Int8KVRmsErrorIsBelowThreeThousandthsOfTheStandardDeviation) {
   for (const int64_t dim : {64, 128}) {
     Case c(random_, dim, 2, 2, 32, 300, 0, KVDType::kInt8);

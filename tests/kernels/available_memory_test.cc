@@ -109,7 +109,7 @@ TEST_F(MemoryLeftTest, ControlGroupLimitIsReportedWithTheFileThatSetsIt) {
   EXPECT_EQ(left.cgroup_file, directory_.path() + "/group/memory.max");
 }
 
-TEST_F(MemoryLeftTest, DamagedFilesSetNeitherLimitsNorUsage) {
+TEST_F(MemoryLeftTest, DamagedFilesGiveNeitherLimitsNorUsage) {
   directory_.Write("meminfo", "MemAvailable:\nCommitLimit: 99999999999999999999 kB\n");
   directory_.Write("self/status", "VmSize");
   directory_.Write("sys/vm/overcommit_memory", "2\n");

@@ -1,5 +1,5 @@
-// The AVX-VNNI tile kernels, compiled with AVX-512's encoding of the instructions and renamed (flags:
-// tests/CMakeLists.txt). So the tests can run these kernels on CPUs that have only this encoding.
+// The AVX-VNNI tile kernels under other names, compiled with AVX-512's encoding of the instructions (flags:
+// tests/CMakeLists.txt), so that the tests can run them on CPUs that have only this encoding.
 #if defined(__AVX512VNNI__)
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
-// Compares the codes, scales and minimums that ReadCodes returns with dequantized values, for every format that has a
-// packed form.
+// Compares the values that the codes, scales and minimums of ReadCodes represent with dequantized values, for every
+// format that has a packed form.
 #include "kernels/matrix/quant_codes.h"
 #include "kernels/isa/kernels_for.h"
 

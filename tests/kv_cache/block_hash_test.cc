@@ -56,7 +56,7 @@ TEST(BlockHashTest, LowBitsSpreadOverBuckets) {
   for (const int count : buckets) EXPECT_NEAR(count, 1000, 200);
 }
 
-TEST(BlockHashTest, CacheSaltIsHashedIntoTheFirstBlockOnly) {
+TEST(BlockHashTest, CacheSaltIsAnExtraKeyOfTheFirstBlockOnly) {
   const Request unsalted(MakeCore(1, {1}));
   EXPECT_EQ(unsalted.extra_keys(true), "");
   EXPECT_EQ(unsalted.extra_keys(false), "");

@@ -51,7 +51,7 @@ TEST_F(FreeKVCacheBlockQueueTest, RemoveUnlinksTheFirstAndTheLastBlock) {
   EXPECT_EQ(Ids(), (V{1, 2, 3}));
 }
 
-TEST_F(FreeKVCacheBlockQueueTest, PrependedBlockIsPoppedNext) {
+TEST_F(FreeKVCacheBlockQueueTest, PrependedBlockIsFirst) {
   queue_.Remove(&blocks_[3]);
   queue_.Prepend(&blocks_[3]);
   EXPECT_EQ(Ids(), (V{3, 0, 1, 2, 4}));

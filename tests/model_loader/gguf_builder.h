@@ -91,7 +91,8 @@ class GgufBuilder {
   std::string data_;
 };
 
-// Returns a complete one-layer model in the llama layout. Each tensor's elements are 0, 1, 2, ...
+// Returns a one-layer model with the keys and tensors of a llama model, under the name `architecture`. Each tensor's
+// elements are 0, 1, 2, ...
 inline GgufBuilder TinyGguf(std::string_view architecture = "llama") {
   GgufBuilder file;
   const std::string a = std::string(architecture) + ".";

@@ -171,7 +171,7 @@ TEST_F(GgufConfigTest, SlidingWindowsFollowTheArchitecturesPattern) {
   EXPECT_EQ(config.query_pre_attn_scalar, 8.0);
 }
 
-TEST_F(GgufConfigTest, DTypeIsTheDominantMatrixTypeButBlockWeightsReplaceFloat32WithFloat16) {
+TEST_F(GgufConfigTest, DTypeIsTheDominantMatrixTypeButFloat32BecomesFloat16WithBlockWeights) {
   EXPECT_EQ(Load(TinyGguf()).checkpoint_dtype, kernels::DType::kFloat32);
   GgufBuilder half = Sizes();
   half.Tensor("token_embd.weight", {32, 10}, 1, std::string(640, 'x'));

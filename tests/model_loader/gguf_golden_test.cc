@@ -28,8 +28,8 @@ using testing_support::OneRequest;
 
 constexpr int64_t kVocab = 64;
 constexpr int64_t kLength = 60;
-// Limits for the root mean square difference. In the checkpoint's dtype, floating-point matrices and the KV cache have
-// 11 (float16) or 8 (bfloat16) significant bits.
+// Limits for the root mean square difference. In float16, the KV cache and floating-point matrices have 11 significant
+// bits. In bfloat16, they have 8.
 constexpr double kFloat16Limit = 0.006;
 constexpr double kBFloat16Limit = 0.08;  // allows for rounding that changes the choice of an expert
 // The integer kernels round activations to 8 bits in every layer, and models with random weights amplify rounding

@@ -33,8 +33,8 @@ TEST(GgufReferenceTest, TrainedWeightsGenerateTheReferenceTokens) {
   for (const int64_t ranks : {1, 2}) {
     OneRequest engine(ConfigOf(LoadGgufConfig(RealData(kGguf)), ranks));
     const nlohmann::json reference = ReadJson(RealData("references/stories260K.greedy.json"));
-    // The GGUF file has a context length of 128, and the reference checkpoint has 512. So only the tokens that fit into
-    // the shorter context are compared.
+    // The GGUF file has a context length of 128, and the reference checkpoint has 512. So only tokens that fit into the
+    // shorter context are compared.
     for (const nlohmann::json& c : reference["cases"]) {
       const auto prompt = c["prompt_ids"].get<std::vector<int32_t>>();
       auto expected = c["greedy_ids"].get<std::vector<int32_t>>();

@@ -99,7 +99,7 @@ TEST_F(PackedFileTest, FileOfOtherWeightsIsRejected) {
   EXPECT_NE(Rejection("packed weights").find("rejected: made from other weights or settings"), std::string::npos);
 }
 
-TEST_F(PackedFileTest, FileTruncatedAtAnyByteOfItsHeaderIsRejected) {
+TEST_F(PackedFileTest, TruncatedOrExtendedFileIsRejected) {
   Write({4096, 100});
   const std::string whole = Contents();
   const size_t header_bytes = 40 + std::strlen(kDescription) + 2 * 16 + 8;

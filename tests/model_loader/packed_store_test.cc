@@ -220,7 +220,7 @@ TEST_F(PackedStoreTest, SymbolicLinkToTheDirectoryIsNotFollowed) {
 }
 
 // The store replaces a file that it does not trust, so that the next start is fast again.
-TEST_F(PackedStoreTest, FileThatAnotherUserCouldHaveWrittenIsReplacedAndNotUsed) {
+TEST_F(PackedStoreTest, UntrustedFileIsReplacedAndNotUsed) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
@@ -272,7 +272,7 @@ TEST_F(PackedStoreTest, FileThatCannotBeWrittenIsReportedAndDoesNotPreventLoadin
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PackedStoreTest, NothingIsCachedIfWeightsAreSmallOrExceedTheLimitOrThereIsNoDirectory) {
+TEST_F(PackedStoreTest, NothingIsCachedForDummySmallOrTooLargeWeightsOrWithoutADirectory) {
   VllmConfig config = Llama();
   config.load.packed_cache_min_bytes = int64_t{16} << 20;
   Run(config);

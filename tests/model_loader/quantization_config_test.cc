@@ -95,7 +95,7 @@ TEST(QuantizationConfigTest, Float8FieldsAreRead) {
   EXPECT_EQ(Read({{"quant_method", "fbgemm_fp8"}}).groups.at(0).scheme.block_rows, 1);
 }
 
-TEST(QuantizationConfigTest, UnsupportedMethodsAreRejectedByName) {
+TEST(QuantizationConfigTest, TheErrorForAnUnsupportedMethodNamesTheMethod) {
   for (const char* method : {"bitsandbytes", "hqq", "mxfp4", "torchao", ""}) {
     const std::string message = ErrorOf({{"quant_method", method}});
     EXPECT_NE(message.find("quantization_config.quant_method: "), std::string::npos);

@@ -170,7 +170,7 @@ TEST(WeightsTest, DummyValuesDependOnlyOnTheName) {
   auto one = Open("", LoadFormat::kDummy);
   auto two = Open("", LoadFormat::kDummy);
   std::vector<int64_t> small = {8, 8}, large = {3000, 4000};
-  two->Get("other", large);  // changes the order of requests and the mapping
+  two->Get("other", large);  // so that `two` has another order of requests and another mapping
   TensorView a = one->Get("model.layers.0.mlp.up_proj.weight", small);
   TensorView b = two->Get("model.layers.0.mlp.up_proj.weight", small);
   TensorView c = one->Get("model.layers.1.mlp.up_proj.weight", small);

@@ -29,7 +29,7 @@ VllmConfig ConfigOf(const std::string& name, int64_t ranks = 1) {
   return config;
 }
 
-// Returns the message of the error that loading throws, or an empty string.
+// Returns the message of the Error that loading throws, or an empty string if it throws nothing.
 template <typename Error>
 std::string Rejection(const VllmConfig& config) {
   try {

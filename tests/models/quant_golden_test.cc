@@ -1,7 +1,7 @@
 // Compares quantized checkpoints of every scheme with transformers' float32 log-probabilities for the dequantized
 // weights. tests/golden/quant_models_golden.py and gguf_golden.py make the checkpoints and the expected values.
-// Splitting a prompt into chunks must not change a bit. Also tests that quantization at load stays close to the
-// unquantized model.
+// Splitting a prompt into chunks must not change a bit. Also tests that a model quantized at load stays close to
+// the unquantized one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

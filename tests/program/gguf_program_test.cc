@@ -67,7 +67,7 @@ TEST(GgufProgramTest, NonInteractiveCommandsAcceptAFile) {
   EXPECT_EQ(completion["outputs"][0]["token_ids"].size(), 4U);
   const ProgramResult run = RunProgram({"run", "-m", Llama(), "-n", "4", "-t", "0", "--json", "AB"});
   EXPECT_EQ(run.status, 0) << run.err;
-  // Ids 3 and up are the printable ASCII characters in order, beginning with "!", so "#" has id 5.
+  // Ids 3 to 62 are the ASCII characters from "!" to "\" in order, so "#" has id 5.
   EXPECT_EQ(RunProgram({"tokenize", "-m", Llama(), "#$"}).out, "[5,6]\n");
   EXPECT_EQ(RunProgram({"tokenize", "-m", Llama(), "--decode", "5 6"}).out, "#$\n");
   const ProgramResult render =
@@ -138,7 +138,7 @@ TEST(GgufProgramTest, FilesOfARepositoryAreFoundByName) {
 }
 
 TEST(GgufProgramTest, ShowCountsPackedParameters) {
-  // The directory contains the same model in 21 quantization formats.
+  // The directory contains the same model, quantized in 21 ways.
   for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/quant/models")) {
     const ProgramResult result = RunProgram({"show", "--json", entry.path().string()});
     ASSERT_EQ(result.status, 0) << result.err;

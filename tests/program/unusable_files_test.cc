@@ -116,7 +116,7 @@ TEST_F(UnusableFilesTest, ShardOrIndexThatIsAFifoIsRejected) {
   EXPECT_NE(Complete().err.find("index.json: not a regular file (a FIFO)"), std::string::npos);
 }
 
-TEST_F(UnusableFilesTest, FifosAsTemplateConfigurationRenderInputOrModelAreRejected) {
+TEST_F(UnusableFilesTest, FifoIsRejectedAsTemplateOrConfigurationOrRenderInputOrModel) {
   const std::string fifo = temp_.path() + "/fifo";
   MakeFifo(fifo);
   const std::string why = fifo + ": not a regular file (a FIFO)";

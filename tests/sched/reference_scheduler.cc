@@ -197,7 +197,7 @@ void ReferenceScheduler::Preempt(RequestId id, Step& step, int64_t& budget) {
     if (step.scheduled[i].first != id) continue;
     budget += step.scheduled[i].second;
     step.scheduled.erase(step.scheduled.begin() + static_cast<std::ptrdiff_t>(i));
-    // The blocks that the request allocated in this step will not be filled.
+    // The blocks that the request was to fill in this step stay unfilled.
     Unpublish(request);
     break;
   }

@@ -48,7 +48,7 @@ class ReferenceScheduler {
     int64_t num_cached = -1;  // tokens of the prefix-cache hit at the first admission; -1 before it
     int64_t num_preemptions = 0;
     std::vector<std::vector<int32_t>> blocks;  // [num_groups, num_blocks]; 0: outside the window
-    std::vector<int64_t> contents;             // content ids of the leading published or hit blocks
+    std::vector<int64_t> contents;             // content ids of the leading blocks, all published or hit
   };
   const Tracked* Find(RequestId id) const;
   size_t num_requests() const { return requests_.size(); }
@@ -79,7 +79,7 @@ class ReferenceScheduler {
   };
   bool ComesBefore(RequestId a, RequestId b) const;
   int64_t BlocksFor(int64_t num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
-  // Returns the maximum number of blocks that a sequence of num_blocks blocks holds at once in a group.
+  // Returns an upper bound on the number of blocks that a sequence of num_blocks blocks holds at once in a group.
   int64_t Peak(size_t group, int64_t num_blocks) const;
   int64_t PeakOfAll(int64_t num_tokens) const;
   Content ContentOf(const Tracked& request, int64_t index, int64_t parent) const;

@@ -63,8 +63,8 @@ class SchedulerHarness {
   // Rolls back the step of the last Schedule.
   void RollBack();
   const SchedulerOutput& Step();
-  // Steps until all requests are finished, and checks that no blocks or worker states are left. Fails the test after
-  // max_steps, or if a step makes no progress.
+  // Steps until all requests are finished, and checks that no blocks or worker states are left. Fails the test if
+  // this takes more than max_steps steps, or if a step makes no progress.
   void RunToEnd(int64_t max_steps = 100000);
 
   // Returns the number of tokens scheduled for the request in the last Schedule.

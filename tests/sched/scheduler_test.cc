@@ -236,7 +236,7 @@ TEST(SchedulerTest, PromptAboveTheBudgetIsRejectedWithoutChunkedPrefill) {
   EXPECT_TRUE(h.scheduler.AddRequest(MakeRequest(1, Repeat(1, 16)), &rejection_reason));
   EXPECT_FALSE(h.scheduler.AddRequest(MakeRequest(2, Repeat(1, 17)), &rejection_reason));
   EXPECT_EQ(rejection_reason,
-            "prompt is 17 tokens, limit 16: max_num_batched_tokens limits prompts without chunked prefill");
+            "prompt is 17 tokens, limit 16: without chunked prefill, max_num_batched_tokens limits the prompt");
   h.RunToEnd();
 }
 

@@ -1,5 +1,5 @@
-// Checks rules of docs/ARCHITECTURE.md and docs/DEVELOPING.md that a compiler cannot check: limits on file and
-// directory sizes, opening comments, first includes, namespaces, output functions, and words and constructs to avoid.
+// Checks rules for the sources that a compiler cannot check: limits on file and directory sizes, opening comments,
+// first includes, namespaces, output functions, and words and constructs to avoid.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ TEST(StructureTest, HeadersOpenWithAComment) {
   }
 }
 
-// Compiling X.cc then shows that X.h compiles alone.
+// If X.cc includes X.h first, compiling X.cc shows that X.h compiles alone.
 TEST(StructureTest, SourcesIncludeTheirHeaderFirst) {
   const fs::path root = VLLMCLI_SOURCE_DIR;
   for (const Source& source : ProductSources()) {

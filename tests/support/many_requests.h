@@ -41,8 +41,8 @@ class ManyRequests {
     executor_->InitializeKVCache(kMaxRequests * BlocksEach());
   }
 
-  // Returns num_outputs tokens per prompt. Each step computes up to `chunk` tokens of every request. REQUIRES: at most
-  // kMaxRequests prompts.
+  // Returns num_outputs tokens per prompt, with logprobs. Each step computes up to `chunk` tokens of every unfinished
+  // request. REQUIRES: at most kMaxRequests prompts.
   std::vector<RequestResult> Run(const std::vector<std::vector<int32_t>>& prompts, int64_t num_outputs, int64_t chunk) {
     std::vector<RequestResult> results(prompts.size());
     std::vector<int64_t> computed(prompts.size(), 0), num_sent(prompts.size(), 0);

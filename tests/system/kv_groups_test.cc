@@ -28,7 +28,8 @@ using testing_support::TestRequest;
 struct Variant {
   const char* name;
   std::vector<int64_t> windows;  // per layer; 0 means full attention
-  // A number of blocks: a few more than the longest request needs alone with chunks of up to 64 tokens.
+  // A number of blocks: enough for the longest request alone with chunks of up to 64 tokens, but few enough to cause
+  // preemptions.
   int64_t tiny_pool;
 };
 

@@ -142,8 +142,8 @@ TEST(BpeTest, LongWordsMatchThePriorityQueueReferenceOnRandomModels) {
       if (merge == model.merges.end()) return std::pair<int64_t, int32_t>(-1, -1);
       return std::pair(static_cast<int64_t>(merge->second.first), merge->second.second);
     };
-    // Words of kind 0 repeat one letter, and words of kind 1 repeat `period`. Words of kind 2 consist of random letters
-    // out of the first two, and words of kind 3 out of the first three.
+    // Words of kind 0 repeat one letter, and words of kind 1 repeat `period`. The letters of words of kind 2 are drawn
+    // from the first two letters of the alphabet, and those of words of kind 3 from the first three.
     std::vector<int32_t> period;
     for (size_t length = 1 + random() % 40; length > 0; --length) {
       period.push_back(static_cast<int32_t>(random() % (num_letters - 1)));
@@ -341,7 +341,7 @@ TEST(BpeTest, CharactersOutsideTheVocabularyAreDroppedIfThereIsNoUnknownToken) {
   EXPECT_TRUE(ids.empty());
 }
 
-TEST(VocabularyTest, IdsOutOfRangeAreRejected) {
+TEST(VocabularyTest, NegativeAndTooLargeIdsAreRejected) {
   Vocabulary vocabulary;
   EXPECT_THROW(vocabulary.Add("a", -1), TokenizerError);
   EXPECT_THROW(vocabulary.Add("a", Vocabulary::kMaxId + 1), TokenizerError);

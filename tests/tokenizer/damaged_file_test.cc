@@ -122,7 +122,7 @@ TEST(DamagedFileTest, AMergeShorterThanThePrefixIsRejected) {
   EXPECT_NE(ErrorOf(file).find("continuing_subword_prefix"), std::string::npos);
 }
 
-TEST(DamagedFileTest, ATemplateWithAMissingTokenIsRejected) {
+TEST(DamagedFileTest, ATemplateWithAnUnknownTokenOrIdIsRejected) {
   nlohmann::json file = SmallFile();
   file["post_processor"] = nlohmann::json::parse(
       R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}], "pair": [],

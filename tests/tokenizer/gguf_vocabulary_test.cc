@@ -190,7 +190,7 @@ TEST(GgufVocabularyTest, UnknownModelsAndPreTokenizersAreReported) {
   EXPECT_NE(ErrorOf(vocabulary).find("tokenizer model \"rwkv\" is not supported"), std::string::npos);
 }
 
-TEST(GgufVocabularyTest, InconsistentValuesAreRejected) {
+TEST(GgufVocabularyTest, InvalidVocabulariesAreRejected) {
   GgufVocabulary vocabulary = SmallVocabulary();
   vocabulary.scores = {0, 0};
   EXPECT_NE(ErrorOf(vocabulary).find("2 scores for 4 tokens"), std::string::npos);

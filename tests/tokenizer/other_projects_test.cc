@@ -1,4 +1,5 @@
-// Compares with the test vectors of other projects that use the same vocabularies: swift-transformers and vllm.cpp.
+// Compares ids and decoded text with the test vectors of two other projects that use the same vocabularies:
+// swift-transformers and vllm.cpp.
 #include <nlohmann/json.hpp>
 
 #include "tests/tokenizer/gguf_test_file.h"
@@ -12,8 +13,8 @@ std::optional<nlohmann::json> RealJson(const std::string& name) {
   return nlohmann::json::parse(ReadTestFile(path));
 }
 
-// Applies clean_up_tokenization_spaces of `transformers`, a step after decoding. These vectors include it if the
-// model's tokenizer_config.json enables it.
+// Applies clean_up_tokenization_spaces of `transformers`, a step after decoding. The vectors of swift-transformers
+// include this step if the model's tokenizer_config.json enables it.
 std::string CleanedUp(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> kRules[] = {
       {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},

@@ -29,7 +29,7 @@ struct Kind {
 
 class EveryKindTest : public testing::TestWithParam<Kind> {};
 
-// Returns a random text without U+0000 and U+2581. SentencePiece treats U+2581 as a space.
+// Returns a random text without U+0000 or U+2581. SentencePiece treats U+2581 as a space.
 std::string RandomWords(std::mt19937& random) {
   std::string text = RandomText(random, 1 + random() % 30);
   for (size_t pos; (pos = text.find("\xE2\x96\x81")) != text.npos;) text.replace(pos, 3, "the ship");

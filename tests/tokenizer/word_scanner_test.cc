@@ -1,4 +1,4 @@
-// Checks that the hand-written scanners and Oniguruma find the same matches, and tests the limits of Oniguruma.
+// Checks that the hand-written scanners and Oniguruma find the same matches, and tests the limits of OnigPattern.
 #include "tokenizer/patterns/word_scanner.h"
 
 #include "tests/tokenizer/tokenizer_test_util.h"
@@ -86,7 +86,7 @@ TEST(OnigPatternTest, PiecesCoverTheTextIfBacktrackingExceedsTheLimit) {
   EXPECT_EQ(matches.back().end - matches.back().begin, 4u);
 }
 
-TEST(OnigPatternTest, AnInvalidExpressionIsRejected) {
+TEST(OnigPatternTest, InvalidAndTooLongExpressionsAreRejected) {
   EXPECT_THROW(OnigPattern("(a"), TokenizerError);
   EXPECT_THROW(OnigPattern("[z-a]"), TokenizerError);
   EXPECT_THROW(OnigPattern(std::string(100000, 'a')), TokenizerError);

@@ -384,8 +384,8 @@ class SentencePieceStage : public WholeTokenStage {
     next_.Chunk(text);
   }
 
-  // Writes complete characters, and U+FFFD for each byte that cannot start one. Keeps an incomplete character unless
-  // `all` is set.
+  // Writes complete characters, and U+FFFD for each byte that is not part of one. Keeps an incomplete character at the
+  // end unless `all` is set.
   void FlushBytes(bool all) {
     while (!bytes_.empty()) {
       const Utf8Step step = DecodeUtf8(bytes_, 0);

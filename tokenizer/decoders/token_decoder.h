@@ -24,7 +24,8 @@ struct DecoderStep {
     kMetaspace,      // replaces `text` with a space; with `flag`, removes it in the first token
     kWordPiece,      // removes the continuation prefix `text` and puts spaces between words; `flag`: cleans up spaces
     kBpe,            // replaces the end-of-word suffix `text` with a space; in the last token, removes it
-    kCtc,            // removes repeated tokens and `text`; `flag`: cleans up spaces and replaces `content` with a space
+    kCtc,            // drops a token equal to the one before it, and removes `text`; `flag`: cleans up spaces and
+                     // replaces `content` with a space
     kSentencePiece,  // replaces U+2581 with a space and the unknown piece `text` with `content`. `start`: removes
                      // U+2581 at the start of the text; `stop`: also at the start of later tokens while the text is
                      // empty; `flag`: decodes byte tokens
@@ -56,7 +57,7 @@ class TokenDecoder {
   void AddSteps(const nlohmann::json& json);
 
   std::vector<DecoderStep> steps_;
-  double growth_ = 1;  // largest factor by which the steps can lengthen a text
+  double growth_ = 1;  // largest factor by which the Replace steps can lengthen a text
 };
 
 // Receives a sequence of tokens: for each token, any number of Chunk calls with valid UTF-8, then EndToken.
@@ -83,7 +84,8 @@ class DecoderRun {
  private:
   class Output;
   std::unique_ptr<Output> output_;
-  std::vector<std::unique_ptr<TokenSink>> stages_;  // last to first; each writes into the stage before it in the list
+  // In reverse order: the first stage of the list writes into output_, each other stage into the one before it.
+  std::vector<std::unique_ptr<TokenSink>> stages_;
   TokenSink* first_;
 };
 

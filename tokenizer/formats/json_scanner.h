@@ -1,7 +1,7 @@
 // Reads JSON text front to back without building a tree. Trees would be slow for the two large members of
-// tokenizer.json, for example a vocabulary of 150,000 entries and as many merges. The small members are returned as raw
-// text. One thread. The text is borrowed and must be valid UTF-8. Every error is a TokenizerError, which contains the
-// byte offset if a JsonScanner throws it.
+// tokenizer.json, for example a vocabulary of 150,000 entries and as many merges. ReadMembers returns all members as
+// raw text, and ParseMember parses a small one. One thread. The text is borrowed and must be valid UTF-8. Every error
+// is a TokenizerError, which contains the byte offset if a JsonScanner throws it.
 #pragma once
 
 #include <cstdint>

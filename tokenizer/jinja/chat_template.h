@@ -45,7 +45,7 @@ class ChatTemplate {
 
   // Returns the prompt. The template's variables are messages, add_generation_prompt, bos_token, eos_token,
   // tools (None), documents (None), and the variables of extra_json, which override the others. Throws
-  // ChatTemplateError, also if the template itself rejects the messages (raise_exception).
+  // ChatTemplateError if rendering fails, for example because the template rejects the messages (raise_exception).
   std::string Render(std::span<const ChatMessage> messages, const RenderOptions& options) const;
 
   // Like Render, but takes the variables, including messages, from the JSON object `context_json`. Dicts keep the key

@@ -209,7 +209,7 @@ class GgufLoader {
       const bool in_text = type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
       if (type == PieceType::kNormal) min_score = std::min(min_score, ScoreOf(id));
       if (type == PieceType::kUserDefined) user_defined.push_back({source_.tokens[id], static_cast<int32_t>(id)});
-      // The score 0 makes user-defined tokens win, because the other scores are log probabilities below 0.
+      // The score 0 favors user-defined tokens, because the other scores are log probabilities below 0.
       scores.push_back(!in_text ? Unigram::kNotUsed : type == PieceType::kUserDefined ? 0.0 : double{ScoreOf(id)});
     }
     parts_->normalizer =

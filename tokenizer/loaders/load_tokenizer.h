@@ -10,8 +10,8 @@
 namespace vllm::tokenizer {
 
 // Reads the first of these files that the directory has: tokenizer.json, tokenizer.model, tiktoken.model, *.tiktoken,
-// vocab.json with merges.txt. Without tokenizer.json, tokenizer_config.json and added_tokens.json provide the added
-// tokens and other settings. Throws TokenizerError.
+// vocab.json with merges.txt. If there is no tokenizer.json, the added tokens and other settings come from
+// tokenizer_config.json and added_tokens.json. Throws TokenizerError.
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& directory);
 // Returns true if LoadTokenizer would find a file to read.
 bool HasTokenizer(const std::string& directory);

@@ -15,8 +15,8 @@
 namespace vllm::tokenizer {
 namespace {
 
-// Returns true if pieces of this type can match text. If such a piece has the same string as a control, unknown or byte
-// piece, Find must return the one that can match.
+// Returns true for the types whose pieces the SentencePiece library looks up in text. If such a piece has the same
+// string as a control, unknown or byte piece, Vocabulary::Find must return the piece that is looked up.
 bool IsInText(PieceType type) {
   return type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
 }

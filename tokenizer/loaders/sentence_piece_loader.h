@@ -11,7 +11,7 @@
 namespace vllm::tokenizer {
 
 // The tokenizer encodes and decodes like the SentencePiece library, except that it also recognizes control pieces and
-// the added tokens of `settings` in text, and adds BOS and EOS tokens. Throws TokenizerError.
+// the added tokens of `settings` in text, and may add BOS and EOS tokens. Throws TokenizerError.
 std::unique_ptr<TokenizerParts> MakeSentencePieceParts(std::string_view bytes, const std::string& name_for_errors,
                                                        const TokenizerConfig& settings);
 

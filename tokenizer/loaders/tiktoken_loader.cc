@@ -78,7 +78,7 @@ std::string_view TakeLine(std::string_view& rest) {
   return line;
 }
 
-// Returns the rank after line[space], or -1 if there is no valid rank.
+// Returns the rank after line[space], or a negative number if there is no valid rank.
 int32_t RankOf(std::string_view line, size_t space) {
   int32_t rank = -1;
   const char* end = line.data() + line.size();

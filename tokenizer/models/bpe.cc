@@ -20,8 +20,8 @@ constexpr size_t kShortWord = 40;
 // a heap.
 constexpr size_t kMediumWord = 4096;
 constexpr size_t kBlock = 8;
-// Words of more than kLongWord bytes that do not fit in one window are merged in windows of kWindow symbols, or of
-// kWindowTokens symbols per byte of the longest token if that is more.
+// Parts of more than kLongWord bytes that do not fit in one window are merged in windows of at least kWindow symbols
+// and at least kWindowTokens symbols per byte of the longest token.
 constexpr size_t kWindow = 512;
 constexpr size_t kWindowTokens = 3;
 constexpr size_t kLongWord = 1024;

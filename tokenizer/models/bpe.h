@@ -20,7 +20,7 @@
 namespace vllm::tokenizer {
 
 struct BpeConfig {
-  std::string unk_token;  // empty: drops characters that have no token
+  std::string unk_token;  // empty: drops characters that have no token and no byte fallback
   std::string continuing_subword_prefix;
   std::string end_of_word_suffix;
   bool fuse_unk = false;
@@ -70,7 +70,7 @@ class TokenBorders {
 
 class Bpe : public TokenModel {
  public:
-  // Throws TokenizerError if unk_token is not in the vocabulary. REQUIRES: !byte_level || CanTakeBytes().
+  // Throws TokenizerError if unk_token is neither empty nor in the vocabulary. REQUIRES: !byte_level || CanTakeBytes().
   Bpe(BpeConfig config, Vocabulary vocabulary, MergeTable merges);
 
   void Encode(std::string_view word, ModelScratch& scratch, std::vector<int32_t>& out) const override;

@@ -80,7 +80,7 @@ struct RankedToken {
 };
 
 // Returns the merges that `tokens` imply. Throws TokenizerError if a token is repeated or the tokens are too long, and
-// like Vocabulary::Add and MergeTable::Add. O(total bytes of the tokens * length of the longest token).
+// in the cases of Vocabulary::Add and MergeTable::Add. O(total bytes of the tokens * length of the longest token).
 MergeTable MergesOfRanks(const std::vector<RankedToken>& tokens, const std::string& name_for_errors);
 
 }  // namespace vllm::tokenizer

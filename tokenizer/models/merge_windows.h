@@ -26,9 +26,9 @@ struct WindowToken {
 // because the next pair to merge is also the best pair of its side. So if two adjacent tokens stay separate when their
 // symbols are merged alone, no merge crosses their border in a longer word either. Therefore a sequence of tokens is
 // the result for a word if the symbols of every two adjacent tokens merge to exactly these two tokens. Two overlapping
-// windows that share a token (same position, same symbols) can be joined there: take the tokens of the first window up
-// to the shared token, then the tokens of the second window. Any two adjacent tokens of the joined sequence were
-// adjacent in one of the windows.
+// windows that share a token (same position, same symbols) can be joined there: take the tokens of the first window
+// before the shared token, then the tokens of the second window from the shared token on. Any two adjacent tokens of
+// the joined sequence were adjacent in one of the windows.
 template <typename Encode, typename Append>
 bool MergeInWindows(size_t window_size, Encode encode, Append append) {
   std::vector<WindowToken> before;  // tokens of the previous window from the start of this window on

@@ -15,8 +15,8 @@ namespace vllm::tokenizer {
 namespace {
 
 constexpr size_t kLongestMemoWord = 64;
-// Words that do not fit in one window are merged in windows of kWindow bytes, or of kWindowPieces times the longest
-// piece if that is more.
+// Words that do not fit in one window are merged in windows of at least kWindow bytes and at least kWindowPieces times
+// the longest piece, unless the vocabulary has unused pieces.
 constexpr size_t kWindow = 4096;
 constexpr size_t kWindowPieces = 8;
 constexpr uint32_t kNone = UINT32_MAX;

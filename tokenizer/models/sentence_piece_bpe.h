@@ -17,7 +17,7 @@
 namespace vllm::tokenizer {
 
 struct SentencePieceBpeConfig {
-  int32_t unk_id = -1;  // -1: drops characters that have no token
+  int32_t unk_id = -1;  // -1: drops characters that have no token and no byte fallback
   bool byte_fallback = false;
   // As in llama.cpp: pieces of every type are treated like normal pieces.
   bool all_pieces_merge = false;

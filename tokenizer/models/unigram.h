@@ -14,7 +14,7 @@
 namespace vllm::tokenizer {
 
 struct UnigramConfig {
-  int32_t unk_id = -1;  // -1: drops characters that have no token
+  int32_t unk_id = -1;  // -1: drops characters that have no token and no byte fallback
   double unk_score = 0;
   bool byte_fallback = false;  // writes unknown characters as "<0x41>" tokens if the vocabulary has them
   // Rounds sums of scores to float, as SentencePiece does. Otherwise the sums are doubles.
@@ -25,9 +25,9 @@ struct UnigramConfig {
 
 class Unigram : public TokenModel {
  public:
-  // The score of an unknown character is this much below the lowest score of a token.
+  // The score of an unknown character is this much below the lowest score of a normal token.
   static constexpr double kUnkPenalty = 10.0;
-  // The search never chooses an id with this score.
+  // The search never matches a token with this score.
   static constexpr double kNotUsed = -1e300;
 
   // `scores` is indexed by id. Throws TokenizerError if unk_id is out of range or a score is NaN or infinite.
@@ -40,7 +40,8 @@ class Unigram : public TokenModel {
  private:
   using Paths = std::vector<ModelScratch::BestPath>;  // one per byte position of the word, from byte `base` on
 
-  // Extends the best path to byte `start` with every token that starts there. Returns the start of the next character.
+  // Extends the best path to byte `start` with every token that starts there, and with the unknown token if none of
+  // them is a single character. Returns the start of the next character.
   template <typename Sum>
   size_t Step(std::string_view word, size_t start, size_t base, Paths& paths) const;
   // Returns the last position that the best paths to `start` and to every later reached position have in common.

@@ -1,7 +1,7 @@
 // A model's vocabulary: token string <-> id. Tokens are stored as tokenizer.json would write them. Owned by the model.
 // A loader fills it. Afterwards it is read-only, and any thread may use it.
-// Invariant: Find returns one id per token, and TokenOf returns at most one token per id: the last one in the file.
-// Add rejects a token that would be more than kMaxProbes slots after the slot that its hash selects, so that a file
+// Invariant: Find returns one id per token, and TokenOf returns at most one token per id, even if the file has several.
+// Tokens that would be more than kMaxProbes slots after the slot that their hash selects are rejected, so that a file
 // crafted for collisions does not load slowly.
 #pragma once
 
@@ -38,7 +38,7 @@ class Vocabulary {
   void PrefetchSlot(uint64_t hash) const { __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]); }
   void PrefetchEntry(uint64_t hash) const;
   int32_t Find(std::string_view token, uint64_t hash) const;
-  // Returns the token with this id, or nullopt. The view is valid as long as the vocabulary.
+  // Returns the token with this id, or nullopt. The view is valid as long as the vocabulary exists.
   std::optional<std::string_view> TokenOf(int32_t id) const;
   size_t size() const { return entries_.size(); }
   // Returns 1 + the largest id.
@@ -61,7 +61,7 @@ class Vocabulary {
 
   std::string_view Text(const Entry& entry) const { return {text_.data() + entry.offset, entry.length}; }
   void Grow(size_t num_slots);
-  // Returns the slot of `token`, or a free slot after setting its tag.
+  // Returns the slot of `token`. If the token is new, returns a free slot whose tag is already set to the token's.
   size_t SlotFor(std::string_view token, int64_t id);
   void AddEntry(std::string_view token, int64_t id);
 
@@ -77,8 +77,9 @@ class Vocabulary {
 // Returns the ids of the byte tokens "<0x00>".."<0xFF>", or -1 for those that the vocabulary does not have.
 std::vector<int32_t> ByteFallbackIds(const Vocabulary& vocabulary);
 
-// Returns true if the vocabulary contains U+2581 and no token contains U+2581 after another character. Then no merge
-// crosses the position between another character and U+2581, so splitting a text there does not change the result.
+// Returns true if the vocabulary contains U+2581 and no token contains U+2581 after a different character. Then no
+// merge crosses the position between a different character and U+2581, so splitting a text there does not change the
+// result.
 bool NoTokenContinuesIntoMetaspace(const Vocabulary& vocabulary);
 
 }  // namespace vllm::tokenizer

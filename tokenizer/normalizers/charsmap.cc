@@ -29,7 +29,7 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   const size_t trie_bytes = ReadU32(bytes);
   bytes.remove_prefix(4);
   if (trie_bytes > bytes.size() || trie_bytes % 4 != 0) {
-    fail("a trie of " + std::to_string(trie_bytes) + " bytes (limit " + std::to_string(bytes.size()) +
+    fail("invalid trie size (" + std::to_string(trie_bytes) + " bytes, limit " + std::to_string(bytes.size()) +
          ", must be a multiple of 4)");
   }
   if (!IsValidUtf8(bytes.substr(trie_bytes))) fail("replacements are not valid UTF-8");

@@ -14,7 +14,7 @@ double ReplaceGrowth(const nlohmann::json& pattern, std::string_view content) {
   if (pattern.is_object() && pattern.contains("String") && pattern["String"].is_string()) {
     literal_bytes = pattern["String"].get_ref<const std::string&>().size();
   }
-  // A regular expression may match the empty string before every character.
+  // An empty literal matches before every character, and a regular expression may do so too.
   if (literal_bytes == 0) return static_cast<double>(content.size()) + 1;
   return static_cast<double>(content.size()) / static_cast<double>(literal_bytes);
 }

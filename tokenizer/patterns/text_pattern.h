@@ -1,5 +1,5 @@
-// Patterns that pre-tokenizers and Replace find in a text: a literal string, a class of characters, a well-known
-// regular expression (word_scanner.h) or an arbitrary one (onig_pattern.h).
+// Patterns that pre-tokenizers and Replace find in a text, such as a literal string, a class of characters, a
+// well-known regular expression (word_scanner.h) or an arbitrary one (onig_pattern.h).
 // A pattern is owned by the step of the tokenizer that searches for it. Read-only after construction, any thread.
 #pragma once
 
@@ -20,7 +20,7 @@ struct Match {
 
 class TextPattern {
  public:
-  // One call finds about this many pieces, so that the list of matches stays small for a text of any length.
+  // One call finds at most about this many pieces, so that the list of matches stays small for a text of any length.
   static constexpr size_t kBatch = 512;
 
   virtual ~TextPattern() = default;
@@ -40,7 +40,7 @@ class LiteralPattern : public TextPattern {
   std::string literal_;
 };
 
-// A literal string and everything up to its next occurrence.
+// A literal string and the text after it, up to its next occurrence or the end of the text.
 class LiteralStartPattern : public TextPattern {
  public:
   // REQUIRES: literal is not empty.

@@ -248,7 +248,7 @@ size_t DeepSeekScan(std::string_view text, size_t position) {
   return (c.classes & kSpace) != 0 ? LineOrSpaceEnd(text, position) : position;
 }
 
-// BLOOM: ` ?` and then a run of characters other than whitespace and certain punctuation.
+// BLOOM: an optional space, then a run of characters other than whitespace and the signs listed here.
 size_t BloomScan(std::string_view text, size_t position) {
   const auto is_in = [](char32_t c) {
     switch (c) {

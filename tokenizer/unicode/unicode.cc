@@ -34,7 +34,7 @@ constexpr Range kNewerLetters[] = {
 constexpr Range kNewerNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x11F50, 0x11F59},
                                    {0x16130, 0x16139}, {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1D2C0, 0x1D2D3},
                                    {0x1E4F0, 0x1E4F9}, {0x1E5F1, 0x1E5FA}};
-// The same for the other character classes that regular expressions use.
+// Characters that the same versions added to the other classes that regular expressions use.
 constexpr Range kNewerCapitals[] = {
     {0x1C89, 0x1C89}, {0xA7CB, 0xA7CC}, {0xA7DA, 0xA7DA}, {0xA7DC, 0xA7DC}, {0x10D50, 0x10D65}};
 constexpr Range kNewerSmallLetters[] = {

@@ -28,7 +28,7 @@ struct BatchRow {
   Prompt prompt;
   SamplingParams params;
   RequestOptions options;
-  std::string model;  // the name in an OpenAI row; empty: the name of the loaded model
+  std::string model;  // the model that an OpenAI row names; empty: the loaded model
 };
 
 // The reason why a row cannot run, with the code for its error record: invalid_json, invalid_row, invalid_request or

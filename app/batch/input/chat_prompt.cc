@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Joins the content parts of type text with line breaks, as vLLM does for templates that expect a string.
+// Joins content parts, which must all be text, with line breaks, as vLLM does for templates that expect a string.
 Json ContentText(const Json& content) {
   if (content.is_string() || content.is_null()) return content;
   if (!content.is_array()) throw RowError("invalid_row", "messages: content must be a string or a list of parts");

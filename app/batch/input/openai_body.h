@@ -13,7 +13,8 @@ namespace vllm::app {
 bool SetOpenAiField(const std::string& name, const nlohmann::ordered_json& value, const nlohmann::ordered_json& body,
                     BatchRow& row);
 
-// Returns the kind of a row from its url. Throws RowError for an unsupported method or url.
+// Returns the kind of a row from its url. Throws RowError if the method is not POST, or if the url is missing or
+// unsupported.
 RowKind OpenAiKind(const nlohmann::ordered_json& row);
 
 }  // namespace vllm::app

@@ -24,7 +24,7 @@ class RecordReader {
   // Gets the next whole record in the buffer, without its line break. `record` is valid until the next call of Next
   // or Fill. kTooLong reports one record that was skipped. kNeedInput: call Fill first.
   Status Next(std::string_view& record);
-  // Calls read() once, which blocks unless the descriptor is readable. Throws ResourceError.
+  // Calls read() once, which blocks unless the descriptor is readable. Throws ResourceError if reading fails.
   void Fill();
 
   int64_t line() const { return record_line_; }               // first line of the last record, from 1

@@ -33,7 +33,7 @@ RowSource::Status RowSource::Next() {
     id = RowId();
     id.index = next_index_++;
     id.line = reader_.line();
-    id.is_openai = last_was_openai_;  // kept if the record cannot be parsed
+    id.is_openai = last_was_openai_;  // used if the record is too long or not valid JSON
     if (status == RecordReader::Status::kTooLong) {
       code = "line_too_long";
       message = "row: too long (limit 64 MiB)";

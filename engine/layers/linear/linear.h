@@ -43,7 +43,7 @@ class RowParallelLinear {
                     int64_t total_in_features, Shard in_shard, bool has_bias, bool reduce = true);
 
   void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
-  // x: [num_rows, in_shard.count]; y: [num_rows, out_features], contiguous.
+  // x: [num_rows, in_shard.count], with rows x_stride floats apart; y: [num_rows, out_features], contiguous.
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const;
 
  private:

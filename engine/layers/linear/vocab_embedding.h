@@ -18,7 +18,7 @@ class VocabParallelEmbedding {
   VocabParallelEmbedding(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t vocab_size,
                          int64_t hidden_size);
 
-  // Writes out [token_ids.size(), hidden_size], complete on every rank.
+  // Writes the tokens' vectors to out, [token_ids.size(), hidden_size], complete on every rank.
   void Embed(std::span<const int32_t> token_ids, float* out) const;
 
   // Reserves the rank's scratch for Embed, and for Logits with up to `max_rows` rows.

@@ -23,7 +23,7 @@ struct GgufArchitecture {
   std::string_view hidden_act;
   bool layer_norm = false;             // LayerNorm and its epsilon key instead of RMSNorm
   bool interleaved_rope = false;       // q and k rows are interleaved; see TensorView::interleaved_head_dim
-  int64_t sliding_window_pattern = 0;  // default if there is a window: every n-th layer has full attention; 0: none
+  int64_t sliding_window_pattern = 0;  // default with a window: every n-th layer has full attention; 0: no layer has
   int64_t default_sliding_window = 0;
   std::string_view layer_prefix;          // "model.layers."
   std::span<const GgufTensorName> outer;  // tensors outside the layers; full names without ".weight"

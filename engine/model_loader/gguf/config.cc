@@ -82,7 +82,7 @@ class ConfigReader {
     config_.model_type = architecture_.model_type;
     config_.hidden_act = architecture_.hidden_act;
     if (!keys_.Bool(Key("attention.causal")).value_or(true)) {
-      keys_.Fail(Key("attention.causal"), "only causal models are supported (false)");
+      keys_.Fail(Key("attention.causal"), "is false, but only causal models are supported");
     }
   }
 
@@ -147,7 +147,7 @@ class ConfigReader {
     if (embedding == nullptr) keys_.Fail("tensor token_embd.weight", "missing");
     if (embedding->shape.size() != 2 || embedding->shape[1] != config_.hidden_size || embedding->shape[0] > kMaxSize) {
       keys_.Fail("tensor token_embd.weight",
-                 "must be a matrix of at most 2^24 rows with inner dimension embedding_length " +
+                 "must be a matrix of at most 2^24 rows, and its inner dimension must be embedding_length " +
                      std::to_string(config_.hidden_size));
     }
     if (num_tokens > 0 && num_tokens != embedding->shape[0]) {

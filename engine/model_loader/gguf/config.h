@@ -10,11 +10,11 @@
 
 namespace vllm {
 
-// Throws ModelError `gguf file <path>: <key>: <why> (<value>)`. LoadGgufConfig and LoadGgufGenerationConfig also throw
+// Throws ModelError `gguf file <path>: <key or tensor>: <why>`. LoadGgufConfig and LoadGgufGenerationConfig also throw
 // what GgufFile throws. The limits of the sizes are those of LoadModelConfig, except the limit of the sliding window.
-// The error for an unknown architecture lists the known ones. dtype is whichever of float32, float16 and bfloat16 has
-// the most bytes in matrices (float32 if none of them occurs), but float16 instead of float32 if some tensors are
-// quantized.
+// The error for an unknown architecture lists the known ones. If no tensor is quantized, dtype is whichever of float32,
+// float16 and bfloat16 has the most bytes in matrices (float32 if none of them occurs). Otherwise it is bfloat16 if
+// bfloat16 has the most bytes of the three, else float16.
 ModelConfig ReadGgufConfig(const GgufFile& file);
 ModelConfig LoadGgufConfig(const std::string& path);
 

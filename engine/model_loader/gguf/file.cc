@@ -20,7 +20,7 @@ std::string FiveDigits(int64_t number) {
   return std::string(text.size() < kDigits ? kDigits - text.size() : 0, '0') + text;
 }
 
-// Returns the five-digit number at `offset`, or -1.
+// Returns the five-digit number at `offset`, or -1 if there is none.
 int64_t NumberAt(std::string_view text, size_t offset) {
   int64_t number = 0;
   for (size_t i = offset; i < offset + kDigits; ++i) {

@@ -44,8 +44,8 @@ class GgufMetadata {
   std::optional<std::string_view> String(std::string_view key) const;
   int64_t RequiredInt(std::string_view key, int64_t low, int64_t high) const;
 
-  // Arrays. Return an empty result if the key is missing. Throw ModelError if the value is not an array of that type.
-  // Memory use is proportional to the array's size in the file.
+  // Arrays. Return an empty result if the key is missing. All except IsArray throw ModelError if the value is not an
+  // array with elements of the getter's type. Memory use is proportional to the array's size in the file.
   std::vector<std::string_view> Strings(std::string_view key) const;
   std::vector<float> Floats(std::string_view key) const;
   std::vector<int32_t> Ints(std::string_view key) const;  // an array of int32 or uint32

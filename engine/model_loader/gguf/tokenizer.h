@@ -23,9 +23,9 @@ std::string GgufTokenizerKind(const GgufMetadata& metadata);
 // Throws ModelError or TokenizerError.
 std::unique_ptr<tokenizer::Tokenizer> LoadGgufTokenizer(const GgufFile& file);
 
-// Returns tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id if they are set, then the control and
-// user-defined tokens that llama.cpp treats as end-of-generation tokens because of their names. The EOS
-// token is first if it is set. Throws ModelError if an id is outside the vocabulary.
+// Returns tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id if they are set, then the control and user-defined
+// tokens with common end-of-generation names, such as "<|im_end|>". The EOS token is first if it is set. Throws
+// ModelError if an id is outside the vocabulary.
 std::vector<int32_t> GgufStopIds(const GgufMetadata& metadata, int64_t vocab_size);
 std::optional<int32_t> GgufBosId(const GgufMetadata& metadata, int64_t vocab_size);
 

@@ -35,8 +35,8 @@ struct GenerationConfig {
   std::optional<int64_t> max_new_tokens;
   std::vector<int32_t> eos_token_ids;
 };
-// Returns a config without values if generation_config.json is missing. Throws ModelError if the file is malformed or a
-// value has the wrong type or is out of range, and ResourceError like ReadTextFile.
+// Returns a config without values if generation_config.json is missing. Throws ModelError if the file cannot be read or
+// is malformed, or if a value has the wrong type or is out of range. Throws ResourceError like ReadTextFile.
 GenerationConfig LoadGenerationConfig(const std::string& directory);
 
 }  // namespace vllm

@@ -45,7 +45,7 @@ Grid GetGrid(const WeightSource& weights, const std::string& name, const Quantiz
   return grid;
 }
 
-// Returns the size of a stored code in bits. A code that is not packed takes a byte, even if its values fit in 4 bits.
+// Returns the size of a stored code in bits. A code that is not packed takes a byte, even if it fits in 4 bits.
 int64_t CodeBits(const QuantizationScheme& scheme) { return scheme.packed ? scheme.bits : 8; }
 
 void SetZeros(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,

@@ -6,8 +6,8 @@
 
 namespace vllm {
 
-// Returns a config with method kNone if both are absent. Throws ModelError naming the field and its value if the method
-// is missing or unknown, or a setting is invalid or not supported.
+// Returns a config with method kNone if config.json has neither. Throws ModelError naming the field if the method is
+// missing or unknown, or a setting is missing, invalid or not supported.
 QuantizationConfig ReadQuantization(const ConfigFields& config);
 
 }  // namespace vllm

@@ -94,7 +94,7 @@ inline constexpr int kDotRows = 3;
 inline constexpr int kDotColumns = 2;
 // With at most this many rows of x, the codes of w are multiplied as they are decoded instead of being unpacked first.
 inline constexpr int kDirectRows = 2;
-// Rows of w per pass in that case if x has two or three rows.
+// Rows of w per pass in that case if x has more than one row.
 inline constexpr int kDirectWeightRowsFewX = 2;
 
 }  // namespace vllm::kernels::avx2

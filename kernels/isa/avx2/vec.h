@@ -94,9 +94,11 @@ inline constexpr int kRowTile = 6;
 inline constexpr int kRowTileOfPairs = 5;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 4;
-// Maximum number of queries per score tile, and the number of Vecs that its accumulators and keys may occupy.
+// kQueryTile: maximum number of queries per score tile. kScoreRegisters: number of Vecs that the tile's accumulators
+// and keys may occupy.
 inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
-// Maximum number of queries per value tile, and the number of Vecs of V; a single query uses up to twice as many Vecs.
+// kValueQueries: maximum number of queries per value tile. kValueChunks: number of Vecs of V per tile; a single query
+// uses up to twice as many.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
 
 }  // namespace vllm::kernels::avx2

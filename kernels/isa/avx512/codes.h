@@ -75,7 +75,7 @@ inline constexpr int kDotRows = 4;
 inline constexpr int kDotColumns = 4;
 // With at most this many rows of x, the codes of w are multiplied as they are decoded instead of being unpacked first.
 inline constexpr int kDirectRows = 3;
-// Rows of w per pass in that case if x has two or three rows.
+// Rows of w per pass in that case if x has more than one row.
 inline constexpr int kDirectWeightRowsFewX = 4;
 
 }  // namespace vllm::kernels::avx512

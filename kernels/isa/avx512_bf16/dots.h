@@ -90,7 +90,7 @@ struct BFloat16Shape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;
 };
-// The float accumulators are in memory (see FloatAccumulators).
+// The float accumulators of large tiles stay in L1 (see FloatAccumulators), so the registers hold the integer ones.
 struct WideScaleShape {
   static constexpr int kRows = 12, kPanels = 2;
   static constexpr int kFewRows = 4, kPanelsFewRows = 4;

@@ -80,12 +80,12 @@ static inline void StoreHalf(float value, uint8_t* out) {
   __builtin_memcpy(out, &bits, sizeof(bits));
 }
 
-// Rows of x and rows of w per tile, chosen so that the accumulators fit in the registers.
+// Tile sizes, chosen so that the accumulators fit in the registers. kDotRows: rows of x. kDotColumns: rows of w.
 inline constexpr int kDotRows = 2;
 inline constexpr int kDotColumns = 1;
 // With at most this many rows of x, the codes of w are multiplied as they are decoded instead of being unpacked first.
 inline constexpr int kDirectRows = 1;
-// Rows of w per pass in that case if x has two or three rows.
+// Rows of w per pass in that case if x has more than one row.
 inline constexpr int kDirectWeightRowsFewX = 1;
 
 }  // namespace vllm::kernels::generic

@@ -40,8 +40,8 @@ struct IntSums {
     int8_t v[4];
   };
 
-  // `offset` is -(zero point of the weight) * (sum of the codes of x that will be added). The sums start at `offset` if
-  // the levels are unsigned. Instruction sets that subtract 128 from each level ignore `offset`.
+  // `offset` is -(zero point of the weight) * (sum of the codes of x that will be added). The sums include `offset` if
+  // the levels are unsigned. If Codes subtracts 128 from each level, IntSums ignores `offset`.
   static IntSums Start(int32_t offset) {
     IntSums sums;
     for (int32_t& sum : sums.v) sum = offset;

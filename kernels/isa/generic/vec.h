@@ -31,7 +31,7 @@ struct Vec {
     for (int i = 0; i < n; ++i) r.v[i] = p[i];
     return r;
   }
-  // Loads the first or the second element of each of sixteen pairs.
+  // Loads element kOffset, 0 or 1, of each of sixteen pairs.
   template <int kOffset>
   static Vec LoadBFloat16OfPairs(const uint16_t* p) {
     Vec r;
@@ -125,14 +125,16 @@ struct Vec {
   }
 };
 
-// Rows and panels per tile for several rows, and panels per tile for a single row, chosen so that the accumulators fit
-// in the registers. kRowTileOfPairs is for bfloat16 weights.
+// Tile sizes of Linear, chosen so that the accumulators fit in the registers. kRowTile: rows per tile; kRowTileOfPairs:
+// the same for bfloat16 weights. kPanelTile: panels per tile. kPanelTileOneRow: panels per tile if x has one row.
 inline constexpr int kRowTile = 2, kRowTileOfPairs = 2;
 inline constexpr int kPanelTile = 1;
 inline constexpr int kPanelTileOneRow = 2;
-// Maximum number of queries per score tile, and the number of Vecs that its accumulators and keys may occupy.
+// kQueryTile: maximum number of queries per score tile. kScoreRegisters: number of Vecs that the tile's accumulators
+// and keys may occupy.
 inline constexpr int kQueryTile = 2, kScoreRegisters = 6;
-// Maximum number of queries per value tile, and the number of Vecs of V; a single query uses up to twice as many Vecs.
+// kValueQueries: maximum number of queries per value tile. kValueChunks: number of Vecs of V per tile; a single query
+// uses up to twice as many.
 inline constexpr int kValueQueries = 1, kValueChunks = 4;
 
 }  // namespace vllm::kernels::generic

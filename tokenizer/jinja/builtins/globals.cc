@@ -23,8 +23,8 @@ Value Range(Runtime& runtime, const Args& args) {
   if (step == 0) throw EvalError("range: step must not be zero");
   constexpr int64_t kLimit = int64_t{1} << 62;  // keeps stop - start from overflowing
   if (std::max({std::abs(start / 2), std::abs(stop / 2), std::abs(step / 2)}) >= kLimit / 2) {
-    throw EvalError("range: an argument is not between -2^62 and 2^62 (the length limit is " +
-                    std::to_string(kMaxRange) + ")");
+    throw EvalError("range: arguments must be between -2^62 and 2^62 (a range has at most " +
+                    std::to_string(kMaxRange) + " items)");
   }
   Value range = MakeRange(&runtime.budget, start, stop, step);
   if (range.range().length() > kMaxRange) {

@@ -207,7 +207,7 @@ Reference ReadName(std::string_view text) {
   return result;
 }
 
-// html.unescape, except that it knows only the names in kEntities and leaves other names unchanged.
+// html.unescape, except that it knows only the names in kEntities.
 std::string UnescapeHtml(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {

@@ -18,7 +18,7 @@ Value IteratorOf(Runtime& runtime, std::vector<Value> items) {
   return MakeSequence(&runtime.budget, Kind::kIterator, std::move(items));
 }
 // Calls `produce` and returns an iterator over the items that it appends. A Python generator runs while it is iterated,
-// so an error in `produce` is thrown only after the items that were produced before the error.
+// so an error in `produce` is thrown only after the items produced before it have been read.
 template <typename Produce>
 Value GeneratorOf(Runtime& runtime, Produce produce) {
   std::vector<Value> items;

@@ -1,4 +1,4 @@
-// Formats and parses dates, always in the C locale. Pure functions, any thread.
+// Formats and parses dates, always in the C locale. Pure functions; any thread.
 #pragma once
 
 #include <ctime>

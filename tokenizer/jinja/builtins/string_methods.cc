@@ -284,8 +284,8 @@ Value FormatMap(Runtime& runtime, const Value& self, const Args& args) {
   return Text(runtime, self, BraceFormat(runtime, self.text(), named));
 }
 
-// Returns the largest code point that the encoding can represent. Of the supported encodings, only UTF-8 uses more than
-// one byte per character.
+// Returns the largest code point that the encoding can represent. UTF-8 is the only supported encoding that uses more
+// than one byte per character.
 char32_t LargestCodePoint(const BoundArgs& bound) {
   if (bound[0] == nullptr) return 0x10FFFF;
   // Python ignores case and treats - and _ alike.

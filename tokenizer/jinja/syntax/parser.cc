@@ -263,7 +263,7 @@ class Parser : public ExpressionParser {
     return found;
   }
 
-  // Parses include, import, from or extends. As in transformers there is no loader, so executing the tag is an error.
+  // Parses include, import, from or extends. As in transformers, there is no loader, so executing the tag is an error.
   StmtPtr ParseLoad(const std::string& tag, int line) {
     StmtPtr stmt = NewStmt(StmtKind::kNeedsLoader, line);
     ParseExpression();

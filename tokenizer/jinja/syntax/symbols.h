@@ -32,8 +32,8 @@ class Symbols {
   // Returns a scope for one branch of an {% if %} statement in `scope`. The branch starts with the names of `scope`,
   // which must outlive it.
   static Symbols BranchOf(const Symbols& scope);
-  // Adds the names of the three branches of an {% if %} statement. A variable that only some branches assign starts
-  // with the value that the name has outside this scope.
+  // Adds the names of the three branches of an {% if %} statement. A variable that only some branches assign, and that
+  // this scope has not assigned before, starts with the value that the name has outside this scope.
   void MergeBranches(const Symbols& body, const Symbols& elifs, const Symbols& otherwise);
 
   // Record that the scope reads `name` or assigns it. Throw SyntaxError if the function has no slot left.

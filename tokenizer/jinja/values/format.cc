@@ -137,7 +137,7 @@ class PercentFormatter {
     throw EvalError("not enough arguments for format string");
   }
 
-  // Returns the number at the current position, or the next value for "*".
+  // Reads a number, or "*", which stands for the next value. Returns 0 if there is neither.
   int64_t Number() {
     if (Peek() == '*') {
       ++position_;
@@ -231,7 +231,7 @@ class PercentFormatter {
       case 'u':
         spec.type = 'd';
         if (value.is(Kind::kFloat)) {
-          if (!(std::fabs(value.real()) < 9.2e18)) throw EvalError("integer is out of range (64 bits)");
+          if (!(std::fabs(value.real()) < 9.2e18)) throw EvalError("float does not fit in a 64-bit integer");
           return PadNumber(FormatInteger(static_cast<int64_t>(value.real()), spec), spec);
         }
         [[fallthrough]];

@@ -26,7 +26,8 @@ struct FormatSpec {
 // Returns the sign and digits of `value`, formatted by spec.type: e, E, f, F, g, G or %. Does not group or pad.
 // REQUIRES: spec.precision <= kMaxPrecision.
 std::string FormatReal(double value, const FormatSpec& spec);
-// Returns the sign, prefix and digits of `value`, formatted by spec.type: d, x, X, o or b. Does not group or pad.
+// Returns the sign, prefix and digits of `value`, formatted by spec.type: d, x, X, o or b. Adds zeros up to
+// spec.precision digits, at most kMaxPrecision. Does not group the digits or pad to spec.width.
 std::string FormatInteger(int64_t value, const FormatSpec& spec);
 // Groups the digits of a formatted number and pads it to spec.width.
 std::string PadNumber(std::string digits, const FormatSpec& spec);

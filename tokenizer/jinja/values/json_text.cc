@@ -204,7 +204,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return Add(MakeSequence(&budget_, Kind::kList, std::move(items)));
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    if (error.empty()) error = "not valid JSON (at byte " + std::to_string(position) + ")";
+    if (error.empty()) error = "not valid JSON, or a number is too large (at byte " + std::to_string(position) + ")";
     return false;
   }
 

@@ -24,7 +24,7 @@ struct JsonStyle {
 std::string ToJson(Budget& budget, const Value& value, const JsonStyle& style);
 
 // Dicts keep the order of the keys. A repeated key keeps its first position and its last value. Integers must fit in 64
-// bits. Throws EvalError; the message starts with `what` unless a limit of the budget is exceeded.
+// bits. Throws EvalError; the message starts with `what` unless the limit on fuel, text size or memory is exceeded.
 Value ParseJson(Budget& budget, std::string_view text, const char* what);
 
 }  // namespace vllm::tokenizer::jinja

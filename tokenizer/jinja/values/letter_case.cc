@@ -122,8 +122,9 @@ bool IsAlpha(char32_t c) {
   }
 }
 
-// Python uses the derived properties Uppercase and Lowercase. utf8proc agrees with Python except for five modifier
-// letters that utf8proc does not count as lower case: U+10FC, U+A7F2..U+A7F4, U+AB69.
+// Python uses the derived properties Uppercase and Lowercase, and so does utf8proc. Their Unicode versions may differ:
+// utf8proc 2.8 (Unicode 15) counts U+10FC, U+A7F2..U+A7F4 and U+AB69 as lower case, but Python 3.11 (Unicode 14) does
+// not.
 bool IsUpper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
 bool IsLower(char32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
 

@@ -32,7 +32,8 @@ bool SameItems(Budget& budget, const std::vector<Value>& a, const std::vector<Va
   return true;
 }
 
-// Compares views of keys() and items() as sets. Views of values() are equal only if they are the same object.
+// Compares two views of keys(), or two of items(), as sets. Views of values() are equal only if they are the same
+// object.
 bool SameViews(Budget& budget, const SequenceObject& a, const SequenceObject& b) {
   const std::string_view label = a.label;
   if (label != b.label || label == "dict_values") return &a == &b;

@@ -9,7 +9,7 @@
 
 namespace vllm::tokenizer::jinja {
 
-// Throws EvalError under the same conditions as Repr.
+// Throws EvalError for the same reasons as Repr.
 std::string PrettyPrint(Budget& budget, const Value& value);
 
 }  // namespace vllm::tokenizer::jinja

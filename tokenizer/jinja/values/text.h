@@ -27,7 +27,7 @@ bool IsPrintable(char32_t code_point);
 
 std::string_view StripLeft(std::string_view text);
 std::string_view StripRight(std::string_view text);
-// Removes every leading or trailing code point that is in `chars`.
+// StripLeft removes the leading code points that are in `chars`, and StripRight the trailing ones.
 std::string_view StripLeft(std::string_view text, std::string_view chars);
 std::string_view StripRight(std::string_view text, std::string_view chars);
 

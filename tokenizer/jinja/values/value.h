@@ -3,7 +3,7 @@
 // cyclers, joiners and loops are mutable. Values that are charged to a budget belong to one rendering and its thread.
 // Constants of a template are charged to no budget, and any number of threads may read them.
 // Invariant: the depth of a container is greater than that of its children and at most Budget::kMaxValueDepth, so
-// functions may recurse into values. Namespaces, macros and loops are exempt: they can form cycles.
+// functions may recurse into values. Namespaces, macros, loops and cyclers are exempt: they can form cycles.
 #pragma once
 
 #include <cstdint>
