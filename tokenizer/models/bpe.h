@@ -37,9 +37,9 @@ struct BpeConfig {
 };
 
 // Finds positions in a word that no token of a byte-level vocabulary crosses. No merge crosses such a position, so the
-// parts between them can be merged separately. This saves time, because the time to merge a short part grows faster
-// than its length. Checks only positions between two non-ASCII characters, because vocabularies contain few of the
-// character pairs that occur there.
+// parts between them can be merged separately. This saves time, because merging a part takes more than linear time in
+// its length, unless the part is long enough to be merged in windows. Checks only positions between two non-ASCII
+// characters, because vocabularies contain few of the character pairs that occur there.
 // Read-only after construction, any thread.
 class TokenBorders {
  public:

@@ -1,6 +1,8 @@
 // RotaryEmbedding (arXiv 2104.09864): rotation angles of a step's positions, computed once per step and shared by all
-// layers. The kinds of scaling and their formulas follow transformers' modeling_rope_utils. Angles are computed in
-// double precision. Owned by the DecoderModel. Built at load, then used by the rank's thread.
+// layers. The formulas of scaling follow transformers' modeling_rope_utils with three exceptions: LongRoPE chooses its
+// factors by max_model_len, dynamic NTK uses the position of each token, and kFactors divides by the factors in a GGUF
+// file. Angles are computed in double precision. Owned by the DecoderModel. Built at load, then used by the rank's
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -115,7 +115,8 @@ class Parser : public ExpressionParser {
     Fail("unknown tag '" + (tag.size() > 40 ? tag.substr(0, 40) : tag) + "'");
   }
 
-  // Parses the body of a macro, call, generation or block. A break or continue there cannot leave a loop around it.
+  // Parses the body of a macro, call, generation or block. A break or continue in the body cannot refer to a loop
+  // outside it.
   template <typename Parse>
   Body OutsideLoops(Parse parse) {
     const int outer = loop_depth_;
