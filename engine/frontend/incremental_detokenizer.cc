@@ -37,6 +37,13 @@ size_t IncrementalDetokenizer::Append(std::span<const int32_t> token_ids) {
   return token_ids.size();
 }
 
+void IncrementalDetokenizer::AppendPrior(std::span<const int32_t> token_ids) {
+  for (const int32_t id : token_ids) stream_.Feed(id, text_);
+  num_tokens_ = static_cast<int64_t>(token_ids.size());
+  prior_size_ = text_.size();
+  delta_start_ = prior_size_;
+}
+
 void IncrementalDetokenizer::Finish() {
   if (stop_index_) return;
   const size_t checked_size = text_.size();
@@ -49,7 +56,8 @@ std::string_view IncrementalDetokenizer::GetNextOutputText(bool finished, bool d
   if (!finished) {
     for (size_t i = 0; i < checker_.holdback() && size > 0; ++i) size = tokenizer::PreviousCodePoint(text_, size);
   }
-  if (!delta) return std::string_view(text_).substr(0, size);
+  if (size <= prior_size_) return {};  // a stop string that began in the prior text may have cut it
+  if (!delta) return std::string_view(text_).substr(prior_size_, size - prior_size_);
   if (size <= delta_start_) return {};
   const std::string_view added = std::string_view(text_).substr(delta_start_, size - delta_start_);
   delta_start_ = size;

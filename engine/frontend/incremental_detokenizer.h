@@ -30,6 +30,9 @@ class IncrementalDetokenizer {
   // Appends tokens one by one until one of them completes a stop string. Returns the number of appended tokens,
   // including the one that completed the stop string. REQUIRES: stop_string() is null.
   size_t Append(std::span<const int32_t> token_ids);
+  // Appends tokens of an earlier run whose text was returned then: no call of GetNextOutputText returns it. Call this
+  // before Append. A stop string that begins in this text still ends the output.
+  void AppendPrior(std::span<const int32_t> token_ids);
   // Counts a token without adding its text: the stop token that ended the sequence.
   void AppendHidden() { ++num_tokens_; }
   // Ends the text: bytes of an incomplete character become U+FFFD. May complete a stop string.
@@ -53,6 +56,7 @@ class IncrementalDetokenizer {
   int64_t min_tokens_;
   int64_t num_tokens_ = 0;
   std::string text_;
+  size_t prior_size_ = 0;   // bytes of text_ from AppendPrior
   size_t delta_start_ = 0;  // bytes of text_ already returned as deltas
   std::optional<size_t> stop_index_;
 };

@@ -38,14 +38,31 @@ std::vector<int32_t> InputProcessor::TokenIds(const Prompt& prompt) const {
   return tokenizer_->Encode(text.text, text.add_special_tokens);
 }
 
-void InputProcessor::CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const {
-  if (prompt_token_ids.empty()) throw RequestError("prompt: must have at least one token");
-  for (const int32_t id : prompt_token_ids) {
+void InputProcessor::CheckIds(const char* field, std::span<const int32_t> token_ids) const {
+  for (const int32_t id : token_ids) {
     if (id < 0 || id >= vocab_size_) {
-      throw RequestError("prompt_token_ids: token id outside the vocabulary (" + std::to_string(vocab_size_) +
+      throw RequestError(std::string(field) + ": token id outside the vocabulary (" + std::to_string(vocab_size_) +
                          " tokens; id " + std::to_string(id) + ")");
     }
   }
+}
+
+void InputProcessor::CheckPrior(std::span<const int32_t> prior_output_token_ids, int64_t num_prompt_tokens,
+                                const SamplingParams& params) const {
+  if (prior_output_token_ids.empty()) return;
+  CheckIds("prior_output_token_ids", prior_output_token_ids);
+  if (params.n != 1) throw RequestError("prior_output_token_ids: n must be 1 (" + std::to_string(params.n) + ")");
+  const auto num_prior = static_cast<int64_t>(prior_output_token_ids.size());
+  const int64_t limit = std::min(*params.max_tokens, max_model_len_ - num_prompt_tokens);
+  if (num_prior >= limit) {
+    throw RequestError("prior_output_token_ids: must be fewer than " + std::to_string(limit) +
+                       ", the most output tokens that the request may have (" + std::to_string(num_prior) + ")");
+  }
+}
+
+void InputProcessor::CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const {
+  if (prompt_token_ids.empty()) throw RequestError("prompt: must have at least one token");
+  CheckIds("prompt_token_ids", prompt_token_ids);
   // Leave room for one token of the answer.
   const int64_t limit = max_model_len_ - 1;
   const auto num_tokens = static_cast<int64_t>(prompt_token_ids.size());
@@ -102,7 +119,8 @@ void InputProcessor::FitLengths(int64_t num_prompt_tokens, SamplingParams& param
 }
 
 ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt& prompt,
-                                       const SamplingParams& user_params) const {
+                                       const SamplingParams& user_params,
+                                       std::span<const int32_t> prior_output_token_ids) const {
   ProcessedInput input;
   input.params = user_params;
   SamplingParams& params = input.params;
@@ -121,6 +139,8 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   if (tokenizer_ == nullptr) params.detokenize = false;
   const auto num_prompt_tokens = static_cast<int64_t>(input.prompt_token_ids.size());
   FitLengths(num_prompt_tokens, params);
+  CheckPrior(prior_output_token_ids, num_prompt_tokens, params);
+  input.prior_output_token_ids.assign(prior_output_token_ids.begin(), prior_output_token_ids.end());
   CheckOutputMemory(params, num_prompt_tokens, vocab_size_, max_output_memory_);
   return input;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ namespace vllm {
 struct ProcessedInput {
   std::vector<int32_t> prompt_token_ids;
   SamplingParams params;
+  std::vector<int32_t> prior_output_token_ids = {};  // see RequestOptions
 };
 
 class InputProcessor {
@@ -32,8 +34,10 @@ class InputProcessor {
   InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                  int64_t max_output_memory = std::numeric_limits<int64_t>::max());
 
-  // Returns the validated request. Throws a RequestError that names the field, or EncodingStopped from the tokenizer.
-  ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params) const;
+  // Returns the validated request. `prior_output_token_ids` as in RequestOptions. Throws a RequestError that names
+  // the field, or EncodingStopped from the tokenizer.
+  ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params,
+                         std::span<const int32_t> prior_output_token_ids = {}) const;
 
  private:
   std::vector<int32_t> TokenIds(const Prompt& prompt) const;
@@ -41,7 +45,11 @@ class InputProcessor {
   // Unless ignore_eos is set, adds the model's second and later EOS ids to stop_token_ids.
   void AddOtherEos(SamplingParams& params) const;
   void EncodeBadWords(SamplingParams& params) const;
+  void CheckIds(const char* field, std::span<const int32_t> token_ids) const;
   void CheckPrompt(const std::vector<int32_t>& prompt_token_ids) const;
+  // Checks that at least one token may follow the prior ones. REQUIRES: FitLengths was called.
+  void CheckPrior(std::span<const int32_t> prior_output_token_ids, int64_t num_prompt_tokens,
+                  const SamplingParams& params) const;
   void CheckStopUtf8(const SamplingParams& params) const;
   // Limits max_tokens to the number of tokens that fit after the prompt, which is also the default, and min_tokens to
   // max_tokens.

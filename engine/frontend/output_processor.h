@@ -52,7 +52,8 @@ class OutputProcessor {
  private:
   struct Child {
     Child(ParentRequest& of, int64_t index, const tokenizer::Tokenizer* tokenizer)
-        : parent(&of), state(index, of.params, of.prompt_token_ids, of.arrival_time, tokenizer) {}
+        : parent(&of),
+          state(index, of.params, of.prompt_token_ids, of.prior_output_token_ids, of.arrival_time, tokenizer) {}
 
     ParentRequest* parent;
     RequestState state;

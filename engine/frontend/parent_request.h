@@ -19,6 +19,7 @@ struct ParentRequest {
       : request_id(std::move(id)),
         params(std::move(input.params)),
         prompt_token_ids(std::move(input.prompt_token_ids)),
+        prior_output_token_ids(std::move(input.prior_output_token_ids)),
         first_child_id(first_child),
         arrival_time(arrival) {
     finished_metrics.arrival_time = arrival;
@@ -32,6 +33,7 @@ struct ParentRequest {
   const std::string request_id;
   const SamplingParams params;
   const std::vector<int32_t> prompt_token_ids;
+  const std::vector<int32_t> prior_output_token_ids;
   const RequestId first_child_id;
   const SteadyTime arrival_time;
 

@@ -19,9 +19,13 @@ void AppendPositions(const Logprobs& from, size_t num_positions, Logprobs& to) {
 }  // namespace
 
 RequestState::RequestState(int64_t index, const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
-                           SteadyTime arrival_time, const tokenizer::Tokenizer* tokenizer)
+                           std::span<const int32_t> prior_output_token_ids, SteadyTime arrival_time,
+                           const tokenizer::Tokenizer* tokenizer)
     : index_(index), kind_(params.output_kind), include_stop_(params.include_stop_str_in_output) {
-  if (tokenizer != nullptr && params.detokenize) detokenizer_.emplace(*tokenizer, params, prompt_token_ids);
+  if (tokenizer != nullptr && params.detokenize) {
+    detokenizer_.emplace(*tokenizer, params, prompt_token_ids);
+    detokenizer_->AppendPrior(prior_output_token_ids);
+  }
   metrics_.arrival_time = arrival_time;
 }
 

@@ -13,9 +13,11 @@ namespace vllm {
 
 class RequestState {
  public:
-  // `tokenizer` may be null and must outlive this object.
+  // `tokenizer` may be null and must outlive this object. The text of `prior_output_token_ids` (see RequestOptions) is
+  // not part of the output.
   RequestState(int64_t index, const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
-               SteadyTime arrival_time, const tokenizer::Tokenizer* tokenizer);
+               std::span<const int32_t> prior_output_token_ids, SteadyTime arrival_time,
+               const tokenizer::Tokenizer* tokenizer);
 
   // Adds an output of the engine. Drops tokens that were sampled after a stop string. REQUIRES: !finished().
   void Update(const EngineCoreOutput& output);

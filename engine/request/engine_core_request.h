@@ -18,8 +18,9 @@ using Seconds = std::chrono::duration<double>;
 
 struct EngineCoreRequest {
   RequestId request_id = 0;
-  std::vector<int32_t> prompt_token_ids;  // at least one, all in the vocabulary
-  SamplingParams sampling_params;         // normalized; max_tokens set; seed set
+  std::vector<int32_t> prompt_token_ids;        // at least one, all in the vocabulary
+  std::vector<int32_t> prior_output_token_ids;  // the first output tokens, see RequestOptions; fewer than max_tokens
+  SamplingParams sampling_params;               // normalized; max_tokens set; seed set
   SteadyTime arrival_time;
   int64_t priority = 0;    // with SchedulingPolicy::kPriority, requests with smaller values run first
   std::string cache_salt;  // part of the hash of the first block

@@ -8,7 +8,9 @@
 namespace vllm {
 
 Request::Request(EngineCoreRequestPtr core)
-    : core_(std::move(core)), num_prompt_tokens_(static_cast<int64_t>(core_->prompt_token_ids.size())) {}
+    : core_(std::move(core)),
+      num_prompt_tokens_(static_cast<int64_t>(core_->prompt_token_ids.size())),
+      output_token_ids_(core_->prior_output_token_ids) {}
 
 void Request::ReserveTokens(int64_t max_model_len, int64_t block_size) {
   // CheckStop ends the request at max_model_len tokens at the latest. The additional token is a margin.

@@ -36,6 +36,8 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     const int64_t limit = std::min(max_model_len_, static_cast<int64_t>(prompt.size()) + max_tokens);
     state->token_ids.reserve(static_cast<size_t>(std::max(limit, static_cast<int64_t>(prompt.size()))));
     state->token_ids.assign(prompt.begin(), prompt.end());
+    const std::vector<int32_t>& prior = data.request->prior_output_token_ids;
+    state->token_ids.insert(state->token_ids.end(), prior.begin(), prior.end());
     state->block_ids.resize(attention_.groups.size());
     for (std::vector<int32_t>& table : state->block_ids) table.reserve(static_cast<size_t>(limit / block_size_ + 1));
     AddBlocks(data.block_ids, *state);
