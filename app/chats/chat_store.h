@@ -1,0 +1,115 @@
+// ChatStore: the conversations of a user in an SQLite database. Owned by the chat and chats commands; main thread.
+//
+// Each call that changes something is one transaction and is on the disk when the call returns. Several processes may
+// use the file. A process that writes a conversation holds its lock (LockChat), so that no other process changes it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/chats/sqlite.h"
+#include "app/chats/stored_message.h"
+#include "tokenizer/formats/regular_file.h"
+
+namespace vllm::app {
+
+struct ChatSummary {
+  int64_t id = 0;
+  std::string title;  // as the user set it, or the beginning of the first question
+  int64_t created_ms = 0;
+  int64_t updated_ms = 0;
+  int64_t num_messages = 0;
+  std::string model;  // of the newest answer
+};
+
+struct SearchHit {
+  int64_t chat = 0;
+  int64_t message = 0;
+  std::string title;
+  ChatRole role = ChatRole::kUser;
+  std::string snippet;  // the text around the first match, on one line
+};
+
+struct StoredChat {
+  int64_t id = 0;
+  std::string title;
+  int64_t created_ms = 0;
+  int64_t updated_ms = 0;
+  int64_t current_message = 0;          // 0: none
+  std::vector<StoredMessage> messages;  // by id: a parent comes before its children
+};
+
+class ChatStore {
+ public:
+  enum class Access : uint8_t { kRead, kWrite };
+
+  // Opens `directory`/chats.db. For writing, creates the directory (mode 0700) and the file (0600) if they are missing,
+  // and migrates the file. The journal mode is WAL where a trial write succeeds, else DELETE. Throws StoreError; for
+  // reading also if the file is missing.
+  ChatStore(const std::string& directory, Access access);
+
+  int64_t CreateChat(const std::string& title = "");
+  // Adds a whole conversation and returns its id. The ids in `chat` are only links between its messages; a parent must
+  // come before its children. A time of 0 means now.
+  int64_t AddChat(const StoredChat& chat);
+  // Adds a message, makes it the current one and returns its id. `message.id` is ignored.
+  int64_t AddMessage(int64_t chat, const StoredMessage& message);
+  // Replaces the text, token ids, sampling parameters, finish reason and finish time of a message.
+  void UpdateMessage(int64_t chat, const StoredMessage& message);
+  void SetCurrentMessage(int64_t chat, int64_t message);
+  void SetTitle(int64_t chat, const std::string& title);
+  // Deletes a conversation. Returns false if there is none. Its text may remain in the write-ahead log until
+  // EraseDeleted returns true.
+  bool DeleteChat(int64_t chat);
+  // Writes the log back to the file and truncates it, so that no deleted text remains in either. Returns false if other
+  // processes that use the file prevent it.
+  bool EraseDeleted();
+
+  // Returns the newest `limit` conversations, newest first.
+  std::vector<ChatSummary> List(int64_t limit);
+  std::optional<StoredChat> Load(int64_t chat);
+  // Returns conversations whose title (or the beginning of the first question) contains `text`, ignoring the case of
+  // ASCII letters, newest first.
+  std::vector<ChatSummary> FindByTitle(const std::string& text, int64_t limit);
+  // Returns messages that contain every word of `query`, the best match first. Words match from their beginning and
+  // without accents. If there are none, returns messages that contain `query` as a substring, newest first: this finds
+  // parts of Chinese and Japanese text, whose words have no spaces between them.
+  std::vector<SearchHit> Search(const std::string& query, int64_t limit);
+
+  // Locks a conversation for writing, until UnlockChat or until this process ends. Returns false if another process has
+  // locked it. REQUIRES: opened for writing; at most one conversation is locked.
+  bool LockChat(int64_t chat);
+  void UnlockChat();
+
+  const std::string& path() const { return database_->path(); }
+  // True if the journal mode is WAL.
+  bool uses_wal() const { return uses_wal_; }
+
+ private:
+  void ChooseJournal();
+  // Inserts a message and its tokens, within a transaction. Returns its id.
+  int64_t InsertMessage(int64_t chat, const StoredMessage& message);
+  std::vector<SearchHit> SearchSubstring(const std::string& query, int64_t limit);
+  void IndexText(int64_t message, std::string_view text);
+  // REQUIRES: `text` is the indexed text of the message.
+  void UnindexText(int64_t message, std::string_view text);
+  // Throws StoreError if the file was deleted or replaced while it is open.
+  void CheckFile() const;
+  static std::vector<ChatSummary> Summaries(Statement& statement);
+
+  std::string directory_;
+  std::unique_ptr<Database> database_;
+  tokenizer::UniqueFd lock_fd_;
+  int64_t locked_chat_ = 0;
+  uint64_t device_ = 0;
+  uint64_t inode_ = 0;
+  bool uses_wal_ = false;
+};
+
+// Returns milliseconds since 1970.
+int64_t NowMs();
+
+}  // namespace vllm::app

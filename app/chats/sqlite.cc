@@ -1,0 +1,134 @@
+#include "app/chats/sqlite.h"
+
+#include <sqlite3.h>
+
+#include "engine/config/escape.h"
+
+namespace vllm::app {
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+Statement::Statement(Database& database, std::string_view sql) : database_(database) {
+  sqlite3_stmt* statement = nullptr;
+  const int code =
+      sqlite3_prepare_v2(database.connection_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  statement_.reset(statement);
+  Check(code);
+}
+
+void Statement::Check(int code) const {
+  if (code != SQLITE_OK) database_.Fail(sqlite3_errmsg(database_.connection_.get()));
+}
+
+Statement& Statement::Bind(int parameter, int64_t value) {
+  Check(sqlite3_bind_int64(statement_.get(), parameter, value));
+  return *this;
+}
+
+Statement& Statement::Bind(int parameter, std::string_view text) {
+  // A null pointer would bind NULL.
+  const char* data = text.data() == nullptr ? "" : text.data();
+  Check(sqlite3_bind_text64(statement_.get(), parameter, data, text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+  return *this;
+}
+
+Statement& Statement::BindBlob(int parameter, std::span<const std::byte> bytes) {
+  const void* data = bytes.empty() ? "" : static_cast<const void*>(bytes.data());
+  Check(sqlite3_bind_blob64(statement_.get(), parameter, data, bytes.size(), SQLITE_TRANSIENT));
+  return *this;
+}
+
+Statement& Statement::BindNull(int parameter) {
+  Check(sqlite3_bind_null(statement_.get(), parameter));
+  return *this;
+}
+
+bool Statement::Step() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code != SQLITE_DONE) {
+    const std::string why = sqlite3_errmsg(database_.connection_.get());
+    sqlite3_reset(statement_.get());
+    database_.Fail(why);
+  }
+  return false;
+}
+
+void Statement::Run() {
+  while (Step()) {
+  }
+  Check(sqlite3_reset(statement_.get()));
+}
+
+void Statement::Reset() { Check(sqlite3_reset(statement_.get())); }
+
+int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+
+std::string_view Statement::Text(int column) const {
+  const unsigned char* text = sqlite3_column_text(statement_.get(), column);
+  if (text == nullptr) return {};
+  return {reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+std::span<const std::byte> Statement::Blob(int column) const {
+  const void* data = sqlite3_column_blob(statement_.get(), column);
+  if (data == nullptr) return {};
+  return {static_cast<const std::byte*>(data), static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+bool Statement::IsNull(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
+
+void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+
+Database::Database(const std::string& path, bool read_only, int busy_timeout_ms) : path_(path) {
+  sqlite3* connection = nullptr;
+  const int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) | SQLITE_OPEN_NOFOLLOW;
+  const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
+  connection_.reset(connection);
+  if (connection == nullptr) Fail("out of memory");
+  if (code != SQLITE_OK) Fail(sqlite3_errmsg(connection));
+  sqlite3_extended_result_codes(connection, 1);
+  sqlite3_busy_timeout(connection, busy_timeout_ms);
+}
+
+void Database::Execute(const std::string& sql) {
+  if (sqlite3_exec(connection_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+    Fail(sqlite3_errmsg(connection_.get()));
+  }
+}
+
+int64_t Database::QueryInt(const std::string& sql) {
+  Statement statement(*this, sql);
+  return statement.Step() ? statement.Int(0) : 0;
+}
+
+std::string Database::QueryText(const std::string& sql) {
+  Statement statement(*this, sql);
+  return statement.Step() ? std::string(statement.Text(0)) : "";
+}
+
+int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid(connection_.get()); }
+
+int64_t Database::num_changes() const { return sqlite3_changes64(connection_.get()); }
+
+void Database::Fail(const std::string& why) const { throw StoreError(Escape(path_) + ": " + why); }
+
+Transaction::Transaction(Database& database) : database_(database) {
+  // A transaction that begins by reading could get SQLITE_BUSY without waiting when it first writes.
+  database_.Execute("BEGIN IMMEDIATE");
+}
+
+Transaction::~Transaction() {
+  if (!is_open_) return;
+  try {
+    database_.Execute("ROLLBACK");
+  } catch (const StoreError&) {  // SQLite has rolled back already
+  }
+}
+
+void Transaction::Commit() {
+  database_.Execute("COMMIT");
+  is_open_ = false;
+}
+
+}  // namespace vllm::app

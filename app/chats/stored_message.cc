@@ -1,0 +1,17 @@
+#include "app/chats/stored_message.h"
+
+namespace vllm::app {
+
+std::string_view RoleName(ChatRole role) {
+  switch (role) {
+    case ChatRole::kSystem:
+      return "system";
+    case ChatRole::kUser:
+      return "user";
+    case ChatRole::kAssistant:
+      return "assistant";
+  }
+  return "";
+}
+
+}  // namespace vllm::app

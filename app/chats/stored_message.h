@@ -1,0 +1,47 @@
+// StoredMessage: one message of a conversation, with the exact tokens that the model read or sampled for it. A plain
+// value.
+//
+// A conversation is a tree: the parent of a message is the message before it. Messages with the same parent are
+// siblings: other answers to a question, or other versions of one. The token ids of a message continue those of its
+// parent:
+//
+//   tokens up to m = (tokens up to the parent of m)[0, m.ids_begin) + m.token_ids
+//
+// For a question, these are the ids of a prompt; they include the ids that the chat template writes around the text.
+// For an answer they are the sampled ids, and ids_begin is the length of the prompt. A prompt normally extends the ids
+// of the answer before it (ids_begin is its length, or one less if the answer's EOS token is written by the template).
+// After a cut of the oldest turns, or if the template rewrote earlier turns, a question stores a new prompt from
+// position 0.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vllm::app {
+
+enum class ChatRole : uint8_t { kSystem, kUser, kAssistant };
+
+// Returns "system", "user" or "assistant", as in chat templates.
+std::string_view RoleName(ChatRole role);
+
+struct StoredMessage {
+  int64_t id = 0;      // unique in the database; positive
+  int64_t parent = 0;  // 0: the first message of its conversation
+  ChatRole role = ChatRole::kUser;
+  std::string text;
+  int64_t ids_begin = 0;           // see above; 0 for a system message, whose ids belong to the question
+  std::vector<int32_t> token_ids;  // see above
+  int64_t context_first = 0;       // of a question: the id of the oldest question in its prompt; 0: it is the only one
+
+  // Of a question and its answer: what produced them. Empty if imported.
+  std::string model;            // the model's name, for display
+  uint64_t model_digest = 0;    // see ModelDigest; another tokenizer or template has another digest
+  std::string sampling_params;  // of an answer: a JSON object with the request's parameters, including its seed
+  std::string finish_reason;    // of an answer: "stop", "length", "abort", "error"; empty while it is being written
+  int64_t created_ms = 0;       // since 1970
+  int64_t finished_ms = 0;      // 0: not finished
+};
+
+}  // namespace vllm::app
