@@ -40,6 +40,7 @@ _vllmcli() {
     --allowed-token-ids) return ;;
     --bad-words) return ;;
     --seed) return ;;
+    --resume) return ;;
     --output|-o) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
     --input-format) COMPREPLY=($(compgen -W 'txt jsonl csv tsv' -- "$current")); return ;;
     --template) return ;;
@@ -70,17 +71,23 @@ _vllmcli() {
     --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   if [[ -z $command && $current != -* ]]; then
-    COMPREPLY=($(compgen -W 'chat run complete batch bench tokenize render models show config completions' -- "$current"))
+    COMPREPLY=($(compgen -W 'chat chats run complete batch bench tokenize render models show config completions' -- "$current"))
     return
   fi
   if [[ -z $command ]]; then
-    COMPREPLY=($(compgen -W '--version -V --model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --system --chat-template --template-var --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+    COMPREPLY=($(compgen -W '--version -V --model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --system --chat-template --template-var --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
     return
   fi
   case $command in
     chat)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --system --chat-template --template-var --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --system --chat-template --template-var --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+      fi ;;
+    chats)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--secure --json --config --help -h' -- "$current"))
+      else
+        COMPREPLY=($(compgen -W 'list search show export import rm' -- "$current"))
       fi ;;
     run)
       if [[ $current == -* ]]; then

@@ -4,17 +4,22 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <map>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "app/batch/input/batch_row.h"
+#include "app/batch/input/sampling_fields.h"
+#include "app/chat/answer_stream.h"
 #include "app/cli/parse_value.h"
-#include "app/model/sampling_defaults.h"
-#include "app/output/prompt_status.h"
-#include "app/output/run_until_done.h"
+#include "app/model/model_digest.h"
+#include "app/output/json_text.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
-#include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
+#include "engine/frontend/input_processor.h"
+#include "tokenizer/decode_stream.h"
 #include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm::app {
@@ -28,6 +33,39 @@ std::vector<int32_t> StopIds(const LoadedModel& model) {
   std::vector<int32_t> ids = model.engine->config().model.eos_token_ids;
   ids.insert(ids.end(), model.sampling_params.stop_token_ids.begin(), model.sampling_params.stop_token_ids.end());
   return ids;
+}
+
+// Returns the parameters of a request as one JSON object, with vLLM's names. Leaves out those without a value.
+std::string ParamsJson(const std::vector<SamplingValue>& values, const SamplingParams& params) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const SamplingValue& value : values) {
+    nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(value.value);
+    if (value.name == "generation-config" || parsed.is_null() || (parsed.is_array() && parsed.empty())) continue;
+    std::string name = value.name;
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (name == "logit_bias") {
+      parsed = nlohmann::ordered_json::object();
+      for (const auto& [id, bias] : params.logit_bias) parsed[std::to_string(id)] = bias;
+    }
+    json[name] = std::move(parsed);
+  }
+  json["seed"] = params.seed.value_or(0);
+  if (params.max_tokens) json["max_tokens"] = *params.max_tokens;
+  return DumpJson(json);
+}
+
+// Returns the parameters in the JSON object that ParamsJson has made. Throws ConfigError.
+SamplingParams ParamsOf(const StoredMessage& answer) {
+  SamplingParams params;
+  const auto json = nlohmann::ordered_json::parse(answer.sampling_params, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw ConfigError("the stored sampling parameters of this answer are not a JSON object");
+  try {
+    for (const auto& [name, value] : json.items()) SetSamplingField(name, value, params);
+  } catch (const RowError& error) {
+    throw ConfigError(std::string("the stored sampling parameters of this answer are invalid: ") + error.what());
+  }
+  params.output_kind = RequestOutputKind::kDelta;
+  return params;
 }
 
 }  // namespace
@@ -46,26 +84,135 @@ std::string UnknownSettingText(const std::string& name) {
          (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
 }
 
-ChatSession::ChatSession(LoadedModel model, Settings settings)
+ChatSession::ChatSession(LoadedModel model, Settings settings, ChatStore* store)
     : model_(std::move(model)),
       settings_(std::move(settings)),
       params_(model_.sampling_params),
-      conversation_(*model_.renderer, *model_.tokenizer, StopIds(model_)) {
+      store_(store),
+      tree_(store),
+      model_digest_(ModelDigest(model_.location, *model_.renderer)),
+      prompt_builder_(*model_.renderer, *model_.tokenizer, StopIds(model_), model_digest_),
+      system_(settings_.Text("system").value_or("")) {
   params_.output_kind = RequestOutputKind::kDelta;
-  conversation_.Reset(settings_.Text("system").value_or(""));
 }
 
-void ChatSession::Clear() { conversation_.Reset(conversation_.system()); }
+void ChatSession::Begin() {
+  tree_.Begin();
+  undone_.clear();
+  next_parent_.reset();
+}
 
-void ChatSession::SetSystem(const std::string& text) { conversation_.Reset(text); }
+void ChatSession::BeginWithSystem(const std::string& text) {
+  system_ = text;
+  Begin();
+}
 
-void ChatSession::Set(const std::string& name, const std::string& value) {
-  const Flag* flag = FindFlag(name);
-  if (flag == nullptr || flag->group != FlagGroup::kSampling || !flag->belongs_to(Command::kChat)) {
-    throw ConfigError(UnknownSettingText(name));
+ChatTree::OpenResult ChatSession::Open(int64_t chat) {
+  const ChatTree::OpenResult result = tree_.Open(chat);
+  if (result != ChatTree::OpenResult::kOpened) return result;
+  undone_.clear();
+  next_parent_.reset();
+  const std::vector<const StoredMessage*> path = tree_.PathTo(tree_.current_id());
+  system_ = !path.empty() && path[0]->role == ChatRole::kSystem ? path[0]->text : "";
+  return result;
+}
+
+void ChatSession::Fork() {
+  std::vector<StoredMessage> copies;
+  for (const StoredMessage* message : tree_.PathTo(tree_.current_id())) copies.push_back(*message);
+  Begin();
+  std::map<int64_t, int64_t> new_ids = {{0, 0}};
+  for (StoredMessage& copy : copies) {
+    const int64_t old_id = copy.id;
+    copy.parent = new_ids[copy.parent];
+    copy.context_first = new_ids[copy.context_first];
+    new_ids[old_id] = tree_.Add(std::move(copy));
   }
+  PrintStoreError();
+}
+
+int64_t ChatSession::ParentOfNextQuestion() const {
+  if (next_parent_) return *next_parent_;
+  const StoredMessage* current = tree_.current();
+  // A question without an answer is replaced: the next one becomes its sibling.
+  if (current != nullptr && current->role == ChatRole::kUser) return current->parent;
+  return tree_.current_id();
+}
+
+int64_t ChatSession::Undo(int64_t num_turns) {
+  int64_t done = 0;
+  const int64_t before = tree_.current_id();
+  int64_t id = before;
+  while (done < num_turns) {
+    const StoredMessage* message = tree_.Find(id);
+    while (message != nullptr && message->role == ChatRole::kAssistant) message = tree_.Find(message->parent);
+    if (message == nullptr || message->role != ChatRole::kUser) break;
+    id = message->parent;
+    ++done;
+  }
+  if (done == 0) return 0;
+  undone_.push_back(before);
+  next_parent_.reset();
+  tree_.MoveTo(id);
+  PrintStoreError();
+  return done;
+}
+
+bool ChatSession::Redo() {
+  if (undone_.empty()) return false;
+  tree_.MoveTo(undone_.back());
+  undone_.pop_back();
+  next_parent_.reset();
+  PrintStoreError();
+  return true;
+}
+
+std::optional<std::string> ChatSession::Edit(int64_t n) {
+  const std::vector<const StoredMessage*> path = tree_.PathTo(tree_.current_id());
+  for (auto message = path.rbegin(); message != path.rend(); ++message) {
+    if ((*message)->role == ChatRole::kUser && --n == 0) {
+      next_parent_ = (*message)->parent;
+      return (*message)->text;
+    }
+  }
+  return std::nullopt;
+}
+
+bool ChatSession::MoveToSibling(int direction) {
+  for (const StoredMessage* message = tree_.current(); message != nullptr; message = tree_.Find(message->parent)) {
+    const std::vector<int64_t> siblings = tree_.ChildrenOf(message->parent);
+    const auto at = std::find(siblings.begin(), siblings.end(), message->id) - siblings.begin() + direction;
+    if (at >= 0 && at < static_cast<std::ptrdiff_t>(siblings.size())) {
+      undone_.clear();
+      next_parent_.reset();
+      tree_.MoveTo(tree_.NewestLeafBelow(siblings[static_cast<size_t>(at)]));
+      PrintStoreError();
+      return true;
+    }
+    if (message->role == ChatRole::kUser) break;
+  }
+  return false;
+}
+
+int64_t ChatSession::num_turns() const {
+  const std::vector<const StoredMessage*> path = tree_.PathTo(tree_.current_id());
+  return std::count_if(path.begin(), path.end(),
+                       [](const StoredMessage* message) { return message->role == ChatRole::kUser; });
+}
+
+Settings ChatSession::Changed(const std::vector<SettingChange>& changes) const {
   Settings changed = settings_;
-  changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
+  for (const auto& [name, value] : changes) {
+    const Flag* flag = FindFlag(name);
+    if (flag == nullptr || flag->group != FlagGroup::kSampling || !flag->belongs_to(Command::kChat)) {
+      throw ConfigError(UnknownSettingText(name));
+    }
+    changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
+  }
+  return changed;
+}
+
+SamplingDefaults ChatSession::CheckedDefaults(const Settings& changed) const {
   SamplingDefaults sampling = MakeSamplingDefaults(changed, ReadGenerationConfig(model_.location));
   SamplingParams checked = sampling.params;
   const VllmConfig& config = model_.engine->config();
@@ -74,124 +221,229 @@ void ChatSession::Set(const std::string& name, const std::string& value) {
   } catch (const RequestError& error) {
     throw ConfigError(std::string("/set ") + error.what());
   }
+  sampling.params.output_kind = RequestOutputKind::kDelta;
+  return sampling;
+}
+
+void ChatSession::Set(const std::string& name, const std::string& value) {
+  Settings changed = Changed({{name, value}});
+  SamplingDefaults sampling = CheckedDefaults(changed);
   params_ = std::move(sampling.params);
-  params_.output_kind = RequestOutputKind::kDelta;
   model_.sampling_values = std::move(sampling.values);
   settings_ = std::move(changed);
 }
 
-void ChatSession::SendUserMessage(const std::string& message) {
+std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::string& message) const {
   const int64_t max_model_len = model_.engine->max_model_len();
-  std::vector<int32_t> ids;
+  std::vector<const StoredMessage*> path = tree_.PathTo(parent);
+  StoredMessage system;
+  if (path.empty() && !system_.empty()) {
+    system.role = ChatRole::kSystem;
+    system.text = system_;
+    path.push_back(&system);
+  }
   try {
-    ids = conversation_.BuildPrompt(message, max_model_len - AnswerReserve(max_model_len));
+    BuiltPrompt prompt =
+        prompt_builder_.Build(path, tree_.TokenIdsUpTo(parent), message, max_model_len - AnswerReserve(max_model_len));
+    if (!prompt.token_ids.empty()) return prompt;
+    PrintError("the message does not fit in the context of " + std::to_string(max_model_len) +
+               " tokens, which also holds the system message and the answer");
   } catch (const tokenizer::ChatTemplateError& error) {
     PrintError(error.what());
-    return;
   } catch (const tokenizer::EncodingStopped&) {
     const int signal_number = TakeSignal();
     if (signal_number != SIGINT) throw Interrupted(signal_number);
     PrintNote("[interrupted: the message was not sent]");
-    return;
   }
-  if (ids.empty()) {
-    PrintError("the message does not fit in the context of " + std::to_string(max_model_len) +
-               " tokens, which also holds the system message and the answer");
-    return;
+  return std::nullopt;
+}
+
+void ChatSession::PrintPromptNotes(const BuiltPrompt& prompt) {
+  if (prompt.num_dropped_turns > 0) {
+    PrintStatus("[the context of " + std::to_string(model_.engine->max_model_len()) + " tokens is full: " +
+                (prompt.num_dropped_turns == 1
+                     ? "the oldest turn was"
+                     : "the oldest " + std::to_string(prompt.num_dropped_turns) + " turns were") +
+                " dropped]");
   }
-  if (conversation_.num_dropped_turns() > 0) {
-    const int64_t num_dropped = conversation_.num_dropped_turns();
-    PrintStatus(
-        "[the context of " + std::to_string(max_model_len) + " tokens is full: " +
-        (num_dropped == 1 ? "the oldest turn was" : "the oldest " + std::to_string(num_dropped) + " turns were") +
-        " dropped]");
-  }
-  if (conversation_.was_rerendered() && !warned_about_rewriting_) {
+  if (prompt.rewrite == BuiltPrompt::Rewrite::kOtherModel) {
+    PrintStatus("[the earlier turns are from another model or chat template; they are read again]");
+  } else if (prompt.rewrite == BuiltPrompt::Rewrite::kByTemplate && !warned_about_rewriting_) {
     warned_about_rewriting_ = true;
     PrintStatus(
         "[this chat template rewrites earlier turns, so each message recomputes the conversation from the first "
         "change]");
   }
-  const std::string request_id = "chat-" + std::to_string(num_requests_++);
-  last_stats_ = RequestStats();
-  last_stats_.num_prompt_tokens = static_cast<int64_t>(ids.size());
-  last_stats_.load_time = model_.load_time;
+}
+
+void ChatSession::SendUserMessage(const std::string& message) { Ask(message, params_, model_.sampling_values); }
+
+void ChatSession::Ask(const std::string& message, const SamplingParams& params,
+                      const std::vector<SamplingValue>& values) {
+  int64_t parent = ParentOfNextQuestion();
+  const std::optional<BuiltPrompt> prompt = BuildPrompt(parent, message);
+  if (!prompt) return;
+  next_parent_.reset();
+  undone_.clear();
+  PrintPromptNotes(*prompt);
+  if (parent == 0 && !system_.empty()) {
+    StoredMessage system;
+    system.role = ChatRole::kSystem;
+    system.text = system_;
+    parent = tree_.Add(std::move(system));
+  }
+  StoredMessage question;
+  question.parent = parent;
+  question.role = ChatRole::kUser;
+  question.text = message;
+  question.ids_begin = prompt->ids_begin;
+  question.token_ids.assign(prompt->token_ids.begin() + prompt->ids_begin, prompt->token_ids.end());
+  question.context_first = prompt->context_first;
+  question.model = model_.location.short_name();
+  question.model_digest = model_digest_;
+  const int64_t id = tree_.Add(std::move(question));
+  PrintStoreError();
+  AnswerQuestion(id, params, values);
+}
+
+void ChatSession::Regenerate(const std::vector<SettingChange>& changes) {
+  const StoredMessage* question = tree_.current();
+  while (question != nullptr && question->role == ChatRole::kAssistant) question = tree_.Find(question->parent);
+  if (question == nullptr || question->role != ChatRole::kUser) throw ConfigError("there is no question to answer");
+  SamplingDefaults sampling = CheckedDefaults(Changed(changes));
+  const bool sets_seed = std::any_of(changes.begin(), changes.end(), [](const auto& c) { return c.first == "seed"; });
+  // With the seed of the first answer the answer would be the same. The others get the seeds of a request with n > 1.
+  if (sampling.params.seed && !sets_seed) *sampling.params.seed += tree_.ChildrenOf(question->id).size();
+  next_parent_.reset();
+  undone_.clear();
+  if (question->token_ids.empty() || question->model_digest != model_digest_) {
+    // The stored prompt is for another model: ask the question again as a sibling.
+    const std::string text = question->text;
+    next_parent_ = question->parent;
+    Ask(text, sampling.params, sampling.values);
+    return;
+  }
+  AnswerQuestion(question->id, std::move(sampling.params), sampling.values);
+}
+
+void ChatSession::AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values) {
+  // The engine would derive the same seed. It is set here so that it can be stored.
+  if (!params.seed) params.seed = DeriveSeed(model_.engine->config().seed, NextRequestId());
+  StoredMessage answer;
+  answer.parent = question;
+  answer.role = ChatRole::kAssistant;
+  answer.ids_begin = static_cast<int64_t>(tree_.TokenIdsUpTo(question).size());
+  answer.model = model_.location.short_name();
+  answer.model_digest = model_digest_;
+  answer.sampling_params = ParamsJson(values, params);
+  RunRequest(std::move(answer), params);
+}
+
+void ChatSession::Continue() {
+  const StoredMessage* current = tree_.current();
+  if (current == nullptr || current->role != ChatRole::kAssistant || current->finish_reason == "stop") {
+    throw ConfigError("there is no answer that was cut off");
+  }
+  if (current->model_digest != model_digest_ || current->token_ids.empty()) {
+    throw ConfigError("the answer is from another model or chat template; /regen answers the question again");
+  }
+  StoredMessage answer = *current;
+  SamplingParams params = ParamsOf(answer);
+  if (answer.finish_reason == "length" && params.max_tokens) {
+    // As many tokens again as a new answer may have.
+    *params.max_tokens =
+        static_cast<int64_t>(answer.token_ids.size()) + params_.max_tokens.value_or(*params.max_tokens);
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.sampling_params);
+    json["max_tokens"] = *params.max_tokens;
+    answer.sampling_params = DumpJson(json);
+  }
+  // Later messages have read the answer as it is.
+  if (!tree_.ChildrenOf(answer.id).empty()) answer.id = 0;
+  RunRequest(std::move(answer), params);
+}
+
+void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params) {
+  constexpr auto kStoreInterval = std::chrono::seconds(2);
+  const int64_t max_model_len = model_.engine->max_model_len();
+  const std::string request_id = NextRequestId();
+  ++num_requests_;
+  std::vector<int32_t> ids = tree_.TokenIdsUpTo(message.parent);
+  Answer answer;
+  answer.token_ids = message.token_ids;
+  if (!answer.token_ids.empty()) {
+    // Without the U+FFFD that ended the text if the answer was cut inside a character.
+    tokenizer::DecodeStream stream(*model_.tokenizer, params.skip_special_tokens);
+    stream.Prime(ids);
+    for (const int32_t id : answer.token_ids) stream.Feed(id, answer.text);
+  }
+  answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size() + answer.token_ids.size());
+  answer.stats.load_time = model_.load_time;
+  last_stats_ = answer.stats;
+  const size_t num_prior = answer.token_ids.size();
   try {
-    model_.engine->AddRequest(request_id, std::move(ids), params_);
+    RequestOptions options;
+    options.prior_output_token_ids = answer.token_ids;
+    model_.engine->AddRequest(request_id, std::move(ids), params, options);
   } catch (const RequestError& error) {
-    conversation_.DiscardPending();
     PrintError(error.what());
     return;
   }
-  if (Stream(request_id)) {
-    conversation_.CommitReply(answer_ids_, answer_text_);
-  } else {
-    conversation_.DiscardPending();
+  const auto store = [&] {
+    if (answer.token_ids.size() == num_prior && answer.finish_reason == FinishReason::kNone) return;
+    if (answer.token_ids.empty()) return;
+    message.text = answer.text;
+    message.token_ids = answer.token_ids;
+    if (message.id == 0) {
+      message.id = tree_.Add(message);
+    } else {
+      tree_.Update(message);
+    }
+  };
+  auto stored_at = std::chrono::steady_clock::time_point::min();
+  const auto on_progress = [&] {
+    const auto now = std::chrono::steady_clock::now();
+    if (stored_at != std::chrono::steady_clock::time_point::min() && now < stored_at + kStoreInterval) return;
+    stored_at = now;
+    message.finish_reason.clear();
+    store();
+  };
+  const auto finish = [&](FinishReason reason) {
+    answer.finish_reason = reason;
+    message.finish_reason = ToString(reason);
+    message.finished_ms = NowMs();
+    store();
+    last_stats_ = answer.stats;
+  };
+  try {
+    StreamAnswer(model_, request_id, on_progress, answer);
+  } catch (...) {
+    finish(FinishReason::kAbort);
+    throw;
+  }
+  finish(answer.finish_reason);
+  PrintStoreError();
+  if (answer.finish_reason == FinishReason::kAbort && !answer.token_ids.empty()) {
+    PrintStatus("[interrupted; /continue resumes it]");
+  }
+  if (answer.finish_reason == FinishReason::kLength) {
+    const bool is_context_full =
+        !params.max_tokens || message.ids_begin + static_cast<int64_t>(answer.token_ids.size()) >= max_model_len;
+    PrintStatus(is_context_full
+                    ? "[cut off: the context of " + std::to_string(max_model_len) + " tokens is full; /new starts over]"
+                    : "[cut off after " + std::to_string(*params.max_tokens) + " tokens; /continue resumes it]");
   }
 }
 
-bool ChatSession::Stream(const std::string& request_id) {
-  LLMEngine& engine = *model_.engine;
-  std::optional<EchoOff> echo_off;
-  echo_off.emplace();
-  answer_ids_.clear();
-  answer_text_.clear();
-  SafeTextFilter filter;
-  bool at_line_start = true;
-  bool failed = false;
-  FinishReason reason = FinishReason::kNone;
-  PromptStatus status(engine);
-  RunCallbacks callbacks;
-  callbacks.on_signal = [&] {
-    const int signal_number = TakeSignal();
-    if (signal_number == SIGINT) {
-      engine.AbortRequest(request_id);
-    } else if (signal_number == SIGTSTP) {
-      status.Clear();
-      echo_off.reset();
-      RestoreTerminal();
-      SuspendProcess();
-      EnterChatModes();
-      echo_off.emplace();
-    } else if (signal_number != 0) {
-      throw Interrupted(signal_number);
-    }
-  };
-  callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
-    if (!outputs.empty()) status.End();
-    status.Update();
-    for (const RequestOutput& output : outputs) {
-      last_stats_.num_cached_tokens = output.num_cached_tokens;
-      last_stats_.metrics = output.metrics;
-      for (const CompletionOutput& completion : output.outputs) {
-        answer_ids_.insert(answer_ids_.end(), completion.token_ids.begin(), completion.token_ids.end());
-        answer_text_ += completion.text;
-        reason = completion.finish_reason;
-        SafeText text;
-        filter.Feed(completion.text, text);
-        if (reason != FinishReason::kNone) filter.Flush(text);
-        if (!text.empty()) at_line_start = text.view().back() == '\n';
-        StandardOutput().Write(text);
-        if (reason == FinishReason::kError) {
-          failed = true;
-          if (!at_line_start) StandardOutput().Write(SafeText("\n"));
-          at_line_start = true;
-          PrintError(output.error);
-        }
-      }
-    }
-  };
-  RunUntilDone(engine, callbacks);
-  if (!at_line_start) StandardOutput().Write(SafeText("\n"));
-  if (reason == FinishReason::kLength) {
-    const bool context_full =
-        !params_.max_tokens ||
-        last_stats_.num_prompt_tokens + static_cast<int64_t>(answer_ids_.size()) >= engine.max_model_len();
-    PrintStatus(context_full ? "[cut off: the context of " + std::to_string(engine.max_model_len()) +
-                                   " tokens is full; /clear starts over]"
-                             : "[cut off after " + std::to_string(*params_.max_tokens) + " tokens]");
-  }
-  return !failed;
+void ChatSession::SetTitle(const std::string& title) {
+  tree_.SetTitle(title);
+  PrintStoreError();
+}
+
+void ChatSession::PrintStoreError() {
+  const std::string error = tree_.TakeError();
+  if (error.empty()) return;
+  store_ = nullptr;
+  PrintWarning("this conversation is no longer stored: " + error);
 }
 
 }  // namespace vllm::app

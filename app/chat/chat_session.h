@@ -1,12 +1,17 @@
-// ChatSession: a loaded model, the conversation with it and the sampling settings. Owned by the chat command; main
+// ChatSession: a loaded model, a conversation with it and the sampling settings. Owned by the chat command; main
 // thread.
+//
+// The conversation is a tree of messages (ChatTree). A question is stored before it is answered; its answer is stored
+// at its first token, then every two seconds, and at its end.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "app/chat/conversation.h"
+#include "app/chat/prompt_builder.h"
+#include "app/chats/chat_tree.h"
 #include "app/cli/settings.h"
 #include "app/model/load_model.h"
 #include "app/output/request_stats.h"
@@ -18,43 +23,96 @@ std::vector<std::string> SettableNames();
 // Returns the error message for a name that /set does not accept.
 std::string UnknownSettingText(const std::string& name);
 
+// A setting and its value as text, such as {"temperature", "0.2"}.
+using SettingChange = std::pair<std::string, std::string>;
+
 class ChatSession {
  public:
-  // REQUIRES: `model` has a renderer and a tokenizer.
-  ChatSession(LoadedModel model, Settings settings);
+  // Borrows `store`; null: conversations are not stored. REQUIRES: `model` has a renderer and a
+  // tokenizer.
+  ChatSession(LoadedModel model, Settings settings, ChatStore* store);
 
   // Sends the message and streams the answer to standard output. Ctrl-C ends the answer and keeps the part that was
   // generated; while the message is tokenized, Ctrl-C discards the message. Prints an error if the message is invalid
   // or does not fit in the context, or if the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed,
   // ResourceError, EngineDeadError.
   void SendUserMessage(const std::string& message);
+  // Answers the current question again, as another branch, with `changes` of the settings for this answer only. Throws
+  // ConfigError, and like SendUserMessage.
+  void Regenerate(const std::vector<SettingChange>& changes);
 
-  // Restarts the conversation and keeps the system message.
-  void Clear();
-  // Restarts the conversation with another system message, which may be empty.
-  void SetSystem(const std::string& text);
+  // Continues an answer that was cut off by Ctrl-C or its length, with the parameters that it had, after its last
+  // token. The tokens are those of an uninterrupted answer. Throws ConfigError if the current message is no such
+  // answer.
+  void Continue();
+
+  // Begins a new conversation and keeps the system message. The old one stays stored.
+  void Begin();
+  // Begins a new conversation with another system message, which may be empty.
+  void BeginWithSystem(const std::string& text);
+  // Continues a stored conversation. Throws StoreError.
+  ChatTree::OpenResult Open(int64_t chat);
+  // Copies the messages up to the current one to a new conversation and continues there.
+  void Fork();
+
+  // Goes back by `num_turns` questions. Returns the number of turns taken back.
+  int64_t Undo(int64_t num_turns);
+  // Undoes the last Undo. Returns false if there is none.
+  bool Redo();
+  // Makes the next message another version of the n-th last question (1: the last one), and returns that question's
+  // text, or nullopt if there is none.
+  std::optional<std::string> Edit(int64_t n);
+  // Goes to the next (+1) or previous (-1) sibling of the current answer or, if there is none, of its question, and
+  // there to the last message of the newest branch. Returns false if there is no such sibling.
+  bool MoveToSibling(int direction);
+
   // Changes a sampling setting for the following messages. Throws ConfigError if no setting is called `name` or if
   // `value` is invalid.
   void Set(const std::string& name, const std::string& value);
 
-  const Conversation& conversation() const { return conversation_; }
+  const ChatTree& tree() const { return tree_; }
+  void SetTitle(const std::string& title);
+  ChatStore* store() const { return store_; }
+  const std::string& system() const { return system_; }
   const Settings& settings() const { return settings_; }
   const LoadedModel& model() const { return model_; }
   const RequestStats& last_stats() const { return last_stats_; }
+  // Returns the number of questions and of tokens up to the current message.
+  int64_t num_turns() const;
+  int64_t num_tokens() const { return static_cast<int64_t>(tree_.TokenIdsUpTo(tree_.current_id()).size()); }
 
  private:
-  // Prints the answer while the engine generates it. Returns false if the request failed.
-  bool Stream(const std::string& request_id);
+  // Returns the defaults of a request with the changed settings. Throws ConfigError.
+  SamplingDefaults CheckedDefaults(const Settings& changed) const;
+  Settings Changed(const std::vector<SettingChange>& changes) const;
+  // Returns the message that the next question continues.
+  int64_t ParentOfNextQuestion() const;
+  // Returns the prompt of a question, or nullopt after printing why there is none.
+  std::optional<BuiltPrompt> BuildPrompt(int64_t parent, const std::string& message) const;
+  void PrintPromptNotes(const BuiltPrompt& prompt);
+  // Adds a question to the tree and answers it. `values` describe the parameters.
+  void Ask(const std::string& message, const SamplingParams& params, const std::vector<SamplingValue>& values);
+  // Answers a question. `values` describe the parameters.
+  void AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values);
+  // Runs the request for `answer`, whose parent is the question, after its tokens so far. Adds the answer to the tree
+  // if its id is 0.
+  void RunRequest(StoredMessage answer, const SamplingParams& params);
+  std::string NextRequestId() const { return "chat-" + std::to_string(num_requests_); }
+  void PrintStoreError();
 
   LoadedModel model_;
   Settings settings_;
   SamplingParams params_;
-  Conversation conversation_;
+  ChatStore* store_;
+  ChatTree tree_;
+  uint64_t model_digest_;
+  PromptBuilder prompt_builder_;
+  std::string system_;
+  std::vector<int64_t> undone_;         // messages that Redo goes to, the next one last
+  std::optional<int64_t> next_parent_;  // set by Edit
   RequestStats last_stats_;
   int64_t num_requests_ = 0;
   bool warned_about_rewriting_ = false;
-  std::vector<int32_t> answer_ids_;
-  std::string answer_text_;
 };
 
 }  // namespace vllm::app

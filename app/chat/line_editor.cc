@@ -102,12 +102,16 @@ LineEditor::~LineEditor() {
   NoteBracketedPaste(false);
 }
 
-std::optional<std::string> LineEditor::ReadLine(const std::string& prompt) {
+std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const std::string& draft) {
   g_editor.has_line = false;
   g_editor.at_end = false;
   g_editor.line.clear();
   NoteBracketedPaste(CanMoveCursor(STDOUT_FILENO));
   rl_callback_handler_install(prompt.c_str(), OnLine);
+  if (!draft.empty()) {
+    rl_insert_text(draft.c_str());
+    rl_redisplay();
+  }
   auto last_interrupt = std::chrono::steady_clock::time_point::min();
   int columns = TerminalColumns(STDOUT_FILENO);
   while (!g_editor.has_line && !g_editor.at_end) {

@@ -5,13 +5,26 @@
 namespace vllm::app {
 namespace {
 
-constexpr std::array<CommandInfo, 11> kCommands = {{
+constexpr std::array<CommandInfo, 12> kCommands = {{
     {Command::kChat, "chat", "", "", false, "chat with a model",
      "Chats with a model. The exact tokens of earlier turns are kept so that their KV cache can be reused, unless the "
-     "chat template rewrites these turns or the context is full. /help lists the chat commands. Ctrl-C stops an answer "
-     "and keeps the text so far; Ctrl-D on an empty line quits.",
+     "chat template rewrites these turns, another model or template produced them, or the context is full. "
+     "Conversations are stored unless --no-save is set, and -c or --resume continues one. /help lists the chat "
+     "commands. Ctrl-C stops an answer and keeps the text so far; Ctrl-D on an empty line quits.",
      "vllmcli chat\n"
+     "vllmcli chat -c\n"
      "vllmcli chat -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf --system 'Answer in one sentence.'"},
+    {Command::kChats, "chats", "list|search|show|export|import|rm [ARGUMENT...]", "list|search|show|export|import|rm",
+     true, "list, search, show, export, import or delete stored conversations",
+     "chats list, or chats alone, prints up to 1000 stored conversations, the most recent first. chats search TEXT "
+     "finds up to 100 messages. chats show NUMBER prints the current branch of a conversation as Markdown, or with "
+     "--json all branches with their token ids. chats export NUMBER FILE writes a new .md or .html file with the "
+     "current branch, or a new .json file with all branches. chats import FILE reads such a .json file, the "
+     "conversations.json of a ChatGPT export, or the logs.db of the llm program. chats rm NUMBER... deletes "
+     "conversations and their text from the database. Lines that you typed remain in the chat's history file.",
+     "vllmcli chats search prefix cache\n"
+     "vllmcli chats export 12 talk.md\n"
+     "vllmcli chats rm 12 13"},
     {Command::kRun, "run", "[PROMPT...]", "", false, "answer one prompt using the model's chat template",
      "Answers one prompt. The words of PROMPT are joined with spaces. Text piped to standard input comes first, "
      "followed by a line break and PROMPT. The argument - reads standard input even when it is a terminal. Put -- "

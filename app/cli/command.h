@@ -21,6 +21,7 @@ enum class Command : uint32_t {
   kShow = 1u << 8,
   kConfig = 1u << 9,
   kCompletions = 1u << 10,
+  kChats = 1u << 11,
 };
 
 struct CommandInfo {

@@ -44,7 +44,12 @@ void AddFlags(CLI::App& parser, Command command, std::map<const Flag*, CLI::Opti
     if (flag.short_name != 0) names = std::string("-") + flag.short_name + "," + names;
     CLI::Option* option = nullptr;
     if (flag.takes_value()) {
-      option = parser.add_option(names)->expected(-1)->allow_extra_args(false);
+      option = parser.add_option(names);
+      if (flag.kind == ValueKind::kOptionalText) {
+        option->expected(0, 1);
+      } else {
+        option->expected(-1)->allow_extra_args(false);
+      }
     } else {
       if (flag.kind == ValueKind::kNegatable) names += ",!--no-" + std::string(flag.name);
       option = parser.add_flag(names);
@@ -119,6 +124,8 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
     if (option->count() == 0) continue;
     if (flag->name == "help") line.action = CommandLineAction::kHelp;
     std::vector<std::string> values = option->results();
+    // CLI11 returns "{}" for an optional value that is absent.
+    if (flag->kind == ValueKind::kOptionalText && values == std::vector<std::string>{"{}"}) values = {""};
     for (std::string& value : values) value = Unguard(std::move(value));
     line.settings.Set(*flag, std::move(values), SettingSource::kCommandLine, "--" + std::string(flag->name));
   }

@@ -16,7 +16,7 @@ constexpr uint32_t kEngines = kGenerate | Bits(kBench);
 constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
-constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig);
+constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -41,7 +41,7 @@ constexpr Flag kFlags[] = {
 
     // Prompt.
     {"system", 0, kText, "TEXT", "", "", kPrompt, Bits(kChat, kRun, kBatch), false, true,
-     "system message at the start of the conversation"},
+     "system message at the start of a new conversation"},
     {"chat-template", 0, kPath, "FILE", "", "", kPrompt, kTemplated, false, true,
      "Jinja template file to use instead of the model's template"},
     {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,
@@ -105,6 +105,18 @@ constexpr Flag kFlags[] = {
     {"skip-special-tokens", 0, kNegatable, "", "", "true", kSampling, kGenerate | Bits(kTokenize), false, true,
      "omit special tokens from the text; tokenize --decode omits them only if this is set explicitly"},
 
+    // Stored conversations.
+    {"continue", 'c', kSwitch, "", "", "", kPrompt, Bits(kChat), false, false, "continue the most recent conversation"},
+    {"resume", 0, kOptionalText, "NUMBER|TEXT", "", "", kPrompt, Bits(kChat), false, false,
+     "continue the conversation with this number, or the only one whose title contains TEXT; without a value, list the "
+     "20 most recent conversations"},
+    {"save", 0, kNegatable, "", "", "true", kPrompt, Bits(kChat), false, true,
+     "store conversations in $XDG_DATA_HOME/vllmcli/chats.db, and typed lines in the history file"},
+
+    {"secure", 0, kSwitch, "", "", "", kGeneral, Bits(kChats), false, false,
+     "chats rm: report an error, not only a warning, if other programs that use the database keep deleted text in its "
+     "log"},
+
     // Output.
     {"json", 0, kSwitch, "", "", "", kOutput, kJson, false, false, "print the result as one line of JSON"},
     {"stream-json", 0, kSwitch, "", "", "", kOutput, kOnce, false, false,
@@ -160,7 +172,8 @@ constexpr Flag kFlags[] = {
     {"threads-per-rank", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
      "threads per rank; 0: the available cores divided by the number of ranks"},
     {"max-num-seqs", 0, kInteger, "N", "", "128", kEngine, kEngines, false, true, "maximum sequences per step"},
-    {"max-num-batched-tokens", 0, kInteger, "N", "", "2048", kEngine, kEngines, false, true, "maximum tokens per step"},
+    {"max-num-batched-tokens", 0, kInteger, "N", "", "2048", kEngine, kEngines, false, true,
+     "maximum tokens per step; without chunked prefill, raised to at least --max-model-len"},
     {"long-prefill-token-threshold", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
      "maximum tokens of one prompt per step; 0: no limit"},
     {"block-size", 0, kInteger, "N", "", "16", kEngine, kEngines, false, true,

@@ -18,6 +18,7 @@ enum class ValueKind : uint8_t {
   kNumber,
   kSize,  // bytes: 512M, 2Gi
   kText,
+  kOptionalText,  // --resume or --resume TEXT; without a value, the text is empty
   kPath,
   kChoice,  // one of `choices`
   kIds,     // token ids, "1,2,3"

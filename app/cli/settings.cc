@@ -36,6 +36,7 @@ void Check(const Flag& flag, const std::string& value) {
       ParseBias(value);
       break;
     case ValueKind::kText:
+    case ValueKind::kOptionalText:
     case ValueKind::kPath:
       break;
   }

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -20,16 +21,60 @@
 namespace vllm::app {
 namespace {
 
-// Handles one line of input. Returns false if the line ends the chat.
-bool TakeLine(const std::string& line, ChatSession& session, bool prints_stats) {
-  if (line.find_first_not_of(" \t\n") == std::string::npos) return true;
-  if (line.front() == '/') return RunSlashCommand(line, session);
-  session.SendUserMessage(tokenizer::ReplaceInvalidUtf8(line));
-  if (prints_stats) PrintNote(RequestStatsText(session.last_stats()));
-  return true;
+// Returns true if the line is a slash command. A file name such as /etc/fstab, and a line that begins with two slashes,
+// are messages.
+bool IsCommand(const std::string& line) {
+  if (line.front() != '/') return false;
+  const size_t second = line.find_first_of("/ \t\n", 1);
+  return second == std::string::npos || line[second] != '/';
 }
 
-std::string HistoryPath() {
+// Handles one line of input.
+SlashResult TakeLine(const std::string& line, ChatSession& session, bool prints_stats) {
+  if (line.find_first_not_of(" \t\n") == std::string::npos) return {};
+  if (IsCommand(line)) return RunSlashCommand(line, session);
+  session.SendUserMessage(tokenizer::ReplaceInvalidUtf8(line.starts_with("//") ? line.substr(1) : line));
+  if (prints_stats) PrintNote(RequestStatsText(session.last_stats()));
+  return {};
+}
+
+// Opens the database of conversations. If that fails, warns and returns null: the chat works without it.
+std::unique_ptr<ChatStore> OpenStore(const Settings& settings) {
+  if (!settings.Switch("save")) return nullptr;
+  const std::string directory = DataHome();
+  if (directory.empty()) {
+    PrintWarning("this chat is not stored: neither XDG_DATA_HOME nor HOME is an absolute path");
+    return nullptr;
+  }
+  try {
+    return std::make_unique<ChatStore>(directory, ChatStore::Access::kWrite);
+  } catch (const StoreError& error) {
+    PrintWarning(std::string("this chat is not stored: ") + error.what());
+    return nullptr;
+  }
+}
+
+// Continues the conversation that the flags name, if any. Throws ConfigError if there is none. For --resume without a
+// value, lists the conversations and returns the beginning of the command that chooses one.
+std::string ContinueChat(const Settings& settings, ChatSession& session) {
+  const bool continues = settings.Switch("continue");
+  if (!continues && !settings.Has("resume")) return "";
+  if (session.store() == nullptr) throw ConfigError("chat: no conversation to continue, because none are stored");
+  if (settings.SourceOf("system") == SettingSource::kCommandLine)
+    throw ConfigError("chat: --system cannot change a stored conversation");
+  if (!continues && settings.Text("resume")->empty()) {
+    RunSlashCommand("/resume", session);
+    return "/resume ";
+  }
+  if (!ResumeChat(continues ? "" : *settings.Text("resume"), session)) {
+    throw ConfigError("chat: no conversation was continued; vllmcli chats list shows them");
+  }
+  return "";
+}
+
+// Returns "" if typed lines are not to be kept.
+std::string HistoryPath(const Settings& settings) {
+  if (!settings.Switch("save")) return "";
   const std::string home = StateHome();
   if (home.empty() || !MakePrivateDirectory(home)) return "";
   return home + "/history";
@@ -46,13 +91,14 @@ void PrintFirstScreen(const LoadedModel& model) {
   PrintStatus("/help lists the commands; Ctrl-D or /exit quits.");
 }
 
-void ChatOnTerminal(ChatSession& session, bool prints_stats) {
+void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) {
   CatchSuspend();
   EnterChatModes();
-  LineEditor editor(HistoryPath(), SlashCommandNames(), SettableNames());
-  PrintFirstScreen(session.model());
-  while (const std::optional<std::string> line = editor.ReadLine(">>> ")) {
-    if (!TakeLine(*line, session, prints_stats)) return;
+  LineEditor editor(HistoryPath(session.settings()), SlashCommandNames(), SettableNames());
+  while (const std::optional<std::string> line = editor.ReadLine(">>> ", std::string(SafeText(draft).view()))) {
+    SlashResult result = TakeLine(*line, session, prints_stats);
+    if (result.quits) return;
+    draft = std::move(result.draft).value_or("");
   }
   PrintNote("");
 }
@@ -74,7 +120,7 @@ void ChatFromStream(ChatSession& session, bool prints_stats) {
       if (fds[0].revents != 0) reader.Fill();
     } else if (status == RecordReader::Status::kTooLong) {
       PrintError("line " + std::to_string(reader.line()) + ": too long (limit 64 MiB)");
-    } else if (!TakeLine(std::string(record), session, prints_stats)) {
+    } else if (TakeLine(std::string(record), session, prints_stats).quits) {
       return;
     }
   }
@@ -89,10 +135,14 @@ int ChatCommand(const Settings& settings) {
     throw ModelError("model " + model.location.name +
                      ": has no chat template; use vllmcli complete or pass --chat-template FILE");
   }
-  ChatSession session(std::move(model), settings);
+  const std::unique_ptr<ChatStore> store = OpenStore(settings);
+  ChatSession session(std::move(model), settings, store.get());
   const bool prints_stats = settings.Switch("stats");
-  if (isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) {
-    ChatOnTerminal(session, prints_stats);
+  const bool is_on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
+  if (is_on_terminal) PrintFirstScreen(session.model());
+  std::string draft = ContinueChat(settings, session);
+  if (is_on_terminal) {
+    ChatOnTerminal(session, prints_stats, std::move(draft));
   } else {
     ChatFromStream(session, prints_stats);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/bench/bench_command.h"
+#include "app/chats/sqlite.h"
 #include "app/cli/command_line.h"
 #include "app/cli/config_file.h"
 #include "app/cli/docs/help.h"
@@ -32,6 +33,8 @@ int Dispatch(const Settings& settings) {
   switch (settings.command) {
     case Command::kChat:
       return ChatCommand(settings);
+    case Command::kChats:
+      return ChatsCommand(settings);
     case Command::kRun:
     case Command::kComplete:
       return GenerateCommand(settings);
@@ -119,6 +122,9 @@ int Main(int argc, char** argv) {
   } catch (const ConfigError& error) {
     PrintError(error.what());
     status = kUsage;
+  } catch (const StoreError& error) {
+    PrintError(error.what());
+    status = kUnusableModel;
   } catch (const ModelError& error) {
     PrintError(error.what());
     status = kUnusableModel;

@@ -43,7 +43,7 @@ TEST_F(ChatProgramTest, TurnIsAnsweredAndControlDQuits) {
   PtyProgram chat(Chat({"-n", "10"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("Once upon a time\r");
-  ASSERT_TRUE(chat.WaitFor("[cut off after 10 tokens]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[cut off after 10 tokens; /continue resumes it]")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> "));
   chat.Send("\x04");
   EXPECT_EQ(chat.WaitForExit(), 0);
@@ -67,7 +67,7 @@ TEST_F(ChatProgramTest, ControlCStopsTheAnswerAndTheNextTurnWorks) {
   ASSERT_TRUE(chat.WaitFor(">>> "));
   chat.Send("day\r");
   ASSERT_TRUE(chat.WaitFor(" x x x")) << chat.output();
-  ASSERT_TRUE(chat.WaitFor("[cut off after 5 tokens]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[cut off after 5 tokens; /continue resumes it]")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> "));
   chat.Send("/exit\r");
   EXPECT_EQ(chat.WaitForExit(), 0);
@@ -80,7 +80,7 @@ TEST_F(ChatProgramTest, SecondTurnFindsTheFirstInThePrefixCache) {
   chat.Send("Once upon a time there was a cat and a dog\r");
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("And then\r");
-  ASSERT_TRUE(chat.WaitFor("[cut off after 40 tokens]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[cut off after 40 tokens; /continue resumes it]")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   const size_t before = chat.output().size();
   chat.Send("/stats\r");
@@ -126,7 +126,7 @@ TEST_F(ChatProgramTest, PastedTextOfSeveralLinesIsOneMessage) {
   PtyProgram chat(Chat({"-n", "3"}), environment_);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("\x1b[200~one\ntwo\nthree\x1b[201~\r");
-  ASSERT_TRUE(chat.WaitFor("[cut off after 3 tokens]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[cut off after 3 tokens; /continue resumes it]")) << chat.output();
   chat.Send("/show\r");
   ASSERT_TRUE(chat.WaitFor("1 turn\r\n")) << chat.output();
   chat.Send("\x04");

@@ -109,7 +109,7 @@ TEST_F(StatusLineTest, ChatShowsPromptProgressAndTheAnswerStartsOnACleanLine) {
   chat.Send(prompt + "\r");
   ASSERT_TRUE(chat.WaitFor("reading prompt 64/")) << chat.output();
   Release();
-  ASSERT_TRUE(chat.WaitFor("[cut off after 3 tokens]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[cut off after 3 tokens; /continue resumes it]")) << chat.output();
   const size_t erase = chat.output().rfind(kErase);
   EXPECT_EQ(chat.output().find("reading", erase), std::string::npos) << chat.output();
   chat.Send("/exit\r");

@@ -83,7 +83,10 @@ std::string FlagUsage(const Flag& flag) {
   std::string usage = flag.short_name != 0 ? std::string("-") + flag.short_name + ", --" : "    --";
   if (flag.kind == ValueKind::kNegatable) usage += "[no-]";
   usage += flag.name;
-  if (flag.takes_value()) usage += " " + std::string(flag.value_name);
+  if (flag.takes_value()) {
+    const std::string value(flag.value_name);
+    usage += flag.kind == ValueKind::kOptionalText ? " [" + value + "]" : " " + value;
+  }
   return usage;
 }
 

@@ -33,7 +33,11 @@ void AppendFlag(const Flag& flag, std::string& out) {
   if (flag.kind == ValueKind::kNegatable) name += "[no\\-]";
   name += Roff(flag.name);
   out += name;
-  if (flag.takes_value()) out += " \" \\fI" + std::string(flag.value_name) + "\\fR\"";
+  if (flag.takes_value()) {
+    const bool is_optional = flag.kind == ValueKind::kOptionalText;
+    out += is_optional ? " \" [\\fI" : " \" \\fI";
+    out += std::string(flag.value_name) + (is_optional ? "\\fR]\"" : "\\fR\"");
+  }
   out += "\n" + Roff(flag.help);
   if (!flag.choices.empty()) out += " (" + Roff(flag.choices) + ")";
   out += ".";
@@ -56,8 +60,8 @@ A row of a .jsonl file is an object with one of
 .BR prompt " (a string or a list of token ids),"
 .BR prompt_token_ids " (a list of token ids) or"
 .BR messages " (a list of objects with role and content),"
-and optionally sampling fields under their vLLM names (max_tokens, temperature, stop, seed, n, logprobs, ...), which apply
-to this row only, and
+and optionally sampling fields under their vLLM names (max_tokens, temperature, stop, seed, n, logprobs, ...), which
+apply to this row only, and
 .BR custom_id ", " priority ", " cache_salt ", " add_special_tokens ", " tools ", " add_generation_prompt " and"
 .BR chat_template_kwargs .
 A row with an unknown field fails. Rows with
@@ -82,7 +86,7 @@ Each sampling parameter is taken from the first of these sources that sets it:
 .IP 1. 3
 the fields of a batch row;
 .IP 2.
-flags, the chat command /set and the configuration file;
+flags, the chat commands /set and /regen, and the configuration file;
 .IP 3.
 the model's own file: generation_config.json of a directory (do_sample false means temperature 0), or the keys
 general.sampling.temp, top_k, top_p, min_p and penalty_repeat of a GGUF file;
@@ -105,18 +109,53 @@ constexpr std::string_view kChatSection =
 .B /help
 list the commands
 .TP
-.B /clear
-start the conversation over
+.BR /new ", " /clear
+begin a new conversation with the same system message; if the old one is stored, /resume returns to it
+.TP
+.BI /resume " NUMBER\fR|\fPTEXT"
+continue the stored conversation with this number, or the only one whose title contains TEXT; without an argument, list
+the 20 most recent conversations
+.TP
+.BI /undo " N"
+take back the last question and its answer, or the last N questions with their answers
+.TP
+.B /redo
+reverse the last /undo, if the conversation has not changed since
+.TP
+.BR /regen ", " /retry ", " /regenerate " \fINAME\fR=\fIVALUE\fR..."
+answer the last question again in a new branch; NAME=VALUE changes a sampling setting for this answer only
+.TP
+.B /continue
+resume the last answer if it was interrupted or reached max\-tokens
+.TP
+.BI /edit " N"
+change the last question, or the N\-th from the end, in a new branch
+.TP
+.BR /next ", " /prev
+go to the next or previous version of this answer or question
+.TP
+.B /fork
+copy the current branch to a new conversation and continue there
+.TP
+.BI /title " TEXT"
+set the title of this conversation; without TEXT, show it; lists and /resume use the beginning of the first question as
+the title of a conversation that has none
+.TP
+.BI /search " TEXT"
+search all stored conversations
+.TP
+.BI /export " FILE"
+write the current branch to a new .md or .html file, or all branches to a new .json file
 .TP
 .BI /system " TEXT"
-set the system message and start the conversation over; without TEXT, show the system message
+set the system message and begin a new conversation; without TEXT, show the system message
 .TP
 .BI /set " NAME VALUE"
 change a sampling setting, such as /set temperature 0.7; without VALUE, show it; without arguments, show all settings
 and their sources
 .TP
-.B /show
-describe the model, its context and its chat template
+.BR /info ", " /show
+show the model, its chat template, the context in use and where the conversation is stored
 .TP
 .B /stats
 show statistics of the last answer and of the engine
@@ -124,12 +163,14 @@ show statistics of the last answer and of the engine
 .BR /exit ", " /quit ", " /bye
 quit
 .PP
-Pasted text of several lines is one message. Ctrl\-C stops an answer and keeps the text so far. At the prompt, Ctrl\-C
-clears the line or, if the line is empty, shows how to quit; Ctrl\-C again within a second quits. Ctrl\-D on an
-empty line quits. Ctrl\-Z suspends the program.
+A line that begins with // sends a message that begins with a slash.
 .PP
-When the context is full, the oldest turns are dropped so that the other turns fill at most half of the space that the
-system message and the new message leave. The system message is kept.
+Pasted text of several lines is one message, unless NO_COLOR or TERM=dumb is set. Ctrl\-C stops an answer and keeps
+the text so far. At the prompt, Ctrl\-C clears the line or, if the line is empty, shows how to quit; Ctrl\-C again
+within a second quits. Ctrl\-D on an empty line quits. Ctrl\-Z suspends the program.
+.PP
+When the context is full, the oldest turns are left out of the prompt, so that the other turns fill at most half of the
+space that the system message and the new message leave. The system message is kept.
 )";
 
 constexpr std::string_view kLastSections =
@@ -143,7 +184,7 @@ sent to the terminal.
 success, even if the reader of the output closed the pipe early
 .TP
 .B 1
-a request or some rows failed
+a request, some rows or a chats command failed, or chats search found nothing
 .TP
 .B 2
 usage or configuration error
@@ -176,7 +217,11 @@ disable cursor movement on the terminal
 default values of flags, by their long names; at the top for all commands, in a table such as [batch] for one command
 .TP
 .I $XDG_STATE_HOME/vllmcli/history
-lines typed in the chat
+lines typed in the chat, unless \-\-no\-save is set
+.TP
+.I $XDG_DATA_HOME/vllmcli/chats.db
+stored conversations, an SQLite database; chats.lock and, while the database is in use, chats.db\-wal, chats.db\-shm or
+chats.db\-journal are in the same directory
 .TP
 .I $XDG_DATA_HOME/vllmcli/models
 models that \-m finds by name

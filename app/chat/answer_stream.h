@@ -1,0 +1,30 @@
+// StreamAnswer: runs one request and prints its answer to standard output as it is generated. Pure function of its
+// arguments except for the terminal; main thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/model/load_model.h"
+#include "app/output/request_stats.h"
+#include "engine/request/request_output.h"
+
+namespace vllm::app {
+
+struct Answer {
+  std::vector<int32_t> token_ids;  // as sampled
+  std::string text;
+  FinishReason finish_reason = FinishReason::kNone;  // kNone while it is generated
+  RequestStats stats;
+};
+
+// Waits for the request, which has been added and is the only one, and keeps `answer` up to date. Calls `on_progress`
+// after each step that added tokens. Ctrl-C aborts the request and keeps the tokens so far. Prints an error if the
+// request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, EngineDeadError; `answer` then has the tokens
+// so far.
+void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
+                  Answer& answer);
+
+}  // namespace vllm::app

@@ -1,0 +1,72 @@
+// PromptBuilder: makes the prompt of the next question in a conversation from the exact token ids that the model read
+// and sampled. A question appends only the ids of its new text, so that the engine can find the earlier turns in its
+// prefix cache. Sampled ids are not tokenized again. Keeps no conversation. Owned by ChatSession; main thread.
+//
+// The template is rendered with a placeholder for each answer. Normally the rendered text starts with the text of the
+// previous prompt and the placeholder of its answer, and the rest is the new turn. If a template rewrites earlier
+// turns, the whole conversation is rendered and tokenized again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/chats/stored_message.h"
+#include "app/model/prompt_renderer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vllm::app {
+
+struct BuiltPrompt {
+  std::vector<int32_t> token_ids;  // the whole prompt; empty: the question does not fit
+  // token_ids[0, ids_begin) is the beginning of the ids up to the last answer; 0 if the history was tokenized again.
+  int64_t ids_begin = 0;
+  int64_t context_first = 0;      // as in StoredMessage
+  int64_t num_dropped_turns = 0;  // turns of the last question's prompt that this one leaves out
+  enum class Rewrite : uint8_t { kNone, kByTemplate, kOtherModel };
+  Rewrite rewrite = Rewrite::kNone;  // the reason why the history was tokenized again, if it was
+};
+
+class PromptBuilder {
+ public:
+  // Borrows `renderer` and `tokenizer`. `stop_ids` are the tokens that end an answer. The template normally writes one
+  // of them after each answer. `model_digest` identifies the tokenizer and the template (ModelDigest).
+  PromptBuilder(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer, std::vector<int32_t> stop_ids,
+                uint64_t model_digest);
+
+  // Returns the prompt, at most `max_tokens` ids, of `question` after the messages in `path`, whose token ids are
+  // `path_ids`. If it is longer, leaves out the oldest turns so that the others fill at most half of the space that the
+  // system message and `question` leave. Throws ChatTemplateError, EncodingStopped. REQUIRES: the last message of
+  // `path` is not a question.
+  BuiltPrompt Build(std::span<const StoredMessage* const> path, const std::vector<int32_t>& path_ids,
+                    const std::string& question, int64_t max_tokens) const;
+
+ private:
+  using Path = std::span<const StoredMessage* const>;
+
+  // Messages for the template: the system message of `path`, those of `path` from `first` on, and `question` unless it
+  // is null.
+  std::vector<tokenizer::ChatMessage> Messages(Path path, size_t first, const std::string* question,
+                                               bool with_placeholders) const;
+  std::string Placeholder(size_t index) const { return nonce_ + std::to_string(index) + "."; }
+  // Encodes `tail`, the end of a prompt. If the first stop id is a special token, returns the ids that `tail` has after
+  // that token, else the ids that it has without context.
+  std::vector<int32_t> EncodeTail(std::string_view tail) const;
+  // Renders and encodes `question` after the messages from `first` on.
+  std::vector<int32_t> EncodeAll(Path path, size_t first, const std::string& question) const;
+  // If the rendered prompt continues the one of the last question, sets the ids of `prompt` and returns true.
+  bool ExtendHistory(Path path, size_t first, const std::vector<int32_t>& path_ids, const std::string& question,
+                     BuiltPrompt& prompt) const;
+  void LeaveOutOldTurns(Path path, size_t first, const std::string& question, int64_t max_tokens,
+                        BuiltPrompt& prompt) const;
+
+  const PromptRenderer& renderer_;
+  const tokenizer::Tokenizer& tokenizer_;
+  std::vector<int32_t> stop_ids_;
+  uint64_t model_digest_;
+  std::string nonce_;
+};
+
+}  // namespace vllm::app

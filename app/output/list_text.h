@@ -1,0 +1,17 @@
+// Formats entries of lists for display. Pure functions of their arguments and the time zone; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace vllm::app {
+
+// Returns the local time such as "2026-11-23 14:05". `ms` counts from 1970.
+std::string LocalTimeText(int64_t ms);
+
+// Returns the first line of `text`, cut to at most `max_characters` characters; "…" marks a cut.
+std::string FirstLine(std::string_view text, size_t max_characters);
+
+}  // namespace vllm::app

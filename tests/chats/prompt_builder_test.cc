@@ -1,0 +1,261 @@
+// Tests PromptBuilder with conversations in memory: a chat asks, answers with given tokens, and branches.
+#include "app/chat/prompt_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "app/chats/chat_tree.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+
+namespace vllm::app {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+constexpr char kPlainTemplate[] =
+    "{% for m in messages %}{{ m.role }}: {{ m.content | trim }}</s>\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant: {% endif %}";
+
+std::unique_ptr<PromptRenderer> Renderer(const std::string& text) {
+  tokenizer::ChatTemplateSource source;
+  source.text = text;
+  source.eos_token = "</s>";
+  return std::make_unique<PromptRenderer>(std::move(source), std::nullopt);
+}
+
+bool StartsWith(const Ids& ids, const Ids& prefix) {
+  return ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
+}
+
+// A conversation without a model: the test gives the answers.
+class FakeChat {
+ public:
+  FakeChat(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer, int32_t eos, uint64_t digest = 1)
+      : builder_(renderer, tokenizer, {eos}, digest), digest_(digest), tree_(nullptr) {}
+
+  void SetSystem(const std::string& text) {
+    StoredMessage system;
+    system.role = ChatRole::kSystem;
+    system.text = text;
+    tree_.Add(system);
+  }
+  BuiltPrompt Build(const std::string& question, int64_t max_tokens = 1000) const {
+    return builder_.Build(tree_.PathTo(tree_.current_id()), tree_.TokenIdsUpTo(tree_.current_id()), question,
+                          max_tokens);
+  }
+  // Asks and returns the prompt. Expects that the tree then contains exactly the prompt's ids.
+  BuiltPrompt Ask(const std::string& question, int64_t max_tokens = 1000) {
+    BuiltPrompt prompt = Build(question, max_tokens);
+    if (prompt.token_ids.empty()) return prompt;
+    StoredMessage message;
+    message.parent = tree_.current_id();
+    message.text = question;
+    message.ids_begin = prompt.ids_begin;
+    message.token_ids.assign(prompt.token_ids.begin() + prompt.ids_begin, prompt.token_ids.end());
+    message.context_first = prompt.context_first;
+    message.model_digest = digest_;
+    tree_.Add(message);
+    EXPECT_EQ(tree_.TokenIdsUpTo(tree_.current_id()), prompt.token_ids);
+    return prompt;
+  }
+  void Answer(const Ids& ids, const std::string& text) {
+    StoredMessage message;
+    message.parent = tree_.current_id();
+    message.role = ChatRole::kAssistant;
+    message.text = text;
+    message.token_ids = ids;
+    message.ids_begin = num_tokens();
+    tree_.Add(message);
+  }
+  Ids ids() const { return tree_.TokenIdsUpTo(tree_.current_id()); }
+  int64_t num_tokens() const { return static_cast<int64_t>(ids().size()); }
+  ChatTree& tree() { return tree_; }
+
+ private:
+  PromptBuilder builder_;
+  uint64_t digest_;
+  ChatTree tree_;
+};
+
+class PromptBuilderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    tokenizer_ = tokenizer::LoadTokenizerJson(std::string(VLLMCLI_TEST_DATA) + "/tokenizer/byte_fallback.json");
+    const std::optional<int32_t> eos = tokenizer_->TokenToId("</s>");
+    ASSERT_TRUE(eos && tokenizer_->IsSpecial(*eos));
+    eos_ = *eos;
+  }
+  FakeChat Chat(const PromptRenderer& renderer) { return FakeChat(renderer, *tokenizer_, eos_); }
+  std::string Text(const Ids& ids) { return tokenizer_->Decode(ids, false); }
+  Ids Encode(const std::string& text) { return tokenizer_->Encode(text, false); }
+
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
+  std::unique_ptr<PromptRenderer> plain_ = Renderer(kPlainTemplate);
+  int32_t eos_ = 0;
+};
+
+TEST_F(PromptBuilderTest, NextPromptKeepsTheSampledTokens) {
+  FakeChat chat = Chat(*plain_);
+  chat.SetSystem("be kind");
+  chat.Ask("hello");
+  // The sampled ids are byte tokens. The tokenizer would encode the same text with other ids.
+  Ids answer;
+  for (const char* byte : {"<0x68>", "<0x69>"}) answer.push_back(tokenizer_->TokenToId(byte).value());
+  answer.push_back(eos_);
+  chat.Answer(answer, "hi");
+  const Ids history = chat.ids();
+  const BuiltPrompt next = chat.Ask("and now?");
+  EXPECT_TRUE(StartsWith(next.token_ids, history));
+  EXPECT_EQ(next.rewrite, BuiltPrompt::Rewrite::kNone);
+  // The EOS token is not repeated.
+  EXPECT_NE(next.token_ids[history.size()], eos_);
+  EXPECT_NE(Text(next.token_ids).find("hi</s>"), std::string::npos) << Text(next.token_ids);
+}
+
+TEST_F(PromptBuilderTest, InterruptedAnswerGetsTheEosTokenOfTheTemplate) {
+  FakeChat chat = Chat(*plain_);
+  chat.Ask("hello");
+  chat.Answer(Encode("well then"), "well then");
+  const Ids history = chat.ids();
+  const BuiltPrompt next = chat.Ask("more");
+  ASSERT_TRUE(StartsWith(next.token_ids, history));
+  EXPECT_EQ(next.token_ids[history.size()], eos_);
+}
+
+TEST_F(PromptBuilderTest, WholeConversationIsEncodedAgainIfTheTemplateRewritesHistory) {
+  const auto renderer = Renderer(
+      "{% for m in messages %}{% if loop.last %}{{ m.content }}{% else %}[{{ m.role }}] {{ m.content }}{% endif %}"
+      "</s>{% endfor %}");
+  FakeChat chat = Chat(*renderer);
+  chat.Ask("one");
+  chat.Answer({eos_}, "two");
+  const BuiltPrompt next = chat.Ask("three");
+  EXPECT_EQ(next.rewrite, BuiltPrompt::Rewrite::kByTemplate);
+  EXPECT_EQ(next.ids_begin, 0);
+  EXPECT_EQ(next.token_ids, Encode("[user] one</s>[assistant] two</s>three</s>"));
+}
+
+TEST_F(PromptBuilderTest, MessagesOfAnotherModelAreEncodedAgainOnce) {
+  FakeChat first(*plain_, *tokenizer_, eos_, 1);
+  first.Ask("one");
+  Ids answer;
+  for (const char* byte : {"<0x68>", "<0x69>"}) answer.push_back(tokenizer_->TokenToId(byte).value());
+  first.Answer(answer, "hi");
+  FakeChat second(*plain_, *tokenizer_, eos_, 2);
+  for (const StoredMessage& message : first.tree().AllMessages()) second.tree().Add(message);
+  const BuiltPrompt next = second.Ask("two");
+  EXPECT_EQ(next.rewrite, BuiltPrompt::Rewrite::kOtherModel);
+  EXPECT_EQ(next.token_ids, Encode("user: one</s>\nassistant: hi</s>\nuser: two</s>\nassistant: "));
+  second.Answer({eos_}, "");
+  const Ids history = second.ids();
+  const BuiltPrompt last = second.Ask("three");
+  EXPECT_EQ(last.rewrite, BuiltPrompt::Rewrite::kNone);
+  EXPECT_TRUE(StartsWith(last.token_ids, history));
+}
+
+TEST_F(PromptBuilderTest, BranchesShareTheTokensBeforeThem) {
+  FakeChat chat = Chat(*plain_);
+  chat.Ask("one");
+  const int64_t question = chat.tree().current_id();
+  const Ids prompt = chat.ids();
+  chat.Answer({eos_}, "");
+  const Ids first_answer = chat.ids();
+  chat.Ask("two");
+  chat.tree().MoveTo(question);
+  EXPECT_EQ(chat.ids(), prompt);
+  chat.Answer(Encode("other"), "other");
+  const BuiltPrompt next = chat.Ask("two");
+  EXPECT_TRUE(StartsWith(next.token_ids, prompt));
+  EXPECT_FALSE(StartsWith(next.token_ids, first_answer));
+}
+
+TEST_F(PromptBuilderTest, OldestTurnsAreLeftOutAndCounted) {
+  FakeChat chat = Chat(*plain_);
+  chat.SetSystem("sys");
+  for (const char* message : {"first message here", "second message here", "third message here"}) {
+    ASSERT_FALSE(chat.Ask(message).token_ids.empty());
+    chat.Answer({eos_}, "");
+  }
+  const int64_t limit = chat.num_tokens();
+  const BuiltPrompt next = chat.Ask("fourth message here", limit);
+  EXPECT_LE(static_cast<int64_t>(next.token_ids.size()), limit);
+  EXPECT_GE(next.num_dropped_turns, 1);
+  const std::string text = Text(next.token_ids);
+  EXPECT_EQ(text.find("first"), std::string::npos);
+  EXPECT_NE(text.find("sys"), std::string::npos);
+  EXPECT_NE(text.find("fourth"), std::string::npos);
+  // The turns that were left out stay left out.
+  chat.Answer({eos_}, "");
+  const Ids history = chat.ids();
+  EXPECT_TRUE(StartsWith(chat.Ask("fifth").token_ids, history));
+}
+
+TEST_F(PromptBuilderTest, FullContextIsCutToAboutHalfSoThatMostTurnsExtendTheLastPrompt) {
+  FakeChat chat = Chat(*plain_);
+  chat.SetSystem("sys");
+  constexpr int64_t kLimit = 400;
+  Ids history;
+  int num_full = 0;
+  int num_extended = 0;
+  for (int i = 0; i < 60; ++i) {
+    const BuiltPrompt next = chat.Ask("message number " + std::to_string(i), kLimit);
+    const auto size = static_cast<int64_t>(next.token_ids.size());
+    ASSERT_GT(size, 0);
+    ASSERT_LE(size, kLimit);
+    EXPECT_NE(Text(next.token_ids).find("sys"), std::string::npos);
+    if (next.num_dropped_turns > 0) {
+      ++num_full;
+      EXPECT_LE(size, kLimit * 6 / 10) << i;
+      EXPECT_GE(size, kLimit * 4 / 10) << i;
+    }
+    if (num_full > 0 && StartsWith(next.token_ids, history)) ++num_extended;
+    Ids answer = Encode("an answer");
+    answer.push_back(eos_);
+    chat.Answer(answer, "an answer");
+    history = chat.ids();
+  }
+  EXPECT_GE(num_full, 3);
+  EXPECT_GT(num_extended, 3 * num_full);
+}
+
+TEST_F(PromptBuilderTest, LongMessageKeepsSomeHistory) {
+  FakeChat chat = Chat(*plain_);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_FALSE(chat.Ask("message number " + std::to_string(i)).token_ids.empty());
+    chat.Answer({eos_}, "");
+  }
+  const int64_t limit = chat.num_tokens();
+  const std::string message(static_cast<size_t>(limit * 6 / 10), 'x');
+  const BuiltPrompt next = chat.Ask(message, limit);
+  EXPECT_LE(static_cast<int64_t>(next.token_ids.size()), limit);
+  EXPECT_GT(next.num_dropped_turns, 0);
+  EXPECT_LT(next.num_dropped_turns, 10);
+}
+
+TEST_F(PromptBuilderTest, MessageThatDoesNotFitHasNoPrompt) {
+  FakeChat chat = Chat(*plain_);
+  EXPECT_TRUE(chat.Ask(std::string(2000, 'x'), 100).token_ids.empty());
+  chat.Ask("one");
+  chat.Answer({eos_}, "");
+  EXPECT_TRUE(chat.Ask(std::string(2000, 'x'), 100).token_ids.empty());
+}
+
+TEST_F(PromptBuilderTest, ImportedMessagesAreEncodedFromTheirText) {
+  FakeChat chat = Chat(*plain_);
+  StoredMessage question;
+  question.text = "one";
+  question.parent = 0;
+  StoredMessage answer;
+  answer.role = ChatRole::kAssistant;
+  answer.text = "two";
+  answer.parent = chat.tree().Add(question);
+  chat.tree().Add(answer);
+  const BuiltPrompt next = chat.Ask("three");
+  EXPECT_EQ(next.token_ids, Encode("user: one</s>\nassistant: two</s>\nuser: three</s>\nassistant: "));
+}
+
+}  // namespace
+}  // namespace vllm::app

@@ -1,0 +1,245 @@
+// Runs chats that are stored: a conversation continues in later processes with exactly the same tokens, also after kill
+// -9, and its branches equal fresh conversations. Also runs the chats command.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/program/program.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm::app {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Flags = std::vector<std::string>;
+
+class ChatsProgramTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(model_ = GuideModel(), ""); }
+
+  // Each user has another data directory, which is empty at first.
+  ProgramOptions As(const std::string& user, const std::string& input = "") const {
+    ProgramOptions options = Input(input);
+    options.environment = {{"XDG_DATA_HOME", temp_.path() + "/" + user}};
+    return options;
+  }
+  // Runs a chat with these lines as input.
+  ProgramResult Chat(const std::string& user, const std::string& lines, Flags flags = {}) const {
+    const Flags base = {"chat", "-m", model_, "-n", "12", "--ignore-eos", "--seed", "5"};
+    flags.insert(flags.begin(), base.begin(), base.end());
+    ProgramResult result = RunProgram(flags, As(user, lines));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result;
+  }
+  Json Show(const std::string& user, int64_t chat = 1) const {
+    const ProgramResult result = RunProgram({"chats", "show", std::to_string(chat), "--json"}, As(user));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return Json::parse(result.out, nullptr, false);
+  }
+  // Returns {role, text, token ids up to and including the message} for each message of the current branch.
+  static Json Branch(const Json& chat) {
+    std::map<int64_t, Json> messages;
+    for (const Json& message : chat["messages"]) messages[message["id"]] = message;
+    std::vector<Json> path;
+    for (int64_t id = chat["current_message"]; id != 0; id = messages.at(id)["parent"]) path.push_back(messages.at(id));
+    std::vector<int32_t> ids;
+    Json branch = Json::array();
+    for (auto message = path.rbegin(); message != path.rend(); ++message) {
+      ids.resize((*message)["ids_begin"].get<size_t>());
+      for (const int32_t id : (*message)["token_ids"]) ids.push_back(id);
+      branch.push_back({(*message)["role"], (*message)["text"], ids});
+    }
+    return branch;
+  }
+  std::string Database(const std::string& user) const { return temp_.path() + "/" + user + "/vllmcli/chats.db"; }
+
+  TempDirectory temp_;
+  std::string model_;
+};
+
+TEST_F(ChatsProgramTest, ChatContinuedInOtherProcessesHasTheTokensOfOneThatNeverEnded) {
+  Chat("whole", "How do I run a batch?\nAnd then?\nWhat is a seed?\n");
+  Chat("parts", "How do I run a batch?\n");
+  Chat("parts", "And then?\n", {"-c"});
+  Chat("parts", "What is a seed?\n", {"--resume", "1"});
+  const Json whole = Branch(Show("whole"));
+  ASSERT_EQ(whole.size(), 6u);
+  EXPECT_EQ(Branch(Show("parts")), whole);
+}
+
+TEST_F(ChatsProgramTest, ConversationWithASystemMessageKeepsIt) {
+  Chat("whole", "Hello\nAgain\n", {"--system", "Be brief."});
+  Chat("parts", "Hello\n", {"--system", "Be brief."});
+  Chat("parts", "Again\n", {"-c"});
+  const Json whole = Branch(Show("whole"));
+  ASSERT_EQ(whole.size(), 5u);
+  EXPECT_EQ(whole[0][0], "system");
+  EXPECT_EQ(Branch(Show("parts")), whole);
+}
+
+TEST_F(ChatsProgramTest, UndoneTurnLeavesNoTrace) {
+  Chat("fresh", "first\nthird\n");
+  Chat("undone", "first\nsecond\n/undo\nthird\n");
+  EXPECT_EQ(Branch(Show("undone")), Branch(Show("fresh")));
+  EXPECT_EQ(Show("undone")["messages"].size(), 6u);  // the undone turn is still stored
+}
+
+TEST_F(ChatsProgramTest, RedoRestoresTheTurn) {
+  Chat("fresh", "first\nsecond\nthird\n");
+  Chat("redone", "first\nsecond\n/undo 2\n/redo\nthird\n");
+  EXPECT_EQ(Branch(Show("redone")), Branch(Show("fresh")));
+}
+
+TEST_F(ChatsProgramTest, EditedQuestionEqualsAFreshConversation) {
+  Chat("fresh", "other\nlast\n");
+  Chat("edited", "first\nsecond\n/edit 2\nother\nlast\n");
+  EXPECT_EQ(Branch(Show("edited")), Branch(Show("fresh")));
+}
+
+TEST_F(ChatsProgramTest, AnswerWithAnotherSeedEqualsAFreshConversation) {
+  Chat("fresh", "first\nsecond\n", {"--seed", "9"});
+  Chat("retried", "first\n/retry --seed 9\n/set seed 9\nsecond\n");
+  EXPECT_EQ(Branch(Show("retried")), Branch(Show("fresh")));
+  // Without a new seed, the second answer has the seed of the second sequence of a request.
+  Chat("six", "first\n", {"--seed", "6"});
+  Chat("again", "first\n/regen\n");
+  EXPECT_EQ(Branch(Show("again")), Branch(Show("six")));
+}
+
+TEST_F(ChatsProgramTest, SiblingsAreReachedWithNextAndPrev) {
+  Chat("plain", "first\nsecond\n");
+  Chat("moved", "first\n/regen temperature=0\n/prev\nsecond\n");
+  EXPECT_EQ(Branch(Show("moved")), Branch(Show("plain")));
+  const ProgramResult result = Chat("moved", "/next\n/next\n", {"-c"});
+  EXPECT_NE(result.err.find("[there is no later version]"), std::string::npos) << result.err;
+}
+
+TEST_F(ChatsProgramTest, ForkContinuesWithoutTheOriginal) {
+  Chat("whole", "first\nsecond\n");
+  Chat("forked", "first\n/fork\nsecond\n");
+  EXPECT_EQ(Branch(Show("forked", 2)), Branch(Show("whole")));
+  EXPECT_EQ(Show("forked", 1)["messages"].size(), 2u);
+}
+
+TEST_F(ChatsProgramTest, AnswerCutOffByItsLengthContinuesWithTheTokensOfALongerOne) {
+  Chat("whole", "first\nsecond\n", {"-n", "24"});
+  Chat("cut", "first\n/continue\n/set max-tokens 24\nsecond\n");
+  EXPECT_EQ(Branch(Show("cut")), Branch(Show("whole")));
+}
+
+// Kills a chat at different times while it answers, continues the answer in a new process, and compares the
+// conversation with one that was never killed.
+TEST_F(ChatsProgramTest, KilledChatContinuesAsIfItHadNotBeenKilled) {
+  const Flags longer = {"-n", "300"};
+  Chat("whole", "first\nsecond\nthird\n", longer);
+  const Json whole = Branch(Show("whole"));
+  int num_continued = 0;
+  for (int round = 0; round < 12; ++round) {
+    const std::string user = "killed" + std::to_string(round);
+    Chat(user, "first\n", longer);
+    PtyProgram chat({"chat", "-c", "-m", model_, "-n", "300", "--ignore-eos", "--seed", "5"}, As(user).environment);
+    ASSERT_TRUE(chat.WaitFor(">>> first")) << chat.output();
+    ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+    chat.Send("second\r");
+    ASSERT_TRUE(chat.WaitFor("second\r\n")) << chat.output();
+    usleep(static_cast<useconds_t>(10'000 * round));
+    kill(chat.pid(), SIGKILL);
+    chat.WaitForExit();
+    // The kill came before the question was stored, before the first token of its answer was, or later.
+    const Json stored = Show(user);
+    const size_t num_messages = stored["messages"].size();
+    ASSERT_GE(num_messages, 2u) << user;
+    const bool has_answer = num_messages == 4;
+    const bool is_complete = has_answer && stored["messages"][3]["finish_reason"] == "length";
+    const std::string command = num_messages == 2 ? "second\n"
+                                : !has_answer     ? "/regen seed=5\n"
+                                : is_complete     ? ""
+                                                  : "/continue\n";
+    Chat(user, command + "third\n", {"-c", "-n", "300"});
+    EXPECT_EQ(Branch(Show(user)), whole) << user << " " << command;
+    num_continued += command == "/continue\n" ? 1 : 0;
+  }
+  EXPECT_GT(num_continued, 0);
+}
+
+TEST_F(ChatsProgramTest, ConversationThatIsOpenInAnotherChatIsRejected) {
+  Chat("two", "first\n");
+  PtyProgram chat({"chat", "-c", "-m", model_}, As("two").environment);
+  ASSERT_TRUE(chat.WaitFor(">>> first")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  const ProgramResult second = RunProgram({"chat", "-c", "-m", model_}, As("two"));
+  EXPECT_EQ(second.status, 2);
+  EXPECT_NE(second.err.find("conversation 1 is open in another chat"), std::string::npos) << second.err;
+  const ProgramResult removal = RunProgram({"chats", "rm", "1"}, As("two"));
+  EXPECT_EQ(removal.status, 1);
+  EXPECT_NE(removal.err.find("is open in a chat"), std::string::npos) << removal.err;
+  chat.Send("\x04");
+  EXPECT_EQ(chat.WaitForExit(), 0);
+}
+
+TEST_F(ChatsProgramTest, NothingIsStoredIfTheUserSaysSo) {
+  Chat("none", "first\n", {"--no-save"});
+  EXPECT_FALSE(fs::exists(Database("none")));
+  const ProgramResult result = RunProgram({"chat", "-c", "--no-save", "-m", model_}, As("none"));
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("none are stored"), std::string::npos) << result.err;
+}
+
+TEST_F(ChatsProgramTest, ChatWorksWithoutItsDatabase) {
+  fs::create_directories(temp_.path() + "/broken/vllmcli");
+  std::ofstream(Database("broken")) << "not a database, but long enough to have a header of one hundred bytes "
+                                    << std::string(100, '.');
+  const ProgramResult result = Chat("broken", "first\n");
+  EXPECT_NE(result.err.find("warning: this chat is not stored: "), std::string::npos) << result.err;
+  EXPECT_FALSE(result.out.empty());
+}
+
+TEST_F(ChatsProgramTest, ListSearchShowExportAndRemove) {
+  EXPECT_EQ(RunProgram({"chats"}, As("me")).out, "");
+  EXPECT_EQ(RunProgram({"chats", "list", "--json"}, As("me")).out, "[]\n");
+  Chat("me", "about elephants\n/title Animals\n/new\nabout \x1b[31mcolors\n");
+  const ProgramResult list = RunProgram({"chats", "list"}, As("me"));
+  EXPECT_NE(list.out.find("Animals\n"), std::string::npos) << list.out;
+  EXPECT_NE(list.out.find("about <1b>[31mcolors"), std::string::npos) << list.out;
+  EXPECT_EQ(Json::parse(RunProgram({"chats", "--json"}, As("me")).out).size(), 2u);
+
+  const ProgramResult hits = RunProgram({"chats", "search", "elephant"}, As("me"));
+  EXPECT_EQ(hits.status, 0);
+  EXPECT_EQ(hits.out.rfind("1  Animals: about elephants", 0), 0u) << hits.out;
+  EXPECT_EQ(RunProgram({"chats", "search", "zebra"}, As("me")).status, 1);
+
+  const ProgramResult shown = RunProgram({"chats", "show", "1"}, As("me"));
+  EXPECT_EQ(shown.out.rfind("# Animals\n\n## User\n\nabout elephants\n\n## Assistant\n\n", 0), 0u) << shown.out;
+  EXPECT_EQ(RunProgram({"chats", "show", "7"}, As("me")).status, 1);
+  EXPECT_EQ(RunProgram({"chats", "show", "x"}, As("me")).status, 2);
+  EXPECT_EQ(RunProgram({"chats", "frobnicate"}, As("me")).status, 2);
+
+  const std::string file = temp_.path() + "/chat.html";
+  EXPECT_EQ(RunProgram({"chats", "export", "1", file}, As("me")).status, 0);
+  EXPECT_TRUE(fs::exists(file));
+  EXPECT_EQ(RunProgram({"chats", "export", "1", file}, As("me")).status, 4);  // never overwrites
+  EXPECT_EQ(RunProgram({"chats", "export", "1", temp_.path() + "/chat.pdf"}, As("me")).status, 2);
+
+  EXPECT_EQ(RunProgram({"chats", "rm", "1", "7"}, As("me")).status, 1);
+  EXPECT_EQ(RunProgram({"chats", "rm", "1", "--secure"}, As("me")).status, 0);
+  EXPECT_EQ(Json::parse(RunProgram({"chats", "--json"}, As("me")).out).size(), 1u);
+  std::ifstream database(Database("me"), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(database), {}};
+  EXPECT_EQ(bytes.find("elephant"), std::string::npos);
+}
+
+TEST_F(ChatsProgramTest, LinesWithTwoSlashesAndFileNamesAreMessages) {
+  Chat("slashes", "//help\n/etc/fstab is a file\n");
+  const Json branch = Branch(Show("slashes"));
+  EXPECT_EQ(branch[0][1], "/help");
+  EXPECT_EQ(branch[2][1], "/etc/fstab is a file");
+}
+
+}  // namespace
+}  // namespace vllm::app
