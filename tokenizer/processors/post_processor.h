@@ -28,7 +28,8 @@ class PostProcessor {
 
  private:
   static constexpr int32_t kText = -1;
-  // Limits a chain of processors, each of which may repeat the text.
+  // Maximum length of template_. In a chain of processors, each may repeat the text, so the length could grow
+  // exponentially.
   static constexpr size_t kMaxItems = 4096;
 
   void AddProcessor(const nlohmann::json& json, int32_t id_limit);
