@@ -1,5 +1,5 @@
-// StreamAnswer: runs one request and prints its answer to standard output as it is generated. Pure function of its
-// arguments except for the terminal; main thread.
+// StreamAnswer: waits for one request and prints its answer to standard output while it is generated. Keeps no state;
+// main thread.
 #pragma once
 
 #include <cstdint>

@@ -316,11 +316,15 @@ void ChatSession::Regenerate(const std::vector<SettingChange>& changes) {
   if (sampling.params.seed && !sets_seed) *sampling.params.seed += tree_.ChildrenOf(question->id).size();
   next_parent_.reset();
   undone_.clear();
-  if (question->token_ids.empty() || question->model_digest != model_digest_) {
-    // The stored prompt is for another model: ask the question again as a sibling.
+  const int64_t max_model_len = model_.engine->max_model_len();
+  const auto num_tokens_of_prompt = static_cast<int64_t>(tree_.TokenIdsUpTo(question->id).size());
+  if (question->token_ids.empty() || question->model_digest != model_digest_ ||
+      num_tokens_of_prompt > max_model_len - AnswerReserve(max_model_len)) {
+    // The stored prompt is for another model or a larger context: ask the question again as a sibling.
     const std::string text = question->text;
     next_parent_ = question->parent;
     Ask(text, sampling.params, sampling.values);
+    next_parent_.reset();  // also if the question was not asked, because it does not fit
     return;
   }
   AnswerQuestion(question->id, std::move(sampling.params), sampling.values);
@@ -351,13 +355,15 @@ void ChatSession::Continue() {
   SamplingParams params = ParamsOf(answer);
   if (answer.finish_reason == "length" && params.max_tokens) {
     // As many tokens again as a new answer may have.
-    *params.max_tokens =
-        static_cast<int64_t>(answer.token_ids.size()) + params_.max_tokens.value_or(*params.max_tokens);
+    const int64_t more = params_.max_tokens.value_or(*params.max_tokens);
+    params.max_tokens = static_cast<int64_t>(answer.token_ids.size()) + std::min(more, model_.engine->max_model_len());
     nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.sampling_params);
     json["max_tokens"] = *params.max_tokens;
     answer.sampling_params = DumpJson(json);
   }
-  // Later messages have read the answer as it is.
+  next_parent_.reset();
+  undone_.clear();
+  // Later messages continue this answer, so it must stay unchanged.
   if (!tree_.ChildrenOf(answer.id).empty()) answer.id = 0;
   RunRequest(std::move(answer), params);
 }
@@ -368,6 +374,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   const std::string request_id = NextRequestId();
   ++num_requests_;
   std::vector<int32_t> ids = tree_.TokenIdsUpTo(message.parent);
+  const auto num_prompt_tokens = static_cast<int64_t>(ids.size());
   Answer answer;
   answer.token_ids = message.token_ids;
   if (!answer.token_ids.empty()) {
@@ -386,6 +393,11 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     model_.engine->AddRequest(request_id, std::move(ids), params, options);
   } catch (const RequestError& error) {
     PrintError(error.what());
+    return;
+  } catch (const tokenizer::EncodingStopped&) {  // while bad_words were tokenized
+    const int signal_number = TakeSignal();
+    if (signal_number != SIGINT) throw Interrupted(signal_number);
+    PrintNote("[interrupted: the question was not answered]");
     return;
   }
   const auto store = [&] {
@@ -417,7 +429,9 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   try {
     StreamAnswer(model_, request_id, on_progress, answer);
   } catch (...) {
-    finish(FinishReason::kAbort);
+    // The answer may have ended before the exception: writing its last part to standard output can fail.
+    finish(answer.finish_reason == FinishReason::kNone ? FinishReason::kAbort : answer.finish_reason);
+    PrintStoreError();
     throw;
   }
   finish(answer.finish_reason);
@@ -427,7 +441,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   }
   if (answer.finish_reason == FinishReason::kLength) {
     const bool is_context_full =
-        !params.max_tokens || message.ids_begin + static_cast<int64_t>(answer.token_ids.size()) >= max_model_len;
+        !params.max_tokens || num_prompt_tokens + static_cast<int64_t>(answer.token_ids.size()) >= max_model_len;
     PrintStatus(is_context_full
                     ? "[cut off: the context of " + std::to_string(max_model_len) + " tokens is full; /new starts over]"
                     : "[cut off after " + std::to_string(*params.max_tokens) + " tokens; /continue resumes it]");

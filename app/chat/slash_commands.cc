@@ -170,6 +170,7 @@ SlashResult Edit(const std::string& arguments, ChatSession& session) {
     return {};
   }
   PrintNote("[the next message replaces this question in a new branch]");
+  if (text->starts_with('/')) text->insert(0, "/");
   return {.quits = false, .draft = std::move(text)};
 }
 

@@ -58,7 +58,19 @@ int64_t VersionOf(Database& database) {
 
 }  // namespace
 
-bool HasChatsSchema(Database& database) { return VersionOf(database) == kChatsSchemaVersion; }
+bool HasChatsSchema(Database& database) {
+  // One read transaction, so that another process cannot migrate the file between the reads.
+  database.Execute("BEGIN");
+  int64_t version = 0;
+  try {
+    version = VersionOf(database);
+  } catch (...) {
+    database.Execute("ROLLBACK");
+    throw;
+  }
+  database.Execute("COMMIT");
+  return version == kChatsSchemaVersion;
+}
 
 void PrepareChatsSchema(Database& database) {
   if (HasChatsSchema(database)) return;

@@ -211,13 +211,18 @@ void ChatStore::ChooseJournal() {
   const auto type = static_cast<uint32_t>(status.f_type);
   const bool is_remote =
       !is_known || std::find(kRemoteFileSystems.begin(), kRemoteFileSystems.end(), type) != kRemoteFileSystems.end();
-  const int64_t version = database_->QueryInt("PRAGMA user_version");
   if (!is_remote) {
     try {
       uses_wal_ = database_->QueryText("PRAGMA journal_mode = WAL") == "wal";
-      // Some file systems accept WAL and then fail at the first write. This one changes nothing.
-      if (uses_wal_) database_->Execute("PRAGMA user_version = " + std::to_string(version));
-      if (uses_wal_) return;
+      if (uses_wal_) {
+        // Some file systems accept WAL and then fail at the first write. This one changes nothing. The transaction
+        // keeps another process from migrating the file between the read and the write.
+        Transaction trial(*database_);
+        const int64_t version = database_->QueryInt("PRAGMA user_version");
+        database_->Execute("PRAGMA user_version = " + std::to_string(version));
+        trial.Commit();
+        return;
+      }
     } catch (const StoreError&) {
       const std::string path = database_->path();
       database_ = std::make_unique<Database>(path, false, kBusyTimeoutMs);
@@ -460,35 +465,32 @@ std::vector<SearchHit> ChatStore::SearchSubstring(const std::string& query, int6
 
 bool ChatStore::LockChat(int64_t chat) {
   if (locked_chat_ == chat) return true;
-  UnlockChat();
   if (!lock_fd_.valid()) {
     const std::string path = directory_ + "/chats.lock";
     lock_fd_ = tokenizer::UniqueFd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!lock_fd_.valid()) throw StoreError(Escape(path) + ": " + std::strerror(errno));
   }
-  // One byte of the lock file for each conversation. The lock belongs to the descriptor and ends with the process.
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = chat;
-  lock.l_len = 1;
-  if (fcntl(lock_fd_.get(), F_OFD_SETLK, &lock) != 0) {
-    if (errno == EAGAIN || errno == EACCES) return false;
-    throw StoreError(Escape(directory_ + "/chats.lock") + ": " + std::strerror(errno));
-  }
+  if (!SetLock(chat, F_WRLCK)) return false;
+  UnlockChat();
   locked_chat_ = chat;
   return true;
 }
 
 void ChatStore::UnlockChat() {
-  if (locked_chat_ == 0) return;
-  struct flock lock {};
-  lock.l_type = F_UNLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = locked_chat_;
-  lock.l_len = 1;
-  fcntl(lock_fd_.get(), F_OFD_SETLK, &lock);
+  if (locked_chat_ != 0) SetLock(locked_chat_, F_UNLCK);
   locked_chat_ = 0;
+}
+
+bool ChatStore::SetLock(int64_t chat, int16_t type) {
+  // One byte of the lock file for each conversation. The lock belongs to the descriptor and ends with the process.
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = chat;
+  lock.l_len = 1;
+  if (fcntl(lock_fd_.get(), F_OFD_SETLK, &lock) == 0) return true;
+  if (errno == EAGAIN || errno == EACCES) return false;
+  throw StoreError(Escape(directory_ + "/chats.lock") + ": " + std::strerror(errno));
 }
 
 }  // namespace vllm::app

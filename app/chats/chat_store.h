@@ -71,16 +71,16 @@ class ChatStore {
   // Returns the newest `limit` conversations, newest first.
   std::vector<ChatSummary> List(int64_t limit);
   std::optional<StoredChat> Load(int64_t chat);
-  // Returns conversations whose title (or the beginning of the first question) contains `text`, ignoring the case of
-  // ASCII letters, newest first.
+  // Returns at most `limit` conversations whose title contains `text`, the most recently updated first. A conversation
+  // without a title is matched by the first 80 characters of its first question. Ignores the case of ASCII letters.
   std::vector<ChatSummary> FindByTitle(const std::string& text, int64_t limit);
   // Returns messages that contain every word of `query`, the best match first. Words match from their beginning and
   // without accents. If there are none, returns messages that contain `query` as a substring, newest first: this finds
   // parts of Chinese and Japanese text, whose words have no spaces between them.
   std::vector<SearchHit> Search(const std::string& query, int64_t limit);
 
-  // Locks a conversation for writing, until UnlockChat or until this process ends. Returns false if another process has
-  // locked it. REQUIRES: opened for writing; at most one conversation is locked.
+  // Locks a conversation for writing, until UnlockChat or until this process ends, and unlocks the one that was locked
+  // before. Returns false, without other effects, if another process has locked it. REQUIRES: opened for writing.
   bool LockChat(int64_t chat);
   void UnlockChat();
 
@@ -96,6 +96,8 @@ class ChatStore {
   void IndexText(int64_t message, std::string_view text);
   // REQUIRES: `text` is the indexed text of the message.
   void UnindexText(int64_t message, std::string_view text);
+  // Sets (F_WRLCK) or removes (F_UNLCK) the lock of a conversation. Returns false if another process has it.
+  bool SetLock(int64_t chat, int16_t type);
   // Throws StoreError if the file was deleted or replaced while it is open.
   void CheckFile() const;
   static std::vector<ChatSummary> Summaries(Statement& statement);

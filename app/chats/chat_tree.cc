@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace vllm::app {
+namespace {
+
+constexpr int64_t kMaxMessageId = int64_t{1} << 62;
+
+}  // namespace
 
 template <typename Write>
 void ChatTree::Store(const Write& write) {
@@ -29,23 +34,18 @@ ChatTree::OpenResult ChatTree::Open(int64_t chat) {
   if (chat < 1) return OpenResult::kMissing;
   if (chat == chat_id_) return OpenResult::kOpened;
   const int64_t previous = chat_id_;
-  if (!store_->LockChat(chat)) {
-    // LockChat has unlocked the previous conversation.
-    if (previous != 0) store_->LockChat(previous);
-    return OpenResult::kLocked;
-  }
+  if (!store_->LockChat(chat)) return OpenResult::kLocked;
   std::optional<StoredChat> stored = store_->Load(chat);
   if (!stored) {
-    store_->UnlockChat();
-    if (previous != 0) store_->LockChat(previous);
+    if (previous == 0 || !store_->LockChat(previous)) store_->UnlockChat();
     return OpenResult::kMissing;
   }
-  Begin();
-  store_->LockChat(chat);
   chat_id_ = chat;
+  messages_.clear();
   title_ = std::move(stored->title);
   for (StoredMessage& message : stored->messages) {
-    // A crafted file could have cycles or missing parents. Parents have smaller ids.
+    // A crafted file could have ids that overflow, cycles or missing parents. Parents have smaller ids.
+    if (message.id < 1 || message.id > kMaxMessageId) continue;
     if (message.parent != 0 && (message.parent >= message.id || Find(message.parent) == nullptr)) message.parent = 0;
     messages_.emplace(message.id, std::move(message));
   }

@@ -2,6 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <cstdlib>
+#include <memory>
+
 #include "engine/config/escape.h"
 
 namespace vllm::app {
@@ -80,10 +83,23 @@ bool Statement::IsNull(int column) const { return sqlite3_column_type(statement_
 
 void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
 
+namespace {
+
+// Returns `path` with the links in its directory resolved, because SQLite's NOFOLLOW rejects a link anywhere in a path.
+std::string WithResolvedDirectory(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(directory.c_str(), nullptr), &std::free);
+  if (real == nullptr) return path;
+  return std::string(real.get()) + "/" + (slash == std::string::npos ? path : path.substr(slash + 1));
+}
+
+}  // namespace
+
 Database::Database(const std::string& path, bool read_only, int busy_timeout_ms) : path_(path) {
   sqlite3* connection = nullptr;
   const int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) | SQLITE_OPEN_NOFOLLOW;
-  const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
+  const int code = sqlite3_open_v2(WithResolvedDirectory(path).c_str(), &connection, flags, nullptr);
   connection_.reset(connection);
   if (connection == nullptr) Fail("out of memory");
   if (code != SQLITE_OK) Fail(sqlite3_errmsg(connection));

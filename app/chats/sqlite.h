@@ -58,7 +58,7 @@ class Statement {
 class Database {
  public:
   // Opens an existing file, read-only or for writing. `name` is the path as errors show it. Waits up to
-  // `busy_timeout_ms` for locks of other processes. Does not follow a symbolic link.
+  // `busy_timeout_ms` for locks of other processes. Rejects a symbolic link in place of the file.
   Database(const std::string& path, bool read_only, int busy_timeout_ms);
 
   void Execute(const std::string& sql);

@@ -257,6 +257,32 @@ TEST_F(ChatStoreTest, LinksAndMissingFilesAreRejected) {
   EXPECT_NE(OpenError(ChatStore::Access::kRead), "");
 }
 
+TEST_F(ChatStoreTest, SeveralProcessesMayCreateTheFileAtOnce) {
+  for (int round = 0; round < 10; ++round) {
+    std::filesystem::remove_all(directory());
+    std::vector<pid_t> children;
+    for (int i = 0; i < 6; ++i) {
+      const pid_t child = fork();
+      if (child == 0) _exit(OpenError().empty() ? 0 : 1);
+      children.push_back(child);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0) << round;
+    }
+    EXPECT_EQ(OpenError(), "");
+  }
+}
+
+TEST_F(ChatStoreTest, DirectoryMayBeReachedThroughALink) {
+  std::filesystem::create_directories(directory() + "/real");
+  std::filesystem::create_directory_symlink("real", directory() + "/link");
+  const std::string linked = directory() + "/link/vllmcli";
+  EXPECT_EQ(ChatStore(linked, ChatStore::Access::kWrite).CreateChat(), 1);
+  EXPECT_EQ(ChatStore(linked, ChatStore::Access::kRead).List(1).size(), 1u);
+}
+
 TEST_F(ChatStoreTest, WritingToAReplacedFileIsAnError) {
   ChatStore store = Open();
   const int64_t chat = store.CreateChat();

@@ -1,6 +1,7 @@
 #include "app/chats/chat_tree.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <filesystem>
 #include <string>
@@ -91,6 +92,27 @@ TEST_F(ChatTreeTest, ParentsInACraftedFileCannotFormACycle) {
   ASSERT_EQ(tree.Open(chat), ChatTree::OpenResult::kOpened);
   EXPECT_EQ(tree.Find(first)->parent, 0);
   EXPECT_EQ(tree.TokenIdsUpTo(second), (std::vector<int32_t>{1, 2}));
+}
+
+TEST_F(ChatTreeTest, MessagesWithIdsThatNoProgramWritesAreLeftOut) {
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  const int64_t chat = store.CreateChat();
+  for (int i = 0; i < 3; ++i) store.AddMessage(chat, Message(0, 0, {i}));
+  sqlite3* connection = nullptr;
+  ASSERT_EQ(sqlite3_open((directory() + "/chats.db").c_str(), &connection), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(connection,
+                         "UPDATE messages SET id = 0, parent = 0 WHERE id = 1;"
+                         "UPDATE messages SET id = 9223372036854775807 WHERE id = 3;"
+                         "UPDATE message_tokens SET message = 0 WHERE message = 1;"
+                         "UPDATE message_tokens SET message = 9223372036854775807 WHERE message = 3;"
+                         "UPDATE chats SET current_message = 0",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(connection);
+  ChatTree tree(&store);
+  ASSERT_EQ(tree.Open(chat), ChatTree::OpenResult::kOpened);
+  EXPECT_EQ(tree.AllMessages().size(), 1u);
+  EXPECT_TRUE(tree.PathTo(0).empty());
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST_F(ChatsProgramTest, ConversationWithASystemMessageKeepsIt) {
   EXPECT_EQ(Branch(Show("parts")), whole);
 }
 
-TEST_F(ChatsProgramTest, UndoneTurnLeavesNoTrace) {
+TEST_F(ChatsProgramTest, UndoneTurnIsNotInTheCurrentBranch) {
   Chat("fresh", "first\nthird\n");
   Chat("undone", "first\nsecond\n/undo\nthird\n");
   EXPECT_EQ(Branch(Show("undone")), Branch(Show("fresh")));
@@ -183,7 +183,7 @@ TEST_F(ChatsProgramTest, ConversationThatIsOpenInAnotherChatIsRejected) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatsProgramTest, NothingIsStoredIfTheUserSaysSo) {
+TEST_F(ChatsProgramTest, NoSaveStoresNothingAndHasNothingToContinue) {
   Chat("none", "first\n", {"--no-save"});
   EXPECT_FALSE(fs::exists(Database("none")));
   const ProgramResult result = RunProgram({"chat", "-c", "--no-save", "-m", model_}, As("none"));
