@@ -50,6 +50,8 @@ fi
 
 # Copies the tree with its modification times, so that a second run builds only what has changed.
 copy_source() {
+  # Files that the repository no longer has must not stay in the copy. tar keeps the times of the others.
+  find "$source" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
   (cd "$root" && git ls-files -z --cached --others --exclude-standard |
     tar --null --files-from=- --ignore-failed-read -cf - 2>/dev/null) | tar -C "$source" -xf -
   # A killed run may have left object files of patched sources. They are newer than the sources that were just copied, so
