@@ -8,6 +8,7 @@
 
 #include "app/batch/input/record_reader.h"
 #include "app/chat/chat_session.h"
+#include "app/chat/conversation_commands.h"
 #include "app/chat/line_editor.h"
 #include "app/chat/slash_commands.h"
 #include "app/cli/xdg.h"

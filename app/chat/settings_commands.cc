@@ -1,0 +1,74 @@
+#include "app/chat/settings_commands.h"
+
+#include "app/output/request_stats.h"
+#include "app/terminal/output_stream.h"
+
+namespace vllm::app {
+namespace {
+
+// Prints the value and the source of the setting called `name`, or of all settings if `name` is empty.
+void PrintSettings(const ChatSession& session, const std::string& name) {
+  const Flag* flag = FindFlag(name);  // accepts top_p for top-p
+  bool found = false;
+  for (const SamplingValue& value : session.model().sampling_values) {
+    if (!name.empty() && (flag == nullptr || value.name != flag->name)) continue;
+    found = true;
+    std::string line = "  " + value.name;
+    line.append(line.size() < 30 ? 30 - line.size() : 1, ' ');
+    line += value.value == "null" || value.value == "[]" ? "none" : value.value;
+    line.append(line.size() < 40 ? 40 - line.size() : 1, ' ');
+    PrintNote(line + "(" + value.source + ")");
+  }
+  if (!found) PrintError(UnknownSettingText(name));
+}
+
+}  // namespace
+
+SlashResult SystemCommand(const std::string& arguments, ChatSession& session) {
+  if (arguments.empty()) {
+    PrintNoteLines(session.system().empty() ? "[no system message]" : session.system());
+  } else if (!session.model().renderer->takes_system_message()) {
+    PrintError("the chat template does not support a system message");
+  } else {
+    session.BeginWithSystem(arguments);
+    PrintNote("[system message set; a new conversation begins]");
+  }
+  return {};
+}
+
+SlashResult SetCommand(const std::string& arguments, ChatSession& session) {
+  const size_t gap = arguments.find_first_of(" \t");
+  if (gap == std::string::npos) {
+    PrintSettings(session, arguments);
+  } else {
+    session.Set(arguments.substr(0, gap), arguments.substr(arguments.find_first_not_of(" \t", gap)));
+  }
+  return {};
+}
+
+SlashResult InfoCommand(const std::string&, ChatSession& session) {
+  const VllmConfig& config = session.model().engine->config();
+  const auto num_turns = session.num_turns();
+  const ModelLocation& location = session.model().location;
+  PrintNote("  model    " + location.name + (location.name == location.path() ? "" : " (" + location.path() + ")"));
+  PrintNote("  kind     " + config.model.architecture + ", " + std::string(ToString(config.model.dtype)));
+  PrintNote("  context  " + std::to_string(session.model().engine->max_model_len()) + " tokens, " +
+            std::to_string(session.num_tokens()) + " in use, " + std::to_string(num_turns) +
+            (num_turns == 1 ? " turn" : " turns"));
+  PrintNote("  template " + session.model().renderer->source().origin);
+  const int64_t id = session.tree().chat_id();
+  if (id != 0) {
+    PrintNote("  stored   conversation " + std::to_string(id) + " in " + session.store()->path());
+  } else {
+    PrintNote(session.store() == nullptr ? "  stored   no" : "  stored   with the first message");
+  }
+  return {};
+}
+
+SlashResult StatsCommand(const std::string&, ChatSession& session) {
+  PrintNote(RequestStatsText(session.last_stats()));
+  for (const std::string& text : StatsLines(*session.model().engine)) PrintNote(text);
+  return {};
+}
+
+}  // namespace vllm::app
