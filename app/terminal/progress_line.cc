@@ -29,11 +29,17 @@ bool CanMoveCursor(int fd) {
   if (no_color != nullptr && *no_color != '\0') return false;
   const char* name = std::getenv("TERM");
   if (name == nullptr || *name == '\0' || std::strcmp(name, "dumb") == 0) return false;
+  // The terminal of readline or of a full-screen view must stay the current one.
+  TERMINAL* const before = set_curterm(nullptr);
   int status = 0;
-  if (setupterm(name, fd, &status) != OK || status != 1) return false;
+  if (setupterm(name, fd, &status) != OK || status != 1) {
+    set_curterm(before);
+    return false;
+  }
   const char* clear_to_end = tigetstr(const_cast<char*>("el"));
   const bool has_clear = clear_to_end != nullptr && clear_to_end != reinterpret_cast<char*>(-1);
   del_curterm(cur_term);
+  set_curterm(before);
   return has_clear;
 }
 

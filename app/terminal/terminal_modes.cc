@@ -13,6 +13,10 @@ namespace {
 termios g_saved;
 std::atomic<bool> g_have_saved{false};
 std::atomic<bool> g_bracketed_paste{false};
+// The full-screen view, if one is open. g_screen_modes are those of its terminal if it is not standard input.
+std::atomic<int> g_screen_fd{-1};
+std::atomic<int> g_screen_key_fd{-1};
+termios g_screen_modes;
 
 void OnFatalSignal(int signal_number) {
   RestoreTerminal();
@@ -20,11 +24,7 @@ void OnFatalSignal(int signal_number) {
   raise(signal_number);
 }
 
-}  // namespace
-
-void SaveTerminal() {
-  if (tcgetattr(STDIN_FILENO, &g_saved) != 0) return;
-  g_have_saved = true;
+void CatchFatalSignals() {
   for (const int signal_number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGQUIT}) {
     struct sigaction action {};
     action.sa_handler = OnFatalSignal;
@@ -34,12 +34,37 @@ void SaveTerminal() {
   }
 }
 
+}  // namespace
+
+void SaveTerminal() {
+  if (tcgetattr(STDIN_FILENO, &g_saved) != 0) return;
+  g_have_saved = true;
+  CatchFatalSignals();
+}
+
 void RestoreTerminal() {
   if (g_bracketed_paste.exchange(false)) {
     constexpr std::string_view kOff = "\x1b[?2004l";
     [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, kOff.data(), kOff.size());
   }
+  if (const int fd = g_screen_fd.exchange(-1); fd >= 0) {
+    // Leaves the alternate screen, shows the cursor, and resets the keypad, the attributes and the character set.
+    constexpr std::string_view kLeave = "\x1b[?1049l\x1b[?25h\x1b[?1l\x1b>\x1b[0m\x1b(B";
+    [[maybe_unused]] const ssize_t written = write(fd, kLeave.data(), kLeave.size());
+    if (const int key_fd = g_screen_key_fd.load(); key_fd >= 0) tcsetattr(key_fd, TCSANOW, &g_screen_modes);
+  }
   if (g_have_saved.load()) tcsetattr(STDIN_FILENO, TCSANOW, &g_saved);
+}
+
+void NoteScreen(int output_fd, int key_fd) {
+  g_screen_fd = -1;
+  g_screen_key_fd = -1;
+  if (output_fd < 0) return;
+  if (!g_have_saved.load() && tcgetattr(key_fd, &g_screen_modes) == 0) {
+    CatchFatalSignals();
+    g_screen_key_fd = key_fd;
+  }
+  g_screen_fd = output_fd;
 }
 
 void NoteBracketedPaste(bool on) { g_bracketed_paste = on; }

@@ -10,6 +10,11 @@ void SaveTerminal();
 // Restores the modes, and disables bracketed paste if NoteBracketedPaste says it is on. Async-signal-safe, idempotent.
 void RestoreTerminal();
 
+// Call before a full-screen view opens, with the descriptors of its terminal, and with -1 after it has closed.
+// RestoreTerminal then leaves the alternate screen, shows the cursor, and restores the modes of `key_fd`, even if
+// standard input is not a terminal.
+void NoteScreen(int output_fd, int key_fd);
+
 // Call when readline enables or disables bracketed paste, so that RestoreTerminal knows whether to disable it.
 void NoteBracketedPaste(bool on);
 
