@@ -1,49 +1,37 @@
 #include "app/screen/cell_grid.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 
 #include "app/terminal/safe_text.h"
+#include "app/terminal/text_width.h"
 
 namespace vllm::app {
 namespace {
 
-// More combining marks than this on one character are left out, so that a cell stays small.
-constexpr int kMaxMarks = 4;
+// A cluster with more combining marks than fit into this many bytes is cut, so that a cell stays small.
+constexpr size_t kMaxClusterBytes = 32;
 
-// Calls `put(cluster, width)` for each grapheme cluster of `untrusted` until `put` returns false.
+// Calls `put(cluster, columns)` for each grapheme cluster of `untrusted` until `put` returns false.
 template <typename Put>
 void ForEachCluster(std::string_view untrusted, Put&& put) {
   const SafeText safe = SafeLine(untrusted);
   const std::string_view text = safe.view();
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  const auto size = static_cast<utf8proc_ssize_t>(text.size());
-  std::string cluster;
-  int width = 0;
-  int num_marks = 0;
-  utf8proc_int32_t previous = 0;
-  utf8proc_int32_t state = 0;
-  for (utf8proc_ssize_t pos = 0; pos < size;) {
-    utf8proc_int32_t code_point = 0;
-    const utf8proc_ssize_t length = utf8proc_iterate(bytes + pos, size - pos, &code_point);
-    if (length <= 0) break;
-    if (!cluster.empty() && utf8proc_grapheme_break_stateful(previous, code_point, &state)) {
-      if (width > 0 && !put(cluster, width)) return;
-      cluster.clear();
-      width = 0;
-      num_marks = 0;
+  for (size_t pos = 0; pos < text.size();) {
+    const TextCluster cluster = ClusterAt(text, pos);
+    std::string_view bytes = text.substr(pos, cluster.num_bytes);
+    pos += cluster.num_bytes;
+    if (bytes == "\t") {
+      if (!put(" ", 1)) return;
+      continue;
     }
-    const int columns = code_point == '\t' ? 1 : utf8proc_charwidth(code_point);
-    if (cluster.empty() || num_marks < kMaxMarks) {
-      cluster.append(code_point == '\t' ? " " : text.substr(static_cast<size_t>(pos), static_cast<size_t>(length)));
-      num_marks += cluster.empty() ? 0 : 1;
+    if (cluster.columns == 0) continue;
+    if (bytes.size() > kMaxClusterBytes) {
+      size_t end = kMaxClusterBytes;
+      while (end > 0 && (static_cast<unsigned char>(bytes[end]) & 0xC0) == 0x80) --end;
+      bytes = bytes.substr(0, end);
     }
-    width = std::min(2, std::max(width, columns));
-    previous = code_point;
-    pos += length;
+    if (!put(bytes, cluster.columns)) return;
   }
-  if (width > 0) put(cluster, width);
 }
 
 }  // namespace
@@ -62,12 +50,12 @@ int CellGrid::Put(int row, int column, std::string_view untrusted, CellStyle sty
   const int end = std::min<int64_t>(columns_, static_cast<int64_t>(column) + std::max(max_columns, 0));
   // A column needs at most a few bytes; do not filter megabytes to show a line.
   const size_t max_bytes = static_cast<size_t>(columns_) * 64 + 256;
-  ForEachCluster(untrusted.substr(0, max_bytes), [&](const std::string& cluster, int width) {
+  ForEachCluster(untrusted.substr(0, max_bytes), [&](std::string_view cluster, int width) {
     if (column + width > end) return false;
     if (column >= 0) {
       for (int i = 0; i < width; ++i) {
         ClearHalf(row, column + i);
-        cells_[Index(row, column + i)] = {i == 0 ? cluster : std::string(), style};
+        cells_[Index(row, column + i)] = {i == 0 ? std::string(cluster) : std::string(), style};
       }
     }
     column += width;
@@ -101,7 +89,7 @@ std::string CellGrid::Text() const {
 
 int NumColumns(std::string_view untrusted) {
   int columns = 0;
-  ForEachCluster(untrusted, [&](const std::string&, int width) {
+  ForEachCluster(untrusted, [&](std::string_view, int width) {
     columns += width;
     return true;
   });
