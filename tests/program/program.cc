@@ -56,6 +56,13 @@ std::string ModesOf(int fd) {
   return text;
 }
 
+winsize SizeOf(const TerminalEmulator& terminal) {
+  winsize size{};
+  size.ws_row = static_cast<unsigned short>(terminal.num_rows());
+  size.ws_col = static_cast<unsigned short>(terminal.num_columns());
+  return size;
+}
+
 // Runs in the child that acts as the shell. Starts the program in its own foreground process group, then writes the
 // program's process id and each of its wait statuses to `reports`.
 [[noreturn]] void RunShell(int terminal, int reports, const std::string& binary,
@@ -195,19 +202,18 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   return result;
 }
 
-PtyProgram::PtyProgram(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
-                       const std::string& program) {
-  winsize size{};
-  size.ws_row = 24;
-  size.ws_col = 80;
+PtyProgram::PtyProgram(const std::vector<std::string>& arguments, const PtyOptions& options)
+    : terminal_(options.num_rows, options.num_columns) {
+  const winsize size = SizeOf(terminal_);
   if (openpty(&master_, &slave_, nullptr, nullptr, &size) != 0) return;
   fcntl(master_, F_SETFD, FD_CLOEXEC);
+  fcntl(master_, F_SETFL, O_NONBLOCK);
   modes_before_ = ModesOf(slave_);
   int reports[2];
   if (pipe2(reports, O_CLOEXEC) != 0) return;
   reports_ = reports[0];
   shell_ = fork();
-  if (shell_ == 0) RunShell(slave_, reports[1], program, arguments, environment);
+  if (shell_ == 0) RunShell(slave_, reports[1], options.program, arguments, options.environment);
   close(reports[1]);
   int started = -1;
   if (read(reports_, &started, sizeof(started)) == static_cast<ssize_t>(sizeof(started))) pid_ = started;
@@ -222,7 +228,14 @@ PtyProgram::~PtyProgram() {
 }
 
 void PtyProgram::Send(const std::string& keys) {
-  [[maybe_unused]] const ssize_t written = write(master_, keys.data(), keys.size());
+  std::string_view rest = keys;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(120);
+  while (!rest.empty() && status_ < 0 && Clock::now() < end) {
+    const ssize_t written = write(master_, rest.data(), rest.size());
+    if (written > 0) rest.remove_prefix(static_cast<size_t>(written));
+    // The program may have to write before it can read more.
+    if (!rest.empty()) ReadSome(std::chrono::milliseconds(written > 0 ? 0 : 5));
+  }
 }
 
 bool PtyProgram::ReadSome(std::chrono::milliseconds limit) {
@@ -242,7 +255,11 @@ bool PtyProgram::ReadSome(std::chrono::milliseconds limit) {
   char buffer[4096];
   const ssize_t got = read(master_, buffer, sizeof(buffer));
   if (got <= 0) return false;
-  output_.append(buffer, static_cast<size_t>(got));
+  const std::string_view bytes(buffer, static_cast<size_t>(got));
+  output_ += bytes;
+  terminal_.Feed(bytes);
+  const std::string replies = terminal_.TakeReplies();
+  [[maybe_unused]] const ssize_t written = write(master_, replies.data(), replies.size());
   return true;
 }
 
@@ -257,6 +274,29 @@ bool PtyProgram::WaitFor(const std::string& text, std::chrono::milliseconds limi
     if (Clock::now() >= end) return false;
     ReadSome(std::chrono::milliseconds(50));
   }
+}
+
+bool PtyProgram::WaitForScreen(const std::function<bool(const TerminalEmulator&)>& is_shown,
+                               std::chrono::milliseconds limit) {
+  const Clock::time_point end = Clock::now() + limit;
+  while (!is_shown(terminal_)) {
+    if (Clock::now() >= end) return false;
+    ReadSome(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+bool PtyProgram::WaitForScreen(const std::string& screen, std::chrono::milliseconds limit) {
+  return WaitForScreen([&](const TerminalEmulator& terminal) { return terminal.Screen() == screen; }, limit);
+}
+
+void PtyProgram::Resize(int num_rows, int num_columns) {
+  // The program may have drawn for the old size.
+  while (ReadSome(std::chrono::milliseconds(0))) {
+  }
+  terminal_.Resize(num_rows, num_columns);
+  const winsize size = SizeOf(terminal_);
+  ioctl(master_, TIOCSWINSZ, &size);
 }
 
 int PtyProgram::WaitForExit(std::chrono::milliseconds limit) {

@@ -6,9 +6,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "tests/support/terminal_emulator.h"
 
 namespace vllm::app {
 
@@ -54,26 +57,45 @@ std::string CopyGuideModel(const std::filesystem::path& directory, const GuideCo
 // character is not one token.
 std::string GuideTokenId(const std::string& character);
 
-// The program on an 80 x 24 pseudo-terminal. It runs in its own process group, as if a shell had started it, so that it
-// can be suspended.
+struct PtyOptions {
+  std::map<std::string, std::string> environment;
+  std::string program;  // run this program instead of vllmcli
+  int num_rows = 24;
+  int num_columns = 80;
+};
+
+// The program on a pseudo-terminal with an emulator. It runs in its own process group, as if a shell had started it, so
+// that it can be suspended.
 class PtyProgram {
  public:
-  // An empty `program` means vllmcli.
+  PtyProgram(const std::vector<std::string>& arguments, const PtyOptions& options);
+  // On a terminal of 80 x 24. An empty `program` means vllmcli.
   explicit PtyProgram(const std::vector<std::string>& arguments,
-                      const std::map<std::string, std::string>& environment = {}, const std::string& program = "");
+                      const std::map<std::string, std::string>& environment = {}, const std::string& program = "")
+      : PtyProgram(arguments, PtyOptions{environment, program}) {}
   ~PtyProgram();
   PtyProgram(const PtyProgram&) = delete;
   PtyProgram& operator=(const PtyProgram&) = delete;
 
+  // Sends keys of any length and reads the output meanwhile. Enter is "\r".
   void Send(const std::string& keys);
   // Reads until the output after the previous match contains `text`. Returns false if it does not within `limit`.
   bool WaitFor(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(120));
+  // Reads until `is_shown` returns true for the screen. Returns false if it does not within `limit`.
+  bool WaitForScreen(const std::function<bool(const TerminalEmulator&)>& is_shown,
+                     std::chrono::milliseconds limit = std::chrono::seconds(120));
+  // Waits until TerminalEmulator::Screen() is `screen`.
+  bool WaitForScreen(const std::string& screen, std::chrono::milliseconds limit = std::chrono::seconds(120));
+  // Changes the size of the terminal, which sends SIGWINCH to the program.
+  void Resize(int num_rows, int num_columns);
   // Waits until the program ends. Returns its exit status, 128 + signal number if a signal ended it, or -1 if it has
   // not ended within `limit`.
   int WaitForExit(std::chrono::milliseconds limit = std::chrono::seconds(120));
   // Waits until a signal has stopped the program. Returns false if the program ends first or `limit` expires.
   bool WaitForStop(std::chrono::milliseconds limit = std::chrono::seconds(120));
   const std::string& output() const { return output_; }
+  // Returns what the terminal shows after the output that has been read.
+  const TerminalEmulator& terminal() const { return terminal_; }
   // Returns true if the terminal's modes are the same as before the program started.
   bool TerminalIsRestored() const;
   pid_t pid() const { return pid_; }
@@ -89,6 +111,7 @@ class PtyProgram {
   int status_ = -1;
   int num_stops_ = 0;
   std::string output_;
+  TerminalEmulator terminal_;
   size_t seen_ = 0;
   std::string modes_before_;
 };
