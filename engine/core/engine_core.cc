@@ -110,7 +110,9 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
 }
 
 void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutputs& outputs) {
-  if (interrupt_ != nullptr) interrupt_->BeginStep(scheduler_output.num_scheduled_tokens);
+  if (interrupt_ != nullptr) {
+    interrupt_->BeginStep(scheduler_output.num_scheduled_tokens, scheduler_output.has_interactive_request);
+  }
   bool cancelled = false;
   try {
     scheduler_->UpdateFromOutput(executor_->ExecuteModel(scheduler_output), outputs);

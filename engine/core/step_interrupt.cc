@@ -12,10 +12,11 @@ bool Contains(std::span<const RequestId> ids, RequestId id) {
 
 }  // namespace
 
-void StepInterrupt::BeginStep(std::span<const NumScheduledTokens> scheduled) {
+void StepInterrupt::BeginStep(std::span<const NumScheduledTokens> scheduled, bool has_interactive_request) {
   MutexLock lock(mutex_);
   in_step_.clear();
   for (const NumScheduledTokens& request : scheduled) in_step_.push_back(request.request_id);
+  step_has_interactive_ = has_interactive_request;
   flag_.Reset();
   Decide();
 }
@@ -39,6 +40,17 @@ void StepInterrupt::Abort(std::span<const RequestId> request_ids, AbortUrgency u
   Decide();
 }
 
+void StepInterrupt::ArriveInteractive(RequestId request_id) {
+  MutexLock lock(mutex_);
+  arriving_.push_back(request_id);
+  Decide();
+}
+
+void StepInterrupt::TakenInInteractive(RequestId request_id) {
+  MutexLock lock(mutex_);
+  std::erase(arriving_, request_id);
+}
+
 void StepInterrupt::Shutdown() {
   MutexLock lock(mutex_);
   shutdown_ = true;
@@ -47,7 +59,9 @@ void StepInterrupt::Shutdown() {
 
 void StepInterrupt::Decide() {
   if (shutdown_) return flag_.Cancel();
-  if (pending_.empty() || in_step_.empty()) return;
+  if (in_step_.empty()) return;
+  if (!arriving_.empty() && !step_has_interactive_) return flag_.Cancel();
+  if (pending_.empty()) return;
   if (AllAborted()) return flag_.Cancel();
   if (others_were_cut_) return;
   for (const PendingAbort& abort : pending_) {

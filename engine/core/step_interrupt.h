@@ -1,8 +1,9 @@
 // StepInterrupt: decides whether the current step is worth finishing. Owned by ThreadClient. The engine thread calls
-// BeginStep, EndStep and TakenIn, the front-end thread calls Abort and Shutdown, and the threads that compute read
-// flag().
+// BeginStep, EndStep and the functions that begin with TakenIn, the front-end thread calls Abort, ArriveInteractive and
+// Shutdown, and the threads that compute read flag().
 //
-// A step stops early if the engine shuts down or if all of its requests are being aborted. If only some of them are
+// A step stops early if the engine shuts down, if all of its requests are being aborted, or if an interactive request
+// arrives and the step has none. If only some of them are
 // being aborted and a caller waits for the abort, the step stops kMaxAbortDelay after the abort. The following step is
 // not stopped for that reason, so that the other requests make progress.
 #pragma once
@@ -32,7 +33,7 @@ class StepInterrupt {
   const kernels::CancellationFlag& flag() const { return flag_; }
 
   // Call this when the engine starts a step with these requests.
-  void BeginStep(std::span<const NumScheduledTokens> scheduled) EXCLUDES(mutex_);
+  void BeginStep(std::span<const NumScheduledTokens> scheduled, bool has_interactive_request = false) EXCLUDES(mutex_);
   // Call this when the step has ended. `cancelled`: the step was cut short.
   void EndStep(bool cancelled) EXCLUDES(mutex_);
   // Call this when the engine has processed the abort of these requests, so that no later step contains them.
@@ -40,6 +41,10 @@ class StepInterrupt {
 
   // Starts the abort of these requests. Call this before the abort message to the engine is queued.
   void Abort(std::span<const RequestId> request_ids, AbortUrgency urgency) EXCLUDES(mutex_);
+  // Announces an interactive request. Call this before the request is queued for the engine.
+  void ArriveInteractive(RequestId request_id) EXCLUDES(mutex_);
+  // Call this when the engine has received the interactive request.
+  void TakenInInteractive(RequestId request_id) EXCLUDES(mutex_);
   // Stops the current step and every later one.
   void Shutdown() EXCLUDES(mutex_);
 
@@ -59,6 +64,8 @@ class StepInterrupt {
   Mutex mutex_;
   std::vector<PendingAbort> pending_ GUARDED_BY(mutex_);
   std::vector<RequestId> in_step_ GUARDED_BY(mutex_);  // empty between steps
+  bool step_has_interactive_ GUARDED_BY(mutex_) = false;
+  std::vector<RequestId> arriving_ GUARDED_BY(mutex_);  // interactive requests that the engine has not received
   // The last step was cut short although some of its requests continue.
   bool others_were_cut_ GUARDED_BY(mutex_) = false;
   bool shutdown_ GUARDED_BY(mutex_) = false;

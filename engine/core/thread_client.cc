@@ -112,6 +112,7 @@ void ThreadClient::BusyLoop(EngineCore& engine_core) {
 bool ThreadClient::Handle(EngineCoreMessage& message, EngineCore& engine_core, bool& draining) {
   switch (message.type) {
     case EngineCoreRequestType::kAdd:
+      if (message.request->interactive) step_interrupt_.TakenInInteractive(message.request->request_id);
       engine_core.AddRequest(std::move(message.request));
       return true;
     case EngineCoreRequestType::kAbort:
@@ -143,6 +144,7 @@ void ThreadClient::ThrowDead() {
 }
 
 void ThreadClient::AddRequest(EngineCoreRequestPtr request) {
+  if (request->interactive) step_interrupt_.ArriveInteractive(request->request_id);
   EngineCoreMessage message;
   message.type = EngineCoreRequestType::kAdd;
   message.request = std::move(request);

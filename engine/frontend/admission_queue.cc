@@ -7,16 +7,21 @@
 namespace vllm {
 
 void AdmissionQueue::Add(const std::string& request_id, std::vector<EngineCoreRequestPtr> sequences,
-                         const OutputMemory& memory, bool first_alone) {
+                         const OutputMemory& memory, Rules rules) {
   Entry& entry = entries_[request_id];
   entry.first_id = sequences.front()->request_id;
   entry.end_id = entry.first_id + static_cast<RequestId>(sequences.size());
-  entry.first_alone = first_alone && sequences.size() > 1;
+  entry.first_alone = rules.first_alone && sequences.size() > 1;
   if (entry.first_alone) first_of_.emplace(entry.first_id, request_id);
   entry.sequences = std::move(sequences);
   entry.memory = memory;
-  waiting_.push_back(request_id);
-  AdmitWaiting();
+  if (rules.regardless_of_memory) {
+    waiting_.push_front(request_id);
+    AdmitFirst();
+  } else {
+    waiting_.push_back(request_id);
+    AdmitWaiting();
+  }
 }
 
 bool AdmissionQueue::Fits(const OutputMemory& memory) const {
@@ -29,17 +34,21 @@ bool AdmissionQueue::Fits(const OutputMemory& memory) const {
 
 void AdmissionQueue::AdmitWaiting() {
   while (!waiting_.empty()) {
-    Entry& entry = entries_.at(waiting_.front());
-    if (!Fits(entry.memory)) return;
-    // Allocate first: if memory runs out, the request is still waiting, and Remove can remove it.
-    const size_t num_ready = ready_.size() + entry.sequences.size();
-    if (ready_.capacity() < num_ready) ready_.reserve(2 * num_ready);
-    admitted_records_.insert(entry.memory.record_bytes);
-    waiting_.pop_front();
-    entry.admitted = true;
-    held_bytes_ += entry.memory.held_bytes;
-    Admit(entry);
+    if (!Fits(entries_.at(waiting_.front()).memory)) return;
+    AdmitFirst();
   }
+}
+
+void AdmissionQueue::AdmitFirst() {
+  Entry& entry = entries_.at(waiting_.front());
+  // Allocate first: if memory runs out, the request is still waiting, and Remove can remove it.
+  const size_t num_ready = ready_.size() + entry.sequences.size();
+  if (ready_.capacity() < num_ready) ready_.reserve(2 * num_ready);
+  admitted_records_.insert(entry.memory.record_bytes);
+  waiting_.pop_front();
+  entry.admitted = true;
+  held_bytes_ += entry.memory.held_bytes;
+  Admit(entry);
 }
 
 void AdmissionQueue::Admit(Entry& entry) {

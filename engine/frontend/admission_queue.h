@@ -1,8 +1,8 @@
 // AdmissionQueue: decides when the sequences of a request may enter the engine. Requests enter in the order in which
 // they were added, each as soon as the memory that its outputs and those of all admitted requests may take is within
-// the limit. A request always enters if no other request is admitted. With n > 1, the second and later sequences of a
-// request can wait until the first has a token, for example to find the prompt in the prefix cache. Waiting changes no
-// result. Owned by LLMEngine, called from the front-end thread.
+// the limit. A request always enters if no other request is admitted, and an interactive request enters at once. With n
+// > 1, the second and later sequences of a request can wait until the first has a token, for example to find the prompt
+// in the prefix cache. Waiting changes no result. Owned by LLMEngine, called from the front-end thread.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,13 @@ class AdmissionQueue {
  public:
   explicit AdmissionQueue(int64_t max_output_memory) : max_output_memory_(max_output_memory) {}
 
-  // Queues the sequences of a request. With `first_alone`, only the first one enters until Update admits the others.
-  // REQUIRES: request_id is not queued or admitted.
+  struct Rules {
+    bool first_alone = false;           // only the first sequence enters until Update admits the others
+    bool regardless_of_memory = false;  // the request enters at once; it counts towards the limit of later ones
+  };
+  // Queues the sequences of a request. REQUIRES: request_id is not queued or admitted.
   void Add(const std::string& request_id, std::vector<EngineCoreRequestPtr> sequences, const OutputMemory& memory,
-           bool first_alone);
+           Rules rules);
   // Admits the other sequences of each request whose first sequence has a token or has ended.
   void Update(const EngineCoreOutputs& outputs);
   // Removes a request and releases its share of the limit, so that waiting requests may enter. Ignores unknown ids.
@@ -46,6 +49,8 @@ class AdmissionQueue {
 
   bool Fits(const OutputMemory& memory) const;
   void AdmitWaiting();
+  // Admits waiting_.front().
+  void AdmitFirst();
   void Admit(Entry& entry);
 
   const int64_t max_output_memory_;

@@ -103,7 +103,8 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
   try {
     impl_->output_processor.AddRequest(
         std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time));
-    impl_->admission_queue.Add(request_id, std::move(sequences), memory, first_alone);
+    impl_->admission_queue.Add(request_id, std::move(sequences), memory,
+                               {.first_alone = first_alone, .regardless_of_memory = options.interactive});
     impl_->SubmitReady();
   } catch (...) {
     // The exception tells the caller that the request was not added, so the request must not produce an output.

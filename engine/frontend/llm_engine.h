@@ -39,8 +39,8 @@ class LLMEngine {
   // Validates and queues a request. If the request is invalid or its id belongs to an unfinished request, leaves the
   // engine unchanged and throws a RequestError that names the field. Throws EngineDeadError if the engine is dead. The
   // request stays queued in the front end while its outputs, together with those of earlier unfinished requests, could
-  // exceed max_output_memory_bytes. Requests enter the engine in the order in which they were added. Blocks only while
-  // the engine's input queue is full.
+  // exceed max_output_memory_bytes. Requests enter the engine in the order in which they were added, but interactive
+  // ones at once. Blocks only while the engine's input queue is full.
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
 

@@ -24,6 +24,7 @@ std::vector<EngineCoreRequestPtr> FanOut(const ProcessedInput& input, const Requ
     request->arrival_time = arrival_time;
     request->priority = options.priority;
     request->cache_salt = options.cache_salt;
+    request->interactive = options.interactive;
     requests.push_back(std::move(request));
   }
   return requests;

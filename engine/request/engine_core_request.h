@@ -22,8 +22,9 @@ struct EngineCoreRequest {
   std::vector<int32_t> prior_output_token_ids;  // the first output tokens, see RequestOptions; fewer than max_tokens
   SamplingParams sampling_params;               // normalized; max_tokens set; seed set
   SteadyTime arrival_time;
-  int64_t priority = 0;    // with SchedulingPolicy::kPriority, requests with smaller values run first
-  std::string cache_salt;  // part of the hash of the first block
+  int64_t priority = 0;      // with SchedulingPolicy::kPriority, requests with smaller values run first
+  std::string cache_salt;    // part of the hash of the first block
+  bool interactive = false;  // see RequestOptions
 };
 
 using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;

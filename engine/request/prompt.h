@@ -23,6 +23,11 @@ struct RequestOptions {
   // samples what the earlier run would have sampled. They count as output for max_tokens, min_tokens and penalties.
   // Outputs contain only the tokens and the text after them. REQUIRES: n = 1.
   std::vector<int32_t> prior_output_token_ids = {};
+  // A user waits for this request while others, such as those of a batch, may wait. It runs before all requests that
+  // are not interactive, in spite of their priorities and of max_output_memory_bytes, and may preempt them. Adding it
+  // cancels a step that has no interactive request. Until it has computed its prompt, only interactive requests run;
+  // after that, steps stay short until it ends (Scheduler::kSharedStepTokens).
+  bool interactive = false;
 };
 
 }  // namespace vllm

@@ -27,6 +27,7 @@ class Request {
   RequestId id() const { return core_->request_id; }
   const EngineCoreRequestPtr& core() const { return core_; }
   const SamplingParams& params() const { return core_->sampling_params; }
+  bool is_interactive() const { return core_->interactive; }
 
   int64_t num_prompt_tokens() const { return num_prompt_tokens_; }
   int64_t num_output_tokens() const { return static_cast<int64_t>(output_token_ids_.size()); }

@@ -94,9 +94,19 @@ void PriorityRequestQueue::Place(Request* request, size_t index) {
   request->heap_index = index;
 }
 
+RequestQueue& InteractiveFirstQueue::QueueOf(const Request& request) {
+  if (request.is_interactive()) return interactive_;
+  return *others_;
+}
+
 std::unique_ptr<RequestQueue> CreateRequestQueue(SchedulingPolicy policy) {
-  if (policy == SchedulingPolicy::kPriority) return std::make_unique<PriorityRequestQueue>();
-  return std::make_unique<FcfsRequestQueue>();
+  std::unique_ptr<RequestQueue> others;
+  if (policy == SchedulingPolicy::kPriority) {
+    others = std::make_unique<PriorityRequestQueue>();
+  } else {
+    others = std::make_unique<FcfsRequestQueue>();
+  }
+  return std::make_unique<InteractiveFirstQueue>(std::move(others));
 }
 
 }  // namespace vllm

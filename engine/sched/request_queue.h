@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
@@ -62,6 +63,25 @@ class PriorityRequestQueue final : public RequestQueue {
   void Place(Request* request, size_t index);
 
   std::vector<Request*> heap_;  // heap_[request->heap_index] == request
+};
+
+// Interactive requests, first come, first served, before the others in the order of a policy.
+class InteractiveFirstQueue final : public RequestQueue {
+ public:
+  explicit InteractiveFirstQueue(std::unique_ptr<RequestQueue> others) : others_(std::move(others)) {}
+
+  void Add(Request* request) override { QueueOf(*request).Add(request); }
+  void Prepend(Request* request) override { QueueOf(*request).Prepend(request); }
+  Request* Peek() const override { return interactive_.empty() ? others_->Peek() : interactive_.Peek(); }
+  Request* Pop() override { return interactive_.empty() ? others_->Pop() : interactive_.Pop(); }
+  void Remove(Request* request) override { QueueOf(*request).Remove(request); }
+  size_t size() const override { return interactive_.size() + others_->size(); }
+
+ private:
+  RequestQueue& QueueOf(const Request& request);
+
+  FcfsRequestQueue interactive_;
+  std::unique_ptr<RequestQueue> others_;
 };
 
 std::unique_ptr<RequestQueue> CreateRequestQueue(SchedulingPolicy policy);

@@ -63,6 +63,7 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* rejection_
   auto owned = std::make_unique<Request>(std::move(request));
   Request* added = owned.get();
   requests_.emplace(added->id(), std::move(owned));
+  num_interactive_ += added->is_interactive() ? 1 : 0;
   waiting_->Add(added);
   return true;
 }
@@ -94,17 +95,35 @@ const SchedulerOutput& Scheduler::Schedule() {
   scheduled_.clear();
 
   int64_t token_budget = config_.max_num_batched_tokens;
-  ScheduleRunning(token_budget);
+  const bool interactive_only = HasInteractivePrefill();
+  if (num_interactive_ > 0 && !interactive_only && config_.enable_chunked_prefill) {
+    token_budget = std::min(token_budget, std::max(kSharedStepTokens, num_running()));
+  }
+  if (num_interactive_ > 0) ScheduleRunning(token_budget, /*interactive=*/true);
+  if (!interactive_only) ScheduleRunning(token_budget, /*interactive=*/false);
   // Do not admit requests in a step that preempted one, because they would take the freed blocks.
-  if (output_.preempted_req_ids.size() == num_rolled_back) ScheduleWaiting(token_budget);
+  if (output_.preempted_req_ids.size() == num_rolled_back) ScheduleWaiting(token_budget, interactive_only);
   BuildOutput();
   return output_;
 }
 
-void Scheduler::ScheduleRunning(int64_t& token_budget) {
+bool Scheduler::HasInteractivePrefill() const {
+  if (num_interactive_ == 0) return false;
+  const Request* next = waiting_->Peek();
+  if (next != nullptr && next->is_interactive()) return true;
+  return std::any_of(running_.begin(), running_.end(), [](const Request* request) {
+    return request->is_interactive() && request->num_tokens() - request->num_computed_tokens > 1;
+  });
+}
+
+void Scheduler::ScheduleRunning(int64_t& token_budget, bool interactive) {
   size_t index = 0;
   while (index < running_.size() && token_budget > 0) {
     Request* request = running_[index];
+    if (request->is_interactive() != interactive) {
+      ++index;
+      continue;
+    }
     int64_t num_new_tokens = request->num_tokens() - request->num_computed_tokens;
     if (config_.long_prefill_token_threshold > 0) {
       num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
@@ -134,13 +153,15 @@ void Scheduler::ScheduleRunning(int64_t& token_budget) {
 }
 
 Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
-  size_t victim_index = running_.size() - 1;
-  if (config_.policy == SchedulingPolicy::kPriority) {
-    const auto key = [](const Request* r) { return std::pair(r->core()->priority, r->core()->arrival_time); };
-    victim_index = 0;
-    for (size_t i = 1; i < running_.size(); ++i) {
-      if (key(running_[i]) > key(running_[victim_index])) victim_index = i;
-    }
+  const auto precedes = [this](const Request& a, const Request& b) {
+    if (a.is_interactive() != b.is_interactive()) return a.is_interactive();
+    if (config_.policy != SchedulingPolicy::kPriority) return true;
+    return std::pair(a.core()->priority, a.core()->arrival_time) <
+           std::pair(b.core()->priority, b.core()->arrival_time);
+  };
+  size_t victim_index = 0;
+  for (size_t i = 1; i < running_.size(); ++i) {
+    if (precedes(*running_[victim_index], *running_[i])) victim_index = i;
   }
   Request* victim = running_[victim_index];
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_index));
@@ -167,42 +188,59 @@ Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
   return victim;
 }
 
-void Scheduler::ScheduleWaiting(int64_t& token_budget) {
-  while (!waiting_->empty() && token_budget > 0 && num_running() < config_.max_num_seqs) {
+void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
+  while (!waiting_->empty() && token_budget > 0) {
     Request* request = waiting_->Peek();
-    const ComputedBlocks computed = kv_cache_.GetComputedBlocks(*request);
-    int64_t num_new_tokens = request->num_tokens() - computed.num_tokens;
-    if (config_.long_prefill_token_threshold > 0) {
-      num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
+    if (interactive_only && !request->is_interactive()) return;
+    if (num_running() < config_.max_num_seqs) {
+      const ComputedBlocks computed = kv_cache_.GetComputedBlocks(*request);
+      int64_t num_new_tokens = request->num_tokens() - computed.num_tokens;
+      if (config_.long_prefill_token_threshold > 0) {
+        num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
+      }
+      // A resumed request may be longer than the budget of a whole step. It is chunked even without chunked prefill.
+      if (!config_.enable_chunked_prefill && num_new_tokens > token_budget &&
+          num_new_tokens <= config_.max_num_batched_tokens) {
+        return;
+      }
+      num_new_tokens = std::min(num_new_tokens, token_budget);
+      if (AdmitFirst(num_new_tokens, computed)) {
+        token_budget -= num_new_tokens;
+        continue;
+      }
     }
-    // A resumed request may be longer than the budget of a whole step. It is chunked even without chunked prefill.
-    if (!config_.enable_chunked_prefill && num_new_tokens > token_budget &&
-        num_new_tokens <= config_.max_num_batched_tokens) {
-      break;
-    }
-    num_new_tokens = std::min(num_new_tokens, token_budget);
-    if (!kv_cache_.AllocateSlots(*request, num_new_tokens, computed,
-                                 {.full_sequence_must_fit = config_.scheduler_reserve_full_isl})) {
-      break;
-    }
-    if (request->status == RequestStatus::kWaiting) kv_cache_.RecordPrefixCacheStats(*request, computed.num_tokens);
-    waiting_->Pop();
-    running_.push_back(request);
-    scheduled_.push_back({request, num_new_tokens, request->status});
-    token_budget -= num_new_tokens;
-    if (request->status == RequestStatus::kWaiting) {
-      request->ReserveTokens(max_num_tokens_, kv_cache_.block_size());
-      request->scheduled_time = now_;
-    }
-    if (request->num_preemptions == 0) request->num_cached_tokens = computed.num_tokens;
-    request->status = RequestStatus::kRunning;
-    request->num_computed_tokens = computed.num_tokens;
+    const bool can_preempt = request->is_interactive() && std::any_of(running_.begin(), running_.end(),
+                                                                      [](auto* r) { return !r->is_interactive(); });
+    if (!can_preempt) return;
+    size_t no_index = 0;
+    PreemptOne(no_index, token_budget);
   }
+}
+
+bool Scheduler::AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& computed) {
+  Request* request = waiting_->Peek();
+  if (!kv_cache_.AllocateSlots(*request, num_new_tokens, computed,
+                               {.full_sequence_must_fit = config_.scheduler_reserve_full_isl})) {
+    return false;
+  }
+  if (request->status == RequestStatus::kWaiting) kv_cache_.RecordPrefixCacheStats(*request, computed.num_tokens);
+  waiting_->Pop();
+  running_.push_back(request);
+  scheduled_.push_back({request, num_new_tokens, request->status});
+  if (request->status == RequestStatus::kWaiting) {
+    request->ReserveTokens(max_num_tokens_, kv_cache_.block_size());
+    request->scheduled_time = now_;
+  }
+  if (request->num_preemptions == 0) request->num_cached_tokens = computed.num_tokens;
+  request->status = RequestStatus::kRunning;
+  request->num_computed_tokens = computed.num_tokens;
+  return true;
 }
 
 void Scheduler::BuildOutput() {
   for (const ScheduledRequest& scheduled : scheduled_) {
     Request& request = *scheduled.request;
+    output_.has_interactive_request = output_.has_interactive_request || request.is_interactive();
     if (request.sent_to_workers) {
       MakeCachedRequestData(request, scheduled.status_before == RequestStatus::kPreempted);
     } else {
@@ -336,6 +374,7 @@ EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, 
 }
 
 void Scheduler::Release(Request& request) {
+  num_interactive_ -= request.is_interactive() ? 1 : 0;
   kv_cache_.Free(request);
   if (request.sent_to_workers) finished_req_ids_.push_back(request.id());
 }

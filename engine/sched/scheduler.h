@@ -28,6 +28,10 @@ namespace vllm {
 
 class Scheduler {
  public:
+  // Limits the tokens of a step that an interactive request shares with others, so that the user does not wait long for
+  // its next token. It is raised to the number of running requests, which each need one token.
+  static constexpr int64_t kSharedStepTokens = 256;
+
   // REQUIRES: cache.num_blocks is set; all sizes are positive.
   Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
             BlockHashFunction hash_function = &HashBlockTokens);
@@ -84,11 +88,18 @@ class Scheduler {
     RequestStatus status_before = RequestStatus::kRunning;
   };
 
-  void ScheduleRunning(int64_t& token_budget);
-  void ScheduleWaiting(int64_t& token_budget);
-  // Preempts the running request that the policy selects: moves it to the waiting queue and returns it. If the request
-  // precedes running_[request_index], adjusts the index. If the request was scheduled in this step, returns its tokens
-  // to the budget.
+  // Schedules the running requests that are interactive, or those that are not.
+  void ScheduleRunning(int64_t& token_budget, bool interactive);
+  // Admits waiting requests in order while they fit; an interactive one preempts others to fit. With
+  // `interactive_only`, admits no others.
+  void ScheduleWaiting(int64_t& token_budget, bool interactive_only);
+  // Admits the first waiting request. Returns false if no blocks are available for it.
+  bool AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& computed);
+  // Returns true if an interactive request has not computed its prompt, or has to compute it again.
+  bool HasInteractivePrefill() const;
+  // Preempts the running request that the policy selects, an interactive one only if no other is running: moves it to
+  // the waiting queue and returns it. If the request precedes running_[request_index], adjusts the index. If the
+  // request was scheduled in this step, returns its tokens to the budget.
   Request* PreemptOne(size_t& request_index, int64_t& token_budget);
   void BuildOutput();
   void MakeNewRequestData(Request& request);
@@ -122,6 +133,7 @@ class Scheduler {
   int64_t step_ = 0;
   int64_t num_preemptions_ = 0;
   int64_t num_computed_tokens_ = 0;
+  int64_t num_interactive_ = 0;  // unfinished interactive requests
 };
 
 }  // namespace vllm

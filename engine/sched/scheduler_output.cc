@@ -17,6 +17,7 @@ void SchedulerOutput::Clear() {
   scheduled_cached_reqs.Clear();
   num_scheduled_tokens.clear();
   total_num_scheduled_tokens = 0;
+  has_interactive_request = false;
   finished_req_ids.clear();
   preempted_req_ids.clear();
 }

@@ -49,9 +49,11 @@ struct NumScheduledTokens {
 struct SchedulerOutput {
   std::vector<NewRequestData> scheduled_new_reqs;
   CachedRequestData scheduled_cached_reqs;
-  // One entry per scheduled request: first the requests that were running, in order, then the admitted requests.
+  // One entry per scheduled request: first the requests that were running, in order but interactive ones first, then
+  // the admitted requests.
   std::vector<NumScheduledTokens> num_scheduled_tokens;
   int64_t total_num_scheduled_tokens = 0;
+  bool has_interactive_request = false;  // a scheduled request is interactive
   // Requests in the workers' cached state that finished or were aborted since the last step. Workers discard the state
   // of these requests. Each id is sent once.
   std::vector<RequestId> finished_req_ids;

@@ -94,5 +94,33 @@ TEST(StepInterruptTest, AbortOfARequestOutsideTheStepCancelsNothing) {
   EXPECT_FALSE(interrupt.flag().IsRequested());
 }
 
+TEST(StepInterruptTest, ArrivalOfAnInteractiveRequestCancelsTheStep) {
+  StepInterrupt interrupt;
+  interrupt.BeginStep(kStepOfOneAndTwo);
+  interrupt.ArriveInteractive(3);
+  EXPECT_TRUE(interrupt.flag().IsCancelled());
+}
+
+TEST(StepInterruptTest, ArrivalBeforeTheStepCancelsItUnlessTheEngineHasReceivedTheRequest) {
+  StepInterrupt interrupt;
+  interrupt.ArriveInteractive(3);
+  interrupt.BeginStep(kStepOfOneAndTwo);
+  EXPECT_TRUE(interrupt.flag().IsCancelled());
+  interrupt.EndStep(true);
+  interrupt.TakenInInteractive(3);
+  interrupt.BeginStep(kStepOfOneAndTwo);
+  EXPECT_FALSE(interrupt.flag().IsRequested());
+}
+
+TEST(StepInterruptTest, ArrivalDoesNotCancelAStepWithAnInteractiveRequest) {
+  StepInterrupt interrupt;
+  interrupt.BeginStep(kStepOfOneAndTwo, /*has_interactive_request=*/true);
+  interrupt.ArriveInteractive(3);
+  EXPECT_FALSE(interrupt.flag().IsRequested());
+  interrupt.EndStep(false);
+  interrupt.BeginStep(kStepOfOneAndTwo);
+  EXPECT_TRUE(interrupt.flag().IsCancelled());
+}
+
 }  // namespace
 }  // namespace vllm

@@ -23,7 +23,7 @@ class AdmissionQueueTest : public ::testing::Test {
     return FanOut(input, RequestOptions(), first_id, {});
   }
   void AddHolding(const std::string& request_id, RequestId id, int64_t held_bytes, int64_t record_bytes = 0) {
-    queue_.Add(request_id, Sequences(id, 1), {0, held_bytes, record_bytes}, /*first_alone=*/false);
+    queue_.Add(request_id, Sequences(id, 1), {0, held_bytes, record_bytes}, {.first_alone = false});
   }
   Ids Ready() {
     std::vector<EngineCoreRequestPtr> requests;
@@ -95,7 +95,7 @@ TEST_F(AdmissionQueueTest, RequestRemovedBeforeItIsTakenNeverEntersTheEngine) {
 }
 
 TEST_F(AdmissionQueueTest, OtherSequencesWaitForTheFirstToken) {
-  queue_.Add("a", Sequences(10, 3), {}, /*first_alone=*/true);
+  queue_.Add("a", Sequences(10, 3), {}, {.first_alone = true});
   EXPECT_EQ(Ready(), (Ids{10}));
   Update(10, {});
   EXPECT_EQ(Ready(), Ids());
@@ -106,14 +106,14 @@ TEST_F(AdmissionQueueTest, OtherSequencesWaitForTheFirstToken) {
 }
 
 TEST_F(AdmissionQueueTest, OtherSequencesAlsoEnterIfTheFirstEndsWithoutAToken) {
-  queue_.Add("a", Sequences(10, 2), {}, /*first_alone=*/true);
+  queue_.Add("a", Sequences(10, 2), {}, {.first_alone = true});
   EXPECT_EQ(Ready(), (Ids{10}));
   Update(10, {}, FinishReason::kError);
   EXPECT_EQ(Ready(), (Ids{11}));
 }
 
 TEST_F(AdmissionQueueTest, WithoutFirstAloneAllSequencesEnterTogether) {
-  queue_.Add("a", Sequences(10, 3), {}, /*first_alone=*/false);
+  queue_.Add("a", Sequences(10, 3), {}, {.first_alone = false});
   EXPECT_EQ(Ready(), (Ids{10, 11, 12}));
 }
 
@@ -134,6 +134,19 @@ TEST(FanOutTest, EachSequenceHasItsOwnIdAndSeed) {
     EXPECT_EQ(requests[i]->priority, 2);
     EXPECT_EQ(requests[i]->cache_salt, "salt");
   }
+}
+
+TEST_F(AdmissionQueueTest, InteractiveRequestEntersAtOnceAndCountsForLaterOnes) {
+  AddHolding("a", 1, 60);
+  AddHolding("b", 2, 50);
+  queue_.Add("chat", Sequences(3, 1), {0, 30, 0}, {.regardless_of_memory = true});
+  EXPECT_EQ(Ready(), (Ids{1, 3}));
+  queue_.Remove("a");
+  EXPECT_EQ(Ready(), (Ids{2}));
+  AddHolding("c", 4, 30);
+  EXPECT_EQ(Ready(), (Ids{}));
+  queue_.Remove("chat");
+  EXPECT_EQ(Ready(), (Ids{4}));
 }
 
 }  // namespace

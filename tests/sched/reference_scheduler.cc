@@ -34,9 +34,7 @@ bool ReferenceScheduler::AddRequest(const EngineCoreRequestPtr& core) {
   request.token_ids = core->prompt_token_ids;
   request.blocks.resize(windows_.size());
   waiting_.push_back(id);
-  if (config_.policy == SchedulingPolicy::kPriority) {
-    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return ComesBefore(a, b); });
-  }
+  SortWaiting();
   return true;
 }
 
@@ -65,55 +63,36 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
   int64_t budget = config_.max_num_batched_tokens;
   const int64_t threshold = config_.long_prefill_token_threshold;
 
-  // Schedule the running requests in order. Preemption changes the list, so each iteration looks for the first
-  // unvisited request.
-  std::vector<RequestId> visited;
-  bool stopped = false;
-  while (budget > 0 && !stopped) {
-    const auto next = std::find_if(running_.begin(), running_.end(), [&](RequestId id) {
-      return std::find(visited.begin(), visited.end(), id) == visited.end();
-    });
-    if (next == running_.end()) break;
-    const RequestId id = *next;
-    visited.push_back(id);
-    Tracked& request = requests_.at(id);
-    int64_t num_new = static_cast<int64_t>(request.token_ids.size()) - request.num_computed;
-    if (threshold > 0 && num_new > threshold) num_new = threshold;
-    if (num_new > budget) num_new = budget;
-    if (num_new > max_model_len_ - request.num_computed - 1) num_new = max_model_len_ - request.num_computed - 1;
-    if (num_new <= 0) continue;
-
-    RemoveSkippedBlocks(request);
-    const int64_t num_required =
-        (BlocksFor(request.num_computed + num_new) - static_cast<int64_t>(request.blocks[0].size())) *
-        static_cast<int64_t>(windows_.size());
-    bool preempted_itself = false;
-    while (!preempted_itself && num_required > static_cast<int64_t>(free_.size())) {
-      RequestId victim = running_.back();
-      if (config_.policy == SchedulingPolicy::kPriority) {
-        victim = running_.front();
-        for (const RequestId other : running_) {
-          const EngineCoreRequest& a = *requests_.at(other).core;
-          const EngineCoreRequest& b = *requests_.at(victim).core;
-          if (std::tie(a.priority, a.arrival_time) > std::tie(b.priority, b.arrival_time)) victim = other;
-        }
-      }
-      Preempt(victim, step, budget);
-      preempted_itself = victim == id;
-    }
-    if (preempted_itself) {
-      stopped = !step.scheduled.empty();
-      continue;
-    }
-    Allocate(request, request.num_computed + num_new);
-    step.scheduled.push_back({id, num_new});
-    budget -= num_new;
+  // While an interactive request has more than one token to compute, only interactive requests run.
+  bool any_interactive = false;
+  bool interactive_only = false;
+  for (const auto& [id, request] : requests_) {
+    if (!request.core->interactive) continue;
+    any_interactive = true;
+    const bool is_waiting = std::find(waiting_.begin(), waiting_.end(), id) != waiting_.end();
+    interactive_only |= is_waiting || static_cast<int64_t>(request.token_ids.size()) - request.num_computed > 1;
   }
+  if (any_interactive && !interactive_only && config_.enable_chunked_prefill) {
+    budget = std::min(budget, std::max<int64_t>(256, static_cast<int64_t>(running_.size())));
+  }
+  ScheduleRunning(true, step, budget);
+  if (!interactive_only) ScheduleRunning(false, step, budget);
 
   // Admit waiting requests, unless this step has preempted a request.
-  while (step.preempted.size() == num_rolled_back && !waiting_.empty() && budget > 0 &&
-         static_cast<int64_t>(running_.size()) < config_.max_num_seqs) {
+  const bool admits = step.preempted.size() == num_rolled_back;
+  while (admits && !waiting_.empty() && budget > 0) {
     const RequestId id = waiting_.front();
+    if (interactive_only && !IsInteractive(id)) break;
+    // An interactive request takes the place of others.
+    const auto preempt_for_it = [&] {
+      if (!IsInteractive(id) || running_.empty() || IsInteractive(Victim())) return false;
+      Preempt(Victim(), step, budget);
+      return true;
+    };
+    if (static_cast<int64_t>(running_.size()) >= config_.max_num_seqs) {
+      if (!preempt_for_it()) break;
+      continue;
+    }
     Tracked& request = requests_.at(id);
     std::vector<int64_t> contents;
     const std::vector<std::vector<int32_t>> hit = LongestHit(request, contents);
@@ -136,9 +115,12 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
       }
       num_reserved += Peak(g, num_blocks);
     }
-    if (config_.scheduler_reserve_full_isl && num_reserved > static_cast<int64_t>(free_.size())) break;
+    const bool fits = !config_.scheduler_reserve_full_isl || num_reserved <= static_cast<int64_t>(free_.size());
     const int64_t num_required = BlocksFor(num_new) * static_cast<int64_t>(windows_.size());
-    if (num_required > free_without_hit) break;
+    if (!fits || num_required > free_without_hit) {
+      if (!preempt_for_it()) break;
+      continue;
+    }
 
     for (size_t g = 0; g < windows_.size(); ++g) {
       for (const int32_t block : hit[g]) {
@@ -162,6 +144,69 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
   return step;
 }
 
+void ReferenceScheduler::ScheduleRunning(bool interactive, Step& step, int64_t& budget) {
+  const int64_t threshold = config_.long_prefill_token_threshold;
+  // Schedule the running requests in order. Preemption changes the list, so each iteration looks for the first
+  // unvisited request.
+  std::vector<RequestId> visited;
+  bool stopped = false;
+  while (budget > 0 && !stopped) {
+    const auto next = std::find_if(running_.begin(), running_.end(), [&](RequestId id) {
+      return IsInteractive(id) == interactive && std::find(visited.begin(), visited.end(), id) == visited.end();
+    });
+    if (next == running_.end()) break;
+    const RequestId id = *next;
+    visited.push_back(id);
+    Tracked& request = requests_.at(id);
+    int64_t num_new = static_cast<int64_t>(request.token_ids.size()) - request.num_computed;
+    if (threshold > 0 && num_new > threshold) num_new = threshold;
+    if (num_new > budget) num_new = budget;
+    if (num_new > max_model_len_ - request.num_computed - 1) num_new = max_model_len_ - request.num_computed - 1;
+    if (num_new <= 0) continue;
+
+    RemoveSkippedBlocks(request);
+    const int64_t num_required =
+        (BlocksFor(request.num_computed + num_new) - static_cast<int64_t>(request.blocks[0].size())) *
+        static_cast<int64_t>(windows_.size());
+    bool preempted_itself = false;
+    while (!preempted_itself && num_required > static_cast<int64_t>(free_.size())) {
+      const RequestId victim = Victim();
+      Preempt(victim, step, budget);
+      preempted_itself = victim == id;
+    }
+    if (preempted_itself) {
+      stopped = !step.scheduled.empty();
+      continue;
+    }
+    Allocate(request, request.num_computed + num_new);
+    step.scheduled.push_back({id, num_new});
+    budget -= num_new;
+  }
+}
+
+RequestId ReferenceScheduler::Victim() const {
+  std::vector<RequestId> candidates;
+  for (const RequestId id : running_) {
+    if (!IsInteractive(id)) candidates.push_back(id);
+  }
+  if (candidates.empty()) candidates = running_;
+  if (config_.policy == SchedulingPolicy::kFcfs) return candidates.back();
+  RequestId victim = candidates.front();
+  for (const RequestId other : candidates) {
+    const EngineCoreRequest& a = *requests_.at(other).core;
+    const EngineCoreRequest& b = *requests_.at(victim).core;
+    if (std::tie(a.priority, a.arrival_time) > std::tie(b.priority, b.arrival_time)) victim = other;
+  }
+  return victim;
+}
+
+void ReferenceScheduler::SortWaiting() {
+  std::stable_sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) {
+    if (IsInteractive(a) || IsInteractive(b)) return IsInteractive(a) && !IsInteractive(b);
+    return config_.policy == SchedulingPolicy::kPriority && ComesBefore(a, b);
+  });
+}
+
 void ReferenceScheduler::RollBack(const Step& step) {
   for (auto it = step.scheduled.rbegin(); it != step.scheduled.rend(); ++it) {
     if (!requests_.contains(it->first)) continue;
@@ -177,9 +222,7 @@ void ReferenceScheduler::RollBack(const Step& step) {
     waiting_.insert(waiting_.begin(), *id);
     rolled_back_.push_back(*id);
   }
-  if (config_.policy == SchedulingPolicy::kPriority) {
-    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return ComesBefore(a, b); });
-  }
+  SortWaiting();
 }
 
 void ReferenceScheduler::Unpublish(Tracked& request) {
@@ -206,9 +249,7 @@ void ReferenceScheduler::Preempt(RequestId id, Step& step, int64_t& budget) {
   ++request.num_preemptions;
   std::erase(running_, id);
   waiting_.insert(waiting_.begin(), id);
-  if (config_.policy == SchedulingPolicy::kPriority) {
-    std::sort(waiting_.begin(), waiting_.end(), [&](RequestId a, RequestId b) { return ComesBefore(a, b); });
-  }
+  SortWaiting();
   step.preempted.push_back(id);
 }
 

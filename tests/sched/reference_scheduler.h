@@ -77,7 +77,12 @@ class ReferenceScheduler {
     int64_t id = 0;
     RequestId publisher = 0;  // the last request that published it
   };
+  bool IsInteractive(RequestId id) const { return requests_.at(id).core->interactive; }
   bool ComesBefore(RequestId a, RequestId b) const;
+  // Sorts the waiting requests: interactive ones first, and with the priority policy the others by priority.
+  void SortWaiting();
+  RequestId Victim() const;
+  void ScheduleRunning(bool interactive, Step& step, int64_t& budget);
   int64_t BlocksFor(int64_t num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
   // Returns an upper bound on the number of blocks that a sequence of num_blocks blocks holds at once in a group.
   int64_t Peak(size_t group, int64_t num_blocks) const;

@@ -1,7 +1,7 @@
 // Compares the scheduler with the reference scheduler over random steps with arrivals, aborts (also during a step),
-// failing requests, rollbacks, priorities, tiny pools, KV-cache groups, shared prefixes, salts, chunking and
-// thresholds. $VLLMCLI_STEPS sets the minimum number of steps of SchedulersAgreeOverRandomSteps; the test with hash
-// collisions runs at least a tenth of that number.
+// failing requests, rollbacks, priorities, interactive requests, tiny pools, KV-cache groups, shared prefixes, salts,
+// chunking and thresholds. $VLLMCLI_STEPS sets the minimum number of steps of SchedulersAgreeOverRandomSteps; the test
+// with hash collisions runs at least a tenth of that number.
 #include "tests/sched/reference_scheduler.h"
 
 #include <gtest/gtest.h>
@@ -112,6 +112,7 @@ class Episode {
     spec.max_tokens = Between(1, Chance(10) ? pool_tokens + 20 : 20);
     spec.ignore_eos = Chance(70);
     spec.priority = Between(0, 2);
+    spec.interactive = has_interactive_ && Chance(10);
     spec.arrival_ms = static_cast<int64_t>(id / 2);
     if (Chance(15)) spec.cache_salt = std::string(1, static_cast<char>('a' + Below(2)));
     spec.edit = [&](SamplingParams& params) {
@@ -248,6 +249,7 @@ class Episode {
   int64_t num_scheduled_ = 0;
   int64_t num_rolled_back_ = 0;
   bool rolls_back_ = Chance(50);
+  bool has_interactive_ = Chance(50);
 };
 
 BlockHash ConstantHash(const BlockHash&, std::span<const int32_t>, std::string_view) { return {}; }

@@ -38,6 +38,7 @@ EngineCoreRequestPtr MakeRequest(RequestId id, std::vector<int32_t> prompt_token
   request->arrival_time = SteadyTime(std::chrono::milliseconds(options.arrival_ms));
   request->priority = options.priority;
   request->cache_salt = options.cache_salt;
+  request->interactive = options.interactive;
   if (options.edit) options.edit(request->sampling_params);
   return request;
 }

@@ -38,6 +38,7 @@ struct RequestSpec {
   int64_t priority = 0;
   int64_t arrival_ms = 0;
   std::string cache_salt = {};
+  bool interactive = false;
   std::function<void(SamplingParams&)> edit = {};
 };
 

@@ -204,6 +204,19 @@ TEST_F(InvariantTest, ArrivalOrderAndPriorityDoNotChangeResults) {
   ExpectBase({.max_num_seqs = 5, .policy = SchedulingPolicy::kPriority, .long_prefill_token_threshold = 30});
 }
 
+TEST_F(InvariantTest, InteractiveRequestsDoNotChangeResults) {
+  for (size_t i = 0; i < requests_.size(); i += 3) requests_[i].options.interactive = true;
+  for (const bool in_process : {true, false}) {
+    const RunHow how = {.in_process = in_process, .num_steps_between = 2};
+    ExpectBase({.max_num_seqs = 4}, how);
+    ExpectBase({.max_num_seqs = 16, .max_num_batched_tokens = 100, .num_blocks = 24}, how);
+    if (in_process) {
+      EXPECT_GT(stats_.num_preemptions, 0);
+    }
+    ExpectBase({.max_num_seqs = 3, .prefix_caching = false, .threads = 2, .policy = SchedulingPolicy::kPriority}, how);
+  }
+}
+
 TEST_F(InvariantTest, ThreadsPerRankAndTheClientDoNotChangeResults) {
   ExpectBase({.threads = 2});
   ExpectBase({.threads = 3});

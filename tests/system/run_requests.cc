@@ -58,6 +58,7 @@ RunResult RunRequests(const VllmConfig& given_config, const std::shared_ptr<cons
       result.outputs[request.id] = std::string("rejected: ") + e.what();
       continue;
     }
+    for (int64_t i = 0; i < how.num_steps_between && engine.HasUnfinishedRequests(); ++i) Collect(engine, result);
     while (how.one_at_a_time && engine.HasUnfinishedRequests()) Collect(engine, result);
   }
   while (engine.HasUnfinishedRequests()) Collect(engine, result);

@@ -31,8 +31,9 @@ struct RunResult {
 };
 
 struct RunHow {
-  bool in_process = false;     // use the in-process client, which runs no step on its own
-  bool one_at_a_time = false;  // finish each request before the next one is added
+  bool in_process = false;        // use the in-process client, which runs no step on its own
+  bool one_at_a_time = false;     // finish each request before the next one is added
+  int64_t num_steps_between = 0;  // call LLMEngine::Step this often before the next request is added
   ExecutorFactory factory = MakeExecutor;
 };
 
