@@ -43,7 +43,7 @@ void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view 
   ++counts_.num_failed;
   if (text_format_) {
     progress_.Clear();
-    PrintError("line " + std::to_string(id.line) + ": " + std::string(message));
+    if (!in_background_) PrintError("line " + std::to_string(id.line) + ": " + std::string(message));
     Put(id.index, SafeText());
   } else {
     Put(id.index, SafeJson(ErrorRecord(id, code, message)));
@@ -126,8 +126,7 @@ std::optional<double> BatchRunner::TotalRows() const {
          static_cast<double>(source_.reader().bytes_consumed());
 }
 
-void BatchRunner::ShowProgress() {
-  if (!progress_.IsDue()) return;
+std::string BatchRunner::ProgressText() const {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const auto num_done = counts_.num_rows - static_cast<int64_t>(running_.size());
   const std::optional<double> total = TotalRows();
@@ -144,7 +143,11 @@ void BatchRunner::ShowProgress() {
     std::snprintf(buffer.data(), buffer.size(), ", %lld:%02lld:%02lld left", whole / 3600, whole / 60 % 60, whole % 60);
     text += buffer.data();
   }
-  progress_.Show(text);
+  return text;
+}
+
+void BatchRunner::ShowProgress() {
+  if (progress_.IsDue()) progress_.Show(ProgressText());
 }
 
 void BatchRunner::WriteFinished(const std::vector<RequestOutput>& outputs) {
@@ -164,7 +167,20 @@ void BatchRunner::FinishDead(const EngineDeadError& error) {
   progress_.Clear();
 }
 
+BackgroundWork BatchRunner::Background() {
+  in_background_ = true;
+  BackgroundWork background;
+  background.add_requests = [this] { SubmitRows(); };
+  background.num_unfinished = [this] { return static_cast<int64_t>(running_.size()); };
+  background.owns = [this](const std::string& request_id) { return running_.contains(request_id); };
+  background.on_output = [this](const RequestOutput& output) {
+    if (output.finished) Finish(output);
+  };
+  return background;
+}
+
 BatchCounts BatchRunner::Run() {
+  in_background_ = false;
   try {
     RunRows();
   } catch (const EngineDeadError& error) {

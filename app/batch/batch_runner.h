@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "app/batch/batch_output.h"
 #include "app/batch/batch_record.h"
 #include "app/batch/input/row_source.h"
+#include "app/output/run_until_done.h"
 #include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
 
@@ -37,6 +39,15 @@ class BatchRunner {
   // template is invalid. Throws OutputClosed, ResourceError.
   BatchCounts Run();
 
+  // Returns the callbacks that run the rows while the main thread does other things. Borrows this. Nothing is printed
+  // until Run is called, which runs the rows that are left. REQUIRES: the input is a regular file.
+  BackgroundWork Background();
+  // Returns how far the batch is, such as "120/1,000 rows, in 520.0 tok/s, out 80.2 tok/s, 0:03:20 left".
+  std::string ProgressText() const;
+  // Returns true if all rows have finished.
+  bool IsDone() const { return at_end_ && running_.empty(); }
+  const BatchCounts& counts() const { return counts_; }
+
  private:
   void RunRows();
   void SubmitRows();
@@ -61,6 +72,7 @@ class BatchRunner {
   int64_t total_bytes_;
   std::optional<int64_t> total_rows_;
   int64_t window_;  // maximum number of rows in the engine
+  bool in_background_ = false;
   bool at_end_ = false;
   bool needs_input_ = false;
   bool input_is_file_;

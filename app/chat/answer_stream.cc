@@ -21,6 +21,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
   bool at_line_start = true;
   PromptStatus status(engine);
   RunCallbacks callbacks;
+  callbacks.background = model.background;
   callbacks.on_signal = [&] {
     const int signal_number = TakeSignal();
     if (signal_number == SIGINT) {

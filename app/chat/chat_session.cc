@@ -390,6 +390,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   try {
     RequestOptions options;
     options.prior_output_token_ids = answer.token_ids;
+    options.interactive = true;
     model_.engine->AddRequest(request_id, std::move(ids), params, options);
   } catch (const RequestError& error) {
     PrintError(error.what());

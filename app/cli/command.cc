@@ -41,8 +41,9 @@ constexpr std::array<CommandInfo, 12> kCommands = {{
     {Command::kBatch, "batch", "INPUT", "", true, "answer every prompt in a file",
      "Answers every row of INPUT with continuous batching and writes one JSON line per row as it completes. INPUT is a "
      ".txt, .jsonl, .csv or .tsv file, or - for standard input. Rows of .txt, .csv and .tsv files go through the "
-     "model's chat template if it has one; a \"prompt\" in a .jsonl file is continued as plain text. --chat and "
-     "--no-chat override both, except in rows of the OpenAI batch API. \"messages\" always go through the template. A "
+     "model's chat template if it has one; a \"prompt\" in a .jsonl file is continued as plain text. "
+     "--apply-chat-template and --no-apply-chat-template override both, except in rows of the OpenAI batch API. "
+     "\"messages\" always go through the template. A "
      "bad row becomes an error record (with --format text, an empty line) and does not stop the job.",
      "vllmcli batch prompts.jsonl -m ./model -o answers.jsonl -n 200\n"
      "vllmcli batch words.csv -m ./model --template 'Translate to French: {word}' --ordered --format text\n"

@@ -47,7 +47,7 @@ constexpr Flag kFlags[] = {
     {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,
      "variable for the chat template, such as enable_thinking=false; VALUE is parsed as JSON if it is valid JSON, else "
      "used as a string"},
-    {"chat", 0, kNegatable, "", "", "", kPrompt, Bits(kBatch), false, false,
+    {"apply-chat-template", 0, kNegatable, "", "", "", kPrompt, Bits(kBatch), false, false,
      "treat each prompt as a user message and apply the chat template; default: only for .txt, .csv and .tsv files, "
      "and only if the model has a template"},
     {"prompt-ids", 0, kIds, "IDS", "", "", kPrompt, Bits(kComplete), false, false,

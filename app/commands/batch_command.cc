@@ -159,7 +159,7 @@ int BatchCommand(const Settings& settings) {
   CheckBatchOutput(output_path, overwrite, input.fd());
   RowDefaults defaults;
   defaults.system = settings.Text("system").value_or("");
-  if (settings.Has("chat")) defaults.prompts_are_chats = settings.Switch("chat");
+  if (settings.Has("apply-chat-template")) defaults.prompts_are_chats = settings.Switch("apply-chat-template");
   RecordReader reader(input.fd(), path == "-" ? "standard input" : path, DelimiterOf(format));
   if (settings.Switch("check")) {
     return CheckBatch(settings, format, NeedsTokenizer(settings, format), defaults, reader);

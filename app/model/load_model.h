@@ -9,6 +9,7 @@
 #include "app/cli/settings.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
+#include "app/output/run_until_done.h"
 #include "engine/frontend/llm_engine.h"
 #include "engine/request/sampling_params.h"
 
@@ -21,6 +22,7 @@ struct LoadedModel {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // may be null only if it was not required
   std::unique_ptr<PromptRenderer> renderer;               // null: there is no chat template
   std::unique_ptr<LLMEngine> engine;
+  const BackgroundWork* background = nullptr;  // other requests that use the engine, see RunUntilDone; borrowed
   Seconds load_time{0};
 };
 

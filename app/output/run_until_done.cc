@@ -15,12 +15,31 @@ namespace {
 // Steps at least this often, so that progress on the terminal is updated.
 constexpr int kMaxWaitMilliseconds = 100;
 
+// Returns true if requests other than those of the background are unfinished.
+bool HasForeground(const LLMEngine& engine, const BackgroundWork* background) {
+  return engine.NumUnfinishedRequests() > (background == nullptr ? 0 : background->num_unfinished());
+}
+
+// Steps the engine, gives the background its outputs, and returns the others.
+std::vector<RequestOutput> StepForeground(LLMEngine& engine, const BackgroundWork& background) {
+  std::vector<RequestOutput> foreground;
+  for (const RequestOutput& output : engine.Step(std::chrono::milliseconds(0))) {
+    if (background.owns(output.request_id)) {
+      background.on_output(output);
+    } else {
+      foreground.push_back(output);
+    }
+  }
+  return foreground;
+}
+
 }  // namespace
 
 void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks) {
   while (true) {
     const bool more_requests = callbacks.add_requests && callbacks.add_requests();
-    if (!more_requests && !engine.HasUnfinishedRequests()) return;
+    if (callbacks.background != nullptr) callbacks.background->add_requests();
+    if (!more_requests && !HasForeground(engine, callbacks.background)) return;
     // poll() ignores negative descriptors and always reports POLLERR, which on a pipe means that the reader closed it.
     std::array<pollfd, 4> fds = {{{SignalFd(), POLLIN, 0},
                                   {engine.OutputFd(), POLLIN, 0},
@@ -36,8 +55,17 @@ void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks) {
       }
     }
     if (fds[2].revents != 0 && callbacks.on_input) callbacks.on_input();
-    callbacks.on_outputs(engine.Step(std::chrono::milliseconds(0)));
+    if (callbacks.background == nullptr) {
+      callbacks.on_outputs(engine.Step(std::chrono::milliseconds(0)));
+    } else {
+      callbacks.on_outputs(StepForeground(engine, *callbacks.background));
+    }
   }
+}
+
+void ServeBackground(LLMEngine& engine, const BackgroundWork& background) {
+  StepForeground(engine, background);
+  background.add_requests();
 }
 
 }  // namespace vllm::app

@@ -61,7 +61,8 @@ class LLMEngine {
   // Step; -1 with InprocClient.
   int OutputFd() const;
   const SchedulerStats& stats() const;  // as of the last Step
-  // Returns the progress of the last added request as of the last Step. REQUIRES: no other request runs, and n = 1.
+  // Returns the progress of the last added request as of the last Step; too high if other requests ran meanwhile.
+  // REQUIRES: n = 1.
   PromptProgress prompt_progress() const;
   const FrontendMetrics& metrics() const;  // since start
   // Returns the configuration, with the values that the engine has set for model.max_model_len, cache.num_blocks and
