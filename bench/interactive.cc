@@ -1,0 +1,204 @@
+// Measures a chat on the engine of a running batch: its time to first token compared with that on an idle engine, and
+// the batch's speed compared with that of the batch alone. Uses random weights in the shape of Qwen2.5-0.5B. Each row
+// of the batch has 300 prompt tokens and 100 output tokens. Each turn of the chat adds 60 tokens to a conversation that
+// begins with 1,000 tokens, gets an answer of 60 tokens, and is followed by a pause.
+//
+//   bench/interactive [--turns N] [--pause SECONDS] [--streams N]
+//
+// Exits with 1 if the median time to first token is more than twice that of the idle engine, if the batch keeps less
+// than 80 % of its speed, or if a token differs.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/core/engine_core_client.h"
+#include "engine/executor/make_executor.h"
+#include "engine/frontend/llm_engine.h"
+#include "engine/model_loader/hf/hf_config.h"
+
+namespace vllm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+using Tokens = std::vector<int32_t>;
+
+constexpr const char* kConfig =
+    R"({"architectures":["Qwen2ForCausalLM"],"model_type":"qwen2","vocab_size":151936,"rms_norm_eps":1e-6,)"
+    R"("max_position_embeddings":32768,"rope_theta":1000000.0,"torch_dtype":"bfloat16","hidden_act":"silu",)"
+    R"("eos_token_id":151645,"hidden_size":896,"intermediate_size":4864,"num_hidden_layers":24,)"
+    R"("num_attention_heads":14,"num_key_value_heads":2,"tie_word_embeddings":true})";
+
+struct Options {
+  int turns = 8;
+  double pause = 10;
+  int64_t streams = 32;
+};
+
+Tokens RandomTokens(std::mt19937& random, int64_t count) {
+  Tokens ids(static_cast<size_t>(count));
+  for (int32_t& id : ids) id = static_cast<int32_t>(random() % 150000);
+  return ids;
+}
+
+SamplingParams Params(int64_t max_tokens, RequestOutputKind kind) {
+  SamplingParams params;
+  params.max_tokens = max_tokens;
+  params.ignore_eos = true;
+  params.temperature = 0.0;
+  params.output_kind = kind;
+  return params;
+}
+
+// A chat and an endless batch, either of which may be absent.
+class Session {
+ public:
+  Session(const std::string& directory, const Options& options) : options_(options) {
+    VllmConfig config;
+    config.model = LoadModelConfig(directory);
+    config.load.load_format = LoadFormat::kDummy;
+    config.model.max_model_len = 8192;
+    config.scheduler.max_num_seqs = options.streams;
+    config.cache.kv_cache_memory_bytes = int64_t{2} << 30;
+    config.Finalize();
+    engine_ = std::make_unique<LLMEngine>(config, nullptr, MakeThreadClient(config, MakeExecutor));
+  }
+
+  // Runs the turns of the chat (or only their pauses) and returns the batch's tokens per second.
+  double Run(bool with_batch, bool with_chat) {
+    runs_batch_ = with_batch;
+    num_batch_tokens_ = 0;
+    chat_.clear();
+    first_token_seconds_.clear();
+    std::mt19937 random(5);
+    if (with_batch) WaitFor(15);  // fill the batch
+    const auto start = Clock::now();
+    const int64_t before = num_batch_tokens_;
+    Tokens conversation = RandomTokens(random, 1000);
+    for (int turn = 0; turn < options_.turns; ++turn) {
+      const Tokens question = RandomTokens(random, 60);
+      conversation.insert(conversation.end(), question.begin(), question.end());
+      if (with_chat) {
+        const Tokens answer = Ask(conversation, "chat " + std::to_string(turn));
+        conversation.insert(conversation.end(), answer.begin(), answer.end());
+        chat_.insert(chat_.end(), answer.begin(), answer.end());
+      }
+      WaitFor(options_.pause);
+    }
+    const double seconds = Seconds(Clock::now() - start).count();
+    const double speed = static_cast<double>(num_batch_tokens_ - before) / seconds;
+    runs_batch_ = false;
+    while (engine_->HasUnfinishedRequests()) Step();
+    return speed;
+  }
+
+  const Tokens& chat() const { return chat_; }
+  const std::map<std::string, Tokens>& rows() const { return rows_; }
+  // The first turn reads the whole conversation; the others find it in the prefix cache.
+  double MedianFirstToken() const {
+    std::vector<double> seconds(first_token_seconds_.begin() + 1, first_token_seconds_.end());
+    std::sort(seconds.begin(), seconds.end());
+    return seconds[seconds.size() / 2];
+  }
+  double FirstTurn() const { return first_token_seconds_[0]; }
+
+ private:
+  Tokens Ask(const Tokens& prompt, const std::string& id) {
+    RequestOptions options;
+    options.interactive = true;
+    const auto start = Clock::now();
+    engine_->AddRequest(id, prompt, Params(60, RequestOutputKind::kDelta), options);
+    answer_.clear();
+    asked_ = id;
+    bool has_first = false;
+    while (!asked_.empty()) {
+      Step();
+      if (!has_first && !answer_.empty()) {
+        first_token_seconds_.push_back(Seconds(Clock::now() - start).count());
+        has_first = true;
+      }
+    }
+    return answer_;
+  }
+
+  void WaitFor(double seconds) {
+    const auto end = Clock::now() + Seconds(seconds);
+    while (Clock::now() < end) Step();
+  }
+
+  void Step() {
+    while (runs_batch_ && engine_->NumUnfinishedRequests() < 2 * options_.streams) {
+      std::mt19937 random(static_cast<unsigned>(num_rows_));
+      engine_->AddRequest("row " + std::to_string(num_rows_++), RandomTokens(random, 300),
+                          Params(100, RequestOutputKind::kDelta));
+    }
+    for (const RequestOutput& output : engine_->Step(std::chrono::milliseconds(20))) {
+      const Tokens& ids = output.outputs[0].token_ids;
+      if (output.request_id == asked_) {
+        answer_.insert(answer_.end(), ids.begin(), ids.end());
+        if (output.finished) asked_.clear();
+        continue;
+      }
+      Tokens& row = rows_[output.request_id];
+      row.insert(row.end(), ids.begin(), ids.end());
+      num_batch_tokens_ += static_cast<int64_t>(ids.size());
+    }
+  }
+
+  Options options_;
+  std::unique_ptr<LLMEngine> engine_;
+  bool runs_batch_ = false;
+  int64_t num_rows_ = 0;
+  int64_t num_batch_tokens_ = 0;
+  std::map<std::string, Tokens> rows_;
+  std::string asked_;
+  Tokens answer_, chat_;
+  std::vector<double> first_token_seconds_;
+};
+
+int Main(const Options& options) {
+  std::string directory = (std::filesystem::temp_directory_path() / "interactive-XXXXXX").string();
+  if (mkdtemp(directory.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  std::ofstream(directory + "/config.json") << kConfig;
+  Session idle(directory, options), batch(directory, options), both(directory, options);
+  idle.Run(false, true);
+  const double alone = batch.Run(true, false);
+  const double shared = both.Run(true, true);
+  std::filesystem::remove_all(directory);
+
+  const double ratio = both.MedianFirstToken() / idle.MedianFirstToken();
+  std::printf("time to first token of a turn: idle %.0f ms, with a batch %.0f ms: %.2f x (first turn %.2f x)\n",
+              1000 * idle.MedianFirstToken(), 1000 * both.MedianFirstToken(), ratio,
+              both.FirstTurn() / idle.FirstTurn());
+  std::printf("batch: alone %.1f tokens/s, with the chat %.1f tokens/s: %.2f x\n", alone, shared, shared / alone);
+  bool same = idle.chat() == both.chat();
+  for (const auto& [id, tokens] : both.rows()) {
+    const auto other = batch.rows().find(id);
+    same = same && (other == batch.rows().end() || other->second == tokens);
+  }
+  std::printf("tokens of the chat and of the rows: %s\n", same ? "the same" : "different");
+  return same && ratio <= 2 && shared >= 0.8 * alone ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace vllm
+
+int main(int argc, char** argv) {
+  vllm::Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (flag == "--turns") options.turns = std::max(2, std::atoi(argv[i + 1]));
+    if (flag == "--pause") options.pause = std::atof(argv[i + 1]);
+    if (flag == "--streams") options.streams = std::max(1, std::atoi(argv[i + 1]));
+  }
+  return vllm::Main(options);
+}
