@@ -202,6 +202,7 @@ void BatchRunner::RunRows() {
   callbacks.on_input = [this] { source_.reader().Fill(); };
   callbacks.on_outputs = [this](const std::vector<RequestOutput>& outputs) {
     WriteFinished(outputs);
+    PrintEngineWarning(engine_);
     ShowProgress();
   };
   callbacks.watches_stdout = output_.is_stdout();

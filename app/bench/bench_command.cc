@@ -200,6 +200,7 @@ int BenchCommand(const Settings& settings) {
   std::string text;
   Json json = settings.arguments[0] == "latency" ? RunLatency(settings, workload, text)
                                                  : RunThroughput(settings, workload, text);
+  PrintEngineWarning(*model.engine);
   if (const auto path = settings.Text("output-json")) {
     std::ofstream file(*path);
     file << DumpJson(json) << '\n';

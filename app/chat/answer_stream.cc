@@ -63,6 +63,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
   };
   RunUntilDone(engine, callbacks);
   if (!at_line_start) StandardOutput().Write(SafeText("\n"));
+  PrintEngineWarning(engine);
 }
 
 }  // namespace vllm::app

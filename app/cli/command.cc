@@ -5,7 +5,7 @@
 namespace vllm::app {
 namespace {
 
-constexpr std::array<CommandInfo, 12> kCommands = {{
+constexpr std::array<CommandInfo, 13> kCommands = {{
     {Command::kChat, "chat", "", "", false, "chat with a model",
      "Chats with a model. The exact tokens of earlier turns are kept so that their KV cache can be reused, unless the "
      "chat template rewrites these turns, another model or template produced them, or the context is full. "
@@ -69,6 +69,14 @@ constexpr std::array<CommandInfo, 12> kCommands = {{
      "template, and sampling defaults. Does not read the matrices in the weight files.",
      "vllmcli show ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf\n"
      "vllmcli show --json ./model"},
+    {Command::kTrace, "trace", "show|replay FILE", "show|replay", true, "show or replay recorded scheduling decisions",
+     "Reads a trace that --trace FILE has recorded; - is standard input. trace show prints one line per step: the "
+     "tokens scheduled, the requests, prefix-cache hits, preemptions, finished requests and KV blocks in use. "
+     "trace replay runs the scheduler alone again with the recorded inputs. It exits with status 0 if every decision "
+     "is the same, and with status 1 at the first that differs. A trace contains no text and no token ids.",
+     "vllmcli batch prompts.jsonl --trace run.trace -o answers.jsonl\n"
+     "vllmcli trace show run.trace\n"
+     "vllmcli trace replay run.trace"},
     {Command::kConfig, "config", "", "", false, "show the settings in effect and their sources",
      "Prints each setting that the configuration file can contain, with its value and its source: default, "
      "configuration file, environment or command line.",

@@ -22,6 +22,7 @@ enum class Command : uint32_t {
   kConfig = 1u << 9,
   kCompletions = 1u << 10,
   kChats = 1u << 11,
+  kTrace = 1u << 14,
 };
 
 struct CommandInfo {

@@ -16,7 +16,7 @@ constexpr uint32_t kEngines = kGenerate | Bits(kBench);
 constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
-constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats);
+constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTrace);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -205,6 +205,8 @@ constexpr Flag kFlags[] = {
      kEngines, false, true,
      "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA overrides the default "
      "and the configuration file"},
+    {"trace", 0, kPath, "FILE", "", "", kEngine, kEngines, false, false,
+     "record the scheduler's decisions in the new file FILE, without any text, for vllmcli trace"},
 
     // All commands.
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,

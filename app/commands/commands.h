@@ -17,6 +17,7 @@ int TokenizeCommand(const Settings& settings);
 int RenderCommand(const Settings& settings);
 int ModelsCommand(const Settings& settings);
 int ShowCommand(const Settings& settings);
+int TraceCommand(const Settings& settings);
 int ConfigCommand(const Settings& settings);
 int CompletionsCommand(const Settings& settings);
 

@@ -157,6 +157,7 @@ int GenerateCommand(const Settings& settings) {
   };
   RunUntilDone(engine, callbacks);
   status.End();
+  PrintEngineWarning(engine);
   if (settings.Switch("stats")) {
     PrintNote(RequestStatsText(writer.stats()));
     for (const std::string& line : StatsLines(engine)) PrintNote(line);

@@ -50,6 +50,8 @@ int Dispatch(const Settings& settings) {
       return ModelsCommand(settings);
     case Command::kShow:
       return ShowCommand(settings);
+    case Command::kTrace:
+      return TraceCommand(settings);
     case Command::kConfig:
       return ConfigCommand(settings);
     case Command::kCompletions:

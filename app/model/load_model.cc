@@ -11,6 +11,7 @@
 #include "engine/config/errors.h"
 #include "engine/core/thread_client.h"
 #include "engine/executor/make_executor.h"
+#include "engine/trace/trace_recorder.h"
 #include "kernels/threading/available_memory.h"
 #include "kernels/threading/cpu_topology.h"
 #include "kernels/threading/thread_pool.h"
@@ -42,6 +43,8 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
                  " CPUs, which is slow; lower --threads-per-rank or --tensor-parallel-size");
   }
   CheckSamplingDefaults(loaded.sampling_params, config);
+  std::shared_ptr<TraceRecorder> trace;
+  if (const auto path = settings.Text("trace")) trace = std::make_shared<TraceRecorder>(*path);
   // Load the tokenizer while the weights load, or after them if no thread can be started. If the address space is
   // limited, load the tokenizer first: loading both at once may exceed the limit, and the KV cache is sized by the
   // memory that the tokenizer and the weights leave.
@@ -59,7 +62,7 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   std::unique_ptr<EngineCoreClient> client;
   {
     const LoadingStatus status(loaded.location.short_name());
-    client = MakeThreadClient(config, MakeExecutor);
+    client = MakeThreadClient(config, MakeExecutor, std::move(trace));
     loaded.tokenizer = tokenizer.get();
   }
   if (!tokenizer_warning.empty()) PrintWarning(tokenizer_warning);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <string>
 
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -66,6 +67,10 @@ void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks) {
 void ServeBackground(LLMEngine& engine, const BackgroundWork& background) {
   StepForeground(engine, background);
   background.add_requests();
+}
+
+void PrintEngineWarning(LLMEngine& engine) {
+  if (const std::string warning = engine.TakeWarning(); !warning.empty()) PrintWarning(warning);
 }
 
 }  // namespace vllm::app

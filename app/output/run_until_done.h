@@ -53,4 +53,7 @@ void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks);
 // LLMEngine::OutputFd() is readable while only requests of the background run. Throws what LLMEngine::Step throws.
 void ServeBackground(LLMEngine& engine, const BackgroundWork& background);
 
+// Prints LLMEngine::TakeWarning, if there is one. The loop itself does not, because an answer may be half written.
+void PrintEngineWarning(LLMEngine& engine);
+
 }  // namespace vllm::app

@@ -7,6 +7,7 @@
 #include "engine/config/errors.h"
 #include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/sched/scheduler.h"
+#include "engine/trace/trace_recorder.h"
 
 namespace vllm {
 
@@ -35,8 +36,9 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
   return std::min(affordable, blocks_per_seq * config.scheduler.max_num_seqs);
 }
 
-EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt)
-    : interrupt_(interrupt) {
+EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt,
+                       TraceRecorder* trace)
+    : interrupt_(interrupt), trace_(trace) {
   const auto start = std::chrono::steady_clock::now();
   LoadedExecutor loaded = factory(config);
   executor_ = std::move(loaded.executor);
@@ -63,19 +65,24 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
+  if (trace_ != nullptr) trace_->Begin(config.scheduler, cache, ready_.max_model_len);
   ready_.load_time = std::chrono::steady_clock::now() - start;
 }
 
-EngineCore::~EngineCore() = default;
+EngineCore::~EngineCore() {
+  if (trace_ != nullptr && scheduler_ != nullptr) trace_->End();
+}
 
 void EngineCore::AddRequest(EngineCoreRequestPtr request) {
-  const RequestId request_id = request->request_id;
   std::string reason;
-  if (!scheduler_->AddRequest(std::move(request), &reason)) rejected_.emplace_back(request_id, std::move(reason));
+  const bool accepted = scheduler_->AddRequest(request, &reason);
+  if (trace_ != nullptr) trace_->Add(*request, accepted);
+  if (!accepted) rejected_.emplace_back(request->request_id, std::move(reason));
 }
 
 void EngineCore::AbortRequests(std::span<const RequestId> request_ids) {
   scheduler_->FinishRequests(request_ids, FinishReason::kAbort);
+  if (trace_ != nullptr) trace_->Finish(request_ids, FinishReason::kAbort);
   std::erase_if(rejected_, [&](const auto& rejected) {
     return std::find(request_ids.begin(), request_ids.end(), rejected.first) != request_ids.end();
   });
@@ -90,6 +97,10 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
   bool executed = false;
   if (scheduler_->HasUnfinishedRequests() || scheduler_->HasFinishedRequests()) {
     const SchedulerOutput& scheduler_output = scheduler_->Schedule();
+    if (trace_ != nullptr) {
+      const BlockPool& pool = scheduler_->kv_cache().pool();
+      trace_->Step(scheduler_output, pool.num_blocks() - pool.num_free_blocks());
+    }
     // A step without tokens still tells the workers which requests to drop.
     executed = scheduler_output.total_num_scheduled_tokens > 0 || !scheduler_output.finished_req_ids.empty() ||
                !scheduler_output.preempted_req_ids.empty();
@@ -106,6 +117,7 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
   }
   rejected_.clear();
   outputs.stats = scheduler_->MakeStats();
+  if (trace_ != nullptr && !HasRequests()) trace_->Flush();
   return executed;
 }
 
@@ -116,8 +128,10 @@ void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutp
   bool cancelled = false;
   try {
     scheduler_->UpdateFromOutput(executor_->ExecuteModel(scheduler_output), outputs);
+    if (trace_ != nullptr) trace_->Update(outputs);
   } catch (const kernels::StepCancelled&) {
     scheduler_->RollBackStep();
+    if (trace_ != nullptr) trace_->RollBack();
     cancelled = true;
   }
   if (interrupt_ != nullptr) interrupt_->EndStep(cancelled);
@@ -131,7 +145,11 @@ void EngineCore::ThrowStuck() const {
                          std::to_string(kv_cache.num_blocks()) + " KV blocks free)");
 }
 
-bool EngineCore::ResetPrefixCache() { return scheduler_->ResetPrefixCache(); }
+bool EngineCore::ResetPrefixCache() {
+  const bool ok = scheduler_->ResetPrefixCache();
+  if (trace_ != nullptr) trace_->ResetPrefixCache(ok);
+  return ok;
+}
 
 SchedulerStats EngineCore::GetStats() const { return scheduler_->MakeStats(); }
 

@@ -20,13 +20,16 @@
 namespace vllm {
 
 class Scheduler;
+class TraceRecorder;
 
 class EngineCore {
  public:
   // Loads the model, then sizes and allocates the KV cache. Throws the executor's exceptions, ResourceError if the
   // memory is too small for one KV block per group, and ConfigError if --num-kv-blocks is smaller than the number of
-  // groups. `interrupt` may cut steps short; it is borrowed and may be null.
-  EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt = nullptr);
+  // groups. `interrupt` may cut steps short, and `trace` records what the scheduler does; both are borrowed and
+  // may be null.
+  EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt = nullptr,
+             TraceRecorder* trace = nullptr);
   ~EngineCore();
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
@@ -60,6 +63,7 @@ class EngineCore {
 
   EngineCoreReadyInfo ready_;
   StepInterrupt* interrupt_;
+  TraceRecorder* trace_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Scheduler> scheduler_;
   std::vector<std::pair<RequestId, std::string>> rejected_;

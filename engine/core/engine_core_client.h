@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "engine/config/vllm_config.h"
 #include "engine/core/step_interrupt.h"
@@ -18,6 +19,8 @@
 #include "engine/request/engine_core_request.h"
 
 namespace vllm {
+
+class TraceRecorder;
 
 // Figures that are known once the engine is ready.
 struct EngineCoreReadyInfo {
@@ -63,6 +66,9 @@ class EngineCoreClient {
   virtual bool ResetPrefixCache() = 0;
   virtual SchedulerStats GetStats() = 0;
 
+  // Returns what has gone wrong without stopping the engine, for the user, or an empty string.
+  virtual std::string Warning() const { return {}; }
+
   // Shuts the engine down. kAbort drops all unfinished requests, even in the middle of a step; kDrain finishes them
   // first. Idempotent. The destructor does the same as kAbort.
   virtual void Shutdown(ShutdownMode mode) = 0;
@@ -72,8 +78,10 @@ class EngineCoreClient {
 using ExecutorFactory = std::function<LoadedExecutor(const VllmConfig& config)>;
 
 // Both functions return once the engine is ready. They rethrow exceptions from loading, profiling and allocation with
-// their types. REQUIRES: config.Finalize() has been called.
+// their types. `trace` records the scheduler's decisions and may be null. REQUIRES: config.Finalize()
+// has been called.
 std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, const ExecutorFactory& factory);
-std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory);
+std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory,
+                                                   std::shared_ptr<TraceRecorder> trace = nullptr);
 
 }  // namespace vllm

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/trace/trace_recorder.h"
 #include "kernels/threading/available_memory.h"
 
 namespace vllm {
@@ -31,7 +32,8 @@ class BlockSignals {
 
 }  // namespace
 
-ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory) {
+ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory, std::shared_ptr<TraceRecorder> trace)
+    : trace_(std::move(trace)) {
   {
     BlockSignals block_signals;
     try {
@@ -63,7 +65,7 @@ void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& f
   EngineCoreReadyInfo engine_ready;
   std::exception_ptr failure;
   try {
-    engine_core = std::make_unique<EngineCore>(config, factory, &step_interrupt_);
+    engine_core = std::make_unique<EngineCore>(config, factory, &step_interrupt_, trace_.get());
     engine_ready = engine_core->ready();
   } catch (...) {
     failure = std::current_exception();
@@ -178,6 +180,12 @@ bool ThreadClient::ResetPrefixCache() { return CallUtility(EngineCoreRequestType
 
 SchedulerStats ThreadClient::GetStats() { return CallUtility(EngineCoreRequestType::kGetStats).stats; }
 
+std::string ThreadClient::Warning() const {
+  std::string reason;
+  if (trace_ == nullptr || !trace_->Failed(&reason)) return {};
+  return "the trace " + trace_->path() + " ends early, because writing it failed: " + reason;
+}
+
 void ThreadClient::Shutdown(ShutdownMode mode) {
   if (!thread_.joinable()) return;
   EngineCoreMessage message;
@@ -188,8 +196,9 @@ void ThreadClient::Shutdown(ShutdownMode mode) {
   thread_.join();
 }
 
-std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory) {
-  return std::make_unique<ThreadClient>(config, std::move(factory));
+std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory,
+                                                   std::shared_ptr<TraceRecorder> trace) {
+  return std::make_unique<ThreadClient>(config, std::move(factory), std::move(trace));
 }
 
 }  // namespace vllm

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <exception>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,7 +23,7 @@ class ThreadClient final : public EngineCoreClient {
   // Number of queued messages at which AddRequest blocks.
   static constexpr size_t kInputQueueCapacity = 1024;
 
-  ThreadClient(const VllmConfig& config, ExecutorFactory factory);
+  ThreadClient(const VllmConfig& config, ExecutorFactory factory, std::shared_ptr<TraceRecorder> trace = nullptr);
   ~ThreadClient() override;
 
   const EngineCoreReadyInfo& ready() const override { return ready_; }
@@ -32,6 +34,7 @@ class ThreadClient final : public EngineCoreClient {
   int OutputFd() const override { return output_queue_.fd(); }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
+  std::string Warning() const override;
   void Shutdown(ShutdownMode mode) override;
 
  private:
@@ -51,6 +54,7 @@ class ThreadClient final : public EngineCoreClient {
   UtilityResult::Result CallUtility(EngineCoreRequestType type);
   [[noreturn]] void ThrowDead();
 
+  const std::shared_ptr<TraceRecorder> trace_;
   EngineCoreReadyInfo ready_;
   Handshake handshake_;
   InputQueue input_queue_{kInputQueueCapacity};

@@ -1,0 +1,178 @@
+// The records of a scheduler trace (--trace FILE) and their encoding. A trace contains, in order, every input of the
+// Scheduler and every decision that it made, so that ReplayTrace can run a Scheduler again and compare. It contains no
+// token ids, no text and no error messages: a block of tokens is represented by a tag, see `tag` below. Plain values
+// and pure functions; any thread.
+//
+//   trace    = "vllmcli-trace " version "\n" record*        version: decimal digits, at present "1"
+//   record   = length payload checksum
+//   length   = uint                                         bytes of the payload, at most kMaxRecordBytes
+//   checksum = 4 bytes, little-endian                       the low half of XXH3-64 of the payload
+//   payload  = begin | add | finish | reset | step | update | rollback | end
+//   uint     = LEB128: 7 bits per byte, the lowest first; the high bit is set in all bytes but the last
+//   sint     = uint                                         zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
+//   id       = sint                                         difference to the previous id in the record, or to 0
+//   ids      = uint id*                                     a count and that many ids
+//
+//   begin    = 1 string uint uint uint uint uint uint uint uint uint uint (uint)*
+//                version of the program (uint bytes); max_num_batched_tokens, max_num_seqs,
+//                long_prefill_token_threshold, enable_chunked_prefill, policy, scheduler_reserve_full_isl, block_size,
+//                enable_prefix_caching, num_blocks, max_model_len; number of KV-cache groups and their windows. The
+//                first record, and only it.
+//   add      = 2 id uint uint uint uint sint sint uint tag*
+//                prompt tokens, prior output tokens, max_tokens + 1 (0: none), min_tokens, priority, arrival time in ns
+//                since the start, flags (1: accepted, 2: prompt_logprobs, 4: skip_reading_prefix_cache); one tag per
+//                full block of prompt and prior output tokens, or none without prefix caching
+//   finish   = 3 uint ids                                   FinishReason; aborts, and stop strings found by the front
+//   end reset    = 4 uint                                       ResetPrefixCache; 1: it emptied the cache step     = 5
+//   uint uint ids ids uint scheduled* sint*
+//                us since the previous step; blocks in use; finished_req_ids; preempted_req_ids; the scheduled
+//                requests; their new block ids, each as the difference to its predecessor in this record plus 1
+//   scheduled = id uint [uint] [uint]
+//                tokens << 3 | has_blocks << 2 | kind (0: was running, 1: new, 2: resumed); num_computed_tokens unless
+//                it was running; if has_blocks, the number of its block ids (all groups)
+//   update   = 6 uint uint sampled* tag*                    us since the step; the requests that got tokens or ended
+//   sampled  = id uint [uint]
+//                tokens << 4 | has_tags << 3 | end (0: continues, 1: EOS, 2: stop token, 3: length, 4: error); if
+//                has_tags, the number of blocks that these tokens completed
+//   rollback = 7 uint                                       the step was cancelled; us since the step
+//   end      = 8                                            the engine ended; absent if the process was killed
+//   tag      = 8 bytes, little-endian                       equal tags: the same tokens after the same prefix (and
+//   salt).
+//                SipHash of the block's tokens and the previous tag, with a random key that is not stored.
+//
+// A step with scheduled tokens is followed by its update or rollback, unless the engine failed. A file whose last
+// record is cut off is valid up to there.
+//
+// Example: a prompt of 3 tokens, of which 2 fit into each step, and 2 output tokens (max_tokens is 2).
+//
+//   76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 31 0a                               "vllmcli-trace 1\n"
+//   12  01 03 30 2e 31  02 08 00 01 00 01 10 01 0a 40  01 00  CHECKSUM            begin: "0.1", budget 2, 8 seqs, ...
+//   09  02 02 03 00 03 00 00 00 01  CHECKSUM                                      add: request 1, max_tokens 2
+//   0a  05 00 01 00 00 01  02 15 00 01  00  CHECKSUM                              step: 2 tokens of the new request 1
+//   03  06 07 00  CHECKSUM                                                        update after 7 us: nothing sampled
+//   08  05 09 01 00 00 01  02 08  CHECKSUM                                        step: 1 token
+//   05  06 07 01  02 10  CHECKSUM                                                 update: request 1 got a token
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/config/vllm_config.h"
+#include "engine/request/finish_reason.h"
+#include "engine/request/request_id.h"
+
+namespace vllm {
+
+inline constexpr std::string_view kTraceMagic = "vllmcli-trace ";
+inline constexpr int kTraceVersion = 1;
+inline constexpr size_t kMaxRecordBytes = size_t{16} << 20;
+// Upper limits for fields of a record. The recorder clamps times; larger counts are an error.
+inline constexpr int64_t kMaxElapsedUs = int64_t{1} << 40;
+inline constexpr int64_t kMaxScheduledTokens = int64_t{1} << 30;
+inline constexpr int64_t kMaxSampledTokens = 64;
+
+enum class TraceRecordType : uint8_t {
+  kBegin = 1,
+  kAdd,
+  kFinish,
+  kReset,
+  kStep,
+  kUpdate,
+  kRollBack,
+  kEnd,
+};
+
+struct TraceBegin {
+  std::string program_version;  // at most 64 bytes
+  SchedulerConfig scheduler;
+  CacheConfig cache;  // only block_size, enable_prefix_caching, num_blocks and group_windows
+  int64_t max_model_len = 0;
+};
+
+struct TraceAdd {
+  RequestId request_id = 0;
+  int64_t num_prompt_tokens = 0;
+  int64_t num_prior_output_tokens = 0;
+  int64_t max_tokens_plus_one = 0;  // 0: no max_tokens
+  int64_t min_tokens = 0;
+  int64_t priority = 0;
+  int64_t arrival_ns = 0;
+  bool accepted = false;
+  bool prompt_logprobs = false;
+  bool skip_reading_prefix_cache = false;
+  std::vector<uint64_t> tags;
+};
+
+struct TraceFinish {
+  FinishReason reason = FinishReason::kAbort;
+  std::vector<RequestId> request_ids;
+};
+
+enum class ScheduledKind : uint8_t { kRunning, kNew, kResumed };
+
+struct TraceScheduled {
+  RequestId request_id = 0;
+  int64_t num_tokens = 0;
+  ScheduledKind kind = ScheduledKind::kRunning;
+  int64_t num_computed_tokens = 0;  // not of a running request; for a new one, the prefix-cache hit
+  int64_t num_block_ids = 0;        // in all groups
+
+  friend bool operator==(const TraceScheduled&, const TraceScheduled&) = default;
+};
+
+struct TraceStep {
+  int64_t elapsed_us = 0;
+  int64_t num_blocks_in_use = 0;
+  std::vector<RequestId> finished_req_ids;
+  std::vector<RequestId> preempted_req_ids;
+  std::vector<TraceScheduled> scheduled;
+  std::vector<int32_t> block_ids;  // of all scheduled requests, in order
+};
+
+enum class SampledEnd : uint8_t { kContinues, kEos, kStopToken, kLength, kError };
+
+struct TraceSampled {
+  RequestId request_id = 0;
+  int64_t num_tokens = 0;
+  SampledEnd end = SampledEnd::kContinues;
+  int64_t num_tags = 0;
+};
+
+struct TraceUpdate {
+  int64_t elapsed_us = 0;
+  std::vector<TraceSampled> sampled;
+  std::vector<uint64_t> tags;  // of all sampled requests, in order
+};
+
+// One record. Only the member that belongs to `type` is valid; the others keep their memory for later records.
+struct TraceRecord {
+  TraceRecordType type = TraceRecordType::kEnd;
+  TraceBegin begin;
+  TraceAdd add;
+  TraceFinish finish;
+  bool reset_ok = false;
+  TraceStep step;
+  TraceUpdate update;
+  int64_t rollback_elapsed_us = 0;
+};
+
+// Returns the number of tags of an added request.
+int64_t NumTraceTags(const TraceBegin& begin, const TraceAdd& add);
+
+// Appends the record's payload to `payload`.
+void EncodeTraceRecord(const TraceRecord& record, std::string& payload);
+// Appends the record with its length and checksum to `file`. `payload` is replaced; it is a buffer of the caller.
+// Returns false and appends nothing if the payload is longer than kMaxRecordBytes.
+bool AppendTraceRecord(const TraceRecord& record, std::string& payload, std::string& file);
+
+// Decodes a payload into `record`. Throws ModelError with the reason if it is invalid: an unknown type, a value out of
+// range, missing or superfluous bytes. Allocates memory in proportion to the size of the payload.
+void DecodeTraceRecord(std::string_view payload, TraceRecord& record);
+
+// Returns the checksum of a payload.
+uint32_t TraceChecksum(std::string_view payload);
+
+}  // namespace vllm
