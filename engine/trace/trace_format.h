@@ -1,57 +1,64 @@
 // The records of a scheduler trace (--trace FILE) and their encoding. A trace contains, in order, every input of the
 // Scheduler and every decision that it made, so that ReplayTrace can run a Scheduler again and compare. It contains no
-// token ids, no text and no error messages: a block of tokens is represented by a tag, see `tag` below. Plain values
-// and pure functions; any thread.
+// token ids, no text and no error messages: a tag represents a block of tokens. Plain values and pure functions; any
+// thread.
 //
-//   trace    = "vllmcli-trace " version "\n" record*        version: decimal digits, at present "1"
-//   record   = length payload checksum
-//   length   = uint                                         bytes of the payload, at most kMaxRecordBytes
-//   checksum = 4 bytes, little-endian                       the low half of XXH3-64 of the payload
-//   payload  = begin | add | finish | reset | step | update | rollback | end
-//   uint     = LEB128: 7 bits per byte, the lowest first; the high bit is set in all bytes but the last
-//   sint     = uint                                         zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
-//   id       = sint                                         difference to the previous id in the record, or to 0
-//   ids      = uint id*                                     a count and that many ids
+// clang-format off
+//   trace     = "vllmcli-trace " version "\n" record*       version: decimal digits, at present "1"
+//   record    = length payload checksum
+//   length    = uint                                        bytes of the payload, at most kMaxRecordBytes
+//   checksum  = 4 bytes, little-endian                      the low half of the payload's XXH3-64 hash
+//   payload   = begin | add | finish | reset | step | update | rollback | end
 //
-//   begin    = 1 string uint uint uint uint uint uint uint uint uint uint (uint)*
-//                version of the program (uint bytes); max_num_batched_tokens, max_num_seqs,
-//                long_prefill_token_threshold, enable_chunked_prefill, policy, scheduler_reserve_full_isl, block_size,
-//                enable_prefix_caching, num_blocks, max_model_len; number of KV-cache groups and their windows. The
-//                first record, and only it.
-//   add      = 2 id uint uint uint uint sint sint uint tag*
-//                prompt tokens, prior output tokens, max_tokens + 1 (0: none), min_tokens, priority, arrival time in ns
-//                since the start, flags (1: accepted, 2: prompt_logprobs, 4: skip_reading_prefix_cache); one tag per
-//                full block of prompt and prior output tokens, or none without prefix caching
-//   finish   = 3 uint ids                                   FinishReason; aborts, and stop strings found by the front
-//   end reset    = 4 uint                                       ResetPrefixCache; 1: it emptied the cache step     = 5
-//   uint uint ids ids uint scheduled* sint*
-//                us since the previous step; blocks in use; finished_req_ids; preempted_req_ids; the scheduled
-//                requests; their new block ids, each as the difference to its predecessor in this record plus 1
+//   begin     = 1 uint byte* uint{10} uint uint*            always the first record, and only there
+//       version of the program (a count and that many bytes); max_num_batched_tokens, max_num_seqs,
+//       long_prefill_token_threshold, enable_chunked_prefill, policy, scheduler_reserve_full_isl, block_size,
+//       enable_prefix_caching, num_blocks, max_model_len; the number of KV-cache groups and their windows
+//   add       = 2 id uint{4} sint{2} uint tag*              Scheduler::AddRequest
+//       prompt tokens, prior output tokens, max_tokens + 1 (0: none), min_tokens; priority, arrival time in ns since
+//       the start; flags (1: accepted, 2: prompt_logprobs, 4: skip_reading_prefix_cache); with prefix caching, one tag per
+//       full block of prompt and prior output tokens
+//   finish    = 3 uint ids                                  FinishRequests; FinishReason
+//   reset     = 4 uint                                      ResetPrefixCache; 1 if it returned true, else 0
+//   step      = 5 uint{2} ids ids uint scheduled* sint*     Schedule
+//       us since the previous step; KV blocks in use; finished_req_ids; preempted_req_ids; the scheduled requests; all
+//       their new block ids, each as the difference to its predecessor in this record, or to 0, minus 1
 //   scheduled = id uint [uint] [uint]
-//                tokens << 3 | has_blocks << 2 | kind (0: was running, 1: new, 2: resumed); num_computed_tokens unless
-//                it was running; if has_blocks, the number of its block ids (all groups)
-//   update   = 6 uint uint sampled* tag*                    us since the step; the requests that got tokens or ended
-//   sampled  = id uint [uint]
-//                tokens << 4 | has_tags << 3 | end (0: continues, 1: EOS, 2: stop token, 3: length, 4: error); if
-//                has_tags, the number of blocks that these tokens completed
-//   rollback = 7 uint                                       the step was cancelled; us since the step
-//   end      = 8                                            the engine ended; absent if the process was killed
-//   tag      = 8 bytes, little-endian                       equal tags: the same tokens after the same prefix (and
-//   salt).
-//                SipHash of the block's tokens and the previous tag, with a random key that is not stored.
+//       tokens << 3 | has_blocks << 2 | kind (0: was running, 1: new, 2: resumed); num_computed_tokens unless it was
+//       running; if has_blocks, the number of its new block ids in all groups
+//   update    = 6 uint uint sampled* tag*                   UpdateFromOutput
+//       us since the step; the requests that got tokens or ended
+//   sampled   = id uint [uint]
+//       tokens << 4 | has_tags << 3 | end (0: continues, 1: EOS, 2: stop token, 3: length, 4: error); if has_tags, the
+//       number of blocks that these tokens completed
+//   rollback  = 7 uint                                      RollBackStep; us since the step
+//   end       = 8                                           the engine ended in an orderly way
 //
-// A step with scheduled tokens is followed by its update or rollback, unless the engine failed. A file whose last
-// record is cut off is valid up to there.
+//   uint      = LEB128: 7 bits per byte, the lowest first; the high bit is set in all bytes but the last
+//   sint      = uint                                        zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
+//   id        = sint                                        difference to the previous id in this record, or to 0
+//   ids       = uint id*                                    a count and that many ids
+//   tag       = 8 bytes, little-endian
+//       SipHash of the tag of the previous block (of a first block: the hash of the cache salt, or 0) and the block's
+//       tokens. The key is random and not stored, so a tag only says which blocks have the same tokens after the same
+//       prefix.
+// clang-format on
 //
-// Example: a prompt of 3 tokens, of which 2 fit into each step, and 2 output tokens (max_tokens is 2).
+// A step with scheduled tokens is followed by its update or rollback, unless the engine failed in it. If the last
+// record is cut off, the records before it are valid.
 //
-//   76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 31 0a                               "vllmcli-trace 1\n"
-//   12  01 03 30 2e 31  02 08 00 01 00 01 10 01 0a 40  01 00  CHECKSUM            begin: "0.1", budget 2, 8 seqs, ...
-//   09  02 02 03 00 03 00 00 00 01  CHECKSUM                                      add: request 1, max_tokens 2
-//   0a  05 00 01 00 00 01  02 15 00 01  00  CHECKSUM                              step: 2 tokens of the new request 1
-//   03  06 07 00  CHECKSUM                                                        update after 7 us: nothing sampled
-//   08  05 09 01 00 00 01  02 08  CHECKSUM                                        step: 1 token
-//   05  06 07 01  02 10  CHECKSUM                                                 update: request 1 got a token
+// Example: a prompt of 3 tokens and max_tokens 2, with at most 2 tokens per step. The trace ends after the first output
+// token.
+//
+// clang-format off
+//   76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 31 0a                         "vllmcli-trace 1\n"
+//   11  01 03 30 2e 31  02 08 00 01 00 01 10 01 0a 40  01 00  59 b0 9c b7   begin: "0.1", 2 tokens, 8 sequences, ...
+//   09  02 02 03 00 03 00 00 00 01  a7 8f 45 73                             add: request 1, 3 tokens, max_tokens 2
+//   0b  05 00 01 00 00 01  02 15 00 01  00  99 13 0e 7d                     step: 2 tokens of request 1, new, block 1
+//   03  06 07 00  b1 be fa 13                                               update after 7 us: no token sampled
+//   08  05 09 01 00 00 01  02 08  24 ae cd 65                               step after 9 us: 1 token of request 1
+//   05  06 07 01  02 10  6d d7 75 b3                                        update: request 1 got a token
+// clang-format on
 #pragma once
 
 #include <cstddef>

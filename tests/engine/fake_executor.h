@@ -176,6 +176,8 @@ class FakeExecutor final : public Executor {
       state.tokens.reserve(data.request->prompt_token_ids.size() +
                            static_cast<size_t>(data.request->sampling_params.max_tokens.value_or(0)));
       state.tokens = data.request->prompt_token_ids;
+      const std::vector<int32_t>& prior = data.request->prior_output_token_ids;
+      state.tokens.insert(state.tokens.end(), prior.begin(), prior.end());
       state.blocks.resize(model_.group_windows.size());
       for (auto& table : state.blocks) table.reserve(256);
       AddBlocks(data.block_ids, state);

@@ -10,7 +10,10 @@
 #include <cstdlib>
 #include <random>
 
+#include "engine/trace/trace_recorder.h"
+#include "engine/trace/trace_replay.h"
 #include "tests/sched/scheduler_harness.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {
@@ -51,8 +54,10 @@ class Episode {
     EXPECT_TRUE(harness_.output->num_scheduled_tokens.empty());
     EXPECT_EQ(harness_.scheduler.CheckIntegrity(), "");
     EXPECT_EQ(harness_.scheduler.kv_cache().pool().num_free_blocks(), options_.num_blocks);
-    EXPECT_TRUE(harness_.scheduler.ResetPrefixCache());
+    EXPECT_TRUE(harness_.ResetPrefixCache());
   }
+
+  void RecordTo(TraceRecorder* recorder) { harness_.RecordTo(recorder); }
 
   int64_t num_steps() const { return num_steps_; }
   int64_t num_preemptions() const { return num_preemptions_; }
@@ -123,7 +128,7 @@ class Episode {
     };
     const EngineCoreRequestPtr request = MakeRequest(id, std::move(prompt), spec);
     std::string rejection_reason;
-    const bool accepted = harness_.scheduler.AddRequest(request, &rejection_reason);
+    const bool accepted = harness_.TryAdd(request, &rejection_reason);
     EXPECT_EQ(accepted, reference_.AddRequest(request)) << rejection_reason;
     EXPECT_EQ(accepted, rejection_reason.empty());
     if (accepted) alive_.push_back(id);
@@ -285,6 +290,34 @@ TEST(ReferenceSchedulerTest, SchedulersAgreeOverRandomSteps) { RunEpisodes(1, Nu
 
 TEST(ReferenceSchedulerTest, SchedulersAgreeEvenIfAllHashesCollide) {
   RunEpisodes(1'000'000, NumSteps() / 10, &ConstantHash);
+}
+
+TEST(ReferenceSchedulerTest, ReplaysOfRandomStepsReachTheSameDecisions) {
+  int64_t num_steps = 0, num_preemptions = 0, num_cached_tokens = 0;
+  for (uint64_t seed = 1; num_steps < NumSteps() / 10; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const TempDirectory directory;
+    TraceRecorder recorder(directory.path() + "/trace");
+    Episode episode(seed, &HashBlockTokens);
+    episode.RecordTo(&recorder);
+    episode.Run(500);
+    recorder.End();
+    std::ifstream file(recorder.path(), std::ios::binary);
+    TraceReader reader([&file](char* data, size_t size) {
+      file.read(data, static_cast<std::streamsize>(size));
+      return static_cast<size_t>(file.gcount());
+    });
+    const ReplayResult result = ReplayTrace(reader);
+    ASSERT_EQ(result.difference, "");
+    ASSERT_TRUE(result.has_end);
+    // The last step of an episode only sends the finished requests.
+    ASSERT_EQ(result.num_steps, episode.num_steps() + 1);
+    num_steps += result.num_steps;
+    num_preemptions += result.num_preemptions;
+    num_cached_tokens += result.num_cached_tokens;
+  }
+  EXPECT_GT(num_preemptions, num_steps / 200);
+  EXPECT_GT(num_cached_tokens, num_steps / 10);
 }
 
 }  // namespace

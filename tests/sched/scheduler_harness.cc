@@ -6,6 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "engine/trace/trace_recorder.h"
+
 namespace vllm {
 
 SchedulerConfig SchedulerOptions::Config() const {
@@ -58,19 +60,41 @@ SchedulerHarness::SchedulerHarness(const SchedulerOptions& options)
       next_token([](RequestId id, int64_t position) { return static_cast<int32_t>(id * 1000 + position % 1000); }),
       options_(options) {}
 
-void SchedulerHarness::Add(EngineCoreRequestPtr request) {
+void SchedulerHarness::Add(const EngineCoreRequestPtr& request) {
   std::string rejection_reason;
-  ASSERT_TRUE(scheduler.AddRequest(std::move(request), &rejection_reason)) << rejection_reason;
+  ASSERT_TRUE(TryAdd(request, &rejection_reason)) << rejection_reason;
+}
+
+bool SchedulerHarness::TryAdd(const EngineCoreRequestPtr& request, std::string* rejection_reason) {
+  const bool accepted = scheduler.AddRequest(request, rejection_reason);
+  if (recorder_ != nullptr) recorder_->Add(*request, accepted);
+  return accepted;
+}
+
+void SchedulerHarness::RecordTo(TraceRecorder* recorder) {
+  recorder_ = recorder;
+  recorder->Begin(options_.Config(), options_.Cache(), options_.max_model_len);
+}
+
+bool SchedulerHarness::ResetPrefixCache() {
+  const bool ok = scheduler.ResetPrefixCache();
+  if (recorder_ != nullptr) recorder_->ResetPrefixCache(ok);
+  return ok;
 }
 
 void SchedulerHarness::Add(RequestId id, int64_t num_prompt_tokens, const RequestSpec& options) {
   Add(MakeRequest(id, Repeat(static_cast<int32_t>(id), num_prompt_tokens), options));
 }
 
-void SchedulerHarness::Abort(RequestId id) { scheduler.FinishRequests(std::span(&id, 1), FinishReason::kAbort); }
+void SchedulerHarness::Abort(RequestId id) {
+  scheduler.FinishRequests(std::span(&id, 1), FinishReason::kAbort);
+  if (recorder_ != nullptr) recorder_->Finish(std::span(&id, 1), FinishReason::kAbort);
+}
 
 const SchedulerOutput& SchedulerHarness::Schedule() {
   output = &scheduler.Schedule();
+  const BlockPool& pool = scheduler.kv_cache().pool();
+  if (recorder_ != nullptr) recorder_->Step(*output, pool.num_blocks() - pool.num_free_blocks());
   UpdateWorkers();
   return *output;
 }
@@ -163,6 +187,7 @@ void SchedulerHarness::Update() {
   if (edit_output) edit_output(runner_output);
   outputs.Clear();
   scheduler.UpdateFromOutput(runner_output, outputs);
+  if (recorder_ != nullptr) recorder_->Update(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const EngineCoreOutput& entry = outputs[i];
     Result& result = results[entry.request_id];
@@ -181,6 +206,7 @@ void SchedulerHarness::RollBack() {
     worker_states_.at(scheduled.request_id).num_computed_tokens -= scheduled.num_tokens;
   }
   scheduler.RollBackStep();
+  if (recorder_ != nullptr) recorder_->RollBack();
 }
 
 const SchedulerOutput& SchedulerHarness::Step() {

@@ -14,6 +14,8 @@
 
 namespace vllm {
 
+class TraceRecorder;
+
 struct SchedulerOptions {
   int64_t num_blocks = 10000;
   int64_t block_size = 16;
@@ -53,9 +55,12 @@ class SchedulerHarness {
   explicit SchedulerHarness(const SchedulerOptions& options = {});
 
   // Adds a request, and fails the test if it is rejected. The second form makes a prompt that repeats the token `id`.
-  void Add(EngineCoreRequestPtr request);
+  void Add(const EngineCoreRequestPtr& request);
   void Add(RequestId id, int64_t num_prompt_tokens, const RequestSpec& options = {});
+  // Adds a request. Returns false and sets `rejection_reason` if it is rejected.
+  bool TryAdd(const EngineCoreRequestPtr& request, std::string* rejection_reason);
   void Abort(RequestId id);
+  bool ResetPrefixCache();
 
   // Schedules a step and checks the output against the workers' state.
   const SchedulerOutput& Schedule();
@@ -67,6 +72,9 @@ class SchedulerHarness {
   // Steps until all requests are finished, and checks that no blocks or worker states are left. Fails the test if
   // this takes more than max_steps steps, or if a step makes no progress.
   void RunToEnd(int64_t max_steps = 100000);
+
+  // Records all later calls of this class. `recorder` is borrowed.
+  void RecordTo(TraceRecorder* recorder);
 
   // Returns the number of tokens scheduled for the request in the last Schedule.
   int64_t Scheduled(RequestId id) const;
@@ -103,6 +111,7 @@ class SchedulerHarness {
 
   SchedulerOptions options_;
   std::map<RequestId, WorkerState> worker_states_;
+  TraceRecorder* recorder_ = nullptr;
 };
 
 }  // namespace vllm
