@@ -16,8 +16,8 @@
 //       enable_prefix_caching, num_blocks, max_model_len; the number of KV-cache groups and their windows
 //   add       = 2 id uint{4} sint{2} uint tag*              Scheduler::AddRequest
 //       prompt tokens, prior output tokens, max_tokens + 1 (0: none), min_tokens; priority, arrival time in ns since
-//       the start; flags (1: accepted, 2: prompt_logprobs, 4: skip_reading_prefix_cache); with prefix caching, one tag per
-//       full block of prompt and prior output tokens
+//       the start; flags (1: accepted, 2: prompt_logprobs, 4: skip_reading_prefix_cache); with prefix caching, the tags
+//       of the full blocks of prompt and prior output tokens
 //   finish    = 3 uint ids                                  FinishRequests; FinishReason
 //   reset     = 4 uint                                      ResetPrefixCache; 1 if it returned true, else 0
 //   step      = 5 uint{2} ids ids uint scheduled* sint*     Schedule
