@@ -101,6 +101,11 @@ class Replay {
 
   // Returns the made-up token that represents a block with this tag.
   int32_t BlockToken(uint64_t tag) {
+    constexpr size_t kBytesPerTag = 48;  // of an entry of the hash table
+    if (block_tokens_.size() >= limits_.max_tag_bytes / kBytesPerTag) {
+      throw ResourceError("the replay needs too much memory for the blocks of all requests (limit " +
+                          std::to_string(limits_.max_tag_bytes >> 20) + " MiB)");
+    }
     const auto [it, inserted] = block_tokens_.try_emplace(tag, static_cast<int32_t>(block_tokens_.size() + 1));
     return it->second;
   }

@@ -18,6 +18,7 @@ namespace vllm {
 struct ReplayLimits {
   size_t max_scheduler_bytes = size_t{2} << 30;  // for the Scheduler's blocks
   size_t max_token_bytes = size_t{1} << 30;      // for the tokens of unfinished requests
+  size_t max_tag_bytes = size_t{4} << 30;        // for the different tags of the trace
   int64_t max_model_len = int64_t{1} << 30;
 };
 

@@ -51,7 +51,10 @@ void FuzzOne(std::string_view input) {
   CheckRecords(bytes);
   try {
     TraceReader reader(TraceBytes(bytes));
-    ReplayTrace(reader, {.max_scheduler_bytes = 1 << 20, .max_token_bytes = 1 << 20, .max_model_len = 1 << 14});
+    ReplayTrace(reader, {.max_scheduler_bytes = 1 << 20,
+                         .max_token_bytes = 1 << 20,
+                         .max_tag_bytes = 1 << 20,
+                         .max_model_len = 1 << 14});
   } catch (const ModelError&) {
   } catch (const ResourceError&) {
   }
