@@ -128,6 +128,9 @@ std::optional<std::string> TraceTimeline::Take(const TraceRecord& record) {
     case TraceRecordType::kReset:
       events_.reset |= record.reset_ok;
       break;
+    case TraceRecordType::kPause:
+      events_.pause = record.paused;
+      break;
     case TraceRecordType::kStep:
       if (has_step_) line = EndStep(Result::kNone, 0);
       TakeStep(record.step);
@@ -230,6 +233,7 @@ std::string TraceTimeline::StepText(Result result, double run_ms) const {
   add("preempted ", IdsText(preempted_));
   add("finished ", EndedText(events_.ended));
   if (events_.reset) text += "; prefix cache emptied";
+  if (events_.pause) text += *events_.pause ? "; admission paused" : "; admission resumed";
   if (result == Result::kRolledBack) text += "; cancelled and rolled back";
   if (result == Result::kNone && !step_.scheduled.empty()) text += "; no result";
   return text;
@@ -262,7 +266,8 @@ std::string TraceTimeline::StepJson(Result result, double run_ms) const {
                    {"rejected", events_.rejected},
                    {"preempted", preempted_},
                    {"finished", std::move(finished)},
-                   {"prefix_cache_emptied", events_.reset}});
+                   {"prefix_cache_emptied", events_.reset},
+                   {"admission_paused", events_.pause ? Json(*events_.pause) : Json()}});
 }
 
 }  // namespace vllm::app

@@ -40,8 +40,9 @@ class TraceTimeline {
     std::vector<RequestId> rejected;
     std::vector<std::pair<RequestId, FinishReason>> ended;
     bool reset = false;
+    std::optional<bool> pause;  // the last of SetAdmissionPaused
 
-    bool empty() const { return added.empty() && rejected.empty() && ended.empty() && !reset; }
+    bool empty() const { return added.empty() && rejected.empty() && ended.empty() && !reset && !pause; }
   };
   enum class Result : uint8_t { kNone, kDone, kRolledBack };
 

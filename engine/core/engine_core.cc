@@ -8,6 +8,7 @@
 #include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/sched/scheduler.h"
 #include "engine/trace/trace_recorder.h"
+#include "engine/sched/scheduler_snapshot.h"
 
 namespace vllm {
 
@@ -90,7 +91,10 @@ void EngineCore::AbortRequests(std::span<const RequestId> request_ids) {
 
 bool EngineCore::HasUnfinishedRequests() const { return !rejected_.empty() || scheduler_->HasUnfinishedRequests(); }
 
-bool EngineCore::HasRequests() const { return HasUnfinishedRequests() || scheduler_->HasFinishedRequests(); }
+bool EngineCore::HasRequests() const {
+  return !rejected_.empty() || scheduler_->HasFinishedRequests() ||
+         (scheduler_->HasUnfinishedRequests() && !scheduler_->IsHeld());
+}
 
 bool EngineCore::Step(EngineCoreOutputs& outputs) {
   outputs.Clear();
@@ -106,7 +110,7 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
                !scheduler_output.preempted_req_ids.empty();
     if (executed) {
       Execute(scheduler_output, outputs);
-    } else if (scheduler_->HasUnfinishedRequests() && rejected_.empty()) {
+    } else if (scheduler_->HasUnfinishedRequests() && !scheduler_->IsHeld() && rejected_.empty()) {
       ThrowStuck();
     }
   }
@@ -126,6 +130,7 @@ void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutp
     interrupt_->BeginStep(scheduler_output.num_scheduled_tokens, scheduler_output.has_interactive_request);
   }
   bool cancelled = false;
+  const auto start = std::chrono::steady_clock::now();
   try {
     scheduler_->UpdateFromOutput(executor_->ExecuteModel(scheduler_output), outputs);
     if (trace_ != nullptr) trace_->Update(outputs);
@@ -135,6 +140,9 @@ void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutp
     cancelled = true;
   }
   if (interrupt_ != nullptr) interrupt_->EndStep(cancelled);
+  last_step_time_ = std::chrono::steady_clock::now() - start;
+  step_time_ += last_step_time_;
+  num_executed_steps_ += cancelled ? 0 : 1;
 }
 
 void EngineCore::ThrowStuck() const {
@@ -150,6 +158,28 @@ bool EngineCore::ResetPrefixCache() {
   if (trace_ != nullptr) trace_->ResetPrefixCache(ok);
   return ok;
 }
+EngineSnapshot EngineCore::MakeSnapshot() const {
+  EngineSnapshot snapshot;
+  FillSnapshot(*scheduler_, snapshot);
+  snapshot.num_executed_steps = num_executed_steps_;
+  snapshot.step_time = step_time_;
+  snapshot.last_step_time = last_step_time_;
+  const auto rank_times = executor_->RankTimes();
+  snapshot.rank_times.assign(rank_times.begin(), rank_times.end());
+  snapshot.cost = std::chrono::steady_clock::now() - snapshot.time;
+  return snapshot;
+}
+
+void EngineCore::SetAdmissionPaused(bool paused) {
+  scheduler_->SetAdmissionPaused(paused);
+  if (trace_ != nullptr) trace_->SetAdmissionPaused(paused);
+}
+
+void EngineCore::AbortWithOutput(std::span<const RequestId> request_ids, EngineCoreOutputs& outputs) {
+  for (const RequestId id : request_ids) scheduler_->AbortWithOutput(id, outputs);
+  if (trace_ != nullptr) trace_->Finish(request_ids, FinishReason::kAbort);
+}
+
 
 SchedulerStats EngineCore::GetStats() const { return scheduler_->MakeStats(); }
 

@@ -16,6 +16,7 @@
 #include "engine/executor/executor.h"
 #include "engine/request/engine_core_outputs.h"
 #include "engine/request/engine_core_request.h"
+#include "engine/request/engine_snapshot.h"
 
 namespace vllm {
 
@@ -41,7 +42,8 @@ class EngineCore {
   void AddRequest(EngineCoreRequestPtr request);
   void AbortRequests(std::span<const RequestId> request_ids);
 
-  // Returns true if Step has something to run, to send to the workers or to output.
+  // Returns true if Step has something to run, to send to the workers or to output. While admission is paused, requests
+  // that wait for it do not count.
   bool HasRequests() const;
   bool HasUnfinishedRequests() const;
 
@@ -50,6 +52,11 @@ class EngineCore {
   // the executor's exceptions, and throws std::logic_error if requests are unfinished but none can be scheduled; the
   // engine is dead then. A decode step allocates nothing once the buffers have grown.
   bool Step(EngineCoreOutputs& outputs);
+
+  // See EngineMonitor. AbortWithOutput adds the request's final output to `outputs`.
+  EngineSnapshot MakeSnapshot() const;
+  void SetAdmissionPaused(bool paused);
+  void AbortWithOutput(std::span<const RequestId> request_ids, EngineCoreOutputs& outputs);
 
   bool ResetPrefixCache();
   SchedulerStats GetStats() const;
@@ -67,6 +74,9 @@ class EngineCore {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Scheduler> scheduler_;
   std::vector<std::pair<RequestId, std::string>> rejected_;
+  int64_t num_executed_steps_ = 0;
+  Seconds step_time_{0};
+  Seconds last_step_time_{0};
 };
 
 // Returns the number of usable KV blocks that fit, with the null block, into the smaller of `memory_bytes` and

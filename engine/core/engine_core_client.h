@@ -21,6 +21,7 @@
 namespace vllm {
 
 class TraceRecorder;
+class EngineMonitor;
 
 // Figures that are known once the engine is ready.
 struct EngineCoreReadyInfo {
@@ -68,6 +69,8 @@ class EngineCoreClient {
 
   // Returns what has gone wrong without stopping the engine, for the user, or an empty string.
   virtual std::string Warning() const { return {}; }
+  // Returns the monitor, through which other threads may watch and steer the engine; null for InprocClient.
+  virtual EngineMonitor* monitor() { return nullptr; }
 
   // Shuts the engine down. kAbort drops all unfinished requests, even in the middle of a step; kDrain finishes them
   // first. Idempotent. The destructor does the same as kAbort.

@@ -37,13 +37,23 @@ class UtilityResult {
   Result result_ GUARDED_BY(mutex_);
 };
 
-enum class EngineCoreRequestType : uint8_t { kAdd, kAbort, kResetPrefixCache, kGetStats, kShutdown };
+enum class EngineCoreRequestType : uint8_t {
+  kAdd,
+  kAbort,
+  kAbortWithOutput,
+  kResetPrefixCache,
+  kGetStats,
+  kTakeSnapshot,
+  kPauseAdmission,
+  kResumeAdmission,
+  kShutdown,
+};
 
 // A message to the busy loop. The comment on a field names the message types that use it.
 struct EngineCoreMessage {
   EngineCoreRequestType type = EngineCoreRequestType::kAdd;
   EngineCoreRequestPtr request;                       // kAdd
-  std::vector<RequestId> ids;                         // kAbort
+  std::vector<RequestId> ids;                         // kAbort, kAbortWithOutput
   UtilityResult* result = nullptr;                    // kResetPrefixCache, kGetStats
   ShutdownMode shutdown_mode = ShutdownMode::kAbort;  // kShutdown
 };

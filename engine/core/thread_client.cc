@@ -121,6 +121,27 @@ bool ThreadClient::Handle(EngineCoreMessage& message, EngineCore& engine_core, b
       engine_core.AbortRequests(message.ids);
       step_interrupt_.TakenIn(message.ids);
       return true;
+    case EngineCoreRequestType::kAbortWithOutput: {
+      EngineCoreOutputs outputs;
+      engine_core.AbortWithOutput(message.ids, outputs);
+      step_interrupt_.TakenIn(message.ids);
+      PublishStats(engine_core, outputs);
+      return true;
+    }
+    case EngineCoreRequestType::kTakeSnapshot:
+      try {
+        monitor_.Publish(std::make_shared<const EngineSnapshot>(engine_core.MakeSnapshot()));
+      } catch (const std::bad_alloc&) {
+        monitor_.Publish(nullptr);  // a viewer must not end the engine
+      }
+      return true;
+    case EngineCoreRequestType::kPauseAdmission:
+    case EngineCoreRequestType::kResumeAdmission: {
+      engine_core.SetAdmissionPaused(message.type == EngineCoreRequestType::kPauseAdmission && !draining);
+      EngineCoreOutputs outputs;
+      PublishStats(engine_core, outputs);
+      return true;
+    }
     case EngineCoreRequestType::kResetPrefixCache: {
       UtilityResult::Result result;
       result.ok = engine_core.ResetPrefixCache();
@@ -136,9 +157,15 @@ bool ThreadClient::Handle(EngineCoreMessage& message, EngineCore& engine_core, b
     }
     case EngineCoreRequestType::kShutdown:
       draining = message.shutdown_mode == ShutdownMode::kDrain;
+      engine_core.SetAdmissionPaused(false);
       return draining;
   }
   return true;
+}
+
+void ThreadClient::PublishStats(const EngineCore& engine_core, EngineCoreOutputs& outputs) {
+  outputs.stats = engine_core.GetStats();
+  output_queue_.Publish(outputs);
 }
 
 void ThreadClient::ThrowDead() {

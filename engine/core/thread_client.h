@@ -1,7 +1,7 @@
 // ThreadClient: runs an EngineCore on a separate thread, between a bounded input queue and an output queue that merges
 // unread outputs. That thread constructs, runs and destroys the EngineCore. It shares only the handshake, the queues,
-// the utility result, immutable requests and the StepInterrupt with the front-end thread. Owned by LLMEngine; call
-// members from the front-end thread only.
+// the utility result, immutable requests, the StepInterrupt and the EngineMonitor with other threads. Owned by
+// LLMEngine; call members from the front-end thread only.
 #pragma once
 
 #include <exception>
@@ -12,6 +12,7 @@
 
 #include "engine/core/engine_core.h"
 #include "engine/core/engine_core_client.h"
+#include "engine/core/engine_monitor.h"
 #include "engine/core/input_queue.h"
 #include "engine/core/output_queue.h"
 #include "engine/core/thread_annotations.h"
@@ -35,6 +36,7 @@ class ThreadClient final : public EngineCoreClient {
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
   std::string Warning() const override;
+  EngineMonitor* monitor() override { return &monitor_; }
   void Shutdown(ShutdownMode mode) override;
 
  private:
@@ -51,6 +53,8 @@ class ThreadClient final : public EngineCoreClient {
   void BusyLoop(EngineCore& engine_core);
   // Processes a message. Returns false if the message ends the loop at once.
   bool Handle(EngineCoreMessage& message, EngineCore& engine_core, bool& draining);
+  // Publishes `outputs` with the current statistics.
+  void PublishStats(const EngineCore& engine_core, EngineCoreOutputs& outputs);
   UtilityResult::Result CallUtility(EngineCoreRequestType type);
   [[noreturn]] void ThrowDead();
 
@@ -61,6 +65,7 @@ class ThreadClient final : public EngineCoreClient {
   OutputQueue output_queue_;
   StepInterrupt step_interrupt_;
   UtilityResult utility_result_;
+  EngineMonitor monitor_{input_queue_, step_interrupt_};
   std::thread thread_;
 };
 

@@ -2,9 +2,11 @@
 // many tests use a fake. Owned by EngineCore and called from its thread only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,10 @@ class Executor {
   // Makes ExecuteModel stop early once `flag` is set. Call this once, before the first step. The flag is borrowed and
   // must outlive the executor.
   virtual void SetCancellation(const kernels::CancellationFlag* /*flag*/) {}
+
+  // Returns the time that each rank has spent in completed steps since start, including the time it waited for other
+  // ranks; empty if unknown. [num_ranks]
+  virtual std::span<const std::chrono::duration<double>> RankTimes() const { return {}; }
 
   // Runs one step. The result is valid until the next call. Throws StepCancelled if the flag cut the step short. The
   // workers have then received the step's requests, tokens and blocks, but the KV of its tokens is undefined, and

@@ -38,6 +38,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
     ranks_ = std::make_unique<RankGroup>(size, config_.parallel.Wait());
     PlaceRanks();
     workers_.resize(static_cast<size_t>(size));
+    rank_times_.resize(static_cast<size_t>(size));
     ranks_->Run([&](int rank) {
       const auto index = static_cast<size_t>(rank);
       if (!cores_.empty()) kernels::PinThisThread(cores_[index][0]);
@@ -124,7 +125,10 @@ void TensorParallelExecutor::SetCancellation(const kernels::CancellationFlag* fl
 
 const ModelRunnerOutput& TensorParallelExecutor::ExecuteModel(const SchedulerOutput& scheduler_output) {
   ranks_->Run([&](int rank) {
-    workers_[static_cast<size_t>(rank)]->Execute(scheduler_output, rank == 0 ? &output_ : nullptr);
+    const auto index = static_cast<size_t>(rank);
+    const auto start = std::chrono::steady_clock::now();
+    workers_[index]->Execute(scheduler_output, rank == 0 ? &output_ : nullptr);
+    rank_times_[index] += std::chrono::steady_clock::now() - start;
   });
   return output_;
 }

@@ -3,8 +3,10 @@
 // the contracts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,7 @@ class TensorParallelExecutor final : public Executor {
   int64_t SpareMemory(int64_t num_blocks) const override;
   void InitializeKVCache(int64_t num_blocks) override;
   void SetCancellation(const kernels::CancellationFlag* flag) override;
+  std::span<const std::chrono::duration<double>> RankTimes() const override { return rank_times_; }
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
   // Returns the combined load report of all ranks.
@@ -44,6 +47,7 @@ class TensorParallelExecutor final : public Executor {
   std::vector<std::vector<int>> cores_;  // the cores of each rank; empty if ranks are not pinned
   std::vector<int> caller_cores_;        // the calling thread's cores before it was pinned; empty if it was not
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::chrono::duration<double>> rank_times_;  // each rank writes its own element
   ModelRunnerOutput output_;
   std::string memory_bound_;
 };

@@ -123,6 +123,7 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
                                        std::span<const int32_t> prior_output_token_ids) const {
   ProcessedInput input;
   input.params = user_params;
+  input.external_req_id = request_id;
   SamplingParams& params = input.params;
   // Derive these values first, so that they are checked together with the caller's values.
   input.prompt_token_ids = TokenIds(prompt);

@@ -25,6 +25,7 @@ struct ProcessedInput {
   std::vector<int32_t> prompt_token_ids;
   SamplingParams params;
   std::vector<int32_t> prior_output_token_ids = {};  // see RequestOptions
+  std::string external_req_id = {};
 };
 
 class InputProcessor {

@@ -25,6 +25,7 @@ std::vector<EngineCoreRequestPtr> FanOut(const ProcessedInput& input, const Requ
     request->priority = options.priority;
     request->cache_salt = options.cache_salt;
     request->interactive = options.interactive;
+    request->external_req_id = input.external_req_id;
     requests.push_back(std::move(request));
   }
   return requests;

@@ -25,6 +25,8 @@ struct EngineCoreRequest {
   int64_t priority = 0;      // with SchedulingPolicy::kPriority, requests with smaller values run first
   std::string cache_salt;    // part of the hash of the first block
   bool interactive = false;  // see RequestOptions
+  // The caller's id, for viewers. The sequences of one request share it.
+  std::string external_req_id;
 };
 
 using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;

@@ -16,11 +16,14 @@ struct SchedulerStats {
   int64_t step = 0;
   int64_t num_running_reqs = 0;
   int64_t num_waiting_reqs = 0;
-  double kv_cache_usage = 0.0;       // fraction of KV blocks in use, 0..1, without the null block
-  PrefixCacheStats prefix_cache;     // since start
-  int64_t num_preemptions = 0;       // since start
-  int64_t num_scheduled_tokens = 0;  // in the last step
-  int64_t num_computed_tokens = 0;   // prompt and output tokens of all completed steps
+  double kv_cache_usage = 0.0;        // fraction of KV blocks in use, 0..1, without the null block
+  PrefixCacheStats prefix_cache;      // since start
+  int64_t num_preemptions = 0;        // since start
+  int64_t num_scheduled_tokens = 0;   // in the last step
+  int64_t num_computed_tokens = 0;    // prompt and output tokens of all completed steps
+  int64_t num_prompt_tokens = 0;      // the prompt tokens among these
+  int64_t num_generation_tokens = 0;  // sampled tokens
+  bool admission_paused = false;
 };
 
 }  // namespace vllm

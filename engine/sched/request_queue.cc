@@ -1,5 +1,6 @@
 #include "engine/sched/request_queue.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "kernels/threading/check.h"
@@ -43,6 +44,20 @@ void FcfsRequestQueue::Remove(Request* request) {
   request->queue_prev = nullptr;
   request->queue_next = nullptr;
   --size_;
+}
+
+void FcfsRequestQueue::AppendFirst(size_t max, std::vector<const Request*>& requests) const {
+  for (const Request* request = first_; request != nullptr && max > 0; request = request->queue_next, --max) {
+    requests.push_back(request);
+  }
+}
+
+void PriorityRequestQueue::AppendFirst(size_t max, std::vector<const Request*>& requests) const {
+  std::vector<const Request*> sorted(heap_.begin(), heap_.end());
+  max = std::min(max, sorted.size());
+  std::partial_sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(max), sorted.end(),
+                    [](const Request* a, const Request* b) { return ComesBefore(*a, *b); });
+  requests.insert(requests.end(), sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(max));
 }
 
 void PriorityRequestQueue::Add(Request* request) {

@@ -28,6 +28,8 @@ class RequestQueue {
   // REQUIRES: the request is in this queue.
   virtual void Remove(Request* request) = 0;
   virtual size_t size() const = 0;
+  // Appends the first requests in order, at most `max`. O(max), or O(size log size) with the priority policy.
+  virtual void AppendFirst(size_t max, std::vector<const Request*>& requests) const = 0;
   bool empty() const { return size() == 0; }
 };
 
@@ -40,6 +42,7 @@ class FcfsRequestQueue final : public RequestQueue {
   Request* Pop() override;
   void Remove(Request* request) override;
   size_t size() const override { return size_; }
+  void AppendFirst(size_t max, std::vector<const Request*>& requests) const override;
 
  private:
   Request* first_ = nullptr;
@@ -56,6 +59,7 @@ class PriorityRequestQueue final : public RequestQueue {
   Request* Pop() override;
   void Remove(Request* request) override;
   size_t size() const override { return heap_.size(); }
+  void AppendFirst(size_t max, std::vector<const Request*>& requests) const override;
 
  private:
   void SiftUp(size_t index);

@@ -85,6 +85,21 @@ void Scheduler::FinishRequests(std::span<const RequestId> ids, FinishReason reas
   }
 }
 
+void Scheduler::AbortWithOutput(RequestId id, EngineCoreOutputs& outputs) {
+  Request* request = Find(id);
+  if (request == nullptr) return;
+  const RequestStatus status = request->status;
+  request->status = RequestStatus::kFinishedAborted;
+  AddOutput(*request, 0, nullptr, outputs);
+  request->status = status;  // FinishRequests removes the request from the queue that belongs to its status
+  FinishRequests({&id, 1}, FinishReason::kAbort);
+}
+
+bool Scheduler::IsHeld() const {
+  return admission_paused_ && running_.empty() && !waiting_->empty() &&
+         waiting_->Peek()->status == RequestStatus::kWaiting && !waiting_->Peek()->is_interactive();
+}
+
 const SchedulerOutput& Scheduler::Schedule() {
   ++step_;
   now_ = std::chrono::steady_clock::now();
@@ -192,6 +207,7 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
   while (!waiting_->empty() && token_budget > 0) {
     Request* request = waiting_->Peek();
     if (interactive_only && !request->is_interactive()) return;
+    if (admission_paused_ && request->status == RequestStatus::kWaiting && !request->is_interactive()) return;
     if (num_running() < config_.max_num_seqs) {
       const ComputedBlocks computed = kv_cache_.GetComputedBlocks(*request);
       int64_t num_new_tokens = request->num_tokens() - computed.num_tokens;
@@ -238,6 +254,7 @@ bool Scheduler::AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& compute
 }
 
 void Scheduler::BuildOutput() {
+  num_prompt_tokens_in_step_ = 0;
   for (const ScheduledRequest& scheduled : scheduled_) {
     Request& request = *scheduled.request;
     output_.has_interactive_request = output_.has_interactive_request || request.is_interactive();
@@ -250,6 +267,8 @@ void Scheduler::BuildOutput() {
     request.num_blocks_sent = static_cast<int64_t>(kv_cache_.Blocks(request.id()).size());
     output_.num_scheduled_tokens.push_back({request.id(), scheduled.num_tokens});
     output_.total_num_scheduled_tokens += scheduled.num_tokens;
+    num_prompt_tokens_in_step_ +=
+        std::clamp<int64_t>(request.num_prompt_tokens() - request.num_computed_tokens, 0, scheduled.num_tokens);
     // Advance now, so that the next step could be scheduled while this one runs.
     request.num_computed_tokens += scheduled.num_tokens;
   }
@@ -338,6 +357,7 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
   }
   EraseFinished();
   num_computed_tokens_ += output_.total_num_scheduled_tokens;
+  num_prompt_tokens_ += num_prompt_tokens_in_step_;
   outputs.stats = MakeStats();
 }
 
@@ -363,6 +383,7 @@ EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, 
     std::swap(output.prompt_logprobs, request.prompt_logprobs);
   }
   if (num_new_tokens > 0) request.last_token_time = now_;
+  num_generation_tokens_ += static_cast<int64_t>(num_new_tokens);
   output.finish_reason = ToFinishReason(request.status);
   output.stop_token_id = request.stop_token_id;
   output.num_cached_tokens = std::max<int64_t>(0, request.num_cached_tokens);
@@ -407,7 +428,10 @@ SchedulerStats Scheduler::MakeStats() const {
           .prefix_cache = kv_cache_.prefix_cache_stats(),
           .num_preemptions = num_preemptions_,
           .num_scheduled_tokens = output_.total_num_scheduled_tokens,
-          .num_computed_tokens = num_computed_tokens_};
+          .num_computed_tokens = num_computed_tokens_,
+          .num_prompt_tokens = num_prompt_tokens_,
+          .num_generation_tokens = num_generation_tokens_,
+          .admission_paused = admission_paused_};
 }
 
 std::string Scheduler::CheckIntegrity() const {

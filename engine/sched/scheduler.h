@@ -4,7 +4,7 @@
 // may be called between any two of these calls. Owned by EngineCore; engine thread only.
 //
 // Invariant 1: every unfinished request is either in waiting_ (without blocks) or in running_ (with blocks).
-// Invariant 2: if any request is unfinished, Schedule schedules at least one token.
+// Invariant 2: if any request is unfinished and not IsHeld(), Schedule schedules at least one token.
 // Invariant 3: a decode step does not allocate once the vectors have grown.
 #pragma once
 
@@ -47,6 +47,14 @@ class Scheduler {
   // step in progress. Ignores unknown ids. REQUIRES: reason is not kNone.
   void FinishRequests(std::span<const RequestId> ids, FinishReason reason);
 
+  // Ends a request like FinishRequests with kAbort, and adds its final output to `outputs`. Ignores unknown ids.
+  void AbortWithOutput(RequestId id, EngineCoreOutputs& outputs);
+
+  // While admission is paused, Schedule admits no request that has never run. Preempted requests resume.
+  void SetAdmissionPaused(bool paused) { admission_paused_ = paused; }
+  // Returns true if requests are unfinished, but none can be scheduled until admission continues.
+  bool IsHeld() const;
+
   // Returns the next step's work, valid until the next call. Advances num_computed_tokens immediately. If nothing is
   // scheduled, the result may still contain finished_req_ids.
   const SchedulerOutput& Schedule();
@@ -70,13 +78,16 @@ class Scheduler {
   int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
   int64_t num_waiting() const { return static_cast<int64_t>(waiting_->size()); }
   SchedulerStats MakeStats() const;
+  const SchedulerConfig& config() const { return config_; }
+  // Appends the first waiting requests in order, at most `max`.
+  void AppendWaiting(size_t max, std::vector<const Request*>& requests) const { waiting_->AppendFirst(max, requests); }
 
   // Empties the prefix cache. Returns false and does nothing if any request has blocks.
   bool ResetPrefixCache() { return kv_cache_.ResetPrefixCache(); }
 
-  // For tests.
   const KVCacheManager& kv_cache() const { return kv_cache_; }
   std::span<Request* const> running() const { return running_; }
+  // For tests.
   const Request* FindRequest(RequestId id) const;
   // Returns the first broken invariant, or an empty string. Scans all requests, blocks and prefixes.
   std::string CheckIntegrity() const;
@@ -134,6 +145,10 @@ class Scheduler {
   int64_t num_preemptions_ = 0;
   int64_t num_computed_tokens_ = 0;
   int64_t num_interactive_ = 0;  // unfinished interactive requests
+  int64_t num_prompt_tokens_in_step_ = 0;
+  int64_t num_prompt_tokens_ = 0;
+  int64_t num_generation_tokens_ = 0;
+  bool admission_paused_ = false;
 };
 
 }  // namespace vllm

@@ -223,13 +223,15 @@ void AddFields(IO& io, Add& add) {
   io.Unsigned(add.min_tokens);
   io.Signed(add.priority);
   io.Signed(add.arrival_ns);
-  int64_t flags = (add.accepted ? 1 : 0) | (add.prompt_logprobs ? 2 : 0) | (add.skip_reading_prefix_cache ? 4 : 0);
+  int64_t flags = (add.accepted ? 1 : 0) | (add.prompt_logprobs ? 2 : 0) | (add.skip_reading_prefix_cache ? 4 : 0) |
+                  (add.interactive ? 8 : 0);
   io.Unsigned(flags);
   if constexpr (!std::is_const_v<Add>) {
-    io.Check(flags < 8, "unknown flag");
+    io.Check(flags < 16, "unknown flag");
     add.accepted = (flags & 1) != 0;
     add.prompt_logprobs = (flags & 2) != 0;
     add.skip_reading_prefix_cache = (flags & 4) != 0;
+    add.interactive = (flags & 8) != 0;
   }
   io.RestIsList(add.tags, 8);
   for (auto& tag : add.tags) io.Tag(tag);
@@ -314,6 +316,8 @@ void Fields(IO& io, Record& record) {
       return Elapsed(io, record.rollback_elapsed_us);
     case TraceRecordType::kEnd:
       return;
+    case TraceRecordType::kPause:
+      return io.Switch(record.paused);
   }
 }
 

@@ -8,7 +8,7 @@
 //   record    = length payload checksum
 //   length    = uint                                        bytes of the payload, at most kMaxRecordBytes
 //   checksum  = 4 bytes, little-endian                      the low half of the payload's XXH3-64 hash
-//   payload   = begin | add | finish | reset | step | update | rollback | end
+//   payload   = begin | add | finish | reset | pause | step | update | rollback | end
 //
 //   begin     = 1 uint byte* uint{10} uint uint*            always the first record, and only there
 //       version of the program (a count and that many bytes); max_num_batched_tokens, max_num_seqs,
@@ -16,8 +16,8 @@
 //       enable_prefix_caching, num_blocks, max_model_len; the number of KV-cache groups and their windows
 //   add       = 2 id uint{4} sint{2} uint tag*              Scheduler::AddRequest
 //       prompt tokens, prior output tokens, max_tokens + 1 (0: none), min_tokens; priority, arrival time in ns since
-//       the start; flags (1: accepted, 2: prompt_logprobs, 4: skip_reading_prefix_cache); with prefix caching, the tags
-//       of the full blocks of prompt and prior output tokens
+//       the start; flags (1: accepted, 2: prompt_logprobs, 4: skip_reading_prefix_cache, 8: interactive); with prefix
+//       caching, the tags of the full blocks of prompt and prior output tokens
 //   finish    = 3 uint ids                                  FinishRequests; FinishReason
 //   reset     = 4 uint                                      ResetPrefixCache; 1 if it returned true, else 0
 //   step      = 5 uint{2} ids ids uint scheduled* sint*     Schedule
@@ -33,6 +33,7 @@
 //       number of blocks that these tokens completed
 //   rollback  = 7 uint                                      RollBackStep; us since the step
 //   end       = 8                                           the engine ended in an orderly way
+//   pause     = 9 uint                                      SetAdmissionPaused; 1 if paused, else 0
 //
 //   uint      = LEB128: 7 bits per byte, the lowest first; the high bit is set in all bytes but the last
 //   sint      = uint                                        zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
@@ -90,6 +91,7 @@ enum class TraceRecordType : uint8_t {
   kUpdate,
   kRollBack,
   kEnd,
+  kPause,
 };
 
 struct TraceBegin {
@@ -110,6 +112,7 @@ struct TraceAdd {
   bool accepted = false;
   bool prompt_logprobs = false;
   bool skip_reading_prefix_cache = false;
+  bool interactive = false;
   std::vector<uint64_t> tags;
 };
 
@@ -161,6 +164,7 @@ struct TraceRecord {
   TraceAdd add;
   TraceFinish finish;
   bool reset_ok = false;
+  bool paused = false;
   TraceStep step;
   TraceUpdate update;
   int64_t rollback_elapsed_us = 0;

@@ -100,6 +100,7 @@ void TraceRecorder::Add(const EngineCoreRequest& request, bool accepted) noexcep
     add.accepted = accepted;
     add.prompt_logprobs = params.prompt_logprobs.has_value();
     add.skip_reading_prefix_cache = params.skip_reading_prefix_cache;
+    add.interactive = request.interactive;
     add.tags.clear();
     if (has_tags_) {
       Sequence sequence;
@@ -132,6 +133,14 @@ void TraceRecorder::ResetPrefixCache(bool ok) noexcept {
   Guard([&] {
     record_.type = TraceRecordType::kReset;
     record_.reset_ok = ok;
+    Append();
+  });
+}
+
+void TraceRecorder::SetAdmissionPaused(bool paused) noexcept {
+  Guard([&] {
+    record_.type = TraceRecordType::kPause;
+    record_.paused = paused;
     Append();
   });
 }

@@ -42,6 +42,7 @@ class TraceRecorder {
   // Scheduler::FinishRequests has ended these requests. Ignores unknown ids.
   void Finish(std::span<const RequestId> request_ids, FinishReason reason) noexcept;
   void ResetPrefixCache(bool ok) noexcept;
+  void SetAdmissionPaused(bool paused) noexcept;
   // Scheduler::Schedule has returned this step, after which num_blocks_in_use blocks were in use.
   void Step(const SchedulerOutput& step, int64_t num_blocks_in_use) noexcept;
   // Scheduler::UpdateFromOutput has filled `outputs`, which was empty before.

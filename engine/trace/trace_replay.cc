@@ -75,6 +75,9 @@ class Replay {
       case TraceRecordType::kEnd:
         result_.has_end = true;
         break;
+      case TraceRecordType::kPause:
+        scheduler_->SetAdmissionPaused(record.paused);
+        break;
     }
     return {};
   }
@@ -151,6 +154,7 @@ class Replay {
     params.skip_reading_prefix_cache = add.skip_reading_prefix_cache;
     request->arrival_time = SteadyTime(std::chrono::nanoseconds(add.arrival_ns));
     request->priority = add.priority;
+    request->interactive = add.interactive;
     std::string rejection_reason;
     const bool accepted = scheduler_->AddRequest(std::move(request), &rejection_reason);
     if (accepted) {

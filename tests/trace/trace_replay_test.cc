@@ -49,6 +49,7 @@ class RandomRun {
   Tokens Run(TraceRecorder* recorder) const {
     EngineCore engine_core(config_, FakeExecutorFactory(model_), nullptr, recorder);
     std::mt19937 random(seed_);
+    bool paused = false;
     for (size_t i = 0; i < 12; ++i) engine_core.AddRequest(requests_[i]);
     size_t num_added = 12;
     Tokens tokens = RunTraced(engine_core, [&](int64_t) {
@@ -56,7 +57,10 @@ class RandomRun {
       const RequestId id = static_cast<RequestId>(Pick(random, 1, 25));
       if (Pick(random, 0, 60) == 0) engine_core.AbortRequests(std::span(&id, 1));
       if (Pick(random, 0, 60) == 0) engine_core.ResetPrefixCache();
+      if (Pick(random, 0, 20) == 0) engine_core.SetAdmissionPaused(paused = !paused);
     });
+    engine_core.SetAdmissionPaused(false);
+    for (const auto& [id, rest] : RunTraced(engine_core)) tokens[id].insert(tokens[id].end(), rest.begin(), rest.end());
     EXPECT_TRUE(engine_core.ResetPrefixCache());
     return tokens;
   }
@@ -69,6 +73,7 @@ class RandomRun {
   EngineCoreRequestPtr RandomRequest(std::mt19937& random, RequestId id) const {
     auto request = std::make_shared<EngineCoreRequest>();
     request->request_id = id;
+    request->interactive = Pick(random, 0, 7) == 0;
     request->prompt_token_ids.assign(static_cast<size_t>(Pick(random, 0, 3) * 16), 5);
     for (int64_t n = Pick(random, 1, 60); n > 0; --n) {
       request->prompt_token_ids.push_back(static_cast<int32_t>(Pick(random, 0, 258)));
