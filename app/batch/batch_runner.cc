@@ -41,9 +41,12 @@ void BatchRunner::Put(int64_t row_index, const SafeText& record) {
 
 void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view message) {
   ++counts_.num_failed;
+  if (live_ != nullptr) live_->AddError(id.line, message);
   if (text_format_) {
-    progress_.Clear();
-    if (!in_background_) PrintError("line " + std::to_string(id.line) + ": " + std::string(message));
+    if (!in_background_ && (live_ == nullptr || !live_->shows_view())) {
+      progress_.Clear();
+      PrintError("line " + std::to_string(id.line) + ": " + std::string(message));
+    }
     Put(id.index, SafeText());
   } else {
     Put(id.index, SafeJson(ErrorRecord(id, code, message)));
@@ -105,6 +108,10 @@ void BatchRunner::Finish(const RequestOutput& output) {
       Fail(head.id, "engine_error", output.error);
       return;
     }
+    if (completion.finish_reason == FinishReason::kAbort) {
+      Fail(head.id, "aborted", "the request was aborted in the live view");
+      return;
+    }
   }
   if (!text_format_) {
     Put(head.id.index, SafeJson(ResultRecord(head, output, engine_.tokenizer())));
@@ -124,6 +131,14 @@ std::optional<double> BatchRunner::TotalRows() const {
   // Assume that unread rows are on average as long as those read so far.
   return static_cast<double>(counts_.num_rows) * static_cast<double>(total_bytes_) /
          static_cast<double>(source_.reader().bytes_consumed());
+}
+
+void BatchRunner::Stop() {
+  was_stopped_ = true;
+  at_end_ = true;
+  counts_.num_rows -= static_cast<int64_t>(running_.size());
+  for (const auto& [request_id, head] : running_) engine_.AbortRequest(request_id);
+  running_.clear();
 }
 
 std::string BatchRunner::ProgressText() const {
@@ -146,7 +161,17 @@ std::string BatchRunner::ProgressText() const {
   return text;
 }
 
+void BatchRunner::UpdateLive() {
+  if (live_ == nullptr) return;
+  const bool continues =
+      live_->Update({counts_.num_rows - static_cast<int64_t>(running_.size()), counts_.num_failed, TotalRows(),
+                     !total_rows_, counts_.num_prompt_tokens, counts_.num_generation_tokens, engine_.stats()});
+  if (!continues && !was_stopped_) Stop();
+}
+
 void BatchRunner::ShowProgress() {
+  UpdateLive();
+  if (live_ != nullptr && live_->shows_view()) return;
   if (progress_.IsDue()) progress_.Show(ProgressText());
 }
 
@@ -175,6 +200,7 @@ BackgroundWork BatchRunner::Background() {
   background.owns = [this](const std::string& request_id) { return running_.contains(request_id); };
   background.on_output = [this](const RequestOutput& output) {
     if (output.finished) Finish(output);
+    UpdateLive();
   };
   return background;
 }
@@ -199,6 +225,7 @@ void BatchRunner::RunRows() {
     return !at_end_;
   };
   callbacks.input_fd = [this] { return needs_input_ ? source_.reader().fd() : -1; };
+  callbacks.other_fd = [this] { return live_ == nullptr ? -1 : live_->KeyFd(); };
   callbacks.on_input = [this] { source_.reader().Fill(); };
   callbacks.on_outputs = [this](const std::vector<RequestOutput>& outputs) {
     WriteFinished(outputs);

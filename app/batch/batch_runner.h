@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "app/batch/batch_live.h"
 #include "app/batch/batch_output.h"
 #include "app/batch/batch_record.h"
 #include "app/batch/input/row_source.h"
@@ -33,6 +34,11 @@ class BatchRunner {
   // rows of the input, if known.
   BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format, int64_t total_bytes,
               std::optional<int64_t> total_rows);
+
+  // Reports the progress to `live`, which is borrowed. Call this before Run.
+  void SetLive(BatchLive& live) { live_ = &live; }
+  // Returns true if the user has stopped the batch in the live view. Rows that were running then have no records.
+  bool was_stopped() const { return was_stopped_; }
 
   // Runs all rows. Throws Interrupted if a signal arrives. If the engine dies, writes an error record for each row that
   // was submitted and has not finished, and throws EngineDeadError. Throws ConfigError if the header row or the row
@@ -60,7 +66,11 @@ class BatchRunner {
   void Put(int64_t row_index, const SafeText& record);
   void Fail(const RowId& id, std::string_view code, std::string_view message);
   void Finish(const RequestOutput& output);
+  // Gives the live view and the publisher the progress. Stops the batch if the user has asked for it.
+  void UpdateLive();
   void ShowProgress();
+  // Aborts the running rows and takes no more.
+  void Stop();
   // Returns the number of rows of the whole input. If it is unknown, estimates it from the bytes read so far. Returns
   // nullopt if that is impossible, because the size of the input is unknown too or nothing has been read.
   std::optional<double> TotalRows() const;
@@ -71,6 +81,8 @@ class BatchRunner {
   bool text_format_;
   int64_t total_bytes_;
   std::optional<int64_t> total_rows_;
+  BatchLive* live_ = nullptr;
+  bool was_stopped_ = false;
   int64_t window_;  // maximum number of rows in the engine
   bool in_background_ = false;
   bool at_end_ = false;

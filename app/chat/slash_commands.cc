@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/chat/conversation_commands.h"
+#include "app/chat/engine_commands.h"
 #include "app/chat/settings_commands.h"
 #include "app/chats/sqlite.h"
 #include "app/cli/parse_value.h"
@@ -64,6 +65,8 @@ constexpr auto kSlashCommands = std::to_array<SlashCommand>({
     {"/info", "/show", "", "show the model, its chat template, the context and where the conversation is stored",
      InfoCommand},
     {"/stats", "", "", "show statistics of the last answer and of the engine", StatsCommand},
+    {"/engine", "", "", "show the engine at work: requests, token rates, KV blocks; q returns to the chat",
+     EngineCommand},
     {"/exit", "/quit /bye", "", "quit", Quit},
 });
 

@@ -54,6 +54,14 @@ constexpr std::array<CommandInfo, 13> kCommands = {{
      "config.json.",
      "vllmcli bench latency -m ./model --input-len 128 --output-len 64 --batch-size 1\n"
      "vllmcli bench throughput -m ./model --num-prompts 200 --json"},
+    {Command::kTop, "top", "[PID]", "", false, "watch a running engine",
+     "Shows what a running vllmcli does: its requests, token rates, steps and KV blocks. Without PID, shows the "
+     "process "
+     "that started last; Tab lists the others. p pauses admission, so that no new request starts, and k aborts a "
+     "request. Only processes of the same user are shown, and none that run with --no-publish.",
+     "vllmcli top\n"
+     "vllmcli top --json\n"
+     "vllmcli top 4711 --json --interval 5"},
     {Command::kTokenize, "tokenize", "[TEXT]", "", false, "convert text to token ids, or back",
      "Prints the token ids of TEXT, or of standard input, as one JSON array. --decode converts token ids to text.",
      "vllmcli tokenize -m ./model 'Hello, world'\n"

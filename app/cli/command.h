@@ -23,6 +23,7 @@ enum class Command : uint32_t {
   kCompletions = 1u << 10,
   kChats = 1u << 11,
   kTrace = 1u << 14,
+  kTop = 1u << 15,
 };
 
 struct CommandInfo {

@@ -16,7 +16,7 @@ constexpr uint32_t kEngines = kGenerate | Bits(kBench);
 constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
-constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTrace);
+constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -126,6 +126,8 @@ constexpr Flag kFlags[] = {
      "tokens/s"},
     {"quiet", 0, kSwitch, "", "", "", kOutput, kEngines, false, true,
      "suppress status lines, progress and summaries; errors, warnings and --stats output remain"},
+    {"interval", 0, kNumber, "SECONDS", "", "", kOutput, Bits(kTop), false, false,
+     "with --json, print one line per interval until the process ends; at least 0.1"},
     {"decode", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize), false, false, "convert token ids to text"},
     {"count", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize), false, false, "print only the number of tokens"},
     {"add-special-tokens", 0, kNegatable, "", "", "true", kOutput, Bits(kTokenize), false, false,
@@ -144,6 +146,8 @@ constexpr Flag kFlags[] = {
     {"format", 0, kChoice, "FORMAT", "jsonl|text", "jsonl", kBatchRun, Bits(kBatch), false, false,
      "output format; text: only the answers, without JSON"},
     {"ordered", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false, "write rows in input order"},
+    {"live", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
+     "show the live view (see vllmcli top) while the batch runs; q stops the batch and keeps the finished rows"},
     {"check", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
      "validate every row, print the errors, and generate nothing"},
 
@@ -201,6 +205,9 @@ constexpr Flag kFlags[] = {
     {"linear-backend", 0, kChoice, "NAME", "native|openblas", "native", kEngine, kEngines, false, true,
      "matrix multiplication library; openblas: requires dtype float32 and unquantized weights, and its results may "
      "depend on the other requests in the batch"},
+    {"publish", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
+     "let vllmcli top of the same user watch and steer this process, through a socket in $XDG_RUNTIME_DIR/vllmcli or "
+     "/tmp/vllmcli-UID"},
     {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_bf16|neon|neon_dotprod", "auto", kEngine,
      kEngines, false, true,
      "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA overrides the default "

@@ -13,10 +13,12 @@
 #include <optional>
 
 #include "app/batch/batch_check.h"
+#include "app/batch/batch_live.h"
 #include "app/batch/batch_runner.h"
 #include "app/commands/commands.h"
 #include "app/model/load_model.h"
 #include "app/output/request_stats.h"
+#include "app/screen/curses_screen.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
@@ -93,10 +95,11 @@ class InputFile {
 // Returns the number of rows for the progress line. Returns nullopt if no progress line is shown, or if counting is not
 // cheap: for a stream, a table whose fields may contain line breaks, or a file so long that reading it would delay the
 // start.
-std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
+std::optional<int64_t> CountRows(const InputFile& input, InputFormat format, bool shows_view) {
   constexpr int64_t kMaxBytes = 32 << 20;
   const bool is_lines = format == InputFormat::kText || format == InputFormat::kJsonLines;
-  if (!is_lines || input.size() == 0 || input.size() > kMaxBytes || IsQuiet() || !CanMoveCursor(STDERR_FILENO)) {
+  if (!is_lines || input.size() == 0 || input.size() > kMaxBytes ||
+      (!shows_view && (IsQuiet() || !CanMoveCursor(STDERR_FILENO)))) {
     return std::nullopt;
   }
   std::string buffer(1 << 16, '\0');
@@ -116,6 +119,16 @@ std::optional<int64_t> CountRows(const InputFile& input, InputFormat format) {
     }
   }
   return num_rows + (is_blank ? 0 : 1);
+}
+
+// Throws ConfigError if the live view cannot be shown.
+void CheckView(const std::string& output_path) {
+  if (!CanUseScreen()) {
+    throw ConfigError("--live: needs a terminal; vllmcli top --json prints the same from another one");
+  }
+  if (output_path.empty() && StandardOutput().IsTerminal()) {
+    throw ConfigError("--live: the view uses the terminal; write the answers to a file with -o FILE");
+  }
 }
 
 bool WritesText(const Settings& settings) { return settings.Text("format").value_or("jsonl") == "text"; }
@@ -165,17 +178,33 @@ int BatchCommand(const Settings& settings) {
     return CheckBatch(settings, format, NeedsTokenizer(settings, format), defaults, reader);
   }
 
+  const bool shows_view = settings.Switch("live");
+  if (shows_view) CheckView(output_path);
   LoadedModel model = LoadModel(settings, NeedsTokenizer(settings, format));
   defaults.params = model.sampling_params;
   RowParser parser(format, defaults, model.renderer.get());
   RowSource source(reader, parser, settings.Text("template"));
   BatchOutput output(output_path, overwrite, input.fd(), settings.Switch("ordered"));
-  BatchRunner runner(*model.engine, source, output, WritesText(settings), input.size(), CountRows(input, format));
+  BatchRunner runner(*model.engine, source, output, WritesText(settings), input.size(),
+                     CountRows(input, format, shows_view));
   const auto start = std::chrono::steady_clock::now();
+  BatchLive live(model.publisher->source(), path, output_path, shows_view);
+  runner.SetLive(live);
   const BatchCounts counts = runner.Run();
   const Seconds elapsed = std::chrono::steady_clock::now() - start;
+  live.CloseView();
+  if (shows_view) {
+    for (const LiveError& error : live.errors()) {
+      PrintError("line " + std::to_string(error.line) + ": " + error.message);
+    }
+  }
   PrintSummary(counts, elapsed, output_path);
   if (settings.Switch("stats")) PrintStats(counts, model, elapsed);
+  if (runner.was_stopped()) {
+    PrintError("batch stopped: the rows that were done before are in " +
+               (output_path.empty() ? std::string("the output") : output_path));
+    return 1;
+  }
   if (counts.num_failed > 0) {
     PrintError(std::to_string(counts.num_failed) + " of " + std::to_string(counts.num_rows) + " rows failed");
     return 1;

@@ -15,6 +15,7 @@ int GenerateCommand(const Settings& settings);  // run, complete
 int BatchCommand(const Settings& settings);
 int TokenizeCommand(const Settings& settings);
 int RenderCommand(const Settings& settings);
+int TopCommand(const Settings& settings);
 int ModelsCommand(const Settings& settings);
 int ShowCommand(const Settings& settings);
 int TraceCommand(const Settings& settings);

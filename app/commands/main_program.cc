@@ -46,6 +46,8 @@ int Dispatch(const Settings& settings) {
       return TokenizeCommand(settings);
     case Command::kRender:
       return RenderCommand(settings);
+    case Command::kTop:
+      return TopCommand(settings);
     case Command::kModels:
       return ModelsCommand(settings);
     case Command::kShow:

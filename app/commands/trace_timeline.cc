@@ -253,21 +253,22 @@ std::string TraceTimeline::StepJson(Result result, double run_ms) const {
   }
   Json finished = Json::array();
   for (const auto& [id, reason] : events_.ended) finished.push_back({{"id", id}, {"reason", ToString(reason)}});
-  return DumpJson({{"step", num_steps_},
-                   {"time_ms", time_ms_},
-                   {"run_ms", run_ms},
-                   {"result", kResults[static_cast<size_t>(result)]},
-                   {"prefill_tokens", num_prefill_tokens_},
-                   {"decode_tokens", num_decode_tokens_},
-                   {"max_tokens", begin_.scheduler.max_num_batched_tokens},
-                   {"blocks_in_use", step_.num_blocks_in_use},
-                   {"requests", std::move(requests)},
-                   {"added", events_.added},
-                   {"rejected", events_.rejected},
-                   {"preempted", preempted_},
-                   {"finished", std::move(finished)},
-                   {"prefix_cache_emptied", events_.reset},
-                   {"admission_paused", events_.pause ? Json(*events_.pause) : Json()}});
+  Json step({{"step", num_steps_},
+             {"time_ms", time_ms_},
+             {"run_ms", run_ms},
+             {"result", kResults[static_cast<size_t>(result)]},
+             {"prefill_tokens", num_prefill_tokens_},
+             {"decode_tokens", num_decode_tokens_},
+             {"max_tokens", begin_.scheduler.max_num_batched_tokens},
+             {"blocks_in_use", step_.num_blocks_in_use},
+             {"requests", std::move(requests)},
+             {"added", events_.added},
+             {"rejected", events_.rejected},
+             {"preempted", preempted_},
+             {"finished", std::move(finished)},
+             {"prefix_cache_emptied", events_.reset}});
+  if (events_.pause) step["admission_paused"] = *events_.pause;
+  return DumpJson(step);
 }
 
 }  // namespace vllm::app

@@ -52,14 +52,27 @@ std::optional<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-// Returns the process id in "PID.sock", or 0.
+// Returns the process id in "PID.sock" or "PID-N.sock", or 0.
 pid_t PidOf(std::string_view name) {
   constexpr std::string_view kSuffix = ".sock";
   if (!name.ends_with(kSuffix)) return 0;
   name.remove_suffix(kSuffix.size());
+  if (const size_t dash = name.find('-'); dash != std::string_view::npos) {
+    if (name.size() != dash + 2 || name.back() < '2' || name.back() > '9') return 0;
+    name = name.substr(0, dash);
+  }
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
   return error == std::errc() && end == name.data() + name.size() && pid > 0 ? pid : 0;
+}
+
+std::string CommandLineOf(pid_t pid) {
+  const tokenizer::UniqueFd fd(open(("/proc/" + std::to_string(pid) + "/cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text(256, '\0');
+  const ssize_t num_read = fd.valid() ? read(fd.get(), text.data(), text.size()) : -1;
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, num_read)));
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return text;
 }
 
 struct FoundSocket {
@@ -80,7 +93,7 @@ std::vector<FoundSocket> SocketsIn(const std::string& directory) {
     if (pid == 0 || lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode) || status.st_uid != geteuid()) {
       continue;
     }
-    found.push_back({{pid, path}, status.st_mtim});
+    found.push_back({{pid, path, CommandLineOf(pid)}, status.st_mtim});
   }
   return found;
 }
@@ -89,8 +102,8 @@ std::vector<FoundSocket> SocketsIn(const std::string& directory) {
 
 std::string MakeLiveDirectory() {
   for (const std::string& path : Candidates()) {
-    // Room for "/.2147483647.sock".
-    if (path.size() + 20 >= sizeof(sockaddr_un::sun_path)) continue;
+    // Room for "/.2147483647-2.sock".
+    if (path.size() + 24 >= sizeof(sockaddr_un::sun_path)) continue;
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) continue;
     if (IsPrivate(path)) return path;
   }

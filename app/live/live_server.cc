@@ -207,8 +207,13 @@ std::unique_ptr<LiveServer> LiveServer::Start(const LiveSource& source, const st
   bool is_listening = false;
   try {
     RemoveStaleSockets(directory);
-    path = directory + "/" + std::to_string(getpid()) + ".sock";
-    tokenizer::UniqueFd fd(ListenLiveSocket(path));
+    tokenizer::UniqueFd fd;
+    for (int i = 1; i <= 9 && !fd.valid(); ++i) {
+      const std::string number = i == 1 ? "" : "-" + std::to_string(i);
+      path = directory + "/" + std::to_string(getpid()) + number + ".sock";
+      fd = tokenizer::UniqueFd(ListenLiveSocket(path));
+      if (!fd.valid() && errno != EADDRINUSE) return nullptr;
+    }
     if (!fd.valid()) return nullptr;
     is_listening = true;
     auto impl = std::make_unique<Impl>(source, path, std::move(fd));

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
 #include <utility>
 
 #include "app/cli/engine_options.h"
@@ -24,6 +25,12 @@ void CheckSamplingDefaults(SamplingParams params, const VllmConfig& config) {
   } catch (const RequestError& error) {
     throw ConfigError(std::string("sampling: ") + error.what());
   }
+}
+
+LoadedModel& LoadedModel::operator=(LoadedModel&& other) noexcept {
+  if (this == &other) return *this;
+  std::destroy_at(this);
+  return *std::construct_at(this, std::move(other));
 }
 
 LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
@@ -75,6 +82,9 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   }
   loaded.load_time = std::chrono::steady_clock::now() - start;
   EnterMainLoop();
+  loaded.publisher =
+      std::make_unique<LivePublisher>(std::string(CommandInfoOf(settings.command).name), loaded.location.short_name(),
+                                      *loaded.engine, loaded.tokenizer, settings.Switch("publish"));
   return loaded;
 }
 

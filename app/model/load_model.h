@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/cli/settings.h"
+#include "app/live/live_publisher.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
 #include "app/output/run_until_done.h"
@@ -16,6 +17,11 @@
 namespace vllm::app {
 
 struct LoadedModel {
+  LoadedModel() = default;
+  LoadedModel(LoadedModel&&) = default;
+  // Destroys the old publisher before the old engine.
+  LoadedModel& operator=(LoadedModel&& other) noexcept;
+
   ModelLocation location;
   SamplingParams sampling_params;                         // the defaults of a request, see sampling_defaults.h
   std::vector<SamplingValue> sampling_values;             // the effective sampling values, with their sources
@@ -23,6 +29,7 @@ struct LoadedModel {
   std::unique_ptr<PromptRenderer> renderer;               // null: there is no chat template
   std::unique_ptr<LLMEngine> engine;
   const BackgroundWork* background = nullptr;  // other requests that use the engine, see RunUntilDone; borrowed
+  std::unique_ptr<LivePublisher> publisher;  // after the engine, so that it is destroyed first
   Seconds load_time{0};
 };
 

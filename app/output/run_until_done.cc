@@ -42,10 +42,11 @@ void RunUntilDone(LLMEngine& engine, const RunCallbacks& callbacks) {
     if (callbacks.background != nullptr) callbacks.background->add_requests();
     if (!more_requests && !HasForeground(engine, callbacks.background)) return;
     // poll() ignores negative descriptors and always reports POLLERR, which on a pipe means that the reader closed it.
-    std::array<pollfd, 4> fds = {{{SignalFd(), POLLIN, 0},
+    std::array<pollfd, 5> fds = {{{SignalFd(), POLLIN, 0},
                                   {engine.OutputFd(), POLLIN, 0},
                                   {callbacks.input_fd ? callbacks.input_fd() : -1, POLLIN, 0},
-                                  {callbacks.watches_stdout ? STDOUT_FILENO : -1, 0, 0}}};
+                                  {callbacks.watches_stdout ? STDOUT_FILENO : -1, 0, 0},
+                                  {callbacks.other_fd ? callbacks.other_fd() : -1, POLLIN, 0}}};
     poll(fds.data(), fds.size(), kMaxWaitMilliseconds);
     if ((fds[3].revents & POLLERR) != 0) throw OutputClosed("writing standard output: the reader has closed it");
     if (fds[0].revents != 0) {

@@ -40,6 +40,9 @@ struct RunCallbacks {
 
   // If not null, its requests continue, and RunUntilDone returns without waiting for them. Borrowed.
   const BackgroundWork* background = nullptr;
+  // Returns a further descriptor to poll, such as that of a view's keys, or -1. on_outputs is called when it is
+  // readable.
+  std::function<int()> other_fd;
 
   // If true, RunUntilDone throws OutputClosed when standard output is a pipe without a reader.
   bool watches_stdout = true;

@@ -71,8 +71,7 @@ void LiveController::OpenProcesses() {
   for (const LiveSocket& socket : sockets_) {
     const bool is_shown = frame_ && frame_->process.pid == socket.pid;
     if (is_shown) state_.process_index = state_.processes.size();
-    state_.processes.push_back(std::to_string(socket.pid) +
-                               (is_shown ? "  " + frame_->process.command + " " + frame_->process.model : ""));
+    state_.processes.push_back(std::to_string(socket.pid) + "  " + socket.command_line);
   }
   state_.panel = LivePanel::kProcesses;
 }

@@ -1,0 +1,60 @@
+#include "app/batch/batch_live.h"
+
+#include <cmath>
+#include <utility>
+
+namespace vllm::app {
+namespace {
+
+constexpr std::chrono::milliseconds kPublishInterval{200};
+
+}  // namespace
+
+BatchLive::BatchLive(LiveSource& source, std::string input, std::string output, bool shows_view)
+    : source_(source),
+      input_(std::move(input)),
+      output_(std::move(output)),
+      start_(std::chrono::steady_clock::now()),
+      eta_(start_) {
+  Publish({}, start_);
+  if (!shows_view) return;
+  connection_.emplace(source_);
+  LiveViewerOptions options;
+  options.leave_question = "stop the batch? rows that are done are kept. y/n";
+  viewer_.emplace(*connection_, std::move(options));
+}
+
+void BatchLive::AddError(int64_t line, std::string_view message) {
+  errors_.push_back({line, std::string(message)});
+  if (errors_.size() > LiveBatch::kMaxErrors) errors_.pop_front();
+}
+
+void BatchLive::Publish(const BatchProgress& progress, SteadyTime now) {
+  due_ = now + kPublishInterval;
+  const SchedulerStats& stats = progress.stats;
+  eta_.Update(
+      now,
+      {progress.num_done, progress.num_rows.value_or(0), progress.num_prompt_tokens + progress.num_generation_tokens,
+       stats.num_prompt_tokens + stats.num_generation_tokens + stats.prefix_cache.hits, stats.admission_paused});
+  LiveBatch batch;
+  batch.input = input_;
+  batch.output = output_;
+  batch.num_done = progress.num_done;
+  batch.num_failed = progress.num_failed;
+  if (progress.num_rows) batch.num_rows = std::llround(*progress.num_rows);
+  batch.num_rows_is_estimate = progress.num_rows_is_estimate;
+  batch.num_prompt_tokens = progress.num_prompt_tokens;
+  batch.num_generation_tokens = progress.num_generation_tokens;
+  batch.elapsed = now - start_;
+  batch.time_left = eta_.time_left();
+  batch.errors.assign(errors_.begin(), errors_.end());
+  source_.SetBatch(std::move(batch));
+}
+
+bool BatchLive::Update(const BatchProgress& progress) {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  if (now >= due_) Publish(progress, now);
+  return !viewer_ || viewer_->Update();
+}
+
+}  // namespace vllm::app

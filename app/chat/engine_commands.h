@@ -1,0 +1,14 @@
+// The slash command that shows the engine. See slash_commands.h; main thread.
+#pragma once
+
+#include <string>
+
+#include "app/chat/chat_session.h"
+#include "app/chat/slash_result.h"
+
+namespace vllm::app {
+
+// Shows the live view of the chat's engine until the user leaves it.
+SlashResult EngineCommand(const std::string& arguments, ChatSession& session);
+
+}  // namespace vllm::app
