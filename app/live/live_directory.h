@@ -17,8 +17,8 @@ std::string MakeLiveDirectory();
 // A process with a socket. Whether it still runs is not known.
 struct LiveSocket {
   pid_t pid = 0;
-  std::string path;
-  std::string command_line;  // untrusted; empty if unknown
+  std::string path = {};
+  std::string command_line = {};  // untrusted; empty if unknown
 };
 
 // Returns the sockets of the user's processes, the newest first.

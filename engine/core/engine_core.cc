@@ -140,6 +140,7 @@ void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutp
     cancelled = true;
   }
   if (interrupt_ != nullptr) interrupt_->EndStep(cancelled);
+  if (scheduler_output.total_num_scheduled_tokens == 0) return;
   last_step_time_ = std::chrono::steady_clock::now() - start;
   step_time_ += last_step_time_;
   num_executed_steps_ += cancelled ? 0 : 1;

@@ -59,8 +59,8 @@ struct EngineSnapshot {
 
   int64_t num_kv_blocks = 0;
   int64_t block_size = 0;  // tokens
-  // The state of blocks 1, 2, ...; if there are more than kMaxCells, each cell shows the most frequent state of
-  // blocks_per_cell blocks, or a frequent one if none has a majority.
+  // The state of blocks 1, 2, ... If there are more than kMaxCells, each cell stands for blocks_per_cell blocks and has
+  // a frequent state of those that are not free.
   int64_t blocks_per_cell = 1;
   std::vector<uint16_t> kv_blocks;
 

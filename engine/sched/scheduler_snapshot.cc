@@ -35,11 +35,12 @@ RequestSnapshot MakeRequestSnapshot(const Request& request, SteadyTime now) {
   return row;
 }
 
-// Returns the value that is in more than half of `states`, or, if there is none, one of the frequent values.
+// Returns the state of more than half of the blocks that are not free, or, if there is none, one of the frequent states.
 uint16_t MajorityOf(std::span<const uint16_t> states) {
-  uint16_t candidate = states.front();
+  uint16_t candidate = EngineSnapshot::kFree;
   size_t count = 0;
   for (const uint16_t state : states) {
+    if (state == EngineSnapshot::kFree) continue;
     if (count == 0) candidate = state;
     count += state == candidate ? 1 : static_cast<size_t>(-1);
   }

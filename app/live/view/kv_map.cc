@@ -10,11 +10,12 @@
 namespace vllm::app {
 namespace {
 
+// Ignores free blocks, unless all are free: otherwise a large cache that is used a little would look empty.
 uint16_t MostFrequent(const std::vector<uint16_t>& states, size_t begin, size_t end) {
   std::unordered_map<uint16_t, int> counts;
-  uint16_t best = states[begin];
+  uint16_t best = EngineSnapshot::kFree;
   for (size_t i = begin; i < end; ++i) {
-    if (++counts[states[i]] > counts[best]) best = states[i];
+    if (states[i] != EngineSnapshot::kFree && ++counts[states[i]] > counts[best]) best = states[i];
   }
   return best;
 }

@@ -1,5 +1,5 @@
-// DrawKVMap: the map of the KV blocks. A cell stands for one block or for several and shows the most frequent state:
-// the letter of the request that uses it, shared, cached, or free. Pure function; any thread.
+// DrawKVMap: the map of the KV blocks. A cell stands for one block or for several and shows the most frequent state
+// of those that are not free: the letter of the request that uses it, shared, or cached. Pure function; any thread.
 #pragma once
 
 #include "app/live/live_frame.h"

@@ -167,7 +167,11 @@ void DrawMain(const LiveFrame& frame, const LiveHistory& history, const LiveView
               int num_rows, CellGrid& grid) {
   // The table gets at least a third of the screen.
   const int table_rows = std::max(num_rows >= 3 ? 1 : 0, num_rows / 3);
-  const int map_rows = num_rows < 16 ? 0 : std::clamp(num_rows / 6, 3, 10);
+  const int64_t num_cells = std::max<int64_t>(1, static_cast<int64_t>(frame.engine.kv_blocks.size()));
+  const int64_t columns = std::max(1, size.columns);
+  const int64_t max_map_rows = std::clamp(num_rows / 6, 3, 10);
+  const int map_rows =
+      num_rows < 16 ? 0 : static_cast<int>(std::min(max_map_rows, 1 + (num_cells + columns - 1) / columns));
   std::vector<Line> lines = UpperLines(frame, history, size);
   size_t num_lines = static_cast<size_t>(std::max(0, num_rows - table_rows - map_rows));
   std::vector<int> ranks;

@@ -22,11 +22,11 @@ enum class LivePanel : uint8_t { kMain, kHelp, kDetail, kProcesses };
 struct LiveViewState {
   LivePanel panel = LivePanel::kMain;
   LiveSort sort = LiveSort::kQueue;
-  RequestId selected = 0;              // 0: none
-  std::string question;                // shown instead of the keys, if not empty
-  std::string message;                 // shown instead of the keys, if not empty and there is no question
-  std::vector<std::string> processes;  // the lines of the list of processes
-  size_t process_index = 0;            // the selected line
+  RequestId selected = 0;                   // 0: none
+  std::string question = {};                // shown instead of the keys, if not empty
+  std::string message = {};                 // shown instead of the keys, if not empty and there is no question
+  std::vector<std::string> processes = {};  // the lines of the list of processes
+  size_t process_index = 0;                 // the selected line
   bool can_switch_process = false;
   Seconds silence{0};  // since the last frame
 };

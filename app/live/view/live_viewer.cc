@@ -83,7 +83,7 @@ void LiveController::Answer(const Key& key, LiveConnection& connection) {
   if (question == Question::kLeave) leaves_ = true;
   if (question == Question::kAbort) {
     connection.AbortRequest(abort_id_);
-    state_.message = "aborted";
+    state_.message = "abort sent";
   }
 }
 

@@ -20,11 +20,11 @@ namespace vllm::app {
 
 struct LiveViewerOptions {
   // If not empty, leaving asks this question first. Ctrl-C leaves without asking.
-  std::string leave_question;
+  std::string leave_question = {};
   // Returns the processes to choose from; unset: only one process can be shown.
-  std::function<std::vector<LiveSocket>()> list_processes;
+  std::function<std::vector<LiveSocket>()> list_processes = {};
   // Called about every 100 ms while Run waits; may be unset.
-  std::function<void()> on_tick;
+  std::function<void()> on_tick = {};
 };
 
 // Handles keys and holds what the view shows, without a terminal.

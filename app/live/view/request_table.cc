@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "app/live/view/live_text.h"
-#include "app/terminal/progress_line.h"
+#include "app/terminal/text_width.h"
 
 namespace vllm::app {
 namespace {
@@ -24,7 +24,7 @@ struct ColumnInfo {
 
 // In the order in which they are shown. The text takes the rest of the row.
 constexpr std::array<ColumnInfo, 9> kColumns = {{
-    {Column::kName, "REQUEST", 10, false, 0, LiveSort::kQueue},
+    {Column::kName, "REQUEST", 8, false, 0, LiveSort::kQueue},
     {Column::kState, "STATE", 9, false, 2, LiveSort::kState},
     {Column::kPrompt, "PROMPT", 11, true, 3, LiveSort::kPrompt},
     {Column::kHit, "HIT", 4, true, 6, LiveSort::kQueue},
@@ -36,7 +36,18 @@ constexpr std::array<ColumnInfo, 9> kColumns = {{
 }};
 constexpr int kMarkColumns = 2;  // the request's letter and a space
 
-std::string CellText(Column column, const RequestSnapshot& request, const std::string& prompt) {
+// Returns the end of `text` that is at most `width` columns wide.
+std::string LastColumns(std::string_view text, int width) {
+  int columns = NumColumns(text);
+  while (columns > width) {
+    const TextCluster cluster = ClusterAt(text, 0);
+    text.remove_prefix(cluster.num_bytes);
+    columns = NumColumns(text);
+  }
+  return std::string(text);
+}
+
+std::string CellText(Column column, const RequestSnapshot& request, const std::string& prompt, int width) {
   switch (column) {
     case Column::kName:
       return request.external_req_id.empty() ? std::to_string(request.request_id) : request.external_req_id;
@@ -60,7 +71,7 @@ std::string CellText(Column column, const RequestSnapshot& request, const std::s
     case Column::kFirst:
       return request.time_to_first_token < Seconds(0) ? "-" : ShortTimeText(request.time_to_first_token);
     case Column::kText:
-      return prompt;
+      return LastColumns(prompt, width);
   }
   return "";
 }
@@ -82,13 +93,12 @@ std::array<int, kColumns.size()> Widths(int columns) {
     }
   }
   if (left > 0) {
-    // The text, or else the name, takes the rest.
+    // The name, up to a limit, and the text take the rest.
+    constexpr int kMaxNameColumns = 16;
     const size_t last = kColumns.size() - 1;
-    if (widths[last] > 0) {
-      widths[last] += left;
-    } else {
-      widths[0] += left;
-    }
+    const int to_name = widths[last] > 0 ? std::min(left / 4, kMaxNameColumns - widths[0]) : left;
+    widths[0] += to_name;
+    if (widths[last] > 0) widths[last] += left - to_name;
   }
   return widths;
 }
@@ -146,7 +156,7 @@ void DrawRequestTable(const LiveFrame& frame, const LiveViewState& state, int ro
     int column = kMarkColumns;
     for (size_t k = 0; k < kColumns.size(); ++k) {
       if (widths[k] == 0) continue;
-      const std::string text = CellText(kColumns[k].column, request, prompt);
+      const std::string text = CellText(kColumns[k].column, request, prompt, widths[k]);
       if (kColumns[k].right) {
         grid.PutRight(row, column, widths[k], text, style);
       } else {
