@@ -62,6 +62,7 @@ TEST(TraceFormatTest, ExtremeValuesSurvive) {
   record.add.priority = std::numeric_limits<int64_t>::min();
   record.add.arrival_ns = std::numeric_limits<int64_t>::max();
   record.add.prompt_logprobs = true;
+  record.add.interactive = true;
   record.add.tags = {0, std::numeric_limits<uint64_t>::max()};
   std::string payload;
   EncodeTraceRecord(record, payload);
@@ -70,6 +71,7 @@ TEST(TraceFormatTest, ExtremeValuesSurvive) {
   EXPECT_EQ(read.add.priority, record.add.priority);
   EXPECT_EQ(read.add.arrival_ns, record.add.arrival_ns);
   EXPECT_TRUE(read.add.prompt_logprobs);
+  EXPECT_TRUE(read.add.interactive);
   EXPECT_FALSE(read.add.accepted);
   EXPECT_EQ(read.add.tags, record.add.tags);
 }
