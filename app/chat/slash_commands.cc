@@ -95,7 +95,7 @@ SlashResult RunSlashCommand(const std::string& line, ChatSession& session) {
     try {
       return command.run(arguments, session);
     } catch (const ConfigError& error) {
-      PrintError(error.what());
+      PrintError(error.what(), error.hint());
     } catch (const ResourceError& error) {
       PrintError(error.what());
     } catch (const StoreError& error) {

@@ -39,7 +39,8 @@ InputFormat FormatOf(const Settings& settings, const std::string& path) {
   if (name == "jsonl") return InputFormat::kJsonLines;
   if (name == "csv") return InputFormat::kCsv;
   if (name == "tsv") return InputFormat::kTsv;
-  throw ConfigError("batch input " + path + ": no known file extension; use --input-format txt, jsonl, csv or tsv");
+  throw ConfigError("batch input " + path + ": no known file extension; use --input-format txt, jsonl, csv or tsv",
+                    "txt: one prompt per line; jsonl: one JSON object per line; csv, tsv: a table with a header");
 }
 
 char DelimiterOf(InputFormat format) {
@@ -64,7 +65,7 @@ class InputFile {
       const bool is_socket = error == ENXIO && stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
       const std::string message = "batch input " + path + ": " + (is_socket ? "is a socket" : std::strerror(error));
       if (error == EMFILE || error == ENFILE) throw ResourceError(message);
-      throw ModelError(message);
+      throw ModelError(message, error == ENOENT ? "the name - reads the rows from standard input" : "");
     }
     if (fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode))
       throw ModelError("batch input " + path + ": is a directory");

@@ -60,7 +60,10 @@ std::unique_ptr<ChatStore> OpenStore(const Settings& settings) {
 std::string ContinueChat(const Settings& settings, ChatSession& session) {
   const bool continues = settings.Switch("continue");
   if (!continues && !settings.Has("resume")) return "";
-  if (session.store() == nullptr) throw ConfigError("chat: no conversation to continue, because none are stored");
+  if (session.store() == nullptr) {
+    throw ConfigError("chat: no conversation to continue, because none are stored",
+                      "vllmcli chat without -c and --resume begins a new one");
+  }
   if (settings.SourceOf("system") == SettingSource::kCommandLine)
     throw ConfigError("chat: --system cannot change a stored conversation");
   if (!continues && settings.Text("resume")->empty()) {
@@ -68,7 +71,8 @@ std::string ContinueChat(const Settings& settings, ChatSession& session) {
     return "/resume ";
   }
   if (!ResumeChat(continues ? "" : *settings.Text("resume"), session)) {
-    throw ConfigError("chat: no conversation was continued; vllmcli chats list shows them");
+    throw ConfigError("chat: no conversation was continued",
+                      "vllmcli chats list shows the stored conversations; vllmcli chat begins a new one");
   }
   return "";
 }
@@ -133,8 +137,8 @@ int ChatCommand(const Settings& settings) {
   if (!settings.arguments.empty()) throw ConfigError("chat: unexpected argument; use vllmcli run to answer one prompt");
   LoadedModel model = LoadModel(settings);
   if (model.renderer == nullptr) {
-    throw ModelError("model " + model.location.name +
-                     ": has no chat template; use vllmcli complete or pass --chat-template FILE");
+    throw ModelError("model " + model.location.name + ": has no chat template",
+                     "vllmcli complete continues text without one; --chat-template FILE sets one");
   }
   const std::unique_ptr<ChatStore> store = OpenStore(settings);
   ChatSession session(std::move(model), settings, store.get());

@@ -121,8 +121,8 @@ Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std:
   if (settings.Has("prompt-ids")) return settings.Ids("prompt-ids");
   if (settings.command == Command::kComplete) return TextPrompt{*text, true};
   if (model.renderer == nullptr) {
-    throw ModelError("model " + model.location.name +
-                     ": has no chat template; use vllmcli complete or pass --chat-template FILE");
+    throw ModelError("model " + model.location.name + ": has no chat template",
+                     "vllmcli complete continues text without one; --chat-template FILE sets one");
   }
   std::vector<tokenizer::ChatMessage> messages;
   if (const auto system = settings.Text("system")) messages.push_back({"system", *system});

@@ -124,13 +124,13 @@ int Main(int argc, char** argv) {
   } catch (const tokenizer::EncodingStopped&) {
     status = 128 + TakeSignal();
   } catch (const ConfigError& error) {
-    PrintError(error.what());
+    PrintError(error.what(), error.hint());
     status = kUsage;
   } catch (const StoreError& error) {
     PrintError(error.what());
     status = kUnusableModel;
   } catch (const ModelError& error) {
-    PrintError(error.what());
+    PrintError(error.what(), error.hint());
     status = kUnusableModel;
   } catch (const tokenizer::TokenizerError& error) {
     PrintError(error.what());
@@ -147,6 +147,9 @@ int Main(int argc, char** argv) {
   } catch (const std::system_error& error) {
     PrintError(error.what());
     status = kNoResource;
+  } catch (const RequestError& error) {
+    PrintError(error.what(), error.hint());
+    status = kRequestFailed;
   } catch (const std::exception& error) {
     PrintError(error.what());
     status = kRequestFailed;

@@ -113,7 +113,7 @@ int RenderCommand(const Settings& settings) {
   const ModelLocation location = LocateModel(settings);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
   if (renderer == nullptr) {
-    throw ModelError("model " + location.name + ": has no chat template; pass --chat-template FILE");
+    throw ModelError("model " + location.name + ": has no chat template", "--chat-template FILE sets one");
   }
   const std::string text = RenderOne(*renderer, ParseInput(ReadFileOrStdin(path, 64 << 20), path));
   if (settings.Switch("json")) {

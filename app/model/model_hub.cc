@@ -24,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kShippedName = "guide";
+constexpr char kModelHint[] =
+    "vllmcli models lists the installed models; -m also takes a .gguf file or a Hugging Face model directory";
 
 bool IsDirectory(const fs::path& path) {
   std::error_code error;
@@ -118,7 +120,8 @@ ModelLocation LocationIn(const std::string& name, const fs::path& directory, con
   if (files.empty()) {
     throw ModelError(
         "model " + name +
-        (load_format == "gguf" ? ": no .gguf file in this directory" : ": no config.json in this directory"));
+            (load_format == "gguf" ? ": no .gguf file in this directory" : ": no config.json in this directory"),
+        kModelHint);
   }
   std::string names;
   for (const fs::path& file : files) names += (names.empty() ? "" : ", ") + Escape(file.filename().string(), 80);
@@ -140,8 +143,10 @@ void ListDirectory(const std::string& name, const fs::path& directory, const std
     return;
   }
   const std::vector<fs::path> files = GgufModelsIn(directory);
+  // LocationIn opens a directory with a tokenizer as a Hugging Face model.
+  const bool is_named_by_directory = files.size() == 1 && !tokenizer::HasTokenizer(directory.string());
   for (const fs::path& file : files) {
-    const std::string own_name = files.size() == 1 ? name : name + "/" + file.filename().string();
+    const std::string own_name = is_named_by_directory ? name : name + "/" + file.filename().string();
     models.push_back({own_name, directory.string(), origin, file.string()});
   }
 }
@@ -204,7 +209,7 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
   if (name.empty() || (name == kShippedName && !IsDirectory(name))) {
     const std::optional<fs::path> shipped = FindShipped();
     if (!shipped) {
-      throw ModelError("model: the bundled model is not installed; set another with -m or $VLLMCLI_MODEL");
+      throw ModelError("model: the bundled model is not installed; set another with -m or $VLLMCLI_MODEL", kModelHint);
     }
     return {std::string(kShippedName), shipped->string(), "shipped"};
   }
@@ -215,7 +220,8 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
   if (IsDirectory(path)) return LocationIn(name, path, "directory", load_format);
   if (IsFile(path)) {
     if (fs::path(path).extension() != ".gguf") {
-      throw ModelError("model " + name + ": is a file; must be a directory with config.json, or a .gguf file");
+      throw ModelError("model " + name + ": is a file; must be a directory with config.json, or a .gguf file",
+                       "if this is a part of a Hugging Face model, name its directory");
     }
     if (load_format == "safetensors") throw ModelError("model " + name + ": is a GGUF file, not safetensors");
     const fs::path directory = fs::path(path).parent_path();
@@ -236,9 +242,10 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
     throw ModelError("model " + Escape(name) + ": not a regular file or a directory (" +
                      tokenizer::FileTypeName(status.st_mode) + ")");
   }
-  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": no such file or directory");
+  if (!IsRepositoryName(name)) throw ModelError("model " + name + ": no such file or directory", kModelHint);
   throw ModelError("model " + name + ": neither an existing path nor an installed model (Hugging Face cache: " +
-                   HubCache().string() + "); see vllmcli models");
+                       HubCache().string() + ")",
+                   kModelHint);
 }
 
 std::vector<ModelLocation> ListModels() {

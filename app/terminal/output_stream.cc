@@ -66,6 +66,10 @@ void WriteError(std::string_view prefix, const SafeText& text) {
 }  // namespace
 
 void PrintError(std::string_view text) { WriteError("vllmcli: ", SafeLine(text)); }
+void PrintError(std::string_view text, std::string_view hint) {
+  PrintError(text);
+  if (!hint.empty()) WriteError("hint: ", SafeLine(hint));
+}
 void PrintWarning(std::string_view text) { WriteError("vllmcli: warning: ", SafeLine(text)); }
 void PrintNote(std::string_view text) { WriteError("", SafeLine(text)); }
 void PrintNoteLines(std::string_view text) { WriteError("", SafeText(text)); }

@@ -42,6 +42,8 @@ OutputStream& StandardOutput();
 // Print one line on standard error, "vllmcli: <text>" or "vllmcli: warning: <text>", and ignore write errors. The text
 // may be untrusted; line breaks in it, for example in a file name, are shown as \n.
 void PrintError(std::string_view text);
+// Also prints the line "hint: <hint>", unless `hint` is empty.
+void PrintError(std::string_view text, std::string_view hint);
 void PrintWarning(std::string_view text);
 // Prints a line without "vllmcli: ", even with --quiet. Used for statistics that the user has requested, and in a chat
 // for replies to commands and keys.

@@ -137,6 +137,21 @@ TEST(GgufProgramTest, FilesOfARepositoryAreFoundByName) {
             (std::vector<std::string>{"me/tiny-GGUF/tiny-Q4_0.gguf", "me/tiny-GGUF/tiny-Q8_0.gguf", "mine.gguf"}));
 }
 
+TEST(GgufProgramTest, AFileNextToATokenizerIsListedByANameThatOpensIt) {
+  const TempDirectory directory;
+  const std::string own = directory.path() + "/vllmcli/models/pair";
+  fs::create_directories(own);
+  fs::copy_file(Llama(), own + "/model.gguf");
+  fs::copy_file(GuideModel() + "/tokenizer.json", own + "/tokenizer.json");
+  ProgramOptions options;
+  options.environment = {{"XDG_DATA_HOME", directory.path()}};
+  const Json models = Json::parse(RunProgram({"models", "--json"}, options).out);
+  EXPECT_EQ(models[0]["name"], "pair/model.gguf");
+  const ProgramResult show = RunProgram({"show", "--json", models[0]["name"]}, options);
+  ASSERT_EQ(show.status, 0) << show.err;
+  EXPECT_EQ(Json::parse(show.out)["file"], own + "/model.gguf");
+}
+
 TEST(GgufProgramTest, ShowCountsPackedParameters) {
   // The directory contains the same model, quantized in 21 ways.
   for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/quant/models")) {

@@ -159,7 +159,8 @@ TEST_F(UnusableFilesTest, BatchReadsItsInputFromAFifo) {
 TEST_F(UnusableFilesTest, LineBreaksInAFileNameAreEscapedInMessages) {
   const ProgramResult result = RunProgram({"complete", "-m", "no\nsuch\n\x1b[31mmodel", "hi"}, Input(""));
   EXPECT_EQ(result.status, 3);
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 2) << result.err;
+  EXPECT_NE(result.err.find("\nhint: "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("no\\nsuch\\n<1b>[31mmodel"), std::string::npos) << result.err;
 }
 
