@@ -56,7 +56,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
     ++num_bad;
     StandardOutput().WriteLine(SafeJson(ErrorRecord(source.id, code, message)));
   }
-  PrintStatus(std::to_string(num_rows) + " rows, " + std::to_string(num_bad) + " invalid");
+  PrintStatus(std::to_string(num_rows) + (num_rows == 1 ? " row, " : " rows, ") + std::to_string(num_bad) + " invalid");
   return num_bad > 0 ? 1 : 0;
 }
 

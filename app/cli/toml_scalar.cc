@@ -1,5 +1,6 @@
 #include "app/cli/toml_scalar.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -23,7 +24,28 @@ std::string ReasonOf(const std::string& message) {
   return reason.empty() ? "not a TOML value" : std::string(reason);
 }
 
-TomlScalar ScalarOf(const toml::value& value) {
+// Returns false if `number` is a limit of its type although the literal `raw` has another value: toml11 clamps integers
+// that are out of range. REQUIRES: `raw` is a TOML integer.
+bool IsExactly(std::string_view raw, std::int64_t number) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  if (number != Limits::max() && number != Limits::min()) return true;
+  std::string digits;
+  for (const char c : raw) {
+    if (c != '_') digits.push_back(c);
+  }
+  int base = 10;
+  if (digits.starts_with("0x") || digits.starts_with("0o") || digits.starts_with("0b")) {
+    base = digits[1] == 'x' ? 16 : digits[1] == 'o' ? 8 : 2;
+    digits.erase(0, 2);
+  } else if (digits.starts_with('+')) {
+    digits.erase(0, 1);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+  return error == std::errc() && end == digits.data() + digits.size() && value == number;
+}
+
+TomlScalar ScalarOf(const toml::value& value, std::string_view raw) {
   // toml11 clamps numbers that are out of range to the largest or smallest value.
   static const TomlScalar kOutOfRange = {"", "the number is out of range"};
   switch (value.type()) {
@@ -31,8 +53,7 @@ TomlScalar ScalarOf(const toml::value& value) {
       return {value.as_boolean() ? "true" : "false", ""};
     case toml::value_t::integer: {
       const std::int64_t number = value.as_integer();
-      using Limits = std::numeric_limits<std::int64_t>;
-      if (number == Limits::max() || number == Limits::min()) return kOutOfRange;
+      if (!IsExactly(raw, number)) return kOutOfRange;
       return {std::to_string(number), ""};
     }
     case toml::value_t::floating: {
@@ -55,7 +76,7 @@ TomlScalar ScalarOf(const toml::value& value) {
 TomlScalar ParseTomlScalar(std::string_view raw) {
   std::istringstream document("value = " + std::string(raw) + "\n");
   try {
-    return ScalarOf(toml::find(toml::parse(document, "value"), "value"));
+    return ScalarOf(toml::find(toml::parse(document, "value"), "value"), raw);
   } catch (const std::exception& error) {
     return {"", ReasonOf(error.what())};
   }

@@ -24,6 +24,7 @@
 #include "engine/worker/check_weights.h"
 #include "kernels/threading/cpu_topology.h"
 #include "kernels/threading/thread_pool.h"
+#include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm::app {
 namespace {
@@ -56,6 +57,12 @@ void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& j
     json["weights_error"] = error.what();
     failures.emplace_back(error.what());
   }
+}
+
+void AddTokenizerError(const std::string& why, Json& json, Failures& failures) {
+  json["tokenizer"] = nullptr;
+  json["tokenizer_error"] = why;
+  failures.push_back(why);
 }
 
 std::string TypesText(const Json& types) {
@@ -105,10 +112,10 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
     // TokenizerKind may read only the beginning of the files. `run` reads them completely, so load the tokenizer to
     // find errors in the rest.
     if (has_tokenizer) LoadModelTokenizer(location);
-  } catch (const std::runtime_error& error) {
-    json["tokenizer"] = nullptr;
-    json["tokenizer_error"] = error.what();
-    failures.emplace_back(error.what());
+  } catch (const ModelError& error) {
+    AddTokenizerError(error.what(), json, failures);
+  } catch (const tokenizer::TokenizerError& error) {
+    AddTokenizerError(error.what(), json, failures);
   }
   try {
     const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);

@@ -183,6 +183,25 @@ TEST_F(ConfigFileTest, NumbersOfEveryKindAreRead) {
   EXPECT_EQ(settings_.Integer("top-k"), 15);
 }
 
+TEST_F(ConfigFileTest, TheLimitsOf64BitIntegersAreReadAndLargerNumbersAreErrors) {
+  const auto value_of = [&](const std::string& number) {
+    settings_ = Settings();
+    settings_.command = Command::kBatch;
+    const std::string error = ErrorOf("max-num-seqs = " + number + "\n");
+    return error.empty() ? std::to_string(settings_.Integer("max-num-seqs").value()) : error;
+  };
+  const std::string max = "9223372036854775807";
+  const std::string min = "-9223372036854775808";
+  for (const char* number :
+       {"9223372036854775807", "+9_223_372_036_854_775_807", "0x7FFFFFFFFFFFFFFF", "0o777777777777777777777"}) {
+    EXPECT_EQ(value_of(number), max) << number;
+  }
+  EXPECT_EQ(value_of(min), min);
+  for (const char* number : {"9223372036854775808", "-9223372036854775809", "99999999999999999999"}) {
+    EXPECT_NE(value_of(number).find("the number is out of range"), std::string::npos) << value_of(number);
+  }
+}
+
 TEST_F(ConfigFileTest, SyntaxErrorsNameTheirLineAndColumn) {
   const std::string kind = "must be a quoted string, a number, true, false or an array of these";
   const std::vector<std::pair<std::string_view, std::string>> cases = {

@@ -88,6 +88,14 @@ TEST(BatchCheckProgramTest, CheckAndRunRejectTheSameRowsWithTheSameRecords) {
   EXPECT_FALSE(rejected.contains(static_cast<int>(BadRows().size()) + 1));
 }
 
+TEST(BatchCheckProgramTest, TheSummaryCountsOneRowInTheSingular) {
+  const auto summary_of = [](const std::string& rows) {
+    return RunProgram({"batch", "-", "--input-format", "txt", "--check"}, Input(rows)).err;
+  };
+  EXPECT_EQ(summary_of("a\n"), "1 row, 0 invalid\n");
+  EXPECT_EQ(summary_of("a\nb\n"), "2 rows, 0 invalid\n");
+}
+
 TEST(BatchCheckProgramTest, FlagOutOfRangeIsAUsageError) {
   const ProgramResult check =
       RunProgram({"batch", "-m", GuideModel(), "--top-p", "3", "--check", "-"}, Input("{\"prompt\":\"a\"}\n"));
