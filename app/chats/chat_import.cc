@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxBytes = size_t{1} << 30;
+constexpr std::string_view kSqliteMagic = "SQLite format 3";
 
 // A conversation in the file that cannot be imported.
 class ImportError : public std::runtime_error {
@@ -215,15 +215,19 @@ void Import(StoredChat chat, ChatStore& store, ImportResult& result) {
 }  // namespace
 
 ImportResult ImportChats(const std::string& path, ChatStore& store) {
-  const auto fail = [&](const std::string& why) { throw ConfigError("import " + Escape(path) + ": " + why); };
   std::string text;
-  const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, kMaxBytes, text);
-  if (!file.ok()) fail(file.error);
+  const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, kMaxImportBytes, text);
+  if (!file.ok()) throw ConfigError("import " + Escape(path) + ": " + file.error);
+  if (!text.starts_with(kSqliteMagic)) return ImportChatsText(text, path, store);
   ImportResult result;
-  if (text.starts_with("SQLite format 3")) {
-    for (StoredChat& chat : LlmChats(path)) Import(std::move(chat), store, result);
-    return result;
-  }
+  for (StoredChat& chat : LlmChats(path)) Import(std::move(chat), store, result);
+  return result;
+}
+
+ImportResult ImportChatsText(const std::string& text, const std::string& name, ChatStore& store) {
+  const auto fail = [&](const std::string& why) { throw ConfigError("import " + Escape(name) + ": " + why); };
+  if (text.starts_with(kSqliteMagic)) fail("is an SQLite database, which must be a file");
+  ImportResult result;
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) fail("neither JSON nor an SQLite database");
   if (json.is_object() && json.contains("messages")) {

@@ -5,6 +5,7 @@
 // one tokenizes it from its text.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,5 +23,9 @@ struct ImportResult {
 // Imports every conversation of the file that is valid. Throws ConfigError if the file cannot be read or has none of
 // the formats, and StoreError if the database fails.
 ImportResult ImportChats(const std::string& path, ChatStore& store);
+// The same for the text of a JSON file. `name` names it in messages.
+ImportResult ImportChatsText(const std::string& text, const std::string& name, ChatStore& store);
+
+inline constexpr size_t kMaxImportBytes = size_t{1} << 30;
 
 }  // namespace vllm::app

@@ -20,7 +20,8 @@ constexpr std::array<CommandInfo, 13> kCommands = {{
      "finds up to 100 messages. chats show NUMBER prints the current branch of a conversation as Markdown, or with "
      "--json all branches with their token ids. chats export NUMBER FILE writes a new .md or .html file with the "
      "current branch, or a new .json file with all branches. chats import FILE reads such a .json file, the "
-     "conversations.json of a ChatGPT export, or the logs.db of the llm program. chats rm NUMBER... deletes "
+     "conversations.json of a ChatGPT export, or the logs.db of the llm program; - reads JSON from standard input. "
+     "chats rm NUMBER... deletes "
      "conversations and their text from the database. Lines that you typed remain in the chat's history file.",
      "vllmcli chats search prefix cache\n"
      "vllmcli chats export 12 talk.md\n"
@@ -63,7 +64,8 @@ constexpr std::array<CommandInfo, 13> kCommands = {{
      "vllmcli top --json\n"
      "vllmcli top 4711 --json --interval 5"},
     {Command::kTokenize, "tokenize", "[TEXT]", "", false, "convert text to token ids, or back",
-     "Prints the token ids of TEXT, or of standard input, as one JSON array. --decode converts token ids to text.",
+     "Prints the token ids of TEXT, or of standard input if TEXT is missing or -, as one JSON array. --decode converts "
+     "token ids to text.",
      "vllmcli tokenize -m ./model 'Hello, world'\n"
      "vllmcli tokenize -m ./model --count <book.txt"},
     {Command::kRender, "render", "FILE.json", "", true, "render messages with a chat template",

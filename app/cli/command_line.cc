@@ -28,13 +28,36 @@ std::string Unguard(std::string value) {
   }
   std::string bare = word.substr(0, word.find('='));
   const Flag* elsewhere = bare.size() > 2 ? FindFlag(bare.substr(2)) : nullptr;
+  for (const Flag& flag : FlagTable()) {
+    if (bare.size() == 2 && flag.short_name == bare[1]) elsewhere = &flag;
+  }
   std::string message = "unknown flag " + bare + " for " + std::string(CommandInfoOf(command).name);
+  std::string hint = "vllmcli " + std::string(CommandInfoOf(command).name) + " --help-all lists all flags";
   if (const std::string near = NearestName(bare, names); !near.empty()) {
     message += "; did you mean " + near + "?";
   } else if (elsewhere != nullptr) {
     message += "; it is a flag of another command";
+    std::string commands;
+    for (const CommandInfo& info : CommandTable()) {
+      if (elsewhere->belongs_to(info.command)) commands += (commands.empty() ? "" : ", ") + std::string(info.name);
+    }
+    hint = bare + " is a flag of " + commands;
+  } else if (bare.size() > 1 && bare[1] != '-') {
+    hint = "put -- before a text that begins with a dash; " + hint;
   }
-  throw ConfigError(message);
+  throw ConfigError(message, hint);
+}
+
+[[noreturn]] void UnknownCommand(const std::string& word) {
+  std::vector<std::string> names;
+  for (const CommandInfo& info : CommandTable()) names.emplace_back(info.name);
+  const std::string near = NearestName(word, names);
+  const bool is_text = word.find(' ') != std::string::npos;
+  const bool is_file = word.find('/') != std::string::npos || word.ends_with(".gguf");
+  throw ConfigError("unknown command " + word + (near.empty() ? "" : "; did you mean " + near + "?"),
+                    is_text   ? "vllmcli run 'TEXT' answers a prompt"
+                    : is_file ? "vllmcli chat -m MODEL chats with a model"
+                              : "vllmcli --help lists the commands");
 }
 
 void AddFlags(CLI::App& parser, Command command, std::map<const Flag*, CLI::Option*>& options) {
@@ -68,26 +91,21 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
     line.action = CommandLineAction::kVersion;
     return line;
   }
-  if (!words.empty() && (words[0] == "--help" || words[0] == "-h" || words[0] == "help")) {
+  if (!words.empty() && (words[0] == "--help" || words[0] == "--help-all" || words[0] == "-h" || words[0] == "help")) {
     line.action = CommandLineAction::kHelp;
-    if (words.size() > 1) {
-      const std::optional<Command> topic = FindCommand(words[1]);
-      if (topic) {
-        line.has_command = true;
-        line.settings.command = *topic;
-      }
+    for (const std::string& word : words) {
+      if (word == "--help-all") line.action = CommandLineAction::kHelpAll;
+      if (&word == words.data() || word.empty() || word.front() == '-' || line.has_command) continue;
+      const std::optional<Command> topic = FindCommand(word);
+      if (!topic) UnknownCommand(word);
+      line.has_command = true;
+      line.settings.command = *topic;
     }
     return line;
   }
   if (!words.empty() && !words[0].empty() && words[0][0] != '-') {
     const std::optional<Command> found = FindCommand(words[0]);
-    if (!found) {
-      std::vector<std::string> names;
-      for (const CommandInfo& info : CommandTable()) names.emplace_back(info.name);
-      const std::string near = NearestName(words[0], names);
-      throw ConfigError("unknown command " + words[0] +
-                        (near.empty() ? "; see vllmcli --help" : "; did you mean " + near + "?"));
-    }
+    if (!found) UnknownCommand(words[0]);
     command = *found;
     line.has_command = true;
     words.erase(words.begin());
@@ -117,19 +135,24 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
     }
     throw ConfigError("unexpected argument for " + std::string(CommandInfoOf(command).name));
   } catch (const CLI::ParseError& error) {
-    throw ConfigError(error.what());
+    throw ConfigError(error.what(),
+                      "vllmcli " + std::string(CommandInfoOf(command).name) + " --help explains the flags");
   }
 
   for (const auto& [flag, option] : options) {
     if (option->count() == 0) continue;
-    if (flag->name == "help") line.action = CommandLineAction::kHelp;
+    if (flag->name == "help" && line.action == CommandLineAction::kCommand) line.action = CommandLineAction::kHelp;
+    if (flag->name == "help-all" && line.action != CommandLineAction::kVersion) {
+      line.action = CommandLineAction::kHelpAll;
+    }
+    if (flag->name == "version") line.action = CommandLineAction::kVersion;
     std::vector<std::string> values = option->results();
     // CLI11 returns "{}" for an optional value that is absent.
     if (flag->kind == ValueKind::kOptionalText && values == std::vector<std::string>{"{}"}) values = {""};
     for (std::string& value : values) value = Unguard(std::move(value));
     line.settings.Set(*flag, std::move(values), SettingSource::kCommandLine, "--" + std::string(flag->name));
   }
-  if (line.action == CommandLineAction::kHelp) line.has_command = line.has_command || default_command == command;
+  if (line.action != CommandLineAction::kCommand) line.has_command = line.has_command || default_command == command;
   if (positional->count() > 0) {
     for (std::string& argument : arguments) line.settings.arguments.push_back(Unguard(std::move(argument)));
   }

@@ -113,7 +113,11 @@ constexpr Flag kFlags[] = {
     {"save", 0, kNegatable, "", "", "true", kPrompt, Bits(kChat), false, true,
      "store conversations in $XDG_DATA_HOME/vllmcli/chats.db, and typed lines in the history file"},
 
-    {"secure", 0, kSwitch, "", "", "", kGeneral, Bits(kChats), false, false,
+    {"context-shift", 0, kChoice, "POLICY", "half|off", "half", kPrompt, Bits(kChat), false, true,
+     "what to do when the context is full; half: leave out the oldest turns in one cut, so that the rest fill at most "
+     "half of the space that the system message and the new message leave; off: do not send the message"},
+
+    {"secure", 0, kSwitch, "", "", "", kOutput, Bits(kChats), false, false,
      "chats rm: report an error, not only a warning, if other programs that use the database keep deleted text in its "
      "log"},
 
@@ -124,7 +128,7 @@ constexpr Flag kFlags[] = {
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
      "print token counts, tokens/s and the time to first token to standard error; for batch, rows/s and prompt "
      "tokens/s"},
-    {"quiet", 0, kSwitch, "", "", "", kOutput, kEngines, false, true,
+    {"quiet", 0, kSwitch, "", "", "", kOutput, kEvery, false, true,
      "suppress status lines, progress and summaries; errors, warnings and --stats output remain"},
     {"interval", 0, kNumber, "SECONDS", "", "", kOutput, Bits(kTop), false, false,
      "with --json, print one line per interval until the process ends; at least 0.1"},
@@ -219,6 +223,9 @@ constexpr Flag kFlags[] = {
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,
      "read FILE instead of $XDG_CONFIG_HOME/vllmcli/config.toml"},
     {"help", 'h', kSwitch, "", "", "", kGeneral, kEvery, false, false, "print help for the command"},
+    {"help-all", 0, kSwitch, "", "", "", kGeneral, kEvery, false, false,
+     "print help for the command, with all its flags"},
+    {"version", 'V', kSwitch, "", "", "", kGeneral, kEvery, false, false, "print the version"},
 };
 
 }  // namespace

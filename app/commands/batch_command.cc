@@ -168,7 +168,8 @@ int BatchCommand(const Settings& settings) {
   const std::string& path = settings.arguments[0];
   const InputFormat format = FormatOf(settings, path);
   const InputFile input(path);
-  const std::string output_path = settings.Text("output").value_or("");
+  std::string output_path = settings.Text("output").value_or("");
+  if (output_path == "-") output_path.clear();
   const bool overwrite = settings.Switch("overwrite");
   CheckBatchOutput(output_path, overwrite, input.fd());
   RowDefaults defaults;

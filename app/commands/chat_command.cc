@@ -85,15 +85,15 @@ std::string HistoryPath(const Settings& settings) {
   return home + "/history";
 }
 
-// Prints at most three lines.
+// Prints at most three lines; PrintPresetNotes adds one. They fit in 80 columns, except for a model's long name.
 void PrintFirstScreen(const LoadedModel& model) {
   if (model.location.origin == "shipped") {
-    PrintStatus("This is the guide, a tiny help model trained for vllmcli. It answers questions about this program.");
-    PrintStatus("For a real model: vllmcli chat -m FILE.gguf, or -m with a Hugging Face model directory.");
+    PrintStatus("This is the guide, a tiny help model trained for vllmcli. It knows only vllmcli.");
+    PrintStatus("For a real model: vllmcli chat -m FILE.gguf");
   } else {
     PrintStatus(model.location.short_name() + ", context " + std::to_string(model.engine->max_model_len()) + " tokens");
   }
-  PrintStatus("/help lists the commands; Ctrl-D or /exit quits.");
+  PrintStatus("/help lists the commands; Alt-Enter begins a new line; Ctrl-D or /exit quits.");
 }
 
 void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) {

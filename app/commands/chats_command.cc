@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "app/chats/chat_store.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
+#include "app/model/model_files.h"
 #include "app/output/json_text.h"
 #include "app/output/list_text.h"
 #include "app/terminal/output_stream.h"
@@ -33,14 +35,17 @@ int64_t ChatNumber(const std::string& text) {
   int64_t id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (error != std::errc() || end != text.data() + text.size() || id < 1) {
-    throw ConfigError("chats: not the number of a conversation (" + text + "); vllmcli chats list shows them");
+    throw ConfigError("chats: not the number of a conversation (" + text + ")",
+                      "vllmcli chats list shows the numbers; vllmcli chats search TEXT finds messages");
   }
   return id;
 }
 
 StoredChat LoadChat(ChatStore& store, const std::string& number) {
   std::optional<StoredChat> chat = store.Load(ChatNumber(number));
-  if (!chat) throw RequestError("chats: there is no conversation " + number);
+  if (!chat) {
+    throw RequestError("chats: there is no conversation " + number, "vllmcli chats list shows the stored ones");
+  }
   return *std::move(chat);
 }
 
@@ -109,10 +114,12 @@ int Remove(const std::vector<std::string>& numbers, bool secure) {
 
 int Import(const std::string& path) {
   ChatStore store(Directory(), ChatStore::Access::kWrite);
-  const ImportResult result = ImportChats(path, store);
+  const ImportResult result = path == "-"
+                                  ? ImportChatsText(ReadFileOrStdin("-", kMaxImportBytes), "standard input", store)
+                                  : ImportChats(path, store);
   for (const std::string& error : result.errors) PrintWarning(error);
-  PrintNote(std::to_string(result.num_chats) + " conversations with " + std::to_string(result.num_messages) +
-            " messages imported");
+  PrintStatus(std::to_string(result.num_chats) + " conversations with " + std::to_string(result.num_messages) +
+              " messages imported");
   return result.errors.empty() ? 0 : 1;
 }
 
@@ -135,10 +142,15 @@ int ChatsCommand(const Settings& settings) {
     return Import(rest[0]);
   }
   if (action != "list" && action != "search" && action != "show" && action != "export") {
-    throw ConfigError("chats: unknown action " + action + " (known: list, search, show, export, import, rm)");
+    throw ConfigError("chats: unknown action " + action + " (known: list, search, show, export, import, rm)",
+                      "vllmcli chats --help explains them");
   }
   const std::string directory = Directory();
-  if (access((directory + "/chats.db").c_str(), F_OK) != 0 && action == "list") {
+  if (access((directory + "/chats.db").c_str(), F_OK) != 0 && errno == ENOENT) {
+    if (action != "list") {
+      throw RequestError("chats: there are no stored conversations (" + directory + "/chats.db does not exist)",
+                         "vllmcli chat stores conversations, unless --no-save is set");
+    }
     if (as_json) StandardOutput().WriteLine(SafeText("[]"));
     return 0;
   }

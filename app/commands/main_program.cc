@@ -70,9 +70,10 @@ int Run(std::vector<std::string> words) {
     StandardOutput().Write(SafeText(VersionText()));
     return kOk;
   }
-  if (line.action == CommandLineAction::kHelp) {
+  if (line.action == CommandLineAction::kHelp || line.action == CommandLineAction::kHelpAll) {
+    const HelpDetail detail = line.action == CommandLineAction::kHelp ? HelpDetail::kFirst : HelpDetail::kAll;
     StandardOutput().Write(
-        SafeText(HelpText(line.has_command ? std::optional<Command>(settings.command) : std::nullopt)));
+        SafeText(HelpText(line.has_command ? std::optional<Command>(settings.command) : std::nullopt, detail)));
     return kOk;
   }
   // A broken configuration file must not break shell completion.

@@ -104,7 +104,9 @@ int TokenizeCommand(const Settings& settings) {
   std::string text;
   for (const std::string& argument : settings.arguments) text += (text.empty() ? "" : " ") + argument;
   // Standard input is encoded unchanged, including a line break at its end.
-  if (settings.arguments.empty()) text = ReadFileOrStdin("-", 256 << 20);
+  if (settings.arguments.empty() || settings.arguments == std::vector<std::string>{"-"}) {
+    text = ReadFileOrStdin("-", 256 << 20);
+  }
   if (!converter.decodes()) {
     StandardOutput().WriteLine(SafeJson(DumpJson(converter.Encode(text))));
     return 0;

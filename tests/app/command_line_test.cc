@@ -88,6 +88,52 @@ TEST(CommandLineTest, ErrorsNameTheWordAndSuggestTheNearestName) {
   EXPECT_NE(ErrorOf({"pull", "x"}), "");
 }
 
+// Returns the hint of the error.
+std::string HintOf(std::vector<std::string> words) {
+  try {
+    Parse(std::move(words));
+  } catch (const ConfigError& error) {
+    return error.hint();
+  }
+  return "";
+}
+
+TEST(CommandLineTest, ErrorsHaveAHint) {
+  EXPECT_EQ(HintOf({"run", "--temprature", "1"}), "vllmcli run --help-all lists all flags");
+  EXPECT_EQ(HintOf({"run", "--ordered"}), "--ordered is a flag of batch");
+  EXPECT_EQ(HintOf({"run", "-o", "x"}), "-o is a flag of batch");
+  EXPECT_EQ(HintOf({"run", "-y"}),
+            "put -- before a text that begins with a dash; vllmcli run --help-all lists all flags");
+  EXPECT_EQ(HintOf({"rnu"}), "vllmcli --help lists the commands");
+  EXPECT_EQ(HintOf({"Why is the sky blue?"}), "vllmcli run 'TEXT' answers a prompt");
+  EXPECT_EQ(HintOf({"./model.gguf"}), "vllmcli chat -m MODEL chats with a model");
+  EXPECT_EQ(HintOf({"run", "--top-p"}), "vllmcli run --help explains the flags");
+}
+
+TEST(CommandLineTest, HelpForAnUnknownCommandIsAnError) {
+  EXPECT_EQ(ErrorOf({"help", "rnu"}), "unknown command rnu; did you mean run?");
+  EXPECT_EQ(ErrorOf({"--help", "nosuch"}), "unknown command nosuch");
+  const CommandLine line = Parse({"help", "run"});
+  EXPECT_EQ(line.action, CommandLineAction::kHelp);
+  EXPECT_TRUE(line.has_command);
+  EXPECT_EQ(line.settings.command, Command::kRun);
+  EXPECT_EQ(Parse({"help"}).has_command, false);
+}
+
+TEST(CommandLineTest, HelpAllAndVersionWorkAfterACommand) {
+  EXPECT_EQ(Parse({"--help-all"}).action, CommandLineAction::kHelpAll);
+  EXPECT_FALSE(Parse({"--help-all"}).has_command);
+  EXPECT_EQ(Parse({"help", "run", "--help-all"}).action, CommandLineAction::kHelpAll);
+  for (const CommandInfo& info : CommandTable()) {
+    const std::string name(info.name);
+    EXPECT_EQ(Parse({name, "--help-all"}).action, CommandLineAction::kHelpAll) << name;
+    EXPECT_EQ(Parse({name, "--help", "--help-all"}).action, CommandLineAction::kHelpAll) << name;
+    EXPECT_EQ(Parse({name, "-h"}).action, CommandLineAction::kHelp) << name;
+    EXPECT_EQ(Parse({name, "-V"}).action, CommandLineAction::kVersion) << name;
+    EXPECT_TRUE(Parse({name, "--quiet"}).settings.Switch("quiet")) << name;
+  }
+}
+
 TEST(CommandLineTest, HelpAndVersionAreActions) {
   EXPECT_EQ(Parse({"--version"}).action, CommandLineAction::kVersion);
   EXPECT_EQ(Parse({"-V"}).action, CommandLineAction::kVersion);

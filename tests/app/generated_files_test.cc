@@ -51,8 +51,9 @@ TEST(GeneratedFilesTest, EveryFlagIsInHelpManualPageAndCompletions) {
     for (const char c : name) escaped += c == '-' ? std::string("\\-") : std::string(1, c);
     EXPECT_NE(man.find(escaped), std::string::npos) << name;
     for (const CommandInfo& info : CommandTable()) {
-      EXPECT_EQ(HelpText(info.command).find(FlagUsage(flag) + (flag.takes_value() ? "" : " ")) != std::string::npos ||
-                    HelpText(info.command).find(FlagUsage(flag) + "\n") != std::string::npos,
+      EXPECT_EQ(HelpText(info.command, HelpDetail::kAll).find(FlagUsage(flag) + (flag.takes_value() ? "" : " ")) !=
+                        std::string::npos ||
+                    HelpText(info.command, HelpDetail::kAll).find(FlagUsage(flag) + "\n") != std::string::npos,
                 flag.belongs_to(info.command))
           << info.name << " " << name;
     }

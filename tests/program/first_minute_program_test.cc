@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
 #include "app/cli/docs/help.h"
 #include "tests/program/program.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm::app {
 namespace {
@@ -73,10 +76,91 @@ TEST(FirstMinuteTest, ADashReadsStandardInputFromATerminal) {
   EXPECT_EQ(run.WaitForExit(), 0) << run.output();
 }
 
+TEST(FirstMinuteTest, TokenizeAndImportReadStandardInputForADash) {
+  const ProgramResult piped = RunProgram({"tokenize"}, Input("Hello"));
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  EXPECT_EQ(RunProgram({"tokenize", "-"}, Input("Hello")).out, piped.out);
+  const TempDirectory temp;
+  ProgramOptions options =
+      Input(R"([{"title":"T","current_node":"a","mapping":{"a":{"id":"a","parent":null,"children":[],
+      "message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["Hello"]}}}}}])");
+  options.environment = {{"XDG_DATA_HOME", temp.path()}};
+  const ProgramResult import = RunProgram({"chats", "import", "-", "--quiet"}, options);
+  EXPECT_EQ(import.status, 0) << import.err;
+  EXPECT_EQ(import.err, "");
+  EXPECT_NE(RunProgram({"chats", "show", "1"}, options).out.find("Hello"), std::string::npos);
+}
+
+// Returns the first two lines on standard error.
+std::string ErrorOf(const std::vector<std::string>& arguments, int status, const std::string& data_home = "") {
+  ProgramOptions options = Input("");
+  options.environment = {{"XDG_DATA_HOME", data_home}};
+  const ProgramResult result = RunProgram(arguments, options);
+  EXPECT_EQ(result.status, status) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 2) << result.err;
+  return result.err;
+}
+
+TEST(FirstMinuteTest, TheFirstErrorsOfABeginnerHaveAHint) {
+  const TempDirectory temp;
+  const std::string plain = CopyGuideModel(temp.path() + "/plain", {.keeps_chat_template = false});
+  const std::string models =
+      "hint: vllmcli models lists the installed models; -m also takes a .gguf file or a Hugging "
+      "Face model directory\n";
+  EXPECT_NE(ErrorOf({"run", "-m", "nosuch", "x"}, 3).find(models), std::string::npos);
+  EXPECT_EQ(ErrorOf({"run", "-m", "./nosuch/x", "x"}, 3),
+            "vllmcli: model ./nosuch/x: no such file or directory\n" + models);
+  EXPECT_EQ(ErrorOf({"run", "-m", plain, "x"}, 3),
+            "vllmcli: model " + plain +
+                ": has no chat template\nhint: vllmcli complete continues text without one; "
+                "--chat-template FILE sets one\n");
+  EXPECT_EQ(ErrorOf({"help", "rnu"}, 2),
+            "vllmcli: unknown command rnu; did you mean run?\nhint: vllmcli --help lists the commands\n");
+  EXPECT_EQ(
+      ErrorOf({"run", "--temprature", "1"}, 2),
+      "vllmcli: unknown flag --temprature for run; did you mean --temperature?\nhint: vllmcli run --help-all lists "
+      "all flags\n");
+  EXPECT_EQ(
+      ErrorOf({"run"}, 2),
+      "vllmcli: no prompt; pass one as an argument or on standard input\nhint: vllmcli run 'TEXT', or: vllmcli run "
+      "- <FILE\n");
+  EXPECT_EQ(ErrorOf({"batch", "nosuch.txt"}, 3),
+            "vllmcli: batch input nosuch.txt: No such file or directory\nhint: the name - reads the rows from standard "
+            "input\n");
+  EXPECT_EQ(
+      ErrorOf({"chats", "show", "1"}, 1, temp.path()),
+      "vllmcli: chats: there are no stored conversations (" + temp.path() +
+          "/vllmcli/chats.db does not exist)\nhint: vllmcli chat stores conversations, unless --no-save is set\n");
+}
+
+TEST(FirstMinuteTest, HelpShowsTenFlagsFirstAndExamplesLastAndHelpAllShowsEveryFlag) {
+  std::vector<std::optional<Command>> commands = {std::nullopt};
+  for (const CommandInfo& info : CommandTable()) commands.emplace_back(info.command);
+  for (const std::optional<Command>& command : commands) {
+    const std::string first = HelpText(command, HelpDetail::kFirst);
+    const std::string all = HelpText(command, HelpDetail::kAll);
+    int num_first = 0;
+    for (const Flag& flag : FlagTable()) {
+      const std::string usage = "  " + FlagUsage(flag);
+      const bool has_flag = !command || flag.belongs_to(*command);
+      EXPECT_EQ(all.find(usage) != std::string::npos, has_flag) << flag.name;
+      num_first += flag.group != FlagGroup::kGeneral && first.find(usage) != std::string::npos ? 1 : 0;
+    }
+    EXPECT_LE(num_first, 12) << first;
+    const size_t examples = first.find("\nExamples:\n");
+    const bool has_examples = !command || !CommandInfoOf(*command).examples.empty();
+    ASSERT_EQ(examples != std::string::npos, has_examples) << first;
+    if (has_examples) {
+      EXPECT_EQ(first.find("\n\n", examples + 1), std::string::npos) << first;
+    }
+  }
+}
+
 TEST(FirstMinuteTest, TheMainCommandsHaveExamplesInTheirHelp) {
-  EXPECT_NE(HelpText(std::nullopt).find("\nExamples:\n"), std::string::npos);
+  EXPECT_NE(HelpText(std::nullopt, HelpDetail::kFirst).find("\nExamples:\n"), std::string::npos);
   for (const Command command : {Command::kChat, Command::kRun, Command::kComplete, Command::kBatch, Command::kBench}) {
-    const std::string help = HelpText(command);
+    const std::string help = HelpText(command, HelpDetail::kFirst);
     const size_t first_example = help.find("\nExamples:\n  vllmcli ");
     const size_t title = help.find("\nExamples:\n");
     EXPECT_NE(title, std::string::npos) << help;

@@ -83,7 +83,7 @@ std::string Bash() {
       "    return\n"
       "  fi\n"
       "  if [[ -z $command ]]; then\n"
-      "    COMPREPLY=($(compgen -W '--version -V " +
+      "    COMPREPLY=($(compgen -W '" +
       FlagNames(Command::kChat) +
       "' -- \"$current\"))\n"
       "    return\n"
@@ -141,9 +141,6 @@ std::string Zsh() {
       "  if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
       "    _describe command commands\n"
       "    return\n"
-      "  fi\n"
-      "  if (( CURRENT == 2 )); then\n"
-      "    compadd -- --version -V\n"
       "  fi\n"
       "  local command=$words[2]\n"
       "  if [[ $command == -* ]]; then\n"

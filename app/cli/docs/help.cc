@@ -1,6 +1,8 @@
 #include "app/cli/docs/help.h"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace vllm::app {
 namespace {
@@ -43,17 +45,66 @@ void AppendEntry(const std::string& left, size_t indent, std::string_view text, 
   AppendWrapped(text, indent, indent, out);
 }
 
-void AppendFlags(Command command, std::string& out) {
+struct FirstFlags {
+  std::optional<Command> command;       // nullopt: the program
+  std::vector<std::string_view> names;  // without those of FlagGroup::kGeneral
+};
+
+// Returns the ten flags that people use first, or an empty list if the command has so few flags that --help shows all.
+const std::vector<std::string_view>& FirstFlagsOf(std::optional<Command> command) {
+  static const std::vector<FirstFlags> kFirst = {
+      {std::nullopt,
+       {"model", "max-model-len", "system", "preset", "temperature", "max-tokens", "continue", "resume", "json",
+        "output"}},
+      {Command::kChat,
+       {"model", "quantization", "max-model-len", "system", "preset", "continue", "resume", "save", "temperature",
+        "max-tokens"}},
+      {Command::kRun,
+       {"model", "quantization", "system", "preset", "param", "temperature", "max-tokens", "seed", "json", "stats"}},
+      {Command::kComplete,
+       {"model", "quantization", "temperature", "top-p", "max-tokens", "stop", "seed", "logprobs", "json", "stats"}},
+      {Command::kBatch,
+       {"model", "quantization", "preset", "temperature", "max-tokens", "output", "template", "format", "ordered",
+        "check"}},
+      {Command::kBench,
+       {"model", "load-format", "quantization", "json", "input-len", "output-len", "batch-size", "num-prompts",
+        "compare", "max-num-seqs"}},
+  };
+  static const std::vector<std::string_view> kNone;
+  for (const FirstFlags& first : kFirst) {
+    if (first.command == command) return first.names;
+  }
+  return kNone;
+}
+
+// Returns the names of the commands that have the flag, or "" if more than `max_count` or all have it.
+std::string CommandsOf(const Flag& flag, size_t max_count) {
+  std::string names;
+  size_t count = 0;
+  for (const CommandInfo& info : CommandTable()) {
+    if (!flag.belongs_to(info.command)) continue;
+    names += (count++ == 0 ? "" : ", ") + std::string(info.name);
+  }
+  return count > max_count || count == CommandTable().size() ? "" : names;
+}
+
+// Appends the flags of a command, or of all commands, by group. If `names` is not empty, appends only these and the
+// general ones.
+void AppendFlags(std::optional<Command> command, const std::vector<std::string_view>& names, std::string& out) {
   for (const FlagGroup group : kFlagGroups) {
     bool titled = false;
     for (const Flag& flag : FlagTable()) {
-      if (flag.group != group || !flag.belongs_to(command)) continue;
+      if (flag.group != group || (command && !flag.belongs_to(*command))) continue;
+      const bool is_named = std::find(names.begin(), names.end(), flag.name) != names.end();
+      if (!names.empty() && !is_named && group != FlagGroup::kGeneral) continue;
       if (!titled) out += "\n" + std::string(TitleOf(group)) + ":\n";
       titled = true;
       std::string text(flag.help);
       if (!flag.choices.empty()) text += " (" + std::string(flag.choices) + ")";
       if (flag.repeats) text += "; may be repeated";
       if (!flag.default_value.empty()) text += " [default: " + std::string(flag.default_value) + "]";
+      const std::string commands = command ? "" : CommandsOf(flag, names.empty() ? CommandTable().size() : 3);
+      if (!commands.empty()) text += " [" + commands + "]";
       AppendEntry(FlagUsage(flag), 36, text, out);
     }
   }
@@ -90,26 +141,32 @@ std::string FlagUsage(const Flag& flag) {
   return usage;
 }
 
-std::string HelpText(std::optional<Command> command) {
-  std::string out;
-  if (!command) {
+namespace {
+
+std::string ProgramHelp(HelpDetail detail) {
+  std::string out =
+      "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
+      "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
+      "Without a command, vllmcli starts a chat if standard input and output are terminals. If not, it answers\n"
+      "the prompt on standard input.\n\n"
+      "Commands:\n";
+  for (const CommandInfo& info : CommandTable()) {
+    AppendEntry(std::string(info.name) + (info.arguments.empty() ? "" : " " + std::string(info.arguments)), 30,
+                info.summary, out);
+  }
+  const bool is_first = detail == HelpDetail::kFirst;
+  AppendFlags(std::nullopt, is_first ? FirstFlagsOf(std::nullopt) : std::vector<std::string_view>(), out);
+  out +=
+      "\nvllmcli COMMAND --help explains a command and its most common flags. --help-all shows all flags, with the\n"
+      "environment and the exit status; with COMMAND, those of the command. Most flags can also be set in\n"
+      "$XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows all settings.\n";
+  if (!is_first) {
     out +=
-        "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
-        "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
-        "Without a command, vllmcli starts a chat if standard input and output are terminals. If not, it answers\n"
-        "the prompt on standard input.\n\n"
-        "Commands:\n";
-    for (const CommandInfo& info : CommandTable()) {
-      AppendEntry(std::string(info.name) + (info.arguments.empty() ? "" : " " + std::string(info.arguments)), 30,
-                  info.summary, out);
-    }
-    out +=
-        "\nvllmcli COMMAND --help shows the flags of a command; vllmcli --version or -V prints the version. Most\n"
-        "flags can also be set in $XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows all settings.\n\n"
-        "Environment:\n"
+        "\nEnvironment:\n"
         "  VLLMCLI_MODEL           the model when -m is not given\n"
         "  VLLMCLI_ISA             the instruction set when --isa is not given\n"
         "  HF_HUB_CACHE, HF_HOME   location of the Hugging Face cache\n"
+        "  VISUAL, EDITOR          the editor of vllmcli presets edit\n"
         "  NO_COLOR, TERM=dumb     disable cursor movement\n\n"
         "Exit status:\n"
         "  0              success\n"
@@ -118,15 +175,25 @@ std::string HelpText(std::optional<Command> command) {
         "  3              unusable model or data\n"
         "  4              out of memory, disk or another resource\n"
         "  130, 143, 129  terminated by SIGINT, SIGTERM or SIGHUP\n";
-    AppendExamples(kExamples, out);
-    return out;
   }
+  AppendExamples(kExamples, out);
+  return out;
+}
+
+}  // namespace
+
+std::string HelpText(std::optional<Command> command, HelpDetail detail) {
+  if (!command) return ProgramHelp(detail);
   const CommandInfo& info = CommandInfoOf(*command);
-  out += "Usage: vllmcli " + std::string(info.name) + " [FLAGS]";
+  const std::string name(info.name);
+  std::string out = "Usage: vllmcli " + name + " [FLAGS]";
   if (!info.arguments.empty()) out += " " + std::string(info.arguments);
   out += "\n\n";
   AppendWrapped(info.description, 0, 0, out);
-  AppendFlags(*command, out);
+  const std::vector<std::string_view>& first = FirstFlagsOf(*command);
+  const bool is_first = detail == HelpDetail::kFirst && !first.empty();
+  AppendFlags(*command, is_first ? first : std::vector<std::string_view>(), out);
+  if (is_first) out += "\nThese are the most common flags. vllmcli " + name + " --help-all shows all.\n";
   AppendExamples(info.examples, out);
   return out;
 }

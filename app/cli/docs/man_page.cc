@@ -251,8 +251,6 @@ std::string ManPage() {
       if (flag.group == group) AppendFlag(flag, out);
     }
   }
-  // The command-line parser handles --version before the flags, so the table does not contain it.
-  out += ".TP\n.BR \\-V \", \" \\-\\-version\nprint the version; must be the first argument.\n";
   out += kBatchSection;
   out += kSamplingSection;
   out += kChatSection;
