@@ -70,17 +70,22 @@ SamplingParams ParamsOf(const StoredMessage& answer) {
 
 }  // namespace
 
+bool IsSettable(const Flag& flag) {
+  if (!flag.belongs_to(Command::kChat)) return false;
+  return flag.group == FlagGroup::kSampling || flag.name == "context-shift";
+}
+
 std::vector<std::string> SettableNames() {
   std::vector<std::string> names;
   for (const Flag& flag : FlagTable()) {
-    if (flag.group == FlagGroup::kSampling && flag.belongs_to(Command::kChat)) names.emplace_back(flag.name);
+    if (IsSettable(flag)) names.emplace_back(flag.name);
   }
   return names;
 }
 
 std::string UnknownSettingText(const std::string& name) {
   const std::string near = NearestName(name, SettableNames());
-  return "/set " + name + ": no such sampling setting" +
+  return "/set " + name + ": no such setting" +
          (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
 }
 
@@ -204,7 +209,7 @@ Settings ChatSession::Changed(const std::vector<SettingChange>& changes) const {
   Settings changed = settings_;
   for (const auto& [name, value] : changes) {
     const Flag* flag = FindFlag(name);
-    if (flag == nullptr || flag->group != FlagGroup::kSampling || !flag->belongs_to(Command::kChat)) {
+    if (flag == nullptr || !IsSettable(*flag)) {
       throw ConfigError(UnknownSettingText(name));
     }
     changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
@@ -225,6 +230,10 @@ SamplingDefaults ChatSession::CheckedDefaults(const Settings& changed) const {
   return sampling;
 }
 
+ContextShift ChatSession::context_shift() const {
+  return settings_.Text("context-shift").value_or("half") == "off" ? ContextShift::kOff : ContextShift::kHalf;
+}
+
 void ChatSession::Set(const std::string& name, const std::string& value) {
   Settings changed = Changed({{name, value}});
   SamplingDefaults sampling = CheckedDefaults(changed);
@@ -243,11 +252,21 @@ std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::s
     path.push_back(&system);
   }
   try {
-    BuiltPrompt prompt =
-        prompt_builder_.Build(path, tree_.TokenIdsUpTo(parent), message, max_model_len - AnswerReserve(max_model_len));
+    BuiltPrompt prompt = prompt_builder_.Build(path, tree_.TokenIdsUpTo(parent), message,
+                                               max_model_len - AnswerReserve(max_model_len), context_shift());
     if (!prompt.token_ids.empty()) return prompt;
-    PrintError("the message does not fit in the context of " + std::to_string(max_model_len) +
-               " tokens, which also holds the system message and the answer");
+    const std::string context = "the context of " + std::to_string(max_model_len) + " tokens";
+    if (prompt.num_tokens_needed > 0) {
+      PrintError(
+          "the message was not sent: " + context + " is full (with the message " +
+              std::to_string(prompt.num_tokens_needed) + " tokens, and " +
+              std::to_string(AnswerReserve(max_model_len)) + " are reserved for the answer)",
+          "/new begins a new conversation; /undo takes back turns; /set context-shift half leaves out the oldest "
+          "turns; --max-model-len sets the size of the context, up to the model's limit");
+    } else {
+      PrintError("the message does not fit in " + context + ", which also holds the system message and the answer",
+                 "--max-model-len sets the size of the context, up to the model's limit");
+    }
   } catch (const tokenizer::ChatTemplateError& error) {
     PrintError(error.what());
   } catch (const tokenizer::EncodingStopped&) {
@@ -260,11 +279,12 @@ std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::s
 
 void ChatSession::PrintPromptNotes(const BuiltPrompt& prompt) {
   if (prompt.num_dropped_turns > 0) {
-    PrintStatus("[the context of " + std::to_string(model_.engine->max_model_len()) + " tokens is full: " +
-                (prompt.num_dropped_turns == 1
-                     ? "the oldest turn was"
-                     : "the oldest " + std::to_string(prompt.num_dropped_turns) + " turns were") +
-                " dropped]");
+    // Not a status line: --quiet must not hide that the model no longer sees these turns.
+    PrintNote("[the context of " + std::to_string(model_.engine->max_model_len()) + " tokens is full: " +
+              (prompt.num_dropped_turns == 1
+                   ? "the oldest turn was"
+                   : "the oldest " + std::to_string(prompt.num_dropped_turns) + " turns were") +
+              " dropped]");
   }
   if (prompt.rewrite == BuiltPrompt::Rewrite::kOtherModel) {
     PrintStatus("[the earlier turns are from another model or chat template; they are read again]");

@@ -18,6 +18,8 @@
 
 namespace vllm::app {
 
+// Returns true if /set can change the flag: a sampling flag of the chat, or context-shift.
+bool IsSettable(const Flag& flag);
 // Returns the names of the settings that /set can change.
 std::vector<std::string> SettableNames();
 // Returns the error message for a name that /set does not accept.
@@ -77,8 +79,12 @@ class ChatSession {
   const Settings& settings() const { return settings_; }
   const LoadedModel& model() const { return model_; }
   const RequestStats& last_stats() const { return last_stats_; }
-  // Returns the number of questions and of tokens up to the current message.
+  ContextShift context_shift() const;
+  // Returns the number of questions up to the current message, and how many of the oldest of them are not in the prompt
+  // of the last one.
   int64_t num_turns() const;
+  int64_t num_dropped_turns() const { return NumDroppedTurns(tree_.PathTo(tree_.current_id())); }
+  // Returns the number of tokens up to the current message.
   int64_t num_tokens() const { return static_cast<int64_t>(tree_.TokenIdsUpTo(tree_.current_id()).size()); }
 
  private:

@@ -55,6 +55,10 @@ void PrintConversation(const ChatSession& session) {
   const size_t first = path.size() > kMaxMessages ? path.size() - kMaxMessages : 0;
   if (first > 0) PrintNote("[" + std::to_string(first) + " earlier messages]");
   for (size_t i = first; i < path.size(); ++i) PrintMessage(*path[i]);
+  if (const int64_t num_dropped = session.num_dropped_turns(); num_dropped > 0) {
+    PrintNote(num_dropped == 1 ? "[the oldest turn is outside the context]"
+                               : "[the oldest " + std::to_string(num_dropped) + " turns are outside the context]");
+  }
   if (!path.empty() && path.back()->role == ChatRole::kUser) {
     PrintNote("[this question has no answer; /regen answers it]");
   }

@@ -32,6 +32,12 @@ size_t FirstInContext(std::span<const StoredMessage* const> path) {
 
 }  // namespace
 
+int64_t NumDroppedTurns(std::span<const StoredMessage* const> path) {
+  if (Questions(path, 0).empty()) return 0;
+  const size_t first = FirstInContext(path);
+  return static_cast<int64_t>(Questions(path.first(first), 0).size());
+}
+
 PromptBuilder::PromptBuilder(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer,
                              std::vector<int32_t> stop_ids, uint64_t model_digest)
     : renderer_(renderer), tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)), model_digest_(model_digest) {
@@ -130,7 +136,7 @@ void PromptBuilder::LeaveOutOldTurns(Path path, size_t first, const std::string&
 }
 
 BuiltPrompt PromptBuilder::Build(Path path, const std::vector<int32_t>& path_ids, const std::string& question,
-                                 int64_t max_tokens) const {
+                                 int64_t max_tokens, ContextShift shift) const {
   BuiltPrompt prompt;
   const std::vector<size_t> questions = Questions(path, 0);
   if (questions.empty()) {
@@ -149,7 +155,12 @@ BuiltPrompt PromptBuilder::Build(Path path, const std::vector<int32_t>& path_ids
   const BuiltPrompt::Rewrite rewrite = prompt.rewrite;
   if (rewrite != BuiltPrompt::Rewrite::kNone) prompt.token_ids = EncodeAll(path, first, question);
   prompt.context_first = path[first]->id;
-  if (static_cast<int64_t>(prompt.token_ids.size()) > max_tokens) {
+  const auto size = static_cast<int64_t>(prompt.token_ids.size());
+  if (size > max_tokens && shift == ContextShift::kOff) {
+    const auto alone = static_cast<int64_t>(EncodeAll(path, path.size(), question).size());
+    prompt = {};
+    if (alone <= max_tokens) prompt.num_tokens_needed = size;
+  } else if (size > max_tokens) {
     LeaveOutOldTurns(path, first, question, max_tokens, prompt);
     prompt.rewrite = rewrite;
   }

@@ -19,8 +19,17 @@
 
 namespace vllm::app {
 
+// What to do with a prompt that is too long.
+enum class ContextShift : uint8_t {
+  kHalf,  // leave out the oldest turns, so that the rest fill at most half of the space
+  kOff,   // build no prompt
+};
+
 struct BuiltPrompt {
   std::vector<int32_t> token_ids;  // the whole prompt; empty: the question does not fit
+  // The length of the prompt that was not built because of ContextShift::kOff; else 0, also if the question does not
+  // fit even alone.
+  int64_t num_tokens_needed = 0;
   // token_ids[0, ids_begin) is the beginning of the ids up to the last answer; 0 if the history was tokenized again.
   int64_t ids_begin = 0;
   int64_t context_first = 0;      // as in StoredMessage
@@ -28,6 +37,9 @@ struct BuiltPrompt {
   enum class Rewrite : uint8_t { kNone, kByTemplate, kOtherModel };
   Rewrite rewrite = Rewrite::kNone;  // the reason why the history was tokenized again, if it was
 };
+
+// Returns the number of the oldest questions in `path` that are not in the prompt of the last one.
+int64_t NumDroppedTurns(std::span<const StoredMessage* const> path);
 
 class PromptBuilder {
  public:
@@ -37,11 +49,12 @@ class PromptBuilder {
                 uint64_t model_digest);
 
   // Returns the prompt, at most `max_tokens` ids, of `question` after the messages in `path`, whose token ids are
-  // `path_ids`. If it is longer, leaves out the oldest turns so that the others fill at most half of the space that the
-  // system message and `question` leave. Throws ChatTemplateError, EncodingStopped. REQUIRES: the last message of
-  // `path` is not a question.
+  // `path_ids`. If it is longer and `shift` is kHalf, leaves out the oldest turns so that the others fill at most half
+  // of the space that the system message and `question` leave. The result depends only on the arguments, so that a
+  // conversation continued in another process makes the same cut. Throws ChatTemplateError, EncodingStopped. REQUIRES:
+  // the last message of `path` is not a question.
   BuiltPrompt Build(std::span<const StoredMessage* const> path, const std::vector<int32_t>& path_ids,
-                    const std::string& question, int64_t max_tokens) const;
+                    const std::string& question, int64_t max_tokens, ContextShift shift) const;
 
  private:
   using Path = std::span<const StoredMessage* const>;

@@ -1,5 +1,7 @@
 #include "app/chat/settings_commands.h"
 
+#include <vector>
+
 #include "app/output/request_stats.h"
 #include "app/terminal/output_stream.h"
 
@@ -10,7 +12,10 @@ namespace {
 void PrintSettings(const ChatSession& session, const std::string& name) {
   const Flag* flag = FindFlag(name);  // accepts top_p for top-p
   bool found = false;
-  for (const SamplingValue& value : session.model().sampling_values) {
+  std::vector<SamplingValue> values = session.model().sampling_values;
+  values.push_back({"context-shift", session.settings().Text("context-shift").value_or("half"),
+                    std::string(SettingSourceName(session.settings().SourceOf("context-shift")))});
+  for (const SamplingValue& value : values) {
     if (!name.empty() && (flag == nullptr || value.name != flag->name)) continue;
     found = true;
     std::string line = "  " + value.name;
@@ -20,6 +25,15 @@ void PrintSettings(const ChatSession& session, const std::string& name) {
     PrintNote(line + "(" + value.source + ")");
   }
   if (!found) PrintError(UnknownSettingText(name));
+}
+
+// Returns what /info says about turns that the context does not contain, and the policy.
+std::string OutsideText(const ChatSession& session) {
+  const int64_t num_dropped = session.num_dropped_turns();
+  const std::string turns = num_dropped == 0   ? "no turns"
+                            : num_dropped == 1 ? "the oldest turn"
+                                               : "the oldest " + std::to_string(num_dropped) + " turns";
+  return turns + " (context-shift " + session.settings().Text("context-shift").value_or("half") + ")";
 }
 
 }  // namespace
@@ -55,6 +69,7 @@ SlashResult InfoCommand(const std::string&, ChatSession& session) {
   PrintNote("  context  " + std::to_string(session.model().engine->max_model_len()) + " tokens, " +
             std::to_string(session.num_tokens()) + " in use, " + std::to_string(num_turns) +
             (num_turns == 1 ? " turn" : " turns"));
+  PrintNote("  outside  " + OutsideText(session));
   PrintNote("  template " + session.model().renderer->source().origin);
   const int64_t id = session.tree().chat_id();
   if (id != 0) {

@@ -42,9 +42,10 @@ class FakeChat {
     system.text = text;
     tree_.Add(system);
   }
-  BuiltPrompt Build(const std::string& question, int64_t max_tokens = 1000) const {
+  BuiltPrompt Build(const std::string& question, int64_t max_tokens = 1000,
+                    ContextShift shift = ContextShift::kHalf) const {
     return builder_.Build(tree_.PathTo(tree_.current_id()), tree_.TokenIdsUpTo(tree_.current_id()), question,
-                          max_tokens);
+                          max_tokens, shift);
   }
   // Asks and returns the prompt. Expects that the tree then contains exactly the prompt's ids.
   BuiltPrompt Ask(const std::string& question, int64_t max_tokens = 1000) {
@@ -219,6 +220,52 @@ TEST_F(PromptBuilderTest, FullContextIsCutToAboutHalfSoThatMostTurnsExtendTheLas
   }
   EXPECT_GE(num_full, 3);
   EXPECT_GT(num_extended, 3 * num_full);
+}
+
+TEST_F(PromptBuilderTest, WithoutContextShiftAFullContextHasNoPrompt) {
+  FakeChat chat = Chat(*plain_);
+  chat.SetSystem("sys");
+  for (const char* message : {"first message here", "second message here"}) {
+    ASSERT_FALSE(chat.Ask(message).token_ids.empty());
+    chat.Answer({eos_}, "");
+  }
+  const BuiltPrompt whole = chat.Build("third message here");
+  const auto size = static_cast<int64_t>(whole.token_ids.size());
+  EXPECT_EQ(chat.Build("third message here", size, ContextShift::kOff).token_ids, whole.token_ids);
+  const BuiltPrompt none = chat.Build("third message here", size - 1, ContextShift::kOff);
+  EXPECT_TRUE(none.token_ids.empty());
+  EXPECT_EQ(none.num_tokens_needed, size);
+  // A message that does not fit even alone is another case.
+  EXPECT_EQ(chat.Build(std::string(2000, 'x'), size, ContextShift::kOff).num_tokens_needed, 0);
+}
+
+TEST_F(PromptBuilderTest, TheSystemMessageIsTheBeginningOfThePromptBeforeAndAfterACut) {
+  FakeChat chat = Chat(*plain_);
+  chat.SetSystem("a system message of several words");
+  const Ids system = Encode("system: a system message of several words</s>");
+  int num_cuts = 0;
+  for (int i = 0; i < 20; ++i) {
+    const BuiltPrompt prompt = chat.Ask("message number " + std::to_string(i), 200);
+    num_cuts += prompt.num_dropped_turns > 0 ? 1 : 0;
+    EXPECT_TRUE(StartsWith(prompt.token_ids, system)) << i;
+    chat.Answer({eos_}, "");
+  }
+  EXPECT_GE(num_cuts, 2);
+}
+
+TEST_F(PromptBuilderTest, TurnsOutsideTheContextAreCountedAlsoWhereABranchLeavesFewerOut) {
+  FakeChat chat = Chat(*plain_);
+  EXPECT_EQ(NumDroppedTurns(chat.tree().PathTo(0)), 0);
+  int64_t num_dropped = 0;
+  for (int i = 0; i < 20; ++i) {
+    const int64_t before = chat.tree().current_id();
+    num_dropped += chat.Ask("message number " + std::to_string(i), 200).num_dropped_turns;
+    EXPECT_EQ(NumDroppedTurns(chat.tree().PathTo(chat.tree().current_id())), num_dropped) << i;
+    chat.Answer({eos_}, "");
+    EXPECT_EQ(NumDroppedTurns(chat.tree().PathTo(chat.tree().current_id())), num_dropped) << i;
+    EXPECT_LE(NumDroppedTurns(chat.tree().PathTo(before)), num_dropped) << i;
+  }
+  EXPECT_GT(num_dropped, 5);
 }
 
 TEST_F(PromptBuilderTest, LongMessageKeepsSomeHistory) {

@@ -74,6 +74,70 @@ TEST_F(ChatsProgramTest, ChatContinuedInOtherProcessesHasTheTokensOfOneThatNever
   EXPECT_EQ(Branch(Show("parts")), whole);
 }
 
+TEST_F(ChatsProgramTest, ConversationContinuedInOtherProcessesIsCutInTheSamePlaces) {
+  const Flags small = {"--max-model-len", "256", "--system", "Be brief."};
+  std::vector<std::string> lines;
+  for (int i = 0; i < 16; ++i) lines.push_back("Tell me about flag number " + std::to_string(i) + ", please.\n");
+  std::string all;
+  for (const std::string& line : lines) all += line;
+  const ProgramResult whole_chat = Chat("whole", all + "/info\n", small);
+  for (size_t i = 0; i < lines.size(); i += 4) {
+    const std::string part = lines[i] + lines[i + 1] + lines[i + 2] + lines[i + 3];
+    i == 0 ? Chat("parts", part, small) : Chat("parts", part, {"--max-model-len", "256", "-c"});
+  }
+  const Json whole = Branch(Show("whole"));
+  ASSERT_EQ(whole.size(), 33u);
+  EXPECT_EQ(Branch(Show("parts")), whole);
+  // A question whose ids are not those of the answer before it and more: a cut. The chat has reported each.
+  int64_t num_cuts = 0;
+  const Json shown = Show("whole");
+  for (const Json& message : shown["messages"]) {
+    if (message["role"] == "user" && message["ids_begin"] == 0) ++num_cuts;
+  }
+  EXPECT_GE(--num_cuts, 2);  // not the first question
+  int64_t num_reported = 0;
+  int64_t num_dropped = 0;
+  for (size_t at = 0; (at = whole_chat.err.find(" dropped]", at)) != std::string::npos; ++at) {
+    ++num_reported;
+    const size_t begin = whole_chat.err.rfind("the oldest ", at) + std::string("the oldest ").size();
+    num_dropped += whole_chat.err[begin] == 't' ? 1 : std::stoi(whole_chat.err.substr(begin));
+  }
+  EXPECT_EQ(num_reported, num_cuts);
+  EXPECT_NE(
+      whole_chat.err.find("  outside  the oldest " + std::to_string(num_dropped) + " turns (context-shift half)\n"),
+      std::string::npos)
+      << whole_chat.err;
+  // A chat that continues says it again, because its context begins there.
+  const ProgramResult again = Chat("whole", "", {"--max-model-len", "256", "-c"});
+  EXPECT_NE(again.err.find("[the oldest " + std::to_string(num_dropped) + " turns are outside the context]"),
+            std::string::npos)
+      << again.err;
+}
+
+TEST_F(ChatsProgramTest, WithoutContextShiftAFullContextSendsNothingUntilThereIsSpace) {
+  const std::string question = "Tell me about the flag, please.\n";
+  std::string questions;
+  for (int i = 0; i < 16; ++i) questions += question;
+  const ProgramResult off =
+      Chat("off", questions + "/set context-shift\n", {"--max-model-len", "256", "--context-shift", "off"});
+  EXPECT_NE(off.err.find("the message was not sent: the context of 256 tokens is full"), std::string::npos) << off.err;
+  EXPECT_NE(off.err.find("\nhint: /new begins a new conversation; /undo"), std::string::npos) << off.err;
+  EXPECT_NE(off.err.find("context-shift               off       (command line)"), std::string::npos) << off.err;
+  EXPECT_EQ(off.err.find(" dropped]"), std::string::npos);
+  const size_t num_sent = Branch(Show("off")).size() / 2;
+  EXPECT_LT(num_sent, 16u);
+  // As long as it fits, a chat with the other policy has the same tokens.
+  std::string fits;
+  for (size_t i = 0; i < num_sent; ++i) fits += question;
+  Chat("half", fits, {"--max-model-len", "256"});
+  EXPECT_EQ(Branch(Show("half")), Branch(Show("off")));
+  // /undo makes space, and so does the other policy.
+  const Flags more = {"--max-model-len", "256", "--context-shift", "off", "-c"};
+  EXPECT_EQ(Chat("off", "/undo 2\nWhy?\n", more).err.find("not sent"), std::string::npos);
+  const ProgramResult shifted = Chat("off", questions + "/set context-shift half\n" + question, more);
+  EXPECT_NE(shifted.err.find(" dropped]"), std::string::npos) << shifted.err;
+}
+
 TEST_F(ChatsProgramTest, ConversationWithASystemMessageKeepsIt) {
   Chat("whole", "Hello\nAgain\n", {"--system", "Be brief."});
   Chat("parts", "Hello\n", {"--system", "Be brief."});

@@ -170,7 +170,51 @@ the text so far. At the prompt, Ctrl\-C clears the line or, if the line is empty
 within a second quits. Ctrl\-D on an empty line quits. Ctrl\-Z suspends the program.
 .PP
 When the context is full, the oldest turns are left out of the prompt, so that the other turns fill at most half of the
-space that the system message and the new message leave. The system message is kept.
+space that the system message and the new message leave. The system message is kept. The chat says how many turns it has
+left out. One large cut keeps the KV cache useful: the next turns extend the shorter prompt, while dropping one turn at
+a time would change the beginning of every prompt. With
+.B \-\-context\-shift off
+the message is not sent; /new begins a new conversation, and /undo takes back turns.
+)";
+
+constexpr std::string_view kPresetSection =
+    R"(.SH PRESETS
+A preset is a TOML file, $XDG_CONFIG_HOME/vllmcli/presets/NAME.toml, or one of those that ship with the program:
+.PP
+.nf
+description = "translate text"
+system = "You are a translator."
+prompt = """
+Translate into {language}:
+
+{input}"""
+model = "OWNER/NAME"
+temperature = 0.2
+[variables]
+language = "English"
+.fi
+.PP
+All keys are optional, and any sampling flag of the configuration file is a key. {input} is the prompt of
+.BR run ,
+a message of
+.B chat
+or the text of a row of
+.BR batch .
+The other names are variables of
+.B system
+and
+.BR prompt :
+\-p NAME=VALUE sets one, the table variables has defaults, and in a .csv or .tsv file the columns are variables of the
+prompt too. From the highest precedence to the lowest: \-p, a column, the table. A variable without a value is an error.
+Write {{ and }} for literal braces.
+.PP
+If the prompt does not contain {input}, run and batch append the text to it, and chat does not use it: there, it would
+be repeated with each message. The system message begins each new conversation; a stored conversation keeps its own.
+With a preset, a row {"prompt"} of a .jsonl file goes through the preset's prompt and the chat template too; rows with
+messages or token ids and rows of the OpenAI batch API keep their prompts.
+.PP
+Flags override the preset, and so does /set. The preset overrides the environment and the configuration file: it is
+chosen for one task, and these hold for all.
 )";
 
 constexpr std::string_view kLastSections =
