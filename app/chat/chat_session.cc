@@ -15,6 +15,7 @@
 #include "app/cli/parse_value.h"
 #include "app/model/model_digest.h"
 #include "app/output/json_text.h"
+#include "app/output/list_text.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -89,7 +90,7 @@ std::string UnknownSettingText(const std::string& name) {
          (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
 }
 
-ChatSession::ChatSession(LoadedModel model, Settings settings, ChatStore* store)
+ChatSession::ChatSession(LoadedModel model, Settings settings, ChatStore* store, std::optional<PresetPrompt> preset)
     : model_(std::move(model)),
       settings_(std::move(settings)),
       params_(model_.sampling_params),
@@ -97,7 +98,8 @@ ChatSession::ChatSession(LoadedModel model, Settings settings, ChatStore* store)
       tree_(store),
       model_digest_(ModelDigest(model_.location, *model_.renderer)),
       prompt_builder_(*model_.renderer, *model_.tokenizer, StopIds(model_), model_digest_),
-      system_(settings_.Text("system").value_or("")) {
+      system_(settings_.Text("system").value_or("")),
+      preset_(std::move(preset)) {
   params_.output_kind = RequestOutputKind::kDelta;
 }
 
@@ -177,7 +179,9 @@ std::optional<std::string> ChatSession::Edit(int64_t n) {
   for (auto message = path.rbegin(); message != path.rend(); ++message) {
     if ((*message)->role == ChatRole::kUser && --n == 0) {
       next_parent_ = (*message)->parent;
-      return (*message)->text;
+      const std::optional<std::string> input = preset_ ? preset_->InputOf((*message)->text) : std::nullopt;
+      edits_whole_prompt_ = !input;
+      return input.value_or((*message)->text);
     }
   }
   return std::nullopt;
@@ -217,17 +221,43 @@ Settings ChatSession::Changed(const std::vector<SettingChange>& changes) const {
   return changed;
 }
 
-SamplingDefaults ChatSession::CheckedDefaults(const Settings& changed) const {
+SamplingDefaults ChatSession::CheckedDefaults(const Settings& changed, const std::string& where) const {
   SamplingDefaults sampling = MakeSamplingDefaults(changed, ReadGenerationConfig(model_.location));
   SamplingParams checked = sampling.params;
   const VllmConfig& config = model_.engine->config();
   try {
     checked.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
   } catch (const RequestError& error) {
-    throw ConfigError(std::string("/set ") + error.what());
+    throw ConfigError(where + error.what());
   }
   sampling.params.output_kind = RequestOutputKind::kDelta;
   return sampling;
+}
+
+void ChatSession::UsePreset(const std::string& name, const std::vector<std::string>& assignments) {
+  Settings changed = settings_;
+  changed.Remove(SettingSource::kPreset);
+  std::optional<PresetPrompt> preset;
+  if (!name.empty()) {
+    preset = app::UsePreset(name, assignments, changed);
+    preset->CheckVariables();
+  }
+  const std::string where = name.empty() ? "sampling: " : "preset " + name + ": ";
+  SamplingDefaults sampling = CheckedDefaults(changed, where);
+  const std::string system = changed.Text("system").value_or("");
+  if (!system.empty() && !model_.renderer->takes_system_message()) {
+    throw ConfigError(where + "the chat template does not support a system message");
+  }
+  params_ = std::move(sampling.params);
+  model_.sampling_values = std::move(sampling.values);
+  settings_ = std::move(changed);
+  preset_ = std::move(preset);
+  BeginWithSystem(system);
+}
+
+std::string ChatSession::WithPreset(const std::string& message) const {
+  const bool is_unchanged = next_parent_ && edits_whole_prompt_;
+  return !preset_ || !preset_->takes_input() || is_unchanged ? message : preset_->Fill(message);
 }
 
 ContextShift ChatSession::context_shift() const {
@@ -296,7 +326,13 @@ void ChatSession::PrintPromptNotes(const BuiltPrompt& prompt) {
   }
 }
 
-void ChatSession::SendUserMessage(const std::string& message) { Ask(message, params_, model_.sampling_values); }
+void ChatSession::SendUserMessage(const std::string& message) {
+  const std::string prompt = WithPreset(message);
+  const bool is_first = tree_.empty();
+  Ask(prompt, params_, model_.sampling_values);
+  // Otherwise all conversations of a preset would have the beginning of its prompt as their title.
+  if (is_first && !tree_.empty() && prompt != message) SetTitle(FirstLine(message, 80));
+}
 
 void ChatSession::Ask(const std::string& message, const SamplingParams& params,
                       const std::vector<SamplingValue>& values) {

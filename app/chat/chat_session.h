@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/chat/prompt_builder.h"
@@ -15,6 +16,7 @@
 #include "app/cli/settings.h"
 #include "app/model/load_model.h"
 #include "app/output/request_stats.h"
+#include "app/presets/preset_prompt.h"
 
 namespace vllm::app {
 
@@ -30,14 +32,15 @@ using SettingChange = std::pair<std::string, std::string>;
 
 class ChatSession {
  public:
-  // Borrows `store`; null: conversations are not stored. REQUIRES: `model` has a renderer and a
-  // tokenizer.
-  ChatSession(LoadedModel model, Settings settings, ChatStore* store);
+  // Borrows `store`; null: conversations are not stored. `preset` is the one that `settings` already contain. REQUIRES:
+  // `model` has a renderer and a tokenizer.
+  ChatSession(LoadedModel model, Settings settings, ChatStore* store,
+              std::optional<PresetPrompt> preset = std::nullopt);
 
-  // Sends the message and streams the answer to standard output. Ctrl-C ends the answer and keeps the part that was
-  // generated; while the message is tokenized, Ctrl-C discards the message. Prints an error if the message is invalid
-  // or does not fit in the context, or if the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed,
-  // ResourceError, EngineDeadError.
+  // Sends the message, through the preset's prompt if that takes it, and streams the answer to standard output. Ctrl-C
+  // ends the answer and keeps the part that was generated; while the message is tokenized, Ctrl-C discards the message.
+  // Prints an error if the message is invalid or does not fit in the context, or if the request fails. Throws
+  // Interrupted on SIGTERM and SIGHUP, OutputClosed, ResourceError, EngineDeadError.
   void SendUserMessage(const std::string& message);
   // Answers the current question again, as another branch, with `changes` of the settings for this answer only. Throws
   // ConfigError, and like SendUserMessage.
@@ -68,8 +71,14 @@ class ChatSession {
   // there to the last message of the newest branch. Returns false if there is no such sibling.
   bool MoveToSibling(int direction);
 
-  // Changes a sampling setting for the following messages. Throws ConfigError if no setting is called `name` or if
-  // `value` is invalid.
+  // Begins a new conversation with the system message and the settings of a preset, and sends the following messages
+  // through its prompt if it contains {input}. An empty name ends the use of a preset. Throws ConfigError,
+  // ResourceError.
+  void UsePreset(const std::string& name, const std::vector<std::string>& assignments);
+  const std::optional<PresetPrompt>& preset() const { return preset_; }
+
+  // Changes a sampling setting or context-shift for the following messages. Throws ConfigError if no setting is called
+  // `name` or if `value` is invalid.
   void Set(const std::string& name, const std::string& value);
 
   const ChatTree& tree() const { return tree_; }
@@ -88,9 +97,12 @@ class ChatSession {
   int64_t num_tokens() const { return static_cast<int64_t>(tree_.TokenIdsUpTo(tree_.current_id()).size()); }
 
  private:
-  // Returns the defaults of a request with the changed settings. Throws ConfigError.
-  SamplingDefaults CheckedDefaults(const Settings& changed) const;
+  // Returns the defaults of a request with the changed settings. Throws ConfigError, whose message begins with `where`.
+  SamplingDefaults CheckedDefaults(const Settings& changed, const std::string& where = "/set ") const;
   Settings Changed(const std::vector<SettingChange>& changes) const;
+  // Returns the message as the preset's prompt makes it. An edited question that the preset has not made stays as it
+  // is.
+  std::string WithPreset(const std::string& message) const;
   // Returns the message that the next question continues.
   int64_t ParentOfNextQuestion() const;
   // Returns the prompt of a question, or nullopt after printing why there is none.
@@ -116,6 +128,8 @@ class ChatSession {
   std::string system_;
   std::vector<int64_t> undone_;         // messages that Redo goes to, the next one last
   std::optional<int64_t> next_parent_;  // set by Edit
+  bool edits_whole_prompt_ = false;     // the draft of the last Edit was not made by the preset
+  std::optional<PresetPrompt> preset_;
   RequestStats last_stats_;
   int64_t num_requests_ = 0;
   bool warned_about_rewriting_ = false;

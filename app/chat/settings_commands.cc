@@ -70,6 +70,7 @@ SlashResult InfoCommand(const std::string&, ChatSession& session) {
             std::to_string(session.num_tokens()) + " in use, " + std::to_string(num_turns) +
             (num_turns == 1 ? " turn" : " turns"));
   PrintNote("  outside  " + OutsideText(session));
+  if (session.preset()) PrintNote("  preset   " + session.preset()->preset().name);
   PrintNote("  template " + session.model().renderer->source().origin);
   const int64_t id = session.tree().chat_id();
   if (id != 0) {

@@ -7,6 +7,7 @@
 
 #include "app/chat/conversation_commands.h"
 #include "app/chat/engine_commands.h"
+#include "app/chat/preset_commands.h"
 #include "app/chat/settings_commands.h"
 #include "app/chats/sqlite.h"
 #include "app/cli/parse_value.h"
@@ -60,6 +61,8 @@ constexpr auto kSlashCommands = std::to_array<SlashCommand>({
      ExportCommand},
     {"/system", "", "[TEXT]", "set the system message and begin a new conversation; without TEXT, show it",
      SystemCommand},
+    {"/preset", "", "[NAME [VARIABLE=VALUE...]]",
+     "begin a new conversation with a preset; /preset off: without one; without NAME, list the presets", PresetCommand},
     {"/set", "", "[NAME [VALUE]]",
      "change a sampling setting or context-shift; without VALUE, show one or all settings with their sources",
      SetCommand},

@@ -24,6 +24,7 @@ enum class Command : uint32_t {
   kChats = 1u << 11,
   kTrace = 1u << 14,
   kTop = 1u << 15,
+  kPresets = 1u << 20,
 };
 
 struct CommandInfo {

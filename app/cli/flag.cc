@@ -16,7 +16,7 @@ constexpr uint32_t kEngines = kGenerate | Bits(kBench);
 constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
-constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace);
+constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -42,6 +42,11 @@ constexpr Flag kFlags[] = {
     // Prompt.
     {"system", 0, kText, "TEXT", "", "", kPrompt, Bits(kChat, kRun, kBatch), false, true,
      "system message at the start of a new conversation"},
+    {"preset", 0, kText, "NAME", "", "", kPrompt, Bits(kChat, kRun, kBatch), false, false,
+     "use a saved system message, prompt and settings; see vllmcli presets; flags override the preset, and the preset "
+     "overrides the environment and the configuration file"},
+    {"param", 'p', kText, "NAME=VALUE", "", "", kPrompt, Bits(kChat, kRun, kBatch), true, false,
+     "value of a variable of the preset, such as language=French"},
     {"chat-template", 0, kPath, "FILE", "", "", kPrompt, kTemplated, false, true,
      "Jinja template file to use instead of the model's template"},
     {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,

@@ -1,5 +1,8 @@
 #include "app/cli/settings.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "app/cli/parse_value.h"
 #include "engine/config/errors.h"
 
@@ -52,6 +55,8 @@ std::string_view SettingSourceName(SettingSource source) {
       return "configuration file";
     case SettingSource::kEnvironment:
       return "environment";
+    case SettingSource::kPreset:
+      return "preset";
     case SettingSource::kCommandLine:
       return "command line";
     case SettingSource::kChat:
@@ -71,13 +76,26 @@ void Settings::Set(const Flag& flag, std::vector<std::string> values, SettingSou
   if (values.empty()) return;
   // The last value of a flag that does not repeat wins, as in other programs.
   if (!flag.repeats && values.size() > 1) values = {values.back()};
-  const auto [entry, is_new] = entries_.try_emplace(std::string(flag.name), Entry{values, source});
-  if (!is_new && source >= entry->second.source) entry->second = Entry{std::move(values), source};
+  std::vector<Entry>& entries = entries_[std::string(flag.name)];
+  const auto at =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.source >= source; });
+  if (at != entries.end() && at->source == source) {
+    at->values = std::move(values);
+  } else {
+    entries.insert(at, Entry{std::move(values), source});
+  }
+}
+
+void Settings::Remove(SettingSource source) {
+  for (auto flag = entries_.begin(); flag != entries_.end();) {
+    std::erase_if(flag->second, [&](const Entry& entry) { return entry.source == source; });
+    flag = flag->second.empty() ? entries_.erase(flag) : std::next(flag);
+  }
 }
 
 const Settings::Entry* Settings::Find(std::string_view name) const {
   const auto entry = entries_.find(name);
-  return entry == entries_.end() ? nullptr : &entry->second;
+  return entry == entries_.end() ? nullptr : &entry->second.back();
 }
 
 bool Settings::Has(std::string_view name) const { return Find(name) != nullptr; }

@@ -14,17 +14,21 @@
 
 namespace vllm::app {
 
-enum class SettingSource : uint8_t { kDefault, kConfigFile, kEnvironment, kCommandLine, kChat };
+// In ascending order of precedence. A preset is chosen for one task, so it overrides the configuration file and the
+// environment, which hold for all tasks. A flag is typed for this one run, so it overrides the preset.
+enum class SettingSource : uint8_t { kDefault, kConfigFile, kEnvironment, kPreset, kCommandLine, kChat };
 
-// Returns "default", "configuration file", "environment", "command line" or "/set".
+// Returns "default", "configuration file", "environment", "preset", "command line" or "/set".
 std::string_view SettingSourceName(SettingSource source);
 
 class Settings {
  public:
-  // Sets a flag, unless `values` is empty or a source of higher precedence (later in SettingSource) has set it. `where`
-  // names the setting in messages: "--top-p", "config.toml:1:1: top-p". Throws ConfigError `<where>: <why> (<value>)`
-  // if a value does not fit the flag's kind.
+  // Sets a flag, unless `values` is empty. If several sources set a flag, the one of highest precedence (the last in
+  // SettingSource) counts. `where` names the setting in messages: "--top-p", "config.toml:1:1: top-p". Throws
+  // ConfigError `<where>: <why> (<value>)` if a value does not fit the flag's kind.
   void Set(const Flag& flag, std::vector<std::string> values, SettingSource source, const std::string& where);
+  // Removes what `source` has set. What it has overridden counts again.
+  void Remove(SettingSource source);
 
   // Unless their comments say otherwise, the getters below return nullopt or an empty list if the flag is not set.
   // REQUIRES: `name` is the long name of a flag whose kind matches the getter.
@@ -51,9 +55,11 @@ class Settings {
     std::vector<std::string> values;
     SettingSource source;
   };
+  // Returns the entry that counts, or null.
   const Entry* Find(std::string_view name) const;
 
-  std::map<std::string, Entry, std::less<>> entries_;
+  // The entries of a flag, at most one per source, in ascending order of precedence; at least one.
+  std::map<std::string, std::vector<Entry>, std::less<>> entries_;
 };
 
 }  // namespace vllm::app

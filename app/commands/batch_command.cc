@@ -18,6 +18,7 @@
 #include "app/commands/commands.h"
 #include "app/model/load_model.h"
 #include "app/output/request_stats.h"
+#include "app/presets/preset_prompt.h"
 #include "app/screen/curses_screen.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
@@ -137,7 +138,8 @@ bool WritesText(const Settings& settings) { return settings.Text("format").value
 // Returns true if the batch certainly contains text, as a prompt or as an answer. JSON Lines input and output may
 // consist of token ids only.
 bool NeedsTokenizer(const Settings& settings, InputFormat format) {
-  return format != InputFormat::kJsonLines || settings.Has("template") || WritesText(settings);
+  return format != InputFormat::kJsonLines || settings.Has("template") || settings.Has("preset") ||
+         WritesText(settings);
 }
 
 // Prints the summary of a finished batch. --quiet suppresses it.
@@ -163,8 +165,13 @@ void PrintStats(const BatchCounts& counts, const LoadedModel& model, Seconds ela
 
 }  // namespace
 
-int BatchCommand(const Settings& settings) {
-  if (settings.arguments.size() != 1) throw ConfigError("batch: expects one INPUT (- for standard input)");
+int BatchCommand(const Settings& given) {
+  Settings settings = given;
+  if (settings.arguments.size() != 1) {
+    throw ConfigError("batch: expects one INPUT (- for standard input)",
+                      "vllmcli batch prompts.txt -o answers.jsonl answers each line of a file");
+  }
+  const std::optional<PresetPrompt> preset = PresetOf(settings);
   const std::string& path = settings.arguments[0];
   const InputFormat format = FormatOf(settings, path);
   const InputFile input(path);
@@ -173,6 +180,9 @@ int BatchCommand(const Settings& settings) {
   const bool overwrite = settings.Switch("overwrite");
   CheckBatchOutput(output_path, overwrite, input.fd());
   RowDefaults defaults;
+  defaults.preset = preset;
+  // The columns of a table are variables too; RowParser checks them with its header.
+  if (preset && DelimiterOf(format) == '\0') preset->CheckVariables();
   defaults.system = settings.Text("system").value_or("");
   if (settings.Has("apply-chat-template")) defaults.prompts_are_chats = settings.Switch("apply-chat-template");
   RecordReader reader(input.fd(), path == "-" ? "standard input" : path, DelimiterOf(format));

@@ -10,6 +10,7 @@
 #include "app/chat/chat_session.h"
 #include "app/chat/conversation_commands.h"
 #include "app/chat/line_editor.h"
+#include "app/chat/preset_commands.h"
 #include "app/chat/slash_commands.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
@@ -133,19 +134,30 @@ void ChatFromStream(ChatSession& session, bool prints_stats) {
 
 }  // namespace
 
-int ChatCommand(const Settings& settings) {
-  if (!settings.arguments.empty()) throw ConfigError("chat: unexpected argument; use vllmcli run to answer one prompt");
+int ChatCommand(const Settings& given) {
+  Settings settings = given;
+  if (!settings.arguments.empty()) {
+    throw ConfigError("chat: unexpected argument; use vllmcli run to answer one prompt",
+                      "vllmcli run 'TEXT' answers one prompt; vllmcli chat -m MODEL chats with a model");
+  }
+  std::optional<PresetPrompt> preset = PresetOf(settings);
+  if (preset) preset->CheckVariables();
   LoadedModel model = LoadModel(settings);
   if (model.renderer == nullptr) {
     throw ModelError("model " + model.location.name + ": has no chat template",
                      "vllmcli complete continues text without one; --chat-template FILE sets one");
   }
   const std::unique_ptr<ChatStore> store = OpenStore(settings);
-  ChatSession session(std::move(model), settings, store.get());
+  ChatSession session(std::move(model), settings, store.get(), preset);
   const bool prints_stats = settings.Switch("stats");
   const bool is_on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
   if (is_on_terminal) PrintFirstScreen(session.model());
+  if (preset) PrintPresetNotes(session);
   std::string draft = ContinueChat(settings, session);
+  const bool has_system = settings.SourceOf("system") == SettingSource::kPreset;
+  if (has_system && !session.tree().empty() && session.system() != settings.Text("system")) {
+    PrintNote("[the stored conversation keeps its own system message, not that of the preset]");
+  }
   if (is_on_terminal) {
     ChatOnTerminal(session, prints_stats, std::move(draft));
   } else {

@@ -11,6 +11,7 @@ namespace vllm::app {
 
 int ChatCommand(const Settings& settings);
 int ChatsCommand(const Settings& settings);
+int PresetsCommand(const Settings& settings);
 int GenerateCommand(const Settings& settings);  // run, complete
 int BatchCommand(const Settings& settings);
 int TokenizeCommand(const Settings& settings);

@@ -13,6 +13,7 @@
 #include "app/output/request_stats.h"
 #include "app/output/result_json.h"
 #include "app/output/run_until_done.h"
+#include "app/presets/preset_prompt.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -132,11 +133,19 @@ Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std:
 
 }  // namespace
 
-int GenerateCommand(const Settings& settings) {
-  const std::optional<std::string> text = settings.Has("prompt-ids") ? std::nullopt : ReadPrompt(settings);
-  if (!text && !settings.Has("prompt-ids")) {
-    throw ConfigError("no prompt; pass one as an argument or on standard input");
+int GenerateCommand(const Settings& given) {
+  Settings settings = given;
+  const std::optional<PresetPrompt> preset = PresetOf(settings);
+  if (preset) preset->CheckVariables();
+  std::optional<std::string> text = settings.Has("prompt-ids") ? std::nullopt : ReadPrompt(settings);
+  const bool is_optional = preset && preset->preset().prompt && !preset->takes_input();
+  if (!text && !settings.Has("prompt-ids") && !is_optional) {
+    std::string call = "vllmcli " + std::string(CommandInfoOf(settings.command).name);
+    if (preset) call += " --preset " + preset->preset().name;
+    throw ConfigError("no prompt; pass one as an argument or on standard input",
+                      call + " 'TEXT', or: " + call + " - <FILE");
   }
+  if (preset) text = preset->Fill(text.value_or(""));
   LoadedModel model = LoadModel(settings, !settings.Has("prompt-ids"));
   SamplingParams params = model.sampling_params;
   OutputForm form = settings.Switch("json") ? OutputForm::kJson : OutputForm::kText;

@@ -35,6 +35,8 @@ int Dispatch(const Settings& settings) {
       return ChatCommand(settings);
     case Command::kChats:
       return ChatsCommand(settings);
+    case Command::kPresets:
+      return PresetsCommand(settings);
     case Command::kRun:
     case Command::kComplete:
       return GenerateCommand(settings);

@@ -99,8 +99,9 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
   // A batch reports this error per row.
   const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
   if (is_conversation && !settings.Text("system").value_or("").empty() && !renderer->takes_system_message()) {
-    throw ConfigError("--system: the chat template (" + renderer->source().origin +
-                      ") does not support a system message");
+    const bool is_of_preset = settings.SourceOf("system") == SettingSource::kPreset;
+    throw ConfigError((is_of_preset ? "preset: " : "--system: ") + std::string("the chat template (") +
+                      renderer->source().origin + ") does not support a system message");
   }
   return renderer;
 }

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "engine/config/errors.h"
+
 namespace vllm::app {
 namespace {
 
@@ -114,6 +116,50 @@ TEST_F(RowParserTest, TextLineUsesTheChatTemplateUnlessThereIsNoneOrItIsTurnedOf
   EXPECT_EQ(text_of_line(nullptr), "a");
   defaults_.prompts_are_chats = false;
   EXPECT_EQ(text_of_line(renderer_.get()), "a");
+}
+
+// Returns the prompts that a row of this table becomes.
+class TableTest : public RowParserTest {
+ protected:
+  std::string PromptOf(const std::string& header, const std::string& row,
+                       const std::optional<std::string>& row_template = std::nullopt) {
+    RowParser parser(InputFormat::kCsv, defaults_, nullptr);
+    parser.SetColumns(header, row_template);
+    RowId id;
+    return TextOf(parser.Parse(row, id));
+  }
+  void SetPreset(const std::string& text, const std::vector<std::string>& assignments = {}) {
+    defaults_.preset.emplace(ParsePreset("p", text, "p.toml"), assignments);
+  }
+};
+
+TEST_F(TableTest, TheOnlyColumnIsThePromptEvenIfItsNameHasBraces) {
+  EXPECT_EQ(PromptOf("a{b", "x"), "x");
+  EXPECT_EQ(PromptOf("{}", "{y}"), "{y}");
+  EXPECT_EQ(PromptOf("id,prompt", "1,x"), "x");
+}
+
+TEST_F(TableTest, APresetTakesItsInputAndVariablesFromTheColumns) {
+  SetPreset("prompt = '{input} to {language}'");
+  EXPECT_EQ(PromptOf("input,language", "hi,French"), "hi to French");
+  EXPECT_EQ(PromptOf("prompt,language", "hi,French"), "hi to French");
+  EXPECT_EQ(PromptOf("a,language", "hi,French", "<{a}>"), "<hi> to French");
+  EXPECT_THROW(PromptOf("a,language", "hi,French"), ConfigError);
+  EXPECT_THROW(PromptOf("input,b", "hi,French"), ConfigError);
+  SetPreset("prompt = '{a} to {language}'");
+  EXPECT_EQ(PromptOf("a,language", "hi,French"), "hi to French");
+}
+
+TEST_F(RowParserTest, APresetMakesThePromptsOfAllTextsButNotOfMessagesTokenIdsAndOpenAiRows) {
+  defaults_.preset.emplace(ParsePreset("p", "prompt = '<{input}>'", "p.toml"), std::vector<std::string>());
+  EXPECT_EQ(TextOf(Parse(R"({"prompt":"a"})")), "user=<a>;>");
+  EXPECT_EQ(TextOf(Parse(R"({"messages":[{"role":"user","content":"a"}]})")), "user=a;>");
+  EXPECT_EQ(TextOf(Parse(R"({"custom_id":"c","method":"POST","url":"/v1/completions","body":{"prompt":"a"}})")), "a");
+  EXPECT_EQ(std::get<std::vector<int32_t>>(Parse(R"({"prompt":[3]})").prompt), (std::vector<int32_t>{3}));
+  RowId id;
+  EXPECT_EQ(TextOf(RowParser(InputFormat::kText, defaults_, renderer_.get()).Parse("a", id)), "user=<a>;>");
+  defaults_.prompts_are_chats = false;
+  EXPECT_EQ(TextOf(Parse(R"({"prompt":"a"})")), "<a>");
 }
 
 TEST_F(RowParserTest, ContentPartsToolsAndTemplateVariablesReachTheTemplate) {

@@ -29,6 +29,16 @@ TEST(FirstMinuteTest, TheFirstScreenSaysThatTheGuideIsATinyHelpModel) {
   EXPECT_NE(screen.find("tiny help model trained for vllmcli"), std::string::npos) << screen;
   EXPECT_NE(screen.find("vllmcli chat -m FILE.gguf"), std::string::npos) << screen;
   EXPECT_NE(screen.find("Ctrl-D or /exit quits"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("Alt-Enter begins a new line"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("/help lists the commands"), std::string::npos) << screen;
+  EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 4) << screen;
+}
+
+TEST(FirstMinuteTest, WithAPresetTheFirstScreenHasAtMostFourLines) {
+  PtyProgram chat({"chat", "--preset", "translate", "--no-save"}, NoHistory());
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  const std::string screen = chat.output();
+  EXPECT_NE(screen.find("[preset translate: translate text"), std::string::npos) << screen;
   EXPECT_LE(std::count(screen.begin(), screen.end(), '\n'), 4) << screen;
 }
 

@@ -1,5 +1,6 @@
 #include "app/batch/input/row_parser.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -100,13 +101,25 @@ void RowParser::SetColumns(std::string_view record, const std::optional<std::str
   } catch (const RequestError& error) {
     throw ConfigError(std::string("header ") + error.what());
   }
-  num_columns_ = columns.size();
-  if (!row_template && columns.size() != 1) {
-    bool has_prompt = false;
-    for (const std::string& column : columns) has_prompt = has_prompt || column == "prompt";
-    if (!has_prompt) throw ConfigError("--template: required, because the input has no column named prompt");
+  columns_ = std::move(columns);
+  if (defaults_.preset) defaults_.preset->CheckVariables(columns_);
+  if (row_template) {
+    template_.emplace(*row_template, columns_);
+    return;
   }
-  template_.emplace(row_template.value_or(columns.size() == 1 ? "{" + columns[0] + "}" : "{prompt}"), columns);
+  const auto index_of = [&](std::string_view name) {
+    return static_cast<size_t>(std::find(columns_.begin(), columns_.end(), name) - columns_.begin());
+  };
+  size_t column = columns_.size() == 1 ? 0 : index_of("prompt");
+  if (column == columns_.size() && defaults_.preset) column = index_of(kInputName);
+  if (column < columns_.size()) {
+    template_.emplace(column);
+  } else if (defaults_.preset && defaults_.preset->preset().prompt && !defaults_.preset->takes_input()) {
+    template_.emplace("", columns_);
+  } else {
+    throw ConfigError(std::string("--template: required, because the input has no column named prompt") +
+                      (defaults_.preset ? " or input" : ""));
+  }
 }
 
 Prompt RowParser::TextRowPrompt(const std::string& text) const {
@@ -118,7 +131,13 @@ Prompt RowParser::TextRowPrompt(const std::string& text) const {
 
 bool RowParser::PromptsAreChats() const {
   if (defaults_.prompts_are_chats) return *defaults_.prompts_are_chats;
-  return format_ != InputFormat::kJsonLines && renderer_ != nullptr;
+  return (format_ != InputFormat::kJsonLines || defaults_.preset) && renderer_ != nullptr;
+}
+
+std::string RowParser::WithPreset(std::string text, const std::vector<std::string>& fields) const {
+  if (!defaults_.preset) return text;
+  // The other formats have no columns.
+  return fields.empty() ? defaults_.preset->Fill(text) : defaults_.preset->Fill(text, columns_, fields);
 }
 
 BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
@@ -127,7 +146,7 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
   row.id = id;
   row.params = defaults_.params;
   if (format_ == InputFormat::kText) {
-    row.prompt = TextRowPrompt(std::string(record));
+    row.prompt = TextRowPrompt(WithPreset(std::string(record)));
     return row;
   }
   std::vector<std::string> fields;
@@ -136,11 +155,11 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
   } catch (const RequestError& error) {
     throw RowError("invalid_row", error.what());
   }
-  if (fields.size() != num_columns_) {
+  if (fields.size() != columns_.size()) {
     throw RowError("invalid_row", "row: has " + std::to_string(fields.size()) + " fields, but the header has " +
-                                      std::to_string(num_columns_));
+                                      std::to_string(columns_.size()));
   }
-  row.prompt = TextRowPrompt(template_->Fill(fields));
+  row.prompt = TextRowPrompt(WithPreset(template_->Fill(fields), fields));
   return row;
 }
 
@@ -197,7 +216,7 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
   } else if (row.kind == RowKind::kOpenAiCompletion) {
     row.prompt = TextPrompt{TextField("prompt", *prompt), add_special_tokens};
   } else {
-    const std::string text = TextField("prompt", *prompt);
+    const std::string text = WithPreset(TextField("prompt", *prompt));
     if (PromptsAreChats()) {
       row.prompt = TextRowPrompt(text);
     } else {

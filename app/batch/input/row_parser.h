@@ -9,10 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "app/batch/input/batch_row.h"
 #include "app/batch/input/row_template.h"
 #include "app/model/prompt_renderer.h"
+#include "app/presets/preset_prompt.h"
 
 namespace vllm::app {
 
@@ -23,7 +25,10 @@ struct RowDefaults {
   std::string system;  // empty: none
   // If true, each prompt string, except in an OpenAI row, is the user message of a chat. If unset, text lines and table
   // rows are chats if the model has a chat template; {"prompt"} rows are not.
+  // With a preset, {"prompt"} rows are too.
   std::optional<bool> prompts_are_chats;
+  // Makes the prompt of each row from its text and columns, except of an OpenAI row and one with messages or token ids.
+  std::optional<PresetPrompt> preset;
 };
 
 class RowParser {
@@ -33,7 +38,9 @@ class RowParser {
 
   // Sets the column names of a CSV or TSV input from its first record. Throws ConfigError if the record is invalid,
   // or if `row_template` is invalid or names a column that does not exist. Without a template, there must be only one
-  // column, or one called "prompt".
+  // column, or one called "prompt", or, with a preset, one called "input"; no such column is needed if the preset's
+  // prompt uses columns instead of {input}. Throws ConfigError if a variable of the preset has no value and is no
+  // column.
   void SetColumns(std::string_view record, const std::optional<std::string>& row_template);
   bool needs_columns() const { return (format_ == InputFormat::kCsv || format_ == InputFormat::kTsv) && !template_; }
 
@@ -44,12 +51,14 @@ class RowParser {
  private:
   BatchRow ParseJson(std::string_view record, RowId& id) const;
   Prompt TextRowPrompt(const std::string& text) const;
+  // Returns the text of a row as the preset, if there is one, makes a prompt from it.
+  std::string WithPreset(std::string text, const std::vector<std::string>& fields = {}) const;
   bool PromptsAreChats() const;
 
   InputFormat format_;
   RowDefaults defaults_;
   const PromptRenderer* renderer_;
-  size_t num_columns_ = 0;
+  std::vector<std::string> columns_;
   std::optional<RowTemplate> template_;
 };
 

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "app/presets/prompt_template.h"
+
 namespace vllm::app {
 
 // A template such as "Translate: {column}". {{ and }} stand for literal braces.
@@ -12,16 +14,15 @@ class RowTemplate {
  public:
   // Throws ConfigError if the braces do not match or a name is not in `columns`.
   RowTemplate(std::string_view text, const std::vector<std::string>& columns);
+  // The template whose text is the field of this column.
+  explicit RowTemplate(size_t column) : template_("{field}", ""), columns_{column} {}
 
   // Returns the text with each {column} replaced by its field. REQUIRES: `fields` has one field per column.
   std::string Fill(const std::vector<std::string>& fields) const;
 
  private:
-  struct Part {
-    std::string text;
-    int column;  // index of the field that follows `text`; -1: none
-  };
-  std::vector<Part> parts_;
+  PromptTemplate template_;
+  std::vector<size_t> columns_;  // the column of each name in template_
 };
 
 }  // namespace vllm::app

@@ -86,7 +86,7 @@ Each sampling parameter is taken from the first of these sources that sets it:
 .IP 1. 3
 the fields of a batch row;
 .IP 2.
-flags, the chat commands /set and /regen, and the configuration file;
+flags, the chat commands /set and /regen, a preset, and the configuration file;
 .IP 3.
 the model's own file: generation_config.json of a directory (do_sample false means temperature 0), or the keys
 general.sampling.temp, top_k, top_p, min_p and penalty_repeat of a GGUF file;
@@ -150,9 +150,14 @@ write the current branch to a new .md or .html file, or all branches to a new .j
 .BI /system " TEXT"
 set the system message and begin a new conversation; without TEXT, show the system message
 .TP
+.BI /preset " NAME VARIABLE=VALUE\fR..."
+begin a new conversation with the system message and the settings of a preset, and send each message through the
+preset's prompt if that contains {input}; a word without = continues the value before it; /preset off begins one without
+a preset; without NAME, list the presets
+.TP
 .BI /set " NAME VALUE"
-change a sampling setting, such as /set temperature 0.7; without VALUE, show it; without arguments, show all settings
-and their sources
+change a sampling setting or context\-shift, such as /set temperature 0.7; without VALUE, show it; without arguments,
+show all settings and their sources
 .TP
 .BR /info ", " /show
 show the model, its chat template, the context in use and where the conversation is stored
@@ -228,7 +233,7 @@ sent to the terminal.
 success, even if the reader of the output closed the pipe early
 .TP
 .B 1
-a request, some rows or a chats command failed, or chats search found nothing
+a request, some rows, or a chats or presets command failed, or chats search found nothing
 .TP
 .B 2
 usage or configuration error
@@ -253,12 +258,18 @@ the instruction set of the kernels if \-\-isa is not given
 location of the Hugging Face cache: $HF_HUB_CACHE, or else $HF_HOME/hub, or else $XDG_CACHE_HOME/huggingface/hub,
 where $XDG_CACHE_HOME defaults to ~/.cache
 .TP
+.BR VISUAL ", " EDITOR
+the editor that vllmcli presets edit starts
+.TP
 .BR NO_COLOR ", " TERM=dumb
 disable cursor movement on the terminal
 .SH FILES
 .TP
 .I $XDG_CONFIG_HOME/vllmcli/config.toml
 default values of flags, by their long names; at the top for all commands, in a table such as [batch] for one command
+.TP
+.I $XDG_CONFIG_HOME/vllmcli/presets/NAME.toml
+presets; .NAME.draft.toml is a text that vllmcli presets edit could not accept
 .TP
 .I $XDG_STATE_HOME/vllmcli/history
 lines typed in the chat, unless \-\-no\-save is set
@@ -298,6 +309,7 @@ std::string ManPage() {
   out += kBatchSection;
   out += kSamplingSection;
   out += kChatSection;
+  out += kPresetSection;
   out += kLastSections;
   out += ".SH EXAMPLES\n.nf\n";
   for (const CommandInfo& info : CommandTable()) {
