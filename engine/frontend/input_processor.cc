@@ -5,6 +5,7 @@
 #include "engine/config/errors.h"
 #include "engine/config/hash.h"
 #include "engine/frontend/output_memory.h"
+#include "engine/reasoning/reasoning_format.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode/utf8.h"
 
@@ -133,6 +134,15 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   CheckPrompt(input.prompt_token_ids);
   CheckStopUtf8(params);
   params.Normalize(vocab_size_, max_model_len_, max_logprobs_);
+
+  if (params.thinking_token_budget) {
+    if (reasoning_format_ == nullptr) {
+      throw RequestError("thinking_token_budget: this model has no known marker that ends its thinking (" +
+                         std::to_string(*params.thinking_token_budget) + "); --reasoning-parser names one");
+    }
+    CheckIds("the end marker of thinking", reasoning_format_->end_ids);
+    input.reasoning_format = reasoning_format_;
+  }
 
   // The values added from here on are valid by construction and do not count against the request's limits.
   AddOtherEos(params);

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
@@ -20,12 +22,19 @@ class Tokenizer;
 
 namespace vllm {
 
+struct ReasoningFormat;
+
 // A request before it is split into n sequences.
 struct ProcessedInput {
   std::vector<int32_t> prompt_token_ids;
   SamplingParams params;
+<<<<<<< HEAD
   std::vector<int32_t> prior_output_token_ids = {};  // see RequestOptions
   std::string external_req_id = {};
+=======
+  std::vector<int32_t> prior_output_token_ids = {};                   // see RequestOptions
+  std::shared_ptr<const ReasoningFormat> reasoning_format = nullptr;  // see EngineCoreRequest
+>>>>>>> 49f4b52 (engine/reasoning: know when a sequence is thinking)
 };
 
 class InputProcessor {
@@ -34,6 +43,9 @@ class InputProcessor {
   // than the model's. Requests whose outputs may take more than `max_output_memory` bytes are rejected.
   InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                  int64_t max_output_memory = std::numeric_limits<int64_t>::max());
+
+  // Sets the format that requests with a thinking_token_budget need. Without one they are rejected.
+  void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
   // Returns the validated request. `prior_output_token_ids` as in RequestOptions. Throws a RequestError that names
   // the field, or EncodingStopped from the tokenizer.
@@ -63,6 +75,7 @@ class InputProcessor {
   uint64_t seed_;
   std::vector<int32_t> eos_token_ids_;
   const tokenizer::Tokenizer* tokenizer_;
+  std::shared_ptr<const ReasoningFormat> reasoning_format_;
 };
 
 // Derives a seed for a request that has none, from the engine's seed and the request id only, so that sampled text does

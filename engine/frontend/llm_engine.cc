@@ -85,6 +85,10 @@ LLMEngine::LLMEngine(const VllmConfig& config, std::shared_ptr<const tokenizer::
 
 LLMEngine::~LLMEngine() = default;
 
+void LLMEngine::SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) {
+  impl_->input_processor.SetReasoningFormat(std::move(format));
+}
+
 void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                            const RequestOptions& options) {
   if (impl_->death_cause) throw EngineDeadError(*impl_->death_cause);

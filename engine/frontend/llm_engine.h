@@ -22,6 +22,8 @@ class Tokenizer;
 
 namespace vllm {
 
+struct ReasoningFormat;
+
 // The progress of a prompt. Computed tokens include prefix-cache hits.
 struct PromptProgress {
   int64_t num_computed_tokens = 0;
@@ -35,6 +37,9 @@ class LLMEngine {
   LLMEngine(const VllmConfig& config, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
             std::unique_ptr<EngineCoreClient> client);
   ~LLMEngine();
+
+  // Sets how this model marks its thinking; null: unknown. Requests with a thinking_token_budget need a format.
+  void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format);
 
   // Validates and queues a request. If the request is invalid or its id belongs to an unfinished request, leaves the
   // engine unchanged and throws a RequestError that names the field. Throws EngineDeadError if the engine is dead. The

@@ -13,6 +13,8 @@
 
 namespace vllm {
 
+struct ReasoningFormat;
+
 using SteadyTime = std::chrono::steady_clock::time_point;
 using Seconds = std::chrono::duration<double>;
 
@@ -27,6 +29,7 @@ struct EngineCoreRequest {
   bool interactive = false;  // see RequestOptions
   // The caller's id, for viewers. The sequences of one request share it.
   std::string external_req_id;
+  std::shared_ptr<const ReasoningFormat> reasoning_format;  // null unless the parameters have a thinking_token_budget
 };
 
 using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;

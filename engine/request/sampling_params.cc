@@ -115,6 +115,8 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
   if (min_tokens > limit) {
     Fail("min_tokens", (max_tokens ? "above max_tokens " : "above max_model_len ") + std::to_string(limit), min_tokens);
   }
+  if (thinking_token_budget) CheckAtLeast("thinking_token_budget", *thinking_token_budget, -1);
+  if (thinking_token_budget == -1) thinking_token_budget.reset();
   CheckLogprobs("logprobs", logprobs, max_logprobs);
   CheckLogprobs("prompt_logprobs", prompt_logprobs, max_logprobs);
 

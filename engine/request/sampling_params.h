@@ -49,6 +49,9 @@ struct SamplingParams {
   std::optional<std::vector<int32_t>> allowed_token_ids;
   std::vector<std::string> bad_words;
   bool skip_reading_prefix_cache = false;
+  // After this many tokens of thinking, the end marker of the model's ReasoningFormat follows. Tokens of the prompt
+  // after the start marker count. -1: none.
+  std::optional<int64_t> thinking_token_budget;
 
   // Set by the InputProcessor, never by a user.
   std::vector<std::vector<int32_t>> bad_words_token_ids;

@@ -106,6 +106,14 @@ int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
 int32_t Sampler::Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error) {
   bool needs_logprobs = logprobs != nullptr && row.params->logprobs.has_value();
   bool save_raw_logits = needs_logprobs && LogitsProcessors::IsNeeded(*row.params, row.output_token_ids.size());
+  if (row.forced_token_id >= 0) {
+    if (!top_k_top_p_sampler_.Load(row.logits)) {
+      error = "the model's logits contain NaN or infinity";
+      return -1;
+    }
+    if (needs_logprobs) AppendLogprobs(row.logits, row.forced_token_id, *row.params->logprobs, *logprobs);
+    return row.forced_token_id;
+  }
   if (save_raw_logits) raw_logits_.assign(row.logits.begin(), row.logits.end());
   Support support = Process(row, error);
   if (support == Support::kNone) return -1;

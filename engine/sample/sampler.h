@@ -22,6 +22,7 @@ struct SamplingRow {
   const SamplingParams* params = nullptr;
   std::span<const int32_t> prompt_token_ids;
   std::span<const int32_t> output_token_ids;  // sampled so far; the new token follows them
+  int32_t forced_token_id = -1;               // at least 0: the new token, chosen without sampling
 };
 
 class Sampler {

@@ -157,7 +157,9 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     }
     const std::span<const int32_t> tokens(state.token_ids);
     const auto num_prompt = static_cast<size_t>(state.num_prompt_tokens());
-    const SamplingRow sampling{logits, &params, tokens.first(num_prompt), tokens.subspan(num_prompt)};
+    SamplingRow sampling{logits, &params, tokens.first(num_prompt), tokens.subspan(num_prompt)};
+    if (state.thinking != nullptr)
+      sampling.forced_token_id = state.thinking->ForcedToken(*params.thinking_token_budget);
     result.has_logprobs = params.logprobs.has_value();
     result.token_id = sampler.Sample(sampling, result.has_logprobs ? &result.logprobs : nullptr, result.error);
   } catch (const std::bad_alloc&) {

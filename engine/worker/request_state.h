@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "engine/reasoning/thinking_tracker.h"
 #include "engine/request/engine_core_request.h"
 
 namespace vllm {
@@ -17,6 +19,8 @@ struct CachedRequestState {
   // Number of prompt positions whose logprobs were returned. If the prompt is computed again after the first token was
   // sampled, they are not returned again.
   int64_t num_prompt_logprobs = 0;
+  // Has received the output tokens in token_ids. Null if the request has no thinking_token_budget.
+  std::unique_ptr<ThinkingTracker> thinking;
 
   int64_t num_prompt_tokens() const { return static_cast<int64_t>(request->prompt_token_ids.size()); }
 };
