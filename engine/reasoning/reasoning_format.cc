@@ -29,8 +29,8 @@ constexpr std::array<ReasoningFamily, 14> kFamilies = {{
      ""},
     {"hunyuan_a13b", "hunyuan", "<think>", "</think>", "", "<answer>", "</answer>", "<answer>"},
     {"granite33", "", "<think>", "</think>", "", "<response>", "</response>", "<response>"},
-    {"granite", "granite32", "Here is my thought process:|Here's my thought process:",
-     "Here is my response:|Here's my response:", "", "", "", "Here is my thought process:"},
+    {"granite", "granite32", "Here is my thought process:\nHere's my thought process:",
+     "Here is my response:\nHere's my response:", "", "", "", "Here is my thought process:"},
     {"kimi", "kimi_vl", "◁think▷", "◁/think▷", "", "", "", ""},
     {"qwen3",
      "think glm45 kimi_k2 deepseek_v3 nemotron_v3 olmo3 minimax_m2 ernie45 holo2 lfm2 smollm3 internlm exaone4",
@@ -52,7 +52,7 @@ std::vector<std::string> Split(std::string_view list, char separator) {
   return parts;
 }
 
-// Returns true if `text` is one added token of the tokenizer, and text that contains it is encoded with it.
+// Returns the id of `text` if it is one token, and text that contains it is encoded with it.
 std::optional<int32_t> MarkerId(const tokenizer::Tokenizer& tokenizer, std::string_view text) {
   const std::optional<int32_t> id = tokenizer.TokenToId(text);
   if (!id) return std::nullopt;
@@ -120,8 +120,8 @@ std::shared_ptr<const ReasoningFormat> MakeReasoningFormat(const ReasoningFamily
   auto format = std::make_shared<ReasoningFormat>();
   format->family = &family;
   format->begins_inside = by_name && family.begins_inside;
-  format->start_texts = Split(family.start, '|');
-  format->end_texts = Split(family.end, '|');
+  format->start_texts = Split(family.start, '\n');
+  format->end_texts = Split(family.end, '\n');
   if (!FindTokens(*tokenizer, *format)) {
     if (family.is_harmony) return nullptr;
     format->kind = ReasoningFormat::Kind::kText;

@@ -27,7 +27,7 @@ namespace vllm {
 struct ReasoningFamily {
   std::string_view name;     // vLLM's name of its reasoning parser, where it has one
   std::string_view aliases;  // more names, separated by spaces
-  // Alternatives are separated by '|'. Harmony has none.
+  // Alternatives are separated by line breaks. Harmony has none.
   std::string_view start;
   std::string_view end;
   std::string_view label;         // text between the start marker and the thought

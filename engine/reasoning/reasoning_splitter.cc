@@ -45,12 +45,17 @@ void ReasoningSplitter::FeedToken(int32_t token_id, ReasoningParts& parts) {
   scratch_.clear();
   stream_.Feed(token_id, scratch_);
   size_t own_size = scratch_.size();
-  if (kind == TokenKind::kMarker) {
-    // The stream may have withheld text of the token before the marker until now.
+  if (kind == TokenKind::kMarker || after_marker_) {
+    // The stream may have withheld text of the tokens before the marker until now.
     const std::array<int32_t, 1> ids = {token_id};
-    const std::string marker = format_->tokenizer->Decode(ids, skip_special_tokens_);
-    own_size = scratch_.ends_with(marker) ? marker.size() : 0;
+    const std::string own_text = format_->tokenizer->Decode(ids, skip_special_tokens_);
+    if (scratch_.ends_with(own_text)) {
+      own_size = own_text.size();
+    } else if (kind == TokenKind::kMarker) {
+      own_size = 0;
+    }
   }
+  after_marker_ = kind == TokenKind::kMarker;
   const size_t withheld_size = scratch_.size() - own_size;
   if (withheld_size > 0) {
     if (segments_.empty()) {

@@ -63,6 +63,7 @@ class ReasoningSplitter {
   std::string undecided_text_;
   std::string held_thought_;  // white space that may be the end of the thought, or a beginning of the label
   std::string held_answer_;   // a beginning of answer_start or answer_end
+  bool after_marker_ = false;
   bool at_thought_start_ = true;
   bool at_answer_start_ = false;
   bool is_label_done_;

@@ -1,6 +1,6 @@
 // MakeByteTokenizer(): a tokenizer whose ids 0 to 255 are the bytes, so that a test can split text at any byte. Id 256
 // is "<s>", the BOS token, which the tokenizer adds before a prompt. Id 257 is "</s>", the EOS token. Id 258 is
-// " word", one token of five characters. Pure functions.
+// " word", one token of five characters. A test may add more tokens, with the ids from 259 on. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,12 @@ inline constexpr int32_t kBos = 256;
 inline constexpr int32_t kEos = 257;
 inline constexpr int32_t kWord = 258;
 
-inline std::unique_ptr<tokenizer::Tokenizer> MakeByteTokenizer() {
+struct AddedToken {
+  std::string text;
+  bool is_special = true;
+};
+
+inline std::unique_ptr<tokenizer::Tokenizer> MakeByteTokenizer(const std::vector<AddedToken>& more = {}) {
   std::string vocab;
   int32_t next_unprintable = 256;
   for (int32_t byte = 0; byte < 256; ++byte) {
@@ -34,9 +39,13 @@ inline std::unique_ptr<tokenizer::Tokenizer> MakeByteTokenizer() {
            "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":" +
            (special ? "true" : "false") + "}";
   };
+  std::string more_added;
+  for (size_t i = 0; i < more.size(); ++i) {
+    more_added += "," + added(kWord + 1 + static_cast<int32_t>(i), more[i].text, more[i].is_special);
+  }
   const std::string json =
       "{\"added_tokens\":[" + added(kBos, "<s>", true) + "," + added(kEos, "</s>", true) + "," +
-      added(kWord, " word", false) +
+      added(kWord, " word", false) + more_added +
       "],\"normalizer\":null,"
       "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":false},"
       "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":0}"

@@ -48,6 +48,7 @@ RunResult RunRequests(const VllmConfig& given_config, const std::shared_ptr<cons
   const VllmConfig config = WithTestIsa(given_config);
   LLMEngine engine(config, tokenizer,
                    how.in_process ? MakeInprocClient(config, how.factory) : MakeThreadClient(config, how.factory));
+  engine.SetReasoningFormat(how.reasoning_format);
   RunResult result;
   for (const TestRequest& request : requests) {
     SamplingParams params = request.params;

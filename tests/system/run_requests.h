@@ -35,6 +35,7 @@ struct RunHow {
   bool one_at_a_time = false;     // finish each request before the next one is added
   int64_t num_steps_between = 0;  // call LLMEngine::Step this often before the next request is added
   ExecutorFactory factory = MakeExecutor;
+  std::shared_ptr<const ReasoningFormat> reasoning_format = nullptr;
 };
 
 // If the engine rejects a request, its result is "rejected: " and the error message.
