@@ -9,6 +9,7 @@
 #include "app/model/load_model.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
+#include "app/model/thinking_mode.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/frontend/input_processor.h"
@@ -25,7 +26,8 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
   // The check assumes that the KV cache holds max_model_len tokens. In a run, a smaller cache lowers that limit.
-  const InputProcessor processor(config, config.model.max_model_len, tokenizer.get());
+  InputProcessor processor(config, config.model.max_model_len, tokenizer.get());
+  processor.SetReasoningFormat(ChooseReasoningFormat(settings, renderer.get(), tokenizer));
   defaults.params = MakeSamplingDefaults(settings, ReadGenerationConfig(location)).params;
   CheckSamplingDefaults(defaults.params, config);
   RowParser parser(format, std::move(defaults), renderer.get());

@@ -81,12 +81,20 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const token
   body["model"] = head.model;
   Json choices = Json::array();
   size_t num_generated = 0;
+  size_t num_reasoning = 0;
   for (const CompletionOutput& completion : output.outputs) {
     const Json ours = CompletionJson(completion, false, tokenizer);
+    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
     Json choice;
     choice["index"] = completion.index;
     if (is_chat) {
       choice["message"] = Json({{"role", "assistant"}, {"content", completion.text}});
+      if (parts) {
+        // As in vLLM, content is null if the output ends before the answer.
+        choice["message"]["content"] = parts->token_ids.empty() ? Json() : Json(parts->text);
+        choice["message"]["reasoning"] = parts->reasoning.empty() ? Json() : Json(parts->reasoning);
+        num_reasoning += parts->reasoning_token_ids.size();
+      }
     } else {
       choice["text"] = completion.text;
     }
@@ -106,11 +114,21 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const token
   body["usage"] = Json({{"prompt_tokens", num_prompt},
                         {"completion_tokens", num_generated},
                         {"total_tokens", num_prompt + num_generated}});
+  if (head.reasoning_format != nullptr) {
+    body["usage"]["completion_tokens_details"] = Json({{"reasoning_tokens", num_reasoning}});
+  }
   if (head.with_prompt_logprobs) body["prompt_logprobs"] = PromptLogprobsJson(output, tokenizer);
   return body;
 }
 
 }  // namespace
+
+std::optional<ReasoningParts> PartsOf(const RecordHead& head, const RequestOutput& output,
+                                      const CompletionOutput& completion) {
+  if (head.reasoning_format == nullptr) return std::nullopt;
+  return SplitReasoning(head.reasoning_format, output.prompt_token_ids, head.skip_special_tokens, completion.token_ids,
+                        completion.text);
+}
 
 std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const tokenizer::Tokenizer* tokenizer) {
   Json json;
@@ -128,7 +146,8 @@ std::string ResultRecord(const RecordHead& head, const RequestOutput& output, co
   json["prompt_tokens"] = output.prompt_token_ids.size();
   Json outputs = Json::array();
   for (const CompletionOutput& completion : output.outputs) {
-    outputs.push_back(CompletionJson(completion, head.with_logprobs, tokenizer));
+    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
+    outputs.push_back(CompletionJson(completion, head.with_logprobs, tokenizer, parts ? &*parts : nullptr));
   }
   json["outputs"] = std::move(outputs);
   if (head.with_prompt_logprobs) json["prompt_logprobs"] = PromptLogprobsJson(output, tokenizer);

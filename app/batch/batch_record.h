@@ -2,10 +2,13 @@
 // results of a row have equal records, byte for byte. Pure functions; any thread.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "app/batch/input/batch_row.h"
+#include "engine/reasoning/reasoning_splitter.h"
 #include "engine/request/request_output.h"
 #include "tokenizer/tokenizer.h"
 
@@ -18,7 +21,13 @@ struct RecordHead {
   std::string model;
   bool with_logprobs = false;
   bool with_prompt_logprobs = false;
+  bool skip_special_tokens = true;
+  std::shared_ptr<const ReasoningFormat> reasoning_format = nullptr;  // null: the output is not split
 };
+
+// Splits the sequence of `output` if the row's output is to be split.
+std::optional<ReasoningParts> PartsOf(const RecordHead& head, const RequestOutput& output,
+                                      const CompletionOutput& completion);
 
 // Returns {"index" | "custom_id","prompt_tokens","outputs":[...]}, with "prompt_logprobs" if requested, or an OpenAI
 // batch response, as one line of JSON. REQUIRES: output is finished.

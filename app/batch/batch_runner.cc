@@ -88,7 +88,8 @@ void BatchRunner::SubmitRows() {
       }
       running_.emplace(request_id,
                        RecordHead{id, row.kind, row.model.empty() ? engine_.config().model.model : row.model,
-                                  row.params.logprobs.has_value(), row.params.prompt_logprobs.has_value()});
+                                  row.params.logprobs.has_value(), row.params.prompt_logprobs.has_value(),
+                                  row.params.skip_special_tokens, row.is_chat ? reasoning_format_ : nullptr});
     }
   }
 }
@@ -120,7 +121,8 @@ void BatchRunner::Finish(const RequestOutput& output) {
   std::string text;
   for (const CompletionOutput& completion : output.outputs) {
     if (&completion != &output.outputs.front()) text += '\n';
-    text += completion.text;
+    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
+    text += parts ? parts->text : completion.text;
   }
   Put(head.id.index, SafeText(text));
 }

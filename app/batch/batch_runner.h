@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "app/batch/batch_live.h"
@@ -34,6 +36,8 @@ class BatchRunner {
   // rows of the input, if known.
   BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format, int64_t total_bytes,
               std::optional<int64_t> total_rows);
+  // Sets how the model marks its thinking in the answers of chats. Null, the default: answers are not split.
+  void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
   // Reports the progress to `live`, which is borrowed. Call this before Run.
   void SetLive(BatchLive& live) { live_ = &live; }
@@ -79,6 +83,7 @@ class BatchRunner {
   RowSource& source_;
   BatchOutput& output_;
   bool text_format_;
+  std::shared_ptr<const ReasoningFormat> reasoning_format_;
   int64_t total_bytes_;
   std::optional<int64_t> total_rows_;
   BatchLive* live_ = nullptr;

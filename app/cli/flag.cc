@@ -39,6 +39,11 @@ constexpr Flag kFlags[] = {
     {"max-model-len", 0, kInteger, "N", "", "", kModel, kEngines, false, true,
      "maximum length of prompt and output together, in tokens; default: the model's limit"},
 
+    {"reasoning-parser", 0, kText, "NAME", "", "auto", kModel, kGenerate, false, true,
+     "format of the model's thinking, by the name of vLLM's parser, such as qwen3, deepseek_r1, openai_gptoss, mistral "
+     "or "
+     "granite; auto: as the tokenizer and the chat template imply; none: thinking is part of the answer"},
+
     // Prompt.
     {"system", 0, kText, "TEXT", "", "", kPrompt, Bits(kChat, kRun, kBatch), false, true,
      "system message at the start of a new conversation"},
@@ -52,6 +57,10 @@ constexpr Flag kFlags[] = {
     {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,
      "variable for the chat template, such as enable_thinking=false; VALUE is parsed as JSON if it is valid JSON, else "
      "used as a string"},
+    {"think", 0, kChoice, "MODE", "on|off|low|medium|high", "", kPrompt, kTemplated, false, true,
+     "switch the model's thinking, or set how much it thinks, through variables of the chat template; off also hides "
+     "any "
+     "thinking; default: as the template decides"},
     {"apply-chat-template", 0, kNegatable, "", "", "", kPrompt, Bits(kBatch), false, false,
      "treat each prompt as a user message and apply the chat template; default: only for .txt, .csv and .tsv files, "
      "and only if the model has a template"},
@@ -90,6 +99,8 @@ constexpr Flag kFlags[] = {
      "continue past the end-of-sequence (EOS) token"},
     {"min-tokens", 0, kInteger, "N", "", "0", kSampling, kGenerate, false, true,
      "suppress EOS and stop tokens, and ignore stop strings, until N tokens are generated"},
+    {"thinking-budget", 0, kInteger, "N", "", "", kSampling, kGenerate, false, true,
+     "end the model's thinking after N tokens; -1: no limit"},
     {"n", 0, kInteger, "N", "", "1", kSampling, kEngines & ~Bits(kChat), false, true,
      "number of answers per prompt, 1 to 128"},
     {"logprobs", 0, kInteger, "K", "", "", kSampling, kGenerate & ~Bits(kChat), false, true,
@@ -130,6 +141,8 @@ constexpr Flag kFlags[] = {
     {"json", 0, kSwitch, "", "", "", kOutput, kJson, false, false, "print the result as one line of JSON"},
     {"stream-json", 0, kSwitch, "", "", "", kOutput, kOnce, false, false,
      "stream the answer as JSON, one object per delta"},
+    {"show-thinking", 0, kChoice, "MODE", "full|summary|hidden", "summary", kOutput, Bits(kChat, kRun), false, true,
+     "show the model's thinking on standard error: all of it, one line with its time and number of tokens, or nothing"},
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
      "print token counts, tokens/s and the time to first token to standard error; for batch, rows/s and prompt "
      "tokens/s"},

@@ -199,6 +199,7 @@ int BatchCommand(const Settings& given) {
   BatchOutput output(output_path, overwrite, input.fd(), settings.Switch("ordered"));
   BatchRunner runner(*model.engine, source, output, WritesText(settings), input.size(),
                      CountRows(input, format, shows_view));
+  runner.SetReasoningFormat(model.reasoning_format);
   const auto start = std::chrono::steady_clock::now();
   BatchLive live(model.publisher->source(), path, output_path, shows_view);
   runner.SetLive(live);

@@ -1,4 +1,6 @@
 #include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,9 +12,11 @@
 #include "app/model/load_model.h"
 #include "app/output/json_text.h"
 #include "app/output/prompt_status.h"
+#include "app/output/reasoning_output.h"
 #include "app/output/request_stats.h"
 #include "app/output/result_json.h"
 #include "app/output/run_until_done.h"
+#include "app/output/thinking_display.h"
 #include "app/presets/preset_prompt.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -28,8 +32,19 @@ enum class OutputForm { kText, kJson, kStreamJson };
 // Writes the outputs of one request as they arrive. Keeps the request's statistics and error for the end.
 class AnswerWriter {
  public:
-  AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form)
-      : model_(model), params_(params), form_(form), out_(StandardOutput()) {}
+  // `format` may be null: the output is not split.
+  AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form,
+               std::shared_ptr<const ReasoningFormat> format, ShowThinking show_thinking)
+      : model_(model),
+        params_(params),
+        form_(form),
+        reasoning_(std::move(format), params.skip_special_tokens),
+        // Only the thoughts of one streamed answer are shown.
+        thinking_(form == OutputForm::kText && params.n == 1 ? show_thinking : ShowThinking::kHidden),
+        out_(StandardOutput()) {}
+
+  // Redraws the line about the thinking.
+  void Update() { thinking_.Update(); }
 
   void Take(const RequestOutput& output) {
     if (!output.prompt_token_ids.empty()) {
@@ -59,8 +74,14 @@ class AnswerWriter {
  private:
   void WriteText(const RequestOutput& output) {
     for (const CompletionOutput& completion : output.outputs) {
+      const std::optional<ReasoningParts> parts = reasoning_.Take(output, completion);
+      if (parts && !parts->reasoning_token_ids.empty()) {
+        num_thinking_tokens_ += static_cast<int64_t>(parts->reasoning_token_ids.size());
+        thinking_.Think(parts->reasoning, num_thinking_tokens_);
+      }
+      if (parts && (!parts->token_ids.empty() || completion.finish_reason != FinishReason::kNone)) thinking_.End();
       SafeText text;
-      filter_.Feed(completion.text, text);
+      filter_.Feed(parts ? parts->text : completion.text, text);
       if (completion.finish_reason != FinishReason::kNone) filter_.Flush(text);
       if (!text.empty()) at_line_start_ = text.view().back() == '\n';
       if (completion.finish_reason != FinishReason::kNone) {
@@ -79,7 +100,9 @@ class AnswerWriter {
     for (const CompletionOutput& completion : output.outputs) {
       Json json;
       json["id"] = output.request_id;
-      json.update(CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get()));
+      const std::optional<ReasoningParts> parts = reasoning_.Take(output, completion);
+      json.update(
+          CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get(), parts ? &*parts : nullptr));
       if (&completion == &output.outputs.front() && !output.prompt_logprobs.empty()) AddLogprobs(output, json);
       if (output.finished && &completion == &output.outputs.back()) {
         json["prompt_tokens"] = stats_.num_prompt_tokens;
@@ -98,7 +121,9 @@ class AnswerWriter {
     json["cached_tokens"] = stats_.num_cached_tokens;
     Json outputs = Json::array();
     for (const CompletionOutput& completion : output.outputs) {
-      outputs.push_back(CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get()));
+      const std::optional<ReasoningParts> parts = reasoning_.Take(output, completion);
+      outputs.push_back(
+          CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get(), parts ? &*parts : nullptr));
     }
     json["outputs"] = std::move(outputs);
     AddLogprobs(output, json);
@@ -110,6 +135,9 @@ class AnswerWriter {
   const LoadedModel& model_;
   const SamplingParams& params_;
   OutputForm form_;
+  ReasoningOutput reasoning_;
+  ThinkingDisplay thinking_;
+  int64_t num_thinking_tokens_ = 0;
   OutputStream& out_;
   SafeTextFilter filter_;
   RequestStats stats_;
@@ -156,13 +184,19 @@ int GenerateCommand(const Settings& given) {
   LLMEngine& engine = *model.engine;
   engine.AddRequest(std::string(CommandInfoOf(settings.command).name) + "-0", MakePrompt(settings, model, text),
                     params);
-  AnswerWriter writer(model, params, form);
+  // As in vLLM, only the answers of a chat are split.
+  const bool is_chat = settings.command == Command::kRun;
+  const bool hides = settings.Text("think").value_or("") == "off";
+  AnswerWriter writer(model, params, form, is_chat ? model.reasoning_format : nullptr,
+                      !is_chat || hides ? ShowThinking::kHidden
+                                        : ParseShowThinking(settings.Text("show-thinking").value_or("summary")));
   PromptStatus status(engine);
   RunCallbacks callbacks;
   callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
     if (!outputs.empty()) status.End();
     for (const RequestOutput& output : outputs) writer.Take(output);
     if (params.n == 1) status.Update();
+    writer.Update();
   };
   RunUntilDone(engine, callbacks);
   status.End();

@@ -75,6 +75,8 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   if (!tokenizer_warning.empty()) PrintWarning(tokenizer_warning);
   if (const std::string& failure = client->ready().load_report.failure; !failure.empty()) PrintWarning(failure);
   loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
+  loaded.reasoning_format = ChooseReasoningFormat(settings, loaded.renderer.get(), loaded.tokenizer);
+  loaded.engine->SetReasoningFormat(loaded.reasoning_format);
   const int64_t requested = config.model.max_model_len;
   if (loaded.engine->max_model_len() < requested) {
     PrintWarning("the KV cache holds only " + std::to_string(loaded.engine->max_model_len()) + " of " +

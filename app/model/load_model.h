@@ -10,6 +10,7 @@
 #include "app/live/live_publisher.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
+#include "app/model/thinking_mode.h"
 #include "app/output/run_until_done.h"
 #include "engine/frontend/llm_engine.h"
 #include "engine/request/sampling_params.h"
@@ -23,10 +24,11 @@ struct LoadedModel {
   LoadedModel& operator=(LoadedModel&& other) noexcept;
 
   ModelLocation location;
-  SamplingParams sampling_params;                         // the defaults of a request, see sampling_defaults.h
-  std::vector<SamplingValue> sampling_values;             // the effective sampling values, with their sources
-  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // may be null only if it was not required
-  std::unique_ptr<PromptRenderer> renderer;               // null: there is no chat template
+  SamplingParams sampling_params;                           // the defaults of a request, see sampling_defaults.h
+  std::vector<SamplingValue> sampling_values;               // the effective sampling values, with their sources
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;    // may be null only if it was not required
+  std::unique_ptr<PromptRenderer> renderer;                 // null: there is no chat template
+  std::shared_ptr<const ReasoningFormat> reasoning_format;  // null: unknown, or the model does not think
   std::unique_ptr<LLMEngine> engine;
   const BackgroundWork* background = nullptr;  // other requests that use the engine, see RunUntilDone; borrowed
   std::unique_ptr<LivePublisher> publisher;  // after the engine, so that it is destroyed first

@@ -1,5 +1,5 @@
-// PromptRenderer: a chat template with the special tokens of its model, fixed variables and an optional fixed date.
-// Immutable; any thread. Owned by LoadedModel or by the command.
+// PromptRenderer: a chat template with the special tokens of its model, its variables and an optional fixed date. Owned
+// by LoadedModel or by the command. Any thread, but not while SetThinkVariables runs.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,14 @@ class PromptRenderer {
   // `now` is the time that strftime_now formats; nullopt means the current time. `variables_json` is a JSON object of
   // further template variables, or empty. Throws ChatTemplateError.
   PromptRenderer(tokenizer::ChatTemplateSource source, std::optional<std::string> now, std::string variables_json = "");
+
+  // Sets the template variables that switch thinking, as the text of a JSON object or "". Those of `variables_json`
+  // take precedence over them.
+  void SetThinkVariables(std::string variables_json);
+  // Returns all template variables as the text of a JSON object, or "".
+  const std::string& variables() const { return all_variables_json_; }
+  // Returns true if a template reads the variable.
+  bool UsesVariable(std::string_view name) const;
 
   // Returns the prompt text. Throws ChatTemplateError.
   std::string Render(std::span<const tokenizer::ChatMessage> messages, bool add_generation_prompt) const;
@@ -36,6 +44,7 @@ class PromptRenderer {
   tokenizer::ChatTemplateSource source_;
   std::optional<std::string> now_;
   std::string variables_json_;
+  std::string all_variables_json_;
   std::unique_ptr<tokenizer::ChatTemplate> chat_template_;
   std::unique_ptr<tokenizer::ChatTemplate> tool_use_template_;  // null: use chat_template_
   bool takes_system_message_;

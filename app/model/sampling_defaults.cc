@@ -124,6 +124,7 @@ SamplingDefaults MakeSamplingDefaults(const Settings& settings, const Generation
   params.frequency_penalty = resolver.FromFlag("frequency-penalty", settings.Number("frequency-penalty").value_or(0.0));
   params.max_tokens = resolver.OptionalInteger("max-tokens", model.max_new_tokens);
   params.min_tokens = resolver.FromFlag("min-tokens", settings.Integer("min-tokens").value_or(0));
+  params.thinking_token_budget = resolver.OptionalInteger("thinking-budget");
   params.n = resolver.FromFlag("n", settings.Integer("n").value_or(1));
   params.logprobs = resolver.OptionalInteger("logprobs");
   params.prompt_logprobs = resolver.OptionalInteger("prompt-logprobs");

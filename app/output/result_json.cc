@@ -46,11 +46,16 @@ Json LogprobJson(const Logprobs& logprobs, size_t position, const tokenizer::Tok
   return json;
 }
 
-Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const tokenizer::Tokenizer* tokenizer) {
+Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const tokenizer::Tokenizer* tokenizer,
+                    const ReasoningParts* parts) {
   Json json;
   json["index"] = output.index;
-  json["text"] = output.text;
-  json["token_ids"] = output.token_ids;
+  json["text"] = parts == nullptr ? output.text : parts->text;
+  json["token_ids"] = parts == nullptr ? output.token_ids : parts->token_ids;
+  if (parts != nullptr) {
+    json["reasoning"] = parts->reasoning.empty() ? Json() : Json(parts->reasoning);
+    json["reasoning_token_ids"] = parts->reasoning_token_ids;
+  }
   json["finish_reason"] = output.finish_reason == FinishReason::kNone ? Json() : Json(ToString(output.finish_reason));
   json["stop_reason"] = StopReasonJson(output.stop_reason);
   if (with_logprobs) {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "engine/reasoning/reasoning_splitter.h"
 #include "engine/request/request_output.h"
 #include "tokenizer/tokenizer.h"
 
@@ -15,8 +16,10 @@ namespace vllm::app {
 // Returns {"index","text","token_ids","finish_reason","stop_reason","logprobs","cumulative_logprob"}. logprobs is null
 // or a list with one object per token:
 // {"token_id","token","logprob","rank","top":[{"token_id","token","logprob"},...]}.
+// If `parts` is not null, text and token_ids are those of the answer, and after them follow "reasoning", which is null
+// without a thought, and "reasoning_token_ids". logprobs has the tokens of both.
 nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_logprobs,
-                                      const tokenizer::Tokenizer* tokenizer);
+                                      const tokenizer::Tokenizer* tokenizer, const ReasoningParts* parts = nullptr);
 
 // Returns a list with one entry per prompt token: null for the first token, which has no logprob, and an object for
 // each other token.

@@ -28,7 +28,8 @@ struct BatchRow {
   Prompt prompt;
   SamplingParams params;
   RequestOptions options;
-  std::string model;  // the model that an OpenAI row names; empty: the loaded model
+  std::string model;     // the model that an OpenAI row names; empty: the loaded model
+  bool is_chat = false;  // the chat template made the prompt
 };
 
 // The reason why a row cannot run, with the code for its error record: invalid_json, invalid_row, invalid_request or

@@ -31,7 +31,8 @@ Json ContentText(const Json& content) {
 }  // namespace
 
 bool IsChatField(const std::string& name) {
-  return name == "messages" || name == "tools" || name == "add_generation_prompt" || name == "chat_template_kwargs";
+  return name == "messages" || name == "tools" || name == "add_generation_prompt" || name == "chat_template_kwargs" ||
+         name == "reasoning_effort";
 }
 
 std::string ChatPrompt(const Json& body, const std::string& system, const PromptRenderer* renderer) {
@@ -49,6 +50,10 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
     }
     Json copy = message;
     copy["content"] = ContentText(message.value("content", Json()));
+    // vLLM's name of the field. Templates read the older one.
+    if (message.contains("reasoning") && !message.contains("reasoning_content")) {
+      copy["reasoning_content"] = message["reasoning"];
+    }
     messages.push_back(std::move(copy));
   }
   if (!system.empty() && messages.front()["role"] != "system") {
@@ -67,6 +72,11 @@ std::string ChatPrompt(const Json& body, const std::string& system, const Prompt
   context["add_generation_prompt"] = body.contains("add_generation_prompt")
                                          ? SwitchField("add_generation_prompt", body["add_generation_prompt"])
                                          : true;
+  if (body.contains("reasoning_effort") && !body["reasoning_effort"].is_null()) {
+    const std::string effort = TextField("reasoning_effort", body["reasoning_effort"]);
+    context["reasoning_effort"] = effort;
+    if (effort == "none") context["enable_thinking"] = false;
+  }
   if (body.contains("chat_template_kwargs") && !body["chat_template_kwargs"].is_null()) {
     if (!body["chat_template_kwargs"].is_object()) {
       throw RowError("invalid_row", "chat_template_kwargs: must be an object");

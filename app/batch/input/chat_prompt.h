@@ -13,9 +13,9 @@ namespace vllm::app {
 // Returns true if ChatPrompt reads the field called `name`.
 bool IsChatField(const std::string& name);
 
-// Renders messages, tools, add_generation_prompt and chat_template_kwargs of `body`. Puts the system message `system`
-// in front, unless `system` is empty or the first message is a system message. Throws RowError, also if `renderer` is
-// null. REQUIRES: `body` is an object.
+// Renders messages, tools, add_generation_prompt, reasoning_effort and chat_template_kwargs of `body`. Puts the system
+// message `system` in front, unless `system` is empty or the first message is a system message. Throws RowError, also
+// if `renderer` is null. REQUIRES: `body` is an object.
 std::string ChatPrompt(const nlohmann::ordered_json& body, const std::string& system, const PromptRenderer* renderer);
 
 }  // namespace vllm::app

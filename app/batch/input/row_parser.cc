@@ -68,7 +68,10 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
                                     "custom_id",
                                     "priority",
                                     "cache_salt",
-                                    "skip_special_tokens"};
+                                    "skip_special_tokens",
+                                    "thinking_token_budget",
+                                    "reasoning_effort",
+                                    "chat_template_kwargs"};
   if (in_openai_row) known.emplace_back("max_completion_tokens");
   const std::string near = NearestName(name, known);
   throw RowError("invalid_row",
@@ -145,6 +148,7 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
   BatchRow row;
   row.id = id;
   row.params = defaults_.params;
+  row.is_chat = PromptsAreChats();
   if (format_ == InputFormat::kText) {
     row.prompt = TextRowPrompt(WithPreset(std::string(record)));
     return row;
@@ -211,13 +215,15 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
 
   if (prompt_name == "messages") {
     row.prompt = TextPrompt{ChatPrompt(*body, defaults_.system, renderer_), false};
+    row.is_chat = true;
   } else if (prompt_name == "prompt_token_ids" || prompt->is_array()) {
     row.prompt = PromptIds(prompt_name, *prompt);
   } else if (row.kind == RowKind::kOpenAiCompletion) {
     row.prompt = TextPrompt{TextField("prompt", *prompt), add_special_tokens};
   } else {
     const std::string text = WithPreset(TextField("prompt", *prompt));
-    if (PromptsAreChats()) {
+    row.is_chat = PromptsAreChats();
+    if (row.is_chat) {
       row.prompt = TextRowPrompt(text);
     } else {
       row.prompt = TextPrompt{text, add_special_tokens};

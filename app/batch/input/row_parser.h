@@ -1,8 +1,8 @@
 // RowParser: parses a record of the input into a BatchRow. Immutable once the columns are set. Owned by the batch
 // command; main thread. A JSON row is one of
 //     {"prompt": TEXT | [IDS]} {"prompt_token_ids": [IDS]} {"messages": [{"role","content"},...]}
-// with optional sampling fields, custom_id, priority, cache_salt, add_special_tokens, tools, add_generation_prompt and
-// chat_template_kwargs, or an OpenAI batch row
+// with optional sampling fields, custom_id, priority, cache_salt, add_special_tokens, tools, add_generation_prompt,
+// reasoning_effort and chat_template_kwargs, or an OpenAI batch row
 //     {"custom_id","method":"POST","url":"/v1/chat/completions" | "/v1/completions","body":{...}}
 #pragma once
 

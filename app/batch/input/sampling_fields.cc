@@ -114,6 +114,10 @@ bool SetSamplingField(const std::string& name, const Json& value, SamplingParams
   if (name == "min_p") return number(params.min_p);
   if (name == "max_tokens") return optional_integer(params.max_tokens);
   if (name == "min_tokens") return integer(params.min_tokens);
+  // The first is vLLM's name, the second that of other servers and of this program's flag.
+  if (name == "thinking_token_budget" || name == "thinking_budget") {
+    return optional_integer(params.thinking_token_budget);
+  }
   if (name == "logprobs") return optional_integer(params.logprobs);
   if (name == "prompt_logprobs") return optional_integer(params.prompt_logprobs);
   if (name == "ignore_eos") return boolean(params.ignore_eos);

@@ -1,0 +1,75 @@
+#include "app/output/thinking_display.h"
+
+#include <unistd.h>
+
+#include "app/terminal/output_stream.h"
+#include "engine/config/errors.h"
+
+namespace vllm::app {
+namespace {
+
+// The live line appears after this time, so that a short thought does not flicker.
+constexpr auto kLineDelay = std::chrono::milliseconds(300);
+
+std::string DurationText(std::chrono::milliseconds time) {
+  const int64_t seconds = time.count() / 1000;
+  if (seconds < 60) return std::to_string(seconds) + " s";
+  return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
+}
+
+std::string TokensText(int64_t num_tokens) {
+  return GroupedText(num_tokens) + (num_tokens == 1 ? " token" : " tokens");
+}
+
+OutputStream& StandardError() {
+  static OutputStream stream(STDERR_FILENO, "standard error");
+  return stream;
+}
+
+}  // namespace
+
+ShowThinking ParseShowThinking(std::string_view name) {
+  if (name == "full") return ShowThinking::kFull;
+  if (name == "summary") return ShowThinking::kSummary;
+  if (name == "hidden") return ShowThinking::kHidden;
+  throw ConfigError("show-thinking: must be full, summary or hidden (" + std::string(name) + ")");
+}
+
+std::string ThoughtSummary(std::chrono::milliseconds time, int64_t num_tokens) {
+  const std::string duration = time.count() < 1000 ? "briefly" : "for " + DurationText(time);
+  return "thought " + duration + ", " + TokensText(num_tokens);
+}
+
+ThinkingDisplay::ThinkingDisplay(ShowThinking mode) : mode_(mode), line_(kLineDelay) {}
+
+void ThinkingDisplay::Think(std::string_view text, int64_t num_tokens, Clock::time_point now) {
+  if (!began_) began_ = now;
+  num_tokens_ = num_tokens;
+  if (mode_ != ShowThinking::kFull || text.empty()) return;
+  SafeText safe;
+  filter_.Feed(text, safe);
+  if (safe.empty()) return;
+  at_line_start_ = safe.view().back() == '\n';
+  StandardError().Write(safe);
+}
+
+void ThinkingDisplay::Update(Clock::time_point now) {
+  if (mode_ != ShowThinking::kSummary || !began_ || ended_ || !line_.IsDue()) return;
+  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(now - *began_);
+  line_.Show("thinking " + DurationText(time) + ", " + TokensText(num_tokens_));
+}
+
+void ThinkingDisplay::End(Clock::time_point now) {
+  if (ended_ || !began_) return;
+  ended_ = true;
+  line_.Clear();
+  time_ = std::chrono::duration_cast<std::chrono::milliseconds>(now - *began_);
+  if (mode_ == ShowThinking::kFull && !at_line_start_) StandardError().Write(SafeText("\n"));
+  if (mode_ == ShowThinking::kHidden || num_tokens_ == 0) return;
+  // Scripts that keep standard error do not need the summary.
+  if (mode_ == ShowThinking::kFull || isatty(STDERR_FILENO) == 1) {
+    PrintStatus("[" + ThoughtSummary(time_, num_tokens_) + "]");
+  }
+}
+
+}  // namespace vllm::app
