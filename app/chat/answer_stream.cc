@@ -1,19 +1,70 @@
 #include "app/chat/answer_stream.h"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include "app/output/prompt_status.h"
 #include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
+#include "app/terminal/type_ahead.h"
 
 namespace vllm::app {
+namespace {
+
+// Reads the keys that are typed while the model thinks. Ctrl-T aborts the request; the others are for the next prompt.
+class EndThinkingKey {
+ public:
+  // Borrows its arguments.
+  EndThinkingKey(LLMEngine& engine, const std::string& request_id, const ReasoningDisplay& reasoning)
+      : engine_(engine),
+        request_id_(request_id),
+        reasoning_(reasoning),
+        is_open_(isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) {}
+
+  // Returns the descriptor to poll for keys, or -1.
+  int input_fd() const { return is_open_ && !is_pressed_ && reasoning_.is_thinking() ? STDIN_FILENO : -1; }
+  void Read() {
+    constexpr char kControlT = 0x14;
+    std::array<char, 256> buffer{};
+    const ssize_t count = read(STDIN_FILENO, buffer.data(), buffer.size());
+    is_open_ = count > 0;
+    std::string keys(buffer.data(), static_cast<size_t>(count > 0 ? count : 0));
+    if (const size_t at = keys.find(kControlT); at != std::string::npos) {
+      is_pressed_ = true;
+      keys.erase(at, 1);
+    }
+    KeepTypedKeys(keys);
+  }
+  // Call after the outputs of a step were taken, so that no token is lost. Waits for the end of a character.
+  void AbortIfPressed() {
+    constexpr int kMaxWaits = 8;
+    if (!is_pressed_ || is_aborted_ || !reasoning_.is_thinking()) return;
+    if (reasoning_.is_inside_character() && ++num_waits_ < kMaxWaits) return;
+    is_aborted_ = true;
+    engine_.AbortRequest(request_id_);
+  }
+  bool is_pressed() const { return is_pressed_; }
+
+ private:
+  LLMEngine& engine_;
+  const std::string& request_id_;
+  const ReasoningDisplay& reasoning_;
+  bool is_open_;
+  bool is_pressed_ = false;
+  bool is_aborted_ = false;
+  int num_waits_ = 0;
+};
+
+}  // namespace
 
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
-                  Answer& answer) {
+                  ReasoningDisplay& reasoning, Answer& answer) {
   LLMEngine& engine = *model.engine;
   std::optional<EchoOff> echo_off;
   echo_off.emplace();
@@ -28,6 +79,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
       engine.AbortRequest(request_id);
     } else if (signal_number == SIGTSTP) {
       status.Clear();
+      reasoning.Clear();
       echo_off.reset();
       RestoreTerminal();
       SuspendProcess();
@@ -37,6 +89,9 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
       throw Interrupted(signal_number);
     }
   };
+  EndThinkingKey key(engine, request_id, reasoning);
+  callbacks.input_fd = [&] { return key.input_fd(); };
+  callbacks.on_input = [&] { key.Read(); };
   callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
     if (!outputs.empty()) status.End();
     status.Update();
@@ -45,10 +100,11 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
       answer.stats.metrics = output.metrics;
       for (const CompletionOutput& completion : output.outputs) {
         answer.token_ids.insert(answer.token_ids.end(), completion.token_ids.begin(), completion.token_ids.end());
-        answer.text += completion.text;
+        const std::string answer_text = reasoning.Take(completion);
+        answer.text += answer_text;
         answer.finish_reason = completion.finish_reason;
         SafeText text;
-        filter.Feed(completion.text, text);
+        filter.Feed(answer_text, text);
         if (answer.finish_reason != FinishReason::kNone) filter.Flush(text);
         if (!text.empty()) at_line_start = text.view().back() == '\n';
         StandardOutput().Write(text);
@@ -59,9 +115,13 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
         }
       }
     }
+    reasoning.Update();
+    key.AbortIfPressed();
     if (!outputs.empty()) on_progress();
   };
   RunUntilDone(engine, callbacks);
+  answer.ends_thinking = key.is_pressed() && answer.finish_reason == FinishReason::kAbort && reasoning.is_thinking();
+  if (!answer.ends_thinking) reasoning.End();
   if (!at_line_start) StandardOutput().Write(SafeText("\n"));
   PrintEngineWarning(engine);
 }

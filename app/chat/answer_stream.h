@@ -8,23 +8,26 @@
 #include <vector>
 
 #include "app/model/load_model.h"
+#include "app/output/reasoning_display.h"
 #include "app/output/request_stats.h"
 #include "engine/request/request_output.h"
 
 namespace vllm::app {
 
 struct Answer {
-  std::vector<int32_t> token_ids;  // as sampled
-  std::string text;
+  std::vector<int32_t> token_ids;                    // as sampled
+  std::string text;                                  // without the thought
   FinishReason finish_reason = FinishReason::kNone;  // kNone while it is generated
+  bool ends_thinking = false;  // the user wants the answer now; the caller continues after the end marker
   RequestStats stats;
 };
 
-// Waits for the request, which has been added and is the only one, and keeps `answer` up to date. Calls `on_progress`
-// after each step that added tokens. Ctrl-C aborts the request and keeps the tokens so far. Prints an error if the
-// request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, EngineDeadError; `answer` then has the tokens
-// so far.
+// Waits for the request, which has been added and is the only one, and keeps `answer` up to date. `reasoning` splits
+// its text and shows the thinking. Calls `on_progress` after each step that added tokens. Ctrl-C aborts the request and
+// keeps the tokens so far. Ctrl-T, while the model thinks, does too and sets answer.ends_thinking. Prints an error if
+// the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, EngineDeadError; `answer` then has the
+// tokens so far.
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
-                  Answer& answer);
+                  ReasoningDisplay& reasoning, Answer& answer);
 
 }  // namespace vllm::app

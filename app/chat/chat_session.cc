@@ -48,7 +48,8 @@ std::string ParamsJson(const std::vector<SamplingValue>& values, const SamplingP
       parsed = nlohmann::ordered_json::object();
       for (const auto& [id, bias] : params.logit_bias) parsed[std::to_string(id)] = bias;
     }
-    json[name] = std::move(parsed);
+    // vLLM's name of the parameter, which the flag abbreviates.
+    json[name == "thinking_budget" ? "thinking_token_budget" : name] = std::move(parsed);
   }
   json["seed"] = params.seed.value_or(0);
   if (params.max_tokens) json["max_tokens"] = *params.max_tokens;
@@ -264,7 +265,26 @@ ContextShift ChatSession::context_shift() const {
   return settings_.Text("context-shift").value_or("half") == "off" ? ContextShift::kOff : ContextShift::kHalf;
 }
 
+void ChatSession::SetThink(const std::string& mode) {
+  ThinkSwitch think = MakeThinkSwitch(ParseThinkMode(mode), *model_.renderer);
+  settings_.Set(*FindFlag("think"), {mode}, SettingSource::kChat, "/set think");
+  model_.renderer->SetThinkVariables(std::move(think.variables_json));
+  if (!think.note.empty()) PrintNote("[" + think.note + "]");
+}
+
+void ChatSession::SetShowThinking(const std::string& mode) {
+  ParseShowThinking(mode);
+  settings_.Set(*FindFlag("show-thinking"), {mode}, SettingSource::kChat, "/set show-thinking");
+}
+
+ShowThinking ChatSession::show_thinking() const {
+  if (settings_.Text("think").value_or("") == "off") return ShowThinking::kHidden;
+  return ParseShowThinking(settings_.Text("show-thinking").value_or("summary"));
+}
+
 void ChatSession::Set(const std::string& name, const std::string& value) {
+  if (name == "think") return SetThink(value);
+  if (name == "show-thinking" || name == "show_thinking") return SetShowThinking(value);
   Settings changed = Changed({{name, value}});
   SamplingDefaults sampling = CheckedDefaults(changed);
   params_ = std::move(sampling.params);
@@ -355,6 +375,7 @@ void ChatSession::Ask(const std::string& message, const SamplingParams& params,
   question.ids_begin = prompt->ids_begin;
   question.token_ids.assign(prompt->token_ids.begin() + prompt->ids_begin, prompt->token_ids.end());
   question.context_first = prompt->context_first;
+  question.template_variables = model_.renderer->variables();
   question.model = model_.location.short_name();
   question.model_digest = model_digest_;
   const int64_t id = tree_.Add(std::move(question));
@@ -375,6 +396,7 @@ void ChatSession::Regenerate(const std::vector<SettingChange>& changes) {
   const int64_t max_model_len = model_.engine->max_model_len();
   const auto num_tokens_of_prompt = static_cast<int64_t>(tree_.TokenIdsUpTo(question->id).size());
   if (question->token_ids.empty() || question->model_digest != model_digest_ ||
+      question->template_variables != model_.renderer->variables() ||
       num_tokens_of_prompt > max_model_len - AnswerReserve(max_model_len)) {
     // The stored prompt is for another model or a larger context: ask the question again as a sibling.
     const std::string text = question->text;
@@ -427,27 +449,37 @@ void ChatSession::Continue() {
 void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params) {
   constexpr auto kStoreInterval = std::chrono::seconds(2);
   const int64_t max_model_len = model_.engine->max_model_len();
-  const std::string request_id = NextRequestId();
-  ++num_requests_;
-  std::vector<int32_t> ids = tree_.TokenIdsUpTo(message.parent);
+  const std::vector<int32_t> ids = tree_.TokenIdsUpTo(message.parent);
   const auto num_prompt_tokens = static_cast<int64_t>(ids.size());
   Answer answer;
   answer.token_ids = message.token_ids;
-  if (!answer.token_ids.empty()) {
-    // Without the U+FFFD that ended the text if the answer was cut inside a character.
-    tokenizer::DecodeStream stream(*model_.tokenizer, params.skip_special_tokens);
-    stream.Prime(ids);
-    for (const int32_t id : answer.token_ids) stream.Feed(id, answer.text);
-  }
+  ReasoningDisplay reasoning(model_.reasoning_format, params.skip_special_tokens, show_thinking(),
+                             " (Ctrl-T answers now)");
+  const auto add_request = [&] {
+    std::string prior_text;
+    if (!answer.token_ids.empty()) {
+      // Without the U+FFFD that ended the text if the answer was cut inside a character.
+      tokenizer::DecodeStream stream(*model_.tokenizer, params.skip_special_tokens);
+      stream.Prime(ids);
+      for (const int32_t id : answer.token_ids) stream.Feed(id, prior_text);
+    }
+    reasoning.Begin(ids, answer.token_ids, prior_text);
+    answer.text = reasoning.text();
+    RequestOptions options;
+    options.prior_output_token_ids = answer.token_ids;
+    options.interactive = true;
+    std::string request_id = NextRequestId();
+    ++num_requests_;
+    model_.engine->AddRequest(request_id, ids, params, options);
+    return request_id;
+  };
   answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size() + answer.token_ids.size());
   answer.stats.load_time = model_.load_time;
   last_stats_ = answer.stats;
   const size_t num_prior = answer.token_ids.size();
+  std::string request_id;
   try {
-    RequestOptions options;
-    options.prior_output_token_ids = answer.token_ids;
-    options.interactive = true;
-    model_.engine->AddRequest(request_id, std::move(ids), params, options);
+    request_id = add_request();
   } catch (const RequestError& error) {
     PrintError(error.what());
     return;
@@ -457,11 +489,15 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     PrintNote("[interrupted: the question was not answered]");
     return;
   }
+  const int64_t earlier_thinking_ms = message.thinking_ms;
   const auto store = [&] {
     if (answer.token_ids.size() == num_prior && answer.finish_reason == FinishReason::kNone) return;
     if (answer.token_ids.empty()) return;
     message.text = answer.text;
     message.token_ids = answer.token_ids;
+    message.thinking = reasoning.thinking();
+    message.num_thinking_ids = reasoning.num_thinking_ids();
+    message.thinking_ms = earlier_thinking_ms + reasoning.time().count();
     if (message.id == 0) {
       message.id = tree_.Add(message);
     } else {
@@ -484,7 +520,16 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     last_stats_ = answer.stats;
   };
   try {
-    StreamAnswer(model_, request_id, on_progress, answer);
+    StreamAnswer(model_, request_id, on_progress, reasoning, answer);
+    while (answer.ends_thinking) {
+      const std::vector<int32_t> end_ids = reasoning.RestOfEndMarker();
+      answer.token_ids.insert(answer.token_ids.end(), end_ids.begin(), end_ids.end());
+      answer.ends_thinking = false;
+      request_id = add_request();
+      StreamAnswer(model_, request_id, on_progress, reasoning, answer);
+    }
+  } catch (const RequestError& error) {  // no token is left for an answer
+    PrintError(error.what());
   } catch (...) {
     // The answer may have ended before the exception: writing its last part to standard output can fail.
     finish(answer.finish_reason == FinishReason::kNone ? FinishReason::kAbort : answer.finish_reason);

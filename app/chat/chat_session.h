@@ -16,6 +16,7 @@
 #include "app/cli/settings.h"
 #include "app/model/load_model.h"
 #include "app/output/request_stats.h"
+#include "app/output/thinking_display.h"
 #include "app/presets/preset_prompt.h"
 
 namespace vllm::app {
@@ -81,6 +82,11 @@ class ChatSession {
   // `name` or if `value` is invalid.
   void Set(const std::string& name, const std::string& value);
 
+  // Switches the model's thinking (see ParseThinkMode), or sets how it is shown (see ParseShowThinking), from the next
+  // message on. Throw ConfigError.
+  void SetThink(const std::string& mode);
+  void SetShowThinking(const std::string& mode);
+
   const ChatTree& tree() const { return tree_; }
   void SetTitle(const std::string& title);
   ChatStore* store() const { return store_; }
@@ -115,6 +121,7 @@ class ChatSession {
   // Runs the request for `answer`, whose parent is the question, after its tokens so far. Adds the answer to the tree
   // if its id is 0.
   void RunRequest(StoredMessage answer, const SamplingParams& params);
+  ShowThinking show_thinking() const;
   std::string NextRequestId() const { return "chat-" + std::to_string(num_requests_); }
   void PrintStoreError();
 

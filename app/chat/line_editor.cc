@@ -10,12 +10,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
+#include "app/terminal/type_ahead.h"
 #include "engine/config/errors.h"
 
 // After the standard headers, because these headers need FILE.
@@ -114,7 +116,14 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const
   }
   auto last_interrupt = std::chrono::steady_clock::time_point::min();
   int columns = TerminalColumns(STDOUT_FILENO);
+  const std::string typed = TakeTypedKeys();
+  size_t num_taken = 0;
   while (!g_editor.has_line && !g_editor.at_end) {
+    if (num_taken < typed.size()) {
+      rl_stuff_char(static_cast<unsigned char>(typed[num_taken++]));
+      rl_callback_read_char();
+      continue;
+    }
     std::array<pollfd, 2> fds = {{{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}}};
     const int num_ready = poll(fds.data(), fds.size(), -1);
     if (const int now = TerminalColumns(STDOUT_FILENO); now != columns) {
@@ -155,6 +164,7 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const
     }
     if (fds[0].revents != 0) rl_callback_read_char();
   }
+  KeepTypedKeys(std::string_view(typed).substr(num_taken));
   NoteBracketedPaste(false);
   if (g_editor.at_end) return std::nullopt;
   Remember(g_editor.line);

@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "engine/reasoning/text_markers.h"
+
 namespace vllm::app {
 namespace {
 
@@ -16,6 +18,11 @@ std::vector<size_t> Questions(std::span<const StoredMessage* const> path, size_t
     if (IsQuestion(path[i])) indices.push_back(i);
   }
   return indices;
+}
+
+// Returns true if the answer has a thought that was not cut.
+bool HasWholeThought(const StoredMessage& answer) {
+  return answer.num_thinking_ids > 0 && answer.num_thinking_ids < static_cast<int64_t>(answer.token_ids.size());
 }
 
 // Returns the index of the oldest question that was in the prompt of the last one.
@@ -55,7 +62,8 @@ std::vector<tokenizer::ChatMessage> PromptBuilder::Messages(Path path, size_t fi
   for (size_t i = first; i < path.size(); ++i) {
     if (path[i]->role == ChatRole::kSystem) continue;
     const bool is_hidden = with_placeholders && path[i]->role == ChatRole::kAssistant;
-    messages.push_back({std::string(RoleName(path[i]->role)), is_hidden ? Placeholder(i) : path[i]->text});
+    messages.push_back({std::string(RoleName(path[i]->role)), is_hidden ? Placeholder(i) : path[i]->text,
+                        is_hidden || !HasWholeThought(*path[i]) ? "" : path[i]->thinking});
   }
   if (question != nullptr) messages.push_back({"user", *question});
   return messages;
@@ -87,13 +95,29 @@ bool PromptBuilder::ExtendHistory(Path path, size_t first, const std::vector<int
   const Path before_answer = path.first(path.size() - 1);
   const std::string known =
       renderer_.Render(Messages(before_answer, first, nullptr, true), true) + Placeholder(path.size() - 1);
-  const std::string rendered = renderer_.Render(Messages(path, first, &question, true), true);
-  if (!rendered.starts_with(known)) return false;
-  std::vector<int32_t> tail = EncodeTail(std::string_view(rendered).substr(known.size()));
+  std::vector<tokenizer::ChatMessage> messages = Messages(path, first, &question, true);
+  std::string rendered = renderer_.Render(messages, true);
+  size_t tail_begin = known.size();
+  if (answer->num_thinking_ids > 0) {
+    // Does the template write this thought? If it does, the sampled ids stay.
+    const std::string thought = Placeholder(path.size());
+    messages[messages.size() - 2].reasoning_content = thought;
+    std::string with_thought = HasWholeThought(*answer) ? renderer_.Render(messages, true) : "";
+    const std::string placeholder = Placeholder(path.size() - 1);
+    const size_t at = with_thought.find(placeholder);
+    if (at == std::string::npos || with_thought.find(thought) > at) {
+      return ExtendQuestion(path, first, path_ids, rendered, prompt);
+    }
+    rendered = std::move(with_thought);
+    tail_begin = at + placeholder.size();
+  } else if (!rendered.starts_with(known)) {
+    return ExtendQuestion(path, first, path_ids, rendered, prompt);
+  }
+  std::vector<int32_t> tail = EncodeTail(std::string_view(rendered).substr(tail_begin));
   prompt.token_ids = path_ids;
   // The template normally writes a stop token after every answer. If the sampled answer ends with one too, remove one
   // of them: the template's if they are the same token, else the sampled one.
-  if (!answer->token_ids.empty() && std::find(stop_ids_.begin(), stop_ids_.end(), path_ids.back()) != stop_ids_.end()) {
+  if (!answer->token_ids.empty() && IsStopId(path_ids.back())) {
     if (!tail.empty() && tail.front() == path_ids.back()) {
       tail.erase(tail.begin());
     } else {
@@ -102,6 +126,58 @@ bool PromptBuilder::ExtendHistory(Path path, size_t first, const std::vector<int
   }
   prompt.ids_begin = static_cast<int64_t>(prompt.token_ids.size());
   prompt.token_ids.insert(prompt.token_ids.end(), tail.begin(), tail.end());
+  return true;
+}
+
+bool PromptBuilder::IsStopId(int32_t id) const {
+  return std::find(stop_ids_.begin(), stop_ids_.end(), id) != stop_ids_.end();
+}
+
+std::vector<int32_t> PromptBuilder::AnswerIds(const StoredMessage& answer) const {
+  std::vector<int32_t> ids(
+      answer.token_ids.begin() + static_cast<std::ptrdiff_t>(std::clamp<int64_t>(
+                                     answer.num_thinking_ids, 0, static_cast<int64_t>(answer.token_ids.size()))),
+      answer.token_ids.end());
+  if (!ids.empty() && IsStopId(ids.back())) ids.pop_back();
+  const auto decode = [&](size_t begin, size_t count) {
+    return tokenizer_.Decode(std::span(ids).subspan(begin, count), /*skip_special_tokens=*/true);
+  };
+  size_t begin = 0;
+  while (begin < ids.size() && IsBlank(decode(begin, 1))) ++begin;
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(begin));
+  const auto trimmed = [](const std::string& text) {
+    return std::string_view(text).substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  };
+  if (trimmed(decode(0, ids.size())) == trimmed(answer.text)) return ids;
+  return tokenizer_.Encode(answer.text, false);
+}
+
+bool PromptBuilder::ExtendQuestion(Path path, size_t first, const std::vector<int32_t>& path_ids,
+                                   const std::string& rendered, BuiltPrompt& prompt) const {
+  const StoredMessage& answer = *path.back();
+  const std::vector<tokenizer::ChatMessage> messages = Messages(path.first(path.size() - 1), first, nullptr, true);
+  const std::string base = renderer_.Render(messages, false);
+  const std::string with_generation_prompt = renderer_.Render(messages, true);
+  if (!with_generation_prompt.starts_with(base) || !rendered.starts_with(base)) return false;
+  // The ids of the question without the generation prompt.
+  const auto num_prompt_ids =
+      static_cast<size_t>(std::clamp<int64_t>(answer.ids_begin, 0, static_cast<int64_t>(path_ids.size())));
+  std::vector<int32_t> ids(path_ids.begin(), path_ids.begin() + static_cast<std::ptrdiff_t>(num_prompt_ids));
+  const std::vector<int32_t> generation_ids = EncodeTail(std::string_view(with_generation_prompt).substr(base.size()));
+  if (generation_ids.size() > ids.size() || !std::equal(generation_ids.rbegin(), generation_ids.rend(), ids.rbegin())) {
+    return false;
+  }
+  ids.resize(ids.size() - generation_ids.size());
+  const std::string placeholder = Placeholder(path.size() - 1);
+  const size_t at = rendered.find(placeholder, base.size());
+  if (at == std::string::npos) return false;
+  prompt.ids_begin = static_cast<int64_t>(ids.size());
+  const std::string_view text = rendered;
+  for (const std::vector<int32_t>& part : {EncodeTail(text.substr(base.size(), at - base.size())), AnswerIds(answer),
+                                           EncodeTail(text.substr(at + placeholder.size()))}) {
+    ids.insert(ids.end(), part.begin(), part.end());
+  }
+  prompt.token_ids = std::move(ids);
   return true;
 }
 
@@ -149,6 +225,8 @@ BuiltPrompt PromptBuilder::Build(Path path, const std::vector<int32_t>& path_ids
   size_t first = has_ids ? FirstInContext(path) : questions.front();
   if (!has_ids || last->model_digest != model_digest_) {
     prompt.rewrite = BuiltPrompt::Rewrite::kOtherModel;
+  } else if (last->template_variables != renderer_.variables()) {
+    prompt.rewrite = BuiltPrompt::Rewrite::kOtherVariables;
   } else if (!ExtendHistory(path, first, path_ids, question, prompt)) {
     prompt.rewrite = BuiltPrompt::Rewrite::kByTemplate;
   }

@@ -3,8 +3,10 @@
 // prefix cache. Sampled ids are not tokenized again. Keeps no conversation. Owned by ChatSession; main thread.
 //
 // The template is rendered with a placeholder for each answer. Normally the rendered text starts with the text of the
-// previous prompt and the placeholder of its answer, and the rest is the new turn. If a template rewrites earlier
-// turns, the whole conversation is rendered and tokenized again.
+// previous prompt and the placeholder of its answer, and the rest is the new turn. Most templates of models that think
+// leave out the thoughts of earlier turns. Then the prompt continues the ids of the last question, and only the answer
+// to it is read again, with its sampled ids but without the thought. If a template rewrites more of the earlier turns,
+// the whole conversation is rendered and tokenized again.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +32,12 @@ struct BuiltPrompt {
   // The length of the prompt that was not built because of ContextShift::kOff; else 0, also if the question does not
   // fit even alone.
   int64_t num_tokens_needed = 0;
-  // token_ids[0, ids_begin) is the beginning of the ids up to the last answer; 0 if the history was tokenized again.
+  // token_ids[0, ids_begin) is the beginning of the ids up to the last answer, or up to its question; 0 if the history
+  // was tokenized again.
   int64_t ids_begin = 0;
   int64_t context_first = 0;      // as in StoredMessage
   int64_t num_dropped_turns = 0;  // turns of the last question's prompt that this one leaves out
-  enum class Rewrite : uint8_t { kNone, kByTemplate, kOtherModel };
+  enum class Rewrite : uint8_t { kNone, kByTemplate, kOtherModel, kOtherVariables };
   Rewrite rewrite = Rewrite::kNone;  // the reason why the history was tokenized again, if it was
 };
 
@@ -72,6 +75,14 @@ class PromptBuilder {
   // If the rendered prompt continues the one of the last question, sets the ids of `prompt` and returns true.
   bool ExtendHistory(Path path, size_t first, const std::vector<int32_t>& path_ids, const std::string& question,
                      BuiltPrompt& prompt) const;
+  // Does the same if the rendered prompt continues that of the last question without its generation prompt, for
+  // example because the template leaves out the thought of the answer.
+  bool ExtendQuestion(Path path, size_t first, const std::vector<int32_t>& path_ids, const std::string& rendered,
+                      BuiltPrompt& prompt) const;
+  // Returns the sampled ids of the answer without its thought, its stop token and white space before it; if these are
+  // not the ids of its text, those of its text.
+  std::vector<int32_t> AnswerIds(const StoredMessage& answer) const;
+  bool IsStopId(int32_t id) const;
   void LeaveOutOldTurns(Path path, size_t first, const std::string& question, int64_t max_tokens,
                         BuiltPrompt& prompt) const;
 

@@ -9,6 +9,7 @@
 #include "app/chat/engine_commands.h"
 #include "app/chat/preset_commands.h"
 #include "app/chat/settings_commands.h"
+#include "app/chat/thinking_commands.h"
 #include "app/chats/sqlite.h"
 #include "app/cli/parse_value.h"
 #include "app/terminal/output_stream.h"
@@ -66,6 +67,9 @@ constexpr auto kSlashCommands = std::to_array<SlashCommand>({
     {"/set", "", "[NAME [VALUE]]",
      "change a sampling setting or context-shift; without VALUE, show one or all settings with their sources",
      SetCommand},
+    {"/think", "", "[on|off|low|medium|high]", "switch the model's thinking; without an argument, show the settings",
+     ThinkCommand},
+    {"/thinking", "", "", "print the thought before the last answer", ThinkingCommand},
     {"/info", "/show", "", "show the model, its chat template, the context and where the conversation is stored",
      InfoCommand},
     {"/stats", "", "", "show statistics of the last answer and of the engine", StatsCommand},

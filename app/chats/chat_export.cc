@@ -125,7 +125,11 @@ nlohmann::ordered_json JsonOf(const StoredChat& chat) {
                                 {"sampling_params", message.sampling_params},
                                 {"finish_reason", message.finish_reason},
                                 {"created_ms", message.created_ms},
-                                {"finished_ms", message.finished_ms}});
+                                {"finished_ms", message.finished_ms},
+                                {"thinking", message.thinking},
+                                {"num_thinking_ids", message.num_thinking_ids},
+                                {"thinking_ms", message.thinking_ms},
+                                {"template_variables", message.template_variables}});
   }
   return json;
 }

@@ -151,6 +151,13 @@ StoredChat ExportedChat(const Json& json) {
     stored.finish_reason = TextOf(Member(message, "finish_reason"));
     stored.created_ms = IntOf(Member(message, "created_ms"), "created_ms");
     stored.finished_ms = IntOf(Member(message, "finished_ms"), "finished_ms");
+    // Files of earlier versions do not have these.
+    stored.thinking = TextOf(Member(message, "thinking"));
+    stored.template_variables = TextOf(Member(message, "template_variables"));
+    if (message.contains("num_thinking_ids")) {
+      stored.num_thinking_ids = IntOf(message["num_thinking_ids"], "num_thinking_ids");
+      stored.thinking_ms = IntOf(Member(message, "thinking_ms"), "thinking_ms");
+    }
     chat.messages.push_back(std::move(stored));
   }
   if (chat.messages.empty()) throw ImportError("no messages");

@@ -40,6 +40,12 @@ CREATE TABLE message_tokens(
 CREATE VIRTUAL TABLE message_words USING fts5(
   text, content = 'messages', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2');
 )sql",
+    R"sql(
+ALTER TABLE messages ADD COLUMN thinking TEXT NOT NULL DEFAULT '';
+ALTER TABLE messages ADD COLUMN num_thinking_ids INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN thinking_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN template_variables TEXT NOT NULL DEFAULT '';
+)sql",
 }};
 
 int64_t VersionOf(Database& database) {

@@ -175,6 +175,10 @@ StoredMessage MessageOf(const Statement& row) {
   message.finish_reason = row.Text(10);
   message.created_ms = row.Int(11);
   message.finished_ms = row.Int(12);
+  message.thinking = row.Text(13);
+  message.num_thinking_ids = row.Int(14);
+  message.thinking_ms = row.Int(15);
+  message.template_variables = row.Text(16);
   return message;
 }
 
@@ -267,8 +271,9 @@ void ChatStore::UnindexText(int64_t message, std::string_view text) {
 int64_t ChatStore::InsertMessage(int64_t chat, const StoredMessage& message) {
   Statement insert(*database_,
                    "INSERT INTO messages(chat, parent, role, text, ids_begin, context_first, model, "
-                   "model_digest, sampling_params, finish_reason, created_ms, finished_ms) "
-                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                   "model_digest, sampling_params, finish_reason, created_ms, finished_ms, thinking, "
+                   "num_thinking_ids, thinking_ms, template_variables) "
+                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   insert.Bind(1, chat)
       .Bind(2, message.parent)
       .Bind(3, static_cast<int64_t>(message.role))
@@ -281,6 +286,10 @@ int64_t ChatStore::InsertMessage(int64_t chat, const StoredMessage& message) {
       .Bind(10, message.finish_reason)
       .Bind(11, message.created_ms)
       .Bind(12, message.finished_ms)
+      .Bind(13, message.thinking)
+      .Bind(14, message.num_thinking_ids)
+      .Bind(15, message.thinking_ms)
+      .Bind(16, message.template_variables)
       .Run();
   const int64_t id = database_->last_insert_id();
   Statement tokens(*database_, "INSERT INTO message_tokens(message, token_ids) VALUES (?, ?)");
@@ -329,14 +338,17 @@ void ChatStore::UpdateMessage(int64_t chat, const StoredMessage& message) {
   UnindexText(message.id, old.Text(0));
   IndexText(message.id, message.text);
   Statement update(*database_,
-                   "UPDATE messages SET text = ?, finish_reason = ?, finished_ms = ?, sampling_params = ? "
-                   "WHERE id = ? AND chat = ?");
+                   "UPDATE messages SET text = ?, finish_reason = ?, finished_ms = ?, sampling_params = ?, "
+                   "thinking = ?, num_thinking_ids = ?, thinking_ms = ? WHERE id = ? AND chat = ?");
   update.Bind(1, message.text)
       .Bind(2, message.finish_reason)
       .Bind(3, message.finished_ms)
       .Bind(4, message.sampling_params)
-      .Bind(5, message.id)
-      .Bind(6, chat)
+      .Bind(5, message.thinking)
+      .Bind(6, message.num_thinking_ids)
+      .Bind(7, message.thinking_ms)
+      .Bind(8, message.id)
+      .Bind(9, chat)
       .Run();
   Statement tokens(*database_, "UPDATE message_tokens SET token_ids = ? WHERE message = ?");
   tokens.BindBlob(1, BytesOf(message.token_ids)).Bind(2, message.id).Run();
@@ -417,7 +429,8 @@ std::optional<StoredChat> ChatStore::Load(int64_t chat) {
   result.updated_ms = row.Int(3);
   Statement messages(*database_,
                      "SELECT id, parent, role, text, ids_begin, token_ids, context_first, model, model_digest, "
-                     "sampling_params, finish_reason, created_ms, finished_ms FROM messages "
+                     "sampling_params, finish_reason, created_ms, finished_ms, thinking, num_thinking_ids, "
+                     "thinking_ms, template_variables FROM messages "
                      "JOIN message_tokens ON message = id WHERE chat = ? ORDER BY id");
   messages.Bind(1, chat);
   while (messages.Step()) result.messages.push_back(MessageOf(messages));

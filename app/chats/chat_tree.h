@@ -28,7 +28,8 @@ class ChatTree {
   // Adds `message` as a child of message.parent, makes it the current one and returns its id. Sets its id and creation
   // time. REQUIRES: message.parent is 0 or in the tree.
   int64_t Add(StoredMessage message);
-  // Replaces the text, token ids, sampling parameters, finish reason and finish time of the message with this id.
+  // Replaces the text, thinking, token ids, sampling parameters, finish reason and finish time of the message with this
+  // id.
   void Update(const StoredMessage& message);
   // Makes another message the current one; 0 is the place before the first message.
   void MoveTo(int64_t id);

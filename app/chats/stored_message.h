@@ -10,8 +10,9 @@
 // For a question, these are the ids of a prompt; they include the ids that the chat template writes around the text.
 // For an answer they are the sampled ids, and ids_begin is the length of the prompt. A prompt normally extends the ids
 // of the answer before it (ids_begin is its length, or one less if the answer's EOS token is written by the template).
-// After a cut of the oldest turns, or if the template rewrote earlier turns, a question stores a new prompt from
-// position 0.
+// If the template leaves the thinking of earlier turns out, a prompt extends the ids of the question before it, and its
+// own ids begin with those of the answer without the thought. After a cut of the oldest turns, or if the template
+// rewrote earlier turns, a question stores a new prompt from position 0.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +36,19 @@ struct StoredMessage {
   std::vector<int32_t> token_ids;  // see above
   int64_t context_first = 0;       // of a question: the id of the oldest question in its prompt; 0: it is the only one
 
+  // Of an answer: what the model thought first.
+  std::string thinking;
+  int64_t num_thinking_ids = 0;  // token_ids[0, num_thinking_ids) are the thought and its markers
+  int64_t thinking_ms = 0;       // how long it took
+
   // Of a question and its answer: what produced them. Empty if imported.
-  std::string model;            // the model's name, for display
-  uint64_t model_digest = 0;    // see ModelDigest; another tokenizer or template has another digest
-  std::string sampling_params;  // of an answer: a JSON object with the request's parameters, including its seed
-  std::string finish_reason;    // of an answer: "stop", "length", "abort", "error"; empty while it is being written
-  int64_t created_ms = 0;       // since 1970
-  int64_t finished_ms = 0;      // 0: not finished
+  std::string model;               // the model's name, for display
+  uint64_t model_digest = 0;       // see ModelDigest; another tokenizer or template has another digest
+  std::string template_variables;  // of a question: PromptRenderer::variables
+  std::string sampling_params;     // of an answer: a JSON object with the request's parameters, including its seed
+  std::string finish_reason;       // of an answer: "stop", "length", "abort", "error"; empty while it is being written
+  int64_t created_ms = 0;          // since 1970
+  int64_t finished_ms = 0;         // 0: not finished
 };
 
 }  // namespace vllm::app

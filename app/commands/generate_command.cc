@@ -12,11 +12,11 @@
 #include "app/model/load_model.h"
 #include "app/output/json_text.h"
 #include "app/output/prompt_status.h"
+#include "app/output/reasoning_display.h"
 #include "app/output/reasoning_output.h"
 #include "app/output/request_stats.h"
 #include "app/output/result_json.h"
 #include "app/output/run_until_done.h"
-#include "app/output/thinking_display.h"
 #include "app/presets/preset_prompt.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -34,13 +34,12 @@ class AnswerWriter {
  public:
   // `format` may be null: the output is not split.
   AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form,
-               std::shared_ptr<const ReasoningFormat> format, ShowThinking show_thinking)
+               const std::shared_ptr<const ReasoningFormat>& format, ShowThinking show_thinking)
       : model_(model),
         params_(params),
         form_(form),
-        reasoning_(std::move(format), params.skip_special_tokens),
-        // Only the thoughts of one streamed answer are shown.
-        thinking_(form == OutputForm::kText && params.n == 1 ? show_thinking : ShowThinking::kHidden),
+        reasoning_(format, params.skip_special_tokens),
+        thinking_(format, params.skip_special_tokens, show_thinking, ""),
         out_(StandardOutput()) {}
 
   // Redraws the line about the thinking.
@@ -74,14 +73,8 @@ class AnswerWriter {
  private:
   void WriteText(const RequestOutput& output) {
     for (const CompletionOutput& completion : output.outputs) {
-      const std::optional<ReasoningParts> parts = reasoning_.Take(output, completion);
-      if (parts && !parts->reasoning_token_ids.empty()) {
-        num_thinking_tokens_ += static_cast<int64_t>(parts->reasoning_token_ids.size());
-        thinking_.Think(parts->reasoning, num_thinking_tokens_);
-      }
-      if (parts && (!parts->token_ids.empty() || completion.finish_reason != FinishReason::kNone)) thinking_.End();
       SafeText text;
-      filter_.Feed(parts ? parts->text : completion.text, text);
+      filter_.Feed(AnswerText(output, completion), text);
       if (completion.finish_reason != FinishReason::kNone) filter_.Flush(text);
       if (!text.empty()) at_line_start_ = text.view().back() == '\n';
       if (completion.finish_reason != FinishReason::kNone) {
@@ -90,6 +83,16 @@ class AnswerWriter {
       }
       out_.Write(text);
     }
+  }
+
+  // Returns the new text of the answer. Shows the thinking if there is only one sequence.
+  std::string AnswerText(const RequestOutput& output, const CompletionOutput& completion) {
+    if (params_.n > 1) {
+      const std::optional<ReasoningParts> parts = reasoning_.Take(output, completion);
+      return parts ? parts->text : completion.text;
+    }
+    if (!output.prompt_token_ids.empty()) thinking_.Begin(output.prompt_token_ids, {}, "");
+    return thinking_.Take(completion);
   }
 
   void AddLogprobs(const RequestOutput& output, Json& json) const {
@@ -136,8 +139,7 @@ class AnswerWriter {
   const SamplingParams& params_;
   OutputForm form_;
   ReasoningOutput reasoning_;
-  ThinkingDisplay thinking_;
-  int64_t num_thinking_tokens_ = 0;
+  ReasoningDisplay thinking_;
   OutputStream& out_;
   SafeTextFilter filter_;
   RequestStats stats_;

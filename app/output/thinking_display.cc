@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 
@@ -40,7 +42,8 @@ std::string ThoughtSummary(std::chrono::milliseconds time, int64_t num_tokens) {
   return "thought " + duration + ", " + TokensText(num_tokens);
 }
 
-ThinkingDisplay::ThinkingDisplay(ShowThinking mode) : mode_(mode), line_(kLineDelay) {}
+ThinkingDisplay::ThinkingDisplay(ShowThinking mode, std::string hint)
+    : mode_(mode), hint_(std::move(hint)), line_(kLineDelay) {}
 
 void ThinkingDisplay::Think(std::string_view text, int64_t num_tokens, Clock::time_point now) {
   if (!began_) began_ = now;
@@ -56,7 +59,7 @@ void ThinkingDisplay::Think(std::string_view text, int64_t num_tokens, Clock::ti
 void ThinkingDisplay::Update(Clock::time_point now) {
   if (mode_ != ShowThinking::kSummary || !began_ || ended_ || !line_.IsDue()) return;
   const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(now - *began_);
-  line_.Show("thinking " + DurationText(time) + ", " + TokensText(num_tokens_));
+  line_.Show("thinking " + DurationText(time) + ", " + TokensText(num_tokens_) + hint_);
 }
 
 void ThinkingDisplay::End(Clock::time_point now) {

@@ -27,7 +27,8 @@ class ThinkingDisplay {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit ThinkingDisplay(ShowThinking mode);
+  // `hint` is shown at the end of the live line.
+  explicit ThinkingDisplay(ShowThinking mode, std::string hint = "");
 
   // Call for each output until the answer begins. `text` is the new text of the thought, and `num_tokens` the number of
   // its tokens so far.
@@ -44,6 +45,7 @@ class ThinkingDisplay {
 
  private:
   ShowThinking mode_;
+  std::string hint_;
   ProgressLine line_;
   SafeTextFilter filter_;
   std::optional<Clock::time_point> began_;

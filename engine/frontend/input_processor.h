@@ -28,13 +28,9 @@ struct ReasoningFormat;
 struct ProcessedInput {
   std::vector<int32_t> prompt_token_ids;
   SamplingParams params;
-<<<<<<< HEAD
-  std::vector<int32_t> prior_output_token_ids = {};  // see RequestOptions
-  std::string external_req_id = {};
-=======
   std::vector<int32_t> prior_output_token_ids = {};                   // see RequestOptions
   std::shared_ptr<const ReasoningFormat> reasoning_format = nullptr;  // see EngineCoreRequest
->>>>>>> 49f4b52 (engine/reasoning: know when a sequence is thinking)
+  std::string external_req_id = {};
 };
 
 class InputProcessor {

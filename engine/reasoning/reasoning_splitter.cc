@@ -26,10 +26,11 @@ ReasoningSplitter::ReasoningSplitter(const std::shared_ptr<const ReasoningFormat
   }
 }
 
-void ReasoningSplitter::Resolve(bool is_thought, ReasoningParts& parts) {
-  std::vector<int32_t>& ids = is_thought ? parts.reasoning_token_ids : parts.token_ids;
-  ids.insert(ids.end(), undecided_ids_.begin(), undecided_ids_.end());
-  undecided_ids_.clear();
+void ReasoningSplitter::AddIds(std::span<const int32_t> ids, bool is_reasoning, ReasoningParts& parts) {
+  std::vector<int32_t>& list = is_reasoning ? parts.reasoning_token_ids : parts.token_ids;
+  list.insert(list.end(), ids.begin(), ids.end());
+  if (!is_reasoning) has_answer_ids_ = has_answer_ids_ || !ids.empty();
+  if (!has_answer_ids_) num_leading_reasoning_ids_ += ids.size();
 }
 
 void ReasoningSplitter::FeedToken(int32_t token_id, ReasoningParts& parts) {
@@ -38,8 +39,9 @@ void ReasoningSplitter::FeedToken(int32_t token_id, ReasoningParts& parts) {
     undecided_ids_.push_back(token_id);
   } else {
     const bool is_reasoning = kind != TokenKind::kAnswer;
-    Resolve(is_reasoning, parts);
-    (is_reasoning ? parts.reasoning_token_ids : parts.token_ids).push_back(token_id);
+    AddIds(undecided_ids_, is_reasoning, parts);
+    undecided_ids_.clear();
+    AddIds(std::span(&token_id, 1), is_reasoning, parts);
   }
   if (text_markers_) return;
   scratch_.clear();
@@ -173,7 +175,8 @@ void ReasoningSplitter::Feed(std::span<const int32_t> token_ids, std::string_vie
     }
   }
   if (finished) {
-    Resolve(/*is_thought=*/false, parts);
+    AddIds(undecided_ids_, /*is_reasoning=*/false, parts);
+    undecided_ids_.clear();
     held_thought_.clear();
   }
 }

@@ -39,6 +39,8 @@ class ReasoningSplitter {
   void Feed(std::span<const int32_t> token_ids, std::string_view text, bool finished, ReasoningParts& parts);
 
   const ThinkingTracker& tracker() const { return tracker_; }
+  // Returns the number of reasoning_token_ids before the first of token_ids.
+  size_t num_leading_reasoning_ids() const { return num_leading_reasoning_ids_; }
 
  private:
   struct Segment {
@@ -49,7 +51,7 @@ class ReasoningSplitter {
   void AddText(std::string_view text, TokenKind kind, ReasoningParts& parts);
   void AddThought(std::string_view text, ReasoningParts& parts);
   void AddAnswer(std::string_view text, bool finished, ReasoningParts& parts);
-  void Resolve(bool is_thought, ReasoningParts& parts);
+  void AddIds(std::span<const int32_t> ids, bool is_reasoning, ReasoningParts& parts);
 
   std::shared_ptr<const ReasoningFormat> format_;
   ThinkingTracker tracker_;
@@ -59,6 +61,8 @@ class ReasoningSplitter {
   size_t decoded_size_ = 0;
   size_t consumed_size_ = 0;
   std::optional<TextMarkers> text_markers_;  // kText only
+  size_t num_leading_reasoning_ids_ = 0;
+  bool has_answer_ids_ = false;
   std::vector<int32_t> undecided_ids_;
   std::string undecided_text_;
   std::string held_thought_;  // white space that may be the end of the thought, or a beginning of the label

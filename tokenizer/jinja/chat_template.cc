@@ -63,6 +63,12 @@ class Context {
       auto dict = std::make_shared<DictObject>();
       dict->Set(jinja::MakeString(&budget_, "role"), jinja::MakeString(&budget_, message.role));
       dict->Set(jinja::MakeString(&budget_, "content"), jinja::MakeString(&budget_, message.content));
+      if (!message.reasoning_content.empty()) {
+        // Templates of different models read it under different names.
+        for (const char* name : {"reasoning_content", "reasoning", "thinking"}) {
+          dict->Set(jinja::MakeString(&budget_, name), jinja::MakeString(&budget_, message.reasoning_content));
+        }
+      }
       list.push_back(jinja::MakeDict(&budget_, std::move(dict)));
     }
     Set("messages", jinja::MakeSequence(&budget_, Kind::kList, std::move(list)));

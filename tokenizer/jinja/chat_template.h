@@ -23,6 +23,7 @@ class ChatTemplateError : public std::runtime_error {
 struct ChatMessage {
   std::string role;
   std::string content;
+  std::string reasoning_content = {};  // of an assistant; templates decide which turns' thoughts they write
 };
 
 struct RenderOptions {
