@@ -455,6 +455,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   answer.token_ids = message.token_ids;
   ReasoningDisplay reasoning(model_.reasoning_format, params.skip_special_tokens, show_thinking(),
                              " (Ctrl-T answers now)");
+  reasoning.AddTime(std::chrono::milliseconds(message.thinking_ms));
   const auto add_request = [&] {
     std::string prior_text;
     if (!answer.token_ids.empty()) {
@@ -489,7 +490,6 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     PrintNote("[interrupted: the question was not answered]");
     return;
   }
-  const int64_t earlier_thinking_ms = message.thinking_ms;
   const auto store = [&] {
     if (answer.token_ids.size() == num_prior && answer.finish_reason == FinishReason::kNone) return;
     if (answer.token_ids.empty()) return;
@@ -497,7 +497,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     message.token_ids = answer.token_ids;
     message.thinking = reasoning.thinking();
     message.num_thinking_ids = reasoning.num_thinking_ids();
-    message.thinking_ms = earlier_thinking_ms + reasoning.time().count();
+    message.thinking_ms = reasoning.time().count();
     if (message.id == 0) {
       message.id = tree_.Add(message);
     } else {

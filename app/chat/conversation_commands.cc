@@ -22,6 +22,9 @@ void PrintMessage(const StoredMessage& message) {
       PrintNoteLines(">>> " + message.text);
       break;
     case ChatRole::kAssistant:
+      if (!message.thinking.empty()) {
+        PrintNote("[" + ThoughtSummary(std::chrono::milliseconds(message.thinking_ms), message.num_thinking_ids) + "]");
+      }
       PrintNoteLines(message.text);
       if (message.finish_reason.empty() || message.finish_reason == "abort") PrintNote("[this answer was interrupted]");
       break;

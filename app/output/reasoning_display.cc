@@ -28,7 +28,7 @@ std::string ReasoningDisplay::Take(const CompletionOutput& delta) {
   const size_t thinking_size = parts_.reasoning.size();
   const bool was_thinking = is_thinking();
   Add(delta.token_ids, delta.text, delta.finish_reason != FinishReason::kNone);
-  if (was_thinking || is_thinking() || parts_.reasoning.size() > thinking_size) {
+  if (was_thinking || is_thinking() || parts_.reasoning.size() > thinking_size || display_.is_shown()) {
     display_.Think(std::string_view(parts_.reasoning).substr(thinking_size), num_thinking_ids());
   }
   // An aborted thought may continue after RestOfEndMarker.

@@ -22,6 +22,8 @@ class ReasoningDisplay {
   ReasoningDisplay(std::shared_ptr<const ReasoningFormat> format, bool skip_special_tokens, ShowThinking mode,
                    std::string hint);
 
+  // Adds the time that the thought took in an earlier run.
+  void AddTime(std::chrono::milliseconds time) { display_.AddTime(time); }
   // Begins, or begins again, after `prior_token_ids`, whose text is `prior_text`.
   void Begin(std::span<const int32_t> prompt_token_ids, std::span<const int32_t> prior_token_ids,
              const std::string& prior_text);

@@ -58,7 +58,7 @@ void ThinkingDisplay::Think(std::string_view text, int64_t num_tokens, Clock::ti
 
 void ThinkingDisplay::Update(Clock::time_point now) {
   if (mode_ != ShowThinking::kSummary || !began_ || ended_ || !line_.IsDue()) return;
-  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(now - *began_);
+  const auto time = time_ + std::chrono::duration_cast<std::chrono::milliseconds>(now - *began_);
   line_.Show("thinking " + DurationText(time) + ", " + TokensText(num_tokens_) + hint_);
 }
 
@@ -66,7 +66,7 @@ void ThinkingDisplay::End(Clock::time_point now) {
   if (ended_ || !began_) return;
   ended_ = true;
   line_.Clear();
-  time_ = std::chrono::duration_cast<std::chrono::milliseconds>(now - *began_);
+  time_ += std::chrono::duration_cast<std::chrono::milliseconds>(now - *began_);
   if (mode_ == ShowThinking::kFull && !at_line_start_) StandardError().Write(SafeText("\n"));
   if (mode_ == ShowThinking::kHidden || num_tokens_ == 0) return;
   // Scripts that keep standard error do not need the summary.

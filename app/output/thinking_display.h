@@ -40,8 +40,11 @@ class ThinkingDisplay {
   // Erases the live line until the next Update.
   void Clear() { line_.Clear(); }
 
-  // How long the thought took.
+  // Adds the time that the beginning of this thought took in an earlier run.
+  void AddTime(std::chrono::milliseconds time) { time_ += time; }
+  // How long the thought took, without the part that has not ended.
   std::chrono::milliseconds time() const { return time_; }
+  bool is_shown() const { return began_.has_value() && !ended_; }
 
  private:
   ShowThinking mode_;
