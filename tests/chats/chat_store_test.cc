@@ -247,6 +247,54 @@ TEST_F(ChatStoreTest, ForeignAndNewerFilesAreRejectedUnchanged) {
   EXPECT_TRUE(FileText(path()) == newer);
 }
 
+// tests/data/chats/version_1.db: two conversations of a program whose schema had version 1, with --system "Be short.".
+TEST_F(ChatStoreTest, FileOfVersionOneIsMigrated) {
+  std::filesystem::create_directories(directory());
+  std::filesystem::copy_file(std::string(VLLMCLI_TEST_DATA) + "/chats/version_1.db", path());
+  EXPECT_NE(OpenError(ChatStore::Access::kRead).find("older vllmcli"), std::string::npos);
+  ChatStore store = Open();
+  const std::vector<ChatSummary> chats = store.List(10);
+  ASSERT_EQ(chats.size(), 2u);
+  EXPECT_EQ(chats[0].title, "hello");
+  EXPECT_EQ(chats[1].title, "the first");
+  const std::optional<StoredChat> chat = store.Load(chats[1].id);
+  ASSERT_TRUE(chat);
+  ASSERT_EQ(chat->messages.size(), 7u);
+  EXPECT_EQ(chat->messages[4].text, "Press Ctrl-C: it stops the turn that is running");
+  EXPECT_EQ(chat->messages[4].token_ids.size(), 12u);
+  EXPECT_EQ(chat->messages[4].finish_reason, "length");
+  EXPECT_EQ(chat->messages[4].thinking, "");
+  EXPECT_EQ(chat->messages[4].num_thinking_ids, 0);
+  EXPECT_EQ(chat->messages[3].template_variables, "");
+  ASSERT_EQ(store.Search("running", 5).size(), 1u);
+  Open(ChatStore::Access::kRead);
+}
+
+TEST_F(ChatStoreTest, ThoughtsAreStored) {
+  ChatStore store = Open();
+  const int64_t chat = store.CreateChat();
+  StoredMessage question = Message(ChatRole::kUser, 0, "why?", {1, 2});
+  question.template_variables = "{\"enable_thinking\":true}";
+  question.id = store.AddMessage(chat, question);
+  StoredMessage answer = Message(ChatRole::kAssistant, question.id, "", {7});
+  answer.thinking = "because";
+  answer.num_thinking_ids = 1;
+  answer.id = store.AddMessage(chat, answer);
+  answer.thinking = "because of";
+  answer.num_thinking_ids = 2;
+  answer.thinking_ms = 1500;
+  answer.text = "That is why.";
+  answer.token_ids = {7, 8, 9};
+  store.UpdateMessage(chat, answer);
+  const std::optional<StoredChat> loaded = store.Load(chat);
+  ASSERT_EQ(loaded->messages.size(), 2u);
+  EXPECT_EQ(loaded->messages[0].template_variables, question.template_variables);
+  EXPECT_EQ(loaded->messages[1].thinking, "because of");
+  EXPECT_EQ(loaded->messages[1].num_thinking_ids, 2);
+  EXPECT_EQ(loaded->messages[1].thinking_ms, 1500);
+  EXPECT_TRUE(store.Search("because", 5).empty()) << "only texts are searched";
+}
+
 TEST_F(ChatStoreTest, LinksAndMissingFilesAreRejected) {
   EXPECT_NE(OpenError(ChatStore::Access::kRead), "");
   EXPECT_FALSE(std::filesystem::exists(directory()));

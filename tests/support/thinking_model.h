@@ -68,10 +68,9 @@ inline std::shared_ptr<const tokenizer::Tokenizer> ThinkingTokenizer(bool are_sp
   return tokenizer::ParseTokenizerJson(ThinkingTokenizerJson(are_special), "thinking tokenizer");
 }
 
-// Creates `directory` with the bundled model, this tokenizer and `chat_template`.
-inline std::string MakeThinkingModel(const std::filesystem::path& directory,
-                                     const std::string& chat_template = kThinkTemplate, bool are_special = false) {
-  std::filesystem::copy(GuideDirectory(), directory);
+// Gives a copy of the bundled model this tokenizer and `chat_template`. Returns its directory.
+inline std::string AddThinkTags(const std::filesystem::path& directory,
+                                const std::string& chat_template = kThinkTemplate, bool are_special = false) {
   std::ofstream(directory / "tokenizer.json") << ThinkingTokenizerJson(are_special);
   std::ifstream old(directory / "tokenizer_config.json");
   nlohmann::ordered_json config = nlohmann::ordered_json::parse(old);
