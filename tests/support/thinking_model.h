@@ -71,6 +71,7 @@ inline std::shared_ptr<const tokenizer::Tokenizer> ThinkingTokenizer(bool are_sp
 // Gives a copy of the bundled model this tokenizer and `chat_template`. Returns its directory.
 inline std::string AddThinkTags(const std::filesystem::path& directory,
                                 const std::string& chat_template = kThinkTemplate, bool are_special = false) {
+  std::filesystem::remove(directory / "tokenizer.json");  // it may be a link to the bundled model's file
   std::ofstream(directory / "tokenizer.json") << ThinkingTokenizerJson(are_special);
   std::ifstream old(directory / "tokenizer_config.json");
   nlohmann::ordered_json config = nlohmann::ordered_json::parse(old);
