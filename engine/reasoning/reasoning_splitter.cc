@@ -155,7 +155,7 @@ void ReasoningSplitter::Feed(std::span<const int32_t> token_ids, std::string_vie
     AddAnswer(answer, finished, parts);
   } else {
     while (!text.empty()) {
-      // A marker without text of its own still ends the segment before it.
+      // A marker without text still ends the segment before it.
       while (segments_.size() > 1 && segments_.front().end <= consumed_size_) {
         if (segments_.front().kind == TokenKind::kMarker) AddText({}, TokenKind::kMarker, parts);
         segments_.pop_front();

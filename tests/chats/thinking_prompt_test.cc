@@ -1,5 +1,5 @@
 // Tests the prompts after answers that begin with a thought. The expected prompt is the text that the chat template
-// writes for the messages, whatever part of it was kept as sampled ids.
+// writes for the messages, no matter which part of it was kept as sampled ids.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -12,6 +12,7 @@
 #include "engine/frontend/llm_engine.h"
 #include "engine/model_loader/hf/hf_config.h"
 #include "engine/reasoning/reasoning_format.h"
+#include "tests/support/cancelling_executor.h"
 #include "tests/support/temp_directory.h"
 #include "tests/support/test_isa.h"
 #include "tests/support/thinking_model.h"
@@ -153,6 +154,12 @@ TEST_F(ThinkingBudgetTest, TokensDoNotDependOnTheSchedule) {
   expect_same(Config(0, 16));
   expect_same(Config(0, 37, 3));
   expect_same(Config(20), /*preempts=*/true);
+  // Every third step is cancelled and rolled back.
+  const RunHow cancels = {.in_process = true,
+                          .factory = testing_support::CancellingExecutor::Factory(
+                              [](int64_t attempt) { return attempt % 3 == 1 ? attempt % 7 : -1; }),
+                          .reasoning_format = format_};
+  EXPECT_EQ(RunRequests(Config(), tokenizer_, requests, cancels).outputs, base.outputs);
 }
 
 TEST_F(ThinkingBudgetTest, RanksAgree) {
