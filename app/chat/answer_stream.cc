@@ -49,7 +49,7 @@ class EndThinkingKey {
     is_aborted_ = true;
     engine_.AbortRequest(request_id_);
   }
-  bool is_pressed() const { return is_pressed_; }
+  bool has_aborted() const { return is_aborted_; }
 
  private:
   LLMEngine& engine_;
@@ -120,7 +120,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
     if (!outputs.empty()) on_progress();
   };
   RunUntilDone(engine, callbacks);
-  answer.ends_thinking = key.is_pressed() && answer.finish_reason == FinishReason::kAbort && reasoning.is_thinking();
+  answer.ends_thinking = key.has_aborted() && answer.finish_reason == FinishReason::kAbort && reasoning.is_thinking();
   if (!answer.ends_thinking) reasoning.End();
   if (!at_line_start) StandardOutput().Write(SafeText("\n"));
   PrintEngineWarning(engine);
