@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "app/terminal/signals.h"
+
 namespace vllm::app {
 namespace {
 
@@ -54,7 +56,10 @@ void BatchLive::Publish(const BatchProgress& progress, SteadyTime now) {
 bool BatchLive::Update(const BatchProgress& progress) {
   const SteadyTime now = std::chrono::steady_clock::now();
   if (now >= due_) Publish(progress, now);
-  return !viewer_ || viewer_->Update();
+  if (!viewer_ || viewer_->Update()) return true;
+  // As without the view, Ctrl-C ends the program.
+  if (viewer_->signal_number() != 0) throw Interrupted(viewer_->signal_number());
+  return false;
 }
 
 }  // namespace vllm::app

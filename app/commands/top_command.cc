@@ -103,7 +103,10 @@ int ShowView(std::unique_ptr<SocketConnection> connection) {
       std::optional<LiveSocket> chosen;
       try {
         chosen = viewer.Run();
-        if (!chosen) return 0;
+        if (!chosen) {
+          if (viewer.signal_number() != 0) throw Interrupted(viewer.signal_number());
+          return 0;
+        }
         auto next = std::make_unique<SocketConnection>(*chosen, kViewInterval);
         viewer.Connect(*next);
         connection = std::move(next);

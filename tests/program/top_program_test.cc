@@ -55,7 +55,7 @@ class TopProgramTest : public testing::Test {
   std::string Output() const { return (directory_ / "out.jsonl").string(); }
   std::vector<std::string> BatchArguments(const std::string& input, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {
-        "batch", input, "-m", model_, "-o", Output(), "--overwrite", "--max-num-seqs", "4", "--kv-cache-memory", "64M"};
+        "batch", input, "-m", model_, "-o", Output(), "--overwrite", "--max-num-seqs", "4", "--kv-cache-memory", "256M"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -224,8 +224,12 @@ TEST_F(TopProgramTest, ViewFollowsTheSizeOfTheTerminal) {
   ASSERT_TRUE(WaitForText(batch, "KV blocks"));
   for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{5, 20}, {1, 1}, {60, 200}, {2, 3}, {24, 80}}) {
     batch.Resize(rows, columns);
-    if (rows == 5) ASSERT_TRUE(WaitForText(batch, "q quit  h help\n"));
-    if (rows == 60) ASSERT_TRUE(WaitForText(batch, "END OF PROMPT"));
+    if (rows == 5) {
+      ASSERT_TRUE(WaitForText(batch, "q quit  h help\n"));
+    }
+    if (rows == 60) {
+      ASSERT_TRUE(WaitForText(batch, "END OF PROMPT"));
+    }
   }
   ASSERT_TRUE(WaitForText(batch, "KV blocks"));
   kill(batch.pid(), SIGTERM);
@@ -277,7 +281,7 @@ TEST_F(TopProgramTest, NoColorDrawsWithoutColors) {
 
 TEST_F(TopProgramTest, EngineCommandReturnsToTheSameChat) {
   PtyProgram chat({"chat", "-m", model_, "-n", "5", "--ignore-eos", "--kv-cache-memory", "64M"}, environment_);
-  ASSERT_TRUE(WaitForText(chat, ">>> "));
+  ASSERT_TRUE(WaitForText(chat, ">>>"));
   chat.Send("hello\r");
   ASSERT_TRUE(chat.WaitForScreen([](const TerminalEmulator& t) { return t.Row(t.cursor().row) == ">>>"; }));
   const std::vector<std::string> before = chat.terminal().AllRows();

@@ -1,5 +1,7 @@
 #include "app/live/view/live_viewer.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -91,7 +93,7 @@ void LiveController::Handle(const Key& key, LiveConnection& connection) {
   if (key.code == KeyCode::kNone || key.code == KeyCode::kResize || key.code == KeyCode::kRedraw) return;
   state_.message.clear();
   if (key.code == KeyCode::kInterrupt || key.code == KeyCode::kHangup) {
-    was_interrupted_ = true;
+    signal_number_ = key.code == KeyCode::kHangup ? SIGHUP : SIGINT;
     leaves_ = true;
     return;
   }

@@ -39,7 +39,8 @@ class LiveController {
   CellGrid Draw(const LiveViewSize& size) const;
 
   bool leaves() const { return leaves_; }
-  bool was_interrupted() const { return was_interrupted_; }  // by Ctrl-C
+  // Returns the signal that ended the view: SIGINT after Ctrl-C, SIGHUP if the terminal is gone, else 0.
+  int signal_number() const { return signal_number_; }
   // Returns the process that the user has chosen, once.
   std::optional<LiveSocket> TakeChosenProcess() { return std::exchange(chosen_, std::nullopt); }
   // Forgets the frames, because the next ones come from another process.
@@ -65,7 +66,7 @@ class LiveController {
   std::optional<LiveSocket> chosen_;
   std::chrono::steady_clock::time_point last_frame_time_ = std::chrono::steady_clock::now();
   bool leaves_ = false;
-  bool was_interrupted_ = false;
+  int signal_number_ = 0;
 };
 
 class LiveViewer {
@@ -83,7 +84,7 @@ class LiveViewer {
   // false once the user leaves. Throws like Run.
   bool Update();
   int KeyFd() const { return screen_.KeyFd(); }
-  bool was_interrupted() const { return controller_.was_interrupted(); }
+  int signal_number() const { return controller_.signal_number(); }
 
  private:
   void Draw();
