@@ -5,7 +5,7 @@
 namespace vllm::app {
 namespace {
 
-constexpr std::array<CommandInfo, 13> kCommands = {{
+constexpr auto kCommands = std::to_array<CommandInfo>({
     {Command::kChat, "chat", "", "", false, "chat with a model",
      "Chats with a model. The exact tokens of earlier turns are kept so that their KV cache can be reused, unless the "
      "chat template rewrites these turns, another model or template produced them, or the context is full. "
@@ -108,7 +108,7 @@ constexpr std::array<CommandInfo, 13> kCommands = {{
     {Command::kCompletions, "completions", "bash|zsh|fish", "bash|zsh|fish", false, "print a shell completion script",
      "Prints a script that lets bash, zsh or fish complete vllmcli's commands and flags.",
      "source <(vllmcli completions bash)"},
-}};
+});
 
 }  // namespace
 
