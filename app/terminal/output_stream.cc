@@ -7,7 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "app/terminal/color_policy.h"
 #include "app/terminal/signals.h"
+#include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {
@@ -41,6 +43,13 @@ void OutputStream::WriteLine(const SafeText& text) {
   WriteBytes(line);
 }
 
+void OutputStream::Write(const StyledText& text) {
+  if (text.empty()) return;
+  NoteUnfinishedStyle(true);
+  WriteBytes(text.view());
+  NoteUnfinishedStyle(false);
+}
+
 OutputStream& StandardOutput() {
   static OutputStream stream(STDOUT_FILENO, "standard output");
   return stream;
@@ -50,17 +59,20 @@ namespace {
 
 bool g_quiet = false;
 
-void WriteError(std::string_view prefix, const SafeText& text) {
-  std::string line(prefix);
-  line += text.view();
-  line.push_back('\n');
-  std::string_view rest = line;
+void WriteErrorBytes(std::string_view rest) {
   while (!rest.empty()) {
     const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;
     rest.remove_prefix(static_cast<size_t>(written));
   }
+}
+
+void WriteError(std::string_view prefix, const SafeText& text) {
+  std::string line(prefix);
+  line += text.view();
+  line.push_back('\n');
+  WriteErrorBytes(line);
 }
 
 }  // namespace
@@ -75,6 +87,13 @@ void PrintNote(std::string_view text) { WriteError("", SafeLine(text)); }
 void PrintNoteLines(std::string_view text) { WriteError("", SafeText(text)); }
 void PrintStatus(std::string_view text) {
   if (!g_quiet) WriteError("", SafeLine(text));
+}
+void PrintDimStatus(std::string_view text) {
+  if (g_quiet) return;
+  StyledText line;
+  line.Append(SafeLine(text), MayColor(STDERR_FILENO) ? kDimStyle : TextStyle());
+  line.LineFeed();
+  WriteErrorBytes(line.view());
 }
 void SetQuiet(bool quiet) { g_quiet = quiet; }
 bool IsQuiet() { return g_quiet; }

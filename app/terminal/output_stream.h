@@ -1,7 +1,7 @@
-// OutputStream: writes SafeText to standard output or to a file, completely and unbuffered. If the reader of a pipe has
-// closed it, the program ends quietly (OutputClosed); a full device is an error (ResourceError). The Print functions
-// write to standard error and make their text safe. StandardOutput is global; BatchOutput owns the stream of its file.
-// Main thread.
+// OutputStream: writes SafeText and StyledText to standard output or to a file, completely and unbuffered. If the
+// reader of a pipe has closed it, the program ends quietly (OutputClosed); a full device is an error (ResourceError).
+// The Print functions write to standard error and make their text safe. StandardOutput is global; BatchOutput owns the
+// stream of its file. Main thread.
 #pragma once
 
 #include <stdexcept>
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "app/terminal/safe_text.h"
+#include "app/terminal/styled_text.h"
 
 namespace vllm::app {
 
@@ -26,6 +27,8 @@ class OutputStream {
   // Throws OutputClosed, ResourceError `writing <name>: <why>`, or Interrupted if a signal arrives while it waits.
   void Write(const SafeText& text);
   void WriteLine(const SafeText& text);
+  // Does nothing if `text` is empty. Until all of it is written, RestoreTerminal ends its styles and links.
+  void Write(const StyledText& text);
   bool IsTerminal() const { return is_terminal_; }
   int fd() const { return fd_; }
 
@@ -50,9 +53,11 @@ void PrintWarning(std::string_view text);
 void PrintNote(std::string_view text);
 // Prints `text`, which may have several lines, on standard error.
 void PrintNoteLines(std::string_view text);
+// Prints a line that the user has not requested, dim if standard error may have colours.
+void PrintDimStatus(std::string_view text);
 // Prints a line that the user has not requested, such as a summary. Does nothing after SetQuiet(true).
 void PrintStatus(std::string_view text);
-// Sets the value of --quiet. If true, PrintStatus and ProgressLine do nothing.
+// Sets the value of --quiet. If true, PrintStatus, PrintDimStatus and ProgressLine do nothing.
 void SetQuiet(bool quiet);
 bool IsQuiet();
 

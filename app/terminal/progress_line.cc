@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/safe_text.h"
 
@@ -25,8 +26,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler"
 
 bool CanMoveCursor(int fd) {
   if (isatty(fd) != 1) return false;
-  const char* no_color = std::getenv("NO_COLOR");
-  if (no_color != nullptr && *no_color != '\0') return false;
+  if (NoColorIsSet()) return false;
   const char* name = std::getenv("TERM");
   if (name == nullptr || *name == '\0' || std::strcmp(name, "dumb") == 0) return false;
   // The terminal of readline or of a full-screen view must stay the current one.
@@ -47,6 +47,12 @@ int TerminalColumns(int fd) {
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 80;
+}
+
+int TerminalRows(int fd) {
+  winsize size{};
+  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) return size.ws_row;
+  return 24;
 }
 
 std::string GroupedText(int64_t count) {

@@ -10,10 +10,13 @@
 
 namespace vllm::app {
 
-// Returns true if `fd` is a terminal that can move its cursor, according to terminfo, TERM and NO_COLOR.
+// Returns true if `fd` is a terminal that can move its cursor, according to terminfo, TERM and NoColorIsSet. Colours
+// are another question (MayColor).
 bool CanMoveCursor(int fd);
 // Returns the number of columns of the terminal on `fd`, or 80 if unknown.
 int TerminalColumns(int fd);
+// Returns the number of rows of the terminal on `fd`, or 24 if unknown.
+int TerminalRows(int fd);
 
 // Returns a number with thousands separators, such as "12,000".
 std::string GroupedText(int64_t count);

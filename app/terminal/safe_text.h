@@ -6,6 +6,7 @@
 // and ZWJ and variation selectors 15 and 16 after an emoji.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ class SafeText {
   std::string_view view() const { return text_; }
   bool empty() const { return text_.empty(); }
   void Clear() { text_.clear(); }
+  // Returns the bytes from `begin` to `end`. REQUIRES: both are boundaries between characters.
+  SafeText Part(size_t begin, size_t end) const {
+    SafeText part;
+    part.text_ = text_.substr(begin, end - begin);
+    return part;
+  }
   SafeText& operator+=(const SafeText& other) {
     text_ += other.text_;
     return *this;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <string_view>
 
+#include "app/terminal/styled_text.h"
+
 namespace vllm::app {
 namespace {
 
@@ -17,6 +19,7 @@ std::atomic<bool> g_bracketed_paste{false};
 std::atomic<int> g_screen_fd{-1};
 std::atomic<int> g_screen_key_fd{-1};
 termios g_screen_modes;
+std::atomic<bool> g_unfinished_style{false};
 
 void OnFatalSignal(int signal_number) {
   RestoreTerminal();
@@ -53,6 +56,10 @@ void RestoreTerminal() {
     [[maybe_unused]] const ssize_t written = write(fd, kLeave.data(), kLeave.size());
     if (const int key_fd = g_screen_key_fd.load(); key_fd >= 0) tcsetattr(key_fd, TCSANOW, &g_screen_modes);
   }
+  if (g_unfinished_style.exchange(false)) {
+    [[maybe_unused]] const ssize_t written =
+        write(STDOUT_FILENO, sequences::kRestore.data(), sequences::kRestore.size());
+  }
   if (g_have_saved.load()) tcsetattr(STDIN_FILENO, TCSANOW, &g_saved);
 }
 
@@ -68,6 +75,8 @@ void NoteScreen(int output_fd, int key_fd) {
 }
 
 void NoteBracketedPaste(bool on) { g_bracketed_paste = on; }
+
+void NoteUnfinishedStyle(bool is_unfinished) { g_unfinished_style = is_unfinished; }
 
 void EnterChatModes() {
   termios modes{};

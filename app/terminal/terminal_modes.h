@@ -7,7 +7,8 @@ namespace vllm::app {
 // Saves the modes of standard input if it is a terminal. From now on the handlers of fatal signals restore them.
 void SaveTerminal();
 
-// Restores the modes, and disables bracketed paste if NoteBracketedPaste says it is on. Async-signal-safe, idempotent.
+// Restores the modes, disables bracketed paste if NoteBracketedPaste says it is on, and ends colours and links that
+// NoteUnfinishedStyle says are unfinished. Async-signal-safe, idempotent.
 void RestoreTerminal();
 
 // Call before a full-screen view opens, with the descriptors of its terminal, and with -1 after it has closed.
@@ -17,6 +18,9 @@ void NoteScreen(int output_fd, int key_fd);
 
 // Call when readline enables or disables bracketed paste, so that RestoreTerminal knows whether to disable it.
 void NoteBracketedPaste(bool on);
+
+// Call before and after a write of text with styles, which a signal can interrupt.
+void NoteUnfinishedStyle(bool is_unfinished);
 
 // Turns off the terminal's line editing until RestoreTerminal. Keys then reach the program at once, even those typed
 // while it is busy. The chat calls this, because with line editing a Ctrl-D that is typed ahead would be lost.

@@ -46,6 +46,20 @@ TextCluster ClusterAt(std::string_view text, size_t position) {
   return cluster;
 }
 
+int MaxClusterColumns(std::string_view cluster) {
+  constexpr char32_t kEmojiSelector = 0xFE0F;
+  int columns = 0;
+  bool has_selector = false;
+  for (size_t i = 0; i < cluster.size();) {
+    const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(cluster, i);
+    const bool is_valid = step.kind == tokenizer::Utf8Step::Kind::kValid;
+    columns += is_valid ? std::max(0, CodePointColumns(step.code_point)) : 1;
+    has_selector = has_selector || (is_valid && step.code_point == kEmojiSelector);
+    i += std::max<size_t>(1, step.length);
+  }
+  return has_selector ? std::max(columns, 2) : columns;
+}
+
 size_t PreviousCluster(std::string_view text, size_t position) {
   // A cluster can be found only from its beginning. Clusters never extend over a line feed, except CR LF.
   const size_t line_feed = position < 2 ? std::string_view::npos : text.rfind('\n', position - 2);

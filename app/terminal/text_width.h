@@ -20,6 +20,10 @@ struct TextCluster {
 // REQUIRES: position < text.size(), and a cluster begins at `position`.
 TextCluster ClusterAt(std::string_view text, size_t position);
 
+// Returns the largest number of columns that any terminal uses for this cluster: the sum of the columns of its code
+// points, and at least 2 after a variation selector 16. Rows that must not wrap are measured in this way.
+int MaxClusterColumns(std::string_view cluster);
+
 // Returns the position where the cluster that contains or ends at `position` begins. O(position) within the line of
 // text. REQUIRES: 0 < position <= text.size().
 size_t PreviousCluster(std::string_view text, size_t position);

@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "app/markdown/block_renderer.h"
+
+namespace vllm::app {
+namespace {
+
+constexpr size_t kMaxMathBytes = 2000;
+
+bool IsPunctuation(char c) {
+  return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+}
+
+// Returns the length of the run of `c` at `i`.
+size_t RunLength(std::string_view text, size_t i, char c) {
+  const size_t end = std::min(text.find_first_not_of(c, i), text.size());
+  return end - i;
+}
+
+// Finds the runs of backquotes that end code spans. Each length of run is searched at most once after it was not found,
+// so that the time is linear except for a factor of the number of different lengths.
+class CodeSpans {
+ public:
+  explicit CodeSpans(std::string_view text) : text_(text) {}
+  // Returns the end of the code span that begins with `length` backquotes before `from`, or npos.
+  size_t End(size_t from, size_t length) {
+    if (length >= missing_.size() || missing_[length]) return std::string_view::npos;
+    for (size_t i = text_.find('`', from); i != std::string_view::npos; i = text_.find('`', i)) {
+      const size_t run = RunLength(text_, i, '`');
+      if (run == length) return i + run;
+      i += run;
+    }
+    missing_[length] = true;
+    return std::string_view::npos;
+  }
+
+ private:
+  std::string_view text_;
+  std::vector<bool> missing_ = std::vector<bool>(32);
+};
+
+// Returns the position of the backslash of the closing bracket, or npos.
+size_t EndOfMath(std::string_view text, size_t from, char close) {
+  const std::string_view area = text.substr(0, std::min(text.size(), from + kMaxMathBytes));
+  const char pattern[] = {'\\', close, '\0'};
+  const size_t end = area.find(pattern, from);
+  if (end == std::string_view::npos) return end;
+  return area.substr(from, end - from).find("\n\n") == std::string_view::npos ? end : std::string_view::npos;
+}
+
+// Returns true if a link reference definition, such as "[1]: https://...", begins at `i`, where text begins in a line.
+bool IsDefinition(std::string_view text, size_t i) {
+  if (text[i] != '[') return false;
+  const size_t end = text.find_first_of("]\n", i);
+  return end != std::string_view::npos && text.substr(end).starts_with("]:");
+}
+
+}  // namespace
+
+std::string EscapeForMarkdown(std::string_view source, std::vector<size_t>& added) {
+  std::string out;
+  out.reserve(source.size() + 16);
+  CodeSpans spans(source);
+  bool no_math_ahead[2] = {false, false};
+  bool in_marker = true;  // only list and quote markers so far in this line
+  const auto escape = [&] {
+    added.push_back(out.size());
+    out += '\\';
+  };
+  for (size_t i = 0; i < source.size();) {
+    const char c = source[i];
+    if (c == '`') {
+      in_marker = false;
+      const size_t run = RunLength(source, i, '`');
+      const size_t end = spans.End(i + run, run);
+      const size_t next = end == std::string_view::npos ? i + run : end;
+      out += source.substr(i, next - i);
+      i = next;
+    } else if (c == '\\' && i + 1 < source.size()) {
+      in_marker = false;
+      const char bracket = source[i + 1];
+      const bool is_round = bracket == '(';
+      if (bracket == '(' || bracket == '[') {
+        const size_t end =
+            no_math_ahead[is_round ? 0 : 1] ? std::string_view::npos : EndOfMath(source, i + 2, is_round ? ')' : ']');
+        if (end == std::string_view::npos && source.size() - i > kMaxMathBytes) {
+          // Not remembered: a later one may be near enough.
+        } else if (end == std::string_view::npos) {
+          no_math_ahead[is_round ? 0 : 1] = true;
+        }
+        escape();
+        out += source.substr(i, 2);
+        i += 2;
+        if (end == std::string_view::npos) continue;
+        for (; i < end + 2; ++i) {
+          if (IsPunctuation(source[i])) escape();
+          out += source[i];
+        }
+      } else if (bracket == ')' || bracket == ']') {
+        escape();
+        out += source.substr(i, 2);
+        i += 2;
+      } else {
+        const bool is_break = bracket == '\n';
+        out += source.substr(i, is_break ? 1 : 2);
+        i += is_break ? 1 : 2;
+      }
+    } else {
+      if (in_marker && IsDefinition(source, i)) escape();
+      constexpr std::string_view kMarkers = " \t0123456789.)>-*+";
+      in_marker = c == '\n' || (in_marker && kMarkers.find(c) != std::string_view::npos);
+      out += c;
+      ++i;
+    }
+  }
+  return out;
+}
+
+}  // namespace vllm::app
