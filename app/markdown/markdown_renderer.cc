@@ -189,6 +189,7 @@ MarkdownRenderer::Block MarkdownRenderer::NewBlock(std::string_view line) const 
     block.kind = Kind::kItem;
     block.strip = indent;
     block.content_column = marker->content_column;
+    block.list = marker->is_ordered ? ListKind::kOrdered : ListKind::kBullets;
     block.position.indent = indent;
     block.text_indent = marker->content_column;
   } else if (IsAtxHeading(line) || IsThematicBreak(line)) {
@@ -262,8 +263,8 @@ void MarkdownRenderer::StartBlock(std::string_view line) {
     return;
   }
   block_ = NewBlock(line);
-  FinishGap(block_.kind == Kind::kItem && !in_item);
-  after_item_ = block_.kind == Kind::kItem;
+  FinishGap(block_.list);
+  if (!in_item) last_list_ = block_.list;
   mode_ = Mode::kBlock;
   block_.source = StripIndent(line, block_.strip);
   line_is_open_ = true;
@@ -272,12 +273,12 @@ void MarkdownRenderer::StartBlock(std::string_view line) {
   if (block_.kind == Kind::kItem) context_ = ItemContext{block_.content_column, block_.text_indent};
 }
 
-bool MarkdownRenderer::NeedsGap(bool is_item) const {
-  return blank_before_ && !is_first_row_ && !(is_item && after_item_);
+bool MarkdownRenderer::NeedsGap(ListKind list) const {
+  return blank_before_ && !is_first_row_ && (list == ListKind::kNone || list != last_list_);
 }
 
-void MarkdownRenderer::FinishGap(bool is_item) {
-  if (NeedsGap(is_item)) Add(Row());
+void MarkdownRenderer::FinishGap(ListKind list) {
+  if (NeedsGap(list)) Add(Row());
   blank_before_ = false;
 }
 
@@ -353,8 +354,8 @@ void MarkdownRenderer::FinishPlainRows(bool all) {
 // Code and mathematics: lines that are shown unchanged.
 
 void MarkdownRenderer::StartCode(Mode mode, std::string_view line) {
-  FinishGap(false);
-  after_item_ = false;
+  FinishGap(ListKind::kNone);
+  if (!context_) last_list_ = ListKind::kNone;
   mode_ = mode;
   code_state_ = 0;
   language_ = nullptr;
@@ -488,8 +489,8 @@ std::vector<Row> MarkdownRenderer::Tail() const {
   if (mode_ == Mode::kBlock) rows = Render(block_).rows;
   const Block block = NewBlock(line_);
   const bool has_blank = mode_ == Mode::kBlock ? block_.has_blank_line : blank_before_;
-  const bool is_item = block.kind == Kind::kItem && block.strip != block.content_column;
-  if (has_blank && (!is_first_row_ || !rows.empty()) && !(is_item && after_item_)) rows.emplace_back();
+  const bool is_next_item = block.list != ListKind::kNone && block.list == last_list_;
+  if (has_blank && (!is_first_row_ || !rows.empty()) && !is_next_item) rows.emplace_back();
   if (MayBecomeFence(line_) || !MathBlockEnd(line_).empty()) {
     Row row;
     row.is_code = true;

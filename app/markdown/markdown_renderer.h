@@ -45,13 +45,16 @@ class MarkdownRenderer {
   enum class Mode : uint8_t { kNone, kBlock, kFence, kIndented, kMath, kPlain };
   enum class Kind : uint8_t { kParagraph, kSingleLine, kItem, kQuote, kTable };
 
-  // An item of a list that goes on after a code block.
+  enum class ListKind : uint8_t { kNone, kBullets, kOrdered };
+
+  // An item of a list that continues after a code block.
   struct ItemContext {
     int content_column;
     int indent;
   };
   struct Block {
     Kind kind = Kind::kParagraph;
+    ListKind list = ListKind::kNone;
     std::string source;
     BlockPosition position;
     int strip = 0;           // columns of white space to remove from each line
@@ -76,8 +79,9 @@ class MarkdownRenderer {
   void StartCode(Mode mode, std::string_view line);
   bool SplitBeforeTable(std::string_view line);
   void FinishBlock();
-  void FinishGap(bool is_item);
-  bool NeedsGap(bool is_item) const;
+  void FinishGap(ListKind list);
+  // Returns true if a row stays empty before the next block, which is an item of `list`.
+  bool NeedsGap(ListKind list) const;
   void CutLongBlock();
 
   void TakeIndent();
@@ -104,7 +108,7 @@ class MarkdownRenderer {
   bool line_is_open_ = false;  // the current line is part of the block already
   bool carriage_return_ = false;
   bool blank_before_ = false;  // a blank line came after the last block
-  bool after_item_ = false;
+  ListKind last_list_ = ListKind::kNone;  // of the last block that was not inside an item
   bool is_first_row_ = true;
   int64_t num_links_ = 0;
   int64_t cost_ = 0;
