@@ -39,14 +39,22 @@ class CodeSpans {
   std::vector<bool> missing_ = std::vector<bool>(32);
 };
 
-// Returns the position of the backslash of the closing bracket, or npos.
-size_t EndOfMath(std::string_view text, size_t from, char close) {
-  const std::string_view area = text.substr(0, std::min(text.size(), from + kMaxMathBytes));
-  const char pattern[] = {'\\', close, '\0'};
-  const size_t end = area.find(pattern, from);
-  if (end == std::string_view::npos) return end;
-  return area.substr(from, end - from).find("\n\n") == std::string_view::npos ? end : std::string_view::npos;
-}
+// Finds where a pattern comes next. The calls together take linear time if their positions ascend.
+class NextOccurrence {
+ public:
+  NextOccurrence(std::string_view text, std::string_view pattern) : text_(text), pattern_(pattern) {}
+  size_t From(size_t position) {
+    if (next_ != std::string_view::npos && (!was_searched_ || next_ < position)) next_ = text_.find(pattern_, position);
+    was_searched_ = true;
+    return next_;
+  }
+
+ private:
+  std::string_view text_;
+  std::string_view pattern_;
+  size_t next_ = 0;
+  bool was_searched_ = false;
+};
 
 // Returns true if a link reference definition, such as "[1]: https://...", begins at `i`, where text begins in a line.
 bool IsDefinition(std::string_view text, size_t i) {
@@ -61,7 +69,9 @@ std::string EscapeForMarkdown(std::string_view source, std::vector<size_t>& adde
   std::string out;
   out.reserve(source.size() + 16);
   CodeSpans spans(source);
-  bool no_math_ahead[2] = {false, false};
+  NextOccurrence round_end(source, "\\)");
+  NextOccurrence square_end(source, "\\]");
+  NextOccurrence blank_line(source, "\n\n");
   bool in_marker = true;  // only list and quote markers so far in this line
   const auto escape = [&] {
     added.push_back(out.size());
@@ -79,14 +89,10 @@ std::string EscapeForMarkdown(std::string_view source, std::vector<size_t>& adde
     } else if (c == '\\' && i + 1 < source.size()) {
       in_marker = false;
       const char bracket = source[i + 1];
-      const bool is_round = bracket == '(';
       if (bracket == '(' || bracket == '[') {
-        const size_t end =
-            no_math_ahead[is_round ? 0 : 1] ? std::string_view::npos : EndOfMath(source, i + 2, is_round ? ')' : ']');
-        if (end == std::string_view::npos && source.size() - i > kMaxMathBytes) {
-          // Not remembered: a later one may be near enough.
-        } else if (end == std::string_view::npos) {
-          no_math_ahead[is_round ? 0 : 1] = true;
+        size_t end = (bracket == '(' ? round_end : square_end).From(i + 2);
+        if (end != std::string_view::npos && (end - i > kMaxMathBytes || blank_line.From(i) < end)) {
+          end = std::string_view::npos;
         }
         escape();
         out += source.substr(i, 2);

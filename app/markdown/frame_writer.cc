@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/terminal/text_width.h"
+
 namespace vllm::app {
 namespace {
 
@@ -17,6 +19,11 @@ bool IsExtendedBy(const Row& row, const Row& longer, size_t& span, size_t& byte)
     if (!longer.spans[i].text.view().starts_with(row.spans[i].text.view())) return false;
     span = i;
     byte = row.spans[i].text.view().size();
+    // A combining character changes what is drawn before it.
+    const std::string_view text = longer.spans[i].text.view();
+    if (byte == 0 || byte == text.size()) continue;
+    const size_t last = PreviousCluster(text, byte);
+    if (last + ClusterAt(text, last).num_bytes != byte) return false;
   }
   return true;
 }

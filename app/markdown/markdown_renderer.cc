@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/terminal/text_width.h"
+#include "tokenizer/unicode/utf8.h"
+
 namespace vllm::app {
 namespace {
 
@@ -87,12 +90,15 @@ void MarkdownRenderer::TakeByte(char c) {
     }
     return;
   }
+  // White space at the beginning of a line counts up to a limit, except in code.
+  const bool is_code = mode_ == Mode::kFence || mode_ == Mode::kIndented || mode_ == Mode::kMath;
+  if (!is_code && !line_has_text_ && line_.size() >= kMaxFenceBytes && (c == ' ' || c == '\t')) return;
   line_ += c;
   if (!line_has_text_ && c != ' ' && c != '\t') {
     line_has_text_ = true;
     if (mode_ == Mode::kIndented) TakeIndent();
   }
-  if (mode_ == Mode::kFence || mode_ == Mode::kIndented || mode_ == Mode::kMath) {
+  if (mode_ == Mode::kFence || mode_ == Mode::kIndented || mode_ == Mode::kMath) {  // TakeIndent may end the code
     TakeCodeByte();
   } else if (line_has_text_ && line_.size() >= kOpenLineBytes) {
     const bool may_be_fence = line_.size() < kMaxFenceBytes && MayBecomeFence(line_);
@@ -414,8 +420,25 @@ void MarkdownRenderer::TakeCodeByte() {
   FlushFragment();
 }
 
+// Keeps the last character back, because combining characters may follow it.
 void MarkdownRenderer::FlushFragment() {
-  if (fragment_.empty()) return;
+  constexpr size_t kMaxKeptBytes = 64;
+  std::string kept;
+  if (is_fragment_ && !fragment_.empty()) {
+    size_t end = fragment_.size();
+    while (end > 0 && fragment_.size() - end < 3 && tokenizer::IsUtf8Continuation(fragment_[end - 1])) --end;
+    if (end > 0 && static_cast<unsigned char>(fragment_[end - 1]) >= 0xC0) --end;
+    if (end > 0) end = PreviousCluster(fragment_, end);
+    if (fragment_.size() - end <= kMaxKeptBytes) {
+      kept = fragment_.substr(end);
+      fragment_.resize(end);
+    }
+  }
+  if (!fragment_.empty()) FinishFragment();
+  fragment_ = std::move(kept);
+}
+
+void MarkdownRenderer::FinishFragment() {
   Row row;
   row.is_code = true;
   row.ends_line = false;

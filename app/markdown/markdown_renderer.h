@@ -88,6 +88,7 @@ class MarkdownRenderer {
   void TakeCodeByte();
   void EndCodeLine();
   void FlushFragment();
+  void FinishFragment();
   Row CodeRow(std::string_view line, CodeState& state) const;
 
   // Finishes rows of the current block if there are too many. Called at offsets that depend only on the text.
@@ -107,7 +108,7 @@ class MarkdownRenderer {
   bool line_has_text_ = false;
   bool line_is_open_ = false;  // the current line is part of the block already
   bool carriage_return_ = false;
-  bool blank_before_ = false;  // a blank line came after the last block
+  bool blank_before_ = false;             // a blank line came after the last block
   ListKind last_list_ = ListKind::kNone;  // of the last block that was not inside an item
   bool is_first_row_ = true;
   int64_t num_links_ = 0;

@@ -20,8 +20,9 @@ TEST(LinkUriTest, WebAndMailLinksAreAllowed) {
 }
 
 TEST(LinkUriTest, OtherSchemesAreRejected) {
-  for (const char* url : {"javascript:alert(1)", "file:///etc/passwd", "ssh://host", "x-man-page://ls", "data:text/html,x",
-                          "//example.com", "example.com", "https:example.com", "http://", "mailto:nobody", ""}) {
+  for (const char* url :
+       {"javascript:alert(1)", "file:///etc/passwd", "ssh://host", "x-man-page://ls", "data:text/html,x",
+        "//example.com", "example.com", "https:example.com", "http://", "mailto:nobody", ""}) {
     EXPECT_EQ(HostOf(url), "none") << url;
   }
 }
