@@ -64,12 +64,11 @@ class EndThinkingKey {
 }  // namespace
 
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
-                  ReasoningDisplay& reasoning, Answer& answer) {
+                  ReasoningDisplay& reasoning, AnswerDisplay& display, Answer& answer) {
   LLMEngine& engine = *model.engine;
   std::optional<EchoOff> echo_off;
   echo_off.emplace();
-  SafeTextFilter filter;
-  bool at_line_start = true;
+  bool is_shown = false;
   PromptStatus status(engine);
   RunCallbacks callbacks;
   callbacks.background = model.background;
@@ -80,11 +79,13 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
     } else if (signal_number == SIGTSTP) {
       status.Clear();
       reasoning.Clear();
+      display.Suspend();
       echo_off.reset();
       RestoreTerminal();
       SuspendProcess();
       EnterChatModes();
       echo_off.emplace();
+      display.Resume();
     } else if (signal_number != 0) {
       throw Interrupted(signal_number);
     }
@@ -103,26 +104,20 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
         const std::string answer_text = reasoning.Take(completion);
         answer.text += answer_text;
         answer.finish_reason = completion.finish_reason;
-        SafeText text;
-        filter.Feed(answer_text, text);
-        if (answer.finish_reason != FinishReason::kNone) filter.Flush(text);
-        if (!text.empty()) at_line_start = text.view().back() == '\n';
-        StandardOutput().Write(text);
-        if (answer.finish_reason == FinishReason::kError) {
-          if (!at_line_start) StandardOutput().Write(SafeText("\n"));
-          at_line_start = true;
-          PrintError(output.error);
-        }
+        is_shown = answer.finish_reason != FinishReason::kNone;
+        display.Feed(answer_text, is_shown);
+        if (answer.finish_reason == FinishReason::kError) PrintError(output.error);
       }
     }
     reasoning.Update();
     key.AbortIfPressed();
+    if (!is_shown) display.Tick();
     if (!outputs.empty()) on_progress();
   };
   RunUntilDone(engine, callbacks);
   answer.ends_thinking = key.has_aborted() && answer.finish_reason == FinishReason::kAbort && reasoning.is_thinking();
   if (!answer.ends_thinking) reasoning.End();
-  if (!at_line_start) StandardOutput().Write(SafeText("\n"));
+  if (!is_shown) display.Feed("", true);
   PrintEngineWarning(engine);
 }
 

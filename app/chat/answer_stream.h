@@ -1,4 +1,4 @@
-// StreamAnswer: waits for one request and prints its answer to standard output while it is generated. Keeps no state;
+// StreamAnswer: waits for one request and shows its answer while it is generated. Keeps no state;
 // main thread.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/markdown/answer_display.h"
 #include "app/model/load_model.h"
 #include "app/output/reasoning_display.h"
 #include "app/output/request_stats.h"
@@ -23,11 +24,11 @@ struct Answer {
 };
 
 // Waits for the request, which has been added and is the only one, and keeps `answer` up to date. `reasoning` splits
-// its text and shows the thinking. Calls `on_progress` after each step that added tokens. Ctrl-C aborts the request and
-// keeps the tokens so far. Ctrl-T, while the model thinks, does too and sets answer.ends_thinking. Prints an error if
-// the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, EngineDeadError; `answer` then has the
-// tokens so far.
+// its text and shows the thinking, `display` shows the answer. Calls `on_progress` after each step that added tokens.
+// Ctrl-C aborts the request and keeps the tokens so far. Ctrl-T, while the model thinks, does too and sets
+// answer.ends_thinking. Prints an error if the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed,
+// EngineDeadError; `answer` then has the tokens so far.
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
-                  ReasoningDisplay& reasoning, Answer& answer);
+                  ReasoningDisplay& reasoning, AnswerDisplay& display, Answer& answer);
 
 }  // namespace vllm::app

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "app/batch/input/batch_row.h"
 #include "app/batch/input/sampling_fields.h"
 #include "app/chat/answer_stream.h"
+#include "app/chat/display_commands.h"
 #include "app/cli/parse_value.h"
 #include "app/model/model_digest.h"
 #include "app/output/json_text.h"
@@ -82,6 +84,7 @@ std::vector<std::string> SettableNames() {
   for (const Flag& flag : FlagTable()) {
     if (IsSettable(flag)) names.emplace_back(flag.name);
   }
+  for (const std::string_view name : kDisplaySettings) names.emplace_back(name);
   return names;
 }
 
@@ -102,6 +105,9 @@ ChatSession::ChatSession(LoadedModel model, Settings settings, ChatStore* store,
       system_(settings_.Text("system").value_or("")),
       preset_(std::move(preset)) {
   params_.output_kind = RequestOutputKind::kDelta;
+  display_.markdown = settings_.Switch("markdown");
+  display_.wrap_columns = static_cast<int>(std::clamp<int64_t>(settings_.Integer("wrap").value_or(0), 0, 10000));
+  display_.stats_line = settings_.Switch("stats-line") && !settings_.Switch("stats");
 }
 
 void ChatSession::Begin() {
@@ -519,14 +525,17 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     store();
     last_stats_ = answer.stats;
   };
+  const std::unique_ptr<AnswerDisplay> display =
+      MakeAnswerDisplay(StandardOutput(), display_.markdown, display_.wrap_columns);
+  display->Begin(answer.text);
   try {
-    StreamAnswer(model_, request_id, on_progress, reasoning, answer);
+    StreamAnswer(model_, request_id, on_progress, reasoning, *display, answer);
     while (answer.ends_thinking) {
       const std::vector<int32_t> end_ids = reasoning.RestOfEndMarker();
       answer.token_ids.insert(answer.token_ids.end(), end_ids.begin(), end_ids.end());
       answer.ends_thinking = false;
       request_id = add_request();
-      StreamAnswer(model_, request_id, on_progress, reasoning, answer);
+      StreamAnswer(model_, request_id, on_progress, reasoning, *display, answer);
     }
   } catch (const RequestError& error) {  // no token is left for an answer
     PrintError(error.what());
@@ -548,6 +557,12 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
                     ? "[cut off: the context of " + std::to_string(max_model_len) + " tokens is full; /new starts over]"
                     : "[cut off after " + std::to_string(*params.max_tokens) + " tokens; /continue resumes it]");
   }
+  PrintStatsLine();
+}
+
+void ChatSession::PrintStatsLine() const {
+  if (!display_.stats_line || !StandardOutput().IsTerminal() || last_stats_.metrics.num_generation_tokens == 0) return;
+  PrintDimStatus(ShortStatsText(last_stats_, num_tokens(), model_.engine->max_model_len()));
 }
 
 void ChatSession::SetTitle(const std::string& title) {

@@ -31,6 +31,13 @@ std::string UnknownSettingText(const std::string& name);
 // A setting and its value as text, such as {"temperature", "0.2"}.
 using SettingChange = std::pair<std::string, std::string>;
 
+// How the chat shows answers.
+struct ChatDisplay {
+  bool markdown = true;
+  int wrap_columns = 0;    // 0: the width of the terminal
+  bool stats_line = true;  // after each answer, on a terminal
+};
+
 class ChatSession {
  public:
   // Borrows `store`; null: conversations are not stored. `preset` is the one that `settings` already contain. REQUIRES:
@@ -86,6 +93,9 @@ class ChatSession {
   // message on. Throw ConfigError.
   void SetThink(const std::string& mode);
   void SetShowThinking(const std::string& mode);
+  // The settings of the display, which /set and /raw change.
+  ChatDisplay& display() { return display_; }
+  const ChatDisplay& display() const { return display_; }
 
   const ChatTree& tree() const { return tree_; }
   void SetTitle(const std::string& title);
@@ -124,6 +134,7 @@ class ChatSession {
   ShowThinking show_thinking() const;
   std::string NextRequestId() const { return "chat-" + std::to_string(num_requests_); }
   void PrintStoreError();
+  void PrintStatsLine() const;
 
   LoadedModel model_;
   Settings settings_;
@@ -138,6 +149,7 @@ class ChatSession {
   bool edits_whole_prompt_ = false;     // the draft of the last Edit was not made by the preset
   std::optional<PresetPrompt> preset_;
   RequestStats last_stats_;
+  ChatDisplay display_;
   int64_t num_requests_ = 0;
   bool warned_about_rewriting_ = false;
 };

@@ -1,19 +1,31 @@
 #include "app/chat/conversation_commands.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "app/chats/chat_export.h"
+#include "app/markdown/answer_display.h"
 #include "app/output/list_text.h"
 #include "app/terminal/output_stream.h"
+#include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {
 namespace {
 
-void PrintMessage(const StoredMessage& message) {
+void PrintAnswer(const std::string& text, const ChatDisplay& display) {
+  if (!display.markdown || !CanMoveCursor(STDOUT_FILENO)) {
+    PrintNoteLines(text);
+  } else {
+    MakeAnswerDisplay(StandardOutput(), true, display.wrap_columns)->Feed(text, true);
+  }
+}
+
+void PrintMessage(const StoredMessage& message, const ChatDisplay& display) {
   switch (message.role) {
     case ChatRole::kSystem:
       PrintNoteLines("[system] " + message.text);
@@ -25,7 +37,7 @@ void PrintMessage(const StoredMessage& message) {
       if (!message.thinking.empty()) {
         PrintNote("[" + ThoughtSummary(std::chrono::milliseconds(message.thinking_ms), message.num_thinking_ids) + "]");
       }
-      PrintNoteLines(message.text);
+      PrintAnswer(message.text, display);
       if (message.finish_reason.empty() || message.finish_reason == "abort") PrintNote("[this answer was interrupted]");
       break;
   }
@@ -57,7 +69,7 @@ void PrintConversation(const ChatSession& session) {
   const std::vector<const StoredMessage*> path = session.tree().PathTo(session.tree().current_id());
   const size_t first = path.size() > kMaxMessages ? path.size() - kMaxMessages : 0;
   if (first > 0) PrintNote("[" + std::to_string(first) + " earlier messages]");
-  for (size_t i = first; i < path.size(); ++i) PrintMessage(*path[i]);
+  for (size_t i = first; i < path.size(); ++i) PrintMessage(*path[i], session.display());
   if (const int64_t num_dropped = session.num_dropped_turns(); num_dropped > 0) {
     PrintNote(num_dropped == 1 ? "[the oldest turn is outside the context]"
                                : "[the oldest " + std::to_string(num_dropped) + " turns are outside the context]");

@@ -1,7 +1,9 @@
 #include "app/chat/settings_commands.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "app/chat/display_commands.h"
 #include "app/output/request_stats.h"
 #include "app/terminal/output_stream.h"
 
@@ -9,7 +11,7 @@ namespace vllm::app {
 namespace {
 
 // Prints the value and the source of the setting called `name`, or of all settings if `name` is empty.
-void PrintSettings(const ChatSession& session, const std::string& name) {
+void PrintSettings(ChatSession& session, const std::string& name) {
   const Flag* flag = FindFlag(name);  // accepts top_p for top-p
   bool found = false;
   std::vector<SamplingValue> values = session.model().sampling_values;
@@ -25,6 +27,8 @@ void PrintSettings(const ChatSession& session, const std::string& name) {
     PrintNote(line + "(" + value.source + ")");
   }
   if (!found) PrintError(UnknownSettingText(name));
+  if (!name.empty()) return;
+  for (const std::string_view setting : kDisplaySettings) SetDisplay(std::string(setting), "", session);
 }
 
 // Returns what /info says about turns that the context does not contain, and the policy.
@@ -52,10 +56,14 @@ SlashResult SystemCommand(const std::string& arguments, ChatSession& session) {
 
 SlashResult SetCommand(const std::string& arguments, ChatSession& session) {
   const size_t gap = arguments.find_first_of(" \t");
+  const std::string value = gap == std::string::npos
+                                ? ""
+                                : arguments.substr(std::min(arguments.find_first_not_of(" \t", gap), arguments.size()));
+  if (SetDisplay(arguments.substr(0, gap), value, session)) return {};
   if (gap == std::string::npos) {
     PrintSettings(session, arguments);
   } else {
-    session.Set(arguments.substr(0, gap), arguments.substr(arguments.find_first_not_of(" \t", gap)));
+    session.Set(arguments.substr(0, gap), value);
   }
   return {};
 }

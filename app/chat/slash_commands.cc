@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/chat/conversation_commands.h"
+#include "app/chat/display_commands.h"
 #include "app/chat/engine_commands.h"
 #include "app/chat/preset_commands.h"
 #include "app/chat/settings_commands.h"
@@ -65,11 +66,13 @@ constexpr auto kSlashCommands = std::to_array<SlashCommand>({
     {"/preset", "", "[NAME [VARIABLE=VALUE...]]",
      "begin a new conversation with a preset; /preset off: without one; without NAME, list the presets", PresetCommand},
     {"/set", "", "[NAME [VALUE]]",
-     "change a sampling setting or context-shift; without VALUE, show one or all settings with their sources",
+     "change a sampling setting, context-shift, markdown or stats; without VALUE, show settings and their sources",
      SetCommand},
     {"/think", "", "[on|off|low|medium|high]", "switch the model's thinking; without an argument, show the settings",
      ThinkCommand},
     {"/thinking", "", "", "print the thought before the last answer", ThinkingCommand},
+    {"/raw", "", "", "switch between rendered Markdown and plain text, and print the last answer as plain text",
+     RawCommand},
     {"/info", "/show", "", "show the model, its chat template, the context and where the conversation is stored",
      InfoCommand},
     {"/stats", "", "", "show statistics of the last answer and of the engine", StatsCommand},

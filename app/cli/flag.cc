@@ -16,7 +16,8 @@ constexpr uint32_t kEngines = kGenerate | Bits(kBench);
 constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
-constexpr uint32_t kJson = kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets);
+constexpr uint32_t kJson =
+    kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -146,6 +147,13 @@ constexpr Flag kFlags[] = {
     {"stats", 0, kSwitch, "", "", "", kOutput, kGenerate, false, true,
      "print token counts, tokens/s and the time to first token to standard error; for batch, rows/s and prompt "
      "tokens/s"},
+    {"markdown", 0, kNegatable, "", "", "true", kOutput, Bits(kChat, kRun), false, true,
+     "on a terminal, render the Markdown of answers; elsewhere, and if NO_COLOR or TERM=dumb is set, text is never "
+     "changed"},
+    {"wrap", 0, kInteger, "N", "", "0", kOutput, Bits(kChat, kRun), false, true,
+     "wrap rendered text after at most N columns; 0: at the width of the terminal; code is never wrapped"},
+    {"stats-line", 0, kNegatable, "", "", "true", kOutput, Bits(kChat), false, true,
+     "on a terminal, print a dim line after each answer: tokens/s, cached share of the prompt, context in use"},
     {"quiet", 0, kSwitch, "", "", "", kOutput, kEvery, false, true,
      "suppress status lines, progress and summaries; errors, warnings and --stats output remain"},
     {"interval", 0, kNumber, "SECONDS", "", "", kOutput, Bits(kTop), false, false,
@@ -238,6 +246,9 @@ constexpr Flag kFlags[] = {
      "record the scheduler's decisions in the new file FILE, without any text, for vllmcli trace"},
 
     // All commands.
+    {"color", 0, kChoice, "WHEN", "auto|always|never", "auto", kGeneral, kEvery, false, true,
+     "use colors; auto: on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb is set; CLICOLOR_FORCE also turns "
+     "them on"},
     {"config", 0, kPath, "FILE", "", "", kGeneral, kEvery, false, false,
      "read FILE instead of $XDG_CONFIG_HOME/vllmcli/config.toml"},
     {"help", 'h', kSwitch, "", "", "", kGeneral, kEvery, false, false, "print help for the command"},

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/prompt_input.h"
+#include "app/markdown/answer_display.h"
 #include "app/model/load_model.h"
 #include "app/output/json_text.h"
 #include "app/output/prompt_status.h"
@@ -34,16 +36,15 @@ class AnswerWriter {
  public:
   // `format` may be null: the output is not split.
   AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form,
-               const std::shared_ptr<const ReasoningFormat>& format, ShowThinking show_thinking)
+               const std::shared_ptr<const ReasoningFormat>& format, ShowThinking show_thinking,
+               std::unique_ptr<AnswerDisplay> display)
       : model_(model),
         params_(params),
         form_(form),
         reasoning_(format, params.skip_special_tokens),
         thinking_(format, params.skip_special_tokens, show_thinking, ""),
-        out_(StandardOutput()) {}
-
-  // Redraws the line about the thinking.
-  void Update() { thinking_.Update(); }
+        out_(StandardOutput()),
+        display_(std::move(display)) {}
 
   void Take(const RequestOutput& output) {
     if (!output.prompt_token_ids.empty()) {
@@ -66,6 +67,12 @@ class AnswerWriter {
     }
   }
 
+  // Redraws what is due. Call after each step.
+  void Update() {
+    thinking_.Update();
+    display_->Tick();
+  }
+
   const RequestStats& stats() const { return stats_; }
   bool failed() const { return failed_; }
   const std::string& error() const { return error_; }
@@ -73,15 +80,7 @@ class AnswerWriter {
  private:
   void WriteText(const RequestOutput& output) {
     for (const CompletionOutput& completion : output.outputs) {
-      SafeText text;
-      filter_.Feed(AnswerText(output, completion), text);
-      if (completion.finish_reason != FinishReason::kNone) filter_.Flush(text);
-      if (!text.empty()) at_line_start_ = text.view().back() == '\n';
-      if (completion.finish_reason != FinishReason::kNone) {
-        if (!at_line_start_) text += SafeText("\n");
-        at_line_start_ = true;
-      }
-      out_.Write(text);
+      display_->Feed(AnswerText(output, completion), completion.finish_reason != FinishReason::kNone);
     }
   }
 
@@ -141,9 +140,8 @@ class AnswerWriter {
   ReasoningOutput reasoning_;
   ReasoningDisplay thinking_;
   OutputStream& out_;
-  SafeTextFilter filter_;
+  std::unique_ptr<AnswerDisplay> display_;
   RequestStats stats_;
-  bool at_line_start_ = true;
   bool failed_ = false;
   std::string error_;
 };
@@ -186,12 +184,15 @@ int GenerateCommand(const Settings& given) {
   LLMEngine& engine = *model.engine;
   engine.AddRequest(std::string(CommandInfoOf(settings.command).name) + "-0", MakePrompt(settings, model, text),
                     params);
+  const bool renders = settings.command == Command::kRun && settings.Switch("markdown");
+  const auto wrap = settings.command == Command::kRun ? settings.Integer("wrap").value_or(0) : 0;
   // As in vLLM, only the answers of a chat are split.
   const bool is_chat = settings.command == Command::kRun;
   const bool hides = settings.Text("think").value_or("") == "off";
-  AnswerWriter writer(model, params, form, is_chat ? model.reasoning_format : nullptr,
-                      !is_chat || hides ? ShowThinking::kHidden
-                                        : ParseShowThinking(settings.Text("show-thinking").value_or("summary")));
+  AnswerWriter writer(
+      model, params, form, is_chat ? model.reasoning_format : nullptr,
+      !is_chat || hides ? ShowThinking::kHidden : ParseShowThinking(settings.Text("show-thinking").value_or("summary")),
+      MakeAnswerDisplay(StandardOutput(), renders, static_cast<int>(std::clamp<int64_t>(wrap, 0, 10000))));
   PromptStatus status(engine);
   RunCallbacks callbacks;
   callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {

@@ -15,6 +15,7 @@
 #include "app/cli/config_file.h"
 #include "app/cli/docs/help.h"
 #include "app/commands/commands.h"
+#include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
@@ -89,6 +90,10 @@ int Run(std::vector<std::string> words) {
     }
   }
   SetQuiet(settings.Switch("quiet"));
+  const std::string color = settings.Text("color").value_or("auto");
+  SetColorChoice(color == "always"  ? ColorChoice::kAlways
+                 : color == "never" ? ColorChoice::kNever
+                                    : ColorChoice::kAuto);
   return Dispatch(settings);
 }
 

@@ -46,6 +46,12 @@ MarkdownDisplay::MarkdownDisplay(OutputStream& out, int max_columns, bool has_st
       renderer_(OptionsFor(num_columns_, max_columns, has_styles, has_links), num_rows_ - 2),
       writer_(num_rows_, num_columns_) {}
 
+void MarkdownDisplay::Begin(std::string_view prior_text) {
+  renderer_.Feed(prior_text);
+  renderer_.TakeFinished();
+  has_changed_ = !prior_text.empty();
+}
+
 void MarkdownDisplay::Feed(std::string_view untrusted, bool is_final) {
   renderer_.Feed(untrusted);
   has_changed_ = has_changed_ || !untrusted.empty();

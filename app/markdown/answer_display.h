@@ -16,6 +16,8 @@ class AnswerDisplay {
  public:
   virtual ~AnswerDisplay() = default;
 
+  // Call before Feed if the answer continues `prior_text`, which was shown before.
+  virtual void Begin(std::string_view /*prior_text*/) {}
   // Shows more text. `is_final` ends the answer; the cursor is then at the beginning of a line. Later calls begin
   // another answer. Throws what OutputStream::Write throws.
   virtual void Feed(std::string_view untrusted, bool is_final) = 0;
@@ -47,6 +49,8 @@ class MarkdownDisplay : public AnswerDisplay {
   // `max_columns` limits the width of text; 0: only the terminal does.
   MarkdownDisplay(OutputStream& out, int max_columns, bool has_styles, bool has_links,
                   std::chrono::milliseconds min_frame_interval = kMinFrameInterval);
+  // The unfinished block at the end of `prior_text` is shown again, so that it can be rendered as a whole.
+  void Begin(std::string_view prior_text) override;
   void Feed(std::string_view untrusted, bool is_final) override;
   void Tick() override;
   void Suspend() override;

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/terminal/progress_line.h"
 #include "kernels/threading/thread_pool.h"
 
 namespace vllm::app {
@@ -38,6 +39,20 @@ std::string RequestStatsText(const RequestStats& stats) {
                 stats.decode_tokens_per_second(), Milliseconds(stats.metrics.time_to_first_token()),
                 Milliseconds(stats.metrics.e2e_latency()), stats.load_time.count());
   return text.data();
+}
+
+std::string ShortStatsText(const RequestStats& stats, int64_t num_context_tokens, int64_t max_model_len) {
+  std::array<char, 128> rates{};
+  const double cached_share = stats.num_prompt_tokens > 0 ? 100.0 * static_cast<double>(stats.num_cached_tokens) /
+                                                                static_cast<double>(stats.num_prompt_tokens)
+                                                          : 0.0;
+  // The first token has no rate.
+  if (stats.decode_tokens_per_second() > 0) {
+    std::snprintf(rates.data(), rates.size(), "%.1f tokens/s · ", stats.decode_tokens_per_second());
+  }
+  std::string text = rates.data();
+  std::snprintf(rates.data(), rates.size(), "%.0f %% of the prompt cached · context ", cached_share);
+  return text + rates.data() + GroupedText(num_context_tokens) + "/" + GroupedText(max_model_len);
 }
 
 nlohmann::ordered_json TimingsJson(const RequestStats& stats) {

@@ -31,6 +31,8 @@ struct RequestStats {
 
 // Returns one line about a request.
 std::string RequestStatsText(const RequestStats& stats);
+// Returns "12.3 tokens/s · 83 % of the prompt cached · context 412/1,024".
+std::string ShortStatsText(const RequestStats& stats, int64_t num_context_tokens, int64_t max_model_len);
 // Returns {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}. A name ends with its unit: milliseconds, or
 // tokens per second.
 nlohmann::ordered_json TimingsJson(const RequestStats& stats);

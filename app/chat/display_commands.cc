@@ -1,0 +1,38 @@
+#include "app/chat/display_commands.h"
+
+#include <algorithm>
+
+#include "app/markdown/answer_display.h"
+#include "app/terminal/output_stream.h"
+#include "engine/config/errors.h"
+
+namespace vllm::app {
+
+bool SetDisplay(const std::string& name, const std::string& value, ChatSession& session) {
+  if (std::find(kDisplaySettings.begin(), kDisplaySettings.end(), name) == kDisplaySettings.end()) return false;
+  bool& setting = name == "markdown" ? session.display().markdown : session.display().stats_line;
+  if (value.empty()) {
+    PrintNote("  " + name + (setting ? " on" : " off"));
+  } else if (value == "on" || value == "off") {
+    setting = value == "on";
+  } else {
+    throw ConfigError("/set " + name + " " + value + ": not on or off");
+  }
+  return true;
+}
+
+SlashResult RawCommand(const std::string&, ChatSession& session) {
+  bool& renders = session.display().markdown;
+  renders = !renders;
+  if (renders) {
+    PrintNote("[answers are rendered as Markdown]");
+    return {};
+  }
+  PrintNote("[answers are plain text; /raw again renders them]");
+  const StoredMessage* message = session.tree().current();
+  while (message != nullptr && message->role != ChatRole::kAssistant) message = session.tree().Find(message->parent);
+  if (message != nullptr) PlainDisplay(StandardOutput()).Feed(message->text, true);
+  return {};
+}
+
+}  // namespace vllm::app
