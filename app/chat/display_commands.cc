@@ -12,7 +12,9 @@ bool SetDisplay(const std::string& name, const std::string& value, ChatSession& 
   if (std::find(kDisplaySettings.begin(), kDisplaySettings.end(), name) == kDisplaySettings.end()) return false;
   bool& setting = name == "markdown" ? session.display().markdown : session.display().stats_line;
   if (value.empty()) {
-    PrintNote("  " + name + (setting ? " on" : " off"));
+    std::string line = "  " + name;
+    line.append(line.size() < 30 ? 30 - line.size() : 1, ' ');
+    PrintNote(line + (setting ? "on" : "off"));
   } else if (value == "on" || value == "off") {
     setting = value == "on";
   } else {

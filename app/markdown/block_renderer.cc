@@ -638,6 +638,7 @@ Row RenderCodeLine(std::string_view line, const CodeLanguage* language, CodeStat
 }
 
 std::vector<Row> RenderPlainText(std::string_view text, size_t start, const RenderOptions& options) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
   InlineText plain;
   plain.AddSource(text, 0, {});
   plain.DropBefore(start);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "app/markdown/block_renderer.h"
+#include "app/markdown/source_line.h"
 
 namespace vllm::app {
 namespace {
@@ -79,6 +80,22 @@ std::string EscapeForMarkdown(std::string_view source, std::vector<size_t>& adde
   };
   for (size_t i = 0; i < source.size();) {
     const char c = source[i];
+    if (i > 0 && source[i - 1] == '\n' && (c == '|' || c == '-' || c == ':')) {
+      // md4c wants three dashes in each column of a table, GitHub one.
+      const std::string_view line = source.substr(i, std::min(source.find('\n', i), source.size()) - i);
+      if (TableColumns(line) > 0) {
+        for (size_t at = 0; at < line.size(); ++at) {
+          out += line[at];
+          if (line[at] != '-' || (at > 0 && line[at - 1] == '-')) continue;
+          for (size_t dashes = RunLength(line, at, '-'); dashes < 3; ++dashes) {
+            added.push_back(out.size());
+            out += '-';
+          }
+        }
+        i += line.size();
+        continue;
+      }
+    }
     if (c == '`') {
       in_marker = false;
       const size_t run = RunLength(source, i, '`');
