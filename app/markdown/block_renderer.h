@@ -50,8 +50,8 @@ inline constexpr size_t kMaxHighlightedLineBytes = 1000;
 std::vector<Row> RenderPlainText(std::string_view text, size_t start, const RenderOptions& options);
 
 // Returns `source` with backslashes added where md4c would hide text: before the brackets of \(math\) and \[math\] and
-// the punctuation between them, and before link reference definitions. Adds dashes to the second line of tables. `added`
-// receives the offsets of the added characters in the result, in ascending order.
+// the punctuation between them, and before link reference definitions. Adds dashes to the second line of tables.
+// `added` receives the offsets of the added characters in the result, in ascending order.
 std::string EscapeForMarkdown(std::string_view source, std::vector<size_t>& added);
 
 }  // namespace vllm::app

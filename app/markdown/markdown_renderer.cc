@@ -11,7 +11,7 @@ namespace {
 
 // A line is classified when it has this many bytes or ends. All that decides what a line begins comes earlier.
 constexpr size_t kOpenLineBytes = 64;
-// A line of backquotes and an info string is classified at its end, up to this length.
+// A code fence with its info string and the second line of a table are classified at their end, up to this length.
 constexpr size_t kMaxFenceBytes = 1000;
 // The rows are counted again when this many bytes per free row have arrived; each line counts as one row at least.
 constexpr int64_t kBytesPerRow = 16;
@@ -101,8 +101,9 @@ void MarkdownRenderer::TakeByte(char c) {
   if (mode_ == Mode::kFence || mode_ == Mode::kIndented || mode_ == Mode::kMath) {  // TakeIndent may end the code
     TakeCodeByte();
   } else if (line_has_text_ && line_.size() >= kOpenLineBytes) {
-    const bool may_be_fence = line_.size() < kMaxFenceBytes && MayBecomeFence(line_);
-    if (!may_be_fence) OpenLine();
+    // These lines are classified as a whole.
+    const bool waits = line_.size() < kMaxFenceBytes && (MayBecomeFence(line_) || TableColumns(line_) > 0);
+    if (!waits) OpenLine();
   }
 }
 
