@@ -60,7 +60,7 @@ StyledText FrameWriter::Draw(std::vector<Row> finished, std::vector<Row> tail) {
   if (num_same == drawn_.size() && num_same == rows.size() && num_finished == 0) return {};
 
   StyledText out;
-  out.BeginUpdate();
+  bool redraws = false;
   size_t next = num_same;  // the next row to write
   size_t span = 0;
   size_t byte = 0;
@@ -71,6 +71,8 @@ StyledText FrameWriter::Draw(std::vector<Row> finished, std::vector<Row> tail) {
       AppendRow(rows[num_same], span, byte, out);
       ++next;
     } else {
+      redraws = true;
+      out.BeginUpdate();
       for (size_t i = drawn_.size(); i-- > num_same;) {
         for (int y = Height(drawn_[i]); y > 0; --y) {
           out.EraseRow();
@@ -99,7 +101,7 @@ StyledText FrameWriter::Draw(std::vector<Row> finished, std::vector<Row> tail) {
   }
   const bool erased_all = num_same < drawn_.size() && num_same == rows.size();
   if (tail.empty() && num_finished > 0 && !leaves_line_open && !erased_all) out.LineFeed();
-  out.EndUpdate();
+  if (redraws) out.EndUpdate();
   drawn_ = std::move(tail);
   return out;
 }

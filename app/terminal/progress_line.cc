@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/safe_text.h"
+#include "app/terminal/text_width.h"
 
 // After the standard headers, because curses.h defines macros with common names.
 #include <curses.h>
@@ -80,11 +82,10 @@ bool ProgressLine::IsDue() {
 
 void ProgressLine::Show(std::string_view text) {
   if (!enabled_) return;
-  // Counts one column per byte, so a line with a model name that is not ASCII may be cut too early. The last column
-  // stays free, because filling it would wrap the line.
-  const size_t width = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
+  // The last column stays free, because filling it would wrap the line.
+  const SafeText safe(text);
   std::string line = "\r";
-  line += SafeText(text.substr(0, width > 1 ? width - 1 : 0)).view();
+  line += FitColumns(safe.view(), std::max(0, TerminalColumns(STDERR_FILENO) - 1));
   line += "\x1b[K";
   shown_ = true;
   g_line_is_shown = true;
