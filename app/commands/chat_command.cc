@@ -9,8 +9,8 @@
 #include "app/batch/input/record_reader.h"
 #include "app/chat/chat_session.h"
 #include "app/chat/conversation_commands.h"
-#include "app/chat/line_editor.h"
 #include "app/chat/preset_commands.h"
+#include "app/editor/line_editor.h"
 #include "app/chat/slash_commands.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
@@ -100,7 +100,7 @@ void PrintFirstScreen(const LoadedModel& model) {
 void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) {
   CatchSuspend();
   EnterChatModes();
-  LineEditor editor(HistoryPath(session.settings()), SlashCommandNames(), SettableNames());
+  LineEditor editor(HistoryPath(session.settings()), nullptr);
   while (const std::optional<std::string> line = editor.ReadLine(">>> ", std::string(SafeText(draft).view()))) {
     SlashResult result = TakeLine(*line, session, prints_stats);
     if (result.quits) return;

@@ -1,11 +1,13 @@
 #include "app/terminal/terminal_modes.h"
 
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <string_view>
+#include <utility>
 
 #include "app/terminal/styled_text.h"
 
@@ -20,6 +22,7 @@ std::atomic<int> g_screen_fd{-1};
 std::atomic<int> g_screen_key_fd{-1};
 termios g_screen_modes;
 std::atomic<bool> g_unfinished_style{false};
+size_t g_num_bytes_typed_before = 0;
 
 void OnFatalSignal(int signal_number) {
   RestoreTerminal();
@@ -81,11 +84,19 @@ void NoteUnfinishedStyle(bool is_unfinished) { g_unfinished_style = is_unfinishe
 void EnterChatModes() {
   termios modes{};
   if (!g_have_saved.load() || tcgetattr(STDIN_FILENO, &modes) != 0) return;
+  const bool enter_is_line_feed = (modes.c_iflag & ICRNL) != 0;
   modes.c_lflag &= ~static_cast<tcflag_t>(ICANON);
+  modes.c_iflag &= ~static_cast<tcflag_t>(ICRNL);
   modes.c_cc[VMIN] = 1;
   modes.c_cc[VTIME] = 0;
   tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+  int num_bytes = 0;
+  if (enter_is_line_feed && ioctl(STDIN_FILENO, FIONREAD, &num_bytes) == 0) {
+    g_num_bytes_typed_before = static_cast<size_t>(num_bytes);
+  }
 }
+
+size_t TakeNumBytesTypedBefore() { return std::exchange(g_num_bytes_typed_before, 0); }
 
 EchoOff::EchoOff() {
   termios modes{};

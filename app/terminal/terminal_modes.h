@@ -2,6 +2,8 @@
 // handles, or by a crash. Signal handlers use only async-signal-safe calls. The state is global; main thread.
 #pragma once
 
+#include <cstddef>
+
 namespace vllm::app {
 
 // Saves the modes of standard input if it is a terminal. From now on the handlers of fatal signals restore them.
@@ -23,8 +25,12 @@ void NoteBracketedPaste(bool on);
 void NoteUnfinishedStyle(bool is_unfinished);
 
 // Turns off the terminal's line editing until RestoreTerminal. Keys then reach the program at once, even those typed
-// while it is busy. The chat calls this, because with line editing a Ctrl-D that is typed ahead would be lost.
+// while it is busy. The chat calls this, because with line editing a Ctrl-D that is typed ahead would be lost. Enter
+// arrives as a carriage return, so that it can be told from Ctrl-J, a line feed.
 void EnterChatModes();
+// Returns the number of bytes that had been typed, but not read, at the last EnterChatModes, and sets it to 0. In these
+// bytes a line feed may be an Enter.
+size_t TakeNumBytesTypedBefore();
 
 // During its lifetime, typed keys are not echoed into a streaming answer. The next prompt reads the keys.
 class EchoOff {

@@ -1,5 +1,5 @@
 // Tests HistoryFile: its format, permissions, symbolic links, concurrent writers and shortening.
-#include "app/chat/history_file.h"
+#include "app/editor/history_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

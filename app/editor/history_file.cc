@@ -1,4 +1,4 @@
-#include "app/chat/history_file.h"
+#include "app/editor/history_file.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,0 +1,571 @@
+#include "app/editor/line_editor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "app/editor/editor_commands.h"
+#include "app/editor/external_editor.h"
+#include "app/editor/multi_line.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/progress_line.h"
+#include "app/terminal/signals.h"
+#include "app/terminal/terminal_modes.h"
+#include "engine/config/errors.h"
+
+// After the standard headers, because these headers need FILE.
+#include <readline/history.h>
+#include <readline/readline.h>
+
+namespace vllm::app {
+namespace {
+
+constexpr size_t kMaxDraftBytes = TerminalInput::kMaxPasteBytes;
+// A sent draft with more rows is shown without its middle.
+constexpr size_t kMaxSentRows = 1000;
+// Programs that send keys, and slow lines, need less to send the rest of a sequence.
+constexpr int kSequenceMs = 25;
+constexpr auto kMaxDrawDelay = std::chrono::milliseconds(100);
+
+// Global, because readline's callbacks have no user pointer.
+struct ReadlineState {
+  LineEditor* editor = nullptr;
+  bool has_line = false;
+  bool at_end = false;
+  bool must_draw = false;
+  std::string line;
+};
+ReadlineState g_readline;
+int g_window_event_fd = -1;
+
+void OnLine(char* line) {
+  rl_callback_handler_remove();
+  g_readline.has_line = line != nullptr;
+  g_readline.at_end = line == nullptr;
+  if (line != nullptr) g_readline.line = line;
+  std::free(line);
+}
+
+void OnRedisplay() { g_readline.must_draw = true; }
+
+void OnWindowChange(int) {
+  const int saved_errno = errno;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(g_window_event_fd, &one, sizeof(one));
+  errno = saved_errno;
+}
+
+void WriteToTerminal(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd wait{STDOUT_FILENO, POLLOUT, 0};
+      poll(&wait, 1, 1000);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+std::string CurrentLine() { return {rl_line_buffer, static_cast<size_t>(rl_end)}; }
+
+}  // namespace
+
+LineEditor::LineEditor(std::string history_path, Completer completer) : completer_(std::move(completer)) {
+  g_readline.editor = this;
+  // Readline uses LC_CTYPE to find characters. Other categories are not set, so numbers keep the C locale's format.
+  const char* locale = std::setlocale(LC_CTYPE, "");
+  if (locale == nullptr || std::strcmp(locale, "C") == 0 || std::strcmp(locale, "POSIX") == 0) {
+    std::setlocale(LC_CTYPE, "C.UTF-8");
+  }
+  rl_readline_name = "vllmcli";
+  rl_catch_signals = 0;
+  rl_catch_sigwinch = 0;
+  rl_change_environment = 0;
+  rl_attempted_completion_function = OnComplete;
+  rl_completion_display_matches_hook = OnDisplayChoices;
+  rl_sort_completion_matches = 0;
+  rl_basic_word_break_characters = " \t\n";
+  rl_completer_word_break_characters = " \t\n";
+  rl_input_available_hook = OnInputAvailable;
+  rl_getc_function = OnReadKey;
+  draws_ = CanEditOnScreen(STDOUT_FILENO);
+  if (draws_) rl_redisplay_function = OnRedisplay;
+  // Defaults, which inputrc can change.
+  rl_variable_bind("enable-bracketed-paste", "on");
+  rl_variable_bind("show-all-if-ambiguous", "on");
+  rl_initialize();  // reads inputrc
+  const char* paste = rl_variable_value("enable-bracketed-paste");
+  bracketed_paste_ = draws_ && paste != nullptr && std::strcmp(paste, "on") == 0;
+  // TerminalInput takes pastes. Readline would wait for the end of one and ignore signals meanwhile.
+  rl_variable_bind("enable-bracketed-paste", "off");
+  rl_variable_bind("enable-meta-key", "off");  // changes a mode of the terminal
+  rl_variable_bind("bell-style", "none");
+  if (g_window_event_fd < 0) g_window_event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  struct sigaction action {};
+  action.sa_handler = OnWindowChange;
+  sigaction(SIGWINCH, &action, nullptr);
+  using_history();
+  if (history_path.empty()) return;
+  try {
+    history_ = std::make_unique<HistoryFile>(std::move(history_path));
+    for (const std::string& entry : history_->entries()) add_history(entry.c_str());
+  } catch (const ResourceError& error) {
+    PrintWarning(error.what());
+  }
+}
+
+LineEditor::~LineEditor() {
+  End();
+  rl_callback_handler_remove();
+  g_readline.editor = nullptr;
+}
+
+void LineEditor::Begin(const std::string& prompt) {
+  g_readline.has_line = false;
+  g_readline.at_end = false;
+  g_readline.line.clear();
+  prompt_ = prompt;
+  view_.Forget();
+  first_row_ = 0;
+  is_reading_ = true;
+  rl_callback_handler_install(prompt_.c_str(), OnLine);
+  BindEditorKeys();
+  if (bracketed_paste_) {
+    NoteBracketedPaste(true);
+    WriteToTerminal("\x1b[?2004h");
+  }
+}
+
+void LineEditor::End() {
+  if (!is_reading_) return;
+  is_reading_ = false;
+  if (bracketed_paste_) {
+    WriteToTerminal("\x1b[?2004l");
+    NoteBracketedPaste(false);
+  }
+}
+
+std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const std::string& draft) {
+  unsent_draft_.clear();
+  last_interrupt_.reset();
+  Begin(prompt);
+  HandleWindowChange();
+  if (!draft.empty()) InsertText(draft);
+  if (!draws_) rl_redisplay();
+  g_readline.must_draw = true;
+  try {
+    Event event = Event::kNone;
+    while (event == Event::kNone) event = Wait();
+    End();
+    if (event == Event::kEnd) return std::nullopt;
+  } catch (const Interrupted&) {
+    unsent_draft_ = CurrentLine();
+    LeaveDraft();
+    rl_callback_handler_remove();
+    End();
+    throw;
+  }
+  const bool was_typed = TakeEditorRequest() != EditorRequest::kSentByKey;
+  if (draws_) DrawSent(g_readline.line);
+  std::string message = MessageOfDraft(g_readline.line);
+  if (was_typed) Remember(message);
+  return message;
+}
+
+LineEditor::Event LineEditor::Wait() {
+  auto first_wait = std::chrono::steady_clock::now();
+  while (true) {
+    if (input_.HasKey()) HandleKeys();
+    if (g_readline.has_line) return Event::kSent;
+    if (g_readline.at_end) return Event::kEnd;
+    if (input_.HasPaste()) {
+      HandlePaste();
+      continue;
+    }
+    if (is_closed_) {
+      unsent_draft_ = CurrentLine();
+      rl_callback_handler_remove();
+      return Event::kEnd;
+    }
+    std::vector<pollfd> fds = {
+        {STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}, {g_window_event_fd, POLLIN, 0}};
+    for (const Watch& watch : watches_) fds.push_back({watch.fd, POLLIN, 0});
+    // Draw when there is no more input, or if input does not end.
+    const bool must_draw = g_readline.must_draw;
+    int timeout_ms = must_draw ? 0 : input_.IsWaitingForMore() ? kSequenceMs : -1;
+    if (must_draw && std::chrono::steady_clock::now() - first_wait > kMaxDrawDelay) Draw();
+    const int num_ready = poll(fds.data(), fds.size(), timeout_ms);
+    if (num_ready == 0) {
+      if (must_draw) Draw();
+      if (!must_draw) input_.Flush();
+      first_wait = std::chrono::steady_clock::now();
+      continue;
+    }
+    if (num_ready < 0) continue;
+    if (fds[1].revents != 0) HandleSignal(TakeSignal());
+    if (fds[2].revents != 0) HandleWindowChange();
+    if (fds[0].revents != 0 && !ReadInput()) is_closed_ = true;
+    std::vector<int> ready;
+    for (size_t i = 3; i < fds.size(); ++i) {
+      if (fds[i].revents != 0) ready.push_back(fds[i].fd);
+    }
+    RunWatches(ready);
+  }
+}
+
+void LineEditor::RunWatches(const std::vector<int>& ready) {
+  for (const int fd : ready) {
+    // A callback may remove watches.
+    const auto watch = std::find_if(watches_.begin(), watches_.end(), [fd](const Watch& w) { return w.fd == fd; });
+    if (watch == watches_.end()) continue;
+    const std::function<void()> callback = watch->callback;
+    callback();
+  }
+}
+
+bool LineEditor::ReadInput() {
+  std::array<char, 1 << 16> buffer;
+  const ssize_t num_read = read(STDIN_FILENO, buffer.data(), buffer.size());
+  if (num_read < 0) return errno == EINTR || errno == EAGAIN;
+  if (num_read == 0) return false;
+  const size_t size = static_cast<size_t>(num_read);
+  const size_t num_before = std::min(size, TakeNumBytesTypedBefore());
+  std::replace(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(num_before), '\n', '\r');
+  input_.Feed({buffer.data(), size});
+  return true;
+}
+
+void LineEditor::HandleKeys() {
+  while (input_.HasKey() && !g_readline.has_line && !g_readline.at_end) {
+    rl_callback_read_char();
+    if (g_readline.has_line || g_readline.at_end) return;
+    UpdateSearchKeys();
+    HandleRequest();
+  }
+}
+
+void LineEditor::HandlePaste() {
+  std::string text = input_.TakePaste();
+  if (RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0) {
+    // The first line is added to the text that is searched.
+    text.resize(std::min(text.find('\n'), text.size()));
+    text.erase(std::remove_if(text.begin(), text.end(),
+                              [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }),
+               text.end());
+    input_.Feed(text);
+    return;
+  }
+  if (static_cast<size_t>(rl_end) + text.size() > kMaxDraftBytes) {
+    PrintAbove([] { PrintNote("[not pasted: a message can have at most 16 MiB]"); });
+    return;
+  }
+  InsertText(text);
+  OnRedisplay();
+  if (!draws_) rl_redisplay();
+}
+
+void LineEditor::HandleRequest() {
+  switch (TakeEditorRequest()) {
+    case EditorRequest::kOpenEditor: OpenEditor(); break;
+    case EditorRequest::kClearScreen:
+      if (!draws_) break;
+      // Everything above the draft moves to the scrollback.
+      WriteToTerminal(view_.Erase());
+      WriteToTerminal("\x1b[" + std::to_string(num_rows_) + "B" + std::string(static_cast<size_t>(num_rows_), '\n') +
+                      "\x1b[H");
+      g_readline.must_draw = true;
+      break;
+    default: break;
+  }
+}
+
+void LineEditor::HandleSignal(int signal_number) {
+  if (signal_number == SIGTSTP) {
+    Suspend();
+  } else if (signal_number == SIGINT) {
+    HandleInterrupt();
+  } else if (signal_number != 0) {
+    throw Interrupted(signal_number);
+  }
+}
+
+void LineEditor::HandleInterrupt() {
+  if (input_.IsInPaste()) {
+    input_.EndPaste();
+    return;
+  }
+  const std::string draft = CurrentLine();
+  const auto now = std::chrono::steady_clock::now();
+  if (draft.empty() && last_interrupt_ && now - *last_interrupt_ < std::chrono::seconds(1)) throw Interrupted(SIGINT);
+  rl_callback_sigcleanup();
+  LeaveDraft();
+  rl_free_line_state();
+  rl_replace_line("", 1);
+  rl_callback_handler_remove();
+  if (draft.empty()) {
+    last_interrupt_ = now;
+    PrintNote("Ctrl-D or /exit quits.");
+  } else {
+    last_interrupt_.reset();
+    Remember(draft);
+    if (!told_about_history_) PrintNote("[cleared; the Up key brings it back]");
+    told_about_history_ = true;
+  }
+  Begin(prompt_);
+  g_readline.must_draw = true;
+}
+
+void LineEditor::HandleWindowChange() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t num_read = read(g_window_event_fd, &count, sizeof(count));
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return;
+  const int num_rows = size.ws_row > 0 ? size.ws_row : 24;
+  const int num_columns = size.ws_col > 0 ? size.ws_col : 80;
+  if (num_rows == num_rows_ && num_columns == num_columns_) return;
+  num_rows_ = num_rows;
+  num_columns_ = num_columns;
+  view_.Invalidate();
+  rl_resize_terminal();
+  g_readline.must_draw = true;
+}
+
+void LineEditor::Draw() {
+  g_readline.must_draw = false;
+  if (!draws_) return;
+  const std::string prompt = CurrentPrompt();
+  const Draft draft = CurrentDraft(prompt, kContinuationPrompt);
+  // One row of what stands above the draft stays visible.
+  const DraftLayout layout = LayOutDraft(draft, num_columns_, std::max(1, num_rows_ - 1), first_row_);
+  first_row_ = layout.first_row;
+  WriteToTerminal(view_.Draw(layout));
+}
+
+void LineEditor::DrawSent(const std::string& text) {
+  g_readline.must_draw = false;
+  const Draft draft = {text, text.size(), prompt_, kContinuationPrompt};
+  constexpr int kAllRows = 1 << 30;
+  DraftLayout layout = LayOutDraft(draft, num_columns_, kAllRows);
+  if (layout.rows.size() < static_cast<size_t>(num_rows_)) {
+    WriteToTerminal(view_.Draw(layout) + "\r\n");
+    view_.Forget();
+    return;
+  }
+  if (layout.rows.size() > kMaxSentRows) {
+    const size_t num_left_out = layout.rows.size() - kMaxSentRows;
+    const auto begin = layout.rows.begin() + kMaxSentRows / 2;
+    layout.rows.erase(begin, begin + static_cast<std::ptrdiff_t>(num_left_out));
+    const std::string note = "[" + GroupedText(static_cast<int64_t>(num_left_out)) + " more rows]";
+    layout.rows.insert(layout.rows.begin() + kMaxSentRows / 2, DraftRow{SafeText(note)});
+  }
+  std::string bytes = view_.Erase() + "\x1b[?7l";
+  for (const DraftRow& row : layout.rows) {
+    bytes += row.text.view();
+    bytes += "\r\n";
+  }
+  WriteToTerminal(bytes + "\x1b[?7h");
+}
+
+void LineEditor::LeaveDraft() {
+  if (!draws_) {
+    rl_crlf();
+    std::fflush(rl_outstream);
+    return;
+  }
+  const std::string prompt = CurrentPrompt();
+  Draft draft = CurrentDraft(prompt, kContinuationPrompt);
+  draft.cursor = draft.text.size();
+  WriteToTerminal(view_.Draw(LayOutDraft(draft, num_columns_, std::max(1, num_rows_ - 1), first_row_)) + "\r\n");
+  view_.Forget();
+  g_readline.must_draw = true;
+}
+
+void LineEditor::PrintAbove(const std::function<void()>& print) {
+  if (!is_reading_) {
+    print();
+    return;
+  }
+  if (draws_) {
+    WriteToTerminal(view_.Erase());
+    print();
+    g_readline.must_draw = true;
+  } else {
+    rl_crlf();
+    std::fflush(rl_outstream);
+    print();
+    rl_on_new_line();
+    rl_redisplay();
+  }
+}
+
+void LineEditor::AddWatch(int fd, std::function<void()> callback) {
+  RemoveWatch(fd);
+  watches_.push_back({fd, std::move(callback)});
+}
+
+void LineEditor::RemoveWatch(int fd) {
+  watches_.erase(
+      std::remove_if(watches_.begin(), watches_.end(), [fd](const Watch& watch) { return watch.fd == fd; }),
+      watches_.end());
+}
+
+void LineEditor::OpenEditor() {
+  LeaveDraft();
+  rl_deprep_terminal();
+  if (bracketed_paste_) WriteToTerminal("\x1b[?2004l");
+  NoteBracketedPaste(false);
+  RestoreTerminal();
+  const std::optional<std::string> edited = EditInEditor(CurrentLine());
+  EnterChatModes();
+  rl_prep_terminal(1);
+  BindEditorKeys();
+  if (bracketed_paste_) {
+    NoteBracketedPaste(true);
+    WriteToTerminal("\x1b[?2004h");
+  }
+  if (edited) {
+    const std::string text = DraftText(*edited);
+    if (text.size() <= kMaxDraftBytes) ReplaceDraft(text);
+  }
+  HandleWindowChange();
+  g_readline.must_draw = true;
+  if (!draws_) {
+    rl_on_new_line();
+    rl_redisplay();
+  }
+}
+
+void LineEditor::Suspend() {
+  LeaveDraft();
+  rl_deprep_terminal();
+  if (bracketed_paste_) WriteToTerminal("\x1b[?2004l");
+  NoteBracketedPaste(false);
+  RestoreTerminal();
+  SuspendProcess();
+  EnterChatModes();
+  rl_prep_terminal(1);
+  BindEditorKeys();
+  if (bracketed_paste_) {
+    NoteBracketedPaste(true);
+    WriteToTerminal("\x1b[?2004h");
+  }
+  HandleWindowChange();
+  g_readline.must_draw = true;
+  if (!draws_) rl_forced_update_display();
+}
+
+char** LineEditor::OnComplete(const char*, int start, int end) {
+  LineEditor& editor = *g_readline.editor;
+  rl_attempted_completion_over = 1;  // never complete file names
+  editor.choices_.clear();
+  if (editor.completer_ == nullptr) return nullptr;
+  Completions completions;
+  try {
+    completions = editor.completer_({rl_line_buffer, static_cast<size_t>(end)});
+  } catch (const std::exception&) {
+    return nullptr;  // a file system that fails is no reason to end the chat
+  }
+  if (completions.choices.empty()) return nullptr;
+  if (rl_completion_type == '?') {
+    editor.ListChoices(completions.choices);
+    return nullptr;
+  }
+  // Readline replaces the text from `start` on, which is after the last blank. A choice may begin before it.
+  const auto replaced = static_cast<size_t>(start);
+  std::vector<std::string> texts;
+  for (const CompletionChoice& choice : completions.choices) {
+    std::string text = choice.text;
+    if (completions.begin < replaced) {
+      text.erase(0, std::min(text.size(), replaced - completions.begin));
+    } else {
+      text.insert(0, rl_line_buffer + replaced, completions.begin - replaced);
+    }
+    texts.push_back(std::move(text));
+  }
+  std::string common = texts.front();
+  for (const std::string& text : texts) {
+    const auto mismatch = std::mismatch(common.begin(), common.end(), text.begin(), text.end());
+    common.erase(mismatch.first, common.end());
+  }
+  // The common part must not end inside a character.
+  while (texts.size() > 1 && !common.empty() && common.size() < texts.front().size() &&
+         (static_cast<unsigned char>(texts.front()[common.size()]) & 0xC0u) == 0x80u) {
+    common.pop_back();
+  }
+  rl_completion_append_character = completions.choices.size() == 1 && completions.choices.front().is_final ? ' ' : '\0';
+  editor.choices_ = std::move(completions.choices);
+  // Readline frees the list: the common part, the choices if there are several, and null.
+  const size_t num_matches = texts.size() == 1 ? 0 : texts.size();
+  auto** matches = static_cast<char**>(std::calloc(num_matches + 2, sizeof(char*)));
+  if (matches == nullptr) return nullptr;
+  matches[0] = strdup(common.c_str());
+  for (size_t i = 0; i < num_matches; ++i) matches[i + 1] = strdup(texts[i].c_str());
+  return matches;
+}
+
+void LineEditor::OnDisplayChoices(char**, int, int) { g_readline.editor->ListChoices(g_readline.editor->choices_); }
+
+void LineEditor::ListChoices(const std::vector<CompletionChoice>& choices) {
+  const size_t max_lines = static_cast<size_t>(std::max(2, num_rows_ - 3));
+  const std::vector<std::string> lines = CompletionLines(choices, num_columns_, max_lines);
+  PrintAbove([&] {
+    for (const std::string& line : lines) PrintNote(line);
+  });
+}
+
+int LineEditor::OnInputAvailable() {
+  LineEditor& editor = *g_readline.editor;
+  // The function both sets and returns the time that readline wants to wait.
+  const int timeout_us = rl_set_keyboard_input_timeout(0);
+  rl_set_keyboard_input_timeout(timeout_us);
+  if (editor.input_.HasKey()) return 1;
+  if (editor.is_closed_ || editor.input_.HasPaste()) return 0;
+  pollfd wait{STDIN_FILENO, POLLIN, 0};
+  if (poll(&wait, 1, timeout_us / 1000) > 0 && !editor.ReadInput()) editor.is_closed_ = true;
+  return editor.input_.HasKey() ? 1 : 0;
+}
+
+int LineEditor::OnReadKey(std::FILE*) {
+  LineEditor& editor = *g_readline.editor;
+  while (!editor.input_.HasKey()) {
+    // Readline needs the rest of a command here, so it cannot return to the loop. It gets the end of input if something
+    // other than a key comes; then the command ends without effect.
+    if (editor.is_closed_ || editor.input_.HasPaste() || InterruptWaits().load()) return EOF;
+    pollfd wait{STDIN_FILENO, POLLIN, 0};
+    const int num_ready = poll(&wait, 1, editor.input_.IsWaitingForMore() ? kSequenceMs : 100);
+    if (num_ready == 0) editor.input_.Flush();
+    if (num_ready > 0 && !editor.ReadInput()) editor.is_closed_ = true;
+  }
+  return static_cast<unsigned char>(editor.input_.TakeKey());
+}
+
+void LineEditor::Remember(const std::string& line) {
+  if (line.starts_with(' ') || line.find_first_not_of(" \t\n") == std::string::npos) return;
+  const HIST_ENTRY* last = history_length > 0 ? history_get(history_base + history_length - 1) : nullptr;
+  if (last != nullptr && line == last->line) return;
+  add_history(line.c_str());
+  if (history_ == nullptr) return;
+  try {
+    history_->Append(line);
+  } catch (const ResourceError& error) {
+    PrintWarning(error.what());
+    history_.reset();
+  }
+}
+
+}  // namespace vllm::app

@@ -1,0 +1,105 @@
+// LineEditor: reads messages of one or several lines from a terminal. Readline edits the text (its key bindings,
+// inputrc and vi mode, undo, kill ring and search of the history), through its callback interface. LineEditor reads the
+// terminal, and draws the draft itself, because readline's display corrupts a draft that is taller than the screen.
+// docs/TERMINAL.md describes the keys. Readline's state is global, so only one LineEditor may exist at a time. Owned by
+// the chat command; main thread.
+//
+// On a terminal that cannot move its cursor, such as TERM=dumb, readline draws the line, because its display needs only
+// carriage returns and backspaces there.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/editor/completer.h"
+#include "app/editor/draft_view.h"
+#include "app/editor/history_file.h"
+#include "app/editor/terminal_input.h"
+
+namespace vllm::app {
+
+class LineEditor {
+ public:
+  // An empty `history_path` means no history file. Tab offers what `completer` returns; null: nothing.
+  LineEditor(std::string history_path, Completer completer);
+  ~LineEditor();
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  // Shows `draft` as the beginning of the text and waits until one is sent. Returns nullopt at the end of input (Ctrl-D
+  // on an empty draft). Ctrl-C moves the draft to the history. On an empty draft it prints how to quit, and again
+  // within a second throws Interrupted, as do SIGTERM and SIGHUP. Restores the terminal's previous modes before it
+  // returns.
+  std::optional<std::string> ReadLine(const std::string& prompt, const std::string& draft = "");
+  // Returns the draft that the last ReadLine ended with, if it threw Interrupted or the terminal was closed; else "".
+  const std::string& unsent_draft() const { return unsent_draft_; }
+
+  // While ReadLine waits, calls `callback` whenever `fd` is readable or closed. The callback must read or remove it.
+  // Borrows `fd`. A callback that prints calls PrintAbove.
+  void AddWatch(int fd, std::function<void()> callback);
+  void RemoveWatch(int fd);
+  // Calls `print`, which writes whole lines to the terminal. If ReadLine is waiting, the lines appear above the draft.
+  void PrintAbove(const std::function<void()>& print);
+
+ private:
+  enum class Event { kNone, kSent, kEnd };
+
+  struct Watch {
+    int fd;
+    std::function<void()> callback;
+  };
+
+  void Begin(const std::string& prompt);
+  void End();
+  // Waits for input, signals, watched descriptors and a change of the terminal's size, and handles what has come.
+  // Throws Interrupted.
+  Event Wait();
+  void HandleKeys();
+  void HandlePaste();
+  void HandleRequest();
+  void HandleSignal(int signal_number);
+  void HandleInterrupt();
+  void HandleWindowChange();
+  void RunWatches(const std::vector<int>& ready);
+  // Reads what the terminal has sent. Returns false if it is closed.
+  bool ReadInput();
+  void OpenEditor();
+  void Suspend();
+  void Draw();
+  // Shows the whole draft as it was sent and goes to the row below.
+  void DrawSent(const std::string& draft);
+  // Goes to the row below the draft.
+  void LeaveDraft();
+  void ListChoices(const std::vector<CompletionChoice>& choices);
+  void Remember(const std::string& line);
+
+  // Readline's hooks, which have no user pointer.
+  static char** OnComplete(const char* text, int start, int end);
+  static void OnDisplayChoices(char** matches, int num_matches, int max_length);
+  static int OnInputAvailable();
+  static int OnReadKey(std::FILE* stream);
+
+  Completer completer_;
+  std::vector<CompletionChoice> choices_;  // of the completion that readline is doing
+  std::unique_ptr<HistoryFile> history_;   // null: no history is kept
+  std::vector<Watch> watches_;
+  TerminalInput input_;
+  DraftView view_;
+  std::string prompt_;
+  std::string unsent_draft_;
+  bool draws_ = true;            // false: readline draws the line
+  bool bracketed_paste_ = true;  // as inputrc says
+  bool is_reading_ = false;
+  bool is_closed_ = false;  // the terminal is
+  int num_rows_ = 24;
+  int num_columns_ = 80;
+  size_t first_row_ = 0;  // of a draft that is taller than the screen
+  bool told_about_history_ = false;
+  std::optional<std::chrono::steady_clock::time_point> last_interrupt_;  // the last Ctrl-C on an empty draft
+};
+
+}  // namespace vllm::app

@@ -1,0 +1,131 @@
+#include "app/editor/terminal_input.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tokenizer/unicode/utf8.h"
+
+namespace vllm::app {
+namespace {
+
+constexpr std::string_view kPasteBegin = "\x1b[200~";
+constexpr std::string_view kPasteEnd = "\x1b[201~";
+constexpr std::string_view kTwoEscapes = "\x1b\x1b";
+
+// Returns the length of the longest end of `text` that is a beginning of `sequence`, but not all of it.
+size_t PartialEnd(std::string_view text, std::string_view sequence) {
+  for (size_t length = std::min(text.size(), sequence.size() - 1); length > 1; --length) {
+    if (text.ends_with(sequence.substr(0, length))) return length;
+  }
+  return 0;
+}
+
+// Returns the length of an incomplete character at the end of `text`.
+size_t IncompleteEnd(std::string_view text) {
+  for (size_t length = 1; length <= std::min<size_t>(3, text.size()); ++length) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - length]);
+    if (byte < 0x80) return 0;
+    if (byte < 0xC0) continue;
+    const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(text, text.size() - length);
+    return step.kind == tokenizer::Utf8Step::Kind::kIncomplete ? length : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string DraftText(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r') {
+      if (i + 1 >= text.size() || text[i + 1] != '\n') result += '\n';
+    } else if (text[i] == '\0') {
+      result += tokenizer::kReplacementCharacter;
+    } else {
+      result += text[i];
+    }
+  }
+  return tokenizer::ReplaceInvalidUtf8(result);
+}
+
+void TerminalInput::Feed(std::string_view bytes) {
+  raw_ += bytes;
+  Sort();
+}
+
+bool TerminalInput::IsWaitingForMore() const { return !is_in_paste_ && !is_paste_complete_ && raw_ == kTwoEscapes; }
+
+void TerminalInput::Flush() {
+  if (!IsWaitingForMore()) return;
+  keys_ += std::exchange(raw_, "");
+}
+
+char TerminalInput::TakeKey() {
+  const char key = keys_[next_key_++];
+  if (next_key_ == keys_.size()) {
+    keys_.clear();
+    next_key_ = 0;
+  }
+  return key;
+}
+
+std::string TerminalInput::TakePaste() {
+  is_paste_complete_ = false;
+  std::string text = DraftText(std::exchange(paste_, ""));
+  Sort();
+  return text;
+}
+
+void TerminalInput::EndPaste() {
+  if (!is_in_paste_) return;
+  paste_ += std::exchange(raw_, "");
+  is_in_paste_ = false;
+  is_paste_complete_ = true;
+}
+
+void TerminalInput::Sort() {
+  while (!raw_.empty() && !is_paste_complete_) {
+    if (is_in_paste_) {
+      const size_t end = raw_.find(kPasteEnd);
+      const size_t num_bytes = end == std::string::npos ? raw_.size() - PartialEnd(raw_, kPasteEnd) : end;
+      // A lone ESC at the end may begin the sequence that ends the paste.
+      const size_t num_taken = end == std::string::npos && raw_.ends_with('\x1b') ? num_bytes - 1 : num_bytes;
+      paste_.append(raw_, 0, std::min(num_taken, kMaxPasteBytes - paste_.size()));
+      raw_.erase(0, num_taken);
+      if (end == std::string::npos) return;
+      raw_.erase(0, kPasteEnd.size());
+      is_in_paste_ = false;
+      is_paste_complete_ = true;
+      return;
+    }
+    const size_t escape = raw_.find('\x1b');
+    if (escape != 0) {
+      std::string_view plain = std::string_view(raw_).substr(0, escape);
+      if (escape == std::string::npos) plain.remove_suffix(IncompleteEnd(plain));
+      keys_ += plain;
+      raw_.erase(0, plain.size());
+      if (escape == std::string::npos) return;
+      continue;
+    }
+    const std::string_view rest = raw_;
+    if (rest.starts_with(kPasteBegin)) {
+      raw_.erase(0, kPasteBegin.size());
+      is_in_paste_ = true;
+    } else if (rest.size() > 1 && kPasteBegin.starts_with(rest)) {
+      return;
+    } else if (rest == kTwoEscapes) {
+      return;
+    } else if (rest.starts_with("\x1b\x1b[") || rest.starts_with("\x1b\x1bO")) {
+      // Some terminals send ESC before the sequence of an arrow key for Alt with that key.
+      raw_.erase(0, 1);
+    } else {
+      // ESC ESC stays together.
+      const size_t length = rest.starts_with(kTwoEscapes) ? 2 : 1;
+      keys_ += rest.substr(0, length);
+      raw_.erase(0, length);
+    }
+  }
+}
+
+}  // namespace vllm::app
