@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -22,7 +23,8 @@ namespace {
 
 EditorRequest g_request = EditorRequest::kNone;
 bool g_search_keys_are_bound = false;
-int g_goal_column = 0;  // of a sequence of Up and Down
+// The column to which a sequence of Up and Down returns in long rows; nullopt after another command.
+std::optional<int> g_goal_column;
 
 std::string_view Line() { return {rl_line_buffer, static_cast<size_t>(rl_end)}; }
 size_t Point() { return static_cast<size_t>(rl_point); }
@@ -109,22 +111,21 @@ int GoUp(int count, int key);
 int GoDown(int count, int key);
 
 int GoByRow(int direction, int count, int key) {
-  bool continues = rl_last_func == GoUp || rl_last_func == GoDown;
+  if (rl_last_func != GoUp && rl_last_func != GoDown) g_goal_column.reset();
   for (; count > 0; --count) {
     const std::string prompt = CurrentPrompt();
     const Draft draft = CurrentDraft(prompt, kContinuationPrompt);
     const int num_columns = TerminalColumns(STDOUT_FILENO);
-    if (!continues) g_goal_column = LayOutDraft(draft, num_columns, 1).cursor_column;
-    continues = true;
-    const std::optional<size_t> position = MoveByRow(draft, num_columns, direction, g_goal_column);
-    if (position) {
+    if (!g_goal_column) g_goal_column = LayOutDraft(draft, num_columns, 1).cursor_column;
+    if (const auto position = MoveByRow(draft, num_columns, direction, *g_goal_column)) {
       SetPoint(*position);
-    } else if (direction < 0) {
+      continue;
+    }
+    g_goal_column.reset();
+    if (direction < 0) {
       rl_get_previous_history(1, key);
-      g_goal_column = num_columns;
     } else {
       rl_get_next_history(1, key);
-      g_goal_column = num_columns;
     }
   }
   return 0;
@@ -158,13 +159,6 @@ int ClearScreen(int, int) {
 int OpenEditor(int, int) {
   g_request = EditorRequest::kOpenEditor;
   return 0;
-}
-
-int EditLastMessage(int count, int key) {
-  if (rl_end > 0) return 0;
-  rl_insert_text("/edit");
-  g_request = EditorRequest::kSentByKey;
-  return rl_newline(count, key);
 }
 
 // Binds every key that runs `from` to `to`.
@@ -203,7 +197,6 @@ void BindEditorKeys() {
     }
     Bind("\x07", OpenEditor, map, {rl_abort, rl_insert});
   }
-  Bind("\x1b\x1b", EditLastMessage, emacs_standard_keymap, {rl_complete});
   // Without this, the rest of the sequence of an unknown key is inserted as text.
   for (Keymap map : {emacs_standard_keymap, vi_insertion_keymap, vi_movement_keymap}) {
     rl_bind_keyseq_in_map("\x1b[", rl_skip_csi_sequence, map);

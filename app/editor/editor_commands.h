@@ -9,7 +9,6 @@
 //   Ctrl-K, Ctrl-U              kill to the end or beginning of the line, or the line break there
 //   Ctrl-L                      moves the draft to the top of the screen
 //   Ctrl-G                      opens the draft in an editor
-//   Esc Esc                     on an empty draft: sends /edit
 // A key of the user's inputrc that runs one of readline's commands in this list runs the new one. A key that inputrc
 // binds to another command keeps it.
 #pragma once
@@ -22,12 +21,7 @@
 namespace vllm::app {
 
 // What a command leaves for LineEditor to do.
-enum class EditorRequest {
-  kNone,
-  kOpenEditor,
-  kClearScreen,
-  kSentByKey,  // the line was not typed
-};
+enum class EditorRequest { kNone, kOpenEditor, kClearScreen };
 EditorRequest TakeEditorRequest();
 
 // Binds the keys. Call whenever readline has prepared the terminal, because that changes bindings.

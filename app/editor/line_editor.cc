@@ -44,6 +44,7 @@ struct ReadlineState {
   LineEditor* editor = nullptr;
   bool has_line = false;
   bool at_end = false;
+  bool is_typed = true;  // false: a key has sent the line
   bool must_draw = false;
   std::string line;
 };
@@ -104,11 +105,12 @@ LineEditor::LineEditor(std::string history_path, Completer completer) : complete
   rl_input_available_hook = OnInputAvailable;
   rl_getc_function = OnReadKey;
   draws_ = CanEditOnScreen(STDOUT_FILENO);
-  if (draws_) rl_redisplay_function = OnRedisplay;
   // Defaults, which inputrc can change.
   rl_variable_bind("enable-bracketed-paste", "on");
   rl_variable_bind("show-all-if-ambiguous", "on");
   rl_initialize();  // reads inputrc
+  // Set after the initialization, which takes the terminal for a dumb one if there is such a function.
+  if (draws_) rl_redisplay_function = OnRedisplay;
   const char* paste = rl_variable_value("enable-bracketed-paste");
   bracketed_paste_ = draws_ && paste != nullptr && std::strcmp(paste, "on") == 0;
   // TerminalInput takes pastes. Readline would wait for the end of one and ignore signals meanwhile.
@@ -138,6 +140,7 @@ LineEditor::~LineEditor() {
 void LineEditor::Begin(const std::string& prompt) {
   g_readline.has_line = false;
   g_readline.at_end = false;
+  g_readline.is_typed = true;
   g_readline.line.clear();
   prompt_ = prompt;
   view_.Forget();
@@ -180,17 +183,16 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const
     End();
     throw;
   }
-  const bool was_typed = TakeEditorRequest() != EditorRequest::kSentByKey;
   if (draws_) DrawSent(g_readline.line);
   std::string message = MessageOfDraft(g_readline.line);
-  if (was_typed) Remember(message);
+  if (g_readline.is_typed) Remember(message);
   return message;
 }
 
 LineEditor::Event LineEditor::Wait() {
   auto first_wait = std::chrono::steady_clock::now();
   while (true) {
-    if (input_.HasKey()) HandleKeys();
+    if (input_.HasKey() && !g_readline.has_line) HandleKeys();
     if (g_readline.has_line) return Event::kSent;
     if (g_readline.at_end) return Event::kEnd;
     if (input_.HasPaste()) {
@@ -212,7 +214,7 @@ LineEditor::Event LineEditor::Wait() {
     const int num_ready = poll(fds.data(), fds.size(), timeout_ms);
     if (num_ready == 0) {
       if (must_draw) Draw();
-      if (!must_draw) input_.Flush();
+      if (!must_draw) HandleEscapes();
       first_wait = std::chrono::steady_clock::now();
       continue;
     }
@@ -250,7 +252,35 @@ bool LineEditor::ReadInput() {
   return true;
 }
 
+void LineEditor::HandleEscapes() {
+  const int num_escapes = input_.Flush();
+  if (num_escapes == 0) return;
+  // Vi mode gives ESC its meaning, and so does a search.
+  if (rl_editing_mode == 0 || RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0) return;
+  // Readline waits for the key after an ESC that it has, so another ESC must not reach it. Ctrl-G, which follows in its
+  // place, ends that.
+  const int num_before = num_escapes_;
+  num_escapes_ += num_escapes;
+  if (num_escapes_ < 2) {
+    HandleKeys();
+    num_escapes_ = 1;
+    return;
+  }
+  for (int i = 0; i < num_escapes; ++i) input_.TakeKey();
+  if (num_before > 0) {
+    input_.Feed("\x07");
+    HandleKeys();
+  }
+  num_escapes_ = 0;
+  if (rl_end > 0) return;
+  rl_callback_handler_remove();
+  g_readline.line = "/edit";
+  g_readline.has_line = true;
+  g_readline.is_typed = false;
+}
+
 void LineEditor::HandleKeys() {
+  num_escapes_ = 0;
   while (input_.HasKey() && !g_readline.has_line && !g_readline.at_end) {
     rl_callback_read_char();
     if (g_readline.has_line || g_readline.at_end) return;

@@ -30,7 +30,7 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Shows `draft` as the beginning of the text and waits until one is sent. Returns nullopt at the end of input (Ctrl-D
+  // Shows `draft` as the beginning of the text and waits until one is sent. Esc Esc on an empty draft sends "/edit". Returns nullopt at the end of input (Ctrl-D
   // on an empty draft). Ctrl-C moves the draft to the history. On an empty draft it prints how to quit, and again
   // within a second throws Interrupted, as do SIGTERM and SIGHUP. Restores the terminal's previous modes before it
   // returns.
@@ -59,6 +59,8 @@ class LineEditor {
   // Throws Interrupted.
   Event Wait();
   void HandleKeys();
+  // Handles ESC keys that no other key has followed. Two of them on an empty draft send /edit.
+  void HandleEscapes();
   void HandlePaste();
   void HandleRequest();
   void HandleSignal(int signal_number);
@@ -99,6 +101,7 @@ class LineEditor {
   int num_columns_ = 80;
   size_t first_row_ = 0;  // of a draft that is taller than the screen
   bool told_about_history_ = false;
+  int num_escapes_ = 0;  // consecutive ESC keys
   std::optional<std::chrono::steady_clock::time_point> last_interrupt_;  // the last Ctrl-C on an empty draft
 };
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kPasteBegin = "\x1b[200~";
 constexpr std::string_view kPasteEnd = "\x1b[201~";
+constexpr std::string_view kOneEscape = "\x1b";
 constexpr std::string_view kTwoEscapes = "\x1b\x1b";
 
 // Returns the length of the longest end of `text` that is a beginning of `sequence`, but not all of it.
@@ -54,11 +55,15 @@ void TerminalInput::Feed(std::string_view bytes) {
   Sort();
 }
 
-bool TerminalInput::IsWaitingForMore() const { return !is_in_paste_ && !is_paste_complete_ && raw_ == kTwoEscapes; }
+bool TerminalInput::IsWaitingForMore() const {
+  return !is_in_paste_ && !is_paste_complete_ && (raw_ == kOneEscape || raw_ == kTwoEscapes);
+}
 
-void TerminalInput::Flush() {
-  if (!IsWaitingForMore()) return;
+int TerminalInput::Flush() {
+  if (!IsWaitingForMore()) return 0;
+  const auto num_escapes = static_cast<int>(raw_.size());
   keys_ += std::exchange(raw_, "");
+  return num_escapes;
 }
 
 char TerminalInput::TakeKey() {
@@ -112,13 +117,20 @@ void TerminalInput::Sort() {
     if (rest.starts_with(kPasteBegin)) {
       raw_.erase(0, kPasteBegin.size());
       is_in_paste_ = true;
-    } else if (rest.size() > 1 && kPasteBegin.starts_with(rest)) {
+    } else if (kPasteBegin.starts_with(rest) || rest == kTwoEscapes) {
       return;
-    } else if (rest == kTwoEscapes) {
+    } else if (rest.size() == 3 && (rest == "\x1b\x1b[" || rest == "\x1b\x1bO")) {
       return;
     } else if (rest.starts_with("\x1b\x1b[") || rest.starts_with("\x1b\x1bO")) {
-      // Some terminals send ESC before the sequence of an arrow key for Alt with that key.
-      raw_.erase(0, 1);
+      // Some terminals send ESC before the sequence of an arrow key for Alt with that key. Readline would take ESC ESC for
+      // a key. Alt-Left and Alt-Right move by words.
+      const char last = rest[3];
+      if (last == 'C' || last == 'D') {
+        keys_ += last == 'C' ? "\x1b" "f" : "\x1b" "b";
+        raw_.erase(0, 4);
+      } else {
+        raw_.erase(0, 1);
+      }
     } else {
       // ESC ESC stays together.
       const size_t length = rest.starts_with(kTwoEscapes) ? 2 : 1;

@@ -17,9 +17,11 @@ class TerminalInput {
   // Adds bytes from the terminal. Those that can still become a longer sequence are kept until more arrive or Flush is
   // called.
   void Feed(std::string_view bytes);
-  // Returns true if bytes are kept that only Flush or more bytes release: ESC ESC, which begins some arrow keys.
+  // Returns true if bytes are kept that only Flush or more bytes release: ESC, which is a key and begins pastes, and
+  // ESC ESC, which begins some arrow keys.
   bool IsWaitingForMore() const;
-  void Flush();
+  // Releases them, and returns the number of ESC that now are keys.
+  int Flush();
 
   // Returns true if a key or a paste can be taken. A paste is one once its end has arrived.
   bool HasKey() const { return !keys_.empty(); }
