@@ -320,7 +320,8 @@ std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::s
           "/new begins a new conversation; /undo takes back turns; /set context-shift half leaves out the oldest "
           "turns; --max-model-len sets the size of the context, up to the model's limit");
     } else {
-      PrintError("the message does not fit in " + context + ", which also holds the system message and the answer",
+      const size_t num_tokens = model_.tokenizer->Encode(message, /*add_special_tokens=*/false).size();
+      PrintError("the message of " + std::to_string(num_tokens) + " tokens does not fit in " + context + ", which also holds the system message and the answer",
                  "--max-model-len sets the size of the context, up to the model's limit");
     }
   } catch (const tokenizer::ChatTemplateError& error) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/chat/chat_input.h"
 #include "app/chat/conversation_commands.h"
 #include "app/chat/display_commands.h"
 #include "app/chat/engine_commands.h"
@@ -31,12 +32,24 @@ struct SlashCommand {
 
 std::span<const SlashCommand> SlashCommands();
 
-SlashResult Help(const std::string&, ChatSession&) {
+SlashResult Help(const std::string& arguments, ChatSession&) {
+  const std::string name = arguments.starts_with('/') || arguments.empty() ? arguments : "/" + arguments;
+  const std::vector<std::string> names = SlashCommandNames();
+  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+    PrintError("/help " + arguments + ": no such command; /help lists all commands");
+    return {};
+  }
   for (const SlashCommand& command : SlashCommands()) {
+    const std::vector<std::string> aliases = SplitWords(std::string(command.aliases));
+    if (!name.empty() && command.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) {
+      continue;
+    }
     std::string line = "  " + std::string(command.name) + " " + std::string(command.arguments);
     line.append(line.size() < 26 ? 26 - line.size() : 1, ' ');
     PrintNote(line + std::string(command.help));
   }
+  if (!name.empty()) return {};
+  PrintNote("Alt-Enter or Ctrl-J begins a new line; Ctrl-G opens the message in an editor; @FILE puts a file into it.");
   PrintNote("Ctrl-C stops an answer; Ctrl-D on an empty line quits. Begin a line with // to send it with one slash.");
   return {};
 }
@@ -44,7 +57,7 @@ SlashResult Help(const std::string&, ChatSession&) {
 SlashResult Quit(const std::string&, ChatSession&) { return {.quits = true, .draft = std::nullopt}; }
 
 constexpr auto kSlashCommands = std::to_array<SlashCommand>({
-    {"/help", "", "", "list these commands", Help},
+    {"/help", "", "[COMMAND]", "list these commands, or describe one", Help},
     {"/new", "/clear", "", "begin a new conversation; if the old one is stored, /resume returns to it", NewCommand},
     {"/resume", "", "[NUMBER|TEXT]", "continue a stored conversation; without an argument, list the last 20",
      ResumeCommand},
@@ -61,6 +74,7 @@ constexpr auto kSlashCommands = std::to_array<SlashCommand>({
     {"/search", "", "TEXT", "search all stored conversations", SearchCommand},
     {"/export", "", "FILE", "write the current branch to a new .md or .html file, or all branches to a new .json file",
      ExportCommand},
+    {"/file", "", "PATH", "put a text file into the next message, as @PATH in a message does", FileCommand},
     {"/system", "", "[TEXT]", "set the system message and begin a new conversation; without TEXT, show it",
      SystemCommand},
     {"/preset", "", "[NAME [VARIABLE=VALUE...]]",
@@ -92,6 +106,17 @@ std::vector<std::string> SlashCommandNames() {
     for (std::string& alias : SplitWords(std::string(command.aliases))) names.push_back(std::move(alias));
   }
   return names;
+}
+
+std::vector<CommandCompleter::Command> SlashCommandDescriptions() {
+  std::vector<CommandCompleter::Command> commands;
+  for (const SlashCommand& command : kSlashCommands) {
+    commands.push_back({std::string(command.name), std::string(command.help)});
+    for (std::string& alias : SplitWords(std::string(command.aliases))) {
+      commands.push_back({std::move(alias), "the same as " + std::string(command.name), true});
+    }
+  }
+  return commands;
 }
 
 SlashResult RunSlashCommand(const std::string& line, ChatSession& session) {

@@ -6,11 +6,14 @@
 
 #include "app/chat/chat_session.h"
 #include "app/chat/slash_result.h"
+#include "app/editor/command_completer.h"
 
 namespace vllm::app {
 
-// Returns the names and aliases of all commands, with the slash, for completion.
+// Returns the names and aliases of all commands, with the slash.
 std::vector<std::string> SlashCommandNames();
+// Returns the same with descriptions, for completion.
+std::vector<CommandCompleter::Command> SlashCommandDescriptions();
 
 // Runs a line that begins with a slash. Prints an error if the line is invalid. Throws Interrupted, OutputClosed,
 // EngineDeadError.

@@ -65,6 +65,8 @@ constexpr Flag kFlags[] = {
     {"apply-chat-template", 0, kNegatable, "", "", "", kPrompt, Bits(kBatch), false, false,
      "treat each prompt as a user message and apply the chat template; default: only for .txt, .csv and .tsv files, "
      "and only if the model has a template"},
+    {"file", 'f', kPath, "FILE", "", "", kPrompt, Bits(kRun), true, false,
+     "append a text file to the prompt, in a code block after its name; - is standard input; may be repeated"},
     {"prompt-ids", 0, kIds, "IDS", "", "", kPrompt, Bits(kComplete), false, false,
      "prompt as token ids, such as 1,2,3, instead of text"},
     {"now", 0, kText, "DATE", "", "", kPrompt, kTemplated, false, false,

@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "app/batch/input/record_reader.h"
+#include "app/chat/chat_input.h"
 #include "app/chat/chat_session.h"
 #include "app/chat/conversation_commands.h"
 #include "app/chat/preset_commands.h"
-#include "app/editor/line_editor.h"
 #include "app/chat/slash_commands.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
+#include "app/editor/line_editor.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
@@ -35,7 +36,9 @@ bool IsCommand(const std::string& line) {
 SlashResult TakeLine(const std::string& line, ChatSession& session, bool prints_stats) {
   if (line.find_first_not_of(" \t\n") == std::string::npos) return {};
   if (IsCommand(line)) return RunSlashCommand(line, session);
-  session.SendUserMessage(tokenizer::ReplaceInvalidUtf8(line.starts_with("//") ? line.substr(1) : line));
+  const std::optional<std::string> message = MessageWithFiles(line.starts_with("//") ? line.substr(1) : line, session);
+  if (!message) return {.quits = false, .draft = line};
+  session.SendUserMessage(tokenizer::ReplaceInvalidUtf8(*message));
   if (prints_stats) PrintNote(RequestStatsText(session.last_stats()));
   return {};
 }
@@ -100,8 +103,8 @@ void PrintFirstScreen(const LoadedModel& model) {
 void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) {
   CatchSuspend();
   EnterChatModes();
-  LineEditor editor(HistoryPath(session.settings()), nullptr);
-  while (const std::optional<std::string> line = editor.ReadLine(">>> ", std::string(SafeText(draft).view()))) {
+  LineEditor editor(HistoryPath(session.settings()), ChatCompleter(session));
+  while (const std::optional<std::string> line = editor.ReadLine(">>> ", draft)) {
     SlashResult result = TakeLine(*line, session, prints_stats);
     if (result.quits) return;
     draft = std::move(result.draft).value_or("");

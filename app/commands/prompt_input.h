@@ -1,4 +1,5 @@
-// The prompt of run and complete: text piped to standard input, joined with the words of the command line. Main thread.
+// The prompt of run and complete: text piped to standard input, joined with the words of the command line, and files.
+// Main thread.
 #pragma once
 
 #include <optional>
@@ -13,6 +14,9 @@ namespace vllm::app {
 // terminal nor a directory. One line break at its end is dropped. Returns nullopt if standard input is empty or not
 // read and there is no argument other than "-". Replaces invalid UTF-8 by U+FFFD, with a warning. Throws ConfigError if
 // standard input cannot be read or is too long. Throws Interrupted.
+//
+// The files of --file follow, as in WithFiles. The file "-" is standard input, which then is not part of the rest.
+// Throws ConfigError if a file cannot be sent.
 std::optional<std::string> ReadPrompt(const Settings& settings);
 
 }  // namespace vllm::app

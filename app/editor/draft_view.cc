@@ -21,39 +21,64 @@ bool IsAscii(std::string_view text) {
 std::string DraftView::ToTop() const { return "\r" + Up(cursor_row_); }
 
 std::string DraftView::Draw(const DraftLayout& layout) {
-  std::string bytes(kNoWrap);
-  bytes += ToTop();
+  const std::string_view before = layout.before_cursor.view();
+  std::string bytes;
+  if (is_valid_ && rows_ == layout.rows && cursor_row_ == layout.cursor_row && before_cursor_ == before) return bytes;
+  if (AppendsToRow(layout)) {
+    bytes = before.substr(before_cursor_.size());
+  } else {
+    bytes = DrawChangedRows(layout);
+  }
+  rows_ = layout.rows;
+  cursor_row_ = layout.cursor_row;
+  before_cursor_ = before;
+  is_valid_ = true;
+  return bytes;
+}
+
+// Returns true if the layout differs only in ASCII text after the cursor, which is at the end of its row.
+bool DraftView::AppendsToRow(const DraftLayout& layout) const {
+  if (!is_valid_ || rows_.size() != layout.rows.size() || cursor_row_ != layout.cursor_row) return false;
+  const auto row = static_cast<size_t>(cursor_row_);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (i != row && !(rows_[i] == layout.rows[i])) return false;
+  }
+  const std::string_view text = layout.rows[row].text.view();
+  return rows_[row].text.view() == before_cursor_ && text == layout.before_cursor.view() &&
+         text.starts_with(before_cursor_) && IsAscii(text);
+}
+
+std::string DraftView::DrawChangedRows(const DraftLayout& layout) {
+  const bool is_new = rows_.empty();
+  std::string bytes = is_new ? "" : ToTop();
   if (!is_valid_) {
     bytes += kEraseBelow;
     rows_.clear();
   }
   const size_t num_rows = layout.rows.size();
+  bool is_at_end = false;  // of the last row
   for (size_t i = 0; i < num_rows; ++i) {
     if (i > 0) bytes += "\r\n";
-    const DraftRow& row = layout.rows[i];
     const bool is_last = i + 1 == num_rows;
-    if (i >= rows_.size() || !(rows_[i] == row)) {
-      bytes += row.text.view();
-      bytes += is_last ? kEraseBelow : kEraseRow;
-    } else if (is_last && rows_.size() > num_rows) {
-      bytes += row.text.view();
-      bytes += kEraseBelow;
+    if (i < rows_.size() && rows_[i] == layout.rows[i] && !(is_last && rows_.size() > num_rows)) continue;
+    if (i < rows_.size()) bytes += is_last ? kEraseBelow : kEraseRow;
+    bytes += layout.rows[i].text.view();
+    is_at_end = is_last;
+  }
+  const std::string_view before = layout.before_cursor.view();
+  const bool ends_at_cursor =
+      static_cast<size_t>(layout.cursor_row) + 1 == num_rows && layout.rows.back().text.view() == before;
+  if (!is_at_end || !ends_at_cursor) {
+    bytes += Up(static_cast<int>(num_rows) - 1 - layout.cursor_row) + "\r";
+    if (!IsAscii(before)) {
+      // Written again instead of moving over it, because the terminal may give it another width.
+      bytes += before;
+    } else if (!before.empty()) {
+      bytes += "\x1b[" + std::to_string(before.size()) + "C";
     }
   }
-  bytes += Up(static_cast<int>(num_rows) - 1 - layout.cursor_row);
-  bytes += "\r";
-  const std::string_view before = layout.before_cursor.view();
-  if (!IsAscii(before)) {
-    // Written again instead of moving over it, because the terminal may give it another width.
-    bytes += before;
-  } else if (!before.empty()) {
-    bytes += "\x1b[" + std::to_string(before.size()) + "C";
-  }
-  bytes += kWrap;
-  rows_ = layout.rows;
-  cursor_row_ = layout.cursor_row;
-  is_valid_ = true;
-  return bytes;
+  // Only a row whose width is uncertain could reach the edge.
+  return IsAscii(bytes) ? bytes : std::string(kNoWrap) + bytes + std::string(kWrap);
 }
 
 std::string DraftView::Erase() {
@@ -66,6 +91,7 @@ std::string DraftView::Erase() {
 void DraftView::Forget() {
   rows_.clear();
   cursor_row_ = 0;
+  before_cursor_.clear();
   is_valid_ = true;
 }
 

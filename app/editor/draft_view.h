@@ -1,7 +1,7 @@
 // DraftView: knows which rows of a draft a terminal shows, and makes the bytes that change them. It moves the cursor
 // only relative to where it is, and never above the first row of the draft, so that everything above the draft and the
-// scrollback stay as they are. While it draws, the terminal does not wrap rows; it does again at the end of the bytes.
-// Owned by LineEditor; main thread.
+// scrollback stay as they are. While it draws rows whose width is uncertain, the terminal does not wrap them; it does
+// again at the end of the bytes. Owned by LineEditor; main thread.
 //
 //   ESC [ n A   up            ESC [ J   erase to the end of the screen      ESC [ ? 7 l   do not wrap
 //   ESC [ n C   right         ESC [ K   erase to the end of the row         ESC [ ? 7 h   wrap
@@ -28,9 +28,12 @@ class DraftView {
 
  private:
   std::string ToTop() const;
+  bool AppendsToRow(const DraftLayout& layout) const;
+  std::string DrawChangedRows(const DraftLayout& layout);
 
   std::vector<DraftRow> rows_;  // empty: none are shown
   int cursor_row_ = 0;          // where the cursor is, as an index in rows_
+  std::string before_cursor_;   // the text of that row before the cursor
   bool is_valid_ = true;
 };
 

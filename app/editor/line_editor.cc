@@ -148,27 +148,28 @@ void LineEditor::Begin(const std::string& prompt) {
   is_reading_ = true;
   rl_callback_handler_install(prompt_.c_str(), OnLine);
   BindEditorKeys();
-  if (bracketed_paste_) {
-    NoteBracketedPaste(true);
-    WriteToTerminal("\x1b[?2004h");
-  }
+  SetBracketedPaste(true);
 }
 
 void LineEditor::End() {
   if (!is_reading_) return;
   is_reading_ = false;
-  if (bracketed_paste_) {
-    WriteToTerminal("\x1b[?2004l");
-    NoteBracketedPaste(false);
-  }
+  SetBracketedPaste(false);
+}
+
+void LineEditor::SetBracketedPaste(bool on) {
+  if (!bracketed_paste_ || on == marks_pastes_) return;
+  marks_pastes_ = on;
+  NoteBracketedPaste(on);
+  WriteToTerminal(on ? "\x1b[?2004h" : "\x1b[?2004l");
 }
 
 std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const std::string& draft) {
-  unsent_draft_.clear();
+  unfinished_line_.clear();
   last_interrupt_.reset();
   Begin(prompt);
   HandleWindowChange();
-  if (!draft.empty()) InsertText(draft);
+  if (!draft.empty()) InsertText(DraftText(draft));
   if (!draws_) rl_redisplay();
   g_readline.must_draw = true;
   try {
@@ -177,7 +178,7 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const
     End();
     if (event == Event::kEnd) return std::nullopt;
   } catch (const Interrupted&) {
-    unsent_draft_ = CurrentLine();
+    unfinished_line_ = CurrentLine();
     LeaveDraft();
     rl_callback_handler_remove();
     End();
@@ -199,13 +200,8 @@ LineEditor::Event LineEditor::Wait() {
       HandlePaste();
       continue;
     }
-    if (is_closed_) {
-      unsent_draft_ = CurrentLine();
-      rl_callback_handler_remove();
-      return Event::kEnd;
-    }
-    std::vector<pollfd> fds = {
-        {STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}, {g_window_event_fd, POLLIN, 0}};
+    if (is_closed_) throw Interrupted(SIGHUP);  // the signal may come later or not at all
+    std::vector<pollfd> fds = {{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}, {g_window_event_fd, POLLIN, 0}};
     for (const Watch& watch : watches_) fds.push_back({watch.fd, POLLIN, 0});
     // Draw when there is no more input, or if input does not end.
     const bool must_draw = g_readline.must_draw;
@@ -311,7 +307,9 @@ void LineEditor::HandlePaste() {
 
 void LineEditor::HandleRequest() {
   switch (TakeEditorRequest()) {
-    case EditorRequest::kOpenEditor: OpenEditor(); break;
+    case EditorRequest::kOpenEditor:
+      OpenEditor();
+      break;
     case EditorRequest::kClearScreen:
       if (!draws_) break;
       // Everything above the draft moves to the scrollback.
@@ -320,7 +318,8 @@ void LineEditor::HandleRequest() {
                       "\x1b[H");
       g_readline.must_draw = true;
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -392,7 +391,7 @@ void LineEditor::DrawSent(const std::string& text) {
   constexpr int kAllRows = 1 << 30;
   DraftLayout layout = LayOutDraft(draft, num_columns_, kAllRows);
   if (layout.rows.size() < static_cast<size_t>(num_rows_)) {
-    WriteToTerminal(view_.Draw(layout) + "\r\n");
+    WriteToTerminal(view_.Draw(layout) + "\n");
     view_.Forget();
     return;
   }
@@ -420,7 +419,7 @@ void LineEditor::LeaveDraft() {
   const std::string prompt = CurrentPrompt();
   Draft draft = CurrentDraft(prompt, kContinuationPrompt);
   draft.cursor = draft.text.size();
-  WriteToTerminal(view_.Draw(LayOutDraft(draft, num_columns_, std::max(1, num_rows_ - 1), first_row_)) + "\r\n");
+  WriteToTerminal(view_.Draw(LayOutDraft(draft, num_columns_, std::max(1, num_rows_ - 1), first_row_)) + "\n");
   view_.Forget();
   g_readline.must_draw = true;
 }
@@ -449,25 +448,20 @@ void LineEditor::AddWatch(int fd, std::function<void()> callback) {
 }
 
 void LineEditor::RemoveWatch(int fd) {
-  watches_.erase(
-      std::remove_if(watches_.begin(), watches_.end(), [fd](const Watch& watch) { return watch.fd == fd; }),
-      watches_.end());
+  watches_.erase(std::remove_if(watches_.begin(), watches_.end(), [fd](const Watch& watch) { return watch.fd == fd; }),
+                 watches_.end());
 }
 
 void LineEditor::OpenEditor() {
   LeaveDraft();
   rl_deprep_terminal();
-  if (bracketed_paste_) WriteToTerminal("\x1b[?2004l");
-  NoteBracketedPaste(false);
+  SetBracketedPaste(false);
   RestoreTerminal();
   const std::optional<std::string> edited = EditInEditor(CurrentLine());
   EnterChatModes();
   rl_prep_terminal(1);
   BindEditorKeys();
-  if (bracketed_paste_) {
-    NoteBracketedPaste(true);
-    WriteToTerminal("\x1b[?2004h");
-  }
+  SetBracketedPaste(true);
   if (edited) {
     const std::string text = DraftText(*edited);
     if (text.size() <= kMaxDraftBytes) ReplaceDraft(text);
@@ -483,17 +477,13 @@ void LineEditor::OpenEditor() {
 void LineEditor::Suspend() {
   LeaveDraft();
   rl_deprep_terminal();
-  if (bracketed_paste_) WriteToTerminal("\x1b[?2004l");
-  NoteBracketedPaste(false);
+  SetBracketedPaste(false);
   RestoreTerminal();
   SuspendProcess();
   EnterChatModes();
   rl_prep_terminal(1);
   BindEditorKeys();
-  if (bracketed_paste_) {
-    NoteBracketedPaste(true);
-    WriteToTerminal("\x1b[?2004h");
-  }
+  SetBracketedPaste(true);
   HandleWindowChange();
   g_readline.must_draw = true;
   if (!draws_) rl_forced_update_display();

@@ -30,13 +30,13 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Shows `draft` as the beginning of the text and waits until one is sent. Esc Esc on an empty draft sends "/edit". Returns nullopt at the end of input (Ctrl-D
-  // on an empty draft). Ctrl-C moves the draft to the history. On an empty draft it prints how to quit, and again
-  // within a second throws Interrupted, as do SIGTERM and SIGHUP. Restores the terminal's previous modes before it
-  // returns.
+  // Shows `draft` as the beginning of the text and waits until one is sent. Esc Esc on an empty draft sends "/edit".
+  // Returns nullopt at the end of input (Ctrl-D on an empty draft). Ctrl-C moves the draft to the history. On an empty
+  // draft it prints how to quit, and again within a second throws Interrupted, as do SIGTERM, SIGHUP and the loss of
+  // the terminal. Restores the terminal's previous modes before it returns.
   std::optional<std::string> ReadLine(const std::string& prompt, const std::string& draft = "");
-  // Returns the draft that the last ReadLine ended with, if it threw Interrupted or the terminal was closed; else "".
-  const std::string& unsent_draft() const { return unsent_draft_; }
+  // Returns the draft as it was when the last ReadLine threw Interrupted.
+  const std::string& unfinished_line() const { return unfinished_line_; }
 
   // While ReadLine waits, calls `callback` whenever `fd` is readable or closed. The callback must read or remove it.
   // Borrows `fd`. A callback that prints calls PrintAbove.
@@ -69,6 +69,7 @@ class LineEditor {
   void RunWatches(const std::vector<int>& ready);
   // Reads what the terminal has sent. Returns false if it is closed.
   bool ReadInput();
+  void SetBracketedPaste(bool on);
   void OpenEditor();
   void Suspend();
   void Draw();
@@ -92,16 +93,17 @@ class LineEditor {
   TerminalInput input_;
   DraftView view_;
   std::string prompt_;
-  std::string unsent_draft_;
+  std::string unfinished_line_;
   bool draws_ = true;            // false: readline draws the line
   bool bracketed_paste_ = true;  // as inputrc says
+  bool marks_pastes_ = false;    // bracketed paste is on
   bool is_reading_ = false;
   bool is_closed_ = false;  // the terminal is
   int num_rows_ = 24;
   int num_columns_ = 80;
   size_t first_row_ = 0;  // of a draft that is taller than the screen
   bool told_about_history_ = false;
-  int num_escapes_ = 0;  // consecutive ESC keys
+  int num_escapes_ = 0;                                                  // consecutive ESC keys
   std::optional<std::chrono::steady_clock::time_point> last_interrupt_;  // the last Ctrl-C on an empty draft
 };
 

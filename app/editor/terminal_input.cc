@@ -122,11 +122,14 @@ void TerminalInput::Sort() {
     } else if (rest.size() == 3 && (rest == "\x1b\x1b[" || rest == "\x1b\x1bO")) {
       return;
     } else if (rest.starts_with("\x1b\x1b[") || rest.starts_with("\x1b\x1bO")) {
-      // Some terminals send ESC before the sequence of an arrow key for Alt with that key. Readline would take ESC ESC for
-      // a key. Alt-Left and Alt-Right move by words.
+      // Some terminals send ESC before the sequence of an arrow key for Alt with that key. Readline would take ESC ESC
+      // for a key. Alt-Left and Alt-Right move by words.
       const char last = rest[3];
       if (last == 'C' || last == 'D') {
-        keys_ += last == 'C' ? "\x1b" "f" : "\x1b" "b";
+        keys_ += last == 'C' ? "\x1b"
+                               "f"
+                             : "\x1b"
+                               "b";
         raw_.erase(0, 4);
       } else {
         raw_.erase(0, 1);

@@ -1,6 +1,6 @@
 // TerminalInput: takes the bytes that a terminal sends apart into keys, which readline reads one byte at a time, and
-// bracketed pastes. Keys end between two characters, so that a reader never waits for the rest of one. Keeps what it has
-// until it is taken. Owned by LineEditor; main thread.
+// bracketed pastes. Keys end between two characters, so that a reader never waits for the rest of one. Keeps what it
+// has until it is taken. Owned by LineEditor; main thread.
 #pragma once
 
 #include <cstddef>

@@ -82,7 +82,8 @@ TEST(DraftLayoutTest, CombiningMarkBelongsToItsBase) {
 
 TEST(DraftLayoutTest, EmojiSequenceWrapsAsIfItWereShownAsItsParts) {
   // A family of four: two columns in some terminals, eight in others.
-  const std::string family = "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7\xE2\x80\x8D\xF0\x9F\x91\xA6";
+  const std::string family =
+      "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7\xE2\x80\x8D\xF0\x9F\x91\xA6";
   const DraftLayout layout = LayOut(family + family, family.size(), 20);
   EXPECT_EQ(Texts(layout), (Lines{">>> " + family, family}));
   EXPECT_EQ(layout.cursor_row, 1);
@@ -182,9 +183,18 @@ TEST(DraftLayoutTest, RandomTextsEqualASlowLayout) {
 }
 
 TEST(DraftLayoutTest, NoRowOfRandomTextIsWiderThanTheTerminal) {
-  const Lines pieces = {"a",          "\t",         "\xE4\xBD\xA0", "e\xCC\x81",     "\xD7\xA9",
-                        "\xF0\x9F\x87\xA9\xF0\x9F\x87\xAA", "\x1b",       "\xFF",         "\n",
-                        "\xF0\x9F\x91\xA9\xF0\x9F\x8F\xBD", "\xE2\x9D\xA4\xEF\xB8\x8F", "\xE0\xB8\x81\xE0\xB8\xB3"};
+  const Lines pieces = {"a",
+                        "\t",
+                        "\xE4\xBD\xA0",
+                        "e\xCC\x81",
+                        "\xD7\xA9",
+                        "\xF0\x9F\x87\xA9\xF0\x9F\x87\xAA",
+                        "\x1b",
+                        "\xFF",
+                        "\n",
+                        "\xF0\x9F\x91\xA9\xF0\x9F\x8F\xBD",
+                        "\xE2\x9D\xA4\xEF\xB8\x8F",
+                        "\xE0\xB8\x81\xE0\xB8\xB3"};
   std::mt19937 random(8);
   for (int round = 0; round < 500; ++round) {
     std::string text;

@@ -91,7 +91,8 @@ class LineEditorTest : public testing::Test {
       return !HasSimpleWidth(layout.before_cursor.view()) || terminal.cursor().column == layout.cursor_column;
     };
     EXPECT_TRUE(editor_->WaitForScreen(shows, std::chrono::seconds(10)))
-        << text << "\n" << editor_->terminal().Screen() << editor_->terminal().cursor().row << ", "
+        << text << "\n"
+        << editor_->terminal().Screen() << editor_->terminal().cursor().row << ", "
         << editor_->terminal().cursor().column;
   }
   // Terminals agree about the width of one code point with combining marks.
@@ -196,10 +197,15 @@ TEST_F(LineEditorTest, SearchFindsAndBackspaceEditsTheSearch) {
   PtyProgram& editor = Start();
   editor.Send("alpha\rbeta\nsecond\rgamma\r");
   Results(3);
-  editor.Send("\x12" "be");
-  EXPECT_TRUE(editor.WaitForScreen(">>> alpha\n>>> beta\n... second\n>>> gamma\n(reverse-i-search)`be': beta\n... second\n"))
+  editor.Send(
+      "\x12"
+      "be");
+  EXPECT_TRUE(
+      editor.WaitForScreen(">>> alpha\n>>> beta\n... second\n>>> gamma\n(reverse-i-search)`be': beta\n... second\n"))
       << editor.terminal().Screen();
-  editor.Send("\x7f\x7f" "alp");
+  editor.Send(
+      "\x7f\x7f"
+      "alp");
   EXPECT_TRUE(editor.WaitForScreen(">>> alpha\n>>> beta\n... second\n>>> gamma\n(reverse-i-search)`alp': alpha\n"))
       << editor.terminal().Screen();
   editor.Send("\r");
@@ -212,7 +218,9 @@ TEST_F(LineEditorTest, ControlGEndsASearch) {
   PtyProgram& editor = Start();
   editor.Send("alpha\r");
   Results(1);
-  editor.Send("draft\x12" "al\x07");
+  editor.Send(
+      "draft\x12"
+      "al\x07");
   ExpectDraft("draft", 5);
 }
 
@@ -455,8 +463,8 @@ TEST_P(LineEditorSizeTest, DraftOfThreeHundredLinesCanBeEditedAnywhere) {
   editor.Send("\r");
   EXPECT_EQ(Results(1), nlohmann::json({text}));
   // The whole draft is in the scrollback, each row once.
-  ASSERT_TRUE(editor.WaitForScreen(
-      [](const TerminalEmulator& terminal) { return terminal.AllRows().back() == ">>>"; }));
+  ASSERT_TRUE(
+      editor.WaitForScreen([](const TerminalEmulator& terminal) { return terminal.AllRows().back() == ">>>"; }));
   Lines expected;
   for (const DraftRow& row : LayOutDraft({text, 0, ">>> ", "... "}, columns, 1000).rows) {
     expected.emplace_back(row.text.view());
@@ -509,8 +517,8 @@ struct Model {
 TEST_P(LineEditorSizeTest, RandomKeysDoWhatASimpleModelSays) {
   const auto [columns, rows] = GetParam();
   PtyProgram& editor = Start(columns, rows);
-  const Lines pieces = {"a",       "b c",     "\xE4\xBD\xA0", "e\xCC\x81", kHebrew,   kFamily,
-                        "long words here ", "\xC3\xA9",      "12345",     "\xF0\x9F\x98\x80"};
+  const Lines pieces = {"a",        "b c",   "\xE4\xBD\xA0",    "e\xCC\x81", kHebrew, kFamily, "long words here ",
+                        "\xC3\xA9", "12345", "\xF0\x9F\x98\x80"};
   std::mt19937 random(static_cast<unsigned>(columns));
   nlohmann::json expected = nlohmann::json::array();
   constexpr int kNumSequences = 340;  // about 1,000 with the three sizes
@@ -521,14 +529,38 @@ TEST_P(LineEditorSizeTest, RandomKeysDoWhatASimpleModelSays) {
     for (int i = 0; i < num_keys; ++i) {
       const size_t before = model.cursor;
       switch (random() % 16) {
-        case 0: keys += kLeft; model.cursor = model.Left(); break;
-        case 1: keys += kRight; model.cursor = model.Right(); break;
-        case 2: keys += "\x7f"; model.Erase(model.Left(), before); break;
-        case 3: keys += "\x1b[3~"; model.Erase(before, model.Right()); break;
-        case 4: keys += "\x01"; model.cursor = before == model.LineBegin() ? 0 : model.LineBegin(); break;
-        case 5: keys += "\x05"; model.cursor = before == model.LineEnd() ? model.text.size() : model.LineEnd(); break;
-        case 6: keys += "\x1b\r"; model.Insert("\n"); break;
-        case 7: keys += "\n"; model.Insert("\n"); break;
+        case 0:
+          keys += kLeft;
+          model.cursor = model.Left();
+          break;
+        case 1:
+          keys += kRight;
+          model.cursor = model.Right();
+          break;
+        case 2:
+          keys += "\x7f";
+          model.Erase(model.Left(), before);
+          break;
+        case 3:
+          keys += "\x1b[3~";
+          model.Erase(before, model.Right());
+          break;
+        case 4:
+          keys += "\x01";
+          model.cursor = before == model.LineBegin() ? 0 : model.LineBegin();
+          break;
+        case 5:
+          keys += "\x05";
+          model.cursor = before == model.LineEnd() ? model.text.size() : model.LineEnd();
+          break;
+        case 6:
+          keys += "\x1b\r";
+          model.Insert("\n");
+          break;
+        case 7:
+          keys += "\n";
+          model.Insert("\n");
+          break;
         case 8: {
           const size_t end = model.LineEnd() == before && before < model.text.size() ? before + 1 : model.LineEnd();
           keys += "\x0b";
@@ -554,7 +586,10 @@ TEST_P(LineEditorSizeTest, RandomKeysDoWhatASimpleModelSays) {
           model.cursor = model.Left();
           break;
         }
-        case 11: keys += Pasted("p\nq"); model.Insert("p\nq"); break;
+        case 11:
+          keys += Pasted("p\nq");
+          model.Insert("p\nq");
+          break;
         default: {
           const std::string& piece = pieces[random() % pieces.size()];
           keys += piece;

@@ -47,7 +47,9 @@ TEST(TerminalInputTest, PasteMayArriveInAnyPieces) {
 TEST(TerminalInputTest, BytesThatCannotBeTextAreReplaced) {
   TerminalInput input;
   input.Feed(std::string("\x1b[200~a\0b\xFF\x1b[201~", 16));
-  EXPECT_EQ(Take(input), "[a\xEF\xBF\xBD" "b\xEF\xBF\xBD]");
+  EXPECT_EQ(Take(input),
+            "[a\xEF\xBF\xBD"
+            "b\xEF\xBF\xBD]");
 }
 
 TEST(TerminalInputTest, CharacterIsTakenWhole) {
@@ -62,7 +64,10 @@ TEST(TerminalInputTest, EscapeBeforeAnArrowKeyIsAlt) {
   TerminalInput input;
   input.Feed("\x1b\x1b[A\x1b\x1bOB\x1b\x1b[C\x1b\x1b");
   input.Feed("[D");
-  EXPECT_EQ(Take(input), "\x1b[A\x1bOB\x1b" "f\x1b" "b");
+  EXPECT_EQ(Take(input),
+            "\x1b[A\x1bOB\x1b"
+            "f\x1b"
+            "b");
 }
 
 TEST(TerminalInputTest, EscapesAreReleasedByFlush) {

@@ -68,7 +68,7 @@ int Main(int argc, char** argv) {
       }
     } catch (const Interrupted& interrupted) {
       status = 128 + interrupted.signal_number();
-      write_result({interrupted.signal_number(), editor.unsent_draft()});
+      write_result({interrupted.signal_number(), editor.unfinished_line()});
     }
   }
   RestoreTerminal();
