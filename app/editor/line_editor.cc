@@ -82,6 +82,13 @@ void WriteToTerminal(std::string_view bytes) {
   }
 }
 
+// Returns true if the terminal can move its cursor, which NO_COLOR does not change. Readline knows the terminal.
+bool CanDraw() {
+  const char* name = std::getenv("TERM");
+  const bool is_dumb = name == nullptr || std::strcmp(name, "dumb") == 0;
+  return isatty(STDOUT_FILENO) == 1 && !is_dumb && rl_get_termcap("ce") != nullptr;
+}
+
 std::string CurrentLine() { return {rl_line_buffer, static_cast<size_t>(rl_end)}; }
 
 }  // namespace
@@ -104,11 +111,11 @@ LineEditor::LineEditor(std::string history_path, Completer completer) : complete
   rl_completer_word_break_characters = " \t\n";
   rl_input_available_hook = OnInputAvailable;
   rl_getc_function = OnReadKey;
-  draws_ = CanEditOnScreen(STDOUT_FILENO);
   // Defaults, which inputrc can change.
   rl_variable_bind("enable-bracketed-paste", "on");
   rl_variable_bind("show-all-if-ambiguous", "on");
   rl_initialize();  // reads inputrc
+  draws_ = CanDraw();
   // Set after the initialization, which takes the terminal for a dumb one if there is such a function.
   if (draws_) rl_redisplay_function = OnRedisplay;
   const char* paste = rl_variable_value("enable-bracketed-paste");
@@ -453,7 +460,11 @@ void LineEditor::RemoveWatch(int fd) {
 }
 
 void LineEditor::OpenEditor() {
-  LeaveDraft();
+  if (draws_) {
+    WriteToTerminal(view_.Erase());
+  } else {
+    LeaveDraft();
+  }
   rl_deprep_terminal();
   SetBracketedPaste(false);
   RestoreTerminal();

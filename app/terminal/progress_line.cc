@@ -26,10 +26,9 @@ static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler"
 
 }  // namespace
 
-bool CanMoveCursor(int fd) { return !NoColorIsSet() && CanEditOnScreen(fd); }
-
-bool CanEditOnScreen(int fd) {
+bool CanMoveCursor(int fd) {
   if (isatty(fd) != 1) return false;
+  if (NoColorIsSet()) return false;
   const char* name = std::getenv("TERM");
   if (name == nullptr || *name == '\0' || std::strcmp(name, "dumb") == 0) return false;
   // The terminal of readline or of a full-screen view must stay the current one.

@@ -13,8 +13,6 @@ namespace vllm::app {
 // Returns true if `fd` is a terminal that can move its cursor, according to terminfo, TERM and NoColorIsSet. Colours
 // are another question (MayColor).
 bool CanMoveCursor(int fd);
-// Returns the same without regard to NO_COLOR, for editing a line.
-bool CanEditOnScreen(int fd);
 // Returns the number of columns of the terminal on `fd`, or 80 if unknown.
 int TerminalColumns(int fd);
 // Returns the number of rows of the terminal on `fd`, or 24 if unknown.

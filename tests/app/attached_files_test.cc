@@ -16,7 +16,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// Tests in a directory of their own, so that paths are relative.
+// Changes to a new directory, so that paths are relative.
 class AttachedFilesTest : public testing::Test {
  protected:
   void SetUp() override { std::filesystem::current_path(directory_.path()); }

@@ -338,9 +338,11 @@ TEST_F(LineEditorTest, TabCompletesAndListsChoices) {
 TEST_F(LineEditorTest, ChoiceMayContainBlanks) {
   PtyProgram& editor = Start();
   editor.Send("see @a f\t");
-  ExpectScreen("@a file.txt  @a folder/\n>>> see @a f\n");
-  editor.Send("o\t.");
-  ExpectDraft("see @a folder/.", 15);
+  ExpectScreen("@a file.txt  @a dir/\n>>> see @a f\n");
+  editor.Send(
+      "\x7f"
+      "d\t.");
+  ExpectDraft("see @a dir/.", 12);
   editor.Send("\x15see @b\t.");
   ExpectDraft("see @b.txt .", 12);
 }

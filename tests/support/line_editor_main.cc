@@ -23,7 +23,7 @@ namespace {
 Completions Complete(std::string_view text) {
   const std::vector<CompletionChoice> commands = {
       {"/help", "list the commands"}, {"/hello", "say hello"}, {"/set", "change a setting"}};
-  const std::vector<CompletionChoice> files = {{"@a file.txt", ""}, {"@a folder/", "", false}, {"@b.txt", ""}};
+  const std::vector<CompletionChoice> files = {{"@a file.txt", ""}, {"@a dir/", "", false}, {"@b.txt", ""}};
   Completions result;
   const size_t at = text.rfind('@');
   result.begin = text.starts_with('/') ? 0 : at;

@@ -106,8 +106,8 @@ ignores these sources and samples at temperature 1.
 constexpr std::string_view kChatSection =
     R"(.SH CHAT COMMANDS
 .TP
-.B /help
-list the commands
+.BI /help " COMMAND"
+describe the command; without COMMAND, list all commands
 .TP
 .BR /new ", " /clear
 begin a new conversation with the same system message; if the old one is stored, /resume returns to it
@@ -147,6 +147,9 @@ search all stored conversations
 .BI /export " FILE"
 write the current branch to a new .md or .html file, or all branches to a new .json file
 .TP
+.BI /file " PATH"
+put a text file into the next message
+.TP
 .BI /system " TEXT"
 set the system message and begin a new conversation; without TEXT, show the system message
 .TP
@@ -170,9 +173,14 @@ quit
 .PP
 A line that begins with // sends a message that begins with a slash.
 .PP
-Pasted text of several lines is one message, unless NO_COLOR or TERM=dumb is set. Ctrl\-C stops an answer and keeps
-the text so far. At the prompt, Ctrl\-C clears the line or, if the line is empty, shows how to quit; Ctrl\-C again
-within a second quits. Ctrl\-D on an empty line quits. Ctrl\-Z suspends the program.
+Alt\-Enter, Ctrl\-J, or a backslash before Enter begins a new line. Lines between two \(dq\(dq\(dq are one message, and so
+is pasted text, unless TERM=dumb is set. Ctrl\-G opens the message in an editor ($VISUAL or $EDITOR). Tab completes
+commands, their arguments and, after @, the names of files; @FILE in a message puts the text of the file into it. Esc
+Esc on an empty line changes the last question.
+.PP
+Ctrl\-C stops an answer and keeps the text so far. At the prompt, Ctrl\-C clears the message, which the Up key brings
+back, or, if the line is empty, shows how to quit; Ctrl\-C again within a second quits. Ctrl\-D on an empty line quits.
+Ctrl\-Z suspends the program.
 .PP
 When the context is full, the oldest turns are left out of the prompt, so that the other turns fill at most half of the
 space that the system message and the new message leave. The system message is kept. The chat says how many turns it has
@@ -262,7 +270,7 @@ where $XDG_CACHE_HOME defaults to ~/.cache
 the editor that vllmcli presets edit starts
 .TP
 .BR NO_COLOR ", " TERM=dumb
-disable cursor movement on the terminal
+disable cursor movement on the terminal; with NO_COLOR, only while a message is typed is the cursor moved
 .SH FILES
 .TP
 .I $XDG_CONFIG_HOME/vllmcli/config.toml
