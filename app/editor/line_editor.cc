@@ -19,10 +19,12 @@
 #include "app/editor/editor_commands.h"
 #include "app/editor/external_editor.h"
 #include "app/editor/multi_line.h"
+#include "app/editor/readline_matches.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
+#include "app/terminal/type_ahead.h"
 #include "engine/config/errors.h"
 
 // After the standard headers, because these headers need FILE.
@@ -153,6 +155,7 @@ void LineEditor::Begin(const std::string& prompt) {
   view_.Forget();
   first_row_ = 0;
   is_reading_ = true;
+  input_.Feed(TakeTypedKeys());
   rl_callback_handler_install(prompt_.c_str(), OnLine);
   BindEditorKeys();
   SetBracketedPaste(true);
@@ -516,36 +519,8 @@ char** LineEditor::OnComplete(const char*, int start, int end) {
     editor.ListChoices(completions.choices);
     return nullptr;
   }
-  // Readline replaces the text from `start` on, which is after the last blank. A choice may begin before it.
-  const auto replaced = static_cast<size_t>(start);
-  std::vector<std::string> texts;
-  for (const CompletionChoice& choice : completions.choices) {
-    std::string text = choice.text;
-    if (completions.begin < replaced) {
-      text.erase(0, std::min(text.size(), replaced - completions.begin));
-    } else {
-      text.insert(0, rl_line_buffer + replaced, completions.begin - replaced);
-    }
-    texts.push_back(std::move(text));
-  }
-  std::string common = texts.front();
-  for (const std::string& text : texts) {
-    const auto mismatch = std::mismatch(common.begin(), common.end(), text.begin(), text.end());
-    common.erase(mismatch.first, common.end());
-  }
-  // The common part must not end inside a character.
-  while (texts.size() > 1 && !common.empty() && common.size() < texts.front().size() &&
-         (static_cast<unsigned char>(texts.front()[common.size()]) & 0xC0u) == 0x80u) {
-    common.pop_back();
-  }
-  rl_completion_append_character = completions.choices.size() == 1 && completions.choices.front().is_final ? ' ' : '\0';
+  char** matches = ReadlineMatches(completions, static_cast<size_t>(start));
   editor.choices_ = std::move(completions.choices);
-  // Readline frees the list: the common part, the choices if there are several, and null.
-  const size_t num_matches = texts.size() == 1 ? 0 : texts.size();
-  auto** matches = static_cast<char**>(std::calloc(num_matches + 2, sizeof(char*)));
-  if (matches == nullptr) return nullptr;
-  matches[0] = strdup(common.c_str());
-  for (size_t i = 0; i < num_matches; ++i) matches[i + 1] = strdup(texts[i].c_str());
   return matches;
 }
 
